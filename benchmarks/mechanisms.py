@@ -3,8 +3,7 @@
     python benchmarks/mechanisms.py                # all rows, some minutes
     python benchmarks/mechanisms.py "native entry"  # the rows of one mechanism
 
-Every time is measured in a process of its own, on and off in turn; convolutions in one process, as a few per cent
-would be lost in the differences between processes.  Printed are the median of the ratios, the lowest
+Every time is measured in a process of its own, on and off in turn.  Printed are the median of the ratios, the lowest
 and the highest of them, and the lowest time with the mechanism on.  Times are of the processor, so that other
 programs disturb them little; those of threads are of the clock.  ``docs/design-notes.md`` has the results.
 """
@@ -107,33 +106,31 @@ def measure_product(m: int, k: int, n: int) -> Measure:
     return measure
 
 
-def measure_convolution(size: int, channels: int, k: int, gradient: bool) -> Measure:
-    """Return a measure of an eager convolution of two images, or of its gradients by images and filter."""
+def measure_convolution(images: int, size: int, channels: int, k: int, gradient: bool) -> Measure:
+    """Return a measure of an eager convolution of images, or of its gradients by images and filter."""
 
     def measure() -> float:
-        if (size, channels, k) not in _convolutions:
-            _convolutions[size, channels, k] = make_convolution(size, channels, k)
-        begin = process_time()
-        for _ in range(3):
-            _convolutions[size, channels, k][gradient]()
-        return (process_time() - begin) / 3
+        import numpy as np
+
+        import pullback as pb
+
+        random = np.random.default_rng(0)
+        x = random.normal(size=(images, size, size, channels)).astype("f4")
+        w = random.normal(size=(k, k, channels, channels)).astype("f4") / channels
+        gradients = pb.grads(lambda x, w: pb.sum(pb.conv2d(x, w, 1, "same")))
+        return time_calls((lambda: gradients([x, w])) if gradient else (lambda: pb.conv2d(x, w, 1, "same")), 3)
 
     return measure
 
 
-_convolutions: dict[tuple[int, int, int], tuple[Callable[[], Any], Callable[[], Any]]] = {}
-
-
-def make_convolution(size: int, channels: int, k: int) -> tuple[Callable[[], Any], Callable[[], Any]]:
+def measure_pooling() -> float:
     import numpy as np
 
     import pullback as pb
 
-    random = np.random.default_rng(0)
-    x = random.normal(size=(2, size, size, channels)).astype("f4")
-    w = random.normal(size=(k, k, channels, channels)).astype("f4") / channels
-    gradients = pb.grads(lambda x, w: pb.sum(pb.conv2d(x, w, 1, "same")))
-    return lambda: pb.conv2d(x, w, 1, "same"), lambda: gradients([x, w])
+    x = np.random.default_rng(0).normal(size=(16, 28, 28, 16)).astype("f4")
+    gradient = pb.grad(lambda x: pb.sum(pb.max_pool(x, 2, 2)))
+    return time_calls(lambda: gradient(x), 20)
 
 
 def measure_large_gradient() -> float:
@@ -153,12 +150,12 @@ def measure_import() -> float:
     return process_time() - begin
 
 
-def list_convolutions(*sizes: tuple[int, int, int]) -> dict[str, Measure]:
-    """Return the rows of convolutions of some sizes, channels and filters."""
+def list_convolutions(*sizes: tuple[int, int, int, int]) -> dict[str, Measure]:
+    """Return the rows of convolutions of some numbers of images, sizes, channels and filters."""
     return {
-        f"{'gradients of ' * gradient}conv2d {k} × {k}, {size} × {size} × {channels}":
-            measure_convolution(size, channels, k, gradient)
-        for size, channels, k in sizes for gradient in (False, True)
+        f"{'gradients of ' * gradient}conv2d {k} × {k}, {images} × {size} × {size} × {channels}":
+            measure_convolution(images, size, channels, k, gradient)
+        for images, size, channels, k in sizes for gradient in (False, True)
     }  # fmt: skip
 
 
@@ -174,8 +171,10 @@ ROWS: dict[str, dict[str, Measure]] = {
         "the same, 32 × 64 × 64": measure_product(32, 64, 64),
         "the same, 128 × 256 × 256": measure_product(128, 256, 256),
     },
-    "direct BLAS": list_convolutions((28, 64, 5), (14, 256, 3), (7, 512, 3)),
-    "Winograd": list_convolutions((56, 64, 3), (112, 64, 3), (28, 128, 3)),
+    "eager kernels": {
+        **list_convolutions((8, 56, 64, 3), (16, 14, 32, 5), (4, 14, 256, 3)),
+        "gradient of max_pool, 16 × 28 × 28 × 16": measure_pooling,
+    },
     "buffer recycling": {"gradient of 8 ops, 1e6 elements": measure_large_gradient},
     "lazy ops": {"import pullback": measure_import},
     "disk cache": {
@@ -183,7 +182,6 @@ ROWS: dict[str, dict[str, Measure]] = {
         "the same, after the imports": measure_first_call(False),
     },
 }
-SWITCHED = {"direct BLAS", "Winograd"}  # measured in one process, switched between rounds
 KEPT = {"object loader", "disk cache"}  # measured with a disk cache that has the program already
 
 
@@ -196,21 +194,6 @@ def run_row(mechanism: str, row: str, on: bool, cache: str) -> float:
     command = [sys.executable, __file__, "--run", mechanism, row]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return float(done.stdout)
-
-
-def run_switching(mechanism: str, row: str) -> list[list[float]]:
-    """Measure one row on and off in turn, in this process; the first time after switching is left out."""
-    from pullback.settings import MECHANISMS
-
-    pairs = []
-    for _ in range(2 * ROUNDS):
-        times = []
-        for value in ("1", "0"):
-            os.environ[MECHANISMS[mechanism]] = value
-            ROWS[mechanism][row]()
-            times.append(ROWS[mechanism][row]())
-        pairs.append(times)
-    return pairs
 
 
 def run_pairs(mechanism: str, row: str) -> list[list[float]]:
@@ -226,7 +209,7 @@ def main() -> None:
     print("| mechanism | measured | off / on | on |\n|---|---|---|---|")
     for mechanism in wanted:
         for row in ROWS[mechanism]:
-            pairs = (run_switching if mechanism in SWITCHED else run_pairs)(mechanism, row)
+            pairs = run_pairs(mechanism, row)
             ratios = [off / on for on, off in pairs]
             spread = f"{median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"
             print(f"| {mechanism} | {row} | {spread} | {min(on for on, _ in pairs) * 1e3:.4g} ms |", flush=True)

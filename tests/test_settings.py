@@ -18,8 +18,7 @@ from pullback.compiler.runtime import disk_cache, threads
 from pullback.compiler.runtime.abi.entry import is_entry_usable
 from pullback.compiler.runtime.abi.object_loader import Loaded
 from pullback.compiler.runtime.llvm import get_library, llvm_available
-from pullback.numerics import blas, winograd
-from pullback.numerics.windows import Windows
+from pullback.core import accelerate
 from pullback.settings import MECHANISMS, SAFE, is_enabled, list_disabled
 
 HERE = Path(__file__).resolve().parent
@@ -35,8 +34,8 @@ def unset_switches(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_mechanisms_are_on_unless_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list_disabled() == ()
     for value, on in (("0", False), ("off", False), ("False", False), ("1", True), ("", True)):
-        monkeypatch.setenv("PULLBACK_WINOGRAD", value)
-        assert is_enabled("Winograd") is on
+        monkeypatch.setenv("PULLBACK_EAGER_KERNELS", value)
+        assert is_enabled("eager kernels") is on
 
 
 def test_safe_mode_disables_unset_mechanisms(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,21 +100,11 @@ def test_matrix_products_off_leaves_them_to_blas(monkeypatch: pytest.MonkeyPatch
     assert not product.is_small
 
 
-def test_direct_blas_off_adds_products_with_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows, matrices = np.random.default_rng(0).normal(size=(1, 132, 64)), np.ones((5, 64, 64))
-    found, want = np.empty((1, 128, 64)), np.empty((1, 128, 64))
-    blas.sum_of_products(rows, 1, matrices, want)
-    monkeypatch.setenv("PULLBACK_DIRECT_BLAS", "0")
-    assert blas._find_function(rows, 1, found, matrices) is None
-    blas.sum_of_products(rows, 1, matrices, found)
-    np.testing.assert_allclose(found, want, rtol=1e-10, atol=1e-10)
-
-
-def test_winograd_off_multiplies_every_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    windows = Windows((3, 3), (1, 1), (1, 1), (1, 1), (56, 56))
-    assert winograd.is_worthwhile(windows, 64, 64, np.dtype("f4"))
-    monkeypatch.setenv("PULLBACK_WINOGRAD", "0")
-    assert not winograd.is_worthwhile(windows, 64, 64, np.dtype("f4"))
+def test_eager_kernels_off_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accelerate, "_programs", {})
+    monkeypatch.setenv("PULLBACK_EAGER_KERNELS", "0")
+    pb.max_pool(np.ones((1, 128, 128, 4)), 2, 2)
+    assert [*accelerate._programs.values()] == [None]
 
 
 def test_disk_cache_off_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

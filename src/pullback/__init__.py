@@ -7,6 +7,7 @@ from importlib import import_module as _import_module
 
 # ---- What users hold
 
+from pullback.core import accelerate as _accelerate
 from pullback.core.op import build_ops as _build_ops
 from pullback.core.tensor import Tensor as Tensor
 from pullback.core.variable import Variable as Variable, variable as variable
@@ -242,6 +243,8 @@ def __getattr__(name: str) -> object:
 def __dir__() -> list[str]:
     return sorted(n for n in {*globals(), *_LATER} if not n.startswith("_") and n not in _INTERNAL)
 
+
+_accelerate.load_compiler = lambda: _import_module("pullback.compiler.single_ops").compile_op
 
 # ---- Names of other libraries are answered with those here
 

@@ -1894,7 +1894,7 @@ def real(x: TensorOrNested, /) -> Tensor:
 def real(x: ArrayLike, /) -> Array: ...
 @overload
 def reciprocal(x: TensorOrNested, /) -> Tensor:
-    """``1 / x``; of an integer too it is a float."""
+    """``1 / x``; of an integer too it is a float (``np.reciprocal`` gives an integer)."""
 
 @overload
 def reciprocal(x: ArrayLike, /) -> Array: ...

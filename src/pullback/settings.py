@@ -18,8 +18,7 @@ MECHANISMS = {
     "object loader": "PULLBACK_OBJECT_LOADER",
     "thread pool": "PULLBACK_THREAD_POOL",
     "matrix products": "PULLBACK_MATRIX_PRODUCTS",
-    "direct BLAS": "PULLBACK_DIRECT_BLAS",
-    "Winograd": "PULLBACK_WINOGRAD",
+    "eager kernels": "PULLBACK_EAGER_KERNELS",
     "buffer recycling": "PULLBACK_BUFFER_RECYCLING",
     "lazy ops": "PULLBACK_LAZY_OPS",
     "disk cache": "PULLBACK_CACHE",
@@ -29,7 +28,7 @@ MECHANISMS = {
 def is_enabled(mechanism: str) -> bool:
     """Tell whether a mechanism may be used.
 
-    >>> is_enabled("Winograd") or "PULLBACK_WINOGRAD" in os.environ or "PULLBACK_SAFE" in os.environ
+    >>> is_enabled("eager kernels") or "PULLBACK_EAGER_KERNELS" in os.environ or "PULLBACK_SAFE" in os.environ
     True
     """
     value = os.environ.get(MECHANISMS[mechanism], "").lower()

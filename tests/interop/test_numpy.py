@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from differences import gradient
 
 import pullback as pb
 from pullback.errors import ArgumentError, NoRuleError, TracedValueError, UnconnectedError
@@ -492,25 +493,91 @@ def test_unsupported_call_raises(name: str) -> None:
         traced(f)
 
 
-IN_PLACE: dict[str, Callable[[Any], Any]] = {
-    "np.fill_diagonal": lambda t: np.fill_diagonal(t, 0.0),
-    "np.put": lambda t: np.put(t, [0], 1.0),
-    "np.copyto": lambda t: np.copyto(np.zeros((3, 3)), t),
-    "np.place": lambda t: np.place(t, B > 0, [1.0]),
-    "np.putmask": lambda t: np.putmask(t, B > 0, 1.0),
-    "np.put_along_axis": lambda t: np.put_along_axis(t, ORDER, 0.0, 1),
-    "np.add.at": lambda t: np.add.at(np.zeros(3), [0], t[0, 0]),
-    "np.multiply.at": lambda t: np.multiply.at(t, [0], 2.0),
+WRITING: dict[str, Callable[[Any, Any], Any]] = {
+    "np.copyto": lambda y, x: np.copyto(y, x**3),
+    "np.copyto where": lambda y, x: np.copyto(y, x**3, where=x > 0),
+    "np.fill_diagonal": lambda y, x: np.fill_diagonal(y, x[0, 0] ** 2),
+    "np.fill_diagonal wrap": lambda y, x: np.fill_diagonal(y.T, x[0, :2] ** 2, wrap=True),
+    "np.put": lambda y, x: np.put(y, [0, -1, 2], x[:, 0] ** 2),
+    "np.put clip": lambda y, x: np.put(y, [0, 99], x[0, :2], mode="clip"),
+    "np.putmask": lambda y, x: np.putmask(y, B > 0, x[0] ** 2),
+    "np.place": lambda y, x: np.place(y, B > 0, x[0, :2] ** 2),
+    "np.put_along_axis": lambda y, x: np.put_along_axis(y, ORDER[:, :1], x[:, :1] ** 2, 1),
+    "np.add.at": lambda y, x: np.add.at(y, ([0, 0, 1], [1, 1, 0]), x[0, :3] ** 2),
+    "np.subtract.at": lambda y, x: np.subtract.at(y, [0, 0], x[0] ** 2),
+    "np.multiply.at": lambda y, x: np.multiply.at(y, [1, 0], x[:2] ** 2),
+    "np.negative.at": lambda y, x: np.negative.at(y, [1]),
+    "x.fill": lambda y, x: y[1:].fill(2.5),
+    "x.sort": lambda y, x: y.sort(axis=0),
+    "row.sort": lambda y, x: y[1].sort(),
 }
 
 
-@pytest.mark.parametrize("name", IN_PLACE)
-def test_in_place_functions_raise(name: str) -> None:
-    message = f"{name} changes an array in place"
-    with pytest.raises(ArgumentError, match=message):
-        IN_PLACE[name](pb.tensor(A))
-    with pytest.raises(ArgumentError, match=message):
-        traced(IN_PLACE[name])
+@pytest.mark.parametrize("name", WRITING)
+def test_functions_that_write_into_tensor_match_numpy(name: str) -> None:
+    def f(x: Any) -> Any:
+        y = x * 1.5
+        assert WRITING[name](y, x) is None
+        return np.sum(y * y * np.arange(y.size).reshape(y.shape))
+
+    value, slope = pb.value_and_grad(f)(A)
+    np.testing.assert_allclose(value, f(A))
+    np.testing.assert_allclose(slope, gradient(f, A), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(pb.compile(pb.grad(f))(A), pb.grad(f)(A), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["np.copyto", "np.put", "np.add.at"])
+def test_functions_that_write_tensor_into_array_raise(name: str) -> None:
+    with pytest.raises(ArgumentError, match=f"{name} writes into a NumPy array here"):
+        traced(lambda x: WRITING[name](np.zeros(A.shape), x))
+
+
+def test_ufunc_at_refuses_elements_named_twice() -> None:
+    with pytest.raises(ArgumentError, match=r"np.multiply.at: an element is named several times"):
+        np.multiply.at(pb.tensor(A), [0, 0], 2.0)
+
+
+def test_ufunc_where_has_no_gradient_of_skipped_elements() -> None:
+    def f(x: Any) -> Any:
+        root = np.sqrt(x, where=x > 0, out=x * 0.0)
+        quotient = np.divide(1.0, x, where=x != 0, out=x * 2.0)
+        return np.sum(root * 3.0 + quotient)
+
+    np.testing.assert_allclose(pb.grad(f)(np.array([4.0, -1.0, 0.0])), [0.75 - 1 / 16, -1.0, 2.0])
+
+
+SERIES = [
+    np.polynomial.polynomial.polyval, np.polynomial.chebyshev.chebval, np.polynomial.legendre.legval,
+    np.polynomial.hermite.hermval, np.polynomial.hermite_e.hermeval, np.polynomial.laguerre.lagval,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", SERIES)
+@pytest.mark.parametrize("terms", [1, 2, 4])
+def test_series_of_several_columns_match_numpy(f: Any, terms: int) -> None:
+    c = np.arange(1.0, 13.0).reshape(4, 3)[:terms] * 0.1
+    for x in (A[0], A):
+        expected = f(x, c)
+        np.testing.assert_allclose(f(pb.tensor(x), c).numpy(), expected)
+        np.testing.assert_allclose(pb.vmap(lambda x: f(x, c))(np.stack([x, x]))[1], expected)
+        np.testing.assert_allclose(pb.compile(lambda x: f(x, c))(x), expected)
+        with pb.debug_nans():
+            np.testing.assert_allclose(pb.value_and_grad(lambda x: f(x, c).sum())(x)[0], expected.sum())
+    np.testing.assert_allclose(f(pb.tensor(A[0]), c[..., None], tensor=False).numpy(), f(A[0], c))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int8", "bool", "float32"])
+def test_reciprocal_has_dtype_of_numpy(dtype: str) -> None:
+    x = np.array([1, 2, 1], dtype)
+    found = np.reciprocal(pb.tensor(x)).numpy()
+    np.testing.assert_array_equal(found, np.reciprocal(x), strict=True)
+
+
+def test_polyvalfromroots_of_tensor_with_axes_is_refused() -> None:
+    f, roots = np.polynomial.polynomial.polyvalfromroots, np.array([3.0, 4.0])
+    with pytest.raises(ArgumentError, match="polyvalfromroots"):
+        f(pb.tensor([1.0, 2.0]), roots)
+    assert f(pb.tensor(2.0), roots).item() == 2.0
 
 
 @pytest.mark.parametrize("f", [np.exp, np.add.accumulate, np.clip])

@@ -19,7 +19,7 @@ import numpy as np
 from numpy._core import _methods as methods
 from numpy.lib import _nanfunctions_impl as nans
 
-from pullback.core.source import NOT_THE_USER, NUMPY_FILES
+from pullback.core.source import NOT_THE_USER, NUMPY_FILES, OURS
 from pullback.errors import ArgumentError, BatchedValueError, PullbackError, SymbolValueError, TracedValueError
 
 _SCIPY = f"{sep}scipy{sep}"
@@ -32,6 +32,8 @@ MEANS = frozenset(
     for module, names in ((methods, ("_mean", "_var", "_std")), (nans, ("_divide_by_count", "nanstd")))
     for name in names
 )
+# Functions of numpy.polynomial that evaluate a series: they arrange coefficients in columns only where x is an ndarray.
+SERIES = frozenset({"polyval", "chebval", "legval", "hermval", "hermeval", "lagval"})
 # which take an array apart and use its elements: np.r_ and np.c_; np.vectorize; the products of pandas
 _TAKING_APART = {"numpy": ("AxisConcatenator.", "vectorize."), "pandas": ("DataFrame.dot", "Series.dot")}
 
@@ -96,6 +98,29 @@ def takes_elements(depth: int = 2) -> bool:
     """Whether the caller of the caller takes an array apart: ``np.r_[...]``, ``np.vectorize``, ``df @ x``."""
     code = sys._getframe(depth).f_code
     return any(code.co_qualname.startswith(names) and _is_in(p, code) for p, names in _TAKING_APART.items())
+
+
+def find_numpy_caller() -> FrameType | None:
+    """Return the frame of the NumPy function that calls this library; None if the caller is none of NumPy's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(OURS):
+        frame = frame.f_back
+    return frame if frame is not None and frame.f_code.co_filename.startswith(NUMPY_FILES) else None
+
+
+def arrange_coefficients(frame: FrameType, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the operands of a step of a series with the axes of ``x`` behind those of the coefficients.
+
+    NumPy does this itself where ``x`` is an ndarray.  Coefficients are still arrays, what came from ``x`` is a tensor.
+    """
+    code = frame.f_code
+    if code.co_name not in SERIES or f"{sep}numpy{sep}polynomial{sep}" not in code.co_filename:
+        return args
+    x, tensor = frame.f_locals["x"], frame.f_locals["tensor"]
+    ndim = getattr(x, "ndim", 0)
+    if not tensor or not ndim or isinstance(x, np.ndarray):
+        return args
+    return tuple(a.reshape(a.shape + (1,) * ndim) if type(a) is np.ndarray else a for a in args)
 
 
 # ---- what to say when a value is refused

@@ -25,7 +25,7 @@ from pullback.core.convert import as_value, bare, join_tensors, several
 from pullback.core.fitting import fit, floats_of
 from pullback.core.formula import Expr, Names, derive_rule, flatten_formula, halves_bytes, is_product
 from pullback.core.interpreter import dispatch
-from pullback.core.lowering import Lowering, opaque, view
+from pullback.core.lowering import Lowering, opaque, view, windows
 from pullback.core.memory import LARGE, Large, keep, take
 from pullback.core.operands import call_prepared
 from pullback.core.rowsparse import add_rows_picked
@@ -314,7 +314,11 @@ class Op:
             each = vjps[0]
             return lambda g, z, args, p, live: each(g, z, args, p)
 
+        in_order = isinstance(self.lower, windows)
+
         def rules(g: Value, z: Value, args: Any, p: Any, live: Any) -> list[Any]:
+            if in_order and type(g) is ndarray:
+                g = np.ascontiguousarray(g)  # once for all rules, each of which would copy a view
             return [f(g, z, args, p) if f and on else None for f, on in zip(vjps, live, strict=True)]
 
         return rules

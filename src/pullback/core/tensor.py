@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core import hooks
-from pullback.core.callers import MEANS, explain_refusal, is_formatting, takes_elements
+from pullback.core.callers import (
+    MEANS,
+    SERIES,
+    arrange_coefficients,
+    explain_refusal,
+    is_formatting,
+    takes_elements,
+)
 from pullback.core.printing import tensor_repr, tensor_text
 from pullback.core.source import user_line
 from pullback.errors import ArgumentError, BatchedValueError, SymbolValueError, TracedValueError
@@ -182,15 +189,13 @@ class Tensor(TensorOps):
 
     def __array_ufunc__(self, ufunc: Callable[..., Any], method: str, *args: TensorLike, **kwargs: object) -> Any:
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+            args = arrange_coefficients(_getframe(1), args)
             return observer.run_call("ufunc", Tensor.__array_ufunc__, self, ufunc, method, *args, **kwargs)
         op = BY_KERNEL.get(ufunc)
-        if (
-            method == "__call__"
-            and op is not None
-            and not kwargs
-            and type(args[0]) in PLAIN
-            and type(args[-1]) in PLAIN
-        ):
+        first = type(args[0])
+        if first is np.ndarray and _getframe(1).f_code.co_name in SERIES:
+            args = arrange_coefficients(_getframe(1), args)
+        if method == "__call__" and op is not None and not kwargs and first in PLAIN and type(args[-1]) in PLAIN:
             return op.function(*args)
         return LATER["ufunc"](ufunc, method, args, kwargs)
 

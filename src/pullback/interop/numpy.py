@@ -24,6 +24,7 @@ from pullback.interop import (
     numpy_reductions,
     numpy_shapes,
     numpy_ufuncs,
+    numpy_writes,
 )
 from pullback.interop.numpy_arguments import align_operands, is_traced, no_rule_error, run_without_rule, tensors, unwrap
 from pullback.ops import special
@@ -35,14 +36,13 @@ __all__: list[str] = []
 
 TABLES: tuple[Mapping[Any, Any], ...] = (
     numpy_reductions.FUNCTIONS, numpy_shapes.FUNCTIONS, numpy_elements.FUNCTIONS, numpy_products.FUNCTIONS,
-    numpy_linalg.FUNCTIONS, numpy_ufuncs.FUNCTIONS, numpy_fft.FUNCTIONS,
+    numpy_linalg.FUNCTIONS, numpy_ufuncs.FUNCTIONS, numpy_fft.FUNCTIONS, numpy_writes.FUNCTIONS,
 )  # fmt: skip
 ALIASES = {
     np.amax: np.max, np.amin: np.min, np.around: np.round,
     np.linalg.tensordot: np.tensordot, np.linalg.outer: np.outer, np.linalg.cross: np.cross,
     np.linalg.matrix_transpose: np.matrix_transpose,
 }  # fmt: skip
-IN_PLACE = frozenset({np.fill_diagonal, np.put, np.copyto, np.place, np.putmask, np.put_along_axis})
 # Defaults of the parameters of ufuncs.
 USUAL = {"where": True, "casting": "same_kind", "order": "K", "subok": True, "dtype": None, "out": None}
 INSTEAD = {
@@ -87,20 +87,11 @@ def call_without_rule(
     return run_without_rule(name, run, args, kwargs) if out is None else run(*unwrap(args), **unwrap(kwargs))
 
 
-def in_place_error(name: str) -> ArgumentError:
-    return ArgumentError(
-        f"{name} changes an array in place in a way that a gradient cannot follow. "
-        "Write x[i] = v or x += v into a Tensor instead, or make a new one with np.where or np.concatenate."
-    )
-
-
 # ---- functions
 
 
 def call_function(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a NumPy function that is not in the table ``NUMPY`` yet, or has no rule."""
-    if func in IN_PLACE:
-        raise in_place_error(qualified_name(func))
     call = find_call(func)
     if call is None:
         return call_without_rule(qualified_name(func), func, args, kwargs)
@@ -204,7 +195,7 @@ def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
     if method != "__call__":
         name, function = f"{name}.{method}", getattr(ufunc, method)
     if method == "at":
-        raise in_place_error(name)
+        return numpy_writes.write_at(ufunc, *args)
     out = kwargs.get("out")
     if out is not None and all(o is None or isinstance(o, Tensor) for o in out):
         return write_results(name, function, args, kwargs)
@@ -231,6 +222,8 @@ def write_results(name: str, function: Callable[..., Any], args: tuple[Any, ...]
     outs = kwargs["out"]
     masked = isinstance(function, np.ufunc) and "where" in kwargs
     chosen = kwargs["where"] if masked else True
+    if chosen is not True:
+        args = tuple(replace_skipped(function, a, chosen) for a in args)
     made = function(*args, **{k: v for k, v in kwargs.items() if k != "out" and not (k == "where" and masked)})
     results = made if isinstance(made, tuple) else (made,)
     given = tuple(
@@ -240,6 +233,15 @@ def write_results(name: str, function: Callable[..., Any], args: tuple[Any, ...]
         for out, new in zip(outs, results, strict=True)
     )
     return given if isinstance(made, tuple) else given[0]
+
+
+def replace_skipped(ufunc: Callable[..., Any], x: Any, chosen: Any) -> Any:
+    """Return an operand with another number where ``where=`` is false: one at which the ufunc has a derivative."""
+    if not isinstance(x, Tensor) or x.dtype.kind not in "fc":
+        return x
+    op = BY_KERNEL.get(ufunc) or special.find_op(ufunc)
+    low, high = (-2.0, 2.0) if op is None else op.domain
+    return np.where(chosen, x, 0.3 * low + 0.7 * high)
 
 
 def write_result(what: str, out: Value, new: Value) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback.core.callers import find_numpy_caller
 from pullback.core.tape import as_tensor, constant
 from pullback.core.tensor import BY_KERNEL, all_values, strip
 from pullback.errors import ArgumentError, ShapeError
@@ -261,7 +262,18 @@ def _slope(f: Value, h: Value, axis: int) -> Any:
     return np.concatenate([along(d, slice(0, 1), axis), inner, along(d, slice(-1, None), axis)], axis=axis)
 
 
+def _prod(a: Any, /, axis: Axis = None, keepdims: bool = False) -> Any:
+    caller = find_numpy_caller()
+    if caller is not None and caller.f_code.co_name == "polyvalfromroots" and np.ndim(caller.f_locals["x"]):
+        raise ArgumentError(
+            "np.polynomial.polynomial.polyvalfromroots: NumPy arranges the roots only where x is an ndarray. "
+            "Write the product: np.prod(x - r.reshape(r.shape + (1,) * x.ndim), axis=0)."
+        )
+    return BY_KERNEL[np.prod].function(a, axis, keepdims)
+
+
 FUNCTIONS = {
+    np.prod: _prod,
     np.var: _var(np.var), np.std: _var(np.std), np.ptp: _ptp, np.average: _average,
     np.quantile: _quantile, np.percentile: _percentile, np.median: _median, np.cov: _cov, np.corrcoef: _corrcoef,
     np.nansum: _ignore_nan(np.sum, 0), np.nanprod: _ignore_nan(np.prod, 1),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -135,3 +135,50 @@ def index_each(index: Index, n: int) -> tuple[Any, ...]:
 def _index_rank(i: ArrayOrNumber) -> int:
     i = np.asarray(i)
     return 1 if i.dtype.kind == "b" else i.ndim
+
+
+# ---- as in x[np.arange(n), i]
+
+
+class Lines(NamedTuple):
+    """An index that picks positions along one axis, in each of the lines that arrays such as ``np.arange(n)`` count."""
+
+    rows: tuple[int, ...]  # the axes that are counted through
+    axis: int  # along which positions are picked
+    front: tuple[int, ...]  # the axes of the result that are the counted ones
+    positions: Any  # with the counted axes first
+
+
+def find_lines(parts: Sequence[Any], lengths: Sequence[int]) -> Lines | None:
+    """Return an index of arrays, one for each of the first axes, as positions along lines; None if it is none.
+
+    >>> find_lines([np.arange(2), np.array([5, 3])], (2, 6))
+    Lines(rows=(0,), axis=1, front=(0,), positions=array([5, 3]))
+    """
+    shape = np.broadcast_shapes(*(np.shape(i) for i in parts))
+    counted = {k: _find_counted_axis(i, n, shape) for k, (i, n) in enumerate(zip(parts, lengths, strict=False))}
+    others = [k for k, axis in counted.items() if axis is None]
+    if len(parts) < 2 or len(others) > 1:
+        return None
+    axis = others[0] if others else len(parts) - 1
+    rows = sorted((k for k in counted if k != axis), key=lambda k: counted[k] or 0)
+    front = tuple(counted[k] or 0 for k in rows)
+    if len({*front}) < len(front):
+        return None
+    positions = np.moveaxis(np.broadcast_to(parts[axis], shape), front, range(len(front)))
+    return Lines(tuple(rows), axis, front, positions)
+
+
+def _find_counted_axis(i: Any, n: int, shape: tuple[int, ...]) -> int | None:
+    """Return the axis of ``shape`` along which an array counts from 0 to ``n - 1``; None if it does not."""
+    if not isinstance(i, np.ndarray) or i.dtype.kind not in "iu" or i.size != n or n < 2 or n not in i.shape:
+        return None
+    axis = len(shape) - i.ndim + i.shape.index(n)
+    return axis if shape[axis] == n and np.array_equal(i.reshape(-1), np.arange(n)) else None
+
+
+def pick_lines(x: Any, lines: Lines) -> Any:
+    """Return the elements of a tensor at positions along lines."""
+    count = len(lines.rows)
+    y: Any = np.moveaxis(x, (*lines.rows, lines.axis), range(count + 1))
+    return np.moveaxis(y.gather(lines.positions, count, count), range(count), lines.front)

@@ -13,6 +13,7 @@ from pullback.core.calculus import partials, rule
 from pullback.core.lowering import made_of, scalar
 from pullback.core.memory import Scratch, make_like, scratch, unwrap_scratch
 from pullback.core.op import alias, method, op
+from pullback.core.tape import RAW
 from pullback.errors import ArgumentError
 from pullback.numerics.adjoints import select, zero_cotangent
 from pullback.numerics.axis_arguments import resolve_axes
@@ -355,7 +356,7 @@ def _compose_below(x: Tensor, axis: int) -> Any:
 def _compose_softmax(x: Tensor, dim: int, axis: int | None) -> Any:
     axis = _axis(dim, axis)
     e = np.exp(_compose_below(x, axis))
-    return e / _total(e, axis)
+    return e * (1.0 / _total(e, axis))  # a division for each row
 
 
 def _compose_log_softmax(x: Tensor, axis: int) -> Any:
@@ -383,12 +384,17 @@ def _log_softmax(x: Array, axis: int | None = -1) -> Any:
     return y - np.log(_total(np.exp(y), axis)) if y.size else y
 
 
+def _probabilities(logits: Value, z: Value, axis: int | None) -> Any:
+    """Return the softmax, from its logarithm ``z``; compiled, from the exponentials that ``z`` was made of."""
+    return np.exp(z) if isinstance(z, RAW) or logits.dtype.kind != "f" else softmax(logits, axis=_axis(axis))
+
+
 @op(
     _log_softmax,
     acts=_over("log_softmax"),
     d=rule(
-        lambda g, z, axis: g - np.exp(z) * _total(g, _axis(axis)),
-        jvp=lambda dlogits, z, axis: dlogits - _total(np.exp(z) * dlogits, _axis(axis)),
+        lambda g, logits, z, axis: g - _probabilities(logits, z, axis) * _total(g, _axis(axis)),
+        jvp=lambda dlogits, logits, z, axis: dlogits - _total(_probabilities(logits, z, axis) * dlogits, _axis(axis)),
     ),
     run=_log_softmax,
     lower=made_of(_compose_log_softmax),

@@ -2,7 +2,8 @@
 
 A convolution is linear in the image and in the filter, and so are its two adjoints.  Each of the three has the other
 two as its adjoints, so gradients of any order stay among them.  Inside, arrays are (batch, *space, channels): the
-windows are laid out as rows, a part at a time that stays in the cache, and BLAS does the rest.
+windows are laid out as rows, a part at a time that stays in the cache, and BLAS does the rest.  Where there is much to
+multiply, machine code does all of it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback.core.accelerate import run_compiled_if
 from pullback.core.axes import moves
 from pullback.core.calculus import linear
 from pullback.core.composition import check_numbers
@@ -26,7 +28,6 @@ from pullback.numerics.batched_windows import (
     small_convolutions_filter,
     small_convolutions_input,
 )
-from pullback.numerics.blas import add_transposed_products, align_to_cache_line, sum_of_products
 from pullback.numerics.windows import (
     Windows,
     channels_last,
@@ -37,7 +38,6 @@ from pullback.numerics.windows import (
     parts,
     plan_windows,
 )
-from pullback.numerics.winograd import is_worthwhile, pair_convolve, pair_convolve_filter
 
 if TYPE_CHECKING:
     from pullback.typing import Array, Lengths, Padding, ShapeLike, TensorLike, Value
@@ -48,6 +48,9 @@ __all__ = [
 
 Ints = tuple[int, ...]
 NARROW = 16  # columns of a result; BLAS is slow on fewer
+MANY = 1 << 20  # products of numbers from which on machine code is worth being compiled
+MANY_BY_CHANNEL = 1 << 18  # the same where NumPy multiplies them one by one
+LARGE_FILTER = 1 << 20  # bytes from which on BLAS adds up the gradient of a filter faster
 
 
 # ---- the three products
@@ -55,17 +58,33 @@ NARROW = 16  # columns of a result; BLAS is slow on fewer
 
 def _convolve(x: Array, filter: Array, windows: Windows) -> Any:
     channels, depth = filter.shape[-2:]
-    if is_worthwhile(windows, channels, depth, x.dtype):
-        return pair_convolve(x, filter, windows)
     shape = (x.shape[0], *windows.out, depth)
     if depth <= NARROW and is_layered(windows, channels, x.itemsize):
         filter, windows = _pair_columns(filter, windows)
-    matrices = align_to_cache_line(filter).reshape(_layer_shape(windows, channels, filter.shape[-1], x.itemsize))
+    matrices = filter.reshape(_layer_shape(windows, channels, filter.shape[-1], x.itemsize))
     z = np.empty(shape, x.dtype)
     columns = z.reshape(x.shape[0], *windows.out, filter.shape[-1])
     for part, rows, step in panes(x, windows):
-        sum_of_products(rows, step, matrices, columns[part].reshape(len(rows), -1, filter.shape[-1]))
+        _sum_products(rows, step, matrices, columns[part].reshape(len(rows), -1, filter.shape[-1]))
     return z
+
+
+def _sum_products(rows: Array, step: int, matrices: Array, out: Array) -> None:
+    """Write the sum over k of ``rows[:, k * step:] @ matrices[k]`` into each matrix of ``out``."""
+    n = out.shape[1]
+    np.matmul(rows[:, :n], matrices[0], out)
+    more = np.empty_like(out) if len(matrices) > 1 else None
+    for i in range(1, len(matrices)):
+        np.add(out, np.matmul(rows[:, i * step : i * step + n], matrices[i], more), out)
+
+
+def _add_transposed_products(rows: Array, step: int, weights: Array, totals: Array) -> None:
+    """Add to each ``totals[k]`` the sum over the matrices of ``rows[:, k * step:].T @ weights``."""
+    n = weights.shape[1]
+    turned, more = rows.swapaxes(1, 2), np.empty((len(rows), *totals.shape[1:]), totals.dtype)
+    for i, total in enumerate(totals):
+        np.matmul(turned[:, :, i * step : i * step + n], weights, more)
+        np.add(total, more[0] if len(more) == 1 else np.add.reduce(more, 0), total)
 
 
 def _pair_columns(filter: Array, windows: Windows) -> tuple[Any, Windows]:
@@ -106,12 +125,19 @@ def _convolve_input(x: Array, filter: Array, windows: Windows, shape: Ints) -> A
 
 def _convolve_filter(x: Array, y: Array, windows: Windows) -> Any:
     channels, depth = x.shape[-1], y.shape[-1]
-    if is_worthwhile(windows, channels, depth, x.dtype):
-        return pair_convolve_filter(x, y, windows)
     totals: Any = np.zeros(_layer_shape(windows, channels, depth, x.itemsize), x.dtype)
     for part, rows, step in panes(x, windows):
-        add_transposed_products(rows, step, y[part].reshape(len(rows), -1, depth), totals)
+        _add_transposed_products(rows, step, y[part].reshape(len(rows), -1, depth), totals)
     return totals.reshape(*windows.size, channels, depth)
+
+
+def _multiplies_much(x: Array, filter: Array, windows: Windows, *shape: Ints) -> bool:
+    return len(x) * prod(windows.out) * filter.size >= MANY
+
+
+def _sums_much(x: Array, y: Array, windows: Windows) -> bool:
+    filter = prod(windows.size) * x.shape[-1]
+    return bool(y.size * filter >= MANY and filter * y.shape[-1] * x.itemsize < LARGE_FILTER)
 
 
 def _samples(kind: int) -> list[Any]:
@@ -151,7 +177,7 @@ def _filter_cotangent_of_adjoint(g: Value, x: Value, windows: Windows) -> Any:
     ),
     d=linear(_image_cotangent, _filter_cotangent),
     lower=over_windows("convolve"),
-    run=accept_examples(_convolve, small_convolutions),
+    run=accept_examples(run_compiled_if(_multiplies_much, _convolve), small_convolutions),
 )
 def convolve(x: TensorLike, filter: TensorLike, /, windows: Windows) -> Any:
     """The sum over each window of ``x`` times ``filter``; what conv1d, conv2d and conv3d are made of.
@@ -169,7 +195,7 @@ def convolve(x: TensorLike, filter: TensorLike, /, windows: Windows) -> Any:
         _filter_cotangent_of_adjoint,
     ),
     lower=over_windows("convolve_input"),
-    run=accept_examples(_convolve_input, small_convolutions_input),
+    run=accept_examples(run_compiled_if(_multiplies_much, _convolve_input), small_convolutions_input),
 )
 def convolve_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shape: Ints) -> Any:
     """The adjoint of ``convolve`` in the image, which has ``shape``: every window receives its part of ``filter``.
@@ -191,7 +217,7 @@ def convolve_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shape
         lambda g, x, windows: convolve(x, g, windows),
     ),
     lower=over_windows("convolve_filter"),
-    run=accept_examples(_convolve_filter, small_convolutions_filter),
+    run=accept_examples(run_compiled_if(_sums_much, _convolve_filter), small_convolutions_filter),
 )
 def convolve_filter(x: TensorLike, y: TensorLike, /, windows: Windows) -> Any:
     """The adjoint of ``convolve`` in the filter, given the image and the cotangent of the result.
@@ -245,6 +271,14 @@ def _depthwise_filter(x: Array, y: Array, windows: Windows) -> Any:
     return z
 
 
+def _multiplies_much_by_channel(x: Array, filter: Array, windows: Windows, *shape: Ints) -> bool:
+    return len(x) * prod(windows.out) * filter.size >= MANY_BY_CHANNEL
+
+
+def _sums_much_by_channel(x: Array, y: Array, windows: Windows) -> bool:
+    return y.size * prod(windows.size) >= MANY_BY_CHANNEL
+
+
 def _depthwise_samples(kind: int) -> list[Any]:
     made: list[Any] = []
     for x, f, how in (
@@ -280,7 +314,7 @@ def _depthwise_to_filter_of_adjoint(g: Value, x: Value, windows: Windows) -> Any
     ),
     d=linear(_depthwise_to_image, _depthwise_to_filter),
     lower=over_windows("depthwise"),
-    run=_depthwise,
+    run=run_compiled_if(_multiplies_much_by_channel, _depthwise),
 )
 def depthwise(x: TensorLike, filter: TensorLike, /, windows: Windows) -> Any:
     """``convolve`` of each channel with filters of its own; what depthwise_conv2d is made of.
@@ -300,7 +334,7 @@ def depthwise(x: TensorLike, filter: TensorLike, /, windows: Windows) -> Any:
         _depthwise_to_filter_of_adjoint,
     ),
     lower=over_windows("depthwise_input"),
-    run=_depthwise_input,
+    run=run_compiled_if(_multiplies_much_by_channel, _depthwise_input),
 )
 def depthwise_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shape: Ints) -> Any:
     """The adjoint of ``depthwise`` in the image.
@@ -323,7 +357,7 @@ def depthwise_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shap
         lambda g, x, windows: depthwise(x, g, windows),
     ),
     lower=over_windows("depthwise_filter"),
-    run=_depthwise_filter,
+    run=run_compiled_if(_sums_much_by_channel, _depthwise_filter),
 )
 def depthwise_filter(x: TensorLike, y: TensorLike, /, windows: Windows) -> Any:
     """The adjoint of ``depthwise`` in the filter.

@@ -21,7 +21,7 @@ from pullback.core.writes import base_links, note_view, write
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
 from pullback.numerics.batching import broadcast_examples, count_examples
-from pullback.numerics.positions import are_separated, index_each, is_advanced
+from pullback.numerics.positions import are_separated, find_lines, index_each, is_advanced, pick_lines
 from pullback.numerics.rows import add_rows, last_positions
 
 if TYPE_CHECKING:
@@ -196,11 +196,13 @@ def _pick_each(x: Any, index: Any) -> Any:
     y = x if all(i == ALL for i in cut) else getitem(x, cut)
     if len(places) == 1:
         return y.gather(whole[places[0]], places[0])
-    picked = np.broadcast_arrays(*(whole[k] for k in places))
-    z = np.moveaxis(y, places, range(len(places))).gather_nd(np.stack(picked, -1))
+    picked = [whole[k] for k in places]
+    y = np.moveaxis(y, places, range(len(places)))
+    lines = find_lines(picked, y.shape)
+    z = y.gather_nd(np.stack(np.broadcast_arrays(*picked), -1)) if lines is None else pick_lines(y, lines)
     if are_separated(parts):
         return z
-    rank = picked[0].ndim
+    rank = max(map(np.ndim, picked))
     return np.moveaxis(z, range(rank), range(places[0], places[0] + rank))
 
 
@@ -367,6 +369,20 @@ def _is_view_at(value: Tensor, x: Tensor, index: Index) -> bool:
 
 
 alias("__setitem__", _setitem_method)
+
+
+def _fill(x: Tensor, value: TensorLike) -> None:
+    """Write one number into all elements, as the method of NumPy's arrays does.
+
+    >>> x = pb.tensor([1.0, 2.0])
+    >>> x.fill(3.0)
+    >>> x
+    Tensor([3., 3.], dtype=float32)
+    """
+    x[...] = value
+
+
+alias("fill", _fill)
 
 
 @method

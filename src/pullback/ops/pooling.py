@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pullback.core.accelerate import run_compiled_if
 from pullback.core.axes import moves
 from pullback.core.calculus import constant, linear, rule
 from pullback.core.composition import check_numbers
@@ -50,8 +51,17 @@ GEOMETRIES: list[tuple[Ints, Ints, dict[str, Any]]] = [
 SAMPLES = [(x, plan_windows("pool", x[1:-1], size, **how)) for x, size, how in GEOMETRIES]
 
 
+MANY = 1 << 16  # elements of all windows from which on machine code is worth being compiled
+FEW_CHANNELS = 4  # there must be as many, as they are the lanes of its vectors
+
+
 def _results(x: Ints, windows: Windows) -> Ints:
     return (x[0], *windows.out, x[-1])
+
+
+def _looks_at_many(x: Array, *more: Any) -> bool:
+    windows, channels = next(m for m in more if isinstance(m, Windows)), x.shape[-1]
+    return bool(channels >= FEW_CHANNELS and len(x) * prod(windows.out) * prod(windows.size) * channels >= MANY)
 
 
 # ---- the largest
@@ -145,7 +155,7 @@ def _largest_cotangent(g: Value, source: Value, largest: Value, windows: Windows
     acts=moves(_results, [((x,), {"windows": w}) for x, w in SAMPLES], batch_by_folding),
     d=rule(_image_cotangent, jvp=_tangent_of_largest),
     lower=over_windows("largest"),
-    run=_largest,
+    run=run_compiled_if(_looks_at_many, _largest),
 )  # fmt: skip
 def largest_in_window(x: TensorLike, /, windows: Windows) -> Any:
     """The largest element of each window.
@@ -160,7 +170,7 @@ def largest_in_window(x: TensorLike, /, windows: Windows) -> Any:
     acts=moves(lambda x, source, largest, windows: source, lambda: _samples_with_source(False), batch_by_folding),
     d=linear(_largest_cotangent, None, None),
     lower=over_windows("give"),
-    run=_give_to_largest,
+    run=run_compiled_if(_looks_at_many, _give_to_largest),
 )
 def give_to_largest(x: TensorLike, source: TensorLike, largest: TensorLike, /, windows: Windows) -> Any:
     """``x`` added where the largest element of each window of ``source`` is: the adjoint of ``largest_in_window``.
@@ -177,7 +187,7 @@ def give_to_largest(x: TensorLike, source: TensorLike, largest: TensorLike, /, w
     acts=moves(lambda x, source, largest, windows: largest, lambda: _samples_with_source(True), batch_by_folding),
     d=linear(lambda g, source, largest, windows: give_to_largest(g, source, largest, windows), None, None),
     lower=over_windows("take"),
-    run=_take_from_largest,
+    run=run_compiled_if(_looks_at_many, _take_from_largest),
 )
 def take_from_largest(x: TensorLike, source: TensorLike, largest: TensorLike, /, windows: Windows) -> Any:
     """The elements of ``x`` that are where the largest of each window of ``source`` is.
@@ -250,7 +260,7 @@ def _spread_back(g: Value, x_shape: Ints, windows: Windows) -> Any:
     acts=moves(_results, [((x,), {"windows": w}) for x, w in SAMPLES], batch_by_folding),
     d=linear(_spread_back),
     lower=over_windows("sums"),
-    run=_sums,
+    run=run_compiled_if(_looks_at_many, _sums),
 )
 def sum_of_windows(x: TensorLike, /, windows: Windows) -> Any:
     """The sum of each window.
@@ -269,7 +279,7 @@ def sum_of_windows(x: TensorLike, /, windows: Windows) -> Any:
     ),
     d=linear(lambda g, windows: sum_of_windows(g, windows)),
     lower=over_windows("spread"),
-    run=_spread,
+    run=run_compiled_if(_looks_at_many, _spread),
 )
 def spread_over_windows(x: TensorLike, /, windows: Windows, shape: Ints) -> Any:
     """The adjoint of ``sum_of_windows``: every element receives from all windows that it is in.

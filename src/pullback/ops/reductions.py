@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.axes import Sample, Shape, reduces
-from pullback.core.calculus import constant, linear, rule
+from pullback.core.axes import Sample, Shape, moves, reduces
+from pullback.core.calculus import constant, linear, partials, rule
 from pullback.core.composition import rename_errors
 from pullback.core.convert import check_real
 from pullback.core.lowering import fold, made_of, position
 from pullback.core.op import alias, method, op
 from pullback.core.tape import RAW
-from pullback.core.tensor import may_be
 from pullback.numerics.adjoints import (
     axes,
     count_elements,
@@ -347,25 +346,82 @@ def log_of_sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
     return z + top.reshape(z.shape)
 
 
+def compose_exponentials(x: Any, axis: Axis) -> tuple[Any, Any, Any]:
+    """Return ``exp(x - top)``, its sum and ``top``, the largest element; the sum is 1 where it would be 0 or NaN.
+
+    So a row of nothing but -inf weighs nothing, and one with inf has no NaN but at inf.
+    """
+    top = np.max(x, axis=axes(axis), keepdims=True)
+    e = np.exp(x - np.where(top == -inf, np.zeros((), x.dtype), top))
+    s = np.sum(e, axis=axes(axis), keepdims=True)
+    return e, np.where(s > 0, s, np.ones((), x.dtype)), top
+
+
 def compose_log_of_sum(x: Any, axis: Axis, keepdims: bool) -> Any:
     check_real("log_sum_exp", x)
-    if x.dtype.kind != "f":
-        x = np.astype(x, np.float64)
-    none = np.full(keepdims_shape(x.shape, axes(axis)), -inf, x.dtype) if not x.size else None
-    top = np.max(x, axis=axes(axis), keepdims=True) if none is None else none
-    top = np.where(np.isfinite(top), top, np.zeros((), x.dtype))
-    z = np.log(np.sum(np.exp(x - top), axis=axes(axis), keepdims=keepdims))
-    return z + np.reshape(top, z.shape)
+    x = x if x.dtype.kind == "f" else np.astype(x, np.float64)
+    if not x.size:
+        return np.sum(x, axis=axes(axis), keepdims=keepdims) - inf
+    _, s, top = compose_exponentials(x, axis)
+    z = np.log(s) + top
+    return z if keepdims else np.squeeze(z, axis=resolve_axes(len(x.shape), axes(axis)))
+
+
+def weigh(x: Array, axis: Axis = None) -> Any:
+    z = log_of_sum(x, axis, True)
+    if all_finite(z):
+        return np.exp(x - z)
+    with np.errstate(invalid="ignore"):
+        return np.exp(x - np.where(z == -inf, z.dtype.type(0), z))
+
+
+def compose_weights(x: Any, axis: Axis) -> Any:
+    check_real("log_sum_exp", x)
+    x = x if x.dtype.kind == "f" else np.astype(x, np.float64)
+    if not x.size:
+        return np.exp(x)
+    e, s, _ = compose_exponentials(x, axis)
+    return e * (1.0 / s)
+
+
+def weigh_cotangent(g: Value, z: Value, axis: Axis) -> Any:
+    g = g * z
+    return g - z * np.sum(g, axis=axes(axis), keepdims=True)
+
+
+def weigh_examples(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
+    (x,) = args
+    return op.call([x], {"axis": tuple([a + 1 for a in resolve_axes(x.ndim - 1, axes(params["axis"]))])})
+
+
+@op(
+    weigh,
+    acts=moves(
+        lambda s, axis=None: s,
+        [(((),), {}), (((4,),), {}), (((0, 3),), {"axis": 1}), (((2, 3, 4),), {"axis": (0, 2)})],
+        weigh_examples,
+    ),
+    d=partials(weigh_cotangent),
+    run=weigh,
+    lower=made_of(compose_weights),
+)
+def log_sum_exp_weights(x: TensorLike, /, axis: Axis = None) -> Any:
+    """The gradient of ``log_sum_exp``: the softmax, which is 0 in a row of nothing but -inf.
+
+    >>> log_sum_exp_weights(np.array([1000.0, 1000.0]))
+    array([0.5, 0.5])
+    """
 
 
 def weights(x: Value, z: Value, axis: Axis) -> Any:
-    """The softmax, from the result; a row of nothing but -inf weighs nothing."""
+    """Return the gradient of ``log_sum_exp``, from the result; compiled, from the exponentials that are summed."""
+    if not isinstance(z, RAW) and x.dtype.kind == "f":
+        return log_sum_exp_weights(x, axis)
     z = restore_axes(z, x.shape, axis)
     if isinstance(z, RAW) and all_finite(z):
         return np.exp(x - z)
-    nothing = z == -inf
     with np.errstate(invalid="ignore"):
-        return np.exp(x - (np.where(nothing, np.zeros((), z.dtype), z) if may_be(nothing) else z))
+        return np.exp(x - np.where(z == -inf, np.zeros((), z.dtype), z))
 
 
 @op(

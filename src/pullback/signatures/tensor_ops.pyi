@@ -413,6 +413,8 @@ class TensorOps:
     def fabs(self) -> Tensor: ...
     def fft(self, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Tensor:
         """The discrete Fourier transform."""
+    def fill(self, value: TensorLike) -> None:
+        """Write one number into all elements, as the method of NumPy's arrays does."""
     def flatten(self) -> Tensor:
         """A copy of all elements in one row."""
     def flip(self, axis: Axis = None) -> Tensor:
@@ -680,7 +682,7 @@ class TensorOps:
     @property
     def real(self) -> Tensor: ...
     def reciprocal(self) -> Tensor:
-        """``1 / x``; of an integer too it is a float."""
+        """``1 / x``; of an integer too it is a float (``np.reciprocal`` gives an integer)."""
     def rel_entr(self, y: TensorLike, /) -> Tensor:
         """``x * log(x / y)``, and 0 where ``x`` is 0: a term of the relative entropy."""
     def relu(self) -> Tensor:
@@ -782,8 +784,8 @@ class TensorOps:
         """``log(1 + exp(x))``, without overflow."""
     def solve(self, y: TensorLike, /) -> Tensor:
         """The solution ``z`` of ``x @ z = y``, for square ``x``; ``y`` is one vector or, with more axes, has columns."""
-    def sort(self, axis: int | None = -1, descending: bool = False) -> Tensor:
-        """The elements in order along ``axis``, or all of them in one row; their gradients go back to where they were."""
+    def sort(self, axis: int = -1, descending: bool = False) -> None:
+        """Sort a tensor in place along ``axis``, as the method of NumPy's arrays does; ``pb.sort`` gives a new one."""
     def space_to_batch_nd(self, block_shape: Lengths | Array, paddings: Sequence[Any] | Array) -> Tensor:
         """Space, padded with zeros, cut into blocks of ``block_shape`` whose places become part of the batch."""
     def space_to_depth(self, block_size: int, data_format: str = "NHWC") -> Tensor:

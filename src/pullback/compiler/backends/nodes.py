@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 from pullback.compiler.backends.library import Library, locate_elements
@@ -57,11 +58,13 @@ def _pieces(lib: Library, n: Node) -> Evaluate:
 
 
 def _take(lib: Library, n: Node) -> Evaluate:
-    return lib.take
+    table = (n.args[0].size // prod(n.data), *n.data)
+    return lambda x, rows: lib.take(lib.reshape(x, table), rows)
 
 
 def _scatter(lib: Library, n: Node) -> Evaluate:
-    return lambda x, rows: lib.add_at(lib.full(n.shape, 0, n.dtype), (rows,), x)
+    table = (n.size // prod(n.data), *n.data)
+    return lambda x, rows: lib.reshape(lib.add_at(lib.full(table, 0, n.dtype), (rows,), x), n.shape)
 
 
 def _spaced(lib: Library, n: Node) -> Evaluate:

@@ -12,7 +12,7 @@ from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.codegen.row_functions import emit_rows
 from pullback.compiler.codegen.scan import emit_scan
 from pullback.compiler.codegen.scatter import ScatterAdd, Spaced
-from pullback.compiler.ir.graph import Node
+from pullback.compiler.ir.graph import Node, find_rows
 from pullback.compiler.ir.kinds import SPLIT
 from pullback.compiler.schedule.fuse import Kernel
 from pullback.compiler.schedule.order import Step
@@ -123,9 +123,12 @@ def call_spaced(module: ModuleBuilder, code: CallList, step: Step) -> None:
 
 def call_scatter(module: ModuleBuilder, code: CallList, step: Step) -> None:
     """Call the kernel that adds rows at positions."""
-    given = _describe_scatter(module, step.what)
+    n: Node = step.what
     plan: ScatterPlan = step.plan
-    w = ScatterAdd(step.what, module.target).write(plan.work)
+    _, *others = _describe_scatter(module, n)
+    base, offset, _ = find_rows(n.args[0], n.data)
+    given = [module.address(base, offset), *others]
+    w = ScatterAdd(n, n.number in module.memory.over, module.target).write(plan.work)
     name = module.name(w.function)
     module.declared |= w.declared
     if plan.workers > 1:

@@ -9,7 +9,7 @@ from math import prod
 
 from pullback.compiler.builder import FLOATS, TYPES, Code, code_of, vector
 from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
-from pullback.compiler.ir.graph import Node, contiguous
+from pullback.compiler.ir.graph import Node, contiguous, find_rows
 from pullback.compiler.schedule.work import Work
 from pullback.compiler.target import Target
 
@@ -17,12 +17,16 @@ __all__ = ["ScatterAdd", "Spaced"]
 
 
 class ScatterAdd:
-    """Emits the kernel that adds the rows of ``x`` to zeros at the positions ``rows``; its rows are the result's."""
+    """Emits the kernel that adds the rows of ``x`` at the positions ``rows``; its rows are the result's.
 
-    def __init__(self, n: Node, target: Target) -> None:
-        rows = n.args[1]
+    They are added to zeros, to a copy of a third argument, or, ``in_place``, to what is there.
+    """
+
+    def __init__(self, n: Node, in_place: bool, target: Target) -> None:
         self.dtype, self.code = code_of(n.dtype), Code()
-        self.rows, self.length, self.size = rows.size, prod(n.shape[1:]), int(self.dtype[1])
+        self.adds, self.in_place = len(n.args) > 2, in_place
+        self.shape, self.length, self.size = n.args[1].shape, prod(n.data), int(self.dtype[1])
+        self.strides = find_rows(n.args[0], n.data)[2]
         self.width = max(1, target.vector_bytes // self.size)
         while self.width > 1 and self.width > self.length:
             self.width //= 2
@@ -30,31 +34,52 @@ class ScatterAdd:
     def write(self, work: Work) -> KernelCode:
         """Return the kernel, whose rows are those of the result."""
         code = self.code
-        code.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
-        first, count = code.times("%lo", self.length * self.size), code.op("sub i64 %hi, %lo")
-        start = code.op(f"getelementptr i8, ptr %z, i64 {first}")
-        size = code.times(count, self.length * self.size)
-        code.line(f"call void @llvm.memset.p0.i64(ptr {start}, i8 0, i64 {size}, i1 false)")
-        if self.rows and self.length:
-            with code.loop("0", self.rows) as r:
-                row = code.op(f"load i64, ptr {code.op(f'getelementptr i64, ptr %rows, i64 {r}')}")
-                if work.parts == 1:
-                    self._row(row, r)
-                else:
-                    mine, others = code.block("mine"), code.block("others")
-                    ahead = code.op(f"sub i64 {row}, %lo")
-                    code.branch(code.op(f"icmp ult i64 {ahead}, {count}"), mine, others)
-                    code.begin(mine)
-                    self._row(row, r)
-                    code.jump(others)
-                    code.begin(others)
-        arrays = "ptr noalias %x", "ptr noalias %rows", "ptr %z"
+        if not self.in_place:
+            self._begin()
+        if prod(self.shape) and self.length:
+            self._loop(0, "0", "0", work.parts > 1)
+        added = ("ptr %added",) if self.adds else ()
+        arrays = "ptr noalias %x", "ptr noalias %rows", *added, "ptr %z"
         function = make_function(code, *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch")
         return KernelCode(function, work, frozenset(code.declared))
 
-    def _row(self, row: str, r: str) -> None:
+    def _begin(self) -> None:
+        """Emit what is there before rows are added."""
         code = self.code
-        to, source = code.times(row, self.length), code.times(r, self.length)
+        first, count = code.times("%lo", self.length * self.size), code.op("sub i64 %hi, %lo")
+        start = code.op(f"getelementptr i8, ptr %z, i64 {first}")
+        size = code.times(count, self.length * self.size)
+        if self.adds:
+            code.declared.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+            source = code.op(f"getelementptr i8, ptr %added, i64 {first}")
+            code.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {start}, ptr {source}, i64 {size}, i1 false)")
+        else:
+            code.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+            code.line(f"call void @llvm.memset.p0.i64(ptr {start}, i8 0, i64 {size}, i1 false)")
+
+    def _loop(self, axis: int, number: str, source: str, shared: bool) -> None:
+        """Emit the loops over the axes of the positions from ``axis`` on."""
+        code = self.code
+        if axis < len(self.shape):
+            with code.loop("0", self.shape[axis]) as i:
+                inner = code.add(code.times(number, self.shape[axis]), i)
+                self._loop(axis + 1, inner, code.add(source, code.times(i, self.strides[axis])), shared)
+            return
+        row = code.op(f"load i64, ptr {code.op(f'getelementptr i64, ptr %rows, i64 {number}')}")
+        if not shared:
+            self._row(row, source)
+            return
+        mine, others = code.block("mine"), code.block("others")
+        ahead, count = code.op(f"sub i64 {row}, %lo"), code.op("sub i64 %hi, %lo")
+        code.branch(code.op(f"icmp ult i64 {ahead}, {count}"), mine, others)
+        code.begin(mine)
+        self._row(row, source)
+        code.jump(others)
+        code.begin(others)
+
+    def _row(self, row: str, source: str) -> None:
+        code = self.code
+        to = code.times(row, self.length)
         whole = self.length // self.width * self.width
         with code.loop("0", whole, self.width) as j:
             self._add(code.add(to, j), code.add(source, j), self.width)

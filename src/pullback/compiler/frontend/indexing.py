@@ -13,15 +13,19 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.frontend.host_ops import Coordinates, Positions
-from pullback.compiler.ir.graph import Node, Pieces, Shape, View
+from pullback.compiler.ir.graph import Node, Pieces, Shape, View, resolve_view
 from pullback.compiler.ir.kinds import CAST, CONSTANT, PIECES, SCAN, SCATTER, SPACED, TAKE, VIEW
 from pullback.core.lowering import position
+from pullback.core.op import REGISTRY
 from pullback.core.source import user_line
 from pullback.numerics.axis_arguments import one_axis
+from pullback.numerics.positions import Lines, find_lines
 
 __all__ = [
     "lower_assignment",
     "find_block",
+    "find_constant_lines",
+    "put_along_lines",
     "lower_gather_nd",
     "place_view",
     "find_positions",
@@ -38,17 +42,15 @@ __all__ = [
 
 def take_rows(t: Any, x: Any, at: Any, kept: int) -> Any:
     """The rows of ``x`` at these places, all axes but the last ``kept`` being counted through as one."""
-    rest = x.shape[len(x.shape) - kept :]
-    flat, at = t.node(np.reshape(x, (prod(x.shape[: len(x.shape) - kept]), *rest))), t.node(at)
-    return t.wrapped(t.graph.add(TAKE, (flat, at), (*at.shape, *rest), flat.dtype, None, user_line()))
+    row = x.shape[len(x.shape) - kept :]
+    x, at = t.node(x), t.node(at)
+    return t.wrapped(t.graph.add(TAKE, (x, at), (*at.shape, *row), x.dtype, row, user_line()))
 
 
 def scatter_rows(t: Any, x: Any, at: Any, shape: Shape, kept: int) -> Any:
     """Zeros of ``shape`` with the rows of ``x`` added at these places, counted in the same way."""
-    whole, rest = prod(shape[: len(shape) - kept]), shape[len(shape) - kept :]
     x, at = t.node(x), t.node(at)
-    made = t.graph.add(SCATTER, (x, at), (whole, *rest), x.dtype, None, user_line())
-    return np.reshape(t.wrapped(made), shape)
+    return t.wrapped(t.graph.add(SCATTER, (x, at), shape, x.dtype, shape[len(shape) - kept :], user_line()))
 
 
 def check_positions(t: Any, op: Any, at: Any) -> Any:
@@ -111,8 +113,14 @@ def lower_gather(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -
     batch = int(params["batch_dims"] or 0)
     batch = batch + len(at.shape) if batch < 0 else batch
     given = check_positions(t, Positions(op.name, whole[axis]), at)
-    if batch == len(at.shape) - 1 == len(whole) - 1 > 0 and at.shape[-1] == 1:
-        return _select_one_of_each_row(x, given, whole, scatters)
+    if (
+        0 < batch == axis == len(whole) - 1
+        and prod(at.shape[batch:]) == 1
+        and (scatters or not resolve_view(t.node(x))[0].kind.is_leaf)
+    ):
+        rows = (*whole[:batch], 1)
+        x = np.reshape(x, rows) if scatters else x
+        return np.reshape(_select_one_of_each_row(t, x, np.reshape(given, rows), whole, scatters), shape)
     kept, between = len(whole) - 1 - axis, axis - batch
     if axis:
         inner = at.shape[batch:]
@@ -121,16 +129,50 @@ def lower_gather(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -
     return scatter_rows(t, x, given, whole, kept) if scatters else take_rows(t, x, given, kept)
 
 
-def _select_one_of_each_row(x: Any, at: Any, whole: Shape, scatters: bool) -> Any:
+def _select_one_of_each_row(t: Any, x: Any, at: Any, whole: Shape, scatters: bool) -> Any:
     """One element of each row, or one put there: told by where it is, which joins what is done along the rows."""
+    order = list(range(len(whole))) if scatters else _sort_axes(t.node(x))
+    x, at = (np.transpose(y, order) for y in (x, at))
+    axis = order.index(len(whole) - 1)
     small = np.int32 if whole[-1] < 2**31 else np.int64  # as many lanes as the numbers have
-    here = np.astype(at, small) == np.arange(whole[-1], dtype=small)
-    nothing = np.zeros((), x.dtype)
+    numbers = np.arange(whole[-1], dtype=small).reshape([-1 if i == axis else 1 for i in range(len(whole))])
+    here, nothing = np.astype(at, small) == numbers, np.zeros((), x.dtype)
     if scatters:
         return np.where(here, x + nothing, nothing)  # 0 and -0 are 0
     if x.dtype.kind == "f":  # the largest of it and nothing: 0 would change a -0
-        return np.max(np.where(here, x, np.full((), -np.inf, x.dtype)), axis=-1, keepdims=True)
-    return np.astype(np.sum(np.where(here, x, nothing), axis=-1, keepdims=True), x.dtype)
+        z = np.max(np.where(here, x, np.full((), -np.inf, x.dtype)), axis=axis, keepdims=True)
+    else:
+        z = np.astype(np.sum(np.where(here, x, nothing), axis=axis, keepdims=True), x.dtype)
+    return np.transpose(z, np.argsort(order))
+
+
+def _sort_axes(x: Node) -> list[int]:
+    """Return the axes of a node in the order in which its elements lie in memory."""
+    _, _, steps = resolve_view(x)
+    return sorted(range(len(steps)), key=lambda axis: -abs(steps[axis]))
+
+
+# ---- along lines, as in x[np.arange(n), i]
+
+
+def find_constant_lines(index: Any, shape: Shape) -> Lines | None:
+    """Return an index of constant arrays and slices of whole axes as positions along lines; None if it is none."""
+    parts = list(index) if type(index) is tuple else [index]
+    while parts and (parts[-1] is ... or (isinstance(parts[-1], slice) and parts[-1] == slice(None))):
+        parts.pop()
+    arrays = all(isinstance(i, np.ndarray) and i.dtype.kind in "iu" for i in parts)
+    return find_lines(parts, shape) if arrays and len(parts) > 1 else None
+
+
+def put_along_lines(t: Any, x: Any, shape: Shape, lines: Lines) -> Any:
+    """Zeros of ``shape`` with ``x`` added at positions along lines: the adjoint of ``pick_lines``."""
+    count, order = len(lines.rows), (*lines.rows, lines.axis)
+    front = np.moveaxis(x, lines.front, range(count))
+    lengths = (*(shape[a] for a in order), *(n for a, n in enumerate(shape) if a not in order))
+    z = t.perform(
+        REGISTRY["scatter_add"], [front, lines.positions], {"shape": lengths, "axis": count, "batch_dims": count}
+    )
+    return np.moveaxis(z, range(count + 1), order)
 
 
 # ---- by coordinates

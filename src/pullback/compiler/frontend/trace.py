@@ -16,6 +16,7 @@ import numpy as np
 from pullback.compiler.frontend.host_ops import HostFunction, make_integer_cast
 from pullback.compiler.frontend.indexing import (
     find_block,
+    find_constant_lines,
     find_positions,
     lower_assignment,
     lower_gather,
@@ -23,6 +24,7 @@ from pullback.compiler.frontend.indexing import (
     lower_segments,
     place_elements,
     place_view,
+    put_along_lines,
     scatter_rows,
     take_rows,
 )
@@ -38,7 +40,7 @@ from pullback.compiler.frontend.result_inference import (
 from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, Shape, View, contiguous
 from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, MAP, OPAQUE, PART, PIECES, PRODUCT, ROWS, SCAN, VIEW
 from pullback.core.axes import together
-from pullback.core.callers import MEANS, explain_refusal
+from pullback.core.callers import MEANS, arrange_coefficients, explain_refusal
 from pullback.core.convert import as_value
 from pullback.core.interpreter import new_level
 from pullback.core.lowering import call, fold, made_of, opaque, pieces, position, rows, scalar, scan, view, windows
@@ -50,6 +52,7 @@ from pullback.core.weak import Weak, stands_for_number
 from pullback.core.writes import HELD, INPUT, alias, freeze
 from pullback.errors import SymbolValueError, VariableError
 from pullback.numerics.axis_arguments import resolve_axes
+from pullback.numerics.positions import pick_lines
 
 PLAIN_NUMBERS = (bool, int, float, complex)
 PYTHON, ARRAY, TENSOR, GIVEN = 0, 1, 2, 3  # what is given, and so what is given back; the last is not known yet
@@ -112,6 +115,7 @@ class Symbol(Wrapped):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
         """NumPy's result, which is strong where all arguments are Python numbers: ``np.exp(0.5)`` is a float64."""
+        args = arrange_coefficients(_getframe(1), args)
         z = super().__array_ufunc__(ufunc, method, *args, **kwargs)
         return z.read() if type(z) is Weak and all(map(stands_for_number, args)) else z
 
@@ -427,6 +431,9 @@ class Trace:
 
     def elements(self, op: Any, source: Node, params: dict[str, Any]) -> Any:
         """What is no view picks elements: which, is told by the kernel, run on their places along each axis."""
+        lines = find_constant_lines(params["index"], source.shape) if "index" in params else None
+        if lines is not None:
+            return pick_lines(Symbol(self, source), lines)
         at, kept = find_positions(source.shape, lambda along: op.run(along, *params.values()))
         if at.ndim or kept:
             return take_rows(self, self.wrapped(source), at, kept)
@@ -483,6 +490,9 @@ class Trace:
             return self.opaque(op, [Symbol(self, x)], params)
         if any(isinstance(i, np.ndarray) and i.dtype == bool for i in parts):
             return place_elements(self, Symbol(self, x), np.zeros((), x.dtype), shape, index)
+        lines = find_constant_lines(index, shape)
+        if lines is not None:
+            return put_along_lines(self, Symbol(self, x), shape, lines)
         at, kept = find_positions(shape, lambda along: along[index])
         return scatter_rows(self, Symbol(self, x), at, shape, kept)
 

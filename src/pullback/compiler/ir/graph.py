@@ -229,6 +229,24 @@ def resolve_view(x: Node) -> tuple[Node, int, tuple[int, ...]]:
     return (x.args[0], x.data.offset, x.data.strides) if x.kind is VIEW else (x, 0, contiguous(x.shape))
 
 
+def find_rows(x: Node, row: Shape) -> tuple[Node, int, tuple[int, ...]]:
+    """Return the node in whose memory the rows of ``x`` lie, where they begin, and the strides of the axes before them.
+
+    A view whose rows do not lie in order is itself that node: it must be copied.
+    """
+    base, offset, strides = resolve_view(x)
+    count = len(x.shape) - len(row)
+    if is_in_order(row, View(0, strides[count:])):
+        return base, offset, strides[:count]
+    return x, 0, contiguous(x.shape)[:count]
+
+
+def find_contiguous(x: Node) -> tuple[Node, int]:
+    """Return the node in whose memory all elements of ``x`` lie in order, and where; ``x`` itself if they do not."""
+    base, offset, _ = find_rows(x, x.shape)
+    return base, offset
+
+
 @lru_cache(4096)
 def squeeze(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return a shape without its axes of length 1."""

@@ -7,8 +7,10 @@ CAST        the same numbers in another dtype
 FOLD        a reduction over ``data.axes``, which vanish; ``data`` is a Fold
 VIEW        the elements of its argument at other places: ``data`` is a View of the argument's elements in C order
 PIECES      its arguments at their places in a larger array, ``data.fill`` elsewhere; later ones cover earlier ones
-TAKE        rows of its first argument, at the positions along its axis 0 that the second one holds
-SCATTER     zeros with the rows of its first argument added at the positions that the second one holds
+TAKE        rows of its first argument, at the positions that the second one holds; ``data`` is the shape of a row,
+            and all rows that the argument has are counted
+SCATTER     zeros, or a third argument, with the rows of its first argument added at the positions that the second one
+            holds, counted in the same way; ``data`` is the shape of a row
 SPACED      zeros in which its argument lies as ``data``, a View of them
 ROWS        a function of every row of its arguments; ``data`` is (op, params), whose lowering has its name
 SCAN        a running value along an axis, or the position of an extreme; ``data`` is (op, params)
@@ -28,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -121,12 +124,13 @@ def _evaluate_pieces(n: Node, *values: Any) -> Any:
 
 
 def _evaluate_take(n: Node, x: Any, rows: Any) -> Any:
-    return np.asarray(x)[rows]
+    return np.reshape(x, (np.size(x) // prod(n.data), *n.data))[rows] if n.size else np.zeros(n.shape, n.dtype)
 
 
-def _evaluate_scatter(n: Node, x: Any, rows: Any) -> Any:
-    z = np.zeros(n.shape, n.dtype)
-    np.add.at(z, rows, x)
+def _evaluate_scatter(n: Node, x: Any, rows: Any, *added: Any) -> Any:
+    z = np.array(added[0]) if added else np.zeros(n.shape, n.dtype)
+    if n.size:
+        np.add.at(z.reshape(n.size // prod(n.data), *n.data), rows, x)
     return z
 
 
@@ -212,12 +216,19 @@ def _check_pieces(n: Node) -> str:
 
 def _check_take(n: Node) -> str:
     x, rows = n.args
-    return "" if rows.shape + x.shape[1:] == n.shape and rows.dtype == np.int64 else f"{x.shape} at {rows}."
+    fits = rows.shape + n.data == n.shape and rows.dtype == np.int64 and has_rows(x, n.data)
+    return "" if fits else f"{x.shape} at {rows}."
 
 
 def _check_scatter(n: Node) -> str:
-    x, rows = n.args
-    return "" if rows.shape + n.shape[1:] == x.shape and rows.dtype == np.int64 else f"{x.shape} at {rows}."
+    x, rows, *added = n.args
+    fits = rows.shape + n.data == x.shape and rows.dtype == np.int64 and has_rows(n, n.data)
+    return "" if fits and all(a.shape == n.shape for a in added) else f"{x.shape} at {rows}."
+
+
+def has_rows(x: Node, row: tuple[int, ...]) -> bool:
+    """Return whether the elements of a node are whole rows of a shape."""
+    return not x.size or x.size % prod(row) == 0
 
 
 def _check_spaced(n: Node) -> str:

@@ -131,7 +131,18 @@ def _split_sum_of_products(g: Graph, n: Node, args: list[Node], alone: Any) -> N
     return total[0]
 
 
-RULES = (_transpose_product, _merge_addition, _merge_update, _split_sum_of_products)
+def _merge_scatter(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
+    """Return a scatter into zeros and the addition that alone uses it as a scatter that adds to the other term."""
+    if n.kind is not MAP or n.data[0].kernel is not np.add or args[0].dtype != args[1].dtype:
+        return None
+    for s, other, source in ((args[1], args[0], n.args[1]), (args[0], args[1], n.args[0])):
+        fits = s.kind is SCATTER and len(s.args) == 2 and alone(source) and other.shape == s.shape == n.shape
+        if fits and other.kind not in (CONSTANT, VIEW):
+            return g.add(SCATTER, (*s.args, other), s.shape, s.dtype, s.data, n.line)
+    return None
+
+
+RULES = (_transpose_product, _merge_addition, _merge_scatter, _merge_update, _split_sum_of_products)
 
 
 def _is_plain_product(x: Node) -> bool:

@@ -145,9 +145,43 @@ def _simplify_view(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     (x,) = args
     if x.shape == n.shape and is_in_order(n.shape, n.data):
         return x
-    if x.kind is CONSTANT and x.size == 1 and n.size > SMALL:
-        return g.add(VIEW, args, n.shape, n.dtype, View(0, (0,) * len(n.shape)), n.line)
-    return None
+    number = _find_repeated_number(x)
+    if number.kind is CONSTANT and number.size == 1 and (number is not x or n.size > SMALL):
+        return g.add(VIEW, (number,), n.shape, n.dtype, View(0, (0,) * len(n.shape)), n.line)
+    order = _find_permutation(n, x) if x.kind.is_elementwise else None
+    return None if order is None else _permute(g, x, order)
+
+
+def _find_permutation(n: Node, x: Node) -> tuple[int, ...] | None:
+    """Return the axes of ``x`` in the order in which a view has them; None if it is another view."""
+    if n.data.offset or n.size != x.size or len(n.shape) != len(x.shape):
+        return None
+    found: list[int] = []
+    units = contiguous(x.shape)
+    for length, step in zip(n.shape, n.data.strides, strict=True):
+        fits = (i for i, whole in enumerate(x.shape) if i not in found and whole == length)
+        axis = next((i for i in fits if length == 1 or units[i] == step), None)
+        if axis is None:
+            return None
+        found.append(axis)
+    return tuple(found)
+
+
+def _permute(g: Graph, x: Node, order: tuple[int, ...]) -> Node | None:
+    """Return what is computed from smaller arrays alone with its axes in another order; None for anything else."""
+    rank = len(order)
+    shape = (1,) * (rank - len(x.shape)) + x.shape
+    permuted = tuple(shape[i] for i in order)
+    if x.kind.is_elementwise and len(x.shape) == rank:
+        whole = x.size if x.kind is MAP else x.size + 1
+        args = [_permute(g, a, order) if a.size < whole or a.kind.is_elementwise else None for a in x.args]
+        made = tuple(a for a in args if a is not None)
+        return g.add(x.kind, made, permuted, x.dtype, x.data, x.line) if len(made) == len(args) else None
+    if x.kind is CONSTANT and x.size <= SMALL:
+        return g.constant(np.transpose(x.data.reshape(shape), order)) if x.shape else x
+    base, offset, steps = resolve_view(x)
+    steps = (0,) * (rank - len(steps)) + steps
+    return g.add(VIEW, (base,), permuted, x.dtype, View(offset, tuple(steps[i] for i in order)), x.line)
 
 
 def _simplify_fold(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:

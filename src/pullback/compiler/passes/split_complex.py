@@ -239,12 +239,16 @@ def _join(x: Pair, y: Pair) -> Pair:
 FORMULAS: dict[Any, Callable[..., Pair]] = {
     np.add: _add, np.subtract: _subtract, np.multiply: _multiply, np.divide: _divide, np.negative: _negate,
     np.conjugate: _conjugate, np.absolute: _absolute, np.real: _get_real, np.imag: _get_imag, np.angle: _angle,
-    np.exp: _exp, np.log: _log, np.sqrt: _sqrt, np.square: _square, np.reciprocal: _reciprocal,
+    np.exp: _exp, np.log: _log, np.sqrt: _sqrt, np.square: _square,
     np.equal: _equal, np.not_equal: _not_equal, np.where: _where, np.copy: lambda x: x,
     np.sin: _turn(np.sin, np.cosh, np.cos, np.sinh, 1.0), np.cos: _turn(np.cos, np.cosh, np.sin, np.sinh, -1.0),
     np.sinh: _turn(np.sinh, np.cos, np.cosh, np.sin, 1.0), np.cosh: _turn(np.cosh, np.cos, np.sinh, np.sin, 1.0),
 }  # fmt: skip
-NAMED: dict[str, Callable[..., Pair]] = {"complex": _join, "sign": _sign}  # ops with a kernel of their own
+NAMED: dict[str, Callable[..., Pair]] = {
+    "complex": _join,
+    "sign": _sign,
+    "reciprocal": _reciprocal,
+}  # ops with a kernel of their own
 POWERS = {2: _square, -1: _reciprocal, 1: lambda x: x}
 
 

@@ -17,9 +17,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.compiler.ir.graph import Graph, Node, contiguous, is_number, resolve_view, squeeze
-from pullback.compiler.ir.kinds import CAST, FOLD, INPUT, PIECES, PRODUCT, TAKE, VIEW, Kind
-from pullback.compiler.ir.products import find_operand, is_gemm_ready
+from pullback.compiler.ir.graph import (
+    Graph,
+    Node,
+    contiguous,
+    find_contiguous,
+    find_rows,
+    is_number,
+    resolve_view,
+    squeeze,
+)
+from pullback.compiler.ir.kinds import CAST, FOLD, INPUT, PIECES, PRODUCT, SCATTER, TAKE, VIEW, Kind
+from pullback.compiler.ir.products import find_operand
 from pullback.compiler.schedule.cost import estimate_cost
 from pullback.compiler.schedule.order import order_by_needs
 from pullback.errors import CompileError
@@ -124,10 +133,20 @@ def locate_pieces(n: Node) -> list[Use]:
 
 def locate_rows(n: Node) -> list[Use]:
     """Return the uses of the arguments of ``take``: the positions, and the rows from the start of each on."""
-    x, at = n.args
-    before = squeeze(at.shape)
-    after = squeeze(x.shape[1:])
-    return [Use(at, 0, contiguous(before) + (0,) * len(after)), Use(x, 0, (0,) * len(before) + contiguous(after))]
+    (x, offset), at = find_contiguous(n.args[0]), n.args[1]
+    before, after = squeeze(at.shape), squeeze(n.data)
+    return [Use(at, 0, contiguous(before) + (0,) * len(after)), Use(x, offset, (0,) * len(before) + contiguous(after))]
+
+
+def find_memory(user: Node, x: Node) -> Node:
+    """Return the node whose memory a node reads for an argument: that of a view, where it can read the view."""
+    if user.kind is PRODUCT:
+        return find_operand(x)[0]
+    if user.kind is SCATTER and x is user.args[0]:
+        return find_rows(x, user.data)[0]
+    if user.kind is TAKE and x is user.args[0]:
+        return find_contiguous(x)[0]
+    return x if user.kind.needs_contiguous or x.kind is not VIEW else x.args[0]
 
 
 # Kinds that read memory in a kernel, element by element: where.
@@ -198,20 +217,14 @@ class Fusion:
     def _must_be_laid_out(self, n: Node) -> bool:
         """Return whether a view must be copied to C order for one of its users."""
         users = self.users[n.number]
-        if n.number in self.wanted or any(u.kind.needs_contiguous for u in users):
-            return True
-        return any(u.kind is PRODUCT for u in users) and not is_gemm_ready(n)
+        return n.number in self.wanted or any(find_memory(u, n) is n for u in users if u.kind.reads_memory)
 
     def _call(self, n: Node) -> None:
         mask = 0
         for a in n.args:
-            mask |= self._reach(self._memory_of(n, a))
+            mask |= self._reach(find_memory(n, a))
         self.before[n.number] = mask
         self.others.append((n, mask))
-
-    def _memory_of(self, call: Node, a: Node) -> Node:
-        """The node whose memory a call reads for an argument."""
-        return find_operand(a)[0] if call.kind is PRODUCT else a
 
     def _reach(self, node: Node) -> int:
         """Return the kernels that must have run before a node is computed, as bits."""
@@ -273,7 +286,9 @@ class Fusion:
         row = n.kind.is_elementwise and k.split is not None and axes == k.axes[: k.split] and axes != k.axes
         if axes != k.axes and not row:
             return ""
-        if n.kind is TAKE and (n.args[0].number in k.levels or k.levels.get(n.args[1].number) == ROW):
+        if n.kind is TAKE and (
+            find_contiguous(n.args[0])[0].number in k.levels or k.levels.get(n.args[1].number) == ROW
+        ):
             return ""  # rows, and their positions, are read from memory
         for u in needs:
             if row:
@@ -301,7 +316,7 @@ class Fusion:
         stored = set(self.wanted)
         for n, _ in self.others:
             stored.add(n.number)
-            stored.update(self._memory_of(n, a).number for a in n.args)
+            stored.update(find_memory(n, a).number for a in n.args)
         for k in self.kernels:
             for n in k.nodes:
                 if n.kind is VIEW:
@@ -327,7 +342,7 @@ class Fusion:
             return [
                 u.node for n in step.nodes for u in (self.needs(n) if n.kind is not VIEW else [use_node(n, n.shape)])
             ]
-        return [self._memory_of(step, a) for a in step.args]
+        return [find_memory(step, a) for a in step.args]
 
 
 def fuse(graph: Graph) -> Fused:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pullback.compiler.ir.graph import Node, is_number
+from pullback.compiler.ir.graph import Node, find_contiguous, is_number
 from pullback.compiler.ir.kinds import FOLD, TAKE
 from pullback.compiler.schedule.fuse import FULL, READS, ROW, Use, use_argument
 from pullback.compiler.schedule.loops import LoopPlan
@@ -27,7 +27,7 @@ class InPlace:
     def _follow(self) -> None:
         steps = self.kernel.natural(self.natural[0])
         self.elsewhere = {u.node.number for u in self.plan.loads if u.offset or u.steps != steps}
-        self.elsewhere |= {n.args[0].number for n in self.kernel.nodes if n.kind is TAKE}
+        self.elsewhere |= {find_contiguous(n.args[0])[0].number for n in self.kernel.nodes if n.kind is TAKE}
         time = 0
         for number in range(self.plan.passes):
             seen: set[Use] = set()  # in a pass an element is read once, and then in a register
@@ -68,6 +68,7 @@ class InPlace:
         """Return whether a result may overwrite an operand that no other step will read."""
         return (
             self.kernel.levels.get(z.number) == FULL
+            and len(self.plan.segments) == 1  # else a last vector overlaps what another part may be writing
             and x.number not in self.elsewhere
             and x.number not in self.kernel.levels
             and x.dtype.itemsize == z.dtype.itemsize

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import prod
 from typing import Any, NamedTuple
 
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.kinds import FOURIER, PRODUCT, ROWS, SCAN, SCATTER, WINDOWS, Kind
-from pullback.compiler.ir.products import find_operand
 from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.deduplicate_kernels import LoopPlanner, PlannedLoops
 from pullback.compiler.schedule.fourier import FourierPlan, plan_fourier
-from pullback.compiler.schedule.fuse import Fused, Kernel
+from pullback.compiler.schedule.fuse import Fused, Kernel, find_memory
 from pullback.compiler.schedule.in_place import InPlace
 from pullback.compiler.schedule.loops import LoopPlan
 from pullback.compiler.schedule.order import Step, order_steps
@@ -66,10 +66,9 @@ class StepPlanner:
             return self._plan_kernel(step)
         plan = PLANS[step.kind](step, self.target, self.options.threads) if step.kind in PLANS else None
         scratch = SCRATCH[step.kind](plan) if step.kind in SCRATCH else {}
-        if step.kind is PRODUCT:
-            read = tuple(find_operand(a)[0] for a in step.args)
-            return _make_step(step, plan, (step,), read, scratch, partial(_may_accumulate, read))
-        return _make_step(step, plan, (step,), step.args, scratch)
+        read = tuple(find_memory(step, a) for a in step.args)
+        accumulates = step.kind in (PRODUCT, SCATTER) and len(read) > 2
+        return _make_step(step, plan, (step,), read, scratch, partial(_may_accumulate, read) if accumulates else _never)
 
     def _plan_kernel(self, k: Kernel) -> Step:
         loops, time, options = self.loops.plan(k), estimate_time(k), self.options
@@ -85,23 +84,28 @@ class StepPlanner:
         return _make_step(k, plan, stored, read, scratch, partial(self.overwrites.allow, loops))
 
 
+def _never(z: Node, x: Node) -> bool:
+    return False
+
+
 def _make_step(
     what: Kernel | Node,
     plan: Any,
     stored: tuple[Node, ...],
     read: tuple[Node, ...],
     scratch: dict[str, int],
-    *may_overwrite: Callable[[Node, Node], bool],
+    may_overwrite: Callable[[Node, Node], bool],
 ) -> Step:
     fixed = isinstance(what, Node) and what.kind.runs_on_host
     needed = tuple((name, size) for name, size in scratch.items() if size)
-    return Step(what, plan, stored, read, fixed, needed, *may_overwrite)
+    return Step(what, plan, stored, read, fixed, needed, may_overwrite)
 
 
 def _plan_scatter(n: Node, target: Target, threads: int) -> ScatterPlan:
     time = estimate_time(n)
-    workers = count_workers(Work(n.shape[0], 1), time, threads)
-    return ScatterPlan(Work(n.shape[0], max(1, -(-n.shape[0] // workers))), workers, time)
+    places = n.size // prod(n.data)
+    workers = count_workers(Work(places, 1), time, threads)
+    return ScatterPlan(Work(places, max(1, -(-places // workers))), workers, time)
 
 
 def _count_scratch(plan: ScanPlan | SearchPlan | RowsPlan | FourierPlan) -> dict[str, int]:
@@ -139,8 +143,8 @@ SCRATCH: dict[Kind, Callable[[Any], dict[str, int]]] = {
 
 
 def _may_accumulate(read: tuple[Node, ...], z: Node, x: Node) -> bool:
-    """Return whether a product may be added to what is at ``x``: not if it reads that until the end, as h @ w + h."""
-    return len(read) > 2 and x is read[2] and x is not read[0] and x is not read[1]
+    """Return whether a call may add to what is at ``x``: not if it reads that until the end, as h @ w + h does."""
+    return x is read[2] and x is not read[0] and x is not read[1]
 
 
 class Overwrites:

@@ -25,6 +25,12 @@ WORTH_PARTS = 3_200_000  # multiplications from which on a sum over images is do
 PARTS = 4
 LARGEST = 512 * 1024  # bytes of such a part
 NEAR = 3 / 4  # of the first cache that the right matrix may take
+IMAGE = 3 / 4  # of the second cache that an image may take, to be still there for the next columns
+FILTER = 1 / 2  # of the second cache that a filter may take, to be still there for the next tile
+LINE = 64  # bytes of a line of the cache
+# Cycles, fitted to the times of some hundred tilings on AVX2 and AVX-512: of a read; of a step besides its sums and
+# reads; more for a vector or a line from the second cache, and for a line from beyond it.
+READ, STEP, FAR, FROM_MEMORY = 0.75, 1.5, 0.25, 4
 
 
 class WindowCall(NamedTuple):
@@ -135,6 +141,9 @@ class ConvolutionPlan(FramePlan):
         pixels, taps = self._list_axes()
         along, summed = (taps, pixels) if c.of_filter else (merge_axes(pixels), taps)
         self.along = [a for a in along if a.length > 1] or along[-1:]
+        filter = prod(c.windows.size) * c.channels * c.depth * self.size
+        # whether all of the filter stays in the cache, so that a tile is done with all of its columns
+        self.keeps_filter = not c.of_filter and not c.apart and filter <= FILTER * target.second_cache
         self.tile, self.vectors, steps = choose_tiling(self, summed, target)
         short = summed.pop(len(c.space) - 1)
         self.taken = [(i * short.step, i * short.rows) for i in range(steps)]  # at once
@@ -202,23 +211,37 @@ def find_shared_elements(
 
 def choose_tiling(s: ConvolutionPlan, summed: list[Axis], target: Target) -> Tiling:
     """Return the tiling of least estimated time: many sums at once, few of them twice, and few loads."""
-    columns, lengths = -(-s.c.depth // s.width), [a.length for a in s.along]
+    lengths, columns = [a.length for a in s.along], -(-s.c.depth // s.width)
     short, all_steps = summed[len(s.c.space) - 1], prod(a.length for a in summed)
+    image = 0 if s.c.of_filter or s.keeps_filter else prod(s.frame) * s.channels * s.size
+    again = image / LINE * FROM_MEMORY if image > IMAGE * target.second_cache else 0  # for each block of columns
     best, least = Tiling((1,) * len(lengths), 1, 1), float("inf")
     for vectors, steps, tile in _list_tilings(s, short.length, target):
-        far = all_steps * vectors * s.width * s.size > NEAR * target.first_cache
-        rows = prod(tile)
-        tiles = prod(-(-n // t) for n, t in zip(lengths, tile, strict=True)) * columns // vectors
-        busy = max(rows * vectors * steps / 2, 4 * steps)
-        more = (vectors * steps / 2 if far else 0) + (rows * vectors * 1.5 + 20) * steps / all_steps
-        times = all_steps / steps * tiles
-        if times * (busy + more) < least:
+        far = all_steps * max(vectors * s.width * s.size, LINE) > NEAR * target.first_cache
+        rows, blocks = prod(tile), columns // vectors
+        times = all_steps / steps * prod(-(-n // t) for n, t in zip(lengths, tile, strict=True)) * blocks
+        busy = max(rows * vectors / 2, 4) * steps  # two sums begin in a cycle, and one takes four
+        once = rows * vectors * 1.5 + 20 + _count_lines(s, tile) * FAR  # for a whole tile
+        more = steps * (STEP + once / all_steps + far * vectors * FAR)
+        if times * (busy + more) + again * blocks < least:
             taken = [(i * short.step, 0) for i in range(steps)]
-            places = len(find_shared_elements([*product(*map(range, tile))], s.along, taken))
-            reads = places * (vectors if s.c.apart else 1) + vectors * steps
-            if times * (max(busy, reads) + more) < least:
-                best, least = Tiling(tile, vectors, steps), times * (max(busy, reads) + more)
+            places = [place for place, _ in find_shared_elements([*product(*map(range, tile))], s.along, taken)]
+            reads = len(places) * (vectors if s.c.apart else 1) + vectors * steps
+            if s.c.of_filter and far:
+                more += len({place * s.size // LINE for place in places}) * FAR
+            total = times * (max(busy, reads * READ) + more) + again * blocks
+            if total < least:
+                best, least = Tiling(tile, vectors, steps), total
     return best
+
+
+def _count_lines(s: ConvolutionPlan, tile: tuple[int, ...]) -> float:
+    """Return how many lines of the image the windows of a tile of results reach; 0 if axes are merged."""
+    w = s.c.windows
+    if s.c.of_filter or len(tile) != len(w.size):
+        return 0
+    reach = [(t - 1) * n + (k - 1) * d + 1 for t, n, k, d in zip(tile, w.strides, w.size, w.dilations, strict=True)]
+    return prod(reach) * s.channels * s.size / LINE
 
 
 def _list_tilings(s: ConvolutionPlan, length: int, target: Target) -> Iterator[tuple[int, int, tuple[int, ...]]]:

@@ -22,7 +22,7 @@ from pullback.compiler.schedule.windows import Axis, ConvolutionPlan, find_share
 __all__ = ["emit_convolution"]
 
 STRIP = 3 / 16  # of the second cache that a strip of an image and its results may take, as all tiles use it
-MANY = 64  # steps of a sum that are worth its overhead
+MANY = 24  # steps of a sum that are worth its overhead
 
 
 @lru_cache(256)
@@ -66,8 +66,14 @@ class ConvolutionWriter(WindowKernel):
             first = sum(i * u for i, u in zip(c.laid.first, contiguous(c.laid.space), strict=True))
             z = self.at(z, str(first * c.depth))
         with self._loop_over_strips(x, y) as (x, y):
-            for block, last in self._loop_over_blocks():
-                self._emit_columns(x, y, z, block, last)
+            if self.plan.keeps_filter:
+                with self._loop_over_tiles() as tile:
+                    for block, last in self._loop_over_blocks():
+                        self._emit_tile(x, y, z, tile, block, last)
+            else:
+                for block, last in self._loop_over_blocks():
+                    with self._loop_over_tiles(block) as tile:
+                        self._emit_tile(x, y, z, tile, block, last)
 
     @contextmanager
     def _loop_over_strips(self, x: str, y: str) -> Iterator[tuple[str, str]]:
@@ -99,25 +105,24 @@ class ConvolutionWriter(WindowKernel):
         if whole < self.plan.blocks:
             yield str(whole), last
 
-    def _emit_columns(self, x: str, y: str, z: str, block: str, last: int) -> None:
-        """Emit all tiles of a few columns."""
-        code = self.code
+    def _emit_tile(self, x: str, y: str, z: str, tile: tuple[str, str, str], block: str, last: int) -> None:
+        """Emit a tile of a few columns."""
+        code, (place, row, slot) = self.code, tile
         j = code.times(block, self.plan.vectors * self.plan.width)
-        with self._loop_over_tiles(block) as (place, row, slot):
-            cells = [[code.allocate(self.vector) for _ in range(self.plan.vectors)] for _ in self.plan.rows]
-            for cell in (r for several in cells for r in several):
-                code.line(f"store {self.vector} zeroinitializer, ptr {cell}, align 64")
-            self._emit_sums(
-                self.at(x, code.add(place, j) if self.c.apart else place),
-                self.at(y, self._column_offset(j)),
-                cells,
-                last,
-            )
-            totals = [[code.op(f"load {self.vector}, ptr {cell}, align 64") for cell in several] for several in cells]
-            if self.c.of_filter:
-                self._add_to_partial(z, slot, totals)
-            else:
-                self._store_tile(z, row, j, totals, last)
+        cells = [[code.allocate(self.vector) for _ in range(self.plan.vectors)] for _ in self.plan.rows]
+        for cell in (r for several in cells for r in several):
+            code.line(f"store {self.vector} zeroinitializer, ptr {cell}, align 64")
+        self._emit_sums(
+            self.at(x, code.add(place, j) if self.c.apart else place),
+            self.at(y, self._column_offset(j)),
+            cells,
+            last,
+        )
+        totals = [[code.op(f"load {self.vector}, ptr {cell}, align 64") for cell in several] for several in cells]
+        if self.c.of_filter:
+            self._add_to_partial(z, slot, totals)
+        else:
+            self._store_tile(z, row, j, totals, last)
 
     def _column_offset(self, j: str) -> str:
         """Return where a column of the filter begins."""
@@ -153,7 +158,7 @@ class ConvolutionWriter(WindowKernel):
                 self.code.write(total, self.at(first, str(ahead)), self.type, self.plan.size, self.plan.width, mask)
 
     @contextmanager
-    def _loop_over_tiles(self, block: str) -> Iterator[tuple[str, str, str]]:
+    def _loop_over_tiles(self, block: str = "0") -> Iterator[tuple[str, str, str]]:
         """Loop over tiles: the offset of the first element, the row of the first result, and the number of each.
 
         The last ones reach back over those before them rather than beyond the end.
