@@ -42,6 +42,7 @@ INPUTS = {  # parameters that take tensors: where no input is a Tensor, and wher
     "TensorLike": ("ArrayLike", "TensorOrNested"),
     "TensorLike | None": ("ArrayOrNumber | None", "TensorOrNested"),
     "Sequence[TensorLike]": ("Sequence[ArrayOrNumber]", ""),
+    "Sequence[TensorLike] | Value": ("Sequence[ArrayOrNumber] | Array", ""),
 }
 
 

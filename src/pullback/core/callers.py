@@ -63,13 +63,13 @@ REFUSALS = (TracedValueError, BatchedValueError, SymbolValueError)
 
 
 def _instruction(frame: FrameType) -> tuple[int, int]:
-    """The operation that a frame is performing, and its argument."""
+    """Return the operation that a frame is performing, and its argument."""
     code, at = frame.f_code.co_code, frame.f_lasti
     return code[at], code[at + 1]
 
 
 def is_formatting(depth: int = 2) -> bool:
-    """Whether the caller of the caller is at ``text % x``.
+    """Return whether the caller of the caller is at ``text % x``.
 
     Of all left operands only text asks the right one for a number; others hand the operator over to the tensor.
     """
@@ -78,7 +78,7 @@ def is_formatting(depth: int = 2) -> bool:
 
 
 def is_operator() -> bool:
-    """Whether the code outside of the library is at an operator, so that Python would ask the other operand next."""
+    """Return whether the code outside of the library is at an operator: Python then tries the other operand."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(NOT_THE_USER):
         frame = frame.f_back
@@ -86,7 +86,7 @@ def is_operator() -> bool:
 
 
 def is_called_by(package: str, depth: int = 2) -> bool:
-    """Whether the caller of the caller is in the files of a package."""
+    """Return whether the caller of the caller is in the files of a package."""
     return _is_in(package, sys._getframe(depth).f_code)
 
 
@@ -95,7 +95,7 @@ def _is_in(package: str, code: CodeType) -> bool:
 
 
 def takes_elements(depth: int = 2) -> bool:
-    """Whether the caller of the caller takes an array apart: ``np.r_[...]``, ``np.vectorize``, ``df @ x``."""
+    """Return whether the caller of the caller takes an array apart: ``np.r_[...]``, ``np.vectorize``, ``df @ x``."""
     code = sys._getframe(depth).f_code
     return any(code.co_qualname.startswith(names) and _is_in(p, code) for p, names in _TAKING_APART.items())
 
@@ -131,7 +131,7 @@ _refused: ContextVar[tuple[int, CodeType | None, str, str]] = ContextVar("refuse
 
 
 def explain_refusal(dtype: np.dtype[Any]) -> tuple[str, str]:
-    """What the plain value is wanted for, and what to do instead; empty if that is not known."""
+    """Return what the plain value is wanted for, and what to do instead; empty if that is not known."""
     frame: FrameType | None = sys._getframe(1)
     by_numpy = ""
     while frame is not None and frame.f_code.co_filename.startswith(NOT_THE_USER):
@@ -158,7 +158,7 @@ def explain_refusal(dtype: np.dtype[Any]) -> tuple[str, str]:
 
 
 def _package(code: CodeType) -> str:
-    """The public package of SciPy's that a function of it is in."""
+    """Return the public package of SciPy's that a function of it is in."""
     return code.co_filename.rpartition(_SCIPY)[2].partition(sep)[0]
 
 
@@ -197,14 +197,14 @@ def reveal(error: BaseException) -> None:
 
 
 def _is_of_ufunc(error: BaseException) -> bool:
-    """Whether a ufunc of two operands did not find the method of its name on a Python number in an object array."""
+    """Return whether a binary ufunc did not find the method of its name on a Python number in an object array."""
     if not isinstance(error, AttributeError) or type(error.obj) not in (float, int, bool, complex):
         return False
     return isinstance(getattr(np, error.name or "", None), np.ufunc)
 
 
 def _is_from(frame: int, code: CodeType | None, traceback: TracebackType | None) -> bool:
-    """Whether an error was raised in a frame, given by its id and its code, or in what that called."""
+    """Return whether an error was raised in a frame, given by its id and its code, or in what that called."""
     while traceback is not None:
         if id(traceback.tb_frame) == frame and traceback.tb_frame.f_code is code:
             return True
@@ -213,7 +213,9 @@ def _is_from(frame: int, code: CodeType | None, traceback: TracebackType | None)
 
 
 def _function_in(files: str, traceback: TracebackType | None) -> str:
-    """The name of the function that the user called, on the way to an error in these files; empty if it is not there.
+    """Return the name of the function that the user called, on the way to an error in these files.
+
+    It is empty if there is none.
 
     The innermost frame must be one of theirs.
     """

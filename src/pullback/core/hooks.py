@@ -80,7 +80,7 @@ def find_for_op(op: Op, without: type | tuple[type, ...] = ()) -> Any:
 
 @contextmanager
 def observe(*added: Observer, without: type | tuple[type, ...] = ()) -> Iterator[None]:
-    """In this block, in this thread, turn these observers on, and those of the types ``without`` off."""
+    """Turn these observers on, and those of the types ``without`` off, in this block and thread."""
     _count_block(added, 1)
     before = _observers.get()
     now = (*(o for o in before if not isinstance(o, without)), *added)

@@ -56,5 +56,5 @@ def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
 
 
 def level_of(x: Value | None) -> int:
-    """The level of a tensor; arrays and numbers are of level 0."""
+    """Return the level of a tensor; arrays and numbers are of level 0."""
     return x.read().level if isinstance(x, Tensor) else 0

@@ -118,11 +118,11 @@ def link_constant(z: Tensor) -> None:
 
 
 def _ways(op: Any, params: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """How a view is derived from its base by an op, how it is written into it, and by which parameters."""
+    """Return how a view is derived from its base by an op, how it is written into it, and by which parameters."""
     put = op.lower.put
 
     def put_adjoint(base: Tensor, value: Tensor) -> Any:
-        """Every element of the base is in the view: the adjoint of the op takes them back to their places."""
+        """Return every element of the base is in the view: the adjoint of the op takes them back to their places."""
         return op.one.rule(value, None, base, tuple(params.values()))
 
     def put_parts(base: Any, value: Any) -> Any:
@@ -171,7 +171,7 @@ def is_laid_out(x: Tensor, has: Callable[[Any], bool]) -> bool:
 
 
 def layout(x: Tensor, inner: Any) -> Any:
-    """An array laid out as NumPy's would be for a tensor of ``vmap`` or ``compile``, whose own memory is another.
+    """Return an array laid out as NumPy's would be for a tensor of ``vmap`` or ``compile``.
 
     A view is derived from its base's; anything else is contiguous, with its axes in the order of the ``inner`` array.
     """

@@ -465,7 +465,7 @@ def _positive(depth: Any) -> int:
 def one_hot(
     indices: TensorLike, /, depth: int, on_value: TensorLike = 1, off_value: TensorLike = 0, dtype: DType = None
 ) -> Any:
-    """``on_value`` at each index and ``off_value`` elsewhere along a new last axis; int32 unless said otherwise.
+    """``on_value`` at each index and ``off_value`` elsewhere along a new last axis; int32 by default.
 
     >>> one_hot(np.array([0, 2]), 3)
     array([[1, 0, 0],

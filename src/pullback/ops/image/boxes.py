@@ -64,14 +64,14 @@ def _suppress(
     score_threshold: float = -inf,
     sigma: float = 0.0,
 ) -> Any:
-    (room,) = _stays(boxes.shape, scores.shape, max_output_size, iou_threshold, score_threshold, sigma)
+    (limit,) = _stays(boxes.shape, scores.shape, max_output_size, iou_threshold, score_threshold, sigma)
     check_real("non_max_suppression", boxes, "boxes")
     check_real("non_max_suppression", scores, "scores")
-    chosen = np.full(room, -1, np.int32)
+    chosen = np.full(limit, -1, np.int32)
     boxes, scores = boxes.astype(float), scores.astype(float)  # thresholds are compared as they are, not rounded
     left = np.flatnonzero(scores > score_threshold)
     best = scores[left]
-    for k in range(room):
+    for k in range(limit):
         if not left.size:
             break
         top = int(np.argmax(best))
