@@ -134,7 +134,7 @@ def test_listed_optional_imports_exist() -> None:
 
 
 def list_public_names(module: ModuleType) -> Iterator[tuple[str, object]]:
-    """Every name that the package exports; modules are skipped."""
+    """Yield every name that the package exports; modules are skipped."""
     for attribute in dir(module):
         value = getattr(module, attribute)
         if not attribute.startswith("_") and not isinstance(value, ModuleType):

@@ -22,7 +22,7 @@ BLOCK = 50
 
 
 def slopes(f: Callable[[Any], Any]) -> Any:
-    """The gradient of a NumPy program at ``X``, by central differences."""
+    """Return the gradient of a NumPy program at ``X``, by central differences."""
     return np.array([(f(X + 1e-6 * e) - f(X - 1e-6 * e)) / 2e-6 for e in np.eye(SIZE)])
 
 

@@ -261,13 +261,13 @@ def parts(result: Any) -> list[Any]:
 
 
 def projected(f: Callable[..., Any], arrays: tuple[np.ndarray, ...]) -> Callable[..., Any]:
-    """A scalar of everything ``f`` gives, each element with its own weight."""
+    """Return a scalar of everything ``f`` gives, each element with its own weight."""
     weights = [np.random.default_rng(i).normal(size=np.shape(y)) for i, y in enumerate(parts(f(*arrays)))]
     return lambda *xs: sum((np.sum(y * w) for y, w in zip(parts(f(*xs)), weights, strict=True)), np.float64(0))
 
 
 def slope(f: Callable[..., Any], arrays: Any, directions: Any, h: float = 1e-6) -> Any:
-    """The change of ``f`` in a direction, by central differences."""
+    """Return the change of ``f`` in a direction, by central differences."""
     there, here = ([x + s * h * d for x, d in zip(arrays, directions, strict=True)] for s in (1, -1))
     return (f(*there) - f(*here)) / (2 * h)
 
@@ -380,7 +380,7 @@ def test_float32_stays_float32(name: str) -> None:
 
 
 def captured(code: Any) -> list[Any]:
-    """The arrays of this file that a case names; they are float64."""
+    """Return the arrays of this file that a case names; they are float64."""
     inside = [c for c in getattr(code, "co_consts", ()) if hasattr(c, "co_names")]
     return [globals().get(n) for n in getattr(code, "co_names", ())] + [a for c in inside for a in captured(c)]
 
@@ -389,7 +389,7 @@ def captured(code: Any) -> list[Any]:
 
 
 def traced(f: Callable[[Any], Any], x: Any = A) -> Any:
-    """What ``f`` gives while the gradient by ``x`` is being taken."""
+    """Return what ``f`` gives while the gradient by ``x`` is being taken."""
     kept = []
 
     def run(t: Any) -> Any:

@@ -79,7 +79,7 @@ with pb.default_dtype("float64"):
 
 
 def normalize(x: TensorLike) -> TensorLike:
-    """An op of whatever a tensor can be made of gives a Tensor or an array."""
+    """Return an op of anything that a tensor can be made of: a Tensor or an array."""
     return pb.exp(x) / pb.sum(pb.exp(x))
 
 

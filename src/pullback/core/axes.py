@@ -173,7 +173,7 @@ class scans(Acts):
 class moves(Acts):
     """The op itself says the output shape: ``shape(*shapes, **params)``.
 
-    ``samples`` may be a function that gives them, so that importing does not wait for what only tests ask for.
+    ``samples`` may be a function that gives them, so that importing does not compute what only tests use.
     ``batch(op, args, on, params)`` performs it on many examples; without one they are done one by one.
     """
 

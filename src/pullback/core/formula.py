@@ -103,7 +103,7 @@ class Names:
             for n in get_parameters(formula):
                 if n not in self.known and n not in also:
                     known = ", ".join(sorted(self.known | also))
-                    raise DefinitionError(f"{self.op}: a rule asks for '{n}', which is none of {known}.")
+                    raise DefinitionError(f"{self.op}: a rule has a parameter '{n}', which is none of {known}.")
 
     def operand(self, i: int) -> str:
         if self.signature == "g, z, args, p":

@@ -1,7 +1,7 @@
 """Observers: what a block of code such as ``debug_nans`` or ``override_gradient`` watches or changes in the engine.
 
 An observer is on inside the block that adds it, in its thread.  ``blocks`` counts the blocks that are open in all
-threads; while it is 0 the engine asks nothing else, and it asks that once per gradient or call of a transform.  The
+threads; while it is 0 the engine looks at nothing else, and it looks once per gradient or call of a transform.  The
 function of an op is told when a block is open that observes the op (``Op.set_observed``), a function made of ops when
 one is open that observes all.
 """

@@ -89,7 +89,7 @@ def give(v: Array, pool: Pool, meta: Meta) -> None:
 class Large(Wrapped):
     """A big result as the user holds it.  Its node on the tape is another object, in ``x``.
 
-    The node's value is only its meta (shape and dtype) until a rule asks for the array itself, so what no rule needs
+    The node's value is only its meta (shape and dtype) until a rule reads the array itself, so what no rule needs
     is free as soon as the user lets go of it.  Inputs need no handle: the caller holds their arrays anyway.
     """
 

@@ -15,7 +15,7 @@ NUMPY_FILES = dirname(sys.modules["numpy"].__file__ or "numpy")
 NOT_THE_USER = (OURS, NUMPY_FILES, "<op ", "<rule ")
 
 
-_users: dict[str, str] = {}  # the last part of a path if it is the user's, for those that were asked about
+_users: dict[str, str] = {}  # the last part of a path if it is the user's, for those that were looked up
 
 
 def user_place() -> tuple[str, int]:

@@ -62,7 +62,7 @@ class Tensor(TensorOps):
         "y",  # second operand, or a constant, or the parameters
     )
 
-    _internal: tuple[str, ...] = (  # what the engine stores and asks: not listed by dir(x)
+    _internal: tuple[str, ...] = (  # what the engine stores and calls: not listed by dir(x)
         "all_values", "as_leaf", "beneath", "differentiates", "form", "g", "has_derivative", "in_form", "interpret",
         "is_variable", "level", "links", "meta", "read", "refers", "stands_for_numbers", "stopped", "stripped",
         "unfollowed", "value", "via", "x", "y",
@@ -130,7 +130,7 @@ class Tensor(TensorOps):
         """The last two axes exchanged."""
         return np.swapaxes(self, -1, -2)  # type: ignore[return-value]
 
-    # ---- what the engine asks
+    # ---- what the engine calls
 
     def read(self) -> Tensor:
         """Return what an op computes with.

@@ -31,7 +31,7 @@ WEAK = (Weak, *WEAK_TYPES)
 _number = count()
 _live: dict[str, list[ref[Variable]]] = {}  # the live variables of each name, oldest first
 _flag_changes = 0
-# Only reading a variable asks this; ops on tensors never do.  Outermost first: each wraps what the one before gave.
+# Read only when a variable is read; ops on tensors never do.  Outermost first: each wraps what the one before gave.
 _watchers: ContextVar[tuple[Any, ...]] = ContextVar("watchers", default=())
 
 

@@ -41,7 +41,7 @@ __all__ = ["debug_nans", "diagnose"]
 
 
 class Diagnosed(Examined):
-    """What ``diagnose`` makes."""
+    """The function that ``diagnose`` returns."""
 
     face = "diagnose"
 

@@ -114,7 +114,7 @@ class Explanation:
 
 
 class Explained(Examined):
-    """What ``explain`` makes."""
+    """The function that ``explain`` returns."""
 
     face = "explain"
 

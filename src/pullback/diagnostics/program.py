@@ -167,7 +167,7 @@ def _format_bytes(n: float) -> str:
 
 
 class Traced(Examined):
-    """What ``trace`` makes."""
+    """The function that ``trace`` returns."""
 
     face = "trace"
 

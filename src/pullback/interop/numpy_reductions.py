@@ -133,10 +133,10 @@ def _corrcoef(x: Value, y: Value | None = None, /, rowvar: bool = True) -> Any:
 
 
 def _ignore_nan(by: Function, instead: float) -> Function:
-    def reduced(a: Value, /, axis: int | None = None, **kwargs: object) -> Any:
+    def reduce(a: Value, /, axis: int | None = None, **kwargs: object) -> Any:
         return by(_fill_nan(a, instead), axis=axis, **kwargs)
 
-    return reduced
+    return reduce
 
 
 def _fill_nan(a: Value, instead: float) -> Any:

@@ -114,12 +114,12 @@ def _block(arrays: list[Any], /) -> Any:
     levels = depth(arrays)
     n = max(levels, rank(arrays))
 
-    def joined(x: TensorLike, level: int) -> Any:
+    def join(x: TensorLike, level: int) -> Any:
         if isinstance(x, list):
-            return _concatenate([joined(item, level - 1) for item in x], -level)
+            return _concatenate([join(item, level - 1) for item in x], -level)
         return np.reshape(x, (1,) * (n - np.ndim(x)) + np.shape(x))
 
-    return joined(arrays, levels)
+    return join(arrays, levels)
 
 
 # ---- splitting
@@ -174,8 +174,8 @@ BY_INDEX = ("edge", "reflect", "symmetric", "wrap")
 
 def _pad(array: Value, /, pad_width: Any, mode: str = "constant", constant_values: TensorLike = 0) -> Any:
     if isinstance(pad_width, dict):
-        asked = {axis % array.ndim: width for axis, width in pad_width.items()}
-        pad_width = [asked.get(i, 0) for i in range(array.ndim)]
+        given = {axis % array.ndim: width for axis, width in pad_width.items()}
+        pad_width = [given.get(i, 0) for i in range(array.ndim)]
         pad_width = [width if np.ndim(width) else (width, width) for width in pad_width]
     widths = [(int(a), int(b)) for a, b in np.broadcast_to(concrete(to_array(pad_width)), (array.ndim, 2))]
     if not any(map(any, widths)):

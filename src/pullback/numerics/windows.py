@@ -296,7 +296,7 @@ def panes(x: Array, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any, 
 
     Where windows follow each other closely only their layers along the first axis are laid out: they overlap, so that
     much less is copied.  There is a matrix for each image then, and layer k of its windows begins ``k * step`` rows
-    further on.  Else there is one matrix of whole windows.  They are good until the next part is asked for, which is
+    further on.  Else there is one matrix of whole windows.  They are valid until the next part is taken, which is
     laid out in the same place.
 
     >>> [(part, rows.shape) for part, rows, _ in panes(np.ones((2, 3, 1)), plan_windows("pool", (3,), (2,)))]

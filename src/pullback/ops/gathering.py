@@ -477,7 +477,7 @@ MOST_KEPT = 64  # elements among which a larger one is put in its place
 
 
 class TopK(NamedTuple):
-    """What ``topk`` gives.
+    """The result of ``topk``.
 
     >>> topk(np.array([1.0, 5.0, 3.0])).indices
     array([1], dtype=int32)

@@ -287,7 +287,7 @@ def unique_indices(x: TensorLike, /, axis: int = 0) -> Any:
 
 
 class Unique(NamedTuple):
-    """What ``unique`` gives.
+    """The result of ``unique``.
 
     >>> unique(np.array([5.0, 3.0, 5.0])).indices
     array([0, 1, 0], dtype=int32)
@@ -337,7 +337,7 @@ def isin(element: TensorLike, test_elements: TensorLike, /) -> Any:
 
 
 class SetDifference(NamedTuple):
-    """What ``setdiff1d`` gives.
+    """The result of ``setdiff1d``.
 
     >>> setdiff1d(np.array([1.0, 2.0, 3.0]), np.array([2.0])).indices
     array([0, 2], dtype=int32)

@@ -13,13 +13,13 @@ from typing import Any, Generic, NamedTuple, TypeVar, overload
 V = TypeVar("V")
 
 class PaddedSuppression(NamedTuple, Generic[V]):
-    """What ``non_max_suppression_padded`` gives."""
+    """The result of ``non_max_suppression_padded``."""
 
     selected_indices: V
     valid_outputs: V
 
 class ScoredSuppression(NamedTuple, Generic[V]):
-    """What ``non_max_suppression_with_score`` gives."""
+    """The result of ``non_max_suppression_with_score``."""
 
     selected_indices: V
     selected_scores: V

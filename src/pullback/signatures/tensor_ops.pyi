@@ -14,31 +14,31 @@ from typing import Any, Generic, NamedTuple, TypeVar
 V = TypeVar("V")
 
 class PoolWithArgmax(NamedTuple, Generic[V]):
-    """What ``max_pool_with_argmax`` gives."""
+    """The result of ``max_pool_with_argmax``."""
 
     result: V
     indexes: V
 
 class Moments(NamedTuple, Generic[V]):
-    """What ``moments`` gives."""
+    """The result of ``moments``."""
 
     mean: V
     variance: V
 
 class SetDifference(NamedTuple, Generic[V]):
-    """What ``setdiff1d`` gives."""
+    """The result of ``setdiff1d``."""
 
     values: V
     indices: V
 
 class TopK(NamedTuple, Generic[V]):
-    """What ``topk`` gives."""
+    """The result of ``topk``."""
 
     values: V
     indices: V
 
 class Unique(NamedTuple, Generic[V]):
-    """What ``unique`` gives."""
+    """The result of ``unique``."""
 
     values: V
     indices: V

@@ -35,13 +35,13 @@ ArgNames = str | Sequence[str] | None
 Unconnected = Literal["raise", "zero", "none"]
 
 class ValueAndGrad(NamedTuple, Generic[V, G]):
-    """What ``value_and_grad`` gives."""
+    """The result of ``value_and_grad``."""
 
     value: V
     grad: G
 
 class ValueAndGrads(NamedTuple, Generic[V, G]):
-    """What ``value_and_grads`` and ``variable_grads`` give."""
+    """The result of ``value_and_grads`` and ``variable_grads``."""
 
     value: V
     grads: G

@@ -109,7 +109,7 @@ class Batched(Wrapped):
 
     __str__ = __repr__
 
-    # ---- what the engine asks
+    # ---- what the engine calls
 
     def mine(self, args: Sequence[Any]) -> tuple[list[Any], list[bool]]:
         """Return what is beneath this level, and which of it are examples."""
@@ -254,7 +254,7 @@ class BatchedOp(WrappingOp):
 
 
 class Mapped:
-    """What ``vmap`` makes: keeps the name and docstring of ``f``, and pickles when ``f`` does."""
+    """The function that ``vmap`` returns: it keeps the name and docstring of ``f``, and pickles when ``f`` does."""
 
     __name__: str
     __qualname__: str

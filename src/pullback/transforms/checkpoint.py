@@ -192,7 +192,7 @@ def _find_rematerialize(t: Tensor) -> Rematerialize | None:
 
 
 class Recomputed(Customized):
-    """What ``recompute_grad`` makes."""
+    """The function that ``recompute_grad`` returns."""
 
     face = "recompute_grad"
     call = RecomputedCall

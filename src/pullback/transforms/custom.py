@@ -175,7 +175,7 @@ class Stated(Customized):
 
 
 class CustomGrad(Stated):
-    """What ``custom_grad`` makes."""
+    """The function that ``custom_grad`` returns."""
 
     face = "custom_grad"
     call = SavingCall
@@ -198,7 +198,7 @@ class CustomGrad(Stated):
 
 
 class CustomGradient(Stated):
-    """What ``custom_gradient`` makes."""
+    """The function that ``custom_gradient`` returns."""
 
     face = "custom_gradient"
     call = NestedCall

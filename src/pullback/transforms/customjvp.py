@@ -75,7 +75,7 @@ class TangentCall(Call):
 
 
 class CustomJvp(Customized):
-    """What ``custom_jvp`` makes."""
+    """The function that ``custom_jvp`` returns."""
 
     face = "custom_jvp"
     call = TangentCall

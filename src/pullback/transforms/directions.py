@@ -70,7 +70,7 @@ def unit_pulls(
 def example_pulls(face: str, back: Back, y: Tensor, widest: int, number: int) -> list[Any]:
     """Return the jacobian of each example of ``y``, along axis 0, by the same example of each input.
 
-    What flows back to an example is asked for all of them at once, so none may depend on another.
+    The cotangents of all examples are pulled back at once, so none may depend on another.
     """
     chunks = list(passes(back, UnitsOfExamples(y.shape, float_of(y.dtype)), widest, number))
     found = []

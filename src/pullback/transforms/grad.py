@@ -45,7 +45,7 @@ new_tuple = tuple.__new__  # a named tuple's own constructor is slow
 
 
 class ValueAndGrad(NamedTuple):
-    """What ``value_and_grad`` gives.
+    """The result of ``value_and_grad``.
 
     >>> import pullback as pb
     >>> pb.value_and_grad(lambda x: x * x)(3.0)
@@ -57,7 +57,7 @@ class ValueAndGrad(NamedTuple):
 
 
 class ValueAndGrads(NamedTuple):
-    """What ``value_and_grads`` and ``variable_grads`` give.
+    """The result of ``value_and_grads`` and ``variable_grads``.
 
     >>> import pullback as pb
     >>> pb.value_and_grads(lambda x, y: x * y)([3.0, 4.0]).grads

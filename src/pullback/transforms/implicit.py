@@ -219,7 +219,7 @@ def _levels(x: Any) -> Iterator[int]:
 
 
 class Root(Implicit):
-    """What ``custom_root`` makes."""
+    """The function that ``custom_root`` returns."""
 
     face = "custom_root"
 
@@ -228,7 +228,7 @@ class Root(Implicit):
 
 
 class FixedPoint(Implicit):
-    """What ``custom_fixed_point`` makes."""
+    """The function that ``custom_fixed_point`` returns."""
 
     face = "custom_fixed_point"
 

@@ -28,7 +28,7 @@ MODES = ("auto", "forward", "reverse")
 
 
 class Jacobian(Derivative):
-    """What ``jacobian`` makes."""
+    """The function that ``jacobian`` returns."""
 
     face = "jacobian"
 
@@ -217,7 +217,7 @@ class OfHessian(Jacobian):
 
 
 class Hessian(Derivative):
-    """What ``hessian`` makes."""
+    """The function that ``hessian`` returns."""
 
     face = "hessian"
 

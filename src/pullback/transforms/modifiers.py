@@ -90,7 +90,7 @@ def _as_they_came(*dys: Tensor, variables: list[Any] | None = None) -> Any:
 
 
 class PassedThrough(Customized):
-    """What ``grad_pass_through`` makes."""
+    """The function that ``grad_pass_through`` returns."""
 
     face = "grad_pass_through"
     call = PassedCall
@@ -107,7 +107,7 @@ def grad_pass_through(f: Callable[..., Any]) -> Any:
 
 
 class StraightThrough(PassedThrough):
-    """What ``straight_through`` makes."""
+    """The function that ``straight_through`` returns."""
 
     face = "straight_through"
 

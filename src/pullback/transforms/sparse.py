@@ -91,7 +91,7 @@ PLANS: WeakKeyDictionary[Callable[..., Any], dict[Any, Plan]] = WeakKeyDictionar
 
 
 class SparseJacobian(Derivative):
-    """What ``sparse_jacobian`` makes."""
+    """The function that ``sparse_jacobian`` returns."""
 
     face = "sparse_jacobian"
 
@@ -188,7 +188,7 @@ class SparseJacobian(Derivative):
 
 
 class SparseHessian(SparseJacobian):
-    """What ``sparse_hessian`` makes."""
+    """The function that ``sparse_hessian`` returns."""
 
     face = "sparse_hessian"
 

@@ -236,7 +236,7 @@ def _by_trial(
             return Spread(into, prod(out), None)
         places = _by_halves(sparse, lambda x: perform(x) - rest, shape, prod(out))
         return None if places is None else Spread(None, 0, None, places)
-    except (*CAUGHT, AttributeError):  # it asks for more than numbers of the right shape
+    except (*CAUGHT, AttributeError):  # it needs more than numbers of the right shape
         return None
 
 

@@ -157,7 +157,7 @@ def non_max_suppression(
 
 
 class ScoredSuppression(NamedTuple):
-    """What ``non_max_suppression_with_score`` gives.
+    """The result of ``non_max_suppression_with_score``.
 
     >>> pb.image.non_max_suppression_with_score(np.ones((1, 4)), np.array([0.5]), 1).selected_scores
     array([0.5])
@@ -193,7 +193,7 @@ def non_max_suppression_with_score(
 
 
 class PaddedSuppression(NamedTuple):
-    """What ``non_max_suppression_padded`` gives.
+    """The result of ``non_max_suppression_padded``.
 
     >>> pb.image.non_max_suppression_padded(np.ones((1, 4)), np.array([0.5]), 1).valid_outputs
     np.int32(1)
