@@ -34,6 +34,7 @@ DOORS: dict[str, set[str]] = {
         "pullback.compiler.codegen.contents",
         "pullback.compiler.codegen.module",
         "pullback.compiler.passes.legalize",
+        "pullback.compiler.passes.narrow_axes",
         "pullback.compiler.schedule.fuse",
         "pullback.compiler.schedule.memory",
         "pullback.compiler.schedule.schedule",
