@@ -148,6 +148,8 @@ def as_value(x: TensorLike, what: str = "tensor") -> Array:
     """
     if type(x) is ndarray and x.ndim and x.dtype.kind in "fiubc":
         return x
+    if type(x) is np.float64 or type(x) is np.float32:
+        return x  # type: ignore[return-value]
     return as_array(x, what=what)[()]
 
 

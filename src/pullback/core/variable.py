@@ -436,12 +436,15 @@ class Watcher:
         return self.tape.level
 
     def wants(self, v: Variable) -> bool:
-        return v.trainable and (self.wanted is None or id(v) in self.wanted)
+        return v._trainable and (self.wanted is None or id(v) in self.wanted)
 
     def on_read(self, v: Variable, value: Tensor) -> Any:
         if not self.wants(v):
             return value
-        _, reads = self.leaves.setdefault(id(v), (v, []))
+        known = self.leaves.get(id(v))
+        if known is None:
+            known = self.leaves[id(v)] = v, []
+        reads = known[1]
         if not reads or reads[-1][0] is not value:
             reads.append((value, self.tape.leaf(value)))
         return reads[-1][1]

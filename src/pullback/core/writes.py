@@ -160,6 +160,18 @@ def is_contiguous(x: Tensor) -> bool:
     return is_laid_out(x, lambda a: a.flags.c_contiguous)
 
 
+def order_axes(x: Tensor) -> list[int]:
+    """Return the axes of a tensor as they lie in NumPy's memory, the one with the longest step first."""
+    found: list[int] = []
+
+    def look(a: Any) -> bool:
+        found.extend(sorted(range(a.ndim), key=lambda i: -abs(a.strides[i])))
+        return True
+
+    is_laid_out(x, look)
+    return found or [*range(x.ndim)]
+
+
 def is_laid_out(x: Tensor, has: Callable[[Any], bool]) -> bool:
     """Return whether NumPy's array in the place of ``x`` is laid out in memory in a certain way."""
     a = x

@@ -20,6 +20,7 @@ from pullback.interop import (
     numpy_elements,
     numpy_fft,
     numpy_linalg,
+    numpy_polynomials,
     numpy_products,
     numpy_reductions,
     numpy_shapes,
@@ -27,6 +28,7 @@ from pullback.interop import (
     numpy_writes,
 )
 from pullback.interop.numpy_arguments import align_operands, is_traced, no_rule_error, run_without_rule, tensors, unwrap
+from pullback.interop.numpy_parameters import apply_parameters, convert_operands
 from pullback.ops import special
 
 if TYPE_CHECKING:
@@ -36,7 +38,8 @@ __all__: list[str] = []
 
 TABLES: tuple[Mapping[Any, Any], ...] = (
     numpy_reductions.FUNCTIONS, numpy_shapes.FUNCTIONS, numpy_elements.FUNCTIONS, numpy_products.FUNCTIONS,
-    numpy_linalg.FUNCTIONS, numpy_ufuncs.FUNCTIONS, numpy_fft.FUNCTIONS, numpy_writes.FUNCTIONS,
+    numpy_linalg.FUNCTIONS, numpy_polynomials.FUNCTIONS, numpy_ufuncs.FUNCTIONS, numpy_fft.FUNCTIONS,
+    numpy_writes.FUNCTIONS,
 )  # fmt: skip
 ALIASES = {
     np.amax: np.max, np.amin: np.min, np.around: np.round,
@@ -45,6 +48,8 @@ ALIASES = {
 }  # fmt: skip
 # Defaults of the parameters of ufuncs.
 USUAL = {"where": True, "casting": "same_kind", "order": "K", "subok": True, "dtype": None, "out": None}
+WITHOUT_EFFECT = frozenset({"order", "casting", "subok"})  # on the elements of a result, for ufuncs
+METHOD_PARAMETERS = ("axis", "keepdims", "dtype", "where", "initial")
 INSTEAD = {
     "out": "A traced Tensor cannot be written into an array: use the result (x = x * t, not x *= t).",
     "where": "Choose with np.where instead.",
@@ -155,9 +160,13 @@ class Adapted(NamedTuple):
         if isinstance(out, Tensor):
             return write_result(f"{qualified_name(self.func)}(out=x)", out, self(*first, **{**by_name, "out": None}))
         unknown = [k for k, v in by_name.items() if not self._is_taken(k) and not is_default(v, self.theirs.get(k))]
-        if unknown:
+        taken = {k: v for k, v in by_name.items() if self._is_taken(k) and v is not NOTHING}
+        if not unknown:
+            return self.call(*first, **taken)
+        made = apply_parameters(self.func, self.call, first, taken, {k: by_name[k] for k in unknown})
+        if made is NotImplemented:
             return call_without_rule(qualified_name(self.func), self.func, args, kwargs, unknown, out)
-        return self.call(*first, **{k: v for k, v in by_name.items() if self._is_taken(k) and v is not NOTHING})
+        return made
 
     def _is_taken(self, keyword: str) -> bool:
         return self.takes_any or keyword in self.takes
@@ -200,9 +209,14 @@ def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
     if out is not None and all(o is None or isinstance(o, Tensor) for o in out):
         return write_results(name, function, args, kwargs)
     args = lists_to_arrays(args)
+    if method == "__call__" and kwargs.get("dtype") is not None and out is None:
+        dtype, casting = kwargs["dtype"], kwargs.get("casting", "same_kind")
+        args = convert_operands(name, args, dtype, casting)
+        kwargs = {k: v for k, v in kwargs.items() if k != "dtype"}
     given = {k: v for k, v in kwargs.items() if k not in USUAL or not is_same(v, USUAL[k])}
     call, takes = find_ufunc_call(ufunc, method)
-    unknown = [k for k in given if k not in takes]
+    unknown = [k for k in given if k not in takes and k not in WITHOUT_EFFECT]
+    given = {k: v for k, v in given.items() if k in takes}
     if call is None or unknown:
         return call_without_rule(name, function, args, kwargs, unknown)
     return call(*args, **given)
@@ -211,7 +225,7 @@ def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
 def find_ufunc_call(ufunc: Any, method: str) -> tuple[Any, tuple[str, ...]]:
     """Return the function that implements a ufunc or one of its methods, None if there is none, and its parameters."""
     if method != "__call__":
-        return getattr(numpy_ufuncs, method, lambda _: None)(ufunc), ("axis", "keepdims")
+        return getattr(numpy_ufuncs, method, lambda _: None)(ufunc), METHOD_PARAMETERS
     op = BY_KERNEL.get(ufunc) or special.find_op(ufunc)
     call = op.function if op is not None else numpy_ufuncs.CALLS.get(ufunc)
     return call, numpy_ufuncs.TAKES.get(ufunc, ())

@@ -145,7 +145,7 @@ ACCUMULATED = {np.add: np.cumsum, np.multiply: np.cumprod}
 def reduce(ufunc: Any) -> Any:
     """Return the function for ``ufunc.reduce``, whose default axis is 0; None if there is none."""
     by: Any = REDUCED.get(ufunc)
-    return None if by is None else lambda x, axis=0, keepdims=False: by(x, axis=axis, keepdims=keepdims)
+    return None if by is None else lambda x, axis=0, **kwargs: by(x, axis=axis, **kwargs)
 
 
 def accumulate(ufunc: Any) -> Any:
@@ -153,7 +153,7 @@ def accumulate(ufunc: Any) -> Any:
     if ufunc in (np.maximum, np.minimum):
         return lambda x, axis=0: _accumulate_extreme(ufunc, x, axis)
     by: Any = ACCUMULATED.get(ufunc)
-    return None if by is None else lambda x, axis=0: by(x, axis=axis)
+    return None if by is None else lambda x, axis=0, **kwargs: by(x, axis=axis, **kwargs)
 
 
 def _accumulate_extreme(ufunc: Any, x: Value, axis: int) -> Any:
