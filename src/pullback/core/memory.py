@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import ndarray
 
+from pullback.core.accelerate import FUNCTIONS, find_function, run_function
 from pullback.core.tensor import PLAIN, Tensor, Wrapped
 from pullback.settings import is_enabled
 
@@ -179,9 +181,16 @@ def _compute(ufunc: Callable[..., Any], args: tuple[Any, ...], meta: Meta, way: 
             n = _seen[way] = sys.getrefcount(a)
             if n <= TEMPORARY[way]:
                 out = a.v
-    if out is None:
-        out = take(meta.pool)
-    return scratch(ufunc(*raw, out=out), meta, True)
+    return scratch(_run_ufunc(ufunc, raw, meta, out), meta, True)
+
+
+def _run_ufunc(ufunc: Any, values: Sequence[Any], meta: Meta, out: Any = None) -> Any:
+    """The result of a ufunc that fits a buffer: in ``out``, or in one of the pool."""
+    function = find_function(ufunc, values, meta.shape, meta.dtype)
+    if function is None:
+        return ufunc(*values, out=take(meta.pool) if out is None else out)
+    room = take(meta.pool)  # not an operand's
+    return run_function(function, ufunc, values, np.empty(meta.shape, meta.dtype) if room is None else room)
 
 
 def _fits_buffer(ufunc: Any, values: Sequence[Any], meta: Any) -> bool:
@@ -288,7 +297,7 @@ def unwrap_scratch(a: object) -> Any:
 def on_scratch(f: Callable[..., Any], values: list[Any], meta: Meta) -> Any:
     """Return ``f`` of big arrays, elementwise, with its result and temporaries in recycled buffers."""
     if type(f) is np.ufunc and _fits_buffer(f, values, meta):  # there are no temporaries
-        return f(*values, out=take(meta.pool))
+        return _run_ufunc(f, values, meta)
     return unwrap_scratch(f(*[_wrap_scratch(v, meta) for v in values]))
 
 
@@ -333,7 +342,7 @@ def _pull(a: Tensor, rule: Callable[..., Any], blockwise: bool, values: tuple[An
         d = rule(*[_wrap_scratch(v, meta) for v in values])
         a.g = d.v if type(d) is Scratch else d
         return
-    if blockwise and a.meta is meta and type(e) is ndarray:
+    if blockwise and a.meta is meta and type(e) is ndarray and not _calls_function(rule, meta.dtype):
         total = _add_blockwise(e, rule, values, meta)
         if total is not None:
             a.g = total
@@ -347,6 +356,13 @@ def _pull(a: Tensor, rule: Callable[..., Any], blockwise: bool, values: tuple[An
     a.g = _sum(e, d, fresh, a.meta)
     if fresh and is_sole(d):
         give(d, meta.pool, meta)  # it was added into the other
+
+
+@lru_cache(1000)
+def _calls_function(rule: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether a rule calls a NumPy function that machine code is faster at, on whole arrays."""
+    names = [u for u in FUNCTIONS if f"np_{u.__name__}(" in getattr(rule, "source", "")]
+    return any(find_function(u, [np.ones(1, dtype)] * u.nin, (1,), dtype) is not None for u in names)
 
 
 def _add_blockwise(e: Array, rule: Callable[..., Any], values: tuple[Any, ...], meta: Meta) -> Any:
