@@ -16,8 +16,9 @@ import numpy as np
 
 from pullback.compiler.backends.executor import LibraryExecutor
 from pullback.compiler.backends.load import LIBRARIES, load_library
+from pullback.compiler.frontend.body import ProgramTrace
 from pullback.compiler.frontend.output_kinds import OutputKinds
-from pullback.compiler.frontend.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, Trace, TransformedArgument
+from pullback.compiler.frontend.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, TransformedArgument
 from pullback.compiler.ir.graph import Graph, fingerprint
 from pullback.compiler.passes.simplify import simplify
 from pullback.compiler.pipeline import Stages, compile_graph, lower
@@ -73,7 +74,7 @@ class Program:
         self, f: Callable[..., Any], args: Any, kwargs: Any, leaves: Sequence[Leaf], backend: str, options: Any
     ) -> None:
         begin = perf_counter()
-        trace = Trace()
+        trace = ProgramTrace()
         trace.checks = []
         symbols = [trace.given(*leaf) for leaf in leaves]
         source = iter(symbols)
