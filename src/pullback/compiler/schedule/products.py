@@ -37,7 +37,7 @@ def schedule_product(n: Node, target: Target, threads: int) -> ProductSchedule:
     """Return how the products of a node are computed, and by how many threads."""
     plan = plan_product(n)
     p, time = plan.matrices, estimate_product_time(plan)
-    by_panels = not plan.is_small and is_panel_product(p, target)
+    by_panels = not plan.is_small and (is_panel_product(p, target) or not target.has_blas)
     if plan.is_tiny:
         work = _plan_batch(plan.batch[0].length if plan.batch else 1, 0)
     else:
