@@ -24,22 +24,9 @@ def collect_contents(traced: Graph, graph: Graph, memory: Memory, module: Module
         if o.number not in slots:  # a number that is a result
             slots[o.number] = len(nodes)
             nodes.append(o)
-    source = {id(n.data): n.number for n in traced.nodes if n.kind.has_params}
-    parts: dict[int, list[tuple[int, int]]] = {}
-    for n in nodes:
-        if n.kind is PART:
-            parts.setdefault(n.args[0].number, []).append((slots[n.number], n.data))
-
-    def make_host_op(n: Node) -> HostOp:
-        given = [slots[a.number] for a in n.args]
-        return HostOp(source.get(id(n.data), -1), n.number, given, parts.get(n.number) or [(slots[n.number], -1)])
-
     manifest = Manifest(
         imports=module.imports,
-        pieces=tuple(
-            Piece(s.name, sorted(s.slots), None if s.host_op is None else make_host_op(s.host_op))
-            for s in module.segments
-        ),
+        pieces=_list_pieces(traced, module, nodes, slots),
         slots=tuple(Slot(n.kind, n.shape, n.dtype) for n in nodes),
         inputs=tuple(slots[n.number] for n in graph.inputs),
         outputs=tuple(slots[o.number] for o in graph.outputs),
@@ -50,6 +37,23 @@ def collect_contents(traced: Graph, graph: Graph, memory: Memory, module: Module
     )
     constants = {i: n.data for i, n in enumerate(nodes) if n.kind is CONSTANT}
     return Contents(manifest, constants, tuple(s.host_op.data for s in module.segments if s.host_op is not None))
+
+
+def _list_pieces(traced: Graph, module: Module, nodes: list[Node], slots: dict[int, int]) -> tuple[Piece, ...]:
+    """Return the segments of a program as data: functions, and host ops with the slots that they read and write."""
+    source = {id(n.data): n.number for n in traced.nodes if n.kind.has_params}
+    parts: dict[int, list[tuple[int, int]]] = {}
+    for n in nodes:
+        if n.kind is PART:
+            parts.setdefault(n.args[0].number, []).append((slots[n.number], n.data))
+
+    def make_host_op(n: Node) -> HostOp:
+        given = [slots[a.number] for a in n.args]
+        return HostOp(source.get(id(n.data), -1), n.number, given, parts.get(n.number) or [(slots[n.number], -1)])
+
+    return tuple(
+        Piece(s.name, sorted(s.slots), None if s.host_op is None else make_host_op(s.host_op)) for s in module.segments
+    )
 
 
 def _count_instructions(n: Node) -> int:
