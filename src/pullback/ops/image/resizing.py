@@ -174,9 +174,10 @@ def _compose_bilinear_back(x: Value, size: Sequence[Any], align_corners: bool, h
     for axis in (len(due) - 2, len(due) - 3):
         mixed = _neighbour_weights(x.shape[axis], due[axis], bool(align_corners), bool(half_pixel_centers))
         if mixed is not None:
-            low, high, weights = mixed
-            pairs = ((low, 1 - weights), (high, weights))
-            x = _add_selected(x, pairs, axis, due[axis])
+            low, high, weights = mixed[0], mixed[1], mixed[2].astype(x.dtype)
+            if x.dtype == bool:
+                x = x - x  # an error, as without being compiled
+            x = _add_selected(x, ((low, 1 - weights), (high, weights)), axis, due[axis])
     return x
 
 
