@@ -58,7 +58,7 @@ def get_compile() -> Callable[..., Any]:
 
 
 def bind_compile_options(**options: Any) -> Callable[..., Any]:
-    """The compiler with these options; refuses those that it does not have."""
+    """Return the compiler with these options; refuses those that it does not have."""
     known = inspect.signature(get_compile()).parameters
     missing = [name for name in options if name not in known]
     if missing:

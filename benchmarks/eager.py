@@ -40,7 +40,7 @@ def time_workload(workload: Workload, peers: list[Peer], rounds: int) -> dict[st
 
 
 def compute_ratios(times: dict[str, list[float]]) -> dict[str, float]:
-    """Each peer's time over ours, and ours over the hand-written program's."""
+    """Return each peer's time over ours, and ours over the hand-written program's."""
     ours = times[OURS]
     found = {name: compute_paired_ratio(its, ours) for name, its in times.items() if name not in (OURS, BY_HAND)}
     return found | {BY_HAND: compute_paired_ratio(ours, times[BY_HAND])}

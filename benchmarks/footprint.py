@@ -28,7 +28,7 @@ MEGABYTE = 1e6
 
 
 def time_import(module: str, cache: str) -> float:
-    """How long ``import module`` takes in a fresh interpreter, with its bytecode kept in ``cache``."""
+    """Return how long ``import module`` takes in a fresh interpreter, with its bytecode kept in ``cache``."""
     code = f"from time import perf_counter as now; start = now(); import {module}; print(now() - start)"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPYCACHEPREFIX"] = cache
@@ -48,7 +48,7 @@ def measure_import_ratio(rounds: int) -> dict[str, float]:
 
 
 def measure_peak(call: Callable[[], Any]) -> int:
-    """The most that is allocated at once while ``call`` runs, above what there was before."""
+    """Return the most that is allocated at once while ``call`` runs, above what there was before."""
     gc.collect()
     tracemalloc.start()
     try:
@@ -60,7 +60,7 @@ def measure_peak(call: Callable[[], Any]) -> int:
 
 
 def measure_chain() -> dict[str, float]:
-    """The chain of 10 ops on 1e6 float32, first call (no buffers kept from earlier)."""
+    """Return the chain of 10 ops on 1e6 float32, first call (no buffers kept from earlier)."""
     random = np.random.default_rng(0)
     x, w = (random.uniform(0.1, 1, 10**6).astype("f4") for _ in range(2))
     ours = measure_peak(lambda: pb.value_and_grads(lambda x, w: big(pb, x, w))([x, w]))
@@ -101,7 +101,7 @@ def repeat_layer(f: Callable[[Any], Any], times: int) -> Callable[[Any], Any]:
 
 
 def checkpoint_halves(times: int) -> Callable[[Any], Any]:
-    """The chain of layers of which each half is computed again, and each half of that."""
+    """Return the chain of layers of which each half is computed again, and each half of that."""
     if times == 1:
         return layer
     first, second = (pb.recompute_grad(checkpoint_halves(n)) for n in (times // 2, times - times // 2))
@@ -109,7 +109,7 @@ def checkpoint_halves(times: int) -> Callable[[Any], Any]:
 
 
 def measure_recompute() -> dict[str, float]:
-    """A chain of 100 layers of 0.8 MB, with intermediate values computed again in the backward pass."""
+    """Return a chain of 100 layers of 0.8 MB, with intermediate values computed again in the backward pass."""
     x = np.linspace(0, 1, 10**5)
     chains = {
         "10 parts": repeat_layer(pb.recompute_grad(repeat_layer(layer, 10)), 10),

@@ -26,7 +26,7 @@ def draw_integers(end: int, *shape: int) -> Any:
 
 
 def n_body(n, positions, masses):
-    """The potential energy of softened gravity."""
+    """Return the potential energy of softened gravity."""
     apart = positions[:, None, :] - positions[None, :, :]
     distances = n.sqrt(n.sum(apart * apart, -1) + 1e-2)
     return -0.5 * n.sum(masses[:, None] * masses[None, :] / distances)
@@ -60,7 +60,7 @@ def diffusion_data() -> Data:
 
 
 def runge_kutta(n, w1, b1, w2, y, target):
-    """The classical method on y' = tanh(y w1 + b1) w2, a neural differential equation."""
+    """Return the classical method on y' = tanh(y w1 + b1) w2, a neural differential equation."""
     h = 0.05
     slope = lambda y: n.tanh(y @ w1 + b1) @ w2
 
@@ -134,7 +134,7 @@ def gru_data() -> Data:
 
 
 def kalman(n, a, q, r, h, ys):
-    """The negative log-likelihood of a linear state space model."""
+    """Return the negative log-likelihood of a linear state space model."""
 
     def step(carry, y):
         m, p = carry
@@ -156,7 +156,7 @@ def kalman_data() -> Data:
 
 
 def hidden_markov(n, start, moves, emissions, seen):
-    """The log-likelihood by the forward algorithm."""
+    """Return the log-likelihood by the forward algorithm."""
     start, moves = n.log_softmax(start), n.log_softmax(moves)
     emissions = n.log_softmax(emissions)
 
@@ -195,7 +195,7 @@ def join_heads(n, x):
 
 
 def gpt(n, *args):
-    """Two blocks with a causal mask, and the loss of the next token."""
+    """Return two blocks with a causal mask, and the loss of the next token."""
     embedding, positions, *weights, tokens, targets = args
     mask = n.tril(n.ones((tokens.shape[1], tokens.shape[1]), dtype=bool))
     x = embedding[tokens] + positions
@@ -209,7 +209,7 @@ def gpt(n, *args):
 
 
 def draw_block(size: int) -> list[Any]:
-    """The weights of a transformer block."""
+    """Return the weights of a transformer block."""
     wqkv, wo, w1, b1, w2, b2 = draw(
         (size, 3 * size), (size, size), (size, 4 * size), (4 * size,), (4 * size, size), (size,), scale=0.05
     )
@@ -224,7 +224,7 @@ def gpt_data() -> Data:
 
 
 def decode(n, *args):
-    """The scores of the next token after one block, with the keys and values of the tokens before."""
+    """Return the scores of the next token after one block, with the keys and values of the tokens before."""
     embedding, s1, o1, wqkv, wo, s2, o2, w1, b1, w2, b2, tokens, keys, values = args
     x = embedding[tokens][:, None]
     q, k, v = (split_heads(n, part, 4) for part in n.split(normalize(n, x, s1, o1) @ wqkv, 3, -1))
@@ -252,7 +252,7 @@ def normalize_batch(n, x, scale, offset):
 
 
 def residual(n, w1, s1, o1, w2, s2, o2, x, target):
-    """Two convolutions with batch norm, and the input added."""
+    """Return two convolutions with batch norm, and the input added."""
     y = n.relu(normalize_batch(n, n.conv2d(x, w1), s1, o1))
     y = n.relu(normalize_batch(n, n.conv2d(y, w2), s2, o2) + x)
     return n.mean((y - target) ** 2)
@@ -265,7 +265,7 @@ def residual_data() -> Data:
 
 
 def u_net(n, w1, w2, w3, w4, images, targets):
-    """One level: down, up, and the pixels of before beside them."""
+    """Return one level: down, up, and the pixels of before beside them."""
     fine = n.relu(n.conv2d(images, w1))
     coarse = n.relu(n.conv2d(n.max_pool(fine), w2))
     up = n.repeat(n.repeat(coarse, 2, 1), 2, 2)
@@ -279,7 +279,7 @@ def u_net_data() -> Data:
 
 
 def autoencoder(n, w1, b1, wm, bm, ws, bs, w2, b2, w3, b3, images, noise):
-    """The negative evidence bound of a variational autoencoder of binary pixels."""
+    """Return the negative evidence bound of a variational autoencoder of binary pixels."""
     hidden = n.relu(images @ w1 + b1)
     mean, log_variance = hidden @ wm + bm, hidden @ ws + bs
     z = mean + n.exp(0.5 * log_variance) * noise
@@ -297,7 +297,7 @@ def autoencoder_data() -> Data:
 
 
 def flow(n, *args):
-    """The negative log-likelihood of affine coupling layers."""
+    """Return the negative log-likelihood of affine coupling layers."""
     *weights, x = args
     half, log_det = x.shape[1] // 2, 0.0
     for layer in range(4):
@@ -327,7 +327,7 @@ def embedding_bag_data() -> Data:
 
 
 def route(n, w, table, x, target):
-    """Every token goes to the four experts with the highest scores."""
+    """Return every token goes to the four experts with the highest scores."""
     scores, experts = n.top_k(x @ w, 4)
     mixed = n.sum(n.softmax(scores)[:, :, None] * table[experts], 1)
     return n.mean((mixed - target) ** 2)
@@ -342,7 +342,7 @@ def route_data() -> Data:
 
 
 def gaussian_process(n, scale, length, noise, x, y):
-    """The negative log marginal likelihood."""
+    """Return the negative log marginal likelihood."""
     apart = x[:, None, :] / n.exp(length) - x[None, :, :] / n.exp(length)
     k = n.exp(2.0 * scale) * n.exp(-0.5 * n.sum(apart * apart, -1)) + n.exp(2.0 * noise) * n.eye(len(x), dtype="f8")
     root = n.linalg.cholesky(k)
@@ -356,7 +356,7 @@ def gaussian_process_data() -> Data:
 
 
 def normal_likelihood(n, mean, factor, points):
-    """The negative log-likelihood of a normal distribution with a whole covariance matrix."""
+    """Return the negative log-likelihood of a normal distribution with a whole covariance matrix."""
     covariance = factor @ factor.T + n.eye(len(factor), dtype="f4")
     root = n.linalg.cholesky(covariance)
     z = n.solve_lower(root, (points - mean).T)
@@ -368,7 +368,7 @@ def normal_likelihood_data() -> Data:
 
 
 def k_means(n, centres, points):
-    """The mean squared distance to the nearest centre."""
+    """Return the mean squared distance to the nearest centre."""
     squares = n.sum((points[:, None, :] - centres[None, :, :]) ** 2, -1)
     return n.mean(n.min(squares, 1))
 
@@ -378,7 +378,7 @@ def k_means_data() -> Data:
 
 
 def sorted_distance(n, x, y):
-    """The Wasserstein distance of samples, row by row."""
+    """Return the Wasserstein distance of samples, row by row."""
     return n.mean((n.sort(x, -1) - n.sort(y, -1)) ** 2)
 
 
@@ -401,7 +401,7 @@ def blur_data() -> Data:
 
 
 def list_programs() -> Iterator[Program]:
-    """All of them, in the order of the table."""
+    """Yield all of them, in the order of the table."""
     add = partial(Program, bar=1.0)
     yield add("n_body", "n-body energy, 512 bodies", f=n_body, data=n_body_data)
     yield add("gpt", "GPT, 2 blocks, 4×128×128", f=gpt, data=gpt_data)

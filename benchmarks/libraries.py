@@ -39,7 +39,7 @@ class Program:
 
 
 def loop(step: Callable[..., Any], carry: Any, xs: Any, length: int | None = None) -> Any:
-    """A loop of Python that gives what jax.lax.scan gives."""
+    """Return a loop of Python that gives what jax.lax.scan gives."""
     ys = []
     for t in range(len(xs) if length is None else length):
         carry, y = step(carry, None if xs is None else xs[t])
@@ -68,7 +68,7 @@ class Ours:
         )  # fmt: skip
 
     def function(self, p: Program, count: int) -> Callable[..., Any]:
-        """What is compiled: a function of all arguments, of which the first ``count`` are parameters."""
+        """Return what is compiled: a function of all arguments, of which the first ``count`` are parameters."""
         f = partial(p.f, self.n)
 
         def gradients(*args: Any) -> Any:
@@ -97,7 +97,7 @@ class Ours:
         return lambda: (train(*data), *variables)
 
     def trained(self, p: Program, params: list[Any]) -> tuple[Any, list[Any]]:
-        """A step of gradient descent, and the variables that it changes."""
+        """Return a step of gradient descent, and the variables that it changes."""
         variables = [pb.variable(w) for w in params]
 
         @self.compile
@@ -228,7 +228,7 @@ class Eager(Torch):
 
 
 def compute_expected(p: Program, params: list[Any], data: list[Any]) -> list[Any]:
-    """The results in float64, op by op."""
+    """Return the results in float64, op by op."""
     wide = lambda x: x.astype("f8") if x.dtype.kind == "f" else x
     does = UPDATE if p.does == VARIABLES else p.does
     function = Ours(lambda f: f).function(replace(p, does=does), len(params))

@@ -46,7 +46,7 @@ def measure_flops(dtype: str) -> float:
 
 
 def _find_shortest(call: Callable[[], Any], count: int = 1) -> float:
-    """The shortest of several times of a call, which others on the machine disturb least."""
+    """Return the shortest of several times of a call, which others on the machine disturb least."""
     times = []
     for _ in range(TRIES):
         begin = process_time()

@@ -16,7 +16,7 @@ Clock = Callable[[], float]
 
 
 def count_repetitions(call: Callable[[], Any], least: float, clock: Clock = process_time) -> int:
-    """How many calls take at least ``least`` seconds; warms up on the way."""
+    """Return how many calls take at least ``least`` seconds; warms up on the way."""
     call()
     count = 1
     while True:
@@ -49,12 +49,12 @@ def time_interleaved(
 
 
 def compute_paired_ratio(numerator: list[float], denominator: list[float]) -> float:
-    """The median of the ratios within each round: what slows the machine down slows both."""
+    """Return the median of the ratios within each round: what slows the machine down slows both."""
     return median(a / b for a, b in zip(numerator, denominator, strict=True))
 
 
 def is_close(ours: Any, theirs: Any, tolerance: float) -> bool:
-    """Whether value and gradients are the same numbers, within ``tolerance`` of the largest of each."""
+    """Return whether value and gradients are the same numbers, within ``tolerance`` of the largest of each."""
     (value, grads), (their_value, their_grads) = ours, theirs
     pairs = [(value, their_value), *zip(grads, their_grads, strict=True)]
     return all(_is_array_close(np.asarray(a), np.asarray(b), tolerance) for a, b in pairs)

@@ -133,6 +133,18 @@ def measure_pooling() -> float:
     return time_calls(lambda: gradient(x), 20)
 
 
+def measure_gather() -> float:
+    import numpy as np
+
+    import pullback as pb
+
+    random = np.random.default_rng(0)
+    table, rows = random.normal(size=(10000, 64)).astype("f4"), random.integers(0, 10000, 4096)
+    weights = random.normal(size=(4096, 64)).astype("f4")
+    gradient = pb.grad(lambda table: pb.sum(pb.gather(table, rows) * weights))
+    return time_calls(lambda: gradient(table), 20)
+
+
 def measure_large_gradient() -> float:
     import numpy as np
 
@@ -174,6 +186,8 @@ ROWS: dict[str, dict[str, Measure]] = {
     "eager kernels": {
         **list_convolutions((8, 56, 64, 3), (16, 14, 32, 5), (4, 14, 256, 3)),
         "gradient of max_pool, 16 × 28 × 28 × 16": measure_pooling,
+        "gradient of gather, 4096 of 10000 × 64": measure_gather,
+        "gradient of sin, exp and tanh, 1e6 elements": measure_large_gradient,
     },
     "buffer recycling": {"gradient of 8 ops, 1e6 elements": measure_large_gradient},
     "lazy ops": {"import pullback": measure_import},

@@ -35,7 +35,7 @@ class Peer:
         return x
 
     def can(self, needs: tuple[str, ...]) -> bool:
-        """Whether the library has all these functions."""
+        """Return whether the library has all these functions."""
         return all(hasattr(self.n, name) for name in needs)
 
     def call(self, f: Callable[..., Any], inputs: list[Any], constants: tuple[Any, ...]) -> Call:
@@ -142,7 +142,7 @@ PEERS: dict[str, type[Peer]] = {peer.name: peer for peer in (Torch, Autograd, Ja
 
 
 def find_installed(names: list[str]) -> tuple[list[Peer], list[str]]:
-    """The peers that can be imported, and the names of those that cannot."""
+    """Return the peers that can be imported, and the names of those that cannot."""
     present: list[Peer] = []
     absent: list[str] = []
     for name in names:

@@ -156,7 +156,7 @@ def pair_data(data: Callable[[], tuple[Any, Any]]) -> Callable[[], tuple[list[An
 
 
 def list_programs() -> Iterator[Program]:
-    """All of them, in the order of the table."""
+    """Yield all of them, in the order of the table."""
     sizes = (10**2, 10**4, 10**5, 10**6, 10**7)
     for key, title, f, bar in (
         ("chain", "chain with sin", chain, 3.0), ("smooth", "chain without sin", chain_without_sin, 1.1),

@@ -37,7 +37,7 @@ def draw_batches(length: int, rows: int) -> Iterator[Any]:
 
 
 def make_step(way: str, optimizer: pb.train.Optimizer, table: pb.Variable) -> Callable[[Any], Any]:
-    """A step that takes row numbers."""
+    """Return a step that takes row numbers."""
 
     def step(at: Any) -> Any:
         return optimizer.minimize(lambda: pb.mean(pb.gather(table, at) ** 2), return_cost=True)
@@ -49,7 +49,10 @@ def make_step(way: str, optimizer: pb.train.Optimizer, table: pb.Variable) -> Ca
 
 
 def is_right(name: str) -> bool:
-    """Whether some steps by rows give the same table as with dense gradients; a lazy rule has none to compare with."""
+    """Return whether some steps by rows give the same table as with dense gradients.
+
+    A lazy rule has none to compare with.
+    """
     start = np.random.default_rng(1).normal(size=(LENGTHS[0], WIDTH)).astype(np.float32)
     found = {}
     for way in ("eager", "compiled") if "lazy" in name else ("eager", "compiled", "dense"):

@@ -266,7 +266,7 @@ IMAGES = "images and tables"
 
 
 def list_workloads() -> list[Workload]:
-    """All of them, with their data."""
+    """Return all of them, with their data."""
     random = np.random.default_rng(0)
     ten, hundred = random.uniform(0.1, 1, 10), random.uniform(0.1, 1, 100)
     million = [random.uniform(0.1, 1, 10**6).astype("f4") for _ in range(2)]

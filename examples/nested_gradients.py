@@ -10,7 +10,7 @@ A = np.array([[3.0, 1.0], [1.0, 2.0]])
 
 
 def f(x):
-    """A bowl with a bump; its Hessian is A + diag(exp(x))."""
+    """Return a bowl with a bump; its Hessian is A + diag(exp(x))."""
     return 0.5 * np.sum(x * (A @ x)) + np.sum(np.exp(x))
 
 

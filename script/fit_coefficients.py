@@ -22,7 +22,7 @@ from __future__ import annotations
 
 
 def beyond(f: Callable[[Any], Any], start: int, step: int = 1) -> Callable[[Any], Any]:
-    """What f has from the power ``start`` of its series on, divided by that power; as a function of x**step."""
+    """Return what f has from the power ``start`` of its series on, divided by that power; as a function of x**step."""
     series = mp.taylor(f, 0, start + 14 * step)
 
     def rest(z: Any) -> Any:

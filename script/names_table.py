@@ -74,12 +74,12 @@ Variable([0., 0.], dtype=float32, name='w')
 
 
 def code(text: str) -> str:
-    """The names in an answer as code."""
+    """Return the names in an answer as code."""
     return CODE.sub(r"`\1`", text).replace("|", "\\|")
 
 
 def table(head: tuple[str, str], rows: Iterable[tuple[str, str]]) -> str:
-    """Names and what they are here; those that are the same share a row."""
+    """Return names and what they are here; those that are the same share a row."""
     same: dict[str, list[str]] = {}
     for name, here in rows:
         same.setdefault(here, []).append(f"`{name}`")

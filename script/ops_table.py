@@ -66,7 +66,7 @@ This page is written by `script/ops_table.py` from the registry; a test fails wh
 
 
 def key(name: str) -> str:
-    """What is compared of a name: ``setdiff1dAsync`` is ``setdiff1d`` here, ``isNaN`` is ``is_nan``."""
+    """Return what is compared of a name: ``setdiff1dAsync`` is ``setdiff1d`` here, ``isNaN`` is ``is_nan``."""
     return name.replace("_", "").removesuffix("Async").lower()
 
 
@@ -74,7 +74,10 @@ THEIRS = {key(name): name for name in TFJS.split()}
 
 
 def public() -> dict[str, Any]:
-    """Everything users call that computes with tensors, by the name after ``pb.``; the shortest name comes first."""
+    """Return everything users call that computes with tensors, by the name after ``pb.``.
+
+    The shortest name comes first.
+    """
     made = {}
     for room in ROOMS:
         module = getattr(pb, room) if room else pb
@@ -90,7 +93,7 @@ PUBLIC = public()
 
 
 def names(function: Any) -> list[str]:
-    """Every public name of a function, its own first."""
+    """Return every public name of a function, its own first."""
     all_names = [name for name, value in PUBLIC.items() if value is function]
     return sorted(all_names, key=lambda name: name.split(".")[-1] != function.__name__)
 
@@ -130,13 +133,13 @@ def numpy(function: Any, kernel: Any = None) -> str:
 
 
 def vanishes(formula: Any) -> bool:
-    """Whether a rule gives zeros whatever it is given."""
+    """Return whether a rule gives zeros whatever it is given."""
     called = {*formula.__code__.co_names} - {"np"} if hasattr(formula, "__code__") else set()
     return bool(called) and called <= {"zero_cotangent", "zeros_like"}
 
 
 def inputs(op: Op) -> str:
-    """The inputs in which it has a derivative; one that is whole numbers in every sample has none."""
+    """Return the inputs in which it has a derivative; one that is whole numbers in every sample has none."""
     if op.variadic:
         return op.inputs[0]
     samples = [given for given, _ in op.acts.samples()]

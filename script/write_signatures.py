@@ -42,6 +42,7 @@ INPUTS = {  # parameters that take tensors: where no input is a Tensor, and wher
     "TensorLike": ("ArrayLike", "TensorOrNested"),
     "TensorLike | None": ("ArrayOrNumber | None", "TensorOrNested"),
     "Sequence[TensorLike]": ("Sequence[ArrayOrNumber]", ""),
+    "Sequence[TensorLike] | Value": ("Sequence[ArrayOrNumber] | Array", ""),
 }
 
 
@@ -50,7 +51,7 @@ INPUTS = {  # parameters that take tensors: where no input is a Tensor, and wher
 
 @cache
 def names_of_module(module: str) -> dict[str, str]:
-    """Where each name that annotations of a module mention comes from."""
+    """Return where each name that annotations of a module mention comes from."""
     tree = ast.parse(inspect.getsource(sys.modules[module]))
     found: dict[str, str] = {}
     for node in ast.walk(tree):
@@ -77,7 +78,7 @@ class Stub:
         self.tuples: dict[str, type] = {}
 
     def mention(self, annotation: str, module: str) -> str:
-        """An annotation of a module, whose names are imported."""
+        """Return an annotation of a module, whose names are imported."""
         origin = names_of_module(module)
         for node in ast.walk(ast.parse(annotation, mode="eval")):
             if isinstance(node, ast.Name) and node.id in origin and node.id not in self.tuples:
@@ -108,7 +109,7 @@ def joined(imports: Iterable[str]) -> Iterator[str]:
 
 
 def tuple_lines(cls: type) -> list[str]:
-    """A named tuple of results, whose fields are all Tensors or all arrays."""
+    """Return a named tuple of results, whose fields are all Tensors or all arrays."""
     fields = [f"    {name}: V" for name in getattr(cls, "_fields", ())]
     return [f"class {cls.__name__}(NamedTuple, Generic[V]):", f'    """{summary(cls)}"""', *fields]
 
@@ -132,7 +133,7 @@ def abs_is_finite(value: Any) -> bool:
 
 
 def header(parameters: list[inspect.Parameter], annotations: dict[str, str], first: str | None = None) -> str:
-    """The parameters of a signature; ``first`` stands in the place of the first one."""
+    """Return the parameters of a signature; ``first`` stands in the place of the first one."""
     parts: list[str] = []
     positional, keyword = False, False
     for i, p in enumerate(parameters):
@@ -155,7 +156,7 @@ def is_tuple(cls: Any) -> bool:
 
 
 def result(stub: Stub, returns: str, value: str, function: FunctionType) -> str:
-    """The return annotation with ``value``, Tensor or Array, in the place of what depends on the inputs."""
+    """Return the return annotation with ``value``, Tensor or Array, in the place of what depends on the inputs."""
     cls = function.__globals__.get(returns)
     if is_tuple(cls):
         stub.tuples.setdefault(returns, cls)
@@ -164,13 +165,16 @@ def result(stub: Stub, returns: str, value: str, function: FunctionType) -> str:
 
 
 def array_annotation(p: inspect.Parameter) -> str:
-    """The annotation of an input where all inputs are arrays; one that comes after the others must not take Tensors."""
+    """Return the annotation of an input where all inputs are arrays.
+
+    One that comes after the others must not take Tensors.
+    """
     late = p.kind is p.VAR_POSITIONAL or (p.default is not p.empty and p.annotation == "TensorLike")
     return "ArrayOrNumber" if late else INPUTS[p.annotation][0]
 
 
 def function_lines(stub: Stub, name: str, function: Any) -> list[str]:
-    """A public function as the stub has it: with overloads if what it returns depends on its inputs."""
+    """Return a public function as the stub has it: with overloads if what it returns depends on its inputs."""
     plain = inspect.unwrap(function)
     parameters = list(inspect.signature(plain).parameters.values())
     annotations = {p.name: stub.mention(p.annotation, plain.__module__) for p in parameters}
@@ -286,7 +290,7 @@ def method_lines(stub: Stub, name: str, function: Any) -> list[str]:
 
 
 def operator_lines(word: str) -> list[str]:
-    """An operator of two operands."""
+    """Return an operator of two operands."""
     other = "object" if word in ("__eq__", "__ne__") else "TensorLike"
     ignored = "  # type: ignore[override]" if other == "object" else ""
     return [f"def {word}(self, other: {other}, /) -> Tensor: ...{ignored}"]
@@ -329,7 +333,7 @@ def files() -> dict[Path, str]:
 
 
 def format_stubs(texts: dict[Path, str]) -> dict[Path, str]:
-    """The same files as ruff lays them out."""
+    """Return the same files as ruff lays them out."""
     with TemporaryDirectory() as folder:
         drafts = {path: Path(folder) / f"{path.parent.name}_{path.name}" for path in texts}
         for path, text in texts.items():

@@ -10,7 +10,7 @@ import pullback as pb
 
 
 def slope(f: Any, x: Any, v: Any, h: float = 1e-5) -> Any:
-    """The derivative of ``f`` at ``x`` in the direction ``v``.
+    """Return the derivative of ``f`` at ``x`` in the direction ``v``.
 
     >>> round(slope(lambda x: x**3, 2.0, 1.0), 6)
     12.0
@@ -19,7 +19,7 @@ def slope(f: Any, x: Any, v: Any, h: float = 1e-5) -> Any:
 
 
 def gradient(f: Any, x: Any) -> Any:
-    """The derivative of ``f``, which takes a tensor and gives a scalar, by every element of the array ``x``.
+    """Return the derivative of ``f``, which takes a tensor and gives a scalar, by every element of the array ``x``.
 
     >>> gradient(lambda x: (x * x).sum(), np.array([1.0, 2.0])).round(6)
     array([2., 4.])
@@ -33,7 +33,7 @@ def gradient(f: Any, x: Any) -> Any:
 
 
 def expect_derivatives(f: Any, x: Any, order: int = 2) -> None:
-    """The gradient, the jvp, and to the given order the gradient of the gradient, are what differences say."""
+    """Compare the gradient, the jvp, and derivatives up to the given order with finite differences."""
     v, w = np.random.default_rng(order).normal(size=(2, *x.shape))
     found, want = pb.grad(f)(x), slope(f, x, v)
     assert found.shape == x.shape

@@ -128,7 +128,7 @@ class Program:
         return len(self.inputs) - 1
 
     def pick(self, want: Callable[[Known], bool] = lambda k: True) -> int:
-        """One of the values, more often a late one."""
+        """Return one of the values, more often a late one."""
         found = [i for i, k in enumerate(self.known) if want(k)]
         if not found:
             raise LookupError
@@ -409,7 +409,7 @@ class Program:
         return sum((np.sum(np.tanh(0.5 * y)) for y in made), start=0.0 * np.sum(xs[0]))
 
     def gradients(self, *xs: Any) -> list[Any]:
-        """Of the total, by the inputs that are floats."""
+        """Return the gradients of the total by the inputs that are floats."""
         floats = [i for i, x in enumerate(self.inputs) if x.dtype.kind == "f"]
 
         def f(*some: Any) -> Any:
@@ -478,7 +478,7 @@ def _differs(got: Any, want: Any, loose: float) -> str:
 
 
 def run(first: int, count: int) -> Iterator[tuple[int, str]]:
-    """What is wrong with the programs of these seeds."""
+    """Yield what is wrong with the programs of these seeds."""
     for seed in range(first, first + count):
         os.write(1, f"{seed}\n".encode())
         program = Program(seed)

@@ -34,6 +34,7 @@ DOORS: dict[str, set[str]] = {
         "pullback.compiler.codegen.contents",
         "pullback.compiler.codegen.module",
         "pullback.compiler.passes.legalize",
+        "pullback.compiler.passes.narrow_axes",
         "pullback.compiler.schedule.fuse",
         "pullback.compiler.schedule.memory",
         "pullback.compiler.schedule.schedule",
@@ -134,7 +135,7 @@ def test_listed_optional_imports_exist() -> None:
 
 
 def list_public_names(module: ModuleType) -> Iterator[tuple[str, object]]:
-    """Every name that the package exports; modules are skipped."""
+    """Yield every name that the package exports; modules are skipped."""
     for attribute in dir(module):
         value = getattr(module, attribute)
         if not attribute.startswith("_") and not isinstance(value, ModuleType):

@@ -244,7 +244,7 @@ def __dir__() -> list[str]:
     return sorted(n for n in {*globals(), *_LATER} if not n.startswith("_") and n not in _INTERNAL)
 
 
-_accelerate.load_compiler = lambda: _import_module("pullback.compiler.single_ops").compile_op
+_accelerate.load_compiler = lambda: _import_module("pullback.compiler.single_ops")
 
 # ---- Names of other libraries are answered with those here
 

@@ -14,6 +14,7 @@ from pullback.typing import (
     Axis,
     DType,
     Lengths,
+    Number,
     Padding,
     Seed,
     ShapeLike,
@@ -32,31 +33,31 @@ class CellState(NamedTuple, Generic[V]):
     h: V
 
 class PoolWithArgmax(NamedTuple, Generic[V]):
-    """What ``max_pool_with_argmax`` gives."""
+    """The result of ``max_pool_with_argmax``."""
 
     result: V
     indexes: V
 
 class Moments(NamedTuple, Generic[V]):
-    """What ``moments`` gives."""
+    """The result of ``moments``."""
 
     mean: V
     variance: V
 
 class SetDifference(NamedTuple, Generic[V]):
-    """What ``setdiff1d`` gives."""
+    """The result of ``setdiff1d``."""
 
     values: V
     indices: V
 
 class TopK(NamedTuple, Generic[V]):
-    """What ``topk`` gives."""
+    """The result of ``topk``."""
 
     values: V
     indices: V
 
 class Unique(NamedTuple, Generic[V]):
-    """What ``unique`` gives."""
+    """The result of ``unique``."""
 
     values: V
     indices: V
@@ -417,7 +418,7 @@ def batch_norm(
     variance: TensorLike,
     offset: TensorLike | None = None,
     scale: TensorLike | None = None,
-    variance_epsilon: float | None = 0.001,
+    variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
     """``x`` less ``mean``, divided by the square root of ``variance``, times ``scale``, plus ``offset``."""
 
@@ -428,7 +429,7 @@ def batch_norm(
     variance: TensorLike,
     offset: TensorLike | None = None,
     scale: TensorLike | None = None,
-    variance_epsilon: float | None = 0.001,
+    variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
     """``x`` less ``mean``, divided by the square root of ``variance``, times ``scale``, plus ``offset``."""
 
@@ -439,7 +440,7 @@ def batch_norm(
     variance: TensorOrNested,
     offset: TensorLike | None = None,
     scale: TensorLike | None = None,
-    variance_epsilon: float | None = 0.001,
+    variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
     """``x`` less ``mean``, divided by the square root of ``variance``, times ``scale``, plus ``offset``."""
 
@@ -450,7 +451,7 @@ def batch_norm(
     variance: ArrayLike,
     offset: ArrayOrNumber | None = None,
     scale: ArrayOrNumber | None = None,
-    variance_epsilon: float | None = 0.001,
+    variance_epsilon: float | Value | None = 0.001,
 ) -> Array: ...
 @overload
 def batch_norm(
@@ -459,7 +460,7 @@ def batch_norm(
     variance: TensorLike,
     offset: TensorLike | None = None,
     scale: TensorLike | None = None,
-    variance_epsilon: float | None = 0.001,
+    variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor: ...
 @overload
 def batch_norm2d(
@@ -468,7 +469,7 @@ def batch_norm2d(
     variance: TensorLike,
     offset: TensorLike | None = None,
     scale: TensorLike | None = None,
-    variance_epsilon: float | None = 0.001,
+    variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
     """``batch_norm`` of a tensor of rank 2."""
 
@@ -479,7 +480,7 @@ def batch_norm2d(
     variance: TensorLike,
     offset: TensorLike | None = None,
     scale: TensorLike | None = None,
-    variance_epsilon: float | None = 0.001,
+    variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
     """``batch_norm`` of a tensor of rank 2."""
 
@@ -490,7 +491,7 @@ def batch_norm2d(
     variance: TensorOrNested,
     offset: TensorLike | None = None,
     scale: TensorLike | None = None,
-    variance_epsilon: float | None = 0.001,
+    variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
     """``batch_norm`` of a tensor of rank 2."""
 
@@ -501,7 +502,7 @@ def batch_norm2d(
     variance: ArrayLike,
     offset: ArrayOrNumber | None = None,
     scale: ArrayOrNumber | None = None,
-    variance_epsilon: float | None = 0.001,
+    variance_epsilon: float | Value | None = 0.001,
 ) -> Array: ...
 @overload
 def batch_norm2d(
@@ -510,7 +511,7 @@ def batch_norm2d(
     variance: TensorLike,
     offset: TensorLike | None = None,
     scale: TensorLike | None = None,
-    variance_epsilon: float | None = 0.001,
+    variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor: ...
 @overload
 def batch_norm3d(
@@ -519,7 +520,7 @@ def batch_norm3d(
     variance: TensorLike,
     offset: TensorLike | None = None,
     scale: TensorLike | None = None,
-    variance_epsilon: float | None = 0.001,
+    variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
     """``batch_norm`` of a tensor of rank 3."""
 
@@ -530,7 +531,7 @@ def batch_norm3d(
     variance: TensorLike,
     offset: TensorLike | None = None,
     scale: TensorLike | None = None,
-    variance_epsilon: float | None = 0.001,
+    variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
     """``batch_norm`` of a tensor of rank 3."""
 
@@ -541,7 +542,7 @@ def batch_norm3d(
     variance: TensorOrNested,
     offset: TensorLike | None = None,
     scale: TensorLike | None = None,
-    variance_epsilon: float | None = 0.001,
+    variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
     """``batch_norm`` of a tensor of rank 3."""
 
@@ -552,7 +553,7 @@ def batch_norm3d(
     variance: ArrayLike,
     offset: ArrayOrNumber | None = None,
     scale: ArrayOrNumber | None = None,
-    variance_epsilon: float | None = 0.001,
+    variance_epsilon: float | Value | None = 0.001,
 ) -> Array: ...
 @overload
 def batch_norm3d(
@@ -561,7 +562,7 @@ def batch_norm3d(
     variance: TensorLike,
     offset: TensorLike | None = None,
     scale: TensorLike | None = None,
-    variance_epsilon: float | None = 0.001,
+    variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor: ...
 @overload
 def batch_norm4d(
@@ -570,7 +571,7 @@ def batch_norm4d(
     variance: TensorLike,
     offset: TensorLike | None = None,
     scale: TensorLike | None = None,
-    variance_epsilon: float | None = 0.001,
+    variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
     """``batch_norm`` of a tensor of rank 4."""
 
@@ -581,7 +582,7 @@ def batch_norm4d(
     variance: TensorLike,
     offset: TensorLike | None = None,
     scale: TensorLike | None = None,
-    variance_epsilon: float | None = 0.001,
+    variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
     """``batch_norm`` of a tensor of rank 4."""
 
@@ -592,7 +593,7 @@ def batch_norm4d(
     variance: TensorOrNested,
     offset: TensorLike | None = None,
     scale: TensorLike | None = None,
-    variance_epsilon: float | None = 0.001,
+    variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
     """``batch_norm`` of a tensor of rank 4."""
 
@@ -603,7 +604,7 @@ def batch_norm4d(
     variance: ArrayLike,
     offset: ArrayOrNumber | None = None,
     scale: ArrayOrNumber | None = None,
-    variance_epsilon: float | None = 0.001,
+    variance_epsilon: float | Value | None = 0.001,
 ) -> Array: ...
 @overload
 def batch_norm4d(
@@ -612,7 +613,7 @@ def batch_norm4d(
     variance: TensorLike,
     offset: TensorLike | None = None,
     scale: TensorLike | None = None,
-    variance_epsilon: float | None = 0.001,
+    variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor: ...
 @overload
 def batch_to_space_nd(x: TensorOrNested, /, block_shape: Lengths | Array, crops: Sequence[Any] | Array) -> Tensor:
@@ -741,33 +742,33 @@ def complex(real: TensorLike, imag: TensorOrNested, /) -> Tensor:
 @overload
 def complex(real: ArrayLike, imag: ArrayLike, /) -> Array: ...
 @overload
-def concat(tensors: Sequence[ArrayOrNumber], /, axis: Axis = 0) -> Array: ...
+def concat(tensors: Sequence[ArrayOrNumber] | Array, /, axis: Axis = 0) -> Array: ...
 @overload
-def concat(tensors: Sequence[TensorLike], /, axis: Axis = 0) -> Tensor:
+def concat(tensors: Sequence[TensorLike] | Value, /, axis: Axis = 0) -> Tensor:
     """The tensors one after the other along an axis they have."""
 
 @overload
-def concat1d(tensors: Sequence[ArrayOrNumber]) -> Array: ...
+def concat1d(tensors: Sequence[ArrayOrNumber] | Array) -> Array: ...
 @overload
-def concat1d(tensors: Sequence[TensorLike]) -> Tensor:
+def concat1d(tensors: Sequence[TensorLike] | Value) -> Tensor:
     """Vectors, one after the other."""
 
 @overload
-def concat2d(tensors: Sequence[ArrayOrNumber], axis: int = 0) -> Array: ...
+def concat2d(tensors: Sequence[ArrayOrNumber] | Array, axis: int = 0) -> Array: ...
 @overload
-def concat2d(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
+def concat2d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Tensor:
     """``concat`` of tensors of rank 2."""
 
 @overload
-def concat3d(tensors: Sequence[ArrayOrNumber], axis: int = 0) -> Array: ...
+def concat3d(tensors: Sequence[ArrayOrNumber] | Array, axis: int = 0) -> Array: ...
 @overload
-def concat3d(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
+def concat3d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Tensor:
     """``concat`` of tensors of rank 3."""
 
 @overload
-def concat4d(tensors: Sequence[ArrayOrNumber], axis: int = 0) -> Array: ...
+def concat4d(tensors: Sequence[ArrayOrNumber] | Array, axis: int = 0) -> Array: ...
 @overload
-def concat4d(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
+def concat4d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Tensor:
     """``concat`` of tensors of rank 4."""
 
 @overload
@@ -1165,7 +1166,7 @@ def expm1(x: TensorOrNested, /) -> Tensor:
 @overload
 def expm1(x: ArrayLike, /) -> Array: ...
 def eye(
-    num_rows: int, num_columns: int | None = None, batch_shape: Sequence[int] | None = None, dtype: DType = None
+    num_rows: int, num_columns: int | None = None, batch_shape: ShapeLike | None = None, dtype: DType = None
 ) -> Tensor:
     """Ones on the diagonal, zeros elsewhere; repeated over ``batch_shape``."""
 
@@ -1208,11 +1209,11 @@ def fmod(x: TensorLike, y: TensorOrNested, /) -> Tensor:
 @overload
 def fmod(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
-def full_like(x: TensorOrNested, /, fill_value: float, dtype: DType = None) -> Tensor:
+def full_like(x: TensorOrNested, /, fill_value: Number, dtype: DType = None) -> Tensor:
     """One value everywhere, in the shape of ``x``."""
 
 @overload
-def full_like(x: ArrayLike, /, fill_value: float, dtype: DType = None) -> Array: ...
+def full_like(x: ArrayLike, /, fill_value: Number, dtype: DType = None) -> Array: ...
 @overload
 def gather(x: TensorOrNested, indices: TensorLike, /, axis: Axis = 0, batch_dims: int = 0) -> Tensor:
     """The slices of ``x`` at these positions along ``axis``; the first ``batch_dims`` axes go together."""
@@ -1345,7 +1346,7 @@ def layer_norm(
     offset: TensorLike | None = None,
     scale: TensorLike | None = None,
     axis: Axis = -1,
-    variance_epsilon: float | None = 1e-05,
+    variance_epsilon: float | Value | None = 1e-05,
 ) -> Tensor:
     """``x`` brought to mean 0 and variance 1 over ``axis``, times ``scale``, plus ``offset``."""
 
@@ -1355,7 +1356,7 @@ def layer_norm(
     offset: ArrayOrNumber | None = None,
     scale: ArrayOrNumber | None = None,
     axis: Axis = -1,
-    variance_epsilon: float | None = 1e-05,
+    variance_epsilon: float | Value | None = 1e-05,
 ) -> Array: ...
 @overload
 def layer_norm(
@@ -1363,7 +1364,7 @@ def layer_norm(
     offset: TensorLike | None = None,
     scale: TensorLike | None = None,
     axis: Axis = -1,
-    variance_epsilon: float | None = 1e-05,
+    variance_epsilon: float | Value | None = 1e-05,
 ) -> Tensor: ...
 @overload
 def leaky_relu(x: TensorOrNested, /, alpha: float = 0.2) -> Tensor:
@@ -1765,7 +1766,7 @@ def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 def one_hot(
     indices: TensorOrNested, /, depth: int, on_value: TensorLike = 1, off_value: TensorLike = 0, dtype: DType = None
 ) -> Tensor:
-    """``on_value`` at each index and ``off_value`` elsewhere along a new last axis; int32 unless said otherwise."""
+    """``on_value`` at each index and ``off_value`` elsewhere along a new last axis; int32 by default."""
 
 @overload
 def one_hot(
@@ -1795,35 +1796,35 @@ def outer_product(a: TensorLike, b: TensorOrNested) -> Tensor:
 @overload
 def outer_product(a: ArrayLike, b: ArrayLike) -> Array: ...
 @overload
-def pad(x: TensorOrNested, /, paddings: Sequence[Any] | Array, constant_value: float = 0) -> Tensor:
+def pad(x: TensorOrNested, /, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Tensor:
     """``x`` with ``constant_value`` around it, ``[before, after]`` elements along each axis."""
 
 @overload
-def pad(x: ArrayLike, /, paddings: Sequence[Any] | Array, constant_value: float = 0) -> Array: ...
+def pad(x: ArrayLike, /, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Array: ...
 @overload
-def pad1d(x: TensorOrNested, paddings: Sequence[int], constant_value: float = 0) -> Tensor:
+def pad1d(x: TensorOrNested, paddings: Sequence[int] | Array, constant_value: Number = 0) -> Tensor:
     """``pad`` of a vector; ``paddings`` is one pair."""
 
 @overload
-def pad1d(x: ArrayLike, paddings: Sequence[int], constant_value: float = 0) -> Array: ...
+def pad1d(x: ArrayLike, paddings: Sequence[int] | Array, constant_value: Number = 0) -> Array: ...
 @overload
-def pad2d(x: TensorOrNested, paddings: Sequence[Any] | Array, constant_value: float = 0) -> Tensor:
+def pad2d(x: TensorOrNested, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Tensor:
     """``pad`` of a tensor of rank 2."""
 
 @overload
-def pad2d(x: ArrayLike, paddings: Sequence[Any] | Array, constant_value: float = 0) -> Array: ...
+def pad2d(x: ArrayLike, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Array: ...
 @overload
-def pad3d(x: TensorOrNested, paddings: Sequence[Any] | Array, constant_value: float = 0) -> Tensor:
+def pad3d(x: TensorOrNested, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Tensor:
     """``pad`` of a tensor of rank 3."""
 
 @overload
-def pad3d(x: ArrayLike, paddings: Sequence[Any] | Array, constant_value: float = 0) -> Array: ...
+def pad3d(x: ArrayLike, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Array: ...
 @overload
-def pad4d(x: TensorOrNested, paddings: Sequence[Any] | Array, constant_value: float = 0) -> Tensor:
+def pad4d(x: TensorOrNested, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Tensor:
     """``pad`` of a tensor of rank 4."""
 
 @overload
-def pad4d(x: ArrayLike, paddings: Sequence[Any] | Array, constant_value: float = 0) -> Array: ...
+def pad4d(x: ArrayLike, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Array: ...
 @overload
 def pool(
     input: TensorOrNested,
@@ -1894,7 +1895,7 @@ def real(x: TensorOrNested, /) -> Tensor:
 def real(x: ArrayLike, /) -> Array: ...
 @overload
 def reciprocal(x: TensorOrNested, /) -> Tensor:
-    """``1 / x``; of an integer too it is a float."""
+    """``1 / x``; of an integer too it is a float (``np.reciprocal`` gives an integer)."""
 
 @overload
 def reciprocal(x: ArrayLike, /) -> Array: ...
@@ -2273,9 +2274,9 @@ def squeeze(x: TensorOrNested, /, axis: Axis = None) -> Tensor:
 @overload
 def squeeze(x: ArrayLike, /, axis: Axis = None) -> Array: ...
 @overload
-def stack(tensors: Sequence[ArrayOrNumber], /, axis: int = 0) -> Array: ...
+def stack(tensors: Sequence[ArrayOrNumber] | Array, /, axis: int = 0) -> Array: ...
 @overload
-def stack(tensors: Sequence[TensorLike], /, axis: int = 0) -> Tensor:
+def stack(tensors: Sequence[TensorLike] | Value, /, axis: int = 0) -> Tensor:
     """The tensors along a new axis."""
 
 @overload
@@ -2452,11 +2453,11 @@ def topk(x: TensorOrNested, k: int | None = 1, sorted: bool = True) -> TopK[Tens
 @overload
 def topk(x: ArrayLike, k: int | None = 1, sorted: bool = True) -> TopK[Array]: ...
 @overload
-def transpose(x: TensorOrNested, /, perm: Sequence[int] | None = None) -> Tensor:
+def transpose(x: TensorOrNested, /, perm: Sequence[int] | Array | None = None) -> Tensor:
     """The axes of ``x`` in the order ``perm``; reversed when none is given."""
 
 @overload
-def transpose(x: ArrayLike, /, perm: Sequence[int] | None = None) -> Array: ...
+def transpose(x: ArrayLike, /, perm: Sequence[int] | Array | None = None) -> Array: ...
 def truncated_normal(
     shape: ShapeLike | None = None,
     mean: TensorLike = 0.0,

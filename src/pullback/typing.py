@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ArgNames", "ArgNums", "Array", "ArrayLike", "ArrayOrNumber", "Axis", "DType", "Function",
-    "Index", "Lengths", "Nested", "Operand", "Padding", "Params", "Seed", "Shape",
+    "Index", "Lengths", "Nested", "Number", "Operand", "Padding", "Params", "Seed", "Shape",
     "ShapeLike", "SupportsArray", "TensorLike", "TensorOrNested", "Tree", "Value",
 ]  # fmt: skip
 
@@ -31,6 +31,7 @@ class SupportsArray(Protocol):
 
 
 Array: TypeAlias = np.ndarray[Any, Any]
+Number: TypeAlias = complex  # and so float, int and bool
 ArrayLike: TypeAlias = SupportsArray | complex  # an op of these gives an array
 ArrayOrNumber: TypeAlias = Array | complex
 Nested: TypeAlias = list[Any] | tuple[Any, ...]  # nested lists of numbers, which become a Tensor
@@ -43,7 +44,7 @@ ShapeLike: TypeAlias = "int | Sequence[int] | Array"
 ArgNums: TypeAlias = int | Sequence[int] | None  # which arguments to differentiate by, by number
 ArgNames: TypeAlias = str | Sequence[str] | None  # the same by name
 Axis: TypeAlias = int | Sequence[int] | None  # one axis, several, or all
-Lengths: TypeAlias = int | Sequence[int]  # one number for all axes, or one for each
+Lengths: TypeAlias = "int | Sequence[int] | Array"  # one number for all axes, or one for each
 Padding: TypeAlias = str | int | Sequence[Any]  # "same", "valid", or how much
 Seed: TypeAlias = "int | np.random.Generator | Value | None"
 Index: TypeAlias = "int | slice | EllipsisType | Value | Sequence[Any] | None"  # what stands in x[…]

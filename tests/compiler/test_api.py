@@ -22,7 +22,7 @@ def normal(*shape: int, dtype: Any = np.float64) -> Any:
 
 
 def same(f: Any, *args: Any, rtol: float = 1e-12, atol: float = 1e-13) -> Any:
-    """The compiled function gives what the function gives, with both backends; the compiled one is returned."""
+    """Check that a compiled function gives what the function gives, with both backends, and return it."""
     want = pb.core.tree.leaves(f(*args))
     for backend in ("numpy", "auto"):
         compiled = pb.compile(f, backend=backend)
@@ -335,7 +335,7 @@ def test_program_text_kernels_ir_and_stats() -> None:
 
 @pytest.fixture
 def double_gradient() -> Iterator[str]:
-    """A registered gradient: twice the cotangent."""
+    """Register a gradient for a test: twice the cotangent."""
     GRADIENTS["doubled for compile"] = lambda op, dy: dy * 2.0
     yield "doubled for compile"
     del GRADIENTS["doubled for compile"]

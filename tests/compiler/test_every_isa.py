@@ -29,7 +29,7 @@ pytestmark = [
 
 
 def run(isa: str, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A Python of its own, so that a crash is seen."""
+    """Run a script in a Python process of its own, so that a crash is seen."""
     return subprocess.run(
         [sys.executable, *command], env={**os.environ, MAX_ISA: isa, **environment}, capture_output=True, text=True,
         check=False,

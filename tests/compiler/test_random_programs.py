@@ -53,7 +53,7 @@ MOVES: list[Any] = [
 
 @st.composite
 def programs(draw: Any) -> tuple[Any, list[Any]]:
-    """A function, as a list of steps over a growing list of values, and its inputs."""
+    """Return a function, as a list of steps over a growing list of values, and its inputs."""
     dtype = draw(st.sampled_from([np.float32, np.float64]))
     seed = draw(st.integers(0, 2**32 - 1))
     random = np.random.default_rng(seed)

@@ -190,7 +190,7 @@ class Draw:
 
 
 def attempt(step: Any, xs: Any, x: Any) -> Any:
-    """What a step gives; None where there can be nothing, as the largest element of none."""
+    """Return what a step gives; None where there can be nothing, as the largest element of none."""
     try:
         with np.errstate(all="ignore"):
             return np.asarray(step([pb.tensor(v) for v in xs], pb.tensor(x)))

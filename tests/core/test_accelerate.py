@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -9,12 +12,15 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.compiler import single_ops
 from pullback.core import accelerate
 from pullback.settings import MECHANISMS, SAFE
 
 random = np.random.default_rng(0)
 IMAGES = random.normal(size=(4, 24, 24, 16)).astype("f4")
 FILTER = random.normal(size=(3, 3, 16, 24)).astype("f4")
+TABLE = random.normal(size=(50, 64)).astype("f4")
+ROWS = random.integers(0, 50, 1000)
 BY_CHANNEL = random.normal(size=(3, 3, 16, 1)).astype("f4")
 
 
@@ -22,6 +28,7 @@ BY_CHANNEL = random.normal(size=(3, 3, 16, 1)).astype("f4")
 def forget_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every test decide anew who runs what."""
     monkeypatch.setattr(accelerate, "_programs", {})
+    monkeypatch.setattr(accelerate, "_functions", {})
     for variable in (SAFE, *MECHANISMS.values()):
         monkeypatch.delenv(variable, raising=False)
 
@@ -31,6 +38,7 @@ def run_by_numpy(f: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> Any:
     with monkeypatch.context() as patch:
         patch.setenv("PULLBACK_EAGER_KERNELS", "0")
         patch.setattr(accelerate, "_programs", {})
+        patch.setattr(accelerate, "_functions", {})
         return f()
 
 
@@ -58,6 +66,8 @@ PROGRAMS = {
     ),
     "conv2d sliced": gradients(lambda x, w: pb.conv2d(x, w, 1, 1), IMAGES[:, ::2, 1:], FILTER[::-1]),
     "depthwise_conv2d": gradients(lambda x, w: pb.depthwise_conv2d(x, w, 1, "same"), IMAGES, BY_CHANNEL),
+    "gather": gradients(lambda x: pb.gather(x, ROWS), TABLE),
+    "unsorted_segment_sum": gradients(lambda x: pb.unsorted_segment_sum(x, ROWS - 1, 40), TABLE[ROWS]),
     "max_pool": gradients(lambda x: pb.max_pool(x, 3, 2, "same"), IMAGES),
     "avg_pool": gradients(lambda x: pb.avg_pool(x, 3, 2, "same"), IMAGES),
 }  # fmt: skip
@@ -116,6 +126,99 @@ def test_many_signatures_are_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_without_compiler_numpy_runs_large_images(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accelerate, "load_compiler", lambda: lambda op, inputs, params: None)
+    monkeypatch.setattr(single_ops, "llvm_available", lambda: False)
     got = pb.conv2d(IMAGES, FILTER)
     np.testing.assert_array_equal(got, run_by_numpy(lambda: pb.conv2d(IMAGES, FILTER), monkeypatch))
+
+
+# ---- functions of elements
+
+COUNT = 140_003  # elements: large in float32 and float64, and no whole number of vectors
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-40, 1e-310, 1e30, -1e30, 700.0, 0.5, -0.5, 3.0]
+
+
+@pytest.fixture
+def every_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let machine code run all functions, as where NumPy has none of its own for the CPU."""
+    monkeypatch.setattr(single_ops, "_has_own_avx512", lambda: False)
+
+
+def compute_value(f: Callable[[Any], Any], x: Any) -> Any:
+    """Return the value of a function of a tensor that a gradient follows; the function itself is not differentiated."""
+    found = []
+    pb.grad(lambda x: (found.append(pb.stop_gradient(f(x))), x)[1])(x)
+    return np.asarray(found[0])
+
+
+@pytest.mark.usefixtures("every_function")
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("ufunc", sorted(accelerate.FUNCTIONS, key=lambda u: u.__name__))
+def test_function_of_large_array_is_numpys(ufunc: np.ufunc, dtype: str) -> None:
+    low, high = (1.0, 9.0) if ufunc is np.arccosh else (0.01, 0.99)
+    x = random.uniform(low, high, COUNT).astype(dtype)
+    x[-len(SPECIAL) :] = x[: len(SPECIAL)] = SPECIAL
+    f = ufunc if ufunc.nin == 1 else lambda x: ufunc(x, x * -0.5)
+    with np.errstate(all="ignore"):
+        got, again = compute_value(f, x), compute_value(f, x)
+        want = f(x)
+    np.testing.assert_array_equal(got, again)
+    np.testing.assert_array_equal(np.isfinite(got), np.isfinite(want))
+    np.testing.assert_allclose(got, want, rtol=8 * float(np.finfo(dtype).eps), atol=float(np.finfo(dtype).tiny))
+    np.testing.assert_array_equal(np.signbit(got[want == 0]), np.signbit(want[want == 0]))
+
+
+@pytest.mark.usefixtures("every_function")
+def test_function_with_a_number_as_operand() -> None:
+    x = random.uniform(0.1, 2, COUNT)
+    np.testing.assert_allclose(compute_value(lambda x: x**2.5, x), x**2.5, rtol=1e-15)
+    np.testing.assert_allclose(compute_value(lambda x: np.arctan2(x, 2.0), x), np.arctan2(x, 2.0), rtol=1e-15)
+    np.testing.assert_allclose(compute_value(lambda x: np.arctan2(2.0, x), x), np.arctan2(2.0, x), rtol=1e-15)
+
+
+@pytest.mark.usefixtures("every_function")
+def test_functions_of_temporaries_and_their_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = random.uniform(-1, 1, (140, 1003))
+    run = gradients(lambda x: np.sin(np.exp(np.tanh(x) + np.log1p(x * x)) * x) + np.cos(x) * np.sin(x), x)
+    expected = run_by_numpy(run, monkeypatch)
+    for got, want in zip(run(), expected, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.usefixtures("every_function")
+def test_functions_do_not_depend_on_number_of_threads() -> None:
+    x, before, found = random.normal(size=COUNT), pb.get_num_threads(), []
+    try:
+        for n in (1, 2):
+            pb.set_num_threads(n)
+            found.append(compute_value(lambda x: np.exp(np.sin(x)), x))
+    finally:
+        pb.set_num_threads(before)
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.usefixtures("every_function")
+def test_functions_of_large_arrays_warn_as_numpy_does() -> None:
+    x = np.ones(COUNT)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compute_value(np.log, x)
+        compute_value(np.exp, np.where(x > 0, -np.inf, 0.0))
+    x[-1] = 0.0
+    with pytest.warns(RuntimeWarning, match="divide by zero encountered in log"):
+        compute_value(np.log, x)
+    with pytest.warns(RuntimeWarning, match="overflow encountered in exp"):
+        compute_value(np.exp, x * 1000.0)
+    with np.errstate(invalid="raise"), pytest.raises(FloatingPointError, match="invalid value encountered in log"):
+        compute_value(np.log, x - 2.0)
+    with np.errstate(under="raise"), pytest.raises(FloatingPointError, match="underflow encountered in exp"):
+        compute_value(np.exp, x * -1000.0)
+
+
+def test_small_arrays_import_no_compiler() -> None:
+    program = (
+        "import sys, numpy as np, pullback as pb\n"
+        "pb.grad(lambda x: np.sum(np.exp(x)))(np.ones(1000)), pb.conv2d(np.ones((1, 8, 8, 1)), np.ones((3, 3, 1, 1)))\n"
+        "print([name for name in sys.modules if 'llvmlite' in name or name.startswith('pullback.compiler')])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

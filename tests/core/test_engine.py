@@ -248,7 +248,7 @@ def test_no_reference_cycles(call: Any) -> None:
 
 
 def measure_growth(call: Any, times: int) -> int:
-    """How many bytes stay after many calls; a first round fills caches."""
+    """Return how many bytes stay after many calls; a first round fills caches."""
     for _ in range(200):
         call()
     tracemalloc.start()

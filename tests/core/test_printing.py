@@ -11,7 +11,7 @@ from pullback.core.printing import tensor_repr, tensor_text
 
 
 def body(values: Any, dtype: Any = np.float32) -> str:
-    """The printed values without the first line and its indentation."""
+    """Return the printed values without the first line and its indentation."""
     first, *lines = tensor_text(np.array(values, dtype)).split("\n")
     assert first == "Tensor"
     return "\n".join(line.removeprefix("    ") for line in lines)

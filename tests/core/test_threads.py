@@ -34,7 +34,7 @@ def together(work: Callable[[int], Any], n: int = THREADS) -> list[Any]:
 
 
 def program(x: Any, k: int) -> Any:
-    """A different program for each thread, all of the same shapes."""
+    """Return a different program for each thread, all of the same shapes."""
     y = x
     for step in range(3 + k % 3):
         y = np.tanh(y * (k + 1.0)) + x if (k + step) % 2 else np.sin(y * x) - y * 0.5

@@ -73,7 +73,7 @@ FUNCTIONS_OF_NUMBERS = {
 
 
 def _results_of_numbers(f: Any) -> list[Any]:
-    """The float results of a function, of one to three Python numbers; none if it does not take them."""
+    """Return the float results of a function, of one to three Python numbers; none if it does not take them."""
     found: list[Any] = []
     for args in ((0.3,), (0.3, 0.2), (0.3, 0.2, 0.1), (1,), (1, 2), ([0.3, 0.2],), (0.3, (2,))):
         with np.errstate(all="ignore"), suppress(Exception):

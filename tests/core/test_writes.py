@@ -22,7 +22,7 @@ BLOCK = 50
 
 
 def slopes(f: Callable[[Any], Any]) -> Any:
-    """The gradient of a NumPy program at ``X``, by central differences."""
+    """Return the gradient of a NumPy program at ``X``, by central differences."""
     return np.array([(f(X + 1e-6 * e) - f(X - 1e-6 * e)) / 2e-6 for e in np.eye(SIZE)])
 
 
@@ -262,6 +262,15 @@ def accumulate_matrix(x: Any) -> Any:
     return (acc * x).sum()
 
 
+def write_to_copies_of_transposes(x: Any) -> Any:
+    m = np.reshape(x * 1.5, (2, 3))
+    by_rows, as_it_lies, by_columns = m.T.copy(), np.copy(m.T), np.copy(m, order="F")
+    for made in (by_rows, as_it_lies, by_columns):
+        part = np.ravel(made)  # a view of the first one only
+        part += part
+    return (by_rows * as_it_lies * by_columns.T * as_it_lies).sum()
+
+
 def write_with_mask(x: Any) -> Any:
     y = x * 1.0
     y[y < 0] *= -2.0
@@ -273,7 +282,8 @@ def write_with_mask(x: Any) -> Any:
 WRITTEN = [
     write_through_slice, normalize_rows, write_element_of_row, write_to_transpose, write_diagonal, subtract_rows,
     bump_in_helper, change_second_name, eliminate, fill_buffer, write_views_of_views, shift_in_place, cumulate,
-    write_into_zero_axes, scalars_are_numbers, accumulate_without_views, accumulate_matrix, write_with_mask,
+    write_into_zero_axes, scalars_are_numbers, accumulate_without_views, accumulate_matrix,
+    write_to_copies_of_transposes, write_with_mask,
 ]  # fmt: skip
 
 

@@ -13,12 +13,12 @@ SIZE = 6  # of the argument
 
 
 def program(seed: int) -> str:
-    """The text of ``f(x)``, of a vector of ``SIZE`` numbers, which returns one number."""
+    """Return the text of ``f(x)``, of a vector of ``SIZE`` numbers, which returns one number."""
     return Program(seed).text()
 
 
 def load(text: str, zeros: Callable[[Shape], Any]) -> Callable[[Any], Any]:
-    """The function of a program; ``zeros`` makes the arrays that it writes into."""
+    """Return the function of a program; ``zeros`` makes the arrays that it writes into."""
     space: dict[str, Any] = {"np": np, "zeros": zeros, "bump": bump}
     exec(text, space)
     f: Callable[[Any], Any] = space["f"]
@@ -61,7 +61,7 @@ class Program:
         return f"{self.random.uniform(least, 1.5):.2f}"
 
     def basic(self, shape: Shape) -> tuple[str, Shape]:
-        """An index that gives a view, and the shape of that."""
+        """Return an index that gives a view, and the shape of that."""
         parts = []
         for n in shape:
             kind = self.random.random()
@@ -80,7 +80,7 @@ class Program:
         return index, np.empty(shape)[eval(f"np.s_[{index}]")].shape
 
     def advanced(self, shape: Shape) -> tuple[str, Shape]:
-        """An index that gives a copy: a mask, or positions."""
+        """Return an index that gives a copy: a mask, or positions."""
         if self.random.random() < 0.4:
             mask = np.array([self.random.random() < 0.5 for _ in range(int(np.prod(shape)))]).reshape(shape)
             return f"np.array({mask.tolist()})", (int(mask.sum()),)
@@ -88,7 +88,7 @@ class Program:
         return str(positions), (len(positions), *shape[1:])
 
     def value(self, shape: Shape) -> str:
-        """An expression that broadcasts to a shape."""
+        """Return an expression that broadcasts to a shape."""
         kind = self.random.random()
         fitting = [name for name, s in self.shapes.items() if broadcasts(s, shape)]
         if kind < 0.25 or not fitting:

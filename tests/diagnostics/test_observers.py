@@ -85,7 +85,7 @@ with pb.strong_zero():
 
 
 def calls(op: Op) -> Any:
-    """Each sample of an op as a function of the inputs that it has a derivative in, and those inputs."""
+    """Yield each sample of an op as a function of the inputs that it has a derivative in, and those inputs."""
     random = np.random.default_rng(0)
     for inputs, params in op.acts.samples():
         xs = [random.uniform(*op.domain, x)[()] if isinstance(x, tuple) else x for x in inputs]

@@ -34,7 +34,7 @@ def tape_gradient():
 
 
 def one_of(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The second element of ``f``, whatever the first one is."""
+    """Return the second element of ``f``, whatever the first one is."""
     return lambda *xs: pb.where(SECOND, f(*xs), 0.0).sum()
 
 

@@ -96,7 +96,7 @@ BY_VALUE = {"maximum", "comparisons", "sign", "max, sort"}  # these ask for trut
 
 
 def slope(f: Callable[[Any], Any], x: Any) -> Any:
-    """The gradient of the sum of ``f``, by central differences."""
+    """Return the gradient of the sum of ``f``, by central differences."""
     steps = np.eye(x.size) * 1e-6
     return np.array([np.sum(f(x + d)) - np.sum(f(x - d)) for d in steps]) / 2e-6
 

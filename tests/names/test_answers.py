@@ -42,7 +42,7 @@ ANSWERS = [*BY_NAME.values(), *(a for names in METHODS.values() for a in names.v
 
 
 def parameters() -> set[str]:
-    """Every keyword that some public function, class or method takes."""
+    """Return every keyword that some public function, class or method takes."""
     found = set()
     for module in map(importlib.import_module, MODULES.values()):
         for name in getattr(module, "__all__", None) or dir(module):

@@ -157,6 +157,11 @@ def test_prelu_gradient_of_slope():
         assert pb.prelu(np.array([0.0]), np.array([np.inf])) == 0
 
 
+def test_gelu_approximate_by_name_is_refused():
+    with pytest.raises(pb.errors.ArgumentError, match="gelu: approximate must be True"):
+        pb.gelu(np.ones(2), approximate="none")
+
+
 def test_gelu_approximate():
     x = np.linspace(-4, 4, 9)
     want = 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))

@@ -210,7 +210,7 @@ def close(got: Any, want: Any) -> None:
 
 
 def weigh(z: Any) -> Any:
-    """One real number that every element of every part enters differently."""
+    """Return one real number that every element of every part enters differently."""
     total = 0.0
     for part in parts(z):
         if part.dtype.kind not in "fc":

@@ -221,7 +221,7 @@ def test_recompute_grad_error_in_second_run_propagates():
 
 
 def peak(call):
-    """The most bytes that are allocated at once while ``call`` runs, above what there was before."""
+    """Return the most bytes that are allocated at once while ``call`` runs, above what there was before."""
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
@@ -245,7 +245,7 @@ def block(x):
 
 
 def halve(layer, times):
-    """The chain of which each half is wrapped, and each half of that."""
+    """Return the chain of which each half is wrapped, and each half of that."""
     if times == 1:
         return layer
     first, second = (pb.recompute_grad(halve(layer, n)) for n in (times // 2, times - times // 2))

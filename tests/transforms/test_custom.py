@@ -41,7 +41,7 @@ def triple(x, save):
 
 
 def with_gradient(grad_func, count=1):
-    """A function of ``count`` inputs with this gradient function."""
+    """Return a function of ``count`` inputs with this gradient function."""
     if count == 1:
         return pb.custom_grad(lambda x, save: (x * x, grad_func))
     return pb.custom_grad(lambda x, y, save: (x * y, grad_func))

@@ -82,7 +82,7 @@ LAYERS = {
 
 
 def stack(seed):
-    """A random stack of transformations, as a function of the one with a gradient of its own."""
+    """Return a random stack of transformations, as a function of the one with a gradient of its own."""
     choose = random.Random(seed)
     base, names = choose.choice(BASES), [choose.choice([*LAYERS]) for _ in range(choose.choice([1, 2, 2, 3]))]
     mapped, compiled = choose.random() < 0.3, choose.random() < 0.2

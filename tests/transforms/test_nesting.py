@@ -27,7 +27,7 @@ def custom_grad(f: Any) -> Any:
 
 
 def custom_gradient(f: Any) -> Any:
-    """The same with two results, of which one is half."""
+    """Return a custom gradient with two results, of which one is half the other."""
 
     @pb.custom_gradient
     def g(tree):
@@ -51,7 +51,7 @@ M = np.array([[0.0, 1.0], [2.0, 0.5]])
 
 
 def differentiate_exp(x: float, k: int, speed: complex) -> float:
-    """The derivative of order ``k`` of the imaginary part of ``exp(speed · x)``."""
+    """Return the derivative of order ``k`` of the imaginary part of ``exp(speed · x)``."""
     return float((speed**k * np.exp(speed * x)).imag)
 
 
@@ -265,7 +265,7 @@ def test_variable_grads_inside_and_outside_vmap(v, kind):
 
 
 def by_two_tapes(x):
-    """The second derivative of x³·sin(x)."""
+    """Return the second derivative of x³·sin(x)."""
     with pb.GradientTape() as outer:
         outer.watch(x)
         with pb.GradientTape() as inner:

@@ -17,7 +17,7 @@ _number = count()
 
 
 def register_fresh(fn):
-    """A fresh name for a gradient."""
+    """Return a fresh name for a gradient."""
     name = f"test_override_{next(_number)}"
     pb.register_gradient(name)(fn)
     return name

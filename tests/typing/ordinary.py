@@ -56,6 +56,9 @@ assert_type(pb.add(a, t), pb.Tensor)
 assert_type(pb.add(a, 1.0), Array)
 assert_type(pb.sum(t, axis=[0, 1]), pb.Tensor)
 assert_type(pb.where(t > 0, t, 0.0), pb.Tensor)
+assert_type(pb.stack(t, 1), pb.Tensor)
+assert_type(pb.transpose(t, np.array([1, 0])), pb.Tensor)
+assert_type(pb.tile(t, np.array([1, 2])), pb.Tensor)
 assert_type(pb.concat([t, a], 0), pb.Tensor)
 assert_type(pb.softmax(t), pb.Tensor)
 assert_type(pb.moments(t).mean, pb.Tensor)
@@ -76,7 +79,7 @@ with pb.default_dtype("float64"):
 
 
 def normalize(x: TensorLike) -> TensorLike:
-    """An op of whatever a tensor can be made of gives a Tensor or an array."""
+    """Return an op of anything that a tensor can be made of: a Tensor or an array."""
     return pb.exp(x) / pb.sum(pb.exp(x))
 
 

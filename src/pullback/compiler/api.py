@@ -252,7 +252,7 @@ def _make_runner(traced: Graph, backend: str, target: Target | None, options: Op
 
 
 class Compiled:
-    """What ``compile`` makes: keeps the name and docstring of ``f``."""
+    """The function that ``compile`` returns: it keeps the name and docstring of ``f``."""
 
     # A call goes straight to the entry of the newest program, and from there to the one before it, without a Python
     # frame: the interpreter finds what is to be called in a slot of the instance.

@@ -48,6 +48,7 @@ def lower(traced: Graph, target: Target, options: Options) -> Stages:
     from pullback.compiler.codegen.contents import collect_contents
     from pullback.compiler.codegen.module import emit
     from pullback.compiler.passes.legalize import legalize
+    from pullback.compiler.passes.narrow_axes import split_narrow_axes
     from pullback.compiler.schedule.fuse import fuse
     from pullback.compiler.schedule.memory import plan_memory
     from pullback.compiler.schedule.schedule import schedule
@@ -55,7 +56,7 @@ def lower(traced: Graph, target: Target, options: Options) -> Stages:
     begin = perf_counter()
     simplified = simplify(traced)
     middle = perf_counter()
-    legalized = legalize(simplified)
+    legalized = legalize(split_narrow_axes(simplified))
     fused = fuse(legalized)
     scheduled = schedule(fused, legalized.outputs, target, options)
     memory = plan_memory(legalized, scheduled, options.guarded)

@@ -3,37 +3,59 @@
 The compiler knows this package, not the other way round: ``load_compiler`` is set by the public face, and is called,
 which imports the compiler, when the first such op is met.  NumPy runs an op that there is no machine code for.
 
-Machine code and NumPy round sums differently.  So which of them runs an op depends on shapes, dtypes and parameters
-alone, and is decided once for each signature in a process: the same call gives the same numbers every time.
+Machine code and NumPy round differently.  So which of them runs an op depends on shapes, dtypes and parameters alone,
+and is decided once for each signature in a process: the same call gives the same numbers every time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import RLock
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
 from numpy import ndarray
 
 from pullback.core.tensor import BY_KERNEL
 from pullback.settings import is_enabled
 
-__all__ = ["run_compiled_if"]
+__all__ = ["find_function", "run_compiled_if", "run_function"]
 
-# Takes an op, the shape and dtype of each input, and the parameters; gives a function of the inputs, or None.
-CompileOp = Callable[[Any, list[tuple[Any, Any]], dict[str, Any]], Callable[..., Any] | None]
+Program = Callable[..., Any]
+
+
+class Compiler(Protocol):
+    """What the compiler offers: programs of one op, or None where there is none that is faster than NumPy."""
+
+    def compile_op(self, op: Any, inputs: list[tuple[Any, Any]], params: dict[str, Any]) -> Program | None:
+        """Return a function of arrays of these shapes and dtypes."""
+
+    def compile_function(self, op: Any, dtype: Any, repeated: tuple[bool, ...]) -> Program | None:
+        """Return a function of operands, arrays of any length or single numbers, and of an array for the result.
+
+        It tells whether an element of the result is not finite.
+        """
+
+
 MOST = 512  # signatures that are compiled in a process; NumPy runs what comes after them, as shapes seem to vary
 FLOATS = "fd"
 
-load_compiler: Callable[[], CompileOp] | None = None
-_programs: dict[Any, Callable[..., Any] | None] = {}
+load_compiler: Callable[[], Compiler] | None = None
+_programs: dict[Any, Program | None] = {}
+_functions: dict[Any, Program | None] = {}
 _lock = RLock()
+
+
+def _can_compile() -> bool:
+    return load_compiler is not None and is_enabled("eager kernels")
+
+
+# ---- ops, compiled for each signature
 
 
 def run_compiled_if(is_worthwhile: Callable[..., bool], kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Return the ``run`` of an op: machine code where ``is_worthwhile`` says so of its arguments, else ``kernel``.
 
-    >>> import numpy as np
     >>> run_compiled_if(lambda x: x.size > 1_000_000, np.negative)(np.ones(2))
     array([-1., -1.])
     """
@@ -51,16 +73,59 @@ def run_compiled_if(is_worthwhile: Callable[..., bool], kernel: Callable[..., An
     return run
 
 
-def _find_program(key: tuple[Any, ...]) -> Callable[..., Any] | None:
+def _find_program(key: tuple[Any, ...]) -> Program | None:
     """Return what runs an op with this signature from now on: machine code, or None for NumPy."""
     with _lock:
         if key not in _programs and len(_programs) < MOST:
-            _programs[key] = _compile(*key) if load_compiler is not None and is_enabled("eager kernels") else None
+            _programs[key] = _compile(*key) if _can_compile() else None
         return _programs.get(key)
 
 
-def _compile(kernel: Callable[..., Any], *args: Any) -> Callable[..., Any] | None:
+def _compile(kernel: Callable[..., Any], *args: Any) -> Program | None:
     assert load_compiler is not None
     op = BY_KERNEL[kernel]
     count = len(op.inputs)
-    return load_compiler()(op, [*args[:count]], dict(zip(op.params, args[count:], strict=True)))
+    return load_compiler().compile_op(op, [*args[:count]], dict(zip(op.params, args[count:], strict=True)))
+
+
+# ---- functions of elements, compiled for arrays of any length
+
+FUNCTIONS = frozenset({
+    np.exp, np.log, np.sin, np.cos, np.tan, np.tanh, np.sinh, np.cosh, np.log1p, np.expm1, np.log2, np.log10,
+    np.arctan, np.arcsin, np.arccos, np.arcsinh, np.arccosh, np.arctanh, np.cbrt, np.power, np.arctan2, np.logaddexp,
+    np.logaddexp2, np.hypot,
+})  # fmt: skip
+
+
+def find_function(ufunc: Any, values: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Program | None:
+    """Return machine code for a NumPy function whose result has this shape and dtype; None if NumPy is to run it."""
+    if ufunc not in FUNCTIONS or dtype.char not in FLOATS or load_compiler is None:
+        return None
+    repeated = []
+    for v in values:
+        once = not getattr(v, "shape", ())
+        if not once and not (type(v) is ndarray and v.shape == shape and v.dtype == dtype and v.flags.c_contiguous):
+            return None
+        repeated.append(once)
+    key = ufunc, dtype.char, *repeated
+    try:
+        return _functions[key]
+    except KeyError:
+        pass
+    with _lock:
+        if key not in _functions:
+            compiles = _can_compile() and not all(repeated)
+            op = BY_KERNEL[ufunc]
+            _functions[key] = load_compiler().compile_function(op, dtype, tuple(repeated)) if compiles else None
+        return _functions[key]
+
+
+def run_function(function: Program, ufunc: Any, values: Sequence[Any], out: Any) -> Any:
+    """Write the result of machine code for a NumPy function to ``out``, which is no operand, with NumPy's warnings."""
+    odd = function(*[v if getattr(v, "shape", ()) else np.array(v, out.dtype) for v in values], out)
+    if np.geterr()["under"] != "ignore":
+        ufunc(*values)
+    elif odd:
+        at = ~np.isfinite(out)
+        ufunc(*[v[at] if getattr(v, "shape", ()) else v for v in values])
+    return out

@@ -38,11 +38,11 @@ class Acts:
     """Base of the kinds: output shape, shape errors, batching and samples of an op."""
 
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-        """The shape of the result; a ShapeError that names op and shapes where there is none."""
+        """Return the shape of the result, or raise a ShapeError that names the op and the shapes."""
         raise NotImplementedError
 
     def samples(self) -> list[Sample]:
-        """Calls that the generated tests make."""
+        """Return calls that the generated tests make."""
         raise NotImplementedError
 
     def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
@@ -173,7 +173,7 @@ class scans(Acts):
 class moves(Acts):
     """The op itself says the output shape: ``shape(*shapes, **params)``.
 
-    ``samples`` may be a function that gives them, so that importing does not wait for what only tests ask for.
+    ``samples`` may be a function that gives them, so that importing does not compute what only tests use.
     ``batch(op, args, on, params)`` performs it on many examples; without one they are done one by one.
     """
 

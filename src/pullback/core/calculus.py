@@ -1,7 +1,7 @@
 """How an op differentiates.  From that one fact: both vjp and jvp.
 
     partials(dz/dx, dz/dy)        elementwise: a partial derivative per input (a number: constant, None: not at all);
-                                  a partial that asks for ``g`` is the whole product ``g * dz/dx``, for both modes
+                                  a partial with a parameter ``g`` is the whole product ``g * dz/dx``, for both modes
     linear(adjoint, ...)          linear in each input: an adjoint per input; the jvp is the op itself
     linear(each=adjoint)          the same for a list of inputs: one adjoint giving the list of cotangents
     linear(adjoint, into=add)     ``add(acc, g, *params)`` adds the cotangent into an array instead of making one

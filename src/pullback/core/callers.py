@@ -19,7 +19,7 @@ import numpy as np
 from numpy._core import _methods as methods
 from numpy.lib import _nanfunctions_impl as nans
 
-from pullback.core.source import NOT_THE_USER, NUMPY_FILES
+from pullback.core.source import NOT_THE_USER, NUMPY_FILES, OURS
 from pullback.errors import ArgumentError, BatchedValueError, PullbackError, SymbolValueError, TracedValueError
 
 _SCIPY = f"{sep}scipy{sep}"
@@ -32,6 +32,8 @@ MEANS = frozenset(
     for module, names in ((methods, ("_mean", "_var", "_std")), (nans, ("_divide_by_count", "nanstd")))
     for name in names
 )
+# Functions of numpy.polynomial that evaluate a series: they arrange coefficients in columns only where x is an ndarray.
+SERIES = frozenset({"polyval", "chebval", "legval", "hermval", "hermeval", "lagval"})
 # which take an array apart and use its elements: np.r_ and np.c_; np.vectorize; the products of pandas
 _TAKING_APART = {"numpy": ("AxisConcatenator.", "vectorize."), "pandas": ("DataFrame.dot", "Series.dot")}
 
@@ -61,13 +63,13 @@ REFUSALS = (TracedValueError, BatchedValueError, SymbolValueError)
 
 
 def _instruction(frame: FrameType) -> tuple[int, int]:
-    """The operation that a frame is performing, and its argument."""
+    """Return the operation that a frame is performing, and its argument."""
     code, at = frame.f_code.co_code, frame.f_lasti
     return code[at], code[at + 1]
 
 
 def is_formatting(depth: int = 2) -> bool:
-    """Whether the caller of the caller is at ``text % x``.
+    """Return whether the caller of the caller is at ``text % x``.
 
     Of all left operands only text asks the right one for a number; others hand the operator over to the tensor.
     """
@@ -76,7 +78,7 @@ def is_formatting(depth: int = 2) -> bool:
 
 
 def is_operator() -> bool:
-    """Whether the code outside of the library is at an operator, so that Python would ask the other operand next."""
+    """Return whether the code outside of the library is at an operator: Python then tries the other operand."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(NOT_THE_USER):
         frame = frame.f_back
@@ -84,7 +86,7 @@ def is_operator() -> bool:
 
 
 def is_called_by(package: str, depth: int = 2) -> bool:
-    """Whether the caller of the caller is in the files of a package."""
+    """Return whether the caller of the caller is in the files of a package."""
     return _is_in(package, sys._getframe(depth).f_code)
 
 
@@ -93,9 +95,32 @@ def _is_in(package: str, code: CodeType) -> bool:
 
 
 def takes_elements(depth: int = 2) -> bool:
-    """Whether the caller of the caller takes an array apart: ``np.r_[...]``, ``np.vectorize``, ``df @ x``."""
+    """Return whether the caller of the caller takes an array apart: ``np.r_[...]``, ``np.vectorize``, ``df @ x``."""
     code = sys._getframe(depth).f_code
     return any(code.co_qualname.startswith(names) and _is_in(p, code) for p, names in _TAKING_APART.items())
+
+
+def find_numpy_caller() -> FrameType | None:
+    """Return the frame of the NumPy function that calls this library; None if the caller is none of NumPy's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(OURS):
+        frame = frame.f_back
+    return frame if frame is not None and frame.f_code.co_filename.startswith(NUMPY_FILES) else None
+
+
+def arrange_coefficients(frame: FrameType, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the operands of a step of a series with the axes of ``x`` behind those of the coefficients.
+
+    NumPy does this itself where ``x`` is an ndarray.  Coefficients are still arrays, what came from ``x`` is a tensor.
+    """
+    code = frame.f_code
+    if code.co_name not in SERIES or f"{sep}numpy{sep}polynomial{sep}" not in code.co_filename:
+        return args
+    x, tensor = frame.f_locals["x"], frame.f_locals["tensor"]
+    ndim = getattr(x, "ndim", 0)
+    if not tensor or not ndim or isinstance(x, np.ndarray):
+        return args
+    return tuple(a.reshape(a.shape + (1,) * ndim) if type(a) is np.ndarray else a for a in args)
 
 
 # ---- what to say when a value is refused
@@ -106,7 +131,7 @@ _refused: ContextVar[tuple[int, CodeType | None, str, str]] = ContextVar("refuse
 
 
 def explain_refusal(dtype: np.dtype[Any]) -> tuple[str, str]:
-    """What the plain value is wanted for, and what to do instead; empty if that is not known."""
+    """Return what the plain value is wanted for, and what to do instead; empty if that is not known."""
     frame: FrameType | None = sys._getframe(1)
     by_numpy = ""
     while frame is not None and frame.f_code.co_filename.startswith(NOT_THE_USER):
@@ -133,7 +158,7 @@ def explain_refusal(dtype: np.dtype[Any]) -> tuple[str, str]:
 
 
 def _package(code: CodeType) -> str:
-    """The public package of SciPy's that a function of it is in."""
+    """Return the public package of SciPy's that a function of it is in."""
     return code.co_filename.rpartition(_SCIPY)[2].partition(sep)[0]
 
 
@@ -172,14 +197,14 @@ def reveal(error: BaseException) -> None:
 
 
 def _is_of_ufunc(error: BaseException) -> bool:
-    """Whether a ufunc of two operands did not find the method of its name on a Python number in an object array."""
+    """Return whether a binary ufunc did not find the method of its name on a Python number in an object array."""
     if not isinstance(error, AttributeError) or type(error.obj) not in (float, int, bool, complex):
         return False
     return isinstance(getattr(np, error.name or "", None), np.ufunc)
 
 
 def _is_from(frame: int, code: CodeType | None, traceback: TracebackType | None) -> bool:
-    """Whether an error was raised in a frame, given by its id and its code, or in what that called."""
+    """Return whether an error was raised in a frame, given by its id and its code, or in what that called."""
     while traceback is not None:
         if id(traceback.tb_frame) == frame and traceback.tb_frame.f_code is code:
             return True
@@ -188,7 +213,9 @@ def _is_from(frame: int, code: CodeType | None, traceback: TracebackType | None)
 
 
 def _function_in(files: str, traceback: TracebackType | None) -> str:
-    """The name of the function that the user called, on the way to an error in these files; empty if it is not there.
+    """Return the name of the function that the user called, on the way to an error in these files.
+
+    It is empty if there is none.
 
     The innermost frame must be one of theirs.
     """

@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def check_numbers(name: str, argument: str, x: TensorLike) -> Value:
-    """An argument as ``operand`` gives it, checked to be numbers or bools.
+    """Return an argument as ``operand`` gives it, checked to be numbers or bools.
 
     >>> check_numbers("batch_norm", "mean", [1.0, 2.0]).shape
     (2,)
@@ -34,7 +34,7 @@ def check_numbers(name: str, argument: str, x: TensorLike) -> Value:
 
 
 def rename_errors(name: str) -> Callable[[F], F]:
-    """A composition whose errors bear its own name, not that of the op inside it that found the mistake.
+    """Return a composition whose errors bear its own name, not that of the op inside it that found the mistake.
 
     >>> @rename_errors("halved")
     ... def halved(x):
@@ -64,7 +64,7 @@ def rename_errors(name: str) -> Callable[[F], F]:
 
 
 def pick(x: Value, index: Value, axis: int = 0) -> Any:
-    """``np.take``, which NumPy would not hand to us if the index alone has many examples.
+    """Return ``np.take``, which NumPy does not pass on to tensors if only the index has many examples.
 
     >>> pick(np.array([1.0, 2.0, 3.0]), np.array([2, 0]))
     array([3., 1.])

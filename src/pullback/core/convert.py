@@ -22,7 +22,7 @@ _process_default = np.dtype(np.float32)
 
 
 def get_default_dtype() -> np.dtype[Any]:
-    """The dtype that Python numbers get in a new tensor.
+    """Return the dtype that Python numbers get in a new tensor.
 
     >>> get_default_dtype()
     dtype('float32')
@@ -73,7 +73,7 @@ def _as_float(dtype: DType) -> np.dtype[Any]:
 
 
 def as_dtype(dtype: Any, what: str = "dtype") -> np.dtype[Any]:
-    """A NumPy dtype from what users write, checked.
+    """Return a NumPy dtype from what users write, checked.
 
     >>> as_dtype("int32")
     dtype('int32')
@@ -91,7 +91,7 @@ def as_dtype(dtype: Any, what: str = "dtype") -> np.dtype[Any]:
 
 
 def as_shape(name: str, shape: Any) -> tuple[int, ...]:
-    """A shape from what users write: a number, or numbers.
+    """Return a shape from what users write: a number, or numbers.
 
     >>> as_shape("zeros", 3), as_shape("zeros", [2, 3.0])
     ((3,), (2, 3))
@@ -107,7 +107,7 @@ def as_shape(name: str, shape: Any) -> tuple[int, ...]:
 
 
 def as_number(name: str, argument: str, x: object, least: float = -np.inf, most: float = np.inf) -> float:
-    """One real number from what users write, within limits.
+    """Return one real number from what users write, within limits.
 
     >>> as_number("dropout", "rate", np.float32(0.5), 0, 1)
     0.5
@@ -122,7 +122,7 @@ def as_number(name: str, argument: str, x: object, least: float = -np.inf, most:
 
 
 def several(name: str, tensors: object) -> Any:
-    """The list of tensors that an op of many inputs is given."""
+    """Return the list of tensors that an op of many inputs is given."""
     if not isinstance(tensors, list | tuple | ndarray | Tensor):
         raise ArgumentError(f"{name}: tensors must be a list of tensors, got {type(tensors).__name__}.")
     return tensors
@@ -142,14 +142,19 @@ def check_real(name: str, x: Any, argument: str = "") -> None:
 
 
 def as_value(x: TensorLike, what: str = "tensor") -> Array:
-    """An array, or a NumPy scalar for rank 0, which is ten times quicker than a 0-d array.  Nothing is copied."""
+    """Return an array, or a NumPy scalar for rank 0, which is ten times quicker than a 0-d array.
+
+    Nothing is copied.
+    """
     if type(x) is ndarray and x.ndim and x.dtype.kind in "fiubc":
         return x
+    if type(x) is np.float64 or type(x) is np.float32:
+        return x  # type: ignore[return-value]
     return as_array(x, what=what)[()]
 
 
 def bare(x: Any, what: str = "tensor") -> Value:
-    """What a level works on: an array or NumPy scalar, or a tensor that some transform follows."""
+    """Return what a level works on: an array or NumPy scalar, or a tensor that some transform follows."""
     if not isinstance(x, Tensor):
         try:
             return as_value(x, what)
@@ -167,19 +172,22 @@ def bare(x: Any, what: str = "tensor") -> Value:
 
 
 def _array_inside(x: TensorLike) -> Any:
-    """What another library's container holds: a tensor, or an object array of tensors."""
+    """Return what another library's container holds: a tensor, or an object array of tensors."""
     held = getattr(x, "data", None)
     return held if isinstance(held, Tensor) else np.asarray(x) if hasattr(x, "__array__") else x
 
 
 def _numbers_in(x: TensorLike) -> Any:
-    """The numbers of an object array as NumPy makes of traced ones, in an array; None if there is something else."""
+    """Return the numbers of an object array as NumPy makes of traced ones, in an array.
+
+    The result is None if there is anything else in it.
+    """
     made = np.array(x.tolist()) if isinstance(x, ndarray) and x.dtype is OBJECT else np.array(None)
     return made[()] if made.dtype.kind in "fiubc" else None
 
 
 def has_tensors(x: TensorLike) -> bool:
-    """Whether there are tensors in nested lists, or in an object array.
+    """Return whether there are tensors in nested lists, or in an object array.
 
     >>> import pullback as pb
     >>> has_tensors([[1.0], [pb.tensor(2.0)]]), has_tensors([1.0, 2.0])
@@ -191,7 +199,9 @@ def has_tensors(x: TensorLike) -> bool:
 
 
 def join_tensors(x: Any, like: Any = None) -> Any:
-    """Nested lists with tensors in them, or the object array NumPy makes of these, as one tensor; else ``x`` itself.
+    """Return nested lists with tensors in them, or the object array NumPy makes of these, as one tensor.
+
+    Anything else is returned as it is.
 
     Python's floats among them get the dtype ``like``, that of the tensors.
 
@@ -209,7 +219,7 @@ def join_tensors(x: Any, like: Any = None) -> Any:
 
 
 def join_array(x: object) -> Any:
-    """An object array of tensors as one tensor; anything else as it is: a list may be a tree.
+    """Return an object array of tensors as one tensor; anything else as it is: a list may be a tree.
 
     >>> join_array([1.0])
     [1.0]
@@ -218,7 +228,7 @@ def join_array(x: object) -> Any:
 
 
 def _join_item(x: TensorLike, like: np.dtype[Any]) -> Any:
-    """A part of what is to be joined: a tensor, or an array of plain numbers."""
+    """Return a part of what is to be joined: a tensor, or an array of plain numbers."""
     if has_tensors(x):
         return join_tensors(x, like)
     made = as_value(x)
@@ -227,7 +237,7 @@ def _join_item(x: TensorLike, like: np.dtype[Any]) -> Any:
 
 
 def _float_among(x: TensorLike) -> Any:
-    """The float dtype of the tensors in nested lists; None if they have integers."""
+    """Return the float dtype of the tensors in nested lists; None if they have integers."""
     if isinstance(x, Tensor):
         return x.dtype if x.dtype.kind == "f" else None
     found = [_float_among(item) for item in x] if isinstance(x, list | tuple) else []
@@ -236,7 +246,9 @@ def _float_among(x: TensorLike) -> Any:
 
 
 def float_of(dtype: np.dtype[Any], value: np.dtype[Any] | None = None) -> np.dtype[Any]:
-    """The dtype of a gradient: that of its input; for integers and bools float32, or float64 where the value has it.
+    """Return the dtype of a gradient: that of its input.
+
+    It is float32 for integers and bools, or float64 where the value has it.
 
     >>> float_of(np.dtype(int)), float_of(np.dtype(int), np.dtype(float))
     (dtype('float32'), dtype('float64'))
@@ -248,7 +260,7 @@ def float_of(dtype: np.dtype[Any], value: np.dtype[Any] | None = None) -> np.dty
 
 
 def as_array(data: Any, dtype: DType = None, what: str = "tensor") -> Array:
-    """The data as an ndarray: Python numbers get the default dtype, arrays keep theirs.
+    """Return the data as an ndarray: Python numbers get the default dtype, arrays keep theirs.
 
     >>> as_array([1, None, 3])
     array([1., 0., 3.], dtype=float32)
@@ -282,7 +294,10 @@ def as_array(data: Any, dtype: DType = None, what: str = "tensor") -> Array:
 
 
 def _kinds_of_numbers(data: object) -> set[Any]:
-    """The kinds in lists of nothing but Python's numbers, found quickly; empty if they must be looked at one by one."""
+    """Return the kinds in lists of nothing but Python's numbers, found quickly.
+
+    The result is empty if they must be examined one by one.
+    """
     if type(data) is not list and type(data) is not tuple:
         return {bool} if type(data) is bool else {float} if type(data) in (int, float) else set()
     types = {*map(type, data)}
@@ -295,7 +310,7 @@ def _kinds_of_numbers(data: object) -> set[Any]:
 
 
 def _dtype_of(kinds: set[Any]) -> Any:
-    """The dtype for elements of these kinds: NumPy's have one, Python's numbers get the default."""
+    """Return the dtype for elements of these kinds: NumPy's have one, Python's numbers get the default."""
     own = [k for k in kinds if isinstance(k, np.dtype)]
     if own and (float not in kinds or any(k.kind == "f" for k in own)):
         return np.result_type(*own)
@@ -309,7 +324,7 @@ def _cast(made: Array, dtype: np.dtype[Any]) -> Any:
 
 
 def _shape_of(data: TensorLike, what: str, kinds: set[Any], depth: int = 0) -> tuple[int, ...]:
-    """The shape of nested lists; notes the kinds of their elements, and refuses what no array can be made of."""
+    """Return the shape of nested lists; notes the kinds of their elements, and refuses what no array can be made of."""
     if isinstance(data, list | tuple | range):
         shapes = [_shape_of(item, what, kinds, depth + 1) for item in data]
         for other in shapes:
@@ -346,7 +361,7 @@ def _shape_of(data: TensorLike, what: str, kinds: set[Any], depth: int = 0) -> t
 
 
 def _replace_none(data: TensorLike | None) -> Any:
-    """``None`` counts as 0, as in TensorFlow.js."""
+    """Return 0 for ``None``, as TensorFlow.js does; anything else as it is."""
     if isinstance(data, list | tuple):
         return [_replace_none(item) for item in data]
     return 0 if data is None else data

@@ -28,12 +28,12 @@ def add_part(here: Read, everywhere: Read = lambda: None) -> None:
 
 
 def environment() -> tuple[Hashable, ...]:
-    """Everything that differs, in this context, from what it is when the process starts."""
+    """Return everything that differs, in this context, from what it is when the process starts."""
     return tuple([value for here, _ in _parts if (value := here()) is not None])
 
 
 def process_environment() -> tuple[Hashable, ...]:
-    """The environment of a thread that has entered no block."""
+    """Return the environment of a thread that has entered no block."""
     return tuple([value for _, everywhere in _parts if (value := everywhere()) is not None])
 
 
@@ -52,7 +52,7 @@ def change_process() -> None:
 
 
 def word_of(env: Hashable) -> int:
-    """The address of the word that is 0 while ``env`` is the environment of every thread."""
+    """Return the address of the word that is 0 while ``env`` is the environment of every thread."""
     with _lock:
         if env not in _words:
             _words[env] = c_int64()

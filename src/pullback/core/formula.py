@@ -2,7 +2,7 @@
 
 A formula's parameter names say what it needs: ``g`` the cotangent, ``z`` the result, ``x`` an input, ``x_shape`` only
 its shape, ``axis`` a parameter.  Each becomes one positional function ``(g, z, x, y)``, the second operand of a
-one-input op being its parameters.  Simple formulas are flattened: they are run once on an ``Expr``, which writes down
+one-input op being its parameters.  Simple formulas are flattened: they are run once on an ``Expr``, which records
 what they do, so the hot path calls no formula, only the arithmetic that was in it.
 """
 
@@ -31,14 +31,14 @@ class Expr:
     def __array_ufunc__(self, ufunc: Callable[..., Any], method: str, *args: object, **kwargs: object) -> Any:
         name = f"np_{ufunc.__name__}"
         if method != "__call__" or kwargs or UFUNCS.get(name) is not ufunc:
-            raise TypeError("only calls of NumPy's own ufuncs are written down")
+            raise TypeError("only calls of NumPy's own ufuncs can be recorded")
         return Expr(f"{name}({', '.join(map(write_operand, args))})")
 
     def __neg__(self) -> Expr:
         return Expr(f"(-{self.text})")
 
     def __array_function__(self, *args: object) -> Any:
-        raise TypeError("only NumPy's ufuncs are written down")
+        raise TypeError("only NumPy's ufuncs can be recorded")
 
     def __eq__(self, other: object) -> Any:
         raise TypeError("a formula that compares is called, not flattened")
@@ -54,7 +54,7 @@ def write_operand(e: object) -> str:
         return e.text
     if type(e) in (int, float):
         return repr(e)
-    raise TypeError("only numbers and operands are written down")
+    raise TypeError("only numbers and operands can be recorded")
 
 
 def _sign(name: str, sign: str) -> None:
@@ -67,7 +67,7 @@ for _name, _text in {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": 
 
 
 def halves_bytes(kernel: Callable[..., Any]) -> bool:
-    """Whether a ufunc of two inputs has half precision for bytes, as NumPy's quotients and angles have."""
+    """Return whether a ufunc of two inputs has half precision for bytes, as NumPy's quotients and angles have."""
     return isinstance(kernel, np.ufunc) and "ee->e" in kernel.types and "bb->b" not in kernel.types
 
 
@@ -103,7 +103,7 @@ class Names:
             for n in get_parameters(formula):
                 if n not in self.known and n not in also:
                     known = ", ".join(sorted(self.known | also))
-                    raise DefinitionError(f"{self.op}: a rule asks for '{n}', which is none of {known}.")
+                    raise DefinitionError(f"{self.op}: a rule has a parameter '{n}', which is none of {known}.")
 
     def operand(self, i: int) -> str:
         if self.signature == "g, z, args, p":

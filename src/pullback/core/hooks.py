@@ -1,7 +1,7 @@
 """Observers: what a block of code such as ``debug_nans`` or ``override_gradient`` watches or changes in the engine.
 
 An observer is on inside the block that adds it, in its thread.  ``blocks`` counts the blocks that are open in all
-threads; while it is 0 the engine asks nothing else, and it asks that once per gradient or call of a transform.  The
+threads; while it is 0 the engine looks at nothing else, and it looks once per gradient or call of a transform.  The
 function of an op is told when a block is open that observes the op (``Op.set_observed``), a function made of ops when
 one is open that observes all.
 """
@@ -80,7 +80,7 @@ def find_for_op(op: Op, without: type | tuple[type, ...] = ()) -> Any:
 
 @contextmanager
 def observe(*added: Observer, without: type | tuple[type, ...] = ()) -> Iterator[None]:
-    """In this block, in this thread, turn these observers on, and those of the types ``without`` off."""
+    """Turn these observers on, and those of the types ``without`` off, in this block and thread."""
     _count_block(added, 1)
     before = _observers.get()
     now = (*(o for o in before if not isinstance(o, without)), *added)

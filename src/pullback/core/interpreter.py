@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from numpy import float32, float64, generic, ndarray
 
 from pullback.core.tensor import LATER, OBJECT, Tensor
-from pullback.core.weak import WEAK_TYPES, are_numbers, is_weak, weaken, weaken_value
+from pullback.core.weak import WEAK_TYPES, Weak, are_numbers, is_weak, weaken, weaken_value
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -27,24 +27,28 @@ new_level = count(1).__next__
 
 def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Perform ``op`` on anything: tensors of any level, variables, arrays, numbers, lists."""
-    top, level, is_plain = None, -1, True
+    top, level, is_plain, is_read = None, -1, True, True
     for a in args:
         if isinstance(a, Tensor):
             if a.refers:  # a variable: what it holds, for whoever is watching
-                is_plain = False
+                is_read = False
+                if type(a) is Weak:  # which takes the dtype of the others
+                    is_plain = False
             else:
                 its = a.level
                 if its > level:
                     top, level = a, its
                 if not its and not a.meta.raw:  # its inner tape is closed: what it holds
-                    is_plain = False
+                    is_read = False
         elif type(a) is ndarray:
             if a.dtype is OBJECT:  # which NumPy makes of traced numbers
                 is_plain = False
         elif type(a) not in PLAIN_VALUES and (type(a) in WEAK_TYPES or not isinstance(a, generic)):
             is_plain = False  # lists, weak numbers, and arrays of other libraries
-    if not is_plain:  # from the start: what was read may go the quick way
+    if not is_plain:
         return op.prepare_call(args, params)
+    if not is_read:  # from the start: what was read may go the quick way
+        return op.call([a.read() if isinstance(a, Tensor) else a for a in args], params)
     if top is None:
         z = op.perform(args, params)
         return weaken_value(z) if are_numbers(args) else z
@@ -56,5 +60,5 @@ def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
 
 
 def level_of(x: Value | None) -> int:
-    """The level of a tensor; arrays and numbers are of level 0."""
+    """Return the level of a tensor; arrays and numbers are of level 0."""
     return x.read().level if isinstance(x, Tensor) else 0

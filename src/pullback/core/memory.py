@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import ndarray
 
+from pullback.core.accelerate import FUNCTIONS, find_function, run_function
 from pullback.core.tensor import PLAIN, Tensor, Wrapped
 from pullback.settings import is_enabled
 
@@ -56,7 +58,7 @@ IDLE = _references_in_a_dict() if TRUSTED else -1
 
 
 def is_sole(v: Array) -> bool:
-    """Whether the caller's one local variable is all that holds ``v``."""
+    """Return whether the caller's one local variable is all that holds ``v``."""
     return sys.getrefcount(v) == SOLE
 
 
@@ -89,7 +91,7 @@ def give(v: Array, pool: Pool, meta: Meta) -> None:
 class Large(Wrapped):
     """A big result as the user holds it.  Its node on the tape is another object, in ``x``.
 
-    The node's value is only its meta (shape and dtype) until a rule asks for the array itself, so what no rule needs
+    The node's value is only its meta (shape and dtype) until a rule reads the array itself, so what no rule needs
     is free as soon as the user lets go of it.  Inputs need no handle: the caller holds their arrays anyway.
     """
 
@@ -164,7 +166,7 @@ _seen = [-1, -1]
 
 
 def _compute(ufunc: Callable[..., Any], args: tuple[Any, ...], meta: Meta, way: int) -> Any:
-    """The result of a ufunc, in a buffer that is free: a temporary's, or one of the pool."""
+    """Return the result of a ufunc, in a buffer that is free: a temporary's, or one of the pool."""
     raw = [a.v if type(a) is Scratch else a for a in args]
     if not _fits_buffer(ufunc, raw, meta):
         return ufunc(*raw)
@@ -179,20 +181,27 @@ def _compute(ufunc: Callable[..., Any], args: tuple[Any, ...], meta: Meta, way: 
             n = _seen[way] = sys.getrefcount(a)
             if n <= TEMPORARY[way]:
                 out = a.v
-    if out is None:
-        out = take(meta.pool)
-    return scratch(ufunc(*raw, out=out), meta, True)
+    return scratch(_run_ufunc(ufunc, raw, meta, out), meta, True)
+
+
+def _run_ufunc(ufunc: Any, values: Sequence[Any], meta: Meta, out: Any = None) -> Any:
+    """The result of a ufunc that fits a buffer: in ``out``, or in one of the pool."""
+    function = find_function(ufunc, values, meta.shape, meta.dtype)
+    if function is None:
+        return ufunc(*values, out=take(meta.pool) if out is None else out)
+    room = take(meta.pool)  # not an operand's
+    return run_function(function, ufunc, values, np.empty(meta.shape, meta.dtype) if room is None else room)
 
 
 def _fits_buffer(ufunc: Any, values: Sequence[Any], meta: Any) -> bool:
-    """Whether the result of a ufunc fits a buffer of the pool."""
+    """Return whether the result of a ufunc fits a buffer of the pool."""
     if ufunc.nout != 1 or ufunc.signature or ufunc in PREDICATES:
         return False
     return all(_fits(v, meta) for v in values)
 
 
 def _fits(v: Any, meta: Any) -> bool:
-    """Whether an operand leaves shape and dtype of the result as they are."""
+    """Return whether an operand leaves shape and dtype of the result as they are."""
     if type(v) is ndarray and v.shape == meta.shape:
         return bool(v.dtype == meta.dtype)
     if type(v) in (float, int, bool):
@@ -245,7 +254,7 @@ class _Tiny:
 
 
 def _count_temporaries() -> list[int]:
-    """How many references a temporary has, by way; -1 where one that a variable holds has no more."""
+    """Return how many references a temporary has, by way; -1 where one that a variable holds has no more."""
 
     def make() -> Any:
         return scratch(np.ones(1), _Tiny, True)
@@ -272,7 +281,7 @@ if TRUSTED:
 
 
 def make_like(x: Any) -> Any:
-    """An array to write into, of the shape and dtype of ``x``; a recycled one where ``x`` is big."""
+    """Return an array to write into, of the shape and dtype of ``x``; a recycled one where ``x`` is big."""
     buffer = take(x.meta.pool) if type(x) is Scratch else None
     return np.empty_like(unwrap_scratch(x)) if buffer is None else buffer
 
@@ -286,9 +295,9 @@ def unwrap_scratch(a: object) -> Any:
 
 
 def on_scratch(f: Callable[..., Any], values: list[Any], meta: Meta) -> Any:
-    """``f`` of big arrays, elementwise, with its result and temporaries in recycled buffers."""
+    """Return ``f`` of big arrays, elementwise, with its result and temporaries in recycled buffers."""
     if type(f) is np.ufunc and _fits_buffer(f, values, meta):  # there are no temporaries
-        return f(*values, out=take(meta.pool))
+        return _run_ufunc(f, values, meta)
     return unwrap_scratch(f(*[_wrap_scratch(v, meta) for v in values]))
 
 
@@ -333,7 +342,7 @@ def _pull(a: Tensor, rule: Callable[..., Any], blockwise: bool, values: tuple[An
         d = rule(*[_wrap_scratch(v, meta) for v in values])
         a.g = d.v if type(d) is Scratch else d
         return
-    if blockwise and a.meta is meta and type(e) is ndarray:
+    if blockwise and a.meta is meta and type(e) is ndarray and not _calls_function(rule, meta.dtype):
         total = _add_blockwise(e, rule, values, meta)
         if total is not None:
             a.g = total
@@ -349,8 +358,15 @@ def _pull(a: Tensor, rule: Callable[..., Any], blockwise: bool, values: tuple[An
         give(d, meta.pool, meta)  # it was added into the other
 
 
+@lru_cache(1000)
+def _calls_function(rule: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether a rule calls a NumPy function that machine code is faster at, on whole arrays."""
+    names = [u for u in FUNCTIONS if f"np_{u.__name__}(" in getattr(rule, "source", "")]
+    return any(find_function(u, [np.ones(1, dtype)] * u.nin, (1,), dtype) is not None for u in names)
+
+
 def _add_blockwise(e: Array, rule: Callable[..., Any], values: tuple[Any, ...], meta: Meta) -> Any:
-    """``e + rule(...)``, block by block, so that what is in between never leaves the cache; None if it cannot be."""
+    """Return ``e + rule(...)``, computed in blocks whose temporaries stay in the cache; None if it cannot be."""
     own = sys.getrefcount(e) == SOLE and e.base is None and e.flags.writeable  # the caller's local and ours
     flat = [_flatten(v, meta) for v in (e, *values)]
     if any(v is _ODD for v in flat):
@@ -370,7 +386,7 @@ _ODD = object()  # an operand that has no blocks
 
 
 def _flatten(v: object, meta: Meta) -> Any:
-    """A big operand as one axis, a repeated number as that number, and what is not an array as it is."""
+    """Return a big operand as one axis, a repeated number as that number, and what is not an array as it is."""
     if type(v) is not ndarray:
         return v
     if v.shape == meta.shape and v.dtype == meta.dtype:
@@ -382,7 +398,7 @@ def _flatten(v: object, meta: Meta) -> Any:
 
 
 def _sum(e: Array, d: Array, fresh: bool, meta: Meta) -> Any:
-    """Two cotangents of one node, added into whichever buffer may be overwritten."""
+    """Return two cotangents of one node, added into whichever buffer may be overwritten."""
     if type(e) is not ndarray or type(d) is not ndarray or not meta.ndim or e.shape != d.shape or e.dtype != d.dtype:
         return e + d
     if sys.getrefcount(e) == SOLE and e.base is None and e.flags.writeable:  # the caller's local and ours

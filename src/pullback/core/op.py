@@ -98,7 +98,7 @@ OBSERVED = {
 
 
 def first_call(*args: object, **kwargs: object) -> Any:
-    """The code of an op's function until it is built; its globals are the op's own."""
+    """Return the code of an op's function until it is built; its globals are the op's own."""
     return OP.first(args, kwargs)  # type: ignore[name-defined]  # noqa: F821
 
 
@@ -593,7 +593,7 @@ def run_observed(function: Any, *args: Any, **kwargs: object) -> Any:
 
 
 def first_composed(*args: Any, **kwargs: object) -> Any:
-    """The code of the function of a composition until it is built; its globals are the composition's own."""
+    """Return the code of the function of a composition until it is built; its globals are the composition's own."""
     return COMPOSITION.build()(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
 
 
@@ -631,7 +631,7 @@ def observable(function: F) -> F:
 
 
 def alias(name: str, function: F) -> F:
-    """The same function under another name (NumPy's, beside TensorFlow.js's), as a method of Tensor too.
+    """Return the same function under another name (NumPy's, beside TensorFlow.js's), as a method of Tensor too.
 
     >>> import pullback as pb
     >>> pb.multiply is pb.mul
@@ -642,12 +642,12 @@ def alias(name: str, function: F) -> F:
 
 
 def method(function: F) -> F:
-    """A composition of ops, made a method of Tensor as every op is."""
+    """Return a composition of ops, made a method of Tensor as every op is."""
     return alias(function.__name__, observable(function))
 
 
 def operand(x: TensorLike, what: str = "tensor") -> Value:
-    """An argument of a composition as something that has a shape; lists become tensors, as they do for ops.
+    """Return an argument of a composition as something that has a shape; lists become tensors, as they do for ops.
 
     ``what`` is the function that refuses what cannot be one.
 
@@ -666,7 +666,7 @@ def operand(x: TensorLike, what: str = "tensor") -> Value:
 
 
 def check_rank(name: str, x: TensorLike, rank: int, argument: str = "x") -> Value:
-    """An argument as ``operand`` gives it, checked to have this rank.
+    """Return an argument as ``operand`` gives it, checked to have this rank.
 
     >>> check_rank("pad1d", [1.0, 2.0], 1).shape
     (2,)

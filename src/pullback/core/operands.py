@@ -42,7 +42,7 @@ def _defer(op: Any, args: Sequence[Any], other: Any) -> Any:
 
 
 def _as_operand(op: Any, a: Any, i: int, wide: Any) -> Any:
-    """A list as a tensor of its neighbours' float dtype; whole numbers stay integers where positions are meant.
+    """Return a list as a tensor of its neighbours' float dtype; whole numbers stay integers where positions are meant.
 
     Of another kind of array, whose signs may mean something else (``np.matrix``), the values in a plain one.
     """

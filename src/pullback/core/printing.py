@@ -20,7 +20,7 @@ BLOCK = 1 << 16  # rows measured at a time, so that a large tensor needs little 
 
 
 def tensor_text(values: NDArray[Any], verbose: bool = False) -> str:
-    """The text of TensorFlow.js's `tensor.toString(verbose)`.
+    """Return the text of TensorFlow.js's `tensor.toString(verbose)`.
 
     >>> print(tensor_text(np.array([[1, 2.5], [-3, np.inf]], np.float32)))
     Tensor
@@ -48,7 +48,7 @@ def tensor_text(values: NDArray[Any], verbose: bool = False) -> str:
 
 
 def tensor_repr(values: NDArray[Any], kind: str = "Tensor") -> str:
-    """One line of Python; a long tensor is abbreviated and tells its shape. The precision is NumPy's print option.
+    """Return a tensor as one line of Python; a long one is abbreviated. The precision is NumPy's print option.
 
     >>> tensor_repr(np.array([[1, 2], [3, 4]], np.float32))
     'Tensor([[1., 2.], [3., 4.]], dtype=float32)'
@@ -68,7 +68,7 @@ def tensor_repr(values: NDArray[Any], kind: str = "Tensor") -> str:
 
 
 def _js_number(x: float) -> str:
-    """`String(x)`: the shortest digits that give x back, in full from 1e-6 up to 1e21.
+    """Return JavaScript's `String(x)`: the shortest digits that give x back, in full from 1e-6 up to 1e21.
 
     >>> [_js_number(x) for x in (1.0, -0.0, 1e-6, 1e-7, 1e20, 1e21)]
     ['1', '0', '0.000001', '1e-7', '100000000000000000000', '1e+21']
@@ -92,7 +92,7 @@ def _js_number(x: float) -> str:
 
 
 def _round(x: float) -> float:
-    """`parseFloat(x.toFixed(7))`: the exact binary value is rounded, and a tie goes away from zero."""
+    """Return JavaScript's `parseFloat(x.toFixed(7))`: the exact binary value is rounded, ties away from zero."""
     if not abs(x) < 1e21:
         return x
     numerator, denominator = abs(x).as_integer_ratio()
@@ -130,7 +130,7 @@ def _element_text(dtype: np.dtype[Any]) -> Callable[[Any], str]:
 
 
 def _scalar_text(values: NDArray[Any]) -> str:
-    """A scalar stands without quotes, and a real one is not rounded."""
+    """Return a scalar as text: without quotes, and not rounded if it is real."""
     if values.dtype.kind == "f":
         return _js_number(float(values))
     return str(values[()]) if _is_text(values.dtype) else _element_text(values.dtype)(values[()])
@@ -140,12 +140,12 @@ def _scalar_text(values: NDArray[Any]) -> str:
 
 
 def _list_shown(size: int) -> Iterable[int | None]:
-    """The indices an axis shows; None stands for the dots."""
+    """Return the indices an axis shows; None stands for the dots."""
     return range(size) if size <= LIMIT else [*range(EDGE), None, *range(size - EDGE, size)]
 
 
 def _lines(values: NDArray[Any], text: Callable[[Any], str], widths: dict[int, int], is_last: bool) -> list[str]:
-    """The lines of an array of rank one or more, with TensorFlow.js's commas and blank lines, oddities included."""
+    """Return the lines of an array of rank one or more, with exactly TensorFlow.js's commas and blank lines."""
     size = len(values)
     if values.ndim == 1:
         cells = ["..." if i is None else _pad(text(values[i]), widths.get(i, 0)) for i in _list_shown(size)]
@@ -167,12 +167,12 @@ def _pad(cell: str, width: int) -> str:
 
 
 def _js_length(text: str) -> int:
-    """The number of UTF-16 units, by which JavaScript measures text."""
+    """Return the number of UTF-16 units, by which JavaScript measures text."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _column_widths(values: NDArray[Any]) -> dict[int, int]:
-    """The longest text of each shown column over all rows, the hidden ones too; a vector is not padded."""
+    """Return the longest text of each shown column over all rows, the hidden ones too; a vector is not padded."""
     if values.ndim < 2 or values.size == 0:
         return {}
     columns = [i for i in _list_shown(values.shape[-1]) if i is not None]
@@ -197,7 +197,7 @@ def _longest(table: NDArray[Any]) -> Iterable[int]:
 
 
 def _float_lengths(x: NDArray[Any]) -> NDArray[np.int64]:
-    """`len(_float_text(x))` of every element: by arithmetic where that is surely exact, else by writing it out."""
+    """Return `len(_float_text(x))` of every element: by arithmetic where that is exact, else from the text."""
     with np.errstate(all="ignore"):
         x = x.astype(np.float64)
         scaled = np.abs(x) * SCALE
@@ -216,7 +216,7 @@ def _float_lengths(x: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _nest(values: NDArray[Any], edge: int) -> str:
-    """Nested brackets on one line, each axis cut to `edge` items at either end."""
+    """Return nested brackets on one line, each axis cut to `edge` items at either end."""
     if values.ndim == 0:
         return _python_text(values[()])
     size = len(values)

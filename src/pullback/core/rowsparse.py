@@ -90,7 +90,7 @@ class RowSparse(NDArrayOperatorsMixin):
     # ---- in other forms
 
     def to_dense(self) -> Any:
-        """The whole array, zeros included: a tensor if ``values`` is one.
+        """Return the whole array, zeros included: a tensor if ``values`` is one.
 
         >>> import numpy as np, pullback as pb
         >>> pb.RowSparse([1, 1], np.array([2.0, 3.0]), (3,)).to_dense()
@@ -104,7 +104,7 @@ class RowSparse(NDArrayOperatorsMixin):
         return dense
 
     def numpy(self) -> Any:
-        """The whole array as a NumPy array.
+        """Return the whole array as a NumPy array.
 
         >>> import pullback as pb
         >>> pb.RowSparse([1], pb.tensor([2.0]), (3,)).numpy()
@@ -117,7 +117,7 @@ class RowSparse(NDArrayOperatorsMixin):
         return make_rows(self.indices, values, self.shape, self._distinct)
 
     def coalesce(self) -> RowSparse:
-        """The same with every row once, in order.
+        """Return the same with every row once, in order.
 
         >>> import numpy as np, pullback as pb
         >>> pb.RowSparse([2, 0, 2], np.array([1.0, 2.0, 3.0]), (4,)).coalesce()
@@ -173,14 +173,17 @@ class RowSparse(NDArrayOperatorsMixin):
 
 
 def make_rows(indices: Value, values: Value, shape: tuple[int, ...], distinct: bool = False) -> RowSparse:
-    """A ``RowSparse`` of what is known to fit; ``distinct`` says that no row comes twice and all are in order."""
+    """Return a ``RowSparse`` of what is known to fit.
+
+    ``distinct`` says that no row comes twice and all are in order.
+    """
     made = RowSparse.__new__(RowSparse)
     made._fill(indices, values, shape, distinct)
     return made
 
 
 def sort_rows(indices: Array) -> tuple[Any, Any]:
-    """The order in which equal indices, none of them negative, follow each other; which are the first of their kind.
+    """Return the order in which equal indices, none of them negative, follow each other, and the first of each kind.
 
     >>> sort_rows(np.array([2, 0, 2]))
     (array([1, 0, 2]), array([ True,  True, False]))
@@ -199,7 +202,7 @@ def sort_rows(indices: Array) -> tuple[Any, Any]:
 
 
 def group_rows(indices: Value, length: int) -> Any:
-    """For each index the number of its group: equal rows of a table of this length are one, whatever their sign.
+    """Return for each index the number of its group; indices of the same row, from either end, are one group.
 
     >>> group_rows(np.array([7, 1, -3, 7]), 10)
     array([1, 0, 1, 1])
@@ -211,7 +214,7 @@ def group_rows(indices: Value, length: int) -> Any:
 
 
 def from_front(indices: Value, length: int) -> Any:
-    """Positions along an axis of this length, counted from the front.
+    """Return positions along an axis of this length, counted from the front.
 
     >>> from_front(np.array([-1, 2], np.int8), 1000)
     array([999,   2])
@@ -221,7 +224,7 @@ def from_front(indices: Value, length: int) -> Any:
 
 
 def _apply(ufunc: Callable[..., Any], args: tuple[Any, ...]) -> RowSparse | None:
-    """The rows of an elementwise function that leaves zero as it is; None if the result must be dense."""
+    """Return the rows of an elementwise function that leaves zero as it is; None if the result must be dense."""
     rows = [a for a in args if isinstance(a, RowSparse)]
     if ufunc in (np.add, np.subtract) and len(rows) == 2 and rows[0].shape == rows[1].shape:
         x, y = rows
@@ -261,7 +264,7 @@ class RowSum:
         self.parts.append((indices, values if values.dtype == self.dtype else values.astype(self.dtype)))
 
     def __add__(self, dense: Value) -> Any:
-        """The sum with a cotangent that is an array: an array, too."""
+        """Return the sum with a cotangent that is an array: an array, too."""
         if not self.parts:
             return dense
         rows = self.total()
@@ -272,7 +275,7 @@ class RowSum:
         return made
 
     def total(self) -> Any:
-        """All rows; None if none were added."""
+        """Return all rows; None if none were added."""
         return _join(self.parts, self.shape) if self.parts else None
 
 
@@ -283,7 +286,9 @@ def collect_rows(leaf: Tensor) -> None:
 
 
 def add_rows_picked(back: Any, rows: Any) -> Any:
-    """The ``back`` of an op of several inputs that picks rows of its first: ``rows(g, z, values, params)`` tells them.
+    """Return the ``back`` of an op of several inputs that picks rows of its first.
+
+    ``rows(g, z, values, params)`` tells them.
 
     They are added to a ``RowSum``, or into an array that nobody else holds; otherwise ``back`` is run.
     """
@@ -309,7 +314,7 @@ def add_rows_picked(back: Any, rows: Any) -> Any:
 
 
 def rows_of_gather(g: Value, x_shape: tuple[int, ...], indices: Value, axis: int, batch_dims: int) -> Any:
-    """The rows that ``gather`` picked.
+    """Return the rows that ``gather`` picked.
 
     >>> rows_of_gather(np.ones((1, 2, 3)), (5, 3), np.array([[4, 0]]), 0, 0)
     (array([4, 0]), array([[1., 1., 1.],
@@ -321,7 +326,7 @@ def rows_of_gather(g: Value, x_shape: tuple[int, ...], indices: Value, axis: int
 
 
 def rows_of_index(g: Array, x_shape: tuple[int, ...], index: Index) -> Any:
-    """The rows that ``x[index]`` picked, where the index names whole rows by integers or a mask.
+    """Return the rows that ``x[index]`` picked, where the index names whole rows by integers or a mask.
 
     >>> rows_of_index(np.ones(3), (5, 3), -1)
     (array([-1]), array([[1., 1., 1.]]))

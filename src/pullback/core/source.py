@@ -10,12 +10,12 @@ from os.path import basename, dirname, exists
 from types import CodeType, FrameType
 from typing import Any
 
-_OURS = dirname(dirname(__file__))
+OURS = dirname(dirname(__file__))
 NUMPY_FILES = dirname(sys.modules["numpy"].__file__ or "numpy")
-NOT_THE_USER = (_OURS, NUMPY_FILES, "<op ", "<rule ")
+NOT_THE_USER = (OURS, NUMPY_FILES, "<op ", "<rule ")
 
 
-_users: dict[str, str] = {}  # the last part of a path if it is the user's, for those that were asked about
+_users: dict[str, str] = {}  # the last part of a path if it is the user's, for those that were looked up
 
 
 def user_place() -> tuple[str, int]:

@@ -10,7 +10,7 @@ LIKE = 0.5  # names that are less alike are no help
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """A sentence that proposes up to three names, to be added to a message; nothing if none is like ``name``.
+    """Return a sentence that proposes up to three names, to be added to a message; nothing if none is like ``name``.
 
     >>> did_you_mean("mean_square_eror", ["mean_squared_error", "hinge"])
     " Did you mean 'mean_squared_error'?"
@@ -26,7 +26,8 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 
 def snake_case(name: str) -> str:
-    """
+    """Return a name in snake case.
+
     >>> snake_case("meanSquaredError")
     'mean_squared_error'
     """
@@ -34,7 +35,7 @@ def snake_case(name: str) -> str:
 
 
 def _likeness(name: str, other: str) -> float:
-    """1 without the share of letters that must be changed, left out, added or exchanged; underscores do not count."""
+    """Return 1 minus the share of letters that must be changed to get from one name to the other."""
     a, b = (n.replace("_", "").replace(" ", "") for n in (name, other))
     before, last = list(range(len(b) + 1)), list(range(len(b) + 1))
     for i in range(1, len(a) + 1):

@@ -353,7 +353,7 @@ class Tape(dict[Any, Any]):
         self.clear()
 
     def holds(self, t: Any) -> bool:
-        """Whether ``t`` is a tensor of this tape."""
+        """Return whether ``t`` is a tensor of this tape."""
         return type(t) in TAPED and t.meta.tape is self
 
     # ---- making nodes: the general way; the quick ways are generated in templates.py

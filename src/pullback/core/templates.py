@@ -136,7 +136,7 @@ def reflected(y, x):
 
 
 def write_parameters(names: Sequence[str], required: Sequence[str], checked: bool) -> tuple[str, dict[str, str]]:
-    """The parameters in a function's signature, and the text that refuses keywords that it does not take."""
+    """Return the parameters in a function's signature, and the text that refuses keywords that it does not take."""
     if not checked:
         return ", ".join(names), {"unknown": "", "refuse": ""}
     misses = "".join(f" or {n} is REQUIRED" for n in required)

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core import hooks
-from pullback.core.callers import MEANS, explain_refusal, is_formatting, takes_elements
+from pullback.core.callers import (
+    MEANS,
+    SERIES,
+    arrange_coefficients,
+    explain_refusal,
+    is_formatting,
+    takes_elements,
+)
 from pullback.core.printing import tensor_repr, tensor_text
 from pullback.core.source import user_line
 from pullback.errors import ArgumentError, BatchedValueError, SymbolValueError, TracedValueError
@@ -55,7 +62,7 @@ class Tensor(TensorOps):
         "y",  # second operand, or a constant, or the parameters
     )
 
-    _internal: tuple[str, ...] = (  # what the engine stores and asks: not listed by dir(x)
+    _internal: tuple[str, ...] = (  # what the engine stores and calls: not listed by dir(x)
         "all_values", "as_leaf", "beneath", "differentiates", "form", "g", "has_derivative", "in_form", "interpret",
         "is_variable", "level", "links", "meta", "read", "refers", "stands_for_numbers", "stopped", "stripped",
         "unfollowed", "value", "via", "x", "y",
@@ -123,10 +130,13 @@ class Tensor(TensorOps):
         """The last two axes exchanged."""
         return np.swapaxes(self, -1, -2)  # type: ignore[return-value]
 
-    # ---- what the engine asks
+    # ---- what the engine calls
 
     def read(self) -> Tensor:
-        """What an op computes with: itself, but for a variable, and for one that outlived an inner gradient's tape."""
+        """Return what an op computes with.
+
+        It is the tensor itself, but for a variable, and for a tensor that outlived an inner gradient's tape.
+        """
         t = self
         while not t.level and not t.meta.raw:
             t = t.value
@@ -142,22 +152,22 @@ class Tensor(TensorOps):
         return bool(self.level)
 
     def beneath(self) -> Any:
-        """What this level wraps: an array, a NumPy scalar, or a tensor of a lower level."""
+        """Return what this level wraps: an array, a NumPy scalar, or a tensor of a lower level."""
         return self.value
 
     def stop_following(self) -> Any:
-        """The value, which this level follows no further; itself if it is not followed."""
+        """Return the value, which this level follows no further; itself if it is not followed."""
         if not self.level:
             return self
         self.meta.tape.cut("stop_gradient")
         return self.value
 
     def strip(self) -> Any:
-        """The values under this level, of which no transform follows the gradient."""
+        """Return the values under this level, of which no transform follows the gradient."""
         return strip(self.beneath())
 
     def all_values(self) -> Any:
-        """The values under this level, of all examples."""
+        """Return the values under this level, of all examples."""
         return self.beneath()
 
     __pandas_priority__ = 5000  # above a DataFrame's: pandas leaves its operators to ours, which take its values
@@ -165,15 +175,18 @@ class Tensor(TensorOps):
     form = 2  # what a transform that is given this gives back: a tensor (see transforms.grad)
 
     def in_form(self, form: int) -> Any:
-        """What a transform gives back, in the form of what it was given."""
+        """Return what a transform gives back, in the form of what it was given."""
         return self
 
     def as_leaf(self) -> Any:
-        """What a tape makes a leaf of: what is followed already keeps its value there, whatever is written to it."""
+        """Return what a tape makes a leaf of.
+
+        What is followed already keeps its value there, whatever is written to it.
+        """
         return LATER["alias"](self) if self.level else self
 
     def call_unfollowed(self, f: Callable[..., Any], args: Sequence[Any]) -> Any:
-        """``f`` of what is beneath this level, which is the highest."""
+        """Return ``f`` of what is beneath this level, which is the highest."""
         return call_unfollowed(
             f, *(a.beneath() if isinstance(a, Tensor) and a.level == self.level else a for a in args)
         )
@@ -182,15 +195,13 @@ class Tensor(TensorOps):
 
     def __array_ufunc__(self, ufunc: Callable[..., Any], method: str, *args: TensorLike, **kwargs: object) -> Any:
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+            args = arrange_coefficients(_getframe(1), args)
             return observer.run_call("ufunc", Tensor.__array_ufunc__, self, ufunc, method, *args, **kwargs)
         op = BY_KERNEL.get(ufunc)
-        if (
-            method == "__call__"
-            and op is not None
-            and not kwargs
-            and type(args[0]) in PLAIN
-            and type(args[-1]) in PLAIN
-        ):
+        first = type(args[0])
+        if first is np.ndarray and _getframe(1).f_code.co_name in SERIES:
+            args = arrange_coefficients(_getframe(1), args)
+        if method == "__call__" and op is not None and not kwargs and first in PLAIN and type(args[-1]) in PLAIN:
             return op.function(*args)
         return LATER["ufunc"](ufunc, method, args, kwargs)
 
@@ -222,7 +233,7 @@ class Tensor(TensorOps):
         return t._values
 
     def _elements(self, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> Any:
-        """An object array of the elements, which NumPy can take apart and join."""
+        """Return an object array of the elements, which NumPy can take apart and join."""
         made = np.empty(self.shape, object)
         for index in np.ndindex(self.shape):
             made[index] = self[index] if index else self
@@ -247,7 +258,7 @@ class Tensor(TensorOps):
     # ---- out of the library
 
     def _concrete(self, what: str) -> Any:
-        """The plain value, refused while a transform follows this tensor."""
+        """Return the plain value, refused while a transform follows this tensor."""
         t = self.read()
         if t.level:
             purpose, cure = explain_refusal(t.dtype)
@@ -259,15 +270,15 @@ class Tensor(TensorOps):
         return t.value
 
     def numpy(self) -> Any:
-        """A NumPy array of its own with these values."""
+        """Return a NumPy array of its own with these values."""
         return np.array(self._concrete("numpy"))
 
     def item(self) -> Any:
-        """The one element as a Python number."""
+        """Return the one element as a Python number."""
         return self._concrete("item").item()
 
     def tolist(self) -> Any:
-        """Nested lists of Python numbers."""
+        """Return nested lists of Python numbers."""
         return self._concrete("tolist").tolist()
 
     def __float__(self) -> float:
@@ -277,7 +288,7 @@ class Tensor(TensorOps):
         return int(self._number("int"))
 
     def _number(self, what: str) -> Any:
-        """The plain value for ``float`` and ``int``; ``"%.3f" % x`` writes that of a traced tensor, too."""
+        """Return the plain value for ``float`` and ``int``; ``"%.3f" % x`` writes that of a traced tensor, too."""
         if not self.level or not is_formatting(depth=3):
             return self._concrete(what)
         try:
@@ -348,7 +359,7 @@ class Tensor(TensorOps):
             return f"{type(self).__name__}({self.read().beneath()!r})"
 
     def to_string(self, verbose: bool = False) -> str:
-        """The text of ``print``, with dtype, rank and shape when ``verbose``."""
+        """Return the text of ``print``, with dtype, rank and shape when ``verbose``."""
         try:
             return tensor_text(np.asarray(concrete(self)), verbose)
         except VALUELESS:
@@ -377,7 +388,7 @@ PLAIN: set[type] = {Tensor, np.ndarray, np.float64, np.float32, float, int}  # a
 
 
 def is_foreign(kind: type) -> bool:
-    """Whether values of this type are another library's arrays, which have their own idea of operators and ufuncs.
+    """Return whether values of this type are another library's arrays, with operators and ufuncs of their own.
 
     Those of pandas are not: they leave operators to a tensor, which computes with their values.
     """
@@ -387,14 +398,14 @@ def is_foreign(kind: type) -> bool:
 
 
 def concrete(x: Any) -> Any:
-    """The plain array under all levels: for what carries no gradient, such as indices, truth and text."""
+    """Return the plain array under all levels: for what carries no gradient, such as indices, truth and text."""
     while isinstance(x, Tensor):
         x = x.read().beneath()
     return x
 
 
 def call_unfollowed(f: Callable[..., Any], *args: object) -> Any:
-    """``f`` of the plain arrays under all levels, for what carries no gradient; of many examples, one by one.
+    """Return ``f`` of the plain arrays under all levels, for what has no gradient; example by example.
 
     >>> import pullback as pb
     >>> call_unfollowed(np.argsort, pb.tensor([3.0, 1.0, 2.0]))
@@ -408,7 +419,7 @@ def call_unfollowed(f: Callable[..., Any], *args: object) -> Any:
 
 
 def strip(x: Any) -> Any:
-    """What no gradient is followed through: a plain array, but of many examples still one of them, for NumPy to go on.
+    """Return a value without its gradient: a plain array, or one example of many, for NumPy to compute with.
 
     >>> import pullback as pb
     >>> strip(pb.tensor([3.0, 1.0])) > 2
@@ -418,7 +429,7 @@ def strip(x: Any) -> Any:
 
 
 def all_values(x: Any) -> Any:
-    """The plain array under all levels, of many examples with all of them along axes in front: to be checked at once.
+    """Return the plain array under all levels, with all examples of ``vmap`` along axes in front.
 
     While a program is being compiled there are no values: the array is empty, and nothing can be found wrong.
 
@@ -432,13 +443,13 @@ def all_values(x: Any) -> Any:
 
 
 def _whole(x: Any) -> Any:
-    """A rounded number as Python's integer, as ``math.floor`` gives; of many examples the tensor."""
+    """Return a rounded number as Python's integer, as ``math.floor`` gives; of many examples the tensor."""
     values = strip(x)
     return x if isinstance(values, Tensor) else int(values)
 
 
 def may_be(condition: Value) -> bool:
-    """Whether a condition may hold somewhere.  While a program is being compiled nothing is known, so it may.
+    """Return whether a condition may hold somewhere.  While a program is being compiled nothing is known, so it may.
 
     >>> may_be(np.array([False, True])), may_be(np.array([False, False]))
     (True, False)
@@ -448,7 +459,9 @@ def may_be(condition: Value) -> bool:
 
 
 def read_sizes(name: str, x: object, cure: str = "") -> Any:
-    """The plain array on whose values the size of the result depends; it must be one for all examples of ``vmap``.
+    """Return the plain array on whose values the size of the result depends.
+
+    It must be one for all examples of ``vmap``.
 
     >>> read_sizes("unique", np.array([1.0]))
     array([1.])

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def is_tensor_data(tree: Tree) -> bool:
-    """Whether nested lists hold nothing but numbers, so that they are one tensor and not a tree.
+    """Return whether nested lists hold nothing but numbers, so that they are one tensor and not a tree.
 
     >>> is_tensor_data([[1, 2], [3, 4]]), is_tensor_data([{"w": 1.0}]), is_tensor_data([])
     (True, False, True)
@@ -23,7 +23,7 @@ def is_tensor_data(tree: Tree) -> bool:
 
 
 def branches(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
-    """The children of a node and how to put others in their place; None for a leaf."""
+    """Return the children of a node and how to put others in their place; None for a leaf."""
     t = type(tree)
     if t is list:
         return tree, list
@@ -50,7 +50,7 @@ def _like_dict(tree: Any, items: Any) -> Any:
 
 
 def leaves(tree: Tree) -> list[Any]:
-    """The leaves from left to right; ``None`` is an empty place.
+    """Return the leaves from left to right; ``None`` is an empty place.
 
     >>> leaves({"a": 1, "b": [2, (3, None)]})
     [1, 2, 3]
@@ -64,7 +64,7 @@ def leaves(tree: Tree) -> list[Any]:
 
 
 def is_number_list(tree: Tree) -> bool:
-    """Whether a part of a tree is a list of nothing but numbers, and so one tensor; an empty list is structure.
+    """Return whether a part of a tree is a list of nothing but numbers, and so one tensor; an empty list is structure.
 
     >>> is_number_list([[1, 2], [3, 4]]), is_number_list([]), is_number_list((1, 2))
     (True, False, False)
@@ -73,7 +73,9 @@ def is_number_list(tree: Tree) -> bool:
 
 
 def map_leaves(f: Callable[..., Any], tree: Tree, *others: object, whole: Callable[[Any], bool] | None = None) -> Any:
-    """The tree with ``f`` of each leaf; further trees must have the same structure and give ``f`` more arguments.
+    """Return the tree with ``f`` of each leaf.
+
+    Further trees must have the same structure and give ``f`` more arguments.
 
     A part of which ``whole`` is true is a leaf.
 
@@ -95,7 +97,7 @@ def map_leaves(f: Callable[..., Any], tree: Tree, *others: object, whole: Callab
 
 
 def replace_leaves(tree: Tree, new: list[Any]) -> Any:
-    """The same tree with the leaves of ``new`` in order.
+    """Return the same tree with the leaves of ``new`` in order.
 
     >>> replace_leaves({"a": 1, "b": [2, (3,)]}, [4, 5, 6])
     {'a': 4, 'b': [5, (6,)]}

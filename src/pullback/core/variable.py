@@ -31,7 +31,7 @@ WEAK = (Weak, *WEAK_TYPES)
 _number = count()
 _live: dict[str, list[ref[Variable]]] = {}  # the live variables of each name, oldest first
 _flag_changes = 0
-# Only reading a variable asks this; ops on tensors never do.  Outermost first: each wraps what the one before gave.
+# Read only when a variable is read; ops on tensors never do.  Outermost first: each wraps what the one before gave.
 _watchers: ContextVar[tuple[Any, ...]] = ContextVar("watchers", default=())
 
 
@@ -93,7 +93,7 @@ class Variable(Wrapped):
         return level
 
     def read(self) -> Any:
-        """The tensor that an op computes with: a leaf of every tape that watches."""
+        """Return the tensor that an op computes with: a leaf of every tape that watches."""
         value: Any = self.held
         for watcher in _watchers.get():
             value = watcher.on_read(self, value)
@@ -158,7 +158,7 @@ class Variable(Wrapped):
         x[indices] = values
 
     def own_array(self) -> Any:
-        """The array that is held, to write in, if nobody else can see it; else None."""
+        """Return the array that is held, to write in, if nobody else can see it; else None."""
         t = self.held
         x = t.value
         alone = _is_held_once(t) and _is_held_once(x) and x.base is None
@@ -207,7 +207,7 @@ class Variable(Wrapped):
         return self._assign_changed(np.matmul, other, f"{self.name} @=")
 
     def _as_held(self, value: TensorLike, what: str) -> Any:
-        """What was given to hold or to add, as an array; Python's numbers get the dtype that is held."""
+        """Return what was given to hold or to add, as an array; Python's numbers get the dtype that is held."""
         kept = isinstance(value, np.ndarray | np.generic | Tensor) and not isinstance(value, WEAK)
         try:
             return as_array(value, what=what, dtype=None if kept else self.dtype)
@@ -259,7 +259,7 @@ PLAIN.add(Variable)
 
 
 def _is_held_once(v: Any) -> bool:
-    """Whether the caller's local variable and one other place are all that hold ``v``."""
+    """Return whether the caller's local variable and one other place are all that hold ``v``."""
     return TRUSTED and sys.getrefcount(v) == SOLE + 1
 
 
@@ -291,7 +291,7 @@ _log: ContextVar[WriteLog | None] = ContextVar("writes", default=None)
 
 @contextmanager
 def log_writes() -> Iterator[WriteLog]:
-    """Every write to a variable in this block, in this thread, is noted in a log, which can undo it."""
+    """Log every write to a variable in this block and thread; the log can undo them."""
     token = _log.set(WriteLog())
     try:
         yield _log.get()  # type: ignore[misc]
@@ -300,7 +300,7 @@ def log_writes() -> Iterator[WriteLog]:
 
 
 def is_logged() -> bool:
-    """Whether writes to variables are noted in a log just now."""
+    """Return whether writes to variables are noted in a log just now."""
     return _log.get() is not None
 
 
@@ -336,18 +336,18 @@ def flag_changes() -> int:
 
 
 def find_variable(name: str) -> Variable | None:
-    """The newest live variable of this name, if there is one."""
+    """Return the newest live variable of this name, if there is one."""
     same = _same_named(name)
     return same[-1] if same else None
 
 
 def find_only_variable(name: str, what: str) -> Variable | None:
-    """The live variable of this name, if there is one; refused if there are several."""
+    """Return the live variable of this name, if there is one; refused if there are several."""
     return index_by_name(_same_named(name), what).get(name)
 
 
 def index_by_name(variables: Iterable[Variable], what: str) -> dict[str, Variable]:
-    """Variables by their names; refused if two have the same one, which ``what`` needs to tell them apart.
+    """Return variables by their names; refused if two have the same one, which ``what`` needs to tell them apart.
 
     >>> [*index_by_name([Variable(0.0, name="left"), Variable(1.0, name="right")], "save")]
     ['left', 'right']
@@ -391,7 +391,7 @@ def _free_name() -> str:
 
 
 def variable(initial: TensorLike, trainable: bool = True, name: str | None = None, dtype: DType = None) -> Variable:
-    """A variable: a tensor that can be assigned to and that ``variable_grads`` differentiates by.
+    """Return a variable: a tensor that can be assigned to and that ``variable_grads`` differentiates by.
 
     ``initial`` is what it holds at first, copied.
     ``trainable`` says whether ``variable_grads`` and ``GradientTape`` follow it.
@@ -406,12 +406,12 @@ def variable(initial: TensorLike, trainable: bool = True, name: str | None = Non
 
 
 def _as_variable(t: Tensor, trainable: bool = True, name: str | None = None, dtype: Any = None) -> Variable:
-    """A new variable that begins with these values."""
+    """Return a new variable that begins with these values."""
     return Variable(t, trainable, name, dtype)
 
 
 def _variable_method(t: Tensor) -> Any:
-    """TensorFlow.js's method, hidden from xarray, which takes what has this attribute for an array of its own."""
+    """Return TensorFlow.js's ``variable`` method; hidden from xarray, which takes its owners for its own arrays."""
     if is_called_by("xarray"):
         raise AttributeError("variable")
     return partial(_as_variable, t)
@@ -436,12 +436,15 @@ class Watcher:
         return self.tape.level
 
     def wants(self, v: Variable) -> bool:
-        return v.trainable and (self.wanted is None or id(v) in self.wanted)
+        return v._trainable and (self.wanted is None or id(v) in self.wanted)
 
     def on_read(self, v: Variable, value: Tensor) -> Any:
         if not self.wants(v):
             return value
-        _, reads = self.leaves.setdefault(id(v), (v, []))
+        known = self.leaves.get(id(v))
+        if known is None:
+            known = self.leaves[id(v)] = v, []
+        reads = known[1]
         if not reads or reads[-1][0] is not value:
             reads.append((value, self.tape.leaf(value)))
         return reads[-1][1]
@@ -476,7 +479,7 @@ class Recorder:
 
 @contextmanager
 def watch_variables(watcher: Any) -> Iterator[Any]:
-    """Every variable read in this block, in this thread, is shown to ``watcher``."""
+    """Show every variable that is read in this block and thread to ``watcher``."""
     token = _watchers.set((*_watchers.get(), watcher))
     try:
         yield watcher
@@ -486,7 +489,7 @@ def watch_variables(watcher: Any) -> Iterator[Any]:
 
 @contextmanager
 def watch_below(level: float, above: int = -1) -> Iterator[None]:
-    """In this block variables are read as transforms of lower levels see them."""
+    """Let transforms of lower levels alone see the variables that are read in this block."""
     token = _watchers.set(tuple(w for w in _watchers.get() if above < w.level < level))
     try:
         yield
@@ -506,13 +509,16 @@ def as_symbol(v: Array) -> Any:
 
 
 def leaves_on(v: Variable, tape: Tape) -> list[Any] | None:
-    """The tensors that stand for a variable on a tape, one for each value that was read; None if it is not followed."""
+    """Return the tensors that stand for a variable on a tape, one for each value that was read.
+
+    It is None if the variable is not followed.
+    """
     watchers = [w for w in _watchers.get() if isinstance(w, Watcher) and w.tape is tape and w.wants(v)]
     return [leaf for w in watchers for _, leaf in w.leaves.get(id(v), (v, []))[1]] if watchers else None
 
 
 def highest_watcher() -> Any:
-    """The watcher of the highest level that follows variables onto a tape; None if there is none."""
+    """Return the watcher of the highest level that follows variables onto a tape; None if there is none."""
     watchers = _watchers.get()
     if not watchers:
         return None

@@ -60,7 +60,7 @@ class Weak(Wrapped):
         return held
 
     def among(self, dtypes: list[Any]) -> Any:
-        """The tensor to compute with, beside values of these dtypes."""
+        """Return the tensor to compute with, beside values of these dtypes."""
         held: Any = self.read()
         floats = [np.finfo(d).dtype for d in dtypes if d.kind in "fc"]
         wanted = np.result_type(*floats) if floats else held.dtype
@@ -99,14 +99,17 @@ WEAK_TYPES = frozenset(WEAK_NUMBERS.values())
 
 
 def as_python_number(x: Any) -> Any:
-    """A weak number, or those in a list, as Python numbers; anything else as it is."""
+    """Return a weak number, or those in a list, as Python numbers; anything else as it is."""
     if type(x) is list or type(x) is tuple:
         return type(x)(map(as_python_number, x))
     return x.item() if type(x) in WEAK_TYPES else x
 
 
 def _call(function: Any, *args: Any, **kwargs: object) -> Any:
-    """A function of weak numbers as Python numbers; the results are weak again, if there are no arrays beside them."""
+    """Return a function of weak numbers as Python numbers.
+
+    The results are weak again, if there are no arrays beside them.
+    """
     plain = [as_python_number(a) for a in args]
     z = function(*plain, **{name: as_python_number(a) for name, a in kwargs.items()})
     if any(isinstance(a, ARRAYS) and type(a) is not np.bool_ for a in (*plain, *kwargs.values())):
@@ -146,12 +149,12 @@ for _plain, _weak in WEAK_NUMBERS.items():
 
 
 def stands_for_number(x: Any) -> bool:
-    """Whether ``x`` is a Python number, or stands for one while a function is compiled."""
+    """Return whether ``x`` is a Python number, or stands for one while a function is compiled."""
     return _kind_of(x) in NUMBERS
 
 
 def weaken_value(z: Value) -> Any:
-    """A value that was computed from nothing but Python numbers, as one that does not widen what it meets."""
+    """Return a value that was computed from nothing but Python numbers, as one that does not widen what it meets."""
     if type(z) is np.ndarray:
         return weaken(LATER["constant"](z)) if z.dtype.kind == "f" else z
     made = WEAK_NUMBERS.get(type(z))
@@ -159,12 +162,12 @@ def weaken_value(z: Value) -> Any:
 
 
 def are_numbers(args: Any) -> bool:
-    """Whether there are arguments, and all are Python numbers, or bools that NumPy made of comparing them."""
+    """Return whether there are arguments, and all are Python numbers, or bools that NumPy made of comparing them."""
     return bool(args) and type(args[0]) in OWN_NUMBERS and {*map(type, args)} <= OWN_NUMBERS
 
 
 def weaken(z: Value) -> Any:
-    """A result that was computed from nothing but Python's floats, integers and weak tensors, as a weak tensor.
+    """Return a result that was computed from nothing but Python's floats, integers and weak tensors, as a weak tensor.
 
     One that is differentiated, because the integers are, is left as it is: transforms tell their own tensors by type.
     """
@@ -176,7 +179,7 @@ def weaken(z: Value) -> Any:
 
 
 def is_weak(op: Op, args: Sequence[Any]) -> bool:
-    """Whether a float result is one because of Python numbers alone: beside them are only integers and bools.
+    """Return whether a float result is one because of Python numbers alone: beside them are only integers and bools.
 
     Of ``where`` the condition does not count.
     """
@@ -188,7 +191,10 @@ def is_weak(op: Op, args: Sequence[Any]) -> bool:
 
 
 def _kind_of(a: Any) -> Any:
-    """The type of a Python number, which a symbol of ``compile`` may stand for; of anything else the kind of dtype."""
+    """Return the type of a Python number, which a symbol of ``compile`` may stand for.
+
+    For anything else it is the kind of its dtype.
+    """
     if type(a) in NUMBERS:
         return type(a)
     return getattr(a, "weak", None) or getattr(getattr(a, "dtype", None), "kind", None)

@@ -118,11 +118,11 @@ def link_constant(z: Tensor) -> None:
 
 
 def _ways(op: Any, params: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """How a view is derived from its base by an op, how it is written into it, and by which parameters."""
+    """Return how a view is derived from its base by an op, how it is written into it, and by which parameters."""
     put = op.lower.put
 
     def put_adjoint(base: Tensor, value: Tensor) -> Any:
-        """Every element of the base is in the view: the adjoint of the op takes them back to their places."""
+        """Return every element of the base is in the view: the adjoint of the op takes them back to their places."""
         return op.one.rule(value, None, base, tuple(params.values()))
 
     def put_parts(base: Any, value: Any) -> Any:
@@ -160,6 +160,18 @@ def is_contiguous(x: Tensor) -> bool:
     return is_laid_out(x, lambda a: a.flags.c_contiguous)
 
 
+def order_axes(x: Tensor) -> list[int]:
+    """Return the axes of a tensor as they lie in NumPy's memory, the one with the longest step first."""
+    found: list[int] = []
+
+    def look(a: Any) -> bool:
+        found.extend(sorted(range(a.ndim), key=lambda i: -abs(a.strides[i])))
+        return True
+
+    is_laid_out(x, look)
+    return found or [*range(x.ndim)]
+
+
 def is_laid_out(x: Tensor, has: Callable[[Any], bool]) -> bool:
     """Return whether NumPy's array in the place of ``x`` is laid out in memory in a certain way."""
     a = x
@@ -171,7 +183,7 @@ def is_laid_out(x: Tensor, has: Callable[[Any], bool]) -> bool:
 
 
 def layout(x: Tensor, inner: Any) -> Any:
-    """An array laid out as NumPy's would be for a tensor of ``vmap`` or ``compile``, whose own memory is another.
+    """Return an array laid out as NumPy's would be for a tensor of ``vmap`` or ``compile``.
 
     A view is derived from its base's; anything else is contiguous, with its axes in the order of the ``inner`` array.
     """

@@ -33,7 +33,7 @@ Change = Callable[[Any], Any]
 
 
 def list_cotangents(r: Any, strong: bool = False) -> Iterator[tuple[Any, Any]]:
-    """Each operand of a node that is on the tape with its part of the cotangent."""
+    """Yield each operand of a node that is on the tape with its part of the cotangent."""
     step = r.via.plain
     ds = strong_cotangents(r, step.loose) if strong else step.cotangents(r)
     for a, d in zip(step.operands(r), ds, strict=True):
@@ -42,7 +42,10 @@ def list_cotangents(r: Any, strong: bool = False) -> Iterator[tuple[Any, Any]]:
 
 
 def strong_cotangents(r: Any, step: Any) -> list[Any]:
-    """The cotangents of the inputs of a step, where zeros of ``r.g`` give zero; ``step`` undoes no broadcasting."""
+    """Return the cotangents of the inputs of a step, where zeros of ``r.g`` give zero.
+
+    ``step`` undoes no broadcasting.
+    """
     ds = step.cotangents(r)
     if step.is_custom:
         return (
@@ -64,7 +67,7 @@ def strong_cotangents(r: Any, step: Any) -> list[Any]:
 
 
 def _strengthen_custom(back: Callable[..., Any], gs: list[Any]) -> list[Any]:
-    """A gradient that the user gave is linear in the cotangents: it is its own derivative, in their direction.
+    """Return the cotangents of a custom gradient, which is linear: its own derivative in the direction of ``gs``.
 
     As a tangent a cotangent of zero stays zero through all that the gradient function does with it.  One that is not
     linear, such as a clipped one, is left as it is.
@@ -87,7 +90,7 @@ def _name_params(op: Op, params: TensorLike | None) -> dict[str, Any]:
 
 
 def is_finite(d: Any) -> bool:
-    """Whether there is surely neither NaN nor infinity in it, of all examples; nothing is sure while compiling.
+    """Return whether there is surely neither NaN nor infinity in it, of all examples; nothing is sure while compiling.
 
     >>> is_finite(np.array([1.0, np.inf]))
     False
@@ -110,7 +113,7 @@ def strengthen(op: Any, d: Any, g: Value, shape: Shape, params: dict[str, Any], 
 
 
 def sum_products(d: Any, g: Value, again: Callable[..., Any]) -> Any:
-    """Sums of products, without those of a zero of ``g`` and something that is not finite."""
+    """Return sums of products, without those of a zero of ``g`` and something that is not finite."""
     regular = again(g, _change_floats(lambda v: select(np.isfinite(v), v, 0)))
     touched = again(_indicator(g != 0, g), _change_floats(lambda v: _indicator(~np.isfinite(v), v)))
     return select(touched != 0, d, regular)
@@ -121,5 +124,5 @@ def _indicator(where: Value, x: Value) -> Any:
 
 
 def _change_floats(f: Change) -> Change:
-    """``f`` of the floats; indices, parameters and what is not kept stay as they are."""
+    """Return ``f`` for floats only; indices, parameters and what is not kept stay as they are."""
     return lambda v: f(v) if isinstance(v, ARRAYS) and v.dtype.kind in "fc" else v

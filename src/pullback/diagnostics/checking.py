@@ -89,7 +89,7 @@ class Check:
         self.compare(scalar, given, order, 1, modes, "")
 
     def results(self, xs: Sequence[Any]) -> list[Any]:
-        """The floats that ``f`` gives for these inputs, in the places of those it was given."""
+        """Return the floats that ``f`` gives for these inputs, in the places of those it was given."""
         moved, fixed = iter(xs), iter(self.xs)
 
         def fill(leaf: object) -> Any:
@@ -119,7 +119,7 @@ class Check:
 
 
 def _random(x: Value, seed: int) -> Any:
-    """Numbers of the shape and kind of ``x``: weights of results, directions of inputs."""
+    """Return numbers of the shape and kind of ``x``: weights of results, directions of inputs."""
     random = np.random.default_rng(seed)
     w = random.standard_normal(x.shape)
     return (w + 1j * random.standard_normal(x.shape) if x.dtype.kind == "c" else w)[()]

@@ -73,7 +73,7 @@ def _has_nan(out: Any) -> bool:
 
 
 def _numbers(leaf: Any) -> Any:
-    """Those that are stored of a sparse array; anything else as it is."""
+    """Return those that are stored of a sparse array; anything else as it is."""
     if isinstance(leaf, RowSparse):
         return leaf.values
     return leaf.data if hasattr(leaf, "nnz") else leaf

@@ -257,7 +257,7 @@ class Monitor(PassObserver):
         self.ended: list[tuple[Note, Note, Any]] = []  # a step, one of its operands, and what it gave back: all zeros
 
     def run(self, f: Callable[..., Any], *args: object, **kwargs: object) -> Any:
-        """What ``f`` gives, with every op on a watched value noted.  Overflow is what is looked for: no warnings."""
+        """Return what ``f`` gives, with a note of every op on a watched value; NumPy does not warn meanwhile."""
         with hooks.observe(self, without=(Monitor, hooks.CallObserver)), np.errstate(all="ignore"), self.note("run"):
             return f(*args, **kwargs)
 
@@ -269,7 +269,7 @@ class Monitor(PassObserver):
         return type(x) is Watched and x.monitor is self
 
     def lift(self, x: Any, name: str = GIVEN) -> Any:
-        """A value as a watched one; what lies above this level is left as it is."""
+        """Return a value as a watched one; what lies above this level is left as it is."""
         x = np.float64(x) if type(x) in (float, int) else bare(x)
         level = 0 if isinstance(x, RAW) else x.level
         return x if level >= self.level or x.dtype.kind not in "fiubc" else self.add_note(x, name, None, (), {})
@@ -313,7 +313,10 @@ class Monitor(PassObserver):
             add_cotangent(a, d)
 
     def _owner(self, r: Tensor) -> Note | None:
-        """The op of the program that made a node.  What made its value may be a part of how many examples are done."""
+        """Return the op of the program that made a node.
+
+        What made its value may be a part of how many examples are done.
+        """
         note, op = self.note_of(r.value), r.via.plain.op
         if note is None or not isinstance(op, Op) or note.op is op:
             return note

@@ -184,7 +184,7 @@ class NanReport:
 
 
 def _arguments(note: Note) -> list[str]:
-    """How the user calls the arguments that an op was computed from."""
+    """Return how the user calls the arguments that an op was computed from."""
     names: dict[str, None] = {}
     seen, waiting = set[int](), [note]
     while waiting:
@@ -198,7 +198,7 @@ def _arguments(note: Note) -> list[str]:
 
 
 def _earliest(seen: Sequence[Visit]) -> Event | None:
-    """The first of these, on its longest way: to a gradient rather than to the value."""
+    """Return the first of these, on its longest way: to a gradient rather than to the value."""
     number = min((v.note.number for v in seen), default=None)
     same = [v for v in seen if v.note.number == number]
     return Event(max(same, key=lambda v: list_way(v)[-1].number)) if same else None

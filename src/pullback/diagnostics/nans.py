@@ -41,7 +41,7 @@ __all__ = ["debug_nans", "diagnose"]
 
 
 class Diagnosed(Examined):
-    """What ``diagnose`` makes."""
+    """The function that ``diagnose`` returns."""
 
     face = "diagnose"
 
@@ -51,7 +51,7 @@ class Diagnosed(Examined):
 
 
 def diagnose(f: Callable[..., Any]) -> Diagnosed:
-    """``f`` to a function of the same arguments that says where a NaN or infinity in its value or gradients came from.
+    """Return a function of the same arguments that reports where a NaN or infinity in value or gradients came from.
 
     It runs ``f`` forward, and back to all arguments and to the trainable variables that it reads.  The report names the
     first op that made a NaN or infinity, the line of the program it stands in (also of one in the backward pass),
@@ -70,7 +70,7 @@ def diagnose(f: Callable[..., Any]) -> Diagnosed:
 
 @contextmanager
 def debug_nans() -> Iterator[None]:
-    """In this block, in this thread, a NaN or infinity that comes up is an error that says where it came from.
+    """Raise an error for a NaN or infinity in this block and thread, which says where it came from.
 
     It holds for ``grad`` and its family, ``variable_grads``, ``jvp``, ``vjp``, ``linearize``, ``jacobian``,
     ``hessian``, ``hvp``, the sparse ones, ``GradientTape``, and for all that a compiled function gives.  Where no
@@ -97,7 +97,7 @@ def debug_nans() -> Iterator[None]:
 class NanGuard(hooks.CallObserver):
     """Looks at the results of what a program calls: ops, functions made of ops, transforms and compiled functions.
 
-    What goes on inside of such a call is the library's own business, so it is off there.
+    It is off inside of such a call: intermediate results are not checked.
     """
 
     events = hooks.CallObserver.events | {"record_lines"}
@@ -214,13 +214,13 @@ def _hold(variables: Sequence[Any], values: Sequence[Any]) -> None:
 
 
 def _of_function(args: tuple[Any, ...]) -> Names:
-    """``f`` or what was made of it, and then its arguments."""
+    """Return the names in a call of ``f``, or of what was made of it."""
     f = _program(args[0])
     return Names(_name(f), ["", *parameters_of(f, len(args) - 1)])
 
 
 def _of_gradients(args: tuple[Any, ...]) -> Names:
-    """What gives the value and the gradients of a list of arguments, or of those that are chosen."""
+    """Return what gives the value and the gradients of a list of arguments, or of those that are chosen."""
     _, body, xs, _, given = args
     call = given if isinstance(given, Call) else WholeCall(_program(body.__self__), xs)
     return _of_call(call, xs, ["", "", None], ["the value"], "the gradient of {}")
@@ -252,9 +252,10 @@ def _of_push(args: tuple[Any, ...]) -> Names:
 
 
 def _of_call(call: Call, xs: Sequence[Any], arguments: list[Any], results: list[str], each: str = "") -> Names:
-    """The names of a call of ``f`` that is differentiated by ``xs``, whose names are in place of None in ``arguments``.
+    """Return the names of a call of ``f`` that is differentiated by ``xs``.
 
-    The results are those that are given and, if ``each`` is a text, one for each leaf of ``xs``.
+    Those of ``xs`` are put in place of None in ``arguments``.  The results are those that are given and, if ``each`` is
+    a text, one for each leaf of ``xs``.
     """
     names, f = call.names, _program(call.f)
     leaves = [label for name, x in zip(names, xs, strict=True) for label, _ in name_leaves(name, x)]
@@ -263,7 +264,7 @@ def _of_call(call: Call, xs: Sequence[Any], arguments: list[Any], results: list[
 
 
 def _program(f: Any) -> Any:
-    """The function that a transformed one was made of."""
+    """Return the function that a transformed one was made of."""
     return getattr(f, "__wrapped__", f)
 
 
@@ -294,7 +295,7 @@ def _is_differentiated(given: Any) -> bool:
 
 
 def _is_followed(x: object) -> bool:
-    """Whether an argument of an op is numbers to compute with, and not an axis or a shape."""
+    """Return whether an argument of an op is numbers to compute with, and not an axis or a shape."""
     if tree.is_number_list(x):
         return any(isinstance(n, float) for n in tree.leaves(x))
     return isinstance(x, float) or (isinstance(x, ARRAYS) and x.dtype.kind in "fc")

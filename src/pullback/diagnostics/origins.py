@@ -32,7 +32,7 @@ class Visit:
 
 
 def get_values(x: object) -> Any:
-    """The plain numbers of an argument of an op, whatever it is; None if it has none."""
+    """Return the plain numbers of an argument of an op, whatever it is; None if it has none."""
     if isinstance(x, Note):
         return x.array
     if isinstance(x, Tensor | np.ndarray | np.generic | float | int | complex):
@@ -41,7 +41,7 @@ def get_values(x: object) -> Any:
 
 
 def find_bad(values: Any) -> Index | None:
-    """The index of the first NaN, else of the first infinity; None if all is finite.
+    """Return the index of the first NaN, else of the first infinity; None if all is finite.
 
     >>> find_bad(np.array([1.0, np.inf, np.nan]))
     (2,)
@@ -55,7 +55,7 @@ def find_bad(values: Any) -> Index | None:
 
 
 def locate_operand(values: Array, index: Index, shape: Sequence[int]) -> Index | None:
-    """The element of an input that went into ``index`` of a result of this shape, element by element."""
+    """Return the element of an input that went into ``index`` of a result of this shape, element by element."""
     if values.ndim > len(shape) or any(
         n not in (1, m) for n, m in zip(values.shape[::-1], tuple(shape)[::-1], strict=False)
     ):
@@ -65,7 +65,7 @@ def locate_operand(values: Array, index: Index, shape: Sequence[int]) -> Index |
 
 
 def select_inputs(note: Note, index: Index) -> Sequence[Any]:
-    """The inputs that went into one element: of a choice, only the one that was chosen."""
+    """Return the inputs that went into one element: of a choice, only the one that was chosen."""
     if note.name != "where" or len(note.args) != 3:
         return note.args
     condition, x, y = note.args
@@ -75,7 +75,7 @@ def select_inputs(note: Note, index: Index) -> Sequence[Any]:
 
 
 def list_bad_inputs(note: Note, index: Index) -> Iterator[tuple[Any, Index]]:
-    """The inputs of an op that are bad where it matters for ``index`` of its result, each with its bad element."""
+    """Yield the inputs of an op that are not finite where ``index`` of its result needs them, with that element."""
     elementwise = isinstance(note.op, Op) and note.op.elementwise
     for a in select_inputs(note, index):
         values = get_values(a)
@@ -91,7 +91,7 @@ def list_bad_inputs(note: Note, index: Index) -> Iterator[tuple[Any, Index]]:
 
 
 def visit_bad(root: Note) -> list[Visit]:
-    """Everything bad that a bad result was made from; nothing if it is not bad."""
+    """Return everything bad that a bad result was made from; nothing if it is not bad."""
     begin = find_bad(root.array)
     if begin is None:
         return []

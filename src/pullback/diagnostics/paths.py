@@ -32,7 +32,7 @@ SATURATING = frozenset({
     "softplus",
 })  # fmt: skip
 CHOOSING = frozenset({"maximum", "minimum", "max", "min", "where", "getitem", "gather", "largest_in_window"})
-SAID = {
+EXPLANATIONS = {
     "stop_gradient": "stop_gradient ends the path",
     "integer cast": "a cast to integers or bools has no derivative",
     "comparison": "a comparison has no derivative; pb.where keeps the path of what it chooses",
@@ -61,7 +61,7 @@ class PathEnd(NamedTuple):
     line: int
 
     def __str__(self) -> str:
-        return f"{self.op} at {self.where}: {SAID.get(self.why, self.why)}"
+        return f"{self.op} at {self.where}: {EXPLANATIONS.get(self.why, self.why)}"
 
 
 class InputReport:
@@ -76,8 +76,8 @@ class InputReport:
         self.file, self.line = (first.file, first.line) if first else ("", 0)
 
     def __str__(self) -> str:
-        said = [self.reason] if self.reason else []
-        return f"{self.name}: {self.status}" + "".join(f"\n    {line}" for line in [*said, *map(str, self.ends)])
+        reasons = [self.reason] if self.reason else []
+        return f"{self.name}: {self.status}" + "".join(f"\n    {line}" for line in [*reasons, *map(str, self.ends)])
 
     __repr__ = __str__
 
@@ -114,7 +114,7 @@ class Explanation:
 
 
 class Explained(Examined):
-    """What ``explain`` makes."""
+    """The function that ``explain`` returns."""
 
     face = "explain"
 
@@ -128,7 +128,7 @@ class Explained(Examined):
 
 
 def explain(f: Callable[..., Any]) -> Explained:
-    """``f`` to a function of the same arguments that says for each input why its gradient is missing or zero.
+    """Return a function of the same arguments that says for each input why its gradient is missing or zero.
 
     It names the op where the path from the input to the result ends, and the line that it stands in: ``stop_gradient``,
     a cast to integers, a comparison, rounding, a factor of zero, saturation, or that the input is not used at all.

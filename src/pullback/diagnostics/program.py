@@ -82,7 +82,7 @@ class Program:
 
 
 def _list_notes(ran: MonitoredRun) -> list[Note]:
-    """The notes that the results were made from, and those that are on the tape, in order."""
+    """Return the notes that the results were made from, and those that are on the tape, in order."""
     wanted = {r.note.number: r.note for r in [*ran.inputs, *ran.values] if r.note is not None}
     wanted |= {note.number: note for note, _, _ in ran.nodes if note is not None}
     todo = list(wanted.values())
@@ -95,7 +95,7 @@ def _list_notes(ran: MonitoredRun) -> list[Note]:
 
 
 def _count_kept(ran: MonitoredRun) -> dict[int, int]:
-    """By the number of a note, the bytes of it that rules ask for; constants count where they are used."""
+    """Return the bytes that rules keep of each note, by its number; constants count where they are used."""
     kept: dict[int, int] = {}
     constants: set[int] = set()
     for note, _, values in ran.nodes:
@@ -135,7 +135,7 @@ def _make_step(note: Note, names: dict[int, str], kept: int) -> TraceStep:
 
 
 def _list_changed_params(note: Note) -> Sequence[tuple[str, Any]]:
-    """The parameters that are not what they are by default."""
+    """Return the parameters that are not what they are by default."""
     usual = getattr(note.op, "params", {})
     return [(k, v) for k, v in note.params.items() if not (k in usual and type(v) is type(usual[k]) and v == usual[k])]
 
@@ -152,7 +152,8 @@ def _format_operand(a: Any, names: dict[int, str]) -> str:
 
 
 def _format_bytes(n: float) -> str:
-    """
+    """Return a number of bytes as text.
+
     >>> _format_bytes(24), _format_bytes(3 * 1024 * 1024)
     ('24 B', '3.0 MB')
     """
@@ -166,7 +167,7 @@ def _format_bytes(n: float) -> str:
 
 
 class Traced(Examined):
-    """What ``trace`` makes."""
+    """The function that ``trace`` returns."""
 
     face = "trace"
 
@@ -175,7 +176,7 @@ class Traced(Examined):
 
 
 def trace(f: Callable[..., Any]) -> Traced:
-    """``f`` to a function of the same arguments that gives the program it recorded, as text and step by step.
+    """Return a function of the same arguments that gives the recorded program, as text and step by step.
 
     Each line says what was computed from what, its dtype and shape, the range of its values, how many bytes of it are
     kept for the backward pass, and the line of the source it stands in.

@@ -24,9 +24,9 @@ __all__ = ["strong_zero"]
 
 @contextmanager
 def strong_zero() -> Iterator[None]:
-    """In this block, in this thread, a derivative that is NaN or infinite does not spoil what nothing depends on.
+    """Let a cotangent or tangent of zero give zero, whatever it is multiplied by, in this block and thread.
 
-    A cotangent of zero gives zero, whatever it is multiplied by, and so does a tangent of zero.  So the branch that
+    A derivative that is NaN or infinite then does not spoil a gradient that does not depend on it: the branch that
     ``where`` did not choose has a gradient of zero, without a second ``where`` inside.  It holds for derivatives of any
     order that are taken in the block.
 
@@ -57,7 +57,7 @@ class StrongZero(PassObserver):
 
 
 def _tangent(op: Op, args: tuple[Any, ...], params: dict[str, Any], made: Dual) -> Any:
-    """The tangent again, from one input after the other, each without what its zeros would bring in."""
+    """Return the tangent again, from one input after the other, each without what its zeros would bring in."""
     mine = [isinstance(a, Dual) and a.number == made.number for a in args]
     primals = [a.primal if on else a for a, on in zip(args, mine, strict=True)]
     terms = []

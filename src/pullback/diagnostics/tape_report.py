@@ -51,11 +51,11 @@ class Notes:
         return note
 
     def forward(self, r: Tensor) -> None:
-        """A node, with the operands that are kept."""
+        """Note a node, with the operands that are kept."""
         step = r.via.plain
         inputs = [v if node is None else node for node, v in zip(step.operands(r), step.values(r), strict=True)]
         given = [self._operand(a) for a in inputs if isinstance(a, ARRAYS)]
-        value = r.value if isinstance(r.value, ARRAYS) else 0.0  # a big one that nobody asks for is not kept
+        value = r.value if isinstance(r.value, ARRAYS) else 0.0  # a big one that no rule needs is not kept
         note = self.values[id(r)] = self.add(getattr(step.op, "name", "custom gradient"), step.op, given, value)
         note.file, note.line = self.places.get(id(r), ("", 0))
 
@@ -80,7 +80,7 @@ class Notes:
 
 
 def check_pulled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What a backward pass of a ``GradientTape`` gives; an error with a report if it is not finite."""
+    """Return what a backward pass of a ``GradientTape`` gives; an error with a report if it is not finite."""
     out = function(*args, **kwargs)
     if all(d is None or is_finite(d) for d in out):
         return out

@@ -20,12 +20,15 @@ from pullback.interop import (
     numpy_elements,
     numpy_fft,
     numpy_linalg,
+    numpy_polynomials,
     numpy_products,
     numpy_reductions,
     numpy_shapes,
     numpy_ufuncs,
+    numpy_writes,
 )
 from pullback.interop.numpy_arguments import align_operands, is_traced, no_rule_error, run_without_rule, tensors, unwrap
+from pullback.interop.numpy_parameters import apply_parameters, convert_operands
 from pullback.ops import special
 
 if TYPE_CHECKING:
@@ -35,16 +38,18 @@ __all__: list[str] = []
 
 TABLES: tuple[Mapping[Any, Any], ...] = (
     numpy_reductions.FUNCTIONS, numpy_shapes.FUNCTIONS, numpy_elements.FUNCTIONS, numpy_products.FUNCTIONS,
-    numpy_linalg.FUNCTIONS, numpy_ufuncs.FUNCTIONS, numpy_fft.FUNCTIONS,
+    numpy_linalg.FUNCTIONS, numpy_polynomials.FUNCTIONS, numpy_ufuncs.FUNCTIONS, numpy_fft.FUNCTIONS,
+    numpy_writes.FUNCTIONS,
 )  # fmt: skip
 ALIASES = {
     np.amax: np.max, np.amin: np.min, np.around: np.round,
     np.linalg.tensordot: np.tensordot, np.linalg.outer: np.outer, np.linalg.cross: np.cross,
     np.linalg.matrix_transpose: np.matrix_transpose,
 }  # fmt: skip
-IN_PLACE = frozenset({np.fill_diagonal, np.put, np.copyto, np.place, np.putmask, np.put_along_axis})
 # Defaults of the parameters of ufuncs.
 USUAL = {"where": True, "casting": "same_kind", "order": "K", "subok": True, "dtype": None, "out": None}
+WITHOUT_EFFECT = frozenset({"order", "casting", "subok"})  # on the elements of a result, for ufuncs
+METHOD_PARAMETERS = ("axis", "keepdims", "dtype", "where", "initial")
 INSTEAD = {
     "out": "A traced Tensor cannot be written into an array: use the result (x = x * t, not x *= t).",
     "where": "Choose with np.where instead.",
@@ -87,20 +92,11 @@ def call_without_rule(
     return run_without_rule(name, run, args, kwargs) if out is None else run(*unwrap(args), **unwrap(kwargs))
 
 
-def in_place_error(name: str) -> ArgumentError:
-    return ArgumentError(
-        f"{name} changes an array in place in a way that a gradient cannot follow. "
-        "Write x[i] = v or x += v into a Tensor instead, or make a new one with np.where or np.concatenate."
-    )
-
-
 # ---- functions
 
 
 def call_function(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a NumPy function that is not in the table ``NUMPY`` yet, or has no rule."""
-    if func in IN_PLACE:
-        raise in_place_error(qualified_name(func))
     call = find_call(func)
     if call is None:
         return call_without_rule(qualified_name(func), func, args, kwargs)
@@ -164,9 +160,13 @@ class Adapted(NamedTuple):
         if isinstance(out, Tensor):
             return write_result(f"{qualified_name(self.func)}(out=x)", out, self(*first, **{**by_name, "out": None}))
         unknown = [k for k, v in by_name.items() if not self._is_taken(k) and not is_default(v, self.theirs.get(k))]
-        if unknown:
+        taken = {k: v for k, v in by_name.items() if self._is_taken(k) and v is not NOTHING}
+        if not unknown:
+            return self.call(*first, **taken)
+        made = apply_parameters(self.func, self.call, first, taken, {k: by_name[k] for k in unknown})
+        if made is NotImplemented:
             return call_without_rule(qualified_name(self.func), self.func, args, kwargs, unknown, out)
-        return self.call(*first, **{k: v for k, v in by_name.items() if self._is_taken(k) and v is not NOTHING})
+        return made
 
     def _is_taken(self, keyword: str) -> bool:
         return self.takes_any or keyword in self.takes
@@ -204,14 +204,19 @@ def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
     if method != "__call__":
         name, function = f"{name}.{method}", getattr(ufunc, method)
     if method == "at":
-        raise in_place_error(name)
+        return numpy_writes.write_at(ufunc, *args)
     out = kwargs.get("out")
     if out is not None and all(o is None or isinstance(o, Tensor) for o in out):
         return write_results(name, function, args, kwargs)
     args = lists_to_arrays(args)
+    if method == "__call__" and kwargs.get("dtype") is not None and out is None:
+        dtype, casting = kwargs["dtype"], kwargs.get("casting", "same_kind")
+        args = convert_operands(name, args, dtype, casting)
+        kwargs = {k: v for k, v in kwargs.items() if k != "dtype"}
     given = {k: v for k, v in kwargs.items() if k not in USUAL or not is_same(v, USUAL[k])}
     call, takes = find_ufunc_call(ufunc, method)
-    unknown = [k for k in given if k not in takes]
+    unknown = [k for k in given if k not in takes and k not in WITHOUT_EFFECT]
+    given = {k: v for k, v in given.items() if k in takes}
     if call is None or unknown:
         return call_without_rule(name, function, args, kwargs, unknown)
     return call(*args, **given)
@@ -220,7 +225,7 @@ def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
 def find_ufunc_call(ufunc: Any, method: str) -> tuple[Any, tuple[str, ...]]:
     """Return the function that implements a ufunc or one of its methods, None if there is none, and its parameters."""
     if method != "__call__":
-        return getattr(numpy_ufuncs, method, lambda _: None)(ufunc), ("axis", "keepdims")
+        return getattr(numpy_ufuncs, method, lambda _: None)(ufunc), METHOD_PARAMETERS
     op = BY_KERNEL.get(ufunc) or special.find_op(ufunc)
     call = op.function if op is not None else numpy_ufuncs.CALLS.get(ufunc)
     return call, numpy_ufuncs.TAKES.get(ufunc, ())
@@ -231,6 +236,8 @@ def write_results(name: str, function: Callable[..., Any], args: tuple[Any, ...]
     outs = kwargs["out"]
     masked = isinstance(function, np.ufunc) and "where" in kwargs
     chosen = kwargs["where"] if masked else True
+    if chosen is not True:
+        args = tuple(replace_skipped(function, a, chosen) for a in args)
     made = function(*args, **{k: v for k, v in kwargs.items() if k != "out" and not (k == "where" and masked)})
     results = made if isinstance(made, tuple) else (made,)
     given = tuple(
@@ -240,6 +247,15 @@ def write_results(name: str, function: Callable[..., Any], args: tuple[Any, ...]
         for out, new in zip(outs, results, strict=True)
     )
     return given if isinstance(made, tuple) else given[0]
+
+
+def replace_skipped(ufunc: Callable[..., Any], x: Any, chosen: Any) -> Any:
+    """Return an operand with another number where ``where=`` is false: one at which the ufunc has a derivative."""
+    if not isinstance(x, Tensor) or x.dtype.kind not in "fc":
+        return x
+    op = BY_KERNEL.get(ufunc) or special.find_op(ufunc)
+    low, high = (-2.0, 2.0) if op is None else op.domain
+    return np.where(chosen, x, 0.3 * low + 0.7 * high)
 
 
 def write_result(what: str, out: Value, new: Value) -> Any:

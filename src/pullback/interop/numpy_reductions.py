@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback.core.callers import find_numpy_caller
 from pullback.core.tape import as_tensor, constant
-from pullback.core.tensor import BY_KERNEL, all_values, strip
+from pullback.core.tensor import BY_KERNEL, all_values, call_unfollowed, may_be, strip
 from pullback.errors import ArgumentError, ShapeError
-from pullback.interop.numpy_arguments import align_operands
+from pullback.interop.numpy_arguments import align_operands, wrap_constant
 from pullback.interop.numpy_shapes import along
 from pullback.numerics.adjoints import count_elements
 from pullback.numerics.axis_arguments import resolve_axes
+from pullback.ops import segments
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, Lengths, Operand, TensorLike, Value
+    from pullback.typing import Axis, Operand, TensorLike, Value
 
 __all__: list[str] = []
 
@@ -66,43 +68,85 @@ def _average(
     return (mean, total) if returned else mean
 
 
-def _quantile(a: Value, q: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
-    a, q = align_operands((a, q))
-    return _interpolate_sorted("np.quantile", a, q, 1, axis, keepdims)
+# How the position of a quantile among n sorted elements follows from q, by NumPy's names: n q + a + q (1 - a - b) - 1.
+POSITIONS = {
+    "interpolated_inverted_cdf": (0.0, 1.0), "hazen": (0.5, 0.5), "weibull": (0.0, 0.0), "linear": (1.0, 1.0),
+    "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8),
+}  # fmt: skip
+# What of the elements around the position of the method "linear" is taken: how far it is to the upper one.
+SHARES: dict[str, Function] = {
+    "lower": lambda at: np.floor(at), "higher": lambda at: np.ceil(at), "nearest": lambda at: np.rint(at),
+    "midpoint": lambda at: (np.floor(at) + np.ceil(at)) / 2,
+}  # fmt: skip
 
 
-def _percentile(a: Value, q: Lengths, /, axis: int | None = None, keepdims: bool = False) -> Any:
-    a, q = align_operands((a, q))
-    return _interpolate_sorted("np.percentile", a, q, 100, axis, keepdims)
+def _quantiles(name: str, most: int, skips_nan: bool = False) -> Function:
+    def quantile(a: Value, q: TensorLike, /, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
+        a, q = align_operands((a, q))
+        return _interpolate_sorted(name, a, q, most, axis, keepdims, method, skips_nan)
+
+    return quantile
 
 
 def _median(a: Value, /, axis: Axis = None, keepdims: bool = False) -> Any:
     return _interpolate_sorted("np.median", a, 0.5, 1, axis, keepdims)
 
 
-def _interpolate_sorted(name: str, a: Value, q: Any, most: int, axis: Axis, keepdims: bool) -> Any:
-    """Interpolate linearly between the two sorted elements around the position ``q``."""
+def _nanmedian(a: Value, /, axis: Axis = None, keepdims: bool = False) -> Any:
+    return _interpolate_sorted("np.nanmedian", a, 0.5, 1, axis, keepdims, skips_nan=True)
+
+
+def _interpolate_sorted(
+    name: str, a: Value, q: Any, most: int, axis: Axis, keepdims: bool, method: str = "linear", skips_nan: bool = False
+) -> Any:
+    """Interpolate linearly between the two sorted elements around the position of the quantile ``q``."""
     every = all_values(q)
     if not np.all((every >= 0) & (every <= most)):
         raise ArgumentError(f"{name}: q must be from 0 to {most}, got {every!r}.")
+    if method not in POSITIONS and method not in SHARES:
+        raise ArgumentError(f"{name}: method must be one of {', '.join((*POSITIONS, *SHARES))}, got {method!r}.")
     gone = resolve_axes(a.ndim, axis, name)
     kept = tuple(i for i in range(a.ndim) if i not in gone)
     shape = tuple(a.shape[i] for i in kept)
-    # a tensor can be indexed by what is different for each example of vmap
+    # a tensor can be indexed by what is different for each example of vmap; NaN is sorted to the end
     x: Any = as_tensor(np.sort(np.reshape(np.transpose(a, kept + gone), (*shape, -1)), axis=-1))
-    n, rank = x.shape[-1], np.ndim(q)
-    if not n:
+    if not x.shape[-1]:
         raise ShapeError(f"{name}: there is nothing along axis {axis} of shape {a.shape}.")
-    at = q * ((n - 1) / most)
-    low = np.floor(strip(at)).astype(int)
-    y = x[..., low]
-    z = y + (x[..., np.minimum(low + 1, n - 1)] - y) * np.astype(
-        at - low, x.dtype if x.dtype.kind == "f" else np.dtype(float)
-    )
+    missing = np.isnan(strip(x)) if a.dtype.kind == "f" else None
+    rank, wide = np.ndim(q), x.dtype if x.dtype.kind == "f" else np.dtype(float)
+    n: Any = x.shape[-1]
+    if skips_nan and missing is not None:
+        n = np.maximum(np.sum(~missing, axis=-1, keepdims=True), 1)
+        z = _interpolate_each(x, np.reshape(q / most, -1), n, method, wide)
+        z = np.reshape(z, shape + np.shape(q))
+        missing = np.expand_dims(np.all(missing, axis=-1), tuple(range(len(shape), len(shape) + rank)))
+    else:
+        at = _locate(q / most, n, method)
+        low = np.clip(np.floor(strip(at)), 0, n - 1).astype(int)
+        y = x[..., low]
+        z = y + (x[..., np.minimum(low + 1, n - 1)] - y) * np.astype(at - low, wide)
+        missing = None if missing is None else np.any(missing, axis=-1)
+        missing = missing if missing is None else np.expand_dims(missing, tuple(range(len(shape), len(shape) + rank)))
+    if missing is not None:
+        z = np.where(missing, np.asarray(np.nan, z.dtype), z)
     z = np.moveaxis(z, range(len(shape), len(shape) + rank), range(rank))
-    if a.dtype.kind == "f":
-        z = np.where(np.any(np.isnan(strip(x)), axis=-1), np.asarray(np.nan, z.dtype), z)
     return np.reshape(z, np.shape(q) + tuple(1 if i in gone else k for i, k in enumerate(a.shape))) if keepdims else z
+
+
+def _locate(q: Any, n: Any, method: str) -> Any:
+    """Return the position of a quantile among ``n`` sorted elements, from 0 to n - 1."""
+    if method in SHARES:
+        return SHARES[method](strip(q) * (n - 1))
+    first, last = POSITIONS[method]
+    return np.clip(q * (n + 1 - first - last) + (first - 1), 0, n - 1)
+
+
+def _interpolate_each(x: Value, q: Value, n: Any, method: str, wide: np.dtype[Any]) -> Any:
+    """Return quantiles along the last axis, of which each row has ``n`` elements of its own."""
+    at = _locate(q, n, method)
+    low = np.clip(np.floor(strip(at)), 0, n - 1).astype(int)
+    y = np.take_along_axis(x, low, -1)
+    return y + (np.take_along_axis(x, np.minimum(low + 1, n - 1), -1) - y) * np.astype(at - low, wide)
 
 
 def _cov(m: Value, y: Value | None = None, /, rowvar: bool = True, bias: bool = False, ddof: int | None = None) -> Any:
@@ -128,14 +172,50 @@ def _corrcoef(x: Value, y: Value | None = None, /, rowvar: bool = True) -> Any:
     return z if z.dtype.kind == "c" else np.clip(z, -1, 1)
 
 
+# ---- histograms
+
+
+def _histogram_bin_edges(a: Value, /, bins: Any = 10, range: Any = None) -> Any:
+    """Return the edges of bins, which follow the smallest and the largest element if no range is given."""
+    if isinstance(bins, str):
+        raise ArgumentError(f"np.histogram: bins={bins!r} has no derivative; give a number of bins, or their edges.")
+    if np.ndim(bins):
+        return bins
+    low, high = (np.min(a), np.max(a)) if range is None else range
+    same = np.equal(strip(low), strip(high))
+    if may_be(same):
+        low, high = np.where(same, low - 0.5, low), np.where(same, high + 0.5, high)
+    return np.linspace(low, high, int(bins) + 1)
+
+
+def _histogram(a: Any, /, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None) -> Any:
+    a, bins, weights = (bins if i == 1 else x for i, x in enumerate(align_operands((a, 0, weights))))
+    edges = as_tensor(_histogram_bin_edges(a, bins, range))
+    count = len(edges) - 1
+
+    def find_bins(values: Any, edges: Any) -> Any:
+        """Return the bin of each element; those outside come after the last."""
+        found = np.searchsorted(edges, values.ravel(), "right") - 1
+        found = np.where(values.ravel() == edges[-1], count - 1, found)
+        return np.where((found < 0) | (found >= count), count, found)
+
+    at = call_unfollowed(find_bins, as_tensor(a), edges)
+    if weights is None:
+        counted = call_unfollowed(lambda at: np.bincount(at, minlength=count + 1)[:count], at)
+        totals = wrap_constant("np.histogram", counted, a)
+    else:
+        totals = segments.unsorted_segment_sum(np.reshape(weights, -1), at, count + 1)[:count]
+    return (totals / np.diff(edges) / np.sum(totals) if density else totals), edges
+
+
 # ---- without NaN
 
 
 def _ignore_nan(by: Function, instead: float) -> Function:
-    def reduced(a: Value, /, axis: int | None = None, **kwargs: object) -> Any:
+    def reduce(a: Value, /, axis: int | None = None, **kwargs: object) -> Any:
         return by(_fill_nan(a, instead), axis=axis, **kwargs)
 
-    return reduced
+    return reduce
 
 
 def _fill_nan(a: Value, instead: float) -> Any:
@@ -229,6 +309,23 @@ def _ediff1d(ary: Any, /, to_end: Any = None, to_begin: Any = None) -> Any:
     return np.concatenate([np.reshape(p, -1) for p in parts if p is not None])
 
 
+def _unwrap(p: Value, /, discont: float | None = None, axis: int = -1, *, period: float = 6.283185307179586) -> Any:
+    def find_turns(values: Any) -> Any:
+        return np.unwrap(values, discont, axis, period=period) - values
+
+    return p + call_unfollowed(find_turns, p)
+
+
+def _trim_zeros(filt: Value, /, trim: str = "fb") -> Any:
+    if filt.ndim != 1:
+        raise ShapeError(f"np.trim_zeros: one axis is expected, got shape {filt.shape}.")
+    present = np.flatnonzero(strip(filt))
+    if not len(present):
+        return filt[:0]
+    first = int(present[0]) if "f" in trim.lower() else 0
+    return filt[first : int(present[-1]) + 1 if "b" in trim.lower() else None]
+
+
 def _trapezoid(y: Any, x: Value | None = None, /, dx: Any = 1.0, axis: int = -1) -> Any:
     y, x = align_operands((y, x))
     if x is not None:
@@ -261,9 +358,24 @@ def _slope(f: Value, h: Value, axis: int) -> Any:
     return np.concatenate([along(d, slice(0, 1), axis), inner, along(d, slice(-1, None), axis)], axis=axis)
 
 
+def _prod(a: Any, /, axis: Axis = None, keepdims: bool = False) -> Any:
+    caller = find_numpy_caller()
+    if caller is not None and caller.f_code.co_name == "polyvalfromroots" and np.ndim(caller.f_locals["x"]):
+        raise ArgumentError(
+            "np.polynomial.polynomial.polyvalfromroots: NumPy arranges the roots only where x is an ndarray. "
+            "Write the product: np.prod(x - r.reshape(r.shape + (1,) * x.ndim), axis=0)."
+        )
+    return BY_KERNEL[np.prod].function(a, axis, keepdims)
+
+
 FUNCTIONS = {
+    np.prod: _prod,
     np.var: _var(np.var), np.std: _var(np.std), np.ptp: _ptp, np.average: _average,
-    np.quantile: _quantile, np.percentile: _percentile, np.median: _median, np.cov: _cov, np.corrcoef: _corrcoef,
+    np.quantile: _quantiles("np.quantile", 1), np.percentile: _quantiles("np.percentile", 100), np.median: _median,
+    np.nanquantile: _quantiles("np.nanquantile", 1, True), np.nanmedian: _nanmedian,
+    np.histogram: _histogram, np.histogram_bin_edges: _histogram_bin_edges,
+    np.nanpercentile: _quantiles("np.nanpercentile", 100, True), np.unwrap: _unwrap, np.trim_zeros: _trim_zeros,
+    np.cov: _cov, np.corrcoef: _corrcoef,
     np.nansum: _ignore_nan(np.sum, 0), np.nanprod: _ignore_nan(np.prod, 1),
     np.nancumsum: _ignore_nan(np.cumsum, 0), np.nancumprod: _ignore_nan(np.cumprod, 1),
     np.nanmax: _extreme(np.max, -np.inf), np.nanmin: _extreme(np.min, np.inf),

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.tensor import BY_KERNEL, Tensor, concrete, strip
+from pullback.core.writes import order_axes
 from pullback.interop.numpy_arguments import align_operands, run_without_rule, to_array
-from pullback.ops import blocks, gathering, movement
+from pullback.ops import blocks, conversion, gathering, movement
 
 if TYPE_CHECKING:
     from pullback.typing import Axis, Index, Lengths, TensorLike, Value
@@ -31,6 +32,19 @@ def along(a: Any, index: Index, axis: int) -> Any:
 
 
 # ---- order
+
+
+def _copy(a: Any, /, order: str = "K") -> Any:
+    """Return a copy that lies in memory as NumPy's does: by default as the original (``a.copy()`` is in C order)."""
+    rows_first = [*range(np.ndim(a))]
+    axes = order_axes(a.read()) if isinstance(a, Tensor) and order in "KA" else rows_first
+    if order == "F" or (order == "A" and axes == rows_first[::-1]):
+        axes = rows_first[::-1]
+    elif order == "A":
+        axes = rows_first
+    if axes == rows_first:
+        return conversion.clone(a)
+    return np.transpose(conversion.clone(np.transpose(a, axes)), [axes.index(i) for i in rows_first])
 
 
 def _rollaxis(a: Any, /, axis: int, start: int = 0) -> Any:
@@ -114,12 +128,12 @@ def _block(arrays: list[Any], /) -> Any:
     levels = depth(arrays)
     n = max(levels, rank(arrays))
 
-    def joined(x: TensorLike, level: int) -> Any:
+    def join(x: TensorLike, level: int) -> Any:
         if isinstance(x, list):
-            return _concatenate([joined(item, level - 1) for item in x], -level)
+            return _concatenate([join(item, level - 1) for item in x], -level)
         return np.reshape(x, (1,) * (n - np.ndim(x)) + np.shape(x))
 
-    return joined(arrays, levels)
+    return join(arrays, levels)
 
 
 # ---- splitting
@@ -174,8 +188,8 @@ BY_INDEX = ("edge", "reflect", "symmetric", "wrap")
 
 def _pad(array: Value, /, pad_width: Any, mode: str = "constant", constant_values: TensorLike = 0) -> Any:
     if isinstance(pad_width, dict):
-        asked = {axis % array.ndim: width for axis, width in pad_width.items()}
-        pad_width = [asked.get(i, 0) for i in range(array.ndim)]
+        given = {axis % array.ndim: width for axis, width in pad_width.items()}
+        pad_width = [given.get(i, 0) for i in range(array.ndim)]
         pad_width = [width if np.ndim(width) else (width, width) for width in pad_width]
     widths = [(int(a), int(b)) for a, b in np.broadcast_to(concrete(to_array(pad_width)), (array.ndim, 2))]
     if not any(map(any, widths)):
@@ -206,7 +220,7 @@ def _pad_constant(array: Value, widths: list[tuple[int, int]], values: Value) ->
 
 
 FUNCTIONS = {
-    np.ravel: movement.ravel, np.rollaxis: _rollaxis,
+    np.copy: _copy, np.ravel: movement.ravel, np.rollaxis: _rollaxis,
     np.matrix_transpose: lambda x, /: np.swapaxes(x, -1, -2),
     np.flipud: lambda m, /: np.flip(m, 0), np.fliplr: lambda m, /: np.flip(m, 1), np.rot90: _rot90, np.repeat: _repeat,
     np.roll: _roll,

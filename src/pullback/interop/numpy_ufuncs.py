@@ -10,8 +10,9 @@ import numpy as np
 
 from pullback.core.convert import check_real
 from pullback.core.tensor import BY_KERNEL, Tensor, call_unfollowed, may_be, strip
+from pullback.interop.numpy_arguments import wrap_constant
 from pullback.ops import reductions
-from pullback.ops.elementwise import sign
+from pullback.ops.elementwise import reciprocal, sign
 
 if TYPE_CHECKING:
     from pullback.typing import Operand, Value
@@ -55,6 +56,13 @@ def _heaviside(x: Value, h: Operand) -> Any:
     check_real("np.heaviside", x)
     x, h = _as_float(x), _as_float(h)
     return np.where(np.equal(x, 0), h, (np.sign(x) + 1) / 2)
+
+
+def _reciprocal(x: Value) -> Any:
+    """Return the reciprocal as NumPy does, of an integer an integer."""
+    if x.dtype.kind in "fc":
+        return reciprocal(x)
+    return wrap_constant("np.reciprocal", call_unfollowed(np.reciprocal, x), x)
 
 
 def _copysign(x: Value, y: Value) -> Any:
@@ -101,7 +109,7 @@ CALLS = {
     np.fabs: lambda x: np.absolute(_as_float(x)), np.positive: np.copy,
     np.float_power: _float_power, np.fmax: _fmax, np.fmin: _fmin,
     np.heaviside: _heaviside, np.copysign: _copysign, np.sign: _sign,
-    np.ldexp: _ldexp,
+    np.ldexp: _ldexp, np.reciprocal: _reciprocal,
     np.divmod: lambda x, y: (x // y, x % y), np.modf: _modf,
     np.rint: lambda x: np.round(_as_float(x)), np.trunc: lambda x: np.where(np.less(x, 0), np.ceil(x), np.floor(x)),
     np.vecdot: _vecdot,
@@ -137,7 +145,7 @@ ACCUMULATED = {np.add: np.cumsum, np.multiply: np.cumprod}
 def reduce(ufunc: Any) -> Any:
     """Return the function for ``ufunc.reduce``, whose default axis is 0; None if there is none."""
     by: Any = REDUCED.get(ufunc)
-    return None if by is None else lambda x, axis=0, keepdims=False: by(x, axis=axis, keepdims=keepdims)
+    return None if by is None else lambda x, axis=0, **kwargs: by(x, axis=axis, **kwargs)
 
 
 def accumulate(ufunc: Any) -> Any:
@@ -145,7 +153,7 @@ def accumulate(ufunc: Any) -> Any:
     if ufunc in (np.maximum, np.minimum):
         return lambda x, axis=0: _accumulate_extreme(ufunc, x, axis)
     by: Any = ACCUMULATED.get(ufunc)
-    return None if by is None else lambda x, axis=0: by(x, axis=axis)
+    return None if by is None else lambda x, axis=0, **kwargs: by(x, axis=axis, **kwargs)
 
 
 def _accumulate_extreme(ufunc: Any, x: Value, axis: int) -> Any:

@@ -218,7 +218,7 @@ def _wrap(function: Callable[..., Any]) -> Any:
             if kwargs and (unknown := _find_unknown(function, kwargs)):
                 raise call_error(function, unknown) from None
             if args and _is_about_the_call(error) and (answer := _explain_arguments(function, args)):
-                raise ArgumentError(f"{_displayed_name(function)}() {answer}.") from None
+                raise ArgumentError(f"{_get_display_name(function)}() {answer}.") from None
             raise
 
     return checked
@@ -259,7 +259,7 @@ def _explain_arguments(function: Callable[..., Any], args: tuple[Any, ...]) -> s
     """Return what is wrong with positional arguments that do not fit, as text; empty if unknown."""
     if settings := _format_settings(function, args[-1]):
         return f"takes its settings as keywords: {settings}"
-    call = FUNCTIONS_OF_FUNCTIONS.get(_displayed_name(function))
+    call = FUNCTIONS_OF_FUNCTIONS.get(_get_display_name(function))
     if call is None or len(args) <= _count_positional(function):
         return ""
     return f"takes a function, and returns one that takes the arguments: {call}"
@@ -285,13 +285,13 @@ def call_error(function: Callable[..., Any], unknown: Iterable[str], needs: Iter
     kinds = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     takes = [p.name for p in parameters if p.kind in kinds and p.name != "self"]
     for first in unknown:
-        return keyword_error(_displayed_name(function), first, takes)
+        return keyword_error(_get_display_name(function), first, takes)
     return ArgumentError(
-        f"{_displayed_name(function)}() missing a required positional argument: it needs {', '.join(needs)}."
+        f"{_get_display_name(function)}() missing a required positional argument: it needs {', '.join(needs)}."
     )
 
 
-def _displayed_name(function: Callable[..., Any]) -> str:
+def _get_display_name(function: Callable[..., Any]) -> str:
     """Return the name of a function, or of the class for an ``__init__``."""
     *_, owner, name = ["", *function.__qualname__.removesuffix(".checked").split(".")]
     return owner if name == "__init__" else name

@@ -61,7 +61,9 @@ def _power(x: Value, n: int) -> Any:
 
 
 def bell(slopes: list[Any]) -> list[Any]:
-    """The derivatives of ``exp(h)``, divided by it, from those of ``h``: the complete Bell polynomials from order 0.
+    """Return the derivatives of ``exp(h)``, divided by it, from those of ``h``.
+
+    These are the complete Bell polynomials from order 0.
 
     >>> bell([2.0, 5.0])
     [1.0, 2.0, 9.0]
@@ -73,7 +75,7 @@ def bell(slopes: list[Any]) -> list[Any]:
 
 
 def density_slope(alpha: Array, z: Array, n: int) -> Any:
-    """The derivative of order ``n`` by ``alpha`` of the density at ``z``, divided by the density.
+    """Return the derivative of order ``n`` by ``alpha`` of the density at ``z``, divided by the density.
 
     >>> density_slope(np.array([1.0]), np.array([1.0]), 1)
     array([0.57721566])
@@ -85,7 +87,7 @@ def density_slope(alpha: Array, z: Array, n: int) -> Any:
 
 
 def share_slope(alpha: Array, z: Array, n: int) -> Any:
-    """The derivative of order ``n`` by ``alpha`` of the distribution function at ``z``, divided by the density.
+    """Return the derivative of order ``n`` by ``alpha`` of the distribution function at ``z``, divided by the density.
 
     >>> share_slope(np.array([1.0]), np.array([1.0]), 0)
     array([1.71828183])

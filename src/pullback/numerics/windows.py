@@ -171,13 +171,13 @@ def _compute_windows(
         more = [(m - 1) * s + k - n for m, s, k, n in zip(out, strides, wide, space, strict=True)]
         return Windows(size, strides, dilations, tuple(max(n, 0) // 2 for n in more), out)
     pairs = ((0, 0),) * axes if word == "valid" else _pairs(name, pad, axes, last)
-    room = [n + a + b for n, (a, b) in zip(space, pairs, strict=True)]
-    if any(k > n for k, n in zip(wide, room, strict=True)):
+    padded = [n + a + b for n, (a, b) in zip(space, pairs, strict=True)]
+    if any(k > n for k, n in zip(wide, padded, strict=True)):
         raise ShapeError(
             f"{name}: a window of {wide} does not fit into {tuple(space)} with pad={pad!r}. "
             "Use a smaller window or filter, or more padding."
         )
-    out = tuple(ROUNDING[rounding]((n - k) / s) + 1 for n, k, s in zip(room, wide, strides, strict=True))
+    out = tuple(ROUNDING[rounding]((n - k) / s) + 1 for n, k, s in zip(padded, wide, strides, strict=True))
     if min(out) < 1:
         raise ShapeError(f"{name}: no window of {wide} fits into {tuple(space)} with pad={pad!r}.")
     return Windows(size, strides, dilations, tuple(a for a, _ in pairs), out)
@@ -296,7 +296,7 @@ def panes(x: Array, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any, 
 
     Where windows follow each other closely only their layers along the first axis are laid out: they overlap, so that
     much less is copied.  There is a matrix for each image then, and layer k of its windows begins ``k * step`` rows
-    further on.  Else there is one matrix of whole windows.  They are good until the next part is asked for, which is
+    further on.  Else there is one matrix of whole windows.  They are valid until the next part is taken, which is
     laid out in the same place.
 
     >>> [(part, rows.shape) for part, rows, _ in panes(np.ones((2, 3, 1)), plan_windows("pool", (3,), (2,)))]
@@ -318,7 +318,7 @@ def panes(x: Array, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any, 
     view = window_view(frame, windows, layered)
     strips = max(round(each / BLOCK), 1)  # of an image, about as high as each other
     rows = max(-(-height // strips), 1)
-    room: Any = None
+    buffer: Any = None
     for part in some:
         here = part if whole else slice(part.stop - part.start)
         if not whole:
@@ -327,9 +327,9 @@ def panes(x: Array, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any, 
             high = min(rows, height - i)
             where = (part,) if strips == 1 else (part, slice(i, i + high))
             strip = view[here, i : i + high + more]
-            if room is None:
-                room = np.empty(0 if strip.flags.c_contiguous else strip.size, x.dtype)
-            matrix, n = _rows(strip, len(space), length, room), len(strip) if layered else 1
+            if buffer is None:
+                buffer = np.empty(0 if strip.flags.c_contiguous else strip.size, x.dtype)
+            matrix, n = _rows(strip, len(space), length, buffer), len(strip) if layered else 1
             yield where, matrix.reshape(n, len(matrix) // n, length), step
 
 
@@ -344,8 +344,8 @@ def is_layered(windows: Windows, channels: int, itemsize: int) -> bool:
     return len(windows.size) > 1 and windows.strides[0] == 1 and windows.size[0] > 1 and big and run >= 8 * RUN
 
 
-def _rows(view: Array, axes: int, length: int, room: Array) -> Any:
-    """Return windows as the rows of a matrix, in ``room`` if they must be copied.
+def _rows(view: Array, axes: int, length: int, buffer: Array) -> Any:
+    """Return windows as the rows of a matrix, in ``buffer`` if they must be copied.
 
     Where little lies together they are copied one position of the window at a time.
     """
@@ -353,10 +353,10 @@ def _rows(view: Array, axes: int, length: int, room: Array) -> Any:
     count = prod(view.shape[:split])
     if view.flags.c_contiguous:
         return view.reshape(count, length)
-    room = room[: view.size]
+    buffer = buffer[: view.size]
     if view.shape[-1] * view.shape[-2] >= RUN:
-        np.copyto(room.reshape(view.shape), view)
-        return room.reshape(count, length)
+        np.copyto(buffer.reshape(view.shape), view)
+        return buffer.reshape(count, length)
     view = view.transpose(*range(split, view.ndim), *range(split))
-    np.copyto(room.reshape(view.shape), view)
-    return room.reshape(length, count).T
+    np.copyto(buffer.reshape(view.shape), view)
+    return buffer.reshape(length, count).T

@@ -260,7 +260,7 @@ def where(condition: TensorLike, a: TensorLike, b: TensorLike, /) -> Any:
 
 
 def _where(a: Tensor, condition: TensorLike, b: TensorLike) -> Any:
-    """Itself where the condition holds, else ``b``: TensorFlow.js's order for the method.
+    """Return itself where the condition holds, else ``b``: TensorFlow.js's order for the method.
 
     >>> pb.tensor([1.0, 2.0]).where([True, False], 0.0)
     Tensor([1., 0.], dtype=float32)

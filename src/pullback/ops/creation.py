@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.batching import batch_leading_axes
 
 if TYPE_CHECKING:
-    from pullback.typing import Array, DType, ShapeLike, TensorLike, Value
+    from pullback.typing import Array, DType, Number, ShapeLike, TensorLike, Value
 
 __all__ = [
     "constant", "eye", "fill", "full_like", "linspace", "ones", "ones_like", "range", "scalar", "tensor", "tensor1d",
@@ -218,7 +217,7 @@ def ones_like(x: TensorLike, /, dtype: DType = None) -> Any:
     ),
     lower=made_of(lambda x, fill_value, dtype: _everywhere(x, fill_value, dtype, "full_like")),
 )
-def full_like(x: TensorLike, /, fill_value: float, dtype: DType = None) -> Any:
+def full_like(x: TensorLike, /, fill_value: Number, dtype: DType = None) -> Any:
     """One value everywhere, in the shape of ``x``.
 
     >>> full_like(np.array([1.0, 2.0]), 7)
@@ -274,7 +273,7 @@ def linspace(start: TensorLike, stop: TensorLike, num: float | Array = 50, dtype
 
 
 def eye(
-    num_rows: int, num_columns: int | None = None, batch_shape: Sequence[int] | None = None, dtype: DType = None
+    num_rows: int, num_columns: int | None = None, batch_shape: ShapeLike | None = None, dtype: DType = None
 ) -> Tensor:
     """Ones on the diagonal, zeros elsewhere; repeated over ``batch_shape``.
 

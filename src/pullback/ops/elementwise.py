@@ -302,16 +302,19 @@ def rsqrt(x: TensorLike, /) -> Any:
     """
 
 
+def _reciprocal(x: Array) -> Any:
+    return np.reciprocal(x) if x.dtype.kind == "f" else 1 / x
+
+
 @op(
-    np.reciprocal,
+    _reciprocal,
     acts=elementwise1,
     domain=(0.5, 3.0),
     d=partials(lambda g, z: -(g * (z * z))),
-    run=lambda x: np.reciprocal(x) if x.dtype.kind == "f" else 1 / x,
     lower=scalar(lambda s, x: 1 / x),
 )
 def reciprocal(x: TensorLike, /) -> Any:
-    """``1 / x``; of an integer too it is a float.
+    """``1 / x``; of an integer too it is a float (``np.reciprocal`` gives an integer).
 
     >>> pb.reciprocal(4.0)
     np.float64(0.25)
@@ -351,7 +354,7 @@ def _exponent_slope(z: Value, x: Value) -> Any:
     domain=(0.5, 2.0),
     d=partials(_base_slope, _exponent_slope),
     run=_power,
-    shortcuts={2: np.square, 3: _cube, 0.5: np.sqrt, -1: np.reciprocal},
+    shortcuts={2: np.square, 3: _cube, 0.5: np.sqrt, -1: _reciprocal},
     lower=scalar(lambda s, x, y: s.power(x, y)),
 )
 def pow(x: TensorLike, y: TensorLike, /) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pullback.core.accelerate import run_compiled_if
 from pullback.core.axes import moves
 from pullback.core.calculus import constant, linear, rule
 from pullback.core.convert import as_dtype, check_real, get_default_dtype
@@ -37,6 +38,8 @@ __all__ = [
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
+MANY = 1 << 15  # elements that are added up, from which on machine code is worth being compiled
+WIDE = 4  # elements side by side from which on it is faster
 
 
 def _integers(name: str, indices: Value) -> Any:
@@ -120,7 +123,7 @@ def _move_picked_back(g: Any, batch: int, picked: int, at: int) -> Any:
 
 def _scatter_cotangent(g: Value, x_shape: Shape, indices: Value, axis: int, batch_dims: int) -> Any:
     plain = type(g) is np.ndarray and type(indices) is np.ndarray
-    return (_scatter_add if plain else scatter_add)(g, indices, x_shape, axis, batch_dims)
+    return (_scatter_add_quickly if plain else scatter_add)(g, indices, x_shape, axis, batch_dims)
 
 
 @op(
@@ -161,6 +164,13 @@ def _scatter_add(g: Value, indices: Value, shape: Shape, axis: int | None = 0, b
     return e if at == batch else np.moveaxis(e, batch, at)
 
 
+def _adds_many(g: Array, indices: Array, *params: Any) -> bool:
+    return type(indices) is np.ndarray and g.size >= max(MANY, WIDE * indices.size)
+
+
+_scatter_add_quickly = run_compiled_if(_adds_many, _scatter_add)
+
+
 @op(
     _scatter_add,
     acts=moves(
@@ -173,7 +183,7 @@ def _scatter_add(g: Value, indices: Value, shape: Shape, axis: int | None = 0, b
         scatter_each,
     ),
     d=linear(lambda g, indices, axis, batch_dims: gather(g, indices, axis, batch_dims), None),
-    run=_scatter_add,
+    run=_scatter_add_quickly,
     lower=call("scatter"),
 )  # fmt: skip
 def scatter_add(x: TensorLike, indices: TensorLike, /, shape: Shape, axis: Axis = 0, batch_dims: int = 0) -> Any:
@@ -465,7 +475,7 @@ def _positive(depth: Any) -> int:
 def one_hot(
     indices: TensorLike, /, depth: int, on_value: TensorLike = 1, off_value: TensorLike = 0, dtype: DType = None
 ) -> Any:
-    """``on_value`` at each index and ``off_value`` elsewhere along a new last axis; int32 unless said otherwise.
+    """``on_value`` at each index and ``off_value`` elsewhere along a new last axis; int32 by default.
 
     >>> one_hot(np.array([0, 2]), 3)
     array([[1, 0, 0],
@@ -477,7 +487,7 @@ MOST_KEPT = 64  # elements among which a larger one is put in its place
 
 
 class TopK(NamedTuple):
-    """What ``topk`` gives.
+    """The result of ``topk``.
 
     >>> topk(np.array([1.0, 5.0, 3.0])).indices
     array([1], dtype=int32)

@@ -137,6 +137,8 @@ def gelu(x: TensorLike, approximate: bool = False) -> Any:
     array([-0.15865525,  0.        ,  0.84134475])
     """
     x = check_numbers("gelu", "x", join_array(x) if isinstance(x, ARRAYS) else as_tensor(bare(x, "gelu")))
+    if isinstance(approximate, str):  # 'none' would count as true
+        raise ArgumentError(f"gelu: approximate must be True (PyTorch's 'tanh') or False, got {approximate!r}.")
     half = x * 0.5
     if approximate:
         near = x if x.dtype.kind == "c" else np.clip(x, -GELU_END, GELU_END)  # so that a cube is finite

@@ -15,7 +15,7 @@ from pullback.core.calculus import linear, rule
 from pullback.core.lowering import call, pieces, view
 from pullback.core.op import REGISTRY, alias, method, op, operand
 from pullback.core.rowsparse import rows_of_index
-from pullback.core.tape import constant
+from pullback.core.tape import RAW, constant
 from pullback.core.tensor import Tensor, read_sizes, strip
 from pullback.core.writes import base_links, note_view, write
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
@@ -33,14 +33,19 @@ __all__ = ["boolean_mask"]
 ALL = slice(None)
 EMPTY = np.empty(0, np.intp)
 BASIC = (int, slice, type(None), type(...))
+BASIC_TYPES = frozenset(BASIC)
+PICKING = frozenset((int, slice, type(None)))  # of these x[index] without axes is a number
 
 
 def _is_basic(index: Any) -> bool:
     """Return whether NumPy gives a view for an index, and not a copy."""
     t = type(index)
-    if t is slice or t is int:
-        return True
-    return all(isinstance(i, BASIC) for i in index) if t is tuple else isinstance(index, BASIC)
+    if t is not tuple:
+        return t in BASIC_TYPES or isinstance(index, BASIC)
+    for i in index:  # noqa: SIM110  # a generator is slow, and each index in a backward pass is asked about
+        if type(i) not in BASIC_TYPES and not isinstance(i, BASIC):
+            return False
+    return True
 
 
 def _is_mask(i: Index) -> bool:
@@ -77,11 +82,6 @@ def _shape(s: tuple[int, ...], index: Index) -> tuple[int, ...]:
     return shape
 
 
-def _pick(x: Array, index: Index) -> Any:
-    z = x[index]
-    return z if z.shape else z[()]
-
-
 def _scatter(g: Array, shape: Shape, index: Index) -> Any:
     e = np.zeros(shape, g.dtype)
     if _names_once(index):
@@ -112,7 +112,7 @@ def _add_advanced(acc: Any, g: Any, index: Any, fresh: bool) -> None:
 
 
 def _scatter_cotangent(g: Value, x_shape: tuple[int, ...], index: Index) -> Any:
-    return scatter(g, x_shape, index)
+    return _scatter(g, x_shape, index) if isinstance(g, RAW) else scatter(g, x_shape, index)
 
 
 def _write_view(base: Tensor, value: Tensor, index: Index) -> Any:
@@ -134,7 +134,7 @@ def _write_view(base: Tensor, value: Tensor, index: Index) -> Any:
         lambda op, args, on, params: op.call(args, {"index": index_each(params["index"], len(args[0]))}),
     ),
     d=linear(_scatter_cotangent, into=_add_at, rows=rows_of_index),
-    run=_pick,
+    run=_getitem,
     lower=view(put=_write_view, is_view=_is_basic),
 )  # fmt: skip
 def getitem(x: TensorLike, /, index: Index) -> Any:
@@ -151,7 +151,7 @@ def _getitem_method(x: Tensor, index: Index) -> Any:
         return getitem(x, index)
     if t is tuple:
         for i in index:  # type: ignore[union-attr]
-            if type(i) is not slice and type(i) is not int:
+            if type(i) not in PICKING:
                 break
         else:
             return getitem(x, index)
@@ -369,6 +369,20 @@ def _is_view_at(value: Tensor, x: Tensor, index: Index) -> bool:
 
 
 alias("__setitem__", _setitem_method)
+
+
+def _fill(x: Tensor, value: TensorLike) -> None:
+    """Write one number into all elements, as the method of NumPy's arrays does.
+
+    >>> x = pb.tensor([1.0, 2.0])
+    >>> x.fill(3.0)
+    >>> x
+    Tensor([3., 3.], dtype=float32)
+    """
+    x[...] = value
+
+
+alias("fill", _fill)
 
 
 @method

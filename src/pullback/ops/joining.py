@@ -20,7 +20,7 @@ from pullback.numerics.axis_arguments import one_axis
 from pullback.numerics.batching import batch_along_axis, broadcast_examples
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, Lengths, TensorLike
+    from pullback.typing import Axis, Lengths, TensorLike, Value
 
 __all__ = [
     "concat", "concat1d", "concat2d", "concat3d", "concat4d", "concatenate", "slice", "slice1d", "slice2d", "slice3d",
@@ -96,7 +96,7 @@ def _join_each(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any])
     run=lambda tensors, axis=0: np.concatenate(tensors, axis),
     lower=pieces(lambda shapes, axis: _side_by_side(shapes, axis)),
 )  # fmt: skip
-def concat(tensors: Sequence[TensorLike], /, axis: Axis = 0) -> Any:
+def concat(tensors: Sequence[TensorLike] | Value, /, axis: Axis = 0) -> Any:
     """The tensors one after the other along an axis they have.
 
     >>> concat([np.array([1.0, 2.0]), np.array([3.0])])
@@ -107,13 +107,13 @@ def concat(tensors: Sequence[TensorLike], /, axis: Axis = 0) -> Any:
 concatenate = alias("concatenate", concat)
 
 
-def _concat_of_rank(name: str, rank: int, tensors: Sequence[TensorLike], axis: int) -> Any:
+def _concat_of_rank(name: str, rank: int, tensors: Sequence[TensorLike] | Value, axis: int) -> Any:
     if not isinstance(tensors, list | tuple):
         raise ArgumentError(f"{name}: tensors must be a list of tensors, got {type(tensors).__name__}.")
     return concat([check_rank(name, t, rank, f"tensors[{i}]") for i, t in enumerate(tensors)], axis)
 
 
-def concat1d(tensors: Sequence[TensorLike]) -> Any:
+def concat1d(tensors: Sequence[TensorLike] | Value) -> Any:
     """Vectors, one after the other.
 
     >>> concat1d([np.array([1.0]), np.array([2.0])])
@@ -122,7 +122,7 @@ def concat1d(tensors: Sequence[TensorLike]) -> Any:
     return _concat_of_rank("concat1d", 1, tensors, 0)
 
 
-def concat2d(tensors: Sequence[TensorLike], axis: int = 0) -> Any:
+def concat2d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Any:
     """``concat`` of tensors of rank 2.
 
     >>> concat2d([np.ones((1, 2)), np.ones((1, 3))], 1).shape
@@ -131,7 +131,7 @@ def concat2d(tensors: Sequence[TensorLike], axis: int = 0) -> Any:
     return _concat_of_rank("concat2d", 2, tensors, axis)
 
 
-def concat3d(tensors: Sequence[TensorLike], axis: int = 0) -> Any:
+def concat3d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Any:
     """``concat`` of tensors of rank 3.
 
     >>> concat3d([np.ones((1, 1, 2)), np.ones((1, 1, 3))], 2).shape
@@ -140,7 +140,7 @@ def concat3d(tensors: Sequence[TensorLike], axis: int = 0) -> Any:
     return _concat_of_rank("concat3d", 3, tensors, axis)
 
 
-def concat4d(tensors: Sequence[TensorLike], axis: int = 0) -> Any:
+def concat4d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Any:
     """``concat`` of tensors of rank 4.
 
     >>> concat4d([np.ones((1, 1, 1, 2)), np.ones((1, 1, 1, 3))], 3).shape
@@ -194,7 +194,7 @@ def _stack_each(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any]
     run=lambda tensors, axis=0: np.stack(tensors, axis),
     lower=made_of(lambda tensors, axis: np.concatenate([np.expand_dims(t, axis) for t in tensors], axis)),
 )  # fmt: skip
-def stack(tensors: Sequence[TensorLike], /, axis: int = 0) -> Any:
+def stack(tensors: Sequence[TensorLike] | Value, /, axis: int = 0) -> Any:
     """The tensors along a new axis.
 
     >>> stack([np.array([1.0, 2.0]), np.array([3.0, 4.0])], axis=1)

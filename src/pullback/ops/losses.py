@@ -223,7 +223,7 @@ def huber_loss(
     labels: TensorLike,
     predictions: TensorLike,
     weights: TensorLike | None = None,
-    delta: float | None = 1.0,
+    delta: float | Value | None = 1.0,
     reduction: str | int | None = None,
 ) -> Any:
     """Squares for small differences, absolute values for those beyond ``delta``; weighted and reduced.
@@ -287,7 +287,7 @@ def sigmoid_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, /)
     """
 
 
-def _smooth_labels(name: str, labels: Value, smoothing: float | None, share: float) -> Any:
+def _smooth_labels(name: str, labels: Value, smoothing: float | Value | None, share: float) -> Any:
     """Return labels moved by ``smoothing`` towards the uniform ``share``."""
     if smoothing is None or as_number(name, "label_smoothing", smoothing, 0, 1) == 0:
         return labels
@@ -298,7 +298,7 @@ def sigmoid_cross_entropy(
     multi_class_labels: TensorLike,
     logits: TensorLike,
     weights: TensorLike | None = None,
-    label_smoothing: float = 0,
+    label_smoothing: float | Value = 0,
     reduction: str | int | None = None,
 ) -> Any:
     """The cross entropy of ``sigmoid(logits)``, every element being a question of its own; weighted and reduced.
@@ -349,7 +349,7 @@ def softmax_cross_entropy(
     onehot_labels: TensorLike,
     logits: TensorLike,
     weights: TensorLike | None = None,
-    label_smoothing: float = 0,
+    label_smoothing: float | Value = 0,
     reduction: str | int | None = None,
 ) -> Any:
     """The cross entropy of ``softmax(logits)`` over the last axis, weighted by example and reduced.

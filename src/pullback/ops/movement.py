@@ -268,7 +268,7 @@ def _inverse(perm: tuple[int, ...]) -> tuple[int, ...]:
     run=lambda x, perm=None: x.transpose() if perm is None else x.transpose(axes(perm)),
     lower=view(),
 )  # fmt: skip
-def transpose(x: TensorLike, /, perm: Sequence[int] | None = None) -> Any:
+def transpose(x: TensorLike, /, perm: Sequence[int] | Array | None = None) -> Any:
     """The axes of ``x`` in the order ``perm``; reversed when none is given.
 
     >>> transpose(np.ones((2, 3, 4)), [1, 0, 2]).shape

@@ -59,7 +59,7 @@ def batch_norm(
     variance: TensorLike,
     offset: TensorLike | None = None,
     scale: TensorLike | None = None,
-    variance_epsilon: float | None = 0.001,
+    variance_epsilon: float | Value | None = 0.001,
 ) -> Any:
     """``x`` less ``mean``, divided by the square root of ``variance``, times ``scale``, plus ``offset``.
 
@@ -76,7 +76,7 @@ def batch_norm2d(
     variance: TensorLike,
     offset: TensorLike | None = None,
     scale: TensorLike | None = None,
-    variance_epsilon: float | None = 0.001,
+    variance_epsilon: float | Value | None = 0.001,
 ) -> Any:
     """``batch_norm`` of a tensor of rank 2.
 
@@ -93,7 +93,7 @@ def batch_norm3d(
     variance: TensorLike,
     offset: TensorLike | None = None,
     scale: TensorLike | None = None,
-    variance_epsilon: float | None = 0.001,
+    variance_epsilon: float | Value | None = 0.001,
 ) -> Any:
     """``batch_norm`` of a tensor of rank 3.
 
@@ -110,7 +110,7 @@ def batch_norm4d(
     variance: TensorLike,
     offset: TensorLike | None = None,
     scale: TensorLike | None = None,
-    variance_epsilon: float | None = 0.001,
+    variance_epsilon: float | Value | None = 0.001,
 ) -> Any:
     """``batch_norm`` of a tensor of rank 4.
 
@@ -126,7 +126,7 @@ def layer_norm(
     offset: TensorLike | None = None,
     scale: TensorLike | None = None,
     axis: Axis = -1,
-    variance_epsilon: float | None = 1e-5,
+    variance_epsilon: float | Value | None = 1e-5,
 ) -> Any:
     """``x`` brought to mean 0 and variance 1 over ``axis``, times ``scale``, plus ``offset``.
 

@@ -14,7 +14,7 @@ from pullback.core.op import check_rank, method, op, operand
 from pullback.errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
-    from pullback.typing import Array, Lengths, TensorLike
+    from pullback.typing import Array, Lengths, Number, TensorLike
 
 __all__ = ["mirror_pad", "pad", "pad1d", "pad2d", "pad3d", "pad4d"]
 
@@ -45,7 +45,7 @@ def _inner(shape: tuple[int, ...], paddings: Sequence[Any]) -> tuple[slice, ...]
     return tuple([slice(a, a + n) for n, (a, _) in zip(shape, paddings, strict=True)])
 
 
-def _pad(x: Array, paddings: Lengths, constant_value: float = 0) -> Any:
+def _pad(x: Array, paddings: Lengths, constant_value: Number = 0) -> Any:
     pairs = _pairs("pad", x.shape, paddings)
     z = np.full(_compute_padded_shape(x.shape, pairs), constant_value, x.dtype)
     z[_inner(x.shape, pairs)] = x
@@ -74,7 +74,7 @@ def _pad_tangent(dx: Array, paddings: Sequence[Any]) -> Any:
     run=_pad,
     lower=pieces(lambda shapes, paddings, constant_value: [_inner(shapes[0], paddings)], fill="constant_value"),
 )  # fmt: skip
-def pad(x: TensorLike, /, paddings: Sequence[Any] | Array, constant_value: float = 0) -> Any:
+def pad(x: TensorLike, /, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Any:
     """``x`` with ``constant_value`` around it, ``[before, after]`` elements along each axis.
 
     >>> pad(np.array([1.0, 2.0]), [[1, 2]])
@@ -83,7 +83,7 @@ def pad(x: TensorLike, /, paddings: Sequence[Any] | Array, constant_value: float
 
 
 @method
-def pad1d(x: TensorLike, paddings: Sequence[int], constant_value: float = 0) -> Any:
+def pad1d(x: TensorLike, paddings: Sequence[int] | Array, constant_value: Number = 0) -> Any:
     """``pad`` of a vector; ``paddings`` is one pair.
 
     >>> pad1d(np.array([1.0, 2.0]), [1, 0])
@@ -93,7 +93,7 @@ def pad1d(x: TensorLike, paddings: Sequence[int], constant_value: float = 0) -> 
 
 
 @method
-def pad2d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: float = 0) -> Any:
+def pad2d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Any:
     """``pad`` of a tensor of rank 2.
 
     >>> pad2d(np.ones((1, 1)), [[0, 0], [1, 0]])
@@ -103,7 +103,7 @@ def pad2d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: float 
 
 
 @method
-def pad3d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: float = 0) -> Any:
+def pad3d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Any:
     """``pad`` of a tensor of rank 3.
 
     >>> pad3d(np.ones((1, 1, 1)), [[0, 0], [0, 0], [1, 0]])
@@ -113,7 +113,7 @@ def pad3d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: float 
 
 
 @method
-def pad4d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: float = 0) -> Any:
+def pad4d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Any:
     """``pad`` of a tensor of rank 4.
 
     >>> pad4d(np.ones((1, 1, 1, 1)), [[0, 0], [0, 0], [0, 0], [1, 0]])

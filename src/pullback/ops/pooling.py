@@ -453,7 +453,7 @@ def avg_pool3d(
 
 
 class PoolWithArgmax(NamedTuple):
-    """What ``max_pool_with_argmax`` gives.
+    """The result of ``max_pool_with_argmax``.
 
     >>> max_pool_with_argmax(np.arange(4.0).reshape(1, 2, 2, 1), 2).indexes.ravel()
     array([3], dtype=int32)

@@ -114,10 +114,10 @@ def _draw(name: str, seed: object, draw: Callable[..., Any], *parameters: Any) -
     if (program := writer()) is None or not (seed is None or isinstance(seed, np.random.Generator)):
         return call_unfollowed(lambda *given: draw(_generator(name, seed), *given), *parameters)
 
-    def drawn(_: Any, *given: Any) -> Any:  # while a function is traced only shape and dtype are needed
+    def draw_later(_: Any, *given: Any) -> Any:  # while a function is traced only shape and dtype are needed
         return draw(_generator(name, seed) if writer() is None else np.random.default_rng(0), *given)
 
-    return call_unfollowed(drawn, program.every_time(), *parameters)
+    return call_unfollowed(draw_later, program.every_time(), *parameters)
 
 
 def _tensor(made: Value) -> Tensor:
@@ -500,11 +500,11 @@ def rand(shape: ShapeLike, rand_function: Callable[[], float], dtype: DType = No
     if not callable(rand_function):
         raise ArgumentError(f"rand: rand_function must be a function without arguments, got {rand_function!r}.")
 
-    def drawn(random: np.random.Generator) -> Any:
+    def fill(random: np.random.Generator) -> Any:
         made = [as_number("rand", "rand_function()", rand_function()) for _ in range(math.prod(wanted))]
         return np.array(made, np.float64).reshape(wanted).astype(kind)
 
-    return _tensor(_draw("rand", None, drawn))
+    return _tensor(_draw("rand", None, fill))
 
 
 # ---- TensorFlow.js's names

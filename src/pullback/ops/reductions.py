@@ -172,7 +172,7 @@ def std(x: TensorLike, /, axis: Axis = None, keepdims: bool = False, ddof: float
 
 
 class Moments(NamedTuple):
-    """What ``moments`` gives.
+    """The result of ``moments``.
 
     >>> pb.moments(np.array([1.0, 3.0])).variance
     np.float64(1.0)

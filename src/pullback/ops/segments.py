@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback.core.accelerate import run_compiled_if
 from pullback.core.axes import Sample, moves
 from pullback.core.calculus import linear, rule
 from pullback.core.composition import check_numbers
@@ -32,6 +33,8 @@ __all__ = [
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
+MANY = 1 << 15  # elements that are added up, from which on machine code is worth being compiled
+WIDE = 4  # elements side by side from which on it is faster
 
 
 def _whole(name: str, argument: str, given: TensorLike) -> Any:
@@ -92,6 +95,11 @@ def _sum(x: Array, segment_ids: Array, num_segments: int) -> Any:
     if rows.size:
         add_rows(e, ids, rows, True)
     return e
+
+
+def _adds_many(x: Array, segment_ids: Array, num_segments: float) -> bool:
+    given = type(segment_ids) is np.ndarray and segment_ids.dtype.kind == "i"
+    return given and x.size >= max(MANY, WIDE * segment_ids.size)
 
 
 def _spread(x: Array, segment_ids: Array) -> Any:
@@ -181,7 +189,7 @@ FULL: list[Sample] = [
     _sum,
     acts=moves(_segments_shape, SAMPLES, _segments_each),
     d=linear(lambda g, segment_ids: segment_spread(g, segment_ids), None),
-    run=_sum,
+    run=run_compiled_if(_adds_many, _sum),
     lower=call("segments"),
 )
 def unsorted_segment_sum(x: TensorLike, segment_ids: TensorLike, /, num_segments: int) -> Any:

@@ -13,9 +13,10 @@ from pullback.core.calculus import constant
 from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.convert import check_real
 from pullback.core.lowering import rows
-from pullback.core.op import alias, method, op, operand
+from pullback.core.op import alias, method, observable, op, operand
 from pullback.core.tape import constant as tensor_of
 from pullback.core.tensor import Tensor, read_sizes, strip
+from pullback.core.writes import write
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
 from pullback.numerics.batching import (
@@ -83,7 +84,7 @@ def argsort(x: TensorLike, /, axis: int = -1, descending: bool = False) -> Any:
     """
 
 
-@method
+@observable
 def sort(x: TensorLike, axis: int | None = -1, descending: bool = False) -> Any:
     """The elements in order along ``axis``, or all of them in one row; their gradients go back to where they were.
 
@@ -103,6 +104,19 @@ def sort(x: TensorLike, axis: int | None = -1, descending: bool = False) -> Any:
         return np.flip(z, at) if descending else z
     return np.take_along_axis(x, argsort(strip(x), at, descending), at)
 
+
+def _sort_in_place(x: Tensor, axis: int = -1, descending: bool = False) -> None:
+    """Sort a tensor in place along ``axis``, as the method of NumPy's arrays does; ``pb.sort`` gives a new one.
+
+    >>> x = pb.tensor([3.0, 1.0, 2.0])
+    >>> x.sort()
+    >>> x
+    Tensor([1., 2., 3.], dtype=float32)
+    """
+    write(x, lambda old: sort(old, axis, descending), "x.sort()")
+
+
+alias("sort", _sort_in_place)
 
 # ---- searching
 
@@ -273,7 +287,7 @@ def unique_indices(x: TensorLike, /, axis: int = 0) -> Any:
 
 
 class Unique(NamedTuple):
-    """What ``unique`` gives.
+    """The result of ``unique``.
 
     >>> unique(np.array([5.0, 3.0, 5.0])).indices
     array([0, 1, 0], dtype=int32)
@@ -323,7 +337,7 @@ def isin(element: TensorLike, test_elements: TensorLike, /) -> Any:
 
 
 class SetDifference(NamedTuple):
-    """What ``setdiff1d`` gives.
+    """The result of ``setdiff1d``.
 
     >>> setdiff1d(np.array([1.0, 2.0, 3.0]), np.array([2.0])).indices
     array([0, 2], dtype=int32)

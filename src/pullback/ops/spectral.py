@@ -21,7 +21,7 @@ from pullback.numerics.axis_arguments import resolve_axes
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
-    from pullback.typing import Array, Axis, Lengths, TensorLike, Value
+    from pullback.typing import Array, Axis, TensorLike, Value
 
 __all__ = [
     "fft", "fft2", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2",
@@ -229,7 +229,7 @@ def _plan(name: str, x: Any, s: Any, axes: Any, given: Callable[[int], int] = in
     return [length(name, shape, n, a, kind) for n, a, kind in zip(lengths, axes, kinds, strict=True)]
 
 
-def fftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None = None, norm: str | None = None) -> Any:
+def fftn(x: TensorLike, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Any:
     """``fft`` along several axes, all unless told otherwise; ``s`` has the length of the transform along each.
 
     >>> pb.spectral.fftn(np.ones((2, 2)))
@@ -242,7 +242,7 @@ def fftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None = N
     return x
 
 
-def ifftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None = None, norm: str | None = None) -> Any:
+def ifftn(x: TensorLike, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Any:
     """The inverse of ``fftn``.
 
     >>> pb.spectral.ifftn(np.ones((2, 2)))
@@ -256,7 +256,7 @@ def ifftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None = 
 
 
 @rename_errors("rfftn")
-def rfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None = None, norm: str | None = None) -> Any:
+def rfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Any:
     """``rfft`` along the last of the axes, ``fft`` along the others.
 
     >>> pb.spectral.rfftn(np.ones((2, 2)))
@@ -271,7 +271,7 @@ def rfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None = 
     return x
 
 
-def irfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None = None, norm: str | None = None) -> Any:
+def irfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Any:
     """The inverse of ``rfftn``.
 
     >>> pb.spectral.irfftn(np.array([[4.0, 0.0], [0.0, 0.0]]))
@@ -293,7 +293,9 @@ def planes(name: str, x: TensorLike, axes: Axis) -> Any:
     return x
 
 
-def fft2(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths = (-2, -1), norm: str | None = None) -> Any:
+def fft2(
+    x: TensorLike, s: Sequence[int] | None = None, axes: int | Sequence[int] = (-2, -1), norm: str | None = None
+) -> Any:
     """``fftn`` along the last two axes.
 
     >>> pb.spectral.fft2(np.ones((1, 2, 2))).real
@@ -303,7 +305,9 @@ def fft2(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths = (-2, -1)
     return fftn(planes("fft2", x, axes), s, axes, norm)
 
 
-def ifft2(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths = (-2, -1), norm: str | None = None) -> Any:
+def ifft2(
+    x: TensorLike, s: Sequence[int] | None = None, axes: int | Sequence[int] = (-2, -1), norm: str | None = None
+) -> Any:
     """``ifftn`` along the last two axes.
 
     >>> pb.spectral.ifft2(np.ones((1, 2, 2))).real
@@ -313,7 +317,9 @@ def ifft2(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths = (-2, -1
     return ifftn(planes("ifft2", x, axes), s, axes, norm)
 
 
-def rfft2(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths = (-2, -1), norm: str | None = None) -> Any:
+def rfft2(
+    x: TensorLike, s: Sequence[int] | None = None, axes: int | Sequence[int] = (-2, -1), norm: str | None = None
+) -> Any:
     """``rfftn`` along the last two axes.
 
     >>> pb.spectral.rfft2(np.ones((1, 2, 2))).real
@@ -323,7 +329,9 @@ def rfft2(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths = (-2, -1
     return rfftn(planes("rfft2", x, axes), s, axes, norm)
 
 
-def irfft2(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths = (-2, -1), norm: str | None = None) -> Any:
+def irfft2(
+    x: TensorLike, s: Sequence[int] | None = None, axes: int | Sequence[int] = (-2, -1), norm: str | None = None
+) -> Any:
     """``irfftn`` along the last two axes.
 
     >>> pb.spectral.irfft2(np.array([[[4.0, 0.0], [0.0, 0.0]]]))
@@ -336,7 +344,7 @@ def irfft2(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths = (-2, -
 # ---- order
 
 
-def fftshift(x: TensorLike, axes: Lengths | None = None) -> Any:
+def fftshift(x: TensorLike, axes: Axis = None) -> Any:
     """The zero frequency moved to the middle of the axes.
 
     >>> pb.spectral.fftshift(np.array([0.0, 1.0, 2.0, -2.0, -1.0]))
@@ -347,7 +355,7 @@ def fftshift(x: TensorLike, axes: Lengths | None = None) -> Any:
     return np.roll(x, [x.shape[i] // 2 for i in where], where)
 
 
-def ifftshift(x: TensorLike, axes: Lengths | None = None) -> Any:
+def ifftshift(x: TensorLike, axes: Axis = None) -> Any:
     """The inverse of ``fftshift``.
 
     >>> pb.spectral.ifftshift(np.array([-2.0, -1.0, 0.0, 1.0, 2.0]))

@@ -7,19 +7,19 @@ Written by script/write_signatures.py; a test fails when it is out of date.
 
 from collections.abc import Sequence
 from pullback.core.tensor import Tensor
-from pullback.typing import Array, ArrayLike, ArrayOrNumber, ShapeLike, TensorLike, TensorOrNested
+from pullback.typing import Array, ArrayLike, ArrayOrNumber, ShapeLike, TensorLike, TensorOrNested, Value
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 V = TypeVar("V")
 
 class PaddedSuppression(NamedTuple, Generic[V]):
-    """What ``non_max_suppression_padded`` gives."""
+    """The result of ``non_max_suppression_padded``."""
 
     selected_indices: V
     valid_outputs: V
 
 class ScoredSuppression(NamedTuple, Generic[V]):
-    """What ``non_max_suppression_with_score`` gives."""
+    """The result of ``non_max_suppression_with_score``."""
 
     selected_indices: V
     selected_scores: V
@@ -29,7 +29,7 @@ def crop_and_resize(
     image: TensorOrNested,
     boxes: TensorLike,
     box_ind: TensorLike,
-    crop_size: Sequence[int],
+    crop_size: Sequence[int] | Array,
     method: str | None = "bilinear",
     extrapolation_value: float | None = 0,
 ) -> Tensor:
@@ -40,7 +40,7 @@ def crop_and_resize(
     image: TensorLike,
     boxes: TensorOrNested,
     box_ind: TensorLike,
-    crop_size: Sequence[int],
+    crop_size: Sequence[int] | Array,
     method: str | None = "bilinear",
     extrapolation_value: float | None = 0,
 ) -> Tensor:
@@ -51,7 +51,7 @@ def crop_and_resize(
     image: TensorLike,
     boxes: TensorLike,
     box_ind: TensorOrNested,
-    crop_size: Sequence[int],
+    crop_size: Sequence[int] | Array,
     method: str | None = "bilinear",
     extrapolation_value: float | None = 0,
 ) -> Tensor:
@@ -62,7 +62,7 @@ def crop_and_resize(
     image: ArrayLike,
     boxes: ArrayLike,
     box_ind: ArrayLike,
-    crop_size: Sequence[int],
+    crop_size: Sequence[int] | Array,
     method: str | None = "bilinear",
     extrapolation_value: float | None = 0,
 ) -> Array: ...
@@ -170,23 +170,31 @@ def non_max_suppression_with_score(
 ) -> ScoredSuppression[Array]: ...
 @overload
 def resize_bilinear(
-    images: TensorOrNested, /, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False
+    images: TensorOrNested,
+    /,
+    size: Sequence[int] | Array,
+    align_corners: bool = False,
+    half_pixel_centers: bool = False,
 ) -> Tensor:
     """Pictures of ``size`` [height, width], each new pixel being between the four nearest ones."""
 
 @overload
 def resize_bilinear(
-    images: ArrayLike, /, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False
+    images: ArrayLike, /, size: Sequence[int] | Array, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Array: ...
 @overload
 def resize_nearest_neighbor(
-    images: TensorOrNested, /, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False
+    images: TensorOrNested,
+    /,
+    size: Sequence[int] | Array,
+    align_corners: bool = False,
+    half_pixel_centers: bool = False,
 ) -> Tensor:
     """Pictures of ``size`` [height, width], each new pixel being a copy of the nearest one."""
 
 @overload
 def resize_nearest_neighbor(
-    images: ArrayLike, /, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False
+    images: ArrayLike, /, size: Sequence[int] | Array, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Array: ...
 @overload
 def rgb_to_grayscale(image: TensorOrNested) -> Tensor:
@@ -197,7 +205,7 @@ def rgb_to_grayscale(image: ArrayLike) -> Array: ...
 @overload
 def rotate_with_offset(
     image: TensorOrNested,
-    radians: float,
+    radians: float | Value,
     fill_value: float | Sequence[float] | None = 0,
     center: float | Sequence[float] | None = 0.5,
 ) -> Tensor:
@@ -206,7 +214,7 @@ def rotate_with_offset(
 @overload
 def rotate_with_offset(
     image: ArrayLike,
-    radians: float,
+    radians: float | Value,
     fill_value: float | Sequence[float] | None = 0,
     center: float | Sequence[float] | None = 0.5,
 ) -> Array: ...

@@ -31,7 +31,7 @@ class QR(NamedTuple, Generic[V]):
     R: V
 
 class LeastSquares(NamedTuple, Generic[V]):
-    """What ``lstsq`` gives: the solution, the sums of squared residuals, the ranks and the singular values."""
+    """The result of ``lstsq``: the solution, the sums of squared residuals, the ranks and the singular values."""
 
     x: V
     residuals: V

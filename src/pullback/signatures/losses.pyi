@@ -6,7 +6,7 @@ Written by script/write_signatures.py; a test fails when it is out of date.
 # mypy: disable-error-code="overload-overlap"
 
 from pullback.core.tensor import Tensor
-from pullback.typing import Array, ArrayLike, ArrayOrNumber, Axis, TensorLike, TensorOrNested
+from pullback.typing import Array, ArrayLike, ArrayOrNumber, Axis, TensorLike, TensorOrNested, Value
 from typing import Any, overload
 
 from pullback.ops.losses import Reduction as Reduction
@@ -118,7 +118,7 @@ def huber_loss(
     labels: TensorOrNested,
     predictions: TensorLike,
     weights: TensorLike | None = None,
-    delta: float | None = 1.0,
+    delta: float | Value | None = 1.0,
     reduction: str | int | None = None,
 ) -> Tensor:
     """Squares for small differences, absolute values for those beyond ``delta``; weighted and reduced."""
@@ -128,7 +128,7 @@ def huber_loss(
     labels: TensorLike,
     predictions: TensorOrNested,
     weights: TensorLike | None = None,
-    delta: float | None = 1.0,
+    delta: float | Value | None = 1.0,
     reduction: str | int | None = None,
 ) -> Tensor:
     """Squares for small differences, absolute values for those beyond ``delta``; weighted and reduced."""
@@ -138,7 +138,7 @@ def huber_loss(
     labels: ArrayLike,
     predictions: ArrayLike,
     weights: ArrayOrNumber | None = None,
-    delta: float | None = 1.0,
+    delta: float | Value | None = 1.0,
     reduction: str | int | None = None,
 ) -> Array: ...
 @overload
@@ -146,7 +146,7 @@ def huber_loss(
     labels: TensorLike,
     predictions: TensorLike,
     weights: TensorLike | None = None,
-    delta: float | None = 1.0,
+    delta: float | Value | None = 1.0,
     reduction: str | int | None = None,
 ) -> Tensor: ...
 @overload
@@ -216,7 +216,7 @@ def sigmoid_cross_entropy(
     multi_class_labels: TensorOrNested,
     logits: TensorLike,
     weights: TensorLike | None = None,
-    label_smoothing: float = 0,
+    label_smoothing: float | Value = 0,
     reduction: str | int | None = None,
 ) -> Tensor:
     """The cross entropy of ``sigmoid(logits)``, every element being a question of its own; weighted and reduced."""
@@ -226,7 +226,7 @@ def sigmoid_cross_entropy(
     multi_class_labels: TensorLike,
     logits: TensorOrNested,
     weights: TensorLike | None = None,
-    label_smoothing: float = 0,
+    label_smoothing: float | Value = 0,
     reduction: str | int | None = None,
 ) -> Tensor:
     """The cross entropy of ``sigmoid(logits)``, every element being a question of its own; weighted and reduced."""
@@ -236,7 +236,7 @@ def sigmoid_cross_entropy(
     multi_class_labels: ArrayLike,
     logits: ArrayLike,
     weights: ArrayOrNumber | None = None,
-    label_smoothing: float = 0,
+    label_smoothing: float | Value = 0,
     reduction: str | int | None = None,
 ) -> Array: ...
 @overload
@@ -244,7 +244,7 @@ def sigmoid_cross_entropy(
     multi_class_labels: TensorLike,
     logits: TensorLike,
     weights: TensorLike | None = None,
-    label_smoothing: float = 0,
+    label_smoothing: float | Value = 0,
     reduction: str | int | None = None,
 ) -> Tensor: ...
 @overload
@@ -262,7 +262,7 @@ def softmax_cross_entropy(
     onehot_labels: TensorOrNested,
     logits: TensorLike,
     weights: TensorLike | None = None,
-    label_smoothing: float = 0,
+    label_smoothing: float | Value = 0,
     reduction: str | int | None = None,
 ) -> Tensor:
     """The cross entropy of ``softmax(logits)`` over the last axis, weighted by example and reduced."""
@@ -272,7 +272,7 @@ def softmax_cross_entropy(
     onehot_labels: TensorLike,
     logits: TensorOrNested,
     weights: TensorLike | None = None,
-    label_smoothing: float = 0,
+    label_smoothing: float | Value = 0,
     reduction: str | int | None = None,
 ) -> Tensor:
     """The cross entropy of ``softmax(logits)`` over the last axis, weighted by example and reduced."""
@@ -282,7 +282,7 @@ def softmax_cross_entropy(
     onehot_labels: ArrayLike,
     logits: ArrayLike,
     weights: ArrayOrNumber | None = None,
-    label_smoothing: float = 0,
+    label_smoothing: float | Value = 0,
     reduction: str | int | None = None,
 ) -> Array: ...
 @overload
@@ -290,7 +290,7 @@ def softmax_cross_entropy(
     onehot_labels: TensorLike,
     logits: TensorLike,
     weights: TensorLike | None = None,
-    label_smoothing: float = 0,
+    label_smoothing: float | Value = 0,
     reduction: str | int | None = None,
 ) -> Tensor: ...
 @overload

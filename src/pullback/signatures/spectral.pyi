@@ -7,7 +7,7 @@ Written by script/write_signatures.py; a test fails when it is out of date.
 
 from collections.abc import Sequence
 from pullback.core.tensor import Tensor
-from pullback.typing import Array, ArrayLike, ArrayOrNumber, Axis, Lengths, TensorLike, TensorOrNested
+from pullback.typing import Array, ArrayLike, ArrayOrNumber, Axis, TensorLike, TensorOrNested
 from typing import Any, overload
 
 @overload
@@ -17,27 +17,27 @@ def fft(x: TensorOrNested, /, n: int | None = None, axis: Axis = -1, norm: str |
 @overload
 def fft(x: ArrayLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Array: ...
 @overload
-def fft2(x: TensorOrNested, s: Sequence[int] | None = None, axes: Lengths = ..., norm: str | None = None) -> Tensor:
+def fft2(
+    x: TensorOrNested, s: Sequence[int] | None = None, axes: int | Sequence[int] = ..., norm: str | None = None
+) -> Tensor:
     """``fftn`` along the last two axes."""
 
 @overload
-def fft2(x: ArrayLike, s: Sequence[int] | None = None, axes: Lengths = ..., norm: str | None = None) -> Array: ...
+def fft2(
+    x: ArrayLike, s: Sequence[int] | None = None, axes: int | Sequence[int] = ..., norm: str | None = None
+) -> Array: ...
 @overload
-def fftn(
-    x: TensorOrNested, s: Sequence[int] | None = None, axes: Lengths | None = None, norm: str | None = None
-) -> Tensor:
+def fftn(x: TensorOrNested, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Tensor:
     """``fft`` along several axes, all unless told otherwise; ``s`` has the length of the transform along each."""
 
 @overload
-def fftn(
-    x: ArrayLike, s: Sequence[int] | None = None, axes: Lengths | None = None, norm: str | None = None
-) -> Array: ...
+def fftn(x: ArrayLike, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Array: ...
 @overload
-def fftshift(x: TensorOrNested, axes: Lengths | None = None) -> Tensor:
+def fftshift(x: TensorOrNested, axes: Axis = None) -> Tensor:
     """The zero frequency moved to the middle of the axes."""
 
 @overload
-def fftshift(x: ArrayLike, axes: Lengths | None = None) -> Array: ...
+def fftshift(x: ArrayLike, axes: Axis = None) -> Array: ...
 @overload
 def hfft(x: TensorOrNested, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Tensor:
     """The Fourier transform, real, of numbers whose other half is the mirror image of the given one."""
@@ -51,27 +51,27 @@ def ifft(x: TensorOrNested, /, n: int | None = None, axis: Axis = -1, norm: str 
 @overload
 def ifft(x: ArrayLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Array: ...
 @overload
-def ifft2(x: TensorOrNested, s: Sequence[int] | None = None, axes: Lengths = ..., norm: str | None = None) -> Tensor:
+def ifft2(
+    x: TensorOrNested, s: Sequence[int] | None = None, axes: int | Sequence[int] = ..., norm: str | None = None
+) -> Tensor:
     """``ifftn`` along the last two axes."""
 
 @overload
-def ifft2(x: ArrayLike, s: Sequence[int] | None = None, axes: Lengths = ..., norm: str | None = None) -> Array: ...
+def ifft2(
+    x: ArrayLike, s: Sequence[int] | None = None, axes: int | Sequence[int] = ..., norm: str | None = None
+) -> Array: ...
 @overload
-def ifftn(
-    x: TensorOrNested, s: Sequence[int] | None = None, axes: Lengths | None = None, norm: str | None = None
-) -> Tensor:
+def ifftn(x: TensorOrNested, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Tensor:
     """The inverse of ``fftn``."""
 
 @overload
-def ifftn(
-    x: ArrayLike, s: Sequence[int] | None = None, axes: Lengths | None = None, norm: str | None = None
-) -> Array: ...
+def ifftn(x: ArrayLike, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Array: ...
 @overload
-def ifftshift(x: TensorOrNested, axes: Lengths | None = None) -> Tensor:
+def ifftshift(x: TensorOrNested, axes: Axis = None) -> Tensor:
     """The inverse of ``fftshift``."""
 
 @overload
-def ifftshift(x: ArrayLike, axes: Lengths | None = None) -> Array: ...
+def ifftshift(x: ArrayLike, axes: Axis = None) -> Array: ...
 @overload
 def ihfft(x: TensorOrNested, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Tensor:
     """The inverse of ``hfft``."""
@@ -85,21 +85,21 @@ def irfft(x: TensorOrNested, /, n: int | None = None, axis: Axis = -1, norm: str
 @overload
 def irfft(x: ArrayLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Array: ...
 @overload
-def irfft2(x: TensorOrNested, s: Sequence[int] | None = None, axes: Lengths = ..., norm: str | None = None) -> Tensor:
+def irfft2(
+    x: TensorOrNested, s: Sequence[int] | None = None, axes: int | Sequence[int] = ..., norm: str | None = None
+) -> Tensor:
     """``irfftn`` along the last two axes."""
 
 @overload
-def irfft2(x: ArrayLike, s: Sequence[int] | None = None, axes: Lengths = ..., norm: str | None = None) -> Array: ...
+def irfft2(
+    x: ArrayLike, s: Sequence[int] | None = None, axes: int | Sequence[int] = ..., norm: str | None = None
+) -> Array: ...
 @overload
-def irfftn(
-    x: TensorOrNested, s: Sequence[int] | None = None, axes: Lengths | None = None, norm: str | None = None
-) -> Tensor:
+def irfftn(x: TensorOrNested, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Tensor:
     """The inverse of ``rfftn``."""
 
 @overload
-def irfftn(
-    x: ArrayLike, s: Sequence[int] | None = None, axes: Lengths | None = None, norm: str | None = None
-) -> Array: ...
+def irfftn(x: ArrayLike, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Array: ...
 @overload
 def rfft(x: TensorOrNested, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Tensor:
     """The first half of the Fourier transform of real numbers; the other half is its mirror image."""
@@ -107,18 +107,18 @@ def rfft(x: TensorOrNested, /, n: int | None = None, axis: Axis = -1, norm: str 
 @overload
 def rfft(x: ArrayLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Array: ...
 @overload
-def rfft2(x: TensorOrNested, s: Sequence[int] | None = None, axes: Lengths = ..., norm: str | None = None) -> Tensor:
+def rfft2(
+    x: TensorOrNested, s: Sequence[int] | None = None, axes: int | Sequence[int] = ..., norm: str | None = None
+) -> Tensor:
     """``rfftn`` along the last two axes."""
 
 @overload
-def rfft2(x: ArrayLike, s: Sequence[int] | None = None, axes: Lengths = ..., norm: str | None = None) -> Array: ...
+def rfft2(
+    x: ArrayLike, s: Sequence[int] | None = None, axes: int | Sequence[int] = ..., norm: str | None = None
+) -> Array: ...
 @overload
-def rfftn(
-    x: TensorOrNested, s: Sequence[int] | None = None, axes: Lengths | None = None, norm: str | None = None
-) -> Tensor:
+def rfftn(x: TensorOrNested, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Tensor:
     """``rfft`` along the last of the axes, ``fft`` along the others."""
 
 @overload
-def rfftn(
-    x: ArrayLike, s: Sequence[int] | None = None, axes: Lengths | None = None, norm: str | None = None
-) -> Array: ...
+def rfftn(x: ArrayLike, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Array: ...

@@ -8,37 +8,37 @@ Written by script/write_signatures.py; a test fails when it is out of date.
 from collections.abc import Callable, Sequence
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable
-from pullback.typing import Array, Axis, DType, Index, Lengths, Padding, Seed, ShapeLike, TensorLike, Value
+from pullback.typing import Array, Axis, DType, Index, Lengths, Number, Padding, Seed, ShapeLike, TensorLike, Value
 from typing import Any, Generic, NamedTuple, TypeVar
 
 V = TypeVar("V")
 
 class PoolWithArgmax(NamedTuple, Generic[V]):
-    """What ``max_pool_with_argmax`` gives."""
+    """The result of ``max_pool_with_argmax``."""
 
     result: V
     indexes: V
 
 class Moments(NamedTuple, Generic[V]):
-    """What ``moments`` gives."""
+    """The result of ``moments``."""
 
     mean: V
     variance: V
 
 class SetDifference(NamedTuple, Generic[V]):
-    """What ``setdiff1d`` gives."""
+    """The result of ``setdiff1d``."""
 
     values: V
     indices: V
 
 class TopK(NamedTuple, Generic[V]):
-    """What ``topk`` gives."""
+    """The result of ``topk``."""
 
     values: V
     indices: V
 
 class Unique(NamedTuple, Generic[V]):
-    """What ``unique`` gives."""
+    """The result of ``unique``."""
 
     values: V
     indices: V
@@ -191,7 +191,7 @@ class TensorOps:
         variance: TensorLike,
         offset: TensorLike | None = None,
         scale: TensorLike | None = None,
-        variance_epsilon: float | None = 0.001,
+        variance_epsilon: float | Value | None = 0.001,
     ) -> Tensor:
         """``x`` less ``mean``, divided by the square root of ``variance``, times ``scale``, plus ``offset``."""
     def batch_norm2d(
@@ -200,7 +200,7 @@ class TensorOps:
         variance: TensorLike,
         offset: TensorLike | None = None,
         scale: TensorLike | None = None,
-        variance_epsilon: float | None = 0.001,
+        variance_epsilon: float | Value | None = 0.001,
     ) -> Tensor:
         """``batch_norm`` of a tensor of rank 2."""
     def batch_norm3d(
@@ -209,7 +209,7 @@ class TensorOps:
         variance: TensorLike,
         offset: TensorLike | None = None,
         scale: TensorLike | None = None,
-        variance_epsilon: float | None = 0.001,
+        variance_epsilon: float | Value | None = 0.001,
     ) -> Tensor:
         """``batch_norm`` of a tensor of rank 3."""
     def batch_norm4d(
@@ -218,7 +218,7 @@ class TensorOps:
         variance: TensorLike,
         offset: TensorLike | None = None,
         scale: TensorLike | None = None,
-        variance_epsilon: float | None = 0.001,
+        variance_epsilon: float | Value | None = 0.001,
     ) -> Tensor:
         """``batch_norm`` of a tensor of rank 4."""
     def batch_to_space_nd(self, block_shape: Lengths | Array, crops: Sequence[Any] | Array) -> Tensor:
@@ -413,6 +413,8 @@ class TensorOps:
     def fabs(self) -> Tensor: ...
     def fft(self, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Tensor:
         """The discrete Fourier transform."""
+    def fill(self, value: TensorLike) -> None:
+        """Write one number into all elements, as the method of NumPy's arrays does."""
     def flatten(self) -> Tensor:
         """A copy of all elements in one row."""
     def flip(self, axis: Axis = None) -> Tensor:
@@ -425,7 +427,7 @@ class TensorOps:
         """The quotient rounded down; its derivative is 0 between the jumps."""
     def fmod(self, y: TensorLike, /) -> Tensor:
         """The remainder with the sign of ``x``."""
-    def full_like(self, fill_value: float, dtype: DType = None) -> Tensor:
+    def full_like(self, fill_value: Number, dtype: DType = None) -> Tensor:
         """One value everywhere, in the shape of ``x``."""
     def gamma(self) -> Tensor:
         """The gamma function: of whole numbers the factorial of the one before."""
@@ -500,7 +502,7 @@ class TensorOps:
         offset: TensorLike | None = None,
         scale: TensorLike | None = None,
         axis: Axis = -1,
-        variance_epsilon: float | None = 1e-05,
+        variance_epsilon: float | Value | None = 1e-05,
     ) -> Tensor:
         """``x`` brought to mean 0 and variance 1 over ``axis``, times ``scale``, plus ``offset``."""
     def leaky_relu(self, alpha: float = 0.2) -> Tensor:
@@ -629,7 +631,7 @@ class TensorOps:
     def not_equal(self, y: TensorLike, /) -> Tensor:
         """Where ``x`` and ``y`` differ; NaN differs from everything."""
     def one_hot(self, depth: int, on_value: TensorLike = 1, off_value: TensorLike = 0, dtype: DType = None) -> Tensor:
-        """``on_value`` at each index and ``off_value`` elsewhere along a new last axis; int32 unless said otherwise."""
+        """``on_value`` at each index and ``off_value`` elsewhere along a new last axis; int32 by default."""
     def ones_like(self, dtype: DType = None) -> Tensor:
         """Ones in the shape of ``x``."""
     def outer(self, b: TensorLike) -> Tensor:
@@ -638,15 +640,15 @@ class TensorOps:
         """Every element of ``a`` times every element of ``b``, as a matrix."""
     def overlap_and_add(self, frame_step: int, length: int | None = None) -> Tensor:
         """The signal that has these frames, ``frame_step`` apart; where they overlap they are added."""
-    def pad(self, paddings: Sequence[Any] | Array, constant_value: float = 0) -> Tensor:
+    def pad(self, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Tensor:
         """``x`` with ``constant_value`` around it, ``[before, after]`` elements along each axis."""
-    def pad1d(self, paddings: Sequence[int], constant_value: float = 0) -> Tensor:
+    def pad1d(self, paddings: Sequence[int] | Array, constant_value: Number = 0) -> Tensor:
         """``pad`` of a vector; ``paddings`` is one pair."""
-    def pad2d(self, paddings: Sequence[Any] | Array, constant_value: float = 0) -> Tensor:
+    def pad2d(self, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Tensor:
         """``pad`` of a tensor of rank 2."""
-    def pad3d(self, paddings: Sequence[Any] | Array, constant_value: float = 0) -> Tensor:
+    def pad3d(self, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Tensor:
         """``pad`` of a tensor of rank 3."""
-    def pad4d(self, paddings: Sequence[Any] | Array, constant_value: float = 0) -> Tensor:
+    def pad4d(self, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Tensor:
         """``pad`` of a tensor of rank 4."""
     def pinv(self, rtol: float | Value | None = None, hermitian: bool = False) -> Tensor:
         """The pseudo-inverse of matrices of any shape; singular values under ``rtol`` times the largest count as 0."""
@@ -680,7 +682,7 @@ class TensorOps:
     @property
     def real(self) -> Tensor: ...
     def reciprocal(self) -> Tensor:
-        """``1 / x``; of an integer too it is a float."""
+        """``1 / x``; of an integer too it is a float (``np.reciprocal`` gives an integer)."""
     def rel_entr(self, y: TensorLike, /) -> Tensor:
         """``x * log(x / y)``, and 0 where ``x`` is 0: a term of the relative entropy."""
     def relu(self) -> Tensor:
@@ -696,11 +698,11 @@ class TensorOps:
     def reshape_as(self, y: TensorLike) -> Tensor:
         """The elements of ``x`` in the shape of ``y``."""
     def resize_bilinear(
-        self, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False
+        self, size: Sequence[int] | Array, align_corners: bool = False, half_pixel_centers: bool = False
     ) -> Tensor:
         """Pictures of ``size`` [height, width], each new pixel being between the four nearest ones."""
     def resize_nearest_neighbor(
-        self, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False
+        self, size: Sequence[int] | Array, align_corners: bool = False, half_pixel_centers: bool = False
     ) -> Tensor:
         """Pictures of ``size`` [height, width], each new pixel being a copy of the nearest one."""
     def reverse(self, axis: Axis = None) -> Tensor:
@@ -782,8 +784,8 @@ class TensorOps:
         """``log(1 + exp(x))``, without overflow."""
     def solve(self, y: TensorLike, /) -> Tensor:
         """The solution ``z`` of ``x @ z = y``, for square ``x``; ``y`` is one vector or, with more axes, has columns."""
-    def sort(self, axis: int | None = -1, descending: bool = False) -> Tensor:
-        """The elements in order along ``axis``, or all of them in one row; their gradients go back to where they were."""
+    def sort(self, axis: int = -1, descending: bool = False) -> None:
+        """Sort a tensor in place along ``axis``, as the method of NumPy's arrays does; ``pb.sort`` gives a new one."""
     def space_to_batch_nd(self, block_shape: Lengths | Array, paddings: Sequence[Any] | Array) -> Tensor:
         """Space, padded with zeros, cut into blocks of ``block_shape`` whose places become part of the batch."""
     def space_to_depth(self, block_size: int, data_format: str = "NHWC") -> Tensor:
@@ -888,7 +890,7 @@ class TensorOps:
     def vdot(self, b: TensorLike) -> Tensor:
         """The sum of the products of all elements of ``a``, conjugated if they are complex, with those of ``b``."""
     def where(self, condition: TensorLike, b: TensorLike) -> Tensor:
-        """Itself where the condition holds, else ``b``: TensorFlow.js's order for the method."""
+        """Return itself where the condition holds, else ``b``: TensorFlow.js's order for the method."""
     def xlog1py(self, y: TensorLike, /) -> Tensor:
         """``x * log1p(y)``, and 0 where ``x`` is 0, even if ``y`` is -1; there the derivatives are 0 too."""
     def xlogy(self, y: TensorLike, /) -> Tensor:

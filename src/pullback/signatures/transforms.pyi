@@ -35,13 +35,13 @@ ArgNames = str | Sequence[str] | None
 Unconnected = Literal["raise", "zero", "none"]
 
 class ValueAndGrad(NamedTuple, Generic[V, G]):
-    """What ``value_and_grad`` gives."""
+    """The result of ``value_and_grad``."""
 
     value: V
     grad: G
 
 class ValueAndGrads(NamedTuple, Generic[V, G]):
-    """What ``value_and_grads`` and ``variable_grads`` give."""
+    """The result of ``value_and_grads`` and ``variable_grads``."""
 
     value: V
     grads: G
@@ -160,7 +160,7 @@ def grad(
     has_aux: Literal[False] = False,
     unconnected: Unconnected = "raise",
 ) -> Derivative[P]:
-    """``f(x)`` to ``g(x, dy=None, **kwargs)``, its gradient."""
+    """Return the gradient of ``f(x)``, as a function ``g(x, dy=None, **kwargs)``."""
 
 @overload
 def grad(
@@ -181,7 +181,7 @@ def grad(
     unconnected: Unconnected = "raise",
 ) -> ChosenDerivatives[P, Any]: ...
 def grads(f: Callable[..., Any], *, has_aux: bool = False, unconnected: Unconnected = "raise") -> DerivativeList:
-    """``f(x1, x2, ...)`` to ``g([x1, x2, ...], dy=None, **kwargs)``, the list of gradients."""
+    """Return the gradients of ``f(x1, x2, ...)``, as a function ``g([x1, x2, ...], dy=None, **kwargs)``."""
 
 @overload
 def value_and_grad(
@@ -192,7 +192,7 @@ def value_and_grad(
     has_aux: Literal[False] = False,
     unconnected: Unconnected = "raise",
 ) -> ValueAndDerivative[P]:
-    """``f(x)`` to ``g(x, dy=None, **kwargs)``, its value and gradient as a named tuple."""
+    """Return the value and gradient of ``f(x)`` as a named tuple, by a function ``g(x, dy=None, **kwargs)``."""
 
 @overload
 def value_and_grad(
@@ -215,7 +215,7 @@ def value_and_grad(
 def value_and_grads(
     f: Callable[..., Any], *, has_aux: bool = False, unconnected: Unconnected = "raise"
 ) -> ValueAndDerivativeList:
-    """``f(x1, x2, ...)`` to ``g([x1, x2, ...], dy=None, **kwargs)``: a named tuple of its value and the gradients."""
+    """Return value and gradients of ``f(x1, x2, ...)``, by a function ``g([x1, x2, ...], dy=None, **kwargs)``."""
 
 @overload
 def variable_grads(
@@ -225,7 +225,7 @@ def variable_grads(
     has_aux: bool = False,
     sparse: Literal[False] = False,
 ) -> ValueAndGrads[R, dict[str, Tensor]]:
-    """The value of ``f()`` and its gradients by the trainable variables it reads, as a dict by name."""
+    """Return the value of ``f()`` and its gradients by the trainable variables it reads, as a dict by name."""
 
 @overload
 def variable_grads(
@@ -244,7 +244,7 @@ def gradients(
     unconnected_gradients: Literal["zero", "raise"],
     stop_gradients: Tensor | Sequence[Tensor] | None = None,
 ) -> list[Tensor]:
-    """The gradient of the sum of all ``ys`` by each of ``xs``, as a list, while a tape is recording."""
+    """Return the gradient of the sum of all ``ys`` by each of ``xs``, as a list, while a tape is recording."""
 
 @overload
 def gradients(
@@ -267,11 +267,11 @@ class GradientTape:
     def watch(self, tensor: Any) -> None:
         """Follow a tensor or variable, or all in a list or tree, from now on until the end of the block."""
     def stop_recording(self) -> AbstractContextManager[None]:
-        """What is computed in this block is not recorded."""
+        """Record nothing that is computed in this block."""
     def reset(self) -> None:
         """Forget what was recorded, and what was watched; go on recording if in the block."""
     def watched_variables(self) -> tuple[Variable, ...]:
-        """The variables that were followed, in the order in which they were first read."""
+        """Return the variables that were followed, in the order in which they were first read."""
     @overload
     def gradient(
         self,
@@ -282,7 +282,7 @@ class GradientTape:
         *,
         sparse: bool = False,
     ) -> Tensor:
-        """The gradient of the target by each of the sources, in their structure."""
+        """Return the gradient of the target, or of the sum of a tree of targets, by each source, in their structure."""
     @overload
     def gradient(
         self,
@@ -305,7 +305,7 @@ class GradientTape:
     ) -> X: ...
     @overload
     def jacobian(self, target: Any, sources: Tensor, unconnected_gradients: str = "none") -> Tensor:
-        """The derivative of every element of the target by every element of each source."""
+        """Return the derivative of every element of the target by every element of each source."""
     @overload
     def jacobian(self, target: Any, sources: Any, unconnected_gradients: str = "none") -> Any: ...
     def batch_jacobian(self, target: Tensor, source: Tensor, unconnected_gradients: str = "none") -> Tensor:
@@ -324,7 +324,7 @@ def jvp(
     has_aux: Literal[False] = False,
     **kwargs: Any,
 ) -> tuple[Any, Any]:
-    """The value of ``f(*args, **kwargs)`` and its derivative in the direction of ``tangents``."""
+    """Return the value of ``f(*args, **kwargs)`` and its derivative in the direction of ``tangents``."""
 
 @overload
 def jvp(
@@ -347,7 +347,7 @@ def vjp(
     has_aux: Literal[False] = False,
     **kwargs: Any,
 ) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
-    """The value of ``f(*args, **kwargs)``, and ``pull``, which takes a cotangent of the value back to the arguments."""
+    """Return the value of ``f(*args, **kwargs)``, and ``pull``, from a cotangent of the value to those of ``args``."""
 
 @overload
 def vjp(
@@ -369,7 +369,7 @@ def linearize(
     has_aux: Literal[False] = False,
     **kwargs: Any,
 ) -> tuple[Any, Callable[..., Any]]:
-    """The value of ``f(*args, **kwargs)``, and ``push``, which takes tangents of the arguments to that of the value."""
+    """Return the value of ``f(*args, **kwargs)``, and ``push``, from tangents of ``args`` to that of the value."""
 
 @overload
 def linearize(
@@ -407,7 +407,7 @@ def hessian(
     argnames: None = None,
     has_aux: Literal[False] = False,
 ) -> Derivative[P]:
-    """``f(x)`` to ``H(x, **kwargs)``: its second derivatives, by every pair of elements of ``x``."""
+    """Return ``H(x, **kwargs)``: the second derivatives of ``f(x)``, by every pair of elements of ``x``."""
 
 @overload
 def hessian(
@@ -424,27 +424,25 @@ def hvp(
     argnames: ArgNames = None,
     **kwargs: Any,
 ) -> Tensor:
-    """The hessian of ``f`` at ``x`` times ``v``, which is built like ``x``, at the cost of a few gradients."""
+    """Return the hessian of ``f`` at ``x`` times ``v``, which is built like ``x``, at the cost of a few gradients."""
 
 @overload
 def hvp(
     f: Callable[..., Any], x: X, v: Any, /, *, argnums: ArgNums = None, argnames: ArgNames = None, **kwargs: Any
 ) -> X: ...
-def sparse_jacobian(
-    f: Callable[P, Any], *, argnums: int | None = None, argnames: str | None = None
-) -> Callable[P, Any]:
-    """``f(x)`` to ``J(x)``, its jacobian as a sparse array of SciPy's, with a row for each element of ``f(x)``."""
+def sparse_jacobian(f: Callable[P, Any], *, argnums: ArgNums = None, argnames: ArgNames = None) -> Callable[P, Any]:
+    """Return ``J(x)``: the jacobian of ``f(x)`` as a sparse array of SciPy's (CSR), a row per result."""
 
-def sparse_hessian(f: Callable[P, Any], *, argnums: int | None = None, argnames: str | None = None) -> Callable[P, Any]:
-    """``f(x)``, which is one number, to ``H(x)``, its hessian as a sparse array of SciPy's (CSR)."""
+def sparse_hessian(f: Callable[P, Any], *, argnums: ArgNums = None, argnames: ArgNames = None) -> Callable[P, Any]:
+    """Return ``H(x)``: the hessian of ``f(x)``, which is one number, as a sparse array of SciPy's (CSR)."""
 
 # ---- other transforms
 
 def vmap(f: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P, R]:
-    """``f`` of one example to ``f`` of many."""
+    """Return ``f`` of many examples, made from ``f`` of one."""
 
 def recompute_grad(f: F) -> F:
-    """``f`` with the same value and gradient, of which only the inputs are kept: the rest is computed again."""
+    """Return ``f`` with the same gradient, for which only inputs are kept; the rest is computed again."""
 
 checkpoint = recompute_grad
 
@@ -459,7 +457,7 @@ def compile(
     threads: int | None = None,
     cache: bool = True,
 ) -> CompiledFunction[P, R]:
-    """``f`` as a program: it is run once for each signature of shapes and dtypes, to be written down."""
+    """Return ``f`` compiled to machine code; it is traced once for each signature of shapes and dtypes."""
 
 @overload
 def compile(
@@ -479,7 +477,7 @@ def compile(
 def custom_grad(
     f: Callable[[X1, Save], tuple[R, Any]], *, check: bool = False, jvp: Callable[..., Any] | None = None
 ) -> CustomFunction[[X1], R]:
-    """``f(*inputs, save)``, which returns ``(value, grad_func)``, to a function of the inputs with that gradient."""
+    """Return a function with a custom gradient, from ``f(*inputs, save)`` that returns ``(value, grad_func)``."""
 
 @overload
 def custom_grad(
@@ -501,7 +499,7 @@ def custom_grad(
 def custom_gradient(
     f: Callable[P, tuple[R, Any]], *, check: bool = False, jvp: Callable[..., Any] | None = None
 ) -> CustomFunction[P, R]:
-    """``f(*args, **kwargs)``, which returns ``(value, grad_fn)``, to a function with that gradient."""
+    """Return a function with a custom gradient, from ``f(*args, **kwargs)`` that returns ``(value, grad_fn)``."""
 
 @overload
 def custom_gradient(
@@ -509,67 +507,67 @@ def custom_gradient(
 ) -> Callable[[Callable[P, tuple[R, Any]]], CustomFunction[P, R]]: ...
 @overload
 def custom_jvp(f: Callable[P, R], *, jvp: Callable[..., Any] | None = None) -> CustomFunction[P, R]:
-    """``f``, with a tangent of one's own, from which the gradient follows by transposition."""
+    """Return ``f`` with a custom tangent, from which the gradient follows by transposition."""
 
 @overload
 def custom_jvp(
     f: None = None, *, jvp: Callable[..., Any] | None = None
 ) -> Callable[[Callable[P, R]], CustomFunction[P, R]]: ...
 def custom_root(f: Callable[Concatenate[X, P], Any], solve: Callable[..., Any]) -> Callable[Concatenate[X, P], X]:
-    """``root(x0, *params)``, the solution ``x`` of ``f(x, *params) = 0`` that ``solve`` finds, with its derivatives."""
+    """Return ``root(x0, *params)``: the solution of ``f(x, *params) = 0`` that ``solve`` finds, differentiable."""
 
 def custom_fixed_point(
     f: Callable[Concatenate[X, P], X], solve: Callable[..., Any] | None = None
 ) -> Callable[Concatenate[X, P], X]:
-    """``point(x0, *params)``, the solution of ``x = f(x, *params)`` that ``solve`` finds, with its derivatives."""
+    """Return ``point(x0, *params)``: the solution of ``x = f(x, *params)`` that ``solve`` finds, differentiable."""
 
 def register_gradient(name: str) -> Callable[[F], F]:
     """Give a gradient a name, by which ``override_gradient`` finds it."""
 
 def override_gradient(gradients: Mapping[str, str]) -> AbstractContextManager[None]:
-    """In this block, in this thread, the named ops have the named gradients, which ``register_gradient`` registered."""
+    """Give the named ops the gradients that ``register_gradient`` registered, in this block and thread."""
 
 def grad_pass_through(f: F) -> F:
-    """``f`` with its value and the gradient of the identity."""
+    """Return ``f`` with its value and the gradient of the identity."""
 
 def straight_through(f: F) -> F:
-    """``f``, which may have no derivative of its own, with that of the identity: the straight-through estimator."""
+    """Return ``f`` with the derivative of the identity: the straight-through estimator."""
 
 # ---- the value as it is, and the gradient changed
 
 @overload
 def stop_gradient(x: Tensor | complex) -> Tensor:
-    """The value of ``x``, which no transform follows any further."""
+    """Return the value of ``x``, which no transform follows any further."""
 
 @overload
 def stop_gradient(x: X) -> X: ...
 @overload
 def scale_gradient(x: Tensor, factor: TensorLike) -> Tensor:
-    """``x``, with what flows back to it multiplied by ``factor``."""
+    """Return ``x``, whose cotangent is multiplied by ``factor``."""
 
 @overload
 def scale_gradient(x: X, factor: TensorLike) -> X: ...
 @overload
 def reverse_gradient(x: Tensor, factor: TensorLike = 1.0) -> Tensor:
-    """``x``, with what flows back to it multiplied by ``-factor``: for training against an adversary."""
+    """Return ``x``, whose cotangent is multiplied by ``-factor``: for training against an adversary."""
 
 @overload
 def reverse_gradient(x: X, factor: TensorLike = 1.0) -> X: ...
 @overload
 def clip_gradient(x: Tensor, low: TensorLike | None, high: TensorLike | None) -> Tensor:
-    """``x``, with every element of what flows back to it brought between ``low`` and ``high``."""
+    """Return ``x``, whose cotangent is clipped to lie between ``low`` and ``high``."""
 
 @overload
 def clip_gradient(x: X, low: TensorLike | None, high: TensorLike | None) -> X: ...
 @overload
 def clip_gradient_norm(x: Tensor, limit: TensorLike) -> Tensor:
-    """``x``, with what flows back to it scaled down to the norm ``limit`` where it is longer than that."""
+    """Return ``x``, whose cotangent is scaled down to the norm ``limit`` where its norm is larger."""
 
 @overload
 def clip_gradient_norm(x: X, limit: TensorLike) -> X: ...
 @overload
 def tap_gradient(x: Tensor, callback: Callable[[Tensor], Any]) -> Tensor:
-    """``x``; in every backward pass ``callback`` is called with what flows back to it, to look at."""
+    """Return ``x``; in every backward pass ``callback`` is called with its cotangent."""
 
 @overload
 def tap_gradient(x: X, callback: Callable[[Any], Any]) -> X: ...

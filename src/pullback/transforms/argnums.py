@@ -27,7 +27,7 @@ class Cotangent(Parameter):
 
 
 def signature_of(f: Any) -> Signature | None:
-    """The signature of ``f`` as far as it is known; a ``dy`` of our own is left out."""
+    """Return the signature of ``f`` as far as it is known; a ``dy`` of our own is left out."""
     if isinstance(f, np.ufunc):  # its out= is no input
         return Signature([Parameter(f"x{i + 1}", Parameter.POSITIONAL_ONLY) for i in range(f.nin)])
     try:
@@ -103,7 +103,7 @@ class Selection:
             raise ArgumentError(f"{self.face}: an argument is chosen more than once ({labels}).")
 
     def call(self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        """The call ``f(*args, **kwargs)`` as a function of the chosen arguments."""
+        """Return the call ``f(*args, **kwargs)`` as a function of the chosen arguments."""
         places = [self._place(c, args, kwargs) for c in self.chosen]
         self._check_distinct(places)
         return Call(f, args, kwargs, places)
@@ -123,7 +123,7 @@ class Selection:
         )
 
     def pack(self, ds: Sequence[Any]) -> Any:
-        """One derivative where one argument was chosen by itself, a tuple where several could be."""
+        """Return one derivative where one argument was chosen by itself, a tuple where several could be."""
         return ds[0] if self.one else tuple(ds)
 
 
@@ -181,7 +181,7 @@ class WholeCall(Call):
 def call_by_all(
     face: str, f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], argnums: ArgNums, argnames: Any
 ) -> tuple[Call, Selection | None]:
-    """The call ``f(*args, **kwargs)``, differentiated by all of ``args`` unless some arguments are chosen."""
+    """Return the call ``f(*args, **kwargs)``, differentiated by all of ``args`` unless some arguments are chosen."""
     if not callable(f):
         raise ArgumentError(f"{face}: f must be a function, got {type(f).__name__}.")
     if argnums is None and argnames is None:
@@ -192,7 +192,7 @@ def call_by_all(
 
 
 def _several(face: str, what: str, given: object, kinds: Any, one: str) -> Sequence[Any]:
-    """What was chosen as a list; a single one need not be in a list."""
+    """Return what was chosen as a list; a single one need not be in a list."""
     found = given if isinstance(given, list | tuple) else (given,)
     if any(not isinstance(x, kinds) or isinstance(x, bool) for x in found):
         raise ArgumentError(f"{face}: {what} must be {one} or a tuple of them, got {given!r}.{point_hint(face, given)}")
@@ -202,7 +202,7 @@ def _several(face: str, what: str, given: object, kinds: Any, one: str) -> Seque
 
 
 def point_hint(face: str, given: object) -> str:
-    """What to write, where a setting is something that could be meant as the argument of ``f``."""
+    """Return what to write, where a setting is something that could be meant as the argument of ``f``."""
     return "" if isinstance(given, str | bool) else f" The derivative at a point is {face}(f)(x)."
 
 
@@ -231,7 +231,7 @@ class Derivative:
             self.selection = Selection(self.face, f, argnums, argnames)
 
     def options(self) -> dict[str, Any]:
-        """The keywords that make the same of another function."""
+        """Return the keywords that make the same of another function."""
         return {"argnums": self.argnums, "argnames": self.argnames}
 
     def __reduce__(self) -> Any:
@@ -241,7 +241,7 @@ class Derivative:
         return f"<{self.face} of {self.__name__}>"
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        """The call of ``f`` with these arguments, as a function of those that are differentiated by."""
+        """Return the call of ``f`` with these arguments, as a function of those that are differentiated by."""
         if self.selection is not None:
             return self.selection.call(self.__wrapped__, args, kwargs)
         if len(args) > 1:
@@ -271,7 +271,7 @@ class Derivative:
         )
 
     def split_dy(self, args: tuple[Any, ...], dy: Operand | None) -> tuple[tuple[Any, ...], Any]:
-        """The arguments for ``f`` and the cotangent, which may be the second one where ``f`` takes exactly one."""
+        """Return the arguments for ``f``, and the cotangent, which may be the second where ``f`` takes one."""
         if self.selection is None and len(args) == 2 and self.takes_one:
             if dy is not None:
                 raise ArgumentError(f"{self.face}(f)(x, dy): dy was given twice, by position and by keyword.")
@@ -304,7 +304,7 @@ class Derivative:
 
     @DynamicClassAttribute
     def __signature__(self) -> Signature:
-        """What can be given: the arguments of ``f``, by position only where they are chosen among, and ``dy``."""
+        """Return what can be given: the arguments of ``f`` (by position only where some are chosen) and ``dy``."""
         taken = signature_of(self.__wrapped__)
         if taken is None:
             raise AttributeError("__signature__")
@@ -325,7 +325,7 @@ def _rebuild(cls: Any, f: Callable[..., Any], options: dict[str, Any]) -> Any:
 
 
 def _first_by_position(parameters: Sequence[Parameter]) -> list[Parameter]:
-    """The first parameter as it is, and those of the others that can be given by keyword."""
+    """Return the first parameter as it is, and those of the others that can be given by keyword."""
     found: list[Parameter] = []
     for i, p in enumerate(parameters):
         if p.kind is p.VAR_POSITIONAL:
@@ -338,7 +338,7 @@ def _first_by_position(parameters: Sequence[Parameter]) -> list[Parameter]:
 
 
 def _describe_parameters(f: object) -> str:
-    """The names in the signature of ``f``, for messages; nothing where they are not known."""
+    """Return the names in the signature of ``f``, for messages; nothing where they are not known."""
     taken = signature_of(f)
     stars: dict[Any, str] = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}
     return "" if taken is None else f"({', '.join(stars.get(p.kind, '') + p.name for p in taken.parameters.values())})"

@@ -32,7 +32,7 @@ class AsIs:
 
 
 def mark(arg: object) -> Any:
-    """An argument in which arrays and floats are inputs, and what counts, chooses or names is passed on as it is."""
+    """Return an argument whose arrays and floats are inputs; integers, bools and text are passed on as they are."""
     return tree.map_leaves(lambda leaf: leaf if _is_input(leaf) else AsIs(leaf), arg, whole=tree.is_number_list)
 
 
@@ -43,7 +43,7 @@ def _is_input(leaf: object) -> bool:
 
 
 def unmark(args: list[Any], again: bool = False) -> Any:
-    """What was marked, as it was."""
+    """Return what was marked, as it was."""
     return tree.map_leaves(lambda x: x.value(again) if isinstance(x, AsIs) else x, args)
 
 
@@ -85,12 +85,12 @@ class Arguments:
         return bare(x) if hasattr(x, "__array__") else x
 
     def float_width(self) -> np.dtype[Any]:
-        """The dtype that a Python number has beside these inputs: that of the widest float, else float64."""
+        """Return the dtype that a Python number has beside these inputs: that of the widest float, else float64."""
         floats = [x.dtype for x in self.flat if x.dtype.kind == "f"]
         return np.result_type(*floats) if floats else np.dtype(float)
 
     def fill(self, values: Sequence[Any]) -> list[Any]:
-        """The arguments with these inputs, as tensors."""
+        """Return the arguments with these inputs, as tensors."""
         if self.plain:
             return [as_tensor(v) for v in values]
         source = iter(values)
@@ -107,14 +107,14 @@ class Arguments:
         )
 
     def names(self, f: Callable[..., Any]) -> list[str]:
-        """The name of each input in the signature of ``f``."""
+        """Return the name of each input in the signature of ``f``."""
         out: list[str] = []
         for name, x in zip(parameters_of(f, len(self.tree)), self.tree, strict=True):
             out += [path for path, leaf in paths(name, x) if isinstance(leaf, ARRAYS)]
         return out
 
     def convert_back(self, z: Any) -> Any:
-        """Arrays for arrays; Tensors as soon as a Tensor was given."""
+        """Return arrays for arrays; Tensors as soon as a Tensor was given."""
         if self.given_tensor or not self.flat:
             return as_tensor(z)
         writes = writer() if isinstance(z, Tensor) else None
@@ -122,7 +122,7 @@ class Arguments:
 
 
 def paths(name: str, x: object) -> Iterator[tuple[str, Any]]:
-    """The leaves of a tree, ``None`` too, each with how one would write it."""
+    """Yield the leaves of a tree, ``None`` too, each with how one would write it."""
     parts = tree.branches(x)
     if parts is None:
         yield name, x
@@ -132,12 +132,12 @@ def paths(name: str, x: object) -> Iterator[tuple[str, Any]]:
 
 
 def is_leaf(x: object) -> bool:
-    """Whether ``x`` is one tensor and no tree: an array, a number, or a list of nothing but numbers."""
+    """Return whether ``x`` is one tensor and no tree: an array, a number, or a list of nothing but numbers."""
     return isinstance(x, ARRAYS) or (x is not None and tree.is_tensor_data(x))
 
 
 def name_leaves(name: str, x: Any) -> Iterator[tuple[str, Any]]:
-    """The leaves of a tree, each with how one would write it; a list of nothing but numbers is one."""
+    """Yield the leaves of a tree, each with how one would write it; a list of nothing but numbers is one."""
     parts = None if x is None or is_leaf(x) or tree.is_number_list(x) else tree.branches(x)
     if parts is None:
         if x is not None:
@@ -148,7 +148,7 @@ def name_leaves(name: str, x: Any) -> Iterator[tuple[str, Any]]:
 
 
 def names_of(names: Sequence[str], xs: Sequence[Any]) -> list[str]:
-    """How one would write each of the leaves of several arguments."""
+    """Return how one would write each of the leaves of several arguments."""
     found = []
     for name, x in zip(names, xs, strict=True):
         found += [name] if x is None else [path for path, _ in name_leaves(name, x)]
@@ -163,7 +163,7 @@ def name_input(error: Exception, face: str, names: Sequence[str], xs: Sequence[A
 
 
 def keys_of(x: object, count: int) -> list[str]:
-    """How one would write each of the branches of a tree."""
+    """Return how one would write each of the branches of a tree."""
     if isinstance(x, dict):
         return [f"[{k!r}]" for k in x]
     fields = getattr(x, "_fields", None) or [k for k, f in getattr(x, "__dataclass_fields__", {}).items() if f.init]
@@ -171,7 +171,7 @@ def keys_of(x: object, count: int) -> list[str]:
 
 
 def parameters_of(f: Callable[..., Any], count: int) -> list[str]:
-    """The names of the first ``count`` positional parameters."""
+    """Return the names of the first ``count`` positional parameters."""
     names: list[str] = []
     try:
         for p in inspect.signature(f).parameters.values():

@@ -109,10 +109,10 @@ class Batched(Wrapped):
 
     __str__ = __repr__
 
-    # ---- what the engine asks
+    # ---- what the engine calls
 
     def mine(self, args: Sequence[Any]) -> tuple[list[Any], list[bool]]:
-        """What is beneath this level, and which of it are examples."""
+        """Return what is beneath this level, and which of it are examples."""
         on = [isinstance(a, Batched) and a.number == self.number for a in args]
         return [a.array if b else _of_constant(a) for a, b in zip(args, on, strict=True)], on
 
@@ -174,7 +174,7 @@ class Batched(Wrapped):
             return None  # the general way says what is wrong
 
     def around(self, z: TensorLike) -> Any:
-        """A result for all examples; of an op with several results, each of them."""
+        """Return a result for all examples; of an op with several results, each of them."""
         return tuple(map(self.around, z)) if type(z) is tuple else Batched(self.number, bare(z))
 
     def call_unfollowed(self, f: Callable[..., Any], args: Sequence[Any]) -> Any:
@@ -237,7 +237,10 @@ class BatchedOp(WrappingOp):
         return [None if t is None else take_out(t, 0, self.number, self.size) for t in moved]
 
     def _tangent(self, t: Value, on: bool) -> Any:
-        """A tangent for each example, also of a transform that was begun later; as it is where it is one for all."""
+        """Return a tangent for each example, also of a transform that was begun later.
+
+        One that is the same for all examples is returned as it is.
+        """
         if not on and level_of(t) < self.number:
             return t
         return Batched(self.number, t if on else np.broadcast_to(t, (self.size, *t.shape)))
@@ -251,13 +254,13 @@ class BatchedOp(WrappingOp):
 
 
 class Mapped:
-    """What ``vmap`` makes: keeps the name and docstring of ``f``, and pickles when ``f`` does."""
+    """The function that ``vmap`` returns: it keeps the name and docstring of ``f``, and pickles when ``f`` does."""
 
     __name__: str
     __qualname__: str
     __wrapped__: Callable[..., Any]
 
-    def __init__(self, f: Callable[..., Any], in_axes: Lengths, out_axes: int) -> None:
+    def __init__(self, f: Callable[..., Any], in_axes: Any, out_axes: Any) -> None:
         if not callable(f):
             raise ArgumentError(f"vmap(f): f must be a function, got {type(f).__name__}.")
         _check_axes("in_axes", in_axes)
@@ -350,7 +353,7 @@ class _Given:
 
 
 def _collect_given(where: Any, arg: Any, axes: int | None, given: list[_Given]) -> Any:
-    """An argument with each array in it noted in ``given``."""
+    """Return an argument with each array in it noted in ``given``."""
 
     def note(x: Any, axis: Any) -> _Given:
         given.append(_Given(x, axis, where, arg))
@@ -360,7 +363,7 @@ def _collect_given(where: Any, arg: Any, axes: int | None, given: list[_Given]) 
 
 
 def _size(given: list[_Given]) -> int:
-    """The number of examples, on which all arguments agree."""
+    """Return the number of examples, on which all arguments agree."""
     batched = [g for g in given if g.axis is not None]
     if not batched:
         raise ArgumentError("vmap: no argument has examples: every one of in_axes is None, or there are no arrays.")
@@ -383,7 +386,7 @@ def _check_axes(name: str, axes: Axis) -> None:
 
 
 def _map_axes(name: str, axes: Any, value: Any, f: Callable[[Any, Any], Any]) -> Any:
-    """``f(leaf, axis)`` for each array in ``value``; ``axes`` is a number, or a tree like the upper part of it."""
+    """Return ``value`` with ``f(leaf, axis)`` for each array; ``axes`` is a number or a tree of its structure."""
     if axes is None or hasattr(axes, "__index__"):
         return tree.map_leaves(lambda leaf: f(leaf, axes) if _is_data(leaf) else leaf, value, whole=tree.is_number_list)
     theirs, parts = tree.branches(axes), None if value is None else tree.branches(value)
@@ -401,7 +404,7 @@ def _is_data(leaf: Value) -> bool:
 
 
 def take_out(v: Any, axis: int, number: int, size: int) -> Any:
-    """A result with its examples along ``axis``; one that did not depend on them is repeated."""
+    """Return a result with its examples along ``axis``; one that did not depend on them is repeated."""
     v = bare(v, "vmap")
     mine = isinstance(v, Batched) and v.number == number
     if axis is None:
@@ -420,7 +423,7 @@ def take_out(v: Any, axis: int, number: int, size: int) -> Any:
 
 
 def vmap(f: Callable[..., Any], in_axes: Lengths = 0, out_axes: int = 0) -> Mapped:
-    """``f`` of one example to ``f`` of many.
+    """Return ``f`` of many examples, made from ``f`` of one.
 
     ``in_axes`` says along which axis of each argument the examples lie: a number for all of them, or a list with one
     for each; ``None`` is for what is the same for all examples.  An argument that is a tree may have a tree of them.

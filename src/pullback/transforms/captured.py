@@ -19,7 +19,7 @@ DEPTH = 4  # how far functions, containers and objects are looked into
 
 
 def line_of(f: Callable[..., Any]) -> str:
-    """``file.py:12``, where a function is defined; the line of the user's call if that is not known."""
+    """Return where a function is defined, as ``file.py:12``; the line of the user's call if that is not known."""
     while isinstance(f, partial):
         f = f.func
     code = getattr(f, "__code__", None) or getattr(vars(type(f)).get("__call__"), "__code__", None)
@@ -58,7 +58,7 @@ def make_variable_error(
 
 
 def _surroundings(f: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
-    """The names a function finds outside itself, and what they stand for."""
+    """Yield the names a function finds outside itself, and what they stand for."""
     if isinstance(f, partial):
         yield from _surroundings(f.func)
         yield from ((f"argument {i}", a) for i, a in enumerate(f.args))
@@ -89,7 +89,7 @@ def _global_names(code: CodeType) -> Iterator[str]:
 
 
 def _tensors(name: str, held: object, depth: int, seen: set[int]) -> Iterator[tuple[str, Tensor]]:
-    """The tensors in what a name stands for, each with the way to it."""
+    """Yield the tensors in what a name stands for, each with the way to it."""
     if isinstance(held, Tensor):
         yield name, held
     if isinstance(held, Tensor | ModuleType | type) or not depth or id(held) in seen:

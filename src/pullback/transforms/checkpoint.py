@@ -192,7 +192,7 @@ def _find_rematerialize(t: Tensor) -> Rematerialize | None:
 
 
 class Recomputed(Customized):
-    """What ``recompute_grad`` makes."""
+    """The function that ``recompute_grad`` returns."""
 
     face = "recompute_grad"
     call = RecomputedCall
@@ -207,7 +207,7 @@ class Recomputed(Customized):
 
 
 def recompute_grad(f: Callable[..., Any]) -> Any:
-    """``f`` with the same value and gradient, of which only the inputs are kept: the rest is computed again.
+    """Return ``f`` with the same gradient, for which only inputs are kept; the rest is computed again.
 
     Intermediate results are not held in memory until the backward pass, where ``f`` runs a second time.  Of a chain of
     100 layers in 10 parts, each of them wrapped, 10 inputs are kept and the results inside of one part at a time:

@@ -17,8 +17,9 @@ MANY = 50_000_000  # rows times colours, up to which that is tried
 
 
 def color_columns(rows: Array, columns: Array, row_count: int) -> Any:
-    """A colour for each column, no two columns of a colour having a row in common: in turn, if that is possible with
-    few colours, else greedily.
+    """Return a colour for each column, no two columns of a colour having a row in common.
+
+    Colours are given in turn if that is possible with few of them, else greedily.
 
     ``rows`` are those of the first column, then of the second and so on; ``columns`` says where each begins.
 
@@ -47,7 +48,7 @@ def color_columns(rows: Array, columns: Array, row_count: int) -> Any:
 
 
 def _apart(rows: Array, colours: Array, count: int, row_count: int) -> bool:
-    """Whether no row has a colour twice."""
+    """Return whether no row has a colour twice."""
     met = np.zeros(row_count * count, bool)
     met[rows * count + colours] = True
     return int(np.count_nonzero(met)) == len(rows)

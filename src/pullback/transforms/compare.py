@@ -24,7 +24,7 @@ Derivative = Callable[[int, Any], float]  # of the function, when one input move
 
 
 def mismatches(f: Function, xs: Sequence[Any], derivative: Derivative) -> list[str]:
-    """For each input that can be moved what is wrong with its derivative, at the worst element; "" if nothing is.
+    """Return what is wrong with the derivative by each input, at its worst element; "" if nothing is.
 
     >>> mismatches(lambda xs: xs[0] ** 2, [np.float64(3.0)], lambda i, v: 6 * v)
     ['']
@@ -36,12 +36,12 @@ def mismatches(f: Function, xs: Sequence[Any], derivative: Derivative) -> list[s
 
 
 def movable(x: Value) -> bool:
-    """Whether an input can be moved a little: integers and bools cannot."""
+    """Return whether an input can be moved a little: integers and bools cannot."""
     return getattr(x, "dtype", np.dtype(object)).kind in "fc"
 
 
 def to_double(x: Array) -> Any:
-    """An input in double precision; what is not a float stays.
+    """Return an input in double precision; what is not a float stays.
 
     >>> to_double(np.float32(0.5)).dtype
     dtype('float64')
@@ -93,7 +93,7 @@ def _normal(random: np.random.Generator, x: Array) -> Any:
 def _compare_direction(
     f: Function, xs: Sequence[Any], i: int, v: Array, found: float, value: float
 ) -> tuple[float, bool]:
-    """The derivative by central differences, with the step for which it is nearest to what was found; is it the same?
+    """Return the derivative by central differences, with the step for which it is nearest to what was found.
 
     Differences of rounding errors say nothing, so far below the value of the function anything will do, unless two
     steps say the same.
@@ -127,7 +127,7 @@ def _at(shape: tuple[int, ...], at: int, unit: complex, found: float, expected: 
 
 
 def along(g: Any, v: Array) -> float:
-    """How fast a function with the gradient ``g`` grows in the direction ``v``.
+    """Return how fast a function with the gradient ``g`` grows in the direction ``v``.
 
     >>> along(np.array([1.0, 2.0]), np.array([10.0, 1.0]))
     12.0

@@ -1,4 +1,4 @@
-"""Functions with a gradient of one's own: ``custom_grad`` as in TensorFlow.js, ``custom_gradient`` as in TensorFlow."""
+"""Functions with a custom gradient: ``custom_grad`` as in TensorFlow.js, ``custom_gradient`` as in TensorFlow."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Customized:
         return self.__qualname__ if found is self else (type(self), self.settings())
 
     def settings(self) -> tuple[Any, ...]:
-        """What it was made with."""
+        """Return what it was made with."""
         return (self.__wrapped__,)
 
     def __repr__(self) -> str:
@@ -175,14 +175,14 @@ class Stated(Customized):
 
 
 class CustomGrad(Stated):
-    """What ``custom_grad`` makes."""
+    """The function that ``custom_grad`` returns."""
 
     face = "custom_grad"
     call = SavingCall
 
     @DynamicClassAttribute
     def __signature__(self) -> inspect.Signature:
-        """What can be given: the arguments of ``f`` without ``save``."""
+        """Return what can be given: the arguments of ``f`` without ``save``."""
         own = inspect.signature(self.__wrapped__)
         return own.replace(parameters=[p for p in own.parameters.values() if p.name != "save"])
 
@@ -198,7 +198,7 @@ class CustomGrad(Stated):
 
 
 class CustomGradient(Stated):
-    """What ``custom_gradient`` makes."""
+    """The function that ``custom_gradient`` returns."""
 
     face = "custom_gradient"
     call = NestedCall
@@ -207,7 +207,7 @@ class CustomGradient(Stated):
 def custom_grad(
     f: Callable[..., Any] | None = None, *, check: bool = False, jvp: Callable[..., Any] | None = None
 ) -> Any:
-    """``f(*inputs, save)``, which returns ``(value, grad_func)``, to a function of the inputs with that gradient.
+    """Return a function with a custom gradient, from ``f(*inputs, save)`` that returns ``(value, grad_func)``.
 
     f: called with the inputs as tensors and, if it has a parameter ``save`` or needs one argument more, with ``save``,
         which takes a list, tuple or dict of tensors to keep.  It returns ``(value, grad_func)``, or an object or dict
@@ -236,7 +236,7 @@ def custom_grad(
 def custom_gradient(
     f: Callable[..., Any] | None = None, *, check: bool = False, jvp: Callable[..., Any] | None = None
 ) -> Any:
-    """``f(*args, **kwargs)``, which returns ``(value, grad_fn)``, to a function with that gradient.
+    """Return a function with a custom gradient, from ``f(*args, **kwargs)`` that returns ``(value, grad_fn)``.
 
     f: called with the inputs as tensors; arguments and value may be trees, keyword arguments are passed on.
     check: compare with finite differences on each new combination of shapes and dtypes.

@@ -69,7 +69,7 @@ class Call(CustomOp):
         return self.f(*self.arguments.fill(values), **self.kwargs)
 
     def split(self, out: TensorLike) -> tuple[Any, Any]:
-        """The value and the gradient function in what the body returned."""
+        """Return the value and the gradient function in what the body returned."""
         found = _by_name(out)
         if found is None and isinstance(out, tuple | list) and len(out) == 2:
             found = out[0], out[1]
@@ -80,7 +80,7 @@ class Call(CustomOp):
         return found
 
     def results_in(self, value: object) -> tuple[Any, ...]:
-        """The results in ``value``, as the engine takes them; Python's numbers are as wide as the inputs."""
+        """Return the results in ``value``, as the engine takes them; Python's numbers are as wide as the inputs."""
         if isinstance(value, ARRAYS):
             return (bare(value),)
         return tuple(self._result(z) for z in tree.leaves(value)) if value is not None else (self._result(None),)
@@ -111,7 +111,10 @@ class Call(CustomOp):
         dys: Sequence[Any],
         missing: bool,
     ) -> list[Any]:
-        """One gradient for each input and variable, checked; ``None`` only where ``missing`` ones are allowed."""
+        """Return one gradient for each input and variable, checked.
+
+        ``None`` only where ``missing`` ones are allowed.
+        """
         out, more = self._split_gradients(out, read, grad_func) if read else (out, [])
         count, line = len(likes) - len(read), partial(line_of, grad_func)
         names = [*(partial(self.name_input, i) for i in range(count)), *(partial(str, v.name) for v in read)]
@@ -125,7 +128,7 @@ class Call(CustomOp):
     def _split_gradients(
         self, out: Any, read: list[Variable], grad_func: Callable[..., Any]
     ) -> tuple[Any, Sequence[Any]]:
-        """The gradients of the inputs and those of the variables."""
+        """Return the gradients of the inputs and those of the variables."""
         names = ", ".join(v.name for v in read)
         if not isinstance(out, tuple | list) or len(out) != 2:
             raise CustomGradientError(
@@ -144,7 +147,7 @@ class Call(CustomOp):
         return out[0], more
 
     def _match_gradients(self, out: object, grad_func: Callable[..., Any]) -> list[Any]:
-        """The gradients in the order of the inputs: in the structure of the arguments, or in a flat list."""
+        """Return the gradients in the order of the inputs: in the structure of the arguments, or in a flat list."""
         count = len(self.arguments.flat)
         if isinstance(out, ARRAYS) and count == 1:
             return [out]
@@ -300,7 +303,7 @@ def _in_scope(scope: Scope, back: Back) -> Back:
 
 
 def _by_name(out: Any) -> tuple[Any, Any] | None:
-    """Value and gradient function of a dict or an object that has both by name."""
+    """Return value and gradient function of a dict or an object that has both by name."""
     if isinstance(out, dict):
         found = [out[k] for k in GRAD_FUNC if k in out]
         return (out["value"], found[0]) if found and "value" in out else None
@@ -322,7 +325,7 @@ def _only_tensors(x: object) -> Any:
 
 
 def _with_gaps(x: object) -> list[Any]:
-    """The leaves of a tree, ``None`` too."""
+    """Return the leaves of a tree, ``None`` too."""
     return [leaf for _, leaf in paths("", x)]
 
 

@@ -1,4 +1,4 @@
-"""Functions with a tangent of one's own: ``custom_jvp``, as in JAX."""
+"""Functions with a custom tangent: ``custom_jvp``, as in JAX."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class TangentCall(Call):
 
 
 class CustomJvp(Customized):
-    """What ``custom_jvp`` makes."""
+    """The function that ``custom_jvp`` returns."""
 
     face = "custom_jvp"
     call = TangentCall
@@ -144,7 +144,7 @@ def _sum_of_parts(
 
 
 def custom_jvp(f: Callable[..., Any] | None = None, *, jvp: Callable[..., Any] | None = None) -> Any:
-    """``f``, with a tangent of one's own, from which the gradient follows by transposition.
+    """Return ``f`` with a custom tangent, from which the gradient follows by transposition.
 
     f: any function of tensors or trees of them; keyword arguments are passed on and not differentiated.
     jvp: the rule, ``rule(primals, tangents)``, which returns ``(value, tangent)``.  ``primals`` is the tuple of the

@@ -67,7 +67,10 @@ class HigherLevelError(Exception):
 
 
 def is_differentiated(x: Any, above: int) -> bool:
-    """Whether a transform of a higher level than ``above`` differentiates ``x``; ``vmap`` and ``compile`` do not."""
+    """Return whether a transform of a higher level than ``above`` differentiates ``x``.
+
+    ``vmap`` and ``compile`` do not.
+    """
     while isinstance(x, Tensor):
         x = x.read()
         if x.level <= above:
@@ -79,17 +82,17 @@ def is_differentiated(x: Any, above: int) -> bool:
 
 
 def levels_of(x: Value | None) -> set[int]:
-    """The levels of all transforms that follow ``x``."""
+    """Return the levels of all transforms that follow ``x``."""
     return {t.level for t in _chain(x)}
 
 
 def _at_level(x: Any, level: int) -> Any:
-    """What ``x`` is at a level; None if it is nothing there."""
+    """Return what ``x`` is at a level; None if it is nothing there."""
     return next((t for t in _chain(x) if t.level == level), None)
 
 
 def _chain(x: Any) -> Iterator[Any]:
-    """``x`` as each of its levels sees it, from the highest down."""
+    """Yield ``x`` as each of its levels sees it, from the highest down."""
     while isinstance(x, Tensor):
         x = x.read()
         if x.level:
@@ -131,7 +134,7 @@ class CustomOp:
         """Refuse variables that are followed and for which the gradient function gives nothing."""
 
     def apply(self, args: Sequence[Any]) -> tuple[Any, ...]:
-        """The results, each an array or a tensor of the highest level there is."""
+        """Return the results, each an array or a tensor of the highest level there is."""
         args = [bare(a) for a in args]
         if self.limit is not None:
             return self._apply(args)
@@ -161,12 +164,12 @@ class CustomOp:
         return self.apply(args)
 
     def below(self, values: Sequence[Any]) -> int:
-        """The highest level that results of these values may have."""
+        """Return the highest level that results of these values may have."""
         watcher = highest_watcher() if self.follows else None
         return max([*map(level_of, values), watcher.level if watcher is not None else 0])
 
     def run_reduced(self, values: Sequence[Any]) -> Run:
-        """A run whose results do not follow what an enclosing function made from the inputs of this one."""
+        """Return a run whose results do not follow what an enclosing function made from the inputs of this one."""
         run, within = self.run(values), scopes()
         if within:
             highest = self.below(values)
@@ -189,7 +192,7 @@ class CustomOp:
             raise self.make_lost_error(tangents, number)
 
     def run_checked(self, values: Sequence[Any]) -> Run:
-        """A run whose results depend on nothing that is differentiated but the inputs."""
+        """Return a run whose results depend on nothing that is differentiated but the inputs."""
         run = self.run_reduced(values)
         if any(isinstance(z, Tensor) for z in run.values):
             highest = self.below(values)
@@ -198,7 +201,7 @@ class CustomOp:
         return run
 
     def reduce_level(self, z: Value, highest: int, records: Sequence[Any], within: Sequence[Scope]) -> Any:
-        """``z`` without the levels of tapes on which it was made from nothing but the operands of this op."""
+        """Return ``z`` without the levels of tapes on which it was made from the operands of this op alone."""
         while within and isinstance(z, Tensor) and is_differentiated(z, highest):
             z = z.read()
             operands = next((args for tape, args in records if tape.holds(z)), None)
@@ -245,7 +248,7 @@ class CustomOp:
         return transpose(lambda dys: back(dys)[: len(tangents)], tangents, z)
 
     def transposable(self, back: Back, xs: Sequence[Any], zs: Sequence[Like], dys: list[Any]) -> Sequence[Any]:
-        """What flows back, by a rule that may be transposed: that of the stated tangent, if there is one."""
+        """Return what flows back, by a rule that may be transposed: that of the stated tangent, if there is one."""
         with set_transposing(False):
             if self.states_jvp:
                 empty = [np.broadcast_to(np.zeros((), z.dtype), z.shape) for z in zs]
@@ -322,7 +325,7 @@ class CheckedPull:
 
 
 def transpose(rule: Back, along_these: Sequence[Any], likes: Sequence[Any]) -> list[Any]:
-    """The transpose of a linear rule, which takes numbers like ``likes``, applied to ``along_these``."""
+    """Return the transpose of a linear rule, which takes numbers like ``likes``, applied to ``along_these``."""
 
     def pair(*given: Tensor) -> Any:
         terms = [
@@ -343,7 +346,7 @@ is_transposing = _transposing.get
 
 @contextmanager
 def set_transposing(on: bool = True) -> Iterator[None]:
-    """In this block backward passes are themselves recorded, to be transposed."""
+    """Record the backward passes of this block, to be transposed."""
     token = _transposing.set(on)
     try:
         yield
@@ -352,7 +355,7 @@ def set_transposing(on: bool = True) -> Iterator[None]:
 
 
 def is_number(x: Any) -> bool:
-    """Whether ``x`` is a number of Python's own; a bool is none."""
+    """Return whether ``x`` is a number of Python's own; a bool is none."""
     return isinstance(x, int | float | complex) and not isinstance(x, bool | np.generic | Tensor)
 
 
@@ -380,7 +383,7 @@ class WrappingOp(CustomOp):
 def gradient_for(
     d: Operand | None, x: object, face: str, name: Callable[[], str], line: Callable[[], str], dys: Sequence[Any] = ()
 ) -> Any:
-    """A gradient that the user returned for input ``x``, checked, as the engine takes it.
+    """Return a gradient that the user returned for input ``x``, checked, as the engine takes it.
 
     One that is narrower than its input and than the cotangents ``dys`` has lost digits, which is a warning.
     """
@@ -388,7 +391,7 @@ def gradient_for(
 
 
 def tangent_for(t: Tensor, z: Value, face: str, line: Callable[[], str]) -> Any:
-    """A tangent that the user returned for a result ``z``, checked, as the engine takes it."""
+    """Return a tangent that the user returned for a result ``z``, checked, as the engine takes it."""
     return _derivative(t, z, lambda: f"{face}: the tangent of the value", line, ())
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-ROOM = 1024 * 1024  # bytes that directions taken together have at the widest place of the program
+BATCH_BYTES = 1024 * 1024  # bytes that directions taken together have at the widest place of the program
 WIDE = 64 * 1024  # bytes of one direction from which on taking it by itself is quicker
 
 Back = Callable[[Any], Sequence[Any]]  # a cotangent to those of the inputs, None where nothing comes back
@@ -55,7 +55,7 @@ class UnitsOfExamples(Units):
 def unit_pulls(
     back: Back, shape: tuple[int, ...], dtype: np.dtype[Any], widest: int, number: int, count: int, one: complex = 1
 ) -> Sequence[Any]:
-    """Every unit vector of ``shape``, times ``one``, pulled back to each of ``count`` inputs, along axis 0.
+    """Return every unit vector of ``shape``, times ``one``, pulled back to each of ``count`` inputs, along axis 0.
 
     Where there is but one direction, because the shape is (), there is no axis for it.
     """
@@ -68,9 +68,9 @@ def unit_pulls(
 
 
 def example_pulls(face: str, back: Back, y: Tensor, widest: int, number: int) -> list[Any]:
-    """The jacobian of each example of ``y``, along axis 0, by the same example of each input.
+    """Return the jacobian of each example of ``y``, along axis 0, by the same example of each input.
 
-    What flows back to an example is asked for all of them at once, so none may depend on another.
+    The cotangents of all examples are pulled back at once, so none may depend on another.
     """
     chunks = list(passes(back, UnitsOfExamples(y.shape, float_of(y.dtype)), widest, number))
     found = []
@@ -102,11 +102,11 @@ def _join(rows: Sequence[Any]) -> Any:
 
 
 def passes(back: Back, cotangents: Any, widest: int, number: int) -> Iterator[list[Any]]:
-    """Cotangents, along axis 0, pulled back as many at a time as is good.
+    """Yield cotangents, along axis 0, pulled back as many at a time as is good.
 
     ``widest`` is how many bytes one direction has at the widest place of the program, ``number`` the level of many.
     """
-    size = 1 if widest >= WIDE else max(1, ROOM // max(widest, 1))
+    size = 1 if widest >= WIDE else max(1, BATCH_BYTES // max(widest, 1))
     for start in range(0, len(cotangents), size):
         part = cotangents[start : start + size]
         if size == 1:

@@ -35,7 +35,7 @@ class Scope:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """What is recorded in this block, by the body or the gradient function, was made by this run."""
+        """Mark what the body or the gradient function records in this block as made by this run."""
         if not self.tapes:
             yield
             return
@@ -60,7 +60,7 @@ scopes = _scopes.get
 
 
 def is_made_from(z: Tensor, operands: Sequence[Any], within: Sequence[Scope], since: int | None = None) -> bool:
-    """Whether a tensor was made inside of enclosing functions, from nothing but ``operands``.
+    """Return whether a tensor was made inside of enclosing functions, from nothing but ``operands``.
 
     What was put on its tape from the length ``since`` on counts as made inside; ``None`` if nothing is.
     """
@@ -97,7 +97,7 @@ def pause(tape: Tape) -> Iterator[None]:
 
 
 def _operands(node: Tensor, tape: Tape) -> list[Any]:
-    """The operands of a node that are on its tape; a leaf has none."""
+    """Return the operands of a node that are on its tape; a leaf has none."""
     if node.x is None:
         return []
     given = node.via.plain.operands(node)

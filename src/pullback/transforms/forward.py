@@ -101,7 +101,7 @@ def jvp(
     has_aux: bool = False,
     **kwargs: object,
 ) -> tuple[Any, ...]:
-    """The value of ``f(*args, **kwargs)`` and its derivative in the direction of ``tangents``.
+    """Return the value of ``f(*args, **kwargs)`` and its derivative in the direction of ``tangents``.
 
     Both are lists or tuples with one entry for each argument of ``f``, which may be trees; so may its result.
     ``argnums`` and ``argnames`` choose the arguments that move: ``tangents`` has one entry for each of those.
@@ -133,7 +133,7 @@ def jvp(
 
 
 def push_once(xs: Sequence[Any], tangents: Sequence[Any], call: Call) -> tuple[Any, Any, Any]:
-    """The value of a call, its tangent, and aux."""
+    """Return the value of a call, its tangent, and aux."""
     if hooks.blocks and (observer := hooks.find("run_call")) is not None:
         observed: tuple[Any, Any, Any] = observer.run_call("jvp", push_once, xs, tangents, call)
         return observed
@@ -166,7 +166,7 @@ def push_once(xs: Sequence[Any], tangents: Sequence[Any], call: Call) -> tuple[A
 
 
 def split_dual(z: Value, number: int) -> tuple[Any, Any]:
-    """The value of a result and its tangent, None if it does not depend on what was moved."""
+    """Return the value of a result and its tangent, None if it does not depend on what was moved."""
     z = z.read() if isinstance(z, Tensor) else z
     if isinstance(z, Dual) and z.number == number:
         return bare(z.primal), z.tangent

@@ -45,7 +45,7 @@ new_tuple = tuple.__new__  # a named tuple's own constructor is slow
 
 
 class ValueAndGrad(NamedTuple):
-    """What ``value_and_grad`` gives.
+    """The result of ``value_and_grad``.
 
     >>> import pullback as pb
     >>> pb.value_and_grad(lambda x: x * x)(3.0)
@@ -57,7 +57,7 @@ class ValueAndGrad(NamedTuple):
 
 
 class ValueAndGrads(NamedTuple):
-    """What ``value_and_grads`` and ``variable_grads`` give.
+    """The result of ``value_and_grads`` and ``variable_grads``.
 
     >>> import pullback as pb
     >>> pb.value_and_grads(lambda x, y: x * y)([3.0, 4.0]).grads
@@ -185,13 +185,13 @@ class Differentiated(Derivative):
         return max(kinds)
 
     def _parameters(self, xs: Sequence[Any], call: Call | None) -> list[str]:
-        """What the signature of ``f`` calls the arguments that are differentiated by."""
+        """Return what the signature of ``f`` calls the arguments that are differentiated by."""
         return parameters_of(self.__wrapped__, len(xs)) if call is None else call.names
 
     # ---- the result of f
 
     def _on_tape(self, tape: Tape, y: Any) -> Any:
-        """The result as a tensor; an error where ``f`` gave none, or one that does not depend on the inputs."""
+        """Return the result as a tensor; an error where ``f`` gave none, or one that does not depend on the inputs."""
         y = join_array(y)
         if isinstance(y, Tensor):
             y = y.read()
@@ -208,7 +208,7 @@ class Differentiated(Derivative):
         return tape.leaf(bare(y))  # so that it is no input, and whoever follows its value still does
 
     def _seed(self, dy: Operand | None, value: Value) -> Any:
-        """The cotangent to begin with: ones, or ``dy`` if it has the shape of the result."""
+        """Return the cotangent to begin with: ones, or ``dy`` if it has the shape of the result."""
         if value.dtype.kind not in "fiubc":
             raise GradientError(f"{self.face}(f): f returned dtype {value.dtype}; only numbers have gradients.")
         dtype = float_of(value.dtype)
@@ -242,7 +242,7 @@ class Differentiated(Derivative):
         return np.zeros(t.shape, float_of(t.dtype, value.dtype))[()]
 
     def _in_form(self, xs: Sequence[Any], out: list[Any]) -> list[Any]:
-        """The gradients in the structure of the inputs, each in the form of its own input."""
+        """Return the gradients in the structure of the inputs, each in the form of its own input."""
         source = iter(out)
 
         def give(leaf: Any) -> Any:
@@ -268,7 +268,7 @@ def kind_of(x: Any) -> int:
 
 
 def detach_aux(aux: object, tape: Tape, taken: Sequence[Any], kind: int) -> Any:
-    """What ``f`` returned beside its result, with plain values in the place of the tensors of a tape."""
+    """Return what ``f`` returned beside its result, with plain values in the place of the tensors of a tape."""
 
     def detach(t: Any) -> Any:
         t = join_array(t)
@@ -279,20 +279,23 @@ def detach_aux(aux: object, tape: Tape, taken: Sequence[Any], kind: int) -> Any:
 
 
 def kind_of_passed(call: Call) -> int:
-    """What kind of thing was passed on to ``f``: its value is an array where that is one."""
+    """Return what kind of thing was passed on to ``f``: its value is an array where that is one."""
     passed = call.passed
     return max((kind_of(leaf) for leaf in tree.leaves(passed)), default=PYTHON) if passed else PYTHON
 
 
 def gradient_dtype(x: Any, results: Sequence[Any]) -> Any:
-    """The dtype of the gradient of ``results`` by ``x``; of an integer Tensor it is float32, as in TensorFlow.js."""
+    """Return the dtype of the gradient of ``results`` by ``x``.
+
+    Of an integer Tensor it is float32, as in TensorFlow.js.
+    """
     if isinstance(x, Tensor) and not level_of(x):
         return float_of(x.dtype)
     return np.result_type(float_of(x.dtype), *(float_of(x.dtype, z.dtype) for z in results))
 
 
 def _own(d: Value, wanted: np.dtype[Any]) -> Any:
-    """A cotangent as an array of its own, in the dtype of the gradient."""
+    """Return a cotangent as an array of its own, in the dtype of the gradient."""
     if d.dtype != wanted:
         return d.astype(wanted)
     return d.copy() if type(d) is ndarray else d  # it was a view, or the caller's dy itself
@@ -304,7 +307,7 @@ def apart(v: Value, taken: Sequence[Any]) -> Any:
 
 
 def directionless(returned: str, dtype: np.dtype[Any], dy: str) -> str:
-    """Why there is no gradient of complex numbers, unless the direction is given in which they are to go."""
+    """Return why there is no gradient of complex numbers, unless the direction is given in which they are to go."""
     return (
         f"{returned} complex numbers ({dtype}), of which none is larger than another. "
         f"Return a real number, such as pb.abs(y) or pb.real(y), or give the direction {dy}."
@@ -317,7 +320,7 @@ def describe(y: object) -> str:
 
 
 def as_leaf(x: Any, face: str) -> Any:
-    """What a tape makes a leaf of; Python's numbers are float64, as they are in Python."""
+    """Return what a tape makes a leaf of; Python's numbers are float64, as they are in Python."""
     if isinstance(x, Tensor):
         return x.read().as_leaf()
     if hasattr(x, "__array__"):
@@ -344,7 +347,7 @@ def convert_back(v: Any, kind: int) -> Any:
 
 
 def cut_text(tape: Tape) -> str:
-    """Where paths ended while ``f`` ran."""
+    """Return where paths ended while ``f`` ran."""
     if not tape.cuts:
         return ""
     places = ", ".join(dict.fromkeys(f"{name} ({basename(file)}:{line})" for name, file, line in tape.cuts))
@@ -431,7 +434,7 @@ def grad(
     has_aux: bool = False,
     unconnected: str = "raise",
 ) -> Grad:
-    """``f(x)`` to ``g(x, dy=None, **kwargs)``, its gradient.
+    """Return the gradient of ``f(x)``, as a function ``g(x, dy=None, **kwargs)``.
 
     ``f`` gets Tensors and returns one tensor; without ``dy`` the gradient is that of ``sum(f(x))``.
     ``argnums`` and ``argnames`` choose the arguments to differentiate by, by number and by name; then ``g`` is called
@@ -452,7 +455,7 @@ def grad(
 
 
 def grads(f: Callable[..., Any], *, has_aux: bool = False, unconnected: str = "raise") -> Grads:
-    """``f(x1, x2, ...)`` to ``g([x1, x2, ...], dy=None, **kwargs)``, the list of gradients.
+    """Return the gradients of ``f(x1, x2, ...)``, as a function ``g([x1, x2, ...], dy=None, **kwargs)``.
 
     Keywords are passed on to ``f``; ``has_aux`` and ``unconnected`` are those of ``grad``.
 
@@ -471,7 +474,7 @@ def value_and_grad(
     has_aux: bool = False,
     unconnected: str = "raise",
 ) -> ValueGrad:
-    """``f(x)`` to ``g(x, dy=None, **kwargs)``, its value and gradient as a named tuple.
+    """Return the value and gradient of ``f(x)`` as a named tuple, by a function ``g(x, dy=None, **kwargs)``.
 
     The arguments are those of ``grad``; with ``has_aux`` the result is ``((y, aux), grad)``.
 
@@ -486,7 +489,7 @@ def value_and_grad(
 
 
 def value_and_grads(f: Callable[..., Any], *, has_aux: bool = False, unconnected: str = "raise") -> ValueGrads:
-    """``f(x1, x2, ...)`` to ``g([x1, x2, ...], dy=None, **kwargs)``: a named tuple of its value and the gradients.
+    """Return value and gradients of ``f(x1, x2, ...)``, by a function ``g([x1, x2, ...], dy=None, **kwargs)``.
 
     Keywords are passed on to ``f``; ``has_aux`` and ``unconnected`` are those of ``grad``.
 

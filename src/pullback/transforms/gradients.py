@@ -36,7 +36,7 @@ def gradients(
     unconnected_gradients: str = "none",
     stop_gradients: list[Any] | None = None,
 ) -> list[Any]:
-    """The gradient of the sum of all ``ys`` by each of ``xs``, as a list, while a tape is recording.
+    """Return the gradient of the sum of all ``ys`` by each of ``xs``, as a list, while a tape is recording.
 
     ``ys`` and ``xs`` are tensors, or lists of them, computed inside ``with pb.GradientTape()`` or in a function that is
     being differentiated; ``xs`` may be variables.  ``grad_ys`` has a cotangent for each of ``ys``, ``None`` for ones.
@@ -79,7 +79,7 @@ def _tensors(what: str, given: object) -> list[Any]:
 
 
 def _tape_of(targets: Sequence[Any]) -> Tape:
-    """The tape that all targets were recorded on, or those of them that were recorded."""
+    """Return the tape that all targets were recorded on, or those of them that were recorded."""
     tapes = {id(t.meta.tape): t.meta.tape for t in (y.read() for y in targets) if type(t) in TAPED and t.level}
     if len(tapes) != 1:
         what = "ys are on different tapes" if tapes else "ys are on no tape that is recording"
@@ -113,7 +113,7 @@ def _seeds(targets: Sequence[Any], grad_ys: Sequence[Any] | None) -> list[Any]:
 
 
 def _nodes(i: int, x: Tensor, tape: Tape) -> list[Any]:
-    """What stands for ``x`` on the tape: a variable is a leaf each time that it was read with another value."""
+    """Return what stands for ``x`` on the tape: a variable is a leaf each time that it was read with another value."""
     if isinstance(x, Variable):
         leaves = leaves_on(x, tape)
     else:
@@ -146,7 +146,7 @@ class Walk:
         self.tensors: dict[int, Tensor] = {}
 
     def back(self, seeds: Sequence[tuple[Any, Any]]) -> list[Any]:
-        """The cotangent of each source, None for one not reached."""
+        """Return the cotangent of each source, None for one not reached."""
         with unwatch(self.nodes):
             reached = self._find_reached()
             for node, g in seeds:
@@ -161,7 +161,7 @@ class Walk:
         return [sum(terms[1:], terms[0]) if terms else None for terms in found]
 
     def _find_reached(self) -> set[int]:
-        """The nodes that depend on the sources."""
+        """Return the nodes that depend on the sources."""
         reached = {id(n) for group in self.sources for n in group}
         for r in self.nodes:
             if id(r) not in self.stops and any(id(n) in reached for n in _operands(r)):
@@ -173,7 +173,7 @@ class Walk:
         self.cotangents[id(node)] = d if before is None else before + d
 
     def _pull(self, r: Tensor, g: TensorLike) -> list[Any]:
-        """The part of the cotangent of each operand of a step, recorded on the tape."""
+        """Return the part of the cotangent of each operand of a step, recorded on the tape."""
         step = r.via.plain
         if step.is_custom:
             return [self._guard(r, d) for d in step.cotangents(substitute(r, g, r.value, lambda _, v: v))]
@@ -185,7 +185,7 @@ class Walk:
         return value if node is None else self._tensor(node)
 
     def _tensor(self, node: Tensor) -> Tensor:
-        """A tensor on the tape of the value that a node had, whatever the user has written to it since."""
+        """Return a tensor on the tape of the value that a node had, whatever the user has written to it since."""
         made = self.tensors.get(id(node))
         if made is None:
             made = self.tensors[id(node)] = Tensor()
@@ -194,7 +194,10 @@ class Walk:
         return made
 
     def _guard(self, r: Tensor, d: Tensor) -> Any:
-        """What a gradient of the user's own gave, which it computed from values: its derivative is not known here."""
+        """Return what a gradient of the user's own gave, which it computed from values.
+
+        Its derivative is not known here.
+        """
         if d is None:
             return None
         value = d.value if self.tape.holds(d) else bare(d)
@@ -202,7 +205,7 @@ class Walk:
 
 
 def _operands(r: Tensor) -> list[Any]:
-    """The nodes that a step was computed from."""
+    """Return the nodes that a step was computed from."""
     return [node for node in r.via.plain.operands(r) if node is not None]
 
 

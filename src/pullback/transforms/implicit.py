@@ -1,6 +1,6 @@
 """Implicit differentiation: solutions of equations, differentiated by the equation and not through the solver.
 
-Whatever solved ``F(x, p) = 0`` gives a number ``x`` that knows nothing of ``p``.  A step towards the root,
+A solver of ``F(x, p) = 0`` gives a number ``x`` whose dependence on ``p`` is not recorded.  A step towards the root,
 ``x - A⁻¹ F(x, p)``, with ``A`` the derivative of ``F`` by ``x`` there, taken as a constant, does not move it, but has
 the derivative that the implicit function theorem says.  A second step makes the second derivative right as well, and so
 on: as many steps as there are transforms in progress.  So every order, both modes, ``vmap``, variables and captured
@@ -48,17 +48,17 @@ class Unknowns:
         self.single = self.tree is HERE
 
     def join(self, x: object) -> Any:
-        """The vector of all numbers in a tree."""
+        """Return the vector of all numbers in a tree."""
         return np.concatenate([np.reshape(leaf, (-1,)) for leaf in tree.leaves(x)])
 
     def split(self, vector: Value) -> Any:
-        """The tree of the numbers in a vector."""
+        """Return the tree of the numbers in a vector."""
         ends = np.cumsum(self.sizes).tolist()
         parts = [vector[end - size : end] for end, size in zip(ends, self.sizes, strict=True)]
         return tree.replace_leaves(self.tree, [np.reshape(p, s) for p, s in zip(parts, self.shapes, strict=True)])
 
     def fits(self, x: object) -> bool:
-        """Whether a tree holds as many numbers as there are unknowns."""
+        """Return whether a tree holds as many numbers as there are unknowns."""
         return [prod(np.shape(leaf)) for leaf in tree.leaves(x)] == self.sizes
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ class Implicit:
         return f"<{self.name}>"
 
     def residual(self, x: Value, y: Value) -> Any:
-        """What is zero at the solution, of the vectors of ``x`` and of ``f(x, *params)``."""
+        """Return what is zero at the solution, from the vectors of ``x`` and of ``f(x, *params)``."""
         raise NotImplementedError
 
     def __call__(self, x0: object, *params: object) -> Any:
@@ -109,7 +109,7 @@ class Implicit:
     # ---- the solution
 
     def _solution(self, unknowns: Unknowns, arguments: Arguments, plain: Sequence[Any]) -> Any:
-        """The vector that ``solve`` finds; everything in sight is plain arrays."""
+        """Return the vector that ``solve`` finds; everything in sight is plain arrays."""
         start, *params = tree.map_leaves(concrete, unmark(arguments.fill(plain)))
         start = tree.map_leaves(lambda x: x.astype(unknowns.dtype, copy=False), start)
 
@@ -173,7 +173,7 @@ class Implicit:
         return self.residual(x, unknowns.join(y))
 
     def _inverse(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Value) -> Any:
-        """That of the derivative of what is left over by ``x``, as a constant."""
+        """Return the inverse of the derivative of the residual by ``x``, as a constant."""
         fixed = [stop_gradient(v) for v in values]
         columns = vmap(lambda t: jvp(lambda x: self._rest(unknowns, arguments, fixed, x), [x], [t])[1], 0, -1)
         return call_unfollowed(self._invert, stop_gradient(columns(np.eye(sum(unknowns.sizes), dtype=unknowns.dtype))))
@@ -195,7 +195,7 @@ class Implicit:
 
 
 def _plain(x: Operand) -> Any:
-    """Tensors and numbers as arrays."""
+    """Return tensors and numbers as arrays."""
     return concrete(join_array(x)) if isinstance(x, ARRAYS) else as_leaf(x, "custom_root")
 
 
@@ -204,7 +204,7 @@ def _as_tensors(x: Any) -> Any:
 
 
 def _levels(x: Any) -> Iterator[int]:
-    """The levels of all transforms that differentiate ``x``."""
+    """Yield the levels of all transforms that differentiate ``x``."""
     if isinstance(x, Tensor):
         x = x.read()
     if not level_of(x):
@@ -219,7 +219,7 @@ def _levels(x: Any) -> Iterator[int]:
 
 
 class Root(Implicit):
-    """What ``custom_root`` makes."""
+    """The function that ``custom_root`` returns."""
 
     face = "custom_root"
 
@@ -228,7 +228,7 @@ class Root(Implicit):
 
 
 class FixedPoint(Implicit):
-    """What ``custom_fixed_point`` makes."""
+    """The function that ``custom_fixed_point`` returns."""
 
     face = "custom_fixed_point"
 
@@ -237,7 +237,7 @@ class FixedPoint(Implicit):
 
 
 def custom_root(f: Callable[..., Any], solve: Callable[..., Any]) -> Root:
-    """``root(x0, *params)``, the solution ``x`` of ``f(x, *params) = 0`` that ``solve`` finds, with its derivatives.
+    """Return ``root(x0, *params)``: the solution of ``f(x, *params) = 0`` that ``solve`` finds, differentiable.
 
     ``solve(f, x0, *params)`` is anything that returns the solution: a function of SciPy's, or a loop.  It is given
     plain arrays, and an ``f`` that takes and returns plain arrays, so it need not be differentiable.  The derivatives
@@ -262,7 +262,7 @@ def custom_root(f: Callable[..., Any], solve: Callable[..., Any]) -> Root:
 
 
 def custom_fixed_point(f: Callable[..., Any], solve: Callable[..., Any] | None = None) -> FixedPoint:
-    """``point(x0, *params)``, the solution of ``x = f(x, *params)`` that ``solve`` finds, with its derivatives.
+    """Return ``point(x0, *params)``: the solution of ``x = f(x, *params)`` that ``solve`` finds, differentiable.
 
     All else is as in ``custom_root``.  Without ``solve``, ``f`` is applied again and again until ``x`` stays where it
     is.

@@ -28,7 +28,7 @@ MODES = ("auto", "forward", "reverse")
 
 
 class Jacobian(Derivative):
-    """What ``jacobian`` makes."""
+    """The function that ``jacobian`` returns."""
 
     face = "jacobian"
 
@@ -59,7 +59,7 @@ class Jacobian(Derivative):
         return (blocks, aux) if self.has_aux else blocks
 
     def at(self, xs: Sequence[Any], call: Call) -> tuple[Any, Any]:
-        """The derivatives of a call by ``xs``, and aux."""
+        """Return the derivatives of a call by ``xs``, and aux."""
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
             observed: tuple[Any, Any] = observer.run_call("jacobian", Jacobian.at, self, xs, call)
             return observed
@@ -75,7 +75,7 @@ class Jacobian(Derivative):
         """Refuse what has no such derivatives."""
 
     def _blocks(self, made: Linear, number: int) -> list[list[Any]]:
-        """For each result a list with the block of each input."""
+        """Return for each result a list with the block of each input."""
         record, xs, ys = made.record, made.inputs.values, made.record.values
         forward = self.mode == "forward" or (self.mode == "auto" and _total(xs) < _total(ys))
         if not forward:
@@ -103,19 +103,19 @@ def _total(values: Sequence[Any]) -> int:
 
 
 def _order_axes(d: Any, x: Value, shape: tuple[int, ...], pushed: bool) -> Any:
-    """Derivatives with the axes of the result in front of those of the input."""
+    """Return derivatives with the axes of the result in front of those of the input."""
     if pushed and x.shape:
         d = np.moveaxis(d, 0, -1)
     return d if d.shape == shape else np.reshape(d, shape)
 
 
 def block_dtype(y: Value, dtype: np.dtype[Any]) -> Any:
-    """The dtype of derivatives of ``y``: that of a gradient, complex where ``y`` is."""
+    """Return the dtype of derivatives of ``y``: that of a gradient, complex where ``y`` is."""
     return np.result_type(dtype, np.complex64) if y.dtype.kind == "c" else dtype
 
 
 def join_parts(face: str, one: Value | None, turned: Value | None, y: Any, x: Value, pushed: bool = False) -> Any:
-    """The derivatives from those for the directions 1 and i, which complex numbers have both.
+    """Return the derivatives from those for the directions 1 and i, which complex numbers have both.
 
     By a real input they are those of the real and the imaginary part.  Of a real result they are ``∂y/∂a + i ∂y/∂b``
     for ``x = a + ib``, as a gradient is.  A complex function of complex numbers has a derivative where it is
@@ -187,7 +187,7 @@ def jacobian(
     argnames: ArgNames = None,
     has_aux: bool = False,
 ) -> Jacobian:
-    """``f(x)`` to ``J(x, **kwargs)``: the derivative of every element of the result by every element of ``x``.
+    """Return ``J(x, **kwargs)``: the derivatives of all elements of ``f(x)`` by all elements of ``x``.
 
     Its shape is that of the result followed by that of ``x``; where they are trees, it is a tree like the result of
     trees like ``x``.  ``mode`` is ``"forward"`` (a pass for each element of ``x``), ``"reverse"`` (one for each element
@@ -217,7 +217,7 @@ class OfHessian(Jacobian):
 
 
 class Hessian(Derivative):
-    """What ``hessian`` makes."""
+    """The function that ``hessian`` returns."""
 
     face = "hessian"
 
@@ -233,14 +233,14 @@ class Hessian(Derivative):
         return {**super().options(), "has_aux": self.has_aux}
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        self.bind(args, kwargs)  # an error speaks of f, and not of its gradient
+        self.bind(args, kwargs)  # errors name f, and not its gradient
         return self.of_gradient(*args, **kwargs)
 
 
 def hessian(
     f: Callable[..., Any], argnums: ArgNums = None, *, argnames: ArgNames = None, has_aux: bool = False
 ) -> Hessian:
-    """``f(x)`` to ``H(x, **kwargs)``: its second derivatives, by every pair of elements of ``x``.
+    """Return ``H(x, **kwargs)``: the second derivatives of ``f(x)``, by every pair of elements of ``x``.
 
     Of a result of rank 0 the shape is that of ``x``, twice; a tree ``x`` gives a tree of trees.
     ``argnums`` and ``argnames`` choose the arguments to differentiate by, as in ``grad``; a tuple of them gives a tuple
@@ -257,7 +257,7 @@ def hessian(
 
 
 def hvp(f: Callable[..., Any], x: Any, v: Any, /, *, argnums: Any = None, argnames: Any = None, **kwargs: Any) -> Any:
-    """The hessian of ``f`` at ``x`` times ``v``, which is built like ``x``, at the cost of a few gradients.
+    """Return the hessian of ``f`` at ``x`` times ``v``, which is built like ``x``, at the cost of a few gradients.
 
     Keywords are passed on to ``f``.  With ``argnums`` or ``argnames``, which choose the arguments to differentiate by,
     ``x`` is the list of all positional arguments of ``f``, and ``v`` belongs to the chosen one, or is a tuple with an
@@ -283,7 +283,7 @@ def hvp(f: Callable[..., Any], x: Any, v: Any, /, *, argnums: Any = None, argnam
 
 
 def times_hessian(xs: Sequence[Any], vs: Sequence[Any], call: Call) -> tuple[Any, ...]:
-    """The hessian of a call by ``xs``, times ``vs``."""
+    """Return the hessian of a call by ``xs``, times ``vs``."""
     if hooks.blocks and (observer := hooks.find("run_call")) is not None:
         observed: tuple[Any, ...] = observer.run_call("hvp", times_hessian, xs, vs, call)
         return observed

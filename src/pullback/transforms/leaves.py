@@ -51,24 +51,24 @@ class Inputs:
                 raise name_input(error, self.face, call.names, self.args, i) from None
 
     def gradient_dtypes(self, results: Sequence[Any]) -> list[Any]:
-        """The dtype of the gradient of several results by each number in the arguments."""
+        """Return the dtype of the gradient of several results by each number in the arguments."""
         return [
             v.dtype if v.dtype.kind in "fc" else gradient_dtype(leaf if isinstance(leaf, Tensor) else v, results)
             for leaf, v in zip(self.given, self.values, strict=True)
         ]
 
     def fill(self, new: Sequence[Any]) -> list[Any]:
-        """The arguments with others in the place of the numbers."""
+        """Return the arguments with others in the place of the numbers."""
         source = iter(new)
         return [whole_mapped(lambda _: next(source), a) for a in self.args]
 
     def convert_back(self, ds: Sequence[Any]) -> tuple[Any, ...]:
-        """Derivatives in the structure of the arguments, each in the form of its own input."""
+        """Return derivatives in the structure of the arguments, each in the form of its own input."""
         form = [convert_back(d, kind_of(leaf)) for d, leaf in zip(ds, self.given, strict=True)]
         return tuple(self.fill(form))
 
     def directions(self, given: Sequence[Any], what: str) -> list[Any]:
-        """One tangent for each number in the arguments, checked to be alike."""
+        """Return one tangent for each number in the arguments, checked to be alike."""
         if len(given) != len(self.args):
             raise ArgumentError(
                 f"{self.face}: {len(self.args)} inputs but {len(given)} {what}s; each input needs its own."
@@ -97,7 +97,7 @@ class Outputs:
         return self.place([convert_back(z, self.kind) for z in zs])
 
     def place(self, parts: Sequence[Any]) -> Any:
-        """The structure with these in the places of the numbers, as they are."""
+        """Return the structure with these in the places of the numbers, as they are."""
         source = iter(parts)
         return whole_mapped(lambda _: next(source), self.structure)
 
@@ -108,7 +108,7 @@ class Outputs:
 
 
 def whole_leaves(x: object) -> list[Any]:
-    """The leaves of a tree, where a list of nothing but numbers is one."""
+    """Return the leaves of a tree, where a list of nothing but numbers is one."""
     found: list[Any] = []
     whole_mapped(found.append, x)
     return found
@@ -154,7 +154,7 @@ def _describe_structure(x: object) -> str:
 
 
 def check_alike(face: str, what: str, name: str, x: Operand, t: Operand) -> Any:
-    """A tangent or cotangent, checked to have the shape of what it belongs to, in the dtype of its derivatives."""
+    """Return a tangent or cotangent, checked to have the shape of its value, in the dtype of derivatives."""
     x, t = bare(as_leaf(x, face)), bare(as_leaf(t, face))
     if x.shape != t.shape:
         raise ShapeError(

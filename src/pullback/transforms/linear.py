@@ -125,7 +125,7 @@ def vjp(
     has_aux: bool = False,
     **kwargs: object,
 ) -> tuple[Any, ...]:
-    """The value of ``f(*args, **kwargs)``, and ``pull``, which takes a cotangent of the value back to the arguments.
+    """Return the value of ``f(*args, **kwargs)``, and ``pull``, from a cotangent of the value to those of ``args``.
 
     ``f`` is run once; ``pull`` may be called many times, under ``vmap`` as well, and it can be differentiated.  It
     takes what is built like the value, and gives a tuple with one entry for each positional argument.
@@ -151,7 +151,7 @@ def vjp(
 
 
 def record_pull(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Any]:
-    """The value of a call, how to take a cotangent of it back to ``xs``, and aux."""
+    """Return the value of a call, how to take a cotangent of it back to ``xs``, and aux."""
     if hooks.blocks and (observer := hooks.find("run_call")) is not None:
         observed: tuple[Any, Any, Any] = observer.run_call("vjp", record_pull, xs, call)
         return observed
@@ -181,7 +181,7 @@ def linearize(
     has_aux: bool = False,
     **kwargs: object,
 ) -> tuple[Any, ...]:
-    """The value of ``f(*args, **kwargs)``, and ``push``, which takes tangents of the arguments to that of the value.
+    """Return the value of ``f(*args, **kwargs)``, and ``push``, from tangents of ``args`` to that of the value.
 
     As ``jvp``, for many tangents at the same point: ``f`` is run once, and only what is linear in the tangents is left
     to do in ``push``.  It takes a tangent for each positional argument, or for each that ``argnums`` and ``argnames``
@@ -199,7 +199,7 @@ def linearize(
 
 
 def record_push(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[..., Any], Any]:
-    """The value of a call, how to take tangents of ``xs`` to that of the value, and aux."""
+    """Return the value of a call, how to take tangents of ``xs`` to that of the value, and aux."""
     if hooks.blocks and (observer := hooks.find("run_call")) is not None:
         observed: tuple[Any, Any, Any] = observer.run_call("linearize", record_push, xs, call)
         return observed

@@ -18,19 +18,21 @@ Rule = Callable[[list[Any]], Sequence[Any]]
 
 
 def has_values(x: object) -> bool:
-    """Whether the numbers of a tensor are known: while a function is being compiled there are none."""
+    """Return whether the numbers of a tensor are known: while a function is being compiled there are none."""
     return not isinstance(x, Tensor) or np.size(all_values(x)) >= x.size
 
 
 def sample(x: Any) -> Any:
-    """Numbers from 0.5 to 1.5 in the shape and dtype of ``x``; ones of an integer."""
+    """Return numbers from 0.5 to 1.5 in the shape and dtype of ``x``; ones of an integer."""
     if x.dtype.kind not in "fc":
         return np.ones(x.shape, x.dtype)[()]
     return np.random.default_rng(0).uniform(0.5, 1.5, x.shape).astype(x.dtype)[()]
 
 
 def is_linear(rule: Rule, likes: Sequence[Any]) -> bool | None:
-    """Whether ``rule`` of ``-c`` times any numbers is ``-c`` times what it is of them; None if there are no numbers.
+    """Return whether ``rule`` of ``-c`` times any numbers is ``-c`` times what it is of them.
+
+    The result is None if there are no numbers.
 
     ``likes`` say the shape and dtype of what it takes.  Factors that are powers of two leave no rounding errors.
 
@@ -48,7 +50,7 @@ def is_linear(rule: Rule, likes: Sequence[Any]) -> bool | None:
 
 
 def _make_signed(x: Any) -> Any:
-    """Numbers of both signs in the shape of ``x`` and the dtype of its derivatives."""
+    """Return numbers of both signs in the shape of ``x`` and the dtype of its derivatives."""
     return np.resize(NUMBERS, x.shape).astype(float_of(x.dtype))[()]
 
 

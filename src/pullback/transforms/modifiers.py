@@ -37,7 +37,7 @@ __all__ = [
 
 
 def stop_gradient(x: Value) -> Any:
-    """The value of ``x``, which no transform follows any further.
+    """Return the value of ``x``, which no transform follows any further.
 
     ``x`` is a tensor, an array or a number, or a tree of them; what is no number in a tree stays as it is.
 
@@ -90,14 +90,14 @@ def _as_they_came(*dys: Tensor, variables: list[Any] | None = None) -> Any:
 
 
 class PassedThrough(Customized):
-    """What ``grad_pass_through`` makes."""
+    """The function that ``grad_pass_through`` returns."""
 
     face = "grad_pass_through"
     call = PassedCall
 
 
 def grad_pass_through(f: Callable[..., Any]) -> Any:
-    """``f`` with its value and the gradient of the identity.
+    """Return ``f`` with its value and the gradient of the identity.
 
     >>> import pullback as pb
     >>> pb.value_and_grad(pb.grad_pass_through(lambda x: pb.floor(x)))(2.7)
@@ -107,13 +107,13 @@ def grad_pass_through(f: Callable[..., Any]) -> Any:
 
 
 class StraightThrough(PassedThrough):
-    """What ``straight_through`` makes."""
+    """The function that ``straight_through`` returns."""
 
     face = "straight_through"
 
 
 def straight_through(f: Callable[..., Any]) -> Any:
-    """``f``, which may have no derivative of its own, with that of the identity: the straight-through estimator.
+    """Return ``f`` with the derivative of the identity: the straight-through estimator.
 
     The same as ``grad_pass_through``, TensorFlow's name for it.  Results have the shapes of the inputs.
 
@@ -161,7 +161,7 @@ class Modified(CustomOp):
 def _modify(
     name: str, x: object, change: Callable[..., Any], settings: Sequence[Any] = (), linear: bool = False
 ) -> Any:
-    """``x``, an array or a tree of them, with what flows back to its floats changed."""
+    """Return ``x``, an array or a tree of them, with the cotangents of its floats changed."""
     x = tree.map_leaves(join_array, x)
     leaves = tree.leaves(x)
     at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, ARRAYS) and leaf.dtype.kind in "fc"]
@@ -183,7 +183,7 @@ def _fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
 
 
 def _check_setting(face: str, name: str, given: object) -> Any:
-    """A number, or an array of them, by which gradients are changed."""
+    """Return a number, or an array of them, by which gradients are changed."""
     if isinstance(given, int | float) and not isinstance(given, bool | Tensor):
         return np.float64(given)
     given = join_array(given)
@@ -194,12 +194,12 @@ def _check_setting(face: str, name: str, given: object) -> Any:
 
 
 def _is_comparable(x: Any, y: Any) -> bool:
-    """Whether two settings can be compared here and now."""
+    """Return whether two settings can be compared here and now."""
     return not level_of(x) and not level_of(y)
 
 
 def scale_gradient(x: object, factor: object) -> Any:
-    """``x``, with what flows back to it multiplied by ``factor``.
+    """Return ``x``, whose cotangent is multiplied by ``factor``.
 
     ``x`` may be a tree.  ``factor`` is a number, or an array that broadcasts to the shape of ``x``.  In forward mode
     tangents are multiplied too: the transpose of the backward rule.
@@ -212,7 +212,7 @@ def scale_gradient(x: object, factor: object) -> Any:
 
 
 def reverse_gradient(x: Value, factor: float = 1.0) -> Any:
-    """``x``, with what flows back to it multiplied by ``-factor``: for training against an adversary.
+    """Return ``x``, whose cotangent is multiplied by ``-factor``: for training against an adversary.
 
     >>> import pullback as pb
     >>> pb.value_and_grad(lambda x: pb.reverse_gradient(x) ** 2)(3.0)
@@ -226,7 +226,7 @@ def _scale(name: str, x: object, factor: Value) -> Any:
 
 
 def clip_gradient(x: Value, low: ArrayOrNumber | None, high: ArrayOrNumber | None) -> Any:
-    """``x``, with every element of what flows back to it brought between ``low`` and ``high``.
+    """Return ``x``, whose cotangent is clipped to lie between ``low`` and ``high``.
 
     ``None`` is no limit on that side.  ``x`` may be a tree.  There is no transpose of this, so tangents of forward mode
     pass as they are.
@@ -248,7 +248,7 @@ def clip_gradient(x: Value, low: ArrayOrNumber | None, high: ArrayOrNumber | Non
 
 
 def clip_gradient_norm(x: Any, limit: Any) -> Any:
-    """``x``, with what flows back to it scaled down to the norm ``limit`` where it is longer than that.
+    """Return ``x``, whose cotangent is scaled down to the norm ``limit`` where its norm is larger.
 
     Of a tree it is the norm of everything together; inside ``vmap`` that of each example by itself.  Tangents of
     forward mode pass as they are.
@@ -266,7 +266,7 @@ def clip_gradient_norm(x: Any, limit: Any) -> Any:
 
 
 def _of_norm(dys: Sequence[Any], settings: Sequence[Any]) -> list[Any]:
-    """In parts of the largest element, as squares of very long or short ones would be infinite or 0.
+    """Return ``g`` scaled to a norm, computed relative to its largest element so that no square overflows.
 
     The second ``where`` keeps the derivative of a root at 0 from what did not need it.
     """
@@ -284,7 +284,7 @@ def _of_norm(dys: Sequence[Any], settings: Sequence[Any]) -> list[Any]:
 
 
 def tap_gradient(x: object, callback: Callable[[Any], Any]) -> Any:
-    """``x``; in every backward pass ``callback`` is called with what flows back to it, to look at.
+    """Return ``x``; in every backward pass ``callback`` is called with its cotangent.
 
     It gets a tensor with plain values, or a tree of them if ``x`` is one; what it returns is not used.  Inside ``vmap``
     it is called for each example, and in a compiled function on every run.  A second order goes back through the point

@@ -62,7 +62,7 @@ class Overridden(CustomOp):
             if len(ds) != len(values):
                 expected = f"{len(values)} gradient{'s' * (len(values) != 1)}, one for each input"
                 raise CustomGradientError(f"{self.name}: expected {expected}; got {len(ds)} ({line_of(self.fn)}).")
-            if op.elementwise:  # undoing broadcasting is no more this rule's business than any other's
+            if op.elementwise:  # broadcasting is undone for this rule as for any other
                 ds = [
                     fit(d, x) if isinstance(d, ARRAYS) and x.shape != d.shape == z.shape else d
                     for d, x in zip(ds, values, strict=True)
@@ -141,7 +141,7 @@ def register_gradient(name: str) -> Callable[[F], F]:
 
 @contextmanager
 def override_gradient(gradients: Mapping[str, str]) -> Iterator[None]:
-    """In this block, in this thread, the named ops have the named gradients, which ``register_gradient`` registered.
+    """Give the named ops the gradients that ``register_gradient`` registered, in this block and thread.
 
     >>> import pullback as pb
     >>> @pb.register_gradient("straight_through")
@@ -164,7 +164,7 @@ def override_gradient(gradients: Mapping[str, str]) -> Iterator[None]:
 
 
 def _find_op(name: str) -> Op:
-    """The op of this name, which may be an alias."""
+    """Return the op of this name, which may be an alias."""
     op = REGISTRY.get(name) or getattr(getattr(Tensor, str(name), None), "op", None)
     if isinstance(op, Op):
         return op

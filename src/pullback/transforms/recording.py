@@ -85,7 +85,7 @@ def follow(tape: Recording, t: Tensor) -> Tensor:
 
 
 def stages(t: Tensor) -> Iterator[Any]:
-    """What may be the node of a tensor: as it is, and as it was before other tapes watched it."""
+    """Yield what may be the node of a tensor: as it is, and as it was before other tapes watched it."""
     yield node_of(t)
     before = getattr(t, "g", None)
     while isinstance(before, Before):
@@ -95,7 +95,7 @@ def stages(t: Tensor) -> Iterator[Any]:
 
 @contextmanager
 def unwatch(nodes: Sequence[Tensor]) -> Iterator[None]:
-    """In this block nodes that another tape is watching just now are what they were before."""
+    """Restore nodes that another tape is watching to what they were before, in this block."""
     handles = [(r, state(r)) for r in nodes if type(r) is Large]
     for r, before in handles:
         while before.kind is Large:

@@ -96,7 +96,7 @@ class GradientTape:
             reveal(error)
 
     def _stop(self) -> None:
-        """From now on the tensors of this tape are constants, and those that were watched what they were before."""
+        """Make the tensors of this tape constants, and restore those that were watched."""
         for t, node in reversed(self._handles):
             if t.x is node:
                 become(t, t.g)
@@ -136,7 +136,7 @@ class GradientTape:
 
     @contextmanager
     def stop_recording(self) -> Iterator[None]:
-        """What is computed in this block is not recorded.
+        """Record nothing that is computed in this block.
 
         >>> import pullback as pb
         >>> x = pb.variable(3.0)
@@ -178,7 +178,7 @@ class GradientTape:
             self._recording = self._follower.recording = True
 
     def watched_variables(self) -> tuple[Variable, ...]:
-        """The variables that were followed, in the order in which they were first read.
+        """Return the variables that were followed, in the order in which they were first read.
 
         >>> import pullback as pb
         >>> v = pb.variable(3.0, name="speed")
@@ -219,7 +219,7 @@ class GradientTape:
         *,
         sparse: bool = False,
     ) -> Any:
-        """The gradient of the target, of the sum of all in a tree of them, by each of the sources, in their structure.
+        """Return the gradient of the target, or of the sum of a tree of targets, by each source, in their structure.
 
         Sources are variables, watched tensors, or tensors computed in the block.  ``output_gradients`` has the
         structure of the target.  A source that is not reached gives ``None``; ``unconnected_gradients`` may ask for
@@ -245,7 +245,7 @@ class GradientTape:
         return tree.replace_leaves(sources, out) if out else sources
 
     def jacobian(self, target: Any, sources: Any, unconnected_gradients: str = "none") -> Any:
-        """The derivative of every element of the target by every element of each source.
+        """Return the derivative of every element of the target by every element of each source.
 
         Its shape is that of the target followed by that of the source.
 
@@ -276,7 +276,7 @@ class GradientTape:
         return tree.replace_leaves(sources, out)
 
     def batch_jacobian(self, target: Any, source: Any, unconnected_gradients: str = "none") -> Any:
-        """The jacobian of each example by itself, where axis 0 of the target and of the source are the examples.
+        """Return the jacobian of each example by itself, where axis 0 of the target and of the source are the examples.
 
         Its shape is (examples, rest of the target's, rest of the source's).  It takes as many passes as one example of
         the target has elements.  An example of the target must depend on its own example of the source alone: where
@@ -321,7 +321,7 @@ class GradientTape:
             raise ArgumentError(f"GradientTape.{face}: the {what} must be one tensor, got {got}.{cure}")
 
     def _from(self, target: Value, known: dict[int, Tensor], sources: Sequence[Any]) -> Any:
-        """How to take a cotangent of the target back to the sources."""
+        """Return how to take a cotangent of the target back to the sources."""
         node = self._node(target, known)
         return lambda seed: self._pull(known, [(node, seed)], sources)
 
@@ -359,7 +359,7 @@ class GradientTape:
         return flat
 
     def _list_nodes(self) -> dict[int, Tensor]:
-        """All nodes of the tape, leaves first."""
+        """Return all nodes of the tape, leaves first."""
         assert self._tape is not None
         leaves = [node for _, nodes in self._watched.values() for node in nodes]
         leaves += [node_of(leaf) for _, reads in self._follower.leaves.values() for _, leaf in reads]
@@ -373,7 +373,7 @@ class GradientTape:
         return self._watched[id(t)][1] if id(t) in self._watched else []
 
     def _node(self, t: Any, known: dict[int, Tensor]) -> Tensor | None:
-        """The node of a tensor on this tape, which may be under another transform's; None if there is none."""
+        """Return the node of a tensor on this tape, which may be under another transform's; None if there is none."""
         level = 0 if self._tape is None else self._tape.level
         while isinstance(t, Tensor):
             leaves = self._nodes(t)
@@ -387,7 +387,7 @@ class GradientTape:
         return None
 
     def _targets(self, target: Value, output_gradients: Array | None) -> list[tuple[Any, Any]]:
-        """Each target with its cotangent, None for ones."""
+        """Return each target with its cotangent, None for ones."""
         if output_gradients is None:
             return [pair for t in tree.leaves(target) for pair in _split_target(t, None)]
         pairs: list[tuple[Any, Any]] = []
@@ -427,7 +427,7 @@ class GradientTape:
         sources: Sequence[Any],
         sparse: bool = False,
     ) -> list[Any]:
-        """The cotangent of each source, None for one not reached.  The tape stays as it is."""
+        """Return the cotangent of each source, None for one not reached.  The tape stays as it is."""
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
             observed: list[Any] = observer.run_call("tape", GradientTape._pull, self, known, seeds, sources, sparse)
             return observed
@@ -462,13 +462,16 @@ class GradientTape:
         return max((r.meta.size * r.meta.dtype.itemsize for r in self._tape.nodes), default=0)
 
     def _finish_jacobian(self, d: Array | None, target: Value, source: Tensor, unconnected: str) -> Any:
-        """A jacobian in the shape of the target followed by that of the source; without a target it has no elements."""
+        """Return a jacobian in the shape of the target followed by that of the source.
+
+        Without a target it has no elements.
+        """
         shape, dtype = target.shape + source.shape, block_dtype(target, float_of(source.dtype))
         return self._finish(np.zeros(shape) if d is None and not target.size else d, shape, dtype, unconnected)
 
 
 def _split_target(target: Any, dy: Any) -> list[tuple[Any, Any]]:
-    """A target with its cotangent; the object array that NumPy makes of traced numbers is as many targets."""
+    """Return a target with its cotangent; the object array that NumPy makes of traced numbers is as many targets."""
     if not isinstance(target, np.ndarray) or not has_tensors(target):
         return [(target, dy)]
     dys = [None] * target.size if dy is None else np.reshape(dy, -1)

@@ -28,7 +28,10 @@ MANY = 1000
 
 
 def parameters(f: Callable[..., Any]) -> list[Parameter] | None:
-    """The parameters of a function, a method, a ``partial`` or an object with ``__call__``; None if not known."""
+    """Return the parameters of a function, a method, a ``partial`` or an object with ``__call__``.
+
+    The result is None if they are not known.
+    """
     if type(f) is FunctionType and not f.__dict__:
         code, known = f.__code__, _known.get(id(f.__code__))
         if known is None or known[0] is not code or known[1] != len(f.__defaults__ or ()):
@@ -61,7 +64,9 @@ def _of_code(f: FunctionType) -> list[Parameter]:
 
 
 def way_to_pass(f: Callable[..., Any], name: str, given: int, keywords: Collection[str] = ()) -> str:
-    """How ``f`` takes the argument ``name`` after ``given`` positional ones: by keyword, by position, or not at all.
+    """Return how ``f`` takes the argument ``name`` after ``given`` positional ones.
+
+    By keyword, by position, or not at all.
 
     It does if it has a parameter of that name, or needs more positional arguments than are given.
 
@@ -80,12 +85,12 @@ def way_to_pass(f: Callable[..., Any], name: str, given: int, keywords: Collecti
 
 
 def list_required(known: list[Parameter], keywords: Collection[str] = ()) -> list[str]:
-    """The names of the positional parameters without a default, and not among those given by keyword."""
+    """Return the names of the positional parameters without a default, and not among those given by keyword."""
     return [p.name for p in known if p.kind in (POSITIONAL_ONLY, EITHER) and not p.optional and p.name not in keywords]
 
 
 def takes_separately(f: Callable[..., Any], count: int, apart_from: Collection[str]) -> bool:
-    """Whether ``f`` has a parameter for each of ``count`` arguments, beside those of the names ``apart_from``.
+    """Return whether ``f`` has a parameter for each of ``count`` arguments, beside those of the names ``apart_from``.
 
     >>> takes_separately(lambda d1, d2, saved: d1, 2, ["saved"]), takes_separately(lambda dy, saved: dy, 2, ["saved"])
     (True, False)
@@ -96,7 +101,7 @@ def takes_separately(f: Callable[..., Any], count: int, apart_from: Collection[s
 
 
 def accepts(f: Callable[..., Any], name: str) -> bool:
-    """Whether ``f`` may be given the keyword ``name``.
+    """Return whether ``f`` may be given the keyword ``name``.
 
     >>> accepts(lambda dy, variables=None: dy, "variables"), accepts(lambda dy: dy, "variables")
     (True, False)

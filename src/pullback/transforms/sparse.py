@@ -36,7 +36,7 @@ __all__ = ["sparse_hessian", "sparse_jacobian"]
 
 @cache
 def _door() -> Any:
-    """SciPy's sparse arrays."""
+    """Return SciPy's module of sparse arrays."""
     try:
         import scipy.sparse
     except ImportError:
@@ -64,7 +64,7 @@ class Plan:
         self.ends = np.searchsorted(self.colour, np.arange(self.passes + 1))
 
     def _cheaper(self, places: Any) -> tuple[bool, Any]:
-        """Rows by passes back, or columns by passes forward: whichever needs fewer colours."""
+        """Return rows by passes back, or columns by passes forward: whichever needs fewer colours."""
         by_column = places.tocsc()
         widest, longest = (int(np.diff(starts).max(initial=0)) for starts in (places.indptr, by_column.indptr))
         forward = widest < longest
@@ -80,7 +80,7 @@ class Plan:
         return color_columns(its.indices, its.indptr, self.shape[0] if forward else self.shape[1])
 
     def directions(self, dtype: np.dtype[Any]) -> Any:
-        """For each colour the sum of the unit vectors that have it; kept, as nothing changes them."""
+        """Return for each colour the sum of the unit vectors that have it; computed once."""
         if self._directions is None or self._directions.dtype != dtype:
             self._directions = np.zeros((self.passes, len(self.colours)), dtype)
             self._directions[self.colours, np.arange(len(self.colours))] = 1
@@ -91,7 +91,7 @@ PLANS: WeakKeyDictionary[Callable[..., Any], dict[Any, Plan]] = WeakKeyDictionar
 
 
 class SparseJacobian(Derivative):
-    """What ``sparse_jacobian`` makes."""
+    """The function that ``sparse_jacobian`` returns."""
 
     face = "sparse_jacobian"
 
@@ -102,7 +102,7 @@ class SparseJacobian(Derivative):
                 f"{self.face}: one argument can be chosen, got {len(self.selection.chosen)}; use "
                 f"{self.face.removeprefix('sparse_')} for several."
             )
-        try:  # whoever asks for the same function again need not wait again
+        try:  # the pattern of a function is found once
             self._plans = PLANS.setdefault(f, {})
         except TypeError:  # some functions cannot be looked up
             self._plans = {}
@@ -125,7 +125,7 @@ class SparseJacobian(Derivative):
         return self.at(call.xs[0], call)
 
     def at(self, x: TensorLike, call: Call) -> Any:
-        """The derivatives of a call by ``x``."""
+        """Return the derivatives of a call by ``x``."""
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
             return observer.run_call("sparse jacobian", SparseJacobian.at, self, x, call)
         sparse = _door()
@@ -169,7 +169,7 @@ class SparseJacobian(Derivative):
 
     @staticmethod
     def _compute_values(record: Record, plan: Plan, number: int, dtype: np.dtype[Any]) -> Any:
-        """The numbers at the places of the pattern."""
+        """Return the numbers at the places of the pattern."""
         value = record.values[0]
         data = np.zeros(len(plan.indices), dtype)
         seeds = plan.directions(float_of(value.dtype)).reshape(plan.passes, *value.shape)
@@ -188,7 +188,7 @@ class SparseJacobian(Derivative):
 
 
 class SparseHessian(SparseJacobian):
-    """What ``sparse_hessian`` makes."""
+    """The function that ``sparse_hessian`` returns."""
 
     face = "sparse_hessian"
 
@@ -205,7 +205,7 @@ class SparseHessian(SparseJacobian):
 
 
 def sparse_jacobian(f: Callable[..., Any], *, argnums: ArgNums = None, argnames: ArgNames = None) -> SparseJacobian:
-    """``f(x)`` to ``J(x)``, its jacobian as a sparse array of SciPy's (CSR), with a row for each element of ``f(x)``.
+    """Return ``J(x)``: the jacobian of ``f(x)`` as a sparse array of SciPy's (CSR), a row per result.
 
     ``argnums`` or ``argnames`` chooses the one argument to differentiate by; then ``J`` is called as ``f`` is.
     Which places may differ from zero is found from the recorded program: both branches of a ``where`` count, and what
@@ -220,8 +220,8 @@ def sparse_jacobian(f: Callable[..., Any], *, argnums: ArgNums = None, argnames:
     return SparseJacobian(f, argnums=argnums, argnames=argnames)
 
 
-def sparse_hessian(f: Callable[..., Any], *, argnums: int | None = None, argnames: Any = None) -> SparseHessian:
-    """``f(x)``, which is one number, to ``H(x)``, its hessian as a sparse array of SciPy's (CSR).
+def sparse_hessian(f: Callable[..., Any], *, argnums: ArgNums = None, argnames: ArgNames = None) -> SparseHessian:
+    """Return ``H(x)``: the hessian of ``f(x)``, which is one number, as a sparse array of SciPy's (CSR).
 
     ``argnums`` or ``argnames`` chooses the one argument to differentiate by; then ``H`` is called as ``f`` is.
 

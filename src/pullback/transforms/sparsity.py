@@ -53,7 +53,7 @@ class Spread(NamedTuple):
 
 
 def operands(r: Tensor) -> tuple[Any, list[Operand], dict[str, Any]]:
-    """The op of a step, or None for a gradient of the user's own, its inputs and its parameters."""
+    """Return the op of a step, or None for a gradient of the user's own, its inputs and its parameters."""
     step = r.via.plain
     op = step.op
     found = [Operand(*pair) for pair in zip(step.operands(r), step.values(r), strict=True)]
@@ -113,7 +113,7 @@ class Outline:
         )
 
     def freeze_arrays(self) -> Outline:
-        """Itself, staying what it is whatever happens to the arrays that were seen."""
+        """Copy the arrays that were seen, so that it stays what it is whatever happens to them."""
         self.arrays = [a.copy() for a in self.arrays]
         return self
 
@@ -122,7 +122,7 @@ class Outline:
 
 
 def pattern(record: Record, sparse: Any, face: str) -> Any:
-    """A sparse array of bools: which elements of the result depend on which of the input, of each the first."""
+    """Return a sparse array of bools: which elements of the result depend on which of the input, of each the first."""
     leaf, result = record.leaves[0], record.results[0]
     n = leaf.meta.size
     if result is None:
@@ -144,7 +144,7 @@ def pattern(record: Record, sparse: Any, face: str) -> Any:
 
 
 def _spread_rows(sparse: Any, rows: Any, how: Spread, size: int, face: str, op: Any) -> Any:
-    """The rows of the results of a step from those of one of its inputs."""
+    """Return the rows of the results of a step from those of one of its inputs."""
     if how.places is not None:
         return how.places @ rows
     if how.into is not None:
@@ -171,7 +171,7 @@ def _spread_all(n: int, size: int) -> Spread:
 
 
 def spread(sparse: object, r: Tensor, op: Op, args: Sequence[Operand], params: dict[str, Any], k: int) -> Spread:
-    """How the step ``r`` spreads its input ``k``."""
+    """Return how the step ``r`` spreads its input ``k``."""
     acts, shape, out = op.acts, np.shape(args[k].value), r.meta.shape
     if isinstance(acts, broadcast):
         short = [len(np.shape(a.value)) < len(core) for a, core in zip(args, acts.core, strict=True)]
@@ -192,12 +192,12 @@ def spread(sparse: object, r: Tensor, op: Op, args: Sequence[Operand], params: d
 
 
 def _number_elements(few: Sequence[int], shape: Sequence[int]) -> Any:
-    """The numbers of the elements of a small array, repeated as broadcasting to ``shape`` does."""
+    """Return the numbers of the elements of a small array, repeated as broadcasting to ``shape`` does."""
     return np.broadcast_to(np.arange(prod(few)).reshape(few), shape).ravel()
 
 
 def _by_signature(core: Sequence[str], left: Sequence[str], shape: tuple[int, ...], out: tuple[int, ...]) -> Spread:
-    """Core axes that are left in the result keep their places apart; over the others everything is mixed."""
+    """Return the dependencies of an op by its signature: along core axes that the result has, places stay apart."""
     if not core and not left:
         return Spread(None, 0, None if shape == out else _number_elements(shape, out))
     loop, length = shape[: len(shape) - len(core)], dict(zip(core, shape[len(shape) - len(core) :], strict=True))
@@ -217,7 +217,7 @@ def _by_signature(core: Sequence[str], left: Sequence[str], shape: tuple[int, ..
 def _by_trial(
     sparse: object, r: Tensor, op: Op, args: Sequence[Operand], params: dict[str, Any], k: int
 ) -> Spread | None:
-    """Where each element goes, by the op itself or by its rule; None if that cannot be found out cheaply."""
+    """Return where each element goes, by the op itself or by its rule; None if that cannot be found out cheaply."""
     shape, out = np.shape(args[k].value), r.meta.shape
     if not prod(shape) or not prod(out):
         return Spread(np.full(prod(shape), -1), prod(out), None)
@@ -236,12 +236,14 @@ def _by_trial(
             return Spread(into, prod(out), None)
         places = _by_halves(sparse, lambda x: perform(x) - rest, shape, prod(out))
         return None if places is None else Spread(None, 0, None, places)
-    except (*CAUGHT, AttributeError):  # it asks for more than numbers of the right shape
+    except (*CAUGHT, AttributeError):  # it needs more than numbers of the right shape
         return None
 
 
 def _by_halves(sparse: Any, f: Any, shape: tuple[int, ...], size: int) -> Any:
-    """Which results depend on which elements, for any linear ``f``: where blocks of elements reach, then their halves.
+    """Return which results depend on which elements, for any linear ``f``.
+
+    It is found for blocks of elements first, then for their halves.
 
     Blocks that reach nothing in common are tried together, so if every element reaches only a few results it takes few
     trials.  None if it takes many.
@@ -279,19 +281,19 @@ def _make_trial(a: Operand) -> Any:
 
 
 def _pull_input(r: Tensor, k: int, g: Array) -> Any:
-    """The cotangent of the input ``k`` of a step for the cotangent ``g`` of its result, in the precision of ``g``."""
+    """Return the cotangent of input ``k`` of a step for the cotangent ``g`` of its result, in the dtype of ``g``."""
     return r.via.plain.cotangents(substitute(r, g, r.value, lambda _, v: _widen(v, g.dtype)))[k]
 
 
 def _widen(v: Any, dtype: np.dtype[Any]) -> Any:
-    """An input of a step in another precision; zeros for one of which only shape and dtype are kept."""
+    """Return an input of a step in another precision; zeros for one of which only shape and dtype are kept."""
     if getattr(v, "dtype", np.dtype(bool)).kind != "f" or isinstance(v, Tensor):
         return v
     return v.astype(dtype) if isinstance(v, RAW) else np.broadcast_to(np.zeros((), dtype), v.shape)
 
 
 def _find_sources(f: Callable[..., Any], shape: tuple[int, ...], out: tuple[int, ...]) -> Any:
-    """For each element of ``f(x)`` the place in ``x`` it comes from, -1 for none; None if it is not just moved."""
+    """Return where in ``x`` each element of ``f(x)`` comes from, -1 for none; None if ``f`` does more than move."""
     n = prod(shape)
     values = np.random.default_rng(n).random(n + 1) + 1
     values[0] = 0

@@ -47,7 +47,7 @@ def variable_grads(
     has_aux: bool = False,
     sparse: bool | Callable[[Variable], bool] = False,
 ) -> ValueAndGrads:
-    """The value of ``f()`` and its gradients by the trainable variables it reads, as a dict by name.
+    """Return the value of ``f()`` and its gradients by the trainable variables it reads, as a dict by name.
 
     ``f`` must return a scalar.  ``var_list`` says which variables; listed ones that are not trainable map to ``None``.
     ``has_aux=True``: ``f`` returns ``(y, aux)`` and the value of the result is ``(y, aux)``.
@@ -82,7 +82,7 @@ class NamedGradients(dict[str, Any]):
 def differentiate_by_variables(
     f: Callable[[], Any], var_list: Sequence[Variable] | None = None, sparse: Any = False, has_aux: bool = False
 ) -> ValueAndGrads:
-    """The value of ``f()`` and its gradients by the trainable variables it reads, as a dict by variable."""
+    """Return the value of ``f()`` and its gradients by the trainable variables it reads, as a dict by variable."""
     if not callable(f):
         raise ArgumentError(f"variable_grads(f): f must be a function, got {type(f).__name__}.")
     _frozen(var_list)
@@ -121,7 +121,7 @@ def _pull_variables(
 
 
 def _frozen(var_list: Any) -> list[Variable]:
-    """The listed variables that are not trainable; checks the list."""
+    """Return the listed variables that are not trainable; checks the list."""
     if var_list is None:
         return []
     if not isinstance(var_list, list | tuple):
@@ -164,7 +164,10 @@ def _scalar_result(tape: Tape, y: Tensor, watcher: CountingWatcher) -> Any:
 
 
 def finish_cotangent(g: object) -> Any:
-    """A cotangent after the backward pass: rows as a ``RowSparse``, dense where a transform follows their values."""
+    """Return a cotangent after the backward pass.
+
+    Rows become a ``RowSparse``, or a dense array where a transform follows their values.
+    """
     if type(g) is not RowSum:
         return g
     rows = g.total()
@@ -178,7 +181,7 @@ def finish_cotangent(g: object) -> Any:
 
 
 def own_rows(d: RowSparse) -> RowSparse:
-    """Rows as they are given back: values that are a tensor of their own, whatever they were a view of."""
+    """Return rows as they are given back: values that are a tensor of their own, whatever they were a view of."""
     values = d.values if isinstance(d.values, Tensor) else constant(np.array(d.values))
     return make_rows(d.indices, values, d.shape)
 

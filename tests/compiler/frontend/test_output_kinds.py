@@ -85,7 +85,7 @@ def test_compile_function_with_attributes() -> None:
 
 
 def test_first_trace_in_process_equals_second() -> None:
-    """The first op of a process is written down as the second: a square as a square."""
+    """The first op of a process is traced as the second is: a square as a square."""
     code = (
         "import numpy as np, pullback as pb\n"
         "f = pb.grad(lambda x: pb.sum((1 - x) ** 2 + x**0.5))\n"

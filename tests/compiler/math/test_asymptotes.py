@@ -66,7 +66,7 @@ def floats_of_every_size(dtype: str) -> Any:
 
 @lru_cache
 def compute(name: str, isa: str, dtype: str) -> tuple[Any, Any, Any]:
-    """Numbers, and a function and its derivative there: op by op, or compiled for an instruction set."""
+    """Return numbers, and a function and its derivative there: op by op, or compiled for an instruction set."""
     f, x = LIMITS[name].function, floats_of_every_size(dtype)
     both = lambda x: (f(x), pb.grad(lambda x: pb.sum(f(x)))(x))
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):

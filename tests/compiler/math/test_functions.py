@@ -9,11 +9,13 @@ from typing import Any
 import lanes
 import numpy as np
 import pytest
+from isas import RUNNABLE
 
 import pullback as pb
 from pullback.compiler.builder import Code, Value, constant
 from pullback.compiler.math.functions import FUNCTIONS, VectorFunctions
 from pullback.compiler.runtime.llvm import llvm_available
+from pullback.compiler.target import MAX_ISA
 from pullback.core.lowering import fold, scalar
 from pullback.core.op import REGISTRY
 from pullback.errors import CompileError
@@ -62,7 +64,7 @@ def test_every_function_of_lowerings_is_tested() -> None:
     formulas = [op.lower.emit for op in REGISTRY.values() if isinstance(op.lower, scalar | fold)]
     used = {name for formula in formulas for name in formula.__code__.co_names}
     assert {"exp", "power", "floor_divide", "erf"} <= used
-    functions = {name for name in used if isinstance(getattr(np, name, None), np.ufunc) or name in FUNCTIONS}
+    functions = {name for name in used if isinstance(vars(np).get(name), np.ufunc) or name in FUNCTIONS}
     assert functions <= {*lanes.ROUNDED, *lanes.EXACT, "select"}
 
 
@@ -219,3 +221,17 @@ def test_compiled_activations_match_eager(name: str, dtype: Any) -> None:
     signs = (got == 0) & (want == 0) & (np.signbit(got) != np.signbit(want))
     assert not signs.any(), show(signs, x, got, want)
     assert apart.max() <= 4, show(apart > 4, x, got, want)
+
+
+@pytest.mark.parametrize("isa", RUNNABLE)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_exp_of_masked_scores_is_zero_and_small_results_are_subnormal(
+    isa: str, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(MAX_ISA, isa)
+    ends = {"f4": (-104.5, -85.0), "f8": (-746.0, -705.0)}[dtype]
+    info = np.finfo(dtype)
+    x = np.concatenate([np.linspace(*ends, 2000), [-np.inf, -1e9, -1e30, float(info.min), 0.0, np.nan]]).astype(dtype)
+    found, expected = pb.compile(np.exp, backend="llvm")(x), np.exp(x.astype("f8")).astype(dtype)
+    np.testing.assert_allclose(found, expected, 4 * info.eps, float(info.smallest_subnormal))
+    np.testing.assert_array_equal(found[-6:-2], 0.0)

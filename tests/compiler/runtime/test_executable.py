@@ -219,7 +219,7 @@ def test_out_of_memory_raises_memory_error() -> None:
 
 
 def run(code: str, **environment: str) -> str:
-    """What a new process prints."""
+    """Return what a new process prints."""
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env={**os.environ, **environment},
         check=False,

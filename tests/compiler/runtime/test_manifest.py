@@ -35,7 +35,7 @@ def recipes(cache_dir: Path) -> list[Path]:
 
 
 def run(f: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, bool]:
-    """What a program gives, and whether it was found."""
+    """Return what a program gives, and whether it was found."""
     compiled = pb.compile(f, backend="llvm", **options)
     return compiled(*args), "write" not in compiled.lower(*args).stats
 

@@ -29,7 +29,7 @@ def draw(*shapes: tuple[int, ...], dtype: Any = "f4") -> list[Any]:
 
 
 def compare(f: Function, *args: Any, rtol: float = 1e-4) -> Any:
-    """The program of a function, which gives what the function gives, for any number of threads and twice."""
+    """Return the program of a function, which gives what the function gives, for any number of threads and twice."""
     before = [a.copy() for a in args]
     want = [np.asarray(w) for w in pb.core.tree.leaves(f(*args))]
     for threads in (1, 2):
@@ -62,7 +62,7 @@ def test_matmul_result_does_not_overwrite_operands(size: int) -> None:
 
 
 def after(f: Function) -> Function:
-    """A function of the product of two matrices, and a sum in which what it gives is used up."""
+    """Return a function of the product of two matrices, and a sum in which what it gives is used up."""
     return lambda x, w: np.sum(f(x @ w) @ w, 1)
 
 

@@ -40,7 +40,7 @@ from pullback.compiler.frontend.result_inference import (
 from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, Shape, View, contiguous
 from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, MAP, OPAQUE, PART, PIECES, PRODUCT, ROWS, SCAN, VIEW
 from pullback.core.axes import together
-from pullback.core.callers import MEANS, explain_refusal
+from pullback.core.callers import MEANS, arrange_coefficients, explain_refusal
 from pullback.core.convert import as_value
 from pullback.core.interpreter import new_level
 from pullback.core.lowering import call, fold, made_of, opaque, pieces, position, rows, scalar, scan, view, windows
@@ -115,6 +115,7 @@ class Symbol(Wrapped):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
         """NumPy's result, which is strong where all arguments are Python numbers: ``np.exp(0.5)`` is a float64."""
+        args = arrange_coefficients(_getframe(1), args)
         z = super().__array_ufunc__(ufunc, method, *args, **kwargs)
         return z.read() if type(z) is Weak and all(map(stands_for_number, args)) else z
 

@@ -69,11 +69,16 @@ class Node:
         """The strides, in elements, of NumPy's array in its place."""
         if self.kind is VIEW:
             return cast("tuple[int, ...]", self.data.strides)
-        if self.kind.is_elementwise:  # a ufunc lays out its result as its operands are
+        if self.kind.is_elementwise and not self._is_copy():  # a ufunc lays out its result as its operands are
             whole = [_like(a) for a in self.args if a.shape == self.shape]
             if whole and self.shape and self.size:
                 return np.nditer([*whole, None], op_dtypes=[np.int8] * (len(whole) + 1)).operands[-1].strides
         return contiguous(self.shape)
+
+    def _is_copy(self) -> bool:
+        """Whether it is ``x.copy()``, which is in C order."""
+        op = self.kind.get_op(self)
+        return op is not None and op.kernel is np.copy
 
     @property
     def name(self) -> str:

@@ -172,7 +172,7 @@ def _check_view(n: Node) -> str:
 
 
 def _check_extent(shape: tuple[int, ...], view: View, size: int) -> str:
-    """What is wrong with a view of this shape of ``size`` elements."""
+    """Return what is wrong with a view of this shape of ``size`` elements."""
     reach = [(length - 1) * step for length, step in zip(shape, view.strides, strict=True)]
     low, high = view.offset + sum(min(r, 0) for r in reach), view.offset + sum(max(r, 0) for r in reach)
     inside = 0 in shape or 0 <= low <= high < size

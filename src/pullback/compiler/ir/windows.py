@@ -40,7 +40,7 @@ class Convolution(NamedTuple):
 
     @property
     def described(self) -> str:
-        """In a line, for whoever reads a program."""
+        """One line about it, for the text of a program."""
         what = ("filters" if self.of_filter else "convolution") + (" of each channel" if self.apart else "")
         size = [*self.windows.size, self.channels, self.depth]
         return f"{what} {[self.images, *self.space, self.channels]} by {size} at {list(self.windows.out)}"
@@ -110,7 +110,7 @@ class Pooling(NamedTuple):
 
     @property
     def described(self) -> str:
-        """In a line, for whoever reads a program."""
+        """One line about it, for the text of a program."""
         shape = [self.images, *self.space, self.channels]
         return f"{self.symbol} {shape} by {list(self.windows.size)} at {list(self.windows.out)}"
 

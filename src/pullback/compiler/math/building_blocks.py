@@ -83,10 +83,10 @@ class MathBuilder:
         """Emit a polynomial by the scheme that suits its length."""
         return (self.polynomial if len(coefficients) < 6 else self.wide_polynomial)(coefficients, x)
 
-    def nearest(self, x: Value, scale: float) -> tuple[Value, Value]:
-        """Return the integer nearest to x * scale, as a float and in the last bits of a float."""
-        shifted = self.fma(x, scale, ROUND[x.dtype])
-        return shifted - ROUND[x.dtype], shifted.as_bits()
+    def nearest(self, x: Value, scale: float, ahead: int = 0) -> tuple[Value, Value]:
+        """Return the integer nearest to x * scale, as a float and, plus ``ahead``, in the last bits of a float."""
+        shifted = self.fma(x, scale, ROUND[x.dtype] + ahead)
+        return shifted - (ROUND[x.dtype] + ahead), shifted.as_bits()
 
     def power_of_two(self, bits: Value, halved: int = 0) -> Value:
         """Return 2 to the integer in the last bits, divided by 2 ** ``halved``."""

@@ -41,6 +41,7 @@ __all__ = [
 LOG2E = 1.4426950408889634
 EXP_LIMIT = {"f4": 87.33, "f8": 708.39}  # between these exp has full precision, and so has its inverse
 EXP2_LIMIT = {"f4": 126.0, "f8": 1022.0}
+EXP_AHEAD = {"f4": 24, "f8": 54}  # powers of two by which a subnormal result is larger before it is rounded
 EXP_ENDS = {"f4": (-110.0, 90.0), "f8": (-750.0, 711.0)}  # beyond these it is 0 or infinite
 LARGE = {"f4": 1e37, "f8": 1e300}
 LOG2E_TWO = (1.4426950408889634, 2.0355273740931033e-17)
@@ -70,9 +71,11 @@ class SplitNumber(NamedTuple):
 # ---- exp
 
 
-def reduce_argument(b: MathBuilder, x: Value, low: Value | None = None, careful: bool = False) -> ReducedArgument:
-    """Reduce x + low for exp; ``careful`` keeps what rounding loses of the reduction."""
-    n, bits = b.nearest(x, LOG2E)
+def reduce_argument(
+    b: MathBuilder, x: Value, low: Value | None = None, careful: bool = False, ahead: int = 0
+) -> ReducedArgument:
+    """Reduce x + low for exp; ``careful`` keeps what rounding loses, and ``ahead`` is added to the bits."""
+    n, bits = b.nearest(x, LOG2E, ahead)
     first, second = LN2[x.dtype]
     higher = b.fma(n, -first, x)
     r = b.fma(n, -second, higher)
@@ -103,11 +106,15 @@ def _exp_tail(b: MathBuilder, part: ReducedArgument) -> Value:
 
 
 def exp(b: MathBuilder, x: Value) -> Value:
+    """Return exp(x); only large arguments are rare, as a mask gives a softmax many of which nothing remains."""
     with b.code.exactly():
-        part: ReducedArgument = b.once("reduced", reduce_argument, b.as_real(x))
-        scaled = scale_by_power(b, exp_of_reduced(b, part), part.bits)
-        rare = b.absolute(x).compare("ugt", EXP_LIMIT[x.dtype])
-        return b.rarely(rare, scaled, "far_exp", _far_exp, x)
+        x = b.as_real(x)
+        ahead = EXP_AHEAD[x.dtype]
+        part = reduce_argument(b, b.at_least(x, EXP_ENDS[x.dtype][0]), ahead=ahead)
+        larger = scale_by_power(b, exp_of_reduced(b, part), part.bits).as_bits()
+        normal = b.select(larger.compare("olt", 0), 0, larger).as_floats()  # no exponent is left: 0
+        rare = x.compare("ugt", EXP_LIMIT[x.dtype] - ahead * math.log(2.0))
+        return b.rarely(rare, normal * 2.0**-ahead, "far_exp", _far_exp, x)
 
 
 def _far_exp(b: MathBuilder, x: Value, halved: int = 0) -> Value:

@@ -249,7 +249,7 @@ RULES: dict[Kind, Any] = {
 }
 
 
-# ---- what nobody asks for
+# ---- dead code
 
 
 def remove_dead_nodes(graph: Graph) -> Graph:

@@ -29,7 +29,7 @@ __all__ = ["make_cache_key"]
 PACKAGE = __name__.split(".")[0]
 PACKAGES = ("compiler", "core", "numerics", "ops")  # whose files decide what becomes of a graph
 PLAIN = (int, float, complex, bool, str, bytes, type(None), type(...))
-SHORT = 64  # bytes that are said as they are
+SHORT = 64  # bytes that are in the text as they are; of longer data, the digest
 
 
 class NoCanonicalText(Exception):  # noqa: N818

@@ -100,7 +100,7 @@ class Cache:
                 os.unlink(path)
             return None
         with suppress(OSError):
-            os.utime(path)  # the oldest go first, when room is needed
+            os.utime(path)  # the oldest go first, when the cache is full
         return body
 
     def put(self, key: bytes, body: bytes) -> None:

@@ -160,7 +160,7 @@ class Library:
             raise ValueError("neither an image nor object code")
 
     def keep(self) -> None:
-        """Never give the memory back, not even when the interpreter ends."""
+        """Keep the memory for as long as the process lives."""
         for x in (self, *(() if isinstance(self.held, Loaded) else (_linker(),))):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(x))
 

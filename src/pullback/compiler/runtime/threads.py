@@ -1,15 +1,15 @@
-"""Kernels by several threads: whoever is there claims the next part.
+"""Kernels by several threads: every thread that is free claims the next part.
 
 The parts of a kernel and the order in which their sums are added are fixed when it is compiled, so the numbers do not
 depend on how many threads there are, nor on which of them does what.  The caller takes part; it never waits for one
 that did not come, only for parts that were begun.  One kernel at a time has the threads; a second one that comes
 meanwhile, from another thread of the interpreter, does its parts alone.
 
-The state of the pool is one word, ``how many may take part`` and ``how many parts are left``: whoever lowers it by one
-has a part.  Threads that have had nothing to do for a while sleep until the ``ticket`` changes (a futex, so this is
-for Linux; elsewhere the parts are done one after the other).  Waking one takes longer than many a kernel does, so short
-kernels take those who are awake, and a program that is long enough wakes them all when it begins (``rouse``).  They are
-the system's own, not the interpreter's: they hold no lock of it, and are no hindrance when it ends.
+The state of the pool is one word, ``how many may take part`` and ``how many parts are left``: a thread that lowers it
+by one has a part.  Threads that have had nothing to do for a while sleep until the ``ticket`` changes (a futex, so this
+is for Linux; elsewhere the parts are done one after the other).  Waking one takes longer than many a kernel does, so
+short kernels take those who are awake, and a program that is long enough wakes them all when it begins (``rouse``).
+They are the system's own, not the interpreter's: they hold no lock of it, and are no hindrance when it ends.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FUTEX = {"x86_64": 202, "aarch64": 98}
 PAUSE = {"x86_64": "call void @llvm.x86.sse2.pause()", "aarch64": "call void @llvm.aarch64.hint(i32 1)"}
 DECLARED_PAUSE = {"x86_64": "declare void @llvm.x86.sse2.pause()", "aarch64": "declare void @llvm.aarch64.hint(i32)"}
 
-# Each on a line of the cache of its own: work, done, ticket, sleepers, busy; then the job, and what is wished for.
+# Each on a cache line of its own: work, done, ticket, sleepers, busy; then the job, and how many threads are wanted.
 STATE = (ctypes.c_int64 * 72)()
 _BASE = -(-ctypes.addressof(STATE) // 64) * 64
 PLACES = {
@@ -151,10 +151,10 @@ start:
   %all.awake = icmp eq i64 %asleep, 0
   br i1 %all.awake, label %out, label %look
 look:
-  %wish = load i64, ptr %wanted
+  %requested = load i64, ptr %wanted
   %own = icmp slt i64 %most, 0
   %negative = sub i64 0, %most
-  %asked = select i1 %own, i64 %negative, i64 %wish
+  %asked = select i1 %own, i64 %negative, i64 %requested
   %helpers = sub i64 %asked, 1
   %some = icmp sgt i64 %helpers, 0
   br i1 %some, label %wake, label %out
@@ -169,13 +169,13 @@ out:
 define void @parallel(ptr %function, ptr %argument, i64 %count, i64 %most, i1 %waking) {
 start:
   ADDRESSES
-  %wish = load i64, ptr %wanted
+  %requested = load i64, ptr %wanted
   %own = icmp slt i64 %most, 0
   %negative = sub i64 0, %most
-  %room = select i1 %own, i64 %negative, i64 %most
-  %asked = select i1 %own, i64 %room, i64 %wish
-  %less = icmp slt i64 %asked, %room
-  %limit.1 = select i1 %less, i64 %asked, i64 %room
+  %bound = select i1 %own, i64 %negative, i64 %most
+  %asked = select i1 %own, i64 %bound, i64 %requested
+  %less = icmp slt i64 %asked, %bound
+  %limit.1 = select i1 %less, i64 %asked, i64 %bound
   %few = icmp slt i64 %count, %limit.1
   %limit = select i1 %few, i64 %count, i64 %limit.1
   %single = icmp sle i64 %limit, 1
@@ -263,7 +263,7 @@ def _set(name: str, value: int) -> None:
 
 
 def _forget() -> None:
-    """In a new process there are no threads but the one that goes on; others are started when they are wanted."""
+    """Forget the threads after a fork: the new process has none of them, and starts its own when needed."""
     for name in ("work", "done", "sleepers", "busy", "started"):
         _set(name, 0)
 
@@ -279,7 +279,7 @@ _chosen: list[int] = []
 
 
 def get_num_threads() -> int:
-    """How many threads a compiled program may use: OMP_NUM_THREADS, or all processors, unless it was set.
+    """Return how many threads a compiled program may use: OMP_NUM_THREADS, or all processors, unless it was set.
 
     >>> pb.get_num_threads() >= 1
     True

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cached_property
+from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
 from pullback.compiler.builder import first_lanes, last_lanes
 from pullback.compiler.ir.graph import Node, is_number, squeeze
-from pullback.compiler.ir.kinds import FOLD, PIECES, VIEW
+from pullback.compiler.ir.kinds import FOLD, PIECES, TAKE, VIEW
 from pullback.compiler.schedule.cost import estimate_cost
 from pullback.compiler.schedule.fuse import AFTER, FULL, READS, ROW, Fused, Kernel, Use, use_argument, use_node
 from pullback.compiler.schedule.work import Work
 from pullback.compiler.target import ALIGN, Target
 
-__all__ = ["Axis", "LoopPlan", "Remainder", "RowBlock", "Scratch"]
+__all__ = ["Axis", "Cut", "LoopPlan", "Remainder", "RowBlock", "Scratch", "Segment"]
 
 REGISTERS = 4  # of a vector, at most: their computations do not wait for each other
 LIGHT = 12  # cost of a kernel whose results go to memory by cache lines: it waits for memory anyway
+SEGMENTS = 4  # ranges of an axis that have loops of their own, for pieces that lie along it
+MANY_SEGMENTS = 12  # the same of long ones; the others are done element by element
+LONGEST_SUM = 2**15  # elements that are added up one after the other; longer rows are in runs, for precision
+LONG = 16  # elements of a long one
 HEAVY = 6  # cost of a value that is kept for later passes over the row, rather than computed again
 PART = 16384  # elements of one part; the reductions of parts are combined in order
 MANY = 64  # parts of fewer elements are made, up to this number
@@ -33,8 +38,17 @@ class Axis(NamedTuple):
     members: tuple[int, ...]
 
 
+class Segment(NamedTuple):
+    """A range along the innermost axis in which vectors are of the same pieces; mostly the whole axis."""
+
+    start: int
+    stop: int
+    by_element: bool  # many short pieces lie in it, so that it is done element by element
+    kept: int  # where its values begin among those that are kept for later passes
+
+
 class Remainder(NamedTuple):
-    """The last vector along an axis, if whole vectors do not fill it."""
+    """The last vector of a segment, if whole vectors do not fill it."""
 
     start: int  # the index of its first lane
     width: int  # its lanes
@@ -42,11 +56,20 @@ class Remainder(NamedTuple):
     overlaps: bool  # all its lanes are elements; else the mask has those that are
 
 
+class Cut(NamedTuple):
+    """A segment cut into vectors."""
+
+    width: int
+    stop: int  # where the whole vectors end
+    last: Remainder | None
+
+
 class RowBlock(NamedTuple):
     """How many rows are done at a time, and whether they are transposed: a vector has one element of each row."""
 
     rows: int
     is_transposed: bool
+    is_adjacent: bool = False  # rows along the last of their axes lie side by side, so that nothing must be transposed
 
 
 class Scratch(NamedTuple):
@@ -140,7 +163,8 @@ class LoopPlan:
             out: list[Axis] = []
             for i in members:
                 whole = all(g[i] == (0, lengths[i]) for guards in self.guards.values() for g in guards)
-                if out and whole and all(s[out[-1].members[-1]] == s[i] * lengths[i] for s in stepping):
+                few = not out or self._count_segments(out[-1].members[0]) <= SEGMENTS
+                if out and whole and few and all(s[out[-1].members[-1]] == s[i] * lengths[i] for s in stepping):
                     out[-1] = Axis(out[-1].length * lengths[i], (*out[-1].members, i))
                 else:
                     out.append(Axis(lengths[i], (i,)))
@@ -151,9 +175,52 @@ class LoopPlan:
             return whole[:-1], whole[-1:]
         return joined(range(split)), joined(range(split, len(lengths)))
 
+    def _list_ends(self, axis: int) -> set[int]:
+        """Return where pieces begin and end along an axis of the kernel."""
+        ends = {end for guards in self.guards.values() for bounds in guards for end in bounds[axis]}
+        return {0, self.kernel.axes[axis]} | ends
+
+    def _count_segments(self, axis: int) -> int:
+        return len(self._list_ends(axis)) - 1
+
+    @cached_property
+    def is_by_element(self) -> bool:
+        """Whether the whole innermost axis is done element by element."""
+        return all(by_element for _, _, by_element in self._ranges)
+
+    @cached_property
+    def _ranges(self) -> list[tuple[int, int, bool]]:
+        """The segments of the innermost axis: where they begin and end, and whether they are done by element."""
+        _, columns = self.axes
+        if not columns:
+            return [(0, 1, False)]
+        length, first = columns[-1].length, columns[-1].members[0]
+        ends = [end * (length // self.kernel.axes[first]) for end in sorted(self._list_ends(first))]
+        found = [*pairwise(ends)]
+        if len(found) <= SEGMENTS:
+            return [(start, stop, False) for start, stop in found]
+        long = sorted((r for r in found if r[1] - r[0] >= LONG), key=lambda r: r[0] - r[1])[:MANY_SEGMENTS]
+        made: list[tuple[int, int, bool]] = []
+        for start, stop in found:
+            by_element = (start, stop) not in long
+            if by_element and made and made[-1][2]:
+                start = made.pop()[0]
+            made.append((start, stop, by_element))
+        return made
+
+    @cached_property
+    def segments(self) -> tuple[Segment, ...]:
+        """The segments of the innermost axis."""
+        made: list[Segment] = []
+        kept = 0
+        for start, stop, by_element in self._ranges:
+            made.append(Segment(start, stop, by_element, kept))
+            kept += -(-(stop - start) // self.width) * self.width
+        return tuple(made)
+
     @property
     def flat(self) -> bool:
-        """Whether the kernel is one loop; its parts are ranges of that loop."""
+        """Whether the kernel is one loop; its parts are ranges of that loop, counted in vectors."""
         rows, columns = self.axes
         return not rows and len(columns) <= 1 and self.split is None
 
@@ -241,8 +308,8 @@ class LoopPlan:
     @cached_property
     def kept_length(self) -> int:
         """The elements along the innermost axis of a value that is kept, up to the end of the last vector."""
-        _, columns = self.axes
-        return (columns[-1].length // self.width + 1) * self.width if columns else 1
+        last = self.segments[-1]
+        return last.kept + ((last.stop - last.start) // self.width + 1) * self.width
 
     def is_column(self, n: Node) -> bool:
         """Return whether a node is a reduction over rows with a result for each column."""
@@ -287,7 +354,7 @@ class LoopPlan:
     def _count_lanes(self) -> int:
         """Return the lanes of a register along a row: with masks a few more than elements, else not more."""
         _, columns = self.axes
-        lanes = max(1, self.target.vector_bytes // self.widest)
+        lanes = 1 if self.is_by_element else max(1, self.target.vector_bytes // self.widest)
         length = columns[-1].length if columns else 1
         while lanes > 1 and (lanes // 2 if self.target.has_masked_stores else lanes - 1) >= length:
             lanes //= 2
@@ -296,9 +363,10 @@ class LoopPlan:
     def _count_registers(self) -> int:
         """Return the registers of a vector: several, if rows are long and elements lie side by side."""
         _, columns = self.axes
-        if not columns or any(n.kind in READS for n in self.kernel.nodes):
+        if not columns or self.is_by_element or any(n.kind is TAKE for n in self.kernel.nodes):
             return 1
-        length, inner = columns[-1].length, columns[-1].members[-1]
+        inner = columns[-1].members[-1]
+        length = max(stop - start for start, stop, by_element in self._ranges if not by_element)
         if any(use.steps[inner] not in (0, 1) for use in self.loads):
             return 1
         registers, lanes = REGISTERS, self._count_lanes()
@@ -317,17 +385,21 @@ class LoopPlan:
         is_one_pass = self.passes == 1 and not self.row_reductions[0]
         return is_one_pass and len(columns) == 1 and any(self.is_column(n) for n in self.after)
 
-    def find_remainder(self, length: int) -> Remainder | None:
-        """Return the last vector along an axis, which overlaps the one before; None if whole vectors fill the axis."""
-        left = length % self.width
+    def cut(self, segment: Segment) -> Cut:
+        """Return the vectors of a segment; its last one overlaps the one before."""
+        start, stop, by_element, _ = segment
+        length, width = stop - start, 1 if by_element else self.width
+        if length < width and not self.guards:
+            return Cut(width, start, Remainder(start, width, first_lanes(length, width), False))
+        while width > length:
+            width //= 2
+        left = length % width
         if not left:
-            return None
-        if length < self.width:
-            return Remainder(0, self.width, first_lanes(left, self.width), False)
-        width = self._count_lanes()
-        while width < left:
-            width *= 2
-        return Remainder(length - width, width, last_lanes(left, width), True)
+            return Cut(width, stop, None)
+        last = min(width, self.lanes)
+        while last < left:
+            last *= 2
+        return Cut(width, stop - left, Remainder(stop - last, last, last_lanes(left, last), True))
 
     # ---- rows at a time
 
@@ -340,11 +412,46 @@ class LoopPlan:
         if self.split is None or self.widest < 4 or not folds:
             return RowBlock(1, False)
         count, lanes = prod(a.length for a in rows), self.target.vector_bytes // self.widest
+        if self._has_adjacent_elements():
+            return RowBlock(self._count_adjacent_rows(lanes, len(folds)), True, True)
         if count >= lanes >= 4 and self._is_transposing_worth(lanes):
             return RowBlock(lanes, True)
         if not any(levels[n.number] == ROW and estimate_cost(n) >= HEAVY for n in nodes):
             return RowBlock(1, False)
         return RowBlock(self._count_cached_rows(count, lanes), False)
+
+    def _has_adjacent_elements(self) -> bool:
+        """Return whether neighbouring elements are of neighbouring rows: a reduction over a middle axis, say."""
+        rows, columns = self.axes
+        if len(columns) != 1 or not rows or rows[-1].length < 4 or any(n.kind in READS for n in self.kernel.nodes):
+            return False
+        if columns[0].length > LONGEST_SUM:
+            return False
+        if any(self.kernel.levels[n.number] == FULL for n in self.stored) or any(map(self.is_column, self.after)):
+            return False
+        across, along = rows[-1].members[-1], columns[0].members[-1]
+        apart = [u for u in self.loads if u.steps[along] not in (0, 1)]
+        return bool(apart) and all(u.steps[across] in (0, 1) for u in self.loads if u.steps[along])
+
+    def _count_adjacent_rows(self, lanes: int, sums: int) -> int:
+        """Return how many neighbouring rows are done at a time: some registers full."""
+        rows, _ = self.axes
+        most = self.target.registers // (sums + 2)
+        count = lanes * min(REGISTERS, 1 << max(most, 1).bit_length() - 1)
+        while count > rows[-1].length:
+            count //= 2
+        return count
+
+    @property
+    def has_adjacent_elements(self) -> bool:
+        """Whether a vector has neighbouring elements of the rows of a block."""
+        return self.row_block.is_adjacent
+
+    @property
+    def groups(self) -> int:
+        """How many blocks there are along the last axis of rows that lie side by side; the last overlaps another."""
+        rows, _ = self.axes
+        return -(-rows[-1].length // self.block)
 
     def _count_cached_rows(self, count: int, lanes: int) -> int:
         """Return how many rows, up to ``lanes``, stay in the first cache from one pass to the next; 1 if too few."""
@@ -408,7 +515,7 @@ class LoopPlan:
     def scratch(self) -> Scratch:
         """Scratch memory: transposed tiles of what is loaded, stored or summed over rows, and values for later."""
         tiles: dict[Any, Node] = {}
-        if self.is_transposed:
+        if self.is_transposed and not self.has_adjacent_elements:
             tiles = {u: u.node for u in self.loads if self.is_tile(u)}
             tiles |= {n.number: n for n in self.stored if self.kernel.levels[n.number] == FULL}
             tiles |= {n.number: n for n in self.after if self.is_column(n)}
@@ -437,10 +544,14 @@ class LoopPlan:
         rows, columns = self.axes
         count, length = (prod(a.length for a in axes) for axes in (rows, columns))
         if self.flat:
-            part = max(self.width, self._count_part(length) // self.width * self.width)
-            while 0 < length % part < self.width <= length:  # the last vector of a part must not overlap another part
-                part += self.width
-            return length, part
+            vectors = sum(-(-(s.stop - s.start) // self.cut(s).width) for s in self.segments)
+            part = max(1, self._count_part(length) // self.width)
+            while 1 == vectors % part < part and vectors > 1:  # the last vector must not overlap another part
+                part += 1
+            return vectors, part
+        if self.has_adjacent_elements:
+            count = count // rows[-1].length * self.groups
+            return count, max(1, self._count_part(count * self.block * length) // (self.block * length))
         part = max(1, self._count_part(count * length) // max(length, 1))
         if any(self.is_column(n) for n in self.after):
             part = max(part, -(-count // 8))  # each part has a row of its own to add up in

@@ -64,14 +64,14 @@ def _suppress(
     score_threshold: float = -inf,
     sigma: float = 0.0,
 ) -> Any:
-    (room,) = _stays(boxes.shape, scores.shape, max_output_size, iou_threshold, score_threshold, sigma)
+    (limit,) = _stays(boxes.shape, scores.shape, max_output_size, iou_threshold, score_threshold, sigma)
     check_real("non_max_suppression", boxes, "boxes")
     check_real("non_max_suppression", scores, "scores")
-    chosen = np.full(room, -1, np.int32)
+    chosen = np.full(limit, -1, np.int32)
     boxes, scores = boxes.astype(float), scores.astype(float)  # thresholds are compared as they are, not rounded
     left = np.flatnonzero(scores > score_threshold)
     best = scores[left]
-    for k in range(room):
+    for k in range(limit):
         if not left.size:
             break
         top = int(np.argmax(best))
@@ -157,7 +157,7 @@ def non_max_suppression(
 
 
 class ScoredSuppression(NamedTuple):
-    """What ``non_max_suppression_with_score`` gives.
+    """The result of ``non_max_suppression_with_score``.
 
     >>> pb.image.non_max_suppression_with_score(np.ones((1, 4)), np.array([0.5]), 1).selected_scores
     array([0.5])
@@ -193,7 +193,7 @@ def non_max_suppression_with_score(
 
 
 class PaddedSuppression(NamedTuple):
-    """What ``non_max_suppression_padded`` gives.
+    """The result of ``non_max_suppression_padded``.
 
     >>> pb.image.non_max_suppression_padded(np.ones((1, 4)), np.array([0.5]), 1).valid_outputs
     np.int32(1)

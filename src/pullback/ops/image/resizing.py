@@ -186,7 +186,7 @@ def _bilinear_grad_vjp(g: Value, x_shape: Shape, align_corners: bool, half_pixel
 
 @op(_bilinear, acts=_shape_rule("resize_bilinear"), d=linear(_bilinear_vjp), run=_bilinear)
 def resize_bilinear(
-    images: TensorLike, /, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False
+    images: TensorLike, /, size: Sequence[int] | Array, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Any:
     """Pictures of ``size`` [height, width], each new pixel being between the four nearest ones.
 
@@ -249,7 +249,7 @@ def _near_grad_vjp(g: Value, x_shape: Shape, align_corners: bool, half_pixel_cen
 
 @op(_near, acts=_shape_rule("resize_nearest_neighbor"), d=linear(_near_vjp), run=_near)
 def resize_nearest_neighbor(
-    images: TensorLike, /, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False
+    images: TensorLike, /, size: Sequence[int] | Array, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Any:  # fmt: skip
     """Pictures of ``size`` [height, width], each new pixel being a copy of the nearest one.
 

@@ -15,7 +15,7 @@ from pullback.core.tensor import Tensor, all_values, may_be, strip
 from pullback.errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
-    from pullback.typing import ShapeLike, TensorLike, Value
+    from pullback.typing import Array, ShapeLike, TensorLike, Value
 
 MOST = float(np.finfo(float).max)
 
@@ -82,7 +82,7 @@ def crop_and_resize(
     image: TensorLike,
     boxes: TensorLike,
     box_ind: TensorLike,
-    crop_size: Sequence[int],
+    crop_size: Sequence[int] | Array,
     method: str | None = "bilinear",
     extrapolation_value: float | None = 0,
 ) -> Any:
@@ -231,7 +231,7 @@ def transform(
 @observable
 def rotate_with_offset(
     image: TensorLike,
-    radians: float,
+    radians: float | Value,
     fill_value: float | Sequence[float] | None = 0,
     center: float | Sequence[float] | None = 0.5,
 ) -> Any:

@@ -115,7 +115,7 @@ def svd_tangent(dx: Array, z: Array) -> Any:
     run=clear("svd", all_of_svd, DIVERGED),
 )
 def svd_rows(x: TensorLike, /, full: bool = False) -> Any:
-    """What ``svd`` gives: U, under it the row of singular values, under that V; ``full`` is how LAPACK is called.
+    """The result of ``svd``: U, under it the row of singular values, under that V; ``full`` is how LAPACK is called.
 
     >>> svd_rows(np.array([[2.0]])).shape
     (3, 1)

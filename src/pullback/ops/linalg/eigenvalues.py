@@ -81,7 +81,7 @@ def eigh_tangent(dx: Array, z: Array) -> Any:
     run=clear("eigh", both_of_eigh, DIVERGED),
 )
 def eigh_rows(x: TensorLike, /, uplo: str = "L") -> Any:
-    """What ``eigh`` gives: a row of eigenvalues, and under it the matrix of eigenvectors.
+    """The result of ``eigh``: a row of eigenvalues, and under it the matrix of eigenvectors.
 
     ``uplo`` is the triangle that LAPACK is given; the signs of the vectors may depend on it.
 
@@ -199,7 +199,7 @@ def eig_tangent(dx: Array, z: Array) -> Any:
     run=clear("eig", both_of_eig, DIVERGED),
 )
 def eig_rows(x: TensorLike, /) -> Any:
-    """What ``eig`` gives: a row of eigenvalues, and under it the matrix of eigenvectors; always complex.
+    """The result of ``eig``: a row of eigenvalues, and under it the matrix of eigenvectors; always complex.
 
     >>> eig_rows(np.diag([1.0, 2.0]))
     array([[1.+0.j, 2.+0.j],

@@ -125,7 +125,7 @@ def pinv_tangent(dx: Array, x: Array, z: Array) -> Any:
 
 
 class LeastSquares(NamedTuple):
-    """What ``lstsq`` gives: the solution, the sums of squared residuals, the ranks and the singular values.
+    """The result of ``lstsq``: the solution, the sums of squared residuals, the ranks and the singular values.
 
     >>> pb.linalg.lstsq(np.eye(2), np.ones(2)).rank
     np.int64(2)

@@ -401,7 +401,7 @@ def _prefetch(begin: Callable[[], Iterator[Any]], size: int) -> Iterator[Any]:
                 raise element
     finally:
         stop.set()
-        while not ready.empty():  # wakes a producer that waits for room, so that it sees the event
+        while not ready.empty():  # wakes a producer that waits for a free place, so that it sees the event
             ready.get_nowait()
         if not sys.is_finalizing():  # then daemon threads do not run any more
             thread.join()

@@ -37,7 +37,7 @@ class StoredModel(Protocol):
         """All variables."""
 
     def named_variables(self) -> dict[str, Variable]:
-        """All variables by their places in the model."""
+        """Return all variables by their places in the model."""
 
     def build_for(self, shapes: Sequence[Shape]) -> None:
         """Make the variables for inputs of these shapes."""

@@ -29,7 +29,7 @@ def labels(x: Any, weights: Any, scale: Any) -> Any:
 
 
 def logistic(x: Any, weights: Any, scale: Any) -> Any:
-    """A sum for each row, and one for each column of what is computed from it."""
+    """Return a sum for each row, and one for each column of what is computed from it."""
     return pb.value_and_grad(lambda w: pb.sum(np.log1p(np.exp(-weights[:, 0] * (x @ w)))))(scale)
 
 
@@ -57,7 +57,7 @@ def two_kinds(x: Any, weights: Any, scale: Any) -> Any:
 
 
 def transpose(x: Any, weights: Any, scale: Any) -> Any:
-    """Rows with a stride, and adjacent elements of different rows."""
+    """Return rows with a stride, and adjacent elements of different rows."""
     return pb.softmax(weights.reshape(x.shape[::-1]).T * x)
 
 
@@ -66,13 +66,13 @@ def steps(x: Any, weights: Any, scale: Any) -> Any:
 
 
 def nest_axes(x: Any, weights: Any, scale: Any) -> Any:
-    """Rows along two axes, with a value that is the same along one."""
+    """Return rows along two axes, with a value that is the same along one."""
     factors = np.array([[1.0], [2.0], [0.5]], x.dtype)
     return pb.log_softmax(x[:, None, :] * scale * factors) + pb.log_sum_exp(x, 1)[:, None, None]
 
 
 def two_axes(x: Any, weights: Any, scale: Any) -> Any:
-    """Rows of two axes that cannot be merged, with values kept for a later pass."""
+    """Return rows of two axes that cannot be merged, with values kept for a later pass."""
     e = np.exp(x[:, None, :] * np.array([[0.5], [0.25]], x.dtype) + scale)
     return e / np.log(pb.sum(e, (1, 2), keepdims=True))
 

@@ -10,7 +10,16 @@ from pullback.compiler.ir.graph import Node, contiguous
 from pullback.compiler.schedule.fuse import Use
 from pullback.compiler.schedule.loops import Axis, LoopPlan
 
-__all__ = ["ArrayAccess", "from_memory", "memory_type", "read_vector", "split_index", "write_vector"]
+__all__ = [
+    "MEMORY_TYPES",
+    "ArrayAccess",
+    "element_of",
+    "from_memory",
+    "memory_type",
+    "read_vector",
+    "split_index",
+    "write_vector",
+]
 
 MEMORY_TYPES = {**TYPES, "b1": "i8"}
 PREFETCHED = 1 / 8  # of the second cache at most; more would evict each other
@@ -76,6 +85,7 @@ class ArrayAccess:
         self.code, self.plan = code, plan
         self.names = {n.number: f"%a{i}" for i, n in enumerate(plan.arrays)}  # of the addresses of arrays
         self.places: dict[int, str] = {}  # index along each axis of the loops around the innermost one
+        self.cells: dict[Any, str] = {}  # on the stack, filled when the kernel begins: fillings and addresses of pieces
         self.lane = "0"  # of the row, among those whose values are in scratch memory at the same time
 
     def address(self, node: Node) -> str:
@@ -143,15 +153,11 @@ class ArrayAccess:
         at = self.place(use, index, axis)
         if step == 1 or width == 1:
             return self.load(use.node, at, mask, width)
+        if step == -1 and mask is None:
+            v = self.load(use.node, self.code.add(at, str(1 - width)), None, width)
+            lanes = ", ".join(f"i32 {i}" for i in reversed(range(width)))
+            return v.like(self.code.op(f"shufflevector {v!r}, {v.type} poison, <{width} x i32> <{lanes}>"))
         return self.gather(use.node, at, step, mask, width)
-
-    def load_inside(self, use: Use, index: str, inside: str, width: int, axis: int | None) -> Value:
-        """Load the lanes of a use that are ``inside``; nothing is read for the others."""
-        at = self.place(use, index, axis)
-        if width == 1:
-            return self.load(use.node, self.code.op(f"select i1 {inside}, i64 {at}, i64 0"), None, 1)
-        step = 0 if axis is None else use.steps[axis]
-        return self.load(use.node, at, inside, width) if step == 1 else self.gather(use.node, at, step, inside, width)
 
     def store(self, v: Value, node: Node, at: str, mask: str | None) -> None:
         """Store a vector in an array."""

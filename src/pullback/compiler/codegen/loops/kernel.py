@@ -7,6 +7,8 @@ on which thread did which range.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from math import prod
 
@@ -19,7 +21,7 @@ from pullback.compiler.codegen.loops.vector_body import Lanes, Parts, VectorBody
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.schedule.fuse import Use
 from pullback.compiler.schedule.in_place import InPlace
-from pullback.compiler.schedule.loops import Axis, LoopPlan
+from pullback.compiler.schedule.loops import Axis, LoopPlan, Segment
 
 __all__ = ["KernelWriter"]
 
@@ -47,7 +49,7 @@ class KernelWriter:
         elif plan.sums_columns_in_registers:
             self._emit_columns(rows, columns[0])
         else:
-            with code.loop("%lo", "%hi", plan.block) as row:
+            with code.loop("%lo", "%hi", 1 if plan.has_adjacent_elements else plan.block) as row:
                 if plan.is_transposed:
                     self._emit_transposed(row, columns)
                 elif plan.block > 1:
@@ -109,45 +111,50 @@ class KernelWriter:
 
     def _emit_flat(self, columns: list[Axis]) -> None:
         """Emit one loop over everything, of which a part is a range."""
-        code, width = self.code, self.plan.width
+        code, plan = self.code, self.plan
         self.rows.begin_row("", {})
         if not columns:
             self._emit_vector(0, {}, Lanes("0", 1))
             return
-        length, axis = columns[-1].length, columns[-1].members[-1]
-        full = length // width * width
-        hoisted = self._hoist(0, axis, width)
-        if full:
-            stop = code.op(f"call i64 @llvm.smin.i64(i64 %hi, i64 {full})")
-            code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
-            some, done = code.block("some"), code.block("done")
-            code.branch(code.op(f"icmp slt i64 %lo, {stop}"), some, done)
-            code.begin(some)
-            with code.loop("%lo", stop, width) as i:
-                self._emit_vector(0, hoisted, Lanes(i, width, axis))
-            code.jump(done)
-            code.begin(done)
-        if full < length:
-            tail, end = code.block("tail"), code.block("end")
-            code.branch(code.op(f"icmp eq i64 %hi, {length}"), tail, end)
-            code.begin(tail)
-            self._emit_remainder(0, columns[-1], hoisted)
-            code.jump(end)
-            code.begin(end)
+        axis = columns[-1].members[-1]
+        hoisted = self._hoist(0, axis, plan.width)
+        before = 0  # vectors of the segments before
+        for segment in plan.segments:
+            width, stop, last = plan.cut(segment)
+            count = (stop - segment.start) // width
+            if count:
+                with self._within(before, before + count) as (first, end):
+                    start, end = (
+                        code.add(code.times(at, width), str(segment.start - before * width)) for at in (first, end)
+                    )
+                    with code.loop(start, end, width) as i:
+                        self._emit_vector(0, hoisted, self._take(segment, i, width, axis))
+            if last is not None:
+                with self._within(before + count, before + count + 1):
+                    self._emit_vector(0, hoisted, self._take_last(segment, axis))
+            before += count + (last is not None)
+
+    @contextmanager
+    def _within(self, first: int, stop: int) -> Iterator[tuple[str, str]]:
+        """Emit what is done if some of these vectors are of this part; the ``with`` block gets their range."""
+        code = self.code
+        code.declared |= {f"declare i64 @llvm.{name}.i64(i64, i64)" for name in ("smin", "smax")}
+        begin = code.op(f"call i64 @llvm.smax.i64(i64 %lo, i64 {first})")
+        end = code.op(f"call i64 @llvm.smin.i64(i64 %hi, i64 {stop})")
+        some, done = code.block("some"), code.block("done")
+        code.branch(code.op(f"icmp slt i64 {begin}, {end}"), some, done)
+        code.begin(some)
+        yield begin, end
+        code.jump(done)
+        code.begin(done)
 
     def _emit_columns(self, rows: list[Axis], inner: Axis) -> None:
         """Emit the only pass for some rows at a time, each vector of columns in all of them."""
-        code, width, axis = self.code, self.plan.width, inner.members[-1]
-        full = inner.length // width * width
+        code = self.code
         code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
         with code.loop("%lo", "%hi", ROWS) as first:
             stop = code.op(f"call i64 @llvm.smin.i64(i64 {code.add(first, str(ROWS))}, i64 %hi)")
-            if full:
-                with code.loop("0", full, width) as i:
-                    self._emit_columns_of_rows(first, stop, rows, Lanes(i, width, axis))
-            last = self._find_last(inner)
-            if last is not None:
-                self._emit_columns_of_rows(first, stop, rows, last)
+            self._emit_vectors(inner, lambda lanes: self._emit_columns_of_rows(first, stop, rows, lanes))
 
     def _emit_columns_of_rows(self, first: str, stop: str, rows: list[Axis], lanes: Lanes) -> None:
         code = self.code
@@ -185,24 +192,45 @@ class KernelWriter:
             self.rows.set_reduced(n, reduce_lanes(code, n, total))
 
     def _emit_innermost(self, number: int, inner: Axis) -> None:
-        """Emit the loop along the innermost axis, and its remainder."""
-        code, width, axis = self.code, self.plan.width, inner.members[-1]
-        full = inner.length // width * width
-        hoisted = self._hoist(number, axis, width)
-        if full > 8 * RUN and self.plan.row_reductions[number]:
+        """Emit the loop along the innermost axis."""
+        width, plan = self.plan.width, self.plan
+        hoisted = self._hoist(number, inner.members[-1], width)
+        if inner.length > 8 * RUN and plan.row_reductions[number] and len(plan.segments) == 1:
             self._emit_runs(number, inner, hoisted)
-            return
-        if full > width:
-            with code.loop("0", full, width) as i:
-                self._emit_vector(number, hoisted, Lanes(i, width, axis))
-        elif full:
-            self._emit_vector(number, hoisted, Lanes("0", width, axis))
-        self._emit_remainder(number, inner, hoisted)
+        else:
+            self._emit_vectors(inner, lambda lanes: self._emit_vector(number, hoisted, lanes))
+
+    def _emit_vectors(self, inner: Axis, emit: Callable[[Lanes], None]) -> None:
+        """Emit what is done for each vector along an axis: in a loop, and for the last one of each segment."""
+        axis = inner.members[-1]
+        for segment in self.plan.segments:
+            width, stop, last = self.plan.cut(segment)
+            if stop - segment.start > width:
+                with self.code.loop(segment.start, stop, width) as i:
+                    emit(self._take(segment, i, width, axis))
+            elif stop > segment.start:
+                emit(self._take(segment, str(segment.start), width, axis))
+            if last is not None:
+                emit(self._take_last(segment, axis))
+
+    def _take(self, segment: Segment, start: str, width: int, axis: int) -> Lanes:
+        """Return a whole vector of a segment."""
+        moved = segment.kept - segment.start
+        return Lanes(start, width, axis, segment=segment, kept=self.code.add(start, str(moved)))
+
+    def _take_last(self, segment: Segment, axis: int) -> Lanes:
+        """Return the last vector of a segment; what it keeps lies after that of the others."""
+        cut = self.plan.cut(segment)
+        assert cut.last is not None
+        start, width, mask, overlaps = cut.last
+        blends = overlaps and self._may_overwrite
+        kept = str(segment.kept + cut.stop - segment.start)
+        return Lanes(str(start), width, axis, mask, overlaps, blends, segment, kept)
 
     def _emit_runs(self, number: int, inner: Axis, hoisted: dict[Use, Value]) -> None:
         """Emit the loop along a long row as runs whose sums are added up, so that less is lost by rounding."""
         code, width, axis, reductions = self.code, self.plan.width, inner.members[-1], self.reductions
-        folds = self.plan.row_reductions[number]
+        folds, (segment,) = self.plan.row_reductions[number], self.plan.segments
         full, run = inner.length // width * width, RUN // width * width
         totals = {n.number: reductions.allocate(n) for n in folds}
 
@@ -217,32 +245,18 @@ class KernelWriter:
             reset()
             base = code.times(r, run)
             with code.loop("0", run, width) as i:
-                self._emit_vector(number, hoisted, Lanes(code.add(base, i), width, axis))
+                self._emit_vector(number, hoisted, self._take(segment, code.add(base, i), width, axis))
             for n in folds:
                 add_run(n)
         reset()
         if full // run * run < full:
             with code.loop(str(full // run * run), full, width) as i:
-                self._emit_vector(number, hoisted, Lanes(i, width, axis))
-        self._emit_remainder(number, inner, hoisted)
+                self._emit_vector(number, hoisted, self._take(segment, i, width, axis))
+        if full < inner.length:
+            self._emit_vector(number, hoisted, self._take_last(segment, axis))
         for n in folds:
             add_run(n)
             reductions.accumulators[n.number] = totals[n.number]
-
-    def _emit_remainder(self, number: int, inner: Axis, hoisted: dict[Use, Value]) -> None:
-        """Emit the last vector along an axis, if whole ones do not fill it."""
-        last = self._find_last(inner)
-        if last is not None:
-            self._emit_vector(number, {use: take_lanes(v, last.width) for use, v in hoisted.items()}, last)
-
-    def _find_last(self, inner: Axis) -> Lanes | None:
-        """Return the last vector along an axis, if whole ones do not fill it."""
-        last = self.plan.find_remainder(inner.length)
-        if last is None:
-            return None
-        blends = last.overlaps and self._may_overwrite
-        kept = str(inner.length // self.plan.width * self.plan.width)
-        return Lanes(str(last.start), last.width, inner.members[-1], last.mask, last.overlaps, blends, kept)
 
     @cached_property
     def _may_overwrite(self) -> bool:
@@ -261,4 +275,4 @@ class KernelWriter:
         return {use: broadcast(self.rows.emit_scalar_use(use), width) for use in uses}
 
     def _emit_vector(self, number: int, hoisted: dict[Use, Value], lanes: Lanes) -> None:
-        VectorBody(self.parts, number, hoisted, lanes).emit()
+        VectorBody(self.parts, number, {use: take_lanes(v, lanes.width) for use, v in hoisted.items()}, lanes).emit()

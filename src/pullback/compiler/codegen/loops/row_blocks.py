@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.builder import TYPES, Code, Value, code_of, constant, literal, splat
-from pullback.compiler.codegen.loops.access import ArrayAccess, memory_type, read_vector, write_vector
+from pullback.compiler.codegen.loops.access import ArrayAccess, memory_type, read_vector, split_index, write_vector
 from pullback.compiler.codegen.loops.transpose import Tile
 from pullback.compiler.ir.graph import Node, is_number
 from pullback.compiler.ir.kinds import CAST, FOLD, VIEW
@@ -82,11 +82,30 @@ class RowValues:
     def begin_block(self, row: str) -> None:
         """Go to a block of rows."""
         code, b = self.code, self.plan.block
+        if self.plan.has_adjacent_elements:
+            self._begin_adjacent_rows(row)
+            return
         self.row, self.values, self.access.places, self.block_values = row, {}, {}, {}
         here = self.access.lane_indices(row, b)
         last = splat(code, code.op("sub i64 %hi, 1"), "i64", b)
         self.mask = code.op(f"icmp sle <{b} x i64> {here}, {last}")
         self._rows = code.op(f"select <{b} x i1> {self.mask}, <{b} x i64> {here}, <{b} x i64> {last}")
+
+    def _begin_adjacent_rows(self, number: str) -> None:
+        """Go to a block of rows that lie side by side; the last one along its axis overlaps the one before."""
+        code, plan, (rows, _) = self.code, self.plan, self.plan.axes
+        *outer, last = rows
+        before = code.op(f"udiv i64 {number}, {plan.groups}")
+        due = code.times(code.op(f"sub i64 {number}, {code.times(before, plan.groups)}"), plan.block)
+        code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
+        first = code.op(f"call i64 @llvm.smin.i64(i64 {due}, i64 {last.length - plan.block})")
+        self.row = code.add(code.times(before, last.length), first)
+        self.values, self.block_values, self.mask = {}, {}, None
+        self.access.places = {**(split_index(code, before, outer) if outer else {}), last.members[-1]: first}
+        if last.length % plan.block:  # rows that no block before has
+            kind = f"<{plan.block} x i64>"
+            here, least = self.access.lane_indices(first, plan.block), splat(code, due, "i64", plan.block)
+            self.mask = code.op(f"icmp sge {kind} {here}, {least}")
 
     def _row_offsets(self, use: Use) -> str:
         """Return where each row of the block begins, for a use."""
@@ -108,12 +127,23 @@ class RowValues:
 
     def _load_lanes(self, use: Use, at: str = "0") -> Value:
         """Load an element of each row of the block, ``at`` after where the row begins."""
-        at, block = self.code.add(self.plan.begin(use), at), self.plan.block
+        block = self.plan.block
+        if self.plan.has_adjacent_elements:
+            return self._load_adjacent(use, self.code.add(self.access.offset(use), at))
+        at = self.code.add(self.plan.begin(use), at)
         if self.plan.is_same_for_rows(use):
             return broadcast(self.access.load(use.node, at, None, 1), block)
         if self.plan.has_adjacent_rows(use):
             return self.access.load(use.node, self.code.add(at, self.row), self.mask, block)
         return self.access.gather_at(use.node, at, Value(self.code, self._row_offsets(use), "i8", block), None)
+
+    def _load_adjacent(self, use: Use, at: str) -> Value:
+        step = use.steps[self.plan.axes[0][-1].members[-1]]
+        if step == 0:
+            return broadcast(self.access.load(use.node, at, None, 1), self.plan.block)
+        if step == 1:
+            return self.access.load(use.node, at, None, self.plan.block)
+        return self.access.gather(use.node, at, step, None, self.plan.block)
 
     # ---- values, a lane for each row of the block
 
@@ -156,7 +186,7 @@ class RowValues:
         kernel = self.plan.kernel
         for n in kernel.nodes:
             if kernel.levels[n.number] == ROW and n.number in self.plan.fused.stored:
-                self.access.store(self.emit(n), n, self.row, self.mask)
+                self.access.store(self.emit(n), n, self.row, None if self.plan.has_adjacent_elements else self.mask)
 
     # ---- rows one after the other: their values are on the stack, from where that of one row is loaded
 

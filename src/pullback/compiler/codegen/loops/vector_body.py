@@ -8,16 +8,25 @@ from math import prod
 from typing import NamedTuple
 
 from pullback.compiler.builder import Code, Value, code_of, literal, splat, vector
-from pullback.compiler.codegen.loops.access import ArrayAccess, element_of, memory_type, read_vector, write_vector
+from pullback.compiler.codegen.loops.access import (
+    MEMORY_TYPES,
+    ArrayAccess,
+    element_of,
+    memory_type,
+    read_vector,
+    write_vector,
+)
 from pullback.compiler.codegen.loops.reductions import Reductions
-from pullback.compiler.codegen.loops.row_blocks import RowValues, emit_node, emit_number
+from pullback.compiler.codegen.loops.row_blocks import RowValues, broadcast, emit_node, emit_number
 from pullback.compiler.ir.graph import Node, is_number
 from pullback.compiler.ir.kinds import FOLD, PIECES
 from pullback.compiler.math.building_blocks import MathBuilder
 from pullback.compiler.schedule.fuse import READS, Use, locate_pieces, locate_rows, use_argument
-from pullback.compiler.schedule.loops import LoopPlan
+from pullback.compiler.schedule.loops import LoopPlan, Segment
 
 __all__ = ["Lanes", "Parts", "VectorBody"]
+
+TABLE = 5  # pieces whose addresses are in a table
 
 
 class Parts(NamedTuple):
@@ -39,7 +48,16 @@ class Lanes(NamedTuple):
     mask: str | None = None  # those that are stored and reduced
     overlaps: bool = False  # the others are elements too, which the vector before has stored and reduced
     blends: bool = False  # and may have overwritten, so that they are not computed but kept as they are
+    segment: Segment = Segment(0, 1, False, 0)  # of which they are
     kept: str = ""  # the index of what is kept for later passes, if it is another
+
+
+class Piece(NamedTuple):
+    """A piece that a vector may be of."""
+
+    use: Use
+    bounds: list[tuple[int, int]]  # along each axis of the kernel
+    conditions: list[str]  # on which it is; none if it always is
 
 
 class VectorBody:
@@ -184,36 +202,164 @@ class VectorBody:
             return self.rows.load_transposed(use, self.index)
         return self.access.load_use(use, self.index, self.mask, self.width, self.axis)
 
-    def _join_pieces(self, n: Node) -> Value:
-        """Return each piece where it belongs, and the filling elsewhere."""
-        code, width, dtype = self.code, self.width, code_of(n.dtype)
-        v = Value(code, literal(n.data.fill, dtype, width), dtype, width)
-        for use, bounds in zip(locate_pieces(n), self.plan.guards[n.number], strict=True):
-            inside = self._compare_with_bounds(bounds)
-            if self.plan.kernel.makes(use):
-                got = self.value(use)
-            else:
-                got = self.access.load_inside(use, self.index, inside, width, self.axis)
-            v = v.like(code.op(f"select {vector('i1', width)} {inside}, {v.type} {got.name}, {v.type} {v.name}"))
-        return v
+    # ---- pieces
 
-    def _compare_with_bounds(self, bounds: list[tuple[int, int]]) -> str:
-        """Return which lanes are within bounds along every axis of the kernel."""
-        code, width, indices = self.code, self.width, vector("i64", self.width)
+    def _join_pieces(self, n: Node) -> Value:
+        """Return each piece where it belongs, and the filling elsewhere; what is loaded is inside of its array.
+
+        Lanes are all of the same pieces.  Which pieces these are is known for a segment, but not for a row.
+        """
+        pieces: list[Piece] = []
+        for use, bounds in zip(locate_pieces(n), self.plan.guards[n.number], strict=True):
+            conditions = self._compare_with_bounds(bounds)
+            if conditions is not None:
+                pieces = [*pieces, Piece(use, bounds, conditions)] if conditions else [Piece(use, bounds, [])]
+        if not pieces:
+            return self._fill(n)
+        steps = {0 if self.axis is None else piece.use.steps[self.axis] for piece in pieces}
+        if steps <= {0, 1} and len(steps) == 1 and not any(self.plan.kernel.makes(piece.use) for piece in pieces):
+            pointer = self._find_in_table(n, pieces) or self._select_address(n, pieces)
+            return self._read_from(n, pointer, steps == {1})
+        return self._select_value(n, pieces)
+
+    def _fill(self, n: Node) -> Value:
+        dtype = code_of(n.dtype)
+        return Value(self.code, literal(n.data.fill, dtype, self.width), dtype, self.width)
+
+    def _compare_with_bounds(self, bounds: list[tuple[int, int]]) -> list[str] | None:
+        """Return on which conditions a vector is within bounds along every axis of the kernel; None if it never is."""
+        code, found = self.code, []
+        for axis, (first, last) in self._list_bounds(bounds):
+            if axis == self.axis and not self.lanes.segment.by_element:
+                start, stop = self.lanes.segment[:2]
+                if stop <= first or start >= last:
+                    return None
+            else:
+                moved = code.op(f"sub i64 {self._find_place(axis)}, {first}")
+                found.append(code.op(f"icmp ult i64 {moved}, {last - first}"))
+        return found
+
+    def _list_bounds(self, bounds: list[tuple[int, int]]) -> list[tuple[int, tuple[int, int]]]:
+        """Return the bounds of a piece along those axes of the loops that it does not fill."""
         rows, columns = self.plan.axes
-        inside = self.mask or literal(True, "b1", width)
-        for i, a in {a.members[-1]: a for a in (*rows, *columns)}.items():
+        found = []
+        for a in (*rows, *columns):
             first, last = bounds[a.members[0]]  # along the other members of a merged axis a piece is whole
             within = a.length // self.plan.kernel.axes[a.members[0]]
-            first, last = first * within, last * within
-            if (first, last) == (0, a.length):
+            if (first * within, last * within) != (0, a.length):
+                found.append((a.members[-1], (first * within, last * within)))
+        return found
+
+    def _find_place(self, axis: int) -> str:
+        return self.index if axis == self.axis else self.access.places[axis]
+
+    def _both(self, conditions: list[str]) -> str:
+        return reduce(lambda a, b: self.code.op(f"and i1 {a}, {b}"), conditions)
+
+    def _address(self, use: Use) -> str:
+        at = self.access.place(use, self.index, self.axis)
+        return self.access.element(use.node, self.access.address(use.node), at)
+
+    def _select_address(self, n: Node, pieces: list[Piece]) -> str:
+        """Return where the piece lies that a vector is of; that of the filling, if it is of none."""
+        pointer = self._address(pieces[0].use) if not pieces[0].conditions else self._fill_cell(n)
+        for piece in pieces if pieces[0].conditions else pieces[1:]:
+            chosen, address = self._both(piece.conditions), self._address(piece.use)
+            pointer = self.code.op(f"select i1 {chosen}, ptr {address}, ptr {pointer}")
+        return pointer
+
+    def _fill_cell(self, n: Node) -> str:
+        """Return the address of a vector of the filling on the stack."""
+        code, key = self.code, ("filling", n.number, self.width)
+        if key not in self.access.cells:
+            dtype = code_of(n.dtype)
+            memory = MEMORY_TYPES[dtype]
+            cell = self.access.cells[key] = code.allocate(f"[{self.width} x {memory}]")
+            number = literal(n.data.fill, "u1" if dtype == "b1" else dtype, self.width)
+            code.entry.append(f"store {vector(memory, self.width)} {number}, ptr {cell}")
+        return self.access.cells[key]
+
+    def _find_in_table(self, n: Node, pieces: list[Piece]) -> str | None:
+        """Return the same by a table of addresses, for many pieces of one shape along one axis; None for others."""
+        if len(pieces) < TABLE:
+            return None
+        bounds = [self._list_bounds(piece.bounds) for piece in pieces]
+        known = set() if self.lanes.segment.by_element else {self.axis}
+        axes = {axis for found in bounds for axis, _ in found} - known
+        if len(axes) > 1 or not pieces[0].conditions or len({piece.use.steps for piece in pieces}) > 1:
+            return None
+        (axis,) = axes
+        ranges = [dict(found)[axis] for found in bounds]
+        lengths, firsts = {last - first for first, last in ranges}, {first for first, _ in ranges}
+        if len(lengths) > 1 or len(firsts) < len(pieces) or any(first % max(lengths) for first in firsts):
+            return None
+        return self._load_address(n, pieces, axis, [first for first, _ in ranges], max(lengths))
+
+    def _load_address(self, n: Node, pieces: list[Piece], axis: int, firsts: list[int], length: int) -> str:
+        """Return where a vector lies in a piece, of those that begin at these places along an axis."""
+        code, access, place, use = self.code, self.access, self._find_place(axis), pieces[0].use
+        starts = {first // length: piece.use for first, piece in zip(firsts, pieces, strict=True)}
+        rows, columns = self.plan.axes
+        count = next(a.length for a in (*rows, *columns) if a.members[-1] == axis) // length
+        table = self._fill_table(n, [starts.get(i) for i in range(count)], length * use.steps[axis])
+        number = code.op(f"udiv i64 {place}, {length}")
+        start = code.op(f"load ptr, ptr {code.op(f'getelementptr ptr, ptr {table}, i64 {number}')}")
+        at = code.times(code.op(f"sub i64 {place}, {code.times(number, length)}"), use.steps[axis])
+        for i in {*access.places, *(() if self.axis is None else (self.axis,))} - {axis}:
+            at = code.add(at, code.times(self._find_place(i), use.steps[i]))
+        pointer = access.element(n, start, at)
+        if len(pieces) < count:
+            missing = code.op(f"icmp eq ptr {start}, null")
+            pointer = code.op(f"select i1 {missing}, ptr {self._fill_cell(n)}, ptr {pointer}")
+        return pointer
+
+    def _fill_table(self, n: Node, uses: list[Use | None], step: int) -> str:
+        """Return a table of the addresses of pieces on the stack; null for those that there are not."""
+        code, access, key = self.code, self.access, ("table", n.number, tuple(uses))
+        if key not in access.cells:
+            table = access.cells[key] = code.allocate(f"[{len(uses)} x ptr]")
+            for i, use in enumerate(uses):
+                slot, address = f"%{code.fresh('slot')}", "null"
+                if use is not None:
+                    address, at = f"%{code.fresh('piece')}", int(self.plan.begin(use)) + i * step
+                    whole = f"ptr {access.address(use.node)}"
+                    code.entry.append(f"{address} = getelementptr {memory_type(n.dtype)}, {whole}, i64 {at}")
+                code.entry.append(f"{slot} = getelementptr ptr, ptr {table}, i64 {i}")
+                code.entry.append(f"store ptr {address}, ptr {slot}")
+        return access.cells[key]
+
+    def _read_from(self, n: Node, pointer: str, side_by_side: bool) -> Value:
+        width = self.width if side_by_side else 1
+        v = read_vector(self.code, pointer, n.dtype, width, None)
+        return v if width == self.width else broadcast(v, self.width)
+
+    def _select_value(self, n: Node, pieces: list[Piece]) -> Value:
+        """Return the same for pieces of several kinds: each is read, where it has elements."""
+        code, width = self.code, self.width
+        v = self._fill(n)
+        for piece in pieces:
+            if not piece.conditions:
+                v = self._read_piece(piece.use)
                 continue
-            place = self.access.places.get(i, self.index) if i != self.axis else self.index
-            here = self.access.lane_indices(place, width) if i == self.axis else splat(code, place, "i64", width)
-            moved = code.op(f"sub {indices} {here}, {literal(first, 'i8', width)}")
-            near = code.op(f"icmp ult {indices} {moved}, {literal(last - first, 'i8', width)}")
-            inside = code.op(f"and {vector('i1', width)} {inside}, {near}")
-        return inside
+            chosen, places = self._both(piece.conditions), self.access.places
+            nearest = dict(self._list_bounds(piece.bounds))
+            self.access.places = {
+                i: code.op(f"select i1 {chosen}, i64 {place}, i64 {nearest[i][0]}") if i in nearest else place
+                for i, place in places.items()
+            }
+            index, self.index = self.index, self.index
+            if self.axis in nearest:  # element by element
+                self.index = code.op(f"select i1 {chosen}, i64 {index}, i64 {nearest[self.axis][0]}")
+            got = self._read_piece(piece.use)
+            self.access.places, self.index = places, index
+            lanes = splat(code, chosen, "i1", width)
+            v = v.like(code.op(f"select {vector('i1', width)} {lanes}, {got!r}, {v!r}"))
+        return v
+
+    def _read_piece(self, use: Use) -> Value:
+        return self.value(use) if self.plan.kernel.makes(use) else self._load(use)
+
+    # ---- rows at positions
 
     def _take_rows(self, n: Node) -> Value:
         """Return elements of rows that are given by their positions: of one row, or of a row for each lane."""

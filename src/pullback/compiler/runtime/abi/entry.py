@@ -83,7 +83,7 @@ def is_entry_usable() -> bool:
 
 @lru_cache(1)
 def _imports() -> dict[str, int]:
-    """Everything that the code refers to."""
+    """Return everything that the code refers to."""
     table, api = numpy_functions(), ctypes.pythonapi
     found = {name: _address(getattr(api, name)) for name in re.findall(r"declare .*@(Py(?!Array)\w+)", TEXT)}
     kinds = {"ndarray": np.ndarray, "list_type": list, "tuple_type": tuple, "dict_type": dict}
@@ -158,12 +158,15 @@ def make_entry(
 
 
 def _is_plain(dtype: Any) -> bool:
-    """Whether the elements are bytes that may be copied, and a number is no longer than is thought of."""
+    """Return whether elements may be copied byte by byte, and are no longer than the entry handles."""
     return np.dtype(dtype).kind in "biufc" and np.dtype(dtype).itemsize <= LARGEST
 
 
 def _can_be_taken(x: Any, hole: Any) -> bool:
-    """Whether an argument's tree is of lists, tuples of any kind and dicts; what else is in it must stay as it is."""
+    """Return whether an argument's tree is of lists, tuples of any kind and dicts.
+
+    What else is in it must stay as it is.
+    """
     if type(x) is dict and not all(type(key) in KEYS for key in x):
         return False
     if isinstance(x, tuple) or type(x) in (list, dict):
@@ -172,7 +175,7 @@ def _can_be_taken(x: Any, hole: Any) -> bool:
 
 
 def _can_be_built(x: Any) -> bool:
-    """Whether a result's tree is of lists, tuples, named tuples and dicts, and no others like these."""
+    """Return whether a result's tree is of lists, tuples, named tuples and dicts, and no others like these."""
     if type(x) in (list, tuple, dict) or (
         isinstance(x, tuple) and hasattr(x, "_fields") and type(x).__bases__ == (tuple,)
     ):
@@ -189,7 +192,7 @@ def _kind(r: Result) -> tuple[int, ...]:
 
 
 def _describe_arguments(leaves: Leaves, inputs: Sequence[int]) -> tuple[list[tuple[int, ...]], list[Any], int]:
-    """What is looked at, one after the other; the objects named there; how many lists and the like there are."""
+    """Return the checks of the arguments in order, the objects that these name, and how many containers there are."""
     takes: list[tuple[int, ...]] = []
     objects: list[Any] = []
     source = iter(zip(inputs, leaves.inputs, strict=True))
@@ -225,7 +228,7 @@ def _describe_arguments(leaves: Leaves, inputs: Sequence[int]) -> tuple[list[tup
 
 
 def _describe_results(leaves: Leaves) -> tuple[list[int], list[Any]]:
-    """The steps that put the result together, and the objects that are named in them."""
+    """Return the steps that put the result together, and the objects that are named in them."""
     steps: list[int] = []
     objects: list[Any] = []
     count = 0

@@ -111,7 +111,7 @@ def _copy_sections(code: bytes, sections: list[_Section], places: dict[int, int]
 
 
 def _is_whole(image: Image) -> bool:
-    """Whether the table is there, and every function begins after it and in the code."""
+    """Return whether the table is there, and every function begins after it and in the code."""
     table, size = 8 * len(image.imports), len(image.code)
     return table <= size and all(table <= at < size for at in image.exports.values())
 

@@ -1,0 +1,168 @@
+"""Parameters that many NumPy functions share, handled once for all of them: dtype, where, initial, mean, order, kind.
+
+A function of this library need not take them.  They are applied around it: what it is given is converted or chosen
+first, and its result is completed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pullback.core.tensor import Tensor, strip
+from pullback.errors import ArgumentError
+from pullback.interop.numpy_arguments import tensors
+
+if TYPE_CHECKING:
+    from pullback.typing import Value
+
+__all__: list[str] = []
+
+Function = Callable[..., Any]
+NOTHING = np._NoValue  # NumPy's default for a parameter that is not given
+
+# What elements that ``where`` leaves out are replaced by, and how ``initial`` is joined to the result.
+REDUCTIONS: dict[Any, tuple[Any, Function]] = {
+    np.sum: (0, np.add), np.prod: (1, np.multiply), np.all: (True, np.logical_and), np.any: (False, np.logical_or),
+    np.max: (None, np.maximum), np.min: (None, np.minimum),
+}  # fmt: skip
+ALIASES: dict[Any, Function] = {np.amax: np.max, np.amin: np.min}
+WITHOUT_NAN: dict[Any, Function] = {
+    np.nansum: np.sum, np.nanprod: np.prod, np.nanmax: np.max, np.nanmin: np.min, np.nanmean: np.mean,
+    np.nanvar: np.var, np.nanstd: np.std,
+}  # fmt: skip
+# Where the order of elements in memory is all that ``order`` changes.
+ORDERED = frozenset({np.copy, np.zeros_like, np.ones_like, np.full_like, np.empty_like})
+SORTING = frozenset({"kind", "stable"})  # how, not what: every way here is stable
+COPYING = frozenset({np.astype, np.reshape, np.nan_to_num})
+
+
+def apply_parameters(func: Any, call: Function, args: list[Any], kwargs: dict[str, Any], extra: dict[str, Any]) -> Any:
+    """Return the result of a NumPy function with parameters that ``call`` does not take; NotImplemented if it cannot.
+
+    ``args`` and ``kwargs`` are what ``call`` takes, ``extra`` what is given beside that.
+    """
+    func = ALIASES.get(func, func)
+    extra = {k: v for k, v in extra.items() if v is not NOTHING and not _has_no_effect(func, k, v)}
+    if not extra:
+        return call(*args, **kwargs)
+    if "dtype" in extra:
+        dtype = np.dtype(extra.pop("dtype"))
+        made = apply_parameters(func, call, [convert(a, dtype) for a in args], kwargs, extra)
+        return made if made is NotImplemented else convert(made, dtype)
+    if "order" in extra and func in REORDERING:
+        return REORDERING[func](call, args, kwargs, extra["order"]) if len(extra) == 1 else NotImplemented
+    if func in WITHOUT_NAN and "where" in extra:
+        present = ~np.isnan(strip(args[0]))
+        extra["where"] = np.logical_and(extra["where"], present)
+        return WITHOUT_NAN[func](*args, **kwargs, **extra)
+    if func is np.mean and extra.keys() == {"where"}:
+        return _mean(args[0], extra["where"], **kwargs)
+    if func in (np.var, np.std) and extra.keys() <= {"where", "mean"}:
+        variance = _var(args[0], **extra, **kwargs)
+        return variance if func is np.var else _root(variance)
+    if func in REDUCTIONS and extra.keys() <= {"where", "initial"}:
+        return _reduce(func, call, args, kwargs, **extra)
+    return NotImplemented
+
+
+def _has_no_effect(func: Any, name: str, value: Any) -> bool:
+    """Return whether a parameter changes nothing that can be seen of the result."""
+    if name == "where":
+        return value is True
+    if name == "order":
+        return value is None or func in ORDERED
+    if name == "copy":
+        return func is np.astype or (func in COPYING and value is True)
+    return name in SORTING or (name == "subok" and func is not np.broadcast_to) or value is None
+
+
+def convert(x: Any, dtype: Any) -> Any:
+    """Return arrays, tensors and lists of them in another dtype, with their gradients."""
+    if isinstance(x, list | tuple):
+        return [convert(item, dtype) for item in x] if any(True for _ in tensors(x)) else np.asarray(x, dtype)
+    if isinstance(x, Tensor | np.ndarray | np.generic):
+        return x if x.dtype == dtype else x.astype(dtype)
+    return x
+
+
+# ---- reductions
+
+
+def _reduce(
+    func: Any, call: Function, args: list[Any], kwargs: dict[str, Any], where: Any = True, initial: Any = None
+) -> Any:
+    neutral, join = REDUCTIONS[func]
+    x, *rest = args
+    if where is not True:
+        neutral = initial if neutral is None else neutral
+        if neutral is None:
+            raise ArgumentError(
+                f"np.{func.__name__}: where= needs initial= as well, which is the result where nothing is left."
+            )
+        x = np.where(where, x, np.asarray(neutral, x.dtype) if not isinstance(neutral, Tensor) else neutral)
+    if initial is not None and not np.size(strip(x)) and REDUCTIONS[func][0] is None:
+        return np.sum(x, *rest, **kwargs) + initial
+    made = call(x, *rest, **kwargs)
+    return made if initial is None else join(made, initial)
+
+
+def _count(x: Value, where: Any, axis: Any, keepdims: bool) -> Any:
+    """Return how many elements ``where`` leaves."""
+    left = np.broadcast_to(strip(where), x.shape)
+    return np.sum(left.astype(np.finfo(x.dtype).dtype if x.dtype.kind in "fc" else float), axis=axis, keepdims=keepdims)
+
+
+def _mean(x: Value, where: Any = True, axis: Any = None, keepdims: bool = False) -> Any:
+    return np.sum(x, axis=axis, keepdims=keepdims, where=where) / _count(x, where, axis, keepdims)
+
+
+def _var(
+    x: Value, axis: Any = None, ddof: float = 0, keepdims: bool = False, where: Any = True, mean: Any = None,
+    correction: float | None = None,
+) -> Any:  # fmt: skip
+    d = x - (_mean(x, where, axis, True) if mean is None else mean)
+    squares = np.real(d * np.conjugate(d)) if d.dtype.kind == "c" else d * d
+    n = _count(x, where, axis, keepdims) - (ddof if correction is None else correction)
+    return np.sum(squares, axis=axis, keepdims=keepdims, where=where) / n
+
+
+def _root(s: Value) -> Any:
+    """Return the square root with derivative 0 where ``s`` is 0."""
+    nothing = np.equal(s, 0)
+    return np.where(nothing, s, np.sqrt(np.where(nothing, s + 1, s)))
+
+
+# ---- elements in the order of Fortran
+
+
+def _ravel(call: Function, args: list[Any], kwargs: dict[str, Any], order: str) -> Any:
+    return call(np.transpose(args[0]), **kwargs) if order == "F" else NotImplemented
+
+
+def _reshape(call: Function, args: list[Any], kwargs: dict[str, Any], order: str) -> Any:
+    x, shape = args[0], kwargs.pop("shape", args[1] if len(args) > 1 else None)
+    if order != "F" or shape is None:
+        return NotImplemented
+    lengths = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    return np.transpose(call(np.transpose(x), lengths[::-1]))
+
+
+REORDERING: dict[Any, Function] = {np.ravel: _ravel, np.reshape: _reshape}
+
+
+# ---- ufuncs
+
+
+def convert_operands(name: str, args: tuple[Any, ...], dtype: Any, casting: str) -> tuple[Any, ...]:
+    """Return the operands of a ufunc in the dtype that ``dtype=`` names, as far as ``casting`` allows it."""
+    wanted = np.dtype(dtype)
+    for x in args:
+        if isinstance(x, Tensor | np.ndarray | np.generic) and not np.can_cast(x.dtype, wanted, casting):  # type: ignore[arg-type]
+            raise ArgumentError(
+                f"{name}(dtype={wanted.name}): cannot cast {x.dtype} to that with casting={casting!r}. Convert with "
+                "np.astype first."
+            )
+    return tuple(convert(x, wanted) for x in args)

@@ -1,0 +1,108 @@
+"""NumPy functions that write into their first argument: ``np.copyto``, ``np.put``, ``np.add.at`` and the like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pullback.core.tensor import Tensor, read_sizes
+from pullback.errors import ArgumentError, ShapeError
+from pullback.ops.segments import unsorted_segment_sum
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike
+
+__all__: list[str] = []
+
+
+def in_place_error(name: str) -> ArgumentError:
+    """Return the error of a function that would write a tensor into a NumPy array."""
+    return ArgumentError(
+        f"{name} writes into a NumPy array here, which cannot hold tensors: their gradients would be lost. "
+        "Write into a Tensor (pb.zeros, or pb.tensor(a) for an array a), or make a new one with np.where."
+    )
+
+
+def check_target(name: str, x: object) -> Any:
+    """Return the tensor that is written to; an error if it is none."""
+    if not isinstance(x, Tensor):
+        raise in_place_error(name)
+    return x
+
+
+def _repeat(values: TensorLike, count: int) -> Any:
+    """Return the values one after the other, again from the first where there are too few, as NumPy takes them."""
+    return values if not np.ndim(values) else np.resize(values, count)
+
+
+def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    check_target("np.copyto", dst)
+    if hasattr(src, "dtype") and not np.can_cast(src.dtype, dst.dtype, casting):
+        raise ArgumentError(f"np.copyto: {src.dtype} cannot be cast to {dst.dtype} by the rule {casting!r}.")
+    dst[...] = src if where is True else np.where(where, src, dst)
+
+
+def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    check_target("np.fill_diagonal", a)
+    shape = a.shape
+    if len(shape) < 2 or (len(shape) > 2 and len({*shape}) > 1):
+        raise ShapeError(f"np.fill_diagonal: expected two axes, or more of one length, got shape {shape}.")
+    step = shape[1] + 1 if len(shape) == 2 else sum(np.cumprod((1, *shape[:-1])))
+    end = shape[1] * shape[1] if len(shape) == 2 and not wrap else a.size
+    places = np.arange(a.size)[:end:step]
+    a[np.unravel_index(places, shape)] = _repeat(val, len(places))
+
+
+def _put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> None:
+    check_target("np.put", a)
+    places = np.take(np.arange(a.size), np.ravel(ind), mode=mode)  # as NumPy reads negative ones and those outside
+    a[np.unravel_index(places, a.shape)] = _repeat(v, len(places))
+
+
+def _putmask(a: Any, mask: Any, values: Any) -> None:
+    check_target("np.putmask", a)
+    new = values if not np.ndim(values) else np.reshape(np.resize(values, a.size), a.shape)
+    a[...] = np.where(np.reshape(mask, a.shape), new, a)
+
+
+def _place(arr: Any, mask: Any, vals: Any) -> None:
+    check_target("np.place", arr)
+    places = np.nonzero(np.reshape(read_sizes("np.place", mask), arr.shape))
+    arr[places] = _repeat(vals, len(places[0]))
+
+
+def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
+    check_target("np.put_along_axis", arr)
+    if axis is None:
+        arr[np.unravel_index(np.arange(arr.size)[indices], arr.shape)] = values
+        return
+    ranges = [np.arange(n).reshape([-1 if i == k else 1 for k in range(arr.ndim)]) for i, n in enumerate(arr.shape)]
+    ranges[axis] = indices
+    arr[tuple(ranges)] = values
+
+
+FUNCTIONS: dict[Any, Callable[..., None]] = {
+    np.copyto: _copyto, np.fill_diagonal: _fill_diagonal, np.put: _put, np.putmask: _putmask, np.place: _place,
+    np.put_along_axis: _put_along_axis,
+}  # fmt: skip
+
+
+def write_at(ufunc: Any, a: Any, index: Any, *values: Any) -> None:
+    """Do what ``ufunc.at`` does: an element that is named several times is changed several times."""
+    name = f"np.{ufunc.__name__}.at"
+    check_target(name, a)
+    places = np.arange(a.size).reshape(a.shape)[index]
+    flat = places.ravel()
+    new = [np.ravel(np.broadcast_to(v, places.shape)) for v in values]
+    if ufunc in (np.add, np.subtract):
+        a[...] = ufunc(a, np.reshape(unsorted_segment_sum(new[0], flat, a.size), a.shape))
+    elif len(np.unique(flat)) == len(flat):
+        at = np.unravel_index(flat, a.shape)
+        a[at] = ufunc(a[at], *new)
+    else:
+        raise ArgumentError(
+            f"{name}: an element is named several times, which is only known for np.add.at and np.subtract.at. "
+            "Do it in several steps, in each of which an element is named once."
+        )

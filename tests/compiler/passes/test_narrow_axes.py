@@ -1,0 +1,74 @@
+"""Arrays of pairs with two to four coordinates: compiled as eager, whatever uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.compiler.runtime.llvm import llvm_available
+
+pytestmark = pytest.mark.skipif(not llvm_available(), reason="llvmlite is not installed")
+
+
+def pairs(x: Any) -> Any:
+    return x[:, None, :] - x[None, :, :]
+
+
+def energy(x: Any) -> Any:
+    apart = pairs(x)
+    return np.sum(1.0 / np.sqrt(np.sum(apart * apart, -1) + 0.1))
+
+
+def scaled(x: Any) -> Any:
+    apart = (pairs(x) - 0.5) / np.exp(x[0] * 0.1)
+    return np.sum(np.exp(-np.sum(apart**2, -1)) * np.sum(apart, (1, 2))[:, None])
+
+
+def shared(x: Any) -> Any:
+    apart = pairs(x)
+    return np.sum(np.sqrt(np.sum(apart**2, -1) + 1.0)) + np.sum(np.sum(np.sin(apart), 0) ** 2)
+
+
+def largest(x: Any) -> Any:
+    apart = pairs(x)
+    return np.sum(np.max(apart, 2) * np.sum(apart**2, -1))
+
+
+def between(x: Any) -> Any:
+    return np.sum(np.sqrt(np.sum((x[:, None] - x[:20] * 2.0) ** 2, -1) + 0.1))
+
+
+@pytest.mark.parametrize("f", [energy, scaled, shared, largest, between])
+@pytest.mark.parametrize(("coordinates", "dtype"), [(2, "f8"), (3, "f4"), (4, "f8")])
+def test_pairs_of_points_gradients(
+    f: Callable[..., Any], coordinates: int, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PULLBACK_CANARY", "1")
+    x = np.random.default_rng(3).normal(size=(37, coordinates)).astype(dtype)
+    value, slope = pb.compile(pb.value_and_grad(f), backend="llvm")(x)
+    expected = pb.value_and_grad(f)(x.astype("f8"))
+    close = 1e-4 if dtype == "f4" else 1e-11
+    np.testing.assert_allclose(value, expected[0], close)
+    np.testing.assert_allclose(slope, expected[1], close, close * np.abs(expected[1]).max())
+
+
+def test_pairs_of_points_that_are_results() -> None:
+    x = np.random.default_rng(3).normal(size=(40, 3))
+    f = lambda x: (pairs(x), np.sum(pairs(x) ** 2, -1))
+    for found, expected in zip(pb.compile(f, backend="llvm")(x), f(x), strict=True):
+        np.testing.assert_allclose(found, expected, 1e-12)
+
+
+def test_pairs_of_points_need_no_memory() -> None:
+    x = np.random.default_rng(3).normal(size=(200, 3))
+    assert pb.compile(pb.value_and_grad(energy), backend="llvm").lower(x).temporaries < 200 * 200 * 8
+
+
+def test_sum_of_negative_zeros_over_coordinates_is_zero() -> None:
+    x = np.full((20, 3), -0.0)
+    found = pb.compile(lambda x, y: np.sum(x[:, None] * y, -1), backend="llvm")(x, np.ones((20, 3)))
+    assert not np.signbit(found).any()
