@@ -38,7 +38,8 @@ Exact, of the floats, integers and bools that NumPy has them for: {", ".join(f"`
   whole number, 0.5, -0.5, 1.5, -1 or -2, within the same bounds. As in NumPy, `x ** 0.5` is the square root of -0 and
   -inf too.
 - **Sums and products of different ops** may be fused into one rounding where a program has them one after the other.
-- **Without a fused multiply-add** in the processor (before 2013) the results are the same, but slow.
+- **Without a fused multiply-add** in the processor (before 2013) functions are within the same bounds, and take
+  up to three times as long.
 """
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from pullback.compiler.builder import TYPES, Code, Value, vector
 from pullback.compiler.math.functions import VectorFunctions
 from pullback.compiler.runtime.llvm import get_library
+from pullback.compiler.target import get_target
 
 UNARY = [
     "exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "arcsin", "arccos", "arctan",
@@ -43,9 +44,11 @@ def arity(name: str) -> int:
     return 1 if name in UNARY or name == "invert" else 2
 
 
-def body(name: str, dtype: str, width: int, formula: Callable[..., Any], count: int) -> tuple[str, Code]:
+def body(
+    name: str, dtype: str, width: int, formula: Callable[..., Any], count: int, has_fma: bool = True
+) -> tuple[str, Code]:
     """Return a function of the addresses of the result and the arguments, and of the number of elements."""
-    code = Code()
+    code = Code(has_fma and get_target().has_fma)
     memory = "i8" if dtype == "b1" else TYPES[dtype]
     with code.loop("0", "%n", width) as i:
         xs = []
@@ -68,11 +71,13 @@ def body(name: str, dtype: str, width: int, formula: Callable[..., Any], count: 
 class Machine:
     """Formulas compiled as functions of arrays, all in one module."""
 
-    def __init__(self, dtype: str, width: int, formulas: dict[str, tuple[Callable[..., Any], int]]) -> None:
+    def __init__(
+        self, dtype: str, width: int, formulas: dict[str, tuple[Callable[..., Any], int]], has_fma: bool = True
+    ) -> None:
         self.dtype, self.width = dtype, width
         bodies, declared, helpers = [], set(), {}
         for name, (formula, count) in formulas.items():
-            text, code = body(f"f_{name}", dtype, width, formula, count)
+            text, code = body(f"f_{name}", dtype, width, formula, count, has_fma)
             bodies.append(text)
             declared |= code.declared
             helpers.update(code.helpers)
@@ -96,10 +101,10 @@ class Machine:
 
 
 @lru_cache
-def machine(dtype: str, width: int) -> Machine:
+def machine(dtype: str, width: int, has_fma: bool = True) -> Machine:
     """Return all functions of a dtype at one width."""
     names = [*UNARY, *BINARY] if dtype[0] == "f" else [n for n in WHOLE if dtype != "b1" or n not in NOT_OF_BOOLS]
-    return Machine(dtype, width, {n: ((lambda s, *xs, n=n: getattr(s, n)(*xs)), arity(n)) for n in names})
+    return Machine(dtype, width, {n: ((lambda s, *xs, n=n: getattr(s, n)(*xs)), arity(n)) for n in names}, has_fma)
 
 
 NOT_OF_BOOLS = {"remainder", "fmod", "floor_divide"}
@@ -243,9 +248,9 @@ def ulps(got: Any, want: Any, scale: Any = None) -> Any:
     return np.where(np.isnan(apart), np.inf, apart)
 
 
-def error(name: str, dtype: str, width: int, *xs: Any) -> tuple[float, tuple[Any, ...]]:
+def error(name: str, dtype: str, width: int, *xs: Any, has_fma: bool = True) -> tuple[float, tuple[Any, ...]]:
     """Return the largest error on these arguments, and where it is."""
-    got, want = machine(dtype, width)(name, *xs), compute_exact(name, *xs)
+    got, want = machine(dtype, width, has_fma)(name, *xs), compute_exact(name, *xs)
     scale = None
     if name in BY_LARGER:
         with np.errstate(all="ignore"):

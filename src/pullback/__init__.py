@@ -192,6 +192,7 @@ _LAZY_MODULES = {
     "ops.recurrent": ["CellState", "basic_lstm_cell", "moving_average", "multi_rnn_cell"],
     "transforms.batch": ["vmap"],
     "transforms.checkpoint": ["checkpoint", "recompute_grad"],
+    "transforms.control_flow": ["cond", "fori_loop", "map", "scan", "switch", "while_loop"],
     "transforms.custom": ["custom_grad", "custom_gradient"],
     "transforms.customjvp": ["custom_jvp"],
     "transforms.gradients": ["gradients"],

@@ -75,6 +75,7 @@ from pullback.signatures.transforms import checkpoint as checkpoint
 from pullback.signatures.transforms import clip_gradient as clip_gradient
 from pullback.signatures.transforms import clip_gradient_norm as clip_gradient_norm
 from pullback.signatures.transforms import compile as compile
+from pullback.signatures.transforms import cond as cond
 from pullback.signatures.transforms import custom_fixed_point as custom_fixed_point
 from pullback.signatures.transforms import custom_grad as custom_grad
 from pullback.signatures.transforms import custom_gradient as custom_gradient
@@ -86,6 +87,7 @@ from pullback.core.convert import default_dtype as default_dtype
 from pullback.diagnostics.nans import diagnose as diagnose
 from pullback import errors as errors
 from pullback.diagnostics.paths import explain as explain
+from pullback.signatures.transforms import fori_loop as fori_loop
 from pullback.interop.dlpack import from_dlpack as from_dlpack
 from pullback.signatures import fused as fused
 from pullback.core.convert import get_default_dtype as get_default_dtype
@@ -106,6 +108,7 @@ from pullback.signatures import linalg as linalg
 from pullback.signatures.transforms import linearize as linearize
 from pullback.train.nn.models import load_model as load_model
 from pullback.signatures import losses as losses
+from pullback.signatures.transforms import map as map
 from pullback.signatures import math as math
 from pullback.train.loop import metrics as metrics
 from pullback.train.nn.models import model as model
@@ -116,6 +119,7 @@ from pullback.signatures.transforms import register_gradient as register_gradien
 from pullback.train.nn import regularizers as regularizers
 from pullback.signatures.transforms import reverse_gradient as reverse_gradient
 from pullback.signatures.transforms import scale_gradient as scale_gradient
+from pullback.signatures.transforms import scan as scan
 from pullback.train.nn.models import sequential as sequential
 from pullback.core.convert import set_default_dtype as set_default_dtype
 from pullback.compiler.runtime.threads import set_num_threads as set_num_threads
@@ -128,6 +132,7 @@ from pullback.signatures import spectral as spectral
 from pullback.signatures.transforms import stop_gradient as stop_gradient
 from pullback.signatures.transforms import straight_through as straight_through
 from pullback.diagnostics.strong_zero import strong_zero as strong_zero
+from pullback.signatures.transforms import switch as switch
 from pullback.signatures.transforms import tap_gradient as tap_gradient
 from pullback.diagnostics.program import trace as trace
 from pullback import train as train
@@ -138,6 +143,7 @@ from pullback.core.variable import variable as variable
 from pullback.signatures.transforms import variable_grads as variable_grads
 from pullback.signatures.transforms import vjp as vjp
 from pullback.signatures.transforms import vmap as vmap
+from pullback.signatures.transforms import while_loop as while_loop
 
 __version__: str
 

@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.settings import is_enabled
+
+needs_recycling = pytest.mark.skipif(not is_enabled("buffer recycling"), reason="buffer recycling is off")
 
 N = 200_000  # elements; 1.6 MB each
 NBYTES = 8 * N
@@ -62,6 +65,7 @@ def chain_by_hand(x: Any, w: Any) -> tuple[Any, Any, Any]:
     return value, gx + g, gw
 
 
+@needs_recycling
 def test_peak_memory_of_long_chain_vs_handwritten_gradient() -> None:
     x, w = np.random.default_rng(0).uniform(0.2, 1, (2, N))
     ours = measure_memory(lambda: pb.value_and_grads(chain)([x, w]))[0]
@@ -73,6 +77,7 @@ def test_peak_memory_of_long_chain_vs_handwritten_gradient() -> None:
         np.testing.assert_allclose(a, b, rtol=1e-9)
 
 
+@needs_recycling
 @pytest.mark.parametrize(
     "step",
     [
@@ -101,6 +106,7 @@ def test_values_not_saved_by_any_rule_are_freed(step: Any) -> None:
     assert peak < 7.1 * NBYTES
 
 
+@needs_recycling
 def test_only_saved_values_of_rules_stay_allocated() -> None:
     """tanh asks for its result, the product with a number for nothing: one array a layer, not two."""
     peaks = []
@@ -115,6 +121,7 @@ def test_only_saved_values_of_rules_stay_allocated() -> None:
     assert peaks[0] < 13.1 * NBYTES
 
 
+@needs_recycling
 def test_buffers_are_reused_by_next_call() -> None:
     """The second call of a chain finds the buffers of the first, which only works if reference counts are trusted."""
     x = np.ones(N)

@@ -10,6 +10,9 @@ from numpy.testing import assert_allclose
 
 import pullback as pb
 from pullback.errors import CapturedError
+from pullback.settings import is_enabled
+
+needs_recycling = pytest.mark.skipif(not is_enabled("buffer recycling"), reason="buffer recycling is off")
 
 
 def f(x, k=3.0):
@@ -278,6 +281,7 @@ def test_recompute_grad_nested_halves_use_logarithmic_memory():
     assert_allclose(pb.grad(lambda x: halve(block, 64)(x).sum())(x[:10]), want)
 
 
+@needs_recycling
 @pytest.mark.parametrize("times", [17, 40, 100])
 def test_recompute_grad_chain_uses_square_root_memory(times):
     v, moving = pb.variable(1.1, name="v", dtype="float64"), pb.variable(0.0, name="moving", trainable=False)

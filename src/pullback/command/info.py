@@ -44,7 +44,7 @@ def describe_target() -> str:
     except CompileError as error:
         return str(error)
     capped = f" (by {MAX_ISA})" if target.cpu else ""
-    lacks = [] if target.has_fma else ["no FMA: functions are slow, as the C library rounds their products and sums"]
+    lacks = [] if target.has_fma else ["no FMA: functions take up to three times as long"]
     if not find_blas():
         lacks.append("no OpenBLAS in NumPy's package: NumPy runs programs with large matrix products")
     return "; ".join([f"{target}{capped}", *lacks])

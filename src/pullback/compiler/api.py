@@ -16,8 +16,9 @@ import numpy as np
 
 from pullback.compiler.backends.executor import LibraryExecutor
 from pullback.compiler.backends.load import LIBRARIES, load_library
+from pullback.compiler.frontend.body import ProgramTrace
 from pullback.compiler.frontend.output_kinds import OutputKinds
-from pullback.compiler.frontend.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, Trace, TransformedArgument
+from pullback.compiler.frontend.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, TransformedArgument
 from pullback.compiler.ir.graph import Graph, fingerprint
 from pullback.compiler.passes.simplify import simplify
 from pullback.compiler.pipeline import Stages, compile_graph, lower
@@ -73,7 +74,7 @@ class Program:
         self, f: Callable[..., Any], args: Any, kwargs: Any, leaves: Sequence[Leaf], backend: str, options: Any
     ) -> None:
         begin = perf_counter()
-        trace = Trace()
+        trace = ProgramTrace()
         trace.checks = []
         symbols = [trace.given(*leaf) for leaf in leaves]
         source = iter(symbols)
@@ -251,6 +252,52 @@ def _make_runner(traced: Graph, backend: str, target: Target | None, options: Op
         return Executor(simplify(traced), traced)
 
 
+class ArgumentLeaves:
+    """The arrays and numbers in the arguments of a call: their values, what a program depends on, and their kinds."""
+
+    def __init__(self, library: Any) -> None:
+        self.library = library  # whose arrays are leaves as they are; None for NumPy
+        self.values: list[Any] = []
+        self.leaves: list[Leaf] = []
+        self.kinds: list[int] = []
+
+    def take(self, x: Any) -> Any:
+        """Return a hole in the place of an array or a number; anything else as it is."""
+        if isinstance(x, Tensor):
+            if isinstance(x, Variable):
+                return x
+            x = x.read()
+            if x.level:
+                raise TransformedArgument
+            return self._enter_array(x.value, TENSOR)
+        if self.library is not None and self.library.is_own(x):
+            return self._enter(x, Leaf(tuple(x.shape), self.library.get_dtype(x), None), ARRAY)
+        if isinstance(x, RAW) or hasattr(type(x), "__array__"):
+            if has_tensors(x):
+                raise TransformedArgument
+            return self._enter_array(x, ARRAY)
+        if tree.is_number_list(x):
+            narrow = as_value(x)
+            wide = as_array(x, np.float64) if narrow.dtype.kind in "iuf" else narrow
+            return self._enter(wide, Leaf(wide.shape, wide.dtype, narrow.dtype), PYTHON)
+        if type(x) not in PLAIN_NUMBERS or isinstance(x, bool) or (type(x) is int and not -LARGE <= x < LARGE):
+            return x
+        return self._enter_array(x, PYTHON)
+
+    def _enter_array(self, x: Any, kind: int) -> Any:
+        weak = type(x) if type(x) in PLAIN_NUMBERS else None
+        v = np.asarray(x, None if weak is not float else np.float64)[()] if weak else as_value(x)
+        if not v.dtype.isnative:  # bytes in the other order
+            v = v.astype(v.dtype.newbyteorder("="))
+        return self._enter(v, Leaf(v.shape, v.dtype, weak), kind)
+
+    def _enter(self, v: Any, leaf: Leaf, kind: int) -> Any:
+        self.values.append(v)
+        self.leaves.append(leaf)
+        self.kinds.append(kind)
+        return HOLE
+
+
 class Compiled:
     """The function that ``compile`` returns: it keeps the name and docstring of ``f``."""
 
@@ -319,65 +366,27 @@ class Compiled:
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Program, list[Any], list[int]] | None:
         """Return the program for these arguments, their leaves and kinds; None if a transform traces one of them."""
-        if is_watched():  # what it reads, assigns or draws is somebody's business
+        if is_watched():  # a transform must see what it reads, assigns or draws
             return None
-        values: list[Any] = []
-        leaves: list[Leaf] = []
-        kinds: list[int] = []
-
-        def take(x: Any) -> Any:
-            kind = PYTHON
-            if isinstance(x, Tensor):
-                if isinstance(x, Variable):
-                    return x
-                kind, x = TENSOR, x.read()
-                if x.level:
-                    raise TransformedArgument
-                x = x.value
-            elif self.library is not None and self.library.is_own(x):
-                values.append(x)
-                leaves.append(Leaf(tuple(x.shape), self.library.get_dtype(x), None))
-                kinds.append(ARRAY)
-                return HOLE
-            elif isinstance(x, RAW) or hasattr(type(x), "__array__"):
-                if has_tensors(x):
-                    raise TransformedArgument
-                kind = ARRAY
-            elif tree.is_number_list(x):
-                narrow = as_value(x)
-                wide = as_array(x, np.float64) if narrow.dtype.kind in "iuf" else narrow
-                return enter(wide, narrow.dtype, kind)
-            elif type(x) not in PLAIN_NUMBERS or isinstance(x, bool) or (type(x) is int and not -LARGE <= x < LARGE):
-                return x
-            weak = type(x) if type(x) in PLAIN_NUMBERS else None
-            v = np.asarray(x, None if weak is not float else np.float64)[()] if weak else as_value(x)
-            if not v.dtype.isnative:  # bytes in the other order
-                v = v.astype(v.dtype.newbyteorder("="))
-            return enter(v, weak, kind)
-
-        def enter(v: Any, weak: Any, kind: int) -> Any:
-            values.append(v)
-            leaves.append(Leaf(v.shape, v.dtype, weak))
-            kinds.append(kind)
-            return HOLE
+        found = ArgumentLeaves(self.library)
 
         def follow(x: Any, static: bool) -> Any:
-            return x if static else tree.map_leaves(take, x, whole=tree.is_number_list)
+            return x if static else tree.map_leaves(found.take, x, whole=tree.is_number_list)
 
         try:
             ins = [follow(x, i in self.static or i - len(args) in self.static) for i, x in enumerate(args)]
             named = {k: follow(x, k in self.static_names) for k, x in kwargs.items()}
-            found = *self._make_keys(enumerate(ins, 1)), *self._make_keys(named.items())
-            key = (*found, environment(), tuple(leaves))
+            keys = *self._make_keys(enumerate(ins, 1)), *self._make_keys(named.items())
+            key = (*keys, environment(), tuple(found.leaves))
             program = self.programs.get(key)
             while program is not None and not program.is_current():
                 key = (*key[:-1], program.trainable_flags(), key[-1])
                 program = self.programs.get(key)
             if program is None:
-                program = self._compile(key, ins, named, leaves)
+                program = self._compile(key, ins, named, found.leaves)
         except TransformedArgument:
             return None
-        return program, values, kinds
+        return program, found.values, found.kinds
 
     def _make_keys(self, arguments: Any) -> list[Any]:
         """Return what programs are looked up by, of arguments that are no arrays."""
@@ -424,13 +433,18 @@ def _find_static(f: Callable[..., Any], numbers: Any, names: Any) -> tuple[set[i
         parameters = list(signature(f).parameters.values()) if places or words else []
     except (TypeError, ValueError):  # a function that does not tell
         return places, words
+    _check_names(words, parameters)
     ordered = [p.name for p in parameters if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
-    unknown = words - {p.name for p in parameters}
-    if unknown and not any(p.kind is Parameter.VAR_KEYWORD for p in parameters):
-        raise ArgumentError(f"compile: static_argnames has {min(unknown)!r}, which is no argument of the function.")
     starred = any(p.kind is Parameter.VAR_POSITIONAL for p in parameters)
     named = {ordered[i] for i in places if -len(ordered) <= i < len(ordered) and not (starred and i < 0)}
     return places | {i for i, name in enumerate(ordered) if name in words | named}, words | named
+
+
+def _check_names(names: set[str], parameters: list[Parameter]) -> None:
+    """Raise ArgumentError if the name of a static argument is no parameter of the function."""
+    unknown = names - {p.name for p in parameters}
+    if unknown and not any(p.kind is Parameter.VAR_KEYWORD for p in parameters):
+        raise ArgumentError(f"compile: static_argnames has {min(unknown)!r}, which is no argument of the function.")
 
 
 def compile(

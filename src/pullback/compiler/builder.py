@@ -35,7 +35,8 @@ def code_of(dtype: Any) -> str:
 class Code:
     """The text of one function, instruction by instruction, and what it refers to."""
 
-    def __init__(self) -> None:
+    def __init__(self, has_fma: bool = True) -> None:
+        self.has_fma = has_fma  # what it is compiled for rounds x * y + z once
         self.lines: list[str] = []
         self.entry: list[str] = []  # allocations on the stack, which come first
         self.declared: set[str] = set()

@@ -345,19 +345,18 @@ def _shape_of(data: TensorLike, what: str, kinds: set[Any], depth: int = 0) -> t
     if isinstance(data, ndarray | np.generic) and data.dtype.kind in "fiubc":
         kinds.add(data.dtype)
         return data.shape
-    if isinstance(data, bool):
-        kinds.add(bool)
-    elif isinstance(data, int | float):
-        kinds.add(float)
-    elif isinstance(data, complex):
-        kinds.add(complex)
-    elif isinstance(data, str | bytes):
-        kinds.add(str)
+    kind = next((kind for types, kind in ELEMENT_KINDS.items() if isinstance(data, types)), None)
+    if kind is not None:
+        kinds.add(kind)
     elif data is None and depth:
         kinds.update((float, type(None)))
     else:
         raise DataError(f"{what}: expected numbers or nested lists of numbers, got {type(data).__name__}.")
     return ()
+
+
+# The kind of a Python value in nested lists, by the first of these types that it has: a bool is an int, too.
+ELEMENT_KINDS: dict[Any, type] = {bool: bool, (int, float): float, complex: complex, (str, bytes): str}
 
 
 def _replace_none(data: TensorLike | None) -> Any:

@@ -38,6 +38,8 @@ class Observer:
         gives the tangent of the result of an op in forward mode, which is ``dual``
     ``record_lines(tape)``
         lets a new tape of a ``GradientTape`` remember lines of the program
+    ``capture(args)``
+        gives the operands of an op that is no ``Op`` as the block has them
     ``note(kind, *data)``
         gives a block in which ops are performed for a purpose that reports tell
     """
@@ -71,6 +73,12 @@ _compositions: list[Any] = []
 def find(event: str) -> Any:
     """Return the innermost observer of an event that is on here, or None."""
     return next((o for o in reversed(_observers.get()) if event in o.events), None)
+
+
+def capture(args: list[Any]) -> list[Any]:
+    """Return the operands of an op that is no ``Op`` as the innermost block has them that records a branch."""
+    observer = find("capture") if blocks else None
+    return args if observer is None else observer.capture(args)
 
 
 def find_for_op(op: Op, without: type | tuple[type, ...] = ()) -> Any:

@@ -233,13 +233,18 @@ def _apply(ufunc: Callable[..., Any], args: tuple[Any, ...]) -> RowSparse | None
     if len(rows) != 1 or any(np.ndim(a) or (isinstance(a, Tensor) and a.level) for a in numbers):
         return None
     (x,) = rows
-    with np.errstate(all="ignore"):
-        at_zero = np.asarray(ufunc(*(np.zeros((), x.dtype)[()] if a is x else a for a in args)))
-    if at_zero.dtype.kind != x.dtype.kind or at_zero != 0 or (x.is_symbolic and ufunc not in LINEAR):
+    if not _keeps_zero(ufunc, args, x):
         return None
     x = x if x.is_symbolic else x.coalesce()
     made = ufunc(*(x.values if isinstance(a, RowSparse) else a for a in args))
     return x.with_values(made)
+
+
+def _keeps_zero(ufunc: Callable[..., Any], args: tuple[Any, ...], x: RowSparse) -> bool:
+    """Return whether a function of rows is zero where these are; while tracing only linear ones surely are."""
+    with np.errstate(all="ignore"):
+        at_zero = np.asarray(ufunc(*(np.zeros((), x.dtype)[()] if a is x else a for a in args)))
+    return bool(at_zero.dtype.kind == x.dtype.kind and at_zero == 0) and (not x.is_symbolic or ufunc in LINEAR)
 
 
 def _join(parts: list[tuple[Any, Any]], shape: tuple[int, ...]) -> RowSparse:

@@ -200,9 +200,7 @@ def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
     """Call a ufunc that has no op, or with parameters or lists, or one of its methods."""
     if any(is_foreign(type(a)) for a in (*args, *(kwargs.get("out") or ()))):
         return NotImplemented
-    name, function = f"np.{ufunc.__name__}", ufunc
-    if method != "__call__":
-        name, function = f"{name}.{method}", getattr(ufunc, method)
+    name, function = _get_method(ufunc, method)
     if method == "at":
         return numpy_writes.write_at(ufunc, *args)
     out = kwargs.get("out")
@@ -220,6 +218,12 @@ def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
     if call is None or unknown:
         return call_without_rule(name, function, args, kwargs, unknown)
     return call(*args, **given)
+
+
+def _get_method(ufunc: Any, method: str) -> tuple[str, Any]:
+    """Return the name of a method of a ufunc, as users write it, and the method."""
+    name = f"np.{ufunc.__name__}"
+    return (name, ufunc) if method == "__call__" else (f"{name}.{method}", getattr(ufunc, method))
 
 
 def find_ufunc_call(ufunc: Any, method: str) -> tuple[Any, tuple[str, ...]]:

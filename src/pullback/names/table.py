@@ -56,7 +56,6 @@ _RECORDING = (
 )
 _EAGER = "not needed: functions run at once, as in NumPy; pb.compile makes a program of one"
 _TREES = "not needed: dicts, lists, tuples and dataclasses of arrays are inputs as they are, and gradients look alike"
-_LOOPS = "not needed: Python's for, while and if work; pb.where chooses by value, pb.vmap maps"
 _NUMPY = "NumPy itself: np.sin(x), np.sum(x) and the others take tensors"
 _DTYPE = "NumPy's: np.{0}, or the text '{0}'"
 _BACKWARD = "pb.grad(f)(x), or tape.gradient(y, x) of a pb.GradientTape: gradients belong to functions, not to tensors"
@@ -113,9 +112,7 @@ FUNCTIONS: dict[str, dict[str, str]] = {  # by library; a name with a module bef
         "hessians": "pb.hessian",
         "map_fn": "pb.vmap",
         "vectorized_map": "pb.vmap",
-        "while_loop": _LOOPS,
-        "cond": _LOOPS,
-        "case": _LOOPS,
+        "case": "pb.switch",
         "numpy_function": "not needed: NumPy's functions take tensors",
         "py_function": "pb.custom_gradient of a function that computes with NumPy",
         "clip_by_global_norm": "pb.train.clip_global_norm",
@@ -221,9 +218,8 @@ FUNCTIONS: dict[str, dict[str, str]] = {  # by library; a name with a module bef
         "remat": "pb.checkpoint",
         "ad_checkpoint": "pb.checkpoint",
         "make_jaxpr": "pb.trace",
-        "lax": f"{_LOOPS}; pb.stop_gradient is here",
-        "scan": _LOOPS,
-        "fori_loop": _LOOPS,
+        "lax": "pb.scan, pb.while_loop, pb.fori_loop, pb.cond, pb.switch and pb.map; pb.stop_gradient is here",
+        "associative_scan": "pb.cumsum, pb.cumprod, or pb.scan step by step",
         "device_put": _CPU,
         "device_get": _CPU,
         "devices": _CPU,

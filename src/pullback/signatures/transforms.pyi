@@ -571,3 +571,23 @@ def tap_gradient(x: Tensor, callback: Callable[[Tensor], Any]) -> Tensor:
 
 @overload
 def tap_gradient(x: X, callback: Callable[[Any], Any]) -> X: ...
+
+# ---- loops and branches
+
+C = TypeVar("C")
+Y = TypeVar("Y")
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Y]],
+    carry: C,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int = 1,
+    recompute: bool = False,
+) -> tuple[C, Y]: ...
+def map(f: Callable[[Any], Y], xs: Any) -> Y: ...
+def fori_loop(lo: int, hi: int, body: Callable[[Any, Any], Any], carry: C) -> C: ...
+def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], carry: C, max_steps: int | None = None) -> C: ...
+def cond(pred: Any, true_fn: Callable[..., Y], false_fn: Callable[..., Y], *operands: Any) -> Y: ...
+def switch(index: Any, branches: Sequence[Callable[..., Y]], *operands: Any) -> Y: ...

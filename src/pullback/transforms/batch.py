@@ -122,6 +122,9 @@ class Batched(Wrapped):
             if z is not None:
                 return Batched(self.number, z)
         arrays, on = self.mine(args)
+        if op.custom and op.is_structured:
+            zs, batched = op.batch(arrays, on, len(self.array))
+            return tuple(Batched(self.number, bare(z)) if b else z for z, b in zip(zs, batched, strict=True))
         if op.custom:
             return self.around(BatchedOp(op, self.number, on, len(self.array)).apply(arrays))
         if len(arrays) > 1:
@@ -205,6 +208,18 @@ def _of_constant(x: Operand) -> Any:
 
 
 PLAIN.add(Batched)
+
+
+def is_batched(x: object) -> bool:
+    """Return whether a value is different for each example of some ``vmap``."""
+    while isinstance(x, Tensor):
+        x = x.read()
+        if isinstance(x, Batched):
+            return True
+        if not x.level:
+            return False
+        x = x.all_values()
+    return False
 
 
 class BatchedOp(WrappingOp):

@@ -16,6 +16,7 @@ from warnings import warn
 import numpy as np
 from numpy import ndarray
 
+from pullback.core import hooks
 from pullback.core.bundle import place_all
 from pullback.core.calculus import total
 from pullback.core.convert import bare, float_of
@@ -104,6 +105,7 @@ class CustomOp:
     """An op whose body and gradient are functions of the user's, in ``run``."""
 
     custom = True
+    is_structured = False  # a loop or a branch, of which each level makes another one
     is_moving = False
     chooses = False
     follows = False  # whether the variables that the body reads are operands as well
@@ -135,7 +137,7 @@ class CustomOp:
 
     def apply(self, args: Sequence[Any]) -> tuple[Any, ...]:
         """Return the results, each an array or a tensor of the highest level there is."""
-        args = [bare(a) for a in args]
+        args = hooks.capture([bare(a) for a in args])
         if self.limit is not None:
             return self._apply(args)
         self.limit = self.below(args)

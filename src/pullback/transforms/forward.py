@@ -71,6 +71,8 @@ class Dual(Wrapped):
         mine = [isinstance(a, Dual) and a.number == self.number for a in args]
         primals = [a.primal if on else a for a, on in zip(args, mine, strict=True)]
         tangents = [a.tangent if on else None for a, on in zip(args, mine, strict=True)]
+        if op.custom and op.is_structured:
+            return tuple(self._make(*zt) for zt in zip(*op.push(primals, tangents), strict=True))
         z = op.call(primals, params)
         t = op.jvp(z, primals, tangents, params) if any(t is not None for t in tangents) else None
         if op.custom and t is not None:

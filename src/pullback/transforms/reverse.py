@@ -439,9 +439,8 @@ class GradientTape:
             return [[g for g in (finish_cotangent(n.g) for n in group) if g is not None] for group in wanted]
 
         with unwatch(nodes):
-            for n in {id(n): n for group in wanted for n in group}.values() if sparse else ():
-                if n.x is None and n.shape and n.dtype.kind == "f":  # a leaf
-                    collect_rows(n)
+            if sparse:
+                _collect_rows(wanted)
             found = pull_again(nodes, self._tape.level, seeds, known.values(), collect)
         return [total(terms) if terms else None for terms in found]
 
@@ -468,6 +467,13 @@ class GradientTape:
         """
         shape, dtype = target.shape + source.shape, block_dtype(target, float_of(source.dtype))
         return self._finish(np.zeros(shape) if d is None and not target.size else d, shape, dtype, unconnected)
+
+
+def _collect_rows(sources: Sequence[Sequence[Tensor]]) -> None:
+    """Let the leaves among sources collect rows as their cotangents."""
+    for n in {id(n): n for group in sources for n in group}.values():
+        if n.x is None and n.shape and n.dtype.kind == "f":  # a leaf
+            collect_rows(n)
 
 
 def _split_target(target: Any, dy: Any) -> list[tuple[Any, Any]]:

@@ -11,7 +11,7 @@ from isas import RUNNABLE
 import pullback as pb
 from pullback.compiler.target import MAX_ISA
 
-SIZES = [(2, 500, 900), (8, 128, 1000), (17, 330, 203), (64, 161, 128)]
+SIZES = [(2, 500, 900), (8, 128, 1000), (17, 330, 203), (64, 161, 128), (30, 29, 31), (9, 17, 5)]
 
 
 @pytest.mark.parametrize("isa", RUNNABLE)
@@ -33,3 +33,15 @@ def test_panel_products_stay_inside_their_arrays(
 
         for found, expected in zip(pb.compile(f, backend="llvm")(a, b, c), f(a, b, c), strict=True):
             np.testing.assert_allclose(found, expected, 1e-4, 1e-3 if dtype == "f4" else 1e-10)
+
+
+@pytest.mark.parametrize("batch", [(), (3,), (2, 3)])
+def test_products_of_one_row_and_transposed_matrices(batch: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULLBACK_CANARY", "1")
+    random = np.random.default_rng(4)
+    a, b = random.normal(size=(*batch, 1, 19)), random.normal(size=(*batch, 23, 19))
+    f = pb.value_and_grad(lambda a, b: pb.sum(pb.tanh(a @ pb.swapaxes(b, -1, -2))), argnums=(0, 1))
+    (value, found), (expected, gradients) = pb.compile(f, backend="llvm")(a, b), f(a, b)
+    np.testing.assert_allclose(value, expected, 1e-12)
+    for x, y in zip(found, gradients, strict=True):
+        np.testing.assert_allclose(x, y, 1e-11, 1e-13)

@@ -15,7 +15,7 @@ import pullback as pb
 from pullback.compiler.builder import Code, Value, constant
 from pullback.compiler.math.functions import FUNCTIONS, VectorFunctions
 from pullback.compiler.runtime.llvm import llvm_available
-from pullback.compiler.target import MAX_ISA
+from pullback.compiler.target import MAX_ISA, get_target
 from pullback.core.lowering import fold, scalar
 from pullback.core.op import REGISTRY
 from pullback.errors import CompileError
@@ -74,7 +74,17 @@ def test_errors_are_within_accuracy_page(name: str, dtype: str) -> None:
     if dtype == "f8" and not lanes.PRECISE:
         pytest.skip("long double has no more digits than double here")
     found, where = lanes.error(name, dtype, lanes.WIDTHS[dtype][-1], *lanes.arguments(name, dtype))
-    assert found <= FOUND[name][dtype], where
+    assert found <= (FOUND[name] if get_target().has_fma else lanes.BOUND)[dtype], where
+
+
+@pytest.mark.parametrize("dtype", lanes.BOUND)
+def test_errors_without_fma_are_within_bounds(dtype: str) -> None:
+    if dtype == "f8" and not lanes.PRECISE:
+        pytest.skip("long double has no more digits than double here")
+    for name in lanes.ROUNDED:
+        xs = lanes.arguments(name, dtype, n=400)
+        found, where = lanes.error(name, dtype, 4, *xs, has_fma=False)
+        assert found <= lanes.BOUND[dtype], (name, where)
 
 
 @pytest.mark.parametrize(("dtype", "width"), FLOATS)
@@ -87,11 +97,13 @@ def test_every_vector_width_agrees(dtype: str, width: int) -> None:
         assert not bad.any(), (name, show(bad, *xs, got, want))
 
 
+@pytest.mark.parametrize("has_fma", [True, False])
 @pytest.mark.parametrize("dtype", lanes.BOUND)
 @pytest.mark.parametrize("name", lanes.ROUNDED)
-def test_special_values_match_numpy(name: str, dtype: str) -> None:
+def test_special_values_match_numpy(name: str, dtype: str, has_fma: bool) -> None:
     xs = lanes.arguments(name, dtype, 2)
-    got, want = lanes.machine(dtype, lanes.WIDTHS[dtype][-1])(name, *xs), numpys(name, *xs)
+    width = lanes.WIDTHS[dtype][-1] if has_fma else 4
+    got, want = lanes.machine(dtype, width, has_fma)(name, *xs), numpys(name, *xs)
     special = ~np.isfinite(want) | (want == 0) | ~np.isfinite(got) | (got == 0)
     edge = np.isinf(got) != np.isinf(want)  # at the largest number the last place decides
     edge &= np.maximum(np.abs(np.nan_to_num(got)), np.abs(np.nan_to_num(want))) == np.finfo(dtype).max
@@ -103,9 +115,9 @@ def test_special_values_match_numpy(name: str, dtype: str) -> None:
 @pytest.mark.parametrize(("dtype", "width"), FLOATS)
 def test_exact_functions_match_numpy(dtype: str, width: int) -> None:
     for name in lanes.machine(dtype, width).functions:
-        if name in lanes.EXACT:
+        for has_fma in (True, False) if name in lanes.EXACT else ():
             xs = lanes.arguments(name, dtype, 3, 1000)
-            got, want = lanes.machine(dtype, width)(name, *xs), numpys(name, *xs)
+            got, want = lanes.machine(dtype, width if has_fma else 4, has_fma)(name, *xs), numpys(name, *xs)
             bad = ~same(got, want)
             assert not bad.any(), (name, show(bad, *xs, got, want))
 

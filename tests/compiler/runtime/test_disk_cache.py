@@ -19,6 +19,9 @@ from pullback.compiler.runtime import disk_cache, llvm
 from pullback.compiler.runtime.abi.object_loader import Image, Loaded, is_supported, link_object, pack
 from pullback.compiler.runtime.disk_cache import Cache, default_cache
 from pullback.compiler.target import get_own_target
+from pullback.settings import SAFE
+
+needs_cache = pytest.mark.skipif(SAFE in os.environ, reason="the disk cache is off")
 
 KEY = Cache("", 0).key("question")
 
@@ -152,6 +155,7 @@ def test_cache_evicts_least_recently_used(tmp_path: Path) -> None:
     assert cache.get(cache.key("larger than all")) is None
 
 
+@needs_cache
 def test_cache_directory_and_size_from_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("PULLBACK_CACHE", raising=False)
     monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path))
@@ -176,6 +180,7 @@ def answer(**options: Any) -> Any:
     return pb.compile(lambda x: x * 2.0 + 1.25, **options)(np.arange(5.0))
 
 
+@needs_cache
 def test_program_is_loaded_from_cache(cache_dir: Path) -> None:
     first = answer()
     files = {p: p.read_bytes() for p in cache_dir.iterdir()}
@@ -191,6 +196,7 @@ def test_compile_without_cache(cache_dir: Path) -> None:
     assert "codegen" in pb.compile(lambda x: x * 2.0 + 1.25, cache=False).lower(np.arange(5.0)).stats
 
 
+@needs_cache
 def test_cache_recompiles_damaged_program(cache_dir: Path) -> None:
     first = answer()
     for path in cache_dir.iterdir():
@@ -215,6 +221,7 @@ print("llvmlite.binding" in sys.modules)
 """
 
 
+@needs_cache
 def test_cache_shared_by_processes(cache_dir: Path) -> None:
     children = [
         subprocess.Popen([sys.executable, "-c", CHILD], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -226,6 +233,7 @@ def test_cache_shared_by_processes(cache_dir: Path) -> None:
     assert all(p.suffix == ".code" for p in cache_dir.iterdir())
 
 
+@needs_cache
 @pytest.mark.skipif(not is_supported(), reason="images are for ELF on x86-64")
 def test_cache_hit_does_not_import_llvm(cache_dir: Path) -> None:
     said = [
@@ -253,6 +261,7 @@ def twice(made: llvm.Library) -> Any:
     return ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(made.addresses["twice"])
 
 
+@needs_cache
 @pytest.mark.skipif(not is_supported(), reason="images are for ELF on x86-64")
 def test_loaded_image_results() -> None:
     two = ctypes.c_double(2.0)

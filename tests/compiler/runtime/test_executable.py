@@ -19,6 +19,7 @@ import pullback as pb
 from pullback.compiler.runtime.abi.entry import is_layout_known
 from pullback.compiler.runtime.guard_pages import Guards
 from pullback.core.tensor import call_unfollowed
+from pullback.settings import is_enabled
 
 x10 = np.linspace(-1, 2, 10)
 Pair = namedtuple("Pair", "first second")
@@ -147,6 +148,7 @@ def test_static_argument_is_compared_by_value() -> None:
     assert [f(x10, n)[-1] for n in (2, 3, scale, int("1000"), 2)] == [4, 6, 2000, 2000, 4]
 
 
+@pytest.mark.skipif(not is_enabled("native entry"), reason="the native entry is off")
 @linux
 @pytest.mark.skipif(not is_layout_known(), reason="there is no entry here")
 def test_calls_do_not_leak_memory_or_references() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,9 @@ from pullback.compiler.runtime import cache_key
 from pullback.compiler.runtime.abi.object_loader import is_supported
 from pullback.compiler.runtime.cache_key import NoCanonicalText, canonical_text
 from pullback.compiler.runtime.disk_cache import default_cache
+from pullback.settings import SAFE
+
+pytestmark = pytest.mark.skipif(SAFE in os.environ, reason="the disk cache is off")
 
 X = np.random.default_rng(0).normal(size=(6, 5))
 TABLE = np.random.default_rng(1).normal(size=(300, 5))

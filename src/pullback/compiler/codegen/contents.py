@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pullback.compiler.codegen.module import Module
 from pullback.compiler.ir.graph import Graph, Node
-from pullback.compiler.ir.kinds import CONSTANT, PART, PRODUCT, SCAN, WINDOWS, Kind
+from pullback.compiler.ir.kinds import CONSTANT, LOOP, PART, PRODUCT, RESULT, SCAN, SWITCH, WHILE, WINDOWS, Kind
 from pullback.compiler.runtime.manifest import Contents, HostOp, Manifest, Piece, Slot
 from pullback.compiler.schedule.cost import estimate_cost
 from pullback.compiler.schedule.memory import Memory
@@ -24,22 +24,9 @@ def collect_contents(traced: Graph, graph: Graph, memory: Memory, module: Module
         if o.number not in slots:  # a number that is a result
             slots[o.number] = len(nodes)
             nodes.append(o)
-    source = {id(n.data): n.number for n in traced.nodes if n.kind.has_params}
-    parts: dict[int, list[tuple[int, int]]] = {}
-    for n in nodes:
-        if n.kind is PART:
-            parts.setdefault(n.args[0].number, []).append((slots[n.number], n.data))
-
-    def make_host_op(n: Node) -> HostOp:
-        given = [slots[a.number] for a in n.args]
-        return HostOp(source.get(id(n.data), -1), n.number, given, parts.get(n.number) or [(slots[n.number], -1)])
-
     manifest = Manifest(
         imports=module.imports,
-        pieces=tuple(
-            Piece(s.name, sorted(s.slots), None if s.host_op is None else make_host_op(s.host_op))
-            for s in module.segments
-        ),
+        pieces=_list_pieces(traced, module, nodes, slots),
         slots=tuple(Slot(n.kind, n.shape, n.dtype) for n in nodes),
         inputs=tuple(slots[n.number] for n in graph.inputs),
         outputs=tuple(slots[o.number] for o in graph.outputs),
@@ -52,6 +39,23 @@ def collect_contents(traced: Graph, graph: Graph, memory: Memory, module: Module
     return Contents(manifest, constants, tuple(s.host_op.data for s in module.segments if s.host_op is not None))
 
 
+def _list_pieces(traced: Graph, module: Module, nodes: list[Node], slots: dict[int, int]) -> tuple[Piece, ...]:
+    """Return the segments of a program as data: functions, and host ops with the slots that they read and write."""
+    source = {id(n.data): n.number for n in traced.nodes if n.kind.has_params}
+    parts: dict[int, list[tuple[int, int]]] = {}
+    for n in nodes:
+        if n.kind is PART:
+            parts.setdefault(n.args[0].number, []).append((slots[n.number], n.data))
+
+    def make_host_op(n: Node) -> HostOp:
+        given = [slots[a.number] for a in n.args]
+        return HostOp(source.get(id(n.data), -1), n.number, given, parts.get(n.number) or [(slots[n.number], -1)])
+
+    return tuple(
+        Piece(s.name, sorted(s.slots), None if s.host_op is None else make_host_op(s.host_op)) for s in module.segments
+    )
+
+
 def _count_instructions(n: Node) -> int:
     """Return about how many vector instructions a node is."""
     if n.kind in CALL_COSTS:
@@ -59,8 +63,16 @@ def _count_instructions(n: Node) -> int:
     return 0 if n.kind.is_leaf else n.size * estimate_cost(n)
 
 
+def _count_in_bodies(n: Node) -> int:
+    return sum(_count_instructions(m) for body in n.data.bodies for m in body.nodes)
+
+
 CALL_COSTS: dict[Kind, Callable[[Node], int]] = {
     PRODUCT: lambda n: n.size * n.args[0].shape[-1] // 4,
     SCAN: lambda n: n.args[0].size,
     WINDOWS: lambda n: int(n.data.work) // 4,
+    LOOP: lambda n: n.data.length * _count_in_bodies(n),
+    WHILE: lambda n: LONG,  # nobody knows
+    SWITCH: lambda n: _count_in_bodies(n),
+    RESULT: lambda n: 0,
 }

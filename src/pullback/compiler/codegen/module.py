@@ -9,9 +9,22 @@ from pullback.compiler.codegen.call_table import CallList
 from pullback.compiler.codegen.calls import call_kernel, call_rows, call_scan, call_scatter, call_spaced
 from pullback.compiler.codegen.gemm.calls import call_product
 from pullback.compiler.codegen.module_builder import ModuleBuilder, Segment
+from pullback.compiler.codegen.structured_calls import call_structure
 from pullback.compiler.codegen.windows.calls import call_windows
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.ir.kinds import OPAQUE, PRODUCT, ROWS, SCAN, SCATTER, SPACED, WINDOWS, Kind
+from pullback.compiler.ir.kinds import (
+    LOOP,
+    OPAQUE,
+    PRODUCT,
+    ROWS,
+    SCAN,
+    SCATTER,
+    SPACED,
+    SWITCH,
+    WHILE,
+    WINDOWS,
+    Kind,
+)
 from pullback.compiler.schedule.fuse import Kernel
 from pullback.compiler.schedule.memory import Memory
 from pullback.compiler.schedule.order import Step
@@ -27,6 +40,7 @@ CALLS: dict[Kind, Callable[[ModuleBuilder, CallList, Step], None]] = {
     SPACED: call_spaced,
     WINDOWS: call_windows,
     PRODUCT: call_product,
+    **dict.fromkeys((LOOP, WHILE, SWITCH), lambda module, code, step: call_structure(module, code, step, call_step)),
 }
 
 
@@ -41,6 +55,11 @@ class Module:
 
     def __str__(self) -> str:
         return self.text
+
+
+def call_step(module: ModuleBuilder, code: CallList, step: Step) -> None:
+    """Call the function of one step."""
+    (call_kernel if isinstance(step.what, Kernel) else CALLS[step.what.kind])(module, code, step)
 
 
 def emit(steps: Sequence[Step], memory: Memory, target: Target, options: Options) -> Module:
@@ -58,7 +77,7 @@ def emit(steps: Sequence[Step], memory: Memory, target: Target, options: Options
                 module.segments.append(Segment(host_op=what))
             continue
         code = code or CallList()
-        (call_kernel if isinstance(what, Kernel) else CALLS[what.kind])(module, code, step)
+        call_step(module, code, step)
     if code is not None:
         module.close_segment(code)
     return Module(module.render(), tuple(module.segments), tuple(sorted(module.imports)), tuple(module.described))

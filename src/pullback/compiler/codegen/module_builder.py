@@ -32,18 +32,28 @@ class ModuleBuilder:
     """Collects the functions of a module, and the segments that call them."""
 
     def __init__(self, memory: Memory, target: Target, options: Options) -> None:
-        self.memory, self.target, self.threads = memory, target, options.threads
+        self.memory, self.target, self.options, self.threads = memory, target, options, options.threads
         self.segments: list[Segment] = []
         self.described: list[str] = []  # what each step does, in a line
         self.imports: set[str] = set()
         self.declared: set[str] = set()
         self.helpers: dict[str, str] = {}
+        self.bodies: list[str] = []  # the names of the functions of bodies
         self._kernels: dict[LoopPlan, KernelCode] = {}
         self._names: dict[Function, str] = {}
         self._runs: list[str] = []  # the functions of segments
         self._slots: set[int] = set()  # of the segment that is being emitted
         self._shared = 0  # the time that it shares with other threads, in nanoseconds
         self._stack = 0  # its bytes on the stack
+
+    def open_body(self, memory: Memory) -> ModuleBuilder:
+        """Return a builder for the body of a loop or a branch, whose functions become part of this module."""
+        inner = ModuleBuilder(memory, self.target, self.options)
+        inner.imports, inner.declared, inner.helpers, inner.bodies = (
+            self.imports, self.declared, self.helpers, self.bodies
+        )  # fmt: skip
+        inner._kernels, inner._names, inner._runs = self._kernels, self._names, self._runs
+        return inner
 
     def name(self, function: Function) -> str:
         """Return the name of a function, which becomes part of the module; equal ones have one name."""
@@ -67,13 +77,23 @@ class ModuleBuilder:
         """Make a function of calls, and begin the next segment."""
         name = f"run{len(self.segments)}"
         self.segments.append(Segment(name, slots=frozenset(self._slots)))
+        self._write(name, "", code)
+
+    def close_body(self, code: CallList) -> str:
+        """Make a function of the calls of the body of a loop or a branch, and return its name."""
+        name = f"body{len(self.bodies)}"
+        self.bodies.append(name)
+        self._write(name, "internal ", code)
+        return name
+
+    def _write(self, name: str, linkage: str, code: CallList) -> None:
         if self._shared >= WORTH_WAKING:
             code.declared.add("declare void @rouse(i64)")
             code.call_void("rouse", [integer(self.threads)], first=True)
         lines, tables = code.render(f"{name}_calls", self._stack > 0)
         self.declared |= code.declared
         small = [f"%small = alloca [{self._stack} x i8], align {ALIGN}"] if self._stack else []
-        head = f"define void @{name}(ptr %slots, ptr %arena) {{"
+        head = f"define {linkage}void @{name}(ptr %slots, ptr %arena) {{"
         self._runs.append("\n".join([*tables, head, "entry:", *small, *lines, "ret void", "}"]))
         self._slots, self._shared, self._stack = set(), 0, 0
 

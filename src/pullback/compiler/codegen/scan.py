@@ -29,7 +29,7 @@ class AxisKernel:
 
     def __init__(self, plan: ScanPlan | SearchPlan) -> None:
         n = plan.node
-        self.node, self.code, self.lower = n, Code(), n.data[0].lower
+        self.node, self.code, self.lower = n, Code(plan.target.has_fma), n.data[0].lower
         self.outer, self.length, self.inner = plan.outer, plan.length, plan.inner
         self.size, self.width, self.vectors, self.columns = plan.size, plan.width, plan.vectors, plan.columns
         x = n.args[-1]

@@ -7,6 +7,7 @@ levels above it, so they have written themselves down when they have been comput
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from math import prod
 from sys import _getframe
 from typing import Any, cast
@@ -37,8 +38,27 @@ from pullback.compiler.frontend.result_inference import (
     lay_out,
     make_example,
 )
+from pullback.compiler.frontend.small_matrices import SMALL_MATRICES, lower_small_matrices
 from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, Shape, View, contiguous
-from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, MAP, OPAQUE, PART, PIECES, PRODUCT, ROWS, SCAN, VIEW
+from pullback.compiler.ir.kinds import (
+    CAST,
+    CONSTANT,
+    FOLD,
+    LOOP,
+    MAP,
+    OPAQUE,
+    PART,
+    PIECES,
+    PRODUCT,
+    RESULT,
+    ROWS,
+    SCAN,
+    SWITCH,
+    VIEW,
+    WHILE,
+    Kind,
+)
+from pullback.compiler.ir.structured import Loop, Switch, While
 from pullback.core.axes import together
 from pullback.core.callers import MEANS, arrange_coefficients, explain_refusal
 from pullback.core.convert import as_value
@@ -131,10 +151,10 @@ class Symbol(Wrapped):
         self.trace.tensors.add(self.node.number)
 
     def stop_following(self) -> Any:
-        return self
+        return self.trace.stop(self)
 
     def strip(self) -> Any:
-        return self
+        return self.trace.strip(self)
 
     def all_values(self) -> Any:
         return np.empty(0, self.dtype)
@@ -296,6 +316,13 @@ class Trace:
         """A symbol for what must be done in every call, one after the other, whatever else it takes: draws."""
         return self.turn
 
+    def stop(self, x: Symbol) -> Symbol:
+        """Return a symbol that no transform follows: there are none below it."""
+        return x
+
+    def strip(self, x: Symbol) -> Symbol:
+        return x
+
     def check_positions(self, node: Node, op: Any, wrong: Any) -> None:
         """Have ``op`` raise for positions, after the program has run, if ``wrong`` is true of any of them."""
         if self.checks is not None:
@@ -311,6 +338,8 @@ class Trace:
                 f"{op.name} ({user_line()}) was given a tensor that is left over from a function that was compiled. "
                 "There are values only in what the function returns: return it."
             )
+        if op.custom and op.is_structured:
+            return op.lower(self, args)
         if op.custom:
             return tuple(self.symbol(z) for z in op.run_checked([self.symbol(a) for a in args]).values)
         try:
@@ -323,6 +352,8 @@ class Trace:
         if isinstance(lower, made_of) and not any(map(_is_rare_float, args)):
             made = lower.formula(*([args] if op.variadic else args), **params)
             return self.symbol(made) if isinstance(made, RAW) else made
+        if op.kernel in SMALL_MATRICES and (made := lower_small_matrices(self, op, args, params)) is not None:
+            return made
         if isinstance(lower, opaque | made_of):
             return self.opaque(op, args, params)
         if op.kernel is np.power and type(args[1]) is int and args[1] == 2 and _kind(args[0]) in (bool, np.dtype(bool)):
@@ -518,6 +549,46 @@ class Trace:
         whole, base = lay_out(x)
         offset = x.data.offset if base is not x else 0
         return self.view(base, shape, offset, np.broadcast_to(whole, shape).strides)
+
+    def trace_body(self, body: Any, checked: bool = False) -> Graph:
+        """Return the graph of the body of a loop or a branch.
+
+        If positions are ``checked`` in it, its last outputs are whether some are wrong, and those of each check.
+        """
+        inner = Trace()
+        inner.checks = [] if checked and self.checks is not None else None
+        given = [Symbol(inner, inner.graph.input(like.shape, like.dtype), like.weak) for like in body.input_likes]
+        inner.graph.outputs = [inner.node(z) for z in body(given)]
+        if inner.checks:
+            wrong = inner.node(reduce(np.logical_or, inner.checks))
+            inner.graph.outputs += [wrong, *(n for n, _ in inner.graph.checks)]
+        inner.finished = True
+        return inner.graph
+
+    def add_structure(self, kind: Kind, data: Any, args: Sequence[Any]) -> tuple[Symbol, ...]:
+        """Add a loop or branches, and return the symbols of the results."""
+        nodes = [self.node(a, dtype) for a, (_, dtype) in zip(args, data.operand_likes, strict=True)]
+        whole = self.graph.add(kind, nodes, (), np.dtype(bool), data, user_line())
+        likes = enumerate(data.result_likes)
+        return tuple(Symbol(self, self.graph.add(RESULT, (whole,), shape, dtype, i)) for i, (shape, dtype) in likes)
+
+    def add_loop(self, body: Any, constants: int, carry: int, length: int, reverse: bool, args: Sequence[Any]) -> Any:
+        """Add a loop with a known number of steps."""
+        graph = self.trace_body(body, checked=True)
+        made = self.add_structure(LOOP, Loop(graph, constants, carry, length, reverse), args)
+        results, checks = made[: len(body.outputs)], made[len(body.outputs) :]
+        if checks and self.checks is not None:
+            self.checks.append(np.any(checks[0]))
+            self.graph.checks += [(z.node, op) for z, (_, op) in zip(checks[1:], graph.checks, strict=True)]
+        return results
+
+    def add_while(self, condition: Any, body: Any, constants: int, args: Sequence[Any]) -> Any:
+        """Add a loop that ends when its condition does not hold."""
+        return self.add_structure(WHILE, While(self.trace_body(condition), self.trace_body(body), constants), args)
+
+    def add_switch(self, branches: Sequence[Any], args: Sequence[Any]) -> Any:
+        """Add branches, of which the first operand chooses one."""
+        return self.add_structure(SWITCH, Switch(tuple(map(self.trace_body, branches))), args)
 
     def opaque(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """What runs its NumPy kernel: its shape and dtype are found by running it once, here."""

@@ -19,6 +19,10 @@ PRODUCT     the matrix product of the last two axes, the others being the same i
 WINDOWS     a function of every window of an image; ``data`` says which, and emits it
 OPAQUE      a host op, run by its NumPy kernel; ``data`` is (op, params)
 PART        one of the results of a host op that has several; ``data`` is its place
+LOOP        a loop with a known number of steps: constants, the carry, and what is given for each; ``data`` is a Loop
+WHILE       a loop with a condition: constants and the carry; ``data`` is a While
+SWITCH      branches: the number of the one that is taken, and what it takes; ``data`` is a Switch
+RESULT      one of the results of a loop or of branches; ``data`` is its place
 
 What only a later stage knows of a kind, such as how it is emitted, is in a table of that stage, keyed by the record.
 """
@@ -37,8 +41,8 @@ if TYPE_CHECKING:
     from pullback.compiler.ir.graph import Node, View
 
 __all__ = [
-    "CAST", "CONSTANT", "FOLD", "INPUT", "KINDS", "MAP", "OPAQUE", "PART", "PIECES", "PRODUCT", "ROWS", "SCAN",
-    "SCATTER", "SPACED", "TAKE", "VIEW", "WINDOWS", "Kind",
+    "CAST", "CONSTANT", "FOLD", "INPUT", "KINDS", "LOOP", "MAP", "OPAQUE", "PART", "PIECES", "PRODUCT", "RESULT",
+    "ROWS", "SCAN", "SCATTER", "SPACED", "SWITCH", "TAKE", "VIEW", "WHILE", "WINDOWS", "Kind",
 ]  # fmt: skip
 
 
@@ -71,6 +75,7 @@ class Kind:
     runs_on_host: bool = False  # it is made by NumPy, not by compiled code
     reads_memory: bool = False  # its arguments must be stored, not only computed in registers
     needs_contiguous: bool = False  # its arguments must be stored in C order: it takes no views
+    has_bodies: bool = False  # it has graphs of its own: a loop, or branches
     propagates_constants: bool = False  # computed while compiling, where its arguments are constants
 
     def __repr__(self) -> str:
@@ -148,6 +153,10 @@ def _evaluate_windows(n: Node, *values: Any) -> Any:
 
 def _evaluate_part(n: Node, values: Any) -> Any:
     return values[n.data]
+
+
+def _evaluate_structure(n: Node, *values: Any) -> Any:
+    return n.data.run(values)
 
 
 # ---- what is wrong with a node; nothing, for a good one
@@ -247,6 +256,15 @@ def _describe_opaque(n: Node) -> str:
     return " by its NumPy kernel" + _describe_params(n)
 
 
+def _check_structure(n: Node) -> str:
+    problem: str = n.data.check([(a.shape, a.dtype) for a in n.args])
+    return problem
+
+
+def _describe_structure(n: Node) -> str:
+    return f" {n.data}"
+
+
 def _describe_fold(n: Node) -> str:
     return f" over {list(n.data.axes)}"
 
@@ -296,7 +314,17 @@ OPAQUE = Kind(
 )  # fmt: skip
 PART = Kind("part", _evaluate_part, describe=_describe_place, is_call=True, runs_on_host=True, reads_memory=True)
 
+LOOP, WHILE, SWITCH = (
+    Kind(
+        name, _evaluate_structure, _check_structure, _describe_structure, is_call=True, reads_memory=True,
+        needs_contiguous=True, has_bodies=True,
+    )
+    for name in ("loop", "while", "switch")
+)  # fmt: skip
+RESULT = Kind("result", _evaluate_part, describe=_describe_place, is_call=True)
+
 _ALL = (
-    INPUT, CONSTANT, MAP, CAST, FOLD, VIEW, PIECES, TAKE, SCATTER, SPACED, SCAN, ROWS, PRODUCT, WINDOWS, OPAQUE, PART
+    INPUT, CONSTANT, MAP, CAST, FOLD, VIEW, PIECES, TAKE, SCATTER, SPACED, SCAN, ROWS, PRODUCT, WINDOWS, OPAQUE, PART,
+    LOOP, WHILE, SWITCH, RESULT,
 )  # fmt: skip
 KINDS = {kind.name: kind for kind in _ALL}

@@ -1,7 +1,7 @@
 """What vector functions are made of: polynomials, selection, and separate code for rare arguments.
 
 Here and in the functions LLVM may not fuse a multiplication and an addition; only ``fma`` does, as precision depends on
-where values are rounded.
+where values are rounded.  Without FMA there, products whose rounding error matters are split.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BITS_OF_ONE = {"f4": 0x3F800000, "f8": 0x3FF0000000000000}
 LN2 = {"f4": (0.693359375, -2.12194440e-4), "f8": (6.93147180369123816490e-01, 1.90821492927058770002e-10)}
 
 Helpers = tuple[dict[str, str], set[str]]  # texts by name, and what they declare
-_helpers: dict[str, Helpers] = {}  # the same in every program
+_helpers: dict[tuple[str, bool], Helpers] = {}  # the same in every program, with FMA or without
 
 
 class MathBuilder:
@@ -52,8 +52,34 @@ class MathBuilder:
     # ---- arithmetic
 
     def fma(self, x: Value, y: Any, z: Any) -> Value:
-        """Emit x * y + z, rounded once."""
-        return self.intrinsic("fma", x, x.lift(y), x.lift(z))
+        """Emit x * y + z, rounded once if the CPU can; for where that matters little."""
+        factor, term = x.lift(y), x.lift(z)
+        if self.code.has_fma:
+            return self.intrinsic("fma", x, factor, term)
+        with self.code.exactly():
+            return x * factor + term
+
+    def exact_fma(self, x: Value, y: Any, z: Any) -> Value:
+        """Emit x * y + z with the rounding error of the product, for where that is what is wanted."""
+        factor, term = x.lift(y), x.lift(z)
+        if self.code.has_fma:
+            return self.intrinsic("fma", x, factor, term)
+        with self.code.exactly():
+            if x.dtype == "f4":  # the product is exact in f8
+                return (x.cast("f8") * factor.cast("f8") + term.cast("f8")).cast("f4")
+            product = x * factor
+            (x1, x2), (y1, y2) = self._split(x), self._split(factor)
+            lost = ((x1 * y1 - product) + x1 * y2 + x2 * y1) + x2 * y2
+            total = product + term
+            back = total - product
+            more = ((product - (total - back)) + (term - back)) + lost
+            return self.select(more.compare("one", 0.0), total + more, total)  # -0, and numbers too large to split
+
+    def _split(self, x: Value) -> tuple[Value, Value]:
+        """Return a double as a sum of two of half as many bits, whose products are exact."""
+        large = x * (2.0**27 + 1.0)
+        high = large - (large - x)
+        return high, x - high
 
     def polynomial(self, coefficients: Sequence[float], x: Value) -> Value:
         """Emit a polynomial by Horner's rule: the fewest instructions."""
@@ -172,13 +198,14 @@ class MathBuilder:
         return x.like(code.op(f"call {x.type} @{full}({args})"))
 
     def _get_helper(self, name: str, body: Callable[..., Value], xs: Sequence[Value]) -> Helpers:
-        if name not in _helpers:
-            _helpers[name] = self._write_helper(name, body, xs)
-        return _helpers[name]
+        key = name, self.code.has_fma
+        if key not in _helpers:
+            _helpers[key] = self._write_helper(name, body, xs)
+        return _helpers[key]
 
     def _write_helper(self, name: str, body: Callable[..., Value], xs: Sequence[Value]) -> Helpers:
         """Return the text of a helper function and of those it calls, and what they declare."""
-        inner = Code()
+        inner = Code(self.code.has_fma)
         inner.exact_depth = 1
         y = body(MathBuilder(inner), *(Value(inner, f"%x{i}", a.dtype, a.width) for i, a in enumerate(xs)))
         params = ", ".join(f"{a.type} %x{i}" for i, a in enumerate(xs))

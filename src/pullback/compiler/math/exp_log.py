@@ -152,7 +152,7 @@ def _reduce_by_two(b: MathBuilder, x: Value) -> ReducedArgument:
     n, bits = b.nearest(x, 1.0)
     f = x - n
     r = f * math.log(2)
-    rest = b.fma(f, 2.3190468138462996e-17, b.fma(f, math.log(2), -r)) if x.dtype == "f8" else None
+    rest = b.fma(f, 2.3190468138462996e-17, b.exact_fma(f, math.log(2), -r)) if x.dtype == "f8" else None
     return ReducedArgument(n, bits, r, b.fit_polynomial(TAIL[x.dtype], r), rest)
 
 
@@ -251,12 +251,12 @@ def _scale_log(b: MathBuilder, f: Value, scale: tuple[float, float]) -> tuple[Va
         z = f * f
         rest = b.fma(z, -0.5, z * f * b.fit_polynomial(fit.LOG_F4, f))
         high = f * scale[0]
-        return high, b.fma(rest, scale[0], b.fma(f, scale[0], -high) + f * _compute_rounding_error(scale[0]))
+        return high, b.fma(rest, scale[0], b.exact_fma(f, scale[0], -high) + f * _compute_rounding_error(scale[0]))
     s, beyond = _log_by_quotient(b, f)
-    total = b.fma(s, beyond, f)
-    low = b.fma(s, beyond, f - total)
+    total = b.exact_fma(s, beyond, f)
+    low = b.exact_fma(s, beyond, f - total)
     product = total * scale[0]
-    return product, b.fma(total, scale[1], b.fma(low, scale[0], b.fma(total, scale[0], -product)))
+    return product, b.fma(total, scale[1], b.fma(low, scale[0], b.exact_fma(total, scale[0], -product)))
 
 
 def log1p(b: MathBuilder, x: Value) -> Value:
@@ -278,7 +278,7 @@ def _split_sum(b: MathBuilder, x: Value, low: Value | None) -> tuple[Value, Valu
     part = split_number(b, u)
     scale = (x.lift(0).as_bits() - part.up + BITS_OF_ONE[x.dtype]).as_floats()
     lost, near = lost if low is None else lost + low, part.m - 1.0
-    f = b.fma(lost, scale, near)
+    f = b.fma(lost, scale, near)  # a product by a power of two is exact
     return f, part.e, b.fma(lost, scale, near - f)
 
 
@@ -314,7 +314,7 @@ def _log_of_sum_of_exps(
             high, low = _log_of_split(b, f, exponent, rest)
             if base != 1.0:
                 log, product = high, high * LOG2E
-                low = b.fma(low, LOG2E, b.fma(log, LOG2E_TWO[1], b.fma(log, LOG2E, -product)))
+                low = b.fma(low, LOG2E, b.fma(log, LOG2E_TWO[1], b.exact_fma(log, LOG2E, -product)))
                 high = product
             made, lost = _add_exactly(b, larger, high)
             made = b.select(made.compare("oeq", math.inf), made, made + (lost + low))
@@ -360,7 +360,7 @@ def tanh(b: MathBuilder, x: Value) -> Value:
         lower = (1.0 - d) + t
         over = 1.0 / d
         q = t * over
-        left = b.fma(-q, d, t) + b.fma(-q, lower, low * over)  # low is in t and in d, and 1 - q is 1 / d
+        left = b.exact_fma(-q, d, t) + b.fma(-q, lower, low * over)  # low is in t and in d, and 1 - q is 1 / d
         return b.copysign(b.fma(left, over, q), x)
 
 
@@ -384,7 +384,7 @@ def _reduce_hyperbolic(b: MathBuilder, x: Value) -> tuple[Value, ...]:
 def sinh(b: MathBuilder, x: Value) -> Value:
     with b.code.exactly():
         sinh, cosh, lost, _, r, odd, even = b.once("hyperbolic", _reduce_hyperbolic, b.as_real(x))
-        y = b.fma(cosh, r, sinh) + b.fma(sinh, even, b.fma(cosh, odd, lost))
+        y = b.exact_fma(cosh, r, sinh) + b.fma(sinh, even, b.fma(cosh, odd, lost))
         rare = b.absolute(x).compare("ogt", 87.0 if x.dtype == "f4" else 708.0)
         return b.copysign(b.rarely(rare, y, "far_hyperbolic", _far_hyperbolic, x), x)
 
@@ -392,7 +392,7 @@ def sinh(b: MathBuilder, x: Value) -> Value:
 def cosh(b: MathBuilder, x: Value) -> Value:
     with b.code.exactly():
         sinh, cosh, _, lost, r, odd, even = b.once("hyperbolic", _reduce_hyperbolic, b.as_real(x))
-        y = b.fma(sinh, r, cosh) + b.fma(cosh, even, b.fma(sinh, odd, lost))
+        y = b.exact_fma(sinh, r, cosh) + b.fma(cosh, even, b.fma(sinh, odd, lost))
         rare = b.absolute(x).compare("ogt", 87.0 if x.dtype == "f4" else 708.0)
         return b.rarely(rare, y, "far_hyperbolic", _far_hyperbolic, x)
 
@@ -422,7 +422,7 @@ def arccosh(b: MathBuilder, x: Value) -> Value:
         u = w + t
         low = (w - u) + t
         if x.dtype == "f8":  # the rounding error of the root
-            low = b.fma(b.fma(-w, w, square), 0.5 / (w + LEAST["f8"]), low)
+            low = b.fma(b.exact_fma(-w, w, square), 0.5 / (w + LEAST["f8"]), low)
         y = _log_of_sum(b, u, low)
         rare = x.compare("ult", 1.0) | x.compare("ogt", 1e18 if x.dtype == "f4" else 1e150)
         return b.rarely(rare, y, "far_arccosh", b.by_library("acosh"), x)
@@ -435,7 +435,7 @@ def arctanh(b: MathBuilder, x: Value) -> Value:
         d = 1.0 - a
         over = 1.0 / d
         t = (a + a) * over
-        low = b.fma(-t, (1.0 - d) - a, b.fma(-t, d, a + a)) * over
+        low = b.fma(-t, (1.0 - d) - a, b.exact_fma(-t, d, a + a)) * over
         y = _log_of_sum(b, t, low) * 0.5
         rare = a.compare("uge", 1.0)
         return b.copysign(b.rarely(rare, y, "far_arctanh", b.by_library("atanh"), a), x)

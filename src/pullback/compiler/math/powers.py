@@ -71,7 +71,7 @@ def _power_of_positive(b: MathBuilder, x: Value, y: Value) -> tuple[Value, Value
         return _power_by_doubles(b, x, y)
     high, low = _log_in_two_parts(b, x)
     product = y * high
-    low = b.fma(y, low, b.fma(y, high, -product))
+    low = b.fma(y, low, b.exact_fma(y, high, -product))
     part = reduce_argument(b, product, low, careful=True)
     return scale_by_power(b, exp_of_reduced(b, part), part.bits), b.absolute(product).compare("uge", 708.0)
 
@@ -96,17 +96,17 @@ def _log_in_two_parts(b: MathBuilder, x: Value) -> tuple[Value, Value]:
     d = f + 2.0
     over = 1.0 / d
     s = f * over
-    s_low = b.fma(-s, (2.0 - d) + f, b.fma(-s, d, f)) * over
+    s_low = b.fma(-s, (2.0 - d) + f, b.exact_fma(-s, d, f)) * over
     z = s * s
-    z_low = b.fma(s, s_low + s_low, b.fma(s, s, -z))
+    z_low = b.fma(s, s_low + s_low, b.exact_fma(s, s, -z))
     cube = s * z
-    cube_low = b.fma(s, z_low, b.fma(s_low, z, b.fma(s, z, -cube)))
+    cube_low = b.fma(s, z_low, b.fma(s_low, z, b.exact_fma(s, z, -cube)))
     w = z * b.fit_polynomial(fit.LOG_LONG, z)
     third = 0.6666666666666666
     c = w + third
     c_low = ((third - c) + w) + 3.700743415417188e-17
     q = c * cube
-    q_low = b.fma(c, cube_low, b.fma(c_low, cube, b.fma(c, cube, -q)))
+    q_low = b.fma(c, cube_low, b.fma(c_low, cube, b.exact_fma(c, cube, -q)))
     twice = s + s
     near = twice + q
     near_low = ((twice - near) + q) + (s_low + s_low + q_low)
@@ -144,7 +144,7 @@ def _cbrt_of_positive(b: MathBuilder, a: Value) -> Value:
         r = b.fma(r * h, b.fma(h, 2 / 9, 1 / 3), r)
     y = m * r * r
     square = y * y
-    left = b.fma(-y, b.fma(y, y, -square), b.fma(-y, square, m))
+    left = b.fma(-y, b.exact_fma(y, y, -square), b.exact_fma(-y, square, m))
     y = b.fma(left, r * r * (1 / 3), y)
     return y * b.power_of_two(bits)
 

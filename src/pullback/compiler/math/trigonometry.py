@@ -36,15 +36,15 @@ class ReducedAngle(NamedTuple):
 def _reduce_angle(b: MathBuilder, x: Value) -> ReducedAngle:
     n, bits = b.nearest(x, 2 / math.pi)
     first, second, third = PARTS[x.dtype]
-    higher = b.fma(n, -first, x)  # exact, as n has few bits
+    higher = b.exact_fma(n, -first, x)  # as n has few bits
     if x.dtype == "f4":
-        r = b.fma(n, -third, b.fma(n, -second, higher))
+        r = b.fma(n, -third, b.exact_fma(n, -second, higher))
         z = r * r
         sine = b.fma(z * r, b.fit_polynomial(fit.SIN_F4, z), r)
         return ReducedAngle(bits, r, sine, b.fma(z * z, b.fit_polynomial(fit.COS_F4, z), b.fma(z, -0.5, 1.0)))
     w = n * second
     r = higher - w
-    rest = ((higher - r) - w) - b.fma(n, third, b.fma(n, second, -w))
+    rest = ((higher - r) - w) - b.fma(n, third, b.exact_fma(n, second, -w))
     z = r * r
     sine_rest = b.fma(z * r, b.fit_polynomial(fit.SIN_F8, z), rest)
     half = z * 0.5
@@ -85,7 +85,7 @@ def tan(b: MathBuilder, x: Value) -> Value:
             over = 1.0 / bottom
             y = top * over
             lost = b.fma(-y, b.select(odd, -sine, cosine), b.select(odd, cosine, sine))
-            y = b.fma(b.fma(-y, bottom, top) + lost, over, y)
+            y = b.fma(b.exact_fma(-y, bottom, top) + lost, over, y)
         rare = b.absolute(x).compare("ogt", LIMIT[x.dtype])
         y = b.select(x.compare("oeq", 0.0), x, y)
         return b.rarely(rare, y, "far_tan", b.by_library("tan"), x)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -27,19 +27,25 @@ from pullback.compiler.ir.kinds import (
     CONSTANT,
     FOLD,
     INPUT,
+    LOOP,
     MAP,
     OPAQUE,
+    PART,
     PIECES,
     PRODUCT,
+    RESULT,
     ROWS,
     SCAN,
     SCATTER,
     SPACED,
+    SWITCH,
     TAKE,
     VIEW,
+    WHILE,
     Kind,
 )
 from pullback.compiler.ir.products import is_gemm_ready, plan_product
+from pullback.compiler.ir.structured import Structure
 from pullback.compiler.math.cost import count_instructions
 from pullback.compiler.math.functions import VectorFunctions
 from pullback.compiler.passes.simplify import remove_dead_nodes
@@ -213,12 +219,54 @@ def _legalize_by_types(g: Graph, n: Node, args: list[Node], has_types: bool) -> 
     return _keep(g, n, args) if has_types else _run_on_host(g, n, args)
 
 
+def _legalize_structure(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
+    """Return a loop or branches with bodies that are legalized; a host op, if these have host ops."""
+    data = n.data.replace_bodies([legalize(body) for body in n.data.bodies])
+    likes = [*data.operand_likes, *data.result_likes]
+    has_types = has_types and all(code_of(dtype) in TYPES for _, dtype in likes)
+    if not has_types or any(m.kind.runs_on_host for body in data.bodies for m in body.nodes):
+        return g.add(OPAQUE, args, n.shape, n.dtype, (HostStructure(n.data), {}), n.line)
+    for body in data.bodies:
+        _separate_outputs(body, data.find_stacks())
+    return g.add(n.kind, args, n.shape, n.dtype, data, n.line)
+
+
+def _separate_outputs(body: Graph, stacks: Collection[int]) -> None:
+    """Let each output of a body have memory of its own, but for those in ``stacks``."""
+    seen: set[int] = set()
+    for i, o in enumerate(body.outputs):
+        if i in stacks:
+            continue
+        if o.kind.is_leaf or id(o) in seen:
+            o = Node(VIEW, (o,), o.shape, o.dtype, View(0, contiguous(o.shape)), len(body.nodes), o.line)
+            body.nodes.append(o)
+            body.outputs[i] = o
+        seen.add(id(o))
+
+
+def _legalize_result(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
+    return g.add(PART if args[0].kind is OPAQUE else RESULT, args, n.shape, n.dtype, n.data, n.line)
+
+
 # Of the kinds that may have to be changed: a graph, a node, its new arguments, and whether all have machine types.
 LEGALIZE: dict[Kind, Callable[[Graph, Node, list[Node], bool], Node]] = {
     OPAQUE: _legalize_opaque, FOLD: _legalize_fold, PRODUCT: _legalize_product, MAP: _legalize_map,
-    VIEW: _legalize_view, SCATTER: _legalize_scatter,
+    VIEW: _legalize_view, SCATTER: _legalize_scatter, RESULT: _legalize_result,
+    **dict.fromkeys((LOOP, WHILE, SWITCH), _legalize_structure),
     **dict.fromkeys((SCAN, ROWS, CAST, PIECES, TAKE, SPACED), _legalize_by_types),
 }  # fmt: skip
+
+
+class HostStructure:
+    """A loop or branches as an op that NumPy runs."""
+
+    variadic = False
+
+    def __init__(self, data: Structure) -> None:
+        self.data, self.name = data, type(data).__name__.lower()
+
+    def perform(self, values: Any, params: Any) -> Any:
+        return tuple(self.data.run([np.asarray(v) for v in values]))
 
 
 class KindOp:
@@ -304,8 +352,8 @@ def _arrange_product(g: Graph, n: Node, args: list[Node]) -> Node:
         return product
     if b.shape[-1] == 1 and len(a.shape) == 2 and _is_transposed(a) and a.shape[0] <= a.shape[1]:
         return _sum_along(g, n, _transpose(g, a), b, 0)
-    if a.shape[-2] == 1 and len(b.shape) == 2 and _is_transposed(b):
-        return _sum_along(g, n, a, _transpose(g, b), 1)
+    if a.shape[-2] == 1 and _is_transposed(b) and plan_product(product).matrices.m == 1:
+        return _sum_along(g, n, a, _transpose(g, b), len(b.shape) - 1)
     if b.shape[-1] == 1:
         return _sum_along(g, n, a, _transpose(g, b), len(a.shape) - 1)
     if a.shape[-2] == 1 and len(squeeze(n.shape)) == 1:

@@ -14,6 +14,7 @@ import numpy as np
 
 from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, View, contiguous, is_in_order, resolve_view
 from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, INPUT, MAP, PIECES, PRODUCT, VIEW, Kind
+from pullback.compiler.passes.loops import simplify_loops
 from pullback.compiler.passes.merge_padded_sums import PaddedSum, find_padded_sums
 from pullback.core.axes import together
 from pullback.core.tensor import BY_KERNEL
@@ -23,7 +24,10 @@ SMALL = 1024  # constants up to this many elements are computed while compiling
 
 def simplify(graph: Graph) -> Graph:
     """Return an equivalent graph with fewer and cheaper nodes."""
-    return remove_dead_nodes(_rebuild(graph))
+    made = remove_dead_nodes(_rebuild(graph))
+    if not any(n.kind.has_bodies for n in made.nodes):
+        return made
+    return remove_dead_nodes(_rebuild(remove_dead_nodes(simplify_loops(made, simplify))))
 
 
 def _rebuild(graph: Graph) -> Graph:
@@ -189,6 +193,8 @@ def _simplify_fold(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     (x,) = args
     if x.kind is PRODUCT:
         return _merge_sum_of_products(g, n, x)
+    if x.kind is FOLD and x.data.op is n.data.op and n.data.op.kernel is np.sum and x.dtype == n.dtype:
+        return _merge_folds(g, n, x)
     if x.kind is not VIEW or n.data.op.kernel is not np.sum or n.dtype.kind != "f":
         return None
     repeated = [a for a in n.data.axes if x.data.strides[a] == 0 and x.shape[a] > 1]
@@ -206,6 +212,14 @@ def _simplify_fold(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     folded = g.add(FOLD, (inner,), n.shape, n.dtype, Fold(n.data.op, axes), n.line) if axes else inner
     many = _apply(g, n, np.multiply, folded, g.constant(times, n.dtype))
     return many if axes else _apply(g, n, np.add, many, g.constant(0.0, n.dtype))  # a sum of -0 is 0
+
+
+def _merge_folds(g: Graph, n: Node, x: Node) -> Node:
+    """Return a sum of sums as one over all axes."""
+    (source,) = x.args
+    kept = [i for i in range(len(source.shape)) if i not in x.data.axes]
+    axes = tuple(sorted((*x.data.axes, *(kept[a] for a in n.data.axes))))
+    return g.add(FOLD, (source,), n.shape, n.dtype, Fold(n.data.op, axes), n.line)
 
 
 def _apply(g: Graph, n: Node, kernel: Any, x: Node, y: Node) -> Node:

@@ -48,23 +48,31 @@ def _describe(graph: Graph, target: Target, options: Options) -> list[str] | Non
     if about is None:
         return None
     lines = [about, describe_translator(target), repr((*options, *list_disabled()))]
-    seen: dict[Any, int] = {}
-    dtypes: dict[Any, str] = {}
-    ops: dict[int, str] = {}
     try:
-        for n in graph.nodes:
-            dtype = dtypes.get(n.dtype) or dtypes.setdefault(n.dtype, canonical_text(n.dtype))
-            data = n.data
-            if n.kind is OPAQUE and not isinstance(getattr(data[0], "lower", None), windows):
-                # which ones are the same matters; what they do only where it is known to the compiler
-                how = f"{seen.setdefault(fingerprint(data), len(seen))} {_describe_host_op(data)}"
-            elif n.kind is MAP and not data[1]:
-                how = ops.get(id(data[0])) or ops.setdefault(id(data[0]), canonical_text(data[0]))
-            else:
-                how = canonical_text(data)
-            lines.append(f"{n.kind.name} {[a.number for a in n.args]} {n.shape} {dtype} {how}")
+        return lines + _describe_graph(graph, {})
     except NoCanonicalText:
         return None
+
+
+def _describe_graph(graph: Graph, seen: dict[Any, int]) -> list[str]:
+    """Return the nodes of a graph as lines; ``seen`` tells host ops apart."""
+    lines: list[str] = []
+    dtypes: dict[Any, str] = {}
+    ops: dict[int, str] = {}
+    for n in graph.nodes:
+        dtype = dtypes.get(n.dtype) or dtypes.setdefault(n.dtype, canonical_text(n.dtype))
+        data = n.data
+        if n.kind is OPAQUE and not isinstance(getattr(data[0], "lower", None), windows):
+            # which ones are the same matters; what they do only where it is known to the compiler
+            how = f"{seen.setdefault(fingerprint(data), len(seen))} {_describe_host_op(data)}"
+        elif n.kind is MAP and not data[1]:
+            how = ops.get(id(data[0])) or ops.setdefault(id(data[0]), canonical_text(data[0]))
+        elif n.kind.has_bodies:
+            lines_of_bodies = [line for body in data.bodies for line in _describe_graph(body, seen)]
+            how = "\n".join([repr(data.counts), *lines_of_bodies])
+        else:
+            how = canonical_text(data)
+        lines.append(f"{n.kind.name} {[a.number for a in n.args]} {n.shape} {dtype} {how}")
     lines.append(f"{[n.number for n in graph.inputs]} {[n.number for n in graph.outputs]}")
     return lines
 

@@ -68,7 +68,7 @@ class InPlace:
         """Return whether a result may overwrite an operand that no other step will read."""
         return (
             self.kernel.levels.get(z.number) == FULL
-            and len(self.plan.segments) == 1  # else a last vector overlaps what another part may be writing
+            and (len(self.plan.segments) == 1 or self.plan.work.parts == 1)  # else a last vector overlaps another part
             and x.number not in self.elsewhere
             and x.number not in self.kernel.levels
             and x.dtype.itemsize == z.dtype.itemsize

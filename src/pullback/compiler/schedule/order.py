@@ -48,12 +48,12 @@ def order_steps(steps: Sequence[Step], outputs: Sequence[Node]) -> tuple[Step, .
 def _delay(steps: list[Step], wanted: set[int]) -> list[Step]:
     """Move steps to just before the first step that reads their result, or before their operands are freed."""
     maker = _find_makers(steps)
+    needs = [{maker[n.number] for n in s.read if n.number in maker} for s in steps]
     readers: list[list[int]] = [[] for _ in steps]  # of what a step makes
+    for at, needed in enumerate(needs):
+        for other in needed:
+            readers[other].append(at)
     last: dict[int, int] = {}  # the last to read a value, of the steps that have been looked at
-    for at, s in enumerate(steps):
-        for n in s.read:
-            if n.number in maker:
-                readers[maker[n.number]].append(at)
     when = [*range(len(steps))]
     for at in reversed(range(len(steps))):
         s = steps[at]
@@ -63,7 +63,6 @@ def _delay(steps: list[Step], wanted: set[int]) -> list[Step]:
                 when[at] = min(*(when[i] for i in readers[at]), *(when[last[n.number]] for n in kept), len(steps))
         for n in s.read:
             last[n.number] = max(last.get(n.number, at), at, key=lambda i: when[i])
-    needs = [{maker[n.number] for n in s.read if n.number in maker} for s in steps]
     return [steps[at] for at in order_by_needs([(w, at) for at, w in enumerate(when)], needs)]
 
 

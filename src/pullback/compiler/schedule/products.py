@@ -27,7 +27,7 @@ class ProductSchedule(NamedTuple):
     """How the matrix products of a node are computed."""
 
     plan: ProductPlan
-    is_by_panels: bool  # in code of ours, if the product is not small; else by BLAS
+    is_by_panels: bool  # rather than by the function of a small product, or by BLAS
     work: Work  # whose rows are panels of one product, or the products of a batch
     workers: int
     time: int  # nanoseconds for one thread
@@ -37,7 +37,7 @@ def schedule_product(n: Node, target: Target, threads: int) -> ProductSchedule:
     """Return how the products of a node are computed, and by how many threads."""
     plan = plan_product(n)
     p, time = plan.matrices, estimate_product_time(plan)
-    by_panels = not plan.is_small and is_panel_product(p, target)
+    by_panels = (not plan.is_small or p.b.column != 1) and is_panel_product(p, target)
     if plan.is_tiny:
         work = _plan_batch(plan.batch[0].length if plan.batch else 1, 0)
     else:
@@ -77,6 +77,6 @@ def is_panel_product(p: Product, target: Target) -> bool:
         return False
     size = int(p.dtype[1])
     near = p.m >= 16 or p.b.row == 1 or p.k * p.n * size <= target.second_cache  # few rows: copying takes as long
-    full = p.n % wide == 0 or p.n >= 4 * wide
+    full = p.n % wide == 0 or p.n >= 4 * wide or p.is_small
     kept = p.m * panel_depth(p) * size <= LEFT * target.second_cache or plan_panels(p, target).rows == 1
     return near and full and kept and p.m * p.n * p.k <= LARGEST

@@ -7,13 +7,14 @@ from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
-from pullback.compiler.ir.graph import Node
-from pullback.compiler.ir.kinds import PRODUCT, ROWS, SCAN, SCATTER, WINDOWS, Kind
+from pullback.compiler.ir.graph import Graph, Node
+from pullback.compiler.ir.kinds import PRODUCT, RESULT, ROWS, SCAN, SCATTER, WINDOWS, Kind
 from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.deduplicate_kernels import LoopPlanner, PlannedLoops
-from pullback.compiler.schedule.fuse import Fused, Kernel, find_memory
+from pullback.compiler.schedule.fuse import Fused, Kernel, find_memory, fuse
 from pullback.compiler.schedule.in_place import InPlace
 from pullback.compiler.schedule.loops import LoopPlan
+from pullback.compiler.schedule.memory import Memory, plan_memory
 from pullback.compiler.schedule.order import Step, order_steps
 from pullback.compiler.schedule.products import ProductSchedule, schedule_product
 from pullback.compiler.schedule.rows import RowsPlan, plan_rows
@@ -22,7 +23,7 @@ from pullback.compiler.schedule.windows import WindowCall, plan_windows
 from pullback.compiler.schedule.work import Work, count_workers, estimate_time
 from pullback.compiler.target import Options, Target
 
-__all__ = ["KernelPlan", "ScatterPlan", "schedule"]
+__all__ = ["BodyPlan", "KernelPlan", "ScatterPlan", "count_body_bytes", "schedule"]
 
 STACK_BYTES = 512  # that a program takes from the stack for sums of parts
 
@@ -48,7 +49,16 @@ class ScatterPlan(NamedTuple):
 def schedule(fused: Fused, outputs: Sequence[Node], target: Target, options: Options) -> tuple[Step, ...]:
     """Return the steps of a program in the order in which they are done, each with its plan and the memory it needs."""
     planner = StepPlanner(fused, target, options)
-    return order_steps([planner.plan(step) for step in fused.steps], outputs)
+    steps = [s for s in fused.steps if isinstance(s, Kernel) or s.kind is not RESULT]  # which loops and branches write
+    return order_steps([planner.plan(step) for step in steps], outputs)
+
+
+class BodyPlan(NamedTuple):
+    """How the body of a loop or a branch is computed: its steps in order, and the memory of one run."""
+
+    graph: Graph
+    steps: tuple[Step, ...]
+    memory: Memory
 
 
 class StepPlanner:
@@ -63,11 +73,26 @@ class StepPlanner:
         """Return a kernel or a node as a step."""
         if isinstance(step, Kernel):
             return self._plan_kernel(step)
+        if step.kind.has_bodies:
+            return self._plan_bodies(step)
         plan = PLANS[step.kind](step, self.target, self.options.threads) if step.kind in PLANS else None
         scratch = SCRATCH[step.kind](plan) if step.kind in SCRATCH else {}
         read = tuple(find_memory(step, a) for a in step.args)
         accumulates = step.kind in (PRODUCT, SCATTER) and len(read) > 2
         return _make_step(step, plan, (step,), read, scratch, partial(_may_accumulate, read) if accumulates else _never)
+
+    def _plan_bodies(self, n: Node) -> Step:
+        """Return a loop or branches as a step: twice the memory of their results is for the carry, and unused ones."""
+        plans = tuple(self._plan_body(body) for body in n.data.bodies)
+        results = tuple(s for s in self.fused.steps if isinstance(s, Node) and s.kind is RESULT and s.args[0] is n)
+        own = sum(round_up(o.nbytes) for body in n.data.bodies for o in body.outputs)
+        read = tuple(find_memory(n, a) for a in n.args)
+        return _make_step(n, plans, results, read, {"scratch": count_body_bytes(plans) + 2 * own}, _never)
+
+    def _plan_body(self, graph: Graph) -> BodyPlan:
+        options = self.options._replace(guarded=False)
+        steps = schedule(fuse(graph), graph.outputs, self.target, options)
+        return BodyPlan(graph, steps, plan_memory(graph, steps))
 
     def _plan_kernel(self, k: Kernel) -> Step:
         loops, time, options = self.loops.plan(k), estimate_time(k), self.options
@@ -98,6 +123,11 @@ def _make_step(
     fixed = isinstance(what, Node) and what.kind.runs_on_host
     needed = tuple((name, size) for name, size in scratch.items() if size)
     return Step(what, plan, stored, read, fixed, needed, may_overwrite)
+
+
+def count_body_bytes(plans: Sequence[BodyPlan]) -> int:
+    """Return the bytes that the bodies of a loop or of branches need, one at a time."""
+    return max(round_up(plan.memory.layout.arena) for plan in plans)
 
 
 def _plan_scatter(n: Node, target: Target, threads: int) -> ScatterPlan:

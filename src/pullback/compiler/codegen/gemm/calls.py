@@ -80,10 +80,10 @@ class ProductCall:
 
     def _call(self, code: CallList, a: Operand, b: Operand, c: Operand, z: Operand, scratch: Operand) -> None:
         """Emit the call for one product."""
-        if self.plan.is_small:
-            code.call_void(self.name, [a, b, c, z, scratch])
-        elif self.panels is not None:
+        if self.panels is not None:
             code.call_void(self.name, [a, b, c, z, integer(0), integer(self.panels.work.rows), scratch, scratch])
+        elif self.plan.is_small:
+            code.call_void(self.name, [a, b, c, z, scratch])
         else:
             self.module.declared.add(declare_blas(self.node.dtype))
             self.module.imports.add(blas_name(self.node.dtype))

@@ -33,7 +33,7 @@ class KernelWriter:
     """Emits the loops of one kernel."""
 
     def __init__(self, plan: LoopPlan) -> None:
-        self.plan, self.code = plan, Code()
+        self.plan, self.code = plan, Code(plan.target.has_fma)
         self.access = ArrayAccess(self.code, plan)
         self.reductions = Reductions(self.code, plan, self.access)
         self.rows = RowValues(self.code, plan, self.access)

@@ -173,7 +173,7 @@ class Reductions:
 
 def emit_finish(plan: LoopPlan, declared: set[str]) -> Function:
     """Return the function that combines the results of a kernel's parts, in order; what it declares is added."""
-    code = Code()
+    code = Code(plan.target.has_fma)
     size = sum(map(plan.count_partial_bytes, plan.after))
     for number, n in enumerate(plan.after):
         memory = memory_type(n.dtype)

@@ -146,7 +146,7 @@ class VectorBody:
 
     def _emit_slow_function(self, given: list[Use], uses: list[Use]) -> str:
         """Return the name of the function that computes values from others, with slow paths, register by register."""
-        code, width = Code(), min(self.width, self.plan.lanes)
+        code, width = Code(self.code.has_fma), min(self.width, self.plan.lanes)
         with code.loop("0", "%lanes", width) as i:
             body = VectorBody(self.parts._replace(code=code), self.number, {}, Lanes(i, width))
             for k, use in enumerate(given):

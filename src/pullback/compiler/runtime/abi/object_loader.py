@@ -67,13 +67,10 @@ def _link_object(code: bytes) -> Image | None:
         return None
     out = _copy_sections(code, sections, places, len(imports))
     sizes = [s.size for s in sections]
-    for s in sections:
-        if s.kind == 4 and s.info in places and not _relocate(out, code, s, places, sizes, symbols, named, imports):
-            return None
-    exports = {
-        n: places[s[3]] + s[4] for n, s in zip(named, symbols, strict=True) if n and s[1] >> 4 == 1 and s[3] in places
-    }
-    image = Image(bytes(out), exports, imports)
+    relocations = [s for s in sections if s.kind == 4 and s.info in places]
+    if not all(_relocate(out, code, s, places, sizes, symbols, named, imports) for s in relocations):
+        return None
+    image = Image(bytes(out), _list_exports(symbols, named, places), imports)
     return image if _is_whole(image) else None
 
 
@@ -83,6 +80,13 @@ def _read_symbols(code: bytes, sections: list[_Section]) -> tuple[list[Any], lis
     symbols = [SYMBOL.unpack_from(code, table.offset + i) for i in range(0, table.size, SYMBOL.size)]
     names = code[sections[table.link].offset :]
     return symbols, [names[s[0] : names.index(b"\0", s[0])].decode() for s in symbols]
+
+
+def _list_exports(symbols: list[Any], named: list[str], places: dict[int, int]) -> dict[str, int]:
+    """Return where each global function begins."""
+    return {
+        n: places[s[3]] + s[4] for n, s in zip(named, symbols, strict=True) if n and s[1] >> 4 == 1 and s[3] in places
+    }
 
 
 def _place_sections(code: bytes, sections: list[_Section], at: int) -> dict[int, int] | None:

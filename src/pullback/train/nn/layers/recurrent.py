@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.variable import writer
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import joining
 from pullback.train.nn.initializers import InitializerLike, initializer
 from pullback.train.nn.layers.activations import ActivationLike, find_activation
 from pullback.train.nn.layers.base import Layer, check_choice, check_counts
 from pullback.train.nn.regularizers import RegularizerLike
+from pullback.transforms.control_flow import scan
 from pullback.typing import Array, Shape, Value
 
 __all__ = ["Bidirectional", "Gru", "Lstm", "SimpleRnn", "TimeDistributed"]
@@ -78,12 +80,30 @@ class RecurrentLayer(Layer):
             raise ShapeError("there are no steps in the sequence.")
         states = self._make_initial_states(x, states)
         projections = self.project_inputs(np.swapaxes(x, 0, 1))  # one product for all steps
+        outputs, states = (self._run_steps if writer() is None else self._scan_steps)(projections, states)
+        y = outputs if self.return_sequences else states[0]
+        return (y, *states) if self.return_state else y
+
+    def _run_steps(self, projections: Value, states: States) -> tuple[Any, States]:
+        """Apply the cell to one step after the other; return all ``h`` and the last states."""
         cell, outputs = self.cell(), []
         for at in range(len(projections))[:: -1 if self.go_backwards else 1]:
             states = cell(projections[at], states)
             outputs.append(states[0])
-        y = joining.stack(outputs, 1) if self.return_sequences else states[0]
-        return (y, *states) if self.return_state else y
+        return joining.stack(outputs, 1) if self.return_sequences else None, states
+
+    def _scan_steps(self, projections: Any, states: States) -> tuple[Any, States]:
+        """The same as a loop of the program that is being compiled."""
+        cell = self.cell()
+        dtype = np.result_type(projections.dtype, *(s.dtype for s in states))
+        states = tuple(s if s.dtype == dtype else s.astype(dtype) for s in states)
+
+        def step(states: States, x: Value) -> tuple[States, Any]:
+            states = cell(x, states)
+            return states, states[0]
+
+        states, outputs = scan(step, states, projections[::-1] if self.go_backwards else projections)
+        return np.swapaxes(outputs, 0, 1), states
 
     def _make_initial_states(self, x: Value, states: States) -> States:
         size = (x.shape[0], self.units)

@@ -1,0 +1,245 @@
+"""Calls of loops and branches: a body is a function, which machine code calls with the addresses of its arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pullback.compiler.codegen.call_table import CallList, Operand
+from pullback.compiler.codegen.kernel_code import Function
+from pullback.compiler.codegen.module_builder import ModuleBuilder
+from pullback.compiler.ir.graph import Node, find_contiguous
+from pullback.compiler.ir.kinds import CONSTANT, LOOP, SWITCH, WHILE, Kind
+from pullback.compiler.schedule.arena import round_up
+from pullback.compiler.schedule.order import Step
+from pullback.compiler.schedule.schedule import BodyPlan, count_body_bytes
+
+__all__ = ["call_structure"]
+
+MEMCPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
+
+
+def call_structure(
+    module: ModuleBuilder, code: CallList, step: Step, call_step: Callable[[ModuleBuilder, CallList, Step], None]
+) -> None:
+    """Call a loop or branches; ``call_step`` calls a step of a body."""
+    n: Node = step.what
+    plans: tuple[BodyPlan, ...] = step.plan
+    names, described = [], []
+    for body in plans:
+        inner, calls = module.open_body(body.memory), CallList()
+        for inner_step in body.steps:
+            call_step(inner, calls, inner_step)
+        names.append(inner.close_body(calls))
+        described += [f"  {line}" for line in inner.described]
+    module.described += [f"{n.name} {' '.join(map(str, n.data.counts))}:", *described]
+    results = {r.data: r for r in step.stored}
+    given: list[Operand] = [module.address(*find_contiguous(x)) for x in (*n.args, *results.values())]
+    writer = WRITERS[n.kind](n, plans, names, {r: len(n.args) + at for at, r in enumerate(results)})
+    function = writer.write(len(given))
+    module.helpers.update(writer.constants)
+    module.declared.add(MEMCPY)
+    code.call_void(module.name(function), [*given, module.find_memory(("scratch", n.number))])
+
+
+class StructureFunction:
+    """Writes a function of the addresses of operands and results, and of scratch memory, that calls bodies."""
+
+    def __init__(self, n: Node, bodies: tuple[BodyPlan, ...], names: list[str], results: dict[int, int]) -> None:
+        self.data, self.bodies, self.names = n.data, bodies, names
+        self.results = results  # which parameter is the address of a result
+        self.lines: list[str] = []
+        self.constants: dict[str, str] = {}
+        self.spare = count_body_bytes(bodies)  # where scratch memory is free
+        self.count = 0
+
+    def write(self, params: int) -> Function:
+        """Return the function; its last parameter is the scratch memory."""
+        for i, body in enumerate(self.bodies):
+            self.lines.append(f"%slots{i} = alloca [{max(len(body.memory.slots), 1)} x ptr]")
+            for n in body.memory.slots:
+                if n.kind is CONSTANT:
+                    self.store(i, n, self._write_constant(i, n))
+        self.write_calls()
+        names = [f"ptr %a{i}" for i in range(params)]
+        return Function((*names, "ptr %scratch"), "\n".join(self.lines))
+
+    def write_calls(self) -> None:
+        """Write the blocks that call the bodies."""
+        raise NotImplementedError
+
+    def op(self, text: str) -> str:
+        self.count += 1
+        self.lines.append(f"%v{self.count} = {text}")
+        return f"%v{self.count}"
+
+    def name(self, name: str, pointer: str) -> None:
+        """Give a pointer a name."""
+        self.lines.append(f"%{name} = getelementptr i8, ptr {pointer}, i64 0")
+
+    def step(self, pointer: str, offset: str | int) -> str:
+        """Return the address some bytes further on."""
+        return pointer if offset == 0 else self.op(f"getelementptr i8, ptr {pointer}, i64 {offset}")
+
+    def take(self, size: int) -> str:
+        """Return the address of some scratch memory."""
+        at, self.spare = self.spare, self.spare + round_up(size)
+        return self.step("%scratch", at)
+
+    def find_result(self, i: int, size: int) -> str:
+        """Return where a result is written: in scratch memory, if nobody reads it."""
+        return f"%a{self.results[i]}" if i in self.results else self.take(size)
+
+    def store(self, body: int, n: Node, pointer: str) -> None:
+        """Let a body find a value at an address."""
+        slot = self.bodies[body].memory.slot.get(n.number)
+        if slot is not None:
+            at = self.op(f"getelementptr ptr, ptr %slots{body}, i64 {slot}")
+            self.lines.append(f"store ptr {pointer}, ptr {at}")
+
+    def call(self, body: int) -> None:
+        self.lines.append(f"call void @{self.names[body]}(ptr %slots{body}, ptr %scratch)")
+
+    def copy(self, target: str, source: str, size: int) -> None:
+        self.lines.append(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
+
+    def _write_constant(self, body: int, n: Node) -> str:
+        name = f"@{self.names[body]}.constant{n.number}"
+        data = "".join(f"\\{byte:02x}" for byte in n.data.tobytes())
+        self.constants[name] = f'{name} = private unnamed_addr constant [{n.nbytes} x i8] c"{data}", align 16'
+        return name
+
+
+class LoopFunction(StructureFunction):
+    """A loop with a known number of steps.
+
+    The carry is read from where the step before wrote it: one of two places in turn, such that the last step writes the
+    result; or the stack of all its values, if that is a result.
+    """
+
+    def write_calls(self) -> None:
+        loop = self.data
+        inputs, outputs = loop.body.inputs, loop.body.outputs
+        self.first: int = loop.length - 1 if loop.reverse else 0
+        self.last: int = loop.length - 1 - self.first
+        self.stacks = {k: i for i, k in loop.find_stacks().items() if i in self.results}
+        for i in range(loop.constants):
+            self.store(0, inputs[i], f"%a{i}")
+        for k in range(loop.carry):
+            self._begin_carry(k)
+        for i in range(loop.carry, len(outputs)):
+            if i not in self.results:  # nobody reads it: all steps write to one place
+                self.store(0, outputs[i], self.take(outputs[i].nbytes))
+        self.lines += ["br label %step", "step:", f"%t = phi i64 [{self.first}, %entry], [%following, %step]"]
+        for k in range(loop.carry):
+            self.lines.append(f"%in{k} = phi ptr [%begin{k}, %entry], [%next{k}, %step]")
+            if k not in self.stacks:
+                self.lines.append(f"%out{k} = phi ptr [%odd{k}, %entry], [%other{k}, %step]")
+                self.lines.append(f"%other{k} = phi ptr [%even{k}, %entry], [%out{k}, %step]")
+        self.lines.append(f"%following = add i64 %t, {-1 if loop.reverse else 1}")
+        for k in range(loop.carry):
+            self._write_carry(k)
+        for i in range(loop.xs, len(inputs)):
+            self.store(0, inputs[i], self._find_row(f"%a{i}", inputs[i].nbytes))
+        for i in range(loop.carry, len(outputs)):
+            if i in self.results and i not in self.stacks.values():
+                self.store(0, outputs[i], self._find_row(f"%a{self.results[i]}", outputs[i].nbytes))
+        self.call(0)
+        self.lines += [f"%all = icmp eq i64 %t, {self.last}", "br i1 %all, label %done, label %step", "done:"]
+        for k in self.stacks:
+            if not self._is_begun_in(k) and k in self.results:
+                self.copy(f"%a{self.results[k]}", f"%next{k}", outputs[k].nbytes)
+
+    def _is_begun_in(self, k: int) -> bool:
+        """Return whether the stack of a part of the carry has what steps begin with, not what they end with."""
+        return self.data.body.outputs[self.stacks[k]] is self.data.carried[k]
+
+    def _begin_carry(self, k: int) -> None:
+        """Write where a part of the carry is before the first step, and where it is written in turn."""
+        begin, size = f"%a{self.data.constants + k}", self.data.carried[k].nbytes
+        if k not in self.stacks:
+            pair = [self.find_result(k, size), self.take(size)]
+            self.name(f"odd{k}", pair[(self.data.length - 1) % 2])
+            self.name(f"even{k}", pair[self.data.length % 2])
+        elif self._is_begun_in(k):
+            place = self.step(f"%a{self.results[self.stacks[k]]}", self.first * size)
+            self.copy(place, begin, size)
+            begin = place
+            self.name(f"result{k}", self.find_result(k, size))
+        self.name(f"begin{k}", begin)
+
+    def _write_carry(self, k: int) -> None:
+        """Write where a part of the carry is read and written in a step; ``%next`` is where it is afterwards."""
+        size = self.data.carried[k].nbytes
+        self.store(0, self.data.carried[k], f"%in{k}")
+        if k not in self.stacks:
+            self.name(f"next{k}", f"%out{k}")
+        elif self._is_begun_in(k):
+            ahead = self.step(f"%a{self.results[self.stacks[k]]}", self.op(f"mul i64 %following, {size}"))
+            is_last = self.op(f"icmp eq i64 %t, {self.last}")
+            self.lines.append(f"%next{k} = select i1 {is_last}, ptr %result{k}, ptr {ahead}")
+        else:
+            self.name(f"next{k}", self._find_row(f"%a{self.results[self.stacks[k]]}", size))
+        self.store(0, self.data.body.outputs[k], f"%next{k}")
+
+    def _find_row(self, pointer: str, size: int) -> str:
+        return self.step(pointer, self.op(f"mul i64 %t, {size}"))
+
+
+class WhileFunction(StructureFunction):
+    """A loop with a condition, whose carry is in two places in turn, and copied to the results at the end."""
+
+    def write_calls(self) -> None:
+        data = self.data
+        condition, body = data.bodies
+        carried = body.inputs[data.constants :]
+        for i in range(data.constants):
+            self.store(0, condition.inputs[i], f"%a{i}")
+            self.store(1, body.inputs[i], f"%a{i}")
+        goes_on = self.take(1)
+        self.store(0, condition.outputs[0], goes_on)
+        for k, x in enumerate(carried):
+            self.name(f"odd{k}", self.take(x.nbytes))
+            self.name(f"even{k}", self.take(x.nbytes))
+        self.lines += ["br label %head", "head:"]
+        for k in range(len(carried)):
+            self.lines.append(f"%in{k} = phi ptr [%a{data.constants + k}, %entry], [%out{k}, %step]")
+            self.lines.append(f"%out{k} = phi ptr [%odd{k}, %entry], [%other{k}, %step]")
+            self.lines.append(f"%other{k} = phi ptr [%even{k}, %entry], [%out{k}, %step]")
+        for k in range(len(carried)):
+            self.store(0, condition.inputs[data.constants + k], f"%in{k}")
+        self.call(0)
+        holds = self.op(f"icmp ne i8 {self.op(f'load i8, ptr {goes_on}')}, 0")
+        self.lines += [f"br i1 {holds}, label %step, label %done", "step:"]
+        for k, x in enumerate(carried):
+            self.store(1, x, f"%in{k}")
+            self.store(1, body.outputs[k], f"%out{k}")
+        self.call(1)
+        self.lines += ["br label %head", "done:"]
+        for k, x in enumerate(carried):
+            if k in self.results:
+                self.copy(f"%a{self.results[k]}", f"%in{k}", x.nbytes)
+
+
+class SwitchFunction(StructureFunction):
+    """Branches: one of several bodies is called."""
+
+    def write_calls(self) -> None:
+        branches = self.data.branches
+        places = [self.find_result(i, o.nbytes) for i, o in enumerate(branches[0].outputs)]
+        number = self.op("load i64, ptr %a0")
+        cases = " ".join(f"i64 {i}, label %case{i}" for i in range(1, len(branches) - 1))
+        is_last = self.op(f"icmp sge i64 {number}, {len(branches) - 1}")
+        self.lines.append(f"br i1 {is_last}, label %case{len(branches) - 1}, label %choose")
+        self.lines += ["choose:", f"switch i64 {number}, label %case0 [{cases}]"]
+        for i, branch in enumerate(branches):
+            self.lines.append(f"case{i}:")
+            for k, x in enumerate(branch.inputs, 1):
+                self.store(i, x, f"%a{k}")
+            for place, o in zip(places, branch.outputs, strict=True):
+                self.store(i, o, place)
+            self.call(i)
+            self.lines.append("br label %done")
+        self.lines.append("done:")
+
+
+WRITERS: dict[Kind, type[StructureFunction]] = {LOOP: LoopFunction, WHILE: WhileFunction, SWITCH: SwitchFunction}

@@ -1,0 +1,363 @@
+"""Bodies of loops and branches: a function recorded as a list of ops, which can be run again on anything.
+
+A body is traced once, on symbols of a trace of its own, of a higher level than everything that exists.  What it uses of
+lower levels without having been given it, such as weights or variables, becomes an input.  So a body depends on its
+inputs only, and a transform of a loop is the loop of a body that was recorded while the transform ran the first one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.compiler.frontend.host_ops import HostFunction
+from pullback.compiler.frontend.trace import Symbol, Trace
+from pullback.compiler.ir.graph import Node, Shape
+from pullback.compiler.ir.kinds import CONSTANT, OPAQUE
+from pullback.core import hooks
+from pullback.core.convert import join_array
+from pullback.core.interpreter import dispatch, level_of
+from pullback.core.op import perform_observed
+from pullback.core.tensor import Tensor, call_unfollowed, strip
+from pullback.core.variable import Variable
+from pullback.core.writes import INPUT, freeze
+from pullback.errors import CapturedError, VariableError
+
+__all__ = ["Body", "BodyTrace", "Equation", "ProgramTrace", "Ref"]
+
+
+class Ref(NamedTuple):
+    """A value of a body, by its number."""
+
+    number: int
+
+
+class Like(NamedTuple):
+    """Shape and dtype of a value, and the type of a Python number that it stands for."""
+
+    shape: Shape
+    dtype: np.dtype[Any]
+    weak: Any = None
+
+
+class Equation(NamedTuple):
+    """One op of a body."""
+
+    run: Callable[[Sequence[Any]], Any]  # performs it on anything
+    op: Any
+    args: tuple[Any, ...]  # references, and constants
+    results: tuple[int, ...]
+
+
+class Body:
+    """A function of its inputs, as ops in order."""
+
+    def __init__(
+        self,
+        inputs: Sequence[int],
+        equations: Sequence[Equation],
+        outputs: Sequence[Any],
+        likes: dict[int, Like],
+        trace: Callable[[], BodyTrace],
+    ) -> None:
+        self.inputs, self.equations, self.outputs, self.likes = list(inputs), list(equations), list(outputs), likes
+        self.open_trace = trace  # for another body in the same program
+
+    def __call__(self, values: Sequence[Any]) -> list[Any]:
+        """Run the body on tensors of any level."""
+        env = dict(zip(self.inputs, values, strict=True))
+        for e in self.equations:
+            z = e.run([env[a.number] if type(a) is Ref else a for a in e.args])
+            if len(e.results) == 1 and type(z) is not tuple:
+                env[e.results[0]] = z
+            else:
+                env.update(zip(e.results, z, strict=True))
+        return [env[o.number] if type(o) is Ref else o for o in self.outputs]
+
+    @property
+    def input_likes(self) -> list[Like]:
+        return [self.likes[i] for i in self.inputs]
+
+    @property
+    def output_likes(self) -> list[Like]:
+        return [
+            self.likes[o.number] if type(o) is Ref else Like(np.shape(o), np.asarray(o).dtype) for o in self.outputs
+        ]
+
+    def follow(self, on: Sequence[bool], floats: bool = False) -> list[bool]:
+        """Return which outputs depend on the inputs that are ``on``; with ``floats`` only through floats."""
+        reached = {i for i, b in zip(self.inputs, on, strict=True) if b}
+        for e in self.equations:
+            if any(type(a) is Ref and a.number in reached for a in e.args):
+                reached.update(z for z in e.results if not floats or self.likes[z].dtype.kind in "fc")
+        return [type(o) is Ref and o.number in reached for o in self.outputs]
+
+    def select(self, inputs: Sequence[int], outputs: Sequence[Any]) -> Body:
+        """Return the part of the body that computes ``outputs`` from the values ``inputs``."""
+        given = {*inputs}
+        needed = {o.number for o in outputs if type(o) is Ref} - given
+        kept = []
+        for e in reversed(self.equations):
+            if not needed.isdisjoint(e.results):
+                kept.append(e)
+                needed.update(a.number for a in e.args if type(a) is Ref and a.number not in given)
+        return Body(inputs, kept[::-1], outputs, self.likes, self.open_trace)
+
+    @staticmethod
+    def refer(number: int) -> Ref:
+        return Ref(number)
+
+    @staticmethod
+    def list_refs(items: Iterable[Any]) -> list[int]:
+        """Return the numbers of the values among values and constants."""
+        return [a.number for a in items if type(a) is Ref]
+
+    def list_used(self) -> set[int]:
+        """Return the numbers of the values that an equation or output refers to."""
+        used = {a.number for e in self.equations for a in e.args if type(a) is Ref}
+        return used | {o.number for o in self.outputs if type(o) is Ref}
+
+    def take_captured(self, own: dict[Any, Tensor], every: dict[Any, Tensor]) -> Body:
+        """Return the body with what it and others captured as its first inputs, instead of what it captured itself."""
+        numbers = dict(zip(own, self.inputs, strict=False))
+        likes = dict(self.likes)
+        for place, (key, t) in enumerate(every.items()):
+            if key not in own:
+                numbers[key] = -1 - place
+                likes[-1 - place] = Like(t.shape, t.dtype, getattr(t, "weak", None))
+        inputs = [numbers[key] for key in every] + self.inputs[len(own) :]
+        return Body(inputs, self.equations, self.outputs, likes, self.open_trace)
+
+    def bind(self, number: int, value: Any) -> Body:
+        """Return the body with a constant in the place of one input."""
+
+        def place(a: Any) -> Any:
+            return value if type(a) is Ref and a.number == number else a
+
+        equations = [e._replace(args=tuple(map(place, e.args))) for e in self.equations]
+        inputs = [i for i in self.inputs if i != number]
+        return Body(inputs, equations, [place(o) for o in self.outputs], self.likes, self.open_trace)
+
+
+class ProgramTrace(Trace):
+    """A function being written down, in which loops and branches have bodies of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bodies: list[BodyTrace] = []  # those that are being recorded, the innermost last
+
+    def open_body(self, takes_all: bool = False) -> BodyTrace:
+        """Return a trace for the body of a loop or a branch in this program.
+
+        With ``takes_all`` ops on nothing but captured values are recorded too.  Without, they are done before.
+        """
+        return BodyTrace(self, takes_all)
+
+    def every_time(self) -> Symbol:
+        return self.bodies[-1].every_time() if self.bodies else self.turn
+
+    def assign(self, v: Variable, value: Any) -> None:
+        self._check_assignable(v)
+        super().assign(v, value)
+
+    def assign_rows(self, v: Variable, at: Any, rows: Any) -> None:
+        self._check_assignable(v)
+        super().assign_rows(v, at, rows)
+
+    def _check_assignable(self, v: Variable) -> None:
+        if self.bodies:
+            raise VariableError(
+                f"{v.name}.assign: a variable cannot be assigned to in the body of a compiled loop or branch. "
+                "Make its value a part of the carry, and assign what comes out."
+            )
+
+
+class Taking(hooks.Observer):
+    """Lets a body record ops on nothing but what it captures, which would be performed before it otherwise."""
+
+    events = frozenset({"capture"})
+    ops = None
+
+    def __init__(self, trace: BodyTrace) -> None:
+        self.trace = trace
+
+    def capture(self, args: Sequence[Any]) -> list[Any]:
+        """Return operands as the body has them, unless something inside of it performs the op anyway."""
+        given = [a.read() if isinstance(a, Tensor) else a for a in args]
+        levels = [level_of(a) for a in given]
+        if not 0 < max(levels, default=0) < self.trace.level:
+            return list(args)
+        return [self.trace.capture(a) if level else a for a, level in zip(given, levels, strict=True)]
+
+    def perform(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        return perform_observed(op, self.capture(args), params, Taking)
+
+
+class BodyTrace(Trace):
+    """A function being recorded as a body."""
+
+    def __init__(self, program: ProgramTrace, takes_all: bool = False) -> None:
+        self.takes_all = takes_all
+        self.program = program  # which it is a part of
+        self.equations: list[Equation] = []
+        self.likes: dict[int, Like] = {}
+        self.inputs_given: list[int] = []
+        self.captured: dict[Any, tuple[Tensor, Symbol]] = {}
+        self.stopped: set[int] = set()
+        self.constants: dict[int, Any] = {}
+        self.draws = False  # whether it draws random numbers, or does anything else that must be done in turn
+        self.depth = 0  # of ops that are performed inside of others
+        super().__init__()
+
+    def __enter__(self) -> BodyTrace:
+        self.program.bodies.append(self)
+        if self.takes_all:
+            self.observed = hooks.observe(Taking(self))
+            self.observed.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.program.bodies.remove(self)
+        if self.takes_all:
+            self.observed.__exit__(None, None, None)
+
+    def add_input(self, shape: Shape, dtype: Any, weak: Any = None) -> Symbol:
+        made = self._add_input(shape, dtype, weak)
+        self.inputs_given.append(made.node.number)
+        return freeze(made, INPUT)  # type: ignore[no-any-return]
+
+    def _add_input(self, shape: Shape, dtype: Any, weak: Any) -> Symbol:
+        node = self.graph.input(shape, dtype)
+        self.likes[node.number] = Like(node.shape, node.dtype, weak)
+        return Symbol(self, node, weak)
+
+    def close(self, outputs: Sequence[Any]) -> tuple[Body, dict[Any, Tensor]]:
+        """Return the body with these outputs, and what it captured, which are its first inputs."""
+        refs = [self._refer(self.capture(z)) for z in outputs]
+        self.finished = True
+        captured = {key: t for key, (t, _) in self.captured.items()}
+        inputs = [symbol.node.number for _, symbol in self.captured.values()] + self.inputs_given
+        return Body(inputs, self.equations, refs, self.likes, self.program.open_body), captured
+
+    def every_time(self) -> Symbol:
+        self.draws = True
+        return self.turn
+
+    # ---- what is captured
+
+    def capture(self, a: Any) -> Any:
+        """Return an argument as the body has it: a symbol of its own, or a constant."""
+        if not isinstance(a, Tensor):
+            return a
+        a = a.read()
+        if isinstance(a, Symbol) and a.trace is self:
+            return a
+        if not a.level:
+            return a.value
+        if isinstance(a, Symbol) and a.node.kind is CONSTANT and not a.weak:
+            return a.node.data
+        key = (id(a.trace), a.node.number, a.weak) if isinstance(a, Symbol) else id(a)
+        if key not in self.captured:
+            weak = a.weak if isinstance(a, Symbol) else None
+            self.captured[key] = a, self._add_input(a.shape, a.dtype, weak)
+        return self.captured[key][1]
+
+    def _refer(self, a: Any) -> Any:
+        if not isinstance(a, Symbol):
+            return a
+        known = self.constants.get(a.node.number)
+        return Ref(a.node.number) if known is None else known
+
+    # ---- what is recorded
+
+    def perform(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        args = [self.capture(a) for a in args]
+        if self.depth:
+            return super().perform(op, args, params)
+        if op.custom:
+            return self._perform_custom(op, args)
+        return self._record(
+            lambda xs: dispatch(op, xs, params), op, args, lambda: Trace.perform(self, op, args, params)
+        )
+
+    def _perform_custom(self, op: Any, args: list[Any]) -> Any:
+        if op.is_structured:
+            return self._record(op.apply, op, args, lambda: tuple(self._add_unknown(*like) for like in op.infer()))
+        before = len(self.captured)
+        z = self._record(op.apply, op, args, lambda: Trace.perform(self, op, args, {}))
+        if len(self.captured) > before:
+            raise CapturedError(
+                f"{op.name}: in the body of a loop or branch, a function with a gradient of its own uses a traced "
+                "tensor or variable that is not one of its inputs. Pass it as an input."
+            )
+        return z
+
+    def _add_unknown(self, shape: Shape, dtype: Any, weak: Any = None) -> Symbol:
+        return Symbol(self, self.graph.input(shape, dtype), weak)
+
+    def _record(self, run: Any, op: Any, args: Sequence[Any], perform: Callable[[], Any]) -> Any:
+        self.depth += 1
+        try:
+            z = perform()
+        finally:
+            self.depth -= 1
+        found = tuple(map(self._make_new, z if type(z) is tuple else (z,)))
+        self.equations.append(Equation(run, op, tuple(map(self._refer, args)), tuple(s.node.number for s in found)))
+        return found if type(z) is tuple else found[0]
+
+    def _make_new(self, z: Symbol) -> Symbol:
+        """Return a symbol with a node of its own: ops with equal values may differ in their derivatives."""
+        if z.node.number in self.likes:
+            z = self._add_unknown(z.node.shape, z.node.dtype, z.weak)
+        self.likes[z.node.number] = Like(z.node.shape, z.node.dtype, z.weak)
+        return z
+
+    def opaque(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        args = [self.capture(a) for a in args]
+        if self.depth or not isinstance(op, HostFunction):
+            return super().opaque(op, args, params)
+        return self._record(
+            lambda xs: call_unfollowed(op.f, *xs), None, args, lambda: Trace.opaque(self, op, args, params)
+        )
+
+    def cast(self, x: Node, dtype: Any) -> Node:
+        if self.depth or x.dtype == dtype:
+            return super().cast(x, dtype)
+        given = [Symbol(self, x)]
+        made: Symbol = self._record(
+            lambda xs: np.astype(join_array(xs[0]), dtype),
+            None,
+            given,
+            lambda: Symbol(self, Trace.cast(self, x, dtype)),
+        )
+        node: Node = made.node
+        return node
+
+    def symbol(self, x: Any) -> Symbol:
+        made = super().symbol(self.capture(x))
+        if made.node.number not in self.likes and made.node.kind is CONSTANT:
+            self.constants[made.node.number] = made.node.data
+        return made
+
+    def stop(self, x: Symbol) -> Symbol:
+        """Record that no transform is to follow a value; they come when the body is run again."""
+        return self._stop(x, _stop)
+
+    def strip(self, x: Symbol) -> Symbol:
+        return self._stop(x, strip)
+
+    def _stop(self, x: Symbol, how: Callable[[Any], Any]) -> Symbol:
+        if x.node.number in self.stopped or self.depth:
+            return x
+        node = self.graph.add(OPAQUE, (x.node,), x.shape, x.node.dtype, (how, {}))
+        made: Symbol = self._record(lambda xs: how(xs[0]), None, [x], lambda: Symbol(self, node, x.weak))
+        self.stopped.add(node.number)
+        return made
+
+
+def _stop(x: Any) -> Any:
+    while isinstance(x, Tensor) and (beneath := x.stop_following()) is not x:
+        x = beneath
+    return x

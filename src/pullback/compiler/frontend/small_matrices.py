@@ -1,0 +1,143 @@
+"""Equations, inverses and determinants of small matrices, by elimination that is written out element by element.
+
+LAPACK takes microseconds to begin with a matrix of two rows.  Rows are exchanged as LAPACK does, for the largest pivot,
+by choosing between them; a batch of matrices is a batch of elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from pullback.core.tensor import BY_KERNEL
+from pullback.errors import MatrixError
+
+__all__ = ["SMALL_MATRICES", "lower_small_matrices"]
+
+MOST = 4  # rows
+NEARLY_SINGULAR = 1e5  # condition number from which on a pivot of zero may come from rounding, in float32
+
+Row = list[Any]
+
+
+class Regular:
+    """The check of an op that its matrices are not singular."""
+
+    variadic = False
+
+    def __init__(self, op: Any) -> None:
+        self.op, self.name = op, op.name
+
+    def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Raise the op's own error, which it may not find itself if its rounding differs."""
+        (x,) = values
+        given = [x, np.ones((*x.shape[:-1], 1), x.dtype)] if len(self.op.inputs) > 1 else [x]
+        self.op.perform(given, params)
+        if x.size and np.linalg.cond(x).max() > NEARLY_SINGULAR:
+            raise MatrixError(f"{self.name}: a matrix is singular (got shape {x.shape}).")
+        return x
+
+    def __hash__(self) -> int:
+        return hash((Regular, self.op))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Regular) and other.op is self.op
+
+
+def lower_small_matrices(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Return the result of an op of ``SMALL_MATRICES`` as elementwise ops; None where the op runs itself."""
+    x = args[0]
+    shape, n = np.shape(x), np.shape(x)[-1] if np.ndim(x) > 1 else 0
+    if not 1 <= n <= MOST or shape[-2] != n or 0 in shape or t.checks is None:
+        return None
+    dtypes = {np.dtype(a.dtype) for a in args if hasattr(a, "dtype")}
+    if len(dtypes) != 1 or next(iter(dtypes)).char not in "fd":
+        return None
+    op.acts.shape(op.name, [np.shape(a) for a in args], params)  # which says what does not fit
+    return SMALL_MATRICES[op.kernel](t, op, *args)
+
+
+def _eliminate(x: Any, rows: list[Any]) -> tuple[list[Row], list[Any], Any]:
+    """Return a matrix and rows of right sides after elimination: a triangle, the rows, the sign of the exchanges."""
+    n = x.shape[-1]
+    a = [[x[..., i, j] for j in range(n)] for i in range(n)]
+    sign: Any = np.ones((), x.dtype)
+    for k in range(n):
+        for i in range(k + 1, n):
+            exchange = np.abs(a[i][k]) > np.abs(a[k][k])
+            a[k][k:], a[i][k:] = _exchange(exchange, a[k][k:], a[i][k:])
+            if rows:
+                (rows[k],), (rows[i],) = _exchange(exchange[..., None], [rows[k]], [rows[i]])
+            sign = np.where(exchange, -sign, sign)
+        for i in range(k + 1, n):
+            factor = np.where(a[k][k] == 0, np.zeros((), x.dtype), a[i][k] / a[k][k])  # then all below it are zero
+            a[i] = [*a[i][: k + 1], *(b - factor * c for b, c in zip(a[i][k + 1 :], a[k][k + 1 :], strict=True))]
+            if rows:
+                rows[i] = rows[i] - factor[..., None] * rows[k]
+    return a, rows, sign
+
+
+def _exchange(condition: Any, x: Row, y: Row) -> tuple[Row, Row]:
+    pairs = [*zip(x, y, strict=True)]
+    return [np.where(condition, b, a) for a, b in pairs], [np.where(condition, a, b) for a, b in pairs]
+
+
+def _solve_rows(t: Any, op: Any, x: Any, rows: list[Any]) -> list[Any]:
+    """Return the rows of the solution for rows of right sides."""
+    a, found, _ = _eliminate(x, list(rows))
+    n = len(rows)
+    singular = reduce(np.logical_or, (a[k][k] == 0 for k in range(n)))
+    t.check_positions(t.node(x), Regular(op), singular)
+    zs: list[Any] = [None] * n
+    for i in reversed(range(n)):
+        z = found[i]
+        for j in range(i + 1, n):
+            z = z - a[i][j][..., None] * zs[j]
+        zs[i] = z / a[i][i][..., None]
+    return zs
+
+
+def _solve(t: Any, op: Any, x: Any, y: Any) -> Any:
+    x, y = t.symbol(x), t.symbol(y)
+    vector = len(y.shape) < len(x.shape)
+    rows = [y[..., i, None] if vector else y[..., i, :] for i in range(x.shape[-1])]
+    z = np.stack(_solve_rows(t, op, x, rows), axis=-2)
+    return z[..., 0] if vector else z
+
+
+def _invert(t: Any, op: Any, x: Any) -> Any:
+    x = t.symbol(x)
+    n = x.shape[-1]
+    unit = np.eye(n, dtype=x.dtype)
+    rows = [np.broadcast_to(unit[i], (*x.shape[:-2], n)) for i in range(n)]
+    return np.stack(_solve_rows(t, op, x, rows), axis=-2)
+
+
+def _determine(t: Any, op: Any, x: Any) -> Any:
+    x = t.symbol(x)
+    a, _, sign = _eliminate(x, [])
+    return reduce(np.multiply, (a[k][k] for k in range(x.shape[-1])), sign)
+
+
+def _find_logarithm(t: Any, op: Any, x: Any) -> Any:
+    x = t.symbol(x)
+    a, _, sign = _eliminate(x, [])
+    pivots = [a[k][k] for k in range(x.shape[-1])]
+    return np.stack(
+        [reduce(np.multiply, map(np.sign, pivots), sign), reduce(np.add, (np.log(np.abs(p)) for p in pivots))], axis=-1
+    )
+
+
+def _by_name(name: str) -> Any:
+    return next(kernel for kernel, op in BY_KERNEL.items() if op.name == name)
+
+
+SMALL_MATRICES: dict[Any, Callable[..., Any]] = {
+    np.linalg.solve: _solve,
+    np.linalg.inv: _invert,
+    np.linalg.det: _determine,
+    _by_name("slogdet_pair"): _find_logarithm,
+}

@@ -1,0 +1,533 @@
+"""Loops and branches that stay what they are when they are compiled: ``scan``, ``while_loop``, ``cond`` and their kin.
+
+Run eagerly they are Python's own loops and branches, step by step.  In a function that is being compiled they are
+traced once and become loops and branches of the machine code, also under ``grad``, ``jvp`` and ``vmap``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import isqrt
+from typing import Any
+
+import numpy as np
+
+from pullback.core import tree
+from pullback.core.convert import as_value, bare, join_array
+from pullback.core.tape import ARRAYS
+from pullback.core.tensor import BY_KERNEL, Tensor, all_values, concrete
+from pullback.core.variable import writer
+from pullback.errors import ArgumentError, ShapeError
+from pullback.transforms.arguments import paths
+from pullback.transforms.batch import is_batched
+from pullback.transforms.grad import describe
+from pullback.transforms.scan_op import ScanOp
+from pullback.transforms.structured import close
+from pullback.transforms.switch_op import SwitchOp
+from pullback.transforms.while_op import WhileOp
+
+__all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]
+
+NUMBERS = (bool, int, float, complex)
+
+
+def scan(
+    f: Callable[..., Any],
+    carry: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int = 1,
+    recompute: bool = False,
+) -> tuple[Any, Any]:
+    """Run ``carry, y = f(carry, x)`` for each ``x`` along axis 0 of ``xs``; return the last carry and all ``y``.
+
+    f: takes the carry and one element of ``xs``, and returns the next carry and a result of this step.
+    carry: what goes from step to step, a tree of arrays; its shapes and dtypes stay the same.
+    xs: a tree of arrays of the same length along axis 0, or None.
+    length: the number of steps; needed where ``xs`` is None.
+    reverse: go from the last element to the first.  Results stay at the places of their elements.
+    unroll: how many steps a compiled loop does in one go.
+    recompute: store few states for the backward pass of a compiled loop, and compute the others again.
+
+    The results of the steps are stacked along a new axis 0.  Run eagerly it is a Python loop.  Compiled it is traced
+    once and stays a loop, and so does its gradient.
+
+    >>> import numpy as np, pullback as pb
+    >>> pb.scan(lambda total, x: (total + x, total * x), 0.0, np.array([1.0, 2.0, 3.0]))
+    (np.float64(6.0), array([0., 2., 9.]))
+    >>> pb.grad(lambda w: pb.scan(lambda h, x: (w * h + x, None), 1.0, np.ones(3))[0])(2.0)
+    17.0
+    """
+    return _scan("scan", f, carry, xs, length, reverse, _check_count("scan: unroll", unroll), recompute)
+
+
+def _scan(
+    name: str,
+    f: Callable[..., Any],
+    carry: Any,
+    xs: Any,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int = 1,
+    recompute: bool = False,
+) -> tuple[Any, Any]:
+    steps, program = Steps(name, f, carry, xs, length, reverse), writer()
+    if program is not None:
+        return steps.trace(program, unroll, recompute)
+    return steps.run() if steps.length else steps.run_none()
+
+
+def map(f: Callable[..., Any], xs: Any) -> Any:
+    """Apply ``f`` to each element along axis 0 of ``xs``, one after the other, and stack the results.
+
+    f: takes one element, and returns an array or a tree of them.
+    xs: an array or a tree of them, of the same length along axis 0.
+
+    ``vmap`` does all at once; this needs the memory of one.
+
+    >>> import numpy as np, pullback as pb
+    >>> pb.map(lambda x: x @ x, np.arange(6.0).reshape(3, 2))
+    array([ 1., 13., 41.])
+    """
+    if xs is None or not tree.leaves(xs):
+        raise ArgumentError("map: xs has no arrays in it; give what f is to be applied to.")
+    return _scan("map", lambda _, x: (None, f(x)), None, xs)[1]
+
+
+def fori_loop(lo: int, hi: int, body: Callable[..., Any], carry: Any) -> Any:
+    """Return ``carry`` after ``carry = body(i, carry)`` for each ``i`` from ``lo`` up to, not including, ``hi``.
+
+    lo: the first ``i``, an integer.
+    hi: the end, an integer that is known while compiling.
+    body: takes ``i`` and the carry, and returns the next carry.
+    carry: what goes from step to step, a tree of arrays; its shapes and dtypes stay the same.
+
+    >>> import pullback as pb
+    >>> pb.fori_loop(0, 5, lambda i, x: x * 2.0 + i, 1.0).item()
+    58.0
+    """
+    for name, bound in (("lo", lo), ("hi", hi)):
+        if isinstance(bound, bool) or not hasattr(bound, "__index__"):
+            raise ArgumentError(f"fori_loop: {name} must be an integer, got {bound!r}.")
+    numbers = np.arange(int(lo), max(int(lo), int(hi)))
+    return _scan("fori_loop", lambda state, i: (body(i, state), None), carry, numbers)[0]
+
+
+def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carry: Any, max_steps: int | None = None) -> Any:
+    """Return ``carry`` after ``carry = body(carry)`` for as long as ``cond(carry)`` holds.
+
+    cond: takes the carry, and returns one bool.
+    body: takes the carry, and returns the next one.
+    carry: what goes from step to step, a tree of arrays; its shapes and dtypes stay the same.
+    max_steps: end after so many steps at the latest.  Reverse mode in a compiled function needs it, as it stores the
+        states of all steps; forward mode and Python's own loop do not.
+
+    >>> import pullback as pb
+    >>> pb.while_loop(lambda x: x < 100.0, lambda x: x * 3.0, 1.0)
+    243.0
+    >>> pb.grad(lambda x: pb.while_loop(lambda y: y < 50.0, lambda y: y * y, x))(3.0)
+    108.0
+    """
+    for name, f in (("cond", cond), ("body", body)):
+        if not callable(f):
+            raise ArgumentError(f"while_loop: {name} must be a function, got {type(f).__name__}.")
+    most = None if max_steps is None else _check_count("while_loop: max_steps", max_steps)
+    carry = tree.map_leaves(as_operand, carry, whole=tree.is_number_list)
+    program = writer()
+    made = None if program is None else _trace_while(program, cond, body, carry, most)
+    if made is not None:
+        return made
+    steps = 0
+    while steps != most:
+        holds = _check_condition(cond(carry))
+        batched = is_batched(holds)
+        if not (np.any(all_values(holds)) if batched else holds):
+            break
+        new, steps = check_carry("while_loop", carry, body(carry)), steps + 1
+        carry = _select(holds, new, carry) if batched else new
+    return carry
+
+
+def _check_condition(holds: Any) -> Any:
+    if np.shape(holds):
+        raise ShapeError(f"while_loop: cond must return one bool, got shape {np.shape(holds)}. Use np.all or np.any.")
+    return holds
+
+
+def _select(condition: Any, x: Any, y: Any) -> Any:
+    """Return leaf by leaf ``where(condition, x, y)``."""
+    rows = zip(tree.leaves(x), tree.leaves(y), strict=True)
+    return tree.replace_leaves(x, [np.where(condition, as_array(a), as_array(b)) for a, b in rows])
+
+
+def _trace_while(program: Any, cond: Callable[..., Any], body: Callable[..., Any], carry: Any, most: Any) -> Any:
+    """Add a loop to a program, and return its carry; None if something must be done in turn."""
+    whole = (carry, np.int64(0))  # and the number of steps
+
+    def step(state: Any, _: Any) -> Any:
+        before, count = state
+        return (check_carry("while_loop", before, body(before)), count + 1), None
+
+    def goes_on(state: Any) -> list[Any]:
+        holds = as_array(_check_condition(cond(state[0]))).astype(bool)
+        return [holds if most is None else holds & (state[1] < most)]
+
+    recorded = _record_steps(program, step, whole)
+    if recorded is None:
+        return None
+    made, captured, leaves, _ = recorded
+    condition, others, draws = _record(program, goes_on, [whole], leaves)
+    if draws:
+        return None
+    every = {**captured, **others}
+    op = WhileOp(condition.take_captured(others, every), made.take_captured(captured, every), len(every), most)
+    zs = op.apply([*every.values(), *leaves])
+    return tree.replace_leaves(carry, list(zs[:-1]))
+
+
+def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
+    """Return ``true_fn(*operands)`` if ``pred`` is true, else ``false_fn(*operands)``.
+
+    pred: one bool.
+    true_fn: what is called if it is true.
+    false_fn: what is called if it is not; both return trees of the same structure, with the same shapes and dtypes.
+    operands: what they take.
+
+    Run eagerly it is Python's ``if``.  Compiled only one of them is run; under ``vmap``, where examples differ, both
+    are, and ``where`` chooses.
+
+    >>> import pullback as pb
+    >>> pb.cond(2.0 > 1.0, lambda x: x * 2.0, lambda x: -x, 3.0)
+    6.0
+    """
+    if np.shape(pred):
+        raise ShapeError(f"cond: pred must be one bool, got shape {np.shape(pred)}. Use where, or vmap of cond.")
+    number = as_array(pred) != 0 if isinstance(pred, Tensor) else bool(pred)
+    return _choose("cond", number, [false_fn, true_fn], operands)
+
+
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+    """Return ``branches[index](*operands)``; an index beyond the ends counts as the nearest one.
+
+    index: one integer.
+    branches: functions that return trees of the same structure, with the same shapes and dtypes.
+    operands: what they take.
+
+    Compiled only one branch is run; under ``vmap``, where examples differ, all are, and ``where`` chooses.
+
+    >>> import pullback as pb
+    >>> [pb.switch(i, [lambda x: x, lambda x: x * x, lambda x: x * x * x], 2.0) for i in range(3)]
+    [2.0, 4.0, 8.0]
+    """
+    number = as_array(index)
+    if np.shape(number) or number.dtype.kind not in "iu":
+        raise ArgumentError(f"switch: index must be one integer, got {number.dtype} of shape {np.shape(number)}.")
+    if not len(branches):
+        raise ArgumentError("switch: there are no branches.")
+    return _choose("switch", number, list(branches), operands)
+
+
+def _choose(name: str, number: Any, branches: list[Callable[..., Any]], operands: Sequence[Any]) -> Any:
+    for f in branches:
+        if not callable(f):
+            raise ArgumentError(f"{name}: a branch must be a function, got {type(f).__name__}.")
+    last, program = len(branches) - 1, writer()
+    if last and isinstance(number, Tensor) and number.level:
+        made = None if program is None else _trace_branches(name, program, number, branches, operands)
+        if made is not None:
+            return made
+        if is_batched(number):
+            made = branches[last](*operands)
+            for i in reversed(range(last)):
+                made = _select(number <= i, _check_alike(name, made, branches[i](*operands)), made)
+            return made
+    return branches[min(max(int(concrete(number)), 0), last)](*operands)
+
+
+def _trace_branches(
+    name: str, program: Any, number: Any, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]
+) -> Any:
+    """Add branches to a program, and return their results; None if something must be done in turn."""
+    given = tree.map_leaves(as_operand, list(operands), whole=tree.is_number_list)
+    leaves = tree.leaves(given)
+    results: list[Any] = []
+
+    def run_branch(f: Callable[..., Any], given: Any) -> list[Any]:
+        z = f(*given)
+        results.append(_check_alike(name, results[0], z) if results else z)
+        return tree.leaves(results[-1])
+
+    recorded = [_record(program, partial(run_branch, f), [given], leaves, takes_all=True) for f in branches]
+    if any(draws for _, _, draws in recorded):
+        return None
+    every = {key: t for _, captured, _ in recorded for key, t in captured.items()}
+    bodies = [body.take_captured(captured, every) for body, captured, _ in recorded]
+    rows = zip(*(body.output_likes for body in bodies), strict=True)
+    dtypes = [np.result_type(*(like.weak or like.dtype for like in row)) for row in rows]
+    op = SwitchOp([_cast_outputs(body, dtypes) for body in bodies])
+    zs = op.apply([number.astype(np.int64), *every.values(), *leaves])
+    return tree.replace_leaves(results[0], list(zs))
+
+
+def _check_alike(name: str, first: Any, other: Any) -> Any:
+    """Return the result of a branch; refuse one that differs from that of another in structure or shapes."""
+    other = _arrange_like(first, other)
+    if _get_structure(first) != _get_structure(other):
+        raise ArgumentError(f"{name}: one branch returns {_describe_tree(first)}, another {_describe_tree(other)}.")
+    for (path, x), (_, z) in zip(paths("result", first), paths("result", other), strict=True):
+        if x is None:
+            continue
+        if np.shape(x) != np.shape(z):
+            raise ShapeError(f"{name}: {path} has shape {np.shape(x)} in one branch and {np.shape(z)} in another.")
+        (dtype, weak), (wanted, other_weak) = get_kind(as_operand(x)), get_kind(as_operand(z))
+        if weak is None and other_weak is None and dtype != wanted:
+            raise ArgumentError(f"{name}: {path} is {dtype} in one branch and {wanted} in another; cast one of them.")
+    return other
+
+
+def _cast_outputs(body: Any, dtypes: Sequence[Any]) -> Any:
+    """Return a body whose outputs have these dtypes: Python numbers take those of other branches."""
+    if [like.dtype for like in body.output_likes] == list(dtypes):
+        return body
+    with body.open_trace() as trace:
+        zs = body([trace.add_input(*like) for like in body.input_likes])
+        return close(trace, [as_array(z).astype(dtype) for z, dtype in zip(zs, dtypes, strict=True)])
+
+
+def _check_count(what: str, count: Any) -> int:
+    if isinstance(count, bool) or not hasattr(count, "__index__") or int(count) < 1:
+        raise ArgumentError(f"{what} must be a positive integer, got {count!r}.")
+    return int(count)
+
+
+class Steps:
+    """The steps of one call of ``scan``."""
+
+    def __init__(
+        self, name: str, f: Callable[..., Any], carry: Any, xs: Any, length: int | None, reverse: bool
+    ) -> None:
+        if not callable(f):
+            raise ArgumentError(f"{name}: f must be a function, got {type(f).__name__}.")
+        self.name, self.f, self.reverse = name, f, reverse
+        self.carry = tree.map_leaves(as_operand, carry, whole=tree.is_number_list)
+        self.xs = tree.map_leaves(as_array, xs, whole=tree.is_number_list)
+        self.length = self._find_length(length)
+
+    def _find_length(self, length: int | None) -> int:
+        found: dict[int, str] = {}
+        for path, x in paths("xs", self.xs):
+            if x is not None and not np.ndim(x):
+                raise ShapeError(f"{self.name}: {path} is a number; there is no axis to go along.")
+            if x is not None:
+                found.setdefault(x.shape[0], f"{path} has {x.shape[0]} elements along axis 0")
+        if length is not None:
+            if isinstance(length, bool) or not hasattr(length, "__index__") or int(length) < 0:
+                raise ArgumentError(f"{self.name}: length must be an integer that is not negative, got {length!r}.")
+            found.setdefault(int(length), f"length is {length}")
+        if len(found) > 1:
+            raise ShapeError(f"{self.name}: {' but '.join([*found.values()][:2])}; they must be equal.")
+        if not found:
+            raise ArgumentError(f"{self.name}: xs has no arrays in it, so length must say how many steps there are.")
+        return next(iter(found))
+
+    def step(self, carry: Any, x: Any) -> tuple[Any, Any]:
+        """Run one step, and return its checked carry and its result."""
+        made = self.f(carry, x)
+        if not isinstance(made, tuple) or len(made) != 2:
+            raise ArgumentError(f"{self.name}: f must return a pair (carry, y), got {describe(made)}.")
+        return check_carry(self.name, carry, made[0]), made[1]
+
+    # ---- eagerly
+
+    def run(self) -> tuple[Any, Any]:
+        """Run the steps in Python."""
+        carry, rows = self.carry, [None] * self.length
+        for t in range(self.length)[:: -1 if self.reverse else 1]:
+            carry, rows[t] = self.step(carry, tree.map_leaves(lambda x, t=t: x[t], self.xs))
+        return carry, _stack_trees(rows)
+
+    def run_none(self) -> tuple[Any, Any]:
+        """Return what no steps give: the carry, and empty arrays of what a step would give for zeros."""
+        zeros = tree.map_leaves(lambda x: np.zeros(x.shape, x.dtype)[()] if isinstance(x, ARRAYS) else x, self.carry)
+        _, y = self.step(zeros, tree.map_leaves(lambda x: np.zeros(x.shape[1:], x.dtype)[()], self.xs))
+        return self.carry, tree.map_leaves(lambda z: np.zeros((0, *np.shape(z)), as_array(z).dtype), y)
+
+    # ---- in a program that is being compiled
+
+    def trace(self, program: Any, unroll: int, recompute: bool) -> tuple[Any, Any]:
+        """Record a step, and add the loop to the program."""
+        recorded = _record_steps(program, self.step, self.carry, self.xs)
+        if recorded is None:  # the steps one by one
+            return self.run() if self.length else self.run_none()
+        body, captured, carry, y = recorded
+        op = ScanOp(body, len(captured), len(carry), self.length, self.reverse)
+        operands = [*captured.values(), *carry, *tree.leaves(self.xs)]
+        zs = _run_loop(op, operands, isqrt(self.length) if recompute else unroll, recompute)
+        count = len(carry)
+        return tree.replace_leaves(self.carry, list(zs[:count])), tree.replace_leaves(y, list(zs[count:]))
+
+
+def _record_steps(program: Any, step: Callable[..., Any], carry: Any, xs: Any = None) -> Any:
+    """Return the body of a loop, what it captured, the leaves of the carry, and the result of a step.
+
+    None if there is something that must be done in turn, such as draws of random numbers.
+    """
+    leaves, rows = tree.leaves(carry), tree.map_leaves(lambda x: np.zeros(x.shape[1:], x.dtype), xs)
+    found: list[Any] = []
+
+    def run(state: Any, x: Any) -> list[Any]:
+        found[:] = step(state, x)
+        return [z for part in found for z in tree.leaves(part)]
+
+    while True:
+        given = [*leaves, *tree.leaves(rows)]
+        body, captured, draws = _record(program, run, [carry, rows], given)
+        if draws:
+            return None
+        dtypes = [like.dtype for like in body.output_likes[: len(leaves)]]
+        if all(get_kind(x) == (dtype, None) for x, dtype in zip(leaves, dtypes, strict=True)):
+            return body, captured, leaves, found[1]
+        # Python numbers get the dtype that a step makes of them
+        leaves = [_cast_number(x, dtype) for x, dtype in zip(leaves, dtypes, strict=True)]
+
+
+def _record(
+    program: Any, f: Callable[..., Any], args: list[Any], leaves: Sequence[Any], takes_all: bool = False
+) -> tuple[Any, dict[Any, Any], bool]:
+    """Return the body that runs ``f`` on arguments like these, what it captured, and whether it draws numbers.
+
+    ``leaves`` are those of the arguments.
+    """
+    with program.open_body(takes_all) as trace:
+        given = [trace.add_input(np.shape(x), *get_kind(x)) for x in leaves]
+        outputs = [as_array(z) for z in f(*tree.replace_leaves(args, given))]
+        body, captured = trace.close(outputs)
+        return body, captured, trace.draws
+
+
+def _run_loop(op: ScanOp, operands: Sequence[Any], several: int, recompute: bool) -> Sequence[Any]:
+    """Return the results of a loop that does ``several`` steps in one go, and those that are left after it.
+
+    With ``recompute`` these are loops of their own, which are computed again from their first state when going back.
+    """
+    if not op.length:  # the carry, and empty arrays
+        carry = operands[op.constants : op.constants + op.carry]
+        return [*carry, *(np.zeros(shape, dtype) for shape, dtype in op.infer()[op.carry :])]
+    if several < 2:
+        return op.apply(operands)
+    constants, state, xs = (
+        operands[: op.constants],
+        operands[op.constants :][: op.carry],
+        operands[op.constants + op.carry :],
+    )
+    count, left = divmod(op.length, several)
+    split = count * several
+    inner = ScanOp(op.body, op.constants, op.carry, several, op.reverse)
+    with op.body.open_trace() as trace:
+        likes = op.body.input_likes
+        shapes = [like.shape if i < op.constants + op.carry else (several, *like.shape) for i, like in enumerate(likes)]
+        given = [trace.add_input(shape, like.dtype) for shape, like in zip(shapes, likes, strict=True)]
+        body = close(trace, inner.apply(given) if recompute else inner.run_unrolled(given))
+    parts: list[list[Any]] = []
+    for is_rest in (True, False) if op.reverse else (False, True):
+        if is_rest and left:
+            loop = ScanOp(op.body, op.constants, op.carry, left, op.reverse)
+            zs = loop.apply([*constants, *state, *(x[split:] for x in xs)])
+            parts.append(list(zs[op.carry :]))
+        elif not is_rest and count:
+            loop = ScanOp(body, op.constants, op.carry, count, op.reverse, recompute)
+            rows = [np.reshape(x[:split], (count, several, *x.shape[1:])) for x in xs]
+            zs = loop.apply([*constants, *state, *rows])
+            parts.append([np.reshape(z, (split, *z.shape[2:])) for z in zs[op.carry :]])
+        else:
+            continue
+        state = zs[: op.carry]
+    columns = zip(*(parts[::-1] if op.reverse else parts), strict=True)
+    return [*state, *(np.concatenate(column) if len(column) > 1 else column[0] for column in columns)]
+
+
+def as_array(x: Any) -> Any:
+    """Return a leaf as an array, or a tensor of some level."""
+    if type(x) in NUMBERS:
+        return np.asarray(x)[()]
+    return bare(join_array(x)) if isinstance(x, ARRAYS) else as_value(x)
+
+
+def as_operand(x: Any) -> Any:
+    """Return a leaf of the carry as an array; a Python number stays one."""
+    return x if type(x) in NUMBERS else as_array(x)
+
+
+def get_kind(x: Any) -> tuple[Any, Any]:
+    """Return the dtype of a leaf, and the type of a Python number that it stands for."""
+    return (np.asarray(x).dtype, type(x)) if type(x) in NUMBERS else (x.dtype, getattr(x, "weak", None))
+
+
+def _cast_number(x: Any, dtype: Any) -> Any:
+    if get_kind(x)[1] is None:
+        return x
+    return x.astype(dtype) if isinstance(x, Tensor) else np.asarray(x, dtype)[()]
+
+
+def check_carry(name: str, before: Any, after: Any) -> Any:
+    """Return the carry after a step, in the order of the one before; refuse another structure, shape or dtype."""
+    after = _arrange_like(before, after)
+    old, new = [*paths("carry", before)], [*paths("carry", after)]
+    if _get_structure(before) != _get_structure(after):
+        raise ArgumentError(
+            f"{name}: the structure of the carry changes in a step, from {_describe_tree(before)} to "
+            f"{_describe_tree(after)}."
+        )
+    for (path, x), (_, z) in zip(old, new, strict=True):
+        if x is None:
+            continue
+        if np.shape(x) != np.shape(z):
+            raise ShapeError(f"{name}: the shape of {path} changes in a step, from {np.shape(x)} to {np.shape(z)}.")
+        (dtype, weak), (other, _) = get_kind(x), get_kind(z if type(z) in NUMBERS else as_array(z))
+        if weak is None and dtype != other and not _is_number(z):
+            raise ArgumentError(
+                f"{name}: the dtype of {path} changes in a step, from {dtype} to {other}. "
+                f"Begin with {other}, or cast it back."
+            )
+    return after
+
+
+def _describe_tree(x: Any) -> str:
+    return (
+        f"{describe(x)} of {', '.join(path.removeprefix('x') or 'one leaf' for path, _ in paths('x', x)) or 'nothing'}"
+    )
+
+
+def _is_number(z: Any) -> bool:
+    return type(z) in NUMBERS or getattr(z, "weak", None) is not None
+
+
+def _arrange_like(before: Any, after: Any) -> Any:
+    """Return a tree with the keys of its dicts in the order that they have in another one."""
+    if isinstance(before, dict) and isinstance(after, dict) and {*before} == {*after}:
+        return tree.branches(before)[1]([_arrange_like(before[k], after[k]) for k in before])  # type: ignore[index]
+    parts, others = (None if x is None else tree.branches(x) for x in (before, after))
+    if parts is None or others is None or len(parts[0]) != len(others[0]) or type(before) is not type(after):
+        return after
+    return others[1]([_arrange_like(b, a) for b, a in zip(parts[0], others[0], strict=True)])
+
+
+def _get_structure(x: Any) -> Any:
+    parts = None if x is None else tree.branches(x)
+    if parts is None:
+        return x is None
+    return (type(x), [*x] if isinstance(x, dict) else None, *[_get_structure(part) for part in parts[0]])
+
+
+def _stack_trees(rows: Sequence[Any]) -> Any:
+    """Return trees of the same structure as one, with their leaves stacked along a new axis 0."""
+    columns = zip(*(tree.leaves(row) for row in rows), strict=True)
+    return tree.replace_leaves(rows[0], [_stack(column) for column in columns])
+
+
+def _stack(column: tuple[Any, ...]) -> Any:
+    if any(isinstance(z, Tensor) for z in column):
+        return BY_KERNEL[np.stack].function([*column])
+    return np.stack([np.asarray(z) for z in column])

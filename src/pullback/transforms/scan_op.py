@@ -1,0 +1,236 @@
+"""A loop with a known number of steps as an op, and its transforms: each is another such loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from pullback.core.tensor import BY_KERNEL
+from pullback.transforms.split_loop import SplitLoop
+from pullback.transforms.structured import (
+    Joint,
+    StructuredOp,
+    is_float,
+    make_zeros,
+    plain,
+    record_batch,
+    record_jvp,
+)
+
+__all__: list[str] = []
+
+# Elementwise kernels that are rather computed again in the backward pass than their results stored.
+CHEAP = frozenset({
+    np.add, np.subtract, np.multiply, np.negative, np.absolute, np.maximum, np.minimum, np.square, np.sign, np.copy,
+    np.greater, np.less, np.greater_equal, np.less_equal, np.equal, np.not_equal, np.logical_not, np.logical_and,
+    np.logical_or,
+})  # fmt: skip
+
+
+class ScanOp(StructuredOp):
+    """A loop: ``carry, y = body(constants, carry, x)`` for each ``x`` along axis 0 of ``xs``.
+
+    Its operands are the constants, the carry and the xs, its results the last carry and the ys.
+    """
+
+    name = "scan"
+
+    def __init__(
+        self, body: Any, constants: int, carry: int, length: int, reverse: bool = False, recompute: bool = False
+    ) -> None:
+        self.body, self.constants, self.carry, self.length = body, constants, carry, length
+        self.reverse, self.recompute = reverse, recompute
+        self.xs = len(body.inputs) - constants - carry
+        self.ys = len(body.outputs) - carry
+
+    def replace(self, body: Any, constants: int, carry: int) -> ScanOp:
+        return ScanOp(body, constants, carry, self.length, self.reverse, self.recompute)
+
+    def _split(self, items: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """Return the parts of a list of operands: constants, carry, xs."""
+        first, second = self.constants, self.constants + self.carry
+        return list(items[:first]), list(items[first:second]), list(items[second:])
+
+    def infer(self) -> list[tuple[Any, Any]]:
+        likes = self.body.output_likes
+        stacked = [((self.length, *like.shape), like.dtype) for like in likes[self.carry :]]
+        return [*((like.shape, like.dtype) for like in likes[: self.carry]), *stacked]
+
+    def run(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(plain(z) for z in self.run_unrolled(args))
+
+    def run_unrolled(self, args: Sequence[Any]) -> list[Any]:
+        """Return the results of the steps one after the other, on tensors of any level."""
+        constants, carry, xs = self._split(args)
+        rows: list[Any] = [None] * self.length
+        for t in range(self.length)[:: -1 if self.reverse else 1]:
+            zs = self.body([*constants, *carry, *(x[t] for x in xs)])
+            carry, rows[t] = zs[: self.carry], zs[self.carry :]
+        return [*carry, *(BY_KERNEL[np.stack].function([*column]) for column in zip(*rows, strict=True))]
+
+    def lower(self, trace: Any, args: Sequence[Any]) -> tuple[Any, ...]:
+        def add(loop: ScanOp, operands: Sequence[Any]) -> Any:
+            return trace.add_loop(loop.body, loop.constants, loop.carry, loop.length, loop.reverse, operands)
+
+        return tuple(SplitLoop(self).run(args, add))
+
+    def _reach(self, on: Sequence[bool], floats: bool) -> list[bool]:
+        return reach_carry(self.body, on, self.constants, floats, self.carry)
+
+    # ---- transforms
+
+    def push(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+        likes = self.body.input_likes
+        moving = [t is not None and is_float(x) for t, x in zip(tangents, likes, strict=True)]
+        moving = self._reach(moving, floats=True)
+        wanted = self.body.follow(moving, floats=True)
+        wanted[: self.carry] = self._split(moving)[1]
+        body = record_jvp(self.body, moving, wanted)
+        ts = [make_zeros(p) if t is None else t for p, t in zip(primals, tangents, strict=True)]
+        ts = [t if on else None for t, on in zip(ts, moving, strict=True)]
+        rows = zip(self._split(primals), self._split(ts), strict=True)
+        operands = [[*ps, *(t for t in moved if t is not None)] for ps, moved in rows]
+        # inputs and outputs in the order of a loop: constants, carry, xs; carry, ys
+        places = arrange_extra(len(moving), moving, self._split([*range(len(moving))]))
+        outputs = arrange_extra(len(wanted), wanted, ([*range(self.carry)], [*range(self.carry, len(wanted))]))
+        body.inputs = [body.inputs[i] for part in places for i in part]
+        body.outputs = [body.outputs[i] for part in outputs for i in part]
+        op = self.replace(body, len(places[0]), len(places[1]))
+        made = op.apply([x for part in operands for x in part])
+        at = dict(zip((i for part in outputs for i in part), made, strict=True))
+        count = len(wanted)
+        after = iter(range(count, len(at)))
+        return [at[i] for i in range(count)], [at[next(after)] if on else None for on in wanted]
+
+    def batch(self, arrays: Sequence[Any], on: Sequence[bool], size: int) -> tuple[Sequence[Any], Sequence[bool]]:
+        reached = self._reach(on, floats=False)
+        wanted = self.body.follow(reached)
+        wanted[: self.carry] = self._split(reached)[1]
+        body = record_batch(self.body, reached, wanted, size)
+        given = [
+            np.broadcast_to(x, (size, *np.shape(x))) if now and not before else x
+            for x, before, now in zip(arrays, on, reached, strict=True)
+        ]
+        first = self.constants + self.carry
+        given[first:] = [np.moveaxis(x, 1, 0) if b else x for x, b in zip(given[first:], on[first:], strict=True)]
+        zs = list(self.replace(body, self.constants, self.carry).apply(given))
+        zs[self.carry :] = [
+            np.moveaxis(z, 0, 1) if b else z for z, b in zip(zs[self.carry :], wanted[self.carry :], strict=True)
+        ]
+        return zs, wanted
+
+    def differentiate(self, values: Sequence[Any], live: Sequence[bool]) -> tuple[Sequence[Any], Any]:
+        likes = self.body.input_likes
+        moving = self._reach([on and is_float(x) for on, x in zip(live, likes, strict=True)], floats=True)
+        given = self.body.follow(moving, floats=True)
+        given[: self.carry] = self._split(moving)[1]
+        if not any(given):
+            return self.apply(values), lambda gs: [None] * len(values)
+        joint = Joint(self.body, moving, given, self.constants)
+        stored = choose_stored(joint, self.constants, self.carry, self.recompute)
+        forward = joint.whole.select(joint.inputs, [*joint.values, *map(joint.whole.refer, stored)])
+        zs = self.replace(forward, self.constants, self.carry).apply(values)
+        count = len(joint.values)
+        known = dict(zip(stored, zs[count:], strict=True))
+        constants, _, xs = self._split(values)
+        first, second = self.constants, self.constants + self.carry
+        known.update(zip(joint.inputs[:first], constants, strict=True))
+        known.update(zip(joint.inputs[second:], xs, strict=True))
+        states = [i for i in range(first, second) if moving[i]]
+        return zs[:count], lambda gs: self._pull(joint, states, known, gs)
+
+    def _pull(self, joint: Joint, states: list[int], known: dict[int, Any], gs: Sequence[Any]) -> list[Any]:
+        """Run the backward pass: the loop in the other direction, of the backward pass of a step.
+
+        ``states`` are the inputs of a step that are carried and have cotangents, ``known`` the values that steps know.
+        """
+        whole, likes, first = joint.whole, joint.whole.likes, self.constants
+        rows = [i for i in joint.pulled if i >= first + self.carry]
+        targets = [*states, *joint.sums, *rows]
+        outputs = [joint.pulled[i] if i in joint.pulled else make_zeros(likes[joint.inputs[i]]) for i in targets]
+        step = whole.select([*known, *joint.cotangents.values(), *joint.sums.values()], outputs)
+        known = dict(known)
+        for i, number in joint.cotangents.items():
+            if i >= self.carry and gs[i] is not None:
+                known[number] = gs[i]
+            elif i >= self.carry:  # of a result that was not used
+                step = step.bind(number, make_zeros(likes[number]))
+        used = step.list_used()
+        fixed = [i for i in joint.inputs[:first] if i in used]
+        each = [i for i in known if i in used and i not in fixed]
+        carried = [joint.cotangents[i - first] for i in states]
+        step.inputs = [*fixed, *carried, *joint.sums.values(), *each]
+        begin = [
+            make_zeros(likes[n]) if gs[i - first] is None else gs[i - first]
+            for i, n in zip(states, carried, strict=True)
+        ]
+        begin += [make_zeros(likes[n]) for n in joint.sums.values()]
+        op = ScanOp(step, len(fixed), len(begin), self.length, not self.reverse, self.recompute)
+        made = op.apply([*(known[i] for i in fixed), *begin, *(known[i] for i in each)])
+        ds: list[Any] = [None] * len(joint.inputs)
+        for i, d in zip(targets, made, strict=True):
+            ds[i] = d
+        return ds
+
+
+def reach_carry(body: Any, on: Sequence[bool], constants: int, floats: bool, carry: int | None = None) -> list[bool]:
+    """Return which inputs of a loop depend on those that are ``on``, as the carry does after some steps."""
+    found = list(on)
+    while True:
+        made = body.follow(found, floats)[:carry]
+        more = list(found)
+        for k, b in enumerate(made, constants):
+            more[k] = more[k] or b
+        if more == found:
+            return found
+        found = more
+
+
+def arrange_extra(count: int, extra: Sequence[bool], parts: Sequence[list[int]]) -> list[list[int]]:
+    """Return the places of each part of a list, each followed by those of its extra items, which come after all."""
+    places, after = {}, count
+    for i, on in enumerate(extra):
+        if on:
+            places[i], after = after, after + 1
+    return [[*part, *(places[i] for i in part if i in places)] for part in parts]
+
+
+def choose_stored(joint: Joint, constants: int, carry: int, recompute: bool) -> list[int]:
+    """Return the values of a step that are stored for its backward pass.
+
+    What a few cheap operations make of values that are there anyway is computed again; with ``recompute`` everything
+    is, from the carry that the step began with.
+    """
+    whole = joint.whole
+    free = {*joint.inputs[:constants], *joint.inputs[constants + carry :]}
+    late = {*joint.cotangents.values(), *joint.sums.values()}  # what depends on cotangents
+    for e in whole.equations:
+        if not late.isdisjoint(whole.list_refs(e.args)):
+            late.update(e.results)
+    backward = whole.select(
+        [*joint.inputs, *late.difference(*(e.results for e in whole.equations))], [*joint.pulled.values()]
+    )
+    needed = {a for e in backward.equations if e.results[0] in late for a in whole.list_refs(e.args)}
+    needed |= {*whole.list_refs(joint.pulled.values())}
+    needed -= late | free
+    for e in reversed(whole.equations):
+        if needed.isdisjoint(e.results) or not (recompute or _is_cheap(e, whole, needed, free)):
+            continue
+        needed -= {*e.results}
+        needed |= {*whole.list_refs(e.args)} - free
+    return sorted(needed)
+
+
+def _is_cheap(e: Any, body: Any, needed: set[int], free: set[int]) -> bool:
+    """Return whether an operation is rather done again: its operands take no more memory than its result."""
+    if e.op is None or e.op.custom:
+        return False
+    new = {*body.list_refs(e.args)} - needed - free
+    size, more = (sum(prod(body.likes[i].shape) for i in numbers) for numbers in (e.results, new))
+    if e.op.is_moving:
+        return bool(more <= 4 * size)
+    is_cheap: bool = e.op.elementwise and e.op.kernel in CHEAP
+    return is_cheap and (not more or (len(new) == 1 and more <= size))

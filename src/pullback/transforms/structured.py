@@ -1,0 +1,185 @@
+"""Loops and branches of a program that is being compiled, as ops: each transform makes another one of them.
+
+Their bodies are closed functions, recorded by the trace of the program (``Body``).  A transform that meets such an op
+runs its bodies once, on symbols, and performs the op with the bodies that were recorded meanwhile one level down.  So
+any transforms may be nested in any order, and the trace is given one loop or branch for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import hooks
+from pullback.core.bundle import place_all
+from pullback.core.convert import bare, float_of
+from pullback.core.interpreter import level_of, new_level
+from pullback.core.memory import node_of
+from pullback.core.tape import Tape
+from pullback.core.tensor import Tensor
+from pullback.transforms.batch import Batched, take_out
+from pullback.transforms.forward import Dual, split_dual
+from pullback.transforms.linear import Record
+from pullback.transforms.session import open_recording
+
+__all__: list[str] = []
+
+
+class StructuredOp:
+    """An op with bodies."""
+
+    custom = True
+    is_structured = True
+    is_moving = False
+    chooses = False
+    name = ""
+
+    def apply(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        """Perform the op on operands of any level; the results are of the highest."""
+        args = hooks.capture([bare(a) for a in args])
+        top: Any = max(args, key=level_of, default=None)
+        if not level_of(top):
+            return self.run(args)
+        results: tuple[Any, ...] = top.interpret(self, tuple(args), {})
+        return results
+
+    def call(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
+        return self.apply(args)
+
+    def run(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        """Perform the op on plain arrays."""
+        raise NotImplementedError
+
+    def infer(self) -> list[tuple[Any, Any]]:
+        """Return shape and dtype of each result."""
+        raise NotImplementedError
+
+    def lower(self, trace: Any, args: Sequence[Any]) -> tuple[Any, ...]:
+        """Add the op to a program."""
+        raise NotImplementedError
+
+    def push(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return results and their tangents, None for those that do not move."""
+        raise NotImplementedError
+
+    def batch(self, arrays: Sequence[Any], on: Sequence[bool], size: int) -> tuple[Sequence[Any], Sequence[bool]]:
+        """Return the results for all examples, and which of them differ from example to example."""
+        raise NotImplementedError
+
+    def record(self, tape: Tape, args: Sequence[Any], values: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
+        """Perform the op one level down, and put its node on the tape."""
+        values = [bare(v) for v in values]
+        if not tape.level:
+            return self.apply(values)
+        live = [tape.holds(a) for a in args]
+        nodes = [node_of(a) if on else None for a, on in zip(args, live, strict=True)]
+        zs, back = self.differentiate(values, live)
+        return place_all(tape, zs, nodes, back)
+
+    def differentiate(self, values: Sequence[Any], live: Sequence[bool]) -> tuple[Sequence[Any], Any]:
+        """Return the results, and the function from their cotangents to those of the operands."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+
+def is_float(like: Any) -> bool:
+    return bool(like.dtype.kind in "fc")
+
+
+def make_zeros(like: Any) -> Any:
+    """Return a zero tangent or cotangent, which takes no memory."""
+    return np.broadcast_to(np.zeros((), float_of(like.dtype)), like.shape)[()]
+
+
+def record_jvp(body: Any, moving: Sequence[bool], wanted: Sequence[bool]) -> Any:
+    """Return the body that also pushes tangents.
+
+    After the inputs it takes the tangents of those that are ``moving``; after the outputs it gives those of the
+    ``wanted`` ones.
+    """
+    with body.open_trace() as trace:
+        xs = [trace.add_input(*like) for like in body.input_likes]
+        ts = iter([trace.add_input(x.shape, float_of(x.dtype)) for x, on in zip(xs, moving, strict=True) if on])
+        number = new_level()
+        duals = [Dual(number, x, next(ts)) if on else x for x, on in zip(xs, moving, strict=True)]
+        pairs = [split_dual(z, number) for z in body(duals)]
+        pushed = [make_zeros(z) if t is None else _fit(t, z) for (z, t), on in zip(pairs, wanted, strict=True) if on]
+        return close(trace, [*(z for z, _ in pairs), *pushed])
+
+
+def record_batch(body: Any, on: Sequence[bool], wanted: Sequence[bool], size: int) -> Any:
+    """Return the body for ``size`` examples, along axis 0 of inputs that are ``on`` and of ``wanted`` outputs."""
+    with body.open_trace() as trace:
+        likes = body.input_likes
+        xs = [
+            trace.add_input((size, *x.shape), x.dtype) if b else trace.add_input(*x)
+            for x, b in zip(likes, on, strict=True)
+        ]
+        number = new_level()
+        zs = body([Batched(number, x) if b else x for x, b in zip(xs, on, strict=True)])
+        return close(trace, [take_out(z, 0, number, size) if b else bare(z) for z, b in zip(zs, wanted, strict=True)])
+
+
+class Joint:
+    """A body with its backward pass: one body of both, and which of its values are what.
+
+    Cotangents of the first inputs, ``summed`` of them, are added to what is given as their sums.
+    """
+
+    def __init__(self, body: Any, moving: Sequence[bool], given: Sequence[bool], summed: int = 0) -> None:
+        """Run the body and its backward pass; ``given`` tells which outputs have cotangents."""
+        with body.open_trace() as trace:
+            xs = [trace.add_input(*like) for like in body.input_likes]
+            with open_recording() as tape:
+
+                def run(traced: list[Any]) -> list[Any]:
+                    source = iter(traced)
+                    return list(body([next(source) if on else x for x, on in zip(xs, moving, strict=True)]))
+
+                record = Record(tape, run, [x for x, on in zip(xs, moving, strict=True) if on])
+            zs = record.values
+            gs = [trace.add_input(z.shape, float_of(z.dtype)) if on else None for z, on in zip(zs, given, strict=True)]
+            found = iter(record.back(gs))
+            ds = [next(found) if on else None for on in moving]
+            ds = [None if d is None else _fit(_make_dense(d), x) for d, x in zip(ds, xs, strict=True)]
+            sums = [
+                trace.add_input(x.shape, d.dtype) if i < summed and d is not None else None
+                for i, (x, d) in enumerate(zip(xs, ds, strict=True))
+            ]
+            ds = [d if total is None else total + d for d, total in zip(ds, sums, strict=True)]
+            self.whole = close(trace, [*zs, *(d for d in ds if d is not None)])
+        numbers = iter(self.whole.inputs)
+        self.inputs: list[int] = [next(numbers) for _ in xs]
+        self.cotangents = {i: next(numbers) for i, g in enumerate(gs) if g is not None}  # by output
+        self.sums = {i: next(numbers) for i, total in enumerate(sums) if total is not None}  # by input
+        self.values = self.whole.outputs[: len(zs)]
+        pulled = iter(self.whole.outputs[len(zs) :])
+        self.pulled = {i: next(pulled) for i, d in enumerate(ds) if d is not None}  # by input
+
+
+def close(trace: Any, outputs: Sequence[Any]) -> Any:
+    """Return the body that was recorded, which captured nothing."""
+    body, captured = trace.close(outputs)
+    if captured:
+        raise AssertionError(f"a body captured {captured} while it was transformed")
+    return body
+
+
+def _fit(d: Any, x: Any) -> Any:
+    """Return a derivative in the shape and dtype that that of ``x`` has."""
+    wanted = float_of(x.dtype)
+    d = d if np.shape(d) == x.shape else np.broadcast_to(d, x.shape)
+    return d if d.dtype == wanted else d.astype(wanted)
+
+
+def _make_dense(d: Any) -> Any:
+    return d.to_dense() if hasattr(d, "to_dense") else d
+
+
+def plain(x: Any) -> Any:
+    """Return the array in a tensor that no transform follows."""
+    return x.value if isinstance(x, Tensor) and not x.level else x

@@ -1,0 +1,103 @@
+"""Branches as an op, and their transforms: each is such an op again, or a choice for each example."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core.interpreter import new_level
+from pullback.transforms.batch import Batched, take_out
+from pullback.transforms.structured import (
+    Joint,
+    StructuredOp,
+    is_float,
+    make_zeros,
+    plain,
+    record_batch,
+    record_jvp,
+)
+
+__all__: list[str] = []
+
+
+class SwitchOp(StructuredOp):
+    """Branches that take the same operands and give the same results.
+
+    The first operand is the number of the branch that is taken, the nearest there is if there is none.
+    """
+
+    name = "switch"
+
+    def __init__(self, branches: Sequence[Any]) -> None:
+        self.branches = list(branches)
+
+    def infer(self) -> list[tuple[Any, Any]]:
+        return [(like.shape, like.dtype) for like in self.branches[0].output_likes]
+
+    def run(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        number = min(max(int(args[0]), 0), len(self.branches) - 1)
+        return tuple(plain(z) for z in self.branches[number](args[1:]))
+
+    def lower(self, trace: Any, args: Sequence[Any]) -> tuple[Any, ...]:
+        found: tuple[Any, ...] = trace.add_switch(self.branches, args)
+        return found
+
+    def _follow(self, on: Sequence[bool], floats: bool) -> list[bool]:
+        """Return which results depend on the inputs that are ``on``, in any branch."""
+        return [any(column) for column in zip(*(b.follow(on, floats) for b in self.branches), strict=True)]
+
+    def push(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+        moving = [t is not None and is_float(p) for p, t in zip(primals[1:], tangents[1:], strict=True)]
+        wanted = self._follow(moving, floats=True)
+        op = SwitchOp([record_jvp(b, moving, wanted) for b in self.branches])
+        made = op.apply([*primals, *(t for t, on in zip(tangents[1:], moving, strict=True) if on)])
+        after = iter(made[len(wanted) :])
+        return made[: len(wanted)], [next(after) if on else None for on in wanted]
+
+    def batch(self, arrays: Sequence[Any], on: Sequence[bool], size: int) -> tuple[Sequence[Any], Sequence[bool]]:
+        if on[0]:
+            return self._choose(arrays, on, size), [True for _ in self.branches[0].outputs]
+        wanted = self._follow(on[1:], floats=False)
+        return SwitchOp([record_batch(b, on[1:], wanted, size) for b in self.branches]).apply(arrays), wanted
+
+    def _choose(self, arrays: Sequence[Any], on: Sequence[bool], size: int) -> list[Any]:
+        """Return the results where examples take different branches: all are run."""
+        number, last = new_level(), len(self.branches) - 1
+        given = [Batched(number, x) if b else x for x, b in zip(arrays[1:], on[1:], strict=True)]
+        columns = [[take_out(z, 0, number, size) for z in branch(given)] for branch in self.branches]
+        zs = columns[last]
+        for i in reversed(range(last)):
+            taken = arrays[0] <= i
+            zs = [
+                np.where(np.reshape(taken, (size, *(1,) * (np.ndim(z) - 1))), y, z)
+                for y, z in zip(columns[i], zs, strict=True)
+            ]
+        return zs
+
+    def differentiate(self, values: Sequence[Any], live: Sequence[bool]) -> tuple[Sequence[Any], Any]:
+        likes = self.branches[0].input_likes
+        moving = [on and is_float(x) for on, x in zip(live[1:], likes, strict=True)]
+        given = self._follow(moving, floats=True)
+        if not any(given):
+            return self.apply(values), lambda gs: [None] * len(values)
+        joints = [Joint(b, moving, given) for b in self.branches]
+        targets = [i for i in range(len(moving)) if any(i in joint.pulled for joint in joints)]
+        back = [
+            joint.whole.select(
+                [*joint.inputs, *joint.cotangents.values()],
+                [joint.pulled[i] if i in joint.pulled else make_zeros(likes[i]) for i in targets],
+            )
+            for joint in joints
+        ]
+
+        def pull(gs: Sequence[Any]) -> list[Any]:
+            shapes = self.branches[0].output_likes
+            dys = [make_zeros(like) if g is None else g for g, like, on in zip(gs, shapes, given, strict=True) if on]
+            ds: list[Any] = [None] * len(values)
+            for i, d in zip(targets, SwitchOp(back).apply([*values, *dys]), strict=True):
+                ds[i + 1] = d
+            return ds
+
+        return self.apply(values), pull

@@ -1,0 +1,434 @@
+"""scan, while_loop, fori_loop, cond, switch, map: the same eagerly and compiled, under grad, jvp and vmap."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import pullback as pb
+from pullback.core import tree
+from pullback.errors import ArgumentError, CapturedError, GradientError, ShapeError, VariableError
+
+RNG = np.random.default_rng(0)
+X = np.array([0.3, -0.7, 1.1])
+XS = RNG.normal(size=(7, 3))
+W = RNG.normal(size=(3, 3)) / 2
+BACKENDS = ["numpy", "llvm"]
+
+
+def check(f, *args, backends=BACKENDS, rtol=1e-9):
+    """Compare a function eagerly and compiled."""
+    wanted = tree.leaves(f(*args))
+    for backend in backends:
+        got = tree.leaves(pb.compile(f, backend=backend)(*args))
+        assert len(got) == len(wanted)
+        for a, b in zip(got, wanted, strict=True):
+            assert_allclose(np.asarray(a), np.asarray(b), rtol=rtol, atol=1e-12)
+            assert np.asarray(a).dtype == np.asarray(b).dtype
+
+
+def count_loops(f, *args):
+    """How many loops there are in the program of a function, and how many nodes besides."""
+    nodes = pb.compile(f, backend="numpy").lower(*args).graph.nodes
+    return sum(n.kind.has_bodies for n in nodes), len(nodes)
+
+
+def recurrence(x, w=W, xs=XS, **options):
+    def step(h, x):
+        h = np.tanh(h @ w + x)
+        return h, (h * x).sum()
+
+    return pb.scan(step, x, xs, **options)
+
+
+def loss(x, w=W, xs=XS, **options):
+    h, ys = recurrence(x, w, xs, **options)
+    return (h**3).sum() + (ys * np.arange(len(ys))).sum()
+
+
+# ---- scan
+
+
+def test_scan_matches_numpy_loop():
+    h, ys = X, []
+    for x in XS:
+        h = np.tanh(h @ W + x)
+        ys.append((h * x).sum())
+    for f in (recurrence, pb.compile(recurrence), pb.compile(recurrence, backend="numpy")):
+        last, rows = f(X)
+        assert_allclose(last, h)
+        assert_allclose(rows, ys)
+
+
+def test_scan_reverse_keeps_places_of_results():
+    total, ys = pb.scan(lambda c, x: (c + x, c), 0.0, np.arange(4.0), reverse=True)
+    assert total == 6
+    assert_allclose(ys, [6, 5, 3, 0])
+    check(lambda x: recurrence(x, reverse=True), X)
+
+
+@pytest.mark.parametrize("options", [{}, {"reverse": True}, {"unroll": 3}, {"recompute": True}])
+def test_scan_gradients_of_carry_xs_and_captured_value(options):
+    check(lambda x, w, xs: pb.grads(lambda x, w, xs: loss(x, w, xs, **options))([x, w, xs]), X, W, XS)
+
+
+def test_scan_gradient_matches_finite_differences():
+    pb.check_grads(lambda x, w: loss(x, w), [X, W], order=2)
+    compiled = pb.compile(pb.grad(lambda w: loss(X, w)))(W)
+    step = 1e-6
+    moved = (loss(X, W + step) - loss(X, W - step)) / (2 * step)
+    assert_allclose(compiled.sum(), moved, rtol=1e-5)
+
+
+def test_scan_second_order():
+    check(lambda w: pb.grad(lambda w: (pb.grad(lambda w: loss(X, w))(w) ** 2).sum())(w), W)
+    check(lambda x: pb.hessian(loss)(x), X)
+    check(lambda x: pb.hvp(loss, x, np.ones(3)), X)
+
+
+def test_scan_jvp_and_grad_of_jvp():
+    check(lambda x: pb.jvp(loss, [x], [np.ones(3)]), X)
+    check(lambda x: pb.grad(lambda x: pb.jvp(loss, [x], [np.ones(3)])[1])(x), X)
+    check(lambda w: pb.jvp(lambda w: recurrence(X, w), [w], [np.ones((3, 3))]), W)
+
+
+def test_scan_vmap_in_both_orders():
+    many = RNG.normal(size=(4, 3))
+    check(lambda xs: pb.vmap(recurrence)(xs), many)
+    check(lambda xs: pb.vmap(pb.grad(loss))(xs), many)
+    check(lambda xs: pb.grad(lambda xs: pb.vmap(loss)(xs).sum())(xs), many)
+    check(lambda xs: pb.vmap(lambda xs: loss(X, xs=xs))(xs), RNG.normal(size=(4, 7, 3)))
+    check(lambda w: pb.vmap(pb.vmap(lambda w: loss(X, w)))(w), RNG.normal(size=(2, 2, 3, 3)))
+
+
+def test_scan_compiled_is_traced_once():
+    runs = []
+
+    def step(c, x):
+        runs.append(1)
+        return c * x, None
+
+    pb.compile(lambda xs: pb.scan(step, 1.0, xs)[0])(np.ones(50))
+    assert len(runs) <= 2  # once more where the carry begins with a Python number
+
+
+def test_scan_program_does_not_grow_with_steps():
+    gradient = pb.grads(lambda x, xs: loss(x, xs=xs))
+    few = count_loops(lambda x, xs: gradient([x, xs]), X, XS)
+    many = count_loops(lambda x, xs: gradient([x, xs]), X, np.concatenate([XS] * 20))
+    assert few[0] == many[0] == 2
+    assert few == many
+
+
+def test_scan_carry_python_number_takes_dtype_of_step():
+    total, _ = pb.compile(lambda xs: pb.scan(lambda c, x: (c + x, None), 0.0, xs))(np.ones(3, np.float32))
+    assert total == 3
+    assert total.dtype == np.float32
+    check(lambda xs: pb.scan(lambda n, x: (n + 1, n * x), 0, xs), XS)
+
+
+def test_scan_integer_carry_and_dict_in_other_order():
+    def step(c, x):
+        return {"n": c["n"] + 1, "total": c["total"] + c["n"] * x.sum()}, c["n"]
+
+    check(lambda xs: pb.scan(step, {"total": np.float64(0), "n": np.int32(0)}, xs), XS)
+    fibonacci = lambda c, _: ({"b": c["a"] + c["b"], "a": c["b"]}, c["a"])
+    check(lambda x: pb.scan(fibonacci, {"a": x[0], "b": x[1]}, length=9), X)
+
+
+def test_scan_xs_none_and_y_none():
+    check(lambda x: pb.scan(lambda c, _: (np.sin(c), None), x, length=5), X)
+    check(lambda x: pb.grad(lambda x: pb.scan(lambda c, _: (np.sin(c), None), x, length=5)[0].sum())(x), X)
+
+
+def test_scan_zero_length():
+    f = lambda x, xs: recurrence(x, xs=xs)
+    for run in (f, pb.compile(f)):
+        h, ys = run(X, XS[:0])
+        assert_allclose(h, X)
+        assert ys.shape == (0,)
+    check(lambda x: pb.grad(lambda x: loss(x, xs=XS[:0]))(x), X)
+
+
+def test_scan_nested():
+    def outer(x, xs):
+        return pb.scan(lambda c, row: pb.scan(lambda d, y: (d * np.cos(y) + row, d.sum()), c, row), x, xs)
+
+    check(outer, X, XS)
+    check(lambda x, xs: pb.grads(lambda x, xs: sum(z.sum() for z in outer(x, xs)))([x, xs]), X, XS)
+
+
+def test_scan_grad_inside_of_step():
+    slope = pb.grad(lambda h: (h**3).sum())
+    check(lambda x, xs: pb.scan(lambda h, x: (h - 0.1 * slope(h) + x, None), x, xs), X, XS)
+    check(lambda x: pb.grad(lambda x: pb.scan(lambda h, x: (h - 0.1 * slope(h) + x, None), x, XS)[0].sum())(x), X)
+
+
+def test_scan_variables_get_gradients():
+    v = pb.variable(W, name="recurrent")
+
+    def gradients(x):
+        return pb.variable_grads(lambda: loss(x, v)).grads["recurrent"]
+
+    assert_allclose(pb.compile(gradients)(X), gradients(X))
+
+
+def test_scan_assignment_in_compiled_step_is_refused():
+    v = pb.variable(0.0)
+
+    def step(c, x):
+        v.assign_add(1.0)
+        return c + x, None
+
+    with pytest.raises(VariableError, match="carry"):
+        pb.compile(lambda xs: pb.scan(step, 0.0, xs)[0])(np.ones(3))
+    pb.scan(step, 0.0, np.ones(3))
+    assert float(v) == 3
+
+
+def test_scan_stop_gradient_in_step():
+    check(lambda x: pb.grad(lambda x: pb.scan(lambda c, y: (c * pb.stop_gradient(c) + y, None), x, XS)[0].sum())(x), X)
+
+
+def test_scan_custom_gradient_in_step():
+    @pb.custom_grad
+    def clipped(x):
+        return x * 1.0, lambda dy: pb.clip_by_value(dy, -0.1, 0.1)
+
+    check(lambda x: pb.grad(lambda x: pb.scan(lambda c, y: (clipped(c) * y, None), x, XS)[0].sum())(x), X)
+    check(
+        lambda x: pb.grad(lambda x: pb.scan(lambda c, y: (pb.scale_gradient(c, 0.5) * y, None), x, XS)[0].sum())(x), X
+    )
+
+
+def test_scan_custom_gradient_that_captures_is_refused():
+    def f(w):
+        @pb.custom_gradient
+        def scaled(x):
+            return x * w, lambda dy: dy * w
+
+        return pb.scan(lambda c, y: (scaled(c) + y, None), X, XS)[0].sum()
+
+    with pytest.raises(CapturedError, match="Pass it as an input"):
+        pb.compile(f)(np.ones(3))
+
+
+def test_scan_step_with_host_op():
+    def step(c, y):
+        return np.linalg.pinv(np.eye(3) * 2 + np.outer(c, c)) @ y, c
+
+    check(lambda x: pb.scan(step, x, XS), X)
+    check(lambda x: pb.grad(lambda x: pb.scan(step, x, XS[:2])[0].sum())(x), X)
+
+
+def test_scan_draws_of_steps_differ():
+    f = pb.compile(lambda x: pb.scan(lambda c, _: (c, pb.random.normal([2])), x, length=4)[1])
+    rows = f(X)
+    assert len(np.unique(rows)) == rows.size
+
+
+def test_scan_same_result_twice_and_unchanged_carry():
+    check(lambda x, xs: pb.scan(lambda c, y: ((c[0] + y, c[1]), (c[0], c[0], c[1])), (x, x * 2), xs), X, XS)
+    check(lambda x, xs: pb.scan(lambda c, y: ((c[1], c[0]), y), (x, x * 2), xs), X, XS)
+
+
+def test_scan_constant_and_captured_results():
+    check(lambda x, xs: pb.scan(lambda c, y: (c + y, (np.ones(2), x)), x, xs), X, XS)
+
+
+def test_scan_compiled_function_is_kept_on_disk(tmp_path, monkeypatch):
+    monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path))
+    wanted = pb.grad(loss)(X)
+    for _ in range(2):
+        assert_allclose(pb.compile(pb.grad(loss))(X), wanted)
+
+
+def test_scan_carry_shape_change_names_leaf():
+    for run in (lambda f: f(X), lambda f: pb.compile(f)(X)):
+        with pytest.raises(ShapeError, match=r"carry\['h'\] changes in a step, from \(3,\) to \(3, 3\)"):
+            run(lambda x: pb.scan(lambda c, _: ({"h": np.outer(c["h"], c["h"])}, None), {"h": x}, length=2))
+
+
+def test_scan_carry_dtype_change_names_leaf():
+    for run in (lambda f: f(X), lambda f: pb.compile(f)(X)):
+        with pytest.raises(ArgumentError, match=r"dtype of carry\[1\] changes in a step, from int64 to float64"):
+            run(lambda x: pb.scan(lambda c, _: ((c[0], c[1] + 0.5), None), (x, np.arange(2)), length=2))
+
+
+def test_scan_carry_structure_change():
+    with pytest.raises(ArgumentError, match="structure of the carry changes"):
+        pb.scan(lambda c, x: ((c, c), None), X, XS)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda: pb.scan(lambda c, x: c, X, XS), ArgumentError, r"pair \(carry, y\)"),
+        (lambda: pb.scan(lambda c, x: (c, x), X), ArgumentError, "length must say"),
+        (lambda: pb.scan(lambda c, x: (c, x), X, XS, length=3), ShapeError, "7 elements along axis 0 but length is 3"),
+        (lambda: pb.scan(lambda c, x: (c, x), X, (XS, X)), ShapeError, r"xs\[0\] has 7 .* but xs\[1\] has 3"),
+        (lambda: pb.scan(lambda c, x: (c, x), X, 1.0), ShapeError, "xs is a number"),
+        (lambda: pb.scan(None, X, XS), ArgumentError, "f must be a function"),
+        (lambda: pb.scan(lambda c, x: (c, x), X, XS, unroll=0), ArgumentError, "unroll must be a positive integer"),
+        (lambda: pb.map(lambda x: x, None), ArgumentError, "no arrays"),
+        (lambda: pb.fori_loop(0, 2.5, lambda i, c: c, X), ArgumentError, "hi must be an integer"),
+        (lambda: pb.while_loop(lambda c: c > 0, lambda c: c, X), ShapeError, "one bool"),
+        (lambda: pb.cond(X > 0, np.sin, np.cos, X), ShapeError, "one bool"),
+        (lambda: pb.switch(0.5, [np.sin], X), ArgumentError, "one integer"),
+        (lambda: pb.switch(0, [], X), ArgumentError, "no branches"),
+    ],
+)
+def test_control_flow_errors(call, error, match):
+    with pytest.raises(error, match=match):
+        call()
+
+
+# ---- map and fori_loop
+
+
+def test_map_stacks_trees():
+    check(lambda xs: pb.map(lambda x: {"outer": np.outer(x, x), "sum": x.sum()}, xs), XS)
+    check(lambda xs: pb.grad(lambda xs: pb.map(lambda x: np.sin(x).sum() ** 2, xs).sum())(xs), XS)
+
+
+def test_fori_loop_matches_python_loop():
+    def f(x):
+        return pb.fori_loop(2, 6, lambda i, c: c * i + np.sin(x), x)
+
+    h = X
+    for i in range(2, 6):
+        h = h * i + np.sin(X)
+    assert_allclose(f(X), h)
+    check(f, X)
+    check(lambda x: pb.grad(lambda x: f(x).sum())(x), X)
+    assert pb.fori_loop(3, 1, lambda i, c: c + 1, 5) == 5
+
+
+# ---- while_loop
+
+
+def grow(x, **options):
+    return pb.while_loop(lambda x: (x * x).sum() < 100.0, lambda x: x * 1.5 + W[0], x, **options)
+
+
+def test_while_loop_matches_python_loop():
+    h = X
+    while (h * h).sum() < 100:
+        h = h * 1.5 + W[0]
+    assert_allclose(grow(X), h)
+    check(grow, X)
+    check(lambda x: grow(x, max_steps=3), X)
+
+
+def test_while_loop_forward_mode():
+    check(lambda x: pb.jvp(grow, [x], [np.ones(3)]), X)
+
+
+def test_while_loop_reverse_mode_needs_max_steps():
+    gradient = pb.grad(lambda x: grow(x).sum())
+    assert_allclose(gradient(X), pb.compile(pb.grad(lambda x: grow(x, max_steps=20).sum()))(X))
+    with pytest.raises(GradientError, match="max_steps"):
+        pb.compile(gradient)(X)
+
+
+def test_while_loop_vmap_ends_for_each_example():
+    single = lambda x: pb.while_loop(lambda c: c[0] < 50.0, lambda c: (c[0] * c[0], c[1] + 1), (x, 0), max_steps=9)
+    many = np.array([1.5, 2.0, 60.0, 5.0])
+    wanted = [single(x) for x in many]
+    values, counts = pb.vmap(single)(many)
+    assert_allclose(values, [v for v, _ in wanted])
+    assert_allclose(counts, [n for _, n in wanted])
+    check(lambda xs: pb.vmap(single)(xs), many)
+    check(lambda xs: pb.vmap(pb.grad(lambda x: single(x)[0]))(xs), many)
+
+
+def test_while_loop_counts_with_captured_limit():
+    check(lambda n, x: pb.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * 2), (0, x))[1], np.int64(4), X)
+
+
+# ---- cond and switch
+
+
+def bend(x):
+    return pb.cond(x.sum() > 0, lambda x: np.sin(x) * W[0], lambda x: x * x, x)
+
+
+@pytest.mark.parametrize("x", [X, -X])
+def test_cond_takes_one_branch(x):
+    check(bend, x)
+    check(lambda x: pb.grad(lambda x: bend(x).sum())(x), x)
+    check(lambda x: pb.hessian(lambda x: bend(x).sum())(x), x)
+    check(lambda x: pb.jvp(bend, [x], [np.ones(3)]), x)
+
+
+def test_cond_gradient_of_captured_value():
+    f = lambda w, x: pb.cond(x[0] > 0, lambda: (w * x).sum(), lambda: (x * x).sum())
+    for x in (X, -X):
+        check(lambda w, x: pb.grads(f, unconnected="zero")([w, x]), W[0], x)
+
+
+def test_cond_untaken_branch_leaves_no_nan():
+    f = lambda x: pb.cond(x > 0, lambda: np.log(x), lambda: x * 2)
+    assert_allclose(pb.compile(pb.grad(f))(0.0), 2)
+
+
+def test_cond_vmap_chooses_for_each_example():
+    many = RNG.normal(size=(6, 3))
+    wanted = [bend(x) for x in many]
+    assert_allclose(pb.vmap(bend)(many), wanted)
+    check(lambda xs: pb.vmap(bend)(xs), many)
+    check(lambda xs: pb.vmap(pb.grad(lambda x: bend(x).sum()))(xs), many)
+
+
+def test_cond_in_scan():
+    f = lambda x, xs: pb.scan(lambda c, y: (pb.cond(y[0] > 0, lambda: c * 0.9, lambda: c + y), c), x, xs)
+    check(f, X, XS)
+    check(lambda x, xs: pb.grads(lambda x, xs: f(x, xs)[0].sum())([x, xs]), X, XS)
+
+
+def test_cond_branches_of_different_shapes():
+    with pytest.raises(ShapeError, match=r"\(3,\) in one branch and \(\) in another"):
+        pb.compile(lambda x: pb.cond(x[0] > 0, lambda: x.sum(), lambda: x))(X)
+
+
+BRANCHES = [lambda x: x, lambda x: x * x, lambda x: np.exp(x) + 1]
+
+
+@pytest.mark.parametrize("index", [-3, 0, 1, 2, 9])
+def test_switch_takes_nearest_branch(index):
+    assert_allclose(pb.switch(index, BRANCHES, X), BRANCHES[min(max(index, 0), 2)](X))
+    check(lambda i, x: pb.switch(i, BRANCHES, x), np.int64(index), X)
+    check(lambda i, x: pb.grad(lambda x: pb.switch(i, BRANCHES, x).sum())(x), np.int64(index), X)
+
+
+def test_switch_vmap_by_index():
+    f = lambda i, x: pb.vmap(lambda i, x: pb.switch(i, BRANCHES, x))(i, x)
+    check(f, np.array([-1, 1, 7, 0]), RNG.normal(size=(4, 3)))
+
+
+# ---- positions, and recurrent layers
+
+
+def test_scan_position_out_of_range_raises():
+    f = pb.compile(lambda i, x: pb.scan(lambda c, i: (c + x[i], None), 0.0, i)[0])
+    assert_allclose(f(np.array([0, -1, 1]), X), X[0] + X[-1] + X[1])
+    with pytest.raises(ShapeError, match="5 is out of range"):
+        f(np.array([0, 5, 1]), X)
+
+
+def test_scan_gathers_by_element():
+    table = RNG.normal(size=(5, 3))
+    f = lambda table, i: pb.grad(lambda t: (pb.scan(lambda c, i: (np.tanh(c + t[i]), None), X, i)[0] ** 2).sum())(table)
+    check(f, table, np.array([0, 4, 4, 2]))
+
+
+@pytest.mark.parametrize("make", [pb.layers.lstm, pb.layers.gru, pb.layers.simple_rnn])
+@pytest.mark.parametrize("options", [{}, {"return_sequences": True, "go_backwards": True}])
+def test_recurrent_layer_compiles_to_loops(make, options):
+    layer = make(4, **options)
+    x = RNG.normal(size=(2, 6, 3)).astype(np.float32)
+    layer(x)
+    gradients = lambda x: pb.variable_grads(lambda: (layer(x) ** 2).sum()).grads
+    check(gradients, x, backends=["llvm"], rtol=2e-4)
+    assert count_loops(gradients, x) == count_loops(gradients, np.concatenate([x] * 5, 1))
