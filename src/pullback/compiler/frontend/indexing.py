@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.compiler.frontend.host_ops import Coordinates, Positions
 from pullback.compiler.ir.graph import Node, Pieces, Shape, View, resolve_view
-from pullback.compiler.ir.kinds import CAST, CONSTANT, PIECES, SCAN, SCATTER, SPACED, TAKE, VIEW
+from pullback.compiler.ir.kinds import CAST, CONSTANT, PIECES, ROWS, SCAN, SCATTER, SPACED, TAKE, VIEW
 from pullback.core.lowering import position
 from pullback.core.op import REGISTRY
 from pullback.core.source import user_line
@@ -60,15 +60,25 @@ def check_positions(t: Any, op: Any, at: Any) -> Any:
         return t.symbol(np.asarray(op.perform([node.data], {})))
     while source.kind is VIEW or (source.kind is CAST and _holds_positions(source.dtype, op)):
         (source,) = source.args
-    if isinstance(op, Positions) and source.kind is SCAN and isinstance(source.data[0].lower, position):
-        axis = source.data[1]["axis"]
-        if isinstance(axis, int) and source.args[0].shape and source.args[0].shape[axis] <= op.length:
-            return np.astype(t.wrapped(node), np.int64)  # they are positions along an axis that is not longer
+    if isinstance(op, Positions) and 0 < _find_axis_length(source) <= op.length:
+        return np.astype(t.wrapped(node), np.int64)  # they are positions along an axis that is not longer
     if t.checks is None or node.dtype == np.uint64 or not node.size or not op.is_checked_by_code:
         return t.opaque(op, [at], {})
     positions, wrong = op.resolve(np.astype(t.wrapped(node), np.int64))
     t.check_positions(node, op, wrong)
     return positions
+
+
+def _find_axis_length(n: Node) -> int:
+    """Return the length of the axis along which a node has positions; 0 for any other node."""
+    if not n.kind.has_params or not n.args or not n.args[0].shape:
+        return 0
+    op, params = n.data
+    if n.kind is ROWS:
+        return n.args[0].shape[-1] if op.lower.symbol == "largest" else 0
+    finds = isinstance(op.lower, position) if n.kind is SCAN else op is REGISTRY.get("argsort")
+    axis = params.get("axis")
+    return n.args[0].shape[axis] if finds and isinstance(axis, int) else 0
 
 
 def _holds_positions(dtype: Any, op: Any) -> bool:
