@@ -271,7 +271,7 @@ def share(g: Value, x: Value, z: Value, axis: Axis) -> Any:
             return g * hit
         count = add_reduce(hit, axes(axis), g.dtype, None, True)
     else:
-        count = total(hit, axis, True)
+        count = total(hit.astype(g.dtype), axis, True)
     with np.errstate(divide="ignore", invalid="ignore"):  # NaN equals nothing; its gradient is NaN
         return hit * (g / count)
 

@@ -148,7 +148,28 @@ def _merge_scatter(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | No
     return None
 
 
-RULES = (_transpose_product, _merge_addition, _merge_scatter, _merge_update, _split_sum_of_products)
+def _pad_before_scaling(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
+    """Return a multiple of an array in zeros as a multiple of the array in zeros.
+
+    The gradient of a sum of shifted multiples is then a loop over one array, not over an array for each multiple.
+    """
+    if n.kind is not PIECES or len(args) != 1 or n.data.fill != 0.0 or n.dtype.kind != "f" or not alone(n.args[0]):
+        return None
+    (m,) = args
+    if n.args[0].kind is not MAP or m.kind is not MAP or m.data[0].kernel not in (np.negative, np.multiply):
+        return None
+    factors = [a.data.item() for a in m.args if is_number(a)] if len(m.args) == 2 else [-1.0]
+    arrays = [a for a in m.args if not is_number(a)]
+    if len(factors) != 1 or not np.isfinite(factors[0]) or not factors[0] or arrays[0].shape != m.shape:
+        return None
+    fill = np.copysign(0.0, factors[0] * np.copysign(1.0, n.data.fill)).item()  # a multiple of it is the filling
+    padded = g.add(PIECES, arrays, n.shape, arrays[0].dtype, n.data._replace(fill=fill), n.line)
+    return g.add(MAP, [a if is_number(a) else padded for a in m.args], n.shape, n.dtype, m.data, n.line)
+
+
+RULES = (
+    _transpose_product, _merge_addition, _merge_scatter, _merge_update, _split_sum_of_products, _pad_before_scaling
+)  # fmt: skip
 
 
 def _is_plain_product(x: Node) -> bool:

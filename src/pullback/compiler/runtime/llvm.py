@@ -23,7 +23,8 @@ from pullback.errors import CompileError
 from pullback.settings import is_enabled, list_disabled
 
 __all__ = [
-    "InvalidCodeError", "Library", "TranslatorError", "compile_object", "describe_translator", "find_blas",
+    "InvalidCodeError", "Library", "TranslatorError", "compile_assembly", "compile_object", "describe_translator",
+    "find_blas", "get_llvm_version",
     "get_library", "llvm_available", "load_library", "make_code_key",
 ]  # fmt: skip
 
@@ -81,25 +82,37 @@ class Translator:
         return self.target.create_target_machine(cpu=cpu, features=features, opt=effort, reloc="pic", codemodel="small")
 
     def code(self, text: str, effort: int) -> tuple[bytes, dict[str, float]]:
-        llvm = self.llvm
         begin = perf_counter()
+        module = self._parse(text)
+        parsed = perf_counter()
+        self._improve(module)
+        improved = perf_counter()
+        code: bytes = (self.machine if effort == 3 else self._machine(effort)).emit_object(module)
+        done = perf_counter()
+        spent = {"parse": parsed - begin, "passes": improved - parsed, "codegen": done - improved}
+        return code, {name: seconds * 1e3 for name, seconds in spent.items()}
+
+    def assembly(self, text: str) -> str:
+        module = self._parse(text)
+        self._improve(module)
+        return str(self.machine.emit_assembly(module))
+
+    def _parse(self, text: str) -> Any:
         try:
-            module = llvm.parse_assembly(text)
+            module = self.llvm.parse_assembly(text)
             module.verify()  # on a module that is not right, code generation would end the process
         except RuntimeError as error:
             raise InvalidCodeError(f"compile: LLVM refused the code that was made: {str(error).strip()}") from error
-        parsed = perf_counter()
+        return module
+
+    def _improve(self, module: Any) -> None:
+        llvm = self.llvm
         builder = llvm.create_pass_builder(self.machine, llvm.create_pipeline_tuning_options(speed_level=2))
         passes = llvm.create_new_module_pass_manager()
         passes.add_sroa_pass()
         passes.add_instruction_combine_pass()
         passes.add_simplify_cfg_pass()
         passes.run(module, builder)
-        improved = perf_counter()
-        code: bytes = (self.machine if effort == 3 else self._machine(effort)).emit_object(module)
-        done = perf_counter()
-        spent = {"parse": parsed - begin, "passes": improved - parsed, "codegen": done - improved}
-        return code, {name: seconds * 1e3 for name, seconds in spent.items()}
 
     def link_with_llvm(self, code: bytes, names: list[str], imports: dict[str, int]) -> Any:
         """Return object code linked by LLVM's own linker."""
@@ -142,6 +155,19 @@ def compile_object(text: str, effort: int = 3, target: Target | None = None) -> 
         started = (perf_counter() - begin) * 1e3
         code, spent = here.code(text, effort)
     return code, {**({"start": started} if started > 1 else {}), **spent}
+
+
+def compile_assembly(text: str, target: Target) -> str:
+    """Return the assembly of a module, as it is compiled for a target."""
+    with _lock:
+        return get_translator(target).assembly(text)
+
+
+def get_llvm_version() -> str:
+    """Return the version of LLVM that llvmlite has."""
+    import llvmlite.binding as llvm
+
+    return ".".join(map(str, llvm.llvm_version_info))
 
 
 class Library:

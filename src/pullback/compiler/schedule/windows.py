@@ -221,27 +221,17 @@ def choose_tiling(s: ConvolutionPlan, summed: list[Axis], target: Target) -> Til
         rows, blocks = prod(tile), columns // vectors
         times = all_steps / steps * prod(-(-n // t) for n, t in zip(lengths, tile, strict=True)) * blocks
         busy = max(rows * vectors / 2, 4) * steps  # two sums begin in a cycle, and one takes four
-        once = rows * vectors * 1.5 + 20 + _count_lines(s, tile) * FAR  # for a whole tile
-        more = steps * (STEP + once / all_steps + far * vectors * FAR)
-        if times * (busy + more) + again * blocks < least:
+        more = steps * (STEP + (rows * vectors * 1.5 + 20) / all_steps + far * vectors * FAR)
+        if times * (busy + more) + again * blocks <= least:
             taken = [(i * short.step, 0) for i in range(steps)]
             places = [place for place, _ in find_shared_elements([*product(*map(range, tile))], s.along, taken)]
             reads = len(places) * (vectors if s.c.apart else 1) + vectors * steps
             if s.c.of_filter and far:
                 more += len({place * s.size // LINE for place in places}) * FAR
             total = times * (max(busy, reads * READ) + more) + again * blocks
-            if total < least:
+            if total < least or (total == least and vectors == best.vectors):  # rather a high tile than a wide one
                 best, least = Tiling(tile, vectors, steps), total
     return best
-
-
-def _count_lines(s: ConvolutionPlan, tile: tuple[int, ...]) -> float:
-    """Return how many lines of the image the windows of a tile of results reach; 0 if axes are merged."""
-    w = s.c.windows
-    if s.c.of_filter or len(tile) != len(w.size):
-        return 0
-    reach = [(t - 1) * n + (k - 1) * d + 1 for t, n, k, d in zip(tile, w.strides, w.size, w.dilations, strict=True)]
-    return prod(reach) * s.channels * s.size / LINE
 
 
 def _list_tilings(s: ConvolutionPlan, length: int, target: Target) -> Iterator[tuple[int, int, tuple[int, ...]]]:
