@@ -279,15 +279,21 @@ LEGALIZE: dict[Kind, Callable[[Graph, Node, list[Node], bool], Node]] = {
 
 
 class HostStructure:
-    """A loop or branches as an op that NumPy runs."""
+    """A loop or branches as an op that Python runs: their bodies have host ops."""
 
     variadic = False
 
     def __init__(self, data: Structure) -> None:
         self.data, self.name = data, type(data).__name__.lower()
+        self.programs: dict[int, Any] = {}  # of bodies
+
+    def compile_bodies(self, compile_graph: Callable[[Graph], Any]) -> None:
+        """Compile the bodies, whose host ops are called between segments of machine code."""
+        self.programs = {id(body): compile_graph(body) for body in self.data.bodies}
 
     def perform(self, values: Any, params: Any) -> Any:
-        return tuple(self.data.run([np.asarray(v) for v in values]))
+        run = (lambda body, given: self.programs[id(body)](given)) if self.programs else None
+        return tuple(self.data.run([np.asarray(v) for v in values], run))
 
 
 class KindOp:
