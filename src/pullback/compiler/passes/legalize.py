@@ -49,6 +49,7 @@ from pullback.compiler.ir.structured import Structure
 from pullback.compiler.math.cost import count_instructions
 from pullback.compiler.math.functions import VectorFunctions
 from pullback.compiler.passes.simplify import remove_dead_nodes
+from pullback.compiler.passes.split_complex import split_complex
 from pullback.compiler.passes.windows import lower_windows
 from pullback.core.axes import together
 from pullback.core.lowering import windows
@@ -63,7 +64,7 @@ FEW = 8  # products that are added one by one
 
 def legalize(graph: Graph) -> Graph:
     """Return an equivalent graph of nodes that there is machine code for, and of host ops."""
-    new = Graph()
+    graph, new = split_complex(graph), Graph()
     made: dict[int, Node] = {}
     users, wanted = graph.users(), {id(o) for o in graph.outputs}
 
