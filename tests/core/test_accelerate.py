@@ -176,6 +176,25 @@ def test_function_with_a_number_as_operand() -> None:
 
 
 @pytest.mark.usefixtures("every_function")
+def test_functions_of_unusual_memory() -> None:
+    x = random.normal(size=(2, COUNT))
+    unaligned = np.empty(8 * COUNT + 1, np.uint8)[1:].view("f8")
+    unaligned[:] = x[0]
+    for given in (unaligned, x[0].astype(">f8"), x.T[:, 0], np.broadcast_to(x[0, :1], COUNT)):
+        np.testing.assert_allclose(compute_value(np.exp, given), np.exp(given), rtol=1e-15)
+
+
+def test_convolution_of_swapped_bytes() -> None:
+    np.testing.assert_allclose(pb.conv2d(IMAGES.astype(">f4"), FILTER), pb.conv2d(IMAGES, FILTER), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.usefixtures("every_function")
+def test_square_of_large_array_is_exact() -> None:
+    x = random.normal(size=COUNT).astype("f4")
+    np.testing.assert_array_equal(compute_value(lambda x: np.power(x, 2), x), x * x)
+
+
+@pytest.mark.usefixtures("every_function")
 def test_functions_of_temporaries_and_their_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     x = random.uniform(-1, 1, (140, 1003))
     run = gradients(lambda x: np.sin(np.exp(np.tanh(x) + np.log1p(x * x)) * x) + np.cos(x) * np.sin(x), x)

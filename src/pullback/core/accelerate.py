@@ -38,12 +38,19 @@ class Compiler(Protocol):
 
 
 MOST = 512  # signatures that are compiled in a process; NumPy runs what comes after them, as shapes seem to vary
-FLOATS = "fd"
 
 load_compiler: Callable[[], Compiler] | None = None
 _programs: dict[Any, Program | None] = {}
 _functions: dict[Any, Program | None] = {}
 _lock = RLock()
+
+
+def _is_compiled(dtype: np.dtype[Any]) -> bool:
+    return dtype.char in "fd" and dtype.isnative
+
+
+def _is_in_order(v: Any) -> bool:
+    return bool(v.flags.c_contiguous and v.flags.aligned)
 
 
 def _can_compile() -> bool:
@@ -61,7 +68,7 @@ def run_compiled_if(is_worthwhile: Callable[..., bool], kernel: Callable[..., An
     """
 
     def run(*args: Any) -> Any:
-        if args[0].dtype.char not in FLOATS or not is_worthwhile(*args):
+        if not _is_compiled(args[0].dtype) or not is_worthwhile(*args):
             return kernel(*args)
         key = kernel, *[(a.shape, a.dtype) if type(a) is ndarray else a for a in args]
         try:
@@ -99,14 +106,16 @@ FUNCTIONS = frozenset({
 
 def find_function(ufunc: Any, values: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Program | None:
     """Return machine code for a NumPy function whose result has this shape and dtype; None if NumPy is to run it."""
-    if ufunc not in FUNCTIONS or dtype.char not in FLOATS or load_compiler is None:
+    if ufunc not in FUNCTIONS or not _is_compiled(dtype) or load_compiler is None:
         return None
     repeated = []
     for v in values:
         once = not getattr(v, "shape", ())
-        if not once and not (type(v) is ndarray and v.shape == shape and v.dtype == dtype and v.flags.c_contiguous):
+        if not once and not (type(v) is ndarray and v.shape == shape and v.dtype == dtype and _is_in_order(v)):
             return None
         repeated.append(once)
+    if ufunc is np.power and repeated[1] and values[1] == 2:
+        return None  # which NumPy knows is a product
     key = ufunc, dtype.char, *repeated
     try:
         return _functions[key]
