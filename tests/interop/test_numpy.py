@@ -844,3 +844,18 @@ def test_ufunc_dtype_of_integers_and_bools(name: str) -> None:
             assert b.dtype == c.dtype == wanted
             np.testing.assert_allclose(b.numpy(), a, rtol=1e-3)
             np.testing.assert_array_equal(b.numpy(), c)
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_methods_argmax_and_argmin_match_numpy(name: str) -> None:
+    given: tuple[int, ...]
+    for given in ((), (0,), (1,), (-1,)):
+        np.testing.assert_array_equal(getattr(pb.tensor(A), name)(*given).numpy(), getattr(A, name)(*given))
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+def test_methods_cumsum_and_cumprod_ask_for_axis(name: str) -> None:
+    np.testing.assert_allclose(getattr(pb.tensor(V), name)().numpy(), getattr(V, name)())
+    np.testing.assert_allclose(getattr(pb.tensor(A), name)(1).numpy(), getattr(A, name)(1))
+    with pytest.raises(ArgumentError, match=rf"x.{name}\(\): x has shape \(3, 3\); say the axis"):
+        getattr(pb.tensor(A), name)()

@@ -354,6 +354,8 @@ def test_nested_custom_gradient_sets_second_derivative(cube):
     total = lambda x: np.sum(cube(x))
     assert_allclose(pb.hessian(total)(X), np.diag(7 * X))
     assert_allclose(pb.hvp(total, X, np.ones(2)), 7 * X)
+    assert pb.jvp(pb.grad(cube), [2.0], [1.0]) == (12.0, 14.0)
+    assert pb.jvp(lambda x: pb.jvp(cube, [x], [1.0])[1], [2.0], [1.0]) == (12.0, 14.0)
     assert_allclose(pb.vmap(pb.grad(pb.grad(cube)))(X), 7 * X)
     assert_allclose(pb.grad(lambda x: np.sum(pb.vmap(pb.grad(cube))(x)))(X), 7 * X)
     assert_allclose(pb.compile(pb.grad(lambda x: np.sum(pb.grad(total)(x))))(X), 7 * X)
@@ -392,3 +394,17 @@ def test_nested_custom_gradient_capturing_input_raises():
 
     with pytest.raises(CapturedError, match="the traced tensor 'x'"):
         pb.grad(pb.grad(f))(2.0)
+
+
+def test_nested_custom_gradient_capturing_moved_input_raises():
+    def f(x, w):
+        @pb.custom_gradient
+        def cube(x):
+            inner = pb.custom_gradient(lambda t: (3 * w * x**2, lambda ddy: ddy * 6 * w * x))
+            return w * x**3, lambda dy: dy * inner(x)
+
+        return pb.grad(cube)(x)
+
+    assert pb.jvp(lambda x: f(x, 2.0), [2.0], [1.0]) == (24.0, 24.0)
+    with pytest.raises(CapturedError, match="the traced tensor 'w'"):
+        pb.jvp(f, [2.0, 2.0], [1.0, 1.0])

@@ -63,13 +63,14 @@ class Tensor(TensorOps):
     )
 
     _internal: tuple[str, ...] = (  # what the engine stores and calls: not listed by dir(x)
-        "all_values", "as_leaf", "beneath", "differentiates", "form", "g", "has_derivative", "in_form", "interpret",
-        "is_variable", "level", "links", "meta", "read", "refers", "stands_for_numbers", "stopped", "stripped",
-        "unfollowed", "value", "via", "x", "y",
+        "all_values", "as_leaf", "beneath", "differentiates", "form", "g", "has_derivative", "has_tangent", "in_form",
+        "interpret", "is_variable", "level", "links", "meta", "read", "refers", "stands_for_numbers", "stopped",
+        "stripped", "unfollowed", "value", "via", "x", "y",
     )  # fmt: skip
     refers = False  # a variable is read before an op computes with it
     is_variable = False
     stands_for_numbers = False  # a symbol of a program that is being compiled may be a Python number
+    has_tangent = False  # whether it is a dual number, of forward mode
     differentiates = True  # whether the transform that follows it takes derivatives: vmap and compile do not
 
     if TYPE_CHECKING:

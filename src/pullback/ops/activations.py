@@ -384,9 +384,10 @@ def _log_softmax(x: Array, axis: int | None = -1) -> Any:
     return y - np.log(_total(np.exp(y), axis)) if y.size else y
 
 
-def _probabilities(logits: Value, z: Value, axis: int | None) -> Any:
+def _probabilities(logits: Value, z: Any, axis: int | None) -> Any:
     """Return the softmax, from its logarithm ``z``; compiled, from the exponentials that ``z`` was made of."""
-    return np.exp(z) if isinstance(z, RAW) or logits.dtype.kind != "f" else softmax(logits, axis=_axis(axis))
+    plain = isinstance(z, RAW) or type(z) is Scratch
+    return np.exp(z) if plain or logits.dtype.kind != "f" else softmax(logits, axis=_axis(axis))
 
 
 @op(

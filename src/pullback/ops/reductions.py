@@ -539,3 +539,25 @@ def arg_min(x: TensorLike, /, axis: Axis = 0, keepdims: bool = False) -> Any:
 
 argmax = alias("argmax", arg_max)
 argmin = alias("argmin", arg_min)
+
+
+def _argmax_method(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
+    """Where the largest element is, along ``axis`` or among all, as the method of NumPy's arrays says.
+
+    >>> pb.tensor([[1.0, 5.0], [4.0, 2.0]]).argmax().item()
+    1
+    """
+    return np.argmax(x, axis=axis, keepdims=keepdims)
+
+
+def _argmin_method(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
+    """Where the smallest element is, along ``axis`` or among all, as the method of NumPy's arrays says.
+
+    >>> pb.tensor([[1.0, 5.0], [4.0, 2.0]]).argmin().item()
+    0
+    """
+    return np.argmin(x, axis=axis, keepdims=keepdims)
+
+
+alias("argmax", _argmax_method)
+alias("argmin", _argmin_method)

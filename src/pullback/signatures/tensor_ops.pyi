@@ -124,10 +124,10 @@ class TensorOps:
         """Where along ``axis`` the largest element is, the first of several; ``axis=None`` counts through all elements."""
     def arg_min(self, axis: Axis = 0, keepdims: bool = False) -> Tensor:
         """Where along ``axis`` the smallest element is, the first of several; ``axis=None`` counts through all elements."""
-    def argmax(self, axis: Axis = 0, keepdims: bool = False) -> Tensor:
-        """Where along ``axis`` the largest element is, the first of several; ``axis=None`` counts through all elements."""
-    def argmin(self, axis: Axis = 0, keepdims: bool = False) -> Tensor:
-        """Where along ``axis`` the smallest element is, the first of several; ``axis=None`` counts through all elements."""
+    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """Where the largest element is, along ``axis`` or among all, as the method of NumPy's arrays says."""
+    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """Where the smallest element is, along ``axis`` or among all, as the method of NumPy's arrays says."""
     def argsort(self, axis: int = -1, descending: bool = False) -> Tensor:
         """Where the elements along ``axis`` come from when they are sorted; equal ones stay in their order."""
     def as1d(self) -> Tensor:
@@ -326,10 +326,10 @@ class TensorOps:
         """How many elements over ``axis`` are not 0."""
     def cube(self) -> Tensor:
         """The third power, which ``x ** 3`` means: two products are many times quicker than a power."""
-    def cumprod(self, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
-        """The running product along ``axis``; ``exclusive`` leaves out each element itself, ``reverse`` begins at the end."""
-    def cumsum(self, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
-        """The running sum along ``axis``; ``exclusive`` leaves out each element itself, ``reverse`` begins at the end."""
+    def cumprod(self, axis: Axis = None, exclusive: bool = False, reverse: bool = False) -> Tensor:
+        """The products of all elements up to each along ``axis``, which only a vector can do without."""
+    def cumsum(self, axis: Axis = None, exclusive: bool = False, reverse: bool = False) -> Tensor:
+        """The sums of all elements up to each along ``axis``, which only a vector can do without."""
     def deg2rad(self) -> Tensor: ...
     def degrees(self) -> Tensor: ...
     def depth_to_space(self, block_size: int, data_format: str = "NHWC") -> Tensor:

@@ -63,7 +63,7 @@ class Call(CustomOp):
         self.structure, self.grad_func = self.split(out)
         zs = self.results_in(self.structure)
         run = self.gradient(values, zs, self.grad_func, read)
-        return run if scope is None or not scope.tapes else run._replace(back=_in_scope(scope, run.back))
+        return run if scope is None or not scope.is_needed else run._replace(back=_in_scope(scope, run.back))
 
     def body(self, values: Sequence[Any]) -> Any:
         return self.f(*self.arguments.fill(values), **self.kwargs)

@@ -27,7 +27,7 @@ from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, highest_watcher, is_watched, watch_below
 from pullback.errors import CustomGradientError, PrecisionWarning
 from pullback.numerics.adjoints import real_product
-from pullback.transforms.enclosing import Scope, is_made_from, pause, scopes
+from pullback.transforms.enclosing import DualLevel, Scope, is_made_from, pause, scopes
 from pullback.transforms.grad import grads
 from pullback.transforms.linearity import has_values, is_linear, sample
 
@@ -114,7 +114,8 @@ class CustomOp:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.records: list[tuple[Tape, Sequence[Any]]] = []  # the tapes it is being put on, each with its operands
+        # the tapes it is being put on, and the levels of dual numbers that it is run on, each with its operands
+        self.records: list[tuple[Tape | DualLevel, Sequence[Any]]] = []
 
     def run(self, values: Sequence[Any]) -> Run:
         """Run the body on the values, and return results, backward rule and variables read."""
@@ -187,11 +188,29 @@ class CustomOp:
             if level_of(top) > self.limit and not is_differentiated(top, self.limit):
                 raise HigherLevelError(self, top)
 
-    def check_tangents(self, tangents: Sequence[Any], number: int) -> None:
-        """Refuse tangents that are of the level ``number`` or a higher one: the rule captured a traced tensor."""
+    def push_duals(
+        self, number: int, args: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Any, Any]:
+        """Return the results and their tangents, None if these are zero, for arguments that are dual numbers."""
+        self.records.append((DualLevel(number), args))
+        try:
+            z = self.call(primals, params)
+            t = self.jvp(z, primals, tangents, params) if any(t is not None for t in tangents) else None
+            return z, None if t is None else self.check_tangents(t, number)
+        finally:
+            self.records.pop()
+
+    def check_tangents(self, tangents: Sequence[Any], number: int) -> Sequence[Any]:
+        """Return tangents; refuse those of the level ``number`` or a higher one: the rule captured a traced tensor.
+
+        What an enclosing function made of the operands is a constant here.
+        """
+        if within := scopes():
+            tangents = [self.reduce_level(t, number - 1, self.records, within) for t in tangents]
         if any(level_of(t) >= number for t in tangents):
             self.check_limit(tangents)
             raise self.make_lost_error(tangents, number)
+        return tangents
 
     def run_checked(self, values: Sequence[Any]) -> Run:
         """Return a run whose results depend on nothing that is differentiated but the inputs."""

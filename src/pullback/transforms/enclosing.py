@@ -19,24 +19,49 @@ from pullback.core.tensor import Tensor
 __all__: list[str] = []
 
 
+class DualLevel:
+    """The level of dual numbers, in the place of a tape."""
+
+    def __init__(self, level: int) -> None:
+        self.level = level
+
+    def holds(self, z: Any) -> bool:
+        """Return whether ``z`` is a dual number of this level."""
+        return isinstance(z, Tensor) and z.has_tangent and z.level == self.level
+
+
 class Scope:
     """The tensors that one run of a function with a gradient of its own was given, and those it has made."""
 
     def __init__(self, values: Sequence[Any]) -> None:
         self.inputs: list[Any] = []
+        self.duals: dict[int, tuple[Any, frozenset[int]]] = {}  # dual numbers by id, with the ids of their inputs
         for v in values:
             while isinstance(v, Tensor):
                 v = v.read()
                 if v.level and type(v) in TAPED:
                     self.inputs.append(node_of(v))
+                elif v.has_tangent:
+                    self.duals[id(v)] = v, frozenset({id(v)})
                 v = v.all_values()
         self.tapes: list[Tape] = list({id(n.meta.tape): n.meta.tape for n in self.inputs}.values())
         self.spans: list[tuple[Tape, int, int]] = []  # the nodes from one length of a tape to another
 
+    @property
+    def is_needed(self) -> bool:
+        """Return whether an input is differentiated."""
+        return bool(self.tapes or self.duals)
+
+    def note_dual(self, made: Any, operands: Sequence[Any]) -> None:
+        """Note a dual number that was made of operands of its level, if all of those were made of the inputs."""
+        of = [id(a) for a in operands if a.has_tangent and a.level == made.level]
+        if all(number in self.duals for number in of):
+            self.duals[id(made)] = made, frozenset[int]().union(*(self.duals[number][1] for number in of))
+
     @contextmanager
     def open(self) -> Iterator[None]:
         """Mark what the body or the gradient function records in this block as made by this run."""
-        if not self.tapes:
+        if not self.is_needed:
             yield
             return
         begun = [(tape, len(tape.nodes)) for tape in self.tapes]
@@ -64,6 +89,9 @@ def is_made_from(z: Tensor, operands: Sequence[Any], within: Sequence[Scope], si
 
     What was put on its tape from the length ``since`` on counts as made inside; ``None`` if nothing is.
     """
+    if z.has_tangent:
+        given = {id(a) for a in operands}
+        return any(id(z) in scope.duals and scope.duals[id(z)][1] <= given for scope in within)
     tape = z.meta.tape
     inputs = {id(n) for scope in within for n in scope.inputs}
     inside = {id(n) for scope in within for n in scope.nodes_on(tape)}

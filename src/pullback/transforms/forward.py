@@ -16,6 +16,7 @@ from pullback.core.tensor import PLAIN, Tensor, Wrapped
 from pullback.core.writes import INPUT, freeze
 from pullback.errors import ArgumentError
 from pullback.transforms.argnums import Call, call_by_all
+from pullback.transforms.enclosing import scopes
 from pullback.transforms.grad import apart, as_leaf, convert_back, kind_of_passed, split_aux
 from pullback.transforms.leaves import Inputs, Outputs, finish_derivative
 
@@ -38,7 +39,10 @@ class Dual(Wrapped):
         self.number, self.primal, self.tangent = number, primal, tangent
 
     def twin(self) -> Dual:
-        return Dual(self.number, self.primal, self.tangent)
+        made = Dual(self.number, self.primal, self.tangent)
+        if scopes():
+            self._note(made, (self,))
+        return made
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -61,6 +65,8 @@ class Dual(Wrapped):
     def has_derivative(self) -> bool:
         return self.tangent is not None
 
+    has_tangent = True
+
     def beneath(self) -> Any:
         return self.primal
 
@@ -71,18 +77,32 @@ class Dual(Wrapped):
         mine = [isinstance(a, Dual) and a.number == self.number for a in args]
         primals = [a.primal if on else a for a, on in zip(args, mine, strict=True)]
         tangents = [a.tangent if on else None for a, on in zip(args, mine, strict=True)]
+        z: Any
+        t: Any
         if op.custom and op.is_structured:
-            return tuple(self._make(*zt) for zt in zip(*op.push(primals, tangents), strict=True))
-        z = op.call(primals, params)
-        t = op.jvp(z, primals, tangents, params) if any(t is not None for t in tangents) else None
-        if op.custom and t is not None:
-            op.check_tangents(t, self.number)
+            z, t = map(tuple, op.push(primals, tangents))
+        elif op.custom:
+            z, t = op.push_duals(self.number, args, primals, tangents, params)
+        else:
+            z = op.call(primals, params)
+            t = op.jvp(z, primals, tangents, params) if any(t is not None for t in tangents) else None
         if type(z) is tuple:  # an op with several results
-            return tuple(self._make(*zt) for zt in zip(z, t or [None] * len(z), strict=True))
+            several = tuple(self._make(*zt) for zt in zip(z, t or [None] * len(z), strict=True))
+            for made in several if scopes() else ():
+                self._note(made, args)
+            return several
         made = self._make(z, t)
+        if scopes():
+            self._note(made, args)
         if hooks.blocks and t is not None and not op.custom and (observer := hooks.find("fix_tangent")) is not None:
             made.tangent = observer.fix_tangent(made, op, args, params)
         return made
+
+    @staticmethod
+    def _note(made: Dual, args: tuple[Any, ...]) -> None:
+        """Let the functions with a gradient of their own that are being run know what this was made of."""
+        for scope in scopes():
+            scope.note_dual(made, [a for a in args if isinstance(a, Tensor)])
 
     def _make(self, z: Value, t: Value | None) -> Dual:
         if t is not None and np.shape(t) != np.shape(z):
