@@ -362,7 +362,7 @@ class Trace:
         if isinstance(lower, call) and lower.symbol in PICKING:
             return PICKING[lower.symbol](self, op, args, params)
         dtype = infer_dtype(op, dtypes, Frozen(params) if params else NO_PARAMS)
-        if dtype is None:
+        if "c" in {np.dtype(d).kind for d in dtypes} and isinstance(lower, position):
             return self.opaque(op, args, params)
         if isinstance(lower, scalar):
             return self.map(op, args, params, dtype, dtypes)
@@ -393,7 +393,10 @@ class Trace:
     def map(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any, dtypes: Any) -> Symbol:
         shapes = [_shape(a) for a in args]
         shape = op.acts.shape(op.name, shapes, params)
-        common = dtype if dtype.kind != "b" else self.find_compared_dtype(op, args, dtypes)
+        if "c" in {np.dtype(d).kind for d in dtypes}:
+            common = np.result_type(*map(_make_typical, args))  # of which the result may be a part
+        else:
+            common = dtype if dtype.kind != "b" else self.find_compared_dtype(op, args, dtypes)
         if common is None:
             return cast("Symbol", self.opaque(op, [self.symbol(a) for a in args], params))
         wanted = [common if mixes else None for mixes, _ in zip(op.mixing, args, strict=False)]
