@@ -139,6 +139,10 @@ class Symbol(Wrapped):
         z = super().__array_ufunc__(ufunc, method, *args, **kwargs)
         return z.read() if type(z) is Weak and all(map(stands_for_number, args)) else z
 
+    def embed(self, x: Any) -> Any:
+        """Return a constant as a symbol: what is computed from a number alone is then no large array."""
+        return self.trace.symbol(x)
+
     def call_unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
         return self.trace.opaque(HostFunction(f), args, {})
 
