@@ -63,7 +63,8 @@ class Tensor(TensorOps):
     )
 
     _internal: tuple[str, ...] = (  # what the engine stores and calls: not listed by dir(x)
-        "all_values", "as_leaf", "beneath", "differentiates", "form", "g", "has_derivative", "has_tangent", "in_form",
+        "all_values", "as_leaf", "beneath", "differentiates", "embed", "form", "g", "has_derivative", "has_tangent",
+        "in_form",
         "interpret", "is_variable", "level", "links", "meta", "read", "refers", "stands_for_numbers", "stopped",
         "stripped", "unfollowed", "value", "via", "x", "y",
     )  # fmt: skip
@@ -155,6 +156,10 @@ class Tensor(TensorOps):
     def beneath(self) -> Any:
         """Return what this level wraps: an array, a NumPy scalar, or a tensor of a lower level."""
         return self.value
+
+    def embed(self, x: Any) -> Any:
+        """Return a constant cotangent of this tensor in the form in which the backward pass is to compute with it."""
+        return x
 
     def stop_following(self) -> Any:
         """Return the value, which this level follows no further; itself if it is not followed."""

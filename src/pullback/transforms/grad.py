@@ -133,6 +133,8 @@ class Differentiated(Derivative):
             y = self._on_tape(tape, y)
         value, m = y.value, y.meta
         seed = m.one if dy is None and m.one is not None else self._seed(dy, value)
+        if isinstance(value, Tensor):
+            seed = value.embed(seed)
         if type(y) is Tensor:
             y.g = seed
         else:

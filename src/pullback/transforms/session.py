@@ -82,7 +82,8 @@ def pull(tape: Tape, results: list[Any], cotangents: Sequence[Any], leaves: Sequ
 def _seed(tape: Tape, results: Sequence[Any], cotangents: Sequence[Any]) -> None:
     for z, g in zip(results, cotangents, strict=True):
         if tape.holds(z) and g is not None:
-            add_cotangent(node_of(z), g)
+            value = z.read().beneath()
+            add_cotangent(node_of(z), value.embed(g) if isinstance(value, Tensor) else g)
 
 
 def pull_again(

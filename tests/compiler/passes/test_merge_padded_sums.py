@@ -105,3 +105,22 @@ def test_gradients_of_empty_slices(f: Any, backend: Any) -> None:
     found = pb.compile(pb.value_and_grads(f), backend=backend)([x])
     assert found[0] == 0.0
     assert found[1][0].shape == x.shape
+
+
+def windows(x: Any, count: int = 60) -> Any:
+    return sum((np.tanh(np.sum(x[i : i + 5])) * (i + 1.0) for i in range(count)), np.sum(x * x))
+
+
+def test_gradient_of_overlapping_windows_is_a_sum_of_a_few_arrays() -> None:
+    x = np.random.default_rng(2).normal(size=70)
+    slope = pb.compile(pb.grad(windows), backend="llvm")
+    np.testing.assert_allclose(slope(x), pb.grad(windows)(x), rtol=1e-12)
+    assert str(slope.lower(x).stages.simplified).count("= pieces(") == 5
+
+
+def test_blocks_that_overlap_in_one_axis_and_not_in_the_other() -> None:
+    f = lambda x: sum(np.sum(np.sin(x[i % 3 : i % 3 + 2, 2 * i : 2 * i + 2])) for i in range(4))
+    x = np.random.default_rng(3).normal(size=(5, 9))
+    slope = pb.compile(pb.grad(f), backend="llvm")
+    np.testing.assert_allclose(slope(x), pb.grad(f)(x), rtol=1e-12)
+    assert str(slope.lower(x).stages.simplified).count("= pieces(") == 1

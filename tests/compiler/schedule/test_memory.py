@@ -279,3 +279,20 @@ def test_guard_pages_around_temporaries(moved: int, code: int, said: str) -> Non
     )  # fmt: skip
     assert (done.returncode, bool(done.stdout)) == (code, bool(said)), done.stderr
     assert said in done.stdout
+
+
+@pytest.mark.parametrize("count", [30, 300])
+def test_layout_of_random_lifetimes_overlaps_nothing_and_is_small(count: int) -> None:
+    random = np.random.default_rng(count)
+    first = np.sort(random.integers(0, 2 * count, count))
+    values = [
+        Value(i, int(size), int(begin), int(begin + length))
+        for i, (size, begin, length) in enumerate(
+            zip(random.integers(1, 5000, count), first, random.integers(0, 40, count), strict=True)
+        )
+    ]
+    results = {"z": (0, Value("z", 20000, 2 * count, 3 * count))}
+    layout = place_values(values, {}, results)
+    verify(layout, [*values, results["z"][1]], {})
+    peak = max(sum(v.size for v in values if v.first <= step <= v.last) for step in range(3 * count))
+    assert layout.arena <= 1.5 * peak + 64 * 64

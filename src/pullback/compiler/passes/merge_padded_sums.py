@@ -1,11 +1,12 @@
-"""Merge sums of arrays that are zero outside of blocks which do not overlap: one array with all blocks.
+"""Merge sums of arrays that are zero outside of blocks: one array with all blocks that do not overlap.
 
-The gradient of ``x[0]``, ``x[1]``, … is such a sum, of as many arrays of the size of ``x``.
+The gradient of ``x[0]``, ``x[1]``, … is such a sum, of as many arrays of the size of ``x``; that of ``x[0:5]``,
+``x[1:6]``, … becomes a sum of five.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
@@ -15,12 +16,14 @@ from pullback.compiler.ir.kinds import MAP, PIECES
 
 __all__ = ["PaddedSum", "find_padded_sums"]
 
+Block = tuple[Node, tuple[int, ...]]  # an array, and where it begins
+
 
 class PaddedSum(NamedTuple):
-    """A sum of blocks that do not overlap, and of at most one other array."""
+    """A sum of arrays, each with blocks that do not overlap, and of other arrays."""
 
-    pieces: list[tuple[Node, tuple[int, ...]]]  # what lies where
-    other: Node | None
+    groups: list[list[Block]]
+    others: list[Node]
 
 
 def find_padded_sums(graph: Graph) -> dict[int, PaddedSum]:
@@ -33,16 +36,14 @@ def find_padded_sums(graph: Graph) -> dict[int, PaddedSum]:
         if n.number in inner or not _is_sum(n):
             continue
         leaves, sums = _collect_terms(n, users, asked)
-        pieces = [leaf for leaf in leaves if _is_padded(leaf)]
-        if not pieces:  # nor are there any in a part of this sum
-            inner.update(sums)
-            continue
-        others = [leaf for leaf in leaves if not _is_padded(leaf)]
-        placed = [(a, start) for p in pieces for a, start in zip(p.args, p.data.starts, strict=True)]
+        inner.update(sums)
+        padded = [leaf for leaf in leaves if _is_padded(leaf)]
         # pieces without elements are left out
-        if len(pieces) > 1 and len(others) < 2 and placed and _are_apart(placed):
-            inner.update(sums)
-            found[n.number] = PaddedSum(placed, others[0] if others else None)
+        placed = [(a, start) for p in padded for a, start in zip(p.args, p.data.starts, strict=True)]
+        if len(padded) > 1 and placed:
+            groups = _group_blocks(placed)
+            if len(groups) < len(padded):
+                found[n.number] = PaddedSum(groups, [leaf for leaf in leaves if not _is_padded(leaf)])
     return found
 
 
@@ -70,10 +71,21 @@ def _collect_terms(root: Node, users: dict[int, list[Node]], asked: set[int]) ->
     return leaves, sums
 
 
-def _are_apart(placed: list[tuple[Node, tuple[int, ...]]]) -> bool:
-    """Return whether no two blocks overlap: they follow each other along some axis."""
-    for axis in range(len(placed[0][1])):
-        spans = sorted((start[axis], start[axis] + a.shape[axis]) for a, start in placed)
-        if all(end <= begin for (_, end), (begin, _) in pairwise(spans)):
-            return True
-    return False
+def _group_blocks(placed: list[Block]) -> list[list[Block]]:
+    """Return blocks in as few groups as there can be of blocks that follow each other along some axis."""
+    return min((_group_along(placed, axis) for axis in range(len(placed[0][1]))), key=len)
+
+
+def _group_along(placed: list[Block], axis: int) -> list[list[Block]]:
+    groups: list[list[Block]] = []
+    ends: list[tuple[int, int]] = []  # a heap of where the last block of each group ends, and its number
+    for a, start in sorted(placed, key=lambda block: block[1][axis]):
+        begin = start[axis]
+        if ends and ends[0][0] <= begin:
+            _, number = heappop(ends)
+        else:
+            number = len(groups)
+            groups.append([])
+        groups[number].append((a, start))
+        heappush(ends, (begin + a.shape[axis], number))
+    return groups

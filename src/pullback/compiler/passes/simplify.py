@@ -6,6 +6,7 @@ other vanish, a sum over a broadcast axis becomes a product.  Nodes that no outp
 
 from __future__ import annotations
 
+from functools import reduce
 from math import prod
 from typing import Any
 
@@ -46,11 +47,12 @@ def _rebuild(graph: Graph) -> Graph:
 
 
 def _merge_padded_sum(g: Graph, n: Node, whole: PaddedSum, made: dict[int, Node]) -> Node:
-    args = [made[a.number] for a, _ in whole.pieces]
-    starts = tuple(start for _, start in whole.pieces)
-    one = _simplify_node(g, Node(PIECES, (), n.shape, n.dtype, Pieces(starts, 0.0), 0, n.line), tuple(args))
-    one = _apply(g, n, np.add, one, g.constant(0.0, n.dtype))  # as the zeros of the others did: -0 becomes 0
-    return one if whole.other is None else _apply(g, n, np.add, made[whole.other.number], one)
+    terms = [made[other.number] for other in whole.others]
+    for group in whole.groups:
+        starts, args = tuple(start for _, start in group), tuple(made[a.number] for a, _ in group)
+        one = _simplify_node(g, Node(PIECES, (), n.shape, n.dtype, Pieces(starts, 0.0), 0, n.line), args)
+        terms.append(_apply(g, n, np.add, one, g.constant(0.0, n.dtype)))  # as other zeros did: -0 becomes 0
+    return reduce(lambda x, y: _apply(g, n, np.add, x, y), terms)
 
 
 def _simplify_node(g: Graph, n: Node, args: tuple[Node, ...]) -> Node:

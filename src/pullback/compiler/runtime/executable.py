@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,9 +106,13 @@ class Executable:
         self, run: int, leaves: Leaves, inputs: Sequence[int], results: Sequence[Result], otherwise: Any, **how: Any
     ) -> Callable[..., Any] | None:
         """Return a native function for one segment; the slot after the last is that of the arena."""
-        slots = [self.constants[i].ctypes.data if i in self.constants else 0 for i in range(len(self.slots) + 1)]
-        held = self.library, self.constants
-        return make_entry(run, slots, inputs, results, leaves, otherwise, held=held, release=self.manifest.long, **how)
+        how |= {"held": (self.library, self.constants), "release": self.manifest.long}
+        return make_entry(run, self.slot_addresses, inputs, results, leaves, otherwise, **how)
+
+    @cached_property
+    def slot_addresses(self) -> list[int]:
+        """The addresses of the constants, and 0 for the other slots and the arena."""
+        return [self.constants[i].ctypes.data if i in self.constants else 0 for i in range(len(self.slots) + 1)]
 
     def _refuse(self, *values: Any) -> Any:
         """Raise for arguments that the program does not take, or that have positions out of range."""
@@ -215,10 +220,11 @@ class SegmentedProgram:
             there.update(places)
         last = {i: at for at, s in enumerate(steps) for i in (*s.given, *s.made)}
         kept = {*self.outputs, self.check, *native.constants}
-        self.steps = [
-            s._replace(gone=tuple(i for i, at in last.items() if at == number and i not in kept))
-            for number, s in enumerate(steps)
-        ]
+        gone: list[list[int]] = [[] for _ in steps]
+        for i, at in last.items():
+            if i not in kept:
+                gone[at].append(i)
+        self.steps = [s._replace(gone=tuple(places)) for s, places in zip(steps, gone, strict=True)]
         self.opaque = [p.host_op is not None for p in native.manifest.pieces]
 
     def _entry(self, native: Executable, name: str, given: tuple[int, ...], places: tuple[int, ...]) -> Any:

@@ -7,7 +7,10 @@ value may also take the very place of one that is read for the last time where i
 from __future__ import annotations
 
 import mmap
+from bisect import bisect_right, insort
 from collections.abc import Hashable, Iterable
+from heapq import heappop, heappush
+from math import inf
 from typing import NamedTuple
 
 from pullback.compiler.target import ALIGN
@@ -46,29 +49,58 @@ class Layout(NamedTuple):
 
 
 class Region:
-    """Memory in which places are taken, each from one step to another."""
+    """Memory in which places are taken, each from one step to another.
+
+    A few are taken in any order (``reserve``), then many in the order of their first steps (``take``): for these the
+    few gaps are kept that there are at the time.
+    """
 
     def __init__(self, size: float, until: float) -> None:
         self.size, self.until = size, until
-        self.taken: list[tuple[int, int, int, int]] = []  # offset, end, first and last step
+        self.reserved: list[tuple[int, int, int, int]] = []  # offset, end, first and last step
+        self.gaps: list[tuple[int, float]] = [(0, size)]  # offset, end
+        self.taken: list[tuple[int, int, int]] = []  # a heap of last step, offset, end
 
     def offset(self, v: Value) -> int | None:
         """Return the offset of the first gap that is large enough for a value during its lifetime."""
-        at = 0
-        for offset, end, first, last in self.taken:
-            if first <= v.last and v.first <= last:
-                if offset - at >= v.size:
-                    break
-                at = max(at, end)
-        return at if at + v.size <= self.size else None
+        for start, stop in self.gaps:
+            if stop - start >= v.size:
+                at = start
+                for offset, end, first, last in self.reserved:
+                    if end > at and first <= v.last and v.first <= last:
+                        if offset - at >= v.size:
+                            break
+                        at = end
+                if at + v.size <= stop:
+                    return at
+        return None
+
+    def reserve(self, v: Value, offset: int) -> None:
+        insort(self.reserved, (offset, offset + round_up(v.size), v.first, v.last))
 
     def take(self, v: Value, offset: int) -> None:
-        self.taken.append((offset, offset + round_up(v.size), v.first, v.last))
-        self.taken.sort()
+        end = offset + round_up(v.size)
+        at = bisect_right(self.gaps, (offset, inf)) - 1
+        start, stop = self.gaps[at]
+        self.gaps[at : at + 1] = [(a, b) for a, b in ((start, offset), (end, stop)) if a < b]
+        heappush(self.taken, (v.last, offset, end))
 
     def forget(self, step: int) -> None:
         """Forget what is not needed from a step on."""
-        self.taken = [t for t in self.taken if t[3] >= step]
+        while self.taken and self.taken[0][0] < step:
+            _, start, stop = heappop(self.taken)
+            self._free(start, stop)
+
+    def _free(self, start: int, stop: float) -> None:
+        """Add a gap, merged with those beside it."""
+        at = bisect_right(self.gaps, (start, inf))
+        stop = min(stop, self.size)
+        first, last = at, at
+        if at and self.gaps[at - 1][1] == start:
+            first, start = at - 1, self.gaps[at - 1][0]
+        if at < len(self.gaps) and self.gaps[at][0] == stop:
+            last, stop = at + 1, self.gaps[at][1]
+        self.gaps[first:last] = [(start, stop)]
 
 
 def round_up(n: int) -> int:
@@ -96,34 +128,32 @@ def place_values(
     groups, whose = merge_overwritten(values, over, {k: v for k, (_, v) in results.items()})
     by_root = {g.key: g for g in groups}
     homes = {whose[k]: (slot, v) for k, (slot, v) in results.items()}
-    arena = Region(float("inf"), float("inf"))
+    arena = Region(inf, inf)
     # a result is free until it is written, or what it is written over
     hosts = {slot: Region(v.size - ALIGN + 1, by_root[root].first) for root, (slot, v) in homes.items()}
     tried = sorted(sorted(hosts, key=lambda s: -hosts[s].size)[:HOSTS], key=lambda s: hosts[s].size)
     free = sorted((g for g in groups if g.key not in homes), key=lambda g: (-g.size, g.first))
     found = {root: Place(slot, 0, False) for root, (slot, _) in homes.items()}
-    length = 0
 
-    def place(g: Value) -> int:
+    def find_place(g: Value) -> tuple[Region, Place]:
         for slot in tried:
             if g.last < hosts[slot].until:
                 offset = hosts[slot].offset(g)
                 if offset is not None:
-                    hosts[slot].take(g, offset)
-                    found[g.key] = Place(slot, offset)
-                    return 0
+                    return hosts[slot], Place(slot, offset)
         offset = arena.offset(g)
         assert offset is not None
-        arena.take(g, offset)
-        found[g.key] = Place(ARENA, offset)
-        return offset + round_up(g.size)
+        return arena, Place(ARENA, offset)
 
     for g in free[:LARGEST]:
-        length = max(length, place(g))
+        region, found[g.key] = find_place(g)
+        region.reserve(g, found[g.key].offset)
     for g in sorted(free[LARGEST:], key=lambda g: g.first):
         for region in (arena, *(hosts[s] for s in tried)):
             region.forget(g.first)
-        length = max(length, place(g))
+        region, found[g.key] = find_place(g)
+        region.take(g, found[g.key].offset)
+    length = max((found[g.key].offset + round_up(g.size) for g in free if found[g.key].slot == ARENA), default=0)
     return Layout({k: found[root] for k, root in whose.items()}, length, [])
 
 

@@ -12,7 +12,8 @@ axis.  A value made in the kernel can be used in it where it is made: where thes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,11 @@ CHEAP = frozenset({
 })  # fmt: skip
 REMATERIALIZED = 4  # instructions that are rather done again than their result stored
 DEEP = 160  # values that are computed one from the other in a kernel: each is a few calls deep when it is written
+HEAVIEST = 600  # cost of a kernel; LLVM takes too long for more, and loads and stores are next to nothing of it
+LONG = 500  # cost of a program that is an unrolled loop, most likely: shorter kernels are more often equal ones
+SHORTER = 40  # cost of a kernel of such a program
+CACHED = 2**16  # elements of arrays that stay in the cache from one kernel to the next
+FOLDS = 24  # reductions of a kernel: each needs a register or more
 REPEATED = 16  # the same of those that are computed wherever they are used
 WITH_NUMBER = frozenset({np.add, np.subtract, np.multiply})
 
@@ -62,11 +68,13 @@ class Kernel:
         self.nodes: list[Node] = []
         self.levels: dict[int, str] = {}
         self.before = 0  # the kernels that must have run, as bits
+        self.cost = 0  # of all its nodes
+        self.folds = 0
 
-    @cached_property
-    def cost(self) -> int:
-        """The cost of all its nodes; to be used when no more nodes are added."""
-        return sum(map(estimate_cost, self.nodes))
+    def has_room(self, n: Node, cost: int, is_long: bool) -> bool:
+        """Return whether a node of this cost is not too much; ``is_long`` says that the program is long."""
+        heaviest = SHORTER if is_long and prod(self.axes) <= CACHED else HEAVIEST
+        return self.cost + cost <= heaviest and (n.kind is not FOLD or self.folds < FOLDS)
 
     @property
     def name(self) -> str:
@@ -75,7 +83,7 @@ class Kernel:
         return f"kernel {list(self.axes)}{rows}: {', '.join(n.name for n in self.nodes)}"
 
     def natural(self, node: Node) -> tuple[int, ...]:
-        """The steps by which a value is made."""
+        """Return the steps by which a value is made."""
         if self.levels[node.number] == FULL:
             return contiguous(self.axes)
         split = self.split or 0
@@ -163,9 +171,11 @@ class Fusion:
         self.others: list[tuple[Node, int]] = []
         self.home: dict[int, Kernel] = {}
         self.before: dict[int, int] = {}  # of library calls
+        self.needed = 0  # the kernels that some other kernel or call needs, as bits
         self.known: dict[int, list[Use]] = {}  # what nodes need, as far as that was asked
         self.depth: dict[int, int] = {}  # how many values are computed one from the other up to a node
         self.virtual: set[int] = set()
+        self.is_long = sum(estimate_cost(n) for n in graph.nodes if n.kind.fuses) > LONG
         for n in graph.nodes:
             depth = 1 + max((self.depth.get(a.number, 0) for a in n.args), default=0)
             if depth <= REPEATED and self._is_virtual(n):
@@ -224,6 +234,7 @@ class Fusion:
         for a in n.args:
             mask |= self._reach(find_memory(n, a))
         self.before[n.number] = mask
+        self.needed |= mask
         self.others.append((n, mask))
 
     def _reach(self, node: Node) -> int:
@@ -241,8 +252,10 @@ class Fusion:
             mask |= self._reach(u.node)
         near = [self.home[u.node.number] for u in needs if u.node.number in self.home]
         own = 1 + max((self.depth[a.number] for a in n.args if a.number in self.virtual), default=0)
+        cost = estimate_cost(n)
         for k in dict.fromkeys([*sorted(near, key=lambda k: -k.number), *self.kernels[: -NEAR - 1 : -1]]):
-            level = self._level(n, k, axes, needs) if self._depth(needs, k) + own <= DEEP else ""
+            fits = self._depth(needs, k) + own <= DEEP and k.has_room(n, cost, self.is_long)
+            level = self._level(n, k, axes, needs) if fits else ""
             if level and not any(
                 self._reach(u.node) >> k.number & 1 for u in needs if self.home.get(u.node.number) is not k
             ):
@@ -252,6 +265,8 @@ class Fusion:
             self.kernels.append(k)
             level = self._level(n, k, axes, needs)
         self.depth[n.number] = self._depth(needs, k) + own
+        k.cost += cost
+        k.folds += n.kind is FOLD
         self._join(n, k, level, mask)
 
     def _depth(self, needs: list[Use], k: Kernel) -> int:
@@ -266,8 +281,11 @@ class Fusion:
         k.levels[n.number] = level
         self.home[n.number] = k
         new = mask & ~(1 << k.number) & ~k.before
-        if new:
-            k.before |= new
+        if not new:
+            return
+        k.before |= new
+        self.needed |= new
+        if self.needed >> k.number & 1:
             for other in self.kernels:
                 if other.before >> k.number & 1:
                     other.before |= k.before
@@ -276,7 +294,7 @@ class Fusion:
                     self.before[number] = before | k.before
 
     def _list_folded_axes(self, n: Node) -> list[int]:
-        """The axes that are folded, counted without those of length 1."""
+        """Return the axes that are folded, counted without those of length 1."""
         shape = n.args[0].shape
         kept = [i for i, length in enumerate(shape) if length != 1]
         return [kept.index(a) for a in n.data.axes if shape[a] != 1]

@@ -183,11 +183,18 @@ class Overwrites:
     def __init__(self) -> None:
         self.orders: dict[LoopPlan, InPlace] = {}
         self.known: dict[tuple[LoopPlan, int, int], bool] = {}
+        self.latest: tuple[PlannedLoops | None, dict[int, int]] = None, {}
+
+    def _number_arrays(self, loops: PlannedLoops) -> dict[int, int]:
+        """Return the place of each array of a kernel; a step asks for many pairs of its arrays."""
+        if self.latest[0] is not loops:
+            self.latest = loops, {n.number: i for i, n in enumerate(loops.arrays)}
+        return self.latest[1]
 
     def allow(self, loops: PlannedLoops, z: Node, x: Node) -> bool:
         """Return whether one array of a kernel may be written over another."""
-        plan = loops.plan
-        key = plan, loops.arrays.index(z), loops.arrays.index(x)
+        plan, places = loops.plan, self._number_arrays(loops)
+        key = plan, places[z.number], places[x.number]
         if loops.offsets[key[2]]:  # it is read from further on than it would be written, whatever those like it do
             return False
         if key not in self.known:

@@ -65,19 +65,26 @@ def substitute(x: Array, y: Array, lower: bool = True, trans: bool = False) -> A
         raise MatrixError(
             f"triangular_solve: a zero on the diagonal of x makes it singular (got shape {x.shape} and {y.shape})."
         )
-    z = solve_by_halves(T(x) if trans else x, as_columns(y, vector), lower != trans)
+    z = solve_by_blocks(T(x) if trans else x, as_columns(y, vector), lower != trans)
     return z[..., 0] if vector else z
 
 
-def solve_by_halves(a: Array, b: Array, lower: bool) -> Any:
-    n = a.shape[-1]
+def solve_by_blocks(a: Array, b: Array, lower: bool) -> Any:
+    """Return the solution by substitution of a block of rows after the other: most of it is matrix products."""
+    n, columns = a.shape[-1], b.shape[-1]
     if n <= BLOCK:
-        return np.linalg.solve(np.tril(a) if lower else np.triu(a), b)
-    h = n // 2
-    first, second = (slice(h), slice(h, n)) if lower else (slice(h, n), slice(h))
-    z = solve_by_halves(a[..., first, first], b[..., first, :], lower)
-    w = solve_by_halves(a[..., second, second], b[..., second, :] - a[..., second, first] @ z, lower)
-    return np.concatenate([z, w] if lower else [w, z], axis=-2)
+        return np.linalg.solve(triangle(a, lower), b)
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    z = np.empty((*batch, n, columns), np.result_type(a, b))
+    starts = range(0, n, BLOCK)
+    for start in starts if lower else reversed(starts):
+        own = slice(start, min(start + BLOCK, n))
+        done = slice(start) if lower else slice(own.stop, n)
+        right = b[..., own, :] - a[..., own, done] @ z[..., done, :]
+        block = triangle(a[..., own, own], lower)
+        # the inverse of a block pays for many columns
+        z[..., own, :] = np.linalg.inv(block) @ right if columns > BLOCK else np.linalg.solve(block, right)
+    return z
 
 
 @op(
@@ -163,11 +170,16 @@ def cholesky(x: TensorLike, /, upper: bool = False) -> Any:
     """
 
 
+def solve_on_both_sides(z: Value, x: Value, trans: bool) -> Any:
+    """Return ``inv(z) @ x @ inv(z).H`` for a lower triangular ``z``; with ``trans`` that of ``z.H`` in its place."""
+    z = np.conjugate(z) if trans and z.dtype.kind == "c" else z
+    w = triangular_solve(z, x, True, trans)
+    return H(triangular_solve(z, H(w), True, trans))
+
+
 def cholesky_back(g: Value, z: Value) -> Any:
-    w = np.linalg.inv(z)
-    return symmetric(H(w) @ half(H(z) @ g) @ w)
+    return symmetric(solve_on_both_sides(z, half(H(z) @ g), True))
 
 
 def cholesky_tangent(dx: Array, z: Array) -> Any:
-    w = np.linalg.inv(z)
-    return z @ half(w @ symmetric(dx) @ H(w))
+    return z @ half(solve_on_both_sides(z, symmetric(dx), False))

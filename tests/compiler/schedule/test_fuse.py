@@ -1,0 +1,46 @@
+"""Fusion: kernels are not too large for LLVM, and equal in unrolled loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+
+pytest.importorskip("llvmlite")
+
+
+def integrate(y: Any, k: Any, steps: int) -> Any:
+    """Runge-Kutta's method of fourth order."""
+    slope = lambda y: -k * y + np.sin(y)
+    for _ in range(steps):
+        a = slope(y)
+        b = slope(y + 0.025 * a)
+        c = slope(y + 0.025 * b)
+        y = y + 0.05 / 6 * (a + 2 * b + 2 * c + slope(y + 0.05 * c))
+    return np.sum(y * y)
+
+
+def count_characters(steps: int) -> int:
+    x = np.linspace(-1.0, 1.0, 50)
+    f = pb.compile(pb.grads(lambda y, k: integrate(y, k, steps)), backend="llvm")
+    return len(f.lower([x, x]).stages.module.text)
+
+
+def test_code_of_unrolled_loop_does_not_grow_with_its_steps() -> None:
+    assert count_characters(40) < 1.5 * count_characters(20)
+
+
+def test_unrolled_loop_of_many_kernels() -> None:
+    f = pb.grads(lambda y, k: integrate(y, k, 15))
+    x = np.linspace(-1.0, 1.0, 50)
+    for a, b in zip(pb.compile(f, backend="llvm")([x, x]), f([x, x]), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10)
+
+
+def test_many_reductions_of_one_array() -> None:
+    f = lambda x: sum(np.sum(x[i : i + 6] ** 2) * i for i in range(80))
+    x = np.linspace(0.0, 1.0, 90)
+    np.testing.assert_allclose(pb.compile(f, backend="llvm")(x), f(x), rtol=1e-12)
