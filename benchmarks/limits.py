@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.ir.kinds import PRODUCT, WINDOWS
+from pullback.compiler.ir.kinds import LOOP, PRODUCT, WINDOWS
 from pullback.compiler.ir.windows import Pooling
 
 SMALLEST = 256 * 1024  # bytes: copying less takes no longer than calling NumPy
@@ -64,4 +64,6 @@ def count_flops(graph: Any) -> float:
             total += 2.0 * node.size * node.args[0].shape[-1]
         elif node.kind is WINDOWS and not isinstance(node.data, Pooling):
             total += 2.0 * node.data.work
+        elif node.kind is LOOP:
+            total += node.data.length * count_flops(node.data.body)
     return total

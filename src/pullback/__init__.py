@@ -245,7 +245,10 @@ def __dir__() -> list[str]:
     return sorted(n for n in {*globals(), *_LATER} if not n.startswith("_") and n not in _INTERNAL)
 
 
-_accelerate.load_compiler = lambda: _import_module("pullback.compiler.single_ops")
+_accelerate.compile_op = lambda *given: _import_module("pullback.compiler.single_ops").compile_op(*given)
+_accelerate.compile_function = lambda *given: _import_module("pullback.compiler.element_functions").compile_function(
+    *given
+)
 
 # ---- Names of other libraries are answered with those here
 

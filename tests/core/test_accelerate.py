@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.compiler import single_ops
+from pullback.compiler import element_functions, single_ops
 from pullback.core import accelerate
 from pullback.settings import MECHANISMS, SAFE
 
@@ -140,7 +140,7 @@ SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-40, 1e-310, 1e30, -
 @pytest.fixture
 def every_function(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let machine code run all functions, as where NumPy has none of its own for the CPU."""
-    monkeypatch.setattr(single_ops, "_has_own_avx512", lambda: False)
+    monkeypatch.setattr(element_functions, "_has_own_avx512", lambda: False)
 
 
 def compute_value(f: Callable[[Any], Any], x: Any) -> Any:
@@ -173,6 +173,25 @@ def test_function_with_a_number_as_operand() -> None:
     np.testing.assert_allclose(compute_value(lambda x: x**2.5, x), x**2.5, rtol=1e-15)
     np.testing.assert_allclose(compute_value(lambda x: np.arctan2(x, 2.0), x), np.arctan2(x, 2.0), rtol=1e-15)
     np.testing.assert_allclose(compute_value(lambda x: np.arctan2(2.0, x), x), np.arctan2(2.0, x), rtol=1e-15)
+
+
+@pytest.mark.usefixtures("every_function")
+def test_functions_of_unusual_memory() -> None:
+    x = random.normal(size=(2, COUNT))
+    unaligned = np.empty(8 * COUNT + 1, np.uint8)[1:].view("f8")
+    unaligned[:] = x[0]
+    for given in (unaligned, x[0].astype(">f8"), x.T[:, 0], np.broadcast_to(x[0, :1], COUNT)):
+        np.testing.assert_allclose(compute_value(np.exp, given), np.exp(given), rtol=1e-15)
+
+
+def test_convolution_of_swapped_bytes() -> None:
+    np.testing.assert_allclose(pb.conv2d(IMAGES.astype(">f4"), FILTER), pb.conv2d(IMAGES, FILTER), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.usefixtures("every_function")
+def test_square_of_large_array_is_exact() -> None:
+    x = random.normal(size=COUNT).astype("f4")
+    np.testing.assert_array_equal(compute_value(lambda x: np.power(x, 2), x), x * x)
 
 
 @pytest.mark.usefixtures("every_function")

@@ -11,10 +11,9 @@ import numpy as np
 
 from pullback import __version__
 from pullback.compiler.runtime.disk_cache import describe_cache
-from pullback.compiler.runtime.llvm import find_blas as find_blas
 from pullback.compiler.runtime.llvm import llvm_available
 from pullback.compiler.runtime.threads import get_num_threads
-from pullback.compiler.target import MAX_ISA, get_target
+from pullback.compiler.target import MAX_ISA, find_blas, get_target
 from pullback.core.memory import TRUSTED
 from pullback.core.op import REGISTRY
 from pullback.errors import CompileError
@@ -46,7 +45,7 @@ def describe_target() -> str:
     capped = f" (by {MAX_ISA})" if target.cpu else ""
     lacks = [] if target.has_fma else ["no FMA: functions take up to three times as long"]
     if not find_blas():
-        lacks.append("no OpenBLAS in NumPy's package: NumPy runs programs with large matrix products")
+        lacks.append("no OpenBLAS in NumPy's package: large matrix products are slower")
     return "; ".join([f"{target}{capped}", *lacks])
 
 

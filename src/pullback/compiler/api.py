@@ -459,15 +459,14 @@ def compile(
 ) -> Any:
     """Return ``f`` compiled to machine code; it is traced once for each signature of shapes and dtypes.
 
-    Args:
-        f: a function of arrays, tensors, numbers and trees of them; without it, a decorator is returned.
-        static_argnums: positions of arguments that are values of Python, for each of which there is a program.
-        static_argnames: the same, by name.
-        backend: ``"auto"``, machine code where llvmlite is installed; ``"llvm"``, an error where it is not;
-            ``"numpy"``; ``"jax"``, ``"torch"`` or ``"cupy"``, whose arrays run the program.
-        device: a device of such a library (``"cpu"``, ``"gpu"``, ``"cuda:0"``); results then stay there.
-        threads: at most so many for this program.
-        cache: whether machine code is kept on disk.
+    f: a function of arrays, tensors, numbers and trees of them; without it, a decorator is returned.
+    static_argnums: positions of arguments that are values of Python, for each of which there is a program.
+    static_argnames: the same, by name.
+    backend: ``"auto"``, machine code where llvmlite is installed; ``"llvm"``, an error where it is not; ``"numpy"``;
+        ``"jax"``, ``"torch"`` or ``"cupy"``, whose arrays run the program.
+    device: a device of such a library (``"cpu"``, ``"gpu"``, ``"cuda:0"``); results then stay there.
+    threads: at most so many for this program.
+    cache: whether machine code is kept on disk.
 
     >>> import numpy as np, pullback as pb
     >>> step = pb.compile(pb.value_and_grad(lambda x: pb.sum(np.sin(x) * x)))

@@ -35,8 +35,9 @@ def code_of(dtype: Any) -> str:
 class Code:
     """The text of one function, instruction by instruction, and what it refers to."""
 
-    def __init__(self, has_fma: bool = True) -> None:
+    def __init__(self, has_fma: bool = True, register_bytes: int = 0) -> None:
         self.has_fma = has_fma  # what it is compiled for rounds x * y + z once
+        self.register_bytes = register_bytes  # of a vector register; wider vectors are stored one after the other
         self.lines: list[str] = []
         self.entry: list[str] = []  # allocations on the stack, which come first
         self.declared: set[str] = set()
@@ -149,8 +150,16 @@ class Code:
     def write(self, value: str, pointer: str, memory: str, size: int, width: int, mask: str | None) -> None:
         """Store the lanes of a vector that the mask has, of elements of this type and size in bytes."""
         type_ = vector(memory, width)
-        if mask is None:
+        if mask is None and width * size <= (self.register_bytes or width * size):
             self.line(f"store {type_} {value}, ptr {pointer}, align {size}")
+            return
+        if mask is None:  # LLVM would store the last register first, which takes up to twice as long
+            part = self.register_bytes // size
+            for i in range(0, width, part):
+                lanes = ", ".join(f"i32 {j}" for j in range(i, i + part))
+                piece = self.op(f"shufflevector {type_} {value}, {type_} poison, <{part} x i32> <{lanes}>")
+                at = self.op(f"getelementptr {memory}, ptr {pointer}, i64 {i}")
+                self.line(f"store {vector(memory, part)} {piece}, ptr {at}, align {size}")
             return
         if mask == first_lanes(1, width):  # LLVM 20 stores too many bytes for a masked store of one truncated lane
             element = self.op(f"extractelement {type_} {value}, i64 0")
@@ -317,6 +326,10 @@ class Value:
         new = self.like("", dtype)
         new.name = self.code.op(f"{how} {self.type} {self.name} to {new.type}")
         return new
+
+    def sign_extend(self, dtype: str) -> Value:
+        """Return integers, or bools, with the highest bit in all bits that are added."""
+        return self._convert(dtype, "sext")
 
     def cast(self, dtype: str) -> Value:
         """Return the same numbers in another dtype, as NumPy casts them."""

@@ -6,6 +6,7 @@ by ``frontend``; the disk cache is around all of them.
 
 from __future__ import annotations
 
+from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -81,4 +82,7 @@ def compile_graph(traced: Graph, target: Target, options: Options, use_cache: bo
     if linked is None:
         linked = build(traced, target, options, cache)
         store(cache, key, linked, traced)
+    for op, _ in linked.contents.host_ops:
+        if hasattr(op, "compile_bodies"):  # a loop that calls host ops
+            op.compile_bodies(partial(compile_graph, target=target, options=options, use_cache=use_cache))
     return Executable(linked, traced, options.guarded)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 from functools import lru_cache
@@ -16,8 +17,8 @@ import numpy as np
 from pullback.errors import CompileError
 
 __all__ = [
-    "ALIGN", "MAX_ISA", "Options", "Target", "get_cpu_features", "get_machine", "get_own_target", "get_target",
-    "list_isa_names", "list_targets", "read_cpuinfo",
+    "ALIGN", "MAX_ISA", "Options", "Target", "find_blas", "get_cpu_features", "get_machine", "get_own_target",
+    "get_target", "list_isa_names", "list_targets", "read_cpuinfo",
 ]  # fmt: skip
 
 MAX_ISA = "PULLBACK_MAX_ISA"
@@ -38,6 +39,7 @@ class Target(NamedTuple):
     # Bytes of a core's caches: what any CPU of these years has, so that code is the same on all that have the same ISA.
     first_cache: int = 32 * 1024
     second_cache: int = 1024 * 1024
+    has_blas: bool = True  # OpenBLAS is in NumPy's own package; else all matrix products are code of ours
 
     def __str__(self) -> str:
         return f"{self.isa}, {self.vector_bytes * 8} bits, {self.registers} registers"
@@ -111,7 +113,7 @@ def list_isa_names() -> list[str]:
 
 def get_target() -> Target:
     """Return the target of programs that are compiled now: this CPU, or less if ``PULLBACK_MAX_ISA`` says so."""
-    return _cap(os.environ.get(MAX_ISA, ""))
+    return _cap(os.environ.get(MAX_ISA, ""))._replace(has_blas=bool(find_blas()))
 
 
 @lru_cache(8)
@@ -121,3 +123,23 @@ def _cap(isa: str) -> Target:
         raise CompileError(f"{MAX_ISA}={isa} is not known here: choose one of {', '.join(names)}, or unset it.")
     most = names.index(isa.lower()) if isa else len(names)
     return [t for t in here if names.index(t.isa) <= most][-1]
+
+
+@lru_cache(1)
+def find_blas() -> dict[str, int]:
+    """Return the addresses of the matrix products in NumPy's own BLAS; empty if they cannot be found."""
+    package = os.path.dirname(np.__file__)
+    for folder in (os.path.join(os.path.dirname(package), "numpy.libs"), os.path.join(package, ".dylibs")):
+        for file in os.listdir(folder) if os.path.isdir(folder) else []:
+            if "openblas" not in file:
+                continue
+            try:
+                found = {}
+                loaded = ctypes.CDLL(os.path.join(folder, file))
+                for letter in "sd":
+                    function: Any = getattr(loaded, f"scipy_cblas_{letter}gemm64_")
+                    found[f"{letter}gemm"] = ctypes.cast(function, ctypes.c_void_p).value or 0
+                return found
+            except (OSError, AttributeError):
+                continue
+    return {}

@@ -1,7 +1,7 @@
 """Machine code for ops that are run one at a time, where they have much to do.
 
-The compiler knows this package, not the other way round: ``load_compiler`` is set by the public face, and is called,
-which imports the compiler, when the first such op is met.  NumPy runs an op that there is no machine code for.
+The compiler knows this package, not the other way round: the public face sets ``compile_op`` and ``compile_function``,
+which import the compiler when the first such op is met.  NumPy runs an op that there is no machine code for.
 
 Machine code and NumPy round differently.  So which of them runs an op depends on shapes, dtypes and parameters alone,
 and is decided once for each signature in a process: the same call gives the same numbers every time.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from threading import RLock
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
@@ -24,30 +24,24 @@ __all__ = ["find_function", "run_compiled_if", "run_function"]
 Program = Callable[..., Any]
 
 
-class Compiler(Protocol):
-    """What the compiler offers: programs of one op, or None where there is none that is faster than NumPy."""
-
-    def compile_op(self, op: Any, inputs: list[tuple[Any, Any]], params: dict[str, Any]) -> Program | None:
-        """Return a function of arrays of these shapes and dtypes."""
-
-    def compile_function(self, op: Any, dtype: Any, repeated: tuple[bool, ...]) -> Program | None:
-        """Return a function of operands, arrays of any length or single numbers, and of an array for the result.
-
-        It tells whether an element of the result is not finite.
-        """
-
-
 MOST = 512  # signatures that are compiled in a process; NumPy runs what comes after them, as shapes seem to vary
-FLOATS = "fd"
 
-load_compiler: Callable[[], Compiler] | None = None
+# Gives a function of arrays, for an op, the shape and dtype of each input, and parameters; None if there is none.
+compile_op: Callable[[Any, list[tuple[Any, Any]], dict[str, Any]], Program | None] | None = None
+# Gives a function of operands, arrays of any length or single numbers, and of an array for the result, which tells
+# whether an element of it is not finite; for an op, a dtype, and which operands are single numbers.
+compile_function: Callable[[Any, Any, tuple[bool, ...]], Program | None] | None = None
 _programs: dict[Any, Program | None] = {}
 _functions: dict[Any, Program | None] = {}
 _lock = RLock()
 
 
-def _can_compile() -> bool:
-    return load_compiler is not None and is_enabled("eager kernels")
+def _is_compiled(dtype: np.dtype[Any]) -> bool:
+    return dtype.char in "fd" and dtype.isnative
+
+
+def _is_in_order(v: Any) -> bool:
+    return bool(v.flags.c_contiguous and v.flags.aligned)
 
 
 # ---- ops, compiled for each signature
@@ -61,7 +55,7 @@ def run_compiled_if(is_worthwhile: Callable[..., bool], kernel: Callable[..., An
     """
 
     def run(*args: Any) -> Any:
-        if args[0].dtype.char not in FLOATS or not is_worthwhile(*args):
+        if not _is_compiled(args[0].dtype) or not is_worthwhile(*args):
             return kernel(*args)
         key = kernel, *[(a.shape, a.dtype) if type(a) is ndarray else a for a in args]
         try:
@@ -77,15 +71,15 @@ def _find_program(key: tuple[Any, ...]) -> Program | None:
     """Return what runs an op with this signature from now on: machine code, or None for NumPy."""
     with _lock:
         if key not in _programs and len(_programs) < MOST:
-            _programs[key] = _compile(*key) if _can_compile() else None
+            _programs[key] = _compile(*key) if is_enabled("eager kernels") else None
         return _programs.get(key)
 
 
 def _compile(kernel: Callable[..., Any], *args: Any) -> Program | None:
-    assert load_compiler is not None
     op = BY_KERNEL[kernel]
     count = len(op.inputs)
-    return load_compiler().compile_op(op, [*args[:count]], dict(zip(op.params, args[count:], strict=True)))
+    params = dict(zip(op.params, args[count:], strict=True))
+    return None if compile_op is None else compile_op(op, [*args[:count]], params)
 
 
 # ---- functions of elements, compiled for arrays of any length
@@ -99,14 +93,16 @@ FUNCTIONS = frozenset({
 
 def find_function(ufunc: Any, values: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Program | None:
     """Return machine code for a NumPy function whose result has this shape and dtype; None if NumPy is to run it."""
-    if ufunc not in FUNCTIONS or dtype.char not in FLOATS or load_compiler is None:
+    if ufunc not in FUNCTIONS or not _is_compiled(dtype) or compile_function is None:
         return None
     repeated = []
     for v in values:
         once = not getattr(v, "shape", ())
-        if not once and not (type(v) is ndarray and v.shape == shape and v.dtype == dtype and v.flags.c_contiguous):
+        if not once and not (type(v) is ndarray and v.shape == shape and v.dtype == dtype and _is_in_order(v)):
             return None
         repeated.append(once)
+    if ufunc is np.power and repeated[1] and values[1] == 2:
+        return None  # which NumPy knows is a product
     key = ufunc, dtype.char, *repeated
     try:
         return _functions[key]
@@ -114,9 +110,8 @@ def find_function(ufunc: Any, values: Sequence[Any], shape: tuple[int, ...], dty
         pass
     with _lock:
         if key not in _functions:
-            compiles = _can_compile() and not all(repeated)
-            op = BY_KERNEL[ufunc]
-            _functions[key] = load_compiler().compile_function(op, dtype, tuple(repeated)) if compiles else None
+            compiles = is_enabled("eager kernels") and not all(repeated)
+            _functions[key] = compile_function(BY_KERNEL[ufunc], dtype, tuple(repeated)) if compiles else None
         return _functions[key]
 
 

@@ -185,7 +185,7 @@ def _compute(ufunc: Callable[..., Any], args: tuple[Any, ...], meta: Meta, way: 
 
 
 def _run_ufunc(ufunc: Any, values: Sequence[Any], meta: Meta, out: Any = None) -> Any:
-    """The result of a ufunc that fits a buffer: in ``out``, or in one of the pool."""
+    """Return the result of a ufunc that fits a buffer: in ``out``, or in one of the pool."""
     function = find_function(ufunc, values, meta.shape, meta.dtype)
     if function is None:
         return ufunc(*values, out=take(meta.pool) if out is None else out)
@@ -360,7 +360,7 @@ def _pull(a: Tensor, rule: Callable[..., Any], blockwise: bool, values: tuple[An
 
 @lru_cache(1000)
 def _calls_function(rule: Any, dtype: np.dtype[Any]) -> bool:
-    """Whether a rule calls a NumPy function that machine code is faster at, on whole arrays."""
+    """Return whether a rule calls a NumPy function that machine code is faster at, on whole arrays."""
     names = [u for u in FUNCTIONS if f"np_{u.__name__}(" in getattr(rule, "source", "")]
     return any(find_function(u, [np.ones(1, dtype)] * u.nin, (1,), dtype) is not None for u in names)
 

@@ -13,6 +13,7 @@ import numpy as np
 from pullback.core.axes import Sample, Shape, broadcast, elementwise2, moves
 from pullback.core.calculus import linear, rule
 from pullback.core.convert import float_of
+from pullback.core.lowering import scalar
 from pullback.core.op import alias, op
 from pullback.core.tensor import NUMPY, Tensor
 from pullback.core.writes import link_part
@@ -42,7 +43,13 @@ class Parts(broadcast):
 parts = Parts("()->()")
 
 
-@op(np.real, acts=parts, d=linear(lambda g: g), run=lambda x: x.real.copy() if is_complex(x) else x)
+@op(
+    np.real,
+    acts=parts,
+    d=linear(lambda g: g),
+    run=lambda x: x.real.copy() if is_complex(x) else x,
+    lower=scalar(lambda s, x: x),
+)
 def real(x: TensorLike, /) -> Any:
     """The real part; of real numbers they themselves.
 
@@ -56,6 +63,7 @@ def real(x: TensorLike, /) -> Any:
     acts=parts,
     d=linear(lambda g, x: g * 1j if is_complex(x) else zero_cotangent(g)),
     run=lambda x: x.imag.copy() if is_complex(x) else np.zeros(x.shape, x.dtype)[()],
+    lower=scalar(lambda s, x: 0),
 )
 def imag(x: TensorLike, /) -> Any:
     """The imaginary part; of real numbers 0.
@@ -65,7 +73,7 @@ def imag(x: TensorLike, /) -> Any:
     """
 
 
-@op(np.conjugate, acts=parts, d=linear(lambda g: np.conjugate(g)))
+@op(np.conjugate, acts=parts, d=linear(lambda g: np.conjugate(g)), lower=scalar(lambda s, x: x))
 def conj(x: TensorLike, /) -> Any:
     """The complex conjugate; of real numbers they themselves.
 

@@ -508,13 +508,13 @@ def _top_indices(x: Array, k: int = 1, sorted: bool = True) -> Any:
 
 
 def _sort_downwards(rows: Array) -> Any:
-    """Where the elements of each row come from in descending order; equal ones stay in their order."""
+    """Return where the elements of each row come from in descending order; equal ones stay in their order."""
     # Backwards, so that of equal elements the first one comes first.
     return rows.shape[1] - 1 - np.argsort(rows[:, ::-1], axis=1, kind="stable")[:, ::-1]
 
 
 def _select_largest(rows: Array, k: int) -> Any:
-    """Where the ``k`` largest elements of each row are, by a partial sort."""
+    """Return where the ``k`` largest elements of each row are, by a partial sort."""
     found = np.sort(np.argpartition(rows, -k, axis=1)[:, -k:], axis=1)
     values = np.take_along_axis(rows, found, 1)
     made = np.take_along_axis(found, _sort_downwards(values), 1).astype(np.int32)

@@ -192,6 +192,20 @@ def _normal(generator: np.random.Generator, shape: Lengths, kind: np.dtype[Any])
     return np.asarray(generator.standard_normal(shape, np.float32 if kind == np.float32 else np.float64))
 
 
+def _standard_normal(name: str, seed: object, shape: Shape, kind: np.dtype[Any]) -> Any:
+    """Normally distributed numbers, two from each pair of uniform ones: an angle, and a radius (Box and Muller).
+
+    Only the uniform numbers are drawn on the host; the rest is computed as any other function of arrays is.
+    """
+    half = -(-math.prod(shape) // 2)
+    precision: Any = np.float32 if kind == np.float32 else np.float64
+    share = _draw(name, seed, lambda random: np.asarray(random.random((2, half), precision)))
+    radius = np.sqrt(np.log1p(-share[0]) * -2)
+    angle = share[1] * precision(2 * math.pi)
+    both = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])
+    return np.reshape(both[: math.prod(shape)], shape)
+
+
 def normal(
     shape: ShapeLike | None = None,
     mean: TensorLike = 0.0,
@@ -210,7 +224,7 @@ def normal(
     """
     wanted, kind, mean, std_dev = _parameters("normal", shape, dtype, mean=mean, std_dev=std_dev)
     _not_bools("normal", kind)
-    return _scale_and_shift(_draw("normal", seed, lambda random: _normal(random, wanted, kind)), std_dev, mean, kind)
+    return _scale_and_shift(_standard_normal("normal", seed, wanted, kind), std_dev, mean, kind)
 
 
 def standard_normal(shape: ShapeLike, dtype: DType = None, seed: Seed = None) -> Tensor:

@@ -6,6 +6,7 @@ traced once and become loops and branches of the machine code, also under ``grad
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import isqrt
@@ -30,6 +31,7 @@ from pullback.transforms.while_op import WhileOp
 __all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]
 
 NUMBERS = (bool, int, float, complex)
+map_ = builtins.map
 
 
 def scan(
@@ -473,6 +475,8 @@ def _cast_number(x: Any, dtype: Any) -> Any:
 
 def check_carry(name: str, before: Any, after: Any) -> Any:
     """Return the carry after a step, in the order of the one before; refuse another structure, shape or dtype."""
+    if _is_alike(before, after):
+        return after
     after = _arrange_like(before, after)
     old, new = [*paths("carry", before)], [*paths("carry", after)]
     if _get_structure(before) != _get_structure(after):
@@ -492,6 +496,18 @@ def check_carry(name: str, before: Any, after: Any) -> Any:
                 f"Begin with {other}, or cast it back."
             )
     return after
+
+
+def _is_alike(x: Any, z: Any) -> bool:
+    """Return whether plain trees are alike in structure, shapes and dtypes; False also where that must be looked at."""
+    t = type(z)
+    if t is tuple or t is list:
+        return type(x) is t and len(x) == len(z) and all(map_(_is_alike, x, z))
+    if t is dict:
+        return type(x) is t and [*x] == [*z] and all(map_(_is_alike, x.values(), z.values()))
+    if not isinstance(z, ARRAYS) or not isinstance(x, ARRAYS):
+        return x is None and z is None
+    return bool(x.shape == z.shape and x.dtype == z.dtype)
 
 
 def _describe_tree(x: Any) -> str:

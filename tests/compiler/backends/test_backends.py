@@ -103,3 +103,18 @@ def test_error_of_host_op_is_the_same_with_backend(backend: str) -> None:
     g = pb.compile(lambda x: np.linalg.svd(x * np.nan)[1], backend=backend)
     with pytest.warns(UserWarning, match="has no svd_rows"), pytest.raises(MatrixError, match="svd"):
         g(np.ones((2, 2)))
+
+
+LOOPS: dict[str, Any] = {
+    "scan": lambda x: pb.grad(lambda x: pb.scan(lambda c, y: (np.tanh(c * x + y), c), x, np.ones((4, 3)))[1].sum())(x),
+    "while_loop": lambda x: pb.while_loop(lambda c: c.sum() < 50.0, lambda c: c * 2.0, x),
+    "cond": lambda x: pb.grad(lambda x: pb.cond(x[0] > 0.0, lambda: np.sin(x), lambda: x * x).sum())(x),
+    "host op in a step": lambda x: pb.scan(lambda c, y: (c + np.linalg.eigvalsh(np.outer(c, c)), y), x, x)[0],
+}
+
+
+@pytest.mark.filterwarnings("ignore:compile.*eigvalsh")
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_and_branches_by_library_match_eager(name: str) -> None:
+    x = np.array([0.5, 1.0, 2.0])
+    np.testing.assert_allclose(run_by_names(LOOPS[name], x), LOOPS[name](x), 1e-10)

@@ -78,3 +78,11 @@ def test_positions_out_of_range_leave_variables_as_they_are() -> None:
     with pytest.raises(ShapeError, match="4 is out of range"):
         step(np.array([0, 4]))
     np.testing.assert_array_equal(v.numpy(), [1.0, 2.0, 3.0, 4.0])
+
+
+@pytest.mark.parametrize("f", [np.sort, lambda x: pb.topk(x, 3).values, lambda x: pb.gather(x, np.argmax(x, 0), 0)])
+def test_positions_that_an_op_found_are_not_checked(f: Any) -> None:
+    x = np.sin(np.arange(40.0)).reshape(4, 10)
+    compiled = pb.compile(f, backend="llvm")
+    np.testing.assert_array_equal(compiled(x), np.asarray(f(x)))
+    assert not [k for k in compiled.lower(x).kernels if "any" in k]

@@ -9,6 +9,7 @@ import numpy as np
 
 from pullback.compiler.backends.library import Library
 from pullback.compiler.ir.graph import Node
+from pullback.compiler.ir.structured import Loop, RunBody, Structure, While
 from pullback.numerics.windows import Windows
 
 __all__ = ["Jax"]
@@ -84,6 +85,31 @@ class Jax(Library):
 
         _, rest = self.jax.lax.scan(advance, first, list(xs))
         return self.concatenate([first[None], rest])
+
+    def run_structure(self, data: Structure, run: RunBody, values: Sequence[Any], runs_all: bool) -> list[Any]:
+        lax = self.jax.lax
+        if not runs_all and isinstance(data, Loop):  # callbacks keep their order step by step
+            return super().run_structure(data, run, values, runs_all)
+        if isinstance(data, While):
+            constants = values[: data.constants]
+            carry = lax.while_loop(
+                lambda carry: run(data.condition, [*constants, *carry])[0],
+                lambda carry: list(run(data.body, [*constants, *carry])),
+                list(values[data.constants :]),
+            )
+            return list(carry)
+        if isinstance(data, Loop):
+            constants, count = values[: data.constants], data.carry
+
+            def advance(carry: Any, xs: Any) -> Any:
+                made = run(data.body, [*constants, *carry, *xs])
+                return list(made[:count]), list(made[count:])
+
+            begin, xs = list(values[data.constants : data.xs]), list(values[data.xs :])
+            carry, ys = lax.scan(advance, begin, xs, data.length, data.reverse)
+            return [*carry, *ys]
+        branches = [lambda given, body=body: list(run(body, given)) for body in data.bodies]
+        return list(lax.switch(values[0], branches, list(values[1:])))
 
     def sort_positions(self, x: Any, axis: int, descending: bool) -> Any:
         return self.xp.argsort(x, axis, descending=descending)

@@ -15,6 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from pullback.compiler.backends.views import decompose_view
 from pullback.compiler.ir.graph import Node
+from pullback.compiler.ir.structured import Loop, RunBody, Structure, While
 
 __all__ = ["Library"]
 
@@ -113,6 +114,23 @@ class Library:
         for i in range(xs[0].shape[0]):
             found.append(step(found[-1], [x[i] for x in xs]))
         return self.stack(found)
+
+    def run_structure(self, data: Structure, run: RunBody, values: Sequence[Any], runs_all: bool) -> list[Any]:
+        """Return the results of a loop or branches; ``run`` runs a body, by the library alone if it ``runs_all``."""
+        if isinstance(data, While):
+            constants, carry = values[: data.constants], list(values[data.constants :])
+            while self.leave(run(data.condition, [*constants, *carry])[0]):
+                carry = list(run(data.body, [*constants, *carry]))
+            return carry
+        if isinstance(data, Loop):
+            constants, carry = values[: data.constants], list(values[data.constants : data.xs])
+            rows: list[Any] = [None] * data.length
+            for t in range(data.length)[:: -1 if data.reverse else 1]:
+                made = run(data.body, [*constants, *carry, *(x[t] for x in values[data.xs :])])
+                carry, rows[t] = list(made[: data.carry]), made[data.carry :]
+            return [*carry, *(self.stack(list(column)) for column in zip(*rows, strict=True))]
+        number = min(max(int(self.leave(values[0])), 0), len(data.bodies) - 1)
+        return list(run(data.bodies[number], values[1:]))
 
     def sort_positions(self, x: Any, axis: int, descending: bool) -> Any:
         """Return the positions that sort ``x``; of equal elements the first comes first."""

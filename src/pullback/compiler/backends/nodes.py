@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
 from pullback.compiler.backends.library import Library, locate_elements
 from pullback.compiler.backends.ops import evaluate_scalar, find_op
-from pullback.compiler.ir.graph import Node
+from pullback.compiler.ir.graph import Graph, Node
 from pullback.compiler.ir.kinds import (
     CAST,
+    CONSTANT,
     FOLD,
+    LOOP,
     MAP,
     OPAQUE,
     PART,
     PIECES,
     PRODUCT,
+    RESULT,
     SCAN,
     SCATTER,
     SPACED,
+    SWITCH,
     TAKE,
     VIEW,
+    WHILE,
     Kind,
 )  # fmt: skip
 
-__all__ = ["find_evaluator"]
+__all__ = ["GraphRunner", "find_evaluator"]
 
 Evaluate = Callable[..., Any]
 
@@ -89,9 +95,52 @@ def _part(lib: Library, n: Node) -> Evaluate:
     return lambda parts: parts[n.data]
 
 
+class GraphRunner:
+    """Evaluates the nodes of a graph in order, on the library's arrays; host ops copy theirs to the host and back."""
+
+    def __init__(self, lib: Library, graph: Graph) -> None:
+        self.lib, self.graph = lib, graph
+        self.constants = {n.number: n.data for n in graph.nodes if n.kind is CONSTANT}
+        self.host_ops: list[str] = []
+        self.steps: list[tuple[Node, Evaluate]] = []
+        parts: dict[int, dict[Any, Node]] = {}
+        for n in graph.nodes:
+            if n.kind is PART:
+                parts.setdefault(n.args[0].number, {})[n.data] = n
+        for n in graph.nodes:
+            if n.kind.is_leaf:
+                continue
+            evaluate = find_evaluator(lib, n)
+            if evaluate is None:
+                self.host_ops.append(n.name)
+                evaluate = lib.call_host(partial(n.kind.evaluate, n), parts.get(n.number, {None: n}))
+            self.host_ops += getattr(evaluate, "host_ops", ())
+            self.steps.append((n, evaluate))
+
+    def __call__(self, first: Sequence[Any]) -> list[Any]:
+        values = {number: self.lib.enter(x) for number, x in self.constants.items()}
+        values |= zip((n.number for n in self.graph.inputs), first, strict=True)
+        for n, evaluate in self.steps:
+            values[n.number] = evaluate(*[values[a.number] for a in n.args])
+        return [self.lib.astype(values[o.number], o.dtype) for o in self.graph.outputs]
+
+
+def _structure(lib: Library, n: Node) -> Evaluate:
+    """Evaluate a loop or branches: by the library's own, unless NumPy runs a part of a body on the host."""
+    runners = {id(body): GraphRunner(lib, body) for body in n.data.bodies}
+    host_ops = [name for r in runners.values() for name in r.host_ops]
+
+    def run(*xs: Any) -> Any:
+        return lib.run_structure(n.data, lambda body, given: runners[id(body)](given), xs, not host_ops)
+
+    run.host_ops = host_ops  # type: ignore[attr-defined]
+    return run
+
+
 KINDS: dict[Kind, Callable[[Library, Node], Evaluate | None]] = {
     MAP: evaluate_scalar, CAST: _cast, FOLD: _fold, VIEW: _view, PIECES: _pieces, TAKE: _take, SCATTER: _scatter,
-    SPACED: _spaced, SCAN: find_op, PRODUCT: _product, OPAQUE: find_op, PART: _part,
+    SPACED: _spaced, SCAN: find_op, PRODUCT: _product, OPAQUE: find_op, PART: _part, RESULT: _part,
+    **dict.fromkeys((LOOP, WHILE, SWITCH), _structure),
 }  # fmt: skip
 
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from pullback.compiler.codegen.call_table import CallList, Constant, Local, Operand, integer
-from pullback.compiler.codegen.kernel_code import Function, KernelCode
+from pullback.compiler.codegen.complex_parts import emit_join, emit_split
+from pullback.compiler.codegen.fourier import emit_fourier
+from pullback.compiler.codegen.kernel_code import KernelCode
 from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.codegen.row_functions import emit_rows
 from pullback.compiler.codegen.scan import emit_scan
 from pullback.compiler.codegen.scatter import ScatterAdd, Spaced
 from pullback.compiler.ir.graph import Node, find_rows
+from pullback.compiler.ir.kinds import SPLIT
 from pullback.compiler.schedule.fuse import Kernel
 from pullback.compiler.schedule.order import Step
 from pullback.compiler.schedule.schedule import KernelPlan, ScatterPlan
 from pullback.compiler.schedule.work import Work
 
-__all__ = ["call_kernel", "call_rows", "call_scan", "call_scatter", "call_spaced"]
+__all__ = ["call_fourier", "call_kernel", "call_parts", "call_rows", "call_scan", "call_scatter", "call_spaced"]
 
 NULL = Constant("ptr", "null")
 
@@ -29,10 +32,11 @@ def call_kernel(module: ModuleBuilder, code: CallList, step: Step) -> None:
     module.described.append(k.name)
     if not work.rows:
         return
-    w = module.emit_loops(loops.plan)
+    aliases = _find_overwritten(module, k, loops.arrays)
+    w = module.emit_loops(loops.plan, bool(aliases))
     module.declared |= w.declared
     module.helpers.update(w.helpers)
-    name = module.name(_alias_overwritten(module, k, loops.arrays, w.function))
+    name = module.name(w.function._replace(aliases=aliases))
     count = len(loops.offsets)
     arrays, after = loops.arrays[:count], loops.arrays[count:]
     given: list[Operand] = [module.address(n, at) for n, at in zip(arrays, loops.offsets, strict=True)]
@@ -58,12 +62,11 @@ def _call_parts(code: CallList, work: Work, name: str, given: list[Operand]) -> 
         code.call_void(name, [*arrays, Local("i64", lo), Local("i64", hi), Local("ptr", own), scratch])
 
 
-def _alias_overwritten(module: ModuleBuilder, k: Kernel, arrays: tuple[Node, ...], function: Function) -> Function:
-    """Return the function of a kernel, whose results that overwrite an array are aliases of it."""
+def _find_overwritten(module: ModuleBuilder, k: Kernel, arrays: tuple[Node, ...]) -> tuple[tuple[int, int], ...]:
+    """Return the places of a kernel's results that overwrite an array, each with that of the array."""
     over = module.memory.over
     places: dict[Hashable, int] = {n.number: i for i, n in enumerate(arrays)}
-    pairs = [(places[n.number], places[over[n.number]]) for n in k.nodes if n.number in over]
-    return function._replace(aliases=tuple(pairs))
+    return tuple((places[n.number], places[over[n.number]]) for n in k.nodes if n.number in over)
 
 
 def call_scan(module: ModuleBuilder, code: CallList, step: Step) -> None:
@@ -77,6 +80,22 @@ def call_rows(module: ModuleBuilder, code: CallList, step: Step) -> None:
     """Call the kernel of a function of rows."""
     module.described.append(f"{step.what.name} {list(step.what.args[0].shape)}")
     _call_whole(module, code, step, emit_rows(step.plan))
+
+
+def call_fourier(module: ModuleBuilder, code: CallList, step: Step) -> None:
+    """Call the kernel of Fourier transforms."""
+    n: Node = step.what
+    module.described.append(f"fourier {list(n.args[0].shape)} along {n.data.axis}")
+    _call_whole(module, code, step, emit_fourier(step.plan))
+
+
+def call_parts(module: ModuleBuilder, code: CallList, step: Step) -> None:
+    """Call the function that takes complex numbers apart, or puts them together."""
+    n: Node = step.what
+    module.described.append(f"{n.name} {list(n.args[0].shape)}")
+    function, declared = (emit_split if n.kind is SPLIT else emit_join)(n, module.target)
+    module.declared |= declared
+    code.call_void(module.name(function), [module.address(x) for x in (*n.args, n)])
 
 
 def _call_whole(module: ModuleBuilder, code: CallList, step: Step, w: KernelCode) -> None:

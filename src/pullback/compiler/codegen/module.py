@@ -6,13 +6,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pullback.compiler.codegen.call_table import CallList
-from pullback.compiler.codegen.calls import call_kernel, call_rows, call_scan, call_scatter, call_spaced
+from pullback.compiler.codegen.calls import (
+    call_fourier,
+    call_kernel,
+    call_parts,
+    call_rows,
+    call_scan,
+    call_scatter,
+    call_spaced,
+)
 from pullback.compiler.codegen.gemm.calls import call_product
 from pullback.compiler.codegen.module_builder import ModuleBuilder, Segment
 from pullback.compiler.codegen.structured_calls import call_structure
 from pullback.compiler.codegen.windows.calls import call_windows
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.kinds import (
+    FOURIER,
+    JOIN,
     LOOP,
     OPAQUE,
     PRODUCT,
@@ -20,6 +30,7 @@ from pullback.compiler.ir.kinds import (
     SCAN,
     SCATTER,
     SPACED,
+    SPLIT,
     SWITCH,
     WHILE,
     WINDOWS,
@@ -36,6 +47,9 @@ __all__ = ["Module", "emit"]
 CALLS: dict[Kind, Callable[[ModuleBuilder, CallList, Step], None]] = {
     SCAN: call_scan,
     ROWS: call_rows,
+    FOURIER: call_fourier,
+    SPLIT: call_parts,
+    JOIN: call_parts,
     SCATTER: call_scatter,
     SPACED: call_spaced,
     WINDOWS: call_windows,

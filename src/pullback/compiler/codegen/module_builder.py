@@ -39,7 +39,7 @@ class ModuleBuilder:
         self.declared: set[str] = set()
         self.helpers: dict[str, str] = {}
         self.bodies: list[str] = []  # the names of the functions of bodies
-        self._kernels: dict[LoopPlan, KernelCode] = {}
+        self._kernels: dict[tuple[LoopPlan, bool], KernelCode] = {}
         self._names: dict[Function, str] = {}
         self._runs: list[str] = []  # the functions of segments
         self._slots: set[int] = set()  # of the segment that is being emitted
@@ -59,11 +59,12 @@ class ModuleBuilder:
         """Return the name of a function, which becomes part of the module; equal ones have one name."""
         return self._names.setdefault(function, f"k{len(self._names)}")
 
-    def emit_loops(self, plan: LoopPlan) -> KernelCode:
-        """Return the code of a loop kernel; that of each plan is emitted once."""
-        if plan not in self._kernels:
-            self._kernels[plan] = KernelWriter(plan).write()
-        return self._kernels[plan]
+    def emit_loops(self, plan: LoopPlan, overwrites: bool) -> KernelCode:
+        """Return the code of a loop kernel, which may write results over what it reads; it is emitted once."""
+        key = plan, overwrites
+        if key not in self._kernels:
+            self._kernels[key] = KernelWriter(plan, overwrites).write()
+        return self._kernels[key]
 
     def render(self) -> str:
         """Return the text of the module."""

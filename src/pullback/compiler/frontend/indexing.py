@@ -1,6 +1,6 @@
-"""Picking and putting by position, written down as rows of a matrix: the positions become the numbers of its rows.
+"""Gathers and scatters, lowered to rows of a matrix: the positions become the numbers of its rows.
 
-What is known while a function is written down (an array that was captured, the index of ``x[index]``) is looked at
+What is known while a function is traced (an array that was captured, the index of ``x[index]``) is looked at
 then; positions that are computed are checked by NumPy in every call, as they may be outside.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.compiler.frontend.host_ops import Coordinates, Positions
 from pullback.compiler.ir.graph import Node, Pieces, Shape, View, resolve_view
-from pullback.compiler.ir.kinds import CAST, CONSTANT, PIECES, SCAN, SCATTER, SPACED, TAKE, VIEW
+from pullback.compiler.ir.kinds import CAST, CONSTANT, PIECES, ROWS, SCAN, SCATTER, SPACED, TAKE, VIEW
 from pullback.core.lowering import position
 from pullback.core.op import REGISTRY
 from pullback.core.source import user_line
@@ -41,29 +41,27 @@ __all__ = [
 
 
 def take_rows(t: Any, x: Any, at: Any, kept: int) -> Any:
-    """The rows of ``x`` at these places, all axes but the last ``kept`` being counted through as one."""
+    """Return the rows of ``x`` at these places, all axes but the last ``kept`` being counted through as one."""
     row = x.shape[len(x.shape) - kept :]
     x, at = t.node(x), t.node(at)
     return t.wrapped(t.graph.add(TAKE, (x, at), (*at.shape, *row), x.dtype, row, user_line()))
 
 
 def scatter_rows(t: Any, x: Any, at: Any, shape: Shape, kept: int) -> Any:
-    """Zeros of ``shape`` with the rows of ``x`` added at these places, counted in the same way."""
+    """Return zeros of ``shape`` with the rows of ``x`` added at these places, counted in the same way."""
     x, at = t.node(x), t.node(at)
     return t.wrapped(t.graph.add(SCATTER, (x, at), shape, x.dtype, shape[len(shape) - kept :], user_line()))
 
 
 def check_positions(t: Any, op: Any, at: Any) -> Any:
-    """What an op makes of positions: now if they are known, else in every call."""
+    """Return what an op makes of positions: now if they are known, else in every call."""
     node = source = t.node(at)
     if node.kind is CONSTANT:
         return t.symbol(np.asarray(op.perform([node.data], {})))
     while source.kind is VIEW or (source.kind is CAST and _holds_positions(source.dtype, op)):
         (source,) = source.args
-    if isinstance(op, Positions) and source.kind is SCAN and isinstance(source.data[0].lower, position):
-        axis = source.data[1]["axis"]
-        if isinstance(axis, int) and source.args[0].shape and source.args[0].shape[axis] <= op.length:
-            return np.astype(t.wrapped(node), np.int64)  # they are positions along an axis that is not longer
+    if isinstance(op, Positions) and 0 < _find_axis_length(source) <= op.length:
+        return np.astype(t.wrapped(node), np.int64)  # they are positions along an axis that is not longer
     if t.checks is None or node.dtype == np.uint64 or not node.size or not op.is_checked_by_code:
         return t.opaque(op, [at], {})
     positions, wrong = op.resolve(np.astype(t.wrapped(node), np.int64))
@@ -71,13 +69,25 @@ def check_positions(t: Any, op: Any, at: Any) -> Any:
     return positions
 
 
+def _find_axis_length(n: Node) -> int:
+    """Return the length of the axis along which a node has positions; 0 for any other node."""
+    if not n.kind.has_params or not n.args or not n.args[0].shape:
+        return 0
+    op, params = n.data
+    if n.kind is ROWS:
+        return n.args[0].shape[-1] if op.lower.symbol == "largest" else 0
+    finds = isinstance(op.lower, position) if n.kind is SCAN else op is REGISTRY.get("argsort")
+    axis = params.get("axis")
+    return n.args[0].shape[axis] if finds and isinstance(axis, int) else 0
+
+
 def _holds_positions(dtype: Any, op: Any) -> bool:
-    """Whether positions along an axis are the same numbers in a dtype."""
+    """Return whether positions along an axis are the same numbers in a dtype."""
     return isinstance(op, Positions) and dtype.kind in "iu" and np.iinfo(dtype).max >= op.length - 1
 
 
 def find_positions(shape: Shape, pick: Callable[[Any], Any]) -> tuple[Any, int]:
-    """Which elements of an array of this shape are picked, and how many of its last axes are picked whole.
+    """Return which elements of an array of this shape are picked, and how many of its last axes are picked whole.
 
     >>> find_positions((3, 4), lambda x: x[np.array([2, 0])])
     (array([2, 0]), 1)
@@ -102,7 +112,7 @@ def find_positions(shape: Shape, pick: Callable[[Any], Any]) -> tuple[Any, int]:
 
 
 def lower_gather(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """``gather``, or ``scatter`` as its adjoint: along an axis, the axes before it being counted through."""
+    """Return ``gather``, or ``scatter`` as its adjoint, along an axis; the axes before it are one."""
     x, at = (t.symbol(a) for a in args)
     shape = tuple(op.acts.shape(op.name, [x.shape, at.shape], params))
     scatters = op.lower.symbol == "scatter"
@@ -130,7 +140,10 @@ def lower_gather(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -
 
 
 def _select_one_of_each_row(t: Any, x: Any, at: Any, whole: Shape, scatters: bool) -> Any:
-    """One element of each row, or one put there: told by where it is, which joins what is done along the rows."""
+    """Return one element of each row, or one put there, selected by its position along the row.
+
+    A selection joins what is done along the rows.
+    """
     order = list(range(len(whole))) if scatters else _sort_axes(t.node(x))
     x, at = (np.transpose(y, order) for y in (x, at))
     axis = order.index(len(whole) - 1)
@@ -179,7 +192,7 @@ def put_along_lines(t: Any, x: Any, shape: Shape, lines: Lines) -> Any:
 
 
 def lower_gather_nd(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """``gather_nd``, or ``scatter_nd`` as its adjoint."""
+    """Return ``gather_nd``, or ``scatter_nd`` as its adjoint."""
     scatters = op.lower.symbol == "put at"
     at, x = (t.symbol(a) for a in (args if scatters else reversed(args)))
     shape = tuple(op.acts.shape(op.name, [np.shape(a) for a in args], params))
@@ -196,7 +209,7 @@ def lower_gather_nd(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]
 
 
 def lower_segments(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """The sum of each segment, or its adjoint.  What is in no segment is put in one more, which is left out."""
+    """Return the sum of each segment, or its adjoint.  What is in no segment is put in one more, which is left out."""
     x, ids = (t.symbol(a) for a in args)
     shape = tuple(op.acts.shape(op.name, [x.shape, ids.shape], params))
     many = x.shape[0] if op.lower.symbol == "spread" else shape[0]
@@ -215,7 +228,7 @@ def lower_segments(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any])
 
 
 def find_block(index: Any, shape: Shape) -> Any:
-    """Where a basic index begins, the shape of what it picks, and the same without axes picked by a number.
+    """Return where a basic index begins, the shape of what it picks, and the same without axes picked by a number.
 
     None if it is not a block: if it steps over elements, or picks them one by one.
     """
@@ -244,7 +257,7 @@ def find_block(index: Any, shape: Shape) -> Any:
 
 
 def lower_assignment(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """A copy of ``x`` in which ``y`` stands at an index, which names no place twice."""
+    """Return a copy of ``x`` in which ``y`` stands at an index, which names no place twice."""
     x, y = (t.symbol(a) for a in args)
     index, shape = params["index"], x.shape
     due = np.broadcast_to(np.True_, shape)[index].shape
@@ -268,14 +281,14 @@ def lower_assignment(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any
 
 
 def place_elements(t: Any, x: Any, otherwise: Any, shape: Shape, index: Any) -> Any:
-    """``x`` at an index that names no place twice, and ``otherwise`` elsewhere."""
+    """Return ``x`` at an index that names no place twice, and ``otherwise`` elsewhere."""
     at = np.zeros(shape, np.int64)
     at[index] = np.arange(1, prod(x.shape) + 1).reshape(x.shape)
     return np.where(at > 0, take_rows(t, x, np.maximum(at - 1, 0), 0), otherwise)
 
 
 def place_view(t: Any, x: Node, shape: Shape, index: Any) -> Any:
-    """Zeros of ``shape`` with ``x`` at an index that picks a view of them; None if it picks elements one by one."""
+    """Return zeros of ``shape`` with ``x`` at an index that picks a view; None if it picks elements one by one."""
     whole = np.zeros(shape, np.int8)
     there = whole[index]
     if not np.may_share_memory(there, whole):
@@ -285,6 +298,6 @@ def place_view(t: Any, x: Node, shape: Shape, index: Any) -> Any:
 
 
 def space_out(t: Any, x: Node, shape: Shape, view: View, lengths: Shape) -> Any:
-    """Zeros of ``shape`` in which ``x`` lies where a view of them lies."""
+    """Return zeros of ``shape`` with ``x`` at the places of a view."""
     laid = t.node(np.reshape(np.broadcast_to(t.wrapped(x), lengths), lengths))
     return t.wrapped(t.graph.add(SPACED, (laid,), shape, x.dtype, view, user_line()))

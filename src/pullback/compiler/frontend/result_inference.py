@@ -36,14 +36,8 @@ NO_PARAMS = Frozen({})
 
 
 @lru_cache(4096)
-def infer_dtype(op: Any, dtypes: tuple[Any, ...], params: Frozen) -> Any:
-    """Return the dtype of an op on arguments of these dtypes; None if one of them is complex."""
-    dtype = _infer_dtype(op, dtypes, params)
-    return None if "c" in {dtype.kind, *(np.dtype(d).kind for d in dtypes)} else dtype
-
-
-def _infer_dtype(op: Any, dtypes: tuple[Any, ...], params: Frozen) -> np.dtype[Any]:
-    """Return the dtype of an op, by running it on one element each."""
+def infer_dtype(op: Any, dtypes: tuple[Any, ...], params: Frozen) -> np.dtype[Any]:
+    """Return the dtype of an op on arguments of these dtypes, by running it on one element each."""
     rank = 2 if isinstance(op.lower, call) and op.lower.symbol == "gemm" else 1 if isinstance(op.lower, fold) else 0
     values = [make_example(d, (1,) * rank) for d in dtypes]
     if isinstance(op.lower, view | pieces):

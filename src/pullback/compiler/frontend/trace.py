@@ -1,4 +1,4 @@
-"""Tracing: the function is run once on Symbols, which write down every op they meet.
+"""Tracing: the function is run once on Symbols, which record every op as a node of a graph.
 
 A Symbol is a tensor without values, of the lowest level there is in the program: gradients, tangents and batches are
 levels above it, so they have written themselves down when they have been computed.
@@ -99,7 +99,7 @@ class TransformedArgument(Exception):  # noqa: N818
 
 
 class Symbol(Wrapped):
-    """A node of the program that is being written down."""
+    """A value of the program that is being traced: it stands for a node of the graph."""
 
     __slots__ = ()
     differentiates = False
@@ -134,7 +134,7 @@ class Symbol(Wrapped):
         return self.trace.perform(op, args, params)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
-        """NumPy's result, which is strong where all arguments are Python numbers: ``np.exp(0.5)`` is a float64."""
+        """Return NumPy's result, which is strong where all arguments are Python numbers: ``np.exp(0.5)`` is float64."""
         args = arrange_coefficients(_getframe(1), args)
         z = super().__array_ufunc__(ufunc, method, *args, **kwargs)
         return z.read() if type(z) is Weak and all(map(stands_for_number, args)) else z
@@ -164,7 +164,7 @@ class Symbol(Wrapped):
         return PYTHON if self.weak or self.node.number in self.trace.lists else GIVEN
 
     def as_leaf(self) -> Symbol:
-        """Python's numbers are float64, as they are in Python."""
+        """Return a leaf of a tape; Python's numbers are float64, as they are in Python."""
         if self.form != PYTHON:
             return self
         node = self.trace.lists.get(self.node.number, self.node)
@@ -207,7 +207,7 @@ PLAIN.add(Symbol)
 
 
 class Trace:
-    """One function being written down."""
+    """The trace of one function."""
 
     writes = True  # assignments too
     form = GIVEN
@@ -237,10 +237,10 @@ class Trace:
         self.lists[narrow.number] = node
         return cast("Symbol", freeze(Symbol(self, narrow), INPUT))
 
-    # ---- what the variables ask, of whoever is watching
+    # ---- what variables call, of the transform that watches them
 
     def on_read(self, v: Variable, value: Any) -> Any:
-        if id(v) in self.written_rows:  # whoever reads it now must see all of it
+        if id(v) in self.written_rows:  # a read must see all of it
             _, at, rows = self.written_rows.pop(id(v))
             self.assign(v, self._with_rows(v, at, rows))
         if id(v) in self.assigned:
@@ -283,7 +283,7 @@ class Trace:
         return Symbol(self, node)
 
     def node(self, x: Any, dtype: Any = None) -> Node:
-        """The node of an argument: a symbol's own, a constant for anything else."""
+        """Return the node of an argument: a symbol's own, a constant for anything else."""
         if isinstance(x, Symbol) and x.trace is self:
             if x.weak is int and dtype is not None and dtype.kind in "iu" and dtype != x.dtype:
                 return cast("Node", self.opaque(make_integer_cast(dtype), [Symbol(self, x.node)], {}).node)
@@ -299,7 +299,7 @@ class Trace:
         return self.graph.constant(x if isinstance(x, RAW) or type(x) in PLAIN_NUMBERS else as_value(x), dtype)
 
     def weak(self, x: Any, strong: list[Any]) -> Any:
-        """The dtype that a Python number gets among arrays; None for anything else, and if it is alone."""
+        """Return the dtype that a Python number gets among arrays; None for anything else, and if it is alone."""
         kind = _kind(x)
         return None if isinstance(kind, np.dtype) or not strong else np.result_type(*strong, make_example(kind))
 
@@ -313,7 +313,7 @@ class Trace:
         return x if x.shape == shape else self.view(x, shape, 0, contiguous(shape))
 
     def every_time(self) -> Symbol:
-        """A symbol for what must be done in every call, one after the other, whatever else it takes: draws."""
+        """Return a symbol for a draw, which is done in every call, one after the other."""
         return self.turn
 
     def stop(self, x: Symbol) -> Symbol:
@@ -332,7 +332,7 @@ class Trace:
     # ---- ops
 
     def perform(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Write down ``op``, and give the symbol of its result."""
+        """Record ``op``, and return the symbol of its result."""
         if self.finished:
             raise SymbolValueError(
                 f"{op.name} ({user_line()}) was given a tensor that is left over from a function that was compiled. "
@@ -366,7 +366,7 @@ class Trace:
         if isinstance(lower, call) and lower.symbol in PICKING:
             return PICKING[lower.symbol](self, op, args, params)
         dtype = infer_dtype(op, dtypes, Frozen(params) if params else NO_PARAMS)
-        if dtype is None:
+        if "c" in {np.dtype(d).kind for d in dtypes} and isinstance(lower, position):
             return self.opaque(op, args, params)
         if isinstance(lower, scalar):
             return self.map(op, args, params, dtype, dtypes)
@@ -397,7 +397,10 @@ class Trace:
     def map(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any, dtypes: Any) -> Symbol:
         shapes = [_shape(a) for a in args]
         shape = op.acts.shape(op.name, shapes, params)
-        common = dtype if dtype.kind != "b" else self.find_compared_dtype(op, args, dtypes)
+        if "c" in {np.dtype(d).kind for d in dtypes}:
+            common = np.result_type(*map(_make_typical, args))  # of which the result may be a part
+        else:
+            common = dtype if dtype.kind != "b" else self.find_compared_dtype(op, args, dtypes)
         if common is None:
             return cast("Symbol", self.opaque(op, [self.symbol(a) for a in args], params))
         wanted = [common if mixes else None for mixes, _ in zip(op.mixing, args, strict=False)]
@@ -463,7 +466,7 @@ class Trace:
         return base is source, made.shape, (made.__array_interface__["data"][0] - begin, made.strides)
 
     def elements(self, op: Any, source: Node, params: dict[str, Any]) -> Any:
-        """What is no view picks elements: which, is told by the kernel, run on their places along each axis."""
+        """Return elements of an input that are no view: the kernel, run on element numbers, tells which."""
         lines = find_constant_lines(params["index"], source.shape) if "index" in params else None
         if lines is not None:
             return pick_lines(Symbol(self, source), lines)
@@ -513,7 +516,7 @@ class Trace:
         return Symbol(self, self.graph.add(ROWS, nodes, shape, op.lower.dtype, (op, params), user_line()))
 
     def put_apart(self, op: Any, x: Node, params: dict[str, Any], shape: Shape) -> Any:
-        """One piece whose elements do not lie side by side."""
+        """Return one piece whose elements do not lie side by side."""
         (index,) = op.lower.places([x.shape], **params)
         made = place_view(self, x, shape, index) if x.size else None
         if made is not None:
@@ -591,7 +594,7 @@ class Trace:
         return self.add_structure(SWITCH, Switch(tuple(map(self.trace_body, branches))), args)
 
     def opaque(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        """What runs its NumPy kernel: its shape and dtype are found by running it once, here."""
+        """Return the symbol of an op that NumPy runs; its shape and dtype are found by running it once, here."""
         strong = [d for d in map(_kind, args) if isinstance(d, np.dtype)]
         nodes = [self.latest if a is self.turn else self.node(a, self.weak(a, strong)) for a in args]
         likes = infer_result(
@@ -613,20 +616,23 @@ class Trace:
 
 
 def _kind(a: Any) -> Any:
-    """The dtype of an argument; for a Python number its type."""
+    """Return the dtype of an argument; for a Python number its type."""
     if type(a) in PLAIN_NUMBERS:
         return type(a)
     return a.weak or a.dtype if isinstance(a, Symbol) else a.dtype
 
 
 def _make_typical(a: Any) -> Any:
-    """The dtype of an argument, or a number of Python's, which does not widen others."""
+    """Return the dtype of an argument, or a number of Python's, which does not widen others."""
     kind = _kind(a)
     return kind if isinstance(kind, np.dtype) else make_example(kind)
 
 
 def _is_rare_float(a: Any) -> bool:
-    """Whether there is no code for floats of this width: NumPy's kernels compute some results with wider ones."""
+    """Return whether there is no code for floats of this width.
+
+    NumPy's kernels compute some results with wider floats.
+    """
     dtype = getattr(a, "dtype", None)
     return dtype is not None and dtype.kind == "f" and dtype.itemsize not in (4, 8)
 
@@ -637,7 +643,7 @@ def _shape(a: Any) -> Shape:
 
 
 def _may_not_fit(a: Any, kinds: list[Any]) -> bool:
-    """Whether a Python integer may be outside of what integers hold."""
+    """Return whether a Python integer may be outside of what integers hold."""
     if isinstance(a, Symbol):
         return True
     held = [np.iinfo(d) for d in kinds if d.kind in "iu"]

@@ -76,7 +76,7 @@ class Node:
         return contiguous(self.shape)
 
     def _is_copy(self) -> bool:
-        """Whether it is ``x.copy()``, which is in C order."""
+        """Return whether it is ``x.copy()``, which is in C order."""
         op = self.kind.get_op(self)
         return op is not None and op.kernel is np.copy
 

@@ -14,6 +14,9 @@ SCATTER     zeros, or a third argument, with the rows of its first argument adde
 SPACED      zeros in which its argument lies as ``data``, a View of them
 ROWS        a function of every row of its arguments; ``data`` is (op, params), whose lowering has its name
 SCAN        a running value along an axis, or the position of an extreme; ``data`` is (op, params)
+SPLIT       the real parts of complex numbers and then the imaginary parts, along one more axis in front
+JOIN        complex numbers, from their real and imaginary parts
+FOURIER     a Fourier transform of real and imaginary parts; ``data`` is a Fourier, the last argument has its factors
 PRODUCT     the matrix product of the last two axes, the others being the same in both; multiplied by ``data`` if that
             is a number; a third argument is added
 WINDOWS     a function of every window of an image; ``data`` says which, and emits it
@@ -37,12 +40,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from pullback.compiler.ir.fourier import transform
+
 if TYPE_CHECKING:
     from pullback.compiler.ir.graph import Node, View
 
 __all__ = [
-    "CAST", "CONSTANT", "FOLD", "INPUT", "KINDS", "LOOP", "MAP", "OPAQUE", "PART", "PIECES", "PRODUCT", "RESULT",
-    "ROWS", "SCAN", "SCATTER", "SPACED", "SWITCH", "TAKE", "VIEW", "WHILE", "WINDOWS", "Kind",
+    "CAST", "CONSTANT", "FOLD", "FOURIER", "INPUT", "JOIN", "KINDS", "LOOP", "MAP", "OPAQUE", "PART", "PIECES",
+    "PRODUCT", "RESULT", "ROWS", "SCAN", "SCATTER", "SPACED", "SPLIT", "SWITCH", "TAKE", "VIEW", "WHILE", "WINDOWS",
+    "Kind",
 ]  # fmt: skip
 
 
@@ -151,6 +157,20 @@ def _evaluate_windows(n: Node, *values: Any) -> Any:
     raise TypeError("windows are made for code generation; before that they are host ops")
 
 
+def _evaluate_split(n: Node, x: Any) -> Any:
+    return np.stack([np.real(x), np.imag(x)])
+
+
+def _evaluate_join(n: Node, re: Any, im: Any) -> Any:
+    z = np.empty(n.shape, n.dtype)
+    z.real, z.imag = re, im
+    return z
+
+
+def _evaluate_fourier(n: Node, *values: Any) -> Any:
+    return transform(n.data, [*values[:-1]])
+
+
 def _evaluate_part(n: Node, values: Any) -> Any:
     return values[n.data]
 
@@ -227,6 +247,20 @@ def _check_spaced(n: Node) -> str:
 
 def _check_scan(n: Node) -> str:
     return "" if n.shape == tuple(n.data[0].acts.shape(n.name, [a.shape for a in n.args], n.data[1])) else "its shape."
+
+
+def _check_split(n: Node) -> str:
+    return "" if n.shape == (2, *n.args[0].shape) else "two parts have one more axis."
+
+
+def _check_join(n: Node) -> str:
+    return "" if all(a.shape == n.shape for a in n.args) else "its parts have other shapes."
+
+
+def _check_fourier(n: Node) -> str:
+    (x, *_), data = n.args, n.data
+    shape = (*x.shape[: data.axis], data.out, *x.shape[data.axis + 1 :])
+    return "" if n.shape == (shape if data.is_real else (2, *shape)) else f"the transform of {x.shape} is {shape}."
 
 
 def _check_cast(n: Node) -> str:
@@ -306,6 +340,9 @@ ROWS = Kind(
     "rows", _evaluate_op, _check_scan, _describe_params, _get_op_of_params, has_params=True, is_call=True,
     reads_memory=True, needs_contiguous=True,
 )  # fmt: skip
+SPLIT = Kind("split", _evaluate_split, _check_split, is_call=True, reads_memory=True, needs_contiguous=True)
+JOIN = Kind("join", _evaluate_join, _check_join, is_call=True, reads_memory=True, needs_contiguous=True)
+FOURIER = Kind("fourier", _evaluate_fourier, _check_fourier, is_call=True, reads_memory=True, needs_contiguous=True)
 PRODUCT = Kind("product", _evaluate_product, _check_product, is_call=True, reads_memory=True)
 WINDOWS = Kind("windows", _evaluate_windows, is_call=True, reads_memory=True, needs_contiguous=True)
 OPAQUE = Kind(
@@ -324,7 +361,8 @@ LOOP, WHILE, SWITCH = (
 RESULT = Kind("result", _evaluate_part, describe=_describe_place, is_call=True)
 
 _ALL = (
-    INPUT, CONSTANT, MAP, CAST, FOLD, VIEW, PIECES, TAKE, SCATTER, SPACED, SCAN, ROWS, PRODUCT, WINDOWS, OPAQUE, PART,
+    INPUT, CONSTANT, MAP, CAST, FOLD, VIEW, PIECES, TAKE, SCATTER, SPACED, SCAN, ROWS, SPLIT, JOIN, FOURIER, PRODUCT,
+    WINDOWS, OPAQUE, PART,
     LOOP, WHILE, SWITCH, RESULT,
 )  # fmt: skip
 KINDS = {kind.name: kind for kind in _ALL}

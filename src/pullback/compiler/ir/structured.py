@@ -6,7 +6,7 @@ its results.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,9 +15,10 @@ import numpy as np
 from pullback.compiler.ir.graph import Graph, Node
 from pullback.compiler.ir.kinds import CONSTANT
 
-__all__ = ["Loop", "Structure", "Switch", "While", "run_graph"]
+__all__ = ["Loop", "RunBody", "Structure", "Switch", "While", "run_graph"]
 
 Likes = list[tuple[tuple[int, ...], Any]]  # shapes and dtypes
+RunBody = Callable[[Graph, Sequence[Any]], Sequence[Any]]
 
 
 class Structure:
@@ -49,8 +50,8 @@ class Structure:
         """Return which results hold a part of the carry of all steps, by its place."""
         return {}
 
-    def run(self, values: Sequence[Any]) -> list[Any]:
-        """Return the results, by NumPy."""
+    def run(self, values: Sequence[Any], run_body: RunBody | None = None) -> list[Any]:
+        """Return the results; ``run_body`` runs a body, by default NumPy does."""
         raise NotImplementedError
 
     def find_problem(self) -> str:
@@ -132,12 +133,13 @@ class Loop(Structure):
                 found[same[0]] = k
         return found
 
-    def run(self, values: Sequence[Any]) -> list[Any]:
+    def run(self, values: Sequence[Any], run_body: RunBody | None = None) -> list[Any]:
+        run_body = run_body or run_graph
         constants, carry = values[: self.constants], list(values[self.constants : self.xs])
         ys = [np.empty(shape, dtype) for shape, dtype in self.result_likes[self.carry :]]
         for t in range(self.length)[:: -1 if self.reverse else 1]:
-            made = run_graph(self.body, [*constants, *carry, *(x[t] for x in values[self.xs :])])
-            carry = made[: self.carry]
+            made = run_body(self.body, [*constants, *carry, *(x[t] for x in values[self.xs :])])
+            carry = list(made[: self.carry])
             for y, z in zip(ys, made[self.carry :], strict=True):
                 y[t] = z
         return [*carry, *ys]
@@ -178,10 +180,11 @@ class While(Structure):
         before, after = self.operand_likes[self.constants :], self.result_likes
         return "" if before == after else f"the carry {before} becomes {after}."
 
-    def run(self, values: Sequence[Any]) -> list[Any]:
+    def run(self, values: Sequence[Any], run_body: RunBody | None = None) -> list[Any]:
+        run_body = run_body or run_graph
         constants, carry = values[: self.constants], list(values[self.constants :])
-        while run_graph(self.condition, [*constants, *carry])[0]:
-            carry = run_graph(self.body, [*constants, *carry])
+        while run_body(self.condition, [*constants, *carry])[0]:
+            carry = list(run_body(self.body, [*constants, *carry]))
         return [np.array(x) for x in carry]
 
 
@@ -210,9 +213,9 @@ class Switch(Structure):
         kinds = [(_list_likes(b.inputs), _list_likes(b.outputs)) for b in self.branches]
         return "" if all(kind == kinds[0] for kind in kinds) else "its branches take or give different things."
 
-    def run(self, values: Sequence[Any]) -> list[Any]:
+    def run(self, values: Sequence[Any], run_body: RunBody | None = None) -> list[Any]:
         number = min(max(int(values[0]), 0), len(self.branches) - 1)
-        return run_graph(self.branches[number], values[1:])
+        return list((run_body or run_graph)(self.branches[number], values[1:]))
 
 
 def _list_likes(nodes: Sequence[Node]) -> Likes:

@@ -142,7 +142,10 @@ def _choose(b: MathBuilder, one: Any, other: Any, word: str, logic: str) -> Valu
             return b.select(y.compare("o" + word, x), y, x)
         return b.select(x.compare("u" + word, y), x, y)
     made = b.select(x.compare("o" + word, y), x, y)
-    return b.select(x.compare("uno", x), x, made) if x.kind == "f" else made
+    if x.kind != "f":
+        return made
+    is_nan = x.compare("uno", x).sign_extend(f"i{x.dtype[1]}")  # all bits: a NaN, without waiting for the comparison
+    return (made.as_bits() | is_nan).as_floats()
 
 
 def floor(b: MathBuilder, x: Value) -> Value:

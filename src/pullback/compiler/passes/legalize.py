@@ -49,6 +49,7 @@ from pullback.compiler.ir.structured import Structure
 from pullback.compiler.math.cost import count_instructions
 from pullback.compiler.math.functions import VectorFunctions
 from pullback.compiler.passes.simplify import remove_dead_nodes
+from pullback.compiler.passes.split_complex import split_complex
 from pullback.compiler.passes.windows import lower_windows
 from pullback.core.axes import together
 from pullback.core.lowering import windows
@@ -63,7 +64,7 @@ FEW = 8  # products that are added one by one
 
 def legalize(graph: Graph) -> Graph:
     """Return an equivalent graph of nodes that there is machine code for, and of host ops."""
-    new = Graph()
+    graph, new = split_complex(graph), Graph()
     made: dict[int, Node] = {}
     users, wanted = graph.users(), {id(o) for o in graph.outputs}
 
@@ -279,15 +280,21 @@ LEGALIZE: dict[Kind, Callable[[Graph, Node, list[Node], bool], Node]] = {
 
 
 class HostStructure:
-    """A loop or branches as an op that NumPy runs."""
+    """A loop or branches as an op that Python runs: their bodies have host ops."""
 
     variadic = False
 
     def __init__(self, data: Structure) -> None:
         self.data, self.name = data, type(data).__name__.lower()
+        self.programs: dict[int, Any] = {}  # of bodies
+
+    def compile_bodies(self, compile_graph: Callable[[Graph], Any]) -> None:
+        """Compile the bodies, whose host ops are called between segments of machine code."""
+        self.programs = {id(body): compile_graph(body) for body in self.data.bodies}
 
     def perform(self, values: Any, params: Any) -> Any:
-        return tuple(self.data.run([np.asarray(v) for v in values]))
+        run = (lambda body, given: self.programs[id(body)](given)) if self.programs else None
+        return tuple(self.data.run([np.asarray(v) for v in values], run))
 
 
 class KindOp:

@@ -128,7 +128,9 @@ NEUTRAL: dict[Any, float] = {np.multiply: 1.0, np.divide: 1.0, np.subtract: 0.0,
 
 
 def _is_number(n: Node, value: float) -> bool:
-    return n.kind is CONSTANT and n.size == 1 and n.data.item() == value and not np.signbit(n.data.item())
+    if n.kind is not CONSTANT or n.size != 1 or n.dtype.kind == "c":
+        return False
+    return bool(n.data.item() == value and not np.signbit(n.data.item()))
 
 
 def _is_padded(n: Node) -> bool:

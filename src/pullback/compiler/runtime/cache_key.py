@@ -47,7 +47,7 @@ def _describe(graph: Graph, target: Target, options: Options) -> list[str] | Non
     about = _describe_compiler()
     if about is None:
         return None
-    lines = [about, describe_translator(target), repr((*options, *list_disabled()))]
+    lines = [about, describe_translator(target), repr((*options, target.has_blas, *list_disabled()))]
     try:
         return lines + _describe_graph(graph, {})
     except NoCanonicalText:

@@ -8,10 +8,10 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from pullback.compiler.ir.graph import Graph
-from pullback.compiler.runtime.llvm import Library, TranslatorError, find_blas, get_library, load_library, make_code_key
+from pullback.compiler.runtime.llvm import Library, TranslatorError, get_library, load_library, make_code_key
 from pullback.compiler.runtime.manifest import Contents, Manifest, pack, unpack
 from pullback.compiler.runtime.threads import get_pool
-from pullback.compiler.target import Target
+from pullback.compiler.target import Target, find_blas
 
 __all__ = ["Linked", "link", "load", "store"]
 

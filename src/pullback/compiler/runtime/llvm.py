@@ -14,8 +14,6 @@ from functools import lru_cache
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
 from pullback.compiler.runtime.abi.object_loader import Loaded, is_supported, link_object, pack, unpack
 from pullback.compiler.runtime.disk_cache import NO_CACHE
 from pullback.compiler.target import Target, get_cpu_features, get_own_target, get_target, read_cpuinfo
@@ -24,7 +22,7 @@ from pullback.settings import is_enabled, list_disabled
 
 __all__ = [
     "InvalidCodeError", "Library", "TranslatorError", "compile_assembly", "compile_object", "describe_translator",
-    "find_blas", "get_llvm_version",
+    "get_llvm_version",
     "get_library", "llvm_available", "load_library", "make_code_key",
 ]  # fmt: skip
 
@@ -247,23 +245,3 @@ def get_library(
     loaded = perf_counter()
     cache.put(key, data)
     return made, {**spent, "load": (loaded - begin) * 1e3, "keep": (perf_counter() - loaded) * 1e3}
-
-
-@lru_cache(1)
-def find_blas() -> dict[str, int]:
-    """Return the addresses of the matrix products in NumPy's own BLAS; empty if they cannot be found."""
-    package = os.path.dirname(np.__file__)
-    for folder in (os.path.join(os.path.dirname(package), "numpy.libs"), os.path.join(package, ".dylibs")):
-        for file in os.listdir(folder) if os.path.isdir(folder) else []:
-            if "openblas" not in file:
-                continue
-            try:
-                found = {}
-                loaded = ctypes.CDLL(os.path.join(folder, file))
-                for letter in "sd":
-                    function: Any = getattr(loaded, f"scipy_cblas_{letter}gemm64_")
-                    found[f"{letter}gemm"] = ctypes.cast(function, ctypes.c_void_p).value or 0
-                return found
-            except (OSError, AttributeError):
-                continue
-    return {}

@@ -83,7 +83,7 @@ class Kernel:
         return f"kernel {list(self.axes)}{rows}: {', '.join(n.name for n in self.nodes)}"
 
     def natural(self, node: Node) -> tuple[int, ...]:
-        """The steps by which a value is made."""
+        """Return the steps by which a value is made."""
         if self.levels[node.number] == FULL:
             return contiguous(self.axes)
         split = self.split or 0
@@ -294,7 +294,7 @@ class Fusion:
                     self.before[number] = before | k.before
 
     def _list_folded_axes(self, n: Node) -> list[int]:
-        """The axes that are folded, counted without those of length 1."""
+        """Return the axes that are folded, counted without those of length 1."""
         shape = n.args[0].shape
         kept = [i for i, length in enumerate(shape) if length != 1]
         return [kept.index(a) for a in n.data.axes if shape[a] != 1]

@@ -14,12 +14,11 @@ from pullback.compiler.ir.kinds import FOLD, PIECES, TAKE, VIEW
 from pullback.compiler.schedule.cost import estimate_cost
 from pullback.compiler.schedule.fuse import AFTER, FULL, READS, ROW, Fused, Kernel, Use, use_argument, use_node
 from pullback.compiler.schedule.work import Work
-from pullback.compiler.target import ALIGN, Target
+from pullback.compiler.target import Target
 
 __all__ = ["Axis", "Cut", "LoopPlan", "Remainder", "RowBlock", "Scratch", "Segment"]
 
 REGISTERS = 4  # of a vector, at most: their computations do not wait for each other
-LIGHT = 12  # cost of a kernel whose results go to memory by cache lines: it waits for memory anyway
 SEGMENTS = 4  # ranges of an axis that have loops of their own, for pieces that lie along it
 MANY_SEGMENTS = 12  # the same of long ones; the others are done element by element
 LONGEST_SUM = 2**15  # elements that are added up one after the other; longer rows are in runs, for precision
@@ -370,9 +369,6 @@ class LoopPlan:
         if any(use.steps[inner] not in (0, 1) for use in self.loads):
             return 1
         registers, lanes = REGISTERS, self._count_lanes()
-        written = [n.dtype.itemsize for n in self.stored if self.kernel.levels[n.number] == FULL]
-        if written and self.kernel.cost < LIGHT:
-            registers = min(registers, max(1, ALIGN // (lanes * min(written))))
         sums = max(sum(n.kind is FOLD for n in results) for results in self.results)
         while registers > 1 and (length < 2 * registers * lanes or registers * (sums + 2) > self.target.registers):
             registers //= 2

@@ -38,6 +38,7 @@ def schedule_product(n: Node, target: Target, threads: int) -> ProductSchedule:
     plan = plan_product(n)
     p, time = plan.matrices, estimate_product_time(plan)
     by_panels = (not plan.is_small or p.b.column != 1) and is_panel_product(p, target)
+    by_panels = by_panels or not (plan.is_small or target.has_blas)
     if plan.is_tiny:
         work = _plan_batch(plan.batch[0].length if plan.batch else 1, 0)
     else:

@@ -8,9 +8,10 @@ from math import prod
 from typing import Any, NamedTuple
 
 from pullback.compiler.ir.graph import Graph, Node
-from pullback.compiler.ir.kinds import PRODUCT, RESULT, ROWS, SCAN, SCATTER, WINDOWS, Kind
+from pullback.compiler.ir.kinds import FOURIER, PRODUCT, RESULT, ROWS, SCAN, SCATTER, WINDOWS, Kind
 from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.deduplicate_kernels import LoopPlanner, PlannedLoops
+from pullback.compiler.schedule.fourier import FourierPlan, plan_fourier
 from pullback.compiler.schedule.fuse import Fused, Kernel, find_memory, fuse
 from pullback.compiler.schedule.in_place import InPlace
 from pullback.compiler.schedule.loops import LoopPlan
@@ -137,7 +138,7 @@ def _plan_scatter(n: Node, target: Target, threads: int) -> ScatterPlan:
     return ScatterPlan(Work(places, max(1, -(-places // workers))), workers, time)
 
 
-def _count_scratch(plan: ScanPlan | SearchPlan | RowsPlan) -> dict[str, int]:
+def _count_scratch(plan: ScanPlan | SearchPlan | RowsPlan | FourierPlan) -> dict[str, int]:
     return {"scratch": round_up(plan.work.scratch) * plan.workers}
 
 
@@ -157,6 +158,7 @@ def _count_product_bytes(p: ProductSchedule) -> dict[str, int]:
 PLANS: dict[Kind, Callable[[Node, Target, int], Any]] = {
     SCAN: plan_scan,
     ROWS: plan_rows,
+    FOURIER: plan_fourier,
     SCATTER: _plan_scatter,
     WINDOWS: plan_windows,
     PRODUCT: schedule_product,
@@ -164,6 +166,7 @@ PLANS: dict[Kind, Callable[[Node, Target, int], Any]] = {
 SCRATCH: dict[Kind, Callable[[Any], dict[str, int]]] = {
     SCAN: _count_scratch,
     ROWS: _count_scratch,
+    FOURIER: _count_scratch,
     WINDOWS: _count_window_bytes,
     PRODUCT: _count_product_bytes,
 }

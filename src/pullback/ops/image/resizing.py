@@ -12,6 +12,7 @@ import numpy as np
 from pullback.core.axes import Sample, moves
 from pullback.core.calculus import linear
 from pullback.core.convert import check_real
+from pullback.core.lowering import made_of
 from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.rows import add_rows
@@ -79,7 +80,7 @@ def _neighbour_weights(new: int, old: int, align: bool, half: bool) -> tuple[Any
     return low.astype(np.intp), high.astype(np.intp), np.where(high > low, at - low, 0)
 
 
-def _multiply_along(x: Array, weights: Array, axis: int) -> Any:
+def _multiply_along(x: Value, weights: Array, axis: int) -> Any:
     return weights.astype(x.dtype).reshape((-1,) + (1,) * (x.ndim - 1 - axis))
 
 
@@ -152,6 +153,70 @@ def _bilinear_back(x: Array, size: Sequence[int], align_corners: bool = False, h
     return x
 
 
+# ---- compiled: a pass for each axis, over all of its slices
+
+
+def _compose_bilinear(images: Value, size: Sequence[Any], align_corners: bool, half_pixel_centers: bool) -> Any:
+    due = _resize_shape("resize_bilinear", images.shape, size, align_corners, half_pixel_centers)
+    check_real("resize", images, "images")
+    x: Any = images if images.dtype.kind == "f" else images.astype(np.float32)
+    for axis in (len(due) - 3, len(due) - 2):
+        mixed = _neighbour_weights(due[axis], x.shape[axis], bool(align_corners), bool(half_pixel_centers))
+        if mixed is not None:
+            low, high, weights = mixed
+            z = np.take(x, low, axis)
+            x = z + (np.take(x, high, axis) - z) * _multiply_along(x, weights, axis)
+    return x
+
+
+def _compose_bilinear_back(x: Value, size: Sequence[Any], align_corners: bool, half_pixel_centers: bool) -> Any:
+    due = _resize_shape("resize_bilinear_grad", x.shape, size, align_corners, half_pixel_centers)
+    for axis in (len(due) - 2, len(due) - 3):
+        mixed = _neighbour_weights(x.shape[axis], due[axis], bool(align_corners), bool(half_pixel_centers))
+        if mixed is not None:
+            low, high, weights = mixed[0], mixed[1], mixed[2].astype(x.dtype)
+            if x.dtype == bool:
+                x = x - x  # an error, as without being compiled
+            x = _add_selected(x, ((low, 1 - weights), (high, weights)), axis, due[axis])
+    return x
+
+
+def _compose_near(images: Value, size: Sequence[Any], align_corners: bool, half_pixel_centers: bool) -> Any:
+    due, x = _resize_shape("resize_nearest_neighbor", images.shape, size, align_corners, half_pixel_centers), images
+    for axis in (len(due) - 3, len(due) - 2):
+        index = _nearest(due[axis], x.shape[axis], bool(align_corners), bool(half_pixel_centers))
+        x = x if index is None else np.take(x, index, axis)
+    return x
+
+
+def _compose_near_back(x: Value, size: Sequence[Any], align_corners: bool, half_pixel_centers: bool) -> Any:
+    due = _resize_shape("resize_nearest_neighbor_grad", x.shape, size, align_corners, half_pixel_centers)
+    for axis in (len(due) - 2, len(due) - 3):
+        index = _nearest(x.shape[axis], due[axis], bool(align_corners), bool(half_pixel_centers))
+        if index is not None:
+            x = _add_selected(x, ((index, np.ones(len(index))),), axis, due[axis])
+    return x
+
+
+def _add_selected(x: Value, pairs: Sequence[tuple[Any, Any]], axis: int, n: int) -> Any:
+    """Return slices times their weights, added at their places: as many gathers as a place has slices at most."""
+    places, weights = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
+    slices = np.tile(np.arange(x.shape[axis]), len(pairs))
+    order = np.argsort(places, kind="stable")
+    order = order[weights[order] != 0]
+    starts = np.searchsorted(places[order], np.arange(n))
+    counts = np.bincount(places[order], minlength=n)
+    total: Any = None
+    for turn in range(int(counts.max(initial=0))):
+        has = turn < counts
+        chosen = order[np.where(has, np.minimum(starts + turn, len(order) - 1), 0)]
+        part = np.take(x, slices[chosen], axis) * _multiply_along(x, np.where(has, weights[chosen], 0.0), axis)
+        if not has.all():  # 0 * inf would reach other pixels
+            part = np.where(has.reshape((-1,) + (1,) * (len(x.shape) - 1 - axis)), part, np.zeros((), x.dtype))
+        total = part if total is None else total + part
+    return total
+
+
 def _samples() -> list[Sample]:
     ways: list[dict[str, Any]] = [{}, {"align_corners": True}, {"half_pixel_centers": True}]
     sizes = [((1, 2, 2, 1), [3, 3]), ((2, 4, 3, 2), (2, 5)), ((3, 2, 2), [1, 4]), ((1, 1, 2, 1), [3, 2])]
@@ -184,7 +249,13 @@ def _bilinear_grad_vjp(g: Value, x_shape: Shape, align_corners: bool, half_pixel
     return resize_bilinear(g, x_shape[-3:-1], align_corners, half_pixel_centers)
 
 
-@op(_bilinear, acts=_shape_rule("resize_bilinear"), d=linear(_bilinear_vjp), run=_bilinear)
+@op(
+    _bilinear,
+    acts=_shape_rule("resize_bilinear"),
+    d=linear(_bilinear_vjp),
+    run=_bilinear,
+    lower=made_of(_compose_bilinear),
+)
 def resize_bilinear(
     images: TensorLike, /, size: Sequence[int] | Array, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Any:
@@ -197,7 +268,13 @@ def resize_bilinear(
     """
 
 
-@op(_bilinear_back, acts=_shape_rule("resize_bilinear_grad"), d=linear(_bilinear_grad_vjp), run=_bilinear_back)
+@op(
+    _bilinear_back,
+    acts=_shape_rule("resize_bilinear_grad"),
+    d=linear(_bilinear_grad_vjp),
+    run=_bilinear_back,
+    lower=made_of(_compose_bilinear_back),
+)
 def resize_bilinear_grad(
     x: TensorLike, /, size: Lengths, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Any:
@@ -247,7 +324,13 @@ def _near_grad_vjp(g: Value, x_shape: Shape, align_corners: bool, half_pixel_cen
     return resize_nearest_neighbor(g, x_shape[-3:-1], align_corners, half_pixel_centers)
 
 
-@op(_near, acts=_shape_rule("resize_nearest_neighbor"), d=linear(_near_vjp), run=_near)
+@op(
+    _near,
+    acts=_shape_rule("resize_nearest_neighbor"),
+    d=linear(_near_vjp),
+    run=_near,
+    lower=made_of(_compose_near),
+)
 def resize_nearest_neighbor(
     images: TensorLike, /, size: Sequence[int] | Array, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Any:  # fmt: skip
@@ -258,7 +341,13 @@ def resize_nearest_neighbor(
     """
 
 
-@op(_near_back, acts=_shape_rule("resize_nearest_neighbor_grad"), d=linear(_near_grad_vjp), run=_near_back)
+@op(
+    _near_back,
+    acts=_shape_rule("resize_nearest_neighbor_grad"),
+    d=linear(_near_grad_vjp),
+    run=_near_back,
+    lower=made_of(_compose_near_back),
+)
 def resize_nearest_neighbor_grad(
     x: TensorLike, /, size: Lengths, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Any:  # fmt: skip

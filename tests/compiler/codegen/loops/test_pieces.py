@@ -112,3 +112,13 @@ def test_zeros_around_a_multiple_keep_their_sign(factor: float) -> None:
     got, want = pb.compile(g, backend="llvm", cache=False)(x), g(x)
     assert np.array_equal(np.signbit(got), np.signbit(want))
     assert np.allclose(got, want)
+
+
+def test_piece_computed_in_kernel_does_not_change_other_uses() -> None:
+    def f(x: Any) -> Any:
+        z = x * 1
+        z[1:-1] = x[1:-1] * 2
+        z[0, 3] = 7
+        return np.sum(z**2)
+
+    check(pb.grad(f), draw(40, 37))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from math import prod
 
 from pullback.compiler.builder import Code, Value
@@ -20,7 +19,6 @@ from pullback.compiler.codegen.loops.row_blocks import RowValues, broadcast, tak
 from pullback.compiler.codegen.loops.vector_body import Lanes, Parts, VectorBody
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.schedule.fuse import Use
-from pullback.compiler.schedule.in_place import InPlace
 from pullback.compiler.schedule.loops import Axis, LoopPlan, Segment
 
 __all__ = ["KernelWriter"]
@@ -32,8 +30,9 @@ RUN = 4096  # elements along a row that are added up before they are added to th
 class KernelWriter:
     """Emits the loops of one kernel."""
 
-    def __init__(self, plan: LoopPlan) -> None:
-        self.plan, self.code = plan, Code(plan.target.has_fma)
+    def __init__(self, plan: LoopPlan, overwrites: bool) -> None:
+        self.overwrites = overwrites  # some results are written over what the kernel reads
+        self.plan, self.code = plan, Code(plan.target.has_fma, plan.target.vector_bytes)
         self.access = ArrayAccess(self.code, plan)
         self.reductions = Reductions(self.code, plan, self.access)
         self.rows = RowValues(self.code, plan, self.access)
@@ -223,7 +222,7 @@ class KernelWriter:
         cut = self.plan.cut(segment)
         assert cut.last is not None
         start, width, mask, overlaps = cut.last
-        blends = overlaps and self._may_overwrite
+        blends = overlaps and self.overwrites
         kept = str(segment.kept + cut.stop - segment.start)
         return Lanes(str(start), width, axis, mask, overlaps, blends, segment, kept)
 
@@ -257,12 +256,6 @@ class KernelWriter:
         for n in folds:
             add_run(n)
             reductions.accumulators[n.number] = totals[n.number]
-
-    @cached_property
-    def _may_overwrite(self) -> bool:
-        """Whether results may be written over what the kernel reads."""
-        order, loaded = InPlace(self.plan), [use.node for use in self.plan.loads]
-        return any(order.allows(z, x) for z in self.plan.stored for x in loaded)
 
     def _list_hoisted(self, number: int, inner: int | None) -> list[Use]:
         """Return what is the same for all vectors of a pass along an axis."""

@@ -183,10 +183,28 @@ class RowValues:
 
     def store(self) -> None:
         """Store those values of the rows that are results; they are in the order of the rows."""
-        kernel = self.plan.kernel
-        for n in kernel.nodes:
-            if kernel.levels[n.number] == ROW and n.number in self.plan.fused.stored:
-                self.access.store(self.emit(n), n, self.row, None if self.plan.has_adjacent_elements else self.mask)
+        code, kernel = self.code, self.plan.kernel
+        stored = [n for n in kernel.nodes if kernel.levels[n.number] == ROW and n.number in self.plan.fused.stored]
+        made = [(n, self.emit(n)) for n in stored]
+        if not made:
+            return
+        if self.mask is None or self.plan.has_adjacent_elements:
+            self._store_rows(made, None)
+            return
+        whole, some, done = code.block("whole"), code.block("some"), code.block("done")
+        end = code.add(self.row, str(self.plan.block))
+        code.branch(code.op(f"icmp sle i64 {end}, %hi"), whole, some)
+        code.begin(whole)
+        self._store_rows(made, None)
+        code.jump(done)
+        code.begin(some)  # only the last block is masked: a masked store is slow, or is done lane by lane
+        self._store_rows(made, self.mask)
+        code.jump(done)
+        code.begin(done)
+
+    def _store_rows(self, made: list[tuple[Node, Value]], mask: str | None) -> None:
+        for n, v in made:
+            self.access.store(v, n, self.row, mask)
 
     # ---- rows one after the other: their values are on the stack, from where that of one row is loaded
 

@@ -341,20 +341,25 @@ class VectorBody:
             if not piece.conditions:
                 v = self._read_piece(piece.use)
                 continue
-            chosen, places = self._both(piece.conditions), self.access.places
-            nearest = dict(self._list_bounds(piece.bounds))
-            self.access.places = {
-                i: code.op(f"select i1 {chosen}, i64 {place}, i64 {nearest[i][0]}") if i in nearest else place
-                for i, place in places.items()
-            }
-            index, self.index = self.index, self.index
-            if self.axis in nearest:  # element by element
-                self.index = code.op(f"select i1 {chosen}, i64 {index}, i64 {nearest[self.axis][0]}")
-            got = self._read_piece(piece.use)
-            self.access.places, self.index = places, index
+            chosen = self._both(piece.conditions)
+            got = self.value(piece.use) if self.plan.kernel.makes(piece.use) else self._load_nearest(piece, chosen)
             lanes = splat(code, chosen, "i1", width)
             v = v.like(code.op(f"select {vector('i1', width)} {lanes}, {got!r}, {v!r}"))
         return v
+
+    def _load_nearest(self, piece: Piece, chosen: str) -> Value:
+        """Load a vector of a piece if it is ``chosen``, else that at the beginning of the piece."""
+        code, places, index = self.code, self.access.places, self.index
+        nearest = dict(self._list_bounds(piece.bounds))
+        self.access.places = {
+            i: code.op(f"select i1 {chosen}, i64 {place}, i64 {nearest[i][0]}") if i in nearest else place
+            for i, place in places.items()
+        }
+        if self.axis in nearest:  # element by element
+            self.index = code.op(f"select i1 {chosen}, i64 {index}, i64 {nearest[self.axis][0]}")
+        got = self._load(piece.use)
+        self.access.places, self.index = places, index
+        return got
 
     def _read_piece(self, use: Use) -> Value:
         return self.value(use) if self.plan.kernel.makes(use) else self._load(use)

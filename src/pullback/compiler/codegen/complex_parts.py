@@ -1,0 +1,74 @@
+"""Complex numbers in memory: taken apart into real and imaginary parts, and put together from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pullback.compiler.builder import FLOATS, Code, code_of, vector
+from pullback.compiler.codegen.kernel_code import Function, make_function
+from pullback.compiler.ir.graph import Node
+from pullback.compiler.target import Target
+
+__all__ = ["emit_join", "emit_split"]
+
+
+def emit_split(n: Node, target: Target) -> tuple[Function, frozenset[str]]:
+    """Return the function that copies the parts of complex numbers to two arrays, one after the other."""
+    copier = PartsCopier(n.args[0].size, code_of(n.dtype), target)
+    copier.emit(copier.split)
+    return make_function(copier.code, "ptr noalias %x", "ptr noalias %z"), frozenset(copier.code.declared)
+
+
+def emit_join(n: Node, target: Target) -> tuple[Function, frozenset[str]]:
+    """Return the function that puts complex numbers together."""
+    copier = PartsCopier(n.size, code_of(n.args[0].dtype), target)
+    copier.emit(copier.join)
+    params = "ptr noalias %x", "ptr noalias %y", "ptr noalias %z"
+    return make_function(copier.code, *params), frozenset(copier.code.declared)
+
+
+class PartsCopier:
+    """Emits loops over complex numbers, by vectors and then one by one."""
+
+    def __init__(self, count: int, dtype: str, target: Target) -> None:
+        self.code, self.count, self.type, self.size = Code(), count, FLOATS[dtype], int(dtype[1])
+        self.width = max(1, target.vector_bytes // self.size)
+
+    def emit(self, copy: Callable[[str, int], None]) -> None:
+        """Emit the copy of all numbers; ``copy`` emits that of one vector from an index on."""
+        whole = self.count // self.width * self.width
+        for start, stop, width in ((0, whole, self.width), (whole, self.count, 1)):
+            if start < stop:
+                with self.code.loop(str(start), stop, width) as i:
+                    copy(i, width)
+
+    def split(self, i: str, width: int) -> None:
+        both = self._load("%x", self.code.times(i, 2), 2 * width)
+        for part in range(2):
+            some = self._shuffle(both, both, 2 * width, [*range(part, 2 * width, 2)])
+            self._store(some, "%z", self.code.add(i, str(part * self.count)), width)
+
+    def join(self, i: str, width: int) -> None:
+        if width == 1:
+            for part, base in enumerate(("%x", "%y")):
+                self._store(self._load(base, i, 1), "%z", self.code.add(self.code.times(i, 2), str(part)), 1)
+            return
+        re, im = (self._load(base, i, width) for base in ("%x", "%y"))
+        lanes = [place for k in range(width) for place in (k, width + k)]
+        self._store(self._shuffle(re, im, width, lanes), "%z", self.code.times(i, 2), 2 * width)
+
+    def _shuffle(self, x: str, y: str, width: int, lanes: list[int]) -> str:
+        type_ = vector(self.type, width)
+        if len(lanes) == 1:
+            return self.code.op(f"extractelement {type_} {x}, i64 {lanes[0]}")
+        order = ", ".join(f"i32 {k}" for k in lanes)
+        return self.code.op(f"shufflevector {type_} {x}, {type_} {y}, <{len(lanes)} x i32> <{order}>")
+
+    def _load(self, base: str, place: str, width: int) -> str:
+        return self.code.op(f"load {vector(self.type, width)}, ptr {self._at(base, place)}, align {self.size}")
+
+    def _store(self, value: str, base: str, place: str, width: int) -> None:
+        self.code.line(f"store {vector(self.type, width)} {value}, ptr {self._at(base, place)}, align {self.size}")
+
+    def _at(self, base: str, place: str) -> str:
+        return self.code.op(f"getelementptr {self.type}, ptr {base}, i64 {place}")

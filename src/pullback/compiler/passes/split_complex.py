@@ -1,0 +1,442 @@
+"""Split complex numbers into real and imaginary parts, which are floats and fuse as these do.
+
+Complex arrays remain where programs begin and end, and where host ops take or give them.  Results are those of NumPy
+but for rounding; a real number is no complex one with an imaginary part of 0, so that its product with an infinity has
+no NaN where NumPy has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.compiler.ir.graph import Fold, Graph, Node, View, contiguous
+from pullback.compiler.ir.kinds import (
+    CAST,
+    CONSTANT,
+    FOLD,
+    INPUT,
+    JOIN,
+    MAP,
+    OPAQUE,
+    PIECES,
+    SCAN,
+    SCATTER,
+    SPACED,
+    SPLIT,
+    TAKE,
+    VIEW,
+    Kind,
+)
+from pullback.compiler.passes.fourier import TRANSFORMS, lower_fourier
+from pullback.compiler.passes.simplify import remove_dead_nodes
+from pullback.core.axes import together
+from pullback.core.tensor import BY_KERNEL
+
+__all__ = ["split_complex"]
+
+
+def split_complex(graph: Graph) -> Graph:
+    """Return an equivalent graph in which no kernel computes with complex numbers."""
+    if not any(_is_complex(n.dtype) for n in graph.nodes):
+        return graph
+    return Splitter(graph).split()
+
+
+class Real:
+    """A node of real numbers, with the operators that make other nodes."""
+
+    __slots__ = ("graph", "node")
+
+    def __init__(self, graph: Graph, node: Node) -> None:
+        self.graph, self.node = graph, node
+
+    def apply(self, kernel: Any, *others: Any, dtype: Any = None) -> Real:
+        """Return the node of an elementwise op of this and others."""
+        nodes = [self.node, *(self.lift(x).node for x in others)]
+        if kernel is np.negative and self.node.kind is MAP and self.node.data[0].kernel is np.negative:
+            return Real(self.graph, self.node.args[0])
+        shape = together(*(n.shape for n in nodes))
+        dtype = np.dtype(self.node.dtype if dtype is None else dtype)
+        return Real(self.graph, self.graph.add(MAP, nodes, shape, dtype, (BY_KERNEL[kernel], {}), self.node.line))
+
+    def lift(self, x: Any) -> Real:
+        return x if isinstance(x, Real) else Real(self.graph, self.graph.constant(x, self.node.dtype))
+
+    def choose(self, x: Any, y: Any) -> Real:
+        """Return x where this is true, else y."""
+        x, y = (x, x.lift(y)) if isinstance(x, Real) else (y.lift(x), y)
+        return self.apply(np.where, x, y, dtype=x.node.dtype)
+
+    def compare(self, kernel: Any, other: Any) -> Real:
+        return self.apply(kernel, other, dtype=bool)
+
+    def __add__(self, x: Any) -> Real:
+        return self.apply(np.add, x)
+
+    def __sub__(self, x: Any) -> Real:
+        return self.apply(np.subtract, x)
+
+    def __mul__(self, x: Any) -> Real:
+        return self.apply(np.multiply, x)
+
+    def __truediv__(self, x: Any) -> Real:
+        return self.apply(np.divide, x)
+
+    def __neg__(self) -> Real:
+        return self.apply(np.negative)
+
+    def __abs__(self) -> Real:
+        return self.apply(np.absolute)
+
+
+Pair = tuple[Real, Real | None]  # real and imaginary parts; the latter None for a real number
+
+
+# ---- formulas of ops, by their NumPy kernels
+
+
+def _minus(x: Real | None) -> Real | None:
+    return None if x is None else -x
+
+
+def _add(x: Pair, y: Pair) -> Pair:
+    im = y[1] if x[1] is None else x[1] if y[1] is None else x[1] + y[1]
+    return x[0] + y[0], im
+
+
+def _negate(x: Pair) -> Pair:
+    return -x[0], _minus(x[1])
+
+
+def _subtract(x: Pair, y: Pair) -> Pair:
+    im = _minus(y[1]) if x[1] is None else x[1] if y[1] is None else x[1] - y[1]
+    return x[0] - y[0], im
+
+
+def _multiply(x: Pair, y: Pair) -> Pair:
+    (a, b), (c, d) = x, y
+    if b is None:
+        return a * c, None if d is None else a * d
+    if d is None:
+        return a * c, b * c
+    return a * c - b * d, a * d + b * c
+
+
+def _divide(x: Pair, y: Pair) -> Pair:
+    """Divide by the larger part of the divisor first, as NumPy does (Smith's algorithm)."""
+    (a, b), (c, d) = x, y
+    if d is None:
+        return a / c, None if b is None else b / c
+    swaps = abs(c).compare(np.less, abs(d))
+    large, small = swaps.choose(d, c), swaps.choose(c, d)
+    ratio = small / large
+    ratio = large.compare(np.equal, 0.0).choose(0.0, ratio)  # by 0: infinities, or NaN
+    scale = large.lift(1.0) / (large + small * ratio)
+    if b is None:
+        re, im = swaps.choose(a * ratio, a), swaps.choose(-a, -(a * ratio))
+    else:
+        re, im = swaps.choose(a * ratio + b, a + b * ratio), swaps.choose(b * ratio - a, b - a * ratio)
+    return re * scale, im * scale
+
+
+def _conjugate(x: Pair) -> Pair:
+    return x[0], _minus(x[1])
+
+
+def _magnitude(x: Pair) -> Real:
+    return abs(x[0]) if x[1] is None else x[0].apply(np.hypot, x[1])
+
+
+def _absolute(x: Pair) -> Pair:
+    return _magnitude(x), None
+
+
+def _get_real(x: Pair) -> Pair:
+    return x[0], None
+
+
+def _get_imag(x: Pair) -> Pair:
+    return x[0] * 0.0 if x[1] is None else x[1], None
+
+
+def _angle(x: Pair) -> Pair:
+    return (x[0] * 0.0 if x[1] is None else x[1]).apply(np.arctan2, x[0]), None
+
+
+def _exp(x: Pair) -> Pair:
+    e = x[0].apply(np.exp)
+    return (e, None) if x[1] is None else (e * x[1].apply(np.cos), e * x[1].apply(np.sin))
+
+
+def _log(x: Pair) -> Pair:
+    return _magnitude(x).apply(np.log), _angle(x)[0]
+
+
+def _square(x: Pair) -> Pair:
+    return _multiply(x, x)
+
+
+def _reciprocal(x: Pair) -> Pair:
+    return _divide((x[0].lift(1.0), None), x)
+
+
+def _sqrt(x: Pair) -> Pair:
+    """Return the root with a real part that is not negative, without a difference of nearly equal numbers."""
+    a, b = x[0], x[0] * 0.0 if x[1] is None else x[1]
+    root = ((abs(a) + a.apply(np.hypot, b)) * 0.5).apply(np.sqrt)
+    other = root.compare(np.equal, 0.0).choose(0.0, abs(b) / (root * 2.0))
+    right = a.compare(np.greater_equal, 0.0)
+    size = right.choose(other, root)
+    below = b.compare(np.less, 0.0).apply(np.logical_or, (b.lift(1.0) / b).compare(np.less, 0.0))  # and -0
+    return right.choose(root, other), below.choose(-size, size)
+
+
+def _sign(x: Pair) -> Pair:
+    size = _magnitude(x)
+    is_zero = size.compare(np.equal, 0.0)
+    re, im = (None if part is None else is_zero.choose(0.0, part / size) for part in x)
+    assert re is not None
+    return re, im
+
+
+def _turn(re: Any, im: Any, other_re: Any, other_im: Any, sign: float) -> Callable[[Pair], Pair]:
+    """Return a function whose parts are products of one of the real and one of the imaginary part."""
+
+    def formula(x: Pair) -> Pair:
+        a, b = x[0], x[0] * 0.0 if x[1] is None else x[1]
+        return a.apply(re) * b.apply(im), a.apply(other_re) * b.apply(other_im) * sign
+
+    return formula
+
+
+def _equal(x: Pair, y: Pair) -> Pair:
+    same = x[0].compare(np.equal, y[0])
+    if x[1] is None and y[1] is None:
+        return same, None
+    im, other = (x[1], 0.0 if y[1] is None else y[1]) if x[1] is not None else (y[1], 0.0)
+    assert im is not None
+    return same.apply(np.logical_and, im.compare(np.equal, other)), None
+
+
+def _not_equal(x: Pair, y: Pair) -> Pair:
+    return _equal(x, y)[0].apply(np.logical_not), None
+
+
+def _where(condition: Pair, x: Pair, y: Pair) -> Pair:
+    if x[1] is None and y[1] is None:
+        return condition[0].choose(x[0], y[0]), None
+    im, other = (0.0 if part is None else part for part in (x[1], y[1]))
+    return condition[0].choose(x[0], y[0]), condition[0].choose(im, other)
+
+
+def _join(x: Pair, y: Pair) -> Pair:
+    return x[0], y[0]
+
+
+FORMULAS: dict[Any, Callable[..., Pair]] = {
+    np.add: _add, np.subtract: _subtract, np.multiply: _multiply, np.divide: _divide, np.negative: _negate,
+    np.conjugate: _conjugate, np.absolute: _absolute, np.real: _get_real, np.imag: _get_imag, np.angle: _angle,
+    np.exp: _exp, np.log: _log, np.sqrt: _sqrt, np.square: _square,
+    np.equal: _equal, np.not_equal: _not_equal, np.where: _where, np.copy: lambda x: x,
+    np.sin: _turn(np.sin, np.cosh, np.cos, np.sinh, 1.0), np.cos: _turn(np.cos, np.cosh, np.sin, np.sinh, -1.0),
+    np.sinh: _turn(np.sinh, np.cos, np.cosh, np.sin, 1.0), np.cosh: _turn(np.cosh, np.cos, np.sinh, np.sin, 1.0),
+}  # fmt: skip
+NAMED: dict[str, Callable[..., Pair]] = {
+    "complex": _join,
+    "sign": _sign,
+    "reciprocal": _reciprocal,
+}  # ops with a kernel of their own
+POWERS = {2: _square, -1: _reciprocal, 1: lambda x: x}
+
+
+class Splitter:
+    """Makes the new graph, node by node."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.old, self.new = graph, Graph()
+        self.made: dict[int, Node] = {}  # the new nodes of real ones, and complex ones that are arrays
+        self.parts: dict[int, Pair] = {}  # of complex nodes
+
+    def split(self) -> Graph:
+        """Return the new graph."""
+        for n in self.old.inputs:
+            self.made[n.number] = self.new.input(n.shape, n.dtype)
+        for n in self.old.nodes:
+            if n.kind is not INPUT:
+                self._add(n)
+        self.new.outputs = [self._find_array(o) for o in self.old.outputs]
+        return remove_dead_nodes(self.new)
+
+    def _add(self, n: Node) -> None:
+        if not any(_is_complex(x.dtype) for x in (n, *n.args)):
+            self.made[n.number] = self._keep(n)
+            return
+        found = self._split_node(n)
+        if found is None:
+            self.made[n.number] = self._keep(n)
+        elif _is_complex(n.dtype):
+            self.parts[n.number] = found
+        else:
+            self.made[n.number] = self._fit(found[0], n)
+
+    def _keep(self, n: Node) -> Node:
+        args = [self._find_array(a) for a in n.args]
+        return self.new.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
+
+    # ---- arguments
+
+    def _find_array(self, n: Node) -> Node:
+        """Return a node as one array, in which complex numbers are joined."""
+        if n.number not in self.made:
+            re, im = self.parts[n.number]
+            parts = [self._fit(x, n) for x in (re, re * 0.0 if im is None else im)]
+            self.made[n.number] = self.new.add(JOIN, parts, n.shape, n.dtype, None, n.line)
+        return self.made[n.number]
+
+    def _find_parts(self, n: Node) -> Pair:
+        if not _is_complex(n.dtype):
+            return Real(self.new, self.made[n.number]), None
+        if n.number not in self.parts:
+            self.parts[n.number] = self._split_array(n)
+        return self.parts[n.number]
+
+    def _split_array(self, n: Node) -> Pair:
+        g = self.new
+        if n.kind is CONSTANT:
+            im = None if not n.data.imag.any() else Real(g, g.constant(n.data.imag))
+            return Real(g, g.constant(n.data.real)), im
+        both = g.add(SPLIT, (self.made[n.number],), (2, *n.shape), _get_float(n.dtype), None, n.line)
+        return self._take_parts(both, n.shape)
+
+    def _take_parts(self, both: Node, shape: tuple[int, ...]) -> Pair:
+        size = both.size // 2
+        re, im = (
+            Real(self.new, self.new.add(VIEW, (both,), shape, both.dtype, View(at, contiguous(shape)), both.line))
+            for at in (0, size)
+        )
+        return re, im
+
+    def _fit(self, x: Real, n: Node) -> Node:
+        """Return a part in the shape and dtype of its node."""
+        node, kind = x.node, _get_float(n.dtype)
+        if node.dtype != kind:
+            node = self.new.add(CAST, (node,), node.shape, kind, None, n.line)
+        if node.shape == n.shape:
+            return node
+        strides = [0 if length == 1 else step for length, step in zip(node.shape, contiguous(node.shape), strict=True)]
+        view = View(0, (*(0,) * (len(n.shape) - len(node.shape)), *strides))
+        return self.new.add(VIEW, (node,), n.shape, kind, view, n.line)
+
+    # ---- nodes
+
+    def _split_node(self, n: Node) -> Pair | None:
+        """Return the parts of a node with complex numbers in it; None if it is to compute with arrays of them."""
+        if n.kind is CONSTANT:
+            return self._split_array(n)
+        if n.kind is CAST:
+            return self._cast(n)
+        if n.kind in (MAP, OPAQUE):
+            return self._apply_formula(n)
+        if n.kind in PARTWISE and PARTWISE[n.kind](n):
+            return self._split_partwise(n)
+        return None
+
+    def _cast(self, n: Node) -> Pair | None:
+        (x,) = n.args
+        if n.dtype.kind not in "fc":
+            return None
+        re, im = self._find_parts(x)
+        return self._cast_parts((re, im if _is_complex(n.dtype) else None), n)
+
+    def _cast_parts(self, pair: Pair, n: Node) -> Pair:
+        """Return parts in the dtype of those of a node."""
+        kind = _get_float(n.dtype)
+        re, im = (
+            part
+            if part is None or part.node.dtype == kind
+            else Real(self.new, self.new.add(CAST, (part.node,), part.node.shape, kind, None, n.line))
+            for part in pair
+        )
+        assert re is not None
+        return re, im
+
+    def _apply_formula(self, n: Node) -> Pair | None:
+        op = n.data[0]
+        kernel = getattr(op, "kernel", None)
+        if kernel in TRANSFORMS:
+            return self._transform(n)
+        formula = FORMULAS.get(kernel) or NAMED.get(op.name)
+        args = [*n.args]
+        if kernel is np.power and args[1].kind is CONSTANT and args[1].size == 1:
+            formula = POWERS.get(args[1].data.item())
+            args = args[:1]
+        if formula is None or any(a.dtype.kind not in "fcb" or a.dtype.itemsize not in (1, 4, 8, 16) for a in args):
+            return None
+        made = formula(*map(self._find_parts, args))
+        return made if not _is_complex(n.dtype) else self._cast_parts(made, n)
+
+    def _split_partwise(self, n: Node) -> Pair:
+        """Return the same node of the real and of the imaginary parts."""
+        which = [_is_complex(a.dtype) for a in n.args]
+        pairs = [self._find_parts(a) for a in n.args]
+        kind = _get_float(n.dtype)
+        made: list[Real] = []
+        for part in range(2):
+            if part and all(pair[1] is None for pair, own in zip(pairs, which, strict=True) if own):
+                return made[0], None
+            args = []
+            for a, pair, own in zip(n.args, pairs, which, strict=True):
+                x = pair[part if own else 0]
+                like = Node(a.kind, (), a.shape, _get_float(a.dtype), None, 0, a.line)
+                args.append(self._fit(pair[0] * 0.0 if x is None else x, like) if own else self.made[a.number])
+            data = n.data._replace(fill=0.0 if part else n.data.fill) if n.kind is PIECES else n.data
+            made.append(Real(self.new, self._view(n, args[0], kind) if n.kind is VIEW else self.new.add(
+                n.kind, args, n.shape, kind, data, n.line
+            )))  # fmt: skip
+        return made[0], made[1]
+
+    def _view(self, n: Node, x: Node, kind: Any) -> Node:
+        """Return a view of one part, of the array that has both parts if it is in one."""
+        data = n.data
+        if x.kind is VIEW and x.data.strides == contiguous(x.shape):
+            x, data = x.args[0], View(x.data.offset + n.data.offset, n.data.strides)
+        return self.new.add(VIEW, (x,), n.shape, kind, data, n.line)
+
+    def _transform(self, n: Node) -> Pair | None:
+        (x,), kind = n.args, _get_float(n.dtype)
+        if x.dtype.kind not in "fc":
+            return None
+        re, im = self._find_parts(x)
+        if im is None and n.data[0].kernel is np.fft.irfft:
+            im = re * 0.0
+        like = Node(x.kind, (), x.shape, kind, None, 0, n.line)
+        made = lower_fourier(self.new, n, [self._fit(part, like) for part in (re, im) if part is not None])
+        if made is None:
+            return None
+        first, *others = (Real(self.new, part) for part in made)
+        return first, others[0] if others else None
+
+
+def _is_complex(dtype: Any) -> bool:
+    """Return whether numbers are complex, of parts that there is machine code for."""
+    return bool(dtype.kind == "c" and dtype.itemsize <= 16)
+
+
+def _get_float(dtype: Any) -> Any:
+    """Return the dtype of the parts of complex numbers."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if _is_complex(dtype) else dtype
+
+
+def _is_sum(n: Node) -> bool:
+    return isinstance(n.data, Fold) and n.data.op.kernel is np.sum
+
+
+# The kinds whose real and imaginary parts are computed each on its own, and of which nodes that is so.
+PARTWISE: dict[Kind, Callable[[Node], bool]] = {
+    FOLD: _is_sum,
+    SCAN: lambda n: bool(getattr(n.data[0].lower, "regroups", False)) and len(n.args) == 1,
+    **dict.fromkeys((VIEW, PIECES, TAKE, SCATTER, SPACED), lambda n: True),
+}

@@ -1,0 +1,52 @@
+"""Plans of Fourier transforms: how many are done at once, scratch memory, and the threads that share them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pullback.compiler.ir.fourier import count_transforms
+from pullback.compiler.ir.graph import Node
+from pullback.compiler.schedule.work import Work, count_workers
+from pullback.compiler.target import Target
+
+__all__ = ["FourierPlan", "plan_fourier"]
+
+LEAST = 16  # bytes of a vector
+NEAR = 3 / 2  # of the first cache: scratch memory that is near enough
+PART = 16384  # numbers, about, that a thread transforms at a time
+
+
+class FourierPlan(NamedTuple):
+    """How transforms along an axis are computed."""
+
+    node: Node
+    outer: int  # transforms before and after the axis
+    inner: int
+    width: int  # lanes, with a transform in each
+    is_contiguous: bool  # the lanes are neighbours in memory
+    is_paired: bool  # two transforms of real numbers are one of complex numbers
+    buffer: int  # elements of one half of the scratch memory
+    work: Work
+    workers: int
+    time: int
+
+
+def plan_fourier(n: Node, target: Target, threads: int) -> FourierPlan:
+    """Return the plan of a node of transforms."""
+    data, x = n.data, n.args[0]
+    outer, inner = count_transforms(x.shape, data.axis)
+    is_paired = data.is_real or len(n.args) == 2
+    longest = max(data.n + 2, 2 * data.out if is_paired else 0)  # numbers in a lane; two transforms, when taken apart
+    width = max(1, target.vector_bytes // x.dtype.itemsize)
+    while width * x.dtype.itemsize > LEAST and 4 * width * longest * x.dtype.itemsize > NEAR * target.first_cache:
+        width //= 2
+    is_contiguous = inner >= width
+    each = width * (2 if is_paired else 1)
+    blocks = outer * -(-inner // each) if is_contiguous else -(-outer * inner // each)
+    buffer = 2 * width * longest
+    scratch = 2 * buffer * x.dtype.itemsize
+    work = Work(blocks, max(1, PART // (each * data.n)), scratch=scratch)
+    time = blocks * data.n * data.n.bit_length()
+    return FourierPlan(
+        n, outer, inner, width, is_contiguous, is_paired, buffer, work, count_workers(work, time, threads), time
+    )

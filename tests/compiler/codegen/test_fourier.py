@@ -1,0 +1,95 @@
+"""Compiled Fourier transforms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from isas import RUNNABLE
+
+import pullback as pb
+from pullback.compiler.target import MAX_ISA
+
+random = np.random.default_rng(4)
+LENGTHS = [1, 3, 8, 15, 77, 64]
+LAYOUTS: list[tuple[tuple[int, ...], tuple[int, ...]]] = [((3,), ()), ((21,), ()), ((), (5,)), ((2,), (37,))]
+WAYS = {
+    "fft": np.fft.fft,
+    "ifft": np.fft.ifft,
+    "rfft": np.fft.rfft,
+    "irfft": lambda x, axis: np.fft.irfft(x, 2 * x.shape[axis] - 1, axis, "ortho"),
+    "irfft of even length": lambda x, axis: np.fft.irfft(x, 8, axis),
+    "fft of real": lambda x, axis: np.fft.fft(x.real, axis=axis),
+    "ifft of real": lambda x, axis: np.fft.ifft(x.real, 6, axis, "forward"),
+}
+
+
+def draw(shape: tuple[int, ...], way: str) -> Any:
+    x = random.normal(size=shape) + 1j * random.normal(size=shape)
+    return x.real.copy() if way == "rfft" else x
+
+
+def _narrow(x: Any) -> Any:
+    return x.astype(np.float32 if x.dtype.kind == "f" else np.complex64)
+
+
+def check(f: Any, x: Any, tolerance: float) -> None:
+    """Compare with NumPy; the transform may not run as a host op."""
+    compiled: Any = pb.compile(f, backend="llvm")
+    found, expected = compiled(x), f(x)
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_allclose(found, expected, 0, tolerance * np.abs(expected).max())
+    assert not [k for k in compiled.lower(x).kernels if "NumPy" in k]
+
+
+@pytest.mark.parametrize("isa", RUNNABLE)
+@pytest.mark.parametrize("way", WAYS)
+def test_transforms_of_every_length_and_layout(isa: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MAX_ISA, isa)
+    monkeypatch.setenv("PULLBACK_CANARY", "1")
+    for i, n in enumerate(LENGTHS[:3] if way == "irfft" else LENGTHS[RUNNABLE.index(isa) % 2 :: 2]):
+        before, after = LAYOUTS[(i + len(way)) % len(LAYOUTS)]
+        is_single, axis = i % 2 == 0, len(before)
+        x = draw((*before, n, *after), way)
+        check(
+            lambda x, axis=axis: WAYS[way](x, axis=axis), _narrow(x) if is_single else x, 1e-6 if is_single else 1e-14
+        )
+
+
+@pytest.mark.parametrize("way", ["fft", "ifft", "rfft", "fft of real", "irfft"])
+def test_one_long_transform_is_done_in_two_rounds(way: str) -> None:
+    bins = {"irfft": lambda x: np.fft.irfft(x, 2 * x.shape[-1] - 2)}
+    for shape in ((300,), (2, 256)):
+        f = bins.get(way) or (lambda x: WAYS[way](x, axis=-1))
+        if way == "irfft":
+            shape = (*shape[:-1], shape[-1] // 2 + 1)
+        check(f, draw(shape, way), 1e-14)
+
+
+def test_transform_with_large_prime_factor_runs_on_host() -> None:
+    x = random.normal(size=(3, 34))
+    compiled = pb.compile(lambda x: np.abs(np.fft.fft(x)), backend="llvm")
+    np.testing.assert_allclose(compiled(x), np.abs(np.fft.fft(x)), 1e-12)
+    assert any("NumPy" in k for k in compiled.lower(x).kernels)
+
+
+def test_blur_and_its_gradient_are_no_host_ops() -> None:
+    x, kernel = random.normal(size=(12, 20)), random.normal(size=(12, 20))
+
+    def blur(x: Any, kernel: Any) -> Any:
+        return np.sum(np.fft.irfft2(np.fft.rfft2(x) * np.fft.rfft2(kernel), (12, 20)) ** 2)
+
+    gradients = pb.value_and_grad(blur, argnums=(0, 1))
+    compiled = pb.compile(gradients, backend="llvm")
+    (value, found), (expected, exact) = compiled(x, kernel), gradients(x, kernel)
+    np.testing.assert_allclose(value, expected, 1e-12)
+    for a, b in zip(found, exact, strict=True):
+        np.testing.assert_allclose(a, b, 0, 1e-12 * np.abs(b).max())
+    assert not [k for k in compiled.lower(x, kernel).kernels if "NumPy" in k]
+
+
+def test_transforms_are_the_same_with_threads() -> None:
+    x = random.normal(size=(300, 96))
+    f = lambda x: np.fft.fft(np.fft.fft(x), axis=0).real
+    np.testing.assert_array_equal(pb.compile(f, threads=2)(x), pb.compile(f, threads=1)(x))
