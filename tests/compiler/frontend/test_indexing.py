@@ -222,3 +222,16 @@ def test_take_along_axis_at_equal_constant_indices(axis: int) -> None:
     np.testing.assert_array_equal(
         pb.compile(lambda x: np.take_along_axis(x, at, axis))(x), np.take_along_axis(x, at, axis)
     )
+
+
+@pytest.mark.parametrize("isa", RUNNABLE)
+@pytest.mark.parametrize("shape", [(14, 2, 33), (5, 3, 7), (3, 2, 9)])
+def test_take_in_place_of_its_positions_leaves_no_lane_astray(
+    isa: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last vector overlaps lanes where results are already; these are no positions any more."""
+    monkeypatch.setenv(MAX_ISA, isa)
+    x = random.standard_normal(shape) * 1e9
+    at = random.integers(0, shape[0], shape)
+    made = pb.compile(lambda x, at: np.take_along_axis(x, at, 0), cache=False)(x, at)
+    np.testing.assert_array_equal(made, np.take_along_axis(x, at, 0))

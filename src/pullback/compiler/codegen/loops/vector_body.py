@@ -380,4 +380,6 @@ class VectorBody:
             return access.gather(use.node, place, step, self.mask, self.width)
         rows = self.value(at) if is_made else access.load_use(at, self.index, self.mask, self.width, axis)
         first = access.place(use, self.index, axis)
-        return access.gather_at(use.node, first, rows * length if length != 1 else rows, self.mask)
+        # In place, lanes that the vector before has done hold results where positions were.
+        mask = self.lanes.mask if self.lanes.blends else self.mask
+        return access.gather_at(use.node, first, rows * length if length != 1 else rows, mask)
