@@ -209,7 +209,8 @@ def test_non_max_suppression_score_gradients() -> None:
         f = lambda b, s, sigma=sigma: pb.image.non_max_suppression_with_score(b, s, 4, 0.6, soft_nms_sigma=sigma)
         assert f(boxes, scores).selected_indices.tolist() == order
         expect_derivatives(lambda s, f=f: np.sum(f(boxes, s).selected_scores ** 2 * w), scores)
-    expect_derivatives(lambda b: np.sum(f(b, scores).selected_scores ** 2 * w), boxes + RNG.normal(size=(5, 4)) * 0.001)
+    away = np.random.default_rng(3).normal(size=(5, 4)) * 0.01  # from the kinks where edges of boxes are equal
+    expect_derivatives(lambda b: np.sum(f(b, scores).selected_scores ** 2 * w), boxes + away)
     with pytest.raises(UnconnectedError, match="suppression_indices"):
         pb.grad(lambda s: pb.image.non_max_suppression(boxes, s, 4) * 1.0)(scores)
 
