@@ -240,6 +240,39 @@ class LooseStep(Step):
         return [d if on else None for d, on in zip(ds, live, strict=True)]
 
 
+def make_writing(step: Step) -> Step | None:
+    """Return the variant of a step for nodes that also write its result into its first operand; None if it has none."""
+    dx, dy = step.dx, step.dy
+    if dx is None:
+        return None
+
+    def undo(w: Tensor) -> None:
+        """Give the tensor that was written to its old value back, and the cotangents of the step."""
+        x = w.x
+        g = x.g
+        z = x.value
+        m = w.meta
+        written = m.tape.written
+        if id(x) not in written:
+            written[id(x)] = x, z, m
+        v = x.value = w.value
+        if g is None:
+            return
+        y = w.y
+        if dy is None:
+            x.g = dx(g, z, v, y)
+            return
+        u = y.value
+        x.g = dx(g, z, v, u)
+        d = dy(g, z, v, u)
+        e = y.g
+        y.g = d if e is None else e + d
+
+    made = step.writing = Step(step.op, back=undo)
+    made.plain = step
+    return made
+
+
 def substitute(r: Tensor, g: Any, z: Value, change: Callable[..., Any]) -> Tensor:
     """Return a stand-in for the node ``r``, for its step to compute other cotangents from.
 

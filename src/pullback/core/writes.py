@@ -25,7 +25,7 @@ import numpy as np
 from numpy import ndarray
 
 from pullback.core.memory import Large, node_of
-from pullback.core.tape import SAME, TAPED, Step, Tape, as_tensor
+from pullback.core.tape import SAME, TAPED, Step, Tape, as_tensor, make_writing
 from pullback.core.tensor import LATER, PLAIN, Tensor, Wrapped
 from pullback.errors import ArgumentError, ShapeError, VariableError
 from pullback.numerics.axis_arguments import is_broadcastable
@@ -583,39 +583,6 @@ def undo_write(w: Tensor) -> None:
 
 
 WRITE = Step(None, back=undo_write, needs_z=False)
-
-
-def make_writing(step: Step) -> Step | None:
-    """Return the variant of a step for nodes that also write its result into its first operand; None if it has none."""
-    dx, dy = step.dx, step.dy
-    if dx is None:
-        return None
-
-    def undo(w: Tensor) -> None:
-        """Give the tensor that was written to its old value back, and the cotangents of the step."""
-        x = w.x
-        g = x.g
-        z = x.value
-        m = w.meta
-        written = m.tape.written
-        if id(x) not in written:
-            written[id(x)] = x, z, m
-        v = x.value = w.value
-        if g is None:
-            return
-        y = w.y
-        if dy is None:
-            x.g = dx(g, z, v, y)
-            return
-        u = y.value
-        x.g = dx(g, z, v, u)
-        d = dy(g, z, v, u)
-        e = y.g
-        y.g = d if e is None else e + d
-
-    made = step.writing = Step(step.op, back=undo)
-    made.plain = step
-    return made
 
 
 def redo_writes(tape: Tape) -> None:
