@@ -82,6 +82,11 @@ def _shape(s: tuple[int, ...], index: Index) -> tuple[int, ...]:
     return shape
 
 
+def _pick(x: Array, index: Index) -> Any:
+    z = x[index]
+    return z if z.shape else z[()]  # x[..., 0] has no axes and is no number
+
+
 def _scatter(g: Array, shape: Shape, index: Index) -> Any:
     e = np.zeros(shape, g.dtype)
     if _names_once(index):
@@ -134,7 +139,7 @@ def _write_view(base: Tensor, value: Tensor, index: Index) -> Any:
         lambda op, args, on, params: op.call(args, {"index": index_each(params["index"], len(args[0]))}),
     ),
     d=linear(_scatter_cotangent, into=_add_at, rows=rows_of_index),
-    run=_getitem,
+    run=_pick,
     lower=view(put=_write_view, is_view=_is_basic),
 )  # fmt: skip
 def getitem(x: TensorLike, /, index: Index) -> Any:

@@ -15,7 +15,7 @@ from pullback.compiler.ir.graph import Node
 from pullback.core.lowering import scalar
 from pullback.numerics.windows import Windows, lowest_value
 
-__all__ = ["evaluate_scalar", "find_op"]
+__all__ = ["find_map", "find_op"]
 
 Ints = tuple[int, ...]
 
@@ -255,6 +255,12 @@ def evaluate_scalar(lib: Library, node: Node) -> Callable[..., Any]:
         return lib.astype(z, node.dtype) if lib.is_own(z) else lib.full(node.shape, z, node.dtype)
 
     return run
+
+
+def find_map(lib: Library, node: Node) -> Callable[..., Any] | None:
+    """Return how a library evaluates an elementwise op, as a function of its arrays; None if it cannot."""
+    has_complex = any(n.dtype.kind == "c" for n in (node, *node.args))
+    return find_op(lib, node) if has_complex else evaluate_scalar(lib, node)
 
 
 def find_op(lib: Library, node: Node) -> Callable[..., Any] | None:

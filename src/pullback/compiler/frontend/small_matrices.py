@@ -102,7 +102,7 @@ def _solve_rows(t: Any, op: Any, x: Any, rows: list[Any]) -> list[Any]:
 
 def _solve(t: Any, op: Any, x: Any, y: Any) -> Any:
     x, y = t.symbol(x), t.symbol(y)
-    vector = len(y.shape) < len(x.shape)
+    vector = len(y.shape) == 1
     rows = [y[..., i, None] if vector else y[..., i, :] for i in range(x.shape[-1])]
     z = np.stack(_solve_rows(t, op, x, rows), axis=-2)
     return z[..., 0] if vector else z

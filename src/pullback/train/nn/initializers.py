@@ -111,7 +111,7 @@ class RandomNormal(Initializer):
     """Normally distributed numbers.
 
     >>> pb.initializers.random_normal(stddev=0.1, seed=1)([2])
-    array([ 0.17291036, -0.14284535], dtype=float32)
+    array([-0.11290556, -0.00840177], dtype=float32)
     """
 
     mean: float = 0.0
