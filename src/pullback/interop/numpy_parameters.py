@@ -14,6 +14,7 @@ import numpy as np
 from pullback.core.tensor import Tensor, strip
 from pullback.errors import ArgumentError
 from pullback.interop.numpy_arguments import tensors
+from pullback.interop.numpy_reductions import take_root
 
 if TYPE_CHECKING:
     from pullback.typing import Value
@@ -62,7 +63,7 @@ def apply_parameters(func: Any, call: Function, args: list[Any], kwargs: dict[st
         return _mean(args[0], extra["where"], **kwargs)
     if func in (np.var, np.std) and extra.keys() <= {"where", "mean"}:
         variance = _var(args[0], **extra, **kwargs)
-        return variance if func is np.var else _root(variance)
+        return variance if func is np.var else take_root(variance)
     if func in REDUCTIONS and extra.keys() <= {"where", "initial"}:
         return _reduce(func, call, args, kwargs, **extra)
     return NotImplemented
@@ -127,12 +128,6 @@ def _var(
     squares = np.real(d * np.conjugate(d)) if d.dtype.kind == "c" else d * d
     n = _count(x, where, axis, keepdims) - (ddof if correction is None else correction)
     return np.sum(squares, axis=axis, keepdims=keepdims, where=where) / n
-
-
-def _root(s: Value) -> Any:
-    """Return the square root with derivative 0 where ``s`` is 0."""
-    nothing = np.equal(s, 0)
-    return np.where(nothing, s, np.sqrt(np.where(nothing, s + 1, s)))
 
 
 # ---- elements in the order of Fortran

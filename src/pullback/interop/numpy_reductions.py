@@ -25,7 +25,7 @@ __all__: list[str] = []
 Function = Callable[..., Any]
 
 
-def _root(s: Value) -> Any:
+def take_root(s: Value) -> Any:
     """Return the square root with derivative 0 where ``s`` is 0."""
     nothing = np.equal(s, 0)
     return np.where(nothing, s, np.sqrt(np.where(nothing, s + 1, s)))
@@ -253,7 +253,7 @@ def _nanvar(
 def _nanstd(
     a: Value, /, axis: int | None = None, ddof: float = 0, keepdims: bool = False, *, correction: Any = None
 ) -> Any:
-    return _root(_nanvar(a, axis, ddof, keepdims, correction=correction))
+    return take_root(_nanvar(a, axis, ddof, keepdims, correction=correction))
 
 
 # ---- scans and differences

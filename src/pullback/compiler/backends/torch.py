@@ -37,11 +37,11 @@ class Torch(Library):
         if name not in MIXING:
             return found
 
-        def mixed(*xs: Any) -> Any:  # of tensors and numbers
+        def call_with_tensors(*xs: Any) -> Any:  # of tensors and numbers
             like = next(x for x in xs if self.is_own(x))
             return found(*(x if self.is_own(x) else self.torch.full_like(like, x) for x in xs))
 
-        return mixed
+        return call_with_tensors
 
     def enter(self, x: Any) -> Any:
         x = np.ascontiguousarray(x).reshape(np.shape(x))
