@@ -96,26 +96,27 @@ def _matmul(lib: Library, node: Node, x: Any, y: Any) -> Any:
 # ---- windows of images (batch, *space, channels)
 
 
+def _find_overlap(windows: Windows, space: Ints) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return where images and frames have their common elements: an index of images, and one of frames."""
+    image: list[Any] = [slice(None)]
+    frame: list[Any] = [slice(None)]
+    for before, length, reach in zip(windows.before, space, windows.reach, strict=True):
+        first, last = max(0, -before), max(0, min(length, reach - before))
+        image.append(slice(first, last))
+        frame.append(slice(first + before, max(first, last) + before))
+    return tuple(image), tuple(frame)
+
+
 def _frame(lib: Library, x: Any, windows: Windows, fill: Any = 0) -> Any:
     """Return images padded, or cut, to what the windows reach."""
-    dtype, space = lib.get_dtype(x), x.shape[1:-1]
-    index: list[Any] = [slice(None)] * len(x.shape)
-    place = list(index)
-    for axis, (before, length, reach) in enumerate(zip(windows.before, space, windows.reach, strict=True), 1):
-        first, last = max(0, -before), max(0, min(length, reach - before))
-        index[axis], place[axis] = slice(first, last), slice(first + before, max(first, last) + before)
-    whole = lib.full((x.shape[0], *windows.reach, x.shape[-1]), fill, dtype)
-    return lib.put(whole, tuple(place), x[tuple(index)])
+    image, frame = _find_overlap(windows, x.shape[1:-1])
+    return lib.put(lib.full((x.shape[0], *windows.reach, x.shape[-1]), fill, lib.get_dtype(x)), frame, x[image])
 
 
 def _unframe(lib: Library, e: Any, windows: Windows, space: Ints) -> Any:
     """Return the adjoint of ``_frame``: the part of the frame that is in the image."""
-    index: list[Any] = [slice(None)] * len(e.shape)
-    place = list(index)
-    for axis, (before, length, reach) in enumerate(zip(windows.before, space, windows.reach, strict=True), 1):
-        first, last = max(0, -before), max(0, min(length, reach - before))
-        place[axis], index[axis] = slice(first, last), slice(first + before, max(first, last) + before)
-    return lib.put(lib.full((e.shape[0], *space, e.shape[-1]), 0, lib.get_dtype(e)), tuple(place), e[tuple(index)])
+    image, frame = _find_overlap(windows, space)
+    return lib.put(lib.full((e.shape[0], *space, e.shape[-1]), 0, lib.get_dtype(e)), image, e[frame])
 
 
 def _convolve(lib: Library, node: Node, x: Any, filter: Any, windows: Windows) -> Any:
