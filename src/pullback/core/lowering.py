@@ -8,7 +8,7 @@ pieces(lambda shapes, axis: ...)      the inputs side by side: for each the inde
 scan(lambda s, acc, x: acc + x, 0)    a running value along an axis
 position("gt")                        where along an axis the first of the largest or smallest is
 rows("largest", np.int32)             a function of every row of its arguments, by this name
-matrices("cholesky")                  a factorization, or equations, of the matrices over the last two axes, by this name
+matrices("cholesky")                  a factorization of, or equations with, the matrices over the last two axes
 windows("convolve")                   something done to every window of an image, by this name
 call("gemm")                          a library routine
 opaque()                              run the NumPy kernel between compiled pieces (the default)

@@ -1,4 +1,4 @@
-"""Factorizations and equations of matrices, compiled: the results, gradients and errors of NumPy, and one factorization."""
+"""Factorizations and equations of matrices, compiled: with the results, gradients and errors of NumPy."""
 
 from __future__ import annotations
 

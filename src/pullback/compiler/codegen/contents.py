@@ -6,7 +6,19 @@ from collections.abc import Callable
 
 from pullback.compiler.codegen.module import Module
 from pullback.compiler.ir.graph import Graph, Node
-from pullback.compiler.ir.kinds import CONSTANT, LOOP, MATRICES, PART, PRODUCT, RESULT, SCAN, SWITCH, WHILE, WINDOWS, Kind
+from pullback.compiler.ir.kinds import (
+    CONSTANT,
+    LOOP,
+    MATRICES,
+    PART,
+    PRODUCT,
+    RESULT,
+    SCAN,
+    SWITCH,
+    WHILE,
+    WINDOWS,
+    Kind,
+)
 from pullback.compiler.runtime.manifest import Contents, HostOp, Manifest, Piece, Slot
 from pullback.compiler.schedule.cost import estimate_cost
 from pullback.compiler.schedule.memory import Memory

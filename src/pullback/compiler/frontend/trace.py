@@ -410,7 +410,7 @@ class Trace:
         return Symbol(self, self.graph.add(OPAQUE, nodes, shape, nodes[0].dtype, (op, params), user_line()))
 
     def lower_matrices(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Add a function of matrices of floats, and check its result: it is NaN where the kernel does something else."""
+        """Add a function of matrices of floats, and check its result, NaN where the kernel does something else."""
         nodes = [self.node(a) for a in args]
         kinds = {n.dtype for n in nodes}
         flags = all(type(p) is bool for p in params.values())

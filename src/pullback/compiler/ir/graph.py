@@ -249,7 +249,9 @@ def compose_views(shape: Shape, view: View, x: Node) -> View | None:
         if length == 1 or step == 0:
             strides.append(0)
             continue
-        along = (k for k in left if step % units[k] == 0 and 0 <= start[k] + (length - 1) * (step // units[k]) < x.shape[k])
+        along = (
+            k for k in left if step % units[k] == 0 and 0 <= start[k] + (length - 1) * (step // units[k]) < x.shape[k]
+        )
         axis = next(along, None)
         if axis is None:
             return None

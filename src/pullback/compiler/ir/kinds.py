@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from pullback.compiler.ir.graph import Node, View
 
 __all__ = [
-    "CAST", "CONSTANT", "FOLD", "FOURIER", "INPUT", "JOIN", "KINDS", "LOOP", "MAP", "MATRICES", "OPAQUE", "PART", "PIECES",
-    "PRODUCT", "RESULT", "ROWS", "SCAN", "SCATTER", "SPACED", "SPLIT", "SWITCH", "TAKE", "VIEW", "WHILE", "WINDOWS",
-    "Kind",
+    "CAST", "CONSTANT", "FOLD", "FOURIER", "INPUT", "JOIN", "KINDS", "LOOP", "MAP", "MATRICES", "OPAQUE", "PART",
+    "PIECES", "PRODUCT", "RESULT", "ROWS", "SCAN", "SCATTER", "SPACED", "SPLIT", "SWITCH", "TAKE", "VIEW", "WHILE",
+    "WINDOWS", "Kind",
 ]  # fmt: skip
 
 

@@ -12,11 +12,11 @@ import numpy as np
 from pullback.compiler.builder import TYPES, Code, Value, code_of
 from pullback.compiler.frontend.result_inference import NO_PARAMS, Frozen
 from pullback.compiler.ir.graph import (
-    compose_views,
     Fold,
     Graph,
     Node,
     View,
+    compose_views,
     contiguous,
     is_in_order,
     is_number,

@@ -1,7 +1,7 @@
 """Lower factorizations and equations to nodes that there is machine code for.
 
-Equations with one matrix, its transpose, its inverse and its determinant have one factorization, as equal nodes are one:
-so a function and its gradients factor a matrix once.
+Equations with one matrix, its transpose, its inverse and its determinant have one factorization, as equal nodes are
+one: so a function and its gradients factor a matrix once.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.compiler.builder import FLOATS, code_of
 from pullback.compiler.ir.graph import (
     Fold,
     Graph,
@@ -35,7 +36,8 @@ __all__ = ["lower_matrices"]
 def lower_matrices(g: Graph, n: Node, args: list[Node]) -> Node | None:
     """Return nodes with machine code for a function of matrices; None if NumPy must run it."""
     op, params = n.data
-    return RULES[op.lower.symbol](g, n, *args, **params) if find_blas() else None
+    has_floats = code_of(n.dtype) in FLOATS and all(a.dtype == n.dtype and a.size for a in args)
+    return RULES[op.lower.symbol](g, n, *args, **params) if has_floats and find_blas() else None
 
 
 def _lower_cholesky(g: Graph, n: Node, x: Node, upper: bool) -> Node:

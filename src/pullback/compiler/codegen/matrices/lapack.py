@@ -16,8 +16,10 @@ from pullback.compiler.schedule.matrices import MatricesPlan
 __all__ = ["emit_lapack", "list_routines"]
 
 UPLO_UPPER = 85  # the letter U
-ROWS, NOT_TRANSPOSED, TRANSPOSED, UPPER, LOWER, NOT_UNIT, UNIT, LEFT, RIGHT = 101, 111, 112, 121, 122, 131, 132, 141, 142
-ROUTINES = {CHOLESKY: ("potrf",), LU: ("getrf",), TRIANGULAR: ("trsm", "trsv"), SUBSTITUTE: ("trsm", "trsv"), PIVOTS: ()}
+ROWS, NOT_TRANSPOSED, TRANSPOSED = 101, 111, 112  # the numbers of CBLAS
+UPPER, LOWER, NOT_UNIT, UNIT, LEFT, RIGHT = 121, 122, 131, 132, 141, 142
+SOLVE = "trsm", "trsv"
+ROUTINES = {CHOLESKY: ("potrf",), LU: ("getrf",), TRIANGULAR: SOLVE, SUBSTITUTE: SOLVE, PIVOTS: ()}
 SIGNATURES = {
     "potrf": "ptr, ptr, ptr, ptr, ptr, i64",
     "getrf": "ptr, ptr, ptr, ptr, ptr, ptr",
@@ -136,22 +138,17 @@ class LapackWriter:
     def _solve_triangle(self, a: str, z: str, lower: bool, trans: bool, unit: bool) -> None:
         n, right, row = self.n, self.routine.right, self.plan.columns
         others = self.node.shape[-2] if right else row  # right sides
-        if others == 1:
-            turned = trans != right
-            flags = ROWS, LOWER if lower else UPPER, TRANSPOSED if turned else NOT_TRANSPOSED, UNIT if unit else NOT_UNIT
-            given = [("i64", str(n)), ("ptr", a), ("i64", str(self.plan.leading)), ("ptr", z), ("i64", "1")]
-            self._call("trsv", [*(("i32", str(flag)) for flag in flags), *given])
+        is_one = others == 1
+        turned = trans != right if is_one else trans
+        triangle, how = LOWER if lower else UPPER, TRANSPOSED if turned else NOT_TRANSPOSED
+        side = [] if is_one else [RIGHT if right else LEFT]
+        flags = [("i32", str(flag)) for flag in (ROWS, *side, triangle, how, UNIT if unit else NOT_UNIT)]
+        matrix = [("ptr", a), ("i64", str(self.plan.leading)), ("ptr", z)]
+        if is_one:
+            self._call("trsv", [*flags, ("i64", str(n)), *matrix, ("i64", "1")])
             return
-        flags = (
-            ROWS, RIGHT if right else LEFT, LOWER if lower else UPPER, TRANSPOSED if trans else NOT_TRANSPOSED,
-            UNIT if unit else NOT_UNIT,
-        )  # fmt: skip
-        rows, columns = (others, n) if right else (n, others)
-        given = [
-            ("i64", str(rows)), ("i64", str(columns)), (self.type, literal(1.0, self.dtype, 1)), ("ptr", a),
-            ("i64", str(self.plan.leading)), ("ptr", z), ("i64", str(columns)),
-        ]  # fmt: skip
-        self._call("trsm", [*(("i32", str(flag)) for flag in flags), *given])
+        rows, columns = (("i64", str(i)) for i in ((others, n) if right else (n, others)))
+        self._call("trsm", [*flags, rows, columns, (self.type, literal(1.0, self.dtype, 1)), *matrix, columns])
 
     def _exchange_rows(self, a: str, z: str, backward: bool) -> None:
         code, n, row = self.code, self.n, self.plan.columns
