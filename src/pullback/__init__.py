@@ -1,4 +1,4 @@
-"""Gradients of programs written with NumPy, in the words of TensorFlow.js and TensorFlow."""
+"""Gradients of programs written with NumPy, with the API of TensorFlow.js and TensorFlow."""
 
 # ruff: noqa: I001  # by subject, not by alphabet
 # fmt: off
