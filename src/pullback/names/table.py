@@ -153,7 +153,6 @@ FUNCTIONS: dict[str, dict[str, str]] = {  # by library; a name with a module bef
         "set_grad_enabled": _RECORDING,
         "requires_grad": _RECORDING,
         "backward": _BACKWARD,
-        "autograd": "pb itself: pb.grad, pb.vjp, pb.jvp, pb.jacobian, pb.hessian, pb.custom_gradient",
         "func": "pb itself: pb.grad, pb.vmap, pb.vjp, pb.jvp, pb.jacobian, pb.hessian",
         "Function": "pb.custom_gradient, or pb.custom_grad",
         "gradcheck": "pb.check_grads",
