@@ -289,7 +289,6 @@ METHODS: dict[str, dict[str, str]] = {  # by class; "x" is how the messages call
         "cpu": _CPU,
         "cuda": _CPU,
         "to": "not needed for devices: everything is in the CPU's memory; x.astype(dtype) is another dtype",
-        "device": _CPU,
         "is_cuda": _CPU,
         "contiguous": "not needed: NumPy sees to it",
         "dispose": _MEMORY,
