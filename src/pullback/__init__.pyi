@@ -978,7 +978,7 @@ def cube(x: TensorOrNested, /) -> Tensor:
 def cube(x: ArrayLike, /) -> Array: ...
 @overload
 def cumprod(x: TensorOrNested, /, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
-    """Return the running product along ``axis``, from the end if ``reverse``; ``exclusive`` leaves out the element itself."""
+    """Return the running product along ``axis``, from the end if ``reverse``; ``exclusive`` leaves out each itself."""
 
 @overload
 def cumprod(x: ArrayLike, /, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Array: ...

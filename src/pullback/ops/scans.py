@@ -198,7 +198,7 @@ def cumprod_jvp(dx: Array, x: Array, axis: int, exclusive: bool, reverse: bool) 
     lower=scan(lambda s, acc, x: acc * x, start=1),
 )
 def cumprod(x: TensorLike, /, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Any:
-    """Return the running product along ``axis``, from the end if ``reverse``; ``exclusive`` leaves out the element itself.
+    """Return the running product along ``axis``, from the end if ``reverse``; ``exclusive`` leaves out each itself.
 
     >>> pb.cumprod(np.array([1.0, 2.0, 3.0]))
     array([1., 2., 6.])
