@@ -301,7 +301,6 @@ METHODS: dict[str, dict[str, str]] = {  # by class; "x" is how the messages call
         "eval": "x.numpy()",
         "read_value": "x itself, or x.numpy()",
         "block_until_ready": _EAGER,
-        "view": "x.reshape",
         "view_as": "x.reshape_as",
         "permute": "x.transpose",
         "t": "x.T",
