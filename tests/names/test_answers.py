@@ -151,7 +151,7 @@ def test_missing_name_error(name: str, answer: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("room", "name", "answer"),
+    ("module", "name", "answer"),
     [
         (pb.train, "SGD", "pb.train.SGD is pb.train.sgd."),
         (pb.train, "adma", "Did you mean pb.train.adam"),
@@ -177,10 +177,10 @@ def test_missing_name_error(name: str, answer: str) -> None:
         (pb.errors, "ShapError", "Did you mean pb.errors.ShapeError"),
     ],
 )
-def test_missing_name_error_in_modules(room: object, name: str, answer: str) -> None:
+def test_missing_name_error_in_modules(module: object, name: str, answer: str) -> None:
     with pytest.raises(AttributeError, match=answer):
-        getattr(room, name)
-    assert not hasattr(room, name)
+        getattr(module, name)
+    assert not hasattr(module, name)
 
 
 @pytest.mark.parametrize(

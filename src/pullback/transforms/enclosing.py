@@ -85,7 +85,7 @@ scopes = _scopes.get
 
 
 def is_made_from(z: Tensor, operands: Sequence[Any], within: Sequence[Scope], since: int | None = None) -> bool:
-    """Return whether a tensor was made inside of enclosing functions, from nothing but ``operands``.
+    """Return whether a tensor was made inside of enclosing functions, from ``operands`` only.
 
     What was put on its tape from the length ``since`` on counts as made inside; ``None`` if nothing is.
     """

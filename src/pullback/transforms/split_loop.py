@@ -40,7 +40,7 @@ class SplitLoop:
         self.late = self._find_late()
 
     def _follow(self, given: set[int], without: set[int]) -> set[int]:
-        """Return the values that depend on nothing but these."""
+        """Return the values that depend on these only."""
         found = set(given)
         for e, refs in zip(self.body.equations, self.refs, strict=True):
             if refs <= found:

@@ -95,7 +95,7 @@ PICKING = {
 
 
 class TransformedArgument(Exception):  # noqa: N818
-    """What a function takes is a tensor that some transform follows: it must see the function itself."""
+    """Raised when an argument is a tensor that a transform follows: the function must run uncompiled."""
 
 
 class Symbol(Wrapped):
@@ -223,12 +223,12 @@ class Trace:
         self.assigned: dict[int, tuple[Variable, Any]] = {}
         self.written_rows: dict[int, tuple[Variable, Any, Any]] = {}  # variable, indices, rows
         self.checks: list[Any] | None = None  # whether positions are wrong; None where a host op has to raise
-        self.views: dict[Any, Any] = {}  # where elements are, of views that were asked for before
+        self.views: dict[Any, Any] = {}  # where elements are, of views that were looked up before
         self.turn = self.symbol(np.zeros(()))
         self.latest = self.turn.node  # of what is done in turn
         self.keeps_latest = False  # whether that is done even if no result needs it
 
-    def given(self, shape: Shape, dtype: Any, weak: Any) -> Symbol:
+    def add_argument(self, shape: Shape, dtype: Any, weak: Any) -> Symbol:
         """Add an argument: an array, a number (``weak`` is its type), or a list (the dtype that it has as a tensor)."""
         node = self.graph.input(shape, dtype)
         if not isinstance(weak, np.dtype):
@@ -279,7 +279,7 @@ class Trace:
     def symbol(self, x: Any) -> Symbol:
         return Symbol(self, self.node(x))
 
-    def wrapped(self, node: Node) -> Symbol:
+    def make_symbol(self, node: Node) -> Symbol:
         return Symbol(self, node)
 
     def node(self, x: Any, dtype: Any = None) -> Node:
@@ -472,7 +472,7 @@ class Trace:
             return pick_lines(Symbol(self, source), lines)
         at, kept = find_positions(source.shape, lambda along: op.run(along, *params.values()))
         if at.ndim or kept:
-            return take_rows(self, self.wrapped(source), at, kept)
+            return take_rows(self, self.make_symbol(source), at, kept)
         whole, base = lay_out(source)
         steps = np.array(whole.strides, np.int64) @ np.array(np.unravel_index(int(at), source.shape), np.int64)
         return Symbol(self, self.view(base, (), int(steps) + (source.data.offset if base is not source else 0), ()))

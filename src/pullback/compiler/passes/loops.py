@@ -1,4 +1,4 @@
-"""Simplify loops and branches: what no step changes is computed before, and what nobody asks for is left out."""
+"""Simplify loops and branches: what no step changes is computed before, and unused results are left out."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 ``x[:, None] - x[None]`` of points has a last axis of two to four coordinates.  It is computed as that many arrays
 without this axis, so that vectors go along the pairs: a sum over the coordinates adds arrays, and a sum over pairs is
-done for each coordinate.  This is done where such arrays are made of smaller ones and nothing but sums use them.
+done for each coordinate.  This is done where such arrays are made of smaller ones and only sums use them.
 """
 
 from __future__ import annotations

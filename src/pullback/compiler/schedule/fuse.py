@@ -5,7 +5,7 @@ of these axes (``FULL``), or once for each row (``ROW``): the leading axes, up t
 axes gives a value for each row, which later passes over the same row may use while the row is in the cache.  A fold
 over all axes, or over the leading ones, is only known when the kernel is done (``AFTER``).
 
-How a value is used is said in steps: how far one goes in its elements, laid out in order, for one place along each
+How a value is used is given by steps: how far one goes in its elements, laid out in order, for one place along each
 axis.  A value made in the kernel can be used in it where it is made: where these are its own steps.
 """
 
@@ -71,8 +71,8 @@ class Kernel:
         self.cost = 0  # of all its nodes
         self.folds = 0
 
-    def has_room(self, n: Node, cost: int, is_long: bool) -> bool:
-        """Return whether a node of this cost is not too much; ``is_long`` says that the program is long."""
+    def can_add(self, n: Node, cost: int, is_long: bool) -> bool:
+        """Return whether a node of this cost may be added; ``is_long`` says that the program is long."""
         heaviest = SHORTER if is_long and prod(self.axes) <= CACHED else HEAVIEST
         return self.cost + cost <= heaviest and (n.kind is not FOLD or self.folds < FOLDS)
 
@@ -172,7 +172,7 @@ class Fusion:
         self.home: dict[int, Kernel] = {}
         self.before: dict[int, int] = {}  # of library calls
         self.needed = 0  # the kernels that some other kernel or call needs, as bits
-        self.known: dict[int, list[Use]] = {}  # what nodes need, as far as that was asked
+        self.known: dict[int, list[Use]] = {}  # what nodes need, as far as that was computed
         self.depth: dict[int, int] = {}  # how many values are computed one from the other up to a node
         self.virtual: set[int] = set()
         self.is_long = sum(estimate_cost(n) for n in graph.nodes if n.kind.fuses) > LONG
@@ -254,7 +254,7 @@ class Fusion:
         own = 1 + max((self.depth[a.number] for a in n.args if a.number in self.virtual), default=0)
         cost = estimate_cost(n)
         for k in dict.fromkeys([*sorted(near, key=lambda k: -k.number), *self.kernels[: -NEAR - 1 : -1]]):
-            fits = self._depth(needs, k) + own <= DEEP and k.has_room(n, cost, self.is_long)
+            fits = self._depth(needs, k) + own <= DEEP and k.can_add(n, cost, self.is_long)
             level = self._level(n, k, axes, needs) if fits else ""
             if level and not any(
                 self._reach(u.node) >> k.number & 1 for u in needs if self.home.get(u.node.number) is not k
@@ -379,9 +379,9 @@ class Rematerialize:
         self.found: set[int] = set()
         self.until: dict[int, int] = {}  # the last node for which a value is needed
         for n in reversed(graph.nodes):
-            self.until[n.number] = max((self._needed(u) for u in self.users[n.number]), default=n.number)
+            self.until[n.number] = max((self._find_last_use(u) for u in self.users[n.number]), default=n.number)
 
-    def _needed(self, u: Node) -> int:
+    def _find_last_use(self, u: Node) -> int:
         passed_on = u.kind is VIEW or u.number in self.made.virtual or u.number in self.found
         return self.until[u.number] if passed_on else u.number
 
@@ -417,7 +417,7 @@ class Rematerialize:
         end, start = self.until[n.number], max(sources)  # it would be computed where the last of them is
         kept = 0  # bytes, for as long as they are kept
         for x in sources.values():
-            others = (self._needed(u) for u in self.users[x.number] if u.number not in cone)
+            others = (self._find_last_use(u) for u in self.users[x.number] if u.number not in cone)
             kept += x.nbytes * max(end - max(start, *others, 0), 0) if x.kind is not INPUT else 0
         if kept <= n.nbytes * (end - start) // len(sources):
             self.found |= cone
