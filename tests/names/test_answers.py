@@ -139,7 +139,7 @@ def test_tensorflow_js_spelling_of_gradients() -> None:
         "interp": "pb.interp is np.interp: NumPy's functions take tensors",
         "sofmax": "Did you mean pb.softmax",
         "grda": "Did you mean pb.grad",
-        "zzzzzz": r"dir\(pb\) lists what there is.",
+        "zzzzzz": r"dir\(pb\) lists its names.",
     }.items(),
 )
 def test_missing_name_error(name: str, answer: str) -> None:

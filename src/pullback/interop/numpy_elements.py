@@ -299,7 +299,11 @@ def _linspace(
 ) -> Any:
     start, stop = align_operands((start, stop))
     step = stop - start
-    made = np.moveaxis(start + step * _places(num, endpoint, step), 0, axis)
+    made = start + step * _places(num, endpoint, step)
+    if endpoint and num > 1:  # without rounding, as in NumPy
+        is_last = np.reshape(np.arange(num) == num - 1, (-1,) + (1,) * np.ndim(step))
+        made = np.where(is_last, stop, made)
+    made = np.moveaxis(made, 0, axis)
     return (made, step / (num - 1 if endpoint else num)) if retstep else made
 
 

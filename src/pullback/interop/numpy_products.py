@@ -171,7 +171,7 @@ def _correlate(a: Value, v: Value, /, mode: str = "valid") -> Any:
 
 def _repeat_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
     """Return points within one period, and the known ones in order with one more at each end."""
-    length = np.absolute(period)
+    length = abs(period)
     xp = xp % length
     order = call_unfollowed(lambda values: np.argsort(values), xp)
     xp, fp = np.take(xp, order), np.take(fp, order)
