@@ -1185,11 +1185,11 @@ def fill(shape: ShapeLike, value: TensorOrNested, dtype: DType = None) -> Tensor
 @overload
 def fill(shape: ShapeLike, value: ArrayLike, dtype: DType = None) -> Array: ...
 @overload
-def flatten(x: TensorOrNested) -> Tensor:
-    """Return a copy of all elements in one row."""
+def flatten(x: TensorOrNested, order: Any = "C") -> Tensor:
+    """A copy of all elements in one row; ``order="F"`` has those of the first axis side by side."""
 
 @overload
-def flatten(x: ArrayLike) -> Array: ...
+def flatten(x: ArrayLike, order: Any = "C") -> Array: ...
 @overload
 def floor(x: TensorOrNested, /) -> Tensor:
     """Return the next whole number below; its derivative is 0 between the jumps."""
@@ -1890,11 +1890,11 @@ def range(
     """Return numbers from ``start`` up to but without ``stop``; downwards if ``stop`` is less and no step is given."""
 
 @overload
-def ravel(x: TensorOrNested, /) -> Tensor:
-    """Return all elements in one row; they share their memory with ``x`` if they lie there side by side."""
+def ravel(x: TensorOrNested, /, order: str = "C") -> Tensor:
+    """All elements in one row; they share their memory with ``x`` if they lie there side by side."""
 
 @overload
-def ravel(x: ArrayLike, /) -> Array: ...
+def ravel(x: ArrayLike, /, order: str = "C") -> Array: ...
 @overload
 def real(x: TensorOrNested, /) -> Tensor:
     """Return the real part; of real numbers they themselves."""
@@ -2354,15 +2354,15 @@ def swish(x: TensorOrNested) -> Tensor:
 @overload
 def swish(x: ArrayLike) -> Array: ...
 @overload
-def take(x: TensorOrNested, indices: TensorLike, axis: Axis = None) -> Tensor:
-    """Return the elements at these positions along ``axis``, or of all elements in one row."""
+def take(x: TensorOrNested, indices: TensorLike, axis: Axis = None, mode: str = "raise") -> Tensor:
+    """The elements at these positions along ``axis``, or of all elements in one row."""
 
 @overload
-def take(x: TensorLike, indices: TensorOrNested, axis: Axis = None) -> Tensor:
-    """Return the elements at these positions along ``axis``, or of all elements in one row."""
+def take(x: TensorLike, indices: TensorOrNested, axis: Axis = None, mode: str = "raise") -> Tensor:
+    """The elements at these positions along ``axis``, or of all elements in one row."""
 
 @overload
-def take(x: ArrayLike, indices: ArrayLike, axis: Axis = None) -> Array: ...
+def take(x: ArrayLike, indices: ArrayLike, axis: Axis = None, mode: str = "raise") -> Array: ...
 @overload
 def take_along_axis(x: TensorOrNested, indices: TensorLike, axis: int = -1) -> Tensor:
     """For each line along ``axis`` of ``x``, the elements at the positions in the same line of ``indices``."""

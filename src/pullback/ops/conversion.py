@@ -14,9 +14,11 @@ from pullback.core.lowering import call, scalar
 from pullback.core.op import alias, method, op
 from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import NUMPY
+from pullback.errors import ArgumentError
 from pullback.numerics.batching import batch_leading_axes
 
 if TYPE_CHECKING:
+    from pullback.core.tensor import Tensor
     from pullback.typing import Array, DType, TensorLike
 
 __all__ = ["clone", "identity", "cast", "astype", "to_float", "to_int", "to_bool"]
@@ -129,7 +131,23 @@ def to_bool(x: TensorLike) -> Any:
 # ---- other names
 
 identity = alias("identity", clone)
-astype = alias("astype", cast)
+astype = cast
+
+
+def _astype_method(
+    x: Tensor, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+) -> Any:
+    """The elements in another dtype; ``casting`` says which conversions are allowed, as in NumPy.
+
+    >>> pb.tensor([1.0, 2.5]).astype("int32")
+    Tensor([1, 2], dtype=int32)
+    """
+    if casting != "unsafe" and not np.can_cast(x.dtype, dtype, casting):  # type: ignore[arg-type]
+        raise ArgumentError(f"x.astype({dtype!r}): {x.dtype} cannot be cast to that by the rule {casting!r}.")
+    return cast(x, dtype)
+
+
+alias("astype", _astype_method)
 alias("as_type", cast)
 alias("copy", clone)
 alias("__pos__", clone)

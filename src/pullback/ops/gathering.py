@@ -379,14 +379,21 @@ def tensor_scatter_update(tensor: TensorLike, indices: TensorLike, updates: Tens
 
 
 @method
-def take(x: TensorLike, indices: TensorLike, axis: Axis = None) -> Any:
-    """Return the elements at these positions along ``axis``, or of all elements in one row.
+def take(x: TensorLike, indices: TensorLike, axis: Axis = None, mode: str = "raise") -> Any:
+    """The elements at these positions along ``axis``, or of all elements in one row.
+
+    A position outside is an error; ``mode="clip"`` takes the nearest one inside, ``mode="wrap"`` goes round.
 
     >>> take(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([3, 0]))
     array([4., 1.])
     """
     x = operand(x)
-    return gather(np.reshape(x, -1), indices, 0) if axis is None else gather(x, indices, axis)
+    if axis is None:
+        x, axis = np.reshape(x, -1), 0
+    if mode != "raise":
+        n = x.shape[axis]  # type: ignore[index]
+        indices = np.clip(indices, 0, n - 1) if mode == "clip" else np.mod(indices, n)
+    return gather(x, indices, axis)
 
 
 @method

@@ -16,7 +16,7 @@ from pullback.core.lowering import view
 from pullback.core.op import alias, check_rank, method, op, operand
 from pullback.core.tensor import NUMPY, Tensor
 from pullback.core.writes import is_contiguous
-from pullback.errors import ShapeError
+from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.adjoints import axes
 from pullback.numerics.axis_arguments import resolve_axes
 from pullback.numerics.batching import batch_along_axis, batch_axis_parameters, batch_broadcast, batch_shape_parameter
@@ -132,22 +132,28 @@ def squeeze(x: TensorLike, /, axis: Axis = None) -> Any:
 
 
 @method
-def flatten(x: TensorLike) -> Any:
-    """Return a copy of all elements in one row.
+def flatten(x: TensorLike, order: Any = "C") -> Any:
+    """A copy of all elements in one row; ``order="F"`` has those of the first axis side by side.
 
     >>> flatten(np.ones((2, 3))).shape
     (6,)
     """
-    return np.copy(reshape(x, (-1,)))
+    return np.copy(ravel(x, order))
 
 
 @method
-def ravel(x: TensorLike, /) -> Any:
-    """Return all elements in one row; they share their memory with ``x`` if they lie there side by side.
+def ravel(x: TensorLike, /, order: str = "C") -> Any:
+    """All elements in one row; they share their memory with ``x`` if they lie there side by side.
+
+    ``order="F"`` has those of the first axis side by side.
 
     >>> ravel(np.ones((2, 3))).shape
     (6,)
     """
+    if order not in ("C", "F"):
+        raise ArgumentError(f"ravel: order must be 'C' or 'F', got {order!r}; a tensor does not tell its layout.")
+    if order == "F":
+        return reshape(np.transpose(x), (-1,))
     z = reshape(x, (-1,))
     return np.copy(z) if isinstance(x, Tensor) and not is_contiguous(x.read()) else z
 
@@ -225,8 +231,11 @@ def reshape_as(x: TensorLike, y: TensorLike) -> Any:
     return reshape(x, operand(y, "reshape_as").shape)
 
 
-def _method_reshape(x: Tensor, *shape: ShapeLike) -> Any:
-    """Return ``x.reshape([2, 3])`` as in TensorFlow.js, ``x.reshape(2, 3)`` as in NumPy."""
+def _method_reshape(x: Tensor, *shape: ShapeLike, order: str = "C", copy: bool | None = None) -> Any:
+    """``x.reshape([2, 3])`` as in TensorFlow.js, ``x.reshape(2, 3)`` as in NumPy."""
+    if order == "F" or copy:
+        z = np.reshape(x, shape[0] if len(shape) == 1 else shape, order=order)  # type: ignore[call-overload]
+        return np.copy(z) if copy else z
     return reshape(x, shape[0] if len(shape) == 1 else shape)  # type: ignore[arg-type]
 
 

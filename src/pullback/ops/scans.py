@@ -10,7 +10,6 @@ from pullback.core.axes import Sample, moves, scans
 from pullback.core.calculus import linear, rule
 from pullback.core.lowering import made_of, scan
 from pullback.core.op import alias, op
-from pullback.errors import ArgumentError
 from pullback.numerics.axis_arguments import one_axis
 from pullback.numerics.batching import batch_along_axis
 
@@ -207,32 +206,36 @@ def cumprod(x: TensorLike, /, axis: Axis = 0, exclusive: bool = False, reverse: 
     """
 
 
-def _choose_axis(name: str, x: Tensor, axis: Axis) -> Any:
-    """Return the axis of a method that NumPy and TensorFlow.js have; without one they mean others if there are many."""
-    if axis is None and x.ndim > 1:
-        raise ArgumentError(
-            f"x.{name}(): x has shape {x.shape}; say the axis. Without one NumPy goes over all elements, "
-            f"np.{name}(x), and TensorFlow.js along the first axis, x.{name}(0)."
-        )
-    return 0 if axis is None else axis
+def _cumsum_method(
+    x: Tensor, axis: Axis = None, exclusive: Any = False, reverse: bool = False, *, dtype: Any = None
+) -> Any:
+    """The sums of all elements up to each along ``axis``; without one over all elements, as in NumPy.
 
-
-def _cumsum_method(x: Tensor, axis: Axis = None, exclusive: bool = False, reverse: bool = False) -> Any:
-    """Return the sums of all elements up to each along ``axis``, which only a vector can do without.
-
-    >>> pb.tensor([1.0, 2.0, 3.0]).cumsum()
-    Tensor([1., 3., 6.], dtype=float32)
+    >>> pb.tensor([[1.0, 2.0], [3.0, 4.0]]).cumsum()
+    Tensor([1., 3., 6., 10.], dtype=float32)
     """
-    return cumsum(x, _choose_axis("cumsum", x, axis), exclusive, reverse)
+    if type(exclusive) is not bool:  # NumPy has the dtype here
+        exclusive, dtype = False, exclusive
+    return cumsum(*_choose_axis(x, axis, dtype), exclusive, reverse)
 
 
-def _cumprod_method(x: Tensor, axis: Axis = None, exclusive: bool = False, reverse: bool = False) -> Any:
-    """Return the products of all elements up to each along ``axis``, which only a vector can do without.
+def _cumprod_method(
+    x: Tensor, axis: Axis = None, exclusive: Any = False, reverse: bool = False, *, dtype: Any = None
+) -> Any:
+    """The products of all elements up to each along ``axis``; without one over all elements, as in NumPy.
 
-    >>> pb.tensor([1.0, 2.0, 3.0]).cumprod()
-    Tensor([1., 2., 6.], dtype=float32)
+    >>> pb.tensor([[1.0, 2.0], [3.0, 4.0]]).cumprod()
+    Tensor([1., 2., 6., 24.], dtype=float32)
     """
-    return cumprod(x, _choose_axis("cumprod", x, axis), exclusive, reverse)
+    if type(exclusive) is not bool:  # NumPy has the dtype here
+        exclusive, dtype = False, exclusive
+    return cumprod(*_choose_axis(x, axis, dtype), exclusive, reverse)
+
+
+def _choose_axis(x: Tensor, axis: Axis, dtype: Any) -> tuple[Any, Any]:
+    """Return the tensor and the axis that a method of NumPy's arrays means."""
+    y: Any = x if dtype is None else x.astype(dtype)
+    return (np.reshape(y, -1), 0) if axis is None else (y, axis)
 
 
 alias("cumsum", _cumsum_method)

@@ -105,7 +105,9 @@ def sort(x: TensorLike, axis: int | None = -1, descending: bool = False) -> Any:
     return np.take_along_axis(x, argsort(strip(x), at, descending), at)
 
 
-def _sort_in_place(x: Tensor, axis: int = -1, descending: bool = False) -> None:
+def _sort_in_place(
+    x: Tensor, axis: int = -1, kind: str | None = None, *, descending: bool = False, stable: bool | None = None
+) -> None:
     """Sort a tensor in place along ``axis``, as the method of NumPy's arrays does; ``pb.sort`` gives a new one.
 
     >>> x = pb.tensor([3.0, 1.0, 2.0])

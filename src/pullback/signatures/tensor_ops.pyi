@@ -8,6 +8,7 @@ Written by script/write_signatures.py; a test fails when it is out of date.
 from collections.abc import Callable, Sequence
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable
+from pullback.interop.numpy_methods import Flat
 from pullback.typing import Array, Axis, DType, Index, Lengths, Number, Padding, Seed, ShapeLike, TensorLike, Value
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -127,7 +128,9 @@ class TensorOps:
     def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
         """Return where the largest element is, along ``axis`` or among all, as the method of NumPy's arrays says."""
     def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
-        """Return where the smallest element is, along ``axis`` or among all, as the method of NumPy's arrays says."""
+        """Where the smallest element is, along ``axis`` or among all, as the method of NumPy's arrays says."""
+    def argpartition(self, *args: object, **kwargs: object) -> Tensor:
+        """As ``np.argpartition(x, ...)``."""
     def argsort(self, axis: int = -1, descending: bool = False) -> Tensor:
         """Return where the elements along ``axis`` come from when they are sorted; equal ones stay in their order."""
     def as1d(self) -> Tensor:
@@ -147,9 +150,11 @@ class TensorOps:
     def asin(self) -> Tensor:
         """Return the angle between -π/2 and π/2 whose sine is ``x``."""
     def asinh(self) -> Tensor:
-        """Return the number whose hyperbolic sine is ``x``."""
-    def astype(self, dtype: DType) -> Tensor:
-        """Return ``x`` in another dtype.  Between floats the gradient is cast back; integers and bools carry none."""
+        """The number whose hyperbolic sine is ``x``."""
+    def astype(
+        self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+    ) -> Tensor:
+        """The elements in another dtype; ``casting`` says which conversions are allowed, as in NumPy."""
     def atan(self) -> Tensor:
         """Return the angle between -π/2 and π/2 whose tangent is ``x``."""
     def atan2(self, b: TensorLike, /) -> Tensor:
@@ -248,7 +253,9 @@ class TensorOps:
     def ceil(self) -> Tensor:
         """Return the next whole number above; its derivative is 0 between the jumps."""
     def cholesky(self, upper: bool = False) -> Tensor:
-        """Return the lower triangular ``L`` with ``L @ L.T = x``, for symmetric (Hermitian) positive definite matrices."""
+        """The lower triangular ``L`` with ``L @ L.T = x``, for symmetric (Hermitian) positive definite matrices."""
+    def choose(self, *args: object, **kwargs: object) -> Tensor:
+        """As ``np.choose(x, ...)``."""
     def clip(self, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
         """Return ``clip_by_value`` as NumPy calls it: a bound that is ``None`` is no bound."""
     def clip_by_value(self, clip_value_min: TensorLike, clip_value_max: TensorLike, /) -> Tensor:
@@ -256,7 +263,9 @@ class TensorOps:
     def clone(self) -> Tensor:
         """Return a tensor of its own with the same values, through which gradients pass."""
     def complex(self, imag: TensorLike, /) -> Tensor:
-        """Return the complex numbers with these real and imaginary parts."""
+        """The complex numbers with these real and imaginary parts."""
+    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Tensor:
+        """The elements along ``axis`` for which the condition is true."""
     def concat(self, others: TensorLike, axis: int = 0) -> Tensor:
         """Return ``x.concat(y)`` and ``x.concat([y, z])``, as in TensorFlow.js."""
     def concatenate(self, others: TensorLike, axis: int = 0) -> Tensor:
@@ -325,11 +334,11 @@ class TensorOps:
     def count_nonzero(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """Return how many elements over ``axis`` are not 0."""
     def cube(self) -> Tensor:
-        """Return the third power, which ``x ** 3`` means: two products are many times quicker than a power."""
-    def cumprod(self, axis: Axis = None, exclusive: bool = False, reverse: bool = False) -> Tensor:
-        """Return the products of all elements up to each along ``axis``, which only a vector can do without."""
-    def cumsum(self, axis: Axis = None, exclusive: bool = False, reverse: bool = False) -> Tensor:
-        """Return the sums of all elements up to each along ``axis``, which only a vector can do without."""
+        """The third power, which ``x ** 3`` means: two products are many times quicker than a power."""
+    def cumprod(self, axis: Axis = None, exclusive: Any = False, reverse: bool = False, *, dtype: Any = None) -> Tensor:
+        """The products of all elements up to each along ``axis``; without one over all elements, as in NumPy."""
+    def cumsum(self, axis: Axis = None, exclusive: Any = False, reverse: bool = False, *, dtype: Any = None) -> Tensor:
+        """The sums of all elements up to each along ``axis``; without one over all elements, as in NumPy."""
     def deg2rad(self) -> Tensor: ...
     def degrees(self) -> Tensor: ...
     def depth_to_space(self, block_size: int, data_format: str = "NHWC") -> Tensor:
@@ -351,7 +360,9 @@ class TensorOps:
     def diag_embed(self, k: int = 0, shape: ShapeLike | None = None) -> Tensor:
         """Return matrices with the vectors ``x`` on their ``k``-th diagonal; of ``shape``, or the smallest square ones."""
     def diag_part(self, k: int = 0) -> Tensor:
-        """Return the diagonals of matrices over the last two axes; ``k`` above the main one, or below it if negative."""
+        """The diagonals of matrices over the last two axes; ``k`` above the main one, or below it if negative."""
+    def diagonal(self, *args: object, **kwargs: object) -> Tensor:
+        """As ``np.diagonal(x, ...)``."""
     def digamma(self) -> Tensor:
         """Return the derivative of ``gammaln``."""
     def dilation2d(
@@ -415,8 +426,10 @@ class TensorOps:
         """Return the discrete Fourier transform."""
     def fill(self, value: TensorLike) -> None:
         """Write one number into all elements, as the method of NumPy's arrays does."""
-    def flatten(self) -> Tensor:
-        """Return a copy of all elements in one row."""
+    @property
+    def flat(self) -> Flat: ...
+    def flatten(self, order: Any = "C") -> Tensor:
+        """A copy of all elements in one row; ``order="F"`` has those of the first axis side by side."""
     def flip(self, axis: Axis = None) -> Tensor:
         """Return the elements in reverse order along ``axis``, or along all axes."""
     def floor(self) -> Tensor:
@@ -484,7 +497,9 @@ class TensorOps:
     def isinf(self) -> Tensor:
         """Return where ``x`` is infinite, of either sign."""
     def isnan(self) -> Tensor:
-        """Return where ``x`` is not a number."""
+        """Where ``x`` is not a number."""
+    @property
+    def itemsize(self) -> int: ...
     def iv(self, x: TensorLike, /) -> Tensor:
         """Return the modified Bessel function of the first kind, of order ``v``; no derivative in ``v``."""
     def ive(self, x: TensorLike, /) -> Tensor:
@@ -617,7 +632,9 @@ class TensorOps:
     def mul(self, y: TensorLike, /) -> Tensor:
         """Return the product ``x * y``, element by element."""
     def multiply(self, y: TensorLike, /) -> Tensor:
-        """Return the product ``x * y``, element by element."""
+        """The product ``x * y``, element by element."""
+    @property
+    def nbytes(self) -> int: ...
     def ndtr(self) -> Tensor:
         """Return the share of the standard normal distribution below ``x``."""
     def ndtri(self) -> Tensor:
@@ -625,7 +642,9 @@ class TensorOps:
     def neg(self) -> Tensor:
         """Return the opposite ``-x``."""
     def negative(self) -> Tensor:
-        """Return the opposite ``-x``."""
+        """The opposite ``-x``."""
+    def nonzero(self, *args: object, **kwargs: object) -> Tensor:
+        """As ``np.nonzero(x, ...)``."""
     def norm(self, ord: str | float | None = "euclidean", axis: Axis = None, keepdims: bool = False) -> Tensor:
         """Return the norm of vectors or, over two axes, of matrices; without ``axis`` that of all elements as one vector."""
     def not_equal(self, y: TensorLike, /) -> Tensor:
@@ -649,7 +668,9 @@ class TensorOps:
     def pad3d(self, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Tensor:
         """Return ``pad`` of a tensor of rank 3."""
     def pad4d(self, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Tensor:
-        """Return ``pad`` of a tensor of rank 4."""
+        """``pad`` of a tensor of rank 4."""
+    def partition(self, kth: Any, axis: int = -1, kind: str = "introselect") -> None:
+        """Sort in place as far as the ``kth`` element is the one that it would be in order."""
     def pinv(self, rtol: float | Value | None = None, hermitian: bool = False) -> Tensor:
         """Return the pseudo-inverse of matrices of any shape; singular values under ``rtol`` times the largest count as 0."""
     def polygamma(self, x: TensorLike, /) -> Tensor:
@@ -674,11 +695,13 @@ class TensorOps:
     def prod(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """Return the product of the elements of ``x`` over ``axis``."""
     def psi(self) -> Tensor:
-        """Return the derivative of ``gammaln``."""
+        """The derivative of ``gammaln``."""
+    def put(self, indices: Any, values: TensorLike, mode: Any = "raise") -> None:
+        """Write values to places that are counted over all elements."""
     def rad2deg(self) -> Tensor: ...
     def radians(self) -> Tensor: ...
-    def ravel(self) -> Tensor:
-        """Return all elements in one row; they share their memory with ``x`` if they lie there side by side."""
+    def ravel(self, order: str = "C") -> Tensor:
+        """All elements in one row; they share their memory with ``x`` if they lie there side by side."""
     @property
     def real(self) -> Tensor: ...
     def reciprocal(self) -> Tensor:
@@ -692,9 +715,9 @@ class TensorOps:
     def remainder(self, y: TensorLike, /) -> Tensor:
         """Return the remainder of ``x // y``, with the sign of ``y``."""
     def repeat(self, repeats: Lengths | Value, axis: Axis = None) -> Tensor:
-        """Return each element ``repeats`` times in a row, along ``axis`` or of all elements in one row."""
-    def reshape(self, *shape: ShapeLike) -> Tensor:
-        """Return ``x.reshape([2, 3])`` as in TensorFlow.js, ``x.reshape(2, 3)`` as in NumPy."""
+        """Each element ``repeats`` times in a row, along ``axis`` or of all elements in one row."""
+    def reshape(self, *shape: ShapeLike, order: str = "C", copy: bool | None = None) -> Tensor:
+        """``x.reshape([2, 3])`` as in TensorFlow.js, ``x.reshape(2, 3)`` as in NumPy."""
     def reshape_as(self, y: TensorLike) -> Tensor:
         """Return the elements of ``x`` in the shape of ``y``."""
     def resize_bilinear(
@@ -784,7 +807,9 @@ class TensorOps:
         """Return ``log(1 + exp(x))``, without overflow."""
     def solve(self, y: TensorLike, /) -> Tensor:
         """The solution ``z`` of ``x @ z = y``, for square ``x``; ``y`` is one vector or, with more axes, has columns."""
-    def sort(self, axis: int = -1, descending: bool = False) -> None:
+    def sort(
+        self, axis: int = -1, kind: str | None = None, *, descending: bool = False, stable: bool | None = None
+    ) -> None:
         """Sort a tensor in place along ``axis``, as the method of NumPy's arrays does; ``pb.sort`` gives a new one."""
     def space_to_batch_nd(self, block_shape: Lengths | Array, paddings: Sequence[Any] | Array) -> Tensor:
         """Return space, padded with zeros, cut into blocks of ``block_shape`` whose places become part of the batch."""
@@ -829,9 +854,9 @@ class TensorOps:
     def swapaxes(self, axis1: int, axis2: int) -> Tensor:
         """Return ``x`` with two axes exchanged; its own inverse."""
     def swish(self) -> Tensor:
-        """Return ``x * sigmoid(x)``."""
-    def take(self, indices: TensorLike, axis: Axis = None) -> Tensor:
-        """Return the elements at these positions along ``axis``, or of all elements in one row."""
+        """``x * sigmoid(x)``."""
+    def take(self, indices: TensorLike, axis: Axis = None, mode: str = "raise") -> Tensor:
+        """The elements at these positions along ``axis``, or of all elements in one row."""
     def take_along_axis(self, indices: TensorLike, axis: int = -1) -> Tensor:
         """For each line along ``axis`` of ``x``, the elements at the positions in the same line of ``indices``."""
     def tan(self) -> Tensor:
@@ -853,9 +878,13 @@ class TensorOps:
     def to_float(self) -> Tensor:
         """Return ``x`` as float32."""
     def to_int(self) -> Tensor:
-        """Return ``x`` as int32, cut off towards 0."""
+        """``x`` as int32, cut off towards 0."""
+    def tobytes(self, order: str = "C") -> bytes:
+        """The bytes of all elements, in the order of C or of Fortran."""
     def topk(self, k: int | None = 1, sorted: bool = True) -> TopK[Tensor]:
-        """Return the ``k`` largest elements along the last axis, the largest first, and where they are."""
+        """The ``k`` largest elements along the last axis, the largest first, and where they are."""
+    def trace(self, *args: object, **kwargs: object) -> Tensor:
+        """As ``np.trace(x, ...)``."""
     def transpose(self, *perm: Lengths | None) -> Tensor:
         """Return ``x.transpose([1, 0])`` as in TensorFlow.js, ``x.transpose(1, 0)`` as in NumPy."""
     def triangular_solve(self, y: TensorLike, /, lower: bool = True, trans: bool = False) -> Tensor:
@@ -888,7 +917,9 @@ class TensorOps:
     def variance(self, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Tensor:
         """Return the variance: the mean squared distance from the mean, over ``n - ddof`` elements."""
     def vdot(self, b: TensorLike) -> Tensor:
-        """Return the sum of the products of all elements of ``a``, conjugated if they are complex, with those of ``b``."""
+        """The sum of the products of all elements of ``a``, conjugated if they are complex, with those of ``b``."""
+    def view(self, dtype: Any = None, type: Any = None) -> Tensor:
+        """A view of all elements; their bytes cannot be read as another dtype."""
     def where(self, condition: TensorLike, b: TensorLike) -> Tensor:
         """Return itself where the condition holds, else ``b``: TensorFlow.js's order for the method."""
     def xlog1py(self, y: TensorLike, /) -> Tensor:
