@@ -1186,7 +1186,7 @@ def fill(shape: ShapeLike, value: TensorOrNested, dtype: DType = None) -> Tensor
 def fill(shape: ShapeLike, value: ArrayLike, dtype: DType = None) -> Array: ...
 @overload
 def flatten(x: TensorOrNested, order: Any = "C") -> Tensor:
-    """A copy of all elements in one row; ``order="F"`` has those of the first axis side by side."""
+    """Return a copy of all elements in one row; ``order="F"`` has those of the first axis side by side."""
 
 @overload
 def flatten(x: ArrayLike, order: Any = "C") -> Array: ...
@@ -1891,7 +1891,7 @@ def range(
 
 @overload
 def ravel(x: TensorOrNested, /, order: str = "C") -> Tensor:
-    """All elements in one row; they share their memory with ``x`` if they lie there side by side."""
+    """Return all elements in one row; they share their memory with ``x`` if they lie there side by side."""
 
 @overload
 def ravel(x: ArrayLike, /, order: str = "C") -> Array: ...
@@ -2355,11 +2355,11 @@ def swish(x: TensorOrNested) -> Tensor:
 def swish(x: ArrayLike) -> Array: ...
 @overload
 def take(x: TensorOrNested, indices: TensorLike, axis: Axis = None, mode: str = "raise") -> Tensor:
-    """The elements at these positions along ``axis``, or of all elements in one row."""
+    """Return the elements at these positions along ``axis``, or of all elements in one row."""
 
 @overload
 def take(x: TensorLike, indices: TensorOrNested, axis: Axis = None, mode: str = "raise") -> Tensor:
-    """The elements at these positions along ``axis``, or of all elements in one row."""
+    """Return the elements at these positions along ``axis``, or of all elements in one row."""
 
 @overload
 def take(x: ArrayLike, indices: ArrayLike, axis: Axis = None, mode: str = "raise") -> Array: ...

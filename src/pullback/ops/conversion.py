@@ -137,7 +137,7 @@ astype = cast
 def _astype_method(
     x: Tensor, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
 ) -> Any:
-    """The elements in another dtype; ``casting`` says which conversions are allowed, as in NumPy.
+    """Return the elements in another dtype; ``casting`` says which conversions are allowed, as in NumPy.
 
     >>> pb.tensor([1.0, 2.5]).astype("int32")
     Tensor([1, 2], dtype=int32)

@@ -380,7 +380,7 @@ def tensor_scatter_update(tensor: TensorLike, indices: TensorLike, updates: Tens
 
 @method
 def take(x: TensorLike, indices: TensorLike, axis: Axis = None, mode: str = "raise") -> Any:
-    """The elements at these positions along ``axis``, or of all elements in one row.
+    """Return the elements at these positions along ``axis``, or of all elements in one row.
 
     A position outside is an error; ``mode="clip"`` takes the nearest one inside, ``mode="wrap"`` goes round.
 

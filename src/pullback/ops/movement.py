@@ -133,7 +133,7 @@ def squeeze(x: TensorLike, /, axis: Axis = None) -> Any:
 
 @method
 def flatten(x: TensorLike, order: Any = "C") -> Any:
-    """A copy of all elements in one row; ``order="F"`` has those of the first axis side by side.
+    """Return a copy of all elements in one row; ``order="F"`` has those of the first axis side by side.
 
     >>> flatten(np.ones((2, 3))).shape
     (6,)
@@ -143,7 +143,7 @@ def flatten(x: TensorLike, order: Any = "C") -> Any:
 
 @method
 def ravel(x: TensorLike, /, order: str = "C") -> Any:
-    """All elements in one row; they share their memory with ``x`` if they lie there side by side.
+    """Return all elements in one row; they share their memory with ``x`` if they lie there side by side.
 
     ``order="F"`` has those of the first axis side by side.
 
@@ -232,7 +232,7 @@ def reshape_as(x: TensorLike, y: TensorLike) -> Any:
 
 
 def _method_reshape(x: Tensor, *shape: ShapeLike, order: str = "C", copy: bool | None = None) -> Any:
-    """``x.reshape([2, 3])`` as in TensorFlow.js, ``x.reshape(2, 3)`` as in NumPy."""
+    """Return ``x.reshape([2, 3])`` as in TensorFlow.js, ``x.reshape(2, 3)`` as in NumPy."""
     if order == "F" or copy:
         z = np.reshape(x, shape[0] if len(shape) == 1 else shape, order=order)  # type: ignore[call-overload]
         return np.copy(z) if copy else z

@@ -209,7 +209,7 @@ def cumprod(x: TensorLike, /, axis: Axis = 0, exclusive: bool = False, reverse: 
 def _cumsum_method(
     x: Tensor, axis: Axis = None, exclusive: Any = False, reverse: bool = False, *, dtype: Any = None
 ) -> Any:
-    """The sums of all elements up to each along ``axis``; without one over all elements, as in NumPy.
+    """Return the sums of all elements up to each along ``axis``; without one over all elements, as in NumPy.
 
     >>> pb.tensor([[1.0, 2.0], [3.0, 4.0]]).cumsum()
     Tensor([1., 3., 6., 10.], dtype=float32)
@@ -222,7 +222,7 @@ def _cumsum_method(
 def _cumprod_method(
     x: Tensor, axis: Axis = None, exclusive: Any = False, reverse: bool = False, *, dtype: Any = None
 ) -> Any:
-    """The products of all elements up to each along ``axis``; without one over all elements, as in NumPy.
+    """Return the products of all elements up to each along ``axis``; without one over all elements, as in NumPy.
 
     >>> pb.tensor([[1.0, 2.0], [3.0, 4.0]]).cumprod()
     Tensor([1., 2., 6., 24.], dtype=float32)

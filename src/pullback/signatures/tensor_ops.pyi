@@ -128,7 +128,7 @@ class TensorOps:
     def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
         """Return where the largest element is, along ``axis`` or among all, as the method of NumPy's arrays says."""
     def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
-        """Where the smallest element is, along ``axis`` or among all, as the method of NumPy's arrays says."""
+        """Return where the smallest element is, along ``axis`` or among all, as the method of NumPy's arrays says."""
     def argpartition(self, *args: object, **kwargs: object) -> Tensor:
         """As ``np.argpartition(x, ...)``."""
     def argsort(self, axis: int = -1, descending: bool = False) -> Tensor:
@@ -150,11 +150,11 @@ class TensorOps:
     def asin(self) -> Tensor:
         """Return the angle between -π/2 and π/2 whose sine is ``x``."""
     def asinh(self) -> Tensor:
-        """The number whose hyperbolic sine is ``x``."""
+        """Return the number whose hyperbolic sine is ``x``."""
     def astype(
         self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
     ) -> Tensor:
-        """The elements in another dtype; ``casting`` says which conversions are allowed, as in NumPy."""
+        """Return the elements in another dtype; ``casting`` says which conversions are allowed, as in NumPy."""
     def atan(self) -> Tensor:
         """Return the angle between -π/2 and π/2 whose tangent is ``x``."""
     def atan2(self, b: TensorLike, /) -> Tensor:
@@ -253,7 +253,7 @@ class TensorOps:
     def ceil(self) -> Tensor:
         """Return the next whole number above; its derivative is 0 between the jumps."""
     def cholesky(self, upper: bool = False) -> Tensor:
-        """The lower triangular ``L`` with ``L @ L.T = x``, for symmetric (Hermitian) positive definite matrices."""
+        """Return the lower triangular ``L`` with ``L @ L.T = x``, for symmetric (Hermitian) positive definite matrices."""
     def choose(self, *args: object, **kwargs: object) -> Tensor:
         """As ``np.choose(x, ...)``."""
     def clip(self, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
@@ -263,9 +263,9 @@ class TensorOps:
     def clone(self) -> Tensor:
         """Return a tensor of its own with the same values, through which gradients pass."""
     def complex(self, imag: TensorLike, /) -> Tensor:
-        """The complex numbers with these real and imaginary parts."""
+        """Return the complex numbers with these real and imaginary parts."""
     def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Tensor:
-        """The elements along ``axis`` for which the condition is true."""
+        """Return the elements along ``axis`` for which the condition is true."""
     def concat(self, others: TensorLike, axis: int = 0) -> Tensor:
         """Return ``x.concat(y)`` and ``x.concat([y, z])``, as in TensorFlow.js."""
     def concatenate(self, others: TensorLike, axis: int = 0) -> Tensor:
@@ -334,11 +334,11 @@ class TensorOps:
     def count_nonzero(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """Return how many elements over ``axis`` are not 0."""
     def cube(self) -> Tensor:
-        """The third power, which ``x ** 3`` means: two products are many times quicker than a power."""
+        """Return the third power, which ``x ** 3`` means: two products are many times quicker than a power."""
     def cumprod(self, axis: Axis = None, exclusive: Any = False, reverse: bool = False, *, dtype: Any = None) -> Tensor:
-        """The products of all elements up to each along ``axis``; without one over all elements, as in NumPy."""
+        """Return the products of all elements up to each along ``axis``; without one over all elements, as in NumPy."""
     def cumsum(self, axis: Axis = None, exclusive: Any = False, reverse: bool = False, *, dtype: Any = None) -> Tensor:
-        """The sums of all elements up to each along ``axis``; without one over all elements, as in NumPy."""
+        """Return the sums of all elements up to each along ``axis``; without one over all elements, as in NumPy."""
     def deg2rad(self) -> Tensor: ...
     def degrees(self) -> Tensor: ...
     def depth_to_space(self, block_size: int, data_format: str = "NHWC") -> Tensor:
@@ -360,7 +360,7 @@ class TensorOps:
     def diag_embed(self, k: int = 0, shape: ShapeLike | None = None) -> Tensor:
         """Return matrices with the vectors ``x`` on their ``k``-th diagonal; of ``shape``, or the smallest square ones."""
     def diag_part(self, k: int = 0) -> Tensor:
-        """The diagonals of matrices over the last two axes; ``k`` above the main one, or below it if negative."""
+        """Return the diagonals of matrices over the last two axes; ``k`` above the main one, or below it if negative."""
     def diagonal(self, *args: object, **kwargs: object) -> Tensor:
         """As ``np.diagonal(x, ...)``."""
     def digamma(self) -> Tensor:
@@ -429,7 +429,7 @@ class TensorOps:
     @property
     def flat(self) -> Flat: ...
     def flatten(self, order: Any = "C") -> Tensor:
-        """A copy of all elements in one row; ``order="F"`` has those of the first axis side by side."""
+        """Return a copy of all elements in one row; ``order="F"`` has those of the first axis side by side."""
     def flip(self, axis: Axis = None) -> Tensor:
         """Return the elements in reverse order along ``axis``, or along all axes."""
     def floor(self) -> Tensor:
@@ -497,7 +497,7 @@ class TensorOps:
     def isinf(self) -> Tensor:
         """Return where ``x`` is infinite, of either sign."""
     def isnan(self) -> Tensor:
-        """Where ``x`` is not a number."""
+        """Return where ``x`` is not a number."""
     @property
     def itemsize(self) -> int: ...
     def iv(self, x: TensorLike, /) -> Tensor:
@@ -632,7 +632,7 @@ class TensorOps:
     def mul(self, y: TensorLike, /) -> Tensor:
         """Return the product ``x * y``, element by element."""
     def multiply(self, y: TensorLike, /) -> Tensor:
-        """The product ``x * y``, element by element."""
+        """Return the product ``x * y``, element by element."""
     @property
     def nbytes(self) -> int: ...
     def ndtr(self) -> Tensor:
@@ -642,7 +642,7 @@ class TensorOps:
     def neg(self) -> Tensor:
         """Return the opposite ``-x``."""
     def negative(self) -> Tensor:
-        """The opposite ``-x``."""
+        """Return the opposite ``-x``."""
     def nonzero(self, *args: object, **kwargs: object) -> Tensor:
         """As ``np.nonzero(x, ...)``."""
     def norm(self, ord: str | float | None = "euclidean", axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -668,7 +668,7 @@ class TensorOps:
     def pad3d(self, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Tensor:
         """Return ``pad`` of a tensor of rank 3."""
     def pad4d(self, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Tensor:
-        """``pad`` of a tensor of rank 4."""
+        """Return ``pad`` of a tensor of rank 4."""
     def partition(self, kth: Any, axis: int = -1, kind: str = "introselect") -> None:
         """Sort in place as far as the ``kth`` element is the one that it would be in order."""
     def pinv(self, rtol: float | Value | None = None, hermitian: bool = False) -> Tensor:
@@ -695,13 +695,13 @@ class TensorOps:
     def prod(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """Return the product of the elements of ``x`` over ``axis``."""
     def psi(self) -> Tensor:
-        """The derivative of ``gammaln``."""
+        """Return the derivative of ``gammaln``."""
     def put(self, indices: Any, values: TensorLike, mode: Any = "raise") -> None:
         """Write values to places that are counted over all elements."""
     def rad2deg(self) -> Tensor: ...
     def radians(self) -> Tensor: ...
     def ravel(self, order: str = "C") -> Tensor:
-        """All elements in one row; they share their memory with ``x`` if they lie there side by side."""
+        """Return all elements in one row; they share their memory with ``x`` if they lie there side by side."""
     @property
     def real(self) -> Tensor: ...
     def reciprocal(self) -> Tensor:
@@ -715,9 +715,9 @@ class TensorOps:
     def remainder(self, y: TensorLike, /) -> Tensor:
         """Return the remainder of ``x // y``, with the sign of ``y``."""
     def repeat(self, repeats: Lengths | Value, axis: Axis = None) -> Tensor:
-        """Each element ``repeats`` times in a row, along ``axis`` or of all elements in one row."""
+        """Return each element ``repeats`` times in a row, along ``axis`` or of all elements in one row."""
     def reshape(self, *shape: ShapeLike, order: str = "C", copy: bool | None = None) -> Tensor:
-        """``x.reshape([2, 3])`` as in TensorFlow.js, ``x.reshape(2, 3)`` as in NumPy."""
+        """Return ``x.reshape([2, 3])`` as in TensorFlow.js, ``x.reshape(2, 3)`` as in NumPy."""
     def reshape_as(self, y: TensorLike) -> Tensor:
         """Return the elements of ``x`` in the shape of ``y``."""
     def resize_bilinear(
@@ -854,9 +854,9 @@ class TensorOps:
     def swapaxes(self, axis1: int, axis2: int) -> Tensor:
         """Return ``x`` with two axes exchanged; its own inverse."""
     def swish(self) -> Tensor:
-        """``x * sigmoid(x)``."""
+        """Return ``x * sigmoid(x)``."""
     def take(self, indices: TensorLike, axis: Axis = None, mode: str = "raise") -> Tensor:
-        """The elements at these positions along ``axis``, or of all elements in one row."""
+        """Return the elements at these positions along ``axis``, or of all elements in one row."""
     def take_along_axis(self, indices: TensorLike, axis: int = -1) -> Tensor:
         """For each line along ``axis`` of ``x``, the elements at the positions in the same line of ``indices``."""
     def tan(self) -> Tensor:
@@ -878,11 +878,11 @@ class TensorOps:
     def to_float(self) -> Tensor:
         """Return ``x`` as float32."""
     def to_int(self) -> Tensor:
-        """``x`` as int32, cut off towards 0."""
+        """Return ``x`` as int32, cut off towards 0."""
     def tobytes(self, order: str = "C") -> bytes:
-        """The bytes of all elements, in the order of C or of Fortran."""
+        """Return the bytes of all elements, in the order of C or of Fortran."""
     def topk(self, k: int | None = 1, sorted: bool = True) -> TopK[Tensor]:
-        """The ``k`` largest elements along the last axis, the largest first, and where they are."""
+        """Return the ``k`` largest elements along the last axis, the largest first, and where they are."""
     def trace(self, *args: object, **kwargs: object) -> Tensor:
         """As ``np.trace(x, ...)``."""
     def transpose(self, *perm: Lengths | None) -> Tensor:
@@ -917,9 +917,9 @@ class TensorOps:
     def variance(self, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Tensor:
         """Return the variance: the mean squared distance from the mean, over ``n - ddof`` elements."""
     def vdot(self, b: TensorLike) -> Tensor:
-        """The sum of the products of all elements of ``a``, conjugated if they are complex, with those of ``b``."""
+        """Return the sum of the products of all elements of ``a``, conjugated if they are complex, with those of ``b``."""
     def view(self, dtype: Any = None, type: Any = None) -> Tensor:
-        """A view of all elements; their bytes cannot be read as another dtype."""
+        """Return a view of all elements; their bytes cannot be read as another dtype."""
     def where(self, condition: TensorLike, b: TensorLike) -> Tensor:
         """Return itself where the condition holds, else ``b``: TensorFlow.js's order for the method."""
     def xlog1py(self, y: TensorLike, /) -> Tensor:
