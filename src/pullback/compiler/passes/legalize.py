@@ -396,10 +396,12 @@ def _view_of(g: Graph, n: Node, base: Node) -> Node:
 
 
 def _arrange_product(g: Graph, n: Node, args: list[Node]) -> Node:
-    """Return a product with one row or column as a multiplication and a sum, which fuse with other nodes."""
+    """Return a product with one row or column as a multiplication, and a sum of many, which fuse with other nodes."""
     a, b = args
     if not n.size or not a.size:
         return g.constant(np.zeros(n.shape, n.dtype))
+    if a.shape[-1] == 1:
+        return g.add(MAP, (a, b), n.shape, n.dtype, (BY_KERNEL[np.multiply], {}), n.line)
     product = g.add(PRODUCT, args, n.shape, n.dtype, None, n.line)
     if len(n.shape) > 2 and n.shape[-2:] != (1, 1) and plan_product(product).is_tiny:
         return product

@@ -47,6 +47,12 @@ def _lower_cholesky(g: Graph, n: Node, x: Node, upper: bool) -> Node:
     return transpose(g, z) if upper else z
 
 
+def _lower_triangle_factor(g: Graph, n: Node, x: Node, upper: bool) -> Node:
+    """Return the factor of the symmetric matrix that a triangle determines: LAPACK reads no other."""
+    z = g.add(MATRICES, (transpose(g, x) if upper else x,), x.shape, x.dtype, Routine(CHOLESKY), n.line)
+    return transpose(g, z) if upper else z
+
+
 def _lower_triangular(g: Graph, n: Node, x: Node, y: Node, lower: bool, trans: bool) -> Node:
     a, b = _align(g, x, y)
     if is_transposed(a):
@@ -148,6 +154,7 @@ def _fold(g: Graph, n: Node, kernel: Any, x: Node) -> Node:
 
 RULES: dict[str, Callable[..., Node]] = {
     "cholesky": _lower_cholesky,
+    "triangle_factor": _lower_triangle_factor,
     "triangular": _lower_triangular,
     "solve": _lower_solve,
     "inv": _lower_inv,
