@@ -52,7 +52,7 @@ from pullback.compiler.ir.products import is_gemm_ready, plan_product
 from pullback.compiler.ir.structured import Structure
 from pullback.compiler.math.cost import count_instructions
 from pullback.compiler.math.functions import VectorFunctions
-from pullback.compiler.passes.matrices import lower_matrices
+from pullback.compiler.passes.matrices import lower_matrices, multiply_triangle
 from pullback.compiler.passes.simplify import remove_dead_nodes
 from pullback.compiler.passes.split_complex import split_complex
 from pullback.compiler.passes.windows import lower_windows
@@ -238,7 +238,7 @@ def _legalize_fold(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node
 
 def _legalize_product(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
     if has_types and code_of(n.dtype) in PRODUCTS:
-        return _arrange_product(g, n, args)
+        return multiply_triangle(g, n, *args) or _arrange_product(g, n, args)
     return g.add(OPAQUE, args, n.shape, n.dtype, (BY_KERNEL[np.matmul], {}), n.line)
 
 

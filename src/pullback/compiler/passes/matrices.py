@@ -25,12 +25,14 @@ from pullback.compiler.ir.graph import (
     transpose,
 )
 from pullback.compiler.ir.kinds import FOLD, MAP, MATRICES, PIECES, VIEW
-from pullback.compiler.ir.matrices import CHOLESKY, LU, PIVOTS, SUBSTITUTE, TRIANGULAR, Routine
+from pullback.compiler.ir.matrices import CHOLESKY, LU, MULTIPLY, PIVOTS, SUBSTITUTE, TRIANGULAR, Routine
 from pullback.compiler.target import find_blas
 from pullback.core.axes import together
 from pullback.core.tensor import BY_KERNEL
 
-__all__ = ["lower_matrices"]
+__all__ = ["lower_matrices", "multiply_triangle"]
+
+LARGE = 64  # rows from which on half of a product is less than a call
 
 
 def lower_matrices(g: Graph, n: Node, args: list[Node]) -> Node | None:
@@ -38,6 +40,15 @@ def lower_matrices(g: Graph, n: Node, args: list[Node]) -> Node | None:
     op, params = n.data
     has_floats = code_of(n.dtype) in FLOATS and all(a.dtype == n.dtype and a.size for a in args)
     return RULES[op.lower.symbol](g, n, *args, **params) if has_floats and find_blas() else None
+
+
+def multiply_triangle(g: Graph, n: Node, a: Node, b: Node) -> Node | None:
+    """Return the product of a Cholesky factor, or its transpose, and a matrix, half of the work; None for any other."""
+    factor = a.args[0] if is_transposed(a) else a
+    fits = factor.kind is MATRICES and factor.data.name == CHOLESKY and factor.shape == a.shape and len(a.shape) == 2
+    if not fits or min(n.shape) < LARGE:
+        return None
+    return _solve(g, n, factor, b, Routine(MULTIPLY, trans=factor is not a))
 
 
 def _lower_cholesky(g: Graph, n: Node, x: Node, upper: bool) -> Node:

@@ -184,9 +184,7 @@ def triangle_factor(x: Array, upper: bool = False) -> Any:
     acts=Matrices(lambda m, n: (m, n), SQUARE, fill=positive, ways=({}, {"upper": True}), complex=None),
     d=rule(
         lambda g, z, upper: T(triangle_factor_back(T(g), T(z))) if upper else triangle_factor_back(g, z),
-        jvp=lambda dx, z, upper: (
-            T(triangle_factor_tangent(T(dx), T(z))) if upper else triangle_factor_tangent(dx, z)
-        ),
+        jvp=lambda dx, z, upper: T(triangle_factor_tangent(T(dx), T(z))) if upper else triangle_factor_tangent(dx, z),
     ),
     lower=matrices("triangle_factor"),
     run=clear("cholesky", triangle_factor, INDEFINITE),
