@@ -221,6 +221,8 @@ _LAZY_MODULES = {
         "metrics",
         "regularizers",
     ],  # a module, and some of its own modules
+    "scipy": ["scipy"],  # a package
+    "transforms.ravel": ["linear_operator", "ravel_tree"],
     "train.nn.layers.base": ["input"],
     "train.nn.models": ["Model", "load_model", "model", "sequential"],
 }

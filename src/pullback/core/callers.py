@@ -100,6 +100,12 @@ def takes_elements(depth: int = 2) -> bool:
     return any(code.co_qualname.startswith(names) and _is_in(p, code) for p, names in _TAKING_APART.items())
 
 
+def leaves_product(depth: int = 2) -> bool:
+    """Return whether the caller of the caller is a sparse array of SciPy's that is asked for a product."""
+    code = sys._getframe(depth).f_code
+    return code.co_name == "_matmul_dispatch" and _is_in("sparse", code)
+
+
 def find_numpy_caller() -> FrameType | None:
     """Return the frame of the NumPy function that calls this library; None if the caller is none of NumPy's."""
     frame: FrameType | None = sys._getframe(1)

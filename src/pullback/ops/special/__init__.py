@@ -16,6 +16,7 @@ from pullback.numerics import stable_formulas
 from pullback.numerics.adjoints import select
 from pullback.ops.special.door import OfOrder, Real, Through
 from pullback.ops.special.door import find_op as find_op
+from pullback.ops.special.functions import find_function as find_function
 
 if TYPE_CHECKING:
     from pullback.typing import Array, Operand, TensorLike, Value
