@@ -51,6 +51,6 @@ def test_ops_table_row(name: str, facts: list[str]) -> None:
 
 
 def test_ops_table_is_complete() -> None:
-    rooms = {name.rpartition(".")[2] for name in BY_NAME}
+    modules = {name.rpartition(".")[2] for name in BY_NAME}
     built_in = {name for name, op in REGISTRY.items() if op.function.__module__.startswith("pullback.ops")}
-    assert not built_in - rooms
+    assert not built_in - modules

@@ -79,6 +79,12 @@ def build_ops() -> None:
             op.build(reflecting=False)
 
 
+def _write_kept(name: str, step: Step | None, input_number: int) -> str:
+    """Return the expression for what a node keeps of an array operand: a copy of it if the step's rule reads it."""
+    reads = step is not None and step.needs[input_number]
+    return f"{name}.copy() if {name}.nbytes <= COPIED else capture({name}, m.tape)" if reads else name
+
+
 def is_unusual(x: object) -> bool:
     """Return whether an argument goes through ``dispatch`` anyhow, so that no function need be built for it."""
     return isinstance(x, Tensor) and not x.refers and (type(x) is not Tensor or not x.meta.raw)
@@ -207,7 +213,7 @@ class Op:
     # ---- built at first use
 
     def __getattr__(self, name: str) -> Any:
-        if name in STEPS:  # asked for before the first call
+        if name in STEPS:  # needed before the first call
             self._build_steps()
             return self.__dict__.get(name)
         raise AttributeError(name)
@@ -279,10 +285,10 @@ class Op:
 
     def _make_step(self, *of: int, fitted: bool = False, **rules: Any) -> Step:
         """Return a step with the rules of some inputs; with ``fitted``, they undo broadcasting."""
-        asked = frozenset().union(*map(self.d.get_needed_names, of))
-        needs = repeat(self.inputs[0] in asked) if self.variadic else tuple(n in asked for n in self.inputs)
-        parts = self.elementwise and not (fitted or self.params or any(n.endswith("_shape") for n in asked))
-        return Step(self, needs=needs, needs_z="z" in asked, blockwise=parts, **rules)
+        names = frozenset().union(*map(self.d.get_needed_names, of))
+        needs = repeat(self.inputs[0] in names) if self.variadic else tuple(n in names for n in self.inputs)
+        parts = self.elementwise and not (fitted or self.params or any(n.endswith("_shape") for n in names))
+        return Step(self, needs=needs, needs_z="z" in names, blockwise=parts, **rules)
 
     def _fit_step(self, loose: Step, *of: int, **rules: object) -> Step:
         """Return a step with rules that undo broadcasting; ``loose`` is the same without that."""
@@ -385,8 +391,7 @@ class Op:
         right = f"x {sign} y.value" if sign else f"{call}(x, y.value)"
         raw = "run({}, {})" if self.quick or not sign else f"{{}} {sign} {{}}"
         pad = {"pad": " " * 12, "v": "v", "m": "q"}
-        kept_y = "y.copy() if y.nbytes <= COPIED else capture(y, m.tape)" if self.left and self.left.needs[1] else "y"
-        kept_x = "x.copy() if x.nbytes <= COPIED else capture(x, m.tape)" if self.right and self.right.needs[0] else "x"
+        kept_y, kept_x = _write_kept("y", self.left, 1), _write_kept("x", self.right, 0)
         # not for integers, whose power may have another dtype than their product
         shortcut = "\n            if y == {!r} and (m.small or m.pool is not None): return other{}(x)"
         return BINARY.format(
@@ -436,12 +441,12 @@ class Op:
         values = [v if isinstance(v, RAW) or type(v) in WEAK else as_value(v, self.name) for v in values]
         if len(values) > 1:
             values = self.promote(values)
-        if not self.elementwise or not any(isinstance(v, RAW) for v in values):  # a kernel may ask for dtypes
+        if not self.elementwise or not any(isinstance(v, RAW) for v in values):  # a kernel may read dtypes
             values = [v if isinstance(v, RAW) else np.asarray(v, self._weak(v, values))[()] for v in values]
         inputs = [list(values)] if self.variadic else values
         run = self.kernel if self.is_product and values[0].dtype == bool else self.run  # a product is bool
         z = self.run_guarded(lambda: run(*inputs, *params.values()), values, params)
-        short = getattr(z, "dtype", None) == np.float16 and "dtype" not in params  # and nobody asked for that
+        short = getattr(z, "dtype", None) == np.float16 and "dtype" not in params  # which the caller did not request
         if short and not any(getattr(v, "dtype", None) == np.float16 for v in values):
             wider = [np.asarray(v).astype(np.float32)[()] for v in values]  # NumPy has short floats for bools and bytes
             return self.perform(wider, params)

@@ -292,7 +292,7 @@ def spread_over_windows(x: TensorLike, /, windows: Windows, shape: Ints) -> Any:
 def _refuse_empty_windows(name: str, windows: Windows, space: Ints, pad: object) -> None:
     if _has_empty_window(windows, space):
         raise ArgumentError(
-            f"{name}: with pad={pad!r} a window of {windows.size} over {space} has nothing but padding. "
+            f"{name}: with pad={pad!r} a window of {windows.size} over {space} covers padding only. "
             "Use a pad smaller than the window, or another dim_rounding_mode."
         )
 

@@ -349,7 +349,7 @@ def log_of_sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
 def compose_exponentials(x: Any, axis: Axis) -> tuple[Any, Any, Any]:
     """Return ``exp(x - top)``, its sum and ``top``, the largest element; the sum is 1 where it would be 0 or NaN.
 
-    So a row of nothing but -inf weighs nothing, and one with inf has no NaN but at inf.
+    So a row in which all elements are -inf has weights 0, and one with inf has NaN at inf only.
     """
     top = np.max(x, axis=axes(axis), keepdims=True)
     e = np.exp(x - np.where(top == -inf, np.zeros((), x.dtype), top))
@@ -406,7 +406,7 @@ def weigh_examples(op: Op, args: list[Any], on: Sequence[bool], params: dict[str
     lower=made_of(compose_weights),
 )
 def log_sum_exp_weights(x: TensorLike, /, axis: Axis = None) -> Any:
-    """The gradient of ``log_sum_exp``: the softmax, which is 0 in a row of nothing but -inf.
+    """The gradient of ``log_sum_exp``: the softmax, which is 0 in a row in which all elements are -inf.
 
     >>> log_sum_exp_weights(np.array([1000.0, 1000.0]))
     array([0.5, 0.5])

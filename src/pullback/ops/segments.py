@@ -159,7 +159,7 @@ def _sum_back(g: Value, x_shape: Shape, segment_ids: Value) -> Any:
     lower=call("spread"),
 )  # fmt: skip
 def segment_spread(x: TensorLike, segment_ids: TensorLike, /) -> Any:
-    """To each element what there is for its segment, and 0 if it has none: the adjoint of the sum.
+    """Return for each element the value of its segment, 0 if it is in none: the adjoint of the sum.
 
     >>> segment_spread(np.array([5.0, 6.0]), np.array([1, 0, 1, -1]))
     array([6., 5., 6., 0.])
@@ -313,7 +313,7 @@ def unsorted_segment_prod(x: TensorLike, segment_ids: TensorLike, num_segments: 
 
 
 def _check_sorted(name: str, x: TensorLike, segment_ids: TensorLike) -> tuple[Any, Any, int]:
-    known = read_sizes(name, segment_ids, f"Use unsorted_{name}, which is told how many there are, or")
+    known = read_sizes(name, segment_ids, f"Use unsorted_{name}, which takes the number of segments, or")
     x, ids = check_numbers(name, "x", x), _whole(name, "segment_ids", known)
     if ids.ndim != 1 or x.shape[:1] != ids.shape:
         raise ShapeError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.errors import ShapeError
-from pullback.scipy.door import apply_matrix, as_float, as_operand, load, make_fallback
+from pullback.scipy.arguments import apply_matrix, as_float, as_operand, load, make_fallback
 
 if TYPE_CHECKING:
     from pullback.typing import TensorLike

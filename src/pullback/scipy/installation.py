@@ -18,7 +18,7 @@ from pullback.scipy import (
     special,
     stats,
 )
-from pullback.scipy.door import is_traced, load
+from pullback.scipy.arguments import is_traced, load
 from pullback.scipy.spatial import distance
 
 __all__ = ["install", "is_installed", "uninstall"]

@@ -13,7 +13,7 @@ import numpy as np
 
 from pullback.core.tensor import Tensor, concrete, strip
 from pullback.errors import ArgumentError, ConvergenceError, NoRuleError
-from pullback.scipy.door import apply_linear, as_float, as_operand, is_traced, load, make_fallback
+from pullback.scipy.arguments import apply_linear, as_float, as_operand, is_traced, load, make_fallback
 
 if TYPE_CHECKING:
     from pullback.typing import TensorLike

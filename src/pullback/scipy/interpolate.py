@@ -11,7 +11,7 @@ import numpy as np
 from pullback.core.tensor import strip
 from pullback.errors import ArgumentError, NoRuleError, ShapeError
 from pullback.ops import linalg
-from pullback.scipy.door import as_float, is_traced, load, make_fallback, run_plain
+from pullback.scipy.arguments import as_float, is_traced, load, make_fallback, run_plain
 
 if TYPE_CHECKING:
     from pullback.typing import TensorLike

@@ -10,7 +10,7 @@ from pullback.core.tensor import all_values
 from pullback.errors import ArgumentError, NoRuleError, ShapeError
 from pullback.interop.numpy_linalg import mirror_triangle
 from pullback.ops import linalg
-from pullback.scipy.door import as_float, as_operand, is_traced, load, make_fallback, run_plain
+from pullback.scipy.arguments import as_float, as_operand, is_traced, load, make_fallback, run_plain
 from pullback.transforms.implicit import custom_root
 
 if TYPE_CHECKING:

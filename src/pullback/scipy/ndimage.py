@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.core.tensor import strip
 from pullback.errors import ArgumentError, NoRuleError, ShapeError
-from pullback.scipy.door import apply_linear, as_float, is_traced, load, make_fallback
+from pullback.scipy.arguments import apply_linear, as_float, is_traced, load, make_fallback
 
 if TYPE_CHECKING:
     from pullback.typing import TensorLike

@@ -15,7 +15,7 @@ from pullback.core import tree as trees
 from pullback.core.tensor import Tensor, concrete
 from pullback.errors import ArgumentError, NoRuleError
 from pullback.ops import linalg
-from pullback.scipy.door import as_float, as_operand, is_traced, load, make_fallback
+from pullback.scipy.arguments import as_float, as_operand, is_traced, load, make_fallback
 from pullback.transforms.grad import grad, value_and_grad
 from pullback.transforms.implicit import custom_root
 from pullback.transforms.jacobian import hessian, hvp, jacobian

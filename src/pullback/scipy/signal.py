@@ -8,7 +8,7 @@ import numpy as np
 
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import linalg
-from pullback.scipy.door import apply_linear, as_float, is_traced, load, make_fallback
+from pullback.scipy.arguments import apply_linear, as_float, is_traced, load, make_fallback
 from pullback.scipy.linalg import toeplitz
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 from pullback.core.tensor import strip
 from pullback.ops import activations
 from pullback.ops.special.functions import get_function
-from pullback.scipy.door import as_float, as_operand, make_fallback
+from pullback.scipy.arguments import as_float, as_operand, make_fallback
 
 if TYPE_CHECKING:
     from pullback.typing import Axis, TensorLike

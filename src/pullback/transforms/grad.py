@@ -282,7 +282,7 @@ def detach_aux(aux: object, tape: Tape, taken: Sequence[Any], kind: int) -> Any:
 
 def kind_of_passed(call: Call) -> int:
     """Return what kind of thing was passed on to ``f``: its value is an array where that is one."""
-    passed = call.passed
+    passed = call.other_arguments
     return max((kind_of(leaf) for leaf in tree.leaves(passed)), default=PYTHON) if passed else PYTHON
 
 

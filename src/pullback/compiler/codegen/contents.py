@@ -72,7 +72,7 @@ CALL_COSTS: dict[Kind, Callable[[Node], int]] = {
     SCAN: lambda n: n.args[0].size,
     WINDOWS: lambda n: int(n.data.work) // 4,
     LOOP: lambda n: n.data.length * _count_in_bodies(n),
-    WHILE: lambda n: LONG,  # nobody knows
+    WHILE: lambda n: LONG,  # unknown
     SWITCH: lambda n: _count_in_bodies(n),
     RESULT: lambda n: 0,
 }

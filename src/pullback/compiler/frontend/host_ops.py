@@ -109,10 +109,10 @@ def make_integer_cast(dtype: Any) -> HostFunction:
     pullback.errors.IntegerRangeError: a compiled function: Python integer -3 out of bounds for uint8. ...
     """
 
-    def fitted(x: Any) -> Any:
+    def cast(x: Any) -> Any:
         try:
             return np.asarray(int(x), dtype)[()]
         except OverflowError as error:
             raise IntegerRangeError.of("a compiled function", error) from None
 
-    return HostFunction(fitted)
+    return HostFunction(cast)

@@ -170,7 +170,7 @@ class Graph:
 def fingerprint(data: Any, otherwise: Any = id) -> Any:
     """Return something hashable that is equal only for data that means the same.
 
-    What has no hash is told by ``otherwise``, its identity; without that it is refused.
+    What has no hash is compared by ``otherwise``, its identity; without that it is refused.
 
     >>> fingerprint([0.0, {1}]) == fingerprint([-0.0, {1}])
     False

@@ -186,7 +186,7 @@ class Overwrites:
         self.latest: tuple[PlannedLoops | None, dict[int, int]] = None, {}
 
     def _number_arrays(self, loops: PlannedLoops) -> dict[int, int]:
-        """Return the place of each array of a kernel; a step asks for many pairs of its arrays."""
+        """Return the place of each array of a kernel; many pairs of the arrays of a step are looked up."""
         if self.latest[0] is not loops:
             self.latest = loops, {n.number: i for i, n in enumerate(loops.arrays)}
         return self.latest[1]

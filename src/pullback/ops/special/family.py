@@ -11,7 +11,7 @@ from pullback.core.axes import Sample, broadcast
 from pullback.core.calculus import partials
 from pullback.core.op import REGISTRY, op
 from pullback.errors import NoRuleError
-from pullback.ops.special.door import Through
+from pullback.ops.special.lazy_scipy import Through
 
 if TYPE_CHECKING:
     from pullback.typing import Array, TensorLike, Value

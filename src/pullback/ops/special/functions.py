@@ -13,7 +13,7 @@ from pullback.core.convert import join_array
 from pullback.core.op import REGISTRY
 from pullback.core.tensor import BY_KERNEL, Tensor
 from pullback.ops.special import slopes as slopes  # fills the table
-from pullback.ops.special.door import find_name
+from pullback.ops.special.lazy_scipy import find_name
 from pullback.ops.special.family import SLOPES
 from pullback.ops.special.family import call_function as call
 

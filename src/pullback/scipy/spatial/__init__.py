@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pullback.scipy.door import make_fallback
+from pullback.scipy.arguments import make_fallback
 from pullback.scipy.spatial import distance as distance
 
 

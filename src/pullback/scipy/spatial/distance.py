@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import linalg
-from pullback.scipy.door import as_float, make_fallback
+from pullback.scipy.arguments import as_float, make_fallback
 from pullback.scipy.special import call
 
 if TYPE_CHECKING:

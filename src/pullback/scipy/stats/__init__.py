@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pullback.scipy.door import as_float, is_traced, make_fallback
+from pullback.scipy.arguments import as_float, is_traced, make_fallback
 from pullback.scipy.special import call
 from pullback.scipy.stats import summaries
 from pullback.scipy.stats.multivariate import (

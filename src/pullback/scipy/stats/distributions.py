@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.core.tensor import Tensor, call_unfollowed
 from pullback.errors import ArgumentError, NoRuleError
-from pullback.scipy.door import as_float, is_traced, load, unwrap
+from pullback.scipy.arguments import as_float, is_traced, load, unwrap
 
 if TYPE_CHECKING:
     from pullback.typing import TensorLike

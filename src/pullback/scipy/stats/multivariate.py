@@ -10,7 +10,7 @@ import numpy as np
 from pullback.errors import ArgumentError, NoRuleError, ShapeError
 from pullback.interop.numpy_linalg import mirror_triangle
 from pullback.ops import linalg
-from pullback.scipy.door import as_float, as_operand
+from pullback.scipy.arguments import as_float, as_operand
 from pullback.scipy.special import call, logsumexp, multigammaln
 from pullback.scipy.stats.distributions import Frozen, refuse_method
 

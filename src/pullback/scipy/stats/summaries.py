@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pullback.errors import ArgumentError
-from pullback.scipy.door import as_float, run_plain
+from pullback.scipy.arguments import as_float, run_plain
 from pullback.scipy.special import call
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What the way into a program does, from the arguments to the result, in the words of ``entry_code``.
+"""The body of the native entry, from the arguments to the result, in LLVM text with the macros of ``entry_code``.
 
 Arguments are taken; arrays are made for the results; the program runs, without the interpreter's lock if it is a long
 one; numbers become scalars; the result is put together on a stack.  What was made is let go again if something fails.
@@ -25,9 +25,9 @@ start:
   %arena.size = word %plan 5
   %arena.from = word %plan 6
   %release = word %plan 7
-  %room.count = word %plan 8
+  %container.count = word %plan 8
   %steps = word %plan 9
-  %rooms = alloca ptr, i64 %room.count
+  %containers = alloca ptr, i64 %container.count
   %slots = alloca ptr, i64 %slot.count
   %kept = alloca ptr, i64 %takes
   %numbers = alloca i64, i64 %takes
@@ -47,7 +47,7 @@ start:
   %counted = and i1 %right, %no.names
   br i1 %counted, label %begin, label %otherwise
 begin:
-  store ptr %args, ptr %rooms
+  store ptr %args, ptr %containers
   %slots.at = word %plan 13
   %first.slot = getelementptr i64, ptr %plan, i64 %slots.at
   %slot.bytes = shl i64 %slot.count, 3
@@ -66,7 +66,7 @@ take:
   %record = getelementptr i64, ptr %plan, i64 %t.at
   %keep.to = getelementptr ptr, ptr %kept, i64 %t
   %number.to = getelementptr i64, ptr %numbers, i64 %t
-  %fits = call i1 @take(ptr %record, ptr %rooms, ptr %slots, ptr %keep.to, ptr %number.to)
+  %fits = call i1 @take(ptr %record, ptr %containers, ptr %slots, ptr %keep.to, ptr %number.to)
   br i1 %fits, label %took, label %otherwise
 took:
   %t.next = add i64 %t, 1

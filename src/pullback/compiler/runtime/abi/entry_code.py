@@ -1,4 +1,4 @@
-"""The machine code of the way into a program (see ``entry``), written in LLVM's language with a few words of our own.
+"""The machine code of the native entry (see ``entry``), as LLVM text with a few macros.
 
 ``%x = word P I`` and ``%x = pointer P I`` load the I-th of 8 bytes each from P; ``%x = field T P N`` loads a T that
 lies N bytes from P; ``%x = at P N`` is N bytes from P.
@@ -13,7 +13,7 @@ from pullback.compiler.runtime.abi.layout import OFFSETS, TUPLE_HAS_HASH
 
 __all__ = ["TEXT"]
 
-# A tuple that remembers its hash has -1 there until it is asked for.
+# A tuple that remembers its hash has -1 there until it is computed.
 HASH_AT = OFFSETS["TUPLE_ITEMS"] - 8
 UNHASHED = f"%hash = at %typed {HASH_AT}\n  store i64 -1, ptr %hash" if TUPLE_HAS_HASH else ""
 NAMES = {"UNHASHED": UNHASHED, **{name: str(offset) for name, offset in OFFSETS.items()}}
@@ -64,11 +64,11 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 # An array must be one exactly, of the right dtype, in order and aligned (flags 1 and 256); one without axes may be a
 # scalar.  Whatever memory it has goes to the table of slots, the object itself to those that must be kept meanwhile.
 TAKE = """
-define internal i1 @take(ptr %t, ptr %rooms, ptr %slots, ptr %kept, ptr %number) {
+define internal i1 @take(ptr %t, ptr %containers, ptr %slots, ptr %kept, ptr %number) {
 start:
   %kind = word %t 0
-  %room = word %t 1
-  %container = pointer %rooms %room
+  %container.index = word %t 1
+  %container = pointer %containers %container.index
   %key = pointer %t 3
   %slot = word %t 4
   %object = pointer %t 5
@@ -149,13 +149,13 @@ read:
   %value = call i64 @PyLong_AsLongLong(ptr %x)
   store i64 %value, ptr %number
   %odd = icmp eq i64 %value, -1
-  br i1 %odd, label %asked, label %put
-asked:
+  br i1 %odd, label %converted, label %put
+converted:
   %error = call ptr @PyErr_Occurred()
   %failed = icmp ne ptr %error, null
   br i1 %failed, label %wrong, label %put
 put:
-  %where = phi ptr [%data, %memory], [%within, %inside], [%number, %read], [%number, %asked]
+  %where = phi ptr [%data, %memory], [%within, %inside], [%number, %read], [%number, %converted]
   %into = getelementptr ptr, ptr %slots, i64 %slot
   store ptr %where, ptr %into
   store ptr %x, ptr %kept
@@ -176,8 +176,8 @@ dict:
 sized:
   %opened = phi ptr [%listed, %long], [%items, %tuple], [%x, %dict]
   %size = field i64 %x SIZE
-  %room.to = getelementptr ptr, ptr %rooms, i64 %slot
-  store ptr %opened, ptr %room.to
+  %container.to = getelementptr ptr, ptr %containers, i64 %slot
+  store ptr %opened, ptr %container.to
   store ptr null, ptr %kept
   %right = icmp eq i64 %size, %count
   ret i1 %right

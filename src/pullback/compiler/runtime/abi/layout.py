@@ -44,7 +44,7 @@ def numpy_functions() -> Any:
 
 @lru_cache(1)
 def is_layout_known() -> bool:
-    """Tell whether the native entry may read objects directly; warn where that is unexpected."""
+    """Return whether the native entry may read objects directly; warn where that is unexpected."""
     if sys.implementation.name != "cpython" or sys.platform == "win32" or not _has_gil():
         return False  # never was possible: nothing to report
     mismatch = find_mismatch()
@@ -83,7 +83,7 @@ def _half(place: int) -> int:
 
 
 def _reads(place: int, words: tuple[int, ...]) -> bool:
-    """Tell whether these words are at an address; nothing is read where no address can be."""
+    """Return whether these words are at an address; nothing is read where no address can be."""
     return not words or (
         place > LOWEST and place % 8 == 0 and all(_word(place + 8 * i) == n for i, n in enumerate(words))
     )

@@ -24,7 +24,7 @@ WHOLE = {"eval_hermite", "eval_hermitenorm"}  # functions that take whole number
 
 
 @cache
-def _door() -> Any:
+def _import_scipy() -> Any:
     """Import ``scipy.special`` and register its ufuncs, so that they take tensors."""
     try:
         import scipy.special
@@ -46,7 +46,7 @@ def _get_ufunc(module: Any, name: str) -> Any:
 def find_op(ufunc: Callable[..., Any]) -> Any:
     """Return the op for a ufunc of SciPy, or None."""
     if "scipy.special" in sys.modules:
-        _door()
+        _import_scipy()
     return BY_KERNEL.get(ufunc)
 
 
@@ -55,7 +55,7 @@ def find_name(ufunc: Any) -> str:
     if "scipy.special" not in sys.modules:
         return ""
     name = ufunc.__name__
-    return name if getattr(_door()._ufuncs, name, None) is ufunc else ""
+    return name if getattr(_import_scipy()._ufuncs, name, None) is ufunc else ""
 
 
 class Through:
@@ -76,7 +76,7 @@ class Through:
         name, _, result = self.name.partition(":")
         if name in WHOLE:
             values = [np.asarray(values[0]).astype(int), *values[1:]]
-        z = _get_ufunc(_door(), name)(*values)
+        z = _get_ufunc(_import_scipy(), name)(*values)
         if result:
             z = z[int(result)]
         return z if z.dtype == kind else z.astype(kind)
