@@ -3,11 +3,14 @@
 A call is an expression; the names in it that ``VALUES`` has are differentiated.
 """
 
+# ruff: noqa: E501  # a call stays on its line
+
 from __future__ import annotations
 
 import re
 import warnings
 from collections.abc import Callable
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -69,27 +72,22 @@ def project(result: Any) -> Any:
     return add(result)
 
 
+MODULES = ("fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "special", "stats")
+
+
 def load_scipy() -> SimpleNamespace:
     """Return SciPy's modules."""
-    from scipy import cluster, fft, integrate, interpolate, linalg, ndimage, optimize, signal, sparse, spatial, special, stats
-    from scipy.cluster import vq
-    from scipy.optimize import elementwise
-    from scipy.spatial import distance
-    from scipy.spatial.transform import Rotation
-
-    return SimpleNamespace(**{k: v for k, v in locals().items()})
+    return SimpleNamespace(
+        **{name: import_module(f"scipy.{name}") for name in (*MODULES, "sparse")},
+        distance=import_module("scipy.spatial.distance"), vq=import_module("scipy.cluster.vq"),
+        Rotation=import_module("scipy.spatial.transform").Rotation,
+    )  # fmt: skip
 
 
 def load_ours() -> SimpleNamespace:
-    """Return the modules of ``pb.scipy``."""
-    from scipy import sparse
-
-    s = pb.scipy
-    return SimpleNamespace(
-        fft=s.fft, integrate=s.integrate, interpolate=s.interpolate, linalg=s.linalg, ndimage=s.ndimage,
-        optimize=s.optimize, signal=s.signal, spatial=s.spatial, special=s.special, stats=s.stats,
-        distance=s.spatial.distance, sparse=sparse,
-    )  # fmt: skip
+    """Return the modules of ``pb.scipy``, and SciPy's where there is none."""
+    ours = {name: getattr(pb.scipy, name) for name in MODULES}
+    return SimpleNamespace(**{**vars(load_scipy()), **ours, "distance": pb.scipy.spatial.distance})
 
 
 def run(call: str, modules: SimpleNamespace, values: dict[str, Any]) -> Any:
@@ -118,7 +116,9 @@ def judge(call: str, modules: SimpleNamespace, plain: SimpleNamespace) -> tuple[
         warnings.simplefilter("ignore")
         value, slope = along(0.0), differentiate(along)
         try:
-            got, grads = pb.value_and_grad(lambda v: run(call, modules, v), unconnected="zero")({k: VALUES[k] for k in names})
+            got, grads = pb.value_and_grad(lambda v: run(call, modules, v), unconnected="zero")(
+                {k: VALUES[k] for k in names}
+            )
         except PullbackError as error:
             return "refused", f"{type(error).__name__}: {error}"
         except Exception as error:
@@ -131,17 +131,97 @@ def judge(call: str, modules: SimpleNamespace, plain: SimpleNamespace) -> tuple[
     return "right", ""
 
 
-SPECIAL1 = (
-    "erf erfc erfcx erfi expm1 log1p cbrt exp2 exp10 gammaln gamma loggamma digamma psi rgamma ndtr log_ndtr expit "
-    "log_expit entr exprel j0 j1 y0 y1 i0 i0e i1 i1e k0 k0e k1 k1e expi exp1 dawsn spence cosm1 sindg cosdg tandg cotdg "
-    "sici shichi fresnel airy sinc lambertw wofz softplus"
-).split()
-SHARES1 = "erfinv erfcinv ndtri logit ellipk ellipe ellipkm1".split()
-SPECIAL2 = (
-    "beta betaln xlogy xlog1py rel_entr kl_div gammainc gammaincc chdtr chdtrc stdtr owens_t binom poch powm1 boxcox "
-    "boxcox1p inv_boxcox inv_boxcox1p huber pseudo_huber"
-).split()
-ORDERS = "jv yv yn iv ive kv kve struve eval_legendre eval_chebyt eval_hermite pdtr jvp".split()
+SPECIAL1 = [
+    "erf",
+    "erfc",
+    "erfcx",
+    "erfi",
+    "expm1",
+    "log1p",
+    "cbrt",
+    "exp2",
+    "exp10",
+    "gammaln",
+    "gamma",
+    "loggamma",
+    "digamma",
+    "psi",
+    "rgamma",
+    "ndtr",
+    "log_ndtr",
+    "expit",
+    "log_expit",
+    "entr",
+    "exprel",
+    "j0",
+    "j1",
+    "y0",
+    "y1",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "k0",
+    "k0e",
+    "k1",
+    "k1e",
+    "expi",
+    "exp1",
+    "dawsn",
+    "spence",
+    "cosm1",
+    "sindg",
+    "cosdg",
+    "tandg",
+    "cotdg",
+    "sici",
+    "shichi",
+    "fresnel",
+    "airy",
+    "sinc",
+    "lambertw",
+    "wofz",
+    "softplus",
+]
+SHARES1 = ["erfinv", "erfcinv", "ndtri", "logit", "ellipk", "ellipe", "ellipkm1"]
+SPECIAL2 = [
+    "beta",
+    "betaln",
+    "xlogy",
+    "xlog1py",
+    "rel_entr",
+    "kl_div",
+    "gammainc",
+    "gammaincc",
+    "chdtr",
+    "chdtrc",
+    "stdtr",
+    "owens_t",
+    "binom",
+    "poch",
+    "powm1",
+    "boxcox",
+    "boxcox1p",
+    "inv_boxcox",
+    "inv_boxcox1p",
+    "huber",
+    "pseudo_huber",
+]
+ORDERS = [
+    "jv",
+    "yv",
+    "yn",
+    "iv",
+    "ive",
+    "kv",
+    "kve",
+    "struve",
+    "eval_legendre",
+    "eval_chebyt",
+    "eval_hermite",
+    "pdtr",
+    "jvp",
+]
 
 FIRST = [
     *[f"special.{f}(x)" for f in SPECIAL1], *[f"special.{f}(p)" for f in SHARES1],
@@ -153,12 +233,12 @@ FIRST = [
     "special.hyp2f1(1.0, 2.0, 3.5, p)", "special.expn(2, x)", "special.zeta(3.0, x)", "special.polygamma(2, x)",
     "special.multigammaln(d, 3)", "special.logsumexp(z)", "special.logsumexp(R, axis=1)", "special.softmax(z)",
     "special.softmax(R, axis=0)", "special.log_softmax(z)", "special.ndtri_exp(-x)", "special.radian(x, y, p)",
-    *[f"fft.{f}(v)" for f in "fft ifft rfft hfft ihfft dct idct dst idst fftn ifftn rfftn fftshift".split()],
+    *[f"fft.{f}(v)" for f in ["fft", "ifft", "rfft", "hfft", "ihfft", "dct", "idct", "dst", "idst", "fftn", "ifftn", "rfftn", "fftshift"]],
     "fft.fft(cplx)", "fft.ifft(cplx)", "fft.irfft(cplx)", "fft.fft2(img)", "fft.ifft2(img)", "fft.rfft2(img)",
     "fft.irfftn(fft.rfftn(img))", "fft.dct(v, type=1)", "fft.dct(v, type=3, norm='ortho')", "fft.dct(v, type=4)",
     "fft.dst(v, type=1)", "fft.dst(v, type=3)", "fft.dctn(img)", "fft.idctn(img, norm='ortho')", "fft.dstn(img)",
     "fft.hfft2(img)", "fft.fft(v, n=16, norm='ortho')", "fft.ifftshift(v)",
-    *[f"stats.{f}(pos)" for f in "gmean hmean skew kurtosis zscore moment variation sem entropy kstat iqr".split()],
+    *[f"stats.{f}(pos)" for f in ["gmean", "hmean", "skew", "kurtosis", "zscore", "moment", "variation", "sem", "entropy", "kstat", "iqr"]],
     "stats.pmean(pos, 3)", "stats.describe(pos).variance", "stats.median_abs_deviation(pos)", "stats.trim_mean(pos, 0.2)",
     "stats.moment(pos, 3)", "stats.zmap(pos, obs[0])", "stats.tmean(pos)", "stats.tvar(pos)", "stats.tstd(pos)",
     "stats.tsem(pos)", "stats.gstd(pos)", "stats.circmean(pos)", "stats.circvar(pos)", "stats.circstd(pos)",
@@ -174,7 +254,7 @@ FIRST = [
     "integrate.cumulative_trapezoid(v, dx=a, initial=0)", "integrate.romb(z)", "integrate.cumulative_simpson(v)",
     "integrate.simpson(v)", "integrate.simpson(pos, dx=a)",
     "linalg.block_diag(A, S)", "linalg.orthogonal_procrustes(A, S)", "linalg.fiedler(u)",
-    *[f"Rotation.from_rotvec(rot).{m}()" for m in "as_matrix as_quat as_rotvec as_mrp magnitude".split()],
+    *[f"Rotation.from_rotvec(rot).{m}()" for m in ["as_matrix", "as_quat", "as_rotvec", "as_mrp", "magnitude"]],
     "Rotation.from_rotvec(rot).as_euler('xyz')", "Rotation.from_rotvec(rot).apply(vec)", "Rotation.from_quat(quat).as_matrix()",
     "Rotation.from_quat(quat).inv().as_rotvec()", "Rotation.from_euler('zyx', rot).as_quat()", "Rotation.from_mrp(rot).as_matrix()",
     "(Rotation.from_rotvec(rot) * Rotation.from_quat(quat)).as_matrix()",
@@ -213,7 +293,9 @@ def _distributions() -> list[str]:
     for name, shapes in CONTINUOUS.items():
         inside = "0.3 * z" if name in ("norm", "t", "laplace", "logistic", "cauchy", "gumbel_r", "gumbel_l", "hypsecant",
                                        "vonmises", "skewnorm", "exponnorm", "gennorm", "genextreme") else "p"  # fmt: skip
-        inside = {"pareto": "x + 1", "loguniform": "p + 0.9", "weibull_max": "-p", "truncnorm": "0.2 * z"}.get(name, inside)
+        inside = {"pareto": "x + 1", "loguniform": "p + 0.9", "weibull_max": "-p", "truncnorm": "0.2 * z"}.get(
+            name, inside
+        )
         at = f"({inside}) * y + z, {shapes}{LOC}"
         methods = ["pdf", "logpdf"] + ([] if name in NO_SHARES else ["cdf", "sf", "logcdf", "logsf"])
         made += [f"stats.{name}.{m}({at})" for m in methods]
@@ -268,7 +350,7 @@ SECOND = [
     "linalg.toeplitz(u)", "linalg.toeplitz(u, z)", "linalg.circulant(u)", "linalg.hankel(u)", "linalg.hankel(u, z)",
     "linalg.solve_toeplitz(np.array([4.0, 1.0, 0.5, 0.2]) + 0.1 * u, alpha)", "linalg.solve_circulant(alpha + np.array([4.0, 0, 0, 0]), u)",
     "linalg.companion(u)", "linalg.leslie(u, vec)", "linalg.convolution_matrix(u, 6)", "linalg.convolution_matrix(u, 6, mode='same')",
-    "linalg.block_diag(A, R)", "linalg.khatri_rao(A, C)", "linalg.eigvalsh(S)", "linalg.eigh(S)[0]", "linalg.eigh(S)",
+    "linalg.block_diag(A, R)", "linalg.khatri_rao(A, C)", "linalg.eigvalsh(S)", "linalg.eigh(S)[0]", "np.abs(linalg.eigh(S)[1])",
     "linalg.eigh(S, B)", "linalg.eigvalsh(S, B)", "linalg.eigh(S, B, type=2)[0]", "linalg.eigh(S, subset_by_index=[1, 2])[0]",
     "linalg.svdvals(R)", "linalg.svd(R, full_matrices=False)[1]", "linalg.svd(R, compute_uv=False)", "np.abs(linalg.svd(R, full_matrices=False)[0])",
     "np.sort(np.real(linalg.eigvals(A)))", "np.sort(np.abs(linalg.eig(A)[0]))", "linalg.norm(A)", "linalg.norm(u, 1)", "linalg.norm(A, 2)", "linalg.norm(A, 'nuc')",
@@ -295,7 +377,7 @@ SECOND = [
     "ndimage.map_coordinates(img, places * 2 + 0.1 * C[:, :3], order=3, mode='grid-wrap')", "ndimage.map_coordinates(img, places * 2 + 0.1 * C[:, :3], order=3, mode='constant', cval=0.5)",
     "ndimage.shift(img, (0.5, -1.2))", "ndimage.shift(img, 1.0, order=1, mode='nearest')", "ndimage.zoom(img, 2)", "ndimage.zoom(img, (0.5, 1.5), order=1)", "ndimage.spline_filter(img)", "ndimage.spline_filter1d(img, axis=0)",
     # distances
-    *[f"distance.cdist(R, Q, '{m}')" for m in "euclidean sqeuclidean cityblock chebyshev cosine correlation canberra braycurtis seuclidean mahalanobis".split()],
+    *[f"distance.cdist(R, Q, '{m}')" for m in ["euclidean", "sqeuclidean", "cityblock", "chebyshev", "cosine", "correlation", "canberra", "braycurtis", "seuclidean", "mahalanobis"]],
     "distance.cdist(R, Q, 'minkowski', p=3)", "distance.cdist(np.exp(R), np.exp(Q), 'jensenshannon')", "distance.pdist(R)", "distance.pdist(R, 'cosine')", "distance.pdist(Q, 'mahalanobis')", "distance.pdist(Q, 'seuclidean')",
     "distance.squareform(distance.pdist(R))", "distance.squareform(data)", "distance.euclidean(x, y)", "distance.minkowski(x, y, 3)", "distance.jensenshannon(x, y)", "distance.mahalanobis(u, alpha, S)", "distance.cosine(x, y)",
     "distance.cityblock(x, z)", "distance.canberra(x, z)", "distance.correlation(x, z)", "distance.braycurtis(x, y)", "distance.chebyshev(x, z)", "distance.sqeuclidean(x, z)", "distance.seuclidean(x, z, y)",

@@ -12,21 +12,35 @@ import numpy as np
 from pullback.core.convert import join_array
 from pullback.core.interpreter import level_of
 from pullback.core.tape import constant
-from pullback.core.tensor import Tensor, all_values, call_unfollowed, concrete
+from pullback.core.tensor import Tensor, call_unfollowed, concrete
 from pullback.errors import MissingPackageError, NoRuleError
 
 __all__: list[str] = []
 
 
+# What SciPy's public names were before ``install`` replaced them: (module, name) -> function or class.
+ORIGINALS: dict[tuple[str, str], Any] = {}
+
+
+class Plain:
+    """A module of SciPy's with its own functions, also while ``install`` has replaced them."""
+
+    def __init__(self, name: str, module: Any) -> None:
+        self._name, self._module = name, module
+
+    def __getattr__(self, name: str) -> Any:
+        return ORIGINALS.get((self._name, name)) or getattr(self._module, name)
+
+
 @cache
-def load(module: str) -> Any:
+def load(module: str) -> Plain:
     """Return a module of SciPy's, such as ``"linalg"``.
 
     >>> load("linalg").__name__
     'scipy.linalg'
     """
     try:
-        return import_module(f"scipy.{module}")
+        return Plain(module, import_module(f"scipy.{module}"))
     except ImportError:
         raise MissingPackageError(
             f"pb.scipy.{module} needs SciPy, which is not installed. Install it with: pip install 'pullback[scipy]'"
@@ -69,15 +83,22 @@ def as_float(x: Any) -> Any:
     return x if x.dtype.kind in "fc" else np.astype(x, np.float64)
 
 
-def value_of(x: Any) -> Any:
-    """Return the plain values of an argument, for decisions; an error where there is no one value."""
-    return np.asarray(concrete(as_operand(x)))
+def keep_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function with results in the float dtype of the tensors among its arguments.
 
+    Numbers and parameters that it computes with are float64, which would widen them.
+    """
 
-def has_values(x: Any) -> bool:
-    """Return whether there are values to decide by: not while a program is compiled."""
-    x = as_operand(x)
-    return bool(np.size(all_values(x)) or not x.size)
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        made = function(*args, **kwargs)
+        floats = [t.dtype for t in find_tensors([args, kwargs]) if t.dtype.kind in "fc"]
+        if not floats or not isinstance(made, Tensor) or made.dtype.kind not in "fc":
+            return made
+        kind = np.result_type(*floats)
+        return made if made.dtype == kind else made.astype(kind)
+
+    return call
 
 
 def run_plain(function: Callable[..., Any], *args: Any) -> Any:

@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.errors import ShapeError
+from pullback.names.scipy import FUNCTIONS
 from pullback.scipy.arguments import apply_matrix, as_float, as_operand, load, make_fallback
 
 if TYPE_CHECKING:
     from pullback.typing import TensorLike
 
-NAMES = (
-    "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "idct", "idctn",
-    "idst", "idstn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn",
-    "rfft", "rfft2", "rfftn",
-)  # fmt: skip
+NAMES = FUNCTIONS["fft"]
 
 
 def __getattr__(name: str) -> Any:

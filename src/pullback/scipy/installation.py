@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
-from types import TracebackType
+from functools import partial, wraps
+from importlib import import_module
+from types import CodeType, TracebackType
 from typing import Any
 
+from pullback.errors import TracedValueError
 from pullback.scipy import (
     fft,
     integrate,
@@ -18,7 +20,7 @@ from pullback.scipy import (
     special,
     stats,
 )
-from pullback.scipy.arguments import is_traced, load
+from pullback.scipy.arguments import ORIGINALS, is_traced, load
 from pullback.scipy.spatial import distance
 
 __all__ = ["install", "is_installed", "uninstall"]
@@ -50,15 +52,71 @@ def dispatch(original: Callable[..., Any], ours: Callable[..., Any]) -> Callable
     return call
 
 
+DEPTH = 4  # of functions within functions that are looked into
+
+
+def find_captured(f: Any, depth: int = DEPTH) -> list[Any]:
+    """Return the values that a function uses besides its arguments, and those of functions among them."""
+    if isinstance(f, partial):
+        return [*f.args, *f.keywords.values(), *find_captured(f.func, depth)]
+    f = getattr(f, "__func__", f)
+    code = getattr(f, "__code__", None)
+    if not isinstance(code, CodeType) or not depth:
+        return []
+    cells = [cell.cell_contents for cell in f.__closure__ or () if _is_filled(cell)]
+    names = {name for part in _list_codes(code) for name in part.co_names}
+    values = [*cells, *(f.__globals__[name] for name in names if name in f.__globals__), *(f.__defaults__ or ())]
+    return values + [v for inner in values if callable(inner) for v in find_captured(inner, depth - 1)]
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True
+
+
+def _list_codes(code: CodeType) -> list[CodeType]:
+    return [code, *(c for const in code.co_consts if isinstance(const, CodeType) for c in _list_codes(const))]
+
+
 def _take_closures(original: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that calls ours where an argument, or a function among them, has a traced value in it."""
+    """Return a function that calls ours where an argument, or what a function among them uses, is traced."""
 
     @wraps(original, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
-        captured = [c.cell_contents for a in (*args, *kwargs.values()) for c in getattr(a, "__closure__", None) or ()]
-        return (ours if is_traced(args, kwargs, captured) else original)(*args, **kwargs)
+        captured = [v for a in (*args, *kwargs.values()) if callable(a) for v in find_captured(a)]
+        if is_traced(args, kwargs, captured):
+            return ours(*args, **kwargs)
+        try:
+            return original(*args, **kwargs)
+        except TracedValueError:  # it came from where it is not seen: an attribute, say
+            return ours(*args, **kwargs)
 
     return call
+
+
+class Choosing(type):
+    """The class of classes that make an object of ours where an argument is traced, else one of the original."""
+
+    original: Any
+    ours: Any
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return (cls.ours if is_traced(args, kwargs) else cls.original)(*args, **kwargs)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, (cls.original, cls.ours))
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(cls.original, name)
+
+
+def _choose(module: str, original: Any, ours: Any) -> Any:
+    if isinstance(original, type):
+        return Choosing(original.__name__, (), {"original": original, "ours": ours, "__doc__": original.__doc__})
+    return (_take_closures if module in OF_FUNCTIONS else dispatch)(original, ours)
 
 
 def install() -> Installed:
@@ -70,18 +128,19 @@ def install() -> Installed:
 
     >>> import scipy.linalg
     >>> with pb.scipy.install():
-    ...     pb.grad(lambda x: np.trace(scipy.linalg.expm(x * np.eye(2))))(0.0)
+    ...     round(pb.grad(lambda x: np.trace(scipy.linalg.expm(x * np.eye(2))))(0.0), 6)
     2.0
     """
     if not _replaced:
+        _install_distributions()
+        _install_instances()
         for module, ours in MODULES.items():
-            theirs = load(module)
+            load(module)  # an error that says what is missing, if it is
+            theirs = import_module(f"scipy.{module}")
             for name in ours.NAMES:
                 if hasattr(theirs, name):
-                    wrap = _take_closures if module in OF_FUNCTIONS else dispatch
-                    _replace(theirs, name, wrap(getattr(theirs, name), getattr(ours, name)))
-        _install_distributions()
-        _install_polynomials()
+                    ORIGINALS[module, name] = original = getattr(theirs, name)
+                    _replace(theirs, name, _choose(module, original, getattr(ours, name)))
     return Installed()
 
 
@@ -94,7 +153,7 @@ def _install_distributions() -> None:
     for name in stats.VECTORS:
         kind = type(getattr(scipy_stats, name))
         ours = getattr(stats, name)
-        for method in METHODS:
+        for method in (*METHODS, "__call__"):
             if method in kind.__dict__ and callable(getattr(type(ours), method, None)):
                 _replace_bound(kind, method, getattr(ours, method))
 
@@ -125,29 +184,34 @@ def _replace_bound(kind: Any, name: str, ours: Any) -> None:
     _replace(kind, name, method)
 
 
-def _install_polynomials() -> None:
-    """Let interpolators that were made of plain data take traced places."""
+def _install_instances() -> None:
+    """Let interpolators and densities that were made of plain data take traced places."""
     theirs = load("interpolate")
-    module = next(base for base in theirs.PPoly.__mro__ if "__call__" in base.__dict__)
-    original = module.__dict__["__call__"]
-    polynomial, spline = theirs.PPoly, theirs.BSpline
+    rebuild: dict[tuple[Any, str], Callable[[Any], Any]] = {
+        (theirs.PPoly, "__call__"): lambda s: interpolate.PPoly(s.c, s.x, s.extrapolate, s.axis),
+        (theirs.BSpline, "__call__"): lambda s: interpolate.BSpline(s.t, s.c, s.k, s.extrapolate, s.axis),
+        (theirs.interp1d, "__call__"): lambda s: interpolate.interp1d(
+            s.x, s.y, s._kind, s.axis, True, s.bounds_error, s.fill_value, True
+        ),
+        (theirs.RegularGridInterpolator, "__call__"): lambda s: interpolate.RegularGridInterpolator(
+            s.grid, s.values, s.method, s.bounds_error, s.fill_value
+        ),
+    }
+    for name in ("__call__", "evaluate", "logpdf", "pdf"):
+        rebuild[load("stats").gaussian_kde, name] = lambda s: stats.gaussian_kde(s.dataset, float(s.factor), s.weights)
+    for (kind, name), make in rebuild.items():
+        owner = next(base for base in kind.__mro__ if name in base.__dict__)
+        _replace(owner, name, _rebuild_if_traced(owner.__dict__[name], kind, name, make))
 
+
+def _rebuild_if_traced(original: Any, kind: Any, name: str, make: Callable[[Any], Any]) -> Any:
     @wraps(original)
-    def evaluate(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
-        if is_traced(x) and isinstance(self, polynomial):
-            return interpolate.PPoly(self.c, self.x, self.extrapolate, self.axis)(x, nu, extrapolate)
-        return original(self, x, nu, extrapolate)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(self, kind) and is_traced(args, kwargs):
+            return getattr(make(self), name)(*args, **kwargs)
+        return original(self, *args, **kwargs)
 
-    _replace(module, "__call__", evaluate)
-    of_spline = spline.__dict__["__call__"]
-
-    @wraps(of_spline)
-    def evaluate_spline(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
-        if is_traced(x):
-            return interpolate.BSpline(self.t, self.c, self.k, self.extrapolate, self.axis)(x, nu, extrapolate)
-        return of_spline(self, x, nu, extrapolate)
-
-    _replace(spline, "__call__", evaluate_spline)
+    return method
 
 
 def uninstall() -> None:
@@ -158,6 +222,7 @@ def uninstall() -> None:
     while _replaced:
         owner, name, original = _replaced.pop()
         setattr(owner, name, original)
+    ORIGINALS.clear()
 
 
 def is_installed() -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from pullback.core.tensor import all_values
 from pullback.errors import ArgumentError, NoRuleError, ShapeError
 from pullback.interop.numpy_linalg import mirror_triangle
+from pullback.names.scipy import FUNCTIONS
 from pullback.ops import linalg
 from pullback.scipy.arguments import as_float, as_operand, is_traced, load, make_fallback, run_plain
 from pullback.transforms.implicit import custom_root
@@ -16,14 +17,7 @@ from pullback.transforms.implicit import custom_root
 if TYPE_CHECKING:
     from pullback.typing import TensorLike
 
-NAMES = (
-    "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "convolution_matrix", "coshm",
-    "cosm", "det", "eig", "eigh", "eigvals", "eigvalsh", "expm", "hankel", "inv", "khatri_rao", "kron", "leslie",
-    "logm", "lstsq", "lu", "lu_factor", "lu_solve", "norm", "orthogonal_procrustes", "pinv", "pinvh", "polar", "qr",
-    "sinhm", "sinm", "solve", "solve_banded", "solve_circulant", "solve_continuous_lyapunov",
-    "solve_discrete_lyapunov", "solve_lyapunov", "solve_sylvester", "solve_toeplitz", "solve_triangular",
-    "solveh_banded", "sqrtm", "svd", "svdvals", "tanhm", "tanm", "toeplitz",
-)  # fmt: skip
+NAMES = FUNCTIONS["linalg"]
 
 
 def __getattr__(name: str) -> Any:
@@ -122,7 +116,11 @@ def _eliminate(a: Any) -> tuple[Any, Any, Any]:
 
 
 def lu(
-    a: TensorLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True, p_indices: bool = False
+    a: TensorLike,
+    permute_l: bool = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    p_indices: bool = False,
 ) -> Any:
     """Return a permutation, a lower and an upper triangular matrix whose product is ``a``."""
     a = as_float(a)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -9,16 +10,13 @@ import numpy as np
 
 from pullback.core.tensor import strip
 from pullback.errors import ArgumentError, NoRuleError, ShapeError
+from pullback.names.scipy import FUNCTIONS
 from pullback.scipy.arguments import apply_linear, as_float, is_traced, load, make_fallback
 
 if TYPE_CHECKING:
     from pullback.typing import TensorLike
 
-NAMES = (
-    "convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d", "gaussian_laplace",
-    "gaussian_gradient_magnitude", "laplace", "map_coordinates", "prewitt", "shift", "sobel", "spline_filter",
-    "spline_filter1d", "uniform_filter", "uniform_filter1d", "zoom",
-)  # fmt: skip
+NAMES = FUNCTIONS["ndimage"]
 MODES = {  # how NumPy's pad calls them
     "reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect", "nearest": "edge", "wrap": "wrap",
     "grid-wrap": "wrap", "constant": "constant", "grid-constant": "constant",
@@ -36,7 +34,12 @@ def _per_axis(value: Any, count: int) -> list[Any]:
 
 
 def correlate(
-    input: TensorLike, weights: TensorLike, output: Any = None, mode: str = "reflect", cval: float = 0.0, origin: Any = 0
+    input: TensorLike,
+    weights: TensorLike,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
 ) -> Any:
     """Return the image with each pixel a weighted sum of its neighbours."""
     x, w = as_float(input), as_float(weights)
@@ -57,7 +60,12 @@ def correlate(
 
 
 def convolve(
-    input: TensorLike, weights: TensorLike, output: Any = None, mode: str = "reflect", cval: float = 0.0, origin: Any = 0
+    input: TensorLike,
+    weights: TensorLike,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
 ) -> Any:
     """Return ``correlate`` with the weights reversed."""
     w = as_float(weights)
@@ -71,8 +79,8 @@ def _along(x: Any, w: Any, axis: int) -> tuple[Any, int]:
 
 
 def correlate1d(
-    input: TensorLike, weights: TensorLike, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0,
-    origin: int = 0,
+    input: TensorLike, weights: TensorLike, axis: int = -1, output: Any = None, mode: str = "reflect",
+    cval: float = 0.0, origin: int = 0,
 ) -> Any:  # fmt: skip
     """Return ``correlate`` along one axis."""
     x = as_float(input)
@@ -81,8 +89,8 @@ def correlate1d(
 
 
 def convolve1d(
-    input: TensorLike, weights: TensorLike, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0,
-    origin: int = 0,
+    input: TensorLike, weights: TensorLike, axis: int = -1, output: Any = None, mode: str = "reflect",
+    cval: float = 0.0, origin: int = 0,
 ) -> Any:  # fmt: skip
     """Return ``convolve`` along one axis."""
     x = as_float(input)
@@ -100,9 +108,9 @@ def _gauss_weights(sigma: Any, order: int, radius: int) -> Any:
     phi = phi / np.sum(phi)
     factor: list[Any] = [1.0]  # the polynomial beside the bell, which deriving changes
     for _ in range(order):
-        up = [*(k * c for k, c in enumerate(factor))][1:] + [0.0, 0.0]
-        down = [0.0] + [c * (-1 / (sigma * sigma)) for c in factor]
-        factor = [a + b for a, b in zip(up + [0.0] * (len(down) - len(up)), down, strict=False)]
+        up = [*(k * c for k, c in enumerate(factor) if k), 0.0, 0.0]
+        down = [0.0, *(c * (-1 / (sigma * sigma)) for c in factor)]
+        factor = [a + b for a, b in zip(up, down, strict=True)]
     total: Any = 0.0
     for k, c in enumerate(factor):
         total = total + c * x**k
@@ -126,11 +134,11 @@ def gaussian_filter(
     """Return the image smoothed along all axes.
 
     >>> gaussian_filter(np.eye(3), 0.5).round(3)[0]
-    array([0.63..., 0.14..., 0.03...])
+    array([0.809, 0.179, 0.012])
     """
     x = as_float(input)
     axes = [*range(x.ndim)] if axes is None else [int(a) % x.ndim for a in np.atleast_1d(axes)]
-    sigmas = [s for s in as_float(sigma)] if np.ndim(as_float(sigma)) else [sigma] * len(axes)
+    sigmas = list(as_float(sigma)) if np.ndim(as_float(sigma)) else [sigma] * len(axes)
     given = [_per_axis(v, len(axes)) for v in (order, mode, radius)]
     for axis, s, o, m, r in zip(axes, sigmas, *given, strict=True):
         if float(np.asarray(strip(as_float(s)))) > 1e-15:
@@ -283,7 +291,9 @@ def map_coordinates(
         base = np.floor(strip(at) + 0.5) if order % 2 == 0 else np.floor(strip(at))
         weights = _spline_weights(at - base, order)
         first = base.astype(int) - (len(weights) - 1) // 2
-        choices.append([(_fold(first + k, n, inner if mode != "nearest" else "nearest"), w) for k, w in enumerate(weights)])
+        choices.append(
+            [(_fold(first + k, n, inner if mode != "nearest" else "nearest"), w) for k, w in enumerate(weights)]
+        )
     made: Any = 0.0
     for parts in product(*choices):
         term = x[tuple(index for index, _ in parts)]
@@ -293,17 +303,17 @@ def map_coordinates(
     return np.where(outside, cval, made) if mode == "constant" else made
 
 
+def _swap(function: Any, second: Any, first: Any) -> Any:
+    return function(first, second)
+
+
 def _linear_by_axes(name: str, x: Any, per_axis: list[Any], order: int, mode: str, cval: float, options: Any) -> Any:
     if cval and mode in ("constant", "grid-constant"):
         raise NoRuleError(f"pb.scipy.ndimage.{name}: only cval=0 is differentiable here.")
     for axis, amount in enumerate(per_axis):
-        x = apply_linear(
-            lambda e, amount=amount: getattr(load("ndimage"), name)(
-                e, [amount, 0.0 if name == "shift" else 1.0], order=order, mode=mode, **options
-            ),
-            x,
-            axis,
-        )
+        by_axes = [amount, 0.0 if name == "shift" else 1.0]
+        function = partial(getattr(load("ndimage"), name), order=order, mode=mode, **options)
+        x = apply_linear(partial(_swap, function, by_axes), x, axis)
     return x
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from pullback.core import tree as trees
 from pullback.core.tensor import Tensor, concrete
 from pullback.errors import ArgumentError, NoRuleError
+from pullback.names.scipy import FUNCTIONS
 from pullback.ops import linalg
 from pullback.scipy.arguments import as_float, as_operand, is_traced, load, make_fallback
 from pullback.transforms.grad import grad, value_and_grad
@@ -26,10 +27,7 @@ from pullback.transforms.sparse import sparse_jacobian
 if TYPE_CHECKING:
     from pullback.typing import TensorLike
 
-NAMES = (
-    "bisect", "brenth", "brentq", "curve_fit", "fixed_point", "fsolve", "least_squares", "minimize", "minimize_scalar",
-    "newton", "ridder", "root", "root_scalar", "toms748",
-)  # fmt: skip
+NAMES = FUNCTIONS["optimize"]
 WITH_HESSIAN = {"dogleg", "trust-exact", "trust-krylov", "trust-ncg", "trust-constr", "newton-cg"}
 WITHOUT_GRADIENT = {"nelder-mead", "powell", "cobyla", "cobyqa"}
 
@@ -48,9 +46,7 @@ class Unknowns:
     """What is solved for: a tree, seen as one vector of float64."""
 
     def __init__(self, x0: Any) -> None:
-        plain = trees.map_leaves(
-            lambda leaf: np.asarray(concrete(as_operand(leaf))), x0, whole=trees.is_number_list
-        )
+        plain = trees.map_leaves(lambda leaf: np.asarray(concrete(as_operand(leaf))), x0, whole=trees.is_number_list)
         self.whole = x0 if not isinstance(x0, Tensor | np.ndarray | np.generic | int | float) else None
         wide = trees.map_leaves(lambda leaf: leaf.astype(np.float64) if leaf.dtype.kind != "f" else leaf, plain)
         vector, self.restore = ravel_tree(wide)
@@ -92,7 +88,7 @@ def _find_bounds(unknowns: Unknowns, bounds: Any) -> tuple[Any, Any] | None:
         return None
     if hasattr(bounds, "lb"):
         return unknowns.spread(bounds.lb, -np.inf), unknowns.spread(bounds.ub, np.inf)
-    if isinstance(bounds, tuple) and len(bounds) == 2 and not isinstance(bounds[0], tuple | list) is True:
+    if isinstance(bounds, tuple) and len(bounds) == 2 and isinstance(bounds[0], tuple | list) is not True:
         return unknowns.spread(bounds[0], -np.inf), unknowns.spread(bounds[1], np.inf)
     if isinstance(bounds, dict):
         lower = {k: pair[0] for k, pair in bounds.items()}
@@ -111,6 +107,7 @@ def _make_constraints(unknowns: Unknowns, constraints: Any) -> list[Any]:
     made = []
     for item in given:
         if isinstance(item, dict):
+
             def function(v: Any, item: Any = item) -> Any:
                 return np.reshape(as_operand(item["fun"](unknowns.make(v), *item.get("args", ()))), -1)
 
@@ -119,6 +116,7 @@ def _make_constraints(unknowns: Unknowns, constraints: Any) -> list[Any]:
                 "jac": lambda v, f=function: np.asarray(concrete(jacobian(f)(v))),
             })  # fmt: skip
         elif hasattr(item, "fun"):
+
             def nonlinear(v: Any, item: Any = item) -> Any:
                 return np.reshape(as_operand(item.fun(unknowns.make(v))), -1)
 
@@ -267,7 +265,8 @@ def least_squares(
 
     The solution is differentiable by ``args`` and by what ``fun`` uses besides.
 
-    >>> fit = least_squares(lambda p, y: p["a"] + p["b"] * np.arange(3.0) - y, {"a": 0.0, "b": 0.0}, args=([1.0, 3.0, 5.0],))
+    >>> line = lambda p, y: p["a"] + p["b"] * np.arange(3.0) - y
+    >>> fit = least_squares(line, {"a": 0.0, "b": 0.0}, args=([1.0, 3.0, 5.0],))
     >>> {k: round(float(v), 6) for k, v in fit.x.items()}
     {'a': 1.0, 'b': 2.0}
     """
@@ -280,6 +279,10 @@ def least_squares(
     def residuals(v: Any) -> Any:
         return ravel_tree(trees.map_leaves(as_operand, fun(unknowns.make(v), *args), whole=trees.is_number_list))[0]
 
+    def plain_residuals(v: Any) -> Any:
+        plain = trees.map_leaves(lambda a: concrete(a) if isinstance(a, Tensor) else a, args)
+        return ravel_tree(trees.map_leaves(as_operand, fun(unknowns.make(v), *plain), whole=trees.is_number_list))[0]
+
     def cost(v: Any) -> Any:
         return 0.5 * f_scale**2 * np.sum(LOSSES[loss]((residuals(v) / f_scale) ** 2))
 
@@ -287,7 +290,7 @@ def least_squares(
         if callable(jac):
             return np.asarray(concrete(jac(unknowns.make(v), *args)))
         if isinstance(jac, str) and jac == "sparse":
-            return sparse_jacobian(residuals)(v)
+            return sparse_jacobian(plain_residuals)(v)
         return _plain_array(jacobian(residuals)(v))
 
     kept: dict[str, Any] = {}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.errors import ArgumentError, ShapeError
+from pullback.names.scipy import FUNCTIONS
 from pullback.ops import linalg
 from pullback.scipy.arguments import apply_linear, as_float, is_traced, load, make_fallback
 from pullback.scipy.linalg import toeplitz
@@ -14,11 +15,7 @@ from pullback.scipy.linalg import toeplitz
 if TYPE_CHECKING:
     from pullback.typing import TensorLike
 
-NAMES = (
-    "convolve", "convolve2d", "correlate", "correlate2d", "detrend", "fftconvolve", "filtfilt", "hilbert", "lfilter",
-    "lfilter_zi", "oaconvolve", "periodogram", "resample", "resample_poly", "savgol_filter", "sosfilt", "sosfiltfilt",
-    "upfirdn", "welch",
-)  # fmt: skip
+NAMES = FUNCTIONS["signal"]
 
 
 def __getattr__(name: str) -> Any:
@@ -99,7 +96,7 @@ def correlate(in1: TensorLike, in2: TensorLike, mode: str = "full", method: str 
     return convolve(a, _reverse(b), mode)
 
 
-_BOUNDARIES = {"wrap": "wrap", "symm": "symmetric"}
+_BOUNDARIES: dict[str, Any] = {"wrap": "wrap", "symm": "symmetric"}
 
 
 def convolve2d(
@@ -149,7 +146,9 @@ def lfilter(b: TensorLike, a: TensorLike, x: TensorLike, axis: int = -1, zi: Ten
     flat = np.reshape(rows, (n, -1))
     y = np.matmul(_lower_toeplitz(b, n), flat)
     if zi is not None:
-        start = np.reshape(np.moveaxis(np.broadcast_to(as_float(zi), _state_shape(x, axis, order)), axis, 0), (order, -1))
+        start = np.reshape(
+            np.moveaxis(np.broadcast_to(as_float(zi), _state_shape(x, axis, order)), axis, 0), (order, -1)
+        )
         y = y + (np.pad(start, ((0, n - order), (0, 0))) if n >= order else start[:n])
     if order and not _is_one(a):
         y = linalg.triangular_solve(_lower_toeplitz(a, n), y)
@@ -269,9 +268,7 @@ def savgol_filter(
     return made
 
 
-def detrend(
-    data: TensorLike, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: bool = False
-) -> Any:
+def detrend(data: TensorLike, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: bool = False) -> Any:
     """Return the data less their line of least squares, or less their mean."""
     x = as_float(data)
     return apply_linear(lambda e: load("signal").detrend(e, 0, type, bp), x, axis)
@@ -290,9 +287,7 @@ def hilbert(x: TensorLike, N: int | None = None, axis: int = -1) -> Any:
     return np.fft.ifft(np.fft.fft(x, n, axis=axis) * np.reshape(h, shape), axis=axis)
 
 
-def resample(
-    x: TensorLike, num: int, t: Any = None, axis: int = 0, window: Any = None, domain: str = "time"
-) -> Any:
+def resample(x: TensorLike, num: int, t: Any = None, axis: int = 0, window: Any = None, domain: str = "time") -> Any:
     """Return the data at ``num`` places, by their Fourier series."""
     x = as_float(x)
     if t is not None or domain != "time":

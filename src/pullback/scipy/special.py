@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.tensor import strip
+from pullback.names.scipy import FUNCTIONS
 from pullback.ops import activations
 from pullback.ops.special.functions import get_function
 from pullback.scipy.arguments import as_float, as_operand, make_fallback
@@ -15,11 +16,7 @@ from pullback.scipy.arguments import as_float, as_operand, make_fallback
 if TYPE_CHECKING:
     from pullback.typing import Axis, TensorLike
 
-NAMES = (
-    "comb", "diric", "factorial", "factorial2", "ivp", "jvp", "kvp", "lambertw", "log_softmax", "logsumexp",
-    "multigammaln", "perm", "poch", "polygamma", "psi", "sinc", "softmax", "softplus", "spherical_in", "spherical_jn",
-    "spherical_kn", "spherical_yn", "yvp", "zeta",
-)  # fmt: skip
+NAMES = FUNCTIONS["special"]
 
 
 def __getattr__(name: str) -> Any:
@@ -45,7 +42,7 @@ def logsumexp(
     """Return ``log(sum(b * exp(a)))`` without overflow, and the sign of the sum if asked for.
 
     >>> round(float(logsumexp([1.0, 2.0], b=[1.0, -0.1])), 6)
-    -1.3...
+    0.682782
     """
     a = as_float(a)
     weights = None if b is None else as_float(b)
@@ -106,7 +103,7 @@ def multigammaln(a: TensorLike, d: int) -> Any:
     """Return the logarithm of the multivariate gamma function of dimension ``d``.
 
     >>> round(float(multigammaln(3.0, 2)), 6)
-    1.549...
+    1.550195
     """
     a = as_float(a)
     made = d * (d - 1) * 0.25 * math.log(math.pi)

@@ -42,12 +42,14 @@ def ravel_tree(tree: Tree) -> tuple[Any, Callable[[Any], Any]]:
     array([[2., 2.],
            [2., 2.]])
     """
-    flat: list[Any] = []
-    form = trees.map_leaves(lambda leaf: flat.append(_as_leaf(leaf)) or 0, tree, whole=trees.is_number_list)  # type: ignore[func-returns-value]
+    leaves = trees.map_leaves(_as_leaf, tree, whole=trees.is_number_list)
+    flat = trees.leaves(leaves)
     shapes, dtypes = [leaf.shape for leaf in flat], [leaf.dtype for leaf in flat]
     sizes = [prod(shape) for shape in shapes]
     kind = np.result_type(*dtypes) if dtypes else np.dtype(float)
-    parts = [np.astype(np.reshape(leaf, (-1,)), kind) if leaf.dtype != kind else np.reshape(leaf, (-1,)) for leaf in flat]
+    parts = [
+        np.astype(np.reshape(leaf, (-1,)), kind) if leaf.dtype != kind else np.reshape(leaf, (-1,)) for leaf in flat
+    ]
 
     def unravel(vector: Any) -> Any:
         if np.shape(vector) != (sum(sizes),):
@@ -57,7 +59,7 @@ def ravel_tree(tree: Tree) -> tuple[Any, Callable[[Any], Any]]:
             _restore(vector[end - size : end], shape, dtype)
             for end, size, shape, dtype in zip(ends, sizes, shapes, dtypes, strict=True)
         ]
-        return trees.replace_leaves(form, new)
+        return trees.replace_leaves(leaves, new)
 
     return (np.concatenate(parts) if parts else np.zeros(0)), unravel
 

@@ -131,7 +131,7 @@ def beta(x: TensorLike, y: TensorLike, /) -> Any:
 
 
 def _zeta_slope(x: Value, q: Value) -> Any:
-    return -(zeta(x + 1, q) * x.astype(q.dtype))
+    return -(zeta(x + 1, q) * (x.astype(q.dtype) if hasattr(x, "astype") else x))
 
 
 @op(Real("zeta"), acts=Ordered(2, 3, 4), d=partials(_orders("zeta", "x"), _zeta_slope), domain=POSITIVE)

@@ -13,9 +13,9 @@ from pullback.core.convert import join_array
 from pullback.core.op import REGISTRY
 from pullback.core.tensor import BY_KERNEL, Tensor
 from pullback.ops.special import slopes as slopes  # fills the table
-from pullback.ops.special.lazy_scipy import find_name
 from pullback.ops.special.family import SLOPES
 from pullback.ops.special.family import call_function as call
+from pullback.ops.special.lazy_scipy import find_name
 
 if TYPE_CHECKING:
     from pullback.typing import TensorLike, Value
@@ -38,15 +38,8 @@ def _wofz(z: Value) -> Any:
 
 def _lambertw(z: Value, k: Any = 0, tol: float = 1e-8) -> Any:
     """Return the ``k``-th branch of the solution of ``w * exp(w) = z``: complex, as in SciPy."""
-    return call("_lambertw", np.astype(z, np.result_type(_dtype(z), np.complex64)), k, tol)
-
-
-def _gammasgn(x: Value) -> Any:
-    return call("gammasgn", x)
-
-
-def _softplus(x: Value) -> Any:
-    return REGISTRY["softplus"].function(x)
+    k, tol = (v.item() if isinstance(v, np.ndarray | np.generic) and v.size == 1 else v for v in (k, tol))
+    return call("_lambertw", z.astype(np.result_type(_dtype(z), np.complex64)), k, tol)
 
 
 def _dtype(x: Any) -> Any:
@@ -62,7 +55,8 @@ COMPOSITIONS: dict[str, Callable[..., Any]] = {
     "cbrt": np.cbrt, "expm1": np.expm1, "log1p": np.log1p,
     "erf": lambda x: REGISTRY["erf"].function(x) if _dtype(x).kind != "c" else 1 - call("erfc", x),
     "_zeta": lambda x, q: call("zeta", x, q), "psi": lambda x: call("digamma", x),
-    "_riemann_zeta": lambda x: call("zeta", x, np.ones_like(x)), "zetac": lambda x: call("zeta", x, np.ones_like(x)) - 1,
+    "_riemann_zeta": lambda x: call("zeta", x, np.ones_like(x)),
+    "zetac": lambda x: call("zeta", x, np.ones_like(x)) - 1,
     "jn": lambda v, x: call("jv", v, x),
     "eval_sh_legendre": lambda n, x: call("eval_legendre", n, 2 * x - 1),
     "eval_sh_chebyt": lambda n, x: call("eval_chebyt", n, 2 * x - 1),
@@ -83,7 +77,7 @@ def get_function(name: str) -> Callable[..., Any] | None:
         return partial(_call_joined, partial(call, name))
     op = REGISTRY.get(name)
     if op is not None and op.function.__module__ == "pullback.ops.special":
-        return op.function  # type: ignore[no-any-return]
+        return op.function
     return None
 
 

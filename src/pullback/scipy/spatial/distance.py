@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.errors import ArgumentError, ShapeError
+from pullback.names.scipy import FUNCTIONS
 from pullback.ops import linalg
 from pullback.scipy.arguments import as_float, make_fallback
 from pullback.scipy.special import call
@@ -16,10 +17,7 @@ from pullback.scipy.special import call
 if TYPE_CHECKING:
     from pullback.typing import TensorLike
 
-NAMES = (
-    "braycurtis", "canberra", "cdist", "chebyshev", "cityblock", "correlation", "cosine", "euclidean", "jensenshannon",
-    "mahalanobis", "minkowski", "pdist", "seuclidean", "sqeuclidean", "squareform",
-)  # fmt: skip
+NAMES = FUNCTIONS["spatial.distance"]
 
 
 def __getattr__(name: str) -> Any:

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pullback.names.scipy import FUNCTIONS
 from pullback.scipy.arguments import as_float, is_traced, make_fallback
 from pullback.scipy.special import call
 from pullback.scipy.stats import summaries
 from pullback.scipy.stats.multivariate import (
     dirichlet as dirichlet,
+)
+from pullback.scipy.stats.multivariate import (
     gaussian_kde as gaussian_kde,
+)
+from pullback.scipy.stats.multivariate import (
     multinomial as multinomial,
+)
+from pullback.scipy.stats.multivariate import (
     multivariate_normal as multivariate_normal,
+)
+from pullback.scipy.stats.multivariate import (
     multivariate_t as multivariate_t,
+)
+from pullback.scipy.stats.multivariate import (
     wishart as wishart,
 )
 from pullback.scipy.stats.table import CONTINUOUS, DISCRETE
@@ -22,7 +33,7 @@ if TYPE_CHECKING:
 
 DISTRIBUTIONS: dict[str, Any] = {**CONTINUOUS, **DISCRETE, "reciprocal": CONTINUOUS["loguniform"]}
 VECTORS = ("dirichlet", "multinomial", "multivariate_normal", "multivariate_t", "wishart")
-NAMES = (*summaries.NAMES, "boxcox", "gaussian_kde", "yeojohnson")
+NAMES = tuple(n for n in FUNCTIONS["stats"] if n not in DISTRIBUTIONS and n not in VECTORS)
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.core.tensor import Tensor, call_unfollowed
 from pullback.errors import ArgumentError, NoRuleError
-from pullback.scipy.arguments import as_float, is_traced, load, unwrap
+from pullback.scipy.arguments import as_float, is_traced, keep_dtype, load, unwrap
 
 if TYPE_CHECKING:
     from pullback.typing import TensorLike
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 Formula = Callable[..., Any]
 
 
-def split_parameters(name: str, shapes: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any], rest: Any) -> Any:
+def split_parameters(
+    name: str, shapes: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any], rest: Any
+) -> Any:
     """Return the values of the shape parameters, then those of ``rest``, whose defaults it maps from names."""
     names = [*shapes, *rest]
     if len(args) > len(names):
@@ -50,7 +52,7 @@ class Continuous:
     entropy_of: Formula | None = None
     logcdf_of: Formula | None = None
     logsf_of: Formula | None = None
-    support: Formula = lambda *shapes: (-np.inf, np.inf)  # noqa: E731
+    support: Formula = lambda *shapes: (-np.inf, np.inf)
 
     def __call__(self, *args: TensorLike, **kwargs: TensorLike) -> Frozen:
         return Frozen(self, args, kwargs)
@@ -226,7 +228,7 @@ class Discrete:
     mean_of: Formula | None = None
     var_of: Formula | None = None
     entropy_of: Formula | None = None
-    support: Formula = lambda *shapes: (0, np.inf)  # noqa: E731
+    support: Formula = lambda *shapes: (0, np.inf)
 
     def __call__(self, *args: TensorLike, **kwargs: TensorLike) -> Frozen:
         return Frozen(self, args, kwargs)
@@ -308,3 +310,10 @@ class Discrete:
         if name.startswith("_"):
             raise AttributeError(name)
         return refuse_method(self.name, name)
+
+
+for _kind in (Continuous, Discrete):
+    for _name in ("pdf", "logpdf", "pmf", "logpmf", "cdf", "sf", "logcdf", "logsf", "ppf", "isf", "mean", "var", "std",
+                  "median", "entropy"):  # fmt: skip
+        if _name in _kind.__dict__:
+            setattr(_kind, _name, keep_dtype(_kind.__dict__[_name]))

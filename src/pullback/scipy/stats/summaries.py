@@ -49,7 +49,10 @@ def moment(a: TensorLike, order: Any = 1, axis: int | None = 0, *, center: Tenso
     a, axis = _flatten(a, axis)
     middle = np.mean(a, axis, keepdims=True) if center is None else as_float(center)
     orders = [order] if np.ndim(order) == 0 else [*order]
-    made = [np.mean((a - middle) ** int(k), axis) if k != 1 or center is not None else np.mean(a - middle, axis) for k in orders]
+    made = [
+        np.mean((a - middle) ** int(k), axis) if k != 1 or center is not None else np.mean(a - middle, axis)
+        for k in orders
+    ]
     return made[0] if np.ndim(order) == 0 else np.stack(made)
 
 
@@ -127,7 +130,9 @@ def variation(a: TensorLike, axis: int | None = 0, ddof: int = 0) -> Any:
     return np.std(a, axis, ddof=ddof) / np.mean(a, axis)
 
 
-def tmean(a: TensorLike, limits: Any = None, inclusive: tuple[bool, bool] = (True, True), axis: int | None = None) -> Any:
+def tmean(
+    a: TensorLike, limits: Any = None, inclusive: tuple[bool, bool] = (True, True), axis: int | None = None
+) -> Any:
     """Return the mean of the numbers within limits."""
     a = as_float(a)
     low, high = (None, None) if limits is None else limits
@@ -284,7 +289,11 @@ def _share_differences(u: Any, v: Any, uw: Any, vw: Any) -> tuple[Any, Any]:
     gaps = np.diff(every[order])
     shares = []
     for own, other, weights in ((u, 0, uw), (v, u.shape[0], vw)):
-        w = np.full(own.shape[0], 1 / own.shape[0]) if weights is None else as_float(weights) / np.sum(as_float(weights))
+        w = (
+            np.full(own.shape[0], 1 / own.shape[0])
+            if weights is None
+            else as_float(weights) / np.sum(as_float(weights))
+        )
         pads = (other, every.shape[0] - other - own.shape[0])
         shares.append(np.cumsum(np.pad(w, pads)[order])[:-1])
     return gaps, shares[0] - shares[1]

@@ -173,7 +173,9 @@ CONTINUOUS = {d.name: d for d in (
         "laplace", (), lambda x: -np.abs(x) - math.log(2),
         lambda x: np.where(x > 0, 1 - 0.5 * np.exp(-np.abs(x)), 0.5 * np.exp(-np.abs(x))),
         lambda x: np.where(x > 0, 0.5 * np.exp(-np.abs(x)), 1 - 0.5 * np.exp(-np.abs(x))),
-        lambda q: np.where(q > 0.5, -np.log(2 * (1 - np.where(q > 0.5, q, 0.5))), np.log(2 * np.where(q > 0.5, 0.5, q))),
+        lambda q: np.where(
+            q > 0.5, -np.log(2 * (1 - np.where(q > 0.5, q, 0.5))), np.log(2 * np.where(q > 0.5, 0.5, q))
+        ),
         mean_of=lambda: np.float64(0), var_of=lambda: np.float64(2), entropy_of=lambda: np.float64(math.log(2) + 1),
     ),
     Continuous(
@@ -201,7 +203,8 @@ CONTINUOUS = {d.name: d for d in (
     ),
     Continuous(
         "weibull_max", ("c",), lambda x, c: np.log(c) + _xlogy(c - 1, -x) - (-x) ** c,
-        lambda x, c: np.exp(-((-x) ** c)), lambda x, c: -np.expm1(-((-x) ** c)), lambda q, c: -((-np.log(q)) ** (1 / c)),
+        lambda x, c: np.exp(-((-x) ** c)), lambda x, c: -np.expm1(-((-x) ** c)),
+        lambda q, c: -((-np.log(q)) ** (1 / c)),
         None, lambda c: -call("gamma", 1 + 1 / c), lambda c: call("gamma", 1 + 2 / c) - call("gamma", 1 + 1 / c) ** 2,
         lambda c: EULER * (1 - 1 / c) - np.log(c) + 1, support=lambda *_: (-np.inf, 0.0),
     ),
@@ -220,14 +223,16 @@ CONTINUOUS = {d.name: d for d in (
     Continuous(
         "genpareto", ("c",), lambda x, c: -(c + 1) * _pareto_tail(x, c), lambda x, c: -np.expm1(-_pareto_tail(x, c)),
         lambda x, c: np.exp(-_pareto_tail(x, c)), lambda q, c: _genpareto_quantile(-np.log1p(-q), c),
-        lambda q, c: _genpareto_quantile(-np.log(q), c), lambda c: 1 / (1 - c), lambda c: 1 / ((1 - c) ** 2 * (1 - 2 * c)),
+        lambda q, c: _genpareto_quantile(-np.log(q), c), lambda c: 1 / (1 - c),
+        lambda c: 1 / ((1 - c) ** 2 * (1 - 2 * c)),
         lambda c: 1 + c, logsf_of=lambda x, c: -_pareto_tail(x, c),
         support=lambda c: (0.0, np.where(c < 0, -1 / np.where(c < 0, c, -1.0), np.inf)),
     ),
     Continuous(
         "genextreme", ("c",), lambda x, c: -_extreme(x, c) * (1 - c) - np.exp(-_extreme(x, c)),
         lambda x, c: np.exp(-np.exp(-_extreme(x, c))), lambda x, c: -np.expm1(-np.exp(-_extreme(x, c))),
-        lambda q, c: _extreme_quantile(-np.log(-np.log(q)), c), lambda q, c: _extreme_quantile(-np.log(-np.log1p(-q)), c),
+        lambda q, c: _extreme_quantile(-np.log(-np.log(q)), c),
+        lambda q, c: _extreme_quantile(-np.log(-np.log1p(-q)), c),
         support=lambda c: (
             np.where(c < 0, 1 / np.where(c < 0, c, -1.0), -np.inf), np.where(c > 0, 1 / np.where(c > 0, c, 1.0), np.inf)
         ),
@@ -262,7 +267,8 @@ CONTINUOUS = {d.name: d for d in (
     Continuous(
         "maxwell", (), lambda x: 0.5 * math.log(2 / math.pi) + 2 * np.log(x) - x * x / 2,
         lambda x: call("gammainc", 1.5 + 0 * x, x * x / 2), lambda x: call("gammaincc", 1.5 + 0 * x, x * x / 2),
-        lambda q: np.sqrt(2 * call("gammaincinv", 1.5 + 0 * q, q)), lambda q: np.sqrt(2 * call("gammainccinv", 1.5 + 0 * q, q)),
+        lambda q: np.sqrt(2 * call("gammaincinv", 1.5 + 0 * q, q)),
+        lambda q: np.sqrt(2 * call("gammainccinv", 1.5 + 0 * q, q)),
         lambda: np.float64(2 * math.sqrt(2 / math.pi)), lambda: np.float64(3 - 8 / math.pi),
         lambda: np.float64(EULER + 0.5 * math.log(2 * math.pi) - 0.5), support=_on_positive,
     ),
@@ -376,8 +382,6 @@ def _extreme_quantile(y: Any, c: Any) -> Any:
 
 def _log_choose(n: Any, k: Any) -> Any:
     return _gammaln(n + 1) - _gammaln(k + 1) - _gammaln(n - k + 1)
-
-
 
 
 DISCRETE = {d.name: d for d in (
