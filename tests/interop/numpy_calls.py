@@ -243,7 +243,7 @@ class AskedError(Exception):
 
 
 class Probe:
-    """Stands for an array and tells when NumPy asks it to do a call."""
+    """Stands for an array and records which calls NumPy dispatches to it."""
 
     shape, ndim, dtype = (3,), 1, np.dtype(float)
 
