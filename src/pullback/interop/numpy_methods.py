@@ -30,7 +30,7 @@ def _call(function: Any) -> Callable[..., Any]:
 
 
 def _compress(x: Tensor, condition: Any, axis: Any = None, out: Any = None) -> Any:
-    """The elements along ``axis`` for which the condition is true.
+    """Return the elements along ``axis`` for which the condition is true.
 
     >>> pb.tensor([1.0, 2.0, 3.0]).compress([True, False, True])
     Tensor([1., 3.], dtype=float32)
@@ -61,7 +61,7 @@ def _put(x: Any, indices: Any, values: TensorLike, mode: Any = "raise") -> None:
 
 
 def _view(x: Tensor, dtype: Any = None, type: Any = None) -> Any:
-    """A view of all elements; their bytes cannot be read as another dtype.
+    """Return a view of all elements; their bytes cannot be read as another dtype.
 
     >>> x = pb.tensor([1.0, 2.0])
     >>> x.view()[0] = 5.0
@@ -78,7 +78,7 @@ def _view(x: Tensor, dtype: Any = None, type: Any = None) -> Any:
 
 
 def _tobytes(x: Tensor, order: str = "C") -> bytes:
-    """The bytes of all elements, in the order of C or of Fortran.
+    """Return the bytes of all elements, in the order of C or of Fortran.
 
     >>> pb.tensor([1.0], "float32").tobytes()
     b'\\x00\\x00\\x80?'

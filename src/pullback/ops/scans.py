@@ -46,7 +46,7 @@ def delay_array(x: Array, axis: int, by: int, first: int = 0) -> Any:
 
 
 def make_scan(accumulate: Any, first: Any, name: str) -> Any:
-    """The kernel of a scan: ``accumulate`` along an axis, backwards if ``reverse``, shifted if ``exclusive``."""
+    """Return the kernel of a scan: ``accumulate`` along an axis, backwards if ``reverse``, shifted if ``exclusive``."""
 
     def run(x: Array, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Any:
         axis = one_axis(x.ndim, axis, name)
@@ -71,7 +71,7 @@ def sum_back(g: Value, axis: int, exclusive: bool, reverse: bool) -> Any:
     lower=scan(lambda s, acc, x: acc + x, start=0, regroups=True),
 )
 def cumsum(x: TensorLike, /, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Any:
-    """The running sum along ``axis``; ``exclusive`` leaves out each element itself, ``reverse`` begins at the end.
+    """Return the running sum along ``axis``; ``exclusive`` leaves out each element itself, ``reverse`` runs backwards.
 
     >>> pb.cumsum(np.array([1.0, 2.0, 3.0]))
     array([1., 3., 6.])
@@ -103,7 +103,7 @@ def delay_back(g: Value, axis: int, by: int) -> Any:
     lower=made_of(delay_by_pieces),
 )
 def delay(x: TensorLike, /, axis: Axis, by: int) -> Any:
-    """``x`` moved along ``axis`` by one place, later (``by=1``) or earlier (``by=-1``), with a 0 in the free place.
+    """Return ``x`` moved along ``axis`` by one place, later (``by=1``) or earlier (``by=-1``), and 0 in its place.
 
     >>> delay(np.array([1.0, 2.0, 3.0]), 0, 1)
     array([0., 1., 2.])
@@ -168,7 +168,7 @@ def recurrence_jvp(dx: Array, dy: Array, x: Array, z: Array, axis: int, reverse:
     lower=scan(lambda s, acc, x, y: y + x * acc, start=0),
 )
 def recurrence(x: TensorLike, y: TensorLike, /, axis: Axis = 0, reverse: bool = False, adjoint: bool = False) -> Any:
-    """The running value ``z[i] = y[i] + x[i] * z[i-1]`` along ``axis``, beginning with ``z[0] = y[0]``.
+    """Return the running value ``z[i] = y[i] + x[i] * z[i-1]`` along ``axis``, beginning with ``z[0] = y[0]``.
 
     ``reverse`` runs from the end.  ``adjoint`` is the transpose in ``y``, which is its own kind:
     ``z[i] = y[i] + x[i+1] * z[i+1]``.  So derivatives of any order are recurrences again, and nothing is divided.
@@ -197,7 +197,7 @@ def cumprod_jvp(dx: Array, x: Array, axis: int, exclusive: bool, reverse: bool) 
     lower=scan(lambda s, acc, x: acc * x, start=1),
 )
 def cumprod(x: TensorLike, /, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Any:
-    """The running product along ``axis``; ``exclusive`` leaves out each element itself, ``reverse`` begins at the end.
+    """Return the running product along ``axis``, from the end if ``reverse``; ``exclusive`` leaves out each itself.
 
     >>> pb.cumprod(np.array([1.0, 2.0, 3.0]))
     array([1., 2., 6.])
@@ -209,7 +209,7 @@ def cumprod(x: TensorLike, /, axis: Axis = 0, exclusive: bool = False, reverse: 
 def _cumsum_method(
     x: Tensor, axis: Axis = None, exclusive: Any = False, reverse: bool = False, *, dtype: Any = None
 ) -> Any:
-    """The sums of all elements up to each along ``axis``; without one over all elements, as in NumPy.
+    """Return the sums of all elements up to each along ``axis``; without one over all elements, as in NumPy.
 
     >>> pb.tensor([[1.0, 2.0], [3.0, 4.0]]).cumsum()
     Tensor([1., 3., 6., 10.], dtype=float32)
@@ -222,7 +222,7 @@ def _cumsum_method(
 def _cumprod_method(
     x: Tensor, axis: Axis = None, exclusive: Any = False, reverse: bool = False, *, dtype: Any = None
 ) -> Any:
-    """The products of all elements up to each along ``axis``; without one over all elements, as in NumPy.
+    """Return the products of all elements up to each along ``axis``; without one over all elements, as in NumPy.
 
     >>> pb.tensor([[1.0, 2.0], [3.0, 4.0]]).cumprod()
     Tensor([1., 2., 6., 24.], dtype=float32)
