@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from pullback.compiler.frontend.host_ops import HostFunction, make_integer_cast
+from pullback.compiler.frontend.host_ops import HostFunction, OnHost, Rerun, make_integer_cast
 from pullback.compiler.frontend.indexing import (
     find_block,
     find_constant_lines,
@@ -63,7 +63,7 @@ from pullback.core.axes import together
 from pullback.core.callers import MEANS, arrange_coefficients, explain_refusal
 from pullback.core.convert import as_value
 from pullback.core.interpreter import new_level
-from pullback.core.lowering import call, fold, made_of, pieces, position, rows, scalar, scan, view, windows
+from pullback.core.lowering import call, fold, made_of, matrices, pieces, position, rows, scalar, scan, view, windows
 from pullback.core.source import user_line
 from pullback.core.tape import RAW
 from pullback.core.tensor import BY_KERNEL, PLAIN, Tensor, Wrapped
@@ -104,6 +104,7 @@ LOWERINGS = {
     position: "lower_scan",
     rows: "lower_rows",
     windows: "lower_windows",
+    matrices: "lower_matrices",
     call: "lower_call",
 }
 
@@ -397,6 +398,23 @@ class Trace:
             return self.opaque(op, args, params)
         shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
         return Symbol(self, self.graph.add(OPAQUE, nodes, shape, nodes[0].dtype, (op, params), user_line()))
+
+    def lower_matrices(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Add a function of matrices of floats, and check its result, NaN where the kernel does something else."""
+        nodes = [self.node(a) for a in args]
+        kinds = {n.dtype for n in nodes}
+        flags = all(type(p) is bool for p in params.values())
+        if len(kinds) > 1 or next(iter(kinds)).char not in "fd" or not all(n.size for n in nodes) or not flags:
+            return self.opaque(op, args, params)
+        if op.lower.fails and self.checks is None:
+            return self.opaque(OnHost(op), args, params)
+        shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
+        made = Symbol(self, self.graph.add(OPAQUE, nodes, shape, nodes[0].dtype, (op, params), user_line()))
+        if op.lower.fails:
+            is_vector = len(nodes[-1].shape) == 1
+            failed = np.any(np.isnan(made[..., 0] if is_vector else made[..., 0, 0]))
+            self.check_positions(self.node(failed), Rerun(), failed)
+        return made
 
     def map(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Symbol:
         dtypes = tuple(map(_kind, args))

@@ -20,7 +20,7 @@ from pullback.compiler.ir.kinds import MAP, OPAQUE
 from pullback.compiler.runtime.disk_cache import NO_CACHE, compute_digest
 from pullback.compiler.runtime.llvm import describe_translator
 from pullback.compiler.target import Options, Target
-from pullback.core.lowering import windows
+from pullback.core.lowering import matrices, windows
 from pullback.core.op import REGISTRY, Op
 from pullback.settings import list_disabled
 
@@ -62,7 +62,7 @@ def _describe_graph(graph: Graph, seen: dict[Any, int]) -> list[str]:
     for n in graph.nodes:
         dtype = dtypes.get(n.dtype) or dtypes.setdefault(n.dtype, canonical_text(n.dtype))
         data = n.data
-        if n.kind is OPAQUE and not isinstance(getattr(data[0], "lower", None), windows):
+        if n.kind is OPAQUE and not isinstance(getattr(data[0], "lower", None), matrices | windows):
             # which ones are the same matters; what they do only where it is known to the compiler
             how = f"{seen.setdefault(fingerprint(data), len(seen))} {_describe_host_op(data)}"
         elif n.kind is MAP and not data[1]:
