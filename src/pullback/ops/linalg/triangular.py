@@ -47,7 +47,7 @@ def columns_cotangent(y: Value, vector: bool) -> Any:
 
 
 def into_rows(w: Value, z: Value, vector: bool) -> Any:
-    """The products of columns ``w`` with solutions ``z``, which is where a change of the matrix acts."""
+    """Return the products of columns ``w`` with solutions ``z``, which is where a change of the matrix acts."""
     return w @ T(as_columns(z, vector))
 
 
@@ -142,7 +142,7 @@ def cholesky_factor(x: Array, upper: bool = False) -> Any:
 
 
 def half(x: Value) -> Any:
-    """The lower triangle with half of the diagonal."""
+    """Return the lower triangle with half of the diagonal."""
     n = x.shape[-1]
     kind = np.finfo(x.dtype).dtype
     return x * (below(n, 0, kind) - eye(n, kind) / 2)
@@ -159,7 +159,7 @@ def half(x: Value) -> Any:
     run=clear("cholesky", cholesky_factor, "a matrix is not positive definite; try adding a little to the diagonal"),
 )
 def cholesky(x: TensorLike, /, upper: bool = False) -> Any:
-    """The lower triangular ``L`` with ``L @ L.T = x``, for symmetric (Hermitian) positive definite matrices.
+    """Return the lower triangular ``L`` with ``L @ L.T = x``, for symmetric (Hermitian) positive definite matrices.
 
     What is factored is the mean of ``x`` and its (conjugate) transpose, so that gradients are symmetric too.  With
     ``upper`` it is the (conjugate) transpose of ``L``.
