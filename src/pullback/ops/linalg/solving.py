@@ -11,6 +11,7 @@ from pullback.core.axes import moves
 from pullback.core.calculus import rule
 from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.convert import as_number
+from pullback.core.lowering import matrices as on_matrices
 from pullback.core.op import observable, op
 from pullback.errors import ShapeError
 from pullback.numerics.adjoints import H, T
@@ -49,6 +50,7 @@ __all__ = ["LeastSquares", "SlogDet", "det", "inv", "lstsq", "pinv", "slogdet", 
         lambda g, x: columns_cotangent(adjoint_solution(g, x), g.ndim < x.ndim),
         jvp=lambda dx, dy, x, z: solution_tangent(dx, dy, x, z),
     ),
+    lower=on_matrices("solve"),
     run=clear("solve", np.linalg.solve, UNSOLVED),
 )
 def solve(x: TensorLike, y: TensorLike, /) -> Any:
@@ -74,6 +76,7 @@ def solution_tangent(dx: Array, dy: Array, x: Array, z: Array) -> Any:
     np.linalg.inv,
     acts=same_square,
     d=rule(lambda g, z: -(T(z) @ g @ T(z)), jvp=lambda dx, z: -(z @ dx @ z)),
+    lower=on_matrices("inv"),
     run=clear("inv", np.linalg.inv, SINGULAR),
 )
 def inv(x: TensorLike, /) -> Any:
@@ -206,6 +209,7 @@ def least_squares_tangent(da: Array, db: Array, a: Array, b: Array, inverse: Arr
     np.linalg.det,
     acts=Matrices(lambda m, n: (), SQUARE),
     d=rule(lambda g, x: det_back(g, x), jvp=lambda dx, x: det_tangent(dx, x)),
+    lower=on_matrices("det", fails=False),
     run=clear("det", np.linalg.det, SINGULAR),
 )
 def det(x: TensorLike, /) -> Any:
@@ -246,6 +250,7 @@ def cofactor_matrix(x: Array) -> Any:
     cofactor_matrix,
     acts=same_square,
     d=rule(lambda g, x, z: cofactors_derivative(g, x, z), jvp=lambda dx, x, z: cofactors_derivative(dx, x, z)),
+    lower=on_matrices("cofactors"),
     run=clear("cofactors", cofactor_matrix, SINGULAR),
 )
 def cofactors(x: TensorLike, /) -> Any:
@@ -274,6 +279,7 @@ def sign_and_logarithm(x: Array) -> Any:
         jvp=lambda dx, x, z: slogdet_tangent(np.sum(T(inv(x)) * dx, axis=(-2, -1)), z),
         adjoint=True,
     ),
+    lower=on_matrices("slogdet", fails=False),
     run=clear("slogdet", sign_and_logarithm, SINGULAR),
 )
 def slogdet_pair(x: TensorLike, /) -> Any:

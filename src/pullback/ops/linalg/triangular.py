@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.calculus import rule
+from pullback.core.lowering import matrices
 from pullback.core.op import op
 from pullback.errors import ArgumentError, MatrixError
 from pullback.numerics.adjoints import H, T
@@ -99,6 +100,7 @@ def solve_by_blocks(a: Array, b: Array, lower: bool) -> Any:
             dx, dy, x, z, len(y_shape) == 1, lower, trans
         ),
     ),
+    lower=matrices("triangular"),
     run=clear("triangular_solve", substitute, "the matrix is singular"),
 )
 def triangular_solve(x: TensorLike, y: TensorLike, /, lower: bool = True, trans: bool = False) -> Any:
@@ -156,6 +158,7 @@ def half(x: Value) -> Any:
         jvp=lambda dx, z, upper: H(cholesky_tangent(dx, H(z))) if upper else cholesky_tangent(dx, z),
         adjoint=True,
     ),
+    lower=matrices("cholesky"),
     run=clear("cholesky", cholesky_factor, "a matrix is not positive definite; try adding a little to the diagonal"),
 )
 def cholesky(x: TensorLike, /, upper: bool = False) -> Any:
