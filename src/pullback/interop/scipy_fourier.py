@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pullback.core.tensor import LATER, Tensor
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
 
 __all__: list[str] = []
 
@@ -33,8 +34,8 @@ class Backend:
         return NotImplemented if function is None else function(*args, **kwargs)
 
 
-class Waiting(MetaPathFinder, Loader):
-    """A finder that calls a function once a module has been imported."""
+class Waiting:
+    """A finder and loader (of importlib's protocols) that calls a function once a module has been imported."""
 
     def __init__(self, name: str, action: Callable[[ModuleType], None]) -> None:
         self.name, self.action = name, action
@@ -44,10 +45,11 @@ class Waiting(MetaPathFinder, Loader):
         if name != self.name:
             return None
         sys.meta_path.remove(self)
-        spec = find_spec(name)
+        spec: Any = find_spec(name)
         if spec is not None and spec.loader is not None:
             self.loader, spec.loader = spec.loader, self
-        return spec
+        found: ModuleSpec | None = spec
+        return found
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         made: ModuleType | None = self.loader.create_module(spec)
