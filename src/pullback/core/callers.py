@@ -71,7 +71,7 @@ def _instruction(frame: FrameType) -> tuple[int, int]:
 def is_formatting(depth: int = 2) -> bool:
     """Return whether the caller of the caller is at ``text % x``.
 
-    Of all left operands only text asks the right one for a number; others hand the operator over to the tensor.
+    Of all left operands only text converts the right one to a number; others hand the operator over to the tensor.
     """
     operation, argument = _instruction(sys._getframe(depth))
     return operation == opmap["BINARY_OP"] and argument in _REMAINDERS
@@ -213,7 +213,7 @@ def _is_from(frame: int, code: CodeType | None, traceback: TracebackType | None)
 
 
 def _function_in(files: str, traceback: TracebackType | None) -> str:
-    """Return the name of the function that the user called, on the way to an error in these files.
+    """Return the name of the function that the user called, in the calls that led to an error in these files.
 
     It is empty if there is none.
 

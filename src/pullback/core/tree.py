@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def is_tensor_data(tree: Tree) -> bool:
-    """Return whether nested lists hold nothing but numbers, so that they are one tensor and not a tree.
+    """Return whether nested lists hold numbers only, so that they are one tensor and not a tree.
 
     >>> is_tensor_data([[1, 2], [3, 4]]), is_tensor_data([{"w": 1.0}]), is_tensor_data([])
     (True, False, True)
@@ -64,7 +64,7 @@ def leaves(tree: Tree) -> list[Any]:
 
 
 def is_number_list(tree: Tree) -> bool:
-    """Return whether a part of a tree is a list of nothing but numbers, and so one tensor; an empty list is structure.
+    """Return whether a part of a tree is a list of numbers only, and so one tensor; an empty list is structure.
 
     >>> is_number_list([[1, 2], [3, 4]]), is_number_list([]), is_number_list((1, 2))
     (True, False, False)

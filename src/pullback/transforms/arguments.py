@@ -132,12 +132,12 @@ def paths(name: str, x: object) -> Iterator[tuple[str, Any]]:
 
 
 def is_leaf(x: object) -> bool:
-    """Return whether ``x`` is one tensor and no tree: an array, a number, or a list of nothing but numbers."""
+    """Return whether ``x`` is one tensor and no tree: an array, a number, or a list of numbers only."""
     return isinstance(x, ARRAYS) or (x is not None and tree.is_tensor_data(x))
 
 
 def name_leaves(name: str, x: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the leaves of a tree, each with how one would write it; a list of nothing but numbers is one."""
+    """Yield the leaves of a tree, each with how one would write it; a list of numbers only is one."""
     parts = None if x is None or is_leaf(x) or tree.is_number_list(x) else tree.branches(x)
     if parts is None:
         if x is not None:

@@ -101,6 +101,7 @@ class Differentiated(Derivative):
 
     def _pull(self, tape: Tape, xs: Sequence[Any], dy: Any, call: Call | None = None) -> tuple[Any, list[Any], Any]:
         """Return value, gradients and aux of one call, each in the form of what was given."""
+        # In one piece: every gradient runs through it, and each further Python call is measurable for small arrays.
         args: list[Any] = []
         leaves: list[Any] = []
         kind, least, plain = PYTHON, TENSOR, True  # plain: every x is one leaf
@@ -282,7 +283,7 @@ def detach_aux(aux: object, tape: Tape, taken: Sequence[Any], kind: int) -> Any:
 
 def kind_of_passed(call: Call) -> int:
     """Return what kind of thing was passed on to ``f``: its value is an array where that is one."""
-    passed = call.passed
+    passed = call.other_arguments
     return max((kind_of(leaf) for leaf in tree.leaves(passed)), default=PYTHON) if passed else PYTHON
 
 

@@ -108,7 +108,7 @@ class Outputs:
 
 
 def whole_leaves(x: object) -> list[Any]:
-    """Return the leaves of a tree, where a list of nothing but numbers is one."""
+    """Return the leaves of a tree, where a list of numbers only is one."""
     found: list[Any] = []
     whole_mapped(found.append, x)
     return found

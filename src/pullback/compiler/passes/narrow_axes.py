@@ -2,7 +2,7 @@
 
 ``x[:, None] - x[None]`` of points has a last axis of two to four coordinates.  It is computed as that many arrays
 without this axis, so that vectors go along the pairs: a sum over the coordinates adds arrays, and a sum over pairs is
-done for each coordinate.  This is done where such arrays are made of smaller ones and nothing but sums use them.
+done for each coordinate.  This is done where such arrays are made of smaller ones and only sums use them.
 An array that is stacked along its last axis is split again in the same way, and what picks one place of it is a part.
 """
 
@@ -58,18 +58,19 @@ def _find_split(graph: Graph) -> set[int]:
     """Return the numbers of the nodes that are split."""
     users, wanted = graph.users(), {o.number for o in graph.outputs}
     found = {n.number for n in graph.nodes if _is_narrow(n) and n.number not in wanted}
-
-    def stays(n: Node) -> bool:
-        made_of = all(a.number in found or a.size * SMALLER <= n.size or _is_spread(a) for a in n.args)
-        if not made_of and n.kind is not PIECES:
-            return False
-        return all(u.number in found or _is_sum(u) or _picks_place(u, n) for u in users[n.number])
-
     before = -1
     while found and len(found) != before:
         before = len(found)
-        found = {number for number in found if stays(graph.nodes[number])}
+        found = {number for number in found if _can_split(graph.nodes[number], found, users[number])}
     return {number for group in _join_neighbours(graph, found) if _is_worth_it(graph, group, users) for number in group}
+
+
+def _can_split(n: Node, found: set[int], users: list[Node]) -> bool:
+    """Return whether a node is made of small arrays and nodes that are split, or stacked, and its users need no more."""
+    made_of = all(a.number in found or a.size * SMALLER <= n.size or _is_spread(a) for a in n.args)
+    if not made_of and n.kind is not PIECES:
+        return False
+    return all(u.number in found or _is_sum(u) or _picks_place(u, n) for u in users)
 
 
 def _is_spread(a: Node) -> bool:

@@ -21,7 +21,7 @@ __all__: list[str] = []
 
 
 @cache
-def _door() -> Any:
+def _import_scipy() -> Any:
     """Import ``scipy.special`` and register its ufuncs, so that they take tensors."""
     try:
         import scipy.special
@@ -38,7 +38,7 @@ def _door() -> Any:
 def find_op(ufunc: Callable[..., Any]) -> Any:
     """Return the op for a ufunc of SciPy, or None."""
     if "scipy.special" in sys.modules:
-        _door()
+        _import_scipy()
     return BY_KERNEL.get(ufunc)
 
 
@@ -54,7 +54,7 @@ class Through:
         kind = np.result_type(*floats or [np.float64], *[v for v in values if type(v) is complex])
         if not floats:  # SciPy computes with the shortest float that holds these integers
             values = [v.astype(np.float64) if hasattr(v, "dtype") else v for v in values]
-        z = getattr(_door(), self.name)(*values)
+        z = getattr(_import_scipy(), self.name)(*values)
         return z if z.dtype == kind else z.astype(kind)
 
 
