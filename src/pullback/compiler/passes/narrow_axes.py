@@ -66,7 +66,7 @@ def _find_split(graph: Graph) -> set[int]:
 
 
 def _can_split(n: Node, found: set[int], users: list[Node]) -> bool:
-    """Return whether a node is made of small arrays and nodes that are split, or stacked, and its users need no more."""
+    """Return whether a node is made of small arrays and nodes that are split, or is a stack, and used by such alone."""
     made_of = all(a.number in found or a.size * SMALLER <= n.size or _is_spread(a) for a in n.args)
     if not made_of and n.kind is not PIECES:
         return False
