@@ -118,6 +118,7 @@ from pullback.signatures.transforms import override_gradient as override_gradien
 from pullback.signatures import random as random
 from pullback.signatures.transforms import recompute_grad as recompute_grad
 from pullback.signatures.transforms import register_gradient as register_gradient
+from pullback.core.tree import register_node as register_node
 from pullback.train.nn import regularizers as regularizers
 from pullback.signatures.transforms import reverse_gradient as reverse_gradient
 from pullback.signatures.transforms import scale_gradient as scale_gradient

@@ -279,7 +279,9 @@ def write_result(what: str, out: Value, new: Value) -> Any:
 
 
 def lists_to_arrays(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the arguments with lists as arrays and numbers as they are."""
+    """Return the arguments with lists as arrays and numbers as they are; in a ufunc an ``np.matrix`` is an array."""
+    if any(isinstance(a, np.matrix) for a in args):
+        args = tuple(np.asarray(a) if isinstance(a, np.matrix) else a for a in args)
     if not any(isinstance(a, list | tuple) for a in args):
         return args
     made = align_operands(args)
