@@ -52,6 +52,16 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "vector, vector of 3": (V, W[:3]), "rank 3, rank 3": (T, T + 1),
 }  # fmt: skip
 
+# Arguments that only these functions take.
+SPECIAL: dict[str, tuple[Any, ...]] = {
+    "np.piecewise": (V, [V < 0.5, V >= 0.5], [np.sin, np.cos]), "np.select": ([MASK, ~MASK], [M, N]),
+    "np.apply_along_axis": (np.cumsum, 0, M), "np.apply_over_axes": (np.sum, T, [0, 2]), "np.pad": (M, 1),
+    "np.interp": (V + 1, np.sort(W), V), "np.choose": (AT % 2, [V[:3], W[:3]]), "np.insert": (V, 1, 0.5),
+    "np.delete": (V, 1), "np.polyfit": (V, W, 1), "np.array_split": (V, 3), "np.linalg.multi_dot": ([M, N, M],),
+    "np.tensordot": (M, N, 1), "np.rollaxis": (T, 2, 0), "np.histogram": (V, 3), "np.extract": (MASK, M),
+    "ndarray.choose": (AT % 2, [V[:3], W[:3]]), "ndarray.conj": (V,), "ndarray.conjugate": (V,),
+}  # fmt: skip
+
 KEYWORDS: dict[str, tuple[Any, ...]] = {
     "axis": (0, -1, None, (0, 1)), "axes": ((1, 0), (0, 1)), "keepdims": (True,), "dtype": (np.float64, np.float32),
     "where": (MASK,), "initial": (0.5,), "ddof": (1,), "correction": (1,), "order": ("F", "C"),
@@ -209,7 +219,8 @@ def derive_calls(only: str = "", one_of: int = 1, first: int = 0) -> list[Call]:
     for name, function in [*list_functions()][first::one_of]:
         if only not in name or name in WRONG_IN_NUMPY:
             continue
-        for kind, args in ARGUMENTS.items():
+        own = {"its own arguments": SPECIAL[name]} if name in SPECIAL else {}
+        for kind, args in (ARGUMENTS | own).items():
             if kind.startswith("symmetric") and "linalg" not in name:  # equal elements, between which sorting chooses
                 continue
             if name in FROM_METHODS:
@@ -243,7 +254,7 @@ class AskedError(Exception):
 
 
 class Probe:
-    """Stands for an array and tells when NumPy asks it to do a call."""
+    """Stands for an array and records which calls NumPy dispatches to it."""
 
     shape, ndim, dtype = (3,), 1, np.dtype(float)
 
@@ -267,7 +278,9 @@ def is_asked(function: Any, args: Any) -> bool:
         return type(x)(map(replace, x)) if isinstance(x, list | tuple) else x
 
     try:
-        function(*replace(args))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            function(*replace(args))
     except AskedError:
         return True
     except Exception:

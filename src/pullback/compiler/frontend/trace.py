@@ -443,11 +443,7 @@ class Trace:
         floats = [d for d in kinds if d.kind == "f"]
         if floats:
             return np.result_type(*floats, *(make_example(d) for _, d in mixed if d is float))
-        # a Python integer may be none of theirs: it is compared all the same
-        found = np.result_type(
-            *kinds,
-            *(np.int64 if d is int and _may_not_fit(a, kinds) else make_example(d) for a, d in mixed if d not in kinds),
-        )
+        found = np.result_type(*kinds, *(_find_example(a, d, kinds) for a, d in mixed if d not in kinds))
         whole = all(d is int or d is bool or d in kinds for _, d in mixed)
         return None if whole and found.kind == "f" else found  # int64 and uint64, which no dtype holds
 
@@ -670,6 +666,11 @@ def _is_rare_float(a: Any) -> bool:
 def _shape(a: Any) -> Shape:
     shape: Shape = a.shape if isinstance(a, Symbol | np.ndarray) else np.shape(a)
     return shape
+
+
+def _find_example(a: Any, kind: Any, kinds: list[Any]) -> Any:
+    """Return a value or dtype for a Python number that is compared; an integer may be none that ``kinds`` can hold."""
+    return np.int64 if kind is int and _may_not_fit(a, kinds) else make_example(kind)
 
 
 def _may_not_fit(a: Any, kinds: list[Any]) -> bool:
