@@ -881,6 +881,33 @@ def test_methods_argmax_and_argmin_match_numpy(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+def test_methods_cumsum_and_cumprod_ask_for_axis(name: str) -> None:
+    np.testing.assert_allclose(getattr(pb.tensor(V), name)().numpy(), getattr(V, name)())
+    np.testing.assert_allclose(getattr(pb.tensor(A), name)(1).numpy(), getattr(A, name)(1))
+    with pytest.raises(ArgumentError, match=rf"x.{name}\(\): x has shape \(3, 3\); say the axis"):
+        getattr(pb.tensor(A), name)()
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_matrix_times_tensor_is_product_of_matrices() -> None:
+    m, a = np.matrix([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 2.0], [5.0, 6.0]])
+    for f in (lambda t: m * t, lambda t: t * m, lambda t: m * t[0, 0], lambda t: np.multiply(m, t), lambda t: m + t):
+        assert np.allclose(np.asarray(f(pb.tensor(a))), f(a))
+        steps = 1e-6 * np.eye(4).reshape(4, 2, 2)
+        slopes = [(np.sum(f(a + s)) - np.sum(f(a - s))) / 2e-6 for s in steps]
+        assert np.allclose(pb.grad(lambda t, f=f: np.sum(f(t)))(a).ravel(), slopes)
+
+    def in_place(t: Any) -> Any:
+        y = t * 1.0
+        y *= m  # which is elementwise in NumPy, too
+        return np.sum(y)
+
+    assert np.array_equal(pb.grad(in_place)(a), m)
+    for f in (lambda t: m * t[0], lambda t: t**m, lambda t: pb.mul(m, t)):
+        with pytest.raises(ArgumentError, match=r"np\.asarray\(matrix\)"):
+            f(pb.tensor(a))
+
+
 def test_methods_cumsum_and_cumprod_match_numpy(name: str) -> None:
     given: tuple[Any, ...]
     for given in ((), (0,), (1,), (-1, np.float32)):

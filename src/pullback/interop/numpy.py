@@ -241,7 +241,7 @@ def find_ufunc_call(ufunc: Any, method: str) -> tuple[Any, tuple[str, ...]]:
     if method != "__call__":
         return getattr(numpy_ufunc_methods, method, lambda _: None)(ufunc), METHOD_PARAMETERS
     op = BY_KERNEL.get(ufunc) or special.find_op(ufunc)
-    call = op.function if op is not None else numpy_ufuncs.CALLS.get(ufunc)
+    call = op.function if op is not None else numpy_ufuncs.CALLS.get(ufunc) or special.find_function(ufunc)
     return call, numpy_ufuncs.TAKES.get(ufunc, ())
 
 
@@ -279,7 +279,9 @@ def write_result(what: str, out: Value, new: Value) -> Any:
 
 
 def lists_to_arrays(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the arguments with lists as arrays and numbers as they are."""
+    """Return the arguments with lists as arrays and numbers as they are; in a ufunc an ``np.matrix`` is an array."""
+    if any(isinstance(a, np.matrix) for a in args):
+        args = tuple(np.asarray(a) if isinstance(a, np.matrix) else a for a in args)
     if not any(isinstance(a, list | tuple) for a in args):
         return args
     made = align_operands(args)

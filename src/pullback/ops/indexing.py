@@ -41,9 +41,9 @@ def _is_basic(index: Any) -> bool:
     """Return whether NumPy gives a view for an index, and not a copy."""
     t = type(index)
     if t is not tuple:
-        return t in BASIC_TYPES or isinstance(index, BASIC)
+        return t in BASIC_TYPES or (isinstance(index, BASIC) and t is not bool)
     for i in index:  # noqa: SIM110  # a generator is slow, and each index in a backward pass is asked about
-        if type(i) not in BASIC_TYPES and not isinstance(i, BASIC):
+        if type(i) not in BASIC_TYPES and (not isinstance(i, BASIC) or type(i) is bool):
             return False
     return True
 
@@ -68,6 +68,8 @@ def normalize_index(index: Index) -> Any:
 
 
 def _part(i: Any) -> Any:
+    if type(i) is bool:
+        return np.asarray(i)  # a mask without axes, and no integer
     if isinstance(i, BASIC):
         return i
     if isinstance(i, list):

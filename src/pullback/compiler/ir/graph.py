@@ -16,6 +16,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from pullback.compiler.ir.kinds import CONSTANT, INPUT, VIEW, Kind
+from pullback.core import tree
 from pullback.core.op import Op
 from pullback.errors import CompileError
 
@@ -195,6 +196,9 @@ def fingerprint(data: Any, otherwise: Any = id) -> Any:
     fields = getattr(kind, "__dataclass_fields__", None)
     if fields is not None and not getattr(kind, "whole", False):
         return (kind, *[fingerprint(getattr(data, f, None), otherwise) for f in fields])
+    node = tree.find_node_type(kind)
+    if node is not None:
+        return (kind, fingerprint([node.fixed(data), node.children(data)], otherwise))
     try:
         hash(data)
     except TypeError:
