@@ -316,7 +316,7 @@ def methods_text() -> str:
 
 PROPERTIES = {"real": "Tensor", "imag": "Tensor", "variable": "Callable[..., Variable]"}
 PROPERTY_IMPORTS = {"from collections.abc import Callable", "from pullback.core.variable import Variable"}
-WORDS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor")
+WORDS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 BINARY = {f"__{p}{w}__" for w in WORDS for p in ("", "r", "i")} | {f"__{w}__" for w in COMPARISONS}
 DEFINED = {

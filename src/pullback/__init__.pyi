@@ -1380,6 +1380,16 @@ def leaky_relu(x: TensorOrNested, /, alpha: float = 0.2) -> Tensor:
 @overload
 def leaky_relu(x: ArrayLike, /, alpha: float = 0.2) -> Array: ...
 @overload
+def left_shift(x: TensorOrNested, y: TensorLike, /) -> Tensor:
+    """The bits of integers moved up by ``y`` places: ``x << y``."""
+
+@overload
+def left_shift(x: TensorLike, y: TensorOrNested, /) -> Tensor:
+    """The bits of integers moved up by ``y`` places: ``x << y``."""
+
+@overload
+def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array: ...
+@overload
 def less(x: TensorOrNested, y: TensorLike, /) -> Tensor:
     """Where ``x < y``."""
 
@@ -1754,6 +1764,16 @@ def neg(x: TensorOrNested, /) -> Tensor:
 @overload
 def neg(x: ArrayLike, /) -> Array: ...
 @overload
+def nextafter(x: TensorOrNested, y: TensorLike, /) -> Tensor:
+    """The next floating-point number after ``x`` in the direction of ``y``; its derivative by ``x`` is 1."""
+
+@overload
+def nextafter(x: TensorLike, y: TensorOrNested, /) -> Tensor:
+    """The next floating-point number after ``x`` in the direction of ``y``; its derivative by ``x`` is 1."""
+
+@overload
+def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array: ...
+@overload
 def norm(x: TensorOrNested, ord: str | float | None = "euclidean", axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The norm of vectors or, over two axes, of matrices; without ``axis`` that of all elements as one vector."""
 
@@ -1970,6 +1990,16 @@ def reverse4d(x: TensorOrNested, axis: Axis = None) -> Tensor:
 
 @overload
 def reverse4d(x: ArrayLike, axis: Axis = None) -> Array: ...
+@overload
+def right_shift(x: TensorOrNested, y: TensorLike, /) -> Tensor:
+    """The bits of integers moved down by ``y`` places: ``x >> y``."""
+
+@overload
+def right_shift(x: TensorLike, y: TensorOrNested, /) -> Tensor:
+    """The bits of integers moved down by ``y`` places: ``x >> y``."""
+
+@overload
+def right_shift(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def roll(x: TensorOrNested, /, shift: Lengths, axis: Axis = None) -> Tensor:
     """The elements moved on by ``shift`` places; those pushed out come in again at the other end."""

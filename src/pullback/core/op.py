@@ -66,8 +66,12 @@ OPERATORS = {  # which kernels Python has a sign for; no op is named
     np.greater: ("gt", ">"), np.less: ("lt", "<"), np.greater_equal: ("ge", ">="), np.less_equal: ("le", "<="),
     np.equal: ("eq", "=="), np.not_equal: ("ne", "!="), operator.getitem: ("getitem", None),
     np.bitwise_and: ("and", "&"), np.bitwise_or: ("or", "|"), np.bitwise_xor: ("xor", "^"), np.invert: ("invert", "~"),
+    np.left_shift: ("lshift", "<<"), np.right_shift: ("rshift", ">>"),
 }  # fmt: skip
-REFLECTED = frozenset({"add", "sub", "mul", "truediv", "matmul", "pow", "floordiv", "mod", "and", "or", "xor"})
+REFLECTED = frozenset({
+    "add", "sub", "mul", "truediv", "matmul", "pow", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift",
+})  # fmt: skip
+OTHERWISE = frozenset({np.floor_divide})  # whose sign computes something else of NumPy's values than the op
 WEAK = (float, int, bool, complex)  # Python's numbers, which do not widen arrays
 STEPS = ("one", "both", "both_fit", "fit_x", "fit_y", "left", "left_fit", "right", "right_fit", "many")
 
@@ -326,6 +330,7 @@ class Op:
     def _write_source(self) -> str:
         """Return the source text of the function users call, chosen by form."""
         _, sign = OPERATORS.get(self.kernel, (None, None))
+        sign = None if self.kernel in OTHERWISE else sign
         if self.form == 1 and self.flows:
             return self._write_unary(sign) if self.acts is elementwise1 and not self.params else self._write_moving()
         return self._write_binary(sign) if self.form == 2 and self.both else self._write_many()
@@ -379,7 +384,7 @@ class Op:
             core = len(self.acts.out) if isinstance(self.acts, broadcast) else -1
             same_shape = f"v.ndim == {core} and v.dtype is m.dtype"
             two = f"both if {same_shape} else both_fit"
-        call = f"(kernel if m.plain else {self.name})"
+        call = f"({'run' if self.kernel in OTHERWISE else 'kernel'} if m.plain else {self.name})"
         both = f"x.value {sign} y.value" if sign else f"{call}(x.value, y.value)"
         left = f"x.value {sign} y" if sign else f"{call}(x.value, y)"
         right = f"x {sign} y.value" if sign else f"{call}(x, y.value)"

@@ -10,6 +10,7 @@ import numpy as np
 
 from pullback.core.convert import check_real
 from pullback.core.tensor import BY_KERNEL, Tensor, call_unfollowed, may_be, strip
+from pullback.errors import ShapeError
 from pullback.interop.numpy_arguments import wrap_constant
 from pullback.ops import reductions
 from pullback.ops.elementwise import reciprocal, sign
@@ -87,6 +88,8 @@ def _modf(x: Value) -> Any:
 
 def _vecdot(x: Any, y: Any, axis: int = -1, keepdims: bool = False) -> Any:
     x, y = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1)
+    if x.shape[-1] != y.shape[-1]:
+        raise ShapeError(f"np.vecdot: vectors of {x.shape[-1]} and {y.shape[-1]} elements have no dot product.")
     products = _conjugate(x) * y
     z = np.sum(products, axis=-1)
     z = z if z.dtype == products.dtype else np.astype(z, products.dtype)  # a sum of short integers is int64

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback.core.tensor import may_be, strip
 from pullback.interop.array_api.arguments import call
 
 if TYPE_CHECKING:
@@ -45,6 +46,16 @@ def _keep_whole(f: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x: x if x.dtype.kind in "iub" else f(x)
 
 
+def _expm1(x: Any) -> Any:
+    """Return exp(x) - 1; of complex numbers that are 0 or not finite as the standard says, not as NumPy."""
+    if x.dtype.kind != "c":
+        return np.expm1(x)
+    finite = np.isfinite(strip(x))
+    if not may_be(~finite):
+        return np.expm1(x) + complex(0.0, -0.0)  # -0 is made 0 in the real part
+    return np.where(finite, _expm1(np.where(finite, x, 0)), np.exp(np.where(finite, 0, x)) - 1)
+
+
 # ---- of one array
 
 abs = _unary("abs", np.abs, "Return the absolute value of each element.")
@@ -60,7 +71,7 @@ conj = _unary("conj", np.conjugate, "Return the complex conjugate of each elemen
 cos = _unary("cos", np.cos, "Return the cosine of each element.")
 cosh = _unary("cosh", np.cosh, "Return the hyperbolic cosine of each element.")
 exp = _unary("exp", np.exp, "Return e to the power of each element.")
-expm1 = _unary("expm1", np.expm1, "Return exp(x) - 1 of each element, precise near 0.")
+expm1 = _unary("expm1", _expm1, "Return exp(x) - 1 of each element, precise near 0.")
 floor = _unary("floor", _keep_whole(np.floor), "Return each element rounded down.")
 imag = _unary("imag", np.imag, "Return the imaginary part of each element.")
 isfinite = _unary("isfinite", np.isfinite, "Return where elements are neither infinite nor NaN.")
