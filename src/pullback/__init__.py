@@ -182,6 +182,7 @@ __version__ = "0.1.0"
 # ---- Imported when first used: importing pullback does not wait for what a program may not need
 
 _LAZY_MODULES = {
+    "autograd": ["autograd"],
     "array_api": ["array_api"],
     "compiler.api": ["compile"],
     "compiler.runtime.threads": ["get_num_threads", "set_num_threads"],

@@ -70,6 +70,7 @@ from pullback.signatures.transforms import ValueAndGrad as ValueAndGrad
 from pullback.signatures.transforms import ValueAndGrads as ValueAndGrads
 from pullback.core.variable import Variable as Variable
 from pullback import array_api as array_api
+from pullback import autograd as autograd
 from pullback.train.loop import callbacks as callbacks
 from pullback.diagnostics.checking import check_grads as check_grads
 from pullback.signatures.transforms import checkpoint as checkpoint

@@ -126,7 +126,6 @@ def test_tensorflow_js_spelling_of_gradients() -> None:
         "no_grad": "pb.no_grad is not needed: nothing is recorded outside of pb.grad",
         "backward": r"pb.backward is pb.grad\(f\)\(x\), or tape.gradient\(y, x\)",
         "requires_grad": "pb.requires_grad is not needed",
-        "autograd": "pb.autograd is pb itself: pb.grad, pb.vjp",
         "elementwise_grad": "pb.elementwise_grad is pb.grad",
         "jacfwd": r"pb.jacfwd is pb.jacobian\(f, mode='forward'\).",
         "float32": "pb.float32 is NumPy's: np.float32, or the text 'float32'.",
@@ -139,7 +138,7 @@ def test_tensorflow_js_spelling_of_gradients() -> None:
         "interp": "pb.interp is np.interp: NumPy's functions take tensors",
         "sofmax": "Did you mean pb.softmax",
         "grda": "Did you mean pb.grad",
-        "zzzzzz": r"dir\(pb\) lists what there is.",
+        "zzzzzz": r"dir\(pb\) lists its names.",
     }.items(),
 )
 def test_missing_name_error(name: str, answer: str) -> None:

@@ -83,6 +83,12 @@ def build_ops() -> None:
             op.build(reflecting=False)
 
 
+def _write_kept(name: str, step: Step | None, input_number: int) -> str:
+    """Return the expression for what a node keeps of an array operand: a copy of it if the step's rule reads it."""
+    reads = step is not None and step.needs[input_number]
+    return f"{name}.copy() if {name}.nbytes <= COPIED else capture({name}, m.tape)" if reads else name
+
+
 def is_unusual(x: object) -> bool:
     """Return whether an argument goes through ``dispatch`` anyhow, so that no function need be built for it."""
     return isinstance(x, Tensor) and not x.refers and (type(x) is not Tensor or not x.meta.raw)
@@ -390,8 +396,7 @@ class Op:
         right = f"x {sign} y.value" if sign else f"{call}(x, y.value)"
         raw = "run({}, {})" if self.quick or not sign else f"{{}} {sign} {{}}"
         pad = {"pad": " " * 12, "v": "v", "m": "q"}
-        kept_y = "y.copy() if y.nbytes <= COPIED else capture(y, m.tape)" if self.left and self.left.needs[1] else "y"
-        kept_x = "x.copy() if x.nbytes <= COPIED else capture(x, m.tape)" if self.right and self.right.needs[0] else "x"
+        kept_y, kept_x = _write_kept("y", self.left, 1), _write_kept("x", self.right, 0)
         # not for integers, whose power may have another dtype than their product
         shortcut = "\n            if y == {!r} and (m.small or m.pool is not None): return other{}(x)"
         return BINARY.format(

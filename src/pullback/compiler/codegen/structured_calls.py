@@ -122,13 +122,7 @@ class LoopFunction(StructureFunction):
         self.first: int = loop.length - 1 if loop.reverse else 0
         self.last: int = loop.length - 1 - self.first
         self.stacks = {k: i for i, k in loop.find_stacks().items() if i in self.results}
-        for i in range(loop.constants):
-            self.store(0, inputs[i], f"%a{i}")
-        for k in range(loop.carry):
-            self._begin_carry(k)
-        for i in range(loop.carry, len(outputs)):
-            if i not in self.results:  # it is not read: all steps write to one place
-                self.store(0, outputs[i], self.take(outputs[i].nbytes))
+        self._begin_loop()
         self.lines += ["br label %step", "step:", f"%t = phi i64 [{self.first}, %entry], [%following, %step]"]
         for k in range(loop.carry):
             self.lines.append(f"%in{k} = phi ptr [%begin{k}, %entry], [%next{k}, %step]")
@@ -148,6 +142,17 @@ class LoopFunction(StructureFunction):
         for k in self.stacks:
             if not self._is_begun_in(k) and k in self.results:
                 self.copy(f"%a{self.results[k]}", f"%next{k}", outputs[k].nbytes)
+
+    def _begin_loop(self) -> None:
+        """Write where the constants, the first carry and the results that are not read are, before the first step."""
+        loop, outputs = self.data, self.data.body.outputs
+        for i in range(loop.constants):
+            self.store(0, loop.body.inputs[i], f"%a{i}")
+        for k in range(loop.carry):
+            self._begin_carry(k)
+        for i in range(loop.carry, len(outputs)):
+            if i not in self.results:  # all steps write to one place
+                self.store(0, outputs[i], self.take(outputs[i].nbytes))
 
     def _is_begun_in(self, k: int) -> bool:
         """Return whether the stack of a part of the carry has what steps begin with, not what they end with."""

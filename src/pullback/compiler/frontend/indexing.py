@@ -235,9 +235,7 @@ def find_block(index: Any, shape: Shape) -> Any:
     parts = list(index) if type(index) is tuple else [index]
     if any(not (isinstance(i, int | slice) or i is None or i is ...) for i in parts):
         return None
-    named = sum(i is not ... and i is not None for i in parts)
-    at = next((n for n, i in enumerate(parts) if i is ...), len(parts))
-    parts[at : at + 1] = [slice(None)] * (len(shape) - named)
+    parts = _expand_ellipsis(parts, len(shape))
     start, block, thin, lengths = [], [], [], iter(shape)
     for i in parts:
         if i is None:
@@ -254,6 +252,13 @@ def find_block(index: Any, shape: Shape) -> Any:
         if not isinstance(i, int):
             thin.append(block[-1])
     return tuple(start), tuple(block), tuple(thin)
+
+
+def _expand_ellipsis(parts: list[Any], rank: int) -> list[Any]:
+    """Return the parts of a basic index with a slice for every axis that it leaves out."""
+    named = sum(i is not ... and i is not None for i in parts)
+    at = next((n for n, i in enumerate(parts) if i is ...), len(parts))
+    return [*parts[:at], *[slice(None)] * (rank - named), *parts[at + 1 :]]
 
 
 def lower_assignment(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:

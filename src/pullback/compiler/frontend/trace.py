@@ -63,7 +63,7 @@ from pullback.core.axes import together
 from pullback.core.callers import MEANS, arrange_coefficients, explain_refusal
 from pullback.core.convert import as_value
 from pullback.core.interpreter import new_level
-from pullback.core.lowering import call, fold, made_of, opaque, pieces, position, rows, scalar, scan, view, windows
+from pullback.core.lowering import call, fold, made_of, pieces, position, rows, scalar, scan, view, windows
 from pullback.core.source import user_line
 from pullback.core.tape import RAW
 from pullback.core.tensor import BY_KERNEL, PLAIN, Tensor, Wrapped
@@ -91,6 +91,20 @@ PICKING = {
     "segments": lower_segments,
     "spread": lower_segments,
     "set": lower_assignment,
+}
+
+
+# The method of Trace for each kind of lowering; the ops of any other kind are host ops.
+LOWERINGS = {
+    scalar: "map",
+    fold: "fold",
+    view: "lower_view",
+    pieces: "lower_pieces",
+    scan: "lower_scan",
+    position: "lower_scan",
+    rows: "lower_rows",
+    windows: "lower_windows",
+    call: "lower_call",
 }
 
 
@@ -354,36 +368,26 @@ class Trace:
             return self.symbol(made) if isinstance(made, RAW) else made
         if op.kernel in SMALL_MATRICES and (made := lower_small_matrices(self, op, args, params)) is not None:
             return made
-        if isinstance(lower, opaque | made_of):
-            return self.opaque(op, args, params)
         if op.kernel is np.power and type(args[1]) is int and args[1] == 2 and _kind(args[0]) in (bool, np.dtype(bool)):
             return self.perform(BY_KERNEL[np.square], args[:1], {})  # whose dtype is another, as in NumPy
-        if isinstance(lower, rows):
-            return self.lower_rows(op, args, params)
-        if isinstance(lower, windows):
-            return self.lower_windows(op, args, params)
-        dtypes = tuple(map(_kind, args))
-        if isinstance(lower, call) and lower.symbol in PICKING:
-            return PICKING[lower.symbol](self, op, args, params)
-        dtype = infer_dtype(op, dtypes, Frozen(params) if params else NO_PARAMS)
-        if "c" in {np.dtype(d).kind for d in dtypes} and isinstance(lower, position):
-            return self.opaque(op, args, params)
-        if isinstance(lower, scalar):
-            return self.map(op, args, params, dtype, dtypes)
-        if isinstance(lower, fold):
-            return self.fold(op, args[0], params, dtype)
-        if isinstance(lower, view):
-            return self.lower_view(op, args[0], params)
-        if isinstance(lower, pieces):
-            return self.lower_pieces(op, args, params, dtype)
-        if isinstance(lower, scan | position):
-            return self.lower_scan(op, args, params, dtype)
-        if isinstance(lower, call) and lower.symbol == "gemm":
+        return getattr(self, LOWERINGS.get(type(lower), "opaque"))(op, args, params)
+
+    def lower_call(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Add a gather or scatter, a matrix product or a cast, by the symbol of the op; a host op for any other."""
+        symbol = op.lower.symbol
+        if symbol in PICKING:
+            return PICKING[symbol](self, op, args, params)
+        if symbol == "gemm":
+            dtype = self.infer_dtype(op, args, params)
             op.acts.shape(op.name, [_shape(a) for a in args], params)  # which says what does not fit
             return self.product(*(self.node(a, dtype) for a in args))
-        if isinstance(lower, call) and lower.symbol == "cast":
+        if symbol == "cast":
             return Symbol(self, self.cast(self.node(args[0]), params["dtype"]))
         return self.opaque(op, args, params)
+
+    def infer_dtype(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Return the dtype of the result of an op."""
+        return infer_dtype(op, tuple(map(_kind, args)), Frozen(params) if params else NO_PARAMS)
 
     def lower_windows(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Add an op on windows of floats, whose shape is inferred without running its kernel."""
@@ -394,7 +398,9 @@ class Trace:
         shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
         return Symbol(self, self.graph.add(OPAQUE, nodes, shape, nodes[0].dtype, (op, params), user_line()))
 
-    def map(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any, dtypes: Any) -> Symbol:
+    def map(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Symbol:
+        dtypes = tuple(map(_kind, args))
+        dtype = infer_dtype(op, dtypes, Frozen(params) if params else NO_PARAMS)
         shapes = [_shape(a) for a in args]
         shape = op.acts.shape(op.name, shapes, params)
         if "c" in {np.dtype(d).kind for d in dtypes}:
@@ -427,7 +433,8 @@ class Trace:
         whole = all(d is int or d is bool or d in kinds for _, d in mixed)
         return None if whole and found.kind == "f" else found  # int64 and uint64, which no dtype holds
 
-    def fold(self, op: Any, x: Any, params: dict[str, Any], dtype: Any) -> Symbol:
+    def fold(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Symbol:
+        (x,), dtype = args, self.infer_dtype(op, args, params)
         source = self.node(x, dtype)
         if not source.size and abs(op.lower.start) == np.inf:  # of nothing there is no largest: the kernel says so
             return cast("Symbol", self.opaque(op, [x], params))
@@ -436,9 +443,9 @@ class Trace:
         made = self.graph.add(FOLD, (source,), left, dtype, Fold(op, axes), user_line()) if axes else source
         return Symbol(self, self.reshape_node(made, op.acts.shape(op.name, [source.shape], params)))
 
-    def lower_view(self, op: Any, x: Any, params: dict[str, Any]) -> Any:
+    def lower_view(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Add a view: its kernel, run on an array of the same layout as the argument, shows where its elements are."""
-        source = self.node(x)
+        source = self.node(args[0])
         looks = (op, source.shape, *((source.args[0].size, source.data) if source.kind is VIEW else ()))
         key = looks, Frozen(params)
         found = self.views.get(key)
@@ -477,8 +484,9 @@ class Trace:
         steps = np.array(whole.strides, np.int64) @ np.array(np.unravel_index(int(at), source.shape), np.int64)
         return Symbol(self, self.view(base, (), int(steps) + (source.data.offset if base is not source else 0), ()))
 
-    def lower_pieces(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any) -> Any:
+    def lower_pieces(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Add an array with the arguments at their places, where these are blocks; else a host op."""
+        dtype = self.infer_dtype(op, args, params)
         nodes = [self.node(a, dtype) for a in args]
         shapes = [n.shape for n in nodes]
         shape = tuple(op.acts.shape(op.name, shapes, params))
@@ -496,7 +504,11 @@ class Trace:
         data = Pieces(tuple(start for start, _ in kept), fill)
         return Symbol(self, self.graph.add(PIECES, [n for _, n in kept], shape, dtype, data, user_line()))
 
-    def lower_scan(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any) -> Any:
+    def lower_scan(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Add a scan or a search along an axis; a host op for a search among complex numbers, and of no elements."""
+        dtype = self.infer_dtype(op, args, params)
+        if isinstance(op.lower, position) and any(np.dtype(_kind(a)).kind == "c" for a in args):
+            return self.opaque(op, args, params)
         nodes = [self.node(a, dtype if isinstance(op.lower, scan) else None) for a in args]
         shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
         if any(not n.size for n in nodes) or any(n.shape != nodes[0].shape for n in nodes):

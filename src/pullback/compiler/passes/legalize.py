@@ -84,9 +84,14 @@ def legalize(graph: Graph) -> Graph:
     return remove_dead_nodes(new)
 
 
+def _is_map(n: Node, kernel: Any) -> bool:
+    """Return whether a node is the elementwise op of this kernel."""
+    return n.kind is MAP and n.data[0].kernel is kernel
+
+
 def _merge_addition(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
     """Return a product and the addition that alone uses it as one product with an addend."""
-    if n.kind is not MAP or n.data[0].kernel is not np.add or args[0].dtype != args[1].dtype:
+    if not _is_map(n, np.add) or args[0].dtype != args[1].dtype:
         return None
     for p, other, source in ((args[1], args[0], n.args[1]), (args[0], args[1], n.args[0])):
         fits = p.kind is PRODUCT and len(p.args) == 2 and alone(source) and other.shape == p.shape == n.shape
@@ -97,12 +102,12 @@ def _merge_addition(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | N
 
 def _merge_update(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
     """Return ``w - c * (a @ b)``, a step of gradient descent, as one product that BLAS adds to a copy of ``w``."""
-    if n.kind is not MAP or n.data[0].kernel is not np.subtract or args[0].shape != n.shape or not alone(n.args[1]):
+    if not _is_map(n, np.subtract) or args[0].shape != n.shape or not alone(n.args[1]):
         return None
     w, m = args
     if n.args[1].kind is not MAP or len(n.args[1].args) != 2:  # made of something else
         return None
-    if m.kind is not MAP or m.data[0].kernel is not np.multiply or w.dtype != m.dtype or w.kind in (CONSTANT, VIEW):
+    if not _is_map(m, np.multiply) or w.dtype != m.dtype or w.kind in (CONSTANT, VIEW):
         return None
     for c, p, source in (*zip(m.args, m.args[::-1], n.args[1].args[::-1], strict=True),):
         fits = is_number(c) and p.kind is PRODUCT and len(p.args) == 2 and p.shape == n.shape and alone(source)
@@ -140,7 +145,7 @@ def _split_sum_of_products(g: Graph, n: Node, args: list[Node], alone: Any) -> N
 
 def _merge_scatter(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
     """Return a scatter into zeros and the addition that alone uses it as a scatter that adds to the other term."""
-    if n.kind is not MAP or n.data[0].kernel is not np.add or args[0].dtype != args[1].dtype:
+    if not _is_map(n, np.add) or args[0].dtype != args[1].dtype:
         return None
     for s, other, source in ((args[1], args[0], n.args[1]), (args[0], args[1], n.args[0])):
         fits = s.kind is SCATTER and len(s.args) == 2 and alone(source) and other.shape == s.shape == n.shape
@@ -157,15 +162,21 @@ def _pad_before_scaling(g: Graph, n: Node, args: list[Node], alone: Any) -> Node
     if n.kind is not PIECES or len(args) != 1 or n.data.fill != 0.0 or n.dtype.kind != "f" or not alone(n.args[0]):
         return None
     (m,) = args
-    if n.args[0].kind is not MAP or m.kind is not MAP or m.data[0].kernel not in (np.negative, np.multiply):
-        return None
-    factors = [a.data.item() for a in m.args if is_number(a)] if len(m.args) == 2 else [-1.0]
+    factor = _find_factor(m) if n.args[0].kind is MAP else None
     arrays = [a for a in m.args if not is_number(a)]
-    if len(factors) != 1 or not np.isfinite(factors[0]) or not factors[0] or arrays[0].shape != m.shape:
+    if not factor or arrays[0].shape != m.shape:
         return None
-    fill = np.copysign(0.0, factors[0] * np.copysign(1.0, n.data.fill)).item()  # a multiple of it is the filling
+    fill = np.copysign(0.0, factor * np.copysign(1.0, n.data.fill)).item()  # a multiple of it is the filling
     padded = g.add(PIECES, arrays, n.shape, arrays[0].dtype, n.data._replace(fill=fill), n.line)
     return g.add(MAP, [a if is_number(a) else padded for a in m.args], n.shape, n.dtype, m.data, n.line)
+
+
+def _find_factor(m: Node) -> float | None:
+    """Return the number that a node multiplies an array by, -1 for its negative; None if it is no finite multiple."""
+    if m.kind is not MAP or m.data[0].kernel not in (np.negative, np.multiply):
+        return None
+    factors: list[float] = [a.data.item() for a in m.args if is_number(a)] if len(m.args) == 2 else [-1.0]
+    return factors[0] if len(factors) == 1 and np.isfinite(factors[0]) else None
 
 
 RULES = (
@@ -337,11 +348,19 @@ def _arrange_fold(g: Graph, n: Node, x: Node) -> Node:
     leading = len(axes) == sum(a == b for a, b in zip(inner, axes, strict=False))
     if leading or len(trailing) == len(axes):
         return g.add(FOLD, (x,), n.shape, n.dtype, Fold(n.data.op, n.data.axes), n.line)
-    if trailing:
-        kept = tuple(length for i, length in enumerate(x.shape) if i not in trailing)
-        x = g.add(FOLD, (x,), kept, n.dtype, Fold(n.data.op, tuple(sorted(trailing))), n.line)
-        axes = [a - sum(t < a for t in trailing) for a in n.data.axes if a not in trailing]
-        return _arrange_fold(g, Node(FOLD, (), n.shape, n.dtype, Fold(n.data.op, tuple(axes)), 0, n.line), x)
+    return _fold_trailing(g, n, x, trailing) if trailing else _fold_middle(g, n, x)
+
+
+def _fold_trailing(g: Graph, n: Node, x: Node, trailing: list[int]) -> Node:
+    """Return a reduction as one over its trailing axes, and one of that over the others."""
+    kept = tuple(length for i, length in enumerate(x.shape) if i not in trailing)
+    x = g.add(FOLD, (x,), kept, n.dtype, Fold(n.data.op, tuple(sorted(trailing))), n.line)
+    axes = [a - sum(t < a for t in trailing) for a in n.data.axes if a not in trailing]
+    return _arrange_fold(g, Node(FOLD, (), n.shape, n.dtype, Fold(n.data.op, tuple(axes)), 0, n.line), x)
+
+
+def _fold_middle(g: Graph, n: Node, x: Node) -> Node:
+    """Return a reduction over axes in the middle as one over the last axes of a transposed view."""
     order = [i for i in range(len(x.shape)) if i not in n.data.axes] + list(n.data.axes)
     base, offset, steps = resolve_view(x)
     turned = g.add(

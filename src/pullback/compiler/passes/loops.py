@@ -53,28 +53,25 @@ class LoopSimplifier:
         """Return the results by their places, of those that are used."""
         loop, body = self.loop, self.body
         inputs, outputs = body.inputs, body.outputs
-        results = {}
         unchanged = {k for k in range(loop.carry) if outputs[k] is inputs[loop.constants + k]}
         carried = self._find_needed(used - unchanged)
         ys = [i for i in range(loop.carry, len(outputs)) if i in used]
-        for i in range(loop.constants):
+        for i in (*range(loop.constants), *(loop.constants + k for k in unchanged)):
             self.moved[inputs[i].number] = self.args[i]
-        for k in unchanged:
-            self.moved[inputs[loop.constants + k].number] = results[k] = self.args[loop.constants + k]
-        rows = []
-        for i in range(loop.xs, len(inputs)):
-            same = self._find_repeated_row(self.args[i], inputs[i])
-            if same is None:
-                rows.append(i)
-            else:
-                self.moved[inputs[i].number] = same
+        results = {k: self.args[loop.constants + k] for k in unchanged}
+        rows = self._list_rows()
         if not carried and not ys:
             return results
         self._move_out()
         wanted = self._list_reached([outputs[i] for i in (*carried, *ys)])
-        self._build(carried, [i for i in rows if inputs[i].number in wanted], wanted)
-        self.inner.outputs = [self.made[outputs[i].number] for i in (*carried, *ys)]
         kept = [i for i in rows if inputs[i].number in wanted]
+        self._build(carried, kept, wanted)
+        self.inner.outputs = [self.made[outputs[i].number] for i in (*carried, *ys)]
+        return {**results, **self._add_loop(carried, ys, kept)}
+
+    def _add_loop(self, carried: list[int], ys: list[int], kept: list[int]) -> dict[int, Node]:
+        """Add the new loop to the graph, and return its results by their places in the old one."""
+        loop, results = self.loop, {}
         operands = [x for x, _ in self.constants]
         operands += [self.args[loop.constants + k] for k in carried] + [self.args[i] for i in kept]
         data = replace(loop, body=self.inner, constants=len(self.constants), carry=len(carried))
@@ -82,6 +79,17 @@ class LoopSimplifier:
         for place, (i, like) in enumerate(zip((*carried, *ys), data.result_likes, strict=True)):
             results[i] = self.graph.add(RESULT, (whole,), *like, place)
         return results
+
+    def _list_rows(self) -> list[int]:
+        """Return the inputs that differ from step to step; those that are the same for all become constants."""
+        rows = []
+        for i in range(self.loop.xs, len(self.body.inputs)):
+            same = self._find_repeated_row(self.args[i], self.body.inputs[i])
+            if same is None:
+                rows.append(i)
+            else:
+                self.moved[self.body.inputs[i].number] = same
+        return rows
 
     def _find_needed(self, used: set[int]) -> list[int]:
         """Return which parts of the carry are needed for results that are used."""

@@ -39,18 +39,19 @@ def _find_split(graph: Graph) -> set[int]:
     """Return the numbers of the nodes that are split."""
     users, wanted = graph.users(), {o.number for o in graph.outputs}
     found = {n.number for n in graph.nodes if _is_narrow(n) and n.number not in wanted}
-
-    def stays(n: Node) -> bool:
-        made_of = all(a.number in found or a.size * SMALLER <= n.size or _is_spread(a) for a in n.args)
-        return made_of and all(u.number in found or _is_sum(u) for u in users[n.number])
-
     before = -1
     while found and len(found) != before:
         before = len(found)
-        found = {number for number in found if stays(graph.nodes[number])}
+        found = {number for number in found if _can_split(graph.nodes[number], found, users[number])}
     return {
         number for group in _join_neighbours(graph, found) if _has_short_sum(graph, group, users) for number in group
     }
+
+
+def _can_split(n: Node, found: set[int], users: list[Node]) -> bool:
+    """Return whether a node is made of small arrays and nodes that are split, and used by such nodes and sums only."""
+    made_of = all(a.number in found or a.size * SMALLER <= n.size or _is_spread(a) for a in n.args)
+    return made_of and all(u.number in found or _is_sum(u) for u in users)
 
 
 def _is_spread(a: Node) -> bool:

@@ -304,25 +304,27 @@ class Fusion:
         row = n.kind.is_elementwise and k.split is not None and axes == k.axes[: k.split] and axes != k.axes
         if axes != k.axes and not row:
             return ""
-        if n.kind is TAKE and (
-            find_contiguous(n.args[0])[0].number in k.levels or k.levels.get(n.args[1].number) == ROW
-        ):
-            return ""  # rows, and their positions, are read from memory
+        if n.kind is TAKE and self._takes_from(n, k):
+            return ""
+        missing = (0,) * (len(k.axes) - len(axes))
         for u in needs:
-            if row:
-                u = u._replace(steps=u.steps + (0,) * (len(k.axes) - len(axes)))
-            if u.node.number in k.levels and not k.makes(u):
-                return ""
-            if row and k.levels.get(u.node.number) == FULL:
+            level = k.levels.get(u.node.number)
+            if level is not None and ((row and level == FULL) or not k.makes(u._replace(steps=u.steps + missing))):
                 return ""
         if row:
             return ROW if any(u.node.number in k.levels for u in needs) else ""
-        if n.kind is not FOLD:
-            return FULL
+        return self._fold_level(n, k, len(axes)) if n.kind is FOLD else FULL
+
+    def _takes_from(self, n: Node, k: Kernel) -> bool:
+        """Return whether a kernel computes the rows that are taken, or their positions, which must be in memory."""
+        return find_contiguous(n.args[0])[0].number in k.levels or k.levels.get(n.args[1].number) == ROW
+
+    def _fold_level(self, n: Node, k: Kernel, rank: int) -> str:
+        """Return the level at which a kernel with so many axes could reduce; empty if it cannot."""
         folded = self._list_folded_axes(n)
         if not folded:
             raise CompileError(f"the graph is wrong at {n}: a fold over axes of length 1 is no fold.")
-        trailing, leading = [*range(len(axes) - len(folded), len(axes))], [*range(len(folded))]
+        trailing, leading = [*range(rank - len(folded), rank)], [*range(len(folded))]
         if folded == leading == trailing:
             return AFTER
         if folded == trailing:
@@ -388,10 +390,16 @@ class Rematerialize:
     def run(self) -> set[int]:
         for n in self.graph.nodes:
             if n.number in self.made.stored and n.number not in self.wanted and n.number not in self.made.virtual:
-                self._look_at(n)
+                self._try(n)
         return self.found
 
-    def _look_at(self, n: Node) -> None:
+    def _is_cheap(self, n: Node) -> bool:
+        """Return whether a node can be computed again at little cost, wherever it is used."""
+        elementwise = n.kind.is_elementwise and estimate_cost(n) <= 1
+        return elementwise and not any(u.kind.reads_memory for u in self.users[n.number])
+
+    def _find_cone(self, n: Node) -> tuple[set[int], dict[int, Node]]:
+        """Return the cheap nodes that compute a value, and the stored ones that they read; none if too many."""
         cone: set[int] = set()
         sources: dict[int, Node] = {}
         waiting = [n]
@@ -401,18 +409,18 @@ class Rematerialize:
                 continue
             if m is not n and (m.kind is INPUT or m.number in self.made.stored):
                 sources[m.number] = m
-            elif (
-                not m.kind.is_elementwise
-                or estimate_cost(m) > 1
-                or any(u.kind.reads_memory for u in self.users[m.number])
-            ):
-                return
+            elif not self._is_cheap(m):
+                return set(), {}
             else:
                 cone.add(m.number)
                 waiting += m.args
-        if not 0 < len(sources) <= 2 or len(cone) > REMATERIALIZED or self.found & sources.keys():
-            return
-        if any(x.shape != n.shape for x in sources.values()):
+        fits = 0 < len(sources) <= 2 and len(cone) <= REMATERIALIZED
+        return (cone, sources) if fits and all(x.shape == n.shape for x in sources.values()) else (set(), {})
+
+    def _try(self, n: Node) -> None:
+        """Have a value recomputed, if that takes less memory than storing it."""
+        cone, sources = self._find_cone(n)
+        if not sources or self.found & sources.keys():
             return
         end, start = self.until[n.number], max(sources)  # it would be computed where the last of them is
         kept = 0  # bytes, for as long as they are kept

@@ -121,11 +121,7 @@ def make_entry(
     ``check`` is the slot of a truth value: where the program sets it the arguments are handed on as well.
     None if there is something in the trees that can only be taken apart, or put together, in Python.
     """
-    numbers = all(weak is None or (weak, dtype) in NUMBERS for _, dtype, weak in leaves.inputs)
-    plain = all(_is_plain(dtype) for dtype in (*(x[1] for x in leaves.inputs), *(r.dtype for r in results)))
-    if not (is_entry_usable() and numbers and plain and _can_be_taken(tuple(leaves.arguments), leaves.hole)):
-        return None
-    if hand is None and not _can_be_built(leaves.result):
+    if not is_entry_usable() or not _can_handle(leaves, results, builds=hand is None):
         return None
     takes, objects, containers = _describe_arguments(leaves, inputs)
     slots = [*slots, 0]  # the last is where results go that are copied
@@ -155,6 +151,14 @@ def make_entry(
         ctypes.addressof(method), (plan, otherwise, hand, method, code, held, objects, more), None
     )
     return function
+
+
+def _can_handle(leaves: Leaves, results: Sequence[Result], builds: bool) -> bool:
+    """Return whether arguments can be taken apart, and with ``builds`` the result put together, in machine code."""
+    numbers = all(weak is None or (weak, dtype) in NUMBERS for _, dtype, weak in leaves.inputs)
+    plain = all(_is_plain(dtype) for dtype in (*(x[1] for x in leaves.inputs), *(r.dtype for r in results)))
+    takes = numbers and plain and _can_be_taken(tuple(leaves.arguments), leaves.hole)
+    return takes and (not builds or _can_be_built(leaves.result))
 
 
 def _is_plain(dtype: Any) -> bool:
