@@ -1,7 +1,7 @@
 """The namespace of the Array API in which every float is traced: what the official suite is run on a second time.
 
-As a plugin of pytest it begins a new tape for every test.  Conversions to Python's numbers, which are refused of a traced
-tensor, give its value here: the suite compares values.
+As a plugin of pytest it begins a new tape for every test.  Conversions to Python's numbers, which are refused of a
+traced tensor, give its value here: the suite compares values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def pytest_runtest_setup() -> None:
 
 
 def trace(x: Any) -> Any:
-    """Return a result with every tensor of floats on the tape: as a value in the middle of a program, not as an input."""
+    """Return a result with its floats on the tape: as values in the middle of a program, not as inputs."""
     if isinstance(x, tuple):
         made = [trace(item) for item in x]
         return type(x)(*made) if hasattr(x, "_fields") else tuple(made)

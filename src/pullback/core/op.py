@@ -47,7 +47,15 @@ from pullback.core.templates import BINARY, MANY, NODE, OTHER_OPERAND, PLACE, PL
 from pullback.core.tensor import BY_KERNEL, NUMPY, OBJECT, Tensor
 from pullback.core.weak import weaken_value
 from pullback.core.writes import define_in_place, note_view
-from pullback.errors import ArgumentError, DataError, DefinitionError, IntegerRangeError, PullbackError, ShapeError
+from pullback.errors import (
+    ArgumentError,
+    DataError,
+    DefinitionError,
+    IndexRangeError,
+    IntegerRangeError,
+    PullbackError,
+    ShapeError,
+)
 from pullback.names.answers import call_error
 from pullback.numerics.axis_arguments import format_shapes
 from pullback.settings import is_enabled
@@ -498,7 +506,8 @@ class Op:
         if (refused := op.refuse_dtypes(error, [a.dtype for a in args if hasattr(a, "dtype")])) is not None:
             return refused
         given = f" with {', '.join(f'{k}={v!r}' for k, v in params.items())}" if params else ""
-        kind = ArgumentError if isinstance(error, TypeError) else ShapeError
+        kind: type[PullbackError] = ArgumentError if isinstance(error, TypeError) else ShapeError
+        kind = IndexRangeError if isinstance(error, IndexError) else kind
         dtypes = " and ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
         return kind(f"{op.name}: shapes {format_shapes(shapes)} ({dtypes}){given}: {error}")
 

@@ -67,6 +67,8 @@ def _reciprocal(x: Value) -> Any:
 
 
 def _copysign(x: Value, y: Value) -> Any:
+    if not hasattr(x, "dtype"):  # Python's numbers do not widen y
+        return wrap_constant("np.copysign", call_unfollowed(lambda y: np.copysign(x, y), y), y)
     x = _as_float(x)
     return np.absolute(x) * call_unfollowed(lambda x, y: np.copysign(np.ones_like(x), y), x, y)
 

@@ -153,20 +153,13 @@ def _floor_quotient(x: Any, y: Any) -> Any:
     return np.where(np.isinf(x) | np.isinf(y), np.floor(np.divide(x, y)), z)[()]
 
 
-def _lower_floor_quotient(s: Any, x: Any, y: Any) -> Any:
-    z = s.floor_divide(x, y)
-    if z.kind != "f":
-        return z
-    return s.select(s.logical_or(s.isinf(x), s.isinf(y)), s.floor(x / y), z)
-
-
 @op(
     np.floor_divide,
     acts=elementwise2,
     domain=(0.5, 2.0),
     d=partials(lambda g: zero_cotangent(g), lambda g: zero_cotangent(g)),
     run=_floor_quotient,
-    lower=scalar(_lower_floor_quotient),
+    lower=scalar(lambda s, x, y: s.floor_divide(x, y)),
 )
 def floor_div(x: TensorLike, y: TensorLike, /) -> Any:
     """The quotient rounded down; its derivative is 0 between the jumps.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.tensor import may_be, strip
+from pullback.core.tensor import call_unfollowed, may_be, strip
 from pullback.interop.array_api.arguments import call
 
 if TYPE_CHECKING:
@@ -56,6 +56,21 @@ def _expm1(x: Any) -> Any:
     return np.where(finite, _expm1(np.where(finite, x, 0)), np.exp(np.where(finite, 0, x)) - 1)
 
 
+def _tanh(x: Any) -> Any:
+    """Return tanh(x); of complex numbers with an infinite real part 1 or -1, with the sign of zero that x has."""
+    if x.dtype.kind != "c":
+        return np.tanh(x)
+    infinite = np.isinf(strip(np.real(x)))
+    if not may_be(infinite):
+        return np.tanh(x)
+
+    def find_limit(x: Any) -> Any:
+        limit = np.copysign(1.0, x.real) + 0j
+        return np.where(np.signbit(x.imag), np.conjugate(limit), limit).astype(x.dtype)
+
+    return np.where(infinite, call_unfollowed(find_limit, x), np.tanh(np.where(infinite, 0, x)))
+
+
 # ---- of one array
 
 abs = _unary("abs", np.abs, "Return the absolute value of each element.")
@@ -94,7 +109,7 @@ sinh = _unary("sinh", np.sinh, "Return the hyperbolic sine of each element.")
 sqrt = _unary("sqrt", np.sqrt, "Return the square root of each element.")
 square = _unary("square", np.square, "Return the square of each element.")
 tan = _unary("tan", np.tan, "Return the tangent of each element.")
-tanh = _unary("tanh", np.tanh, "Return the hyperbolic tangent of each element.")
+tanh = _unary("tanh", _tanh, "Return the hyperbolic tangent of each element.")
 trunc = _unary("trunc", _keep_whole(np.trunc), "Return each element rounded towards 0.")
 
 # ---- of two arrays
