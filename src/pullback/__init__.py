@@ -28,7 +28,8 @@ from pullback.transforms.forward import jvp as jvp
 # ---- Tensors from numbers, in other dtypes
 
 from pullback.ops.creation import (
-    constant as constant, eye as eye, fill as fill, full_like as full_like, linspace as linspace, ones as ones,
+    array as array, asarray as asarray, constant as constant, eye as eye, fill as fill, full_like as full_like,
+    linspace as linspace, ones as ones,
     ones_like as ones_like, range as range, scalar as scalar, tensor as tensor, tensor1d as tensor1d,
     tensor2d as tensor2d, tensor3d as tensor3d, tensor4d as tensor4d, tensor5d as tensor5d, tensor6d as tensor6d,
     zeros as zeros, zeros_like as zeros_like,

@@ -219,6 +219,9 @@ def argsort(x: TensorOrNested, /, axis: int = -1, descending: bool = False) -> T
 
 @overload
 def argsort(x: ArrayLike, /, axis: int = -1, descending: bool = False) -> Array: ...
+def array(values: TensorLike, dtype: DType = None) -> Tensor:
+    """Return a tensor of its own with these values: no write to it reaches them, and gradients pass through."""
+
 @overload
 def as1d(x: TensorOrNested) -> Tensor:
     """All elements in one row."""
@@ -255,6 +258,9 @@ def as_scalar(x: TensorOrNested) -> Tensor:
 
 @overload
 def as_scalar(x: ArrayLike) -> Array: ...
+def asarray(values: TensorLike, dtype: DType = None) -> Tensor:
+    """Return a tensor of these values; a tensor as it is, so that its gradient passes."""
+
 @overload
 def asin(x: TensorOrNested, /) -> Tensor:
     """The angle between -π/2 and π/2 whose sine is ``x``."""
