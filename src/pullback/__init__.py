@@ -187,6 +187,7 @@ _LAZY_MODULES = {
     "array_api": ["array_api"],
     "compiler.api": ["compile"],
     "compiler.runtime.threads": ["get_num_threads", "set_num_threads"],
+    "core.tree": ["register_node"],
     "diagnostics.checking": ["check_grads"],
     "diagnostics.nans": ["debug_nans", "diagnose"],
     "diagnostics.paths": ["explain"],

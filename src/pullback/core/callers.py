@@ -24,6 +24,7 @@ from pullback.errors import ArgumentError, BatchedValueError, PullbackError, Sym
 
 _SCIPY = f"{sep}scipy{sep}"
 _REMAINDERS = {n for n, (_, sign) in enumerate(_nb_ops) if sign in ("%", "%=")}
+_IN_PLACE = {n for n, (_, sign) in enumerate(_nb_ops) if sign.endswith("=")}
 _WRITES = {opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in opmap}
 # The code of what gives `ret.dtype.type(ret / n)`, a plain number, unless what was added up has no dtype: tensors hide
 # theirs from it.  By identity, as to hash code is slow.
@@ -79,10 +80,21 @@ def is_formatting(depth: int = 2) -> bool:
 
 def is_operator() -> bool:
     """Return whether the code outside of the library is at an operator: Python then tries the other operand."""
-    frame: FrameType | None = sys._getframe(1)
+    return _user_instruction()[0] in (opmap["BINARY_OP"], opmap["COMPARE_OP"])
+
+
+def is_in_place() -> bool:
+    """Return whether the code outside of the library is at an operator such as ``x *= y``."""
+    operation, argument = _user_instruction()
+    return operation == opmap["BINARY_OP"] and argument in _IN_PLACE
+
+
+def _user_instruction() -> tuple[int, int]:
+    """Return the operation that the code outside of the library is performing, and its argument."""
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith(NOT_THE_USER):
         frame = frame.f_back
-    return frame is not None and _instruction(frame)[0] in (opmap["BINARY_OP"], opmap["COMPARE_OP"])
+    return (-1, -1) if frame is None else _instruction(frame)
 
 
 def is_called_by(package: str, depth: int = 2) -> bool:

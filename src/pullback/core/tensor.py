@@ -324,9 +324,9 @@ class Tensor(TensorOps):
         """Return a NumPy array of its own with these values."""
         return np.array(self._concrete("numpy"))
 
-    def item(self) -> Any:
-        """Return the one element as a Python number."""
-        return self._concrete("item").item()
+    def item(self, *index: Any) -> Any:
+        """Return the one element, or that at an index, as a Python number."""
+        return self._concrete("item").item(*index)
 
     def tolist(self) -> Any:
         """Return nested lists of Python numbers."""

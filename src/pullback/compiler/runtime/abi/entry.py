@@ -21,6 +21,7 @@ import numpy as np
 
 from pullback.compiler.runtime.abi.entry_code import TEXT
 from pullback.compiler.runtime.abi.layout import is_layout_known, numpy_functions
+from pullback.compiler.runtime.abi.memory_pool import FUNCTIONS, STATE, install_handler
 from pullback.compiler.runtime.disk_cache import default_cache
 from pullback.compiler.runtime.llvm import get_library
 from pullback.core import tree
@@ -92,20 +93,20 @@ def _imports() -> dict[str, int]:
         **{name: id(kind) for name, kind in kinds.items()},
         "PyArray_New": table[93],
         "PyArray_Scalar": table[60],
-        "arenas": ctypes.addressof(ARENAS),
+        "pool": ctypes.addressof(STATE),
     }
 
 
 ALWAYS = ctypes.c_int64()  # read by entries that hold in every environment
 
 
-ARENAS = (ctypes.c_int64 * 16)()  # memory that programs use for themselves, kept for the next: address and size of each
-
-
 @lru_cache(1)
 def _code() -> Any:
     # A few branches: done well enough without effort, in a fifth of the time.
-    return get_library(TEXT, ["entry", "nothing"], _imports(), default_cache(), effort=0)[0]
+    code = get_library(TEXT, ["entry", "nothing", *FUNCTIONS], _imports(), default_cache(), effort=0)[0]
+    code.keep()
+    install_handler(tuple(code.addresses[name] for name in FUNCTIONS))
+    return code
 
 
 def make_entry(

@@ -35,7 +35,6 @@ start:
   %memories = alloca ptr, i64 %results
   %scalars = alloca [2 x i64], i64 %results, align 16
   %stack = alloca ptr, i64 %steps
-  %got = alloca i64
   %flag = alloca i64
   store i64 0, ptr %flag
   %right.count = icmp eq i64 %given, %expected
@@ -121,12 +120,7 @@ new:
   %is.array = icmp ne i64 %m.rank, 0
   br i1 %is.array, label %array, label %scalar
 array:
-  %number = word %about 3
-  %number.32 = trunc i64 %number to i32
-  %rank.32 = trunc i64 %m.rank to i32
-  %lengths = getelementptr i64, ptr %about, i64 6
-  %fresh = call ptr @PyArray_New(ptr @ndarray, i32 %rank.32, ptr %lengths, i32 %number.32,
-    ptr null, ptr null, i32 0, i32 0, ptr null)
+  %fresh = call ptr @pooled_array(ptr %about)
   store ptr %fresh, ptr %m.object
   %no.array = icmp eq ptr %fresh, null
   br i1 %no.array, label %failed, label %its.data
@@ -159,16 +153,17 @@ theirs:
   %lent = inttoptr i64 %lent.at to ptr
   br label %run
 ours:
-  %taken = call ptr @arena_taken(i64 %arena.size, ptr %got)
-  %nothing = icmp eq ptr %taken, null
   %needed = icmp ne i64 %arena.size, 0
-  %short = and i1 %nothing, %needed
+  br i1 %needed, label %need, label %run
+need:
+  %taken = call ptr @pool_take(i64 %arena.size)
+  %short = icmp eq ptr %taken, null
   br i1 %short, label %no.memory, label %run
 no.memory:
   %ignored = call ptr @PyErr_NoMemory()
   br label %failed
 run:
-  %arena = phi ptr [%lent, %theirs], [%taken, %ours]
+  %arena = phi ptr [%lent, %theirs], [null, %ours], [%taken, %need]
   %code = pointer %plan 0
   %alone = icmp eq i64 %release, 0
   %holding = select i1 %alone, i64 0, i64 %takes
@@ -194,8 +189,7 @@ unlocked:
 ran:
   br i1 %given.arena, label %giving, label %give.back
 give.back:
-  %got.size = load i64, ptr %got
-  call void @arena_given(ptr %arena, i64 %got.size)
+  call void @pool_give(ptr %arena)
   br label %giving
 giving:
   %flagged = load i64, ptr %flag

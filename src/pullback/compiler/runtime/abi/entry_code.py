@@ -10,6 +10,7 @@ import re
 
 from pullback.compiler.runtime.abi.entry_body import ENTRY
 from pullback.compiler.runtime.abi.layout import OFFSETS, TUPLE_HAS_HASH
+from pullback.compiler.runtime.abi.memory_pool import CODE as POOL
 
 __all__ = ["TEXT"]
 
@@ -37,7 +38,6 @@ DECLARED = """
 @list_type = external global i8
 @tuple_type = external global i8
 @dict_type = external global i8
-@arenas = external global [16 x i64]
 declare ptr @PyArray_New(ptr, i32, ptr, i32, ptr, ptr, i32, i32, ptr)
 declare ptr @PyArray_Scalar(ptr, ptr, ptr)
 declare ptr @PyFloat_FromDouble(double)
@@ -56,8 +56,6 @@ declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
-declare ptr @aligned_alloc(i64, i64)
-declare void @free(ptr)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """
 
@@ -193,83 +191,4 @@ no:
 }
 """
 
-# Memory that programs use for themselves is kept for the next one, up to 64 MB a piece; the interpreter's lock is held.
-ARENA = """
-define internal ptr @arena_taken(i64 %need, ptr %got) {
-start:
-  %nothing = icmp eq i64 %need, 0
-  store i64 %need, ptr %got
-  br i1 %nothing, label %none, label %look
-none:
-  ret ptr null
-look:
-  %i = phi i64 [0, %start], [%i.next, %next]
-  %more = icmp slt i64 %i, 16
-  br i1 %more, label %one, label %new
-one:
-  %i.size = add i64 %i, 1
-  %size = word @arenas %i.size
-  %enough = icmp sge i64 %size, %need
-  %half = lshr i64 %size, 2
-  %near = icmp sle i64 %half, %need
-  %fits = and i1 %enough, %near
-  br i1 %fits, label %take, label %next
-next:
-  %i.next = add i64 %i, 2
-  br label %look
-take:
-  %kept = pointer @arenas %i
-  store i64 0, ptr %size.a
-  store i64 %size, ptr %got
-  ret ptr %kept
-new:
-  %made = call ptr @aligned_alloc(i64 64, i64 %need)
-  ret ptr %made
-}
-
-define internal void @arena_given(ptr %arena, i64 %size) {
-start:
-  %nothing = icmp eq ptr %arena, null
-  br i1 %nothing, label %done, label %look
-look:
-  %i = phi i64 [0, %start], [%i.next, %next]
-  %more = icmp slt i64 %i, 16
-  br i1 %more, label %one, label %full
-one:
-  %i.size = add i64 %i, 1
-  %there = word @arenas %i.size
-  %empty = icmp eq i64 %there, 0
-  br i1 %empty, label %keep, label %next
-next:
-  %i.next = add i64 %i, 2
-  br label %look
-full:
-  %oldest = pointer @arenas 0
-  call void @free(ptr %oldest)
-  %first = getelementptr i64, ptr @arenas, i64 2
-  call void @llvm.memmove.p0.p0.i64(ptr @arenas, ptr %first, i64 112, i1 false)
-  br label %keep
-keep:
-  %place = phi i64 [%i, %one], [14, %full]
-  %large = icmp sgt i64 %size, 67108864
-  %size.at = add i64 %place, 1
-  %to = getelementptr i64, ptr @arenas, i64 %place
-  %to.size = getelementptr i64, ptr @arenas, i64 %size.at
-  store i64 0, ptr %to.size
-  br i1 %large, label %away, label %stay
-stay:
-  store ptr %arena, ptr %to
-  store i64 %size, ptr %to.size
-  ret void
-away:
-  call void @free(ptr %arena)
-  ret void
-done:
-  ret void
-}
-declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
-"""
-
-TEXT = expand_macros(
-    re.sub(rf"\b({'|'.join(NAMES)})\b", lambda found: NAMES[found[0]], DECLARED + TAKE + ARENA + ENTRY)
-)
+TEXT = expand_macros(re.sub(rf"\b({'|'.join(NAMES)})\b", lambda found: NAMES[found[0]], DECLARED + TAKE + POOL + ENTRY))

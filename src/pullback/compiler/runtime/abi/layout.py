@@ -27,6 +27,7 @@ OFFSETS = {
     "ARRAY_SHAPE": 32,
     "ARRAY_DTYPE": 56,
     "ARRAY_FLAGS": 64,
+    "ARRAY_HANDLER": 88,  # of its memory
     "DTYPE_ORDER": 26,
     "DTYPE_NUMBER": 28,
 }
@@ -67,6 +68,8 @@ def find_mismatch() -> str | None:
     sizes = object.__basicsize__, bytes.__basicsize__, list.__basicsize__, tuple.__basicsize__
     if sizes not in ((16, 33, 40, 24), (16, 33, 40, 32)):  # before anything is read at an address
         return f"an object, bytes, list or tuple of {sizes} bytes"
+    if np.ndarray.__basicsize__ < 96:
+        return f"an array of 96 bytes, but of {np.ndarray.__basicsize__},"
     if sys.byteorder != "little" or ctypes.sizeof(ctypes.c_void_p) != 8:
         return "an address of 8 bytes, the lowest first,"
     arrays = np.zeros((2, 3)), np.zeros((4, 5, 6), "f4").T, np.zeros(3, ">i8"), np.zeros(()), np.zeros(9, bool)[::2]
@@ -89,6 +92,11 @@ def _reads(place: int, words: tuple[int, ...]) -> bool:
     )
 
 
+def _get_handler() -> int:
+    """Return the address of the memory handler that new arrays have now."""
+    return id(ctypes.PYFUNCTYPE(ctypes.py_object)(numpy_functions()[305])())
+
+
 def _examine_array(x: Any) -> Iterator[tuple[str, bool]]:
     """Yield the fields of an array, and whether each is where it is expected; one that is not is the last."""
     at, dtype = id(x), id(x.dtype)
@@ -98,6 +106,10 @@ def _examine_array(x: Any) -> Iterator[tuple[str, bool]]:
     yield "the dtype of an array", _word(at + OFFSETS["ARRAY_DTYPE"]) == dtype
     yield "the flags of an array", _half(at + OFFSETS["ARRAY_FLAGS"]) == x.flags.num
     yield "the shape of an array", _reads(_word(at + OFFSETS["ARRAY_SHAPE"]), x.shape)
+    yield (
+        "the memory handler of an array",
+        _word(at + OFFSETS["ARRAY_HANDLER"]) == (_get_handler() if x.flags.owndata else 0),
+    )
     order = chr(ctypes.c_uint8.from_address(dtype + OFFSETS["DTYPE_ORDER"]).value)
     yield "the byte order of a dtype", order == x.dtype.byteorder
     yield "the number of a dtype", _half(dtype + OFFSETS["DTYPE_NUMBER"]) == x.dtype.num
