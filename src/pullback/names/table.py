@@ -228,7 +228,6 @@ FUNCTIONS: dict[str, dict[str, str]] = {  # by library; a name with a module bef
         "tree_leaves": _TREES,
         "tree_util": _TREES,
         "numpy": _NUMPY,
-        "scipy": "SciPy itself, and pb.special, pb.linalg",
         "Array": "pb.Tensor",
         "enable_x64": "pb.set_default_dtype('float64'); arrays of float64 stay float64 anyway",
         "debug": "not needed: Python's print works, and pb.debug_nans() finds a NaN",
