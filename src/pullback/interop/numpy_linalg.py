@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.op import operand
+from pullback.core.op import REGISTRY, operand
 from pullback.core.tensor import Tensor, all_values, call_unfollowed, may_be, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import align_operands, is_traced, no_rule_error, run_without_rule
@@ -51,6 +51,9 @@ def _with_value_of(z: Value, run: Callable[..., Any], *args: object) -> Any:
 
 
 def _cholesky(a: Value, /, *, upper: bool = False) -> Any:
+    a = operand(a)
+    if a.dtype.kind == "f" and a.ndim > 1 and a.shape[-1] == a.shape[-2]:
+        return REGISTRY["cholesky_of_triangle"].function(a, bool(upper))
     return linalg.cholesky(mirror_triangle(a, "U" if upper else "L"), bool(upper))
 
 
