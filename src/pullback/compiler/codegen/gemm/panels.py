@@ -93,7 +93,7 @@ class BlockedProduct:
         cell = code.allocate(f"<{wide} x i64>")
         code.line(f"store <{wide} x i64> <{offsets}>, ptr {cell}, align 64")
         start = self._at("%b", code.add(code.times(j, p.b.column), str(first)))
-        code.line(f"call void @{reader}(ptr {start}, ptr {cell}, ptr %scratch)")
+        code.line(f"call void @{reader}(ptr {start}, ptr {cell}, ptr %scratch, i64 {deep})")
 
     def _load_right(self, source: str, ahead: int, count: int) -> str:
         """Load elements of a row of the right matrix; zeros beyond its end."""
