@@ -81,7 +81,7 @@ def public() -> dict[str, Any]:
     made = {}
     for prefix in MODULES:
         module = getattr(pb, prefix) if prefix else pb
-        space = {name: getattr(module, name) for name in dir(module)}  # also what is opened when it is asked for
+        space = {name: getattr(module, name) for name in dir(module)}  # also modules that are imported when first used
         for name, value in space.items():
             ours = (getattr(value, "__module__", None) or "").startswith("pullback.ops")
             if ours and inspect.isfunction(value) and (not prefix or name in module.__all__):
@@ -176,8 +176,10 @@ def op_row(op: Op) -> str:
 
 
 def function_row(function: Callable[..., Any]) -> str:
-    said = (inspect.getdoc(function) or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
-    return row(", ".join(map(code, names(function))), code(tfjs(function)), code(numpy(function)), said)
+    summary = (inspect.getdoc(function) or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+    summary = summary.removeprefix("Return ")  # a row names what it returns
+    summary = summary[:1].upper() + summary[1:]
+    return row(", ".join(map(code, names(function))), code(tfjs(function)), code(numpy(function)), summary)
 
 
 def page() -> str:

@@ -1,4 +1,4 @@
-"""Memory of big arrays: values that no rule saves are freed, and buffers are reused only when nobody holds them."""
+"""Memory of big arrays: values that no rule saves are freed, and buffers are reused only when unreferenced."""
 
 from __future__ import annotations
 

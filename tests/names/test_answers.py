@@ -223,7 +223,7 @@ def test_hasattr_probes_import_nothing() -> None:
         (lambda x: x.cpu(), "x.cpu is not needed"),
         (lambda x: x.requires_grad, "x.requires_grad is not needed"),
         (lambda x: setattr(x, "requires_grad", True), "x.requires_grad is not needed"),
-        (lambda x: x.view(-1), "x.view is x.reshape."),
+        (lambda x: x.unsqueeze(0), "x.unsqueeze is x.expand_dims."),
         (lambda x: x.dataSync(), r"x.dataSync is x.numpy\(\)."),
         (lambda x: pb.variable(1.0).assignAdd(1.0), "'Variable' object .* x.assignAdd is x.assign_add."),
         (lambda x: pb.sequential().parameters(), "model.parameters is model.trainable_variables."),

@@ -44,7 +44,7 @@ from pullback.core.tape import (
     place,
 )
 from pullback.core.templates import BINARY, MANY, NODE, OTHER_OPERAND, PLACE, PLACE_VIEW, UNARY, UNARY_WITH_PARAMS
-from pullback.core.tensor import BY_KERNEL, NUMPY, OBJECT, Tensor
+from pullback.core.tensor import BY_KERNEL, LATER, NUMPY, OBJECT, Tensor
 from pullback.core.weak import weaken_value
 from pullback.core.writes import define_in_place, note_view
 from pullback.errors import ArgumentError, DataError, DefinitionError, IntegerRangeError, PullbackError, ShapeError
@@ -69,6 +69,8 @@ OPERATORS = {  # which kernels Python has a sign for; no op is named
 }  # fmt: skip
 REFLECTED = frozenset({"add", "sub", "mul", "truediv", "matmul", "pow", "floordiv", "mod", "and", "or", "xor"})
 WEAK = (float, int, bool, complex)  # Python's numbers, which do not widen arrays
+# What methods of arrays take in NumPy and ops do not.
+NUMPY_KEYWORDS = frozenset({"dtype", "initial", "kind", "mode", "order", "out", "where"})
 STEPS = ("one", "both", "both_fit", "fit_x", "fit_y", "left", "left_fit", "right", "right_fit", "many")
 
 
@@ -101,6 +103,14 @@ QUICK = {"Tensor": Tensor, "ndarray": ndarray, "Large": Large, "dispatch": dispa
 OBSERVED = {
     "Tensor": None, "ndarray": None, "Large": None, "dispatch": perform_observed, "perform": perform_observed,
 }  # fmt: skip
+
+
+def call_with_unknown(op: Op, args: tuple[Any, ...], unknown: dict[str, Any], params: dict[str, Any]) -> Any:
+    """Call NumPy's function of an op with keywords that only NumPy's has, such as ``dtype=``; refuse all others."""
+    if unknown and NUMPY_KEYWORDS.issuperset(unknown) and any(isinstance(a, Tensor) for a in args):
+        given = {k: v for k, v in params.items() if v is not op.params[k]}
+        return LATER["function"](op.kernel, args, given | unknown)
+    raise call_error(op.function, unknown, op.required)
 
 
 def first_call(*args: object, **kwargs: object) -> Any:
@@ -247,7 +257,8 @@ class Op:
         return {
             "OP": self, "kernel": self.kernel, "run": self.run, "new_node": Tensor, "place": place,
             "translate_error": self.translate_error, "CAUGHT": CAUGHT, "several": several, "keep": keep, "take": take,
-            "capture": capture, "COPIED": COPIED, "note_view": note_view, "OBJECT": OBJECT, "refuse": call_error,
+            "capture": capture, "COPIED": COPIED, "note_view": note_view, "OBJECT": OBJECT,
+            "call_with_unknown": call_with_unknown,
             "REQUIRED": templates.REQUIRED, **others,
             **{f"_{n}": templates.REQUIRED if n in self.required else d for n, d in self.params.items()},
             **{k: self.__dict__.get(k) for k in STEPS},
@@ -339,7 +350,9 @@ class Op:
     def _write_parameters(self) -> tuple[str, str, dict[str, str]]:
         """Return the parameters as items of a dict, as a signature, and the checks of keywords."""
         word, _ = OPERATORS.get(self.kernel, (None, None))  # Python calls operators without keywords
-        signature, check = templates.write_parameters(list(self.params), self.required, not word)
+        signature, check = templates.write_parameters(
+            list(self.params), self.required, not word, ", ".join(self.inputs)
+        )
         return ", ".join(f"{n!r}: {n}" for n in self.params), signature, check
 
     def _write_unary(self, sign: str | None) -> str:
@@ -438,6 +451,7 @@ class Op:
 
     def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
         """Return the value for arrays and numbers."""
+        # In one piece: every op on plain arrays runs through it.
         values = [v if isinstance(v, RAW) or type(v) in WEAK else as_value(v, self.name) for v in values]
         if len(values) > 1:
             values = self.promote(values)
@@ -510,6 +524,7 @@ class Op:
         self, nodes: list[Any], values: list[Any], live: list[bool], params: dict[str, Any], m: Meta
     ) -> tuple[Any, Any, Any] | None:
         """Return the step and the two operand slots of a node; None if no operand on the tape has a derivative."""
+        # In one piece: every op that is recorded in the general way runs through it.
         if not self.flows:
             return None
         if self.form == 1:

@@ -476,6 +476,7 @@ def resolve_writes(tape: Tape) -> None:
 
     The object itself becomes the node of its last version, and a new node that of its first.
     """
+    # In one piece: the loop runs for every node of a tape with writes.
     nodes = _separate_writes(tape.nodes)
     written: list[Any] = []
     for w in nodes:
@@ -601,6 +602,7 @@ LATER["redo_writes"] = redo_writes
 
 def define_in_place(function: Any, word: str, sign: str) -> None:
     """Give tensors the operator ``x += y`` (for the word ``add``), which writes ``function(x, y)`` into ``x``."""
+    # In one piece: ``x += y`` is allowed little more time than ``x = x + y``.
     what = f"x {sign}= value"
 
     def in_place(x: Tensor, y: Operand) -> Any:

@@ -158,12 +158,10 @@ class ScanOp(StructuredOp):
         targets = [*states, *joint.sums, *rows]
         outputs = [joint.pulled[i] if i in joint.pulled else make_zeros(likes[joint.inputs[i]]) for i in targets]
         step = whole.select([*known, *joint.cotangents.values(), *joint.sums.values()], outputs)
-        known = dict(known)
-        for i, number in joint.cotangents.items():
-            if i >= self.carry and gs[i] is not None:
-                known[number] = gs[i]
-            elif i >= self.carry:  # of a result that was not used
-                step = step.bind(number, make_zeros(likes[number]))
+        ys = {number: gs[i] for i, number in joint.cotangents.items() if i >= self.carry}
+        known = {**known, **{number: g for number, g in ys.items() if g is not None}}
+        for number in sorted(ys.keys() - known.keys()):  # of results that were not used
+            step = step.bind(number, make_zeros(likes[number]))
         used = step.list_used()
         fixed = [i for i in joint.inputs[:first] if i in used]
         each = [i for i in known if i in used and i not in fixed]

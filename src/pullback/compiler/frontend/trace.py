@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from pullback.compiler.frontend.host_ops import HostFunction, make_integer_cast
+from pullback.compiler.frontend.host_ops import HostFunction, OnHost, Rerun, make_integer_cast
 from pullback.compiler.frontend.indexing import (
     find_block,
     find_constant_lines,
@@ -63,7 +63,7 @@ from pullback.core.axes import together
 from pullback.core.callers import MEANS, arrange_coefficients, explain_refusal
 from pullback.core.convert import as_value
 from pullback.core.interpreter import new_level
-from pullback.core.lowering import call, fold, made_of, pieces, position, rows, scalar, scan, view, windows
+from pullback.core.lowering import call, fold, made_of, matrices, pieces, position, rows, scalar, scan, view, windows
 from pullback.core.source import user_line
 from pullback.core.tape import RAW
 from pullback.core.tensor import BY_KERNEL, PLAIN, Tensor, Wrapped
@@ -104,6 +104,7 @@ LOWERINGS = {
     position: "lower_scan",
     rows: "lower_rows",
     windows: "lower_windows",
+    matrices: "lower_matrices",
     call: "lower_call",
 }
 
@@ -398,6 +399,23 @@ class Trace:
         shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
         return Symbol(self, self.graph.add(OPAQUE, nodes, shape, nodes[0].dtype, (op, params), user_line()))
 
+    def lower_matrices(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Add a function of matrices of floats, and check its result, NaN where the kernel does something else."""
+        nodes = [self.node(a) for a in args]
+        kinds = {n.dtype for n in nodes}
+        flags = all(type(p) is bool for p in params.values())
+        if len(kinds) > 1 or next(iter(kinds)).char not in "fd" or not all(n.size for n in nodes) or not flags:
+            return self.opaque(op, args, params)
+        if op.lower.fails and self.checks is None:
+            return self.opaque(OnHost(op), args, params)
+        shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
+        made = Symbol(self, self.graph.add(OPAQUE, nodes, shape, nodes[0].dtype, (op, params), user_line()))
+        if op.lower.fails:
+            is_vector = len(nodes[-1].shape) == 1
+            failed = np.any(np.isnan(made[..., 0] if is_vector else made[..., 0, 0]))
+            self.check_positions(self.node(failed), Rerun(), failed)
+        return made
+
     def map(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Symbol:
         dtypes = tuple(map(_kind, args))
         dtype = infer_dtype(op, dtypes, Frozen(params) if params else NO_PARAMS)
@@ -425,11 +443,7 @@ class Trace:
         floats = [d for d in kinds if d.kind == "f"]
         if floats:
             return np.result_type(*floats, *(make_example(d) for _, d in mixed if d is float))
-        # a Python integer may be none of theirs: it is compared all the same
-        found = np.result_type(
-            *kinds,
-            *(np.int64 if d is int and _may_not_fit(a, kinds) else make_example(d) for a, d in mixed if d not in kinds),
-        )
+        found = np.result_type(*kinds, *(_find_example(a, d, kinds) for a, d in mixed if d not in kinds))
         whole = all(d is int or d is bool or d in kinds for _, d in mixed)
         return None if whole and found.kind == "f" else found  # int64 and uint64, which no dtype holds
 
@@ -652,6 +666,11 @@ def _is_rare_float(a: Any) -> bool:
 def _shape(a: Any) -> Shape:
     shape: Shape = a.shape if isinstance(a, Symbol | np.ndarray) else np.shape(a)
     return shape
+
+
+def _find_example(a: Any, kind: Any, kinds: list[Any]) -> Any:
+    """Return a value or dtype for a Python number that is compared; an integer may be none that ``kinds`` can hold."""
+    return np.int64 if kind is int and _may_not_fit(a, kinds) else make_example(kind)
 
 
 def _may_not_fit(a: Any, kinds: list[Any]) -> bool:

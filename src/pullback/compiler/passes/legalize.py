@@ -16,11 +16,15 @@ from pullback.compiler.ir.graph import (
     Graph,
     Node,
     View,
+    compose_views,
     contiguous,
     is_in_order,
     is_number,
+    is_transposed,
+    reshape,
     resolve_view,
     squeeze,
+    transpose,
 )
 from pullback.compiler.ir.kinds import (
     CAST,
@@ -48,11 +52,12 @@ from pullback.compiler.ir.products import is_gemm_ready, plan_product
 from pullback.compiler.ir.structured import Structure
 from pullback.compiler.math.cost import count_instructions
 from pullback.compiler.math.functions import VectorFunctions
+from pullback.compiler.passes.matrices import lower_matrices, multiply_triangle
 from pullback.compiler.passes.simplify import remove_dead_nodes
 from pullback.compiler.passes.split_complex import split_complex
 from pullback.compiler.passes.windows import lower_windows
 from pullback.core.axes import together
-from pullback.core.lowering import windows
+from pullback.core.lowering import matrices, windows
 from pullback.core.tensor import BY_KERNEL
 from pullback.errors import CompileError
 
@@ -125,7 +130,7 @@ def _transpose_product(g: Graph, n: Node, args: list[Node], alone: Any) -> Node 
     if n.shape != shape or n.data.strides != (*loop, columns, rows):
         return None
     a, b = args[0].args
-    return g.add(PRODUCT, (_transpose(g, b), _transpose(g, a)), shape, n.dtype, None, n.line)
+    return g.add(PRODUCT, (transpose(g, b), transpose(g, a)), shape, n.dtype, None, n.line)
 
 
 def _split_sum_of_products(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
@@ -215,8 +220,12 @@ def _run_on_host(g: Graph, n: Node, args: list[Node]) -> Node:
 
 
 def _legalize_opaque(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
-    of_windows = isinstance(getattr(n.data[0], "lower", None), windows)
-    return (lower_windows(g, n, args) if of_windows else None) or _keep(g, n, args)
+    lower = getattr(n.data[0], "lower", None)
+    if isinstance(lower, windows):
+        return lower_windows(g, n, args) or _keep(g, n, args)
+    if isinstance(lower, matrices) and has_types:
+        return lower_matrices(g, n, args) or _keep(g, n, args)
+    return _keep(g, n, args)
 
 
 def _legalize_fold(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
@@ -229,7 +238,7 @@ def _legalize_fold(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node
 
 def _legalize_product(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
     if has_types and code_of(n.dtype) in PRODUCTS:
-        return _arrange_product(g, n, args)
+        return multiply_triangle(g, n, *args) or _arrange_product(g, n, args)
     return g.add(OPAQUE, args, n.shape, n.dtype, (BY_KERNEL[np.matmul], {}), n.line)
 
 
@@ -241,6 +250,9 @@ def _legalize_view(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node
     (x,) = args
     if has_types and x.kind is VIEW and is_in_order(x.shape, x.data) and x.args[0].size == x.size:
         return _view_of(g, n, x.args[0])  # another shape of another shape
+    composed = compose_views(n.shape, n.data, x) if has_types and x.kind is VIEW else None
+    if composed is not None:
+        return _view_of(g, Node(VIEW, (), n.shape, n.dtype, composed, 0, n.line), x.args[0])
     return _legalize_by_types(g, n, args, has_types)
 
 
@@ -342,7 +354,7 @@ def _arrange_fold(g: Graph, n: Node, x: Node) -> Node:
         return g.constant(np.full(n.shape, n.data.op.lower.start, n.dtype))
     axes = [a for a in n.data.axes if x.shape[a] != 1]
     if not axes:
-        return _reshape(g, _add_zero(g, n, x), n.shape)
+        return reshape(g, _add_zero(g, n, x), n.shape)
     inner = tuple(i for i, length in enumerate(x.shape) if length != 1)
     trailing = [a for a, b in zip(reversed(inner), reversed(axes), strict=False) if a == b]
     leading = len(axes) == sum(a == b for a, b in zip(inner, axes, strict=False))
@@ -383,28 +395,24 @@ def _view_of(g: Graph, n: Node, base: Node) -> Node:
     return base if same else g.add(VIEW, (base,), n.shape, n.dtype, n.data, n.line)
 
 
-def _reshape(g: Graph, x: Node, shape: tuple[int, ...]) -> Node:
-    if x.kind is VIEW and is_in_order(x.shape, x.data) and x.args[0].size == x.size:
-        x = x.args[0]
-    return x if x.shape == shape else g.add(VIEW, (x,), shape, x.dtype, View(0, contiguous(shape)), x.line)
-
-
 def _arrange_product(g: Graph, n: Node, args: list[Node]) -> Node:
-    """Return a product with one row or column as a multiplication and a sum, which fuse with other nodes."""
+    """Return a product with one row or column as a multiplication, and a sum of many, which fuse with other nodes."""
     a, b = args
     if not n.size or not a.size:
         return g.constant(np.zeros(n.shape, n.dtype))
+    if a.shape[-1] == 1:
+        return g.add(MAP, (a, b), n.shape, n.dtype, (BY_KERNEL[np.multiply], {}), n.line)
     product = g.add(PRODUCT, args, n.shape, n.dtype, None, n.line)
     if len(n.shape) > 2 and n.shape[-2:] != (1, 1) and plan_product(product).is_tiny:
         return product
-    if b.shape[-1] == 1 and len(a.shape) == 2 and _is_transposed(a) and a.shape[0] <= a.shape[1]:
-        return _sum_along(g, n, _transpose(g, a), b, 0)
-    if a.shape[-2] == 1 and _is_transposed(b) and plan_product(product).matrices.m == 1:
-        return _sum_along(g, n, a, _transpose(g, b), len(b.shape) - 1)
+    if b.shape[-1] == 1 and len(a.shape) == 2 and is_transposed(a) and a.shape[0] <= a.shape[1]:
+        return _sum_along(g, n, transpose(g, a), b, 0)
+    if a.shape[-2] == 1 and is_transposed(b) and plan_product(product).matrices.m == 1:
+        return _sum_along(g, n, a, transpose(g, b), len(b.shape) - 1)
     if b.shape[-1] == 1:
-        return _sum_along(g, n, a, _transpose(g, b), len(a.shape) - 1)
+        return _sum_along(g, n, a, transpose(g, b), len(a.shape) - 1)
     if a.shape[-2] == 1 and len(squeeze(n.shape)) == 1:
-        return _sum_along(g, n, _transpose(g, a), b, len(b.shape) - 2)
+        return _sum_along(g, n, transpose(g, a), b, len(b.shape) - 2)
     return product
 
 
@@ -414,19 +422,4 @@ def _sum_along(g: Graph, n: Node, x: Node, y: Node, axis: int) -> Node:
     both = g.add(MAP, (x, y), shape, n.dtype, (BY_KERNEL[np.multiply], {}), n.line)
     kept = shape[:axis] + shape[axis + 1 :]
     fold = Node(FOLD, (), kept, n.dtype, Fold(BY_KERNEL[np.sum], (axis,)), 0, n.line)
-    return _reshape(g, _arrange_fold(g, fold, both), n.shape)
-
-
-def _is_transposed(x: Node) -> bool:
-    """Return whether a matrix is a transposed view."""
-    return x.kind is VIEW and x.data.strides[-2] == 1 and x.data.strides[-1] >= x.shape[-2] > 1
-
-
-def _transpose(g: Graph, x: Node) -> Node:
-    """Return a node with its last two axes exchanged."""
-    base, offset, steps = resolve_view(x)
-    shape = (*x.shape[:-2], x.shape[-1], x.shape[-2])
-    if base is x and 1 in x.shape[-2:]:  # a row as a column is the same elements in the same order
-        return _reshape(g, x, shape)
-    view = View(offset, (*steps[:-2], steps[-1], steps[-2]))
-    return g.add(VIEW, (base,), shape, x.dtype, view, x.line)
+    return reshape(g, _arrange_fold(g, fold, both), n.shape)

@@ -28,7 +28,8 @@ from pullback.compiler.ir.graph import (
     resolve_view,
     squeeze,
 )
-from pullback.compiler.ir.kinds import CAST, FOLD, INPUT, PIECES, PRODUCT, SCATTER, TAKE, VIEW, Kind
+from pullback.compiler.ir.kinds import CAST, FOLD, INPUT, MATRICES, PIECES, PRODUCT, SCATTER, TAKE, VIEW, Kind
+from pullback.compiler.ir.matrices import find_matrix
 from pullback.compiler.ir.products import find_operand
 from pullback.compiler.schedule.cost import estimate_cost
 from pullback.compiler.schedule.order import order_by_needs
@@ -150,6 +151,8 @@ def find_memory(user: Node, x: Node) -> Node:
     """Return the node whose memory a node reads for an argument: that of a view, where it can read the view."""
     if user.kind is PRODUCT:
         return find_operand(x)[0]
+    if user.kind is MATRICES and x is user.args[0]:
+        return find_matrix(user)[0]
     if user.kind is SCATTER and x is user.args[0]:
         return find_rows(x, user.data)[0]
     if user.kind.has_bodies or (user.kind is TAKE and x is user.args[0]):

@@ -58,7 +58,7 @@ def test_result_owns_aligned_memory_of_the_pool(double: Any) -> None:
     assert get_handler_name(double(np.ones(8))) == "default_allocator"
 
 
-def test_memory_is_used_again_only_when_nobody_holds_it(double: Any) -> None:
+def test_buffer_is_recycled_only_without_references(double: Any) -> None:
     x = np.arange(10_000.0)
     y = double(x)
     place, view = y.ctypes.data, y[::2]
