@@ -96,7 +96,8 @@ def test_regressor_with_a_model_of_ones_own(counts: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_metrics_keep_gradients_once_installed(counts: Any) -> None:
+def test_metrics_keep_gradients_once_installed(counts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")  # which scikit-learn asks for
     calls = counts.list_calls()
     pb.sklearn.install()
     try:
