@@ -225,6 +225,8 @@ _LAZY_MODULES = {
         "metrics",
         "regularizers",
     ],  # a module, and some of its own modules
+    "scipy": ["scipy"],  # a package
+    "transforms.ravel": ["linear_operator", "ravel_tree"],
     "train.nn.layers.base": ["input"],
     "train.nn.models": ["Model", "load_model", "model", "sequential"],
 }
@@ -250,6 +252,7 @@ def __dir__() -> list[str]:
 
 
 _ABOVE["array_namespace"] = lambda: _import_module("pullback.array_api")
+_ABOVE["scipy_fft"] = lambda: _import_module("pullback.scipy.fft")
 _accelerate.compile_op = lambda *given: _import_module("pullback.compiler.single_ops").compile_op(*given)
 _accelerate.compile_function = lambda *given: _import_module("pullback.compiler.element_functions").compile_function(
     *given

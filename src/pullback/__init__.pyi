@@ -107,6 +107,7 @@ from pullback.signatures.transforms import jacobian as jacobian
 from pullback.signatures.transforms import jvp as jvp
 from pullback.train.nn import layers as layers
 from pullback.signatures import linalg as linalg
+from pullback.transforms.ravel import linear_operator as linear_operator
 from pullback.signatures.transforms import linearize as linearize
 from pullback.train.nn.models import load_model as load_model
 from pullback.signatures import losses as losses
@@ -116,6 +117,7 @@ from pullback.train.loop import metrics as metrics
 from pullback.train.nn.models import model as model
 from pullback.signatures.transforms import override_gradient as override_gradient
 from pullback.signatures import random as random
+from pullback.transforms.ravel import ravel_tree as ravel_tree
 from pullback.signatures.transforms import recompute_grad as recompute_grad
 from pullback.signatures.transforms import register_gradient as register_gradient
 from pullback.core.tree import register_node as register_node
@@ -123,6 +125,7 @@ from pullback.train.nn import regularizers as regularizers
 from pullback.signatures.transforms import reverse_gradient as reverse_gradient
 from pullback.signatures.transforms import scale_gradient as scale_gradient
 from pullback.signatures.transforms import scan as scan
+from pullback import scipy as scipy
 from pullback.train.nn.models import sequential as sequential
 from pullback.core.convert import set_default_dtype as set_default_dtype
 from pullback.compiler.runtime.threads import set_num_threads as set_num_threads

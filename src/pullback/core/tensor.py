@@ -16,6 +16,7 @@ from pullback.core.callers import (
     arrange_coefficients,
     explain_refusal,
     is_formatting,
+    leaves_product,
     takes_elements,
 )
 from pullback.core.printing import tensor_repr, tensor_text
@@ -231,6 +232,8 @@ class Tensor(TensorOps):
         A traced number has no such method, so ``np.array([x[0], x[1]])`` holds the tensors themselves, as objects.
         """
         t = self.read()
+        if leaves_product():
+            return t._whole
         if not t.level:
             return t._values
         if takes_elements():
@@ -238,6 +241,12 @@ class Tensor(TensorOps):
         if not t.shape:
             raise AttributeError("__array__")
         return t._values
+
+    def _whole(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """Return an object array of rank 0 with this tensor: SciPy's sparse arrays leave products with it to us."""
+        made = np.empty((), object)
+        made[()] = self
+        return made
 
     def _elements(self, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> Any:
         """Return an object array of the elements, which NumPy can take apart and join."""

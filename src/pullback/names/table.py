@@ -228,7 +228,6 @@ FUNCTIONS: dict[str, dict[str, str]] = {  # by library; a name with a module bef
         "tree_leaves": _TREES,
         "tree_util": _TREES,
         "numpy": _NUMPY,
-        "scipy": "SciPy itself, and pb.special, pb.linalg",
         "Array": "pb.Tensor",
         "array": "pb.tensor",
         "asarray": "pb.tensor",
