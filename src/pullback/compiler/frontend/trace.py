@@ -329,6 +329,11 @@ class Trace:
             self.checks.append(np.any(wrong))
             self.graph.checks.append((node, op))
 
+    def join_checks(self) -> Node:
+        """Return whether any positions are wrong; those that are checked twice count once."""
+        assert self.checks
+        return self.node(reduce(np.logical_or, {x.node.number: x for x in self.checks}.values()))
+
     # ---- ops
 
     def perform(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -563,8 +568,7 @@ class Trace:
         given = [Symbol(inner, inner.graph.input(like.shape, like.dtype), like.weak) for like in body.input_likes]
         inner.graph.outputs = [inner.node(z) for z in body(given)]
         if inner.checks:
-            wrong = inner.node(reduce(np.logical_or, inner.checks))
-            inner.graph.outputs += [wrong, *(n for n, _ in inner.graph.checks)]
+            inner.graph.outputs += [inner.join_checks(), *(n for n, _ in inner.graph.checks)]
         inner.finished = True
         return inner.graph
 
