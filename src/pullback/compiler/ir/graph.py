@@ -234,6 +234,17 @@ def resolve_view(x: Node) -> tuple[Node, int, tuple[int, ...]]:
     return (x.args[0], x.data.offset, x.data.strides) if x.kind is VIEW else (x, 0, contiguous(x.shape))
 
 
+def compose_views(place: tuple[Node, int, tuple[int, ...]], x: Node, view: View) -> tuple[Node, View]:
+    """Return a view of ``x`` as one of the node in whose memory ``x`` lies at a place; of ``x`` if there is none.
+
+    A place is what ``resolve_view`` returns.
+    """
+    base, offset, strides = place
+    if is_in_order(x.shape, View(0, strides)):
+        return base, View(offset + view.offset, view.strides)
+    return x, view
+
+
 def find_rows(x: Node, row: Shape) -> tuple[Node, int, tuple[int, ...]]:
     """Return the node in whose memory the rows of ``x`` lie, where they begin, and the strides of the axes before them.
 

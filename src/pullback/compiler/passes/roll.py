@@ -16,7 +16,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.compiler.builder import TYPES, code_of
-from pullback.compiler.ir.graph import Graph, Node, Pieces, View, contiguous, fingerprint, is_in_order
+from pullback.compiler.ir.graph import (
+    Graph,
+    Node,
+    Pieces,
+    View,
+    compose_views,
+    contiguous,
+    fingerprint,
+    is_in_order,
+    resolve_view,
+)
 from pullback.compiler.ir.kinds import CONSTANT, INPUT, LOOP, PIECES, RESULT, VIEW
 from pullback.compiler.ir.structured import Loop
 from pullback.compiler.passes.legalize import legalize
@@ -25,7 +35,8 @@ from pullback.compiler.passes.simplify import remove_dead_nodes, simplify
 __all__ = ["roll_loops"]
 
 MOVES = (VIEW, PIECES)  # these alone need no loop
-LEAST = 64  # steps of a loop that is rolled
+LEAST = 32  # steps of a loop that is rolled
+MANY = 1000  # nodes in steps; fewer compile quickly, and tiny steps run faster one after the other
 LONGEST_DELAY = 4  # steps after which a value may be used last
 WINDOW = 12  # nodes in a row that are compared to find periods
 CANDIDATES = 8  # periods that are tried
@@ -35,10 +46,12 @@ def roll_loops(graph: Graph) -> Graph:
     """Return an equivalent graph with loops in the place of steps that repeat; the same graph if there are none."""
     if any(n.kind.has_bodies for n in graph.nodes):
         graph = _roll_bodies(graph)
-    if len(graph.nodes) < 2 * LEAST:
+    if len(graph.nodes) < MANY:
         return graph
     roller = Roller(graph)
-    return simplify(remove_dead_nodes(roller.run())) if roller.periods else graph
+    if sum(period.end - period.start for period in roller.periods) < MANY:
+        return graph
+    return simplify(remove_dead_nodes(roller.run()))
 
 
 def _roll_bodies(graph: Graph) -> Graph:
@@ -64,7 +77,7 @@ class Period(NamedTuple):
 def find_periods(labels: Any) -> list[Period]:
     """Return the parts of an array of labels with at least LEAST equal periods, in order; they do not overlap.
 
-    >>> find_periods(np.array([7, 8] + [1, 2, 3] * 100 + [9] * 5))
+    >>> find_periods(np.array([7, 8, *[1, 2, 3] * 100, 9, 9]))
     [Period(start=2, length=3, end=302)]
     """
     found: list[Period] = []
@@ -341,7 +354,7 @@ class Roller:
             self.made[n.number] = self.new.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
 
     def add_view(self, x: Node, shape: tuple[int, ...], view: View, line: str) -> Node:
-        base, view = _compose(_resolve(x), x, view)
+        base, view = compose_views(resolve_view(x), x, view)
         if base.shape == shape and is_in_order(shape, view):
             return base
         return self.new.add(VIEW, (base,), shape, base.dtype, view, line)
@@ -350,10 +363,10 @@ class Roller:
         """Return where the elements of a node of the old graph are, in a node of the new one if that is written."""
         made = self.made.get(n.number)
         if made is not None:
-            return _resolve(made)
+            return resolve_view(made)
         if n.kind is not VIEW:
             return n, 0, contiguous(n.shape)
-        base, view = _compose(self.resolve(n.args[0]), n.args[0], n.data)
+        base, view = compose_views(self.resolve(n.args[0]), n.args[0], n.data)
         return base, view.offset, view.strides
 
     def find_new(self, base: Node) -> Node:
@@ -371,18 +384,6 @@ class Roller:
             return False
         writer.write_loop()
         return True
-
-
-def _resolve(x: Node) -> Place:
-    return (x.args[0], x.data.offset, x.data.strides) if x.kind is VIEW else (x, 0, contiguous(x.shape))
-
-
-def _compose(place: Place, x: Node, view: View) -> tuple[Node, View]:
-    """Return the view of ``x``, which lies at a place, as a view of the node at that place, if there is one."""
-    base, offset, strides = place
-    if is_in_order(x.shape, View(0, strides)):
-        return base, View(offset + view.offset, view.strides)
-    return x, view
 
 
 def _has_code(body: Graph) -> bool:
@@ -555,7 +556,7 @@ def join_pieces(g: Graph, n: Node, args: Sequence[Node]) -> tuple[Pieces, list[N
     """Return pieces with those joined that are neighbours in the result and equally far apart in one array."""
     starts: list[tuple[int, ...]] = []
     joined: list[tuple[Node, int, int, int]] = []  # the first of them, how many, along which axis, how far apart
-    places = list(map(_resolve, args))
+    places = list(map(resolve_view, args))
     i = 0
     while i < len(args):
         count, axis, apart = _count_neighbours(args, places, n.data.starts, i)
@@ -565,7 +566,7 @@ def join_pieces(g: Graph, n: Node, args: Sequence[Node]) -> tuple[Pieces, list[N
     made = []
     for x, count, axis, apart in joined:
         if count > 1:
-            base, offset, strides = _resolve(x)
+            base, offset, strides = resolve_view(x)
             shape = (*x.shape[:axis], x.shape[axis] * count, *x.shape[axis + 1 :])
             step = apart if x.shape[axis] == 1 else strides[axis]
             x = g.add(
