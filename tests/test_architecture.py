@@ -35,6 +35,7 @@ DOORS: dict[str, set[str]] = {
         "pullback.compiler.codegen.module",
         "pullback.compiler.passes.legalize",
         "pullback.compiler.passes.narrow_axes",
+        "pullback.compiler.passes.roll",
         "pullback.compiler.schedule.fuse",
         "pullback.compiler.schedule.memory",
         "pullback.compiler.schedule.schedule",

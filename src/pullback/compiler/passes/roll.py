@@ -83,14 +83,15 @@ def find_periods(labels: Any) -> list[Period]:
     found: list[Period] = []
     taken = np.zeros(len(labels), bool)
     for length in _list_candidates(labels):
-        same = np.concatenate(
-            [[False], (labels[length:] == labels[:-length]) & ~taken[length:] & ~taken[:-length], [False]]
-        )
-        edges = np.flatnonzero(same[1:] != same[:-1])
+        same = (labels[length:] == labels[:-length]) & ~taken[length:] & ~taken[:-length]
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], same, [0]])))
+        end = 0
         for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-            if last - first >= (LEAST - 1) * length and not taken[first : last + length].any():
-                found.append(Period(first, _find_shortest(labels[first : last + length], length), last + length))
-                taken[first : last + length] = True
+            start = max(first, end)  # runs may overlap by less than a period
+            if last - start >= (LEAST - 1) * length and not taken[start : last + length].any():
+                end = last + length
+                found.append(Period(start, _find_shortest(labels[start:end], length), end))
+                taken[start:end] = True
     return sorted(found)
 
 
