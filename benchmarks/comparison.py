@@ -41,7 +41,7 @@ QUICK_CALL = 1.1  # µs: a call whose kernel takes next to nothing
 
 
 class Suite(NamedTuple):
-    """The programs of one command, and what is asked of them."""
+    """The programs of one command, and the bars that they must reach."""
 
     about: str  # the text of --help
     programs: list[Program]
@@ -339,10 +339,10 @@ def parse_arguments(suite: Suite, argv: list[str] | None) -> Any:
 
 
 def run_child(suite: Suite, text: str) -> None:
-    """Measure what the parent process asks for, and print it."""
-    asked = argparse.Namespace(**json.loads(text))
-    p = next(p for p in suite.programs if p.key == asked.key)
-    print(json.dumps(WAYS[asked.way](p, asked)))
+    """Measure the program that the parent process names, and print it."""
+    wanted = argparse.Namespace(**json.loads(text))
+    p = next(p for p in suite.programs if p.key == wanted.key)
+    print(json.dumps(WAYS[wanted.way](p, wanted)))
 
 
 def main(suite: Suite, argv: list[str] | None = None) -> int:

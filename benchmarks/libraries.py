@@ -34,7 +34,7 @@ class Program:
     data: Callable[[], tuple[list[Any], list[Any]]]  # parameters, and the rest
     does: str = GRADIENTS
     tolerance: float = 2e-4  # relative to the largest element
-    threads: float = 0.0  # how much quicker two threads must be than one, if anything is asked
+    threads: float = 0.0  # how much quicker two threads must be than one, if there is a bar
     jax: Callable[..., Any] | None = None  # as users of jax write it, where that is another text
 
 

@@ -82,6 +82,21 @@ def measure_first_call(with_imports: bool) -> Measure:
     return measure
 
 
+def measure_results(n: int) -> Measure:
+    """Return a measure of the compiled gradient of a polynomial by four arrays of ``n`` elements."""
+
+    def measure() -> float:
+        import numpy as np
+
+        import pullback as pb
+
+        arrays = [np.full(n, 0.1 * i) for i in range(1, 5)]
+        f = pb.compile(pb.grads(lambda a, b, c, d: np.sum(a * b + b * c * d + d * d)), threads=1)
+        return time_calls(lambda: f(arrays), max(3, 10_000_000 // n))
+
+    return measure
+
+
 def measure_threads() -> float:
     import numpy as np
 
@@ -197,6 +212,11 @@ def list_convolutions(*sizes: tuple[int, int, int, int]) -> dict[str, Measure]:
 
 ROWS: dict[str, dict[str, Measure]] = {
     "native entry": {"x * 2 + 1, 10 elements": measure_small_call, "gradient of 20 arrays": measure_train_step},
+    "memory pool": {
+        "gradients by 4 arrays, 1e4 elements": measure_results(10_000),
+        "the same, 1e5 elements": measure_results(100_000),
+        "the same, 5e6 elements": measure_results(5_000_000),
+    },
     "object loader": {
         "first call, from the disk cache, with imports": measure_first_call(True),
         "the same, after the imports": measure_first_call(False),

@@ -11,7 +11,7 @@ if _flags not in os.environ.get("XLA_FLAGS", ""):  # a child process inherits th
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_flags}".strip()
 os.environ["JAX_PLATFORMS"] = "cpu"
 
-CORE: int | None = None  # which one; None where the system cannot be asked for it
+CORE: int | None = None  # which one; None where the system cannot tell
 if hasattr(os, "sched_setaffinity"):
     CORE = max(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {CORE})

@@ -18,7 +18,7 @@ from pullback.interop.numpy import find_call
 from pullback.ops.special import Through
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "ops.md"
-ROOMS = ["", "fused", "image", "linalg", "losses", "math", "random", "signal", "special", "spectral"]
+MODULES = ["", "fused", "image", "linalg", "losses", "math", "random", "signal", "special", "spectral"]
 NUMPY = {"": (np, np.linalg), "linalg": (np.linalg, np), "spectral": (np.fft,)}  # where the same name means the same
 OTHERWISE = {"diag"}  # NumPy's is another function
 
@@ -79,13 +79,13 @@ def public() -> dict[str, Any]:
     The shortest name comes first.
     """
     made = {}
-    for room in ROOMS:
-        module = getattr(pb, room) if room else pb
-        space = {name: getattr(module, name) for name in dir(module)}  # also what is opened when it is asked for
+    for prefix in MODULES:
+        module = getattr(pb, prefix) if prefix else pb
+        space = {name: getattr(module, name) for name in dir(module)}  # also modules that are imported when first used
         for name, value in space.items():
             ours = (getattr(value, "__module__", None) or "").startswith("pullback.ops")
-            if ours and inspect.isfunction(value) and (not room or name in module.__all__):
-                made[f"{room}.{name}" if room else name] = value
+            if ours and inspect.isfunction(value) and (not prefix or name in module.__all__):
+                made[f"{prefix}.{name}" if prefix else name] = value
     return made
 
 
@@ -124,8 +124,8 @@ def numpy(function: Any, kernel: Any = None) -> str:
     same = [
         (candidate, f"{written(space)}.{word}")
         for name in names(function)
-        for room, _, word in [name.rpartition(".")]
-        for space in NUMPY.get(room, ())
+        for prefix, _, word in [name.rpartition(".")]
+        for space in NUMPY.get(prefix, ())
         if callable(candidate := getattr(space, word, None)) and word not in OTHERWISE
     ]
     known = (text for candidate, text in same if find_call(candidate) is not None)
@@ -176,8 +176,10 @@ def op_row(op: Op) -> str:
 
 
 def function_row(function: Callable[..., Any]) -> str:
-    said = (inspect.getdoc(function) or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
-    return row(", ".join(map(code, names(function))), code(tfjs(function)), code(numpy(function)), said)
+    summary = (inspect.getdoc(function) or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+    summary = summary.removeprefix("Return ")  # a row names what it returns
+    summary = summary[:1].upper() + summary[1:]
+    return row(", ".join(map(code, names(function))), code(tfjs(function)), code(numpy(function)), summary)
 
 
 def page() -> str:

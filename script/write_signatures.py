@@ -314,8 +314,15 @@ def methods_text() -> str:
     return stub.text()
 
 
-PROPERTIES = {"real": "Tensor", "imag": "Tensor", "variable": "Callable[..., Variable]"}
-PROPERTY_IMPORTS = {"from collections.abc import Callable", "from pullback.core.variable import Variable"}
+PROPERTIES = {
+    "real": "Tensor", "imag": "Tensor", "variable": "Callable[..., Variable]", "flat": "Flat", "itemsize": "int",
+    "nbytes": "int",
+}  # fmt: skip
+PROPERTY_IMPORTS = {
+    "from collections.abc import Callable",
+    "from pullback.core.variable import Variable",
+    "from pullback.interop.numpy_methods import Flat",
+}
 WORDS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor")
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 BINARY = {f"__{p}{w}__" for w in WORDS for p in ("", "r", "i")} | {f"__{w}__" for w in COMPARISONS}

@@ -24,7 +24,7 @@ ROWS = [cells(line) for line in PAGE.read_text("utf-8").splitlines() if line.sta
 BY_NAME = {name.strip("`"): row for row in ROWS for name in row[0].split(", ")}
 
 
-@pytest.mark.parametrize("script", ["ops_table.py", "module_map.py"])
+@pytest.mark.parametrize("script", ["ops_table.py", "module_map.py", "numpy_table.py", "scipy_table.py"])
 def test_generated_page_is_up_to_date(script: str) -> None:
     command = [sys.executable, str(ROOT / "script" / script), "--check"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -51,6 +51,6 @@ def test_ops_table_row(name: str, facts: list[str]) -> None:
 
 
 def test_ops_table_is_complete() -> None:
-    rooms = {name.rpartition(".")[2] for name in BY_NAME}
+    modules = {name.rpartition(".")[2] for name in BY_NAME}
     built_in = {name for name, op in REGISTRY.items() if op.function.__module__.startswith("pullback.ops")}
-    assert not built_in - rooms
+    assert not built_in - modules

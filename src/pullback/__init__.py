@@ -1,4 +1,4 @@
-"""Gradients of programs written with NumPy, in the words of TensorFlow.js and TensorFlow."""
+"""Gradients of programs written with NumPy, with the API of TensorFlow.js and TensorFlow."""
 
 # ruff: noqa: I001  # by subject, not by alphabet
 # fmt: off
@@ -9,7 +9,7 @@ from importlib import import_module as _import_module
 
 from pullback.core import accelerate as _accelerate
 from pullback.core.op import build_ops as _build_ops
-from pullback.core.tensor import Tensor as Tensor
+from pullback.core.tensor import LATER as _ABOVE, Tensor as Tensor
 from pullback.core.variable import Variable as Variable, variable as variable
 from pullback.core.rowsparse import RowSparse as RowSparse
 from pullback.core.convert import (
@@ -181,8 +181,11 @@ __version__ = "0.1.0"
 # ---- Imported when first used: importing pullback does not wait for what a program may not need
 
 _LAZY_MODULES = {
+    "autograd": ["autograd"],
+    "array_api": ["array_api"],
     "compiler.api": ["compile"],
     "compiler.runtime.threads": ["get_num_threads", "set_num_threads"],
+    "core.tree": ["register_node"],
     "diagnostics.checking": ["check_grads"],
     "diagnostics.nans": ["debug_nans", "diagnose"],
     "diagnostics.paths": ["explain"],
@@ -221,6 +224,8 @@ _LAZY_MODULES = {
         "metrics",
         "regularizers",
     ],  # a module, and some of its own modules
+    "scipy": ["scipy"],  # a package
+    "transforms.ravel": ["linear_operator", "ravel_tree"],
     "train.nn.layers.base": ["input"],
     "train.nn.models": ["Model", "load_model", "model", "sequential"],
 }
@@ -245,6 +250,8 @@ def __dir__() -> list[str]:
     return sorted(n for n in {*globals(), *_LATER} if not n.startswith("_") and n not in _INTERNAL)
 
 
+_ABOVE["array_namespace"] = lambda: _import_module("pullback.array_api")
+_ABOVE["scipy_fft"] = lambda: _import_module("pullback.scipy.fft")
 _accelerate.compile_op = lambda *given: _import_module("pullback.compiler.single_ops").compile_op(*given)
 _accelerate.compile_function = lambda *given: _import_module("pullback.compiler.element_functions").compile_function(
     *given

@@ -69,6 +69,8 @@ from pullback.transforms.reverse import UnconnectedGradients as UnconnectedGradi
 from pullback.signatures.transforms import ValueAndGrad as ValueAndGrad
 from pullback.signatures.transforms import ValueAndGrads as ValueAndGrads
 from pullback.core.variable import Variable as Variable
+from pullback import array_api as array_api
+from pullback import autograd as autograd
 from pullback.train.loop import callbacks as callbacks
 from pullback.diagnostics.checking import check_grads as check_grads
 from pullback.signatures.transforms import checkpoint as checkpoint
@@ -105,6 +107,7 @@ from pullback.signatures.transforms import jacobian as jacobian
 from pullback.signatures.transforms import jvp as jvp
 from pullback.train.nn import layers as layers
 from pullback.signatures import linalg as linalg
+from pullback.transforms.ravel import linear_operator as linear_operator
 from pullback.signatures.transforms import linearize as linearize
 from pullback.train.nn.models import load_model as load_model
 from pullback.signatures import losses as losses
@@ -114,12 +117,15 @@ from pullback.train.loop import metrics as metrics
 from pullback.train.nn.models import model as model
 from pullback.signatures.transforms import override_gradient as override_gradient
 from pullback.signatures import random as random
+from pullback.transforms.ravel import ravel_tree as ravel_tree
 from pullback.signatures.transforms import recompute_grad as recompute_grad
 from pullback.signatures.transforms import register_gradient as register_gradient
+from pullback.core.tree import register_node as register_node
 from pullback.train.nn import regularizers as regularizers
 from pullback.signatures.transforms import reverse_gradient as reverse_gradient
 from pullback.signatures.transforms import scale_gradient as scale_gradient
 from pullback.signatures.transforms import scan as scan
+from pullback import scipy as scipy
 from pullback.train.nn.models import sequential as sequential
 from pullback.core.convert import set_default_dtype as set_default_dtype
 from pullback.compiler.runtime.threads import set_num_threads as set_num_threads
@@ -149,29 +155,29 @@ __version__: str
 
 @overload
 def abs(x: TensorOrNested, /) -> Tensor:
-    """The absolute value, of complex numbers their distance from 0; its derivative at 0 is 0."""
+    """Return the absolute value, of complex numbers their distance from 0; its derivative at 0 is 0."""
 
 @overload
 def abs(x: ArrayLike, /) -> Array: ...
 @overload
 def acos(x: TensorOrNested, /) -> Tensor:
-    """The angle between 0 and π whose cosine is ``x``."""
+    """Return the angle between 0 and π whose cosine is ``x``."""
 
 @overload
 def acos(x: ArrayLike, /) -> Array: ...
 @overload
 def acosh(x: TensorOrNested, /) -> Tensor:
-    """The positive number whose hyperbolic cosine is ``x``."""
+    """Return the positive number whose hyperbolic cosine is ``x``."""
 
 @overload
 def acosh(x: ArrayLike, /) -> Array: ...
 @overload
 def add(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """The sum ``x + y``, element by element."""
+    """Return the sum ``x + y``, element by element."""
 
 @overload
 def add(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """The sum ``x + y``, element by element."""
+    """Return the sum ``x + y``, element by element."""
 
 @overload
 def add(x: ArrayLike, y: ArrayLike, /) -> Array: ...
@@ -179,111 +185,111 @@ def add(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 def add_n(tensors: Sequence[ArrayOrNumber]) -> Array: ...
 @overload
 def add_n(tensors: Sequence[TensorLike]) -> Tensor:
-    """The sum of a list of tensors."""
+    """Return the sum of a list of tensors."""
 
 @overload
 def all(x: TensorOrNested, /, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Whether all elements over ``axis`` are true."""
+    """Return whether all elements over ``axis`` are true."""
 
 @overload
 def all(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Array: ...
 @overload
 def angle(x: TensorOrNested, /) -> Tensor:
-    """The angle from the positive real axis, between -π and π; its derivative at 0 is 0."""
+    """Return the angle from the positive real axis, between -π and π; its derivative at 0 is 0."""
 
 @overload
 def angle(x: ArrayLike, /) -> Array: ...
 @overload
 def any(x: TensorOrNested, /, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Whether some element over ``axis`` is true."""
+    """Return whether some element over ``axis`` is true."""
 
 @overload
 def any(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Array: ...
 @overload
 def arg_max(x: TensorOrNested, /, axis: Axis = 0, keepdims: bool = False) -> Tensor:
-    """Where along ``axis`` the largest element is, the first of several; ``axis=None`` counts through all elements."""
+    """Return where along ``axis`` the largest element is, the first of several; ``axis=None`` takes all elements."""
 
 @overload
 def arg_max(x: ArrayLike, /, axis: Axis = 0, keepdims: bool = False) -> Array: ...
 @overload
 def arg_min(x: TensorOrNested, /, axis: Axis = 0, keepdims: bool = False) -> Tensor:
-    """Where along ``axis`` the smallest element is, the first of several; ``axis=None`` counts through all elements."""
+    """Return where along ``axis`` the smallest element is, the first of several; ``axis=None`` takes all elements."""
 
 @overload
 def arg_min(x: ArrayLike, /, axis: Axis = 0, keepdims: bool = False) -> Array: ...
 @overload
 def argsort(x: TensorOrNested, /, axis: int = -1, descending: bool = False) -> Tensor:
-    """Where the elements along ``axis`` come from when they are sorted; equal ones stay in their order."""
+    """Return where the elements along ``axis`` come from when they are sorted; equal ones stay in their order."""
 
 @overload
 def argsort(x: ArrayLike, /, axis: int = -1, descending: bool = False) -> Array: ...
 @overload
 def as1d(x: TensorOrNested) -> Tensor:
-    """All elements in one row."""
+    """Return all elements in one row."""
 
 @overload
 def as1d(x: ArrayLike) -> Array: ...
 @overload
 def as2d(x: TensorOrNested, rows: int, columns: int) -> Tensor:
-    """The elements as a matrix."""
+    """Return the elements as a matrix."""
 
 @overload
 def as2d(x: ArrayLike, rows: int, columns: int) -> Array: ...
 @overload
 def as3d(x: TensorOrNested, rows: int, columns: int, depth: int) -> Tensor:
-    """The elements in three axes."""
+    """Return the elements in three axes."""
 
 @overload
 def as3d(x: ArrayLike, rows: int, columns: int, depth: int) -> Array: ...
 @overload
 def as4d(x: TensorOrNested, rows: int, columns: int, depth: int, depth2: int) -> Tensor:
-    """The elements in four axes."""
+    """Return the elements in four axes."""
 
 @overload
 def as4d(x: ArrayLike, rows: int, columns: int, depth: int, depth2: int) -> Array: ...
 @overload
 def as5d(x: TensorOrNested, rows: int, columns: int, depth: int, depth2: int, depth3: int) -> Tensor:
-    """The elements in five axes."""
+    """Return the elements in five axes."""
 
 @overload
 def as5d(x: ArrayLike, rows: int, columns: int, depth: int, depth2: int, depth3: int) -> Array: ...
 @overload
 def as_scalar(x: TensorOrNested) -> Tensor:
-    """The one element, with rank 0."""
+    """Return the one element, with rank 0."""
 
 @overload
 def as_scalar(x: ArrayLike) -> Array: ...
 @overload
 def asin(x: TensorOrNested, /) -> Tensor:
-    """The angle between -π/2 and π/2 whose sine is ``x``."""
+    """Return the angle between -π/2 and π/2 whose sine is ``x``."""
 
 @overload
 def asin(x: ArrayLike, /) -> Array: ...
 @overload
 def asinh(x: TensorOrNested, /) -> Tensor:
-    """The number whose hyperbolic sine is ``x``."""
+    """Return the number whose hyperbolic sine is ``x``."""
 
 @overload
 def asinh(x: ArrayLike, /) -> Array: ...
 @overload
 def atan(x: TensorOrNested, /) -> Tensor:
-    """The angle between -π/2 and π/2 whose tangent is ``x``."""
+    """Return the angle between -π/2 and π/2 whose tangent is ``x``."""
 
 @overload
 def atan(x: ArrayLike, /) -> Array: ...
 @overload
 def atan2(a: TensorOrNested, b: TensorLike, /) -> Tensor:
-    """The angle of the point with height ``a`` and width ``b``, between -π and π."""
+    """Return the angle of the point with height ``a`` and width ``b``, between -π and π."""
 
 @overload
 def atan2(a: TensorLike, b: TensorOrNested, /) -> Tensor:
-    """The angle of the point with height ``a`` and width ``b``, between -π and π."""
+    """Return the angle of the point with height ``a`` and width ``b``, between -π and π."""
 
 @overload
 def atan2(a: ArrayLike, b: ArrayLike, /) -> Array: ...
 @overload
 def atanh(x: TensorOrNested, /) -> Tensor:
-    """The number whose hyperbolic tangent is ``x``."""
+    """Return the number whose hyperbolic tangent is ``x``."""
 
 @overload
 def atanh(x: ArrayLike, /) -> Array: ...
@@ -296,7 +302,7 @@ def avg_pool(
     dim_rounding_mode: str | None = None,
     data_format: str = "NHWC",
 ) -> Tensor:
-    """The mean of each window of images (batch, height, width, channels)."""
+    """Return the mean of each window of images (batch, height, width, channels)."""
 
 @overload
 def avg_pool(
@@ -316,7 +322,7 @@ def avg_pool1d(
     dim_rounding_mode: str | None = None,
     data_format: str = "NWC",
 ) -> Tensor:
-    """The mean of each window of (batch, width, channels)."""
+    """Return the mean of each window of (batch, width, channels)."""
 
 @overload
 def avg_pool1d(
@@ -336,7 +342,7 @@ def avg_pool3d(
     dim_rounding_mode: str | None = None,
     data_format: str = "NDHWC",
 ) -> Tensor:
-    """The mean of each window of (batch, depth, height, width, channels)."""
+    """Return the mean of each window of (batch, depth, height, width, channels)."""
 
 @overload
 def avg_pool3d(
@@ -356,7 +362,7 @@ def basic_lstm_cell(
     c: TensorLike,
     h: TensorLike,
 ) -> CellState[Tensor]:
-    """One step of an LSTM: from ``data`` and the state before to the state after."""
+    """Perform one step of an LSTM: from ``data`` and the state before to the state after."""
 
 @overload
 def basic_lstm_cell(
@@ -367,7 +373,7 @@ def basic_lstm_cell(
     c: TensorLike,
     h: TensorLike,
 ) -> CellState[Tensor]:
-    """One step of an LSTM: from ``data`` and the state before to the state after."""
+    """Perform one step of an LSTM: from ``data`` and the state before to the state after."""
 
 @overload
 def basic_lstm_cell(
@@ -378,7 +384,7 @@ def basic_lstm_cell(
     c: TensorLike,
     h: TensorLike,
 ) -> CellState[Tensor]:
-    """One step of an LSTM: from ``data`` and the state before to the state after."""
+    """Perform one step of an LSTM: from ``data`` and the state before to the state after."""
 
 @overload
 def basic_lstm_cell(
@@ -389,7 +395,7 @@ def basic_lstm_cell(
     c: TensorLike,
     h: TensorLike,
 ) -> CellState[Tensor]:
-    """One step of an LSTM: from ``data`` and the state before to the state after."""
+    """Perform one step of an LSTM: from ``data`` and the state before to the state after."""
 
 @overload
 def basic_lstm_cell(
@@ -400,7 +406,7 @@ def basic_lstm_cell(
     c: TensorOrNested,
     h: TensorLike,
 ) -> CellState[Tensor]:
-    """One step of an LSTM: from ``data`` and the state before to the state after."""
+    """Perform one step of an LSTM: from ``data`` and the state before to the state after."""
 
 @overload
 def basic_lstm_cell(
@@ -411,7 +417,7 @@ def basic_lstm_cell(
     c: TensorLike,
     h: TensorOrNested,
 ) -> CellState[Tensor]:
-    """One step of an LSTM: from ``data`` and the state before to the state after."""
+    """Perform one step of an LSTM: from ``data`` and the state before to the state after."""
 
 @overload
 def basic_lstm_cell(
@@ -426,7 +432,7 @@ def batch_norm(
     scale: TensorLike | None = None,
     variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
-    """``x`` less ``mean``, divided by the square root of ``variance``, times ``scale``, plus ``offset``."""
+    """Return ``x`` less ``mean``, divided by the square root of ``variance``, times ``scale``, plus ``offset``."""
 
 @overload
 def batch_norm(
@@ -437,7 +443,7 @@ def batch_norm(
     scale: TensorLike | None = None,
     variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
-    """``x`` less ``mean``, divided by the square root of ``variance``, times ``scale``, plus ``offset``."""
+    """Return ``x`` less ``mean``, divided by the square root of ``variance``, times ``scale``, plus ``offset``."""
 
 @overload
 def batch_norm(
@@ -448,7 +454,7 @@ def batch_norm(
     scale: TensorLike | None = None,
     variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
-    """``x`` less ``mean``, divided by the square root of ``variance``, times ``scale``, plus ``offset``."""
+    """Return ``x`` less ``mean``, divided by the square root of ``variance``, times ``scale``, plus ``offset``."""
 
 @overload
 def batch_norm(
@@ -477,7 +483,7 @@ def batch_norm2d(
     scale: TensorLike | None = None,
     variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
-    """``batch_norm`` of a tensor of rank 2."""
+    """Return ``batch_norm`` of a tensor of rank 2."""
 
 @overload
 def batch_norm2d(
@@ -488,7 +494,7 @@ def batch_norm2d(
     scale: TensorLike | None = None,
     variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
-    """``batch_norm`` of a tensor of rank 2."""
+    """Return ``batch_norm`` of a tensor of rank 2."""
 
 @overload
 def batch_norm2d(
@@ -499,7 +505,7 @@ def batch_norm2d(
     scale: TensorLike | None = None,
     variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
-    """``batch_norm`` of a tensor of rank 2."""
+    """Return ``batch_norm`` of a tensor of rank 2."""
 
 @overload
 def batch_norm2d(
@@ -528,7 +534,7 @@ def batch_norm3d(
     scale: TensorLike | None = None,
     variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
-    """``batch_norm`` of a tensor of rank 3."""
+    """Return ``batch_norm`` of a tensor of rank 3."""
 
 @overload
 def batch_norm3d(
@@ -539,7 +545,7 @@ def batch_norm3d(
     scale: TensorLike | None = None,
     variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
-    """``batch_norm`` of a tensor of rank 3."""
+    """Return ``batch_norm`` of a tensor of rank 3."""
 
 @overload
 def batch_norm3d(
@@ -550,7 +556,7 @@ def batch_norm3d(
     scale: TensorLike | None = None,
     variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
-    """``batch_norm`` of a tensor of rank 3."""
+    """Return ``batch_norm`` of a tensor of rank 3."""
 
 @overload
 def batch_norm3d(
@@ -579,7 +585,7 @@ def batch_norm4d(
     scale: TensorLike | None = None,
     variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
-    """``batch_norm`` of a tensor of rank 4."""
+    """Return ``batch_norm`` of a tensor of rank 4."""
 
 @overload
 def batch_norm4d(
@@ -590,7 +596,7 @@ def batch_norm4d(
     scale: TensorLike | None = None,
     variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
-    """``batch_norm`` of a tensor of rank 4."""
+    """Return ``batch_norm`` of a tensor of rank 4."""
 
 @overload
 def batch_norm4d(
@@ -601,7 +607,7 @@ def batch_norm4d(
     scale: TensorLike | None = None,
     variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
-    """``batch_norm`` of a tensor of rank 4."""
+    """Return ``batch_norm`` of a tensor of rank 4."""
 
 @overload
 def batch_norm4d(
@@ -623,13 +629,13 @@ def batch_norm4d(
 ) -> Tensor: ...
 @overload
 def batch_to_space_nd(x: TensorOrNested, /, block_shape: Lengths | Array, crops: Sequence[Any] | Array) -> Tensor:
-    """The batch laid out in blocks of ``block_shape`` in space, from which ``crops`` are cut off."""
+    """Return the batch laid out in blocks of ``block_shape`` in space, from which ``crops`` are cut off."""
 
 @overload
 def batch_to_space_nd(x: ArrayLike, /, block_shape: Lengths | Array, crops: Sequence[Any] | Array) -> Array: ...
 @overload
 def bincount(x: TensorOrNested, weights: TensorLike | None = None, size: int | None = None) -> Tensor:
-    """How often each number from 0 to ``size - 1`` is in ``x``, or the sum of its weights."""
+    """Return how often each number from 0 to ``size - 1`` is in ``x``, or the sum of its weights."""
 
 @overload
 def bincount(x: ArrayLike, weights: ArrayOrNumber | None = None, size: int | None = None) -> Array: ...
@@ -637,81 +643,81 @@ def bincount(x: ArrayLike, weights: ArrayOrNumber | None = None, size: int | Non
 def bincount(x: TensorLike, weights: TensorLike | None = None, size: int | None = None) -> Tensor: ...
 @overload
 def bitwise_and(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """The bits that both integers have; of bools, where both are true."""
+    """Return the bits that both integers have; of bools, where both are true."""
 
 @overload
 def bitwise_and(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """The bits that both integers have; of bools, where both are true."""
+    """Return the bits that both integers have; of bools, where both are true."""
 
 @overload
 def bitwise_and(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def bitwise_or(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """The bits that at least one integer has."""
+    """Return the bits that at least one integer has."""
 
 @overload
 def bitwise_or(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """The bits that at least one integer has."""
+    """Return the bits that at least one integer has."""
 
 @overload
 def bitwise_or(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def bitwise_xor(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """The bits that exactly one integer has."""
+    """Return the bits that exactly one integer has."""
 
 @overload
 def bitwise_xor(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """The bits that exactly one integer has."""
+    """Return the bits that exactly one integer has."""
 
 @overload
 def bitwise_xor(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def boolean_mask(x: TensorOrNested, mask: TensorLike, axis: Axis = None) -> Tensor:
-    """The elements of ``x`` where ``mask`` is true; its first axis stands for ``axis`` of ``x``."""
+    """Return the elements of ``x`` where ``mask`` is true; its first axis stands for ``axis`` of ``x``."""
 
 @overload
 def boolean_mask(x: TensorLike, mask: TensorOrNested, axis: Axis = None) -> Tensor:
-    """The elements of ``x`` where ``mask`` is true; its first axis stands for ``axis`` of ``x``."""
+    """Return the elements of ``x`` where ``mask`` is true; its first axis stands for ``axis`` of ``x``."""
 
 @overload
 def boolean_mask(x: ArrayLike, mask: ArrayLike, axis: Axis = None) -> Array: ...
 @overload
 def broadcast_args(s0: TensorOrNested, s1: TensorLike, /) -> Tensor:
-    """The shape that two shapes broadcast to; all three are vectors of integers."""
+    """Return the shape that two shapes broadcast to; all three are vectors of integers."""
 
 @overload
 def broadcast_args(s0: TensorLike, s1: TensorOrNested, /) -> Tensor:
-    """The shape that two shapes broadcast to; all three are vectors of integers."""
+    """Return the shape that two shapes broadcast to; all three are vectors of integers."""
 
 @overload
 def broadcast_args(s0: ArrayLike, s1: ArrayLike, /) -> Array: ...
 @overload
 def broadcast_to(x: TensorOrNested, /, shape: ShapeLike) -> Tensor:
-    """``x`` repeated along axes of length 1 and new leading axes, without copying."""
+    """Return ``x`` repeated along axes of length 1 and new leading axes, without copying."""
 
 @overload
 def broadcast_to(x: ArrayLike, /, shape: ShapeLike) -> Array: ...
 @overload
 def cast(x: TensorOrNested, dtype: DType) -> Tensor:
-    """``x`` in another dtype.  Between floats the gradient is cast back; integers and bools carry none."""
+    """Return ``x`` in another dtype.  Between floats the gradient is cast back; integers and bools carry none."""
 
 @overload
 def cast(x: ArrayLike, dtype: DType) -> Array: ...
 @overload
 def cbrt(x: TensorOrNested, /) -> Tensor:
-    """The cube root."""
+    """Return the cube root."""
 
 @overload
 def cbrt(x: ArrayLike, /) -> Array: ...
 @overload
 def ceil(x: TensorOrNested, /) -> Tensor:
-    """The next whole number above; its derivative is 0 between the jumps."""
+    """Return the next whole number above; its derivative is 0 between the jumps."""
 
 @overload
 def ceil(x: ArrayLike, /) -> Array: ...
 @overload
 def clip(x: TensorOrNested, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
-    """``clip_by_value`` as NumPy calls it: a bound that is ``None`` is no bound."""
+    """Return ``clip_by_value`` as NumPy calls it: a bound that is ``None`` is no bound."""
 
 @overload
 def clip(x: ArrayLike, min: ArrayOrNumber | None = None, max: ArrayOrNumber | None = None) -> Array: ...
@@ -719,31 +725,31 @@ def clip(x: ArrayLike, min: ArrayOrNumber | None = None, max: ArrayOrNumber | No
 def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor: ...
 @overload
 def clip_by_value(x: TensorOrNested, clip_value_min: TensorLike, clip_value_max: TensorLike, /) -> Tensor:
-    """``x`` kept between two bounds, which may be tensors; at a bound the gradient still goes to ``x``."""
+    """Return ``x`` kept between two bounds, which may be tensors; at a bound the gradient still goes to ``x``."""
 
 @overload
 def clip_by_value(x: TensorLike, clip_value_min: TensorOrNested, clip_value_max: TensorLike, /) -> Tensor:
-    """``x`` kept between two bounds, which may be tensors; at a bound the gradient still goes to ``x``."""
+    """Return ``x`` kept between two bounds, which may be tensors; at a bound the gradient still goes to ``x``."""
 
 @overload
 def clip_by_value(x: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorOrNested, /) -> Tensor:
-    """``x`` kept between two bounds, which may be tensors; at a bound the gradient still goes to ``x``."""
+    """Return ``x`` kept between two bounds, which may be tensors; at a bound the gradient still goes to ``x``."""
 
 @overload
 def clip_by_value(x: ArrayLike, clip_value_min: ArrayLike, clip_value_max: ArrayLike, /) -> Array: ...
 @overload
 def clone(x: TensorOrNested, /) -> Tensor:
-    """A tensor of its own with the same values, through which gradients pass."""
+    """Return a tensor of its own with the same values, through which gradients pass."""
 
 @overload
 def clone(x: ArrayLike, /) -> Array: ...
 @overload
 def complex(real: TensorOrNested, imag: TensorLike, /) -> Tensor:
-    """The complex numbers with these real and imaginary parts."""
+    """Return the complex numbers with these real and imaginary parts."""
 
 @overload
 def complex(real: TensorLike, imag: TensorOrNested, /) -> Tensor:
-    """The complex numbers with these real and imaginary parts."""
+    """Return the complex numbers with these real and imaginary parts."""
 
 @overload
 def complex(real: ArrayLike, imag: ArrayLike, /) -> Array: ...
@@ -751,35 +757,35 @@ def complex(real: ArrayLike, imag: ArrayLike, /) -> Array: ...
 def concat(tensors: Sequence[ArrayOrNumber] | Array, /, axis: Axis = 0) -> Array: ...
 @overload
 def concat(tensors: Sequence[TensorLike] | Value, /, axis: Axis = 0) -> Tensor:
-    """The tensors one after the other along an axis they have."""
+    """Return the tensors one after the other along an axis they have."""
 
 @overload
 def concat1d(tensors: Sequence[ArrayOrNumber] | Array) -> Array: ...
 @overload
 def concat1d(tensors: Sequence[TensorLike] | Value) -> Tensor:
-    """Vectors, one after the other."""
+    """Return vectors, one after the other."""
 
 @overload
 def concat2d(tensors: Sequence[ArrayOrNumber] | Array, axis: int = 0) -> Array: ...
 @overload
 def concat2d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Tensor:
-    """``concat`` of tensors of rank 2."""
+    """Return ``concat`` of tensors of rank 2."""
 
 @overload
 def concat3d(tensors: Sequence[ArrayOrNumber] | Array, axis: int = 0) -> Array: ...
 @overload
 def concat3d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Tensor:
-    """``concat`` of tensors of rank 3."""
+    """Return ``concat`` of tensors of rank 3."""
 
 @overload
 def concat4d(tensors: Sequence[ArrayOrNumber] | Array, axis: int = 0) -> Array: ...
 @overload
 def concat4d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Tensor:
-    """``concat`` of tensors of rank 4."""
+    """Return ``concat`` of tensors of rank 4."""
 
 @overload
 def conj(x: TensorOrNested, /) -> Tensor:
-    """The complex conjugate; of real numbers they themselves."""
+    """Return the complex conjugate; of real numbers they themselves."""
 
 @overload
 def conj(x: ArrayLike, /) -> Array: ...
@@ -793,7 +799,7 @@ def conv1d(
     dilation: Lengths = 1,
     dim_rounding_mode: str | None = None,
 ) -> Tensor:
-    """The convolution of (batch, width, channels) with a filter of (width, channels, channels of the result)."""
+    """Return the convolution of (batch, width, channels) with a filter of (width, channels, channels of the result)."""
 
 @overload
 def conv1d(
@@ -805,7 +811,7 @@ def conv1d(
     dilation: Lengths = 1,
     dim_rounding_mode: str | None = None,
 ) -> Tensor:
-    """The convolution of (batch, width, channels) with a filter of (width, channels, channels of the result)."""
+    """Return the convolution of (batch, width, channels) with a filter of (width, channels, channels of the result)."""
 
 @overload
 def conv1d(
@@ -827,7 +833,7 @@ def conv2d(
     dilations: Lengths = 1,
     dim_rounding_mode: str | None = None,
 ) -> Tensor:
-    """The convolution of images (batch, height, width, channels) with a filter (height, width, channels, results)."""
+    """Return images (batch, height, width, channels) convolved with a filter (height, width, channels, results)."""
 
 @overload
 def conv2d(
@@ -839,7 +845,7 @@ def conv2d(
     dilations: Lengths = 1,
     dim_rounding_mode: str | None = None,
 ) -> Tensor:
-    """The convolution of images (batch, height, width, channels) with a filter (height, width, channels, results)."""
+    """Return images (batch, height, width, channels) convolved with a filter (height, width, channels, results)."""
 
 @overload
 def conv2d(
@@ -861,7 +867,7 @@ def conv2d_transpose(
     dim_rounding_mode: str | None = None,
     data_format: str = "NHWC",
 ) -> Tensor:
-    """The adjoint of ``conv2d`` in the image, with a filter (height, width, channels of the result, channels)."""
+    """Return the adjoint of ``conv2d`` in the image, with a filter (height, width, channels of the result, channels)."""
 
 @overload
 def conv2d_transpose(
@@ -873,7 +879,7 @@ def conv2d_transpose(
     dim_rounding_mode: str | None = None,
     data_format: str = "NHWC",
 ) -> Tensor:
-    """The adjoint of ``conv2d`` in the image, with a filter (height, width, channels of the result, channels)."""
+    """Return the adjoint of ``conv2d`` in the image, with a filter (height, width, channels of the result, channels)."""
 
 @overload
 def conv2d_transpose(
@@ -895,7 +901,7 @@ def conv3d(
     dilations: Lengths = 1,
     dim_rounding_mode: str | None = None,
 ) -> Tensor:
-    """The convolution of (batch, depth, height, width, channels) with a filter over three axes."""
+    """Return the convolution of (batch, depth, height, width, channels) with a filter over three axes."""
 
 @overload
 def conv3d(
@@ -907,7 +913,7 @@ def conv3d(
     dilations: Lengths = 1,
     dim_rounding_mode: str | None = None,
 ) -> Tensor:
-    """The convolution of (batch, depth, height, width, channels) with a filter over three axes."""
+    """Return the convolution of (batch, depth, height, width, channels) with a filter over three axes."""
 
 @overload
 def conv3d(
@@ -928,7 +934,7 @@ def conv3d_transpose(
     pad: Padding = "valid",
     data_format: str = "NDHWC",
 ) -> Tensor:
-    """The adjoint of ``conv3d`` in the image."""
+    """Return the adjoint of ``conv3d`` in the image."""
 
 @overload
 def conv3d_transpose(
@@ -939,7 +945,7 @@ def conv3d_transpose(
     pad: Padding = "valid",
     data_format: str = "NDHWC",
 ) -> Tensor:
-    """The adjoint of ``conv3d`` in the image."""
+    """Return the adjoint of ``conv3d`` in the image."""
 
 @overload
 def conv3d_transpose(
@@ -952,37 +958,37 @@ def conv3d_transpose(
 ) -> Array: ...
 @overload
 def cos(x: TensorOrNested, /) -> Tensor:
-    """The cosine."""
+    """Return the cosine."""
 
 @overload
 def cos(x: ArrayLike, /) -> Array: ...
 @overload
 def cosh(x: TensorOrNested, /) -> Tensor:
-    """The hyperbolic cosine."""
+    """Return the hyperbolic cosine."""
 
 @overload
 def cosh(x: ArrayLike, /) -> Array: ...
 @overload
 def count_nonzero(x: TensorOrNested, /, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """How many elements over ``axis`` are not 0."""
+    """Return how many elements over ``axis`` are not 0."""
 
 @overload
 def count_nonzero(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Array: ...
 @overload
 def cube(x: TensorOrNested, /) -> Tensor:
-    """The third power, which ``x ** 3`` means: two products are many times quicker than a power."""
+    """Return the third power, which ``x ** 3`` means: two products are many times quicker than a power."""
 
 @overload
 def cube(x: ArrayLike, /) -> Array: ...
 @overload
 def cumprod(x: TensorOrNested, /, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
-    """The running product along ``axis``; ``exclusive`` leaves out each element itself, ``reverse`` begins at the end."""
+    """Return the running product along ``axis``, from the end if ``reverse``; ``exclusive`` leaves out each itself."""
 
 @overload
 def cumprod(x: ArrayLike, /, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Array: ...
 @overload
 def cumsum(x: TensorOrNested, /, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
-    """The running sum along ``axis``; ``exclusive`` leaves out each element itself, ``reverse`` begins at the end."""
+    """Return the running sum along ``axis``; ``exclusive`` leaves out each element itself, ``reverse`` runs backwards."""
 
 @overload
 def cumsum(x: ArrayLike, /, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Array: ...
@@ -990,7 +996,7 @@ def cumsum(x: ArrayLike, /, axis: Axis = 0, exclusive: bool = False, reverse: bo
 def dense_bincount(
     x: TensorOrNested, weights: TensorLike | None = None, size: int | None = None, binary_output: bool = False
 ) -> Tensor:
-    """``bincount`` of a vector, or of each row of a matrix; ``binary_output`` tells only what is there, as 1."""
+    """Return ``bincount`` of a vector, or of each row of a matrix; ``binary_output`` tells only what is there, as 1."""
 
 @overload
 def dense_bincount(
@@ -1002,7 +1008,7 @@ def dense_bincount(
 ) -> Tensor: ...
 @overload
 def depth_to_space(x: TensorOrNested, /, block_size: int, data_format: str = "NHWC") -> Tensor:
-    """The depth of each pixel laid out as a block of pixels."""
+    """Return the depth of each pixel laid out as a block of pixels."""
 
 @overload
 def depth_to_space(x: ArrayLike, /, block_size: int, data_format: str = "NHWC") -> Array: ...
@@ -1016,7 +1022,7 @@ def depthwise_conv2d(
     dilations: Lengths = 1,
     dim_rounding_mode: str | None = None,
 ) -> Tensor:
-    """``conv2d`` of each channel by itself, with a filter (height, width, channels, results of each)."""
+    """Return ``conv2d`` of each channel by itself, with a filter (height, width, channels, results of each)."""
 
 @overload
 def depthwise_conv2d(
@@ -1028,7 +1034,7 @@ def depthwise_conv2d(
     dilations: Lengths = 1,
     dim_rounding_mode: str | None = None,
 ) -> Tensor:
-    """``conv2d`` of each channel by itself, with a filter (height, width, channels, results of each)."""
+    """Return ``conv2d`` of each channel by itself, with a filter (height, width, channels, results of each)."""
 
 @overload
 def depthwise_conv2d(
@@ -1042,7 +1048,7 @@ def depthwise_conv2d(
 ) -> Array: ...
 @overload
 def diag(x: TensorOrNested, /) -> Tensor:
-    """Zeros with ``x`` on the diagonal: a matrix for a vector, a tensor of twice the rank for any other."""
+    """Return zeros with ``x`` on the diagonal: a matrix for a vector, a tensor of twice the rank for any other."""
 
 @overload
 def diag(x: ArrayLike, /) -> Array: ...
@@ -1055,7 +1061,7 @@ def dilation2d(
     dilations: Lengths = 1,
     data_format: str = "NHWC",
 ) -> Tensor:
-    """The largest element of each window with ``filter`` (height, width, channels) added to it."""
+    """Return the largest element of each window with ``filter`` (height, width, channels) added to it."""
 
 @overload
 def dilation2d(
@@ -1066,7 +1072,7 @@ def dilation2d(
     dilations: Lengths = 1,
     data_format: str = "NHWC",
 ) -> Tensor:
-    """The largest element of each window with ``filter`` (height, width, channels) added to it."""
+    """Return the largest element of each window with ``filter`` (height, width, channels) added to it."""
 
 @overload
 def dilation2d(
@@ -1079,37 +1085,37 @@ def dilation2d(
 ) -> Array: ...
 @overload
 def div(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """The quotient ``x / y``; of integers it is a float, as in Python."""
+    """Return the quotient ``x / y``; of integers it is a float, as in Python."""
 
 @overload
 def div(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """The quotient ``x / y``; of integers it is a float, as in Python."""
+    """Return the quotient ``x / y``; of integers it is a float, as in Python."""
 
 @overload
 def div(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def div_no_nan(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """The quotient ``x / y``, and 0 where ``y`` is 0; the derivatives there are 0 too."""
+    """Return the quotient ``x / y``, and 0 where ``y`` is 0; the derivatives there are 0 too."""
 
 @overload
 def div_no_nan(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """The quotient ``x / y``, and 0 where ``y`` is 0; the derivatives there are 0 too."""
+    """Return the quotient ``x / y``, and 0 where ``y`` is 0; the derivatives there are 0 too."""
 
 @overload
 def div_no_nan(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def dot(a: TensorOrNested, b: TensorLike) -> Tensor:
-    """The product of vectors, matrices or scalars; in general over ``a``'s last axis and ``b``'s last but one."""
+    """Return the product of vectors, matrices or scalars; in general over ``a``'s last axis and ``b``'s last but one."""
 
 @overload
 def dot(a: TensorLike, b: TensorOrNested) -> Tensor:
-    """The product of vectors, matrices or scalars; in general over ``a``'s last axis and ``b``'s last but one."""
+    """Return the product of vectors, matrices or scalars; in general over ``a``'s last axis and ``b``'s last but one."""
 
 @overload
 def dot(a: ArrayLike, b: ArrayLike) -> Array: ...
 @overload
 def dropout(x: TensorOrNested, rate: float, noise_shape: ShapeLike | None = None, seed: Seed = None) -> Tensor:
-    """``x`` with a share ``rate`` of its elements set to 0, and the others scaled up to keep the sum on average."""
+    """Return ``x`` with a share ``rate`` of its elements set to 0, and the others scaled up to keep the sum on average."""
 
 @overload
 def dropout(x: ArrayLike, rate: float, noise_shape: ShapeLike | None = None, seed: Seed = None) -> Array: ...
@@ -1117,232 +1123,232 @@ def dropout(x: ArrayLike, rate: float, noise_shape: ShapeLike | None = None, see
 def einsum(equation: str, *operands: ArrayOrNumber) -> Array: ...
 @overload
 def einsum(equation: str, *operands: TensorLike) -> Tensor:
-    """Products summed over labelled axes: labels that are not in the result are summed over."""
+    """Return products summed over labelled axes: labels that are not in the result are summed over."""
 
 @overload
 def elu(x: TensorOrNested, /) -> Tensor:
-    """``x`` where it is positive, else ``exp(x) - 1``."""
+    """Return ``x`` where it is positive, else ``exp(x) - 1``."""
 
 @overload
 def elu(x: ArrayLike, /) -> Array: ...
 @overload
 def ensure_shape(x: TensorOrNested, shape: ShapeLike) -> Tensor:
-    """``x`` itself, if it has this shape; ``None`` stands for any length."""
+    """Return ``x`` itself, if it has this shape; ``None`` stands for any length."""
 
 @overload
 def ensure_shape(x: ArrayLike, shape: ShapeLike) -> Array: ...
 @overload
 def equal(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """Where ``x`` and ``y`` agree."""
+    """Return where ``x`` and ``y`` agree."""
 
 @overload
 def equal(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """Where ``x`` and ``y`` agree."""
+    """Return where ``x`` and ``y`` agree."""
 
 @overload
 def equal(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def erf(x: TensorOrNested, /) -> Tensor:
-    """The error function: the share of a bell curve within ``x`` of its middle, twice the width."""
+    """Return the error function: the share of a bell curve within ``x`` of its middle, twice the width."""
 
 @overload
 def erf(x: ArrayLike, /) -> Array: ...
 @overload
 def euclidean_norm(x: TensorOrNested, /, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The square root of the sum of squares; its gradient at 0 is 0."""
+    """Return the square root of the sum of squares; its gradient at 0 is 0."""
 
 @overload
 def euclidean_norm(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Array: ...
 @overload
 def exp(x: TensorOrNested, /) -> Tensor:
-    """The exponential, its own derivative."""
+    """Return the exponential, its own derivative."""
 
 @overload
 def exp(x: ArrayLike, /) -> Array: ...
 @overload
 def expand_dims(x: TensorOrNested, /, axis: Axis = 0) -> Tensor:
-    """A new axis of length 1 at ``axis``."""
+    """Return a new axis of length 1 at ``axis``."""
 
 @overload
 def expand_dims(x: ArrayLike, /, axis: Axis = 0) -> Array: ...
 @overload
 def expm1(x: TensorOrNested, /) -> Tensor:
-    """``exp(x) - 1``, exact for small ``x`` too."""
+    """Return ``exp(x) - 1``, exact for small ``x`` too."""
 
 @overload
 def expm1(x: ArrayLike, /) -> Array: ...
 def eye(
     num_rows: int, num_columns: int | None = None, batch_shape: ShapeLike | None = None, dtype: DType = None
 ) -> Tensor:
-    """Ones on the diagonal, zeros elsewhere; repeated over ``batch_shape``."""
+    """Return ones on the diagonal, zeros elsewhere; repeated over ``batch_shape``."""
 
 @overload
 def fill(shape: ShapeLike, value: TensorOrNested, dtype: DType = None) -> Tensor:
-    """One value everywhere."""
+    """Return a tensor with one value everywhere."""
 
 @overload
 def fill(shape: ShapeLike, value: ArrayLike, dtype: DType = None) -> Array: ...
 @overload
-def flatten(x: TensorOrNested) -> Tensor:
-    """A copy of all elements in one row."""
+def flatten(x: TensorOrNested, order: Any = "C") -> Tensor:
+    """Return a copy of all elements in one row; ``order="F"`` has those of the first axis side by side."""
 
 @overload
-def flatten(x: ArrayLike) -> Array: ...
+def flatten(x: ArrayLike, order: Any = "C") -> Array: ...
 @overload
 def floor(x: TensorOrNested, /) -> Tensor:
-    """The next whole number below; its derivative is 0 between the jumps."""
+    """Return the next whole number below; its derivative is 0 between the jumps."""
 
 @overload
 def floor(x: ArrayLike, /) -> Array: ...
 @overload
 def floor_div(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """The quotient rounded down; its derivative is 0 between the jumps."""
+    """Return the quotient rounded down; its derivative is 0 between the jumps."""
 
 @overload
 def floor_div(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """The quotient rounded down; its derivative is 0 between the jumps."""
+    """Return the quotient rounded down; its derivative is 0 between the jumps."""
 
 @overload
 def floor_div(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def fmod(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """The remainder with the sign of ``x``."""
+    """Return the remainder with the sign of ``x``."""
 
 @overload
 def fmod(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """The remainder with the sign of ``x``."""
+    """Return the remainder with the sign of ``x``."""
 
 @overload
 def fmod(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def full_like(x: TensorOrNested, /, fill_value: Number, dtype: DType = None) -> Tensor:
-    """One value everywhere, in the shape of ``x``."""
+    """Return one value everywhere, in the shape of ``x``."""
 
 @overload
 def full_like(x: ArrayLike, /, fill_value: Number, dtype: DType = None) -> Array: ...
 @overload
 def gather(x: TensorOrNested, indices: TensorLike, /, axis: Axis = 0, batch_dims: int = 0) -> Tensor:
-    """The slices of ``x`` at these positions along ``axis``; the first ``batch_dims`` axes go together."""
+    """Return the slices of ``x`` at these positions along ``axis``; the first ``batch_dims`` axes go together."""
 
 @overload
 def gather(x: TensorLike, indices: TensorOrNested, /, axis: Axis = 0, batch_dims: int = 0) -> Tensor:
-    """The slices of ``x`` at these positions along ``axis``; the first ``batch_dims`` axes go together."""
+    """Return the slices of ``x`` at these positions along ``axis``; the first ``batch_dims`` axes go together."""
 
 @overload
 def gather(x: ArrayLike, indices: ArrayLike, /, axis: Axis = 0, batch_dims: int = 0) -> Array: ...
 @overload
 def gather_nd(x: TensorOrNested, indices: TensorLike, /) -> Tensor:
-    """The slices of ``x`` at coordinates, which are along the last axis of ``indices``."""
+    """Return the slices of ``x`` at coordinates, which are along the last axis of ``indices``."""
 
 @overload
 def gather_nd(x: TensorLike, indices: TensorOrNested, /) -> Tensor:
-    """The slices of ``x`` at coordinates, which are along the last axis of ``indices``."""
+    """Return the slices of ``x`` at coordinates, which are along the last axis of ``indices``."""
 
 @overload
 def gather_nd(x: ArrayLike, indices: ArrayLike, /) -> Array: ...
 @overload
 def gelu(x: TensorOrNested, approximate: bool = False) -> Tensor:
-    """``x`` times the share of a normal distribution below ``x``; ``approximate`` takes a tanh for it."""
+    """Return ``x`` times the share of a normal distribution below ``x``; ``approximate`` takes a tanh for it."""
 
 @overload
 def gelu(x: ArrayLike, approximate: bool = False) -> Array: ...
 @overload
 def greater(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """Where ``x > y``."""
+    """Return where ``x > y``."""
 
 @overload
 def greater(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """Where ``x > y``."""
+    """Return where ``x > y``."""
 
 @overload
 def greater(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def greater_equal(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """Where ``x >= y``."""
+    """Return where ``x >= y``."""
 
 @overload
 def greater_equal(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """Where ``x >= y``."""
+    """Return where ``x >= y``."""
 
 @overload
 def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def hypot(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """The length ``sqrt(x**2 + y**2)``; its derivative at the origin is 0, as that of a norm."""
+    """Return the length ``sqrt(x**2 + y**2)``; its derivative at the origin is 0, as that of a norm."""
 
 @overload
 def hypot(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """The length ``sqrt(x**2 + y**2)``; its derivative at the origin is 0, as that of a norm."""
+    """Return the length ``sqrt(x**2 + y**2)``; its derivative at the origin is 0, as that of a norm."""
 
 @overload
 def hypot(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def imag(x: TensorOrNested, /) -> Tensor:
-    """The imaginary part; of real numbers 0."""
+    """Return the imaginary part; of real numbers 0."""
 
 @overload
 def imag(x: ArrayLike, /) -> Array: ...
 @overload
 def in_top_k(predictions: TensorOrNested, targets: TensorLike, /, k: int = 1) -> Tensor:
-    """Whether the prediction for the target class is among the ``k`` highest ones."""
+    """Return whether the prediction for the target class is among the ``k`` highest ones."""
 
 @overload
 def in_top_k(predictions: TensorLike, targets: TensorOrNested, /, k: int = 1) -> Tensor:
-    """Whether the prediction for the target class is among the ``k`` highest ones."""
+    """Return whether the prediction for the target class is among the ``k`` highest ones."""
 
 @overload
 def in_top_k(predictions: ArrayLike, targets: ArrayLike, /, k: int = 1) -> Array: ...
 @overload
 def inner(a: TensorOrNested, b: TensorLike) -> Tensor:
-    """The product over the last axis of both."""
+    """Return the product over the last axis of both."""
 
 @overload
 def inner(a: TensorLike, b: TensorOrNested) -> Tensor:
-    """The product over the last axis of both."""
+    """Return the product over the last axis of both."""
 
 @overload
 def inner(a: ArrayLike, b: ArrayLike) -> Array: ...
 @overload
 def intersect1d(x: TensorOrNested, y: TensorLike) -> Tensor:
-    """The different elements of ``x`` that are in ``y`` too, in order."""
+    """Return the different elements of ``x`` that are in ``y`` too, in order."""
 
 @overload
 def intersect1d(x: TensorLike, y: TensorOrNested) -> Tensor:
-    """The different elements of ``x`` that are in ``y`` too, in order."""
+    """Return the different elements of ``x`` that are in ``y`` too, in order."""
 
 @overload
 def intersect1d(x: ArrayLike, y: ArrayLike) -> Array: ...
 @overload
 def invert(x: TensorOrNested, /) -> Tensor:
-    """Every bit the other way; of bools, where ``x`` is false."""
+    """Return every bit the other way; of bools, where ``x`` is false."""
 
 @overload
 def invert(x: ArrayLike, /) -> Array: ...
 @overload
 def is_finite(x: TensorOrNested, /) -> Tensor:
-    """Where ``x`` is neither infinite nor NaN."""
+    """Return where ``x`` is neither infinite nor NaN."""
 
 @overload
 def is_finite(x: ArrayLike, /) -> Array: ...
 @overload
 def is_inf(x: TensorOrNested, /) -> Tensor:
-    """Where ``x`` is infinite, of either sign."""
+    """Return where ``x`` is infinite, of either sign."""
 
 @overload
 def is_inf(x: ArrayLike, /) -> Array: ...
 @overload
 def is_nan(x: TensorOrNested, /) -> Tensor:
-    """Where ``x`` is not a number."""
+    """Return where ``x`` is not a number."""
 
 @overload
 def is_nan(x: ArrayLike, /) -> Array: ...
 @overload
 def isin(element: TensorOrNested, test_elements: TensorLike, /) -> Tensor:
-    """Whether each element is among the others."""
+    """Return whether each element is among the others."""
 
 @overload
 def isin(element: TensorLike, test_elements: TensorOrNested, /) -> Tensor:
-    """Whether each element is among the others."""
+    """Return whether each element is among the others."""
 
 @overload
 def isin(element: ArrayLike, test_elements: ArrayLike, /) -> Array: ...
@@ -1354,7 +1360,7 @@ def layer_norm(
     axis: Axis = -1,
     variance_epsilon: float | Value | None = 1e-05,
 ) -> Tensor:
-    """``x`` brought to mean 0 and variance 1 over ``axis``, times ``scale``, plus ``offset``."""
+    """Return ``x`` brought to mean 0 and variance 1 over ``axis``, times ``scale``, plus ``offset``."""
 
 @overload
 def layer_norm(
@@ -1374,32 +1380,32 @@ def layer_norm(
 ) -> Tensor: ...
 @overload
 def leaky_relu(x: TensorOrNested, /, alpha: float = 0.2) -> Tensor:
-    """``x`` where it is positive, else ``alpha * x``."""
+    """Return ``x`` where it is positive, else ``alpha * x``."""
 
 @overload
 def leaky_relu(x: ArrayLike, /, alpha: float = 0.2) -> Array: ...
 @overload
 def less(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """Where ``x < y``."""
+    """Return where ``x < y``."""
 
 @overload
 def less(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """Where ``x < y``."""
+    """Return where ``x < y``."""
 
 @overload
 def less(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def less_equal(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """Where ``x <= y``."""
+    """Return where ``x <= y``."""
 
 @overload
 def less_equal(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """Where ``x <= y``."""
+    """Return where ``x <= y``."""
 
 @overload
 def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 def linspace(start: TensorLike, stop: TensorLike, num: float | Array = 50, dtype: DType = None) -> Tensor:
-    """``num`` numbers at equal distances, from ``start`` to ``stop``."""
+    """Return ``num`` numbers at equal distances, from ``start`` to ``stop``."""
 
 @overload
 def local_response_normalization(
@@ -1409,7 +1415,7 @@ def local_response_normalization(
     alpha: float | Value | None = 1,
     beta: float | Value | None = 0.5,
 ) -> Tensor:
-    """``x`` divided by ``(bias + alpha * s) ** beta``, ``s`` the sum of squares of the channels around each one."""
+    """Return ``x`` divided by ``(bias + alpha * s) ** beta``, ``s`` the sum of squares of the channels around each one."""
 
 @overload
 def local_response_normalization(
@@ -1421,135 +1427,135 @@ def local_response_normalization(
 ) -> Array: ...
 @overload
 def log(x: TensorOrNested, /) -> Tensor:
-    """The natural logarithm."""
+    """Return the natural logarithm."""
 
 @overload
 def log(x: ArrayLike, /) -> Array: ...
 @overload
 def log10(x: TensorOrNested, /) -> Tensor:
-    """The logarithm to the base 10."""
+    """Return the logarithm to the base 10."""
 
 @overload
 def log10(x: ArrayLike, /) -> Array: ...
 @overload
 def log1p(x: TensorOrNested, /) -> Tensor:
-    """``log(1 + x)``, exact for small ``x`` too."""
+    """Return ``log(1 + x)``, exact for small ``x`` too."""
 
 @overload
 def log1p(x: ArrayLike, /) -> Array: ...
 @overload
 def log2(x: TensorOrNested, /) -> Tensor:
-    """The logarithm to the base 2."""
+    """Return the logarithm to the base 2."""
 
 @overload
 def log2(x: ArrayLike, /) -> Array: ...
 @overload
 def log_sigmoid(x: TensorOrNested, /) -> Tensor:
-    """``log(sigmoid(x))``, without overflow."""
+    """Return ``log(sigmoid(x))``, without overflow."""
 
 @overload
 def log_sigmoid(x: ArrayLike, /) -> Array: ...
 @overload
 def log_softmax(logits: TensorOrNested, /, axis: Axis = -1) -> Tensor:
-    """The logarithm of ``softmax``, precise where that is near 0."""
+    """Return the logarithm of ``softmax``, precise where that is near 0."""
 
 @overload
 def log_softmax(logits: ArrayLike, /, axis: Axis = -1) -> Array: ...
 @overload
 def log_sum_exp(x: TensorOrNested, /, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """``log(sum(exp(x)))`` over ``axis``, without overflow."""
+    """Return ``log(sum(exp(x)))`` over ``axis``, without overflow."""
 
 @overload
 def log_sum_exp(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Array: ...
 @overload
 def logaddexp(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """``log(exp(x) + exp(y))``, without overflow."""
+    """Return ``log(exp(x) + exp(y))``, without overflow."""
 
 @overload
 def logaddexp(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """``log(exp(x) + exp(y))``, without overflow."""
+    """Return ``log(exp(x) + exp(y))``, without overflow."""
 
 @overload
 def logaddexp(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def logaddexp2(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """``log2(2**x + 2**y)``, without overflow."""
+    """Return ``log2(2**x + 2**y)``, without overflow."""
 
 @overload
 def logaddexp2(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """``log2(2**x + 2**y)``, without overflow."""
+    """Return ``log2(2**x + 2**y)``, without overflow."""
 
 @overload
 def logaddexp2(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def logical_and(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """Where both are true, that is, not 0."""
+    """Return where both are true, that is, not 0."""
 
 @overload
 def logical_and(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """Where both are true, that is, not 0."""
+    """Return where both are true, that is, not 0."""
 
 @overload
 def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def logical_not(x: TensorOrNested, /) -> Tensor:
-    """Where ``x`` is false."""
+    """Return where ``x`` is false."""
 
 @overload
 def logical_not(x: ArrayLike, /) -> Array: ...
 @overload
 def logical_or(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """Where at least one is true."""
+    """Return where at least one is true."""
 
 @overload
 def logical_or(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """Where at least one is true."""
+    """Return where at least one is true."""
 
 @overload
 def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def logical_xor(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """Where exactly one is true."""
+    """Return where exactly one is true."""
 
 @overload
 def logical_xor(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """Where exactly one is true."""
+    """Return where exactly one is true."""
 
 @overload
 def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def lower_bound(sorted_sequence: TensorOrNested, values: TensorLike) -> Tensor:
-    """Where the first element is that is not less than each value."""
+    """Return where the first element is that is not less than each value."""
 
 @overload
 def lower_bound(sorted_sequence: TensorLike, values: TensorOrNested) -> Tensor:
-    """Where the first element is that is not less than each value."""
+    """Return where the first element is that is not less than each value."""
 
 @overload
 def lower_bound(sorted_sequence: ArrayLike, values: ArrayLike) -> Array: ...
 @overload
 def mat_mul(a: TensorOrNested, b: TensorLike, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
-    """The matrix product over the last two axes, with either operand transposed first; leading axes broadcast."""
+    """Return the matrix product over the last two axes, with either operand transposed first; leading axes broadcast."""
 
 @overload
 def mat_mul(a: TensorLike, b: TensorOrNested, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
-    """The matrix product over the last two axes, with either operand transposed first; leading axes broadcast."""
+    """Return the matrix product over the last two axes, with either operand transposed first; leading axes broadcast."""
 
 @overload
 def mat_mul(a: ArrayLike, b: ArrayLike, transpose_a: bool = False, transpose_b: bool = False) -> Array: ...
 @overload
 def matmul(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """The matrix product ``x @ y`` over the last two axes; leading axes broadcast, vectors are rows or columns."""
+    """Return the matrix product ``x @ y`` over the last two axes; leading axes broadcast, vectors are rows or columns."""
 
 @overload
 def matmul(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """The matrix product ``x @ y`` over the last two axes; leading axes broadcast, vectors are rows or columns."""
+    """Return the matrix product ``x @ y`` over the last two axes; leading axes broadcast, vectors are rows or columns."""
 
 @overload
 def matmul(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def max(x: TensorOrNested, /, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The largest element of ``x`` over ``axis``; ties share the gradient."""
+    """Return the largest element of ``x`` over ``axis``; ties share the gradient."""
 
 @overload
 def max(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Array: ...
@@ -1562,7 +1568,7 @@ def max_pool(
     dim_rounding_mode: str | None = None,
     data_format: str = "NHWC",
 ) -> Tensor:
-    """The largest element of each window of images (batch, height, width, channels)."""
+    """Return the largest element of each window of images (batch, height, width, channels)."""
 
 @overload
 def max_pool(
@@ -1582,7 +1588,7 @@ def max_pool1d(
     dim_rounding_mode: str | None = None,
     data_format: str = "NWC",
 ) -> Tensor:
-    """The largest element of each window of (batch, width, channels)."""
+    """Return the largest element of each window of (batch, width, channels)."""
 
 @overload
 def max_pool1d(
@@ -1602,7 +1608,7 @@ def max_pool3d(
     dim_rounding_mode: str | None = None,
     data_format: str = "NDHWC",
 ) -> Tensor:
-    """The largest element of each window of (batch, depth, height, width, channels)."""
+    """Return the largest element of each window of (batch, depth, height, width, channels)."""
 
 @overload
 def max_pool3d(
@@ -1621,7 +1627,7 @@ def max_pool_with_argmax(
     pad: Padding = "valid",
     include_batch_in_index: bool = False,
 ) -> PoolWithArgmax[Tensor]:
-    """``max_pool``, and where each of its elements comes from: numbers in the flattened image, or in the whole batch."""
+    """Return ``max_pool``, and the position of each of its elements in the flattened image, or in the whole batch."""
 
 @overload
 def max_pool_with_argmax(
@@ -1633,17 +1639,17 @@ def max_pool_with_argmax(
 ) -> PoolWithArgmax[Array]: ...
 @overload
 def maximum(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """The larger of the two; where they are equal each gets half of the gradient."""
+    """Return the larger of the two; where they are equal each gets half of the gradient."""
 
 @overload
 def maximum(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """The larger of the two; where they are equal each gets half of the gradient."""
+    """Return the larger of the two; where they are equal each gets half of the gradient."""
 
 @overload
 def maximum(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def mean(x: TensorOrNested, /, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The mean of the elements of ``x`` over ``axis``; of integers it is a float."""
+    """Return the mean of the elements of ``x`` over ``axis``; of integers it is a float."""
 
 @overload
 def mean(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Array: ...
@@ -1651,37 +1657,37 @@ def mean(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Array: .
 def meshgrid(*xs: ArrayOrNumber, indexing: str = "xy", sparse: bool = False) -> tuple[Array, ...]: ...
 @overload
 def meshgrid(*xs: TensorLike, indexing: str = "xy", sparse: bool = False) -> tuple[Tensor, ...]:
-    """The coordinates of every point of a grid, one result for each vector of coordinates along an axis."""
+    """Return the coordinates of every point of a grid, one result for each vector of coordinates along an axis."""
 
 @overload
 def min(x: TensorOrNested, /, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The smallest element of ``x`` over ``axis``; ties share the gradient."""
+    """Return the smallest element of ``x`` over ``axis``; ties share the gradient."""
 
 @overload
 def min(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Array: ...
 @overload
 def minimum(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """The smaller of the two; where they are equal each gets half of the gradient."""
+    """Return the smaller of the two; where they are equal each gets half of the gradient."""
 
 @overload
 def minimum(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """The smaller of the two; where they are equal each gets half of the gradient."""
+    """Return the smaller of the two; where they are equal each gets half of the gradient."""
 
 @overload
 def minimum(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def mirror_pad(x: TensorOrNested, paddings: Sequence[Any] | Array, mode: str = "reflect") -> Tensor:
-    """``x`` with its mirror image around it; ``"symmetric"`` repeats the element at the edge, ``"reflect"`` does not."""
+    """Return ``x`` with its mirror image around it; ``"symmetric"`` repeats the element at the edge, ``"reflect"`` not."""
 
 @overload
 def mirror_pad(x: ArrayLike, paddings: Sequence[Any] | Array, mode: str = "reflect") -> Array: ...
 @overload
 def mod(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """The remainder of ``x // y``, with the sign of ``y``."""
+    """Return the remainder of ``x // y``, with the sign of ``y``."""
 
 @overload
 def mod(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """The remainder of ``x // y``, with the sign of ``y``."""
+    """Return the remainder of ``x // y``, with the sign of ``y``."""
 
 @overload
 def mod(x: ArrayLike, y: ArrayLike, /) -> Array: ...
@@ -1701,19 +1707,19 @@ def moveaxis(x: ArrayLike, /, source: Lengths, destination: Lengths) -> Array: .
 def moving_average(
     v: TensorOrNested, x: TensorLike, decay: TensorLike, step: TensorLike | None = None, zero_debias: bool = True
 ) -> Tensor:
-    """The average ``v`` moved towards ``x`` by ``1 - decay``; nothing is assigned."""
+    """Return the average ``v`` moved towards ``x`` by ``1 - decay``; nothing is assigned."""
 
 @overload
 def moving_average(
     v: TensorLike, x: TensorOrNested, decay: TensorLike, step: TensorLike | None = None, zero_debias: bool = True
 ) -> Tensor:
-    """The average ``v`` moved towards ``x`` by ``1 - decay``; nothing is assigned."""
+    """Return the average ``v`` moved towards ``x`` by ``1 - decay``; nothing is assigned."""
 
 @overload
 def moving_average(
     v: TensorLike, x: TensorLike, decay: TensorOrNested, step: TensorLike | None = None, zero_debias: bool = True
 ) -> Tensor:
-    """The average ``v`` moved towards ``x`` by ``1 - decay``; nothing is assigned."""
+    """Return the average ``v`` moved towards ``x`` by ``1 - decay``; nothing is assigned."""
 
 @overload
 def moving_average(
@@ -1725,11 +1731,11 @@ def moving_average(
 ) -> Tensor: ...
 @overload
 def mul(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """The product ``x * y``, element by element."""
+    """Return the product ``x * y``, element by element."""
 
 @overload
 def mul(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """The product ``x * y``, element by element."""
+    """Return the product ``x * y``, element by element."""
 
 @overload
 def mul(x: ArrayLike, y: ArrayLike, /) -> Array: ...
@@ -1741,30 +1747,30 @@ def multi_rnn_cell(
 def multi_rnn_cell(
     lstm_cells: Sequence[object], data: TensorLike, c: Sequence[TensorLike], h: Sequence[TensorLike]
 ) -> CellState[Tensor]:
-    """One step of cells one above the other: each takes the output of the one below as its data."""
+    """Perform one step of stacked cells: each takes the output of the one below as its data."""
 
 def multinomial(logits: TensorLike, num_samples: int, seed: Seed = None, normalized: bool = False) -> Tensor:
-    """``categorical`` as TensorFlow.js calls it; with ``normalized`` the logits are probabilities already."""
+    """Return ``categorical`` as TensorFlow.js calls it; with ``normalized`` the logits are probabilities already."""
 
 @overload
 def neg(x: TensorOrNested, /) -> Tensor:
-    """The opposite ``-x``."""
+    """Return the opposite ``-x``."""
 
 @overload
 def neg(x: ArrayLike, /) -> Array: ...
 @overload
 def norm(x: TensorOrNested, ord: str | float | None = "euclidean", axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The norm of vectors or, over two axes, of matrices; without ``axis`` that of all elements as one vector."""
+    """Return the norm of vectors or, over two axes, of matrices; without ``axis`` that of all elements as one vector."""
 
 @overload
 def norm(x: ArrayLike, ord: str | float | None = "euclidean", axis: Axis = None, keepdims: bool = False) -> Array: ...
 @overload
 def not_equal(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """Where ``x`` and ``y`` differ; NaN differs from everything."""
+    """Return where ``x`` and ``y`` differ; NaN differs from everything."""
 
 @overload
 def not_equal(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """Where ``x`` and ``y`` differ; NaN differs from everything."""
+    """Return where ``x`` and ``y`` differ; NaN differs from everything."""
 
 @overload
 def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array: ...
@@ -1772,7 +1778,7 @@ def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 def one_hot(
     indices: TensorOrNested, /, depth: int, on_value: TensorLike = 1, off_value: TensorLike = 0, dtype: DType = None
 ) -> Tensor:
-    """``on_value`` at each index and ``off_value`` elsewhere along a new last axis; int32 by default."""
+    """Return ``on_value`` at each index and ``off_value`` elsewhere along a new last axis; int32 by default."""
 
 @overload
 def one_hot(
@@ -1787,47 +1793,47 @@ def ones(shape: ShapeLike, dtype: DType = None) -> Tensor:
 
 @overload
 def ones_like(x: TensorOrNested, /, dtype: DType = None) -> Tensor:
-    """Ones in the shape of ``x``."""
+    """Return ones in the shape of ``x``."""
 
 @overload
 def ones_like(x: ArrayLike, /, dtype: DType = None) -> Array: ...
 @overload
 def outer_product(a: TensorOrNested, b: TensorLike) -> Tensor:
-    """Every element of ``a`` times every element of ``b``, as a matrix."""
+    """Return every element of ``a`` times every element of ``b``, as a matrix."""
 
 @overload
 def outer_product(a: TensorLike, b: TensorOrNested) -> Tensor:
-    """Every element of ``a`` times every element of ``b``, as a matrix."""
+    """Return every element of ``a`` times every element of ``b``, as a matrix."""
 
 @overload
 def outer_product(a: ArrayLike, b: ArrayLike) -> Array: ...
 @overload
 def pad(x: TensorOrNested, /, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Tensor:
-    """``x`` with ``constant_value`` around it, ``[before, after]`` elements along each axis."""
+    """Return ``x`` with ``constant_value`` around it, ``[before, after]`` elements along each axis."""
 
 @overload
 def pad(x: ArrayLike, /, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Array: ...
 @overload
 def pad1d(x: TensorOrNested, paddings: Sequence[int] | Array, constant_value: Number = 0) -> Tensor:
-    """``pad`` of a vector; ``paddings`` is one pair."""
+    """Return ``pad`` of a vector; ``paddings`` is one pair."""
 
 @overload
 def pad1d(x: ArrayLike, paddings: Sequence[int] | Array, constant_value: Number = 0) -> Array: ...
 @overload
 def pad2d(x: TensorOrNested, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Tensor:
-    """``pad`` of a tensor of rank 2."""
+    """Return ``pad`` of a tensor of rank 2."""
 
 @overload
 def pad2d(x: ArrayLike, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Array: ...
 @overload
 def pad3d(x: TensorOrNested, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Tensor:
-    """``pad`` of a tensor of rank 3."""
+    """Return ``pad`` of a tensor of rank 3."""
 
 @overload
 def pad3d(x: ArrayLike, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Array: ...
 @overload
 def pad4d(x: TensorOrNested, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Tensor:
-    """``pad`` of a tensor of rank 4."""
+    """Return ``pad`` of a tensor of rank 4."""
 
 @overload
 def pad4d(x: ArrayLike, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Array: ...
@@ -1841,7 +1847,7 @@ def pool(
     strides: Lengths = 1,
     dim_rounding_mode: str | None = None,
 ) -> Tensor:
-    """``max_pool`` or ``avg_pool`` ("max", "avg"), whose windows may have gaps: ``dilations``."""
+    """Return ``max_pool`` or ``avg_pool`` ("max", "avg"), whose windows may have gaps: ``dilations``."""
 
 @overload
 def pool(
@@ -1855,214 +1861,214 @@ def pool(
 ) -> Array: ...
 @overload
 def pow(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """``x`` to the power ``y``.  ``x ** 0`` has slope 0 everywhere; the exponent of a base ``x <= 0`` gets gradient 0."""
+    """Return ``x`` to the power ``y``.  ``x ** 0`` has slope 0; the exponent of a base ``x <= 0`` gets gradient 0."""
 
 @overload
 def pow(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """``x`` to the power ``y``.  ``x ** 0`` has slope 0 everywhere; the exponent of a base ``x <= 0`` gets gradient 0."""
+    """Return ``x`` to the power ``y``.  ``x ** 0`` has slope 0; the exponent of a base ``x <= 0`` gets gradient 0."""
 
 @overload
 def pow(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def prelu(x: TensorOrNested, alpha: TensorLike, /) -> Tensor:
-    """``leaky_relu`` whose slope is a tensor, to be learned."""
+    """Return ``leaky_relu`` whose slope is a tensor, to be learned."""
 
 @overload
 def prelu(x: TensorLike, alpha: TensorOrNested, /) -> Tensor:
-    """``leaky_relu`` whose slope is a tensor, to be learned."""
+    """Return ``leaky_relu`` whose slope is a tensor, to be learned."""
 
 @overload
 def prelu(x: ArrayLike, alpha: ArrayLike, /) -> Array: ...
 @overload
 def prod(x: TensorOrNested, /, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The product of the elements of ``x`` over ``axis``."""
+    """Return the product of the elements of ``x`` over ``axis``."""
 
 @overload
 def prod(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Array: ...
 def rand(shape: ShapeLike, rand_function: Callable[[], float], dtype: DType = None) -> Tensor:
-    """A tensor of numbers from calls of a function."""
+    """Return a tensor of numbers from calls of a function."""
 
 def range(
     start: TensorLike, stop: TensorLike | None = None, step: float | Value | None = 1, dtype: DType = None
 ) -> Tensor:
-    """Numbers from ``start`` up to but without ``stop``; downwards if ``stop`` is less and no step is given."""
+    """Return numbers from ``start`` up to but without ``stop``; downwards if ``stop`` is less and no step is given."""
 
 @overload
-def ravel(x: TensorOrNested, /) -> Tensor:
-    """All elements in one row; they share their memory with ``x`` if they lie there side by side."""
+def ravel(x: TensorOrNested, /, order: str = "C") -> Tensor:
+    """Return all elements in one row; they share their memory with ``x`` if they lie there side by side."""
 
 @overload
-def ravel(x: ArrayLike, /) -> Array: ...
+def ravel(x: ArrayLike, /, order: str = "C") -> Array: ...
 @overload
 def real(x: TensorOrNested, /) -> Tensor:
-    """The real part; of real numbers they themselves."""
+    """Return the real part; of real numbers they themselves."""
 
 @overload
 def real(x: ArrayLike, /) -> Array: ...
 @overload
 def reciprocal(x: TensorOrNested, /) -> Tensor:
-    """``1 / x``; of an integer too it is a float (``np.reciprocal`` gives an integer)."""
+    """Return ``1 / x``; of an integer too it is a float (``np.reciprocal`` gives an integer)."""
 
 @overload
 def reciprocal(x: ArrayLike, /) -> Array: ...
 @overload
 def relu(x: TensorOrNested, /) -> Tensor:
-    """``x`` where it is positive, else 0; its derivative at 0 is 0."""
+    """Return ``x`` where it is positive, else 0; its derivative at 0 is 0."""
 
 @overload
 def relu(x: ArrayLike, /) -> Array: ...
 @overload
 def relu6(x: TensorOrNested, /) -> Tensor:
-    """``x`` kept between 0 and 6."""
+    """Return ``x`` kept between 0 and 6."""
 
 @overload
 def relu6(x: ArrayLike, /) -> Array: ...
 @overload
 def repeat(x: TensorOrNested, repeats: Lengths | Value, axis: Axis = None) -> Tensor:
-    """Each element ``repeats`` times in a row, along ``axis`` or of all elements in one row."""
+    """Return each element ``repeats`` times in a row, along ``axis`` or of all elements in one row."""
 
 @overload
 def repeat(x: ArrayLike, repeats: Lengths | Value, axis: Axis = None) -> Array: ...
 @overload
 def reshape(x: TensorOrNested, /, shape: ShapeLike) -> Tensor:
-    """The elements of ``x``, in order, in another shape; a length of -1 is worked out."""
+    """Return the elements of ``x``, in order, in another shape; a length of -1 is worked out."""
 
 @overload
 def reshape(x: ArrayLike, /, shape: ShapeLike) -> Array: ...
 @overload
 def reshape_as(x: TensorOrNested, y: TensorLike) -> Tensor:
-    """The elements of ``x`` in the shape of ``y``."""
+    """Return the elements of ``x`` in the shape of ``y``."""
 
 @overload
 def reshape_as(x: TensorLike, y: TensorOrNested) -> Tensor:
-    """The elements of ``x`` in the shape of ``y``."""
+    """Return the elements of ``x`` in the shape of ``y``."""
 
 @overload
 def reshape_as(x: ArrayLike, y: ArrayLike) -> Array: ...
 @overload
 def reverse(x: TensorOrNested, /, axis: Axis = None) -> Tensor:
-    """The elements in reverse order along ``axis``, or along all axes."""
+    """Return the elements in reverse order along ``axis``, or along all axes."""
 
 @overload
 def reverse(x: ArrayLike, /, axis: Axis = None) -> Array: ...
 @overload
 def reverse1d(x: TensorOrNested) -> Tensor:
-    """The elements of a vector in reverse order."""
+    """Return the elements of a vector in reverse order."""
 
 @overload
 def reverse1d(x: ArrayLike) -> Array: ...
 @overload
 def reverse2d(x: TensorOrNested, axis: Axis = None) -> Tensor:
-    """``reverse`` of a tensor of rank 2."""
+    """Return ``reverse`` of a tensor of rank 2."""
 
 @overload
 def reverse2d(x: ArrayLike, axis: Axis = None) -> Array: ...
 @overload
 def reverse3d(x: TensorOrNested, axis: Axis = None) -> Tensor:
-    """``reverse`` of a tensor of rank 3."""
+    """Return ``reverse`` of a tensor of rank 3."""
 
 @overload
 def reverse3d(x: ArrayLike, axis: Axis = None) -> Array: ...
 @overload
 def reverse4d(x: TensorOrNested, axis: Axis = None) -> Tensor:
-    """``reverse`` of a tensor of rank 4."""
+    """Return ``reverse`` of a tensor of rank 4."""
 
 @overload
 def reverse4d(x: ArrayLike, axis: Axis = None) -> Array: ...
 @overload
 def roll(x: TensorOrNested, /, shift: Lengths, axis: Axis = None) -> Tensor:
-    """The elements moved on by ``shift`` places; those pushed out come in again at the other end."""
+    """Return the elements moved on by ``shift`` places; those pushed out come in again at the other end."""
 
 @overload
 def roll(x: ArrayLike, /, shift: Lengths, axis: Axis = None) -> Array: ...
 @overload
 def round(x: TensorOrNested, /, decimals: int = 0) -> Tensor:
-    """The nearest whole number, of two equally near ones the even one; its derivative is 0 between the jumps."""
+    """Return the nearest whole number, of two equally near ones the even one; its derivative is 0 between the jumps."""
 
 @overload
 def round(x: ArrayLike, /, decimals: int = 0) -> Array: ...
 @overload
 def rsqrt(x: TensorOrNested, /) -> Tensor:
-    """``1 / sqrt(x)``."""
+    """Return ``1 / sqrt(x)``."""
 
 @overload
 def rsqrt(x: ArrayLike, /) -> Array: ...
 def scalar(value: TensorLike, dtype: DType = None) -> Tensor:
-    """A tensor of rank 0."""
+    """Return a tensor of rank 0."""
 
 @overload
 def scatter_nd(indices: TensorOrNested, updates: TensorLike, /, shape: ShapeLike) -> Tensor:
-    """Zeros of ``shape`` with ``updates`` added at coordinates; what is named twice is added up."""
+    """Return zeros of ``shape`` with ``updates`` added at coordinates; what is named twice is added up."""
 
 @overload
 def scatter_nd(indices: TensorLike, updates: TensorOrNested, /, shape: ShapeLike) -> Tensor:
-    """Zeros of ``shape`` with ``updates`` added at coordinates; what is named twice is added up."""
+    """Return zeros of ``shape`` with ``updates`` added at coordinates; what is named twice is added up."""
 
 @overload
 def scatter_nd(indices: ArrayLike, updates: ArrayLike, /, shape: ShapeLike) -> Array: ...
 @overload
 def search_sorted(sorted_sequence: TensorOrNested, values: TensorLike, /, side: str = "left") -> Tensor:
-    """Where each value would have to be put in to keep the sequence sorted, before or after equal ones."""
+    """Return where each value would have to be put in to keep the sequence sorted, before or after equal ones."""
 
 @overload
 def search_sorted(sorted_sequence: TensorLike, values: TensorOrNested, /, side: str = "left") -> Tensor:
-    """Where each value would have to be put in to keep the sequence sorted, before or after equal ones."""
+    """Return where each value would have to be put in to keep the sequence sorted, before or after equal ones."""
 
 @overload
 def search_sorted(sorted_sequence: ArrayLike, values: ArrayLike, /, side: str = "left") -> Array: ...
 @overload
 def segment_max(x: TensorOrNested, segment_ids: TensorLike) -> Tensor:
-    """The largest of each run of slices with the same number; the numbers are sorted, a missing one gives 0."""
+    """Return the largest of each run of slices with the same number; the numbers are sorted, a missing one gives 0."""
 
 @overload
 def segment_max(x: TensorLike, segment_ids: TensorOrNested) -> Tensor:
-    """The largest of each run of slices with the same number; the numbers are sorted, a missing one gives 0."""
+    """Return the largest of each run of slices with the same number; the numbers are sorted, a missing one gives 0."""
 
 @overload
 def segment_max(x: ArrayLike, segment_ids: ArrayLike) -> Array: ...
 @overload
 def segment_mean(x: TensorOrNested, segment_ids: TensorLike) -> Tensor:
-    """The mean of each run of slices with the same number; the numbers are sorted."""
+    """Return the mean of each run of slices with the same number; the numbers are sorted."""
 
 @overload
 def segment_mean(x: TensorLike, segment_ids: TensorOrNested) -> Tensor:
-    """The mean of each run of slices with the same number; the numbers are sorted."""
+    """Return the mean of each run of slices with the same number; the numbers are sorted."""
 
 @overload
 def segment_mean(x: ArrayLike, segment_ids: ArrayLike) -> Array: ...
 @overload
 def segment_min(x: TensorOrNested, segment_ids: TensorLike) -> Tensor:
-    """The smallest of each run of slices with the same number; the numbers are sorted, a missing one gives 0."""
+    """Return the smallest of each run of slices with the same number; the numbers are sorted, a missing one gives 0."""
 
 @overload
 def segment_min(x: TensorLike, segment_ids: TensorOrNested) -> Tensor:
-    """The smallest of each run of slices with the same number; the numbers are sorted, a missing one gives 0."""
+    """Return the smallest of each run of slices with the same number; the numbers are sorted, a missing one gives 0."""
 
 @overload
 def segment_min(x: ArrayLike, segment_ids: ArrayLike) -> Array: ...
 @overload
 def segment_prod(x: TensorOrNested, segment_ids: TensorLike) -> Tensor:
-    """The product of each run of slices with the same number; the numbers are sorted."""
+    """Return the product of each run of slices with the same number; the numbers are sorted."""
 
 @overload
 def segment_prod(x: TensorLike, segment_ids: TensorOrNested) -> Tensor:
-    """The product of each run of slices with the same number; the numbers are sorted."""
+    """Return the product of each run of slices with the same number; the numbers are sorted."""
 
 @overload
 def segment_prod(x: ArrayLike, segment_ids: ArrayLike) -> Array: ...
 @overload
 def segment_sum(x: TensorOrNested, segment_ids: TensorLike) -> Tensor:
-    """The sum of each run of slices with the same number; the numbers are sorted."""
+    """Return the sum of each run of slices with the same number; the numbers are sorted."""
 
 @overload
 def segment_sum(x: TensorLike, segment_ids: TensorOrNested) -> Tensor:
-    """The sum of each run of slices with the same number; the numbers are sorted."""
+    """Return the sum of each run of slices with the same number; the numbers are sorted."""
 
 @overload
 def segment_sum(x: ArrayLike, segment_ids: ArrayLike) -> Array: ...
 @overload
 def selu(x: TensorOrNested, /) -> Tensor:
-    """``elu`` with the two scales that keep mean 0 and variance 1 through a network."""
+    """Return ``elu`` with the two scales that keep mean 0 and variance 1 through a network."""
 
 @overload
 def selu(x: ArrayLike, /) -> Array: ...
@@ -2076,7 +2082,7 @@ def separable_conv2d(
     dilation: Lengths = 1,
     data_format: str = "NHWC",
 ) -> Tensor:
-    """``depthwise_conv2d``, then a filter (1, 1, channels, of the result) that mixes the channels."""
+    """Return ``depthwise_conv2d``, then a filter (1, 1, channels, of the result) that mixes the channels."""
 
 @overload
 def separable_conv2d(
@@ -2088,7 +2094,7 @@ def separable_conv2d(
     dilation: Lengths = 1,
     data_format: str = "NHWC",
 ) -> Tensor:
-    """``depthwise_conv2d``, then a filter (1, 1, channels, of the result) that mixes the channels."""
+    """Return ``depthwise_conv2d``, then a filter (1, 1, channels, of the result) that mixes the channels."""
 
 @overload
 def separable_conv2d(
@@ -2100,7 +2106,7 @@ def separable_conv2d(
     dilation: Lengths = 1,
     data_format: str = "NHWC",
 ) -> Tensor:
-    """``depthwise_conv2d``, then a filter (1, 1, channels, of the result) that mixes the channels."""
+    """Return ``depthwise_conv2d``, then a filter (1, 1, channels, of the result) that mixes the channels."""
 
 @overload
 def separable_conv2d(
@@ -2114,27 +2120,27 @@ def separable_conv2d(
 ) -> Array: ...
 @overload
 def setdiff1d(x: TensorOrNested, y: TensorLike) -> SetDifference[Tensor]:
-    """The elements of the vector ``x`` that are not in ``y``, in their order, and where they were."""
+    """Return the elements of the vector ``x`` that are not in ``y``, in their order, and where they were."""
 
 @overload
 def setdiff1d(x: TensorLike, y: TensorOrNested) -> SetDifference[Tensor]:
-    """The elements of the vector ``x`` that are not in ``y``, in their order, and where they were."""
+    """Return the elements of the vector ``x`` that are not in ``y``, in their order, and where they were."""
 
 @overload
 def setdiff1d(x: ArrayLike, y: ArrayLike) -> SetDifference[Array]: ...
 @overload
 def setxor1d(x: TensorOrNested, y: TensorLike) -> Tensor:
-    """The different elements that are in one of both and not in the other, in order."""
+    """Return the different elements that are in one of both and not in the other, in order."""
 
 @overload
 def setxor1d(x: TensorLike, y: TensorOrNested) -> Tensor:
-    """The different elements that are in one of both and not in the other, in order."""
+    """Return the different elements that are in one of both and not in the other, in order."""
 
 @overload
 def setxor1d(x: ArrayLike, y: ArrayLike) -> Array: ...
 @overload
 def sigmoid(x: TensorOrNested, /) -> Tensor:
-    """``1 / (1 + exp(-x))``, without overflow."""
+    """Return ``1 / (1 + exp(-x))``, without overflow."""
 
 @overload
 def sigmoid(x: ArrayLike, /) -> Array: ...
@@ -2146,73 +2152,73 @@ def sign(x: TensorOrNested, /) -> Tensor:
 def sign(x: ArrayLike, /) -> Array: ...
 @overload
 def sin(x: TensorOrNested, /) -> Tensor:
-    """The sine."""
+    """Return the sine."""
 
 @overload
 def sin(x: ArrayLike, /) -> Array: ...
 @overload
 def sinh(x: TensorOrNested, /) -> Tensor:
-    """The hyperbolic sine."""
+    """Return the hyperbolic sine."""
 
 @overload
 def sinh(x: ArrayLike, /) -> Array: ...
 @overload
 def slice(x: TensorOrNested, begin: Lengths, size: Lengths | None = None) -> Tensor:
-    """The block of ``x`` that begins at ``begin`` and has the lengths ``size``; -1, or none given: up to the end."""
+    """Return the block of ``x`` from ``begin`` on with the lengths ``size``; -1, or none given: up to the end."""
 
 @overload
 def slice(x: ArrayLike, begin: Lengths, size: Lengths | None = None) -> Array: ...
 @overload
 def slice1d(x: TensorOrNested, begin: Lengths, size: Lengths | None = None) -> Tensor:
-    """``slice`` of a vector."""
+    """Return ``slice`` of a vector."""
 
 @overload
 def slice1d(x: ArrayLike, begin: Lengths, size: Lengths | None = None) -> Array: ...
 @overload
 def slice2d(x: TensorOrNested, begin: Lengths, size: Lengths | None = None) -> Tensor:
-    """``slice`` of a tensor of rank 2."""
+    """Return ``slice`` of a tensor of rank 2."""
 
 @overload
 def slice2d(x: ArrayLike, begin: Lengths, size: Lengths | None = None) -> Array: ...
 @overload
 def slice3d(x: TensorOrNested, begin: Lengths, size: Lengths | None = None) -> Tensor:
-    """``slice`` of a tensor of rank 3."""
+    """Return ``slice`` of a tensor of rank 3."""
 
 @overload
 def slice3d(x: ArrayLike, begin: Lengths, size: Lengths | None = None) -> Array: ...
 @overload
 def slice4d(x: TensorOrNested, begin: Lengths, size: Lengths | None = None) -> Tensor:
-    """``slice`` of a tensor of rank 4."""
+    """Return ``slice`` of a tensor of rank 4."""
 
 @overload
 def slice4d(x: ArrayLike, begin: Lengths, size: Lengths | None = None) -> Array: ...
 @overload
 def softmax(logits: TensorOrNested, /, dim: int = -1, axis: Axis = None) -> Tensor:
-    """``exp(logits)`` divided by its sum over ``dim``, which may be called ``axis`` too."""
+    """Return ``exp(logits)`` divided by its sum over ``dim``, which may be called ``axis`` too."""
 
 @overload
 def softmax(logits: ArrayLike, /, dim: int = -1, axis: Axis = None) -> Array: ...
 @overload
 def softplus(x: TensorOrNested, /) -> Tensor:
-    """``log(1 + exp(x))``, without overflow."""
+    """Return ``log(1 + exp(x))``, without overflow."""
 
 @overload
 def softplus(x: ArrayLike, /) -> Array: ...
 @overload
 def sort(x: TensorOrNested, axis: int | None = -1, descending: bool = False) -> Tensor:
-    """The elements in order along ``axis``, or all of them in one row; their gradients go back to where they were."""
+    """Return the elements sorted along ``axis``, or all of them in one row; gradients go back to where they were."""
 
 @overload
 def sort(x: ArrayLike, axis: int | None = -1, descending: bool = False) -> Array: ...
 @overload
 def space_to_batch_nd(x: TensorOrNested, /, block_shape: Lengths | Array, paddings: Sequence[Any] | Array) -> Tensor:
-    """Space, padded with zeros, cut into blocks of ``block_shape`` whose places become part of the batch."""
+    """Return space, padded with zeros, cut into blocks of ``block_shape`` whose places become part of the batch."""
 
 @overload
 def space_to_batch_nd(x: ArrayLike, /, block_shape: Lengths | Array, paddings: Sequence[Any] | Array) -> Array: ...
 @overload
 def space_to_depth(x: TensorOrNested, /, block_size: int, data_format: str = "NHWC") -> Tensor:
-    """Each block of pixels stacked into the depth of one pixel."""
+    """Return each block of pixels stacked into the depth of one pixel."""
 
 @overload
 def space_to_depth(x: ArrayLike, /, block_size: int, data_format: str = "NHWC") -> Array: ...
@@ -2223,7 +2229,7 @@ def sparse_to_dense(
     output_shape: ShapeLike,
     default_value: TensorLike | None = 0,
 ) -> Tensor:
-    """``default_value`` everywhere but at these coordinates, where the values are; named twice, the last one counts."""
+    """Return ``default_value`` but at these coordinates, where the values are; of one named twice the last counts."""
 
 @overload
 def sparse_to_dense(
@@ -2232,7 +2238,7 @@ def sparse_to_dense(
     output_shape: ShapeLike,
     default_value: TensorLike | None = 0,
 ) -> Tensor:
-    """``default_value`` everywhere but at these coordinates, where the values are; named twice, the last one counts."""
+    """Return ``default_value`` but at these coordinates, where the values are; of one named twice the last counts."""
 
 @overload
 def sparse_to_dense(
@@ -2247,35 +2253,35 @@ def sparse_to_dense(
 ) -> Tensor: ...
 @overload
 def split(x: TensorOrNested, num_or_size_splits: Lengths, axis: Axis = 0) -> list[Tensor]:
-    """``x`` cut along ``axis``: into so many equal pieces, or into pieces of these lengths, of which one may be -1."""
+    """Return ``x`` cut along ``axis``: into so many equal pieces, or into pieces of these lengths (one may be -1)."""
 
 @overload
 def split(x: ArrayLike, num_or_size_splits: Lengths, axis: Axis = 0) -> list[Array]: ...
 @overload
 def sqrt(x: TensorOrNested, /) -> Tensor:
-    """The square root; its derivative at 0 is infinite."""
+    """Return the square root; its derivative at 0 is infinite."""
 
 @overload
 def sqrt(x: ArrayLike, /) -> Array: ...
 @overload
 def square(x: TensorOrNested, /) -> Tensor:
-    """The square."""
+    """Return the square."""
 
 @overload
 def square(x: ArrayLike, /) -> Array: ...
 @overload
 def squared_difference(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """``(x - y) ** 2``."""
+    """Return ``(x - y) ** 2``."""
 
 @overload
 def squared_difference(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """``(x - y) ** 2``."""
+    """Return ``(x - y) ** 2``."""
 
 @overload
 def squared_difference(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def squeeze(x: TensorOrNested, /, axis: Axis = None) -> Tensor:
-    """Without the axes of length 1, or without those named by ``axis``."""
+    """Return ``x`` without the axes of length 1, or without those named by ``axis``."""
 
 @overload
 def squeeze(x: ArrayLike, /, axis: Axis = None) -> Array: ...
@@ -2283,17 +2289,17 @@ def squeeze(x: ArrayLike, /, axis: Axis = None) -> Array: ...
 def stack(tensors: Sequence[ArrayOrNumber] | Array, /, axis: int = 0) -> Array: ...
 @overload
 def stack(tensors: Sequence[TensorLike] | Value, /, axis: int = 0) -> Tensor:
-    """The tensors along a new axis."""
+    """Return the tensors along a new axis."""
 
 @overload
 def std(x: TensorOrNested, /, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Tensor:
-    """The standard deviation, the square root of the variance; where that is 0, so is the gradient."""
+    """Return the standard deviation, the square root of the variance; where that is 0, so is the gradient."""
 
 @overload
 def std(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Array: ...
 @overload
 def step(x: TensorOrNested, /, alpha: float = 0.0) -> Tensor:
-    """1 where ``x`` is positive, else ``alpha``; its derivative is 0."""
+    """Return 1 where ``x`` is positive, else ``alpha``; its derivative is 0."""
 
 @overload
 def step(x: ArrayLike, /, alpha: float = 0.0) -> Array: ...
@@ -2309,7 +2315,7 @@ def strided_slice(
     new_axis_mask: int = 0,
     shrink_axis_mask: int = 0,
 ) -> Tensor:
-    """``x[begin:end:strides]`` along each axis; bit ``i`` of a mask changes what entry ``i`` means."""
+    """Return ``x[begin:end:strides]`` along each axis; bit ``i`` of a mask changes what entry ``i`` means."""
 
 @overload
 def strided_slice(
@@ -2325,42 +2331,42 @@ def strided_slice(
 ) -> Array: ...
 @overload
 def sub(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """The difference ``x - y``."""
+    """Return the difference ``x - y``."""
 
 @overload
 def sub(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """The difference ``x - y``."""
+    """Return the difference ``x - y``."""
 
 @overload
 def sub(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def sum(x: TensorOrNested, /, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The sum of the elements of ``x`` over ``axis``."""
+    """Return the sum of the elements of ``x`` over ``axis``."""
 
 @overload
 def sum(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Array: ...
 @overload
 def swapaxes(x: TensorOrNested, /, axis1: int, axis2: int) -> Tensor:
-    """Two axes exchanged; its own inverse."""
+    """Return ``x`` with two axes exchanged; its own inverse."""
 
 @overload
 def swapaxes(x: ArrayLike, /, axis1: int, axis2: int) -> Array: ...
 @overload
 def swish(x: TensorOrNested) -> Tensor:
-    """``x * sigmoid(x)``."""
+    """Return ``x * sigmoid(x)``."""
 
 @overload
 def swish(x: ArrayLike) -> Array: ...
 @overload
-def take(x: TensorOrNested, indices: TensorLike, axis: Axis = None) -> Tensor:
-    """The elements at these positions along ``axis``, or of all elements in one row."""
+def take(x: TensorOrNested, indices: TensorLike, axis: Axis = None, mode: str = "raise") -> Tensor:
+    """Return the elements at these positions along ``axis``, or of all elements in one row."""
 
 @overload
-def take(x: TensorLike, indices: TensorOrNested, axis: Axis = None) -> Tensor:
-    """The elements at these positions along ``axis``, or of all elements in one row."""
+def take(x: TensorLike, indices: TensorOrNested, axis: Axis = None, mode: str = "raise") -> Tensor:
+    """Return the elements at these positions along ``axis``, or of all elements in one row."""
 
 @overload
-def take(x: ArrayLike, indices: ArrayLike, axis: Axis = None) -> Array: ...
+def take(x: ArrayLike, indices: ArrayLike, axis: Axis = None, mode: str = "raise") -> Array: ...
 @overload
 def take_along_axis(x: TensorOrNested, indices: TensorLike, axis: int = -1) -> Tensor:
     """For each line along ``axis`` of ``x``, the elements at the positions in the same line of ``indices``."""
@@ -2373,94 +2379,94 @@ def take_along_axis(x: TensorLike, indices: TensorOrNested, axis: int = -1) -> T
 def take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int = -1) -> Array: ...
 @overload
 def tan(x: TensorOrNested, /) -> Tensor:
-    """The tangent."""
+    """Return the tangent."""
 
 @overload
 def tan(x: ArrayLike, /) -> Array: ...
 @overload
 def tanh(x: TensorOrNested, /) -> Tensor:
-    """The hyperbolic tangent."""
+    """Return the hyperbolic tangent."""
 
 @overload
 def tanh(x: ArrayLike, /) -> Array: ...
 def tensor(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
-    """A tensor with these values: numbers, nested lists, or an array, which is copied."""
+    """Return a tensor with these values: numbers, nested lists, or an array, which is copied."""
 
 def tensor1d(values: TensorLike, dtype: DType = None) -> Tensor:
-    """A tensor of rank 1."""
+    """Return a tensor of rank 1."""
 
 def tensor2d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
-    """A tensor of rank 2, from nested lists, or from a flat one and its shape."""
+    """Return a tensor of rank 2, from nested lists, or from a flat one and its shape."""
 
 def tensor3d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
-    """A tensor of rank 3."""
+    """Return a tensor of rank 3."""
 
 def tensor4d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
-    """A tensor of rank 4."""
+    """Return a tensor of rank 4."""
 
 def tensor5d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
-    """A tensor of rank 5."""
+    """Return a tensor of rank 5."""
 
 def tensor6d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
-    """A tensor of rank 6."""
+    """Return a tensor of rank 6."""
 
 @overload
 def tensor_scatter_update(tensor: TensorOrNested, indices: TensorLike, updates: TensorLike, /) -> Tensor:
-    """A copy of ``tensor`` with ``updates`` in place of what was at these coordinates."""
+    """Return a copy of ``tensor`` with ``updates`` in place of what was at these coordinates."""
 
 @overload
 def tensor_scatter_update(tensor: TensorLike, indices: TensorOrNested, updates: TensorLike, /) -> Tensor:
-    """A copy of ``tensor`` with ``updates`` in place of what was at these coordinates."""
+    """Return a copy of ``tensor`` with ``updates`` in place of what was at these coordinates."""
 
 @overload
 def tensor_scatter_update(tensor: TensorLike, indices: TensorLike, updates: TensorOrNested, /) -> Tensor:
-    """A copy of ``tensor`` with ``updates`` in place of what was at these coordinates."""
+    """Return a copy of ``tensor`` with ``updates`` in place of what was at these coordinates."""
 
 @overload
 def tensor_scatter_update(tensor: ArrayLike, indices: ArrayLike, updates: ArrayLike, /) -> Array: ...
 @overload
 def tensordot(a: TensorOrNested, b: TensorLike, axes: int | Sequence[Any] = 2) -> Tensor:
-    """Products summed over the last ``axes`` axes of ``a`` and the first of ``b``, or over the two lists of axes given."""
+    """Return products summed over the last ``axes`` axes of ``a`` and the first of ``b``, or over two lists of axes."""
 
 @overload
 def tensordot(a: TensorLike, b: TensorOrNested, axes: int | Sequence[Any] = 2) -> Tensor:
-    """Products summed over the last ``axes`` axes of ``a`` and the first of ``b``, or over the two lists of axes given."""
+    """Return products summed over the last ``axes`` axes of ``a`` and the first of ``b``, or over two lists of axes."""
 
 @overload
 def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[Any] = 2) -> Array: ...
 @overload
 def tile(x: TensorOrNested, /, reps: Lengths) -> Tensor:
-    """``x`` repeated ``reps`` times along each axis."""
+    """Return ``x`` repeated ``reps`` times along each axis."""
 
 @overload
 def tile(x: ArrayLike, /, reps: Lengths) -> Array: ...
 @overload
 def to_bool(x: TensorOrNested) -> Tensor:
-    """Where ``x`` is not 0."""
+    """Return where ``x`` is not 0."""
 
 @overload
 def to_bool(x: ArrayLike) -> Array: ...
 @overload
 def to_float(x: TensorOrNested) -> Tensor:
-    """``x`` as float32."""
+    """Return ``x`` as float32."""
 
 @overload
 def to_float(x: ArrayLike) -> Array: ...
 @overload
 def to_int(x: TensorOrNested) -> Tensor:
-    """``x`` as int32, cut off towards 0."""
+    """Return ``x`` as int32, cut off towards 0."""
 
 @overload
 def to_int(x: ArrayLike) -> Array: ...
 @overload
 def topk(x: TensorOrNested, k: int | None = 1, sorted: bool = True) -> TopK[Tensor]:
-    """The ``k`` largest elements along the last axis, the largest first, and where they are."""
+    """Return the ``k`` largest elements along the last axis, the largest first, and where they are."""
 
 @overload
 def topk(x: ArrayLike, k: int | None = 1, sorted: bool = True) -> TopK[Array]: ...
 @overload
 def transpose(x: TensorOrNested, /, perm: Sequence[int] | Array | None = None) -> Tensor:
-    """The axes of ``x`` in the order ``perm``; reversed when none is given."""
+    """Return the axes of ``x`` in the order ``perm``; reversed when none is given."""
 
 @overload
 def transpose(x: ArrayLike, /, perm: Sequence[int] | Array | None = None) -> Array: ...
@@ -2471,126 +2477,126 @@ def truncated_normal(
     dtype: DType = None,
     seed: Seed = None,
 ) -> Tensor:
-    """``normal`` without what is further than two standard deviations from the mean; that is drawn again."""
+    """Return ``normal`` without what is further than two standard deviations from the mean; that is drawn again."""
 
 @overload
 def union1d(x: TensorOrNested, y: TensorLike) -> Tensor:
-    """The different elements of ``x`` and ``y`` together, in order."""
+    """Return the different elements of ``x`` and ``y`` together, in order."""
 
 @overload
 def union1d(x: TensorLike, y: TensorOrNested) -> Tensor:
-    """The different elements of ``x`` and ``y`` together, in order."""
+    """Return the different elements of ``x`` and ``y`` together, in order."""
 
 @overload
 def union1d(x: ArrayLike, y: ArrayLike) -> Array: ...
 @overload
 def unique(x: TensorOrNested, axis: Axis = 0) -> Unique[Tensor]:
-    """The different slices along ``axis`` in the order in which they first come, and which of them each slice is."""
+    """Return the different slices along ``axis`` in the order of their first use, and which of them each slice is."""
 
 @overload
 def unique(x: ArrayLike, axis: Axis = 0) -> Unique[Array]: ...
 @overload
 def unsorted_segment_max(x: TensorOrNested, segment_ids: TensorLike, /, num_segments: int) -> Tensor:
-    """The largest element of each segment; of nothing it is the lowest number there is.  Equal ones share the gradient."""
+    """Return the largest element of each segment; the lowest number for an empty one.  Equal ones share the gradient."""
 
 @overload
 def unsorted_segment_max(x: TensorLike, segment_ids: TensorOrNested, /, num_segments: int) -> Tensor:
-    """The largest element of each segment; of nothing it is the lowest number there is.  Equal ones share the gradient."""
+    """Return the largest element of each segment; the lowest number for an empty one.  Equal ones share the gradient."""
 
 @overload
 def unsorted_segment_max(x: ArrayLike, segment_ids: ArrayLike, /, num_segments: int) -> Array: ...
 @overload
 def unsorted_segment_mean(x: TensorOrNested, segment_ids: TensorLike, num_segments: int) -> Tensor:
-    """The mean of the elements of each segment; of nothing it is 0."""
+    """Return the mean of the elements of each segment; of nothing it is 0."""
 
 @overload
 def unsorted_segment_mean(x: TensorLike, segment_ids: TensorOrNested, num_segments: int) -> Tensor:
-    """The mean of the elements of each segment; of nothing it is 0."""
+    """Return the mean of the elements of each segment; of nothing it is 0."""
 
 @overload
 def unsorted_segment_mean(x: ArrayLike, segment_ids: ArrayLike, num_segments: int) -> Array: ...
 @overload
 def unsorted_segment_min(x: TensorOrNested, segment_ids: TensorLike, /, num_segments: int) -> Tensor:
-    """The smallest element of each segment; of nothing it is the highest number there is."""
+    """Return the smallest element of each segment; of nothing it is the highest number there is."""
 
 @overload
 def unsorted_segment_min(x: TensorLike, segment_ids: TensorOrNested, /, num_segments: int) -> Tensor:
-    """The smallest element of each segment; of nothing it is the highest number there is."""
+    """Return the smallest element of each segment; of nothing it is the highest number there is."""
 
 @overload
 def unsorted_segment_min(x: ArrayLike, segment_ids: ArrayLike, /, num_segments: int) -> Array: ...
 @overload
 def unsorted_segment_prod(x: TensorOrNested, segment_ids: TensorLike, num_segments: int) -> Tensor:
-    """The product of the elements of each segment; of nothing it is 1.  Zeros do not disturb the gradient."""
+    """Return the product of the elements of each segment; of nothing it is 1.  Zeros do not disturb the gradient."""
 
 @overload
 def unsorted_segment_prod(x: TensorLike, segment_ids: TensorOrNested, num_segments: int) -> Tensor:
-    """The product of the elements of each segment; of nothing it is 1.  Zeros do not disturb the gradient."""
+    """Return the product of the elements of each segment; of nothing it is 1.  Zeros do not disturb the gradient."""
 
 @overload
 def unsorted_segment_prod(x: ArrayLike, segment_ids: ArrayLike, num_segments: int) -> Array: ...
 @overload
 def unsorted_segment_sum(x: TensorOrNested, segment_ids: TensorLike, /, num_segments: int) -> Tensor:
-    """The sum of the elements of each segment; ``segment_ids`` names it for each slice of ``x``."""
+    """Return the sum of the elements of each segment; ``segment_ids`` names it for each slice of ``x``."""
 
 @overload
 def unsorted_segment_sum(x: TensorLike, segment_ids: TensorOrNested, /, num_segments: int) -> Tensor:
-    """The sum of the elements of each segment; ``segment_ids`` names it for each slice of ``x``."""
+    """Return the sum of the elements of each segment; ``segment_ids`` names it for each slice of ``x``."""
 
 @overload
 def unsorted_segment_sum(x: ArrayLike, segment_ids: ArrayLike, /, num_segments: int) -> Array: ...
 @overload
 def unstack(x: TensorOrNested, axis: Axis = 0) -> list[Tensor]:
-    """The list of what lies along ``axis``: the inverse of ``stack``."""
+    """Return the list of what lies along ``axis``: the inverse of ``stack``."""
 
 @overload
 def unstack(x: ArrayLike, axis: Axis = 0) -> list[Array]: ...
 @overload
 def upper_bound(sorted_sequence: TensorOrNested, values: TensorLike) -> Tensor:
-    """Where the first element is that is greater than each value."""
+    """Return where the first element is that is greater than each value."""
 
 @overload
 def upper_bound(sorted_sequence: TensorLike, values: TensorOrNested) -> Tensor:
-    """Where the first element is that is greater than each value."""
+    """Return where the first element is that is greater than each value."""
 
 @overload
 def upper_bound(sorted_sequence: ArrayLike, values: ArrayLike) -> Array: ...
 @overload
 def var(x: TensorOrNested, /, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Tensor:
-    """The variance: the mean squared distance from the mean, over ``n - ddof`` elements."""
+    """Return the variance: the mean squared distance from the mean, over ``n - ddof`` elements."""
 
 @overload
 def var(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Array: ...
 @overload
 def vdot(a: TensorOrNested, b: TensorLike) -> Tensor:
-    """The sum of the products of all elements of ``a``, conjugated if they are complex, with those of ``b``."""
+    """Return the sum of the products of all elements of ``a``, conjugated if they are complex, with those of ``b``."""
 
 @overload
 def vdot(a: TensorLike, b: TensorOrNested) -> Tensor:
-    """The sum of the products of all elements of ``a``, conjugated if they are complex, with those of ``b``."""
+    """Return the sum of the products of all elements of ``a``, conjugated if they are complex, with those of ``b``."""
 
 @overload
 def vdot(a: ArrayLike, b: ArrayLike) -> Array: ...
 @overload
 def where(condition: TensorOrNested, a: TensorLike, b: TensorLike, /) -> Tensor:
-    """``a`` where the condition holds, else ``b``; the gradient goes where the value came from."""
+    """Return ``a`` where the condition holds, else ``b``; the gradient goes where the value came from."""
 
 @overload
 def where(condition: TensorLike, a: TensorOrNested, b: TensorLike, /) -> Tensor:
-    """``a`` where the condition holds, else ``b``; the gradient goes where the value came from."""
+    """Return ``a`` where the condition holds, else ``b``; the gradient goes where the value came from."""
 
 @overload
 def where(condition: TensorLike, a: TensorLike, b: TensorOrNested, /) -> Tensor:
-    """``a`` where the condition holds, else ``b``; the gradient goes where the value came from."""
+    """Return ``a`` where the condition holds, else ``b``; the gradient goes where the value came from."""
 
 @overload
 def where(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> Array: ...
 def zeros(shape: ShapeLike, dtype: DType = None) -> Tensor:
-    """Zeros."""
+    """Return zeros."""
 
 @overload
 def zeros_like(x: TensorOrNested, /, dtype: DType = None) -> Tensor:
-    """Zeros in the shape of ``x``."""
+    """Return zeros in the shape of ``x``."""
 
 @overload
 def zeros_like(x: ArrayLike, /, dtype: DType = None) -> Array: ...
@@ -2639,10 +2645,10 @@ def random_normal(
     dtype: DType = None,
     seed: Seed = None,
 ) -> Tensor:
-    """Normally distributed numbers, differentiable in ``mean`` and ``std_dev``, which may be tensors."""
+    """Return normally distributed numbers, differentiable in ``mean`` and ``std_dev``, which may be tensors."""
 
 def random_standard_normal(shape: ShapeLike, dtype: DType = None, seed: Seed = None) -> Tensor:
-    """Normally distributed numbers of mean 0 and standard deviation 1."""
+    """Return normally distributed numbers of mean 0 and standard deviation 1."""
 
 def random_uniform(
     shape: ShapeLike | None = None,
@@ -2651,12 +2657,12 @@ def random_uniform(
     dtype: DType = None,
     seed: Seed = None,
 ) -> Tensor:
-    """Numbers equally likely between ``minval`` and ``maxval``, differentiable in both."""
+    """Return numbers equally likely between ``minval`` and ``maxval``, differentiable in both."""
 
 def random_uniform_int(
     shape: ShapeLike, minval: TensorLike, maxval: TensorLike, dtype: DType = "int32", seed: Seed = None
 ) -> Tensor:
-    """Integers equally likely from ``minval`` up to but without ``maxval``."""
+    """Return integers equally likely from ``minval`` up to but without ``maxval``."""
 
 remainder = mod
 searchsorted = search_sorted

@@ -15,6 +15,7 @@ OFF = ("0", "off", "no", "false")
 # the variable of each mechanism
 MECHANISMS = {
     "native entry": "PULLBACK_NATIVE_ENTRY",
+    "memory pool": "PULLBACK_MEMORY_POOL",
     "object loader": "PULLBACK_OBJECT_LOADER",
     "thread pool": "PULLBACK_THREAD_POOL",
     "matrix products": "PULLBACK_MATRIX_PRODUCTS",

@@ -50,6 +50,6 @@ def test_compiler_tests_on_every_isa(isa: str) -> None:
     assert done.returncode == 0, f"{isa}, exit {done.returncode}: {done.stdout[-4000:]}{done.stderr[-1000:]}"
 
 
-@pytest.mark.parametrize("seed", [5249])  # in a kernel, an array of nothing but padding, which has no operands
+@pytest.mark.parametrize("seed", [5249])  # in a kernel, an array of padding only, which has no operands
 def test_random_program_regressions(seed: int) -> None:
     assert [*random_isa.run(seed, 1)] == []

@@ -1,4 +1,4 @@
-"""Memory of big arrays: values that no rule saves are freed, and buffers are reused only when nobody holds them."""
+"""Memory of big arrays: values that no rule saves are freed, and buffers are reused only when unreferenced."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_values_not_saved_by_any_rule_are_freed(step: Any) -> None:
 
 @needs_recycling
 def test_only_saved_values_of_rules_stay_allocated() -> None:
-    """tanh asks for its result, the product with a number for nothing: one array a layer, not two."""
+    """The rule of tanh reads its result, that of a product with a number nothing: one array a layer, not two."""
     peaks = []
 
     def f(x: Any) -> Any:

@@ -30,7 +30,7 @@ def test_trace_steps_have_names_shapes_ranges_and_lines():
 def test_trace_bytes_kept_for_backward_pass():
     program = pb.trace(model)(X, W, B)
     kept = {s.name: s.kept for s in program.steps if s.kept}
-    assert kept == {"x": X.nbytes, "w": W.nbytes, "%5": 64}  # tanh asks for its result, which square asks for too
+    assert kept == {"x": X.nbytes, "w": W.nbytes, "%5": 64}  # the rule of tanh reads its result, as that of square does
     assert program.total == sum(kept.values())
     assert pb.trace(lambda x: x + 1.0)(X).total == 0
 

@@ -92,7 +92,7 @@ WORKS: dict[str, Callable[[Any], Any]] = {
     "vectorize": lambda x: np.vectorize(lambda v: v * v)(x),
     "frompyfunc": lambda x: np.frompyfunc(lambda v: v * v, 1, 1)(np.array([x[0], x[1]])),
 }  # fmt: skip
-BY_VALUE = {"maximum", "comparisons", "sign", "max, sort"}  # these ask for truth, which vmap has not
+BY_VALUE = {"maximum", "comparisons", "sign", "max, sort"}  # these need truth values, which vmap has not
 
 
 def slope(f: Callable[[Any], Any], x: Any) -> Any:

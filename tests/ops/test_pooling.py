@@ -143,7 +143,7 @@ def test_pool3d_same_pad_stride_longer_than_window(kind: str, of: Any) -> None:
 
 @pytest.mark.parametrize("pool", [pb.max_pool, pb.avg_pool, pb.max_pool_with_argmax])
 def test_window_of_padding_raises(pool: Any) -> None:
-    with pytest.raises(ArgumentError, match=r"with pad=2 a window of \(2, 2\) over \(3, 3\) has nothing but padding"):
+    with pytest.raises(ArgumentError, match=r"with pad=2 a window of \(2, 2\) over \(3, 3\) covers padding only"):
         pool(np.ones((1, 3, 3, 1)), 2, 1, 2)
 
 

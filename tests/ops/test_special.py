@@ -1,4 +1,4 @@
-"""Special functions: SciPy's values, derivatives at the hard points, and the door."""
+"""Special functions: SciPy's values, derivatives at the hard points, and the lazy import of SciPy."""
 
 from __future__ import annotations
 

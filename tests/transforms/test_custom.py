@@ -326,7 +326,7 @@ def test_custom_grad_captured_tensor_of_outer_transform_raises():
 def test_custom_grad_captured_variable_raises_with_name():
     v = pb.variable(2.0, name="speed")
     f = pb.custom_grad(lambda x, save: (x * v, lambda dy, saved: dy))
-    assert pb.grad(f)(3.0) == 1.0  # nobody follows it
+    assert pb.grad(f)(3.0) == 1.0  # no transform follows it
     for body in (lambda: f(pb.tensor(3.0)), lambda: f(v * 1.0)):
         with pytest.raises(CapturedError, match="the variable 'speed'"):
             pb.variable_grads(body)

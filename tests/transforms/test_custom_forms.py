@@ -226,7 +226,7 @@ def test_custom_grad_variable_gradients_by_name_and_bare():
 def test_custom_grad_captured_variable_without_gradient_raises():
     v = pb.variable(2.0, name="custom_lost")
     f = with_variable(v, lambda dy, saved: dy)
-    assert pb.grad(f)(3.0) == 1.0  # nobody follows it
+    assert pb.grad(f)(3.0) == 1.0  # no transform follows it
     for call in (lambda: f(pb.tensor(3.0)), lambda: pb.vmap(f)(np.ones(3, "float32")).sum()):
         with pytest.raises(CapturedError, match=r"the variable 'custom_lost'.*Give grad_func a parameter 'variables'"):
             pb.variable_grads(call)

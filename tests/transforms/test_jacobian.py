@@ -241,7 +241,7 @@ def test_jacobian_and_hessian_keep_name_and_pickle() -> None:
         (lambda: pb.hessian(np.add)(1.0, 2.0), ArgumentError, r"hessian\(add\)\(x\): .* one argument"),
         (lambda: pb.jacobian(cubic, "backward"), ArgumentError, "'auto', 'forward' or 'reverse', got 'backward'"),
         (lambda: pb.jacobian(lambda x: None)(1.0), GradientError, "jacobian: f must return something"),
-        (lambda: pb.jacobian(lambda x: ["a"])(1.0), GradientError, "jacobian: f must return numbers.*got str"),
+        (lambda: pb.jacobian(lambda x: "a")(1.0), GradientError, "jacobian: f must return numbers.*got str"),
         (lambda: pb.hessian(lambda x: "a")(1.0), GradientError, "hessian: f must return numbers"),
         (lambda: pb.jacobian(cubic)(np.array(["a"])), GradientError, "only numbers have"),
         (lambda: pb.jacobian(np.conj)(np.ones(2) * 1j), GradientError, r"jacobian\(f\): .*not holomorphic"),

@@ -71,7 +71,7 @@ def test_variable_name_reuse():
     again, second = cell()
     assert first == second == [2, 4]
     assert kept.name == again.name == "cell/w"
-    pb.train.sgd(0.5).minimize(lambda: (kept * kept).sum())  # by the variable, whoever else has its name
+    pb.train.sgd(0.5).minimize(lambda: (kept * kept).sum())  # by the variable, though another has its name
     assert (kept.tolist(), again.tolist()) == ([0, 0], [1, 2])
     grads = pb.variable_grads(lambda: (kept + 1.0).sum()).grads
     grads["cell/w"] = grads["cell/w"] * 3.0

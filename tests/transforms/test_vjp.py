@@ -19,7 +19,7 @@ def wavy(x: Any) -> Any:
 
 @pb.custom_grad
 def triple(x: Any, save: Any) -> Any:
-    """Return a square whose gradient is said to be three times ``x``."""
+    """Return a square whose custom gradient is three times ``x``."""
     save([x])
     return x * x, lambda dy, saved: dy * 3 * saved[0]
 

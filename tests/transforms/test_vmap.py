@@ -65,7 +65,7 @@ def test_vmap_returns_type_of_input() -> None:
         (lambda: pb.vmap(np.sin, out_axes=True), ArgumentError, "out_axes must be integers or None, .* got True"),
         (lambda: pb.vmap(np.sin, 3)(X), ShapeError, r"axis 3 of argument 1, which has shape \(2, 3, 4\)"),
         (lambda: pb.vmap(np.sin, -4)(X), ShapeError, "axis -4 of argument 1"),
-        (lambda: pb.vmap(np.sin, 0, 3)(X), ShapeError, "out_axes asks for axis 3 of a result of rank 3; use -3 to 2"),
+        (lambda: pb.vmap(np.sin, 0, 3)(X), ShapeError, "out_axes names axis 3 of a result of rank 3; use -3 to 2"),
         (lambda: pb.vmap(np.add)(X, 2.0), ShapeError, r"axis 0 of argument 2, which has shape \(\); None means"),
         (lambda: pb.vmap(np.add, (0,))(X, X), ArgumentError, r"in_axes has 1 entries, \(0,\), .* given 2 arguments"),
         (lambda: pb.vmap(np.add, None)(X, X), ArgumentError, "no argument has examples"),

@@ -58,7 +58,7 @@ class Leaf(NamedTuple):
 
 
 class Hole:
-    """Stands for an array in a tree."""
+    """A placeholder for an array in a tree of arguments or results."""
 
     def __repr__(self) -> str:
         return "*"
@@ -76,7 +76,7 @@ class Program:
         begin = perf_counter()
         trace = ProgramTrace()
         trace.checks = []
-        symbols = [trace.given(*leaf) for leaf in leaves]
+        symbols = [trace.add_argument(*leaf) for leaf in leaves]
         source = iter(symbols)
 
         def fill(x: Any) -> Any:
@@ -134,7 +134,9 @@ class Program:
         for v in self.written_rows:
             v.write_rows(next(made), next(made))
         source = iter(
-            out if self.is_on_device else [give(v) for give, v in zip(self.forms.given(kinds), out, strict=False)]
+            out
+            if self.is_on_device
+            else [give(v) for give, v in zip(self.forms.find_converters(kinds), out, strict=False)]
         )
         return tree.map_leaves(lambda x: next(source) if x is HOLE else x, self.structure)
 
@@ -166,7 +168,7 @@ class Program:
         found = self.run.entry(trees, otherwise, self.forms.floats, switch) if direct else None
         kinds = [PYTHON if x.weak else ARRAY for x in leaves]
 
-        def given(*values: Any) -> Any:
+        def run_leaves(*values: Any) -> Any:
             unwatched = not is_watched()
             if unwatched and self.is_current():
                 return self(values, kinds)
@@ -174,7 +176,7 @@ class Program:
             again = run if unwatched else self.function
             return again(*tree.map_leaves(lambda x: next(plain) if x is HOLE else x, args))
 
-        return found or self.run.make_forwarder(trees, otherwise, given, switch)
+        return found or self.run.make_forwarder(trees, otherwise, run_leaves, switch)
 
     @property
     def stages(self) -> Stages:

@@ -102,7 +102,7 @@ class Code:
             self.exact_depth -= 1
 
     @contextmanager
-    def collecting_rare(self) -> Iterator[list[Value]]:
+    def collect_rare(self) -> Iterator[list[Value]]:
         """Emit no slow paths in a ``with`` block; it gets a list of the lanes that would have taken one."""
         before, self.rare = self.rare, []
         try:

@@ -27,7 +27,7 @@ def compile_op(op: Any, inputs: list[tuple[Any, Any]], params: dict[str, Any]) -
         return None
     trace = Trace()
     trace.checks = []
-    result = trace.perform(op, [trace.given(shape, dtype, None) for shape, dtype in inputs], params)
+    result = trace.perform(op, [trace.add_argument(shape, dtype, None) for shape, dtype in inputs], params)
     trace.graph.outputs = [trace.node(x) for x in (result, *trace.checks)]
     trace.finished = True
     try:

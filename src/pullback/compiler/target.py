@@ -63,6 +63,10 @@ X86 = (
 ARM = (Target("neon", 16, 32, True, False, "generic", "+neon"),)
 CPUINFO = "/proc/cpuinfo"
 SAME_FOR_ALL = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU ", "Features")  # lines of /proc/cpuinfo
+ROUTINES = {  # of OpenBLAS in NumPy's package: their names, and their symbols for a letter
+    **{name: f"scipy_cblas_{{}}{name}64_" for name in ("gemm", "trsm", "trsv")},
+    **{name: f"scipy_{{}}{name}_64_" for name in ("potrf", "getrf")},
+}
 FEATURE = {"sse4": "SSE42", "avx": "AVX", "avx2": "AVX2", "avx512": "AVX512F"}  # as NumPy names them
 
 
@@ -127,7 +131,7 @@ def _cap(isa: str) -> Target:
 
 @lru_cache(1)
 def find_blas() -> dict[str, int]:
-    """Return the addresses of the matrix products in NumPy's own BLAS; empty if they cannot be found."""
+    """Return the addresses of the routines of NumPy's own OpenBLAS; empty if they cannot be found."""
     package = os.path.dirname(np.__file__)
     for folder in (os.path.join(os.path.dirname(package), "numpy.libs"), os.path.join(package, ".dylibs")):
         for file in os.listdir(folder) if os.path.isdir(folder) else []:
@@ -137,8 +141,9 @@ def find_blas() -> dict[str, int]:
                 found = {}
                 loaded = ctypes.CDLL(os.path.join(folder, file))
                 for letter in "sd":
-                    function: Any = getattr(loaded, f"scipy_cblas_{letter}gemm64_")
-                    found[f"{letter}gemm"] = ctypes.cast(function, ctypes.c_void_p).value or 0
+                    for name, symbol in ROUTINES.items():
+                        function: Any = getattr(loaded, symbol.format(letter))
+                        found[f"{letter}{name}"] = ctypes.cast(function, ctypes.c_void_p).value or 0
                 return found
             except (OSError, AttributeError):
                 continue

@@ -116,8 +116,8 @@ def as_number(name: str, argument: str, x: object, least: float = -np.inf, most:
     made = made.item() if isinstance(made, ndarray | np.generic) and not made.ndim else made
     if isinstance(made, bool) or not isinstance(made, int | float) or not least <= made <= most:
         limits = {(True, True): "", (False, True): f" of {least} or more", (True, False): f" of at most {most}"}
-        said = limits.get((least == -np.inf, most == np.inf), f" from {least} to {most}")
-        raise ArgumentError(f"{name}: {argument} must be a number{said}, got {x!r}.")
+        allowed = limits.get((least == -np.inf, most == np.inf), f" from {least} to {most}")
+        raise ArgumentError(f"{name}: {argument} must be a number{allowed}, got {x!r}.")
     return made
 
 
@@ -294,7 +294,7 @@ def as_array(data: Any, dtype: DType = None, what: str = "tensor") -> Array:
 
 
 def _kinds_of_numbers(data: object) -> set[Any]:
-    """Return the kinds in lists of nothing but Python's numbers, found quickly.
+    """Return the kinds in lists of Python numbers only, found quickly.
 
     The result is empty if they must be examined one by one.
     """

@@ -1,6 +1,6 @@
 """What a traced function means besides its arguments: the default dtype, overridden gradients, strong_zero and so on.
 
-A compiled program is kept by ``environment()`` too.  Its native entry runs no Python that could ask for it; it reads a
+A compiled program is kept by ``environment()`` too.  Its native entry runs no Python that could compute it; it reads a
 word instead, which is 0 exactly while every thread has the environment that the program was traced in.
 """
 

@@ -62,6 +62,7 @@ def as_float(x: object, dtype: np.dtype[Any]) -> Any:
 
 def fit(g: Any, x: Any) -> Any:
     """Undo broadcasting and widening: the cotangent of ``x`` has its shape and dtype.  Once, here, for every op."""
+    # In one piece: the rules of every broadcast operand run through it.
     shape = x.shape
     have = g.shape
     if have != shape:

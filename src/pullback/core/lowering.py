@@ -8,6 +8,7 @@ pieces(lambda shapes, axis: ...)      the inputs side by side: for each the inde
 scan(lambda s, acc, x: acc + x, 0)    a running value along an axis
 position("gt")                        where along an axis the first of the largest or smallest is
 rows("largest", np.int32)             a function of every row of its arguments, by this name
+matrices("cholesky")                  a factorization of, or equations with, the matrices over the last two axes
 windows("convolve")                   something done to every window of an image, by this name
 call("gemm")                          a library routine
 opaque()                              run the NumPy kernel between compiled pieces (the default)
@@ -83,6 +84,16 @@ class rows:
         self.symbol, self.dtype, self.fits = symbol, dtype, fits
 
 
+class matrices:
+    """``fails`` says that the kernel treats some matrices, such as singular ones, in another way or raises for them.
+
+    Machine code gives NaN for these, and NumPy runs the program again.
+    """
+
+    def __init__(self, symbol: str, fails: bool = True) -> None:
+        self.symbol, self.fails = symbol, fails
+
+
 class windows:
     def __init__(self, symbol: str) -> None:
         self.symbol = symbol
@@ -97,4 +108,4 @@ class opaque:
     pass
 
 
-Lowering = scalar | fold | view | made_of | pieces | scan | position | rows | windows | call | opaque
+Lowering = scalar | fold | view | made_of | pieces | scan | position | rows | matrices | windows | call | opaque

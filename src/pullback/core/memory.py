@@ -83,8 +83,8 @@ def take(pool: Pool) -> Any:
 def give(v: Array, pool: Pool, meta: Meta) -> None:
     """Put ``v`` into the pool; the caller's one local variable must be all that holds it."""
     fits = v.base is None and v.dtype is meta.dtype and v.shape == meta.shape
-    if fits and pool.wanted > 0 and len(pool) < meta.room and v.flags.c_contiguous and v.flags.writeable:
-        pool.wanted = min(pool.wanted, meta.room) - 1
+    if fits and pool.wanted > 0 and len(pool) < meta.capacity and v.flags.c_contiguous and v.flags.writeable:
+        pool.wanted = min(pool.wanted, meta.capacity) - 1
         pool.append(v)
 
 
@@ -123,7 +123,7 @@ class Scratch:
     """A big array while rules run: results go into recycled buffers, temporaries are overwritten.
 
     ``fresh`` says that nobody else holds the array.  A formula may still hold the Scratch in a variable,
-    to use it again: that is told by its reference count.
+    to use it again: its reference count shows that.
     """
 
     __slots__ = ("fresh", "meta", "v")
@@ -189,8 +189,8 @@ def _run_ufunc(ufunc: Any, values: Sequence[Any], meta: Meta, out: Any = None) -
     function = find_function(ufunc, values, meta.shape, meta.dtype)
     if function is None:
         return ufunc(*values, out=take(meta.pool) if out is None else out)
-    room = take(meta.pool)  # not an operand's
-    return run_function(function, ufunc, values, np.empty(meta.shape, meta.dtype) if room is None else room)
+    buffer = take(meta.pool)  # not an operand's
+    return run_function(function, ufunc, values, np.empty(meta.shape, meta.dtype) if buffer is None else buffer)
 
 
 def _fits_buffer(ufunc: Any, values: Sequence[Any], meta: Any) -> bool:
@@ -249,7 +249,7 @@ def scratch(v: Array, meta: Any, fresh: bool = False) -> Scratch:
 class _Tiny:
     """Stands for a meta while references are counted."""
 
-    dtype, shape, ndim, room = np.dtype(float), (1,), 1, 0
+    dtype, shape, ndim, capacity = np.dtype(float), (1,), 1, 0
     pool = Pool()
 
 

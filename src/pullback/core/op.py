@@ -44,7 +44,7 @@ from pullback.core.tape import (
     place,
 )
 from pullback.core.templates import BINARY, MANY, NODE, OTHER_OPERAND, PLACE, PLACE_VIEW, UNARY, UNARY_WITH_PARAMS
-from pullback.core.tensor import BY_KERNEL, NUMPY, OBJECT, Tensor
+from pullback.core.tensor import BY_KERNEL, LATER, NUMPY, OBJECT, Tensor
 from pullback.core.weak import weaken_value
 from pullback.core.writes import define_in_place, note_view
 from pullback.errors import ArgumentError, DataError, DefinitionError, IntegerRangeError, PullbackError, ShapeError
@@ -69,6 +69,8 @@ OPERATORS = {  # which kernels Python has a sign for; no op is named
 }  # fmt: skip
 REFLECTED = frozenset({"add", "sub", "mul", "truediv", "matmul", "pow", "floordiv", "mod", "and", "or", "xor"})
 WEAK = (float, int, bool, complex)  # Python's numbers, which do not widen arrays
+# What methods of arrays take in NumPy and ops do not.
+NUMPY_KEYWORDS = frozenset({"dtype", "initial", "kind", "mode", "order", "out", "where"})
 STEPS = ("one", "both", "both_fit", "fit_x", "fit_y", "left", "left_fit", "right", "right_fit", "many")
 
 
@@ -77,6 +79,12 @@ def build_ops() -> None:
     if not is_enabled("lazy ops"):
         for op in [*REGISTRY.values()]:
             op.build(reflecting=False)
+
+
+def _write_kept(name: str, step: Step | None, input_number: int) -> str:
+    """Return the expression for what a node keeps of an array operand: a copy of it if the step's rule reads it."""
+    reads = step is not None and step.needs[input_number]
+    return f"{name}.copy() if {name}.nbytes <= COPIED else capture({name}, m.tape)" if reads else name
 
 
 def is_unusual(x: object) -> bool:
@@ -95,6 +103,14 @@ QUICK = {"Tensor": Tensor, "ndarray": ndarray, "Large": Large, "dispatch": dispa
 OBSERVED = {
     "Tensor": None, "ndarray": None, "Large": None, "dispatch": perform_observed, "perform": perform_observed,
 }  # fmt: skip
+
+
+def call_with_unknown(op: Op, args: tuple[Any, ...], unknown: dict[str, Any], params: dict[str, Any]) -> Any:
+    """Call NumPy's function of an op with keywords that only NumPy's has, such as ``dtype=``; refuse all others."""
+    if unknown and NUMPY_KEYWORDS.issuperset(unknown) and any(isinstance(a, Tensor) for a in args):
+        given = {k: v for k, v in params.items() if v is not op.params[k]}
+        return LATER["function"](op.kernel, args, given | unknown)
+    raise call_error(op.function, unknown, op.required)
 
 
 def first_call(*args: object, **kwargs: object) -> Any:
@@ -207,7 +223,7 @@ class Op:
     # ---- built at first use
 
     def __getattr__(self, name: str) -> Any:
-        if name in STEPS:  # asked for before the first call
+        if name in STEPS:  # needed before the first call
             self._build_steps()
             return self.__dict__.get(name)
         raise AttributeError(name)
@@ -241,7 +257,8 @@ class Op:
         return {
             "OP": self, "kernel": self.kernel, "run": self.run, "new_node": Tensor, "place": place,
             "translate_error": self.translate_error, "CAUGHT": CAUGHT, "several": several, "keep": keep, "take": take,
-            "capture": capture, "COPIED": COPIED, "note_view": note_view, "OBJECT": OBJECT, "refuse": call_error,
+            "capture": capture, "COPIED": COPIED, "note_view": note_view, "OBJECT": OBJECT,
+            "call_with_unknown": call_with_unknown,
             "REQUIRED": templates.REQUIRED, **others,
             **{f"_{n}": templates.REQUIRED if n in self.required else d for n, d in self.params.items()},
             **{k: self.__dict__.get(k) for k in STEPS},
@@ -279,10 +296,10 @@ class Op:
 
     def _make_step(self, *of: int, fitted: bool = False, **rules: Any) -> Step:
         """Return a step with the rules of some inputs; with ``fitted``, they undo broadcasting."""
-        asked = frozenset().union(*map(self.d.get_needed_names, of))
-        needs = repeat(self.inputs[0] in asked) if self.variadic else tuple(n in asked for n in self.inputs)
-        parts = self.elementwise and not (fitted or self.params or any(n.endswith("_shape") for n in asked))
-        return Step(self, needs=needs, needs_z="z" in asked, blockwise=parts, **rules)
+        names = frozenset().union(*map(self.d.get_needed_names, of))
+        needs = repeat(self.inputs[0] in names) if self.variadic else tuple(n in names for n in self.inputs)
+        parts = self.elementwise and not (fitted or self.params or any(n.endswith("_shape") for n in names))
+        return Step(self, needs=needs, needs_z="z" in names, blockwise=parts, **rules)
 
     def _fit_step(self, loose: Step, *of: int, **rules: object) -> Step:
         """Return a step with rules that undo broadcasting; ``loose`` is the same without that."""
@@ -333,7 +350,9 @@ class Op:
     def _write_parameters(self) -> tuple[str, str, dict[str, str]]:
         """Return the parameters as items of a dict, as a signature, and the checks of keywords."""
         word, _ = OPERATORS.get(self.kernel, (None, None))  # Python calls operators without keywords
-        signature, check = templates.write_parameters(list(self.params), self.required, not word)
+        signature, check = templates.write_parameters(
+            list(self.params), self.required, not word, ", ".join(self.inputs)
+        )
         return ", ".join(f"{n!r}: {n}" for n in self.params), signature, check
 
     def _write_unary(self, sign: str | None) -> str:
@@ -385,8 +404,7 @@ class Op:
         right = f"x {sign} y.value" if sign else f"{call}(x, y.value)"
         raw = "run({}, {})" if self.quick or not sign else f"{{}} {sign} {{}}"
         pad = {"pad": " " * 12, "v": "v", "m": "q"}
-        kept_y = "y.copy() if y.nbytes <= COPIED else capture(y, m.tape)" if self.left and self.left.needs[1] else "y"
-        kept_x = "x.copy() if x.nbytes <= COPIED else capture(x, m.tape)" if self.right and self.right.needs[0] else "x"
+        kept_y, kept_x = _write_kept("y", self.left, 1), _write_kept("x", self.right, 0)
         # not for integers, whose power may have another dtype than their product
         shortcut = "\n            if y == {!r} and (m.small or m.pool is not None): return other{}(x)"
         return BINARY.format(
@@ -433,15 +451,16 @@ class Op:
 
     def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
         """Return the value for arrays and numbers."""
+        # In one piece: every op on plain arrays runs through it.
         values = [v if isinstance(v, RAW) or type(v) in WEAK else as_value(v, self.name) for v in values]
         if len(values) > 1:
             values = self.promote(values)
-        if not self.elementwise or not any(isinstance(v, RAW) for v in values):  # a kernel may ask for dtypes
+        if not self.elementwise or not any(isinstance(v, RAW) for v in values):  # a kernel may read dtypes
             values = [v if isinstance(v, RAW) else np.asarray(v, self._weak(v, values))[()] for v in values]
         inputs = [list(values)] if self.variadic else values
         run = self.kernel if self.is_product and values[0].dtype == bool else self.run  # a product is bool
         z = self.run_guarded(lambda: run(*inputs, *params.values()), values, params)
-        short = getattr(z, "dtype", None) == np.float16 and "dtype" not in params  # and nobody asked for that
+        short = getattr(z, "dtype", None) == np.float16 and "dtype" not in params  # which the caller did not request
         if short and not any(getattr(v, "dtype", None) == np.float16 for v in values):
             wider = [np.asarray(v).astype(np.float32)[()] for v in values]  # NumPy has short floats for bools and bytes
             return self.perform(wider, params)
@@ -505,6 +524,7 @@ class Op:
         self, nodes: list[Any], values: list[Any], live: list[bool], params: dict[str, Any], m: Meta
     ) -> tuple[Any, Any, Any] | None:
         """Return the step and the two operand slots of a node; None if no operand on the tape has a derivative."""
+        # In one piece: every op that is recorded in the general way runs through it.
         if not self.flows:
             return None
         if self.form == 1:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.callers import is_operator
+from pullback.core.callers import is_in_place, is_operator
 from pullback.core.convert import as_array, bare
 from pullback.core.interpreter import PLAIN_VALUES
 from pullback.core.tape import ARRAYS, constant
-from pullback.core.tensor import OBJECT, Tensor, is_foreign
+from pullback.core.tensor import BY_KERNEL, LATER, OBJECT, Tensor, is_foreign
 from pullback.core.weak import WEAK_TYPES, Weak, weaken
+from pullback.errors import ArgumentError
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -20,9 +21,13 @@ if TYPE_CHECKING:
 
 def call_prepared(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Call an op with variables read, lists and object arrays made tensors, and weak tensors in their dtype."""
+    if any(hasattr(a, "tocoo") for a in args):
+        return LATER["sparse"](op, args)
     other = next((a for a in args if is_foreign(type(a))), None)
     if other is not None and is_operator():
         return _defer(op, args, other)
+    if op.kernel in MATRIX_SIGNS and any(isinstance(a, np.matrix) for a in args) and not is_in_place():
+        op = _matrix_op(op, args)
     dtypes = [a.dtype for a in args if isinstance(a, ARRAYS) and type(a) is not Weak and type(a) not in WEAK_TYPES]
     floats = {d for d in dtypes if d.kind == "f"}
     wide = np.result_type(*floats) if floats else None
@@ -39,6 +44,23 @@ def _defer(op: Any, args: Sequence[Any], other: Any) -> Any:
     """Leave an operator to another library's array, as NumPy's own arrays do."""
     knows = type(other).__array_ufunc__ is not None and isinstance(op.kernel, np.ufunc)
     return op.kernel(*args) if knows else NotImplemented
+
+
+MATRIX_SIGNS = frozenset({np.multiply, np.power})  # by which np.matrix means other things than arrays do
+
+
+def _matrix_op(op: Op, args: Sequence[Any]) -> Op:
+    """Return what the sign of an operator means beside an ``np.matrix``: ``*`` is the product of matrices."""
+    ranks = [np.ndim(a) for a in args]
+    if op.kernel is np.multiply and 0 in ranks:
+        return op
+    if op.kernel is np.multiply and ranks == [2, 2] and is_operator():
+        product: Op = BY_KERNEL[np.matmul]
+        return product
+    raise ArgumentError(
+        f"{op.name}: an np.matrix beside a tensor ({ranks[0]} and {ranks[1]} axes) may mean elements or matrices. "
+        "Give np.asarray(matrix), and write @ for the product of matrices."
+    )
 
 
 def _as_operand(op: Any, a: Any, i: int, wide: Any) -> Any:

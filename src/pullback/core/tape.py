@@ -76,8 +76,8 @@ class Meta:
     """Shape, dtype and tape, interned: compared by ``is``.  Stands for the value of a node that no rule reads."""
 
     __slots__ = (
-        "constants", "direct", "dtype", "kind", "ndim", "note", "one", "plain", "pool", "push", "raw", "room", "shape",
-        "size", "small", "tape",
+        "capacity", "constants", "direct", "dtype", "kind", "ndim", "note", "one", "plain", "pool", "push", "raw",
+        "shape", "size", "small", "tape",
     )  # fmt: skip
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], tape: Tape, raw: bool) -> None:
@@ -91,7 +91,7 @@ class Meta:
         nbytes = self.size * dtype.itemsize
         large = raw and inexact and nbytes >= RECYCLED and tape.level
         self.pool: Any = Pool() if large else COMPLEX if dtype.kind == "c" else None
-        self.room = KEPT // nbytes if large else 0
+        self.capacity = KEPT // nbytes if large else 0
         self.small = inexact and not large  # elementwise ops keep this very meta, and need no buffer
         self.plain = self.small and raw  # and NumPy may be called directly
         self.direct = inexact and raw  # the same, where a big result needs no buffer either
@@ -116,7 +116,7 @@ class Step:
     ``dx`` and ``dy`` are positional rules ``(g, z, x, y)``, which ``Tape.walk`` calls itself.  Where there is no
     ``dx``, the walk calls ``back(node)``, which adds the cotangents to those of the operands, in place where it can;
     the rules are then ``rule``, of the same form, or ``rules(g, z, values, params, live)`` for any number of inputs.
-    Everybody else asks for ``operands``, ``values`` and ``cotangents`` of a node.
+    All other code calls ``operands``, ``values`` and ``cotangents`` of a node.
 
     ``needs`` says of each input whether the rules read its value, ``needs_z`` the same of the result;
     ``blockwise`` that they may be run on parts of the arrays; ``crossed`` that the first operand is the op's second
@@ -559,6 +559,7 @@ def walk_again(nodes: list[Tensor], keep: bool = True, transposed: bool = False)
 
 def perform(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Perform an op of any number of inputs, quickly where all are plain values of one tape and one float dtype."""
+    # In one piece: every op of several inputs runs through it, and a further Python call is measurable.
     values: list[Any] = []
     tape = dtype = None
     arrays = True

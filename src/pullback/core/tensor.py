@@ -16,6 +16,7 @@ from pullback.core.callers import (
     arrange_coefficients,
     explain_refusal,
     is_formatting,
+    leaves_product,
     takes_elements,
 )
 from pullback.core.printing import tensor_repr, tensor_text
@@ -35,6 +36,7 @@ INSTEAD = {  # what to do when a plain value is refused
     "np.asarray": "Stay with pullback or NumPy functions (np.stack joins arrays, np.array only numbers)",
     "float": "Stay with pullback or NumPy functions (np.sin for math.sin; np.array without a dtype)",
 }
+STANDARDS = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")  # versions of the Array API
 VALUELESS = (BatchedValueError, SymbolValueError)  # there is no one value
 LATER: dict[str, Any] = {}  # what files above this one put in: "constant", "alias", "ufunc" and "function" of NumPy, …
 
@@ -230,6 +232,8 @@ class Tensor(TensorOps):
         A traced number has no such method, so ``np.array([x[0], x[1]])`` holds the tensors themselves, as objects.
         """
         t = self.read()
+        if leaves_product():
+            return t._whole
         if not t.level:
             return t._values
         if takes_elements():
@@ -237,6 +241,12 @@ class Tensor(TensorOps):
         if not t.shape:
             raise AttributeError("__array__")
         return t._values
+
+    def _whole(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """Return an object array of rank 0 with this tensor: SciPy's sparse arrays leave products with it to us."""
+        made = np.empty((), object)
+        made[()] = self
+        return made
 
     def _elements(self, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> Any:
         """Return an object array of the elements, which NumPy can take apart and join."""
@@ -255,8 +265,52 @@ class Tensor(TensorOps):
         view.flags.writeable = False  # a tensor never changes
         return view
 
-    def __dlpack__(self, **kwargs: Any) -> Any:
-        return np.array(self._concrete("DLPack export")).__dlpack__(**kwargs)
+    # ---- the Array API
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """Return the module with the functions of the Array API standard for tensors."""
+        if api_version not in STANDARDS:
+            versions = ", ".join(str(version) for version in STANDARDS[1:])
+            raise ArgumentError(f"__array_namespace__: api_version must be one of {versions}, got {api_version!r}.")
+        return LATER["array_namespace"]()
+
+    @property
+    def device(self) -> str:
+        """The device of the elements: always ``"cpu"``."""
+        return "cpu"
+
+    def to_device(self, device: str, /, *, stream: None = None) -> Tensor:
+        """Return the tensor on a device, of which there is one: ``"cpu"``.
+
+        device: ``"cpu"``.
+        stream: None.
+
+        >>> import pullback as pb
+        >>> pb.tensor([1.0]).to_device("cpu")
+        Tensor([1.], dtype=float32)
+        """
+        if device != "cpu" or stream is not None:
+            raise ArgumentError(
+                f'to_device: all tensors are on the device "cpu", without streams, got device {device!r} and stream '
+                f"{stream!r}. Compiled programs run on other devices: pb.compile(f, backend=...)."
+            )
+        return self
+
+    def __dlpack__(
+        self,
+        *,
+        stream: None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        values = np.asarray(self._concrete("DLPack export"))
+        if copy is False:
+            values = values.view()
+            values.flags.writeable = False  # a tensor never changes by what others write
+        else:
+            values = values.copy()
+        return values.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
 
     def __dlpack_device__(self) -> Any:
         return np.empty(0).__dlpack_device__()
@@ -279,9 +333,9 @@ class Tensor(TensorOps):
         """Return a NumPy array of its own with these values."""
         return np.array(self._concrete("numpy"))
 
-    def item(self) -> Any:
-        """Return the one element as a Python number."""
-        return self._concrete("item").item()
+    def item(self, *index: Any) -> Any:
+        """Return the one element, or that at an index, as a Python number."""
+        return self._concrete("item").item(*index)
 
     def tolist(self) -> Any:
         """Return nested lists of Python numbers."""

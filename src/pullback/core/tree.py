@@ -1,18 +1,24 @@
-"""Trees of values: dicts, lists, tuples, named tuples and dataclasses are structure, everything else is a leaf."""
+"""Trees of values: dicts, lists, tuples, named tuples and dataclasses are structure, and so are other mappings,
+namespaces, classes of attrs, models of pydantic, and classes that are registered; everything else is a leaf.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from copy import copy
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pullback.core.tensor import Tensor
+from pullback.errors import ArgumentError
 
 if TYPE_CHECKING:
     from pullback.typing import Tree
 
 
 def is_tensor_data(tree: Tree) -> bool:
-    """Return whether nested lists hold nothing but numbers, so that they are one tensor and not a tree.
+    """Return whether nested lists hold numbers only, so that they are one tensor and not a tree.
 
     >>> is_tensor_data([[1, 2], [3, 4]]), is_tensor_data([{"w": 1.0}]), is_tensor_data([])
     (True, False, True)
@@ -38,15 +44,135 @@ def branches(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
     if fields is not None and not isinstance(tree, Tensor) and not getattr(t, "whole", False):  # a layer is no tree
         names = [f for f in fields if fields[f].init]
         return [getattr(tree, f) for f in names], lambda new: t(**dict(zip(names, new, strict=True)))
-    return None
+    node = find_node_type(t)
+    return None if node is None else (node.children(tree), lambda new: node.rebuild(tree, new))
 
 
 def _like_dict(tree: Any, items: Any) -> Any:
     if type(tree) is dict:
         return dict(items)
-    made = tree.copy()  # keeps a defaultdict's factory, an OrderedDict's kind
-    made.update(items)
+    made = copy(tree)  # keeps its class, a defaultdict's factory
+    for key, value in items:
+        made[key] = value
     return made
+
+
+# ---- other classes that are structure
+
+
+class NodeType(NamedTuple):
+    """How the values of a class are nodes of a tree."""
+
+    children: Callable[[Any], list[Any]]
+    rebuild: Callable[[Any, list[Any]], Any]  # a node like another one, with these children
+    names: Callable[[Any], list[str]]  # how one would write each child, behind the node
+    fixed: Callable[[Any], Any]  # what else a node is made of
+
+
+REGISTERED: dict[type, NodeType] = {}
+
+
+def find_node_type(t: type) -> NodeType | None:
+    """Return how the values of a class are nodes; None for a class of leaves."""
+    return REGISTERED.get(t) or _find_known(t)
+
+
+@lru_cache(1024)
+def _find_known(t: type) -> NodeType | None:
+    if issubclass(t, Mapping):
+        return NodeType(lambda x: [*x.values()], _like_mapping, lambda x: [f"[{k!r}]" for k in x], lambda x: tuple(x))
+    if issubclass(t, SimpleNamespace):
+        paths = lambda x: [f".{name}" for name in vars(x)]  # noqa: E731
+        return NodeType(lambda x: [*vars(x).values()], _like_namespace, paths, lambda x: tuple(vars(x)))
+    if getattr(t, "whole", False):
+        return None
+    if hasattr(t, "__attrs_attrs__"):
+        return _by_fields(tuple(a.name for a in t.__attrs_attrs__))
+    fields = getattr(t, "model_fields", None)
+    if isinstance(fields, dict) and hasattr(t, "model_copy"):
+        return _by_fields(tuple(fields))
+    return None
+
+
+def _like_mapping(tree: Any, new: list[Any]) -> Any:
+    made, items = None, dict(zip(tree, new, strict=True))
+    try:
+        made = type(tree)(items)
+    except Exception as error:
+        raise _unbuilt_error(type(tree), error) from error
+    if type(made) is not type(tree) or [*made] != [*tree]:
+        raise _unbuilt_error(type(tree), "it has other keys then")
+    return made
+
+
+def _unbuilt_error(t: type, error: object) -> ArgumentError:
+    return ArgumentError(
+        f"a {t.__name__} cannot be made of a dict of its items ({error}). Give a dict, or say how it is made: "
+        f"pb.register_node({t.__name__}, flatten, unflatten)."
+    )
+
+
+def _like_namespace(tree: Any, new: list[Any]) -> Any:
+    made = copy(tree)
+    vars(made).update(zip(vars(tree), new, strict=True))
+    return made
+
+
+def _by_fields(names: tuple[str, ...]) -> NodeType:
+    """Return the node type of objects whose children are these attributes; validators are not run on tensors."""
+
+    def rebuild(tree: Any, new: list[Any]) -> Any:
+        if hasattr(tree, "model_copy"):
+            return tree.model_copy(update=dict(zip(names, new, strict=True)))
+        made = copy(tree)
+        for name, value in zip(names, new, strict=True):
+            object.__setattr__(made, name, value)
+        return made
+
+    paths = [f".{name}" for name in names]
+    return NodeType(lambda tree: [getattr(tree, name) for name in names], rebuild, lambda _: paths, lambda _: names)
+
+
+def register_node(
+    cls: Any,
+    flatten: Callable[[Any], tuple[Any, Any]],
+    unflatten: Callable[[Any, Any], Any],
+) -> Any:
+    """Let the values of a class be nodes of trees: what they are made of is differentiated, batched and compiled.
+
+    cls: the class; its subclasses are registered by themselves.
+    flatten: from a value to ``(children, aux)``: the tensors, numbers or trees in it, and what else it is made of.
+    unflatten: from ``(aux, children)`` to a value.
+
+    >>> import pullback as pb
+    >>> class Line:
+    ...     def __init__(self, slope, name):
+    ...         self.slope, self.name = slope, name
+    >>> _ = pb.register_node(Line, lambda x: ([x.slope], x.name), lambda name, children: Line(*children, name))
+    >>> pb.grad(lambda line: line.slope**2)(Line(3.0, "a")).slope
+    6.0
+    """
+    if not isinstance(cls, type) or issubclass(cls, Tensor | list | tuple | dict):
+        raise ArgumentError(f"register_node: cls must be a class that is no tensor, list, tuple or dict, got {cls!r}.")
+    for name, function in (("flatten", flatten), ("unflatten", unflatten)):
+        if not callable(function):
+            raise ArgumentError(f"register_node: {name} must be a function, got {type(function).__name__}.")
+
+    def take_apart(tree: Any) -> tuple[list[Any], Any]:
+        out: Any = flatten(tree)
+        if not isinstance(out, tuple) or len(out) != 2:
+            raise ArgumentError(
+                f"register_node({cls.__name__}): flatten must return (children, aux), got {type(out).__name__}."
+            )
+        return [*out[0]], out[1]
+
+    REGISTERED[cls] = NodeType(
+        lambda tree: take_apart(tree)[0],
+        lambda tree, new: unflatten(take_apart(tree)[1], new),
+        lambda tree: [f"[{i}]" for i in range(len(take_apart(tree)[0]))],
+        lambda tree: take_apart(tree)[1],
+    )
+    return cls
 
 
 def leaves(tree: Tree) -> list[Any]:
@@ -64,12 +190,28 @@ def leaves(tree: Tree) -> list[Any]:
 
 
 def is_number_list(tree: Tree) -> bool:
-    """Return whether a part of a tree is a list of nothing but numbers, and so one tensor; an empty list is structure.
+    """Return whether a part of a tree is a list of numbers only, and so one tensor; an empty list is structure.
 
     >>> is_number_list([[1, 2], [3, 4]]), is_number_list([]), is_number_list((1, 2))
     (True, False, False)
     """
     return type(tree) is list and bool(tree) and is_tensor_data(tree)
+
+
+def is_text(x: object) -> bool:
+    """Return whether ``x`` is text, which transforms pass on as it is where it is part of a tree."""
+    return isinstance(x, str | bytes)
+
+
+def map_numbers(f: Callable[[Any], Any], tree: Tree) -> Any:
+    """Return the tree with ``f`` of each leaf, where a list of nothing but numbers is one; text in it stays.
+
+    >>> map_numbers(lambda x: 0, {"w": [1.0, 2.0], "name": "adam", "b": (3.0, None)})
+    {'w': 0, 'name': 'adam', 'b': (0, None)}
+    """
+    if is_tensor_data(tree) or is_text(tree):
+        return f(tree)
+    return map_leaves(lambda leaf: leaf if is_text(leaf) else f(leaf), tree, whole=is_number_list)
 
 
 def map_leaves(f: Callable[..., Any], tree: Tree, *others: object, whole: Callable[[Any], bool] | None = None) -> Any:

@@ -319,7 +319,7 @@ def call_with_values(f: Callable[..., Any], *args: Value) -> None:
     program = writer()
 
     def run(*given: Array) -> Any:
-        if writer() is None:  # while it is written down there are no values
+        if writer() is None:  # while tracing there are no values
             f(*given)
         return np.zeros(())
 

@@ -154,7 +154,7 @@ def stands_for_number(x: Any) -> bool:
 
 
 def weaken_value(z: Value) -> Any:
-    """Return a value that was computed from nothing but Python numbers, as one that does not widen what it meets."""
+    """Return a value that was computed from Python numbers only, as one that does not widen what it meets."""
     if type(z) is np.ndarray:
         return weaken(LATER["constant"](z)) if z.dtype.kind == "f" else z
     made = WEAK_NUMBERS.get(type(z))
@@ -167,7 +167,7 @@ def are_numbers(args: Any) -> bool:
 
 
 def weaken(z: Value) -> Any:
-    """Return a result that was computed from nothing but Python's floats, integers and weak tensors, as a weak tensor.
+    """Return a result that was computed from Python's floats, integers and weak tensors only, as a weak tensor.
 
     One that is differentiated, because the integers are, is left as it is: transforms tell their own tensors by type.
     """

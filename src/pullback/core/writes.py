@@ -48,7 +48,7 @@ class Links:
     its first write, where its own array does not tell.
     """
 
-    __slots__ = ("base", "by_step", "derive", "frozen", "kind", "params", "put", "room", "strides", "views")
+    __slots__ = ("base", "by_step", "derive", "frozen", "kind", "limit", "params", "put", "strides", "views")
 
     def __init__(
         self,
@@ -62,12 +62,12 @@ class Links:
         self.derive: Any = derive
         self.put, self.params, self.by_step = put, params, by_step
         self.views: list[Any] = []
-        self.room, self.kind, self.frozen = PRUNED, Tensor, ""
+        self.limit, self.kind, self.frozen = PRUNED, Tensor, ""
         self.strides: Any = None
 
 
 def links_of(x: Tensor) -> Links:
-    """Return the links of a tensor, made when they are first asked for."""
+    """Return the links of a tensor, made when they are first needed."""
     try:
         links: Links = x.links
     except AttributeError:
@@ -92,9 +92,9 @@ def link_view(
     if views.frozen:
         return  # it is never written to
     views.views.append(ref(view))
-    if len(views.views) > views.room:
+    if len(views.views) > views.limit:
         views.views = [v for v in views.views if v() is not None]
-        views.room = max(PRUNED, 2 * len(views.views))
+        views.limit = max(PRUNED, 2 * len(views.views))
 
 
 def note_view(z: Tensor, base: Tensor, op: Op, params: dict[str, Any]) -> Any:
@@ -122,7 +122,7 @@ def _ways(op: Any, params: dict[str, Any]) -> tuple[Any, Any, Any]:
     put = op.lower.put
 
     def put_adjoint(base: Tensor, value: Tensor) -> Any:
-        """Return every element of the base is in the view: the adjoint of the op takes them back to their places."""
+        """Return the base from a view of all its elements, by the adjoint of the op that made the view."""
         return op.one.rule(value, None, base, tuple(params.values()))
 
     def put_parts(base: Any, value: Any) -> Any:
@@ -333,7 +333,7 @@ def check_writable(x: Tensor, what: str) -> None:
         reason = INPUT
     if not reason and not x.level and type(x) is Tensor and x.x is not None:
         reason = (
-            "is on a GradientTape that may still be asked for a gradient, and stays as it is. "
+            "is on a GradientTape that may still compute a gradient, and stays as it is. "
             "Write inside the block, or copy it first: x = x.copy()."
         )
     if reason:
@@ -476,6 +476,7 @@ def resolve_writes(tape: Tape) -> None:
 
     The object itself becomes the node of its last version, and a new node that of its first.
     """
+    # In one piece: the loop runs for every node of a tape with writes.
     nodes = _separate_writes(tape.nodes)
     written: list[Any] = []
     for w in nodes:
@@ -601,6 +602,7 @@ LATER["redo_writes"] = redo_writes
 
 def define_in_place(function: Any, word: str, sign: str) -> None:
     """Give tensors the operator ``x += y`` (for the word ``add``), which writes ``function(x, y)`` into ``x``."""
+    # In one piece: ``x += y`` is allowed little more time than ``x = x + y``.
     what = f"x {sign}= value"
 
     def in_place(x: Tensor, y: Operand) -> Any:

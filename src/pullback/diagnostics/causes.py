@@ -38,7 +38,7 @@ class Origin:
         self.inputs = inputs  # plain numbers, where the op is elementwise
         self.after = after  # the ops that came afterwards, on the way to the result
         self.before = before  # the ops that made its inputs
-        self.outside = outside  # an operand that nobody followed was bad already
+        self.outside = outside  # an operand that no transform follows was bad already
 
 
 def _number(t: Origin, i: int) -> float:

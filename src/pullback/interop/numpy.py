@@ -24,10 +24,19 @@ from pullback.interop import (
     numpy_products,
     numpy_reductions,
     numpy_shapes,
+    numpy_ufunc_methods,
     numpy_ufuncs,
     numpy_writes,
 )
-from pullback.interop.numpy_arguments import align_operands, is_traced, no_rule_error, run_without_rule, tensors, unwrap
+from pullback.interop.numpy_arguments import (
+    align_operands,
+    has_inexact,
+    is_traced,
+    no_rule_error,
+    run_without_rule,
+    tensors,
+    unwrap,
+)
 from pullback.interop.numpy_parameters import apply_parameters, convert_operands
 from pullback.ops import special
 
@@ -85,7 +94,8 @@ def call_without_rule(
     if any(True for _ in tensors([out])):
         raise ArgumentError(f"{name}(out=): write the result into the tensor instead, as in x[...] = {name}(...).")
     followed = any(t.read().level and strip(t) is not t.read() for t in tensors((args, kwargs)))
-    if (unknown and followed) or (out is not None and is_traced(args, kwargs)):
+    loses = out is not None and is_traced(args, kwargs) and any(map(has_inexact, out if type(out) is tuple else [out]))
+    if (unknown and followed) or loses:
         unknown = unknown or ["out"]
         why = "".join(f" {INSTEAD[k]}" for k in unknown if k in INSTEAD)
         raise no_rule_error(f"{name}({', '.join(f'{k}=' for k in unknown)}) of a traced Tensor", why)
@@ -229,9 +239,9 @@ def _get_method(ufunc: Any, method: str) -> tuple[str, Any]:
 def find_ufunc_call(ufunc: Any, method: str) -> tuple[Any, tuple[str, ...]]:
     """Return the function that implements a ufunc or one of its methods, None if there is none, and its parameters."""
     if method != "__call__":
-        return getattr(numpy_ufuncs, method, lambda _: None)(ufunc), METHOD_PARAMETERS
+        return getattr(numpy_ufunc_methods, method, lambda _: None)(ufunc), METHOD_PARAMETERS
     op = BY_KERNEL.get(ufunc) or special.find_op(ufunc)
-    call = op.function if op is not None else numpy_ufuncs.CALLS.get(ufunc)
+    call = op.function if op is not None else numpy_ufuncs.CALLS.get(ufunc) or special.find_function(ufunc)
     return call, numpy_ufuncs.TAKES.get(ufunc, ())
 
 
@@ -269,7 +279,9 @@ def write_result(what: str, out: Value, new: Value) -> Any:
 
 
 def lists_to_arrays(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the arguments with lists as arrays and numbers as they are."""
+    """Return the arguments with lists as arrays and numbers as they are; in a ufunc an ``np.matrix`` is an array."""
+    if any(isinstance(a, np.matrix) for a in args):
+        args = tuple(np.asarray(a) if isinstance(a, np.matrix) else a for a in args)
     if not any(isinstance(a, list | tuple) for a in args):
         return args
     made = align_operands(args)

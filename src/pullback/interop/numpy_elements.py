@@ -138,6 +138,40 @@ def _unique(
     return results if len(results) > 1 else results[0]
 
 
+def _name_results(function: Callable[..., Any], *asked: str) -> Any:
+    """Return NumPy's function that gives the unique elements and more in a named tuple."""
+    named: Any = type(function(np.zeros(1)))
+
+    def call(x: Value, /) -> Any:
+        return named(*_unique(x, equal_nan=False, **dict.fromkeys(asked, True)))
+
+    return call
+
+
+def _intersect1d(ar1: Value, ar2: Value, /, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    first, second = (np.reshape(as_tensor(a), -1) for a in align_operands((ar1, ar2)))
+    here, there = (np.asarray(read_sizes("np.intersect1d", a)) for a in (first, second))
+    _, here, there = np.intersect1d(here, there, assume_unique, return_indices=True)
+    found = _take(first, here)
+    return (found, constant(here), constant(there)) if return_indices else found
+
+
+def _ix_(*args: Any) -> Any:
+    """Return each vector along an axis of its own; masks become the positions where they are true."""
+    made = []
+    for place, item in enumerate(align_operands(args)):
+        if np.ndim(item) != 1:
+            raise ShapeError(f"np.ix_: expected vectors, got shape {np.shape(item)}.")
+        vector = np.flatnonzero(read_sizes("np.ix_", item)) if item.dtype.kind == "b" else item
+        made.append(np.reshape(vector, [-1 if i == place else 1 for i in range(len(args))]))
+    return tuple(made)
+
+
+def _sort_complex(a: Any, /) -> Any:
+    wide = np.result_type(a.dtype, np.complex64)
+    return np.sort(np.astype(a, wide) if a.dtype.kind == "c" else a).astype(wide)
+
+
 def _adapt_set_function(function: Callable[..., Any]) -> Any:
     def call(ar1: Value, ar2: Value, /) -> Any:
         return function(*map(as_tensor, align_operands((ar1, ar2))))
@@ -145,9 +179,10 @@ def _adapt_set_function(function: Callable[..., Any]) -> Any:
     return call
 
 
-def _setdiff1d(ar1: Value, ar2: Value, /) -> Any:
+def _setdiff1d(ar1: Value, ar2: Value, /, assume_unique: bool = False) -> Any:
     first, second = (np.reshape(as_tensor(a), -1) for a in align_operands((ar1, ar2)))
-    return np.unique(sorting.setdiff1d(first, second).values)
+    left = sorting.setdiff1d(first, second).values
+    return left if assume_unique else np.unique(left)
 
 
 def _bincount(x: Value, /, weights: Value | None = None, minlength: int = 0) -> Any:
@@ -221,13 +256,17 @@ def _clip(
     return elementwise.clip(to_array(a), a_min if min is None else min, a_max if max is None else max)
 
 
-def _nan_to_num(x: Any, /, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def _nan_to_num(x: Any, /, copy: Any = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     if x.dtype.kind != "f":
         return x
     limits, values = np.finfo(x.dtype), strip(x)
-    x = np.where(np.isnan(values), nan, x)
-    x = np.where(values == np.inf, limits.max if posinf is None else posinf, x)
-    return np.where(values == -np.inf, limits.min if neginf is None else neginf, x)
+    made = np.where(np.isnan(values), nan, x)
+    made = np.where(values == np.inf, limits.max if posinf is None else posinf, made)
+    made = np.where(values == -np.inf, limits.min if neginf is None else neginf, made)
+    if copy:
+        return made
+    x[...] = made
+    return x
 
 
 def _real_if_close(a: Value, /, tol: float = 100) -> Any:
@@ -255,20 +294,30 @@ def _places(num: int, endpoint: bool, like: Value) -> Any:
     return np.reshape(places, (-1,) + (1,) * like.ndim)
 
 
-def _linspace(start: Operand, stop: Value, /, num: int = 50, endpoint: bool = True) -> Any:
+def _linspace(
+    start: Operand, stop: Value, /, num: int = 50, endpoint: bool = True, retstep: bool = False, *, axis: int = 0
+) -> Any:
     start, stop = align_operands((start, stop))
     step = stop - start
-    return start + step * _places(num, endpoint, step)
+    made = start + step * _places(num, endpoint, step)
+    if endpoint and num > 1:  # without rounding, as in NumPy
+        is_last = np.reshape(np.arange(num) == num - 1, (-1,) + (1,) * np.ndim(step))
+        made = np.where(is_last, stop, made)
+    made = np.moveaxis(made, 0, axis)
+    return (made, step / (num - 1 if endpoint else num)) if retstep else made
 
 
-def _logspace(start: Operand, stop: Value, /, num: int = 50, endpoint: bool = True, base: float = 10.0) -> Any:
-    return base ** _linspace(start, stop, num, endpoint)
+def _logspace(
+    start: Operand, stop: Value, /, num: int = 50, endpoint: bool = True, base: Any = 10.0, *, axis: int = 0
+) -> Any:
+    base = np.expand_dims(base, axis) if np.ndim(base) else base
+    return base ** _linspace(start, stop, num, endpoint, axis=axis)
 
 
-def _geomspace(start: Operand, stop: Value, /, num: int = 50, endpoint: bool = True) -> Any:
+def _geomspace(start: Operand, stop: Value, /, num: int = 50, endpoint: bool = True, *, axis: int = 0) -> Any:
     start, stop = align_operands((start, stop))
     ratio = stop / start
-    return start * ratio ** _places(num, endpoint, ratio)
+    return np.moveaxis(start * ratio ** _places(num, endpoint, ratio), 0, axis)
 
 
 def _full_like(a: Value, fill_value: Operand, /, dtype: Any = None, *, shape: Any = None) -> Any:
@@ -294,7 +343,12 @@ FUNCTIONS = {
     np.insert: _insert, np.resize: _resize, np.choose: _choose, np.logspace: _logspace, np.geomspace: _geomspace,
     np.sort: _sort, np.searchsorted: _searchsorted, np.partition: _partition, np.unique: _unique,
     np.bincount: _bincount,
-    np.union1d: _adapt_set_function(sorting.union1d), np.intersect1d: _adapt_set_function(sorting.intersect1d),
+    np.union1d: _adapt_set_function(sorting.union1d), np.intersect1d: _intersect1d,
+    np.unique_values: lambda x, /: _unique(x, equal_nan=False),
+    np.unique_counts: _name_results(np.unique_counts, "return_counts"),
+    np.unique_inverse: _name_results(np.unique_inverse, "return_inverse"),
+    np.unique_all: _name_results(np.unique_all, "return_index", "return_inverse", "return_counts"),
+    np.ix_: _ix_, np.sort_complex: _sort_complex,
     np.setxor1d: _adapt_set_function(sorting.setxor1d), np.setdiff1d: _setdiff1d,
     np.where: _where, np.select: _select, np.piecewise: _piecewise, np.clip: _clip, np.nan_to_num: _nan_to_num,
     np.zeros_like: _make_like(np.zeros), np.ones_like: _make_like(np.ones), np.empty_like: _make_like(np.empty),

@@ -38,6 +38,8 @@ WITHOUT_NAN: dict[Any, Function] = {
 ORDERED = frozenset({np.copy, np.zeros_like, np.ones_like, np.full_like, np.empty_like})
 SORTING = frozenset({"kind", "stable"})  # how, not what: every way here is stable
 COPYING = frozenset({np.astype, np.reshape, np.nan_to_num})
+# What the caller allows or promises, of which nothing is made use of here.
+PERMISSIONS = frozenset({"overwrite_input", "assume_unique"})
 
 
 def apply_parameters(func: Any, call: Function, args: list[Any], kwargs: dict[str, Any], extra: dict[str, Any]) -> Any:
@@ -55,9 +57,9 @@ def apply_parameters(func: Any, call: Function, args: list[Any], kwargs: dict[st
         return made if made is NotImplemented else convert(made, dtype)
     if "order" in extra and func in REORDERING:
         return REORDERING[func](call, args, kwargs, extra["order"]) if len(extra) == 1 else NotImplemented
-    if func in WITHOUT_NAN and "where" in extra:
+    if func in WITHOUT_NAN and extra.keys() <= {"where", "initial", "mean"}:
         present = ~np.isnan(strip(args[0]))
-        extra["where"] = np.logical_and(extra["where"], present)
+        extra["where"] = np.logical_and(extra.get("where", True), present)
         return WITHOUT_NAN[func](*args, **kwargs, **extra)
     if func is np.mean and extra.keys() == {"where"}:
         return _mean(args[0], extra["where"], **kwargs)
@@ -76,7 +78,9 @@ def _has_no_effect(func: Any, name: str, value: Any) -> bool:
     if name == "order":
         return value is None or func in ORDERED
     if name == "copy":
-        return func is np.astype or (func in COPYING and value is True)
+        return func in (np.astype, np.meshgrid, np.reshape) or (func in COPYING and value is True)
+    if name in PERMISSIONS or (name == "device" and value == "cpu"):
+        return True
     return name in SORTING or (name == "subok" and func is not np.broadcast_to) or value is None
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.core.convert import check_real
 from pullback.core.tape import as_tensor, constant
-from pullback.core.tensor import strip
+from pullback.core.tensor import call_unfollowed, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import align_operands
 from pullback.numerics.axis_arguments import resolve_axes
@@ -169,8 +169,20 @@ def _correlate(a: Value, v: Value, /, mode: str = "valid") -> Any:
     return _convolve(a, v[::-1], mode)
 
 
-def _interp(x: TensorLike, xp: Any, fp: Any, /, left: Any = None, right: Any = None) -> Any:
+def _repeat_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
+    """Return points within one period, and the known ones in order with one more at each end."""
+    length = abs(period)
+    xp = xp % length
+    order = call_unfollowed(lambda values: np.argsort(values), xp)
+    xp, fp = np.take(xp, order), np.take(fp, order)
+    known = np.concatenate([xp[-1:] - length, xp, xp[:1] + length])
+    return x % length, known, np.concatenate([fp[-1:], fp, fp[:1]])
+
+
+def _interp(x: TensorLike, xp: Any, fp: Any, /, left: Any = None, right: Any = None, period: Any = None) -> Any:
     x, xp, fp = align_operands((x, xp, fp))
+    if period is not None:
+        return _interp(*_repeat_period(x, as_tensor(xp), as_tensor(fp), period))
     check_real("np.interp", x, "x")
     check_real("np.interp", xp, "xp")
     n = len(xp)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from pullback.core.callers import find_numpy_caller
 from pullback.core.tape import as_tensor, constant
-from pullback.core.tensor import BY_KERNEL, all_values, call_unfollowed, may_be, strip
+from pullback.core.tensor import BY_KERNEL, all_values, call_unfollowed, may_be, read_sizes, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import align_operands, wrap_constant
 from pullback.interop.numpy_shapes import along
@@ -175,12 +176,12 @@ def _corrcoef(x: Value, y: Value | None = None, /, rowvar: bool = True) -> Any:
 # ---- histograms
 
 
-def _histogram_bin_edges(a: Value, /, bins: Any = 10, range: Any = None) -> Any:
+def _histogram_bin_edges(a: Value, /, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     """Return the edges of bins, which follow the smallest and the largest element if no range is given."""
     if isinstance(bins, str):
         raise ArgumentError(f"np.histogram: bins={bins!r} has no derivative; give a number of bins, or their edges.")
     if np.ndim(bins):
-        return bins
+        return align_operands((bins,))[0]
     low, high = (np.min(a), np.max(a)) if range is None else range
     same = np.equal(strip(low), strip(high))
     if may_be(same):
@@ -188,24 +189,69 @@ def _histogram_bin_edges(a: Value, /, bins: Any = 10, range: Any = None) -> Any:
     return np.linspace(low, high, int(bins) + 1)
 
 
+def _find_bins(values: Any, edges: Any) -> Any:
+    """Return the bin of each element; those outside come after the last."""
+    count = len(edges) - 1
+    found = np.searchsorted(edges, values.ravel(), "right") - 1
+    found = np.where(values.ravel() == edges[-1], count - 1, found)
+    return np.where((found < 0) | (found >= count), count, found)
+
+
 def _histogram(a: Any, /, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None) -> Any:
     a, bins, weights = (bins if i == 1 else x for i, x in enumerate(align_operands((a, 0, weights))))
     edges = as_tensor(_histogram_bin_edges(a, bins, range))
     count = len(edges) - 1
-
-    def find_bins(values: Any, edges: Any) -> Any:
-        """Return the bin of each element; those outside come after the last."""
-        found = np.searchsorted(edges, values.ravel(), "right") - 1
-        found = np.where(values.ravel() == edges[-1], count - 1, found)
-        return np.where((found < 0) | (found >= count), count, found)
-
-    at = call_unfollowed(find_bins, as_tensor(a), edges)
+    at = call_unfollowed(_find_bins, as_tensor(a), edges)
     if weights is None:
         counted = call_unfollowed(lambda at: np.bincount(at, minlength=count + 1)[:count], at)
         totals = wrap_constant("np.histogram", counted, a)
     else:
         totals = segments.unsorted_segment_sum(np.reshape(weights, -1), at, count + 1)[:count]
     return (totals / np.diff(edges) / np.sum(totals) if density else totals), edges
+
+
+def _histogramdd(
+    sample: Any, /, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
+) -> Any:
+    """Count points in a grid of bins, or add up their weights."""
+    points: Any = as_tensor(np.stack(align_operands([*sample]), -1) if isinstance(sample, list | tuple) else sample)
+    points = np.reshape(points, (-1, 1)) if points.ndim == 1 else points
+    count = points.shape[1]
+    several = bins if isinstance(bins, list | tuple) else [bins] * count
+    ranges = [None] * count if range is None else range
+    axes = [points[:, i] for i in builtins.range(count)]
+    edges = [as_tensor(_histogram_bin_edges(*facts)) for facts in zip(axes, several, ranges, strict=True)]
+    lengths = [len(e) - 1 for e in edges]
+    at = [call_unfollowed(_find_bins, x, e) for x, e in zip(axes, edges, strict=True)]
+    flat = call_unfollowed(lambda *at: _number_cells(at, lengths), *at)
+    size = int(np.prod(lengths))
+    if weights is None:
+        counted = call_unfollowed(lambda at: np.bincount(at, minlength=size + 1)[:size].astype(float), flat)
+        totals = wrap_constant("np.histogramdd", counted, points)
+    else:
+        totals = segments.unsorted_segment_sum(np.reshape(align_operands((weights,))[0], -1), flat, size + 1)[:size]
+    totals = np.reshape(totals, lengths)
+    if density:
+        totals = totals / np.sum(totals)
+        for i, e in enumerate(edges):
+            totals = totals / np.reshape(np.diff(e), [-1 if k == i else 1 for k in builtins.range(count)])
+    return totals, tuple(edges)
+
+
+def _number_cells(at: Any, lengths: list[int]) -> Any:
+    """Return the number of each point's cell in the flattened grid; points outside come after the last."""
+    outside = np.any([a >= n for a, n in zip(at, lengths, strict=True)], axis=0)
+    inside = [np.minimum(a, n - 1) for a, n in zip(at, lengths, strict=True)]
+    return np.where(outside, int(np.prod(lengths)), np.ravel_multi_index(inside, lengths))
+
+
+def _histogram2d(
+    x: Any, y: Any, /, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
+) -> Any:
+    is_pair = isinstance(bins, list | tuple) and len(bins) == 2
+    each = list(bins) if is_pair else [bins, bins]
+    totals, edges = _histogramdd([x, y], each, range, density, weights)
+    return totals, *edges
 
 
 # ---- without NaN
@@ -284,7 +330,7 @@ def _cumulative(by: Function, start: float) -> Function:
 def _arg(kernel: Any) -> Function:
     def arg(a: Value, /, axis: int | None = None, *, keepdims: bool = False) -> Any:
         z = BY_KERNEL[kernel].function(np.reshape(a, -1) if axis is None else a, 0 if axis is None else axis)
-        if not keepdims:
+        if not (keepdims and a.ndim):
             return z
         return np.reshape(z, (1,) * a.ndim) if axis is None else np.expand_dims(z, axis)
 
@@ -309,21 +355,25 @@ def _ediff1d(ary: Any, /, to_end: Any = None, to_begin: Any = None) -> Any:
     return np.concatenate([np.reshape(p, -1) for p in parts if p is not None])
 
 
-def _unwrap(p: Value, /, discont: float | None = None, axis: int = -1, *, period: float = 6.283185307179586) -> Any:
-    def find_turns(values: Any) -> Any:
-        return np.unwrap(values, discont, axis, period=period) - values
+def _unwrap(p: Value, /, discont: Any = None, axis: int = -1, *, period: Any = 6.283185307179586) -> Any:
+    """Add the whole periods that NumPy finds; their number has no derivative."""
+    limit, turn = strip(discont), strip(period)
 
-    return p + call_unfollowed(find_turns, p)
+    def count_turns(values: Any) -> Any:
+        return np.round((np.unwrap(values, limit, axis, period=turn) - values) / turn)
+
+    return p + call_unfollowed(count_turns, p) * period
 
 
-def _trim_zeros(filt: Value, /, trim: str = "fb") -> Any:
-    if filt.ndim != 1:
-        raise ShapeError(f"np.trim_zeros: one axis is expected, got shape {filt.shape}.")
-    present = np.flatnonzero(strip(filt))
-    if not len(present):
-        return filt[:0]
-    first = int(present[0]) if "f" in trim.lower() else 0
-    return filt[first : int(present[-1]) + 1 if "b" in trim.lower() else None]
+def _trim_zeros(filt: Value, trim: str = "fb", axis: Axis = None) -> Any:
+    present = np.nonzero(read_sizes("np.trim_zeros", filt))
+    parts: list[slice] = [slice(None)] * filt.ndim
+    for i in resolve_axes(filt.ndim, axis, "np.trim_zeros"):
+        at = present[i]
+        first = at.min(initial=filt.shape[i]) if "f" in trim.lower() else 0
+        last = at.max(initial=-1) + 1 if "b" in trim.lower() else filt.shape[i]
+        parts[i] = slice(int(first), max(int(first), int(last)))
+    return filt[tuple(parts)]
 
 
 def _trapezoid(y: Any, x: Value | None = None, /, dx: Any = 1.0, axis: int = -1) -> Any:
@@ -336,26 +386,35 @@ def _trapezoid(y: Any, x: Value | None = None, /, dx: Any = 1.0, axis: int = -1)
     return np.sum((along(y, slice(1, None), axis) + along(y, slice(None, -1), axis)) * dx / 2, axis=axis)
 
 
-def _gradient(f: Value, /, *varargs: TensorLike, axis: Axis = None) -> Any:
-    """Return central differences, one-sided at the ends."""
+def _gradient(f: Value, /, *varargs: TensorLike, axis: Axis = None, edge_order: int = 1) -> Any:
+    """Return central differences, one-sided at the ends: there of first or second order."""
     f, *spacings = align_operands((f, *(varargs or (1.0,))))
     axes = resolve_axes(f.ndim, axis, "np.gradient")
     if len(spacings) not in (1, len(axes)):
         raise ArgumentError(f"np.gradient: {len(spacings)} spacings for {len(axes)} axes.")
     spacings = spacings * len(axes) if len(spacings) == 1 else spacings
-    made = tuple(_slope(f, h, i) for h, i in zip(spacings, axes, strict=True))
+    made = tuple(_slope(f, h, i, edge_order) for h, i in zip(spacings, axes, strict=True))
     return made[0] if len(made) == 1 else made
 
 
-def _slope(f: Value, h: Value, axis: int) -> Any:
-    if f.shape[axis] < 2:
-        raise ShapeError(f"np.gradient: axis {axis} needs at least two elements, got shape {f.shape}.")
+def _slope(f: Value, h: Value, axis: int, edge_order: int) -> Any:
+    if edge_order not in (1, 2) or f.shape[axis] <= edge_order:
+        raise ShapeError(
+            f"np.gradient: edge_order must be 1 or 2, and less than the length of axis {axis}; got {edge_order} for "
+            f"shape {f.shape}."
+        )
     h = np.diff(h) if np.ndim(h) else np.broadcast_to(h, f.shape[axis] - 1)
     h = np.reshape(h, [-1 if i == axis else 1 for i in range(f.ndim)])
     d = np.diff(f, axis=axis) / h
     a, b = along(h, slice(None, -1), axis), along(h, slice(1, None), axis)
     inner = (along(d, slice(None, -1), axis) * b + along(d, slice(1, None), axis) * a) / (a + b)
-    return np.concatenate([along(d, slice(0, 1), axis), inner, along(d, slice(-1, None), axis)], axis=axis)
+    first, last = along(d, slice(0, 1), axis), along(d, slice(-1, None), axis)
+    if edge_order == 2:  # the parabola through the three points at the end
+        h0, h1 = along(h, slice(0, 1), axis), along(h, slice(1, 2), axis)
+        first = first - (along(d, slice(1, 2), axis) - first) * h0 / (h0 + h1)
+        h0, h1 = along(h, slice(-1, None), axis), along(h, slice(-2, -1), axis)
+        last = last + (last - along(d, slice(-2, -1), axis)) * h0 / (h0 + h1)
+    return np.concatenate([first, inner, last], axis=axis)
 
 
 def _prod(a: Any, /, axis: Axis = None, keepdims: bool = False) -> Any:
@@ -373,7 +432,8 @@ FUNCTIONS = {
     np.var: _var(np.var), np.std: _var(np.std), np.ptp: _ptp, np.average: _average,
     np.quantile: _quantiles("np.quantile", 1), np.percentile: _quantiles("np.percentile", 100), np.median: _median,
     np.nanquantile: _quantiles("np.nanquantile", 1, True), np.nanmedian: _nanmedian,
-    np.histogram: _histogram, np.histogram_bin_edges: _histogram_bin_edges,
+    np.histogram: _histogram, np.histogram_bin_edges: _histogram_bin_edges, np.histogramdd: _histogramdd,
+    np.histogram2d: _histogram2d,
     np.nanpercentile: _quantiles("np.nanpercentile", 100, True), np.unwrap: _unwrap, np.trim_zeros: _trim_zeros,
     np.cov: _cov, np.corrcoef: _corrcoef,
     np.nansum: _ignore_nan(np.sum, 0), np.nanprod: _ignore_nan(np.prod, 1),

@@ -171,6 +171,15 @@ def _broadcast_arrays(*args: object) -> Any:
     return tuple(np.broadcast_to(a, shape) for a in items)
 
 
+def _apply_over_axes(func: Function, a: Value, axes: Any, /) -> Any:
+    """Apply a reduction along one axis after the other, and keep each as an axis of length 1."""
+    made: Any = a
+    for axis in axes if np.ndim(axes) else [axes]:
+        result = func(made, axis)
+        made = result if result.ndim == made.ndim else np.expand_dims(result, axis)
+    return made
+
+
 def _meshgrid(*xi: object, sparse: bool = False, indexing: str = "xy") -> Any:
     return blocks.meshgrid(*align_operands(xi), indexing=indexing, sparse=sparse)
 
@@ -224,7 +233,7 @@ FUNCTIONS = {
     np.matrix_transpose: lambda x, /: np.swapaxes(x, -1, -2),
     np.flipud: lambda m, /: np.flip(m, 0), np.fliplr: lambda m, /: np.flip(m, 1), np.rot90: _rot90, np.repeat: _repeat,
     np.roll: _roll,
-    np.apply_along_axis: _apply_along_axis,
+    np.apply_along_axis: _apply_along_axis, np.apply_over_axes: _apply_over_axes,
     np.concatenate: _concatenate, np.stack: _stack, np.vstack: _vstack, np.hstack: _hstack, np.dstack: _dstack,
     np.column_stack: _column_stack, np.append: _append, np.block: _block,
     np.split: _split(np.split), np.array_split: _split(np.array_split),

@@ -1,4 +1,4 @@
-"""NumPy ufuncs that are compositions of ops, and the ufunc methods reduce, accumulate and outer."""
+"""NumPy ufuncs that are compositions of ops, and functions that choose between real and complex results."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from math import pi
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.lib import scimath
 
 from pullback.core.convert import check_real
-from pullback.core.tensor import BY_KERNEL, Tensor, call_unfollowed, may_be, strip
-from pullback.interop.numpy_arguments import wrap_constant
-from pullback.ops import reductions
+from pullback.core.tensor import Tensor, call_unfollowed, may_be, read_sizes, strip
+from pullback.interop.numpy_arguments import align_operands, wrap_constant
+from pullback.ops import special
 from pullback.ops.elementwise import reciprocal, sign
 
 if TYPE_CHECKING:
@@ -85,6 +86,12 @@ def _modf(x: Value) -> Any:
     return x - whole, whole
 
 
+def _frexp(x: Value) -> Any:
+    x = _as_float(x)
+    exponent = call_unfollowed(lambda x: np.frexp(x)[1], x)
+    return x * call_unfollowed(lambda n: np.ldexp(np.ones((), x.dtype), -n), exponent), exponent
+
+
 def _vecdot(x: Any, y: Any, axis: int = -1, keepdims: bool = False) -> Any:
     x, y = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1)
     products = _conjugate(x) * y
@@ -110,15 +117,53 @@ CALLS = {
     np.float_power: _float_power, np.fmax: _fmax, np.fmin: _fmin,
     np.heaviside: _heaviside, np.copysign: _copysign, np.sign: _sign,
     np.ldexp: _ldexp, np.reciprocal: _reciprocal,
-    np.divmod: lambda x, y: (x // y, x % y), np.modf: _modf,
+    np.divmod: lambda x, y: (x // y, x % y), np.modf: _modf, np.frexp: _frexp,
     np.rint: lambda x: np.round(_as_float(x)), np.trunc: lambda x: np.where(np.less(x, 0), np.ceil(x), np.floor(x)),
     np.vecdot: _vecdot,
     np.matvec: lambda x, y: np.squeeze(np.matmul(x, np.expand_dims(y, -1)), -1),
     np.vecmat: lambda x, y: np.squeeze(np.matmul(np.expand_dims(_conjugate(x), -2), y), -2),
 }  # fmt: skip
 TAKES = {np.vecdot: ("axis", "keepdims")}  # parameters beside those that all ufuncs have
+
+
+# ---- functions that give complex numbers where no real ones are
+
+
+def _extend_domain(function: Callable[..., Any], is_outside: Callable[[Any], Any]) -> Any:
+    """Return NumPy's function for all numbers: complex if an element is outside of the domain of the real one."""
+
+    def call(x: Any, /) -> Any:
+        (x,) = align_operands((x,))
+        if x.dtype.kind == "c":
+            return function(x)
+        x = _as_float(x)
+        outside = np.any(is_outside(read_sizes(f"np.lib.scimath.{function.__name__}", x)))
+        return function(np.astype(x, np.result_type(x.dtype, np.complex64)) if outside else x)
+
+    return call
+
+
+def _logn(n: Any, x: Any, /) -> Any:
+    return _log(x) / _log(n)
+
+
+def _power(x: Any, p: Any, /) -> Any:
+    x, p = align_operands((x, p))
+    values, exponents = (read_sizes("np.lib.scimath.power", a) for a in (x, p))
+    if not np.iscomplexobj(values) and np.any(np.asarray(values) < 0):
+        x = np.astype(x, np.result_type(x.dtype, np.complex64))
+    p = np.astype(p, float) if p.dtype.kind in "iu" and np.any(np.asarray(exponents) < 0) else p
+    return np.power(x, p)
+
+
+_log = _extend_domain(np.log, lambda x: x < 0)
 FUNCTIONS = {
-    np.sinc: _sinc,
+    np.sinc: _sinc, np.i0: lambda x, /: special.i0(x),
+    scimath.sqrt: _extend_domain(np.sqrt, lambda x: x < 0), scimath.log: _log, scimath.logn: _logn,
+    scimath.log2: _extend_domain(np.log2, lambda x: x < 0), scimath.log10: _extend_domain(np.log10, lambda x: x < 0),
+    scimath.arccos: _extend_domain(np.arccos, lambda x: abs(x) > 1),
+    scimath.arcsin: _extend_domain(np.arcsin, lambda x: abs(x) > 1),
+    scimath.arctanh: _extend_domain(np.arctanh, lambda x: abs(x) > 1), scimath.power: _power,
     np.linalg.vecdot: lambda x1, x2, /, *, axis=-1: _vecdot(x1, x2, axis),
 }  # fmt: skip
 
@@ -130,45 +175,3 @@ def _method(ufunc: Callable[..., Any]) -> Any:
 for _ufunc in CALLS:  # NumPy calls methods of these names on the elements of object arrays
     if "O->O" in _ufunc.types and not hasattr(Tensor, _ufunc.__name__):
         setattr(Tensor, _ufunc.__name__, _method(_ufunc))
-
-
-# ---- methods of ufuncs
-
-REDUCED = {
-    np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min,
-    np.fmax: np.nanmax, np.fmin: np.nanmin, np.logical_and: np.all, np.logical_or: np.any,
-    np.logaddexp: reductions.log_sum_exp,
-}  # fmt: skip
-ACCUMULATED = {np.add: np.cumsum, np.multiply: np.cumprod}
-
-
-def reduce(ufunc: Any) -> Any:
-    """Return the function for ``ufunc.reduce``, whose default axis is 0; None if there is none."""
-    by: Any = REDUCED.get(ufunc)
-    return None if by is None else lambda x, axis=0, **kwargs: by(x, axis=axis, **kwargs)
-
-
-def accumulate(ufunc: Any) -> Any:
-    """Return the function for ``ufunc.accumulate``, whose default axis is 0; None if there is none."""
-    if ufunc in (np.maximum, np.minimum):
-        return lambda x, axis=0: _accumulate_extreme(ufunc, x, axis)
-    by: Any = ACCUMULATED.get(ufunc)
-    return None if by is None else lambda x, axis=0, **kwargs: by(x, axis=axis, **kwargs)
-
-
-def _accumulate_extreme(ufunc: Any, x: Value, axis: int) -> Any:
-    """Return the running maximum or minimum, gathered from the position where it last occurred."""
-    numbers = np.reshape(np.arange(x.shape[axis]), [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
-
-    def last_met(values: Any) -> Any:
-        met = np.where(values == ufunc.accumulate(values, axis), numbers, 0)
-        return np.maximum.accumulate(met, axis)
-
-    return np.take_along_axis(x, call_unfollowed(last_met, x), axis)
-
-
-def outer(ufunc: Callable[..., Any]) -> Any:
-    """Return the function for ``ufunc.outer``; None if there is none."""
-    if ufunc not in BY_KERNEL and ufunc not in CALLS:
-        return None
-    return lambda x, y: ufunc(np.reshape(x, np.shape(x) + (1,) * np.ndim(y)), y)

@@ -85,7 +85,7 @@ def _explain_name(module: str, name: str) -> str:
     for other in (module, *public):
         if near := _find_nearest(name, public[other], 0.7 if other == module else 0.8):
             return f"Did you mean {_join_names(f'{other}.{n}' for n in near)}?"
-    return f"dir({module}) lists what there is."
+    return f"dir({module}) lists its names."
 
 
 def _list_public_names() -> dict[str, list[str]]:
@@ -211,7 +211,7 @@ def _takes_keywords(function: FunctionType) -> bool:
 
 def _wrap(function: Callable[..., Any]) -> Any:
     @wraps(function)
-    def checked(*args: TensorLike, **kwargs: object) -> Any:
+    def call_checked(*args: TensorLike, **kwargs: object) -> Any:
         try:
             return function(*args, **kwargs) if kwargs else function(*args)  # the latter creates no dict
         except TypeError as error:
@@ -221,7 +221,7 @@ def _wrap(function: Callable[..., Any]) -> Any:
                 raise ArgumentError(f"{_get_display_name(function)}() {answer}.") from None
             raise
 
-    return checked
+    return call_checked
 
 
 def _is_about_the_call(error: TypeError) -> bool:

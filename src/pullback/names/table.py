@@ -54,6 +54,7 @@ _RECORDING = (
     "not needed: nothing is recorded outside of pb.grad, pb.variable_grads, pb.GradientTape and their kin; "
     "pb.stop_gradient(x) cuts a path inside of them"
 )
+_LAYOUT = "not there: a tensor does not tell how its values lie in memory; x.numpy() is an array of them"
 _EAGER = "not needed: functions run at once, as in NumPy; pb.compile makes a program of one"
 _TREES = "not needed: dicts, lists, tuples and dataclasses of arrays are inputs as they are, and gradients look alike"
 _NUMPY = "NumPy itself: np.sin(x), np.sum(x) and the others take tensors"
@@ -153,7 +154,6 @@ FUNCTIONS: dict[str, dict[str, str]] = {  # by library; a name with a module bef
         "set_grad_enabled": _RECORDING,
         "requires_grad": _RECORDING,
         "backward": _BACKWARD,
-        "autograd": "pb itself: pb.grad, pb.vjp, pb.jvp, pb.jacobian, pb.hessian, pb.custom_gradient",
         "func": "pb itself: pb.grad, pb.vmap, pb.vjp, pb.jvp, pb.jacobian, pb.hessian",
         "Function": "pb.custom_gradient, or pb.custom_grad",
         "gradcheck": "pb.check_grads",
@@ -187,7 +187,6 @@ FUNCTIONS: dict[str, dict[str, str]] = {  # by library; a name with a module bef
         "DataLoader": "pb.data.Dataset",
         "Module": "pb.Model",
         "cuda": _CPU,
-        "device": _CPU,
         "autocast": _CPU,
         "layers.Linear": "pb.layers.dense",
         "layers.BatchNorm2d": "pb.layers.batch_normalization",
@@ -229,7 +228,6 @@ FUNCTIONS: dict[str, dict[str, str]] = {  # by library; a name with a module bef
         "tree_leaves": _TREES,
         "tree_util": _TREES,
         "numpy": _NUMPY,
-        "scipy": "SciPy itself, and pb.special, pb.linalg",
         "Array": "pb.Tensor",
         "array": "pb.tensor",
         "asarray": "pb.tensor",
@@ -290,7 +288,6 @@ METHODS: dict[str, dict[str, str]] = {  # by class; "x" is how the messages call
         "cpu": _CPU,
         "cuda": _CPU,
         "to": "not needed for devices: everything is in the CPU's memory; x.astype(dtype) is another dtype",
-        "device": _CPU,
         "is_cuda": _CPU,
         "contiguous": "not needed: NumPy sees to it",
         "dispose": _MEMORY,
@@ -301,8 +298,14 @@ METHODS: dict[str, dict[str, str]] = {  # by class; "x" is how the messages call
         "eval": "x.numpy()",
         "read_value": "x itself, or x.numpy()",
         "block_until_ready": _EAGER,
-        "view": "x.reshape",
         "view_as": "x.reshape_as",
+        **dict.fromkeys(
+            ["base", "ctypes", "flags", "setflags", "strides", "getfield", "setfield", "byteswap"], _LAYOUT
+        ),
+        "resize": "np.resize(x, shape), which gives a new tensor",
+        "tofile": "x.numpy().tofile(file)",
+        "dump": "pickle.dump(x, file)",
+        "dumps": "pickle.dumps(x)",
         "permute": "x.transpose",
         "t": "x.T",
         "unsqueeze": "x.expand_dims",

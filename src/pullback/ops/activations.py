@@ -76,7 +76,7 @@ def _let_through(g: Any, z: Any) -> Any:
 
 @op(_relu, acts=elementwise1, d=partials(lambda g, z: _let_through(g, z)), lower=scalar(lambda s, x: s.maximum(x, 0)))
 def relu(x: TensorLike, /) -> Any:
-    """``x`` where it is positive, else 0; its derivative at 0 is 0.
+    """Return ``x`` where it is positive, else 0; its derivative at 0 is 0.
 
     >>> pb.relu(np.array([-1.0, 2.0]))
     array([0., 2.])
@@ -95,7 +95,7 @@ def _relu6(x: Array) -> Any:
     lower=scalar(lambda s, x: s.minimum(s.maximum(x, 0), 6)),
 )
 def relu6(x: TensorLike, /) -> Any:
-    """``x`` kept between 0 and 6.
+    """Return ``x`` kept between 0 and 6.
 
     >>> pb.relu6(np.array([-1.0, 2.0, 8.0]))
     array([0., 2., 6.])
@@ -128,7 +128,7 @@ def _leaky_relu(x: Array, alpha: ArrayOrNumber | None = 0.2) -> Any:
     lower=scalar(lambda s, x, alpha: s.select(s.greater(x, 0), x, x * _alpha_or_default(alpha, 0.2))),
 )
 def leaky_relu(x: TensorLike, /, alpha: float = 0.2) -> Any:
-    """``x`` where it is positive, else ``alpha * x``.
+    """Return ``x`` where it is positive, else ``alpha * x``.
 
     >>> pb.leaky_relu(np.array([-1.0, 2.0]))
     array([-0.2,  2. ])
@@ -148,7 +148,7 @@ def _prelu(x: Array, alpha: ArrayOrNumber) -> Any:
     lower=scalar(lambda s, x, alpha: s.select(s.less(x, 0), x * alpha, x)),
 )
 def prelu(x: TensorLike, alpha: TensorLike, /) -> Any:
-    """``leaky_relu`` whose slope is a tensor, to be learned.
+    """Return ``leaky_relu`` whose slope is a tensor, to be learned.
 
     >>> pb.prelu(np.array([-1.0, 2.0]), np.array([0.5, 0.5]))
     array([-0.5,  2. ])
@@ -169,7 +169,7 @@ def _elu(x: Array) -> Any:
     lower=scalar(lambda s, x: s.select(s.greater(x, 0), x, s.expm1(s.minimum(x, 0)))),
 )
 def elu(x: TensorLike, /) -> Any:
-    """``x`` where it is positive, else ``exp(x) - 1``.
+    """Return ``x`` where it is positive, else ``exp(x) - 1``.
 
     >>> pb.elu(np.array([-100.0, 2.0]))
     array([-1.,  2.])
@@ -190,7 +190,7 @@ def _selu(x: Array) -> Any:
     lower=scalar(lambda s, x: s.select(s.greater(x, 0), x * SELU_SCALE, s.expm1(s.minimum(x, 0)) * SELU_DEPTH)),
 )
 def selu(x: TensorLike, /) -> Any:
-    """``elu`` with the two scales that keep mean 0 and variance 1 through a network.
+    """Return ``elu`` with the two scales that keep mean 0 and variance 1 through a network.
 
     >>> pb.selu(np.array([-1.0, 1.0]))
     array([-1.11133074,  1.05070099])
@@ -212,7 +212,7 @@ def _step(x: Value, alpha: Any = 0.0) -> Any:
     ),
 )
 def step(x: TensorLike, /, alpha: float = 0.0) -> Any:
-    """1 where ``x`` is positive, else ``alpha``; its derivative is 0.
+    """Return 1 where ``x`` is positive, else ``alpha``; its derivative is 0.
 
     >>> pb.step(np.array([-1.0, 2.0]), 0.5)
     array([0.5, 1. ])
@@ -251,7 +251,7 @@ def _share(e: Any) -> Any:
     lower=scalar(lambda s, x: _share(s.exp(s.minimum(x, 40)))),  # from there on it is 1
 )
 def sigmoid(x: TensorLike, /) -> Any:
-    """``1 / (1 + exp(-x))``, without overflow.
+    """Return ``1 / (1 + exp(-x))``, without overflow.
 
     >>> pb.sigmoid(np.array([-1000.0, 0.0, 1000.0]))
     array([0. , 0.5, 1. ])
@@ -269,7 +269,7 @@ def _softplus(x: Array) -> Any:
     lower=scalar(lambda s, x: s.maximum(x, 0) + s.log1p(s.exp(-s.absolute(x)))),
 )
 def softplus(x: TensorLike, /) -> Any:
-    """``log(1 + exp(x))``, without overflow.
+    """Return ``log(1 + exp(x))``, without overflow.
 
     >>> pb.softplus(np.array([-1000.0, 0.0, 1000.0]))
     array([0.00000000e+00, 6.93147181e-01, 1.00000000e+03])
@@ -287,7 +287,7 @@ def _log_sigmoid(x: Array) -> Any:
     lower=scalar(lambda s, x: -(s.maximum(-x, 0) + s.log1p(s.exp(-s.absolute(x))))),
 )
 def log_sigmoid(x: TensorLike, /) -> Any:
-    """``log(sigmoid(x))``, without overflow.
+    """Return ``log(sigmoid(x))``, without overflow.
 
     >>> pb.log_sigmoid(np.array([-1000.0, 0.0]))
     array([-1.00000000e+03, -6.93147181e-01])
@@ -296,7 +296,7 @@ def log_sigmoid(x: TensorLike, /) -> Any:
 
 @method
 def swish(x: TensorLike) -> Any:
-    """``x * sigmoid(x)``.
+    """Return ``x * sigmoid(x)``.
 
     >>> pb.swish(np.array([-1000.0, 0.0, 3.0]))
     array([-0.        ,  0.        ,  2.85772238])
@@ -371,7 +371,7 @@ def _softmax_rule(g: Value, z: Value, dim: int, axis: int | None) -> Any:
 
 @op(_softmax, acts=_over("softmax"), d=partials(_softmax_rule), run=_softmax, lower=made_of(_compose_softmax))
 def softmax(logits: TensorLike, /, dim: int = -1, axis: Axis = None) -> Any:
-    """``exp(logits)`` divided by its sum over ``dim``, which may be called ``axis`` too.
+    """Return ``exp(logits)`` divided by its sum over ``dim``, which may be called ``axis`` too.
 
     >>> pb.softmax(np.array([1000.0, 1000.0]))
     array([0.5, 0.5])
@@ -401,7 +401,7 @@ def _probabilities(logits: Value, z: Any, axis: int | None) -> Any:
     lower=made_of(_compose_log_softmax),
 )
 def log_softmax(logits: TensorLike, /, axis: Axis = -1) -> Any:
-    """The logarithm of ``softmax``, precise where that is near 0.
+    """Return the logarithm of ``softmax``, precise where that is near 0.
 
     >>> pb.log_softmax(np.array([0.0, 1000.0]))
     array([-1000.,     0.])

@@ -136,7 +136,7 @@ def _to_space(g: Value, block_shape: Sequence[int], paddings: list[Any]) -> Any:
     lower=made_of(_batch_to_space),
 )  # fmt: skip
 def batch_to_space_nd(x: TensorLike, /, block_shape: Lengths | Array, crops: Sequence[Any] | Array) -> Any:
-    """The batch laid out in blocks of ``block_shape`` in space, from which ``crops`` are cut off.
+    """Return the batch laid out in blocks of ``block_shape`` in space, from which ``crops`` are cut off.
 
     >>> batch_to_space_nd(np.array([[1.0], [2.0], [3.0], [4.0]]), [2], [[0, 0]])
     array([[1., 3.],
@@ -161,7 +161,7 @@ def batch_to_space_nd(x: TensorLike, /, block_shape: Lengths | Array, crops: Seq
     lower=made_of(_space_to_batch),
 )  # fmt: skip
 def space_to_batch_nd(x: TensorLike, /, block_shape: Lengths | Array, paddings: Sequence[Any] | Array) -> Any:
-    """Space, padded with zeros, cut into blocks of ``block_shape`` whose places become part of the batch.
+    """Return space, padded with zeros, cut into blocks of ``block_shape`` whose places become part of the batch.
 
     >>> space_to_batch_nd(np.array([[1.0, 3.0], [2.0, 4.0]]), [2], [[0, 0]])
     array([[1.],
@@ -247,7 +247,7 @@ def _to_width(g: Value, block_size: int, data_format: str) -> Any:
     lower=made_of(_depth_to_space),
 )  # fmt: skip
 def depth_to_space(x: TensorLike, /, block_size: int, data_format: str = "NHWC") -> Any:
-    """The depth of each pixel laid out as a block of pixels.
+    """Return the depth of each pixel laid out as a block of pixels.
 
     >>> depth_to_space(np.array([1.0, 2.0, 3.0, 4.0]).reshape(1, 1, 1, 4), 2)[0, :, :, 0]
     array([[1., 2.],
@@ -270,7 +270,7 @@ def depth_to_space(x: TensorLike, /, block_size: int, data_format: str = "NHWC")
     lower=made_of(_space_to_depth),
 )  # fmt: skip
 def space_to_depth(x: TensorLike, /, block_size: int, data_format: str = "NHWC") -> Any:
-    """Each block of pixels stacked into the depth of one pixel.
+    """Return each block of pixels stacked into the depth of one pixel.
 
     >>> space_to_depth(np.array([[1.0, 2.0], [3.0, 4.0]]).reshape(1, 2, 2, 1), 2)[0, 0, 0]
     array([1., 2., 3., 4.])
@@ -310,7 +310,7 @@ def _common_shape(a: Array, b: Array) -> Any:
     run=_common_shape,
 )  # fmt: skip
 def broadcast_args(s0: TensorLike, s1: TensorLike, /) -> Any:
-    """The shape that two shapes broadcast to; all three are vectors of integers.
+    """Return the shape that two shapes broadcast to; all three are vectors of integers.
 
     >>> broadcast_args(np.array([2, 1]), np.array([3]))
     array([2, 3])
@@ -319,7 +319,7 @@ def broadcast_args(s0: TensorLike, s1: TensorLike, /) -> Any:
 
 @method
 def ensure_shape(x: TensorLike, shape: ShapeLike) -> Any:
-    """``x`` itself, if it has this shape; ``None`` stands for any length.
+    """Return ``x`` itself, if it has this shape; ``None`` stands for any length.
 
     >>> ensure_shape(np.ones((2, 3)), [None, 3]).shape
     (2, 3)
@@ -334,7 +334,7 @@ def ensure_shape(x: TensorLike, shape: ShapeLike) -> Any:
 
 
 def meshgrid(*xs: TensorLike, indexing: str = "xy", sparse: bool = False) -> tuple[Any, ...]:
-    """The coordinates of every point of a grid, one result for each vector of coordinates along an axis.
+    """Return the coordinates of every point of a grid, one result for each vector of coordinates along an axis.
 
     With ``"xy"`` the first one runs along the columns, with ``"ij"`` along the rows.
 

@@ -40,7 +40,7 @@ class _Sampled(broadcast):
 
 @op(np.equal, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.equal(x, y)))
 def equal(x: TensorLike, y: TensorLike, /) -> Any:
-    """Where ``x`` and ``y`` agree.
+    """Return where ``x`` and ``y`` agree.
 
     >>> pb.equal(2.0, 1.0)
     np.False_
@@ -49,7 +49,7 @@ def equal(x: TensorLike, y: TensorLike, /) -> Any:
 
 @op(np.not_equal, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.not_equal(x, y)))
 def not_equal(x: TensorLike, y: TensorLike, /) -> Any:
-    """Where ``x`` and ``y`` differ; NaN differs from everything.
+    """Return where ``x`` and ``y`` differ; NaN differs from everything.
 
     >>> pb.not_equal(2.0, 1.0)
     np.True_
@@ -70,7 +70,7 @@ setattr(Tensor, "__ne__", _compare_numbers(not_equal))  # noqa: B010
 
 @op(np.less, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.less(x, y)))
 def less(x: TensorLike, y: TensorLike, /) -> Any:
-    """Where ``x < y``.
+    """Return where ``x < y``.
 
     >>> pb.less(np.array([1.0, 2.0]), 2.0)
     array([ True, False])
@@ -79,7 +79,7 @@ def less(x: TensorLike, y: TensorLike, /) -> Any:
 
 @op(np.less_equal, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.less_equal(x, y)))
 def less_equal(x: TensorLike, y: TensorLike, /) -> Any:
-    """Where ``x <= y``.
+    """Return where ``x <= y``.
 
     >>> pb.less_equal(np.array([1.0, 2.0]), 1.0)
     array([ True, False])
@@ -88,7 +88,7 @@ def less_equal(x: TensorLike, y: TensorLike, /) -> Any:
 
 @op(np.greater, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.greater(x, y)))
 def greater(x: TensorLike, y: TensorLike, /) -> Any:
-    """Where ``x > y``.
+    """Return where ``x > y``.
 
     >>> pb.greater(2.0, 1.0)
     np.True_
@@ -97,7 +97,7 @@ def greater(x: TensorLike, y: TensorLike, /) -> Any:
 
 @op(np.greater_equal, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.greater_equal(x, y)))
 def greater_equal(x: TensorLike, y: TensorLike, /) -> Any:
-    """Where ``x >= y``.
+    """Return where ``x >= y``.
 
     >>> pb.greater_equal(np.array([1.0, 2.0]), 2.0)
     array([False,  True])
@@ -109,7 +109,7 @@ def greater_equal(x: TensorLike, y: TensorLike, /) -> Any:
 
 @op(np.logical_and, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.logical_and(x, y)))
 def logical_and(x: TensorLike, y: TensorLike, /) -> Any:
-    """Where both are true, that is, not 0.
+    """Return where both are true, that is, not 0.
 
     >>> pb.logical_and(np.array([True, True]), np.array([True, False]))
     array([ True, False])
@@ -118,7 +118,7 @@ def logical_and(x: TensorLike, y: TensorLike, /) -> Any:
 
 @op(np.logical_or, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.logical_or(x, y)))
 def logical_or(x: TensorLike, y: TensorLike, /) -> Any:
-    """Where at least one is true.
+    """Return where at least one is true.
 
     >>> pb.logical_or(np.array([True, False]), False)
     array([ True, False])
@@ -127,7 +127,7 @@ def logical_or(x: TensorLike, y: TensorLike, /) -> Any:
 
 @op(np.logical_xor, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.logical_xor(x, y)))
 def logical_xor(x: TensorLike, y: TensorLike, /) -> Any:
-    """Where exactly one is true.
+    """Return where exactly one is true.
 
     >>> pb.logical_xor(np.array([True, False]), True)
     array([False,  True])
@@ -136,7 +136,7 @@ def logical_xor(x: TensorLike, y: TensorLike, /) -> Any:
 
 @op(np.logical_not, acts=elementwise1, d=constant(), lower=scalar(lambda s, x: s.logical_not(x)))
 def logical_not(x: TensorLike, /) -> Any:
-    """Where ``x`` is false.
+    """Return where ``x`` is false.
 
     >>> pb.logical_not(np.array([True, False]))
     array([False,  True])
@@ -154,7 +154,7 @@ _WHOLE = _Sampled(
 
 @op(np.bitwise_and, acts=_WHOLE, d=constant(), lower=scalar(lambda s, x, y: s.bitwise_and(x, y)))
 def bitwise_and(x: TensorLike, y: TensorLike, /) -> Any:
-    """The bits that both integers have; of bools, where both are true.
+    """Return the bits that both integers have; of bools, where both are true.
 
     >>> pb.bitwise_and(6, 3)
     np.int64(2)
@@ -163,7 +163,7 @@ def bitwise_and(x: TensorLike, y: TensorLike, /) -> Any:
 
 @op(np.bitwise_or, acts=_WHOLE, d=constant(), lower=scalar(lambda s, x, y: s.bitwise_or(x, y)))
 def bitwise_or(x: TensorLike, y: TensorLike, /) -> Any:
-    """The bits that at least one integer has.
+    """Return the bits that at least one integer has.
 
     >>> pb.bitwise_or(6, 3)
     np.int64(7)
@@ -172,7 +172,7 @@ def bitwise_or(x: TensorLike, y: TensorLike, /) -> Any:
 
 @op(np.bitwise_xor, acts=_WHOLE, d=constant(), lower=scalar(lambda s, x, y: s.bitwise_xor(x, y)))
 def bitwise_xor(x: TensorLike, y: TensorLike, /) -> Any:
-    """The bits that exactly one integer has.
+    """Return the bits that exactly one integer has.
 
     >>> pb.bitwise_xor(6, 3)
     np.int64(5)
@@ -192,7 +192,7 @@ def bitwise_xor(x: TensorLike, y: TensorLike, /) -> Any:
     lower=scalar(lambda s, x: s.invert(x)),
 )
 def invert(x: TensorLike, /) -> Any:
-    """Every bit the other way; of bools, where ``x`` is false.
+    """Return every bit the other way; of bools, where ``x`` is false.
 
     >>> pb.invert(np.array([True, False]))
     array([False,  True])
@@ -204,7 +204,7 @@ def invert(x: TensorLike, /) -> Any:
 
 @op(np.isnan, acts=elementwise1, d=constant(), lower=scalar(lambda s, x: s.isnan(x)))
 def is_nan(x: TensorLike, /) -> Any:
-    """Where ``x`` is not a number.
+    """Return where ``x`` is not a number.
 
     >>> pb.is_nan(np.array([1.0, np.nan]))
     array([False,  True])
@@ -213,7 +213,7 @@ def is_nan(x: TensorLike, /) -> Any:
 
 @op(np.isinf, acts=elementwise1, d=constant(), lower=scalar(lambda s, x: s.isinf(x)))
 def is_inf(x: TensorLike, /) -> Any:
-    """Where ``x`` is infinite, of either sign.
+    """Return where ``x`` is infinite, of either sign.
 
     >>> pb.is_inf(np.array([1.0, -np.inf]))
     array([False,  True])
@@ -222,7 +222,7 @@ def is_inf(x: TensorLike, /) -> Any:
 
 @op(np.isfinite, acts=elementwise1, d=constant(), lower=scalar(lambda s, x: s.isfinite(x)))
 def is_finite(x: TensorLike, /) -> Any:
-    """Where ``x`` is neither infinite nor NaN.
+    """Return where ``x`` is neither infinite nor NaN.
 
     >>> pb.is_finite(np.array([1.0, np.inf, np.nan]))
     array([ True, False, False])
@@ -252,7 +252,7 @@ def is_finite(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, condition, a, b: s.select(condition, a, b)),
 )
 def where(condition: TensorLike, a: TensorLike, b: TensorLike, /) -> Any:
-    """``a`` where the condition holds, else ``b``; the gradient goes where the value came from.
+    """Return ``a`` where the condition holds, else ``b``; the gradient goes where the value came from.
 
     >>> pb.where(np.array([True, False]), np.array([1.0, 2.0]), 0.0)
     array([1., 0.])

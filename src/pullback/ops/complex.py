@@ -51,7 +51,7 @@ parts = Parts("()->()")
     lower=scalar(lambda s, x: x),
 )
 def real(x: TensorLike, /) -> Any:
-    """The real part; of real numbers they themselves.
+    """Return the real part; of real numbers they themselves.
 
     >>> pb.real(np.array([1 + 2j, 3 - 4j]))
     array([1., 3.])
@@ -66,7 +66,7 @@ def real(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, x: 0),
 )
 def imag(x: TensorLike, /) -> Any:
-    """The imaginary part; of real numbers 0.
+    """Return the imaginary part; of real numbers 0.
 
     >>> pb.imag(np.array([1 + 2j, 3 - 4j]))
     array([ 2., -4.])
@@ -75,7 +75,7 @@ def imag(x: TensorLike, /) -> Any:
 
 @op(np.conjugate, acts=parts, d=linear(lambda g: np.conjugate(g)), lower=scalar(lambda s, x: x))
 def conj(x: TensorLike, /) -> Any:
-    """The complex conjugate; of real numbers they themselves.
+    """Return the complex conjugate; of real numbers they themselves.
 
     >>> pb.conj(np.array([1 + 2j, 3 - 4j]))
     array([1.-2.j, 3.+4.j])
@@ -100,7 +100,7 @@ def angle_of(x: Array) -> Any:
     domain=(0.5, 2.0),
 )
 def angle(x: TensorLike, /) -> Any:
-    """The angle from the positive real axis, between -π and π; its derivative at 0 is 0.
+    """Return the angle from the positive real axis, between -π and π; its derivative at 0 is 0.
 
     >>> pb.angle(np.array([1.0, 1j, -1j]))
     array([ 0.        ,  1.57079633, -1.57079633])
@@ -124,7 +124,7 @@ def _join_parts(real: Array, imag: Array) -> Any:
     run=_join_parts,
 )
 def complex(real: TensorLike, imag: TensorLike, /) -> Any:
-    """The complex numbers with these real and imaginary parts.
+    """Return the complex numbers with these real and imaginary parts.
 
     >>> pb.complex(np.array([1.0, 3.0]), np.array([2.0, -4.0]))
     array([1.+2.j, 3.-4.j])
@@ -135,14 +135,14 @@ conjugate = alias("conjugate", conj)
 
 
 def _real_part(x: Value) -> Any:
-    """``x.real``, a view of ``x`` as in NumPy."""
+    """Return ``x.real``, a view of ``x`` as in NumPy."""
     if not isinstance(x, Tensor) or not is_complex(x):
         return x
     return link_part(real(x), x, real, lambda base, value: complex(value, imag(base)))
 
 
 def _imaginary_part(x: Value) -> Any:
-    """``x.imag``, a view of ``x`` as in NumPy."""
+    """Return ``x.imag``, a view of ``x`` as in NumPy."""
     if not isinstance(x, Tensor) or not is_complex(x):
         return imag(x)
     return link_part(imag(x), x, imag, lambda base, value: complex(real(base), value))

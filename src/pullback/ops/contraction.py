@@ -111,7 +111,7 @@ def into_right(g: Value, x: Value) -> Any:
     lower=call("gemm"),
 )
 def matmul(x: TensorLike, y: TensorLike, /) -> Any:
-    """The matrix product ``x @ y`` over the last two axes; leading axes broadcast, vectors are rows or columns.
+    """Return the matrix product ``x @ y`` over the last two axes; leading axes broadcast, vectors are rows or columns.
 
     >>> pb.matmul(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]))
     array([[11.]])
@@ -120,7 +120,7 @@ def matmul(x: TensorLike, y: TensorLike, /) -> Any:
 
 @method
 def mat_mul(a: TensorLike, b: TensorLike, transpose_a: bool = False, transpose_b: bool = False) -> Any:
-    """The matrix product over the last two axes, with either operand transposed first; leading axes broadcast.
+    """Return the matrix product over the last two axes, with either operand transposed first; leading axes broadcast.
 
     >>> pb.mat_mul(np.array([[1.0], [2.0]]), np.array([[3.0], [4.0]]), transpose_a=True)
     array([[11.]])
@@ -263,7 +263,7 @@ def contract_examples(op: Op, args: Sequence[Any], on: Sequence[bool], params: M
     lower=made_of(compose_contraction),
 )
 def contract(x: TensorLike, y: TensorLike, /, equation: str) -> Any:
-    """Two operands multiplied and summed as in ``einsum``, every label being in two of the three terms at least.
+    """Return two operands multiplied and summed as in ``einsum``, every label being in two of the three terms at least.
 
     >>> contract(np.ones((2, 3)), np.ones((3, 4)), "ij,jk->ki").shape
     (4, 2)
@@ -272,7 +272,7 @@ def contract(x: TensorLike, y: TensorLike, /, equation: str) -> Any:
 
 @method
 def tensordot(a: TensorLike, b: TensorLike, axes: int | Sequence[Any] = 2) -> Any:
-    """Products summed over the last ``axes`` axes of ``a`` and the first of ``b``, or over the two lists of axes given.
+    """Return products summed over the last ``axes`` axes of ``a`` and the first of ``b``, or over two lists of axes.
 
     >>> pb.tensordot(np.ones((2, 3, 4)), np.ones((3, 4, 5))).shape
     (2, 5)
@@ -313,7 +313,7 @@ def tensordot_equation(n: int, m: int, of_a: tuple[int, ...], of_b: tuple[int, .
 
 @method
 def dot(a: TensorLike, b: TensorLike) -> Any:
-    """The product of vectors, matrices or scalars; in general over ``a``'s last axis and ``b``'s last but one.
+    """Return the product of vectors, matrices or scalars; in general over ``a``'s last axis and ``b``'s last but one.
 
     >>> pb.dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     np.float64(11.0)
@@ -332,7 +332,7 @@ def dot(a: TensorLike, b: TensorLike) -> Any:
 
 @method
 def inner(a: TensorLike, b: TensorLike) -> Any:
-    """The product over the last axis of both.
+    """Return the product over the last axis of both.
 
     >>> pb.inner(np.ones((2, 3)), np.ones((4, 3))).shape
     (2, 4)
@@ -347,7 +347,7 @@ def inner(a: TensorLike, b: TensorLike) -> Any:
 
 @method
 def vdot(a: TensorLike, b: TensorLike) -> Any:
-    """The sum of the products of all elements of ``a``, conjugated if they are complex, with those of ``b``.
+    """Return the sum of the products of all elements of ``a``, conjugated if they are complex, with those of ``b``.
 
     >>> pb.vdot(np.ones((2, 3)), np.ones(6))
     np.float64(6.0)
@@ -361,7 +361,7 @@ def vdot(a: TensorLike, b: TensorLike) -> Any:
 
 @method
 def outer_product(a: TensorLike, b: TensorLike) -> Any:
-    """Every element of ``a`` times every element of ``b``, as a matrix.
+    """Return every element of ``a`` times every element of ``b``, as a matrix.
 
     >>> pb.outer_product(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     array([[3., 4.],
@@ -448,7 +448,7 @@ def reduce_operand(x: Value, term: str, want: str) -> Any:
 
 @observable
 def einsum(equation: str, *operands: TensorLike) -> Any:
-    """Products summed over labelled axes: labels that are not in the result are summed over.
+    """Return products summed over labelled axes: labels that are not in the result are summed over.
 
     Repeated labels take a diagonal, ``...`` stands for any axes, and without ``->`` the result has the labels that
     occur once, in alphabetical order.
@@ -510,10 +510,14 @@ def plan_pairs(live: list[tuple[int, str]], out: str, size: dict[str, int]) -> t
     return pairs, live[0][1]
 
 
+FEW = 5  # operands of which all orders of multiplication are tried
+
+
 def route(terms: list[str], out: str, size: dict[str, int]) -> list[Any]:
-    """Return the order of pairwise products that keeps intermediate results small."""
+    """Return the order of pairwise products that takes the fewest multiplications; for many operands, about so."""
     if len(terms) < 3:
         return [range(len(terms))]
     stand_ins = [np.broadcast_to(np.empty(()), [size[c] for c in term]) for term in terms]
-    path, _ = np.einsum_path(f"{','.join(terms)}->{out}", *stand_ins, optimize="greedy")
+    search = "optimal" if len(terms) <= FEW else "greedy"
+    path, _ = np.einsum_path(f"{','.join(terms)}->{out}", *stand_ins, optimize=search)
     return path[1:]

@@ -14,9 +14,11 @@ from pullback.core.lowering import call, scalar
 from pullback.core.op import alias, method, op
 from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import NUMPY
+from pullback.errors import ArgumentError
 from pullback.numerics.batching import batch_leading_axes
 
 if TYPE_CHECKING:
+    from pullback.core.tensor import Tensor
     from pullback.typing import Array, DType, TensorLike
 
 __all__ = ["clone", "identity", "cast", "astype", "to_float", "to_int", "to_bool"]
@@ -24,7 +26,7 @@ __all__ = ["clone", "identity", "cast", "astype", "to_float", "to_int", "to_bool
 
 @op(np.copy, acts=elementwise1, d=partials(1), run=lambda x: x.copy(), lower=scalar(lambda s, x: x))
 def clone(x: TensorLike, /) -> Any:
-    """A tensor of its own with the same values, through which gradients pass.
+    """Return a tensor of its own with the same values, through which gradients pass.
 
     >>> pb.grad(lambda x: pb.clone(x) * x)(3.0)
     6.0
@@ -54,7 +56,7 @@ def _as_float(x: Array, dtype: DType, source: DType) -> Any:
     lower=call("cast"),
 )
 def cast_to_float(x: TensorLike, /, dtype: DType, source: DType) -> Any:
-    """``cast`` to a float or complex dtype; ``source`` is the dtype that the cotangent gets.
+    """Return ``cast`` to a float or complex dtype; ``source`` is the dtype that the cotangent gets.
 
     >>> cast_to_float(pb.tensor([1.5]), np.float64, np.float32).dtype
     dtype('float64')
@@ -73,7 +75,7 @@ def _as_whole(x: Array, dtype: DType) -> Any:
     lower=call("cast"),
 )
 def cast_to_whole(x: TensorLike, /, dtype: DType) -> Any:
-    """``cast`` to integers or bools, which have no derivative.
+    """Return ``cast`` to integers or bools, which have no derivative.
 
     >>> cast_to_whole(pb.tensor([1.5]), np.int32)
     Tensor([1], dtype=int32)
@@ -82,7 +84,7 @@ def cast_to_whole(x: TensorLike, /, dtype: DType) -> Any:
 
 @method
 def cast(x: TensorLike, dtype: DType) -> Any:
-    """``x`` in another dtype.  Between floats the gradient is cast back; integers and bools carry none.
+    """Return ``x`` in another dtype.  Between floats the gradient is cast back; integers and bools carry none.
 
     Of complex numbers it is the real part, unless the dtype is complex too.
 
@@ -98,7 +100,7 @@ def cast(x: TensorLike, dtype: DType) -> Any:
 
 @method
 def to_float(x: TensorLike) -> Any:
-    """``x`` as float32.
+    """Return ``x`` as float32.
 
     >>> pb.tensor([True, False]).to_float()
     Tensor([1., 0.], dtype=float32)
@@ -108,7 +110,7 @@ def to_float(x: TensorLike) -> Any:
 
 @method
 def to_int(x: TensorLike) -> Any:
-    """``x`` as int32, cut off towards 0.
+    """Return ``x`` as int32, cut off towards 0.
 
     >>> pb.tensor([1.7]).to_int()
     Tensor([1], dtype=int32)
@@ -118,7 +120,7 @@ def to_int(x: TensorLike) -> Any:
 
 @method
 def to_bool(x: TensorLike) -> Any:
-    """Where ``x`` is not 0.
+    """Return where ``x`` is not 0.
 
     >>> pb.tensor([1.7, 0.0]).to_bool()
     Tensor([True, False], dtype=bool)
@@ -129,7 +131,23 @@ def to_bool(x: TensorLike) -> Any:
 # ---- other names
 
 identity = alias("identity", clone)
-astype = alias("astype", cast)
+astype = cast
+
+
+def _astype_method(
+    x: Tensor, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+) -> Any:
+    """Return the elements in another dtype; ``casting`` says which conversions are allowed, as in NumPy.
+
+    >>> pb.tensor([1.0, 2.5]).astype("int32")
+    Tensor([1, 2], dtype=int32)
+    """
+    if casting != "unsafe" and not np.can_cast(x.dtype, dtype, casting):  # type: ignore[arg-type]
+        raise ArgumentError(f"x.astype({dtype!r}): {x.dtype} cannot be cast to that by the rule {casting!r}.")
+    return cast(x, dtype)
+
+
+alias("astype", _astype_method)
 alias("as_type", cast)
 alias("copy", clone)
 alias("__pos__", clone)

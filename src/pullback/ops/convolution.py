@@ -180,7 +180,7 @@ def _filter_cotangent_of_adjoint(g: Value, x: Value, windows: Windows) -> Any:
     run=accept_examples(run_compiled_if(_multiplies_much, _convolve), small_convolutions),
 )
 def convolve(x: TensorLike, filter: TensorLike, /, windows: Windows) -> Any:
-    """The sum over each window of ``x`` times ``filter``; what conv1d, conv2d and conv3d are made of.
+    """Return the sum over each window of ``x`` times ``filter``; what conv1d, conv2d and conv3d are made of.
 
     >>> convolve(np.ones((1, 3, 1)), np.ones((2, 1, 1)), plan_windows("conv1d", (3,), (2,))).ravel()
     array([2., 2.])
@@ -198,7 +198,7 @@ def convolve(x: TensorLike, filter: TensorLike, /, windows: Windows) -> Any:
     run=accept_examples(run_compiled_if(_multiplies_much, _convolve_input), small_convolutions_input),
 )
 def convolve_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shape: Ints) -> Any:
-    """The adjoint of ``convolve`` in the image, which has ``shape``: every window receives its part of ``filter``.
+    """Return the adjoint of ``convolve`` in the image of this ``shape``: every window receives its part of ``filter``.
 
     >>> convolve_input(np.ones((1, 2, 1)), np.ones((2, 1, 1)), plan_windows("conv1d", (3,), (2,)), (1, 3, 1)).ravel()
     array([1., 2., 1.])
@@ -220,7 +220,7 @@ def convolve_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shape
     run=accept_examples(run_compiled_if(_sums_much, _convolve_filter), small_convolutions_filter),
 )
 def convolve_filter(x: TensorLike, y: TensorLike, /, windows: Windows) -> Any:
-    """The adjoint of ``convolve`` in the filter, given the image and the cotangent of the result.
+    """Return the adjoint of ``convolve`` in the filter, given the image and the cotangent of the result.
 
     >>> convolve_filter(np.ones((1, 3, 1)), np.ones((1, 2, 1)), plan_windows("conv1d", (3,), (2,))).ravel()
     array([2., 2.])
@@ -317,7 +317,7 @@ def _depthwise_to_filter_of_adjoint(g: Value, x: Value, windows: Windows) -> Any
     run=run_compiled_if(_multiplies_much_by_channel, _depthwise),
 )
 def depthwise(x: TensorLike, filter: TensorLike, /, windows: Windows) -> Any:
-    """``convolve`` of each channel with filters of its own; what depthwise_conv2d is made of.
+    """Return ``convolve`` of each channel with filters of its own; what depthwise_conv2d is made of.
 
     >>> depthwise(np.ones((1, 3, 1)), np.ones((2, 1, 2)), plan_windows("depthwise", (3,), (2,))).shape
     (1, 2, 2)
@@ -337,7 +337,7 @@ def depthwise(x: TensorLike, filter: TensorLike, /, windows: Windows) -> Any:
     run=run_compiled_if(_multiplies_much_by_channel, _depthwise_input),
 )
 def depthwise_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shape: Ints) -> Any:
-    """The adjoint of ``depthwise`` in the image.
+    """Return the adjoint of ``depthwise`` in the image.
 
     >>> windows = plan_windows("depthwise", (3,), (2,))
     >>> depthwise_input(np.ones((1, 2, 1)), np.ones((2, 1, 1)), windows, (1, 3, 1)).ravel()
@@ -360,7 +360,7 @@ def depthwise_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shap
     run=run_compiled_if(_sums_much_by_channel, _depthwise_filter),
 )
 def depthwise_filter(x: TensorLike, y: TensorLike, /, windows: Windows) -> Any:
-    """The adjoint of ``depthwise`` in the filter.
+    """Return the adjoint of ``depthwise`` in the filter.
 
     >>> depthwise_filter(np.ones((1, 3, 1)), np.ones((1, 2, 1)), plan_windows("depthwise", (3,), (2,))).ravel()
     array([2., 2.])
@@ -412,7 +412,7 @@ def conv1d(
     dilation: Lengths = 1,
     dim_rounding_mode: str | None = None,
 ) -> Any:
-    """The convolution of (batch, width, channels) with a filter of (width, channels, channels of the result).
+    """Return the convolution of (batch, width, channels) with a filter of (width, channels, channels of the result).
 
     >>> conv1d(np.array([[[1.0], [2.0], [4.0]]]), np.array([[[-1.0]], [[1.0]]])).ravel()
     array([1., 2.])
@@ -430,7 +430,7 @@ def conv2d(
     dilations: Lengths = 1,
     dim_rounding_mode: str | None = None,
 ) -> Any:
-    """The convolution of images (batch, height, width, channels) with a filter (height, width, channels, results).
+    """Return images (batch, height, width, channels) convolved with a filter (height, width, channels, results).
 
     ``pad`` is "same", "valid", a number, or a pair [before, after] for each axis.
 
@@ -452,7 +452,7 @@ def conv3d(
     dilations: Lengths = 1,
     dim_rounding_mode: str | None = None,
 ) -> Any:
-    """The convolution of (batch, depth, height, width, channels) with a filter over three axes.
+    """Return the convolution of (batch, depth, height, width, channels) with a filter over three axes.
 
     >>> conv3d(np.ones((1, 2, 2, 2, 1)), np.ones((2, 2, 2, 1, 1))).ravel()
     array([8.])
@@ -504,7 +504,7 @@ def conv2d_transpose(
     dim_rounding_mode: str | None = None,
     data_format: str = "NHWC",
 ) -> Any:
-    """The adjoint of ``conv2d`` in the image, with a filter (height, width, channels of the result, channels).
+    """Return the adjoint of ``conv2d`` in the image, with a filter (height, width, channels of the result, channels).
 
     >>> conv2d_transpose(np.ones((1, 1, 2, 1)), np.ones((2, 2, 1, 1)), [1, 2, 3, 1])[0, :, :, 0]
     array([[1., 2., 1.],
@@ -524,7 +524,7 @@ def conv3d_transpose(
     pad: Padding = "valid",
     data_format: str = "NDHWC",
 ) -> Any:
-    """The adjoint of ``conv3d`` in the image.
+    """Return the adjoint of ``conv3d`` in the image.
 
     >>> conv3d_transpose(np.ones((1, 1, 1, 1, 1)), np.ones((2, 1, 1, 1, 1)), [1, 2, 1, 1, 1]).ravel()
     array([1., 1.])
@@ -542,7 +542,7 @@ def depthwise_conv2d(
     dilations: Lengths = 1,
     dim_rounding_mode: str | None = None,
 ) -> Any:
-    """``conv2d`` of each channel by itself, with a filter (height, width, channels, results of each).
+    """Return ``conv2d`` of each channel by itself, with a filter (height, width, channels, results of each).
 
     >>> depthwise_conv2d(np.ones((1, 2, 2, 3)), np.ones((2, 2, 3, 1))).ravel()
     array([4., 4., 4.])
@@ -562,7 +562,7 @@ def separable_conv2d(
     dilation: Lengths = 1,
     data_format: str = "NHWC",
 ) -> Any:
-    """``depthwise_conv2d``, then a filter (1, 1, channels, of the result) that mixes the channels.
+    """Return ``depthwise_conv2d``, then a filter (1, 1, channels, of the result) that mixes the channels.
 
     >>> separable_conv2d(np.ones((1, 2, 2, 3)), np.ones((2, 2, 3, 1)), np.ones((1, 1, 3, 1))).ravel()
     array([12.])

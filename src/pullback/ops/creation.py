@@ -30,7 +30,7 @@ __all__ = [
 
 
 def tensor(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
-    """A tensor with these values: numbers, nested lists, or an array, which is copied.
+    """Return a tensor with these values: numbers, nested lists, or an array, which is copied.
 
     Python numbers become float32 (see ``default_dtype``), an array keeps its dtype.
 
@@ -66,7 +66,7 @@ def _make(name: str, values: TensorLike, shape: Any, dtype: DType, rank: int | N
 
 
 def scalar(value: TensorLike, dtype: DType = None) -> Tensor:
-    """A tensor of rank 0.
+    """Return a tensor of rank 0.
 
     >>> scalar(3.5)
     Tensor(3.5, dtype=float32)
@@ -75,7 +75,7 @@ def scalar(value: TensorLike, dtype: DType = None) -> Tensor:
 
 
 def tensor1d(values: TensorLike, dtype: DType = None) -> Tensor:
-    """A tensor of rank 1.
+    """Return a tensor of rank 1.
 
     >>> tensor1d([1, 2, 3])
     Tensor([1., 2., 3.], dtype=float32)
@@ -84,7 +84,7 @@ def tensor1d(values: TensorLike, dtype: DType = None) -> Tensor:
 
 
 def tensor2d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
-    """A tensor of rank 2, from nested lists, or from a flat one and its shape.
+    """Return a tensor of rank 2, from nested lists, or from a flat one and its shape.
 
     >>> tensor2d([1, 2, 3, 4], [2, 2])
     Tensor([[1., 2.], [3., 4.]], dtype=float32)
@@ -93,7 +93,7 @@ def tensor2d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = 
 
 
 def tensor3d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
-    """A tensor of rank 3.
+    """Return a tensor of rank 3.
 
     >>> tensor3d([1, 2], [1, 2, 1]).shape
     (1, 2, 1)
@@ -102,7 +102,7 @@ def tensor3d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = 
 
 
 def tensor4d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
-    """A tensor of rank 4.
+    """Return a tensor of rank 4.
 
     >>> tensor4d([1, 2], [1, 2, 1, 1]).shape
     (1, 2, 1, 1)
@@ -111,7 +111,7 @@ def tensor4d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = 
 
 
 def tensor5d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
-    """A tensor of rank 5.
+    """Return a tensor of rank 5.
 
     >>> tensor5d([1, 2], [1, 2, 1, 1, 1]).shape
     (1, 2, 1, 1, 1)
@@ -120,7 +120,7 @@ def tensor5d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = 
 
 
 def tensor6d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
-    """A tensor of rank 6.
+    """Return a tensor of rank 6.
 
     >>> tensor6d([1, 2], [1, 2, 1, 1, 1, 1]).shape
     (1, 2, 1, 1, 1, 1)
@@ -136,7 +136,7 @@ def _dtype(name: str, dtype: Any) -> np.dtype[Any]:
 
 
 def zeros(shape: ShapeLike, dtype: DType = None) -> Tensor:
-    """Zeros.
+    """Return zeros.
 
     >>> zeros([2])
     Tensor([0., 0.], dtype=float32)
@@ -154,7 +154,7 @@ def ones(shape: ShapeLike, dtype: DType = None) -> Tensor:
 
 
 def fill(shape: ShapeLike, value: TensorLike, dtype: DType = None) -> Any:
-    """One value everywhere.
+    """Return a tensor with one value everywhere.
 
     >>> fill([2, 2], 3)
     Tensor([[3., 3.], [3., 3.]], dtype=float32)
@@ -182,7 +182,7 @@ def _everywhere(x: Tensor, value: float, dtype: Any, name: str) -> Any:
     lower=made_of(lambda x, dtype: _everywhere(x, 0, dtype, "zeros_like")),
 )
 def zeros_like(x: TensorLike, /, dtype: DType = None) -> Any:
-    """Zeros in the shape of ``x``.
+    """Return zeros in the shape of ``x``.
 
     >>> zeros_like(np.array([1.0, 2.0]))
     array([0., 0.])
@@ -197,7 +197,7 @@ def zeros_like(x: TensorLike, /, dtype: DType = None) -> Any:
     lower=made_of(lambda x, dtype: _everywhere(x, 1, dtype, "ones_like")),
 )
 def ones_like(x: TensorLike, /, dtype: DType = None) -> Any:
-    """Ones in the shape of ``x``.
+    """Return ones in the shape of ``x``.
 
     >>> ones_like(np.array([1.0, 2.0]))
     array([1., 1.])
@@ -218,7 +218,7 @@ def ones_like(x: TensorLike, /, dtype: DType = None) -> Any:
     lower=made_of(lambda x, fill_value, dtype: _everywhere(x, fill_value, dtype, "full_like")),
 )
 def full_like(x: TensorLike, /, fill_value: Number, dtype: DType = None) -> Any:
-    """One value everywhere, in the shape of ``x``.
+    """Return one value everywhere, in the shape of ``x``.
 
     >>> full_like(np.array([1.0, 2.0]), 7)
     array([7., 7.])
@@ -231,7 +231,7 @@ def full_like(x: TensorLike, /, fill_value: Number, dtype: DType = None) -> Any:
 def range(
     start: TensorLike, stop: TensorLike | None = None, step: float | Value | None = 1, dtype: DType = None
 ) -> Tensor:
-    """Numbers from ``start`` up to but without ``stop``; downwards if ``stop`` is less and no step is given.
+    """Return numbers from ``start`` up to but without ``stop``; downwards if ``stop`` is less and no step is given.
 
     >>> range(0, 1, 0.25)
     Tensor([0., 0.25, 0.5, 0.75], dtype=float32)
@@ -261,7 +261,7 @@ def _number(name: str, argument: str, value: Any) -> Any:
 
 
 def linspace(start: TensorLike, stop: TensorLike, num: float | Array = 50, dtype: DType = None) -> Tensor:
-    """``num`` numbers at equal distances, from ``start`` to ``stop``.
+    """Return ``num`` numbers at equal distances, from ``start`` to ``stop``.
 
     >>> linspace(0, 1, 5)
     Tensor([0., 0.25, 0.5, 0.75, 1.], dtype=float32)
@@ -275,7 +275,7 @@ def linspace(start: TensorLike, stop: TensorLike, num: float | Array = 50, dtype
 def eye(
     num_rows: int, num_columns: int | None = None, batch_shape: ShapeLike | None = None, dtype: DType = None
 ) -> Tensor:
-    """Ones on the diagonal, zeros elsewhere; repeated over ``batch_shape``.
+    """Return ones on the diagonal, zeros elsewhere; repeated over ``batch_shape``.
 
     >>> eye(2)
     Tensor([[1., 0.], [0., 1.]], dtype=float32)

@@ -57,7 +57,7 @@ def put_diagonal(base: Any, value: Any, equation: str) -> Any:
     lower=view(put=put_diagonal),
 )
 def diagonal_part(x: TensorLike, /, equation: str) -> Any:
-    """The elements whose indices agree along the axes that share a label.
+    """Return the elements whose indices agree along the axes that share a label.
 
     >>> diagonal_part(np.array([[1.0, 2.0], [3.0, 4.0]]), "ii->i")
     array([1., 4.])
@@ -75,7 +75,7 @@ def diagonal_part(x: TensorLike, /, equation: str) -> Any:
     run=make_diagonal,
 )
 def diagonal_fill(x: TensorLike, /, equation: str, shape: Shape) -> Any:
-    """Zeros of ``shape`` with ``x`` on their diagonal: the adjoint of ``diagonal_part``.
+    """Return zeros of ``shape`` with ``x`` on their diagonal: the adjoint of ``diagonal_part``.
 
     >>> diagonal_fill(np.array([1.0, 4.0]), "ii->i", (2, 2))
     array([[1., 0.],

@@ -32,7 +32,7 @@ __all__ = [
 
 @op(np.add, acts=elementwise2, d=partials(1, 1), lower=scalar(lambda s, x, y: x + y))
 def add(x: TensorLike, y: TensorLike, /) -> Any:
-    """The sum ``x + y``, element by element.
+    """Return the sum ``x + y``, element by element.
 
     >>> pb.add(2.0, 3.0)
     np.float64(5.0)
@@ -41,7 +41,7 @@ def add(x: TensorLike, y: TensorLike, /) -> Any:
 
 @op(np.subtract, acts=elementwise2, d=partials(1, -1), lower=scalar(lambda s, x, y: x - y))
 def sub(x: TensorLike, y: TensorLike, /) -> Any:
-    """The difference ``x - y``.
+    """Return the difference ``x - y``.
 
     >>> pb.sub(2.0, 3.0)
     np.float64(-1.0)
@@ -50,7 +50,7 @@ def sub(x: TensorLike, y: TensorLike, /) -> Any:
 
 @op(np.multiply, acts=elementwise2, d=partials(lambda y: y, lambda x: x), lower=scalar(lambda s, x, y: x * y))
 def mul(x: TensorLike, y: TensorLike, /) -> Any:
-    """The product ``x * y``, element by element.
+    """Return the product ``x * y``, element by element.
 
     >>> pb.mul(2.0, 3.0)
     np.float64(6.0)
@@ -65,7 +65,7 @@ def mul(x: TensorLike, y: TensorLike, /) -> Any:
     lower=scalar(lambda s, x, y: x / y),
 )
 def div(x: TensorLike, y: TensorLike, /) -> Any:
-    """The quotient ``x / y``; of integers it is a float, as in Python.
+    """Return the quotient ``x / y``; of integers it is a float, as in Python.
 
     >>> pb.div(3.0, 2.0)
     np.float64(1.5)
@@ -86,7 +86,7 @@ def _quotient(x: Operand, y: Operand) -> Any:
     lower=scalar(lambda s, x, y: s.select(s.equal(y, 0), 0, x / y)),
 )
 def div_no_nan(x: TensorLike, y: TensorLike, /) -> Any:
-    """The quotient ``x / y``, and 0 where ``y`` is 0; the derivatives there are 0 too.
+    """Return the quotient ``x / y``, and 0 where ``y`` is 0; the derivatives there are 0 too.
 
     >>> pb.div_no_nan(np.array([1.0, 1.0]), np.array([2.0, 0.0]))
     array([0.5, 0. ])
@@ -95,7 +95,7 @@ def div_no_nan(x: TensorLike, y: TensorLike, /) -> Any:
 
 @observable
 def add_n(tensors: Sequence[TensorLike]) -> Any:
-    """The sum of a list of tensors.
+    """Return the sum of a list of tensors.
 
     >>> pb.add_n([np.array([1.0, 2.0]), np.array([3.0, 4.0]), 1.0])
     array([5., 7.])
@@ -123,7 +123,7 @@ def _squared_difference(x: ArrayOrNumber, y: Array) -> Any:
     lower=scalar(lambda s, x, y: (x - y) * (x - y)),
 )
 def squared_difference(x: TensorLike, y: TensorLike, /) -> Any:
-    """``(x - y) ** 2``.
+    """Return ``(x - y) ** 2``.
 
     >>> pb.squared_difference(5.0, 2.0)
     np.float64(9.0)
@@ -138,7 +138,7 @@ def squared_difference(x: TensorLike, y: TensorLike, /) -> Any:
     lower=scalar(lambda s, x, y: s.remainder(x, y)),
 )
 def mod(x: TensorLike, y: TensorLike, /) -> Any:
-    """The remainder of ``x // y``, with the sign of ``y``.
+    """Return the remainder of ``x // y``, with the sign of ``y``.
 
     >>> pb.mod(np.array([5.0, -5.0]), 3.0)
     array([2., 1.])
@@ -153,7 +153,7 @@ def mod(x: TensorLike, y: TensorLike, /) -> Any:
     lower=scalar(lambda s, x, y: s.floor_divide(x, y)),
 )
 def floor_div(x: TensorLike, y: TensorLike, /) -> Any:
-    """The quotient rounded down; its derivative is 0 between the jumps.
+    """Return the quotient rounded down; its derivative is 0 between the jumps.
 
     >>> pb.floor_div(np.array([5.0, -5.0]), 3.0)
     array([ 1., -2.])
@@ -170,7 +170,7 @@ def floor_div(x: TensorLike, y: TensorLike, /) -> Any:
     lower=scalar(lambda s, x, y: s.maximum(x, y)),
 )
 def maximum(x: TensorLike, y: TensorLike, /) -> Any:
-    """The larger of the two; where they are equal each gets half of the gradient.
+    """Return the larger of the two; where they are equal each gets half of the gradient.
 
     >>> pb.maximum(np.array([1.0, 4.0]), 2.0)
     array([2., 4.])
@@ -187,7 +187,7 @@ def maximum(x: TensorLike, y: TensorLike, /) -> Any:
     lower=scalar(lambda s, x, y: s.minimum(x, y)),
 )
 def minimum(x: TensorLike, y: TensorLike, /) -> Any:
-    """The smaller of the two; where they are equal each gets half of the gradient.
+    """Return the smaller of the two; where they are equal each gets half of the gradient.
 
     >>> pb.minimum(np.array([1.0, 4.0]), 2.0)
     array([1., 2.])
@@ -199,7 +199,7 @@ def minimum(x: TensorLike, y: TensorLike, /) -> Any:
 
 @op(np.negative, acts=elementwise1, d=partials(-1), lower=scalar(lambda s, x: -x))
 def neg(x: TensorLike, /) -> Any:
-    """The opposite ``-x``.
+    """Return the opposite ``-x``.
 
     >>> pb.neg(2.0)
     np.float64(-2.0)
@@ -213,7 +213,7 @@ def neg(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, x: s.absolute(x)),
 )
 def abs(x: TensorLike, /) -> Any:
-    """The absolute value, of complex numbers their distance from 0; its derivative at 0 is 0.
+    """Return the absolute value, of complex numbers their distance from 0; its derivative at 0 is 0.
 
     >>> pb.abs(-2.0)
     np.float64(2.0)
@@ -248,7 +248,7 @@ def sign(x: TensorLike, /) -> Any:
 
 @op(np.square, acts=elementwise1, d=partials(lambda x: x + x), run=lambda x: x * x, lower=scalar(lambda s, x: x * x))
 def square(x: TensorLike, /) -> Any:
-    """The square.
+    """Return the square.
 
     >>> pb.square(3.0)
     np.float64(9.0)
@@ -261,7 +261,7 @@ def _cube(x: Array) -> Any:
 
 @op(_cube, acts=elementwise1, d=partials(lambda g, x: g * (x * x) * 3), run=_cube, lower=scalar(lambda s, x: x * x * x))
 def cube(x: TensorLike, /) -> Any:
-    """The third power, which ``x ** 3`` means: two products are many times quicker than a power.
+    """Return the third power, which ``x ** 3`` means: two products are many times quicker than a power.
 
     >>> pb.cube(3.0)
     np.float64(27.0)
@@ -276,7 +276,7 @@ def cube(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, x: s.sqrt(x)),
 )
 def sqrt(x: TensorLike, /) -> Any:
-    """The square root; its derivative at 0 is infinite.
+    """Return the square root; its derivative at 0 is infinite.
 
     >>> pb.sqrt(9.0)
     np.float64(3.0)
@@ -295,7 +295,7 @@ def _rsqrt(x: Array) -> Any:
     lower=scalar(lambda s, x: 1 / s.sqrt(x)),
 )
 def rsqrt(x: TensorLike, /) -> Any:
-    """``1 / sqrt(x)``.
+    """Return ``1 / sqrt(x)``.
 
     >>> pb.rsqrt(4.0)
     np.float64(0.5)
@@ -314,7 +314,7 @@ def _reciprocal(x: Array) -> Any:
     lower=scalar(lambda s, x: 1 / x),
 )
 def reciprocal(x: TensorLike, /) -> Any:
-    """``1 / x``; of an integer too it is a float (``np.reciprocal`` gives an integer).
+    """Return ``1 / x``; of an integer too it is a float (``np.reciprocal`` gives an integer).
 
     >>> pb.reciprocal(4.0)
     np.float64(0.25)
@@ -358,7 +358,7 @@ def _exponent_slope(z: Value, x: Value) -> Any:
     lower=scalar(lambda s, x, y: s.power(x, y)),
 )
 def pow(x: TensorLike, y: TensorLike, /) -> Any:
-    """``x`` to the power ``y``.  ``x ** 0`` has slope 0 everywhere; the exponent of a base ``x <= 0`` gets gradient 0.
+    """Return ``x`` to the power ``y``.  ``x ** 0`` has slope 0; the exponent of a base ``x <= 0`` gets gradient 0.
 
     >>> pb.pow(2.0, 3.0)
     np.float64(8.0)
@@ -367,7 +367,7 @@ def pow(x: TensorLike, y: TensorLike, /) -> Any:
 
 @op(np.exp, acts=elementwise1, d=partials(lambda z: z), lower=scalar(lambda s, x: s.exp(x)))
 def exp(x: TensorLike, /) -> Any:
-    """The exponential, its own derivative.
+    """Return the exponential, its own derivative.
 
     >>> pb.exp(0.0)
     np.float64(1.0)
@@ -376,7 +376,7 @@ def exp(x: TensorLike, /) -> Any:
 
 @op(np.expm1, acts=elementwise1, d=partials(lambda g, z: g + g * z), lower=scalar(lambda s, x: s.expm1(x)))
 def expm1(x: TensorLike, /) -> Any:
-    """``exp(x) - 1``, exact for small ``x`` too.
+    """Return ``exp(x) - 1``, exact for small ``x`` too.
 
     >>> pb.expm1(1e-12)
     np.float64(1.0000000000005e-12)
@@ -385,7 +385,7 @@ def expm1(x: TensorLike, /) -> Any:
 
 @op(np.log, acts=elementwise1, domain=(0.5, 3.0), d=partials(lambda x: 1 / x), lower=scalar(lambda s, x: s.log(x)))
 def log(x: TensorLike, /) -> Any:
-    """The natural logarithm.
+    """Return the natural logarithm.
 
     >>> pb.log(1.0)
     np.float64(0.0)
@@ -400,7 +400,7 @@ def log(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, x: s.log1p(x)),
 )
 def log1p(x: TensorLike, /) -> Any:
-    """``log(1 + x)``, exact for small ``x`` too.
+    """Return ``log(1 + x)``, exact for small ``x`` too.
 
     >>> pb.log1p(1e-20)
     np.float64(1e-20)
@@ -426,7 +426,7 @@ def log1p(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, x, low, high: s.minimum(s.maximum(x, low), high)),
 )
 def clip_by_value(x: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike, /) -> Any:
-    """``x`` kept between two bounds, which may be tensors; at a bound the gradient still goes to ``x``.
+    """Return ``x`` kept between two bounds, which may be tensors; at a bound the gradient still goes to ``x``.
 
     >>> pb.clip_by_value(np.array([-2.0, 0.5, 2.0]), -1, 1)
     array([-1. ,  0.5,  1. ])
@@ -435,7 +435,7 @@ def clip_by_value(x: TensorLike, clip_value_min: TensorLike, clip_value_max: Ten
 
 @method
 def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Any:
-    """``clip_by_value`` as NumPy calls it: a bound that is ``None`` is no bound.
+    """Return ``clip_by_value`` as NumPy calls it: a bound that is ``None`` is no bound.
 
     >>> pb.clip(np.array([-2.0, 0.5, 2.0]), min=0)
     array([0. , 0.5, 2. ])
@@ -469,7 +469,7 @@ def _round(x: Array, decimals: int = 0) -> Any:
     ),
 )
 def round(x: TensorLike, /, decimals: int = 0) -> Any:
-    """The nearest whole number, of two equally near ones the even one; its derivative is 0 between the jumps.
+    """Return the nearest whole number, of two equally near ones the even one; its derivative is 0 between the jumps.
 
     >>> pb.round(np.array([0.5, 1.5, 1.7]))
     array([0., 2., 2.])
@@ -478,7 +478,7 @@ def round(x: TensorLike, /, decimals: int = 0) -> Any:
 
 @op(np.ceil, acts=elementwise1, d=partials(lambda g: zero_cotangent(g)), lower=scalar(lambda s, x: s.ceil(x)))
 def ceil(x: TensorLike, /) -> Any:
-    """The next whole number above; its derivative is 0 between the jumps.
+    """Return the next whole number above; its derivative is 0 between the jumps.
 
     >>> pb.ceil(1.2)
     np.float64(2.0)
@@ -487,7 +487,7 @@ def ceil(x: TensorLike, /) -> Any:
 
 @op(np.floor, acts=elementwise1, d=partials(lambda g: zero_cotangent(g)), lower=scalar(lambda s, x: s.floor(x)))
 def floor(x: TensorLike, /) -> Any:
-    """The next whole number below; its derivative is 0 between the jumps.
+    """Return the next whole number below; its derivative is 0 between the jumps.
 
     >>> pb.floor(-1.2)
     np.float64(-2.0)

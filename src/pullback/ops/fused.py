@@ -55,7 +55,7 @@ def mat_mul(
     prelu_activation_weights: TensorLike | None = None,
     leakyrelu_alpha: float = 0.2,
 ) -> Any:
-    """``mat_mul``, plus ``bias``, through ``activation``: linear, relu, relu6, elu, sigmoid, leakyrelu or prelu.
+    """Return ``mat_mul``, plus ``bias``, through ``activation``: linear, relu, relu6, elu, sigmoid, leakyrelu or prelu.
 
     >>> pb.fused.mat_mul(np.eye(2), np.array([[1.0], [-5.0]]), bias=np.array([1.0]), activation="relu").ravel()
     array([2., 0.])
@@ -91,7 +91,7 @@ def conv2d(
     prelu_activation_weights: TensorLike | None = None,
     leakyrelu_alpha: float = 0.2,
 ) -> Any:
-    """``conv2d``, plus ``bias``, through ``activation``.
+    """Return ``conv2d``, plus ``bias``, through ``activation``.
 
     >>> pb.fused.conv2d(np.ones((1, 2, 2, 1)), -np.ones((2, 2, 1, 1)), bias=np.array([5.0]), activation="relu").ravel()
     array([1.])
@@ -115,7 +115,7 @@ def depthwise_conv2d(
     prelu_activation_weights: TensorLike | None = None,
     leakyrelu_alpha: float = 0.2,
 ) -> Any:
-    """``depthwise_conv2d``, plus ``bias``, through ``activation``.
+    """Return ``depthwise_conv2d``, plus ``bias``, through ``activation``.
 
     >>> pb.fused.depthwise_conv2d(np.ones((1, 2, 2, 1)), np.ones((2, 2, 1, 1)), activation="relu6").ravel()
     array([4.])

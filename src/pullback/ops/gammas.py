@@ -51,7 +51,7 @@ def _density_by_at(g: Value, alpha: Value, at: Value, n: int) -> Any:
 
 @op(_keep_dtype(density_slope), acts=_Orders(), d=partials(_density_by_alpha, _density_by_at), domain=(0.5, 3.0))
 def gamma_density_slope(alpha: TensorLike, at: TensorLike, /, n: int) -> Any:
-    """The derivative of order ``n`` by ``alpha`` of the density of Gamma(alpha, 1), divided by the density.
+    """Return the derivative of order ``n`` by ``alpha`` of the density of Gamma(alpha, 1), divided by the density.
 
     >>> gamma_density_slope(pb.tensor([1.0]), [1.0], 1)
     Tensor([0.5772157], dtype=float32)
@@ -68,7 +68,7 @@ def _share_by_at(g: Value, z: Value, alpha: Value, at: Value, n: int) -> Any:
 
 @op(_keep_dtype(share_slope), acts=_Orders(), d=partials(_share_by_alpha, _share_by_at), domain=(0.5, 3.0))
 def gamma_share_slope(alpha: TensorLike, at: TensorLike, /, n: int) -> Any:
-    """The derivative of order ``n`` by ``alpha`` of the distribution function of Gamma(alpha, 1), by the density.
+    """Return the derivative of order ``n`` by ``alpha`` of the distribution function of Gamma(alpha, 1), by density.
 
     >>> gamma_share_slope(pb.tensor([1.0]), [1.0], 0)
     Tensor([1.7182819], dtype=float32)
@@ -109,7 +109,7 @@ def _draws() -> list[Sample]:
     d=partials(lambda g, z, alpha: -(g * gamma_share_slope(alpha, z, 1)), None, None),
 )
 def gamma_draw(alpha: TensorLike, draw: TensorLike, origin: TensorLike, /) -> Any:
-    """What the draw from Gamma(origin, 1) would have been from Gamma(alpha, 1): its share below it is the same.
+    """Return what the draw from Gamma(origin, 1) would have been from Gamma(alpha, 1): its share below it is the same.
 
     So the derivative by ``alpha`` is minus that of the distribution function, divided by the density.
 

@@ -144,7 +144,7 @@ def _scatter_cotangent(g: Value, x_shape: Shape, indices: Value, axis: int, batc
     lower=call("take"),
 )  # fmt: skip
 def gather(x: TensorLike, indices: TensorLike, /, axis: Axis = 0, batch_dims: int = 0) -> Any:
-    """The slices of ``x`` at these positions along ``axis``; the first ``batch_dims`` axes go together.
+    """Return the slices of ``x`` at these positions along ``axis``; the first ``batch_dims`` axes go together.
 
     >>> gather(np.array([1.0, 2.0, 3.0]), [2, 0, 2])
     Tensor([3., 1., 3.], dtype=float64)
@@ -187,7 +187,7 @@ _scatter_add_quickly = run_compiled_if(_adds_many, _scatter_add)
     lower=call("scatter"),
 )  # fmt: skip
 def scatter_add(x: TensorLike, indices: TensorLike, /, shape: Shape, axis: Axis = 0, batch_dims: int = 0) -> Any:
-    """Zeros of ``shape`` with the slices of ``x`` added at these positions: the adjoint of ``gather``.
+    """Return zeros of ``shape`` with the slices of ``x`` added at these positions: the adjoint of ``gather``.
 
     >>> scatter_add(np.array([1.0, 2.0, 4.0]), np.array([2, 0, 2]), (3,))
     array([2., 0., 5.])
@@ -249,7 +249,7 @@ def _scatter_cotangent_nd(g: Value, x_shape: Shape, indices: Value) -> Any:
     lower=call("take at"),
 )  # fmt: skip
 def gather_nd(x: TensorLike, indices: TensorLike, /) -> Any:
-    """The slices of ``x`` at coordinates, which are along the last axis of ``indices``.
+    """Return the slices of ``x`` at coordinates, which are along the last axis of ``indices``.
 
     >>> gather_nd(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[0, 1], [1, 1]]))
     array([2., 4.])
@@ -293,7 +293,7 @@ def _scatter_nd(indices: Array, updates: Array, shape: Sequence[int]) -> Any:
     lower=call("put at"),
 )  # fmt: skip
 def scatter_nd(indices: TensorLike, updates: TensorLike, /, shape: ShapeLike) -> Any:
-    """Zeros of ``shape`` with ``updates`` added at coordinates; what is named twice is added up.
+    """Return zeros of ``shape`` with ``updates`` added at coordinates; what is named twice is added up.
 
     >>> scatter_nd(np.array([[3], [1]]), np.array([9.0, 7.0]), [4])
     array([0., 7., 0., 9.])
@@ -328,7 +328,7 @@ def _last(indices: Array, shape: Shape) -> Any:
     run=_last,
 )
 def last_updates(indices: TensorLike, /, shape: Shape) -> Any:
-    """Which vectors of coordinates do not come again: of several updates for one place the last one stays.
+    """Return which vectors of coordinates do not come again: of several updates for one place the last one stays.
 
     >>> last_updates(np.array([[3], [1], [3]]), (4,))
     array([False,  True,  True])
@@ -368,7 +368,7 @@ def _update_tangent(dtensor: Array, indices: Value, dupdates: Array) -> Any:
     run=_scatter_update,
 )  # fmt: skip
 def tensor_scatter_update(tensor: TensorLike, indices: TensorLike, updates: TensorLike, /) -> Any:
-    """A copy of ``tensor`` with ``updates`` in place of what was at these coordinates.
+    """Return a copy of ``tensor`` with ``updates`` in place of what was at these coordinates.
 
     >>> tensor_scatter_update(np.zeros(4), np.array([[3], [1]]), np.array([9.0, 7.0]))
     array([0., 7., 0., 9.])
@@ -379,14 +379,21 @@ def tensor_scatter_update(tensor: TensorLike, indices: TensorLike, updates: Tens
 
 
 @method
-def take(x: TensorLike, indices: TensorLike, axis: Axis = None) -> Any:
-    """The elements at these positions along ``axis``, or of all elements in one row.
+def take(x: TensorLike, indices: TensorLike, axis: Axis = None, mode: str = "raise") -> Any:
+    """Return the elements at these positions along ``axis``, or of all elements in one row.
+
+    A position outside is an error; ``mode="clip"`` takes the nearest one inside, ``mode="wrap"`` goes round.
 
     >>> take(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([3, 0]))
     array([4., 1.])
     """
     x = operand(x)
-    return gather(np.reshape(x, -1), indices, 0) if axis is None else gather(x, indices, axis)
+    if axis is None:
+        x, axis = np.reshape(x, -1), 0
+    if mode != "raise":
+        n = x.shape[axis]  # type: ignore[index]
+        indices = np.clip(indices, 0, n - 1) if mode == "clip" else np.mod(indices, n)
+    return gather(x, indices, axis)
 
 
 @method
@@ -416,7 +423,7 @@ def take_along_axis(x: TensorLike, indices: TensorLike, axis: int = -1) -> Any:
 
 @method
 def repeat(x: TensorLike, repeats: Lengths | Value, axis: Axis = None) -> Any:
-    """Each element ``repeats`` times in a row, along ``axis`` or of all elements in one row.
+    """Return each element ``repeats`` times in a row, along ``axis`` or of all elements in one row.
 
     >>> repeat(np.array([1.0, 2.0]), 2)
     array([1., 1., 2., 2.])
@@ -475,7 +482,7 @@ def _positive(depth: Any) -> int:
 def one_hot(
     indices: TensorLike, /, depth: int, on_value: TensorLike = 1, off_value: TensorLike = 0, dtype: DType = None
 ) -> Any:
-    """``on_value`` at each index and ``off_value`` elsewhere along a new last axis; int32 by default.
+    """Return ``on_value`` at each index and ``off_value`` elsewhere along a new last axis; int32 by default.
 
     >>> one_hot(np.array([0, 2]), 3)
     array([[1, 0, 0],
@@ -540,7 +547,7 @@ def _select_largest(rows: Array, k: int) -> Any:
     lower=rows("largest", np.int32, lambda shapes, k, sorted: k <= MOST_KEPT and 2 * k <= shapes[0][-1]),
 )
 def topk_indices(x: TensorLike, /, k: int = 1, sorted: bool = True) -> Any:
-    """Where the ``k`` largest elements along the last axis are.
+    """Return where the ``k`` largest elements along the last axis are.
 
     >>> topk_indices(np.array([1.0, 5.0, 3.0]), 2)
     array([1, 2], dtype=int32)
@@ -549,7 +556,7 @@ def topk_indices(x: TensorLike, /, k: int = 1, sorted: bool = True) -> Any:
 
 @method
 def topk(x: TensorLike, k: int | None = 1, sorted: bool = True) -> TopK:
-    """The ``k`` largest elements along the last axis, the largest first, and where they are.
+    """Return the ``k`` largest elements along the last axis, the largest first, and where they are.
 
     >>> topk(np.array([1.0, 5.0, 3.0]), 2)
     TopK(values=array([5., 3.]), indices=array([1, 2], dtype=int32))

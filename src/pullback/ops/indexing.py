@@ -41,9 +41,9 @@ def _is_basic(index: Any) -> bool:
     """Return whether NumPy gives a view for an index, and not a copy."""
     t = type(index)
     if t is not tuple:
-        return t in BASIC_TYPES or isinstance(index, BASIC)
+        return t in BASIC_TYPES or (isinstance(index, BASIC) and t is not bool)
     for i in index:  # noqa: SIM110  # a generator is slow, and each index in a backward pass is asked about
-        if type(i) not in BASIC_TYPES and not isinstance(i, BASIC):
+        if type(i) not in BASIC_TYPES and (not isinstance(i, BASIC) or type(i) is bool):
             return False
     return True
 
@@ -60,7 +60,7 @@ def _names_once(index: Index) -> bool:
 
 
 def normalize_index(index: Index) -> Any:
-    """The index as NumPy takes it, with arrays for lists and tensors: positions carry no gradient.
+    """Return the index as NumPy takes it, with arrays for lists and tensors: positions carry no gradient.
 
     Only those that are different for each example of ``vmap`` stay tensors.
     """
@@ -68,6 +68,8 @@ def normalize_index(index: Index) -> Any:
 
 
 def _part(i: Any) -> Any:
+    if type(i) is bool:
+        return np.asarray(i)  # a mask without axes, and no integer
     if isinstance(i, BASIC):
         return i
     if isinstance(i, list):
@@ -143,7 +145,7 @@ def _write_view(base: Tensor, value: Tensor, index: Index) -> Any:
     lower=view(put=_write_view, is_view=_is_basic),
 )  # fmt: skip
 def getitem(x: TensorLike, /, index: Index) -> Any:
-    """``x[index]``: integers, slices, ``None``, ``...``, arrays of integers, and masks.
+    """Return ``x[index]``: integers, slices, ``None``, ``...``, arrays of integers, and masks.
 
     >>> getitem(np.array([1.0, 2.0]), 1)
     np.float64(2.0)
@@ -264,7 +266,7 @@ def _set_each(x: Tensor, y: Value, index: Any) -> Any:
     lower=pieces(lambda shapes, shape, index: [index]),
 )  # fmt: skip
 def scatter(x: TensorLike, /, shape: ShapeLike, index: Index) -> Any:
-    """Zeros of ``shape`` with ``x`` added at ``index``: the adjoint of indexing.
+    """Return zeros of ``shape`` with ``x`` added at ``index``: the adjoint of indexing.
 
     >>> scatter(np.array([1.0]), (3,), slice(1, 2))
     array([0., 1., 0.])
@@ -350,7 +352,7 @@ def _set_tangent(dx: Value, dy: Value, index: Index) -> Any:
     lower=call("set"),
 )  # fmt: skip
 def set_item(x: TensorLike, y: TensorLike, /, index: Index) -> Any:
-    """A copy of ``x`` with ``y`` assigned at ``index``.
+    """Return a copy of ``x`` with ``y`` assigned at ``index``.
 
     >>> set_item(np.array([1.0, 2.0, 3.0]), 9.0, 1)
     array([1., 9., 3.])
@@ -392,7 +394,7 @@ alias("fill", _fill)
 
 @method
 def boolean_mask(x: TensorLike, mask: TensorLike, axis: Axis = None) -> Any:
-    """The elements of ``x`` where ``mask`` is true; its first axis stands for ``axis`` of ``x``.
+    """Return the elements of ``x`` where ``mask`` is true; its first axis stands for ``axis`` of ``x``.
 
     >>> boolean_mask(np.array([1.0, 2.0, 3.0]), np.array([True, False, True]))
     array([1., 3.])

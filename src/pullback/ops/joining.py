@@ -97,7 +97,7 @@ def _join_each(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any])
     lower=pieces(lambda shapes, axis: _side_by_side(shapes, axis)),
 )  # fmt: skip
 def concat(tensors: Sequence[TensorLike] | Value, /, axis: Axis = 0) -> Any:
-    """The tensors one after the other along an axis they have.
+    """Return the tensors one after the other along an axis they have.
 
     >>> concat([np.array([1.0, 2.0]), np.array([3.0])])
     array([1., 2., 3.])
@@ -114,7 +114,7 @@ def _concat_of_rank(name: str, rank: int, tensors: Sequence[TensorLike] | Value,
 
 
 def concat1d(tensors: Sequence[TensorLike] | Value) -> Any:
-    """Vectors, one after the other.
+    """Return vectors, one after the other.
 
     >>> concat1d([np.array([1.0]), np.array([2.0])])
     array([1., 2.])
@@ -123,7 +123,7 @@ def concat1d(tensors: Sequence[TensorLike] | Value) -> Any:
 
 
 def concat2d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Any:
-    """``concat`` of tensors of rank 2.
+    """Return ``concat`` of tensors of rank 2.
 
     >>> concat2d([np.ones((1, 2)), np.ones((1, 3))], 1).shape
     (1, 5)
@@ -132,7 +132,7 @@ def concat2d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Any:
 
 
 def concat3d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Any:
-    """``concat`` of tensors of rank 3.
+    """Return ``concat`` of tensors of rank 3.
 
     >>> concat3d([np.ones((1, 1, 2)), np.ones((1, 1, 3))], 2).shape
     (1, 1, 5)
@@ -141,7 +141,7 @@ def concat3d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Any:
 
 
 def concat4d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Any:
-    """``concat`` of tensors of rank 4.
+    """Return ``concat`` of tensors of rank 4.
 
     >>> concat4d([np.ones((1, 1, 1, 2)), np.ones((1, 1, 1, 3))], 3).shape
     (1, 1, 1, 5)
@@ -150,7 +150,7 @@ def concat4d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Any:
 
 
 def _method_concat(x: Tensor, others: TensorLike, axis: int = 0) -> Any:
-    """``x.concat(y)`` and ``x.concat([y, z])``, as in TensorFlow.js."""
+    """Return ``x.concat(y)`` and ``x.concat([y, z])``, as in TensorFlow.js."""
     return concat([x, *others] if isinstance(others, list | tuple) else [x, others], axis)
 
 
@@ -195,7 +195,7 @@ def _stack_each(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any]
     lower=made_of(lambda tensors, axis: np.concatenate([np.expand_dims(t, axis) for t in tensors], axis)),
 )  # fmt: skip
 def stack(tensors: Sequence[TensorLike] | Value, /, axis: int = 0) -> Any:
-    """The tensors along a new axis.
+    """Return the tensors along a new axis.
 
     >>> stack([np.array([1.0, 2.0]), np.array([3.0, 4.0])], axis=1)
     array([[1., 3.],
@@ -204,7 +204,7 @@ def stack(tensors: Sequence[TensorLike] | Value, /, axis: int = 0) -> Any:
 
 
 def _method_stack(x: Tensor, others: TensorLike, axis: int = 0) -> Any:
-    """``x.stack(y)`` and ``x.stack([y, z])``, as in TensorFlow.js."""
+    """Return ``x.stack(y)`` and ``x.stack([y, z])``, as in TensorFlow.js."""
     return stack([x, *others] if isinstance(others, list | tuple) else [x, others], axis)
 
 
@@ -215,7 +215,7 @@ alias("stack", _method_stack)
 
 @method
 def unstack(x: TensorLike, axis: Axis = 0) -> list[Any]:
-    """The list of what lies along ``axis``: the inverse of ``stack``.
+    """Return the list of what lies along ``axis``: the inverse of ``stack``.
 
     >>> unstack(np.array([[1.0, 2.0], [3.0, 4.0]]))
     [array([1., 2.]), array([3., 4.])]
@@ -227,7 +227,7 @@ def unstack(x: TensorLike, axis: Axis = 0) -> list[Any]:
 
 @method
 def split(x: TensorLike, num_or_size_splits: Lengths, axis: Axis = 0) -> list[Any]:
-    """``x`` cut along ``axis``: into so many equal pieces, or into pieces of these lengths, of which one may be -1.
+    """Return ``x`` cut along ``axis``: into so many equal pieces, or into pieces of these lengths (one may be -1).
 
     >>> split(np.arange(5.0), [2, -1])
     [array([0., 1.]), array([2., 3., 4.])]
@@ -263,7 +263,7 @@ def _sizes(shape: tuple[int, ...], wanted: object, axis: int) -> list[int]:
 
 @method
 def slice(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
-    """The block of ``x`` that begins at ``begin`` and has the lengths ``size``; -1, or none given: up to the end.
+    """Return the block of ``x`` from ``begin`` on with the lengths ``size``; -1, or none given: up to the end.
 
     >>> slice(np.arange(12.0).reshape(3, 4), [1, 1], [-1, 2])
     array([[ 5.,  6.],
@@ -311,7 +311,7 @@ def _as_integers(name: str, argument: str, values: Any) -> list[int]:
 
 @method
 def slice1d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
-    """``slice`` of a vector.
+    """Return ``slice`` of a vector.
 
     >>> slice1d(np.arange(4.0), 1, 2)
     array([1., 2.])
@@ -321,7 +321,7 @@ def slice1d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
 
 @method
 def slice2d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
-    """``slice`` of a tensor of rank 2.
+    """Return ``slice`` of a tensor of rank 2.
 
     >>> slice2d(np.ones((3, 4)), [1, 1], [2, 2]).shape
     (2, 2)
@@ -331,7 +331,7 @@ def slice2d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
 
 @method
 def slice3d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
-    """``slice`` of a tensor of rank 3.
+    """Return ``slice`` of a tensor of rank 3.
 
     >>> slice3d(np.ones((3, 4, 5)), [1, 1, 1], [2, 2, 2]).shape
     (2, 2, 2)
@@ -341,7 +341,7 @@ def slice3d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
 
 @method
 def slice4d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
-    """``slice`` of a tensor of rank 4.
+    """Return ``slice`` of a tensor of rank 4.
 
     >>> slice4d(np.ones((3, 4, 5, 6)), [1, 1, 1, 1], [2, 2, 2, 2]).shape
     (2, 2, 2, 2)
@@ -354,7 +354,7 @@ def strided_slice(
     x: TensorLike, begin: Lengths, end: Lengths, strides: Lengths | None = None, begin_mask: int = 0, end_mask: int = 0,
     ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0,
 ) -> Any:  # fmt: skip
-    """``x[begin:end:strides]`` along each axis; bit ``i`` of a mask changes what entry ``i`` means.
+    """Return ``x[begin:end:strides]`` along each axis; bit ``i`` of a mask changes what entry ``i`` means.
 
     >>> strided_slice(np.arange(6.0), [1], [5], [2])
     array([1., 3.])

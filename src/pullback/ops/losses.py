@@ -120,7 +120,7 @@ def _reduce_weighted(name: str, losses: Any, weights: Any, reduction: Any) -> An
 def compute_weighted_loss(
     losses: TensorLike, weights: TensorLike | None = None, reduction: str | int | None = None
 ) -> Any:
-    """The losses times their weights, reduced: by default their sum, divided by how many weights are not 0.
+    """Return the losses times their weights, reduced: by default their sum, divided by how many weights are not 0.
 
     ``Reduction.MEAN`` divides by the sum of the weights.  Where all weights are 0 the loss is 0.
 
@@ -136,7 +136,7 @@ def compute_weighted_loss(
 def absolute_difference(
     labels: TensorLike, predictions: TensorLike, weights: TensorLike | None = None, reduction: str | int | None = None
 ) -> Any:
-    """``abs(labels - predictions)``, weighted and reduced.
+    """Return ``abs(labels - predictions)``, weighted and reduced.
 
     >>> pb.losses.absolute_difference(np.array([1.0, 2.0]), np.array([1.5, 4.0]))
     np.float64(1.25)
@@ -148,7 +148,7 @@ def absolute_difference(
 def mean_squared_error(
     labels: TensorLike, predictions: TensorLike, weights: TensorLike | None = None, reduction: str | int | None = None
 ) -> Any:
-    """``(labels - predictions) ** 2``, weighted and reduced.
+    """Return ``(labels - predictions) ** 2``, weighted and reduced.
 
     >>> pb.losses.mean_squared_error(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
     np.float64(2.0)
@@ -164,7 +164,7 @@ def cosine_distance(
     weights: TensorLike | None = None,
     reduction: str | int | None = None,
 ) -> Any:
-    """``1 - sum(labels * predictions)`` over ``axis``, of vectors that have length 1 already.
+    """Return ``1 - sum(labels * predictions)`` over ``axis``, of vectors that have length 1 already.
 
     >>> pb.losses.cosine_distance(np.array([0.0, 1.0]), np.array([0.6, 0.8]), 0)
     np.float64(0.19999999999999996)
@@ -177,7 +177,7 @@ def cosine_distance(
 def hinge_loss(
     labels: TensorLike, predictions: TensorLike, weights: TensorLike | None = None, reduction: str | int | None = None
 ) -> Any:
-    """How far predictions are from the right side of the margin; labels are 0 or 1.
+    """Return how far predictions are from the right side of the margin; labels are 0 or 1.
 
     >>> pb.losses.hinge_loss(np.array([1.0, 0.0]), np.array([0.5, -3.0]), reduction=0)
     array([0.5, 0. ])
@@ -212,7 +212,7 @@ def _toward(g: Value, x: Value, delta: float) -> Any:
     ),
 )
 def huber(x: TensorLike, /, delta: float = 1.0) -> Any:
-    """Half the square of ``x`` up to ``delta``, and from there on a straight line.
+    """Return half the square of ``x`` up to ``delta``, and from there on a straight line.
 
     >>> huber(pb.tensor([0.5, 3.0]))
     Tensor([0.125, 2.5], dtype=float32)
@@ -226,7 +226,7 @@ def huber_loss(
     delta: float | Value | None = 1.0,
     reduction: str | int | None = None,
 ) -> Any:
-    """Squares for small differences, absolute values for those beyond ``delta``; weighted and reduced.
+    """Return squares for small differences, absolute values for those beyond ``delta``; weighted and reduced.
 
     >>> pb.losses.huber_loss(np.array([1.0, 2.0]), np.array([1.5, 5.0]), reduction=0)
     array([0.125, 2.5  ])
@@ -245,7 +245,7 @@ def log_loss(
     epsilon: float | None = 1e-7,
     reduction: str | int | None = None,
 ) -> Any:
-    """The cross entropy of probabilities, ``epsilon`` keeping the logarithms finite.
+    """Return the cross entropy of probabilities, ``epsilon`` keeping the logarithms finite.
 
     >>> pb.losses.log_loss(np.array([1.0, 0.0]), np.array([0.5, 0.5]))
     np.float64(0.6931469805599654)
@@ -280,7 +280,7 @@ def _sigmoid_cross_entropy(labels: Array, logits: Array) -> Any:
     lower=scalar(lambda s, x, y: s.maximum(y, 0) - x * y + s.log1p(s.exp(-s.absolute(y)))),
 )
 def sigmoid_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, /) -> Any:
-    """The cross entropy of ``sigmoid(logits)``, without overflow: one loss per element.
+    """Return the cross entropy of ``sigmoid(logits)``, without overflow: one loss per element.
 
     >>> pb.losses.sigmoid_cross_entropy_with_logits(np.array([0.0, 1.0]), np.array([-1000.0, -1000.0]))
     array([   0., 1000.])
@@ -301,7 +301,7 @@ def sigmoid_cross_entropy(
     label_smoothing: float | Value = 0,
     reduction: str | int | None = None,
 ) -> Any:
-    """The cross entropy of ``sigmoid(logits)``, every element being a question of its own; weighted and reduced.
+    """Return the cross entropy of ``sigmoid(logits)``, every element being a question of its own; weighted and reduced.
 
     >>> pb.losses.sigmoid_cross_entropy(np.array([0.0, 1.0]), np.array([0.0, 0.0]))
     np.float64(0.6931471805599453)
@@ -323,7 +323,7 @@ def _log_softmax(x: Value) -> Any:
 
 
 def softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike) -> Any:
-    """The cross entropy of ``softmax(logits)`` over the last axis: one loss per example.
+    """Return the cross entropy of ``softmax(logits)`` over the last axis: one loss per example.
 
     The labels may be any numbers, and have a gradient too.
 
@@ -352,7 +352,7 @@ def softmax_cross_entropy(
     label_smoothing: float | Value = 0,
     reduction: str | int | None = None,
 ) -> Any:
-    """The cross entropy of ``softmax(logits)`` over the last axis, weighted by example and reduced.
+    """Return the cross entropy of ``softmax(logits)`` over the last axis, weighted by example and reduced.
 
     >>> pb.losses.softmax_cross_entropy(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[0.0, 0.0], [9.0, -9.0]]))
     np.float64(0.346573597894...)
@@ -390,7 +390,7 @@ def _places(labels: TensorLike, shape: Shape) -> Any:
 
 
 def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike) -> Any:
-    """``softmax_cross_entropy_with_logits`` where a label is the number of its class: nothing is made one-hot.
+    """Return ``softmax_cross_entropy_with_logits`` where a label is the number of its class: nothing is made one-hot.
 
     >>> pb.losses.sparse_softmax_cross_entropy_with_logits(np.array([1]), np.array([[0.0, 0.0]]))
     array([0.69314718])
@@ -402,7 +402,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorL
 def sparse_softmax_cross_entropy(
     labels: TensorLike, logits: TensorLike, weights: TensorLike | None = None, reduction: str | int | None = None
 ) -> Any:
-    """The cross entropy of ``softmax(logits)``, a label being the number of its class; weighted and reduced.
+    """Return the cross entropy of ``softmax(logits)``, a label being the number of its class; weighted and reduced.
 
     >>> pb.losses.sparse_softmax_cross_entropy(np.array([1, 0]), np.array([[0.0, 0.0], [9.0, -9.0]]))
     np.float64(0.346573597894...)

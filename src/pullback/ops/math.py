@@ -66,7 +66,7 @@ def _square(labels: tuple[int, ...], predictions: tuple[int, ...], num_classes: 
     run=_confusion,
 )
 def confusion_matrix(labels: TensorLike, predictions: TensorLike, /, num_classes: int) -> Any:
-    """How often each label (the row) was predicted as each class (the column).
+    """Return how often each label (the row) was predicted as each class (the column).
 
     >>> confusion_matrix(np.array([0, 1, 1]), np.array([0, 1, 0]), 2)
     array([[1, 0],

@@ -56,7 +56,7 @@ def _windows_tangent(dx: Array, windows: Windows) -> Any:
     run=_cut_windows,
 )
 def cut_windows(x: TensorLike, /, windows: Windows, fill: float = 0.0) -> Any:
-    """Every window by itself, (batch, *positions, *window, channels), with ``fill`` outside of ``x``.
+    """Return every window by itself, (batch, *positions, *window, channels), with ``fill`` outside of ``x``.
 
     >>> cut_windows(np.array([1.0, 2.0, 3.0]).reshape(1, 3, 1), plan_windows("cut_windows", (3,), (2,)))[0, :, :, 0]
     array([[1., 2.],
@@ -83,7 +83,7 @@ def _add_windows(x: Any, windows: Windows, shape: Ints) -> Any:
     run=_add_windows,
 )
 def add_windows(x: TensorLike, /, windows: Windows, shape: Ints) -> Any:
-    """The adjoint of ``cut_windows``: windows added up where they overlap.
+    """Return the adjoint of ``cut_windows``: windows added up where they overlap.
 
     >>> add_windows(np.ones((1, 2, 2, 1)), plan_windows("cut_windows", (3,), (2,)), (1, 3, 1)).ravel()
     array([1., 2., 1.])
@@ -99,7 +99,7 @@ def dilation2d(
     dilations: Lengths = 1,
     data_format: str = "NHWC",
 ) -> Any:
-    """The largest element of each window with ``filter`` (height, width, channels) added to it.
+    """Return the largest element of each window with ``filter`` (height, width, channels) added to it.
 
     >>> dilation2d(np.arange(4.0).reshape(1, 2, 2, 1), np.array([[[9.0], [0.0]], [[0.0], [0.0]]])).ravel()
     array([9.])

@@ -16,7 +16,7 @@ from pullback.core.lowering import view
 from pullback.core.op import alias, check_rank, method, op, operand
 from pullback.core.tensor import NUMPY, Tensor
 from pullback.core.writes import is_contiguous
-from pullback.errors import ShapeError
+from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.adjoints import axes
 from pullback.numerics.axis_arguments import resolve_axes
 from pullback.numerics.batching import batch_along_axis, batch_axis_parameters, batch_broadcast, batch_shape_parameter
@@ -75,7 +75,7 @@ def _resolve_shape(s: tuple[int, ...], shape: Any) -> tuple[int, ...]:
     lower=view(by_layout=True),
 )  # fmt: skip
 def reshape(x: TensorLike, /, shape: ShapeLike) -> Any:
-    """The elements of ``x``, in order, in another shape; a length of -1 is worked out.
+    """Return the elements of ``x``, in order, in another shape; a length of -1 is worked out.
 
     >>> reshape(np.arange(4.0), [2, -1])
     array([[0., 1.],
@@ -98,7 +98,7 @@ def reshape(x: TensorLike, /, shape: ShapeLike) -> Any:
     lower=view(),
 )  # fmt: skip
 def expand_dims(x: TensorLike, /, axis: Axis = 0) -> Any:
-    """A new axis of length 1 at ``axis``.
+    """Return a new axis of length 1 at ``axis``.
 
     >>> expand_dims(np.ones(3), 1).shape
     (3, 1)
@@ -124,7 +124,7 @@ def _at(axis: Axis) -> Any:
     lower=view(),
 )  # fmt: skip
 def squeeze(x: TensorLike, /, axis: Axis = None) -> Any:
-    """Without the axes of length 1, or without those named by ``axis``.
+    """Return ``x`` without the axes of length 1, or without those named by ``axis``.
 
     >>> squeeze(np.ones((1, 3, 1)), [0]).shape
     (3, 1)
@@ -132,29 +132,35 @@ def squeeze(x: TensorLike, /, axis: Axis = None) -> Any:
 
 
 @method
-def flatten(x: TensorLike) -> Any:
-    """A copy of all elements in one row.
+def flatten(x: TensorLike, order: Any = "C") -> Any:
+    """Return a copy of all elements in one row; ``order="F"`` has those of the first axis side by side.
 
     >>> flatten(np.ones((2, 3))).shape
     (6,)
     """
-    return np.copy(reshape(x, (-1,)))
+    return np.copy(ravel(x, order))
 
 
 @method
-def ravel(x: TensorLike, /) -> Any:
-    """All elements in one row; they share their memory with ``x`` if they lie there side by side.
+def ravel(x: TensorLike, /, order: str = "C") -> Any:
+    """Return all elements in one row; they share their memory with ``x`` if they lie there side by side.
+
+    ``order="F"`` has those of the first axis side by side.
 
     >>> ravel(np.ones((2, 3))).shape
     (6,)
     """
+    if order not in ("C", "F"):
+        raise ArgumentError(f"ravel: order must be 'C' or 'F', got {order!r}; a tensor does not tell its layout.")
+    if order == "F":
+        return reshape(np.transpose(x), (-1,))
     z = reshape(x, (-1,))
     return np.copy(z) if isinstance(x, Tensor) and not is_contiguous(x.read()) else z
 
 
 @method
 def as_scalar(x: TensorLike) -> Any:
-    """The one element, with rank 0.
+    """Return the one element, with rank 0.
 
     >>> as_scalar(pb.tensor([[2.0]]))
     Tensor(2., dtype=float32)
@@ -167,7 +173,7 @@ def as_scalar(x: TensorLike) -> Any:
 
 @method
 def as1d(x: TensorLike) -> Any:
-    """All elements in one row.
+    """Return all elements in one row.
 
     >>> as1d(np.ones((2, 3))).shape
     (6,)
@@ -177,7 +183,7 @@ def as1d(x: TensorLike) -> Any:
 
 @method
 def as2d(x: TensorLike, rows: int, columns: int) -> Any:
-    """The elements as a matrix.
+    """Return the elements as a matrix.
 
     >>> as2d(np.ones(6), 2, 3).shape
     (2, 3)
@@ -187,7 +193,7 @@ def as2d(x: TensorLike, rows: int, columns: int) -> Any:
 
 @method
 def as3d(x: TensorLike, rows: int, columns: int, depth: int) -> Any:
-    """The elements in three axes.
+    """Return the elements in three axes.
 
     >>> as3d(np.ones(6), 1, 2, 3).shape
     (1, 2, 3)
@@ -197,7 +203,7 @@ def as3d(x: TensorLike, rows: int, columns: int, depth: int) -> Any:
 
 @method
 def as4d(x: TensorLike, rows: int, columns: int, depth: int, depth2: int) -> Any:
-    """The elements in four axes.
+    """Return the elements in four axes.
 
     >>> as4d(np.ones(6), 1, 2, 3, 1).shape
     (1, 2, 3, 1)
@@ -207,7 +213,7 @@ def as4d(x: TensorLike, rows: int, columns: int, depth: int, depth2: int) -> Any
 
 @method
 def as5d(x: TensorLike, rows: int, columns: int, depth: int, depth2: int, depth3: int) -> Any:
-    """The elements in five axes.
+    """Return the elements in five axes.
 
     >>> as5d(np.ones(6), 1, 2, 3, 1, 1).shape
     (1, 2, 3, 1, 1)
@@ -217,7 +223,7 @@ def as5d(x: TensorLike, rows: int, columns: int, depth: int, depth2: int, depth3
 
 @method
 def reshape_as(x: TensorLike, y: TensorLike) -> Any:
-    """The elements of ``x`` in the shape of ``y``.
+    """Return the elements of ``x`` in the shape of ``y``.
 
     >>> reshape_as(np.ones(6), np.ones((2, 3))).shape
     (2, 3)
@@ -225,8 +231,11 @@ def reshape_as(x: TensorLike, y: TensorLike) -> Any:
     return reshape(x, operand(y, "reshape_as").shape)
 
 
-def _method_reshape(x: Tensor, *shape: ShapeLike) -> Any:
-    """``x.reshape([2, 3])`` as in TensorFlow.js, ``x.reshape(2, 3)`` as in NumPy."""
+def _method_reshape(x: Tensor, *shape: ShapeLike, order: str = "C", copy: bool | None = None) -> Any:
+    """Return ``x.reshape([2, 3])`` as in TensorFlow.js, ``x.reshape(2, 3)`` as in NumPy."""
+    if order == "F" or copy:
+        z = np.reshape(x, shape[0] if len(shape) == 1 else shape, order=order)  # type: ignore[call-overload]
+        return np.copy(z) if copy else z
     return reshape(x, shape[0] if len(shape) == 1 else shape)  # type: ignore[arg-type]
 
 
@@ -269,7 +278,7 @@ def _inverse(perm: tuple[int, ...]) -> tuple[int, ...]:
     lower=view(),
 )  # fmt: skip
 def transpose(x: TensorLike, /, perm: Sequence[int] | Array | None = None) -> Any:
-    """The axes of ``x`` in the order ``perm``; reversed when none is given.
+    """Return the axes of ``x`` in the order ``perm``; reversed when none is given.
 
     >>> transpose(np.ones((2, 3, 4)), [1, 0, 2]).shape
     (3, 2, 4)
@@ -277,7 +286,7 @@ def transpose(x: TensorLike, /, perm: Sequence[int] | Array | None = None) -> An
 
 
 def _method_transpose(x: Tensor, *perm: Lengths | None) -> Any:
-    """``x.transpose([1, 0])`` as in TensorFlow.js, ``x.transpose(1, 0)`` as in NumPy."""
+    """Return ``x.transpose([1, 0])`` as in TensorFlow.js, ``x.transpose(1, 0)`` as in NumPy."""
     return transpose(x, (perm or (None,))[0] if len(perm) < 2 else perm)  # type: ignore[arg-type]
 
 
@@ -297,7 +306,7 @@ NUMPY[np.transpose] = lambda a, axes=None: transpose(a, axes)  # its parameter h
     lower=view(),
 )
 def swapaxes(x: TensorLike, /, axis1: int, axis2: int) -> Any:
-    """Two axes exchanged; its own inverse.
+    """Return ``x`` with two axes exchanged; its own inverse.
 
     >>> swapaxes(np.ones((2, 3)), 0, 1).shape
     (3, 2)
@@ -345,7 +354,7 @@ def moveaxis(x: TensorLike, /, source: Lengths, destination: Lengths) -> Any:
     lower=view(),
 )  # fmt: skip
 def reverse(x: TensorLike, /, axis: Axis = None) -> Any:
-    """The elements in reverse order along ``axis``, or along all axes.
+    """Return the elements in reverse order along ``axis``, or along all axes.
 
     >>> reverse(np.array([1.0, 2.0, 3.0]))
     array([3., 2., 1.])
@@ -357,7 +366,7 @@ flip = alias("flip", reverse)
 
 @method
 def reverse1d(x: TensorLike) -> Any:
-    """The elements of a vector in reverse order.
+    """Return the elements of a vector in reverse order.
 
     >>> reverse1d(np.array([1.0, 2.0]))
     array([2., 1.])
@@ -367,7 +376,7 @@ def reverse1d(x: TensorLike) -> Any:
 
 @method
 def reverse2d(x: TensorLike, axis: Axis = None) -> Any:
-    """``reverse`` of a tensor of rank 2.
+    """Return ``reverse`` of a tensor of rank 2.
 
     >>> reverse2d(np.array([[1.0, 2.0]]), 1)
     array([[2., 1.]])
@@ -377,7 +386,7 @@ def reverse2d(x: TensorLike, axis: Axis = None) -> Any:
 
 @method
 def reverse3d(x: TensorLike, axis: Axis = None) -> Any:
-    """``reverse`` of a tensor of rank 3.
+    """Return ``reverse`` of a tensor of rank 3.
 
     >>> reverse3d(np.array([[[1.0, 2.0]]]), [0, 2])
     array([[[2., 1.]]])
@@ -387,7 +396,7 @@ def reverse3d(x: TensorLike, axis: Axis = None) -> Any:
 
 @method
 def reverse4d(x: TensorLike, axis: Axis = None) -> Any:
-    """``reverse`` of a tensor of rank 4.
+    """Return ``reverse`` of a tensor of rank 4.
 
     >>> reverse4d(np.array([[[[1.0, 2.0]]]]), 3)
     array([[[[2., 1.]]]])
@@ -431,7 +440,7 @@ def _spread_shape(s: tuple[int, ...], shape: Any) -> tuple[int, ...]:
     lower=view(put=None),
 )  # fmt: skip
 def broadcast_to(x: TensorLike, /, shape: ShapeLike) -> Any:
-    """``x`` repeated along axes of length 1 and new leading axes, without copying.
+    """Return ``x`` repeated along axes of length 1 and new leading axes, without copying.
 
     >>> broadcast_to(np.array([1.0, 2.0]), [2, 2])
     array([[1., 2.],

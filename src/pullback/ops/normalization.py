@@ -22,7 +22,7 @@ __all__ = [
 
 
 def _normalize(x: Value, mean: Operand, variance: Value, offset: Any, scale: Any, epsilon: float) -> Any:
-    """``(x - mean) / sqrt(variance + epsilon) * scale + offset``, with as few passes over ``x`` as possible."""
+    """Return ``(x - mean) / sqrt(variance + epsilon) * scale + offset``, with as few passes over ``x`` as possible."""
     spread = np.sqrt(variance + epsilon)
     z = (x - mean) / spread if scale is None else (x - mean) * (scale / spread)
     return z if offset is None else z + offset
@@ -61,7 +61,7 @@ def batch_norm(
     scale: TensorLike | None = None,
     variance_epsilon: float | Value | None = 0.001,
 ) -> Any:
-    """``x`` less ``mean``, divided by the square root of ``variance``, times ``scale``, plus ``offset``.
+    """Return ``x`` less ``mean``, divided by the square root of ``variance``, times ``scale``, plus ``offset``.
 
     >>> batch_norm(np.array([[1.0], [3.0]]), np.array([2.0]), np.array([1.0]), variance_epsilon=0.0).ravel()
     array([-1.,  1.])
@@ -78,7 +78,7 @@ def batch_norm2d(
     scale: TensorLike | None = None,
     variance_epsilon: float | Value | None = 0.001,
 ) -> Any:
-    """``batch_norm`` of a tensor of rank 2.
+    """Return ``batch_norm`` of a tensor of rank 2.
 
     >>> batch_norm2d(np.ones((1, 2)), np.ones(2), np.ones(2), np.array([5.0, 6.0]))
     array([[5., 6.]])
@@ -95,7 +95,7 @@ def batch_norm3d(
     scale: TensorLike | None = None,
     variance_epsilon: float | Value | None = 0.001,
 ) -> Any:
-    """``batch_norm`` of a tensor of rank 3.
+    """Return ``batch_norm`` of a tensor of rank 3.
 
     >>> batch_norm3d(np.ones((1, 1, 2)), np.ones(2), np.ones(2)).shape
     (1, 1, 2)
@@ -112,7 +112,7 @@ def batch_norm4d(
     scale: TensorLike | None = None,
     variance_epsilon: float | Value | None = 0.001,
 ) -> Any:
-    """``batch_norm`` of a tensor of rank 4.
+    """Return ``batch_norm`` of a tensor of rank 4.
 
     >>> batch_norm4d(np.ones((1, 1, 1, 2)), np.ones(2), np.ones(2)).shape
     (1, 1, 1, 2)
@@ -128,7 +128,7 @@ def layer_norm(
     axis: Axis = -1,
     variance_epsilon: float | Value | None = 1e-5,
 ) -> Any:
-    """``x`` brought to mean 0 and variance 1 over ``axis``, times ``scale``, plus ``offset``.
+    """Return ``x`` brought to mean 0 and variance 1 over ``axis``, times ``scale``, plus ``offset``.
 
     >>> layer_norm(np.array([[1.0, 3.0], [10.0, 30.0]]), variance_epsilon=0.0)
     array([[-1.,  1.],
@@ -157,7 +157,7 @@ def local_response_normalization(
     alpha: float | Value | None = 1,
     beta: float | Value | None = 0.5,
 ) -> Any:
-    """``x`` divided by ``(bias + alpha * s) ** beta``, ``s`` the sum of squares of the channels around each one.
+    """Return ``x`` divided by ``(bias + alpha * s) ** beta``, ``s`` the sum of squares of the channels around each one.
 
     >>> local_response_normalization(np.array([[[[1.0, 1.0]]]]), 1, 2.0).ravel()
     array([0.5, 0.5])

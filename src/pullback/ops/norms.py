@@ -54,7 +54,7 @@ def compose_length(x: Any, axis: Axis, keepdims: bool) -> Any:
     domain=(0.5, 2.0),
 )
 def euclidean_norm(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
-    """The square root of the sum of squares; its gradient at 0 is 0.
+    """Return the square root of the sum of squares; its gradient at 0 is 0.
 
     >>> pb.euclidean_norm(np.array([3.0, 4.0]))
     np.float64(5.0)
@@ -90,7 +90,7 @@ class Powers(reduces):
     domain=(0.5, 2.0),
 )
 def p_norm(x: TensorLike, /, ord: str | float, axis: Axis = None, keepdims: bool = False) -> Any:
-    """``sum(abs(x) ** ord) ** (1 / ord)``, for any ``ord`` but 0; its gradient at 0 is 0.
+    """Return ``sum(abs(x) ** ord) ** (1 / ord)``, for any ``ord`` but 0; its gradient at 0 is 0.
 
     >>> round(float(p_norm(np.array([1.0, 2.0, 3.0]), 3)), 6)
     3.301927
@@ -110,7 +110,7 @@ def check_order(ord: object, shape: tuple[int, ...], axis: Axis, matrix: bool) -
 
 @method
 def norm(x: TensorLike, ord: str | float | None = "euclidean", axis: Axis = None, keepdims: bool = False) -> Any:
-    """The norm of vectors or, over two axes, of matrices; without ``axis`` that of all elements as one vector.
+    """Return the norm of vectors or, over two axes, of matrices; without ``axis`` that of all elements as one vector.
 
     ``ord`` is ``"euclidean"`` (or 2, or ``"fro"`` for matrices), 1, ``inf``, ``-inf``, or for vectors any number.
 

@@ -75,7 +75,7 @@ def _pad_tangent(dx: Array, paddings: Sequence[Any]) -> Any:
     lower=pieces(lambda shapes, paddings, constant_value: [_inner(shapes[0], paddings)], fill="constant_value"),
 )  # fmt: skip
 def pad(x: TensorLike, /, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Any:
-    """``x`` with ``constant_value`` around it, ``[before, after]`` elements along each axis.
+    """Return ``x`` with ``constant_value`` around it, ``[before, after]`` elements along each axis.
 
     >>> pad(np.array([1.0, 2.0]), [[1, 2]])
     array([0., 1., 2., 0., 0.])
@@ -84,7 +84,7 @@ def pad(x: TensorLike, /, paddings: Sequence[Any] | Array, constant_value: Numbe
 
 @method
 def pad1d(x: TensorLike, paddings: Sequence[int] | Array, constant_value: Number = 0) -> Any:
-    """``pad`` of a vector; ``paddings`` is one pair.
+    """Return ``pad`` of a vector; ``paddings`` is one pair.
 
     >>> pad1d(np.array([1.0, 2.0]), [1, 0])
     array([0., 1., 2.])
@@ -94,7 +94,7 @@ def pad1d(x: TensorLike, paddings: Sequence[int] | Array, constant_value: Number
 
 @method
 def pad2d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Any:
-    """``pad`` of a tensor of rank 2.
+    """Return ``pad`` of a tensor of rank 2.
 
     >>> pad2d(np.ones((1, 1)), [[0, 0], [1, 0]])
     array([[0., 1.]])
@@ -104,7 +104,7 @@ def pad2d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: Number
 
 @method
 def pad3d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Any:
-    """``pad`` of a tensor of rank 3.
+    """Return ``pad`` of a tensor of rank 3.
 
     >>> pad3d(np.ones((1, 1, 1)), [[0, 0], [0, 0], [1, 0]])
     array([[[0., 1.]]])
@@ -114,7 +114,7 @@ def pad3d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: Number
 
 @method
 def pad4d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Any:
-    """``pad`` of a tensor of rank 4.
+    """Return ``pad`` of a tensor of rank 4.
 
     >>> pad4d(np.ones((1, 1, 1, 1)), [[0, 0], [0, 0], [0, 0], [1, 0]])
     array([[[[0., 1.]]]])
@@ -124,7 +124,7 @@ def pad4d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: Number
 
 @method
 def mirror_pad(x: TensorLike, paddings: Sequence[Any] | Array, mode: str = "reflect") -> Any:
-    """``x`` with its mirror image around it; ``"symmetric"`` repeats the element at the edge, ``"reflect"`` does not.
+    """Return ``x`` with its mirror image around it; ``"symmetric"`` repeats the element at the edge, ``"reflect"`` not.
 
     >>> mirror_pad(np.array([1.0, 2.0, 3.0]), [[2, 1]], "reflect")
     array([3., 2., 1., 2., 3., 2.])

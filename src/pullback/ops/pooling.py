@@ -158,7 +158,7 @@ def _largest_cotangent(g: Value, source: Value, largest: Value, windows: Windows
     run=run_compiled_if(_looks_at_many, _largest),
 )  # fmt: skip
 def largest_in_window(x: TensorLike, /, windows: Windows) -> Any:
-    """The largest element of each window.
+    """Return the largest element of each window.
 
     >>> largest_in_window(np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1), plan_windows("pool", (3,), (2,))).ravel()
     array([3., 3.])
@@ -173,7 +173,7 @@ def largest_in_window(x: TensorLike, /, windows: Windows) -> Any:
     run=run_compiled_if(_looks_at_many, _give_to_largest),
 )
 def give_to_largest(x: TensorLike, source: TensorLike, largest: TensorLike, /, windows: Windows) -> Any:
-    """``x`` added where the largest element of each window of ``source`` is: the adjoint of ``largest_in_window``.
+    """Return ``x`` added where each window of ``source`` has its largest element: the adjoint of ``largest_in_window``.
 
     >>> source = np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1)
     >>> w = plan_windows("pool", (3,), (2,))
@@ -190,7 +190,7 @@ def give_to_largest(x: TensorLike, source: TensorLike, largest: TensorLike, /, w
     run=run_compiled_if(_looks_at_many, _take_from_largest),
 )
 def take_from_largest(x: TensorLike, source: TensorLike, largest: TensorLike, /, windows: Windows) -> Any:
-    """The elements of ``x`` that are where the largest of each window of ``source`` is.
+    """Return the elements of ``x`` that are where the largest of each window of ``source`` is.
 
     >>> source = np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1)
     >>> w = plan_windows("pool", (3,), (2,))
@@ -230,7 +230,7 @@ def _places_in_batch(op: Op, args: list[Any], on: Sequence[bool], params: dict[s
     run=_places,
 )  # fmt: skip
 def largest_places(x: TensorLike, /, windows: Windows, include_batch: bool = False) -> Any:
-    """Where the largest element of each window is, the first of several: its number in the flattened image.
+    """Return where the largest element of each window is, the first of several: its number in the flattened image.
 
     >>> largest_places(np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1), plan_windows("pool", (3,), (2,))).ravel()
     array([1, 1], dtype=int32)
@@ -263,7 +263,7 @@ def _spread_back(g: Value, x_shape: Ints, windows: Windows) -> Any:
     run=run_compiled_if(_looks_at_many, _sums),
 )
 def sum_of_windows(x: TensorLike, /, windows: Windows) -> Any:
-    """The sum of each window.
+    """Return the sum of each window.
 
     >>> sum_of_windows(np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1), plan_windows("pool", (3,), (2,))).ravel()
     array([4., 5.])
@@ -282,7 +282,7 @@ def sum_of_windows(x: TensorLike, /, windows: Windows) -> Any:
     run=run_compiled_if(_looks_at_many, _spread),
 )
 def spread_over_windows(x: TensorLike, /, windows: Windows, shape: Ints) -> Any:
-    """The adjoint of ``sum_of_windows``: every element receives from all windows that it is in.
+    """Return the adjoint of ``sum_of_windows``: every element receives from all windows that it is in.
 
     >>> spread_over_windows(np.ones((1, 2, 1)), plan_windows("pool", (3,), (2,)), (1, 3, 1)).ravel()
     array([1., 2., 1.])
@@ -292,7 +292,7 @@ def spread_over_windows(x: TensorLike, /, windows: Windows, shape: Ints) -> Any:
 def _refuse_empty_windows(name: str, windows: Windows, space: Ints, pad: object) -> None:
     if _has_empty_window(windows, space):
         raise ArgumentError(
-            f"{name}: with pad={pad!r} a window of {windows.size} over {space} has nothing but padding. "
+            f"{name}: with pad={pad!r} a window of {windows.size} over {space} covers padding only. "
             "Use a pad smaller than the window, or another dim_rounding_mode."
         )
 
@@ -359,7 +359,7 @@ def max_pool1d(
     dim_rounding_mode: str | None = None,
     data_format: str = "NWC",
 ) -> Any:
-    """The largest element of each window of (batch, width, channels).
+    """Return the largest element of each window of (batch, width, channels).
 
     >>> max_pool1d(np.array([[[1.0], [3.0], [2.0], [0.0]]]), 2, 2).ravel()
     array([3., 2.])
@@ -376,7 +376,7 @@ def max_pool(
     dim_rounding_mode: str | None = None,
     data_format: str = "NHWC",
 ) -> Any:
-    """The largest element of each window of images (batch, height, width, channels).
+    """Return the largest element of each window of images (batch, height, width, channels).
 
     >>> max_pool(np.arange(16.0).reshape(1, 4, 4, 1), 2, 2).ravel()
     array([ 5.,  7., 13., 15.])
@@ -393,7 +393,7 @@ def max_pool3d(
     dim_rounding_mode: str | None = None,
     data_format: str = "NDHWC",
 ) -> Any:
-    """The largest element of each window of (batch, depth, height, width, channels).
+    """Return the largest element of each window of (batch, depth, height, width, channels).
 
     >>> max_pool3d(np.arange(8.0).reshape(1, 2, 2, 2, 1), 2).ravel()
     array([7.])
@@ -410,7 +410,7 @@ def avg_pool1d(
     dim_rounding_mode: str | None = None,
     data_format: str = "NWC",
 ) -> Any:
-    """The mean of each window of (batch, width, channels).
+    """Return the mean of each window of (batch, width, channels).
 
     >>> avg_pool1d(np.array([[[1.0], [3.0], [2.0], [0.0]]]), 2, 2).ravel()
     array([2., 1.])
@@ -427,7 +427,7 @@ def avg_pool(
     dim_rounding_mode: str | None = None,
     data_format: str = "NHWC",
 ) -> Any:
-    """The mean of each window of images (batch, height, width, channels).
+    """Return the mean of each window of images (batch, height, width, channels).
 
     >>> avg_pool(np.arange(9.0).reshape(1, 3, 3, 1), 2, 2, "same").ravel()
     array([2. , 3.5, 6.5, 8. ])
@@ -444,7 +444,7 @@ def avg_pool3d(
     dim_rounding_mode: str | None = None,
     data_format: str = "NDHWC",
 ) -> Any:
-    """The mean of each window of (batch, depth, height, width, channels).
+    """Return the mean of each window of (batch, depth, height, width, channels).
 
     >>> avg_pool3d(np.arange(8.0).reshape(1, 2, 2, 2, 1), 2).ravel()
     array([3.5])
@@ -471,7 +471,7 @@ def max_pool_with_argmax(
     pad: Padding = "valid",
     include_batch_in_index: bool = False,
 ) -> PoolWithArgmax:
-    """``max_pool``, and where each of its elements comes from: numbers in the flattened image, or in the whole batch.
+    """Return ``max_pool``, and the position of each of its elements in the flattened image, or in the whole batch.
 
     >>> max_pool_with_argmax(np.array([[[[1.0], [4.0]], [[2.0], [3.0]]]]), 2)
     PoolWithArgmax(result=array([[[[4.]]]]), indexes=array([[[[1]]]], dtype=int32))
@@ -495,7 +495,7 @@ def pool(
     strides: Lengths = 1,
     dim_rounding_mode: str | None = None,
 ) -> Any:
-    """``max_pool`` or ``avg_pool`` ("max", "avg"), whose windows may have gaps: ``dilations``.
+    """Return ``max_pool`` or ``avg_pool`` ("max", "avg"), whose windows may have gaps: ``dilations``.
 
     With gaps and ``pad="same"`` the zeros around the image are elements like others, as in TensorFlow.
 

@@ -62,7 +62,7 @@ def seed(seed: Seed = None) -> None:
 
 
 def get_state() -> dict[str, Any]:
-    """Where the generator of the process is, as numbers and text: ``set_state`` goes on from there.
+    """Return where the generator of the process is, as numbers and text: ``set_state`` goes on from there.
 
     >>> state = pb.random.get_state()
     >>> x = pb.random.normal([3])
@@ -193,7 +193,7 @@ def _normal(generator: np.random.Generator, shape: Lengths, kind: np.dtype[Any])
 
 
 def _standard_normal(name: str, seed: object, shape: Shape, kind: np.dtype[Any]) -> Any:
-    """Normally distributed numbers, two from each pair of uniform ones: an angle, and a radius (Box and Muller).
+    """Return normally distributed numbers, two from each pair of uniform ones: an angle, and a radius (Box and Muller).
 
     Only the uniform numbers are drawn on the host; the rest is computed as any other function of arrays is.
     """
@@ -213,7 +213,7 @@ def normal(
     dtype: DType = None,
     seed: Seed = None,
 ) -> Tensor:
-    """Normally distributed numbers, differentiable in ``mean`` and ``std_dev``, which may be tensors.
+    """Return normally distributed numbers, differentiable in ``mean`` and ``std_dev``, which may be tensors.
 
     Without ``shape`` there is one number for each element of the parameters.
 
@@ -228,7 +228,7 @@ def normal(
 
 
 def standard_normal(shape: ShapeLike, dtype: DType = None, seed: Seed = None) -> Tensor:
-    """Normally distributed numbers of mean 0 and standard deviation 1.
+    """Return normally distributed numbers of mean 0 and standard deviation 1.
 
     >>> pb.random.standard_normal([2], seed=1).shape
     (2,)
@@ -243,7 +243,7 @@ def truncated_normal(
     dtype: DType = None,
     seed: Seed = None,
 ) -> Tensor:
-    """``normal`` without what is further than two standard deviations from the mean; that is drawn again.
+    """Return ``normal`` without what is further than two standard deviations from the mean; that is drawn again.
 
     >>> bool(pb.all(pb.abs(pb.random.truncated_normal([1000], seed=1)) <= 2))
     True
@@ -267,7 +267,7 @@ def uniform(
     dtype: DType = None,
     seed: Seed = None,
 ) -> Tensor:
-    """Numbers equally likely between ``minval`` and ``maxval``, differentiable in both.
+    """Return numbers equally likely between ``minval`` and ``maxval``, differentiable in both.
 
     >>> pb.random.uniform([2], 3, 4, seed=1) >= 3
     Tensor([True, True], dtype=bool)
@@ -283,7 +283,7 @@ def uniform(
 def exponential(
     shape: ShapeLike | None = None, scale: TensorLike = 1.0, dtype: DType = None, seed: Seed = None
 ) -> Tensor:
-    """Waiting times of mean ``scale``, differentiable in it.
+    """Return waiting times of mean ``scale``, differentiable in it.
 
     >>> bool(pb.all(pb.random.exponential([5], seed=1) >= 0))
     True
@@ -337,7 +337,7 @@ def gamma(
 def uniform_int(
     shape: ShapeLike, minval: TensorLike, maxval: TensorLike, dtype: DType = "int32", seed: Seed = None
 ) -> Tensor:
-    """Integers equally likely from ``minval`` up to but without ``maxval``.
+    """Return integers equally likely from ``minval`` up to but without ``maxval``.
 
     >>> bool(pb.all(pb.random.uniform_int([100], 3, 5, seed=1) < 5))
     True
@@ -362,7 +362,7 @@ def uniform_int(
 
 
 def bernoulli(shape: ShapeLike | None = None, p: TensorLike = 0.5, dtype: DType = None, seed: Seed = None) -> Tensor:
-    """1 with probability ``p``, else 0.
+    """Return 1 with probability ``p``, else 0.
 
     >>> pb.random.bernoulli([4], 1.0)
     Tensor([1., 1., 1., 1.], dtype=float32)
@@ -373,7 +373,7 @@ def bernoulli(shape: ShapeLike | None = None, p: TensorLike = 0.5, dtype: DType 
 
 
 def poisson(shape: ShapeLike | None = None, lam: TensorLike = 1.0, dtype: DType = None, seed: Seed = None) -> Tensor:
-    """Poisson distributed integers of mean ``lam``.
+    """Return Poisson distributed integers of mean ``lam``.
 
     >>> pb.random.poisson([3], 0.0)
     Tensor([0., 0., 0.], dtype=float32)
@@ -405,7 +405,7 @@ def categorical(logits: TensorLike, num_samples: int, dtype: DType = "int32", se
 
 
 def multinomial(logits: TensorLike, num_samples: int, seed: Seed = None, normalized: bool = False) -> Tensor:
-    """``categorical`` as TensorFlow.js calls it; with ``normalized`` the logits are probabilities already.
+    """Return ``categorical`` as TensorFlow.js calls it; with ``normalized`` the logits are probabilities already.
 
     >>> pb.multinomial([0.0, 1.0], 4, normalized=True)
     Tensor([1, 1, 1, 1], dtype=int32)
@@ -446,7 +446,7 @@ def _pick_positions(name: str, x: Any, likely: Callable[[Any], Any], num_samples
 
 
 def permutation(n: int, seed: Seed = None) -> Tensor:
-    """The integers from 0 to ``n - 1`` in random order.
+    """Return the integers from 0 to ``n - 1`` in random order.
 
     >>> pb.sum(pb.random.permutation(5)).item()
     10
@@ -456,7 +456,7 @@ def permutation(n: int, seed: Seed = None) -> Tensor:
 
 
 def shuffle(x: TensorLike, axis: int = 0, seed: Seed = None) -> Any:
-    """``x`` with its slices along ``axis`` in random order, differentiable in ``x``.
+    """Return ``x`` with its slices along ``axis`` in random order, differentiable in ``x``.
 
     >>> float(np.sum(pb.random.shuffle(np.array([1.0, 2.0, 3.0]))))
     6.0
@@ -468,7 +468,7 @@ def shuffle(x: TensorLike, axis: int = 0, seed: Seed = None) -> Any:
 
 @method
 def dropout(x: TensorLike, rate: float, noise_shape: ShapeLike | None = None, seed: Seed = None) -> Any:
-    """``x`` with a share ``rate`` of its elements set to 0, and the others scaled up to keep the sum on average.
+    """Return ``x`` with a share ``rate`` of its elements set to 0, and the others scaled up to keep the sum on average.
 
     ``noise_shape`` has length 1 (and ``None`` for the length of ``x``) along the axes that are dropped together.
     Under ``vmap`` all examples lose the same elements, unless each has a seed of its own.
@@ -504,7 +504,7 @@ def dropout(x: TensorLike, rate: float, noise_shape: ShapeLike | None = None, se
 
 
 def rand(shape: ShapeLike, rand_function: Callable[[], float], dtype: DType = None) -> Tensor:
-    """A tensor of numbers from calls of a function.
+    """Return a tensor of numbers from calls of a function.
 
     >>> pb.rand([2, 2], lambda: 0.5)
     Tensor([[0.5, 0.5], [0.5, 0.5]], dtype=float32)

@@ -63,7 +63,7 @@ def basic_lstm_cell(
     c: TensorLike,
     h: TensorLike,
 ) -> CellState:
-    """One step of an LSTM: from ``data`` and the state before to the state after.
+    """Perform one step of an LSTM: from ``data`` and the state before to the state after.
 
     ``lstm_kernel`` has shape (inputs + units, 4 * units), in the order of gates of TensorFlow.js: input, candidate,
     forget, output.
@@ -92,7 +92,7 @@ def basic_lstm_cell(
 def multi_rnn_cell(
     lstm_cells: Sequence[object], data: TensorLike, c: Sequence[TensorLike], h: Sequence[TensorLike]
 ) -> CellState:
-    """One step of cells one above the other: each takes the output of the one below as its data.
+    """Perform one step of stacked cells: each takes the output of the one below as its data.
 
     >>> cell = lambda data, c, h: (c + data, h + data)
     >>> state = pb.multi_rnn_cell([cell, cell], 1.0, [0.0, 0.0], [1.0, 2.0])
@@ -124,7 +124,7 @@ def multi_rnn_cell(
 def moving_average(
     v: TensorLike, x: TensorLike, decay: TensorLike, step: TensorLike | None = None, zero_debias: bool = True
 ) -> Any:
-    """The average ``v`` moved towards ``x`` by ``1 - decay``; nothing is assigned.
+    """Return the average ``v`` moved towards ``x`` by ``1 - decay``; nothing is assigned.
 
     With ``zero_debias`` an average that began at 0 is corrected for that, by the number ``step`` of the update.
 

@@ -51,7 +51,7 @@ def reducer(reduce: Any) -> Any:
 
 @op(np.sum, acts=reduces(), d=linear(spread), run=quick_sum, lower=fold(lambda s, acc, x: acc + x, start=0))
 def sum(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
-    """The sum of the elements of ``x`` over ``axis``.
+    """Return the sum of the elements of ``x`` over ``axis``.
 
     >>> pb.sum(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     array([4., 6.])
@@ -95,7 +95,7 @@ def as_floats(x: Any) -> Any:
     ),
 )
 def mean(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
-    """The mean of the elements of ``x`` over ``axis``; of integers it is a float.
+    """Return the mean of the elements of ``x`` over ``axis``; of integers it is a float.
 
     >>> pb.mean(np.array([1.0, 2.0, 6.0]))
     np.float64(3.0)
@@ -140,7 +140,7 @@ def compose_var(x: Tensor, axis: Axis, keepdims: bool, ddof: int) -> Any:
     lower=made_of(compose_var),
 )
 def var(x: TensorLike, /, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Any:
-    """The variance: the mean squared distance from the mean, over ``n - ddof`` elements.
+    """Return the variance: the mean squared distance from the mean, over ``n - ddof`` elements.
 
     >>> pb.var(np.array([1.0, 2.0, 6.0]), ddof=1)
     np.float64(7.0)
@@ -164,7 +164,7 @@ def var(x: TensorLike, /, axis: Axis = None, keepdims: bool = False, ddof: float
     lower=made_of(lambda x, axis, keepdims, ddof: np.sqrt(compose_var(x, axis, keepdims, ddof))),
 )
 def std(x: TensorLike, /, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Any:
-    """The standard deviation, the square root of the variance; where that is 0, so is the gradient.
+    """Return the standard deviation, the square root of the variance; where that is 0, so is the gradient.
 
     >>> pb.std(np.array([1.0, 3.0]))
     np.float64(1.0)
@@ -217,7 +217,7 @@ def rest_of(x: Value) -> Any:
 
 
 def others(x: Value, axis: Axis) -> Any:
-    """The product of all elements that are multiplied with each one."""
+    """Return the product of all elements that are multiplied with each one."""
     shape = x.shape
     gone = resolve_axes(len(shape), axis)
     stay = tuple(i for i in range(len(shape)) if i not in gone)
@@ -251,7 +251,7 @@ def prod_vjp(g: Value, x: Value, z: Value, axis: Axis) -> Any:
     lower=fold(lambda s, acc, x: acc * x, start=1),
 )
 def prod(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
-    """The product of the elements of ``x`` over ``axis``.
+    """Return the product of the elements of ``x`` over ``axis``.
 
     >>> pb.prod(np.array([2.0, 3.0, 4.0]))
     np.float64(24.0)
@@ -292,7 +292,7 @@ def extreme_jvp(dx: Array, x: Array, z: Array, axis: Axis, keepdims: bool) -> An
     lower=fold(lambda s, acc, x: s.maximum(acc, x), start=-inf),
 )
 def max(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
-    """The largest element of ``x`` over ``axis``; ties share the gradient.
+    """Return the largest element of ``x`` over ``axis``; ties share the gradient.
 
     >>> pb.max(np.array([1.0, 5.0, 2.0]))
     np.float64(5.0)
@@ -309,7 +309,7 @@ def max(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     lower=fold(lambda s, acc, x: s.minimum(acc, x), start=inf),
 )
 def min(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
-    """The smallest element of ``x`` over ``axis``; ties share the gradient.
+    """Return the smallest element of ``x`` over ``axis``; ties share the gradient.
 
     >>> pb.min(np.array([1.0, 5.0, 2.0]))
     np.float64(1.0)
@@ -325,7 +325,7 @@ def all_finite(z: Array) -> bool:
 
 
 def log_of_sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
-    """The largest element is taken out first, so that nothing overflows."""
+    """Return the largest element is taken out first, so that nothing overflows."""
     axis = axes(axis)
     check_real("log_sum_exp", x)
     if x.dtype.kind != "f":
@@ -349,7 +349,7 @@ def log_of_sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
 def compose_exponentials(x: Any, axis: Axis) -> tuple[Any, Any, Any]:
     """Return ``exp(x - top)``, its sum and ``top``, the largest element; the sum is 1 where it would be 0 or NaN.
 
-    So a row of nothing but -inf weighs nothing, and one with inf has no NaN but at inf.
+    So a row in which all elements are -inf has weights 0, and one with inf has NaN at inf only.
     """
     top = np.max(x, axis=axes(axis), keepdims=True)
     e = np.exp(x - np.where(top == -inf, np.zeros((), x.dtype), top))
@@ -406,7 +406,7 @@ def weigh_examples(op: Op, args: list[Any], on: Sequence[bool], params: dict[str
     lower=made_of(compose_weights),
 )
 def log_sum_exp_weights(x: TensorLike, /, axis: Axis = None) -> Any:
-    """The gradient of ``log_sum_exp``: the softmax, which is 0 in a row of nothing but -inf.
+    """Return the gradient of ``log_sum_exp``: the softmax, which is 0 in a row in which all elements are -inf.
 
     >>> log_sum_exp_weights(np.array([1000.0, 1000.0]))
     array([0.5, 0.5])
@@ -435,7 +435,7 @@ def weights(x: Value, z: Value, axis: Axis) -> Any:
     lower=made_of(compose_log_of_sum),
 )
 def log_sum_exp(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
-    """``log(sum(exp(x)))`` over ``axis``, without overflow.
+    """Return ``log(sum(exp(x)))`` over ``axis``, without overflow.
 
     >>> pb.log_sum_exp(np.array([1000.0, 1000.0]))
     np.float64(1000.6931471805599)
@@ -456,7 +456,7 @@ logsumexp = alias("logsumexp", log_sum_exp)
     lower=fold(lambda s, acc, x: s.logical_and(acc, x), start=1),
 )
 def all(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
-    """Whether all elements over ``axis`` are true.
+    """Return whether all elements over ``axis`` are true.
 
     >>> pb.all(np.array([[True, False], [True, True]]), axis=1)
     array([False,  True])
@@ -471,7 +471,7 @@ def all(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     lower=fold(lambda s, acc, x: s.logical_or(acc, x), start=0),
 )
 def any(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
-    """Whether some element over ``axis`` is true.
+    """Return whether some element over ``axis`` is true.
 
     >>> pb.any(np.array([False, True]))
     np.True_
@@ -486,7 +486,7 @@ def any(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     lower=made_of(lambda x, axis, keepdims: np.sum(x != 0, axis=axis, keepdims=keepdims)),
 )
 def count_nonzero(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
-    """How many elements over ``axis`` are not 0.
+    """Return how many elements over ``axis`` are not 0.
 
     >>> pb.count_nonzero(np.array([0.0, 2.0, 3.0]))
     np.int64(2)
@@ -521,7 +521,7 @@ class OneAxis(reduces):
 
 @op(np.argmax, acts=OneAxis(), d=constant(), run=make_arg_function("argmax"), lower=position("gt"))
 def arg_max(x: TensorLike, /, axis: Axis = 0, keepdims: bool = False) -> Any:
-    """Where along ``axis`` the largest element is, the first of several; ``axis=None`` counts through all elements.
+    """Return where along ``axis`` the largest element is, the first of several; ``axis=None`` takes all elements.
 
     >>> pb.arg_max(np.array([[1.0, 5.0], [4.0, 2.0]]))
     array([1, 0])
@@ -530,7 +530,7 @@ def arg_max(x: TensorLike, /, axis: Axis = 0, keepdims: bool = False) -> Any:
 
 @op(np.argmin, acts=OneAxis(), d=constant(), run=make_arg_function("argmin"), lower=position("lt"))
 def arg_min(x: TensorLike, /, axis: Axis = 0, keepdims: bool = False) -> Any:
-    """Where along ``axis`` the smallest element is, the first of several; ``axis=None`` counts through all elements.
+    """Return where along ``axis`` the smallest element is, the first of several; ``axis=None`` takes all elements.
 
     >>> pb.arg_min(np.array([[1.0, 5.0], [4.0, 2.0]]), 1)
     array([0, 1])
@@ -542,7 +542,7 @@ argmin = alias("argmin", arg_min)
 
 
 def _argmax_method(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
-    """Where the largest element is, along ``axis`` or among all, as the method of NumPy's arrays says.
+    """Return where the largest element is, along ``axis`` or among all, as the method of NumPy's arrays says.
 
     >>> pb.tensor([[1.0, 5.0], [4.0, 2.0]]).argmax().item()
     1
@@ -551,7 +551,7 @@ def _argmax_method(x: Tensor, axis: int | None = None, keepdims: bool = False) -
 
 
 def _argmin_method(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
-    """Where the smallest element is, along ``axis`` or among all, as the method of NumPy's arrays says.
+    """Return where the smallest element is, along ``axis`` or among all, as the method of NumPy's arrays says.
 
     >>> pb.tensor([[1.0, 5.0], [4.0, 2.0]]).argmin().item()
     0

@@ -62,7 +62,7 @@ def _roll_by_halves(x: Value, shift: Lengths, axis: Axis) -> Any:
     lower=made_of(_roll_by_halves),
 )  # fmt: skip
 def roll(x: TensorLike, /, shift: Lengths, axis: Axis = None) -> Any:
-    """The elements moved on by ``shift`` places; those pushed out come in again at the other end.
+    """Return the elements moved on by ``shift`` places; those pushed out come in again at the other end.
 
     >>> roll(np.array([1.0, 2.0, 3.0]), 1)
     array([3., 1., 2.])
@@ -128,7 +128,7 @@ def _side_by_side(x: Value, reps: Lengths) -> Any:
     lower=made_of(_side_by_side),
 )  # fmt: skip
 def tile(x: TensorLike, /, reps: Lengths) -> Any:
-    """``x`` repeated ``reps`` times along each axis.
+    """Return ``x`` repeated ``reps`` times along each axis.
 
     >>> tile(np.array([1.0, 2.0]), [2])
     array([1., 2., 1., 2.])

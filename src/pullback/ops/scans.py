@@ -10,7 +10,6 @@ from pullback.core.axes import Sample, moves, scans
 from pullback.core.calculus import linear, rule
 from pullback.core.lowering import made_of, scan
 from pullback.core.op import alias, op
-from pullback.errors import ArgumentError
 from pullback.numerics.axis_arguments import one_axis
 from pullback.numerics.batching import batch_along_axis
 
@@ -47,7 +46,7 @@ def delay_array(x: Array, axis: int, by: int, first: int = 0) -> Any:
 
 
 def make_scan(accumulate: Any, first: Any, name: str) -> Any:
-    """The kernel of a scan: ``accumulate`` along an axis, backwards if ``reverse``, shifted if ``exclusive``."""
+    """Return the kernel of a scan: ``accumulate`` along an axis, backwards if ``reverse``, shifted if ``exclusive``."""
 
     def run(x: Array, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Any:
         axis = one_axis(x.ndim, axis, name)
@@ -72,7 +71,7 @@ def sum_back(g: Value, axis: int, exclusive: bool, reverse: bool) -> Any:
     lower=scan(lambda s, acc, x: acc + x, start=0, regroups=True),
 )
 def cumsum(x: TensorLike, /, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Any:
-    """The running sum along ``axis``; ``exclusive`` leaves out each element itself, ``reverse`` begins at the end.
+    """Return the running sum along ``axis``; ``exclusive`` leaves out each element itself, ``reverse`` runs backwards.
 
     >>> pb.cumsum(np.array([1.0, 2.0, 3.0]))
     array([1., 3., 6.])
@@ -104,7 +103,7 @@ def delay_back(g: Value, axis: int, by: int) -> Any:
     lower=made_of(delay_by_pieces),
 )
 def delay(x: TensorLike, /, axis: Axis, by: int) -> Any:
-    """``x`` moved along ``axis`` by one place, later (``by=1``) or earlier (``by=-1``), with a 0 in the free place.
+    """Return ``x`` moved along ``axis`` by one place, later (``by=1``) or earlier (``by=-1``), and 0 in its place.
 
     >>> delay(np.array([1.0, 2.0, 3.0]), 0, 1)
     array([0., 1., 2.])
@@ -169,7 +168,7 @@ def recurrence_jvp(dx: Array, dy: Array, x: Array, z: Array, axis: int, reverse:
     lower=scan(lambda s, acc, x, y: y + x * acc, start=0),
 )
 def recurrence(x: TensorLike, y: TensorLike, /, axis: Axis = 0, reverse: bool = False, adjoint: bool = False) -> Any:
-    """The running value ``z[i] = y[i] + x[i] * z[i-1]`` along ``axis``, beginning with ``z[0] = y[0]``.
+    """Return the running value ``z[i] = y[i] + x[i] * z[i-1]`` along ``axis``, beginning with ``z[0] = y[0]``.
 
     ``reverse`` runs from the end.  ``adjoint`` is the transpose in ``y``, which is its own kind:
     ``z[i] = y[i] + x[i+1] * z[i+1]``.  So derivatives of any order are recurrences again, and nothing is divided.
@@ -198,7 +197,7 @@ def cumprod_jvp(dx: Array, x: Array, axis: int, exclusive: bool, reverse: bool) 
     lower=scan(lambda s, acc, x: acc * x, start=1),
 )
 def cumprod(x: TensorLike, /, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Any:
-    """The running product along ``axis``; ``exclusive`` leaves out each element itself, ``reverse`` begins at the end.
+    """Return the running product along ``axis``, from the end if ``reverse``; ``exclusive`` leaves out each itself.
 
     >>> pb.cumprod(np.array([1.0, 2.0, 3.0]))
     array([1., 2., 6.])
@@ -207,32 +206,36 @@ def cumprod(x: TensorLike, /, axis: Axis = 0, exclusive: bool = False, reverse: 
     """
 
 
-def _choose_axis(name: str, x: Tensor, axis: Axis) -> Any:
-    """Return the axis of a method that NumPy and TensorFlow.js have; without one they mean others if there are many."""
-    if axis is None and x.ndim > 1:
-        raise ArgumentError(
-            f"x.{name}(): x has shape {x.shape}; say the axis. Without one NumPy goes over all elements, "
-            f"np.{name}(x), and TensorFlow.js along the first axis, x.{name}(0)."
-        )
-    return 0 if axis is None else axis
+def _cumsum_method(
+    x: Tensor, axis: Axis = None, exclusive: Any = False, reverse: bool = False, *, dtype: Any = None
+) -> Any:
+    """Return the sums of all elements up to each along ``axis``; without one over all elements, as in NumPy.
 
-
-def _cumsum_method(x: Tensor, axis: Axis = None, exclusive: bool = False, reverse: bool = False) -> Any:
-    """The sums of all elements up to each along ``axis``, which only a vector can do without.
-
-    >>> pb.tensor([1.0, 2.0, 3.0]).cumsum()
-    Tensor([1., 3., 6.], dtype=float32)
+    >>> pb.tensor([[1.0, 2.0], [3.0, 4.0]]).cumsum()
+    Tensor([1., 3., 6., 10.], dtype=float32)
     """
-    return cumsum(x, _choose_axis("cumsum", x, axis), exclusive, reverse)
+    if type(exclusive) is not bool:  # NumPy has the dtype here
+        exclusive, dtype = False, exclusive
+    return cumsum(*_choose_axis(x, axis, dtype), exclusive, reverse)
 
 
-def _cumprod_method(x: Tensor, axis: Axis = None, exclusive: bool = False, reverse: bool = False) -> Any:
-    """The products of all elements up to each along ``axis``, which only a vector can do without.
+def _cumprod_method(
+    x: Tensor, axis: Axis = None, exclusive: Any = False, reverse: bool = False, *, dtype: Any = None
+) -> Any:
+    """Return the products of all elements up to each along ``axis``; without one over all elements, as in NumPy.
 
-    >>> pb.tensor([1.0, 2.0, 3.0]).cumprod()
-    Tensor([1., 2., 6.], dtype=float32)
+    >>> pb.tensor([[1.0, 2.0], [3.0, 4.0]]).cumprod()
+    Tensor([1., 2., 6., 24.], dtype=float32)
     """
-    return cumprod(x, _choose_axis("cumprod", x, axis), exclusive, reverse)
+    if type(exclusive) is not bool:  # NumPy has the dtype here
+        exclusive, dtype = False, exclusive
+    return cumprod(*_choose_axis(x, axis, dtype), exclusive, reverse)
+
+
+def _choose_axis(x: Tensor, axis: Axis, dtype: Any) -> tuple[Any, Any]:
+    """Return the tensor and the axis that a method of NumPy's arrays means."""
+    y: Any = x if dtype is None else x.astype(dtype)
+    return (np.reshape(y, -1), 0) if axis is None else (y, axis)
 
 
 alias("cumsum", _cumsum_method)

@@ -28,7 +28,7 @@ LN2, LN10 = ln(2), ln(10)
     lower=scalar(lambda s, x: s.log2(x)),
 )
 def log2(x: TensorLike, /) -> Any:
-    """The logarithm to the base 2.
+    """Return the logarithm to the base 2.
 
     >>> np.log2(pb.tensor([8.0]))
     Tensor([3.], dtype=float32)
@@ -43,7 +43,7 @@ def log2(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, x: s.log10(x)),
 )
 def log10(x: TensorLike, /) -> Any:
-    """The logarithm to the base 10.
+    """Return the logarithm to the base 10.
 
     >>> np.log10(pb.tensor(np.array([1000.0])))
     Tensor([3.], dtype=float64)
@@ -58,7 +58,7 @@ def log10(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, x: s.cbrt(x)),
 )
 def cbrt(x: TensorLike, /) -> Any:
-    """The cube root.
+    """Return the cube root.
 
     >>> np.cbrt(pb.tensor([-8.0]))
     Tensor([-2.], dtype=float32)
@@ -79,7 +79,7 @@ def _part(x: Value, z: Value) -> Any:
     lower=scalar(lambda s, x, y: s.hypot(x, y)),
 )
 def hypot(x: TensorLike, y: TensorLike, /) -> Any:
-    """The length ``sqrt(x**2 + y**2)``; its derivative at the origin is 0, as that of a norm.
+    """Return the length ``sqrt(x**2 + y**2)``; its derivative at the origin is 0, as that of a norm.
 
     >>> np.hypot(pb.tensor([3.0]), 4.0)
     Tensor([5.], dtype=float32)
@@ -93,7 +93,7 @@ def hypot(x: TensorLike, y: TensorLike, /) -> Any:
     lower=scalar(lambda s, x, y: s.logaddexp(x, y)),
 )
 def logaddexp(x: TensorLike, y: TensorLike, /) -> Any:
-    """``log(exp(x) + exp(y))``, without overflow.
+    """Return ``log(exp(x) + exp(y))``, without overflow.
 
     >>> np.logaddexp(pb.tensor([1000.0]), 0.0)
     Tensor([1000.], dtype=float32)
@@ -107,7 +107,7 @@ def logaddexp(x: TensorLike, y: TensorLike, /) -> Any:
     lower=scalar(lambda s, x, y: s.logaddexp2(x, y)),
 )
 def logaddexp2(x: TensorLike, y: TensorLike, /) -> Any:
-    """``log2(2**x + 2**y)``, without overflow.
+    """Return ``log2(2**x + 2**y)``, without overflow.
 
     >>> np.logaddexp2(pb.tensor([3.0]), 3.0)
     Tensor([4.], dtype=float32)
@@ -122,7 +122,7 @@ def logaddexp2(x: TensorLike, y: TensorLike, /) -> Any:
     lower=scalar(lambda s, x, y: s.fmod(x, y)),
 )
 def fmod(x: TensorLike, y: TensorLike, /) -> Any:
-    """The remainder with the sign of ``x``.
+    """Return the remainder with the sign of ``x``.
 
     >>> np.fmod(pb.tensor([-7.0]), 3.0)
     Tensor([-1.], dtype=float32)

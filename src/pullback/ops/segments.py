@@ -159,7 +159,7 @@ def _sum_back(g: Value, x_shape: Shape, segment_ids: Value) -> Any:
     lower=call("spread"),
 )  # fmt: skip
 def segment_spread(x: TensorLike, segment_ids: TensorLike, /) -> Any:
-    """To each element what there is for its segment, and 0 if it has none: the adjoint of the sum.
+    """Return for each element the value of its segment, 0 if it is in none: the adjoint of the sum.
 
     >>> segment_spread(np.array([5.0, 6.0]), np.array([1, 0, 1, -1]))
     array([6., 5., 6., 0.])
@@ -193,7 +193,7 @@ FULL: list[Sample] = [
     lower=call("segments"),
 )
 def unsorted_segment_sum(x: TensorLike, segment_ids: TensorLike, /, num_segments: int) -> Any:
-    """The sum of the elements of each segment; ``segment_ids`` names it for each slice of ``x``.
+    """Return the sum of the elements of each segment; ``segment_ids`` names it for each slice of ``x``.
 
     A number below 0 or from ``num_segments`` on names no segment: what carries it is left out.
 
@@ -241,7 +241,7 @@ _max, _min = _extreme(np.maximum, "unsorted_segment_max", -1), _extreme(np.minim
 
 @op(_max, acts=moves(_segments_shape, FULL, _segments_each), d=rule(_cotangent, None, jvp=_tangent), run=_max)
 def unsorted_segment_max(x: TensorLike, segment_ids: TensorLike, /, num_segments: int) -> Any:
-    """The largest element of each segment; of nothing it is the lowest number there is.  Equal ones share the gradient.
+    """Return the largest element of each segment; the lowest number for an empty one.  Equal ones share the gradient.
 
     >>> unsorted_segment_max(np.array([1.0, 2.0, 4.0]), np.array([1, 0, 1]), 2)
     array([2., 4.])
@@ -250,7 +250,7 @@ def unsorted_segment_max(x: TensorLike, segment_ids: TensorLike, /, num_segments
 
 @op(_min, acts=moves(_segments_shape, FULL, _segments_each), d=rule(_cotangent, None, jvp=_tangent), run=_min)
 def unsorted_segment_min(x: TensorLike, segment_ids: TensorLike, /, num_segments: int) -> Any:
-    """The smallest element of each segment; of nothing it is the highest number there is.
+    """Return the smallest element of each segment; of nothing it is the highest number there is.
 
     >>> unsorted_segment_min(np.array([1.0, 2.0, 4.0]), np.array([1, 0, 1]), 2)
     array([2., 1.])
@@ -264,7 +264,7 @@ def _counts(ids: Value, n: int, rank: int, dtype: DType) -> Any:
 
 @method
 def unsorted_segment_mean(x: TensorLike, segment_ids: TensorLike, num_segments: int) -> Any:
-    """The mean of the elements of each segment; of nothing it is 0.
+    """Return the mean of the elements of each segment; of nothing it is 0.
 
     >>> unsorted_segment_mean(np.array([1.0, 2.0, 4.0]), np.array([1, 0, 1]), 3)
     array([2. , 2.5, 0. ])
@@ -279,7 +279,7 @@ def unsorted_segment_mean(x: TensorLike, segment_ids: TensorLike, num_segments: 
 
 @method
 def unsorted_segment_prod(x: TensorLike, segment_ids: TensorLike, num_segments: int) -> Any:
-    """The product of the elements of each segment; of nothing it is 1.  Zeros do not disturb the gradient.
+    """Return the product of the elements of each segment; of nothing it is 1.  Zeros do not disturb the gradient.
 
     >>> unsorted_segment_prod(np.array([1.0, 2.0, 4.0]), np.array([1, 0, 1]), 3)
     array([2., 4., 1.])
@@ -313,7 +313,7 @@ def unsorted_segment_prod(x: TensorLike, segment_ids: TensorLike, num_segments: 
 
 
 def _check_sorted(name: str, x: TensorLike, segment_ids: TensorLike) -> tuple[Any, Any, int]:
-    known = read_sizes(name, segment_ids, f"Use unsorted_{name}, which is told how many there are, or")
+    known = read_sizes(name, segment_ids, f"Use unsorted_{name}, which takes the number of segments, or")
     x, ids = check_numbers(name, "x", x), _whole(name, "segment_ids", known)
     if ids.ndim != 1 or x.shape[:1] != ids.shape:
         raise ShapeError(
@@ -332,7 +332,7 @@ def _or_zero(z: Value, ids: Array, n: int) -> Any:
 
 @method
 def segment_sum(x: TensorLike, segment_ids: TensorLike) -> Any:
-    """The sum of each run of slices with the same number; the numbers are sorted.
+    """Return the sum of each run of slices with the same number; the numbers are sorted.
 
     >>> segment_sum(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 2]))
     array([3., 0., 4.])
@@ -342,7 +342,7 @@ def segment_sum(x: TensorLike, segment_ids: TensorLike) -> Any:
 
 @method
 def segment_mean(x: TensorLike, segment_ids: TensorLike) -> Any:
-    """The mean of each run of slices with the same number; the numbers are sorted.
+    """Return the mean of each run of slices with the same number; the numbers are sorted.
 
     >>> segment_mean(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 2]))
     array([1.5, 0. , 4. ])
@@ -352,7 +352,7 @@ def segment_mean(x: TensorLike, segment_ids: TensorLike) -> Any:
 
 @method
 def segment_prod(x: TensorLike, segment_ids: TensorLike) -> Any:
-    """The product of each run of slices with the same number; the numbers are sorted.
+    """Return the product of each run of slices with the same number; the numbers are sorted.
 
     >>> segment_prod(np.array([3.0, 2.0, 4.0]), np.array([0, 0, 2]))
     array([6., 1., 4.])
@@ -362,7 +362,7 @@ def segment_prod(x: TensorLike, segment_ids: TensorLike) -> Any:
 
 @method
 def segment_max(x: TensorLike, segment_ids: TensorLike) -> Any:
-    """The largest of each run of slices with the same number; the numbers are sorted, a missing one gives 0.
+    """Return the largest of each run of slices with the same number; the numbers are sorted, a missing one gives 0.
 
     >>> segment_max(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 2]))
     array([2., 0., 4.])
@@ -373,7 +373,7 @@ def segment_max(x: TensorLike, segment_ids: TensorLike) -> Any:
 
 @method
 def segment_min(x: TensorLike, segment_ids: TensorLike) -> Any:
-    """The smallest of each run of slices with the same number; the numbers are sorted, a missing one gives 0.
+    """Return the smallest of each run of slices with the same number; the numbers are sorted, a missing one gives 0.
 
     >>> segment_min(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 2]))
     array([1., 0., 4.])
@@ -406,7 +406,7 @@ def _bincount_arguments(
 
 @observable
 def bincount(x: TensorLike, weights: TensorLike | None = None, size: int | None = None) -> Any:
-    """How often each number from 0 to ``size - 1`` is in ``x``, or the sum of its weights.
+    """Return how often each number from 0 to ``size - 1`` is in ``x``, or the sum of its weights.
 
     >>> bincount(np.array([1, 1, 3]), np.array([0.5, 1.0, 2.0]), 4)
     array([0. , 1.5, 0. , 2. ])
@@ -419,7 +419,7 @@ def bincount(x: TensorLike, weights: TensorLike | None = None, size: int | None 
 def dense_bincount(
     x: TensorLike, weights: TensorLike | None = None, size: int | None = None, binary_output: bool = False
 ) -> Any:
-    """``bincount`` of a vector, or of each row of a matrix; ``binary_output`` tells only what is there, as 1.
+    """Return ``bincount`` of a vector, or of each row of a matrix; ``binary_output`` tells only what is there, as 1.
 
     >>> dense_bincount(np.array([[1, 1, 0], [2, 2, 2]]), None, 3)
     array([[1, 2, 0],
@@ -443,7 +443,7 @@ def dense_bincount(
 def sparse_to_dense(
     sparse_indices: TensorLike, sparse_values: TensorLike, output_shape: ShapeLike, default_value: TensorLike | None = 0
 ) -> Any:
-    """``default_value`` everywhere but at these coordinates, where the values are; named twice, the last one counts.
+    """Return ``default_value`` but at these coordinates, where the values are; of one named twice the last counts.
 
     >>> sparse_to_dense(np.array([[0, 1], [1, 0]]), np.array([5.0, 6.0]), [2, 2])
     array([[0., 5.],

@@ -44,7 +44,7 @@ def _cosine(name: str, window_length: Any, middle: float, dtype: Any) -> Tensor:
 
 
 def hann_window(window_length: int, dtype: DType = None) -> Tensor:
-    """The Hann window, one arch of a cosine; of even length it is periodic, of odd length symmetric.
+    """Return the Hann window, one arch of a cosine; of even length it is periodic, of odd length symmetric.
 
     >>> pb.signal.hann_window(5)
     Tensor([0., 0.5, 1., 0.5, 0.], dtype=float32)
@@ -53,7 +53,7 @@ def hann_window(window_length: int, dtype: DType = None) -> Tensor:
 
 
 def hamming_window(window_length: int, dtype: DType = None) -> Tensor:
-    """The Hamming window, which does not go down to 0; of even length it is periodic, of odd length symmetric.
+    """Return the Hamming window, which does not go down to 0; of even length it is periodic, of odd length symmetric.
 
     >>> pb.signal.hamming_window(5)
     Tensor([0.08, 0.54, 1., 0.54, 0.08], dtype=float32)
@@ -96,7 +96,7 @@ FRAMES: list[Sample] = [
     run=_frames,
 )
 def frames(x: TensorLike, /, frame_length: int, frame_step: int) -> Any:
-    """The whole frames of the last axis.
+    """Return the whole frames of the last axis.
 
     >>> frames(np.arange(5.0), 3, 2)
     array([[0., 1., 2.],
@@ -159,7 +159,7 @@ def _sum_adjoint(g: Value, x_shape: Shape, frame_step: int) -> Any:
     run=_sum_of_frames,
 )
 def overlap_and_add(x: TensorLike, /, frame_step: int, length: int | None = None) -> Any:
-    """The signal that has these frames, ``frame_step`` apart; where they overlap they are added.
+    """Return the signal that has these frames, ``frame_step`` apart; where they overlap they are added.
 
     ``length`` cuts the signal or fills it with zeros.
 
@@ -169,7 +169,7 @@ def overlap_and_add(x: TensorLike, /, frame_step: int, length: int | None = None
 
 
 def frame(signal: TensorLike, frame_length: int, frame_step: int, pad_end: bool = False, pad_value: float = 0) -> Any:
-    """The last axis in overlapping frames, as rows, each beginning ``frame_step`` after the one before.
+    """Return the last axis in overlapping frames, as rows, each beginning ``frame_step`` after the one before.
 
     With ``pad_end`` frames that reach over the end are there too, filled with ``pad_value``.
 
@@ -195,7 +195,7 @@ def stft(
     signal: TensorLike, frame_length: int, frame_step: int, fft_length: int | None = None,
     window_fn: Callable[[int], Any] | None = hann_window,
 ) -> Any:  # fmt: skip
-    """The short-time Fourier transform: ``rfft`` of each frame, times a window.
+    """Return the short-time Fourier transform: ``rfft`` of each frame, times a window.
 
     ``fft_length`` is the next power of two from ``frame_length`` on, unless given; ``window_fn`` makes the window from
     its length, ``None`` for none.

@@ -77,7 +77,7 @@ def _same(s: Shape, axis: float, descending: bool) -> Shape:
     run=_argsort,
 )  # fmt: skip
 def argsort(x: TensorLike, /, axis: int = -1, descending: bool = False) -> Any:
-    """Where the elements along ``axis`` come from when they are sorted; equal ones stay in their order.
+    """Return where the elements along ``axis`` come from when they are sorted; equal ones stay in their order.
 
     >>> argsort(np.array([3.0, 1.0, 2.0, 1.0]))
     array([1, 3, 2, 0])
@@ -86,7 +86,7 @@ def argsort(x: TensorLike, /, axis: int = -1, descending: bool = False) -> Any:
 
 @observable
 def sort(x: TensorLike, axis: int | None = -1, descending: bool = False) -> Any:
-    """The elements in order along ``axis``, or all of them in one row; their gradients go back to where they were.
+    """Return the elements sorted along ``axis``, or all of them in one row; gradients go back to where they were.
 
     >>> sort(np.array([3.0, 1.0, 2.0]))
     array([1., 2., 3.])
@@ -105,7 +105,9 @@ def sort(x: TensorLike, axis: int | None = -1, descending: bool = False) -> Any:
     return np.take_along_axis(x, argsort(strip(x), at, descending), at)
 
 
-def _sort_in_place(x: Tensor, axis: int = -1, descending: bool = False) -> None:
+def _sort_in_place(
+    x: Tensor, axis: int = -1, kind: str | None = None, *, descending: bool = False, stable: bool | None = None
+) -> None:
     """Sort a tensor in place along ``axis``, as the method of NumPy's arrays does; ``pb.sort`` gives a new one.
 
     >>> x = pb.tensor([3.0, 1.0, 2.0])
@@ -168,7 +170,7 @@ def _search_shape(sequence: Shape, values: Shape, side: str) -> Shape:
     lower=rows("search sorted", np.int32),
 )  # fmt: skip
 def search_sorted(sorted_sequence: TensorLike, values: TensorLike, /, side: str = "left") -> Any:
-    """Where each value would have to be put in to keep the sequence sorted, before or after equal ones.
+    """Return where each value would have to be put in to keep the sequence sorted, before or after equal ones.
 
     >>> search_sorted(np.array([1.0, 3.0, 5.0]), np.array([2.0, 5.0]))
     array([1, 2], dtype=int32)
@@ -181,7 +183,7 @@ searchsorted = alias("searchsorted", search_sorted)
 @method
 @rename_errors("lower_bound")
 def lower_bound(sorted_sequence: TensorLike, values: TensorLike) -> Any:
-    """Where the first element is that is not less than each value.
+    """Return where the first element is that is not less than each value.
 
     >>> lower_bound(np.array([1.0, 3.0, 3.0]), np.array([3.0]))
     array([1], dtype=int32)
@@ -192,7 +194,7 @@ def lower_bound(sorted_sequence: TensorLike, values: TensorLike) -> Any:
 @method
 @rename_errors("upper_bound")
 def upper_bound(sorted_sequence: TensorLike, values: TensorLike) -> Any:
-    """Where the first element is that is greater than each value.
+    """Return where the first element is that is greater than each value.
 
     >>> upper_bound(np.array([1.0, 3.0, 3.0]), np.array([3.0]))
     array([3], dtype=int32)
@@ -242,7 +244,7 @@ def _top_k_shape(predictions: Shape, targets: Shape, k: Any) -> Shape:
     run=_in_top_k,
 )  # fmt: skip
 def in_top_k(predictions: TensorLike, targets: TensorLike, /, k: int = 1) -> Any:
-    """Whether the prediction for the target class is among the ``k`` highest ones.
+    """Return whether the prediction for the target class is among the ``k`` highest ones.
 
     >>> in_top_k(np.array([[0.1, 0.6, 0.3], [0.5, 0.2, 0.3]]), np.array([2, 1]), 2)
     array([ True, False])
@@ -279,7 +281,7 @@ def _line(s: Shape, axis: int) -> Shape:
     run=_unique_indices,
 )  # fmt: skip
 def unique_indices(x: TensorLike, /, axis: int = 0) -> Any:
-    """Which of the different slices along ``axis`` each slice is, counted in the order in which they first come.
+    """Return which of the different slices along ``axis`` each slice is, counted in the order in which they first come.
 
     >>> unique_indices(np.array([5.0, 3.0, 5.0]))
     array([0, 1, 0], dtype=int32)
@@ -299,7 +301,7 @@ class Unique(NamedTuple):
 
 @method
 def unique(x: TensorLike, axis: Axis = 0) -> Unique:
-    """The different slices along ``axis`` in the order in which they first come, and which of them each slice is.
+    """Return the different slices along ``axis`` in the order of their first use, and which of them each slice is.
 
     The gradient goes to the first of several equal slices.
 
@@ -329,7 +331,7 @@ def unique(x: TensorLike, axis: Axis = 0) -> Unique:
     run=lambda element, test_elements: np.isin(element, test_elements)[()],
 )
 def isin(element: TensorLike, test_elements: TensorLike, /) -> Any:
-    """Whether each element is among the others.
+    """Return whether each element is among the others.
 
     >>> isin(np.array([1.0, 2.0, 3.0]), np.array([3.0, 1.0]))
     array([ True, False,  True])
@@ -356,7 +358,7 @@ def _vector(name: str, argument: str, x: TensorLike) -> Any:
 
 @method
 def setdiff1d(x: TensorLike, y: TensorLike) -> SetDifference:
-    """The elements of the vector ``x`` that are not in ``y``, in their order, and where they were.
+    """Return the elements of the vector ``x`` that are not in ``y``, in their order, and where they were.
 
     >>> setdiff1d(np.array([5.0, 2.0, 5.0]), np.array([2.0]))
     SetDifference(values=array([5., 5.]), indices=array([0, 2], dtype=int32))
@@ -380,7 +382,7 @@ def _sort_set(name: str, x: Any, keep: Value) -> Any:
 
 @method
 def union1d(x: TensorLike, y: TensorLike) -> Any:
-    """The different elements of ``x`` and ``y`` together, in order.
+    """Return the different elements of ``x`` and ``y`` together, in order.
 
     >>> union1d(np.array([3.0, 1.0]), np.array([2.0, 1.0]))
     array([1., 2., 3.])
@@ -391,7 +393,7 @@ def union1d(x: TensorLike, y: TensorLike) -> Any:
 
 @method
 def intersect1d(x: TensorLike, y: TensorLike) -> Any:
-    """The different elements of ``x`` that are in ``y`` too, in order.
+    """Return the different elements of ``x`` that are in ``y`` too, in order.
 
     >>> intersect1d(np.array([3.0, 1.0, 2.0]), np.array([1.0, 3.0]))
     array([1., 3.])
@@ -402,7 +404,7 @@ def intersect1d(x: TensorLike, y: TensorLike) -> Any:
 
 @method
 def setxor1d(x: TensorLike, y: TensorLike) -> Any:
-    """The different elements that are in one of both and not in the other, in order.
+    """Return the different elements that are in one of both and not in the other, in order.
 
     >>> setxor1d(np.array([3.0, 1.0]), np.array([2.0, 1.0]))
     array([2., 3.])

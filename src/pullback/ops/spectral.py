@@ -33,7 +33,7 @@ SAME_FACTOR: dict[Any, Any] = {None: "forward", "backward": "forward", "ortho": 
 
 
 def length(name: str, shape: Shape, n: int | None, axis: Any, given: Callable[[int], int] = int) -> tuple[int, int]:
-    """The axis, counted from the front, and the length of the transform, checked."""
+    """Return the axis, counted from the front, and the length of the transform, checked."""
     if not shape:
         raise ShapeError(f"{name}: a scalar has no axis to transform along.")
     if isinstance(axis, bool) or not hasattr(axis, "__index__"):
@@ -94,7 +94,7 @@ def resize_axis(x: Value, axis: int, n: int) -> Any:
 
 
 def weigh_bins(x: Value, n: int, axis: int, inner: float) -> Any:
-    """The bins of a real transform of length ``n``, times ``inner`` where a bin stands for its mirror image too."""
+    """Return the bins of a real transform of length ``n``, times ``inner`` where a bin is its mirror image too."""
     weights = np.full(x.shape[axis], inner, np.dtype(x.dtype.char.lower()))
     weights[0] = 1
     if n % 2 == 0:
@@ -121,7 +121,7 @@ def real_only(name: str, transform: Any) -> Any:
     run=np.fft.fft,
 )
 def fft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
-    """The discrete Fourier transform.
+    """Return the discrete Fourier transform.
 
     >>> pb.spectral.fft(np.array([1.0, 0.0, 0.0, 0.0]))
     array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j])
@@ -135,7 +135,7 @@ def fft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | Non
     run=np.fft.ifft,
 )
 def ifft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
-    """The inverse of ``fft``.
+    """Return the inverse of ``fft``.
 
     >>> pb.spectral.ifft(np.array([1.0, 1.0, 1.0, 1.0]))
     array([1.+0.j, 0.+0.j, 0.+0.j, 0.+0.j])
@@ -155,7 +155,7 @@ def _rfft_adjoint(g: Value, x_shape: Shape, n: int | None, axis: int, norm: str 
     run=real_only("rfft", np.fft.rfft),
 )
 def rfft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
-    """The first half of the Fourier transform of real numbers; the other half is its mirror image.
+    """Return the first half of the Fourier transform of real numbers; the other half is its mirror image.
 
     >>> pb.spectral.rfft(np.array([1.0, 0.0, 0.0, 0.0]))
     array([1.+0.j, 1.+0.j, 1.+0.j])
@@ -175,7 +175,7 @@ def _irfft_adjoint(g: Value, x: Value, axis: int, norm: str | None) -> Any:
     run=np.fft.irfft,
 )
 def irfft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
-    """The real numbers with this ``rfft``; give ``n`` if they are odd in number.
+    """Return the real numbers with this ``rfft``; give ``n`` if they are odd in number.
 
     >>> pb.spectral.irfft(np.array([1.0, 1.0, 1.0]))
     array([1., 0., 0., 0.])
@@ -183,7 +183,7 @@ def irfft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | N
 
 
 def hfft(x: TensorLike, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
-    """The Fourier transform, real, of numbers whose other half is the mirror image of the given one.
+    """Return the Fourier transform, real, of numbers whose other half is the mirror image of the given one.
 
     >>> pb.spectral.hfft(np.array([1.0, 0.0, 0.0]))
     array([1., 1., 1., 1.])
@@ -195,7 +195,7 @@ def hfft(x: TensorLike, n: int | None = None, axis: Axis = -1, norm: str | None 
 
 @rename_errors("ihfft")
 def ihfft(x: TensorLike, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
-    """The inverse of ``hfft``.
+    """Return the inverse of ``hfft``.
 
     >>> pb.spectral.ihfft(np.array([1.0, 1.0, 1.0, 1.0]))
     array([1.-0.j, 0.-0.j, 0.-0.j])
@@ -230,7 +230,7 @@ def _plan(name: str, x: Any, s: Any, axes: Any, given: Callable[[int], int] = in
 
 
 def fftn(x: TensorLike, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Any:
-    """``fft`` along several axes, all unless told otherwise; ``s`` has the length of the transform along each.
+    """Return ``fft`` along several axes, all by default; ``s`` has the length of the transform along each.
 
     >>> pb.spectral.fftn(np.ones((2, 2)))
     array([[4.+0.j, 0.+0.j],
@@ -243,7 +243,7 @@ def fftn(x: TensorLike, s: Sequence[int] | None = None, axes: Axis = None, norm:
 
 
 def ifftn(x: TensorLike, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Any:
-    """The inverse of ``fftn``.
+    """Return the inverse of ``fftn``.
 
     >>> pb.spectral.ifftn(np.ones((2, 2)))
     array([[1.+0.j, 0.+0.j],
@@ -257,7 +257,7 @@ def ifftn(x: TensorLike, s: Sequence[int] | None = None, axes: Axis = None, norm
 
 @rename_errors("rfftn")
 def rfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Any:
-    """``rfft`` along the last of the axes, ``fft`` along the others.
+    """Return ``rfft`` along the last of the axes, ``fft`` along the others.
 
     >>> pb.spectral.rfftn(np.ones((2, 2)))
     array([[4.+0.j, 0.+0.j],
@@ -272,7 +272,7 @@ def rfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Axis = None, norm
 
 
 def irfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Any:
-    """The inverse of ``rfftn``.
+    """Return the inverse of ``rfftn``.
 
     >>> pb.spectral.irfftn(np.array([[4.0, 0.0], [0.0, 0.0]]))
     array([[1., 1.],
@@ -296,7 +296,7 @@ def planes(name: str, x: TensorLike, axes: Axis) -> Any:
 def fft2(
     x: TensorLike, s: Sequence[int] | None = None, axes: int | Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Any:
-    """``fftn`` along the last two axes.
+    """Return ``fftn`` along the last two axes.
 
     >>> pb.spectral.fft2(np.ones((1, 2, 2))).real
     array([[[4., 0.],
@@ -308,7 +308,7 @@ def fft2(
 def ifft2(
     x: TensorLike, s: Sequence[int] | None = None, axes: int | Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Any:
-    """``ifftn`` along the last two axes.
+    """Return ``ifftn`` along the last two axes.
 
     >>> pb.spectral.ifft2(np.ones((1, 2, 2))).real
     array([[[1., 0.],
@@ -320,7 +320,7 @@ def ifft2(
 def rfft2(
     x: TensorLike, s: Sequence[int] | None = None, axes: int | Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Any:
-    """``rfftn`` along the last two axes.
+    """Return ``rfftn`` along the last two axes.
 
     >>> pb.spectral.rfft2(np.ones((1, 2, 2))).real
     array([[[4., 0.],
@@ -332,7 +332,7 @@ def rfft2(
 def irfft2(
     x: TensorLike, s: Sequence[int] | None = None, axes: int | Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Any:
-    """``irfftn`` along the last two axes.
+    """Return ``irfftn`` along the last two axes.
 
     >>> pb.spectral.irfft2(np.array([[[4.0, 0.0], [0.0, 0.0]]]))
     array([[[1., 1.],
@@ -345,7 +345,7 @@ def irfft2(
 
 
 def fftshift(x: TensorLike, axes: Axis = None) -> Any:
-    """The zero frequency moved to the middle of the axes.
+    """Return the zero frequency moved to the middle of the axes.
 
     >>> pb.spectral.fftshift(np.array([0.0, 1.0, 2.0, -2.0, -1.0]))
     array([-2., -1.,  0.,  1.,  2.])
@@ -356,7 +356,7 @@ def fftshift(x: TensorLike, axes: Axis = None) -> Any:
 
 
 def ifftshift(x: TensorLike, axes: Axis = None) -> Any:
-    """The inverse of ``fftshift``.
+    """Return the inverse of ``fftshift``.
 
     >>> pb.spectral.ifftshift(np.array([-2.0, -1.0, 0.0, 1.0, 2.0]))
     array([ 0.,  1.,  2., -2., -1.])

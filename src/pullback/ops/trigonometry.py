@@ -22,7 +22,7 @@ __all__ = [
 
 @op(np.sin, acts=elementwise1, d=partials(lambda x: np.cos(x)), lower=scalar(lambda s, x: s.sin(x)))
 def sin(x: TensorLike, /) -> Any:
-    """The sine.
+    """Return the sine.
 
     >>> pb.sin(0.0)
     np.float64(0.0)
@@ -31,7 +31,7 @@ def sin(x: TensorLike, /) -> Any:
 
 @op(np.cos, acts=elementwise1, d=partials(lambda g, x: -(g * np.sin(x))), lower=scalar(lambda s, x: s.cos(x)))
 def cos(x: TensorLike, /) -> Any:
-    """The cosine.
+    """Return the cosine.
 
     >>> pb.cos(0.0)
     np.float64(1.0)
@@ -46,7 +46,7 @@ def cos(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, x: s.tan(x)),
 )
 def tan(x: TensorLike, /) -> Any:
-    """The tangent.
+    """Return the tangent.
 
     >>> pb.tan(0.0)
     np.float64(0.0)
@@ -61,7 +61,7 @@ def tan(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, x: s.arcsin(x)),
 )
 def asin(x: TensorLike, /) -> Any:
-    """The angle between -π/2 and π/2 whose sine is ``x``.
+    """Return the angle between -π/2 and π/2 whose sine is ``x``.
 
     >>> pb.asin(1.0)
     np.float64(1.5707963267948966)
@@ -76,7 +76,7 @@ def asin(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, x: s.arccos(x)),
 )
 def acos(x: TensorLike, /) -> Any:
-    """The angle between 0 and π whose cosine is ``x``.
+    """Return the angle between 0 and π whose cosine is ``x``.
 
     >>> pb.acos(1.0)
     np.float64(0.0)
@@ -85,7 +85,7 @@ def acos(x: TensorLike, /) -> Any:
 
 @op(np.arctan, acts=elementwise1, d=partials(lambda x: 1 / (1 + x * x)), lower=scalar(lambda s, x: s.arctan(x)))
 def atan(x: TensorLike, /) -> Any:
-    """The angle between -π/2 and π/2 whose tangent is ``x``.
+    """Return the angle between -π/2 and π/2 whose tangent is ``x``.
 
     >>> pb.atan(1.0)
     np.float64(0.7853981633974483)
@@ -107,7 +107,7 @@ def _over_square(g: Array, b: ArrayOrNumber, r: Array) -> Any:
     lower=scalar(lambda s, a, b: s.arctan2(a, b)),
 )
 def atan2(a: TensorLike, b: TensorLike, /) -> Any:
-    """The angle of the point with height ``a`` and width ``b``, between -π and π.
+    """Return the angle of the point with height ``a`` and width ``b``, between -π and π.
 
     >>> pb.atan2(1.0, -1.0)
     np.float64(2.356194490192345)
@@ -116,7 +116,7 @@ def atan2(a: TensorLike, b: TensorLike, /) -> Any:
 
 @op(np.sinh, acts=elementwise1, d=partials(lambda x: np.cosh(x)), lower=scalar(lambda s, x: s.sinh(x)))
 def sinh(x: TensorLike, /) -> Any:
-    """The hyperbolic sine.
+    """Return the hyperbolic sine.
 
     >>> pb.sinh(0.0)
     np.float64(0.0)
@@ -125,7 +125,7 @@ def sinh(x: TensorLike, /) -> Any:
 
 @op(np.cosh, acts=elementwise1, d=partials(lambda x: np.sinh(x)), lower=scalar(lambda s, x: s.cosh(x)))
 def cosh(x: TensorLike, /) -> Any:
-    """The hyperbolic cosine.
+    """Return the hyperbolic cosine.
 
     >>> pb.cosh(0.0)
     np.float64(1.0)
@@ -134,7 +134,7 @@ def cosh(x: TensorLike, /) -> Any:
 
 @op(np.tanh, acts=elementwise1, d=partials(lambda g, z: g - g * (z * z)), lower=scalar(lambda s, x: s.tanh(x)))
 def tanh(x: TensorLike, /) -> Any:
-    """The hyperbolic tangent.
+    """Return the hyperbolic tangent.
 
     >>> pb.tanh(0.0)
     np.float64(0.0)
@@ -146,7 +146,7 @@ def tanh(x: TensorLike, /) -> Any:
 
 @op(np.arcsinh, acts=elementwise1, d=partials(lambda z: 1 / np.cosh(z)), lower=scalar(lambda s, x: s.arcsinh(x)))
 def asinh(x: TensorLike, /) -> Any:
-    """The number whose hyperbolic sine is ``x``.
+    """Return the number whose hyperbolic sine is ``x``.
 
     >>> pb.asinh(0.0)
     np.float64(0.0)
@@ -161,7 +161,7 @@ def asinh(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, x: s.arccosh(x)),
 )
 def acosh(x: TensorLike, /) -> Any:
-    """The positive number whose hyperbolic cosine is ``x``.
+    """Return the positive number whose hyperbolic cosine is ``x``.
 
     >>> pb.acosh(1.0)
     np.float64(0.0)
@@ -176,7 +176,7 @@ def acosh(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, x: s.arctanh(x)),
 )
 def atanh(x: TensorLike, /) -> Any:
-    """The number whose hyperbolic tangent is ``x``.
+    """Return the number whose hyperbolic tangent is ``x``.
 
     >>> pb.atanh(0.0)
     np.float64(0.0)

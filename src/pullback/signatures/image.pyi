@@ -33,7 +33,7 @@ def crop_and_resize(
     method: str | None = "bilinear",
     extrapolation_value: float | None = 0,
 ) -> Tensor:
-    """What is in each box ``[y1, x1, y2, x2]``, from 0 to 1 over picture number ``box_ind``, at the size ``crop_size``."""
+    """Return each box ``[y1, x1, y2, x2]``, from 0 to 1 over picture number ``box_ind``, resized to ``crop_size``."""
 
 @overload
 def crop_and_resize(
@@ -44,7 +44,7 @@ def crop_and_resize(
     method: str | None = "bilinear",
     extrapolation_value: float | None = 0,
 ) -> Tensor:
-    """What is in each box ``[y1, x1, y2, x2]``, from 0 to 1 over picture number ``box_ind``, at the size ``crop_size``."""
+    """Return each box ``[y1, x1, y2, x2]``, from 0 to 1 over picture number ``box_ind``, resized to ``crop_size``."""
 
 @overload
 def crop_and_resize(
@@ -55,7 +55,7 @@ def crop_and_resize(
     method: str | None = "bilinear",
     extrapolation_value: float | None = 0,
 ) -> Tensor:
-    """What is in each box ``[y1, x1, y2, x2]``, from 0 to 1 over picture number ``box_ind``, at the size ``crop_size``."""
+    """Return each box ``[y1, x1, y2, x2]``, from 0 to 1 over picture number ``box_ind``, resized to ``crop_size``."""
 
 @overload
 def crop_and_resize(
@@ -68,7 +68,7 @@ def crop_and_resize(
 ) -> Array: ...
 @overload
 def flip_left_right(image: TensorOrNested) -> Tensor:
-    """Pictures as in a mirror."""
+    """Return pictures with left and right exchanged."""
 
 @overload
 def flip_left_right(image: ArrayLike) -> Array: ...
@@ -86,7 +86,7 @@ def non_max_suppression(
     iou_threshold: float | None = 0.5,
     score_threshold: float | None = ...,
 ) -> Tensor:
-    """Which boxes ``[y1, x1, y2, x2]`` stay, the best first, if none may overlap a better one by ``iou_threshold``."""
+    """Return which boxes ``[y1, x1, y2, x2]`` stay, best first, if none may overlap a better one by ``iou_threshold``."""
 
 @overload
 def non_max_suppression(
@@ -96,7 +96,7 @@ def non_max_suppression(
     iou_threshold: float | None = 0.5,
     score_threshold: float | None = ...,
 ) -> Tensor:
-    """Which boxes ``[y1, x1, y2, x2]`` stay, the best first, if none may overlap a better one by ``iou_threshold``."""
+    """Return which boxes ``[y1, x1, y2, x2]`` stay, best first, if none may overlap a better one by ``iou_threshold``."""
 
 @overload
 def non_max_suppression(
@@ -115,7 +115,7 @@ def non_max_suppression_padded(
     score_threshold: float | None = ...,
     pad_to_max_output_size: bool = False,
 ) -> PaddedSuppression[Tensor]:
-    """Which boxes stay, filled up with zeros if that is wanted, and how many they are."""
+    """Return which boxes stay, filled up with zeros if that is wanted, and how many they are."""
 
 @overload
 def non_max_suppression_padded(
@@ -126,7 +126,7 @@ def non_max_suppression_padded(
     score_threshold: float | None = ...,
     pad_to_max_output_size: bool = False,
 ) -> PaddedSuppression[Tensor]:
-    """Which boxes stay, filled up with zeros if that is wanted, and how many they are."""
+    """Return which boxes stay, filled up with zeros if that is wanted, and how many they are."""
 
 @overload
 def non_max_suppression_padded(
@@ -146,7 +146,7 @@ def non_max_suppression_with_score(
     score_threshold: float | None = ...,
     soft_nms_sigma: float | None = 0.0,
 ) -> ScoredSuppression[Tensor]:
-    """Which boxes stay, and their scores, which a ``soft_nms_sigma`` lowers by how much they overlap better ones."""
+    """Return which boxes stay, and their scores; a ``soft_nms_sigma`` lowers those of boxes that overlap better ones."""
 
 @overload
 def non_max_suppression_with_score(
@@ -157,7 +157,7 @@ def non_max_suppression_with_score(
     score_threshold: float | None = ...,
     soft_nms_sigma: float | None = 0.0,
 ) -> ScoredSuppression[Tensor]:
-    """Which boxes stay, and their scores, which a ``soft_nms_sigma`` lowers by how much they overlap better ones."""
+    """Return which boxes stay, and their scores; a ``soft_nms_sigma`` lowers those of boxes that overlap better ones."""
 
 @overload
 def non_max_suppression_with_score(
@@ -176,7 +176,7 @@ def resize_bilinear(
     align_corners: bool = False,
     half_pixel_centers: bool = False,
 ) -> Tensor:
-    """Pictures of ``size`` [height, width], each new pixel being between the four nearest ones."""
+    """Return pictures of ``size`` [height, width], each new pixel being between the four nearest ones."""
 
 @overload
 def resize_bilinear(
@@ -190,7 +190,7 @@ def resize_nearest_neighbor(
     align_corners: bool = False,
     half_pixel_centers: bool = False,
 ) -> Tensor:
-    """Pictures of ``size`` [height, width], each new pixel being a copy of the nearest one."""
+    """Return pictures of ``size`` [height, width], each new pixel being a copy of the nearest one."""
 
 @overload
 def resize_nearest_neighbor(
@@ -198,7 +198,7 @@ def resize_nearest_neighbor(
 ) -> Array: ...
 @overload
 def rgb_to_grayscale(image: TensorOrNested) -> Tensor:
-    """How bright coloured pictures are; integers stay integers."""
+    """Return how bright coloured pictures are; integers stay integers."""
 
 @overload
 def rgb_to_grayscale(image: ArrayLike) -> Array: ...
@@ -209,7 +209,7 @@ def rotate_with_offset(
     fill_value: float | Sequence[float] | None = 0,
     center: float | Sequence[float] | None = 0.5,
 ) -> Tensor:
-    """Pictures turned by ``radians`` around ``center``, which is one share of both sides or two, ``[x, y]``."""
+    """Return pictures turned by ``radians`` around ``center``, which is one share of both sides or two, ``[x, y]``."""
 
 @overload
 def rotate_with_offset(
@@ -237,7 +237,7 @@ def transform(
     fill_value: float | None = 0,
     output_shape: ShapeLike | None = None,
 ) -> Tensor:
-    """Each output pixel (x, y) read at ``((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)``, ``k = c0 x + c1 y + 1``."""
+    """Return each pixel (x, y) read at ``((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)``, ``k = c0 x + c1 y + 1``."""
 
 @overload
 def transform(
@@ -248,7 +248,7 @@ def transform(
     fill_value: float | None = 0,
     output_shape: ShapeLike | None = None,
 ) -> Tensor:
-    """Each output pixel (x, y) read at ``((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)``, ``k = c0 x + c1 y + 1``."""
+    """Return each pixel (x, y) read at ``((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)``, ``k = c0 x + c1 y + 1``."""
 
 @overload
 def transform(

@@ -53,73 +53,73 @@ class SVD(NamedTuple, Generic[V]):
 
 @overload
 def band_part(x: TensorOrNested, /, num_lower: int, num_upper: int) -> Tensor:
-    """A copy with zeros outside a band: ``num_lower`` diagonals below the main one stay, ``num_upper`` above it."""
+    """Return a copy with zeros outside a band: ``num_lower`` diagonals below the main one stay, ``num_upper`` above it."""
 
 @overload
 def band_part(x: ArrayLike, /, num_lower: int, num_upper: int) -> Array: ...
 @overload
 def diag(x: TensorOrNested, /) -> Tensor:
-    """Zeros with ``x`` on the diagonal: a matrix for a vector, a tensor of twice the rank for any other."""
+    """Return zeros with ``x`` on the diagonal: a matrix for a vector, a tensor of twice the rank for any other."""
 
 @overload
 def diag(x: ArrayLike, /) -> Array: ...
 @overload
 def diag_embed(x: TensorOrNested, /, k: int = 0, shape: ShapeLike | None = None) -> Tensor:
-    """Matrices with the vectors ``x`` on their ``k``-th diagonal; square and as small as can be, or of ``shape``."""
+    """Return matrices with the vectors ``x`` on their ``k``-th diagonal; of ``shape``, or the smallest square ones."""
 
 @overload
 def diag_embed(x: ArrayLike, /, k: int = 0, shape: ShapeLike | None = None) -> Array: ...
 @overload
 def diag_part(x: TensorOrNested, /, k: int = 0) -> Tensor:
-    """The diagonals of matrices over the last two axes; ``k`` above the main one, or below it if negative."""
+    """Return the diagonals of matrices over the last two axes; ``k`` above the main one, or below it if negative."""
 
 @overload
 def diag_part(x: ArrayLike, /, k: int = 0) -> Array: ...
 @overload
 def tensor_diag_part(x: TensorOrNested, /) -> Tensor:
-    """The diagonal of a tensor whose shape is another one twice: what ``diag`` was given."""
+    """Return the diagonal of a tensor whose shape is another one twice: what ``diag`` was given."""
 
 @overload
 def tensor_diag_part(x: ArrayLike, /) -> Array: ...
 @overload
 def trace(x: TensorOrNested, offset: int = 0) -> Tensor:
-    """The sum of the diagonal, of matrices over the last two axes."""
+    """Return the sum of the diagonal, of matrices over the last two axes."""
 
 @overload
 def trace(x: ArrayLike, offset: int = 0) -> Array: ...
 @overload
 def cholesky(x: TensorOrNested, /, upper: bool = False) -> Tensor:
-    """The lower triangular ``L`` with ``L @ L.T = x``, for symmetric (Hermitian) positive definite matrices."""
+    """Return the lower triangular ``L`` with ``L @ L.T = x``, for symmetric (Hermitian) positive definite matrices."""
 
 @overload
 def cholesky(x: ArrayLike, /, upper: bool = False) -> Array: ...
 @overload
 def eig(x: TensorOrNested) -> Eig[Tensor]:
-    """The eigenvalues of square matrices, in no order, and their eigenvectors as columns; both are complex."""
+    """Return the eigenvalues of square matrices, in no order, and their eigenvectors as columns; both are complex."""
 
 @overload
 def eig(x: ArrayLike) -> Eig[Array]: ...
 @overload
 def eigh(x: TensorOrNested, uplo: str = "L") -> Eigh[Tensor]:
-    """The eigenvalues of symmetric or Hermitian matrices, in ascending order, and their eigenvectors as columns."""
+    """Return the eigenvalues of symmetric or Hermitian matrices, in ascending order, and their eigenvectors as columns."""
 
 @overload
 def eigh(x: ArrayLike, uplo: str = "L") -> Eigh[Array]: ...
 @overload
 def eigvals(x: TensorOrNested, /) -> Tensor:
-    """The eigenvalues of square matrices, in no order; they are complex."""
+    """Return the eigenvalues of square matrices, in no order; they are complex."""
 
 @overload
 def eigvals(x: ArrayLike, /) -> Array: ...
 @overload
 def eigvalsh(x: TensorOrNested, /, uplo: str = "L") -> Tensor:
-    """The eigenvalues of symmetric or Hermitian matrices, in ascending order."""
+    """Return the eigenvalues of symmetric or Hermitian matrices, in ascending order."""
 
 @overload
 def eigvalsh(x: ArrayLike, /, uplo: str = "L") -> Array: ...
 @overload
 def gram_schmidt(xs: TensorOrNested) -> Tensor:
-    """Vectors made orthonormal one after the other: the rows of a matrix, or a list, which gives a list."""
+    """Return vectors made orthonormal one after the other: the rows of a matrix, or a list, which gives a list."""
 
 @overload
 def gram_schmidt(xs: ArrayLike) -> Array: ...
@@ -131,47 +131,47 @@ def qr(x: TensorOrNested, full_matrices: bool = False) -> QR[Tensor]:
 def qr(x: ArrayLike, full_matrices: bool = False) -> QR[Array]: ...
 @overload
 def svd(x: TensorOrNested, full_matrices: bool = False, compute_uv: bool = True) -> Tensor:
-    """The singular values of matrices, in descending order, between orthonormal ``U`` and ``Vh``."""
+    """Return the singular values of matrices, in descending order, between orthonormal ``U`` and ``Vh``."""
 
 @overload
 def svd(x: ArrayLike, full_matrices: bool = False, compute_uv: bool = True) -> Array: ...
 @overload
 def svdvals(x: TensorOrNested, /) -> Tensor:
-    """The singular values of matrices, in descending order.  Second derivatives need values that differ."""
+    """Return the singular values of matrices, in descending order.  Second derivatives need values that differ."""
 
 @overload
 def svdvals(x: ArrayLike, /) -> Array: ...
 @overload
 def det(x: TensorOrNested, /) -> Tensor:
-    """The determinant of square matrices over the last two axes."""
+    """Return the determinant of square matrices over the last two axes."""
 
 @overload
 def det(x: ArrayLike, /) -> Array: ...
 @overload
 def inv(x: TensorOrNested, /) -> Tensor:
-    """The inverse of square matrices over the last two axes."""
+    """Return the inverse of square matrices over the last two axes."""
 
 @overload
 def inv(x: ArrayLike, /) -> Array: ...
 @overload
 def lstsq(a: TensorOrNested, b: TensorLike, rcond: float | None = None) -> LeastSquares[Tensor]:
-    """The shortest ``x`` that makes ``a @ x`` as near to ``b`` as can be; ``b`` is a vector or has columns."""
+    """Return the shortest ``x`` that makes ``a @ x`` as near to ``b`` as can be; ``b`` is a vector or has columns."""
 
 @overload
 def lstsq(a: TensorLike, b: TensorOrNested, rcond: float | None = None) -> LeastSquares[Tensor]:
-    """The shortest ``x`` that makes ``a @ x`` as near to ``b`` as can be; ``b`` is a vector or has columns."""
+    """Return the shortest ``x`` that makes ``a @ x`` as near to ``b`` as can be; ``b`` is a vector or has columns."""
 
 @overload
 def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> LeastSquares[Array]: ...
 @overload
 def pinv(x: TensorOrNested, /, rtol: float | Value | None = None, hermitian: bool = False) -> Tensor:
-    """The pseudo-inverse of matrices of any shape; singular values under ``rtol`` times the largest count as 0."""
+    """Return the pseudo-inverse of matrices of any shape; singular values under ``rtol`` times the largest count as 0."""
 
 @overload
 def pinv(x: ArrayLike, /, rtol: float | Value | None = None, hermitian: bool = False) -> Array: ...
 @overload
 def slogdet(x: TensorOrNested) -> SlogDet[Tensor]:
-    """The sign and the logarithm of the absolute value of the determinant, which alone might overflow."""
+    """Return the sign and the logarithm of the absolute value of the determinant, which alone might overflow."""
 
 @overload
 def slogdet(x: ArrayLike) -> SlogDet[Array]: ...
@@ -197,19 +197,19 @@ def triangular_solve(x: TensorLike, y: TensorOrNested, /, lower: bool = True, tr
 def triangular_solve(x: ArrayLike, y: ArrayLike, /, lower: bool = True, trans: bool = False) -> Array: ...
 @overload
 def cond(x: TensorOrNested, p: str | float | None = None) -> Tensor:
-    """The condition number: how much errors may grow in solving equations; ``p`` is the ``ord`` of a matrix norm."""
+    """Return the condition number: how much errors may grow in solving equations; ``p`` is that of a matrix norm."""
 
 @overload
 def cond(x: ArrayLike, p: str | float | None = None) -> Array: ...
 @overload
 def matrix_norm(x: TensorOrNested, ord: str | float = "fro", keepdims: bool = False) -> Tensor:
-    """The norm of matrices over the last two axes."""
+    """Return the norm of matrices over the last two axes."""
 
 @overload
 def matrix_norm(x: ArrayLike, ord: str | float = "fro", keepdims: bool = False) -> Array: ...
 @overload
 def matrix_power(x: TensorOrNested, n: int) -> Tensor:
-    """Square matrices multiplied by themselves ``n`` times; negative ``n`` are powers of the inverse."""
+    """Return square matrices multiplied by themselves ``n`` times; negative ``n`` are powers of the inverse."""
 
 @overload
 def matrix_power(x: ArrayLike, n: int) -> Array: ...
@@ -217,11 +217,11 @@ def matrix_power(x: ArrayLike, n: int) -> Array: ...
 def matrix_rank(
     x: TensorOrNested, /, tol: float | Value | None = None, hermitian: bool = False, rtol: float | Value | None = None
 ) -> Tensor:
-    """How many singular values are more than ``tol``, or than ``rtol`` times the largest.  It has no gradient."""
+    """Return how many singular values are more than ``tol``, or than ``rtol`` times the largest.  It has no gradient."""
 
 @overload
 def matrix_rank(
     x: ArrayLike, /, tol: float | Value | None = None, hermitian: bool = False, rtol: float | Value | None = None
 ) -> Array: ...
 def multi_dot(arrays: Sequence[Any]) -> Tensor:
-    """The product of several matrices, multiplied in the order that takes the least work; the ends may be vectors."""
+    """Return the product of several matrices, in the order that takes the least work; the ends may be vectors."""

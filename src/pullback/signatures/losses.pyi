@@ -18,7 +18,7 @@ def absolute_difference(
     weights: TensorLike | None = None,
     reduction: str | int | None = None,
 ) -> Tensor:
-    """``abs(labels - predictions)``, weighted and reduced."""
+    """Return ``abs(labels - predictions)``, weighted and reduced."""
 
 @overload
 def absolute_difference(
@@ -27,7 +27,7 @@ def absolute_difference(
     weights: TensorLike | None = None,
     reduction: str | int | None = None,
 ) -> Tensor:
-    """``abs(labels - predictions)``, weighted and reduced."""
+    """Return ``abs(labels - predictions)``, weighted and reduced."""
 
 @overload
 def absolute_difference(
@@ -41,7 +41,7 @@ def absolute_difference(
 def compute_weighted_loss(
     losses: TensorOrNested, weights: TensorLike | None = None, reduction: str | int | None = None
 ) -> Tensor:
-    """The losses times their weights, reduced: by default their sum, divided by how many weights are not 0."""
+    """Return the losses times their weights, reduced: by default their sum, divided by how many weights are not 0."""
 
 @overload
 def compute_weighted_loss(
@@ -59,7 +59,7 @@ def cosine_distance(
     weights: TensorLike | None = None,
     reduction: str | int | None = None,
 ) -> Tensor:
-    """``1 - sum(labels * predictions)`` over ``axis``, of vectors that have length 1 already."""
+    """Return ``1 - sum(labels * predictions)`` over ``axis``, of vectors that have length 1 already."""
 
 @overload
 def cosine_distance(
@@ -69,7 +69,7 @@ def cosine_distance(
     weights: TensorLike | None = None,
     reduction: str | int | None = None,
 ) -> Tensor:
-    """``1 - sum(labels * predictions)`` over ``axis``, of vectors that have length 1 already."""
+    """Return ``1 - sum(labels * predictions)`` over ``axis``, of vectors that have length 1 already."""
 
 @overload
 def cosine_distance(
@@ -94,7 +94,7 @@ def hinge_loss(
     weights: TensorLike | None = None,
     reduction: str | int | None = None,
 ) -> Tensor:
-    """How far predictions are from the right side of the margin; labels are 0 or 1."""
+    """Return how far predictions are from the right side of the margin; labels are 0 or 1."""
 
 @overload
 def hinge_loss(
@@ -103,7 +103,7 @@ def hinge_loss(
     weights: TensorLike | None = None,
     reduction: str | int | None = None,
 ) -> Tensor:
-    """How far predictions are from the right side of the margin; labels are 0 or 1."""
+    """Return how far predictions are from the right side of the margin; labels are 0 or 1."""
 
 @overload
 def hinge_loss(
@@ -121,7 +121,7 @@ def huber_loss(
     delta: float | Value | None = 1.0,
     reduction: str | int | None = None,
 ) -> Tensor:
-    """Squares for small differences, absolute values for those beyond ``delta``; weighted and reduced."""
+    """Return squares for small differences, absolute values for those beyond ``delta``; weighted and reduced."""
 
 @overload
 def huber_loss(
@@ -131,7 +131,7 @@ def huber_loss(
     delta: float | Value | None = 1.0,
     reduction: str | int | None = None,
 ) -> Tensor:
-    """Squares for small differences, absolute values for those beyond ``delta``; weighted and reduced."""
+    """Return squares for small differences, absolute values for those beyond ``delta``; weighted and reduced."""
 
 @overload
 def huber_loss(
@@ -157,7 +157,7 @@ def log_loss(
     epsilon: float | None = 1e-07,
     reduction: str | int | None = None,
 ) -> Tensor:
-    """The cross entropy of probabilities, ``epsilon`` keeping the logarithms finite."""
+    """Return the cross entropy of probabilities, ``epsilon`` keeping the logarithms finite."""
 
 @overload
 def log_loss(
@@ -167,7 +167,7 @@ def log_loss(
     epsilon: float | None = 1e-07,
     reduction: str | int | None = None,
 ) -> Tensor:
-    """The cross entropy of probabilities, ``epsilon`` keeping the logarithms finite."""
+    """Return the cross entropy of probabilities, ``epsilon`` keeping the logarithms finite."""
 
 @overload
 def log_loss(
@@ -192,7 +192,7 @@ def mean_squared_error(
     weights: TensorLike | None = None,
     reduction: str | int | None = None,
 ) -> Tensor:
-    """``(labels - predictions) ** 2``, weighted and reduced."""
+    """Return ``(labels - predictions) ** 2``, weighted and reduced."""
 
 @overload
 def mean_squared_error(
@@ -201,7 +201,7 @@ def mean_squared_error(
     weights: TensorLike | None = None,
     reduction: str | int | None = None,
 ) -> Tensor:
-    """``(labels - predictions) ** 2``, weighted and reduced."""
+    """Return ``(labels - predictions) ** 2``, weighted and reduced."""
 
 @overload
 def mean_squared_error(
@@ -219,7 +219,7 @@ def sigmoid_cross_entropy(
     label_smoothing: float | Value = 0,
     reduction: str | int | None = None,
 ) -> Tensor:
-    """The cross entropy of ``sigmoid(logits)``, every element being a question of its own; weighted and reduced."""
+    """Return the cross entropy of ``sigmoid(logits)``, every element being a question of its own; weighted and reduced."""
 
 @overload
 def sigmoid_cross_entropy(
@@ -229,7 +229,7 @@ def sigmoid_cross_entropy(
     label_smoothing: float | Value = 0,
     reduction: str | int | None = None,
 ) -> Tensor:
-    """The cross entropy of ``sigmoid(logits)``, every element being a question of its own; weighted and reduced."""
+    """Return the cross entropy of ``sigmoid(logits)``, every element being a question of its own; weighted and reduced."""
 
 @overload
 def sigmoid_cross_entropy(
@@ -249,11 +249,11 @@ def sigmoid_cross_entropy(
 ) -> Tensor: ...
 @overload
 def sigmoid_cross_entropy_with_logits(labels: TensorOrNested, logits: TensorLike, /) -> Tensor:
-    """The cross entropy of ``sigmoid(logits)``, without overflow: one loss per element."""
+    """Return the cross entropy of ``sigmoid(logits)``, without overflow: one loss per element."""
 
 @overload
 def sigmoid_cross_entropy_with_logits(labels: TensorLike, logits: TensorOrNested, /) -> Tensor:
-    """The cross entropy of ``sigmoid(logits)``, without overflow: one loss per element."""
+    """Return the cross entropy of ``sigmoid(logits)``, without overflow: one loss per element."""
 
 @overload
 def sigmoid_cross_entropy_with_logits(labels: ArrayLike, logits: ArrayLike, /) -> Array: ...
@@ -265,7 +265,7 @@ def softmax_cross_entropy(
     label_smoothing: float | Value = 0,
     reduction: str | int | None = None,
 ) -> Tensor:
-    """The cross entropy of ``softmax(logits)`` over the last axis, weighted by example and reduced."""
+    """Return the cross entropy of ``softmax(logits)`` over the last axis, weighted by example and reduced."""
 
 @overload
 def softmax_cross_entropy(
@@ -275,7 +275,7 @@ def softmax_cross_entropy(
     label_smoothing: float | Value = 0,
     reduction: str | int | None = None,
 ) -> Tensor:
-    """The cross entropy of ``softmax(logits)`` over the last axis, weighted by example and reduced."""
+    """Return the cross entropy of ``softmax(logits)`` over the last axis, weighted by example and reduced."""
 
 @overload
 def softmax_cross_entropy(
@@ -295,11 +295,11 @@ def softmax_cross_entropy(
 ) -> Tensor: ...
 @overload
 def softmax_cross_entropy_with_logits(labels: TensorOrNested, logits: TensorLike) -> Tensor:
-    """The cross entropy of ``softmax(logits)`` over the last axis: one loss per example."""
+    """Return the cross entropy of ``softmax(logits)`` over the last axis: one loss per example."""
 
 @overload
 def softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorOrNested) -> Tensor:
-    """The cross entropy of ``softmax(logits)`` over the last axis: one loss per example."""
+    """Return the cross entropy of ``softmax(logits)`` over the last axis: one loss per example."""
 
 @overload
 def softmax_cross_entropy_with_logits(labels: ArrayLike, logits: ArrayLike) -> Array: ...
@@ -307,13 +307,13 @@ def softmax_cross_entropy_with_logits(labels: ArrayLike, logits: ArrayLike) -> A
 def sparse_softmax_cross_entropy(
     labels: TensorOrNested, logits: TensorLike, weights: TensorLike | None = None, reduction: str | int | None = None
 ) -> Tensor:
-    """The cross entropy of ``softmax(logits)``, a label being the number of its class; weighted and reduced."""
+    """Return the cross entropy of ``softmax(logits)``, a label being the number of its class; weighted and reduced."""
 
 @overload
 def sparse_softmax_cross_entropy(
     labels: TensorLike, logits: TensorOrNested, weights: TensorLike | None = None, reduction: str | int | None = None
 ) -> Tensor:
-    """The cross entropy of ``softmax(logits)``, a label being the number of its class; weighted and reduced."""
+    """Return the cross entropy of ``softmax(logits)``, a label being the number of its class; weighted and reduced."""
 
 @overload
 def sparse_softmax_cross_entropy(
@@ -325,11 +325,11 @@ def sparse_softmax_cross_entropy(
 ) -> Tensor: ...
 @overload
 def sparse_softmax_cross_entropy_with_logits(labels: TensorOrNested, logits: TensorLike) -> Tensor:
-    """``softmax_cross_entropy_with_logits`` where a label is the number of its class: nothing is made one-hot."""
+    """Return ``softmax_cross_entropy_with_logits`` where a label is the number of its class: nothing is made one-hot."""
 
 @overload
 def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorOrNested) -> Tensor:
-    """``softmax_cross_entropy_with_logits`` where a label is the number of its class: nothing is made one-hot."""
+    """Return ``softmax_cross_entropy_with_logits`` where a label is the number of its class: nothing is made one-hot."""
 
 @overload
 def sparse_softmax_cross_entropy_with_logits(labels: ArrayLike, logits: ArrayLike) -> Array: ...

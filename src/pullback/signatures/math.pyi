@@ -11,11 +11,11 @@ from typing import Any, overload
 
 @overload
 def confusion_matrix(labels: TensorOrNested, predictions: TensorLike, /, num_classes: int) -> Tensor:
-    """How often each label (the row) was predicted as each class (the column)."""
+    """Return how often each label (the row) was predicted as each class (the column)."""
 
 @overload
 def confusion_matrix(labels: TensorLike, predictions: TensorOrNested, /, num_classes: int) -> Tensor:
-    """How often each label (the row) was predicted as each class (the column)."""
+    """Return how often each label (the row) was predicted as each class (the column)."""
 
 @overload
 def confusion_matrix(labels: ArrayLike, predictions: ArrayLike, /, num_classes: int) -> Array: ...

@@ -11,21 +11,21 @@ from pullback.typing import Array, ArrayLike, ArrayOrNumber, DType, Seed, ShapeL
 from typing import Any, overload
 
 def bernoulli(shape: ShapeLike | None = None, p: TensorLike = 0.5, dtype: DType = None, seed: Seed = None) -> Tensor:
-    """1 with probability ``p``, else 0."""
+    """Return 1 with probability ``p``, else 0."""
 
 def categorical(logits: TensorLike, num_samples: int, dtype: DType = "int32", seed: Seed = None) -> Tensor:
     """Classes drawn with the probabilities ``softmax(logits)`` over the last axis: ``num_samples`` for each row."""
 
 @overload
 def dropout(x: TensorOrNested, rate: float, noise_shape: ShapeLike | None = None, seed: Seed = None) -> Tensor:
-    """``x`` with a share ``rate`` of its elements set to 0, and the others scaled up to keep the sum on average."""
+    """Return ``x`` with a share ``rate`` of its elements set to 0, and the others scaled up to keep the sum on average."""
 
 @overload
 def dropout(x: ArrayLike, rate: float, noise_shape: ShapeLike | None = None, seed: Seed = None) -> Array: ...
 def exponential(
     shape: ShapeLike | None = None, scale: TensorLike = 1.0, dtype: DType = None, seed: Seed = None
 ) -> Tensor:
-    """Waiting times of mean ``scale``, differentiable in it."""
+    """Return waiting times of mean ``scale``, differentiable in it."""
 
 def gamma(
     shape: ShapeLike | None = None,
@@ -37,10 +37,10 @@ def gamma(
     """Gamma distributed numbers of shape parameter ``alpha`` and rate ``beta``, differentiable in both, to any order."""
 
 def get_state() -> dict[str, Tensor]:
-    """Where the generator of the process is, as numbers and text: ``set_state`` goes on from there."""
+    """Return where the generator of the process is, as numbers and text: ``set_state`` goes on from there."""
 
 def multinomial(logits: TensorLike, num_samples: int, seed: Seed = None, normalized: bool = False) -> Tensor:
-    """``categorical`` as TensorFlow.js calls it; with ``normalized`` the logits are probabilities already."""
+    """Return ``categorical`` as TensorFlow.js calls it; with ``normalized`` the logits are probabilities already."""
 
 def normal(
     shape: ShapeLike | None = None,
@@ -49,16 +49,16 @@ def normal(
     dtype: DType = None,
     seed: Seed = None,
 ) -> Tensor:
-    """Normally distributed numbers, differentiable in ``mean`` and ``std_dev``, which may be tensors."""
+    """Return normally distributed numbers, differentiable in ``mean`` and ``std_dev``, which may be tensors."""
 
 def permutation(n: int, seed: Seed = None) -> Tensor:
-    """The integers from 0 to ``n - 1`` in random order."""
+    """Return the integers from 0 to ``n - 1`` in random order."""
 
 def poisson(shape: ShapeLike | None = None, lam: TensorLike = 1.0, dtype: DType = None, seed: Seed = None) -> Tensor:
-    """Poisson distributed integers of mean ``lam``."""
+    """Return Poisson distributed integers of mean ``lam``."""
 
 def rand(shape: ShapeLike, rand_function: Callable[[], float], dtype: DType = None) -> Tensor:
-    """A tensor of numbers from calls of a function."""
+    """Return a tensor of numbers from calls of a function."""
 
 def seed(seed: Seed = None) -> None:
     """Seed the generator of the process; ``None`` takes a random seed."""
@@ -68,12 +68,12 @@ def set_state(state: Mapping[str, Any]) -> None:
 
 @overload
 def shuffle(x: TensorOrNested, axis: int = 0, seed: Seed = None) -> Tensor:
-    """``x`` with its slices along ``axis`` in random order, differentiable in ``x``."""
+    """Return ``x`` with its slices along ``axis`` in random order, differentiable in ``x``."""
 
 @overload
 def shuffle(x: ArrayLike, axis: int = 0, seed: Seed = None) -> Array: ...
 def standard_normal(shape: ShapeLike, dtype: DType = None, seed: Seed = None) -> Tensor:
-    """Normally distributed numbers of mean 0 and standard deviation 1."""
+    """Return normally distributed numbers of mean 0 and standard deviation 1."""
 
 def truncated_normal(
     shape: ShapeLike | None = None,
@@ -82,7 +82,7 @@ def truncated_normal(
     dtype: DType = None,
     seed: Seed = None,
 ) -> Tensor:
-    """``normal`` without what is further than two standard deviations from the mean; that is drawn again."""
+    """Return ``normal`` without what is further than two standard deviations from the mean; that is drawn again."""
 
 def uniform(
     shape: ShapeLike | None = None,
@@ -91,12 +91,12 @@ def uniform(
     dtype: DType = None,
     seed: Seed = None,
 ) -> Tensor:
-    """Numbers equally likely between ``minval`` and ``maxval``, differentiable in both."""
+    """Return numbers equally likely between ``minval`` and ``maxval``, differentiable in both."""
 
 def uniform_int(
     shape: ShapeLike, minval: TensorLike, maxval: TensorLike, dtype: DType = "int32", seed: Seed = None
 ) -> Tensor:
-    """Integers equally likely from ``minval`` up to but without ``maxval``."""
+    """Return integers equally likely from ``minval`` up to but without ``maxval``."""
 
 random_gamma = gamma
 random_normal = normal

@@ -14,21 +14,21 @@ from typing import Any, overload
 def frame(
     signal: TensorOrNested, frame_length: int, frame_step: int, pad_end: bool = False, pad_value: float = 0
 ) -> Tensor:
-    """The last axis in overlapping frames, as rows, each beginning ``frame_step`` after the one before."""
+    """Return the last axis in overlapping frames, as rows, each beginning ``frame_step`` after the one before."""
 
 @overload
 def frame(
     signal: ArrayLike, frame_length: int, frame_step: int, pad_end: bool = False, pad_value: float = 0
 ) -> Array: ...
 def hamming_window(window_length: int, dtype: DType = None) -> Tensor:
-    """The Hamming window, which does not go down to 0; of even length it is periodic, of odd length symmetric."""
+    """Return the Hamming window, which does not go down to 0; of even length it is periodic, of odd length symmetric."""
 
 def hann_window(window_length: int, dtype: DType = None) -> Tensor:
-    """The Hann window, one arch of a cosine; of even length it is periodic, of odd length symmetric."""
+    """Return the Hann window, one arch of a cosine; of even length it is periodic, of odd length symmetric."""
 
 @overload
 def overlap_and_add(x: TensorOrNested, /, frame_step: int, length: int | None = None) -> Tensor:
-    """The signal that has these frames, ``frame_step`` apart; where they overlap they are added."""
+    """Return the signal that has these frames, ``frame_step`` apart; where they overlap they are added."""
 
 @overload
 def overlap_and_add(x: ArrayLike, /, frame_step: int, length: int | None = None) -> Array: ...
@@ -40,7 +40,7 @@ def stft(
     fft_length: int | None = None,
     window_fn: Callable[[int], Any] | None = ...,
 ) -> Tensor:
-    """The short-time Fourier transform: ``rfft`` of each frame, times a window."""
+    """Return the short-time Fourier transform: ``rfft`` of each frame, times a window."""
 
 @overload
 def stft(

@@ -11,243 +11,243 @@ from typing import Any, overload
 
 @overload
 def beta(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """``gamma(x) * gamma(y) / gamma(x + y)``."""
+    """Return ``gamma(x) * gamma(y) / gamma(x + y)``."""
 
 @overload
 def beta(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """``gamma(x) * gamma(y) / gamma(x + y)``."""
+    """Return ``gamma(x) * gamma(y) / gamma(x + y)``."""
 
 @overload
 def beta(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def betaln(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """The logarithm of the absolute value of the beta function."""
+    """Return the logarithm of the absolute value of the beta function."""
 
 @overload
 def betaln(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """The logarithm of the absolute value of the beta function."""
+    """Return the logarithm of the absolute value of the beta function."""
 
 @overload
 def betaln(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def digamma(x: TensorOrNested, /) -> Tensor:
-    """The derivative of ``gammaln``."""
+    """Return the derivative of ``gammaln``."""
 
 @overload
 def digamma(x: ArrayLike, /) -> Array: ...
 @overload
 def entr(x: TensorOrNested, /) -> Tensor:
-    """``-x * log(x)``, and 0 at 0: a term of the entropy."""
+    """Return ``-x * log(x)``, and 0 at 0: a term of the entropy."""
 
 @overload
 def entr(x: ArrayLike, /) -> Array: ...
 @overload
 def erfc(x: TensorOrNested, /) -> Tensor:
-    """``1 - erf(x)``, precise where that is near 0."""
+    """Return ``1 - erf(x)``, precise where that is near 0."""
 
 @overload
 def erfc(x: ArrayLike, /) -> Array: ...
 @overload
 def erfcinv(x: TensorOrNested, /) -> Tensor:
-    """The number whose ``erfc`` is ``x``."""
+    """Return the number whose ``erfc`` is ``x``."""
 
 @overload
 def erfcinv(x: ArrayLike, /) -> Array: ...
 @overload
 def erfcx(x: TensorOrNested, /) -> Tensor:
-    """``exp(x * x) * erfc(x)``, without overflow."""
+    """Return ``exp(x * x) * erfc(x)``, without overflow."""
 
 @overload
 def erfcx(x: ArrayLike, /) -> Array: ...
 @overload
 def erfinv(x: TensorOrNested, /) -> Tensor:
-    """The number whose ``erf`` is ``x``."""
+    """Return the number whose ``erf`` is ``x``."""
 
 @overload
 def erfinv(x: ArrayLike, /) -> Array: ...
 @overload
 def exp1(x: TensorOrNested, /) -> Tensor:
-    """The exponential integral of ``exp(-t) / t`` from ``x`` on."""
+    """Return the exponential integral of ``exp(-t) / t`` from ``x`` on."""
 
 @overload
 def exp1(x: ArrayLike, /) -> Array: ...
 @overload
 def expi(x: TensorOrNested, /) -> Tensor:
-    """The exponential integral of ``exp(t) / t`` up to ``x``."""
+    """Return the exponential integral of ``exp(t) / t`` up to ``x``."""
 
 @overload
 def expi(x: ArrayLike, /) -> Array: ...
 @overload
 def expit(x: TensorOrNested, /) -> Tensor:
-    """``1 / (1 + exp(-x))``, the inverse of ``logit``."""
+    """Return ``1 / (1 + exp(-x))``, the inverse of ``logit``."""
 
 @overload
 def expit(x: ArrayLike, /) -> Array: ...
 @overload
 def gamma(x: TensorOrNested, /) -> Tensor:
-    """The gamma function: of whole numbers the factorial of the one before."""
+    """Return the gamma function: of whole numbers the factorial of the one before."""
 
 @overload
 def gamma(x: ArrayLike, /) -> Array: ...
 @overload
 def gammaln(x: TensorOrNested, /) -> Tensor:
-    """The logarithm of the absolute value of the gamma function."""
+    """Return the logarithm of the absolute value of the gamma function."""
 
 @overload
 def gammaln(x: ArrayLike, /) -> Array: ...
 @overload
 def i0(x: TensorOrNested, /) -> Tensor:
-    """The modified Bessel function of order 0."""
+    """Return the modified Bessel function of order 0."""
 
 @overload
 def i0(x: ArrayLike, /) -> Array: ...
 @overload
 def i0e(x: TensorOrNested, /) -> Tensor:
-    """``exp(-abs(x)) * i0(x)``, without overflow."""
+    """Return ``exp(-abs(x)) * i0(x)``, without overflow."""
 
 @overload
 def i0e(x: ArrayLike, /) -> Array: ...
 @overload
 def i1(x: TensorOrNested, /) -> Tensor:
-    """The modified Bessel function of order 1."""
+    """Return the modified Bessel function of order 1."""
 
 @overload
 def i1(x: ArrayLike, /) -> Array: ...
 @overload
 def i1e(x: TensorOrNested, /) -> Tensor:
-    """``exp(-abs(x)) * i1(x)``, without overflow."""
+    """Return ``exp(-abs(x)) * i1(x)``, without overflow."""
 
 @overload
 def i1e(x: ArrayLike, /) -> Array: ...
 @overload
 def iv(v: TensorOrNested, x: TensorLike, /) -> Tensor:
-    """The modified Bessel function of the first kind, of order ``v``; no derivative in ``v``."""
+    """Return the modified Bessel function of the first kind, of order ``v``; no derivative in ``v``."""
 
 @overload
 def iv(v: TensorLike, x: TensorOrNested, /) -> Tensor:
-    """The modified Bessel function of the first kind, of order ``v``; no derivative in ``v``."""
+    """Return the modified Bessel function of the first kind, of order ``v``; no derivative in ``v``."""
 
 @overload
 def iv(v: ArrayLike, x: ArrayLike, /) -> Array: ...
 @overload
 def ive(v: TensorOrNested, x: TensorLike, /) -> Tensor:
-    """``exp(-abs(x)) * iv(v, x)``, without overflow."""
+    """Return ``exp(-abs(x)) * iv(v, x)``, without overflow."""
 
 @overload
 def ive(v: TensorLike, x: TensorOrNested, /) -> Tensor:
-    """``exp(-abs(x)) * iv(v, x)``, without overflow."""
+    """Return ``exp(-abs(x)) * iv(v, x)``, without overflow."""
 
 @overload
 def ive(v: ArrayLike, x: ArrayLike, /) -> Array: ...
 @overload
 def j0(x: TensorOrNested, /) -> Tensor:
-    """The Bessel function of order 0."""
+    """Return the Bessel function of order 0."""
 
 @overload
 def j0(x: ArrayLike, /) -> Array: ...
 @overload
 def j1(x: TensorOrNested, /) -> Tensor:
-    """The Bessel function of order 1."""
+    """Return the Bessel function of order 1."""
 
 @overload
 def j1(x: ArrayLike, /) -> Array: ...
 @overload
 def jv(v: TensorOrNested, x: TensorLike, /) -> Tensor:
-    """The Bessel function of the first kind, of order ``v``; no derivative in ``v``."""
+    """Return the Bessel function of the first kind, of order ``v``; no derivative in ``v``."""
 
 @overload
 def jv(v: TensorLike, x: TensorOrNested, /) -> Tensor:
-    """The Bessel function of the first kind, of order ``v``; no derivative in ``v``."""
+    """Return the Bessel function of the first kind, of order ``v``; no derivative in ``v``."""
 
 @overload
 def jv(v: ArrayLike, x: ArrayLike, /) -> Array: ...
 @overload
 def kl_div(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """``x * log(x / y) - x + y``, which is never negative."""
+    """Return ``x * log(x / y) - x + y``, which is never negative."""
 
 @overload
 def kl_div(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """``x * log(x / y) - x + y``, which is never negative."""
+    """Return ``x * log(x / y) - x + y``, which is never negative."""
 
 @overload
 def kl_div(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def log_expit(x: TensorOrNested, /) -> Tensor:
-    """The logarithm of ``expit``."""
+    """Return the logarithm of ``expit``."""
 
 @overload
 def log_expit(x: ArrayLike, /) -> Array: ...
 @overload
 def log_ndtr(x: TensorOrNested, /) -> Tensor:
-    """The logarithm of ``ndtr``, precise far to the left."""
+    """Return the logarithm of ``ndtr``, precise far to the left."""
 
 @overload
 def log_ndtr(x: ArrayLike, /) -> Array: ...
 @overload
 def logit(x: TensorOrNested, /) -> Tensor:
-    """``log(x / (1 - x))``."""
+    """Return ``log(x / (1 - x))``."""
 
 @overload
 def logit(x: ArrayLike, /) -> Array: ...
 @overload
 def ndtr(x: TensorOrNested, /) -> Tensor:
-    """The share of the standard normal distribution below ``x``."""
+    """Return the share of the standard normal distribution below ``x``."""
 
 @overload
 def ndtr(x: ArrayLike, /) -> Array: ...
 @overload
 def ndtri(x: TensorOrNested, /) -> Tensor:
-    """The number below which the share ``x`` of the standard normal distribution is."""
+    """Return the number below which the share ``x`` of the standard normal distribution is."""
 
 @overload
 def ndtri(x: ArrayLike, /) -> Array: ...
 @overload
 def polygamma(n: TensorOrNested, x: TensorLike, /) -> Tensor:
-    """The derivative of order ``n`` of ``digamma``."""
+    """Return the derivative of order ``n`` of ``digamma``."""
 
 @overload
 def polygamma(n: TensorLike, x: TensorOrNested, /) -> Tensor:
-    """The derivative of order ``n`` of ``digamma``."""
+    """Return the derivative of order ``n`` of ``digamma``."""
 
 @overload
 def polygamma(n: ArrayLike, x: ArrayLike, /) -> Array: ...
 @overload
 def rel_entr(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """``x * log(x / y)``, and 0 where ``x`` is 0: a term of the relative entropy."""
+    """Return ``x * log(x / y)``, and 0 where ``x`` is 0: a term of the relative entropy."""
 
 @overload
 def rel_entr(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """``x * log(x / y)``, and 0 where ``x`` is 0: a term of the relative entropy."""
+    """Return ``x * log(x / y)``, and 0 where ``x`` is 0: a term of the relative entropy."""
 
 @overload
 def rel_entr(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def xlog1py(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """``x * log1p(y)``, and 0 where ``x`` is 0, even if ``y`` is -1; there the derivatives are 0 too."""
+    """Return ``x * log1p(y)``, and 0 where ``x`` is 0, even if ``y`` is -1; there the derivatives are 0 too."""
 
 @overload
 def xlog1py(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """``x * log1p(y)``, and 0 where ``x`` is 0, even if ``y`` is -1; there the derivatives are 0 too."""
+    """Return ``x * log1p(y)``, and 0 where ``x`` is 0, even if ``y`` is -1; there the derivatives are 0 too."""
 
 @overload
 def xlog1py(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def xlogy(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """``x * log(y)``, and 0 where ``x`` is 0, even if ``y`` is; there the derivatives are 0 too."""
+    """Return ``x * log(y)``, and 0 where ``x`` is 0, even if ``y`` is; there the derivatives are 0 too."""
 
 @overload
 def xlogy(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """``x * log(y)``, and 0 where ``x`` is 0, even if ``y`` is; there the derivatives are 0 too."""
+    """Return ``x * log(y)``, and 0 where ``x`` is 0, even if ``y`` is; there the derivatives are 0 too."""
 
 @overload
 def xlogy(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def zeta(x: TensorOrNested, q: TensorLike, /) -> Tensor:
-    """The Hurwitz zeta function: the sum of ``(k + q) ** -x`` over all ``k`` from 0; no derivative in ``x``."""
+    """Return the Hurwitz zeta function: the sum of ``(k + q) ** -x`` over all ``k`` from 0; no derivative in ``x``."""
 
 @overload
 def zeta(x: TensorLike, q: TensorOrNested, /) -> Tensor:
-    """The Hurwitz zeta function: the sum of ``(k + q) ** -x`` over all ``k`` from 0; no derivative in ``x``."""
+    """Return the Hurwitz zeta function: the sum of ``(k + q) ** -x`` over all ``k`` from 0; no derivative in ``x``."""
 
 @overload
 def zeta(x: ArrayLike, q: ArrayLike, /) -> Array: ...

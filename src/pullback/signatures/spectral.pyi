@@ -12,7 +12,7 @@ from typing import Any, overload
 
 @overload
 def fft(x: TensorOrNested, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Tensor:
-    """The discrete Fourier transform."""
+    """Return the discrete Fourier transform."""
 
 @overload
 def fft(x: ArrayLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Array: ...
@@ -20,7 +20,7 @@ def fft(x: ArrayLike, /, n: int | None = None, axis: Axis = -1, norm: str | None
 def fft2(
     x: TensorOrNested, s: Sequence[int] | None = None, axes: int | Sequence[int] = ..., norm: str | None = None
 ) -> Tensor:
-    """``fftn`` along the last two axes."""
+    """Return ``fftn`` along the last two axes."""
 
 @overload
 def fft2(
@@ -28,25 +28,25 @@ def fft2(
 ) -> Array: ...
 @overload
 def fftn(x: TensorOrNested, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Tensor:
-    """``fft`` along several axes, all unless told otherwise; ``s`` has the length of the transform along each."""
+    """Return ``fft`` along several axes, all by default; ``s`` has the length of the transform along each."""
 
 @overload
 def fftn(x: ArrayLike, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Array: ...
 @overload
 def fftshift(x: TensorOrNested, axes: Axis = None) -> Tensor:
-    """The zero frequency moved to the middle of the axes."""
+    """Return the zero frequency moved to the middle of the axes."""
 
 @overload
 def fftshift(x: ArrayLike, axes: Axis = None) -> Array: ...
 @overload
 def hfft(x: TensorOrNested, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Tensor:
-    """The Fourier transform, real, of numbers whose other half is the mirror image of the given one."""
+    """Return the Fourier transform, real, of numbers whose other half is the mirror image of the given one."""
 
 @overload
 def hfft(x: ArrayLike, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Array: ...
 @overload
 def ifft(x: TensorOrNested, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Tensor:
-    """The inverse of ``fft``."""
+    """Return the inverse of ``fft``."""
 
 @overload
 def ifft(x: ArrayLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Array: ...
@@ -54,7 +54,7 @@ def ifft(x: ArrayLike, /, n: int | None = None, axis: Axis = -1, norm: str | Non
 def ifft2(
     x: TensorOrNested, s: Sequence[int] | None = None, axes: int | Sequence[int] = ..., norm: str | None = None
 ) -> Tensor:
-    """``ifftn`` along the last two axes."""
+    """Return ``ifftn`` along the last two axes."""
 
 @overload
 def ifft2(
@@ -62,25 +62,25 @@ def ifft2(
 ) -> Array: ...
 @overload
 def ifftn(x: TensorOrNested, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Tensor:
-    """The inverse of ``fftn``."""
+    """Return the inverse of ``fftn``."""
 
 @overload
 def ifftn(x: ArrayLike, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Array: ...
 @overload
 def ifftshift(x: TensorOrNested, axes: Axis = None) -> Tensor:
-    """The inverse of ``fftshift``."""
+    """Return the inverse of ``fftshift``."""
 
 @overload
 def ifftshift(x: ArrayLike, axes: Axis = None) -> Array: ...
 @overload
 def ihfft(x: TensorOrNested, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Tensor:
-    """The inverse of ``hfft``."""
+    """Return the inverse of ``hfft``."""
 
 @overload
 def ihfft(x: ArrayLike, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Array: ...
 @overload
 def irfft(x: TensorOrNested, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Tensor:
-    """The real numbers with this ``rfft``; give ``n`` if they are odd in number."""
+    """Return the real numbers with this ``rfft``; give ``n`` if they are odd in number."""
 
 @overload
 def irfft(x: ArrayLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Array: ...
@@ -88,7 +88,7 @@ def irfft(x: ArrayLike, /, n: int | None = None, axis: Axis = -1, norm: str | No
 def irfft2(
     x: TensorOrNested, s: Sequence[int] | None = None, axes: int | Sequence[int] = ..., norm: str | None = None
 ) -> Tensor:
-    """``irfftn`` along the last two axes."""
+    """Return ``irfftn`` along the last two axes."""
 
 @overload
 def irfft2(
@@ -96,13 +96,13 @@ def irfft2(
 ) -> Array: ...
 @overload
 def irfftn(x: TensorOrNested, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Tensor:
-    """The inverse of ``rfftn``."""
+    """Return the inverse of ``rfftn``."""
 
 @overload
 def irfftn(x: ArrayLike, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Array: ...
 @overload
 def rfft(x: TensorOrNested, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Tensor:
-    """The first half of the Fourier transform of real numbers; the other half is its mirror image."""
+    """Return the first half of the Fourier transform of real numbers; the other half is its mirror image."""
 
 @overload
 def rfft(x: ArrayLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Array: ...
@@ -110,7 +110,7 @@ def rfft(x: ArrayLike, /, n: int | None = None, axis: Axis = -1, norm: str | Non
 def rfft2(
     x: TensorOrNested, s: Sequence[int] | None = None, axes: int | Sequence[int] = ..., norm: str | None = None
 ) -> Tensor:
-    """``rfftn`` along the last two axes."""
+    """Return ``rfftn`` along the last two axes."""
 
 @overload
 def rfft2(
@@ -118,7 +118,7 @@ def rfft2(
 ) -> Array: ...
 @overload
 def rfftn(x: TensorOrNested, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Tensor:
-    """``rfft`` along the last of the axes, ``fft`` along the others."""
+    """Return ``rfft`` along the last of the axes, ``fft`` along the others."""
 
 @overload
 def rfftn(x: ArrayLike, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Array: ...

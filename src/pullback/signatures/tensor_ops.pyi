@@ -8,6 +8,7 @@ Written by script/write_signatures.py; a test fails when it is out of date.
 from collections.abc import Callable, Sequence
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable
+from pullback.interop.numpy_methods import Flat
 from pullback.typing import Array, Axis, DType, Index, Lengths, Number, Padding, Seed, ShapeLike, TensorLike, Value
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -91,71 +92,75 @@ class TensorOps:
     def __truediv__(self, other: TensorLike, /) -> Tensor: ...
     def __xor__(self, other: TensorLike, /) -> Tensor: ...
     def abs(self) -> Tensor:
-        """The absolute value, of complex numbers their distance from 0; its derivative at 0 is 0."""
+        """Return the absolute value, of complex numbers their distance from 0; its derivative at 0 is 0."""
     def absolute(self) -> Tensor:
-        """The absolute value, of complex numbers their distance from 0; its derivative at 0 is 0."""
+        """Return the absolute value, of complex numbers their distance from 0; its derivative at 0 is 0."""
     def acos(self) -> Tensor:
-        """The angle between 0 and π whose cosine is ``x``."""
+        """Return the angle between 0 and π whose cosine is ``x``."""
     def acosh(self) -> Tensor:
-        """The positive number whose hyperbolic cosine is ``x``."""
+        """Return the positive number whose hyperbolic cosine is ``x``."""
     def add(self, y: TensorLike, /) -> Tensor:
-        """The sum ``x + y``, element by element."""
+        """Return the sum ``x + y``, element by element."""
     def all(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """Whether all elements over ``axis`` are true."""
+        """Return whether all elements over ``axis`` are true."""
     def angle(self) -> Tensor:
-        """The angle from the positive real axis, between -π and π; its derivative at 0 is 0."""
+        """Return the angle from the positive real axis, between -π and π; its derivative at 0 is 0."""
     def any(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """Whether some element over ``axis`` is true."""
+        """Return whether some element over ``axis`` is true."""
     def arccos(self) -> Tensor:
-        """The angle between 0 and π whose cosine is ``x``."""
+        """Return the angle between 0 and π whose cosine is ``x``."""
     def arccosh(self) -> Tensor:
-        """The positive number whose hyperbolic cosine is ``x``."""
+        """Return the positive number whose hyperbolic cosine is ``x``."""
     def arcsin(self) -> Tensor:
-        """The angle between -π/2 and π/2 whose sine is ``x``."""
+        """Return the angle between -π/2 and π/2 whose sine is ``x``."""
     def arcsinh(self) -> Tensor:
-        """The number whose hyperbolic sine is ``x``."""
+        """Return the number whose hyperbolic sine is ``x``."""
     def arctan(self) -> Tensor:
-        """The angle between -π/2 and π/2 whose tangent is ``x``."""
+        """Return the angle between -π/2 and π/2 whose tangent is ``x``."""
     def arctan2(self, b: TensorLike, /) -> Tensor:
-        """The angle of the point with height ``a`` and width ``b``, between -π and π."""
+        """Return the angle of the point with height ``a`` and width ``b``, between -π and π."""
     def arctanh(self) -> Tensor:
-        """The number whose hyperbolic tangent is ``x``."""
+        """Return the number whose hyperbolic tangent is ``x``."""
     def arg_max(self, axis: Axis = 0, keepdims: bool = False) -> Tensor:
-        """Where along ``axis`` the largest element is, the first of several; ``axis=None`` counts through all elements."""
+        """Return where along ``axis`` the largest element is, the first of several; ``axis=None`` takes all elements."""
     def arg_min(self, axis: Axis = 0, keepdims: bool = False) -> Tensor:
-        """Where along ``axis`` the smallest element is, the first of several; ``axis=None`` counts through all elements."""
+        """Return where along ``axis`` the smallest element is, the first of several; ``axis=None`` takes all elements."""
     def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
-        """Where the largest element is, along ``axis`` or among all, as the method of NumPy's arrays says."""
+        """Return where the largest element is, along ``axis`` or among all, as the method of NumPy's arrays says."""
     def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
-        """Where the smallest element is, along ``axis`` or among all, as the method of NumPy's arrays says."""
+        """Return where the smallest element is, along ``axis`` or among all, as the method of NumPy's arrays says."""
+    def argpartition(self, *args: object, **kwargs: object) -> Tensor:
+        """As ``np.argpartition(x, ...)``."""
     def argsort(self, axis: int = -1, descending: bool = False) -> Tensor:
-        """Where the elements along ``axis`` come from when they are sorted; equal ones stay in their order."""
+        """Return where the elements along ``axis`` come from when they are sorted; equal ones stay in their order."""
     def as1d(self) -> Tensor:
-        """All elements in one row."""
+        """Return all elements in one row."""
     def as2d(self, rows: int, columns: int) -> Tensor:
-        """The elements as a matrix."""
+        """Return the elements as a matrix."""
     def as3d(self, rows: int, columns: int, depth: int) -> Tensor:
-        """The elements in three axes."""
+        """Return the elements in three axes."""
     def as4d(self, rows: int, columns: int, depth: int, depth2: int) -> Tensor:
-        """The elements in four axes."""
+        """Return the elements in four axes."""
     def as5d(self, rows: int, columns: int, depth: int, depth2: int, depth3: int) -> Tensor:
-        """The elements in five axes."""
+        """Return the elements in five axes."""
     def as_scalar(self) -> Tensor:
-        """The one element, with rank 0."""
+        """Return the one element, with rank 0."""
     def as_type(self, dtype: DType) -> Tensor:
-        """``x`` in another dtype.  Between floats the gradient is cast back; integers and bools carry none."""
+        """Return ``x`` in another dtype.  Between floats the gradient is cast back; integers and bools carry none."""
     def asin(self) -> Tensor:
-        """The angle between -π/2 and π/2 whose sine is ``x``."""
+        """Return the angle between -π/2 and π/2 whose sine is ``x``."""
     def asinh(self) -> Tensor:
-        """The number whose hyperbolic sine is ``x``."""
-    def astype(self, dtype: DType) -> Tensor:
-        """``x`` in another dtype.  Between floats the gradient is cast back; integers and bools carry none."""
+        """Return the number whose hyperbolic sine is ``x``."""
+    def astype(
+        self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+    ) -> Tensor:
+        """Return the elements in another dtype; ``casting`` says which conversions are allowed, as in NumPy."""
     def atan(self) -> Tensor:
-        """The angle between -π/2 and π/2 whose tangent is ``x``."""
+        """Return the angle between -π/2 and π/2 whose tangent is ``x``."""
     def atan2(self, b: TensorLike, /) -> Tensor:
-        """The angle of the point with height ``a`` and width ``b``, between -π and π."""
+        """Return the angle of the point with height ``a`` and width ``b``, between -π and π."""
     def atanh(self) -> Tensor:
-        """The number whose hyperbolic tangent is ``x``."""
+        """Return the number whose hyperbolic tangent is ``x``."""
     def avg_pool(
         self,
         filter_size: Lengths,
@@ -164,7 +169,7 @@ class TensorOps:
         dim_rounding_mode: str | None = None,
         data_format: str = "NHWC",
     ) -> Tensor:
-        """The mean of each window of images (batch, height, width, channels)."""
+        """Return the mean of each window of images (batch, height, width, channels)."""
     def avg_pool1d(
         self,
         filter_size: Lengths,
@@ -173,7 +178,7 @@ class TensorOps:
         dim_rounding_mode: str | None = None,
         data_format: str = "NWC",
     ) -> Tensor:
-        """The mean of each window of (batch, width, channels)."""
+        """Return the mean of each window of (batch, width, channels)."""
     def avg_pool3d(
         self,
         filter_size: Lengths,
@@ -182,9 +187,9 @@ class TensorOps:
         dim_rounding_mode: str | None = None,
         data_format: str = "NDHWC",
     ) -> Tensor:
-        """The mean of each window of (batch, depth, height, width, channels)."""
+        """Return the mean of each window of (batch, depth, height, width, channels)."""
     def band_part(self, num_lower: int, num_upper: int) -> Tensor:
-        """A copy with zeros outside a band: ``num_lower`` diagonals below the main one stay, ``num_upper`` above it."""
+        """Return a copy with zeros outside a band: ``num_lower`` diagonals below the main one stay, ``num_upper`` above it."""
     def batch_norm(
         self,
         mean: TensorLike,
@@ -193,7 +198,7 @@ class TensorOps:
         scale: TensorLike | None = None,
         variance_epsilon: float | Value | None = 0.001,
     ) -> Tensor:
-        """``x`` less ``mean``, divided by the square root of ``variance``, times ``scale``, plus ``offset``."""
+        """Return ``x`` less ``mean``, divided by the square root of ``variance``, times ``scale``, plus ``offset``."""
     def batch_norm2d(
         self,
         mean: TensorLike,
@@ -202,7 +207,7 @@ class TensorOps:
         scale: TensorLike | None = None,
         variance_epsilon: float | Value | None = 0.001,
     ) -> Tensor:
-        """``batch_norm`` of a tensor of rank 2."""
+        """Return ``batch_norm`` of a tensor of rank 2."""
     def batch_norm3d(
         self,
         mean: TensorLike,
@@ -211,7 +216,7 @@ class TensorOps:
         scale: TensorLike | None = None,
         variance_epsilon: float | Value | None = 0.001,
     ) -> Tensor:
-        """``batch_norm`` of a tensor of rank 3."""
+        """Return ``batch_norm`` of a tensor of rank 3."""
     def batch_norm4d(
         self,
         mean: TensorLike,
@@ -220,53 +225,57 @@ class TensorOps:
         scale: TensorLike | None = None,
         variance_epsilon: float | Value | None = 0.001,
     ) -> Tensor:
-        """``batch_norm`` of a tensor of rank 4."""
+        """Return ``batch_norm`` of a tensor of rank 4."""
     def batch_to_space_nd(self, block_shape: Lengths | Array, crops: Sequence[Any] | Array) -> Tensor:
-        """The batch laid out in blocks of ``block_shape`` in space, from which ``crops`` are cut off."""
+        """Return the batch laid out in blocks of ``block_shape`` in space, from which ``crops`` are cut off."""
     def beta(self, y: TensorLike, /) -> Tensor:
-        """``gamma(x) * gamma(y) / gamma(x + y)``."""
+        """Return ``gamma(x) * gamma(y) / gamma(x + y)``."""
     def betaln(self, y: TensorLike, /) -> Tensor:
-        """The logarithm of the absolute value of the beta function."""
+        """Return the logarithm of the absolute value of the beta function."""
     def bitwise_and(self, y: TensorLike, /) -> Tensor:
-        """The bits that both integers have; of bools, where both are true."""
+        """Return the bits that both integers have; of bools, where both are true."""
     def bitwise_not(self) -> Tensor:
-        """Every bit the other way; of bools, where ``x`` is false."""
+        """Return every bit the other way; of bools, where ``x`` is false."""
     def bitwise_or(self, y: TensorLike, /) -> Tensor:
-        """The bits that at least one integer has."""
+        """Return the bits that at least one integer has."""
     def bitwise_xor(self, y: TensorLike, /) -> Tensor:
-        """The bits that exactly one integer has."""
+        """Return the bits that exactly one integer has."""
     def boolean_mask(self, mask: TensorLike, axis: Axis = None) -> Tensor:
-        """The elements of ``x`` where ``mask`` is true; its first axis stands for ``axis`` of ``x``."""
+        """Return the elements of ``x`` where ``mask`` is true; its first axis stands for ``axis`` of ``x``."""
     def broadcast_args(self, s1: TensorLike, /) -> Tensor:
-        """The shape that two shapes broadcast to; all three are vectors of integers."""
+        """Return the shape that two shapes broadcast to; all three are vectors of integers."""
     def broadcast_to(self, shape: ShapeLike) -> Tensor:
-        """``x`` repeated along axes of length 1 and new leading axes, without copying."""
+        """Return ``x`` repeated along axes of length 1 and new leading axes, without copying."""
     def cast(self, dtype: DType) -> Tensor:
-        """``x`` in another dtype.  Between floats the gradient is cast back; integers and bools carry none."""
+        """Return ``x`` in another dtype.  Between floats the gradient is cast back; integers and bools carry none."""
     def cbrt(self) -> Tensor:
-        """The cube root."""
+        """Return the cube root."""
     def ceil(self) -> Tensor:
-        """The next whole number above; its derivative is 0 between the jumps."""
+        """Return the next whole number above; its derivative is 0 between the jumps."""
     def cholesky(self, upper: bool = False) -> Tensor:
-        """The lower triangular ``L`` with ``L @ L.T = x``, for symmetric (Hermitian) positive definite matrices."""
+        """Return the lower triangular ``L`` with ``L @ L.T = x``, for symmetric (Hermitian) positive definite matrices."""
+    def choose(self, *args: object, **kwargs: object) -> Tensor:
+        """As ``np.choose(x, ...)``."""
     def clip(self, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
-        """``clip_by_value`` as NumPy calls it: a bound that is ``None`` is no bound."""
+        """Return ``clip_by_value`` as NumPy calls it: a bound that is ``None`` is no bound."""
     def clip_by_value(self, clip_value_min: TensorLike, clip_value_max: TensorLike, /) -> Tensor:
-        """``x`` kept between two bounds, which may be tensors; at a bound the gradient still goes to ``x``."""
+        """Return ``x`` kept between two bounds, which may be tensors; at a bound the gradient still goes to ``x``."""
     def clone(self) -> Tensor:
-        """A tensor of its own with the same values, through which gradients pass."""
+        """Return a tensor of its own with the same values, through which gradients pass."""
     def complex(self, imag: TensorLike, /) -> Tensor:
-        """The complex numbers with these real and imaginary parts."""
+        """Return the complex numbers with these real and imaginary parts."""
+    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Tensor:
+        """Return the elements along ``axis`` for which the condition is true."""
     def concat(self, others: TensorLike, axis: int = 0) -> Tensor:
-        """``x.concat(y)`` and ``x.concat([y, z])``, as in TensorFlow.js."""
+        """Return ``x.concat(y)`` and ``x.concat([y, z])``, as in TensorFlow.js."""
     def concatenate(self, others: TensorLike, axis: int = 0) -> Tensor:
-        """``x.concat(y)`` and ``x.concat([y, z])``, as in TensorFlow.js."""
+        """Return ``x.concat(y)`` and ``x.concat([y, z])``, as in TensorFlow.js."""
     def confusion_matrix(self, predictions: TensorLike, /, num_classes: int) -> Tensor:
-        """How often each label (the row) was predicted as each class (the column)."""
+        """Return how often each label (the row) was predicted as each class (the column)."""
     def conj(self) -> Tensor:
-        """The complex conjugate; of real numbers they themselves."""
+        """Return the complex conjugate; of real numbers they themselves."""
     def conjugate(self) -> Tensor:
-        """The complex conjugate; of real numbers they themselves."""
+        """Return the complex conjugate; of real numbers they themselves."""
     def conv1d(
         self,
         filter: TensorLike,
@@ -276,7 +285,7 @@ class TensorOps:
         dilation: Lengths = 1,
         dim_rounding_mode: str | None = None,
     ) -> Tensor:
-        """The convolution of (batch, width, channels) with a filter of (width, channels, channels of the result)."""
+        """Return the convolution of (batch, width, channels) with a filter of (width, channels, channels of the result)."""
     def conv2d(
         self,
         filter: TensorLike,
@@ -286,7 +295,7 @@ class TensorOps:
         dilations: Lengths = 1,
         dim_rounding_mode: str | None = None,
     ) -> Tensor:
-        """The convolution of images (batch, height, width, channels) with a filter (height, width, channels, results)."""
+        """Return images (batch, height, width, channels) convolved with a filter (height, width, channels, results)."""
     def conv2d_transpose(
         self,
         filter: TensorLike,
@@ -296,7 +305,7 @@ class TensorOps:
         dim_rounding_mode: str | None = None,
         data_format: str = "NHWC",
     ) -> Tensor:
-        """The adjoint of ``conv2d`` in the image, with a filter (height, width, channels of the result, channels)."""
+        """Return the adjoint of ``conv2d`` in the image, with a filter (height, width, channels of the result, channels)."""
     def conv3d(
         self,
         filter: TensorLike,
@@ -306,7 +315,7 @@ class TensorOps:
         dilations: Lengths = 1,
         dim_rounding_mode: str | None = None,
     ) -> Tensor:
-        """The convolution of (batch, depth, height, width, channels) with a filter over three axes."""
+        """Return the convolution of (batch, depth, height, width, channels) with a filter over three axes."""
     def conv3d_transpose(
         self,
         filter: TensorLike,
@@ -315,25 +324,25 @@ class TensorOps:
         pad: Padding = "valid",
         data_format: str = "NDHWC",
     ) -> Tensor:
-        """The adjoint of ``conv3d`` in the image."""
+        """Return the adjoint of ``conv3d`` in the image."""
     def copy(self) -> Tensor:
-        """A tensor of its own with the same values, through which gradients pass."""
+        """Return a tensor of its own with the same values, through which gradients pass."""
     def cos(self) -> Tensor:
-        """The cosine."""
+        """Return the cosine."""
     def cosh(self) -> Tensor:
-        """The hyperbolic cosine."""
+        """Return the hyperbolic cosine."""
     def count_nonzero(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """How many elements over ``axis`` are not 0."""
+        """Return how many elements over ``axis`` are not 0."""
     def cube(self) -> Tensor:
-        """The third power, which ``x ** 3`` means: two products are many times quicker than a power."""
-    def cumprod(self, axis: Axis = None, exclusive: bool = False, reverse: bool = False) -> Tensor:
-        """The products of all elements up to each along ``axis``, which only a vector can do without."""
-    def cumsum(self, axis: Axis = None, exclusive: bool = False, reverse: bool = False) -> Tensor:
-        """The sums of all elements up to each along ``axis``, which only a vector can do without."""
+        """Return the third power, which ``x ** 3`` means: two products are many times quicker than a power."""
+    def cumprod(self, axis: Axis = None, exclusive: Any = False, reverse: bool = False, *, dtype: Any = None) -> Tensor:
+        """Return the products of all elements up to each along ``axis``; without one over all elements, as in NumPy."""
+    def cumsum(self, axis: Axis = None, exclusive: Any = False, reverse: bool = False, *, dtype: Any = None) -> Tensor:
+        """Return the sums of all elements up to each along ``axis``; without one over all elements, as in NumPy."""
     def deg2rad(self) -> Tensor: ...
     def degrees(self) -> Tensor: ...
     def depth_to_space(self, block_size: int, data_format: str = "NHWC") -> Tensor:
-        """The depth of each pixel laid out as a block of pixels."""
+        """Return the depth of each pixel laid out as a block of pixels."""
     def depthwise_conv2d(
         self,
         filter: TensorLike,
@@ -343,17 +352,19 @@ class TensorOps:
         dilations: Lengths = 1,
         dim_rounding_mode: str | None = None,
     ) -> Tensor:
-        """``conv2d`` of each channel by itself, with a filter (height, width, channels, results of each)."""
+        """Return ``conv2d`` of each channel by itself, with a filter (height, width, channels, results of each)."""
     def det(self) -> Tensor:
-        """The determinant of square matrices over the last two axes."""
+        """Return the determinant of square matrices over the last two axes."""
     def diag(self) -> Tensor:
-        """Zeros with ``x`` on the diagonal: a matrix for a vector, a tensor of twice the rank for any other."""
+        """Return zeros with ``x`` on the diagonal: a matrix for a vector, a tensor of twice the rank for any other."""
     def diag_embed(self, k: int = 0, shape: ShapeLike | None = None) -> Tensor:
-        """Matrices with the vectors ``x`` on their ``k``-th diagonal; square and as small as can be, or of ``shape``."""
+        """Return matrices with the vectors ``x`` on their ``k``-th diagonal; of ``shape``, or the smallest square ones."""
     def diag_part(self, k: int = 0) -> Tensor:
-        """The diagonals of matrices over the last two axes; ``k`` above the main one, or below it if negative."""
+        """Return the diagonals of matrices over the last two axes; ``k`` above the main one, or below it if negative."""
+    def diagonal(self, *args: object, **kwargs: object) -> Tensor:
+        """As ``np.diagonal(x, ...)``."""
     def digamma(self) -> Tensor:
-        """The derivative of ``gammaln``."""
+        """Return the derivative of ``gammaln``."""
     def dilation2d(
         self,
         filter: TensorLike,
@@ -362,141 +373,145 @@ class TensorOps:
         dilations: Lengths = 1,
         data_format: str = "NHWC",
     ) -> Tensor:
-        """The largest element of each window with ``filter`` (height, width, channels) added to it."""
+        """Return the largest element of each window with ``filter`` (height, width, channels) added to it."""
     def div(self, y: TensorLike, /) -> Tensor:
-        """The quotient ``x / y``; of integers it is a float, as in Python."""
+        """Return the quotient ``x / y``; of integers it is a float, as in Python."""
     def div_no_nan(self, y: TensorLike, /) -> Tensor:
-        """The quotient ``x / y``, and 0 where ``y`` is 0; the derivatives there are 0 too."""
+        """Return the quotient ``x / y``, and 0 where ``y`` is 0; the derivatives there are 0 too."""
     def divide(self, y: TensorLike, /) -> Tensor:
-        """The quotient ``x / y``; of integers it is a float, as in Python."""
+        """Return the quotient ``x / y``; of integers it is a float, as in Python."""
     def dot(self, b: TensorLike) -> Tensor:
-        """The product of vectors, matrices or scalars; in general over ``a``'s last axis and ``b``'s last but one."""
+        """Return the product of vectors, matrices or scalars; in general over ``a``'s last axis and ``b``'s last but one."""
     def dropout(self, rate: float, noise_shape: ShapeLike | None = None, seed: Seed = None) -> Tensor:
-        """``x`` with a share ``rate`` of its elements set to 0, and the others scaled up to keep the sum on average."""
+        """Return ``x`` with a share ``rate`` of its elements set to 0, and the others scaled up to keep the sum on average."""
     def eigvals(self) -> Tensor:
-        """The eigenvalues of square matrices, in no order; they are complex."""
+        """Return the eigenvalues of square matrices, in no order; they are complex."""
     def eigvalsh(self, uplo: str = "L") -> Tensor:
-        """The eigenvalues of symmetric or Hermitian matrices, in ascending order."""
+        """Return the eigenvalues of symmetric or Hermitian matrices, in ascending order."""
     def elu(self) -> Tensor:
-        """``x`` where it is positive, else ``exp(x) - 1``."""
+        """Return ``x`` where it is positive, else ``exp(x) - 1``."""
     def ensure_shape(self, shape: ShapeLike) -> Tensor:
-        """``x`` itself, if it has this shape; ``None`` stands for any length."""
+        """Return ``x`` itself, if it has this shape; ``None`` stands for any length."""
     def entr(self) -> Tensor:
-        """``-x * log(x)``, and 0 at 0: a term of the entropy."""
+        """Return ``-x * log(x)``, and 0 at 0: a term of the entropy."""
     def equal(self, y: TensorLike, /) -> Tensor:
-        """Where ``x`` and ``y`` agree."""
+        """Return where ``x`` and ``y`` agree."""
     def erf(self) -> Tensor:
-        """The error function: the share of a bell curve within ``x`` of its middle, twice the width."""
+        """Return the error function: the share of a bell curve within ``x`` of its middle, twice the width."""
     def erfc(self) -> Tensor:
-        """``1 - erf(x)``, precise where that is near 0."""
+        """Return ``1 - erf(x)``, precise where that is near 0."""
     def erfcinv(self) -> Tensor:
-        """The number whose ``erfc`` is ``x``."""
+        """Return the number whose ``erfc`` is ``x``."""
     def erfcx(self) -> Tensor:
-        """``exp(x * x) * erfc(x)``, without overflow."""
+        """Return ``exp(x * x) * erfc(x)``, without overflow."""
     def erfinv(self) -> Tensor:
-        """The number whose ``erf`` is ``x``."""
+        """Return the number whose ``erf`` is ``x``."""
     def euclidean_norm(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """The square root of the sum of squares; its gradient at 0 is 0."""
+        """Return the square root of the sum of squares; its gradient at 0 is 0."""
     def exp(self) -> Tensor:
-        """The exponential, its own derivative."""
+        """Return the exponential, its own derivative."""
     def exp1(self) -> Tensor:
-        """The exponential integral of ``exp(-t) / t`` from ``x`` on."""
+        """Return the exponential integral of ``exp(-t) / t`` from ``x`` on."""
     def exp2(self) -> Tensor: ...
     def expand_dims(self, axis: Axis = 0) -> Tensor:
-        """A new axis of length 1 at ``axis``."""
+        """Return a new axis of length 1 at ``axis``."""
     def expi(self) -> Tensor:
-        """The exponential integral of ``exp(t) / t`` up to ``x``."""
+        """Return the exponential integral of ``exp(t) / t`` up to ``x``."""
     def expit(self) -> Tensor:
-        """``1 / (1 + exp(-x))``, the inverse of ``logit``."""
+        """Return ``1 / (1 + exp(-x))``, the inverse of ``logit``."""
     def expm1(self) -> Tensor:
-        """``exp(x) - 1``, exact for small ``x`` too."""
+        """Return ``exp(x) - 1``, exact for small ``x`` too."""
     def fabs(self) -> Tensor: ...
     def fft(self, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Tensor:
-        """The discrete Fourier transform."""
+        """Return the discrete Fourier transform."""
     def fill(self, value: TensorLike) -> None:
         """Write one number into all elements, as the method of NumPy's arrays does."""
-    def flatten(self) -> Tensor:
-        """A copy of all elements in one row."""
+    @property
+    def flat(self) -> Flat: ...
+    def flatten(self, order: Any = "C") -> Tensor:
+        """Return a copy of all elements in one row; ``order="F"`` has those of the first axis side by side."""
     def flip(self, axis: Axis = None) -> Tensor:
-        """The elements in reverse order along ``axis``, or along all axes."""
+        """Return the elements in reverse order along ``axis``, or along all axes."""
     def floor(self) -> Tensor:
-        """The next whole number below; its derivative is 0 between the jumps."""
+        """Return the next whole number below; its derivative is 0 between the jumps."""
     def floor_div(self, y: TensorLike, /) -> Tensor:
-        """The quotient rounded down; its derivative is 0 between the jumps."""
+        """Return the quotient rounded down; its derivative is 0 between the jumps."""
     def floor_divide(self, y: TensorLike, /) -> Tensor:
-        """The quotient rounded down; its derivative is 0 between the jumps."""
+        """Return the quotient rounded down; its derivative is 0 between the jumps."""
     def fmod(self, y: TensorLike, /) -> Tensor:
-        """The remainder with the sign of ``x``."""
+        """Return the remainder with the sign of ``x``."""
     def full_like(self, fill_value: Number, dtype: DType = None) -> Tensor:
-        """One value everywhere, in the shape of ``x``."""
+        """Return one value everywhere, in the shape of ``x``."""
     def gamma(self) -> Tensor:
-        """The gamma function: of whole numbers the factorial of the one before."""
+        """Return the gamma function: of whole numbers the factorial of the one before."""
     def gammaln(self) -> Tensor:
-        """The logarithm of the absolute value of the gamma function."""
+        """Return the logarithm of the absolute value of the gamma function."""
     def gather(self, indices: TensorLike, /, axis: Axis = 0, batch_dims: int = 0) -> Tensor:
-        """The slices of ``x`` at these positions along ``axis``; the first ``batch_dims`` axes go together."""
+        """Return the slices of ``x`` at these positions along ``axis``; the first ``batch_dims`` axes go together."""
     def gather_nd(self, indices: TensorLike, /) -> Tensor:
-        """The slices of ``x`` at coordinates, which are along the last axis of ``indices``."""
+        """Return the slices of ``x`` at coordinates, which are along the last axis of ``indices``."""
     def gelu(self, approximate: bool = False) -> Tensor:
-        """``x`` times the share of a normal distribution below ``x``; ``approximate`` takes a tanh for it."""
+        """Return ``x`` times the share of a normal distribution below ``x``; ``approximate`` takes a tanh for it."""
     def greater(self, y: TensorLike, /) -> Tensor:
-        """Where ``x > y``."""
+        """Return where ``x > y``."""
     def greater_equal(self, y: TensorLike, /) -> Tensor:
-        """Where ``x >= y``."""
+        """Return where ``x >= y``."""
     def hypot(self, y: TensorLike, /) -> Tensor:
-        """The length ``sqrt(x**2 + y**2)``; its derivative at the origin is 0, as that of a norm."""
+        """Return the length ``sqrt(x**2 + y**2)``; its derivative at the origin is 0, as that of a norm."""
     def i0(self) -> Tensor:
-        """The modified Bessel function of order 0."""
+        """Return the modified Bessel function of order 0."""
     def i0e(self) -> Tensor:
-        """``exp(-abs(x)) * i0(x)``, without overflow."""
+        """Return ``exp(-abs(x)) * i0(x)``, without overflow."""
     def i1(self) -> Tensor:
-        """The modified Bessel function of order 1."""
+        """Return the modified Bessel function of order 1."""
     def i1e(self) -> Tensor:
-        """``exp(-abs(x)) * i1(x)``, without overflow."""
+        """Return ``exp(-abs(x)) * i1(x)``, without overflow."""
     def identity(self) -> Tensor:
-        """A tensor of its own with the same values, through which gradients pass."""
+        """Return a tensor of its own with the same values, through which gradients pass."""
     def ifft(self, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Tensor:
-        """The inverse of ``fft``."""
+        """Return the inverse of ``fft``."""
     @property
     def imag(self) -> Tensor: ...
     def in_top_k(self, targets: TensorLike, /, k: int = 1) -> Tensor:
-        """Whether the prediction for the target class is among the ``k`` highest ones."""
+        """Return whether the prediction for the target class is among the ``k`` highest ones."""
     def inner(self, b: TensorLike) -> Tensor:
-        """The product over the last axis of both."""
+        """Return the product over the last axis of both."""
     def intersect1d(self, y: TensorLike) -> Tensor:
-        """The different elements of ``x`` that are in ``y`` too, in order."""
+        """Return the different elements of ``x`` that are in ``y`` too, in order."""
     def inv(self) -> Tensor:
-        """The inverse of square matrices over the last two axes."""
+        """Return the inverse of square matrices over the last two axes."""
     def invert(self) -> Tensor:
-        """Every bit the other way; of bools, where ``x`` is false."""
+        """Return every bit the other way; of bools, where ``x`` is false."""
     def irfft(self, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Tensor:
-        """The real numbers with this ``rfft``; give ``n`` if they are odd in number."""
+        """Return the real numbers with this ``rfft``; give ``n`` if they are odd in number."""
     def is_finite(self) -> Tensor:
-        """Where ``x`` is neither infinite nor NaN."""
+        """Return where ``x`` is neither infinite nor NaN."""
     def is_inf(self) -> Tensor:
-        """Where ``x`` is infinite, of either sign."""
+        """Return where ``x`` is infinite, of either sign."""
     def is_nan(self) -> Tensor:
-        """Where ``x`` is not a number."""
+        """Return where ``x`` is not a number."""
     def isfinite(self) -> Tensor:
-        """Where ``x`` is neither infinite nor NaN."""
+        """Return where ``x`` is neither infinite nor NaN."""
     def isin(self, test_elements: TensorLike, /) -> Tensor:
-        """Whether each element is among the others."""
+        """Return whether each element is among the others."""
     def isinf(self) -> Tensor:
-        """Where ``x`` is infinite, of either sign."""
+        """Return where ``x`` is infinite, of either sign."""
     def isnan(self) -> Tensor:
-        """Where ``x`` is not a number."""
+        """Return where ``x`` is not a number."""
+    @property
+    def itemsize(self) -> int: ...
     def iv(self, x: TensorLike, /) -> Tensor:
-        """The modified Bessel function of the first kind, of order ``v``; no derivative in ``v``."""
+        """Return the modified Bessel function of the first kind, of order ``v``; no derivative in ``v``."""
     def ive(self, x: TensorLike, /) -> Tensor:
-        """``exp(-abs(x)) * iv(v, x)``, without overflow."""
+        """Return ``exp(-abs(x)) * iv(v, x)``, without overflow."""
     def j0(self) -> Tensor:
-        """The Bessel function of order 0."""
+        """Return the Bessel function of order 0."""
     def j1(self) -> Tensor:
-        """The Bessel function of order 1."""
+        """Return the Bessel function of order 1."""
     def jv(self, x: TensorLike, /) -> Tensor:
-        """The Bessel function of the first kind, of order ``v``; no derivative in ``v``."""
+        """Return the Bessel function of the first kind, of order ``v``; no derivative in ``v``."""
     def kl_div(self, y: TensorLike, /) -> Tensor:
-        """``x * log(x / y) - x + y``, which is never negative."""
+        """Return ``x * log(x / y) - x + y``, which is never negative."""
     def layer_norm(
         self,
         offset: TensorLike | None = None,
@@ -504,15 +519,15 @@ class TensorOps:
         axis: Axis = -1,
         variance_epsilon: float | Value | None = 1e-05,
     ) -> Tensor:
-        """``x`` brought to mean 0 and variance 1 over ``axis``, times ``scale``, plus ``offset``."""
+        """Return ``x`` brought to mean 0 and variance 1 over ``axis``, times ``scale``, plus ``offset``."""
     def leaky_relu(self, alpha: float = 0.2) -> Tensor:
-        """``x`` where it is positive, else ``alpha * x``."""
+        """Return ``x`` where it is positive, else ``alpha * x``."""
     def less(self, y: TensorLike, /) -> Tensor:
-        """Where ``x < y``."""
+        """Return where ``x < y``."""
     def less_equal(self, y: TensorLike, /) -> Tensor:
-        """Where ``x <= y``."""
+        """Return where ``x <= y``."""
     def lgamma(self) -> Tensor:
-        """The logarithm of the absolute value of the gamma function."""
+        """Return the logarithm of the absolute value of the gamma function."""
     def local_response_normalization(
         self,
         depth_radius: float | None = 5,
@@ -520,53 +535,53 @@ class TensorOps:
         alpha: float | Value | None = 1,
         beta: float | Value | None = 0.5,
     ) -> Tensor:
-        """``x`` divided by ``(bias + alpha * s) ** beta``, ``s`` the sum of squares of the channels around each one."""
+        """Return ``x`` divided by ``(bias + alpha * s) ** beta``, ``s`` the sum of squares of the channels around each one."""
     def log(self) -> Tensor:
-        """The natural logarithm."""
+        """Return the natural logarithm."""
     def log10(self) -> Tensor:
-        """The logarithm to the base 10."""
+        """Return the logarithm to the base 10."""
     def log1p(self) -> Tensor:
-        """``log(1 + x)``, exact for small ``x`` too."""
+        """Return ``log(1 + x)``, exact for small ``x`` too."""
     def log2(self) -> Tensor:
-        """The logarithm to the base 2."""
+        """Return the logarithm to the base 2."""
     def log_expit(self) -> Tensor:
-        """The logarithm of ``expit``."""
+        """Return the logarithm of ``expit``."""
     def log_ndtr(self) -> Tensor:
-        """The logarithm of ``ndtr``, precise far to the left."""
+        """Return the logarithm of ``ndtr``, precise far to the left."""
     def log_sigmoid(self) -> Tensor:
-        """``log(sigmoid(x))``, without overflow."""
+        """Return ``log(sigmoid(x))``, without overflow."""
     def log_softmax(self, axis: Axis = -1) -> Tensor:
-        """The logarithm of ``softmax``, precise where that is near 0."""
+        """Return the logarithm of ``softmax``, precise where that is near 0."""
     def log_sum_exp(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """``log(sum(exp(x)))`` over ``axis``, without overflow."""
+        """Return ``log(sum(exp(x)))`` over ``axis``, without overflow."""
     def logaddexp(self, y: TensorLike, /) -> Tensor:
-        """``log(exp(x) + exp(y))``, without overflow."""
+        """Return ``log(exp(x) + exp(y))``, without overflow."""
     def logaddexp2(self, y: TensorLike, /) -> Tensor:
-        """``log2(2**x + 2**y)``, without overflow."""
+        """Return ``log2(2**x + 2**y)``, without overflow."""
     def logical_and(self, y: TensorLike, /) -> Tensor:
-        """Where both are true, that is, not 0."""
+        """Return where both are true, that is, not 0."""
     def logical_not(self) -> Tensor:
-        """Where ``x`` is false."""
+        """Return where ``x`` is false."""
     def logical_or(self, y: TensorLike, /) -> Tensor:
-        """Where at least one is true."""
+        """Return where at least one is true."""
     def logical_xor(self, y: TensorLike, /) -> Tensor:
-        """Where exactly one is true."""
+        """Return where exactly one is true."""
     def logit(self) -> Tensor:
-        """``log(x / (1 - x))``."""
+        """Return ``log(x / (1 - x))``."""
     def logsumexp(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """``log(sum(exp(x)))`` over ``axis``, without overflow."""
+        """Return ``log(sum(exp(x)))`` over ``axis``, without overflow."""
     def lower_bound(self, values: TensorLike) -> Tensor:
-        """Where the first element is that is not less than each value."""
+        """Return where the first element is that is not less than each value."""
     def mat_mul(self, b: TensorLike, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
-        """The matrix product over the last two axes, with either operand transposed first; leading axes broadcast."""
+        """Return the matrix product over the last two axes, with either operand transposed first; leading axes broadcast."""
     def matmul(self, y: TensorLike, /) -> Tensor:
-        """The matrix product ``x @ y`` over the last two axes; leading axes broadcast, vectors are rows or columns."""
+        """Return the matrix product ``x @ y`` over the last two axes; leading axes broadcast, vectors are rows or columns."""
     def matrix_rank(
         self, tol: float | Value | None = None, hermitian: bool = False, rtol: float | Value | None = None
     ) -> Tensor:
-        """How many singular values are more than ``tol``, or than ``rtol`` times the largest.  It has no gradient."""
+        """Return how many singular values are more than ``tol``, or than ``rtol`` times the largest.  It has no gradient."""
     def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """The largest element of ``x`` over ``axis``; ties share the gradient."""
+        """Return the largest element of ``x`` over ``axis``; ties share the gradient."""
     def max_pool(
         self,
         filter_size: Lengths,
@@ -575,7 +590,7 @@ class TensorOps:
         dim_rounding_mode: str | None = None,
         data_format: str = "NHWC",
     ) -> Tensor:
-        """The largest element of each window of images (batch, height, width, channels)."""
+        """Return the largest element of each window of images (batch, height, width, channels)."""
     def max_pool1d(
         self,
         filter_size: Lengths,
@@ -584,7 +599,7 @@ class TensorOps:
         dim_rounding_mode: str | None = None,
         data_format: str = "NWC",
     ) -> Tensor:
-        """The largest element of each window of (batch, width, channels)."""
+        """Return the largest element of each window of (batch, width, channels)."""
     def max_pool3d(
         self,
         filter_size: Lengths,
@@ -593,67 +608,73 @@ class TensorOps:
         dim_rounding_mode: str | None = None,
         data_format: str = "NDHWC",
     ) -> Tensor:
-        """The largest element of each window of (batch, depth, height, width, channels)."""
+        """Return the largest element of each window of (batch, depth, height, width, channels)."""
     def max_pool_with_argmax(
         self, filter_size: Lengths, strides: Lengths = 1, pad: Padding = "valid", include_batch_in_index: bool = False
     ) -> PoolWithArgmax[Tensor]:
-        """``max_pool``, and where each of its elements comes from: numbers in the flattened image, or in the whole batch."""
+        """Return ``max_pool``, and the position of each of its elements in the flattened image, or in the whole batch."""
     def maximum(self, y: TensorLike, /) -> Tensor:
-        """The larger of the two; where they are equal each gets half of the gradient."""
+        """Return the larger of the two; where they are equal each gets half of the gradient."""
     def mean(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """The mean of the elements of ``x`` over ``axis``; of integers it is a float."""
+        """Return the mean of the elements of ``x`` over ``axis``; of integers it is a float."""
     def min(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """The smallest element of ``x`` over ``axis``; ties share the gradient."""
+        """Return the smallest element of ``x`` over ``axis``; ties share the gradient."""
     def minimum(self, y: TensorLike, /) -> Tensor:
-        """The smaller of the two; where they are equal each gets half of the gradient."""
+        """Return the smaller of the two; where they are equal each gets half of the gradient."""
     def mirror_pad(self, paddings: Sequence[Any] | Array, mode: str = "reflect") -> Tensor:
-        """``x`` with its mirror image around it; ``"symmetric"`` repeats the element at the edge, ``"reflect"`` does not."""
+        """Return ``x`` with its mirror image around it; ``"symmetric"`` repeats the element at the edge, ``"reflect"`` not."""
     def mod(self, y: TensorLike, /) -> Tensor:
-        """The remainder of ``x // y``, with the sign of ``y``."""
+        """Return the remainder of ``x // y``, with the sign of ``y``."""
     def moments(self, axis: Axis = None, keepdims: bool = False) -> Moments[Tensor]:
         """Mean and variance over ``axis``, as a named tuple."""
     def moveaxis(self, source: Lengths, destination: Lengths) -> Tensor:
         """Axes moved from ``source`` to ``destination``; the others keep their order."""
     def mul(self, y: TensorLike, /) -> Tensor:
-        """The product ``x * y``, element by element."""
+        """Return the product ``x * y``, element by element."""
     def multiply(self, y: TensorLike, /) -> Tensor:
-        """The product ``x * y``, element by element."""
+        """Return the product ``x * y``, element by element."""
+    @property
+    def nbytes(self) -> int: ...
     def ndtr(self) -> Tensor:
-        """The share of the standard normal distribution below ``x``."""
+        """Return the share of the standard normal distribution below ``x``."""
     def ndtri(self) -> Tensor:
-        """The number below which the share ``x`` of the standard normal distribution is."""
+        """Return the number below which the share ``x`` of the standard normal distribution is."""
     def neg(self) -> Tensor:
-        """The opposite ``-x``."""
+        """Return the opposite ``-x``."""
     def negative(self) -> Tensor:
-        """The opposite ``-x``."""
+        """Return the opposite ``-x``."""
+    def nonzero(self, *args: object, **kwargs: object) -> Tensor:
+        """As ``np.nonzero(x, ...)``."""
     def norm(self, ord: str | float | None = "euclidean", axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """The norm of vectors or, over two axes, of matrices; without ``axis`` that of all elements as one vector."""
+        """Return the norm of vectors or, over two axes, of matrices; without ``axis`` that of all elements as one vector."""
     def not_equal(self, y: TensorLike, /) -> Tensor:
-        """Where ``x`` and ``y`` differ; NaN differs from everything."""
+        """Return where ``x`` and ``y`` differ; NaN differs from everything."""
     def one_hot(self, depth: int, on_value: TensorLike = 1, off_value: TensorLike = 0, dtype: DType = None) -> Tensor:
-        """``on_value`` at each index and ``off_value`` elsewhere along a new last axis; int32 by default."""
+        """Return ``on_value`` at each index and ``off_value`` elsewhere along a new last axis; int32 by default."""
     def ones_like(self, dtype: DType = None) -> Tensor:
-        """Ones in the shape of ``x``."""
+        """Return ones in the shape of ``x``."""
     def outer(self, b: TensorLike) -> Tensor:
-        """Every element of ``a`` times every element of ``b``, as a matrix."""
+        """Return every element of ``a`` times every element of ``b``, as a matrix."""
     def outer_product(self, b: TensorLike) -> Tensor:
-        """Every element of ``a`` times every element of ``b``, as a matrix."""
+        """Return every element of ``a`` times every element of ``b``, as a matrix."""
     def overlap_and_add(self, frame_step: int, length: int | None = None) -> Tensor:
-        """The signal that has these frames, ``frame_step`` apart; where they overlap they are added."""
+        """Return the signal that has these frames, ``frame_step`` apart; where they overlap they are added."""
     def pad(self, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Tensor:
-        """``x`` with ``constant_value`` around it, ``[before, after]`` elements along each axis."""
+        """Return ``x`` with ``constant_value`` around it, ``[before, after]`` elements along each axis."""
     def pad1d(self, paddings: Sequence[int] | Array, constant_value: Number = 0) -> Tensor:
-        """``pad`` of a vector; ``paddings`` is one pair."""
+        """Return ``pad`` of a vector; ``paddings`` is one pair."""
     def pad2d(self, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Tensor:
-        """``pad`` of a tensor of rank 2."""
+        """Return ``pad`` of a tensor of rank 2."""
     def pad3d(self, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Tensor:
-        """``pad`` of a tensor of rank 3."""
+        """Return ``pad`` of a tensor of rank 3."""
     def pad4d(self, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Tensor:
-        """``pad`` of a tensor of rank 4."""
+        """Return ``pad`` of a tensor of rank 4."""
+    def partition(self, kth: Any, axis: int = -1, kind: str = "introselect") -> None:
+        """Sort in place as far as the ``kth`` element is the one that it would be in order."""
     def pinv(self, rtol: float | Value | None = None, hermitian: bool = False) -> Tensor:
-        """The pseudo-inverse of matrices of any shape; singular values under ``rtol`` times the largest count as 0."""
+        """Return the pseudo-inverse of matrices of any shape; singular values under ``rtol`` times the largest count as 0."""
     def polygamma(self, x: TensorLike, /) -> Tensor:
-        """The derivative of order ``n`` of ``digamma``."""
+        """Return the derivative of order ``n`` of ``digamma``."""
     def pool(
         self,
         window_shape: Lengths,
@@ -663,85 +684,87 @@ class TensorOps:
         strides: Lengths = 1,
         dim_rounding_mode: str | None = None,
     ) -> Tensor:
-        """``max_pool`` or ``avg_pool`` ("max", "avg"), whose windows may have gaps: ``dilations``."""
+        """Return ``max_pool`` or ``avg_pool`` ("max", "avg"), whose windows may have gaps: ``dilations``."""
     def positive(self) -> Tensor: ...
     def pow(self, y: TensorLike, /) -> Tensor:
-        """``x`` to the power ``y``.  ``x ** 0`` has slope 0 everywhere; the exponent of a base ``x <= 0`` gets gradient 0."""
+        """Return ``x`` to the power ``y``.  ``x ** 0`` has slope 0; the exponent of a base ``x <= 0`` gets gradient 0."""
     def power(self, y: TensorLike, /) -> Tensor:
-        """``x`` to the power ``y``.  ``x ** 0`` has slope 0 everywhere; the exponent of a base ``x <= 0`` gets gradient 0."""
+        """Return ``x`` to the power ``y``.  ``x ** 0`` has slope 0; the exponent of a base ``x <= 0`` gets gradient 0."""
     def prelu(self, alpha: TensorLike, /) -> Tensor:
-        """``leaky_relu`` whose slope is a tensor, to be learned."""
+        """Return ``leaky_relu`` whose slope is a tensor, to be learned."""
     def prod(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """The product of the elements of ``x`` over ``axis``."""
+        """Return the product of the elements of ``x`` over ``axis``."""
     def psi(self) -> Tensor:
-        """The derivative of ``gammaln``."""
+        """Return the derivative of ``gammaln``."""
+    def put(self, indices: Any, values: TensorLike, mode: Any = "raise") -> None:
+        """Write values to places that are counted over all elements."""
     def rad2deg(self) -> Tensor: ...
     def radians(self) -> Tensor: ...
-    def ravel(self) -> Tensor:
-        """All elements in one row; they share their memory with ``x`` if they lie there side by side."""
+    def ravel(self, order: str = "C") -> Tensor:
+        """Return all elements in one row; they share their memory with ``x`` if they lie there side by side."""
     @property
     def real(self) -> Tensor: ...
     def reciprocal(self) -> Tensor:
-        """``1 / x``; of an integer too it is a float (``np.reciprocal`` gives an integer)."""
+        """Return ``1 / x``; of an integer too it is a float (``np.reciprocal`` gives an integer)."""
     def rel_entr(self, y: TensorLike, /) -> Tensor:
-        """``x * log(x / y)``, and 0 where ``x`` is 0: a term of the relative entropy."""
+        """Return ``x * log(x / y)``, and 0 where ``x`` is 0: a term of the relative entropy."""
     def relu(self) -> Tensor:
-        """``x`` where it is positive, else 0; its derivative at 0 is 0."""
+        """Return ``x`` where it is positive, else 0; its derivative at 0 is 0."""
     def relu6(self) -> Tensor:
-        """``x`` kept between 0 and 6."""
+        """Return ``x`` kept between 0 and 6."""
     def remainder(self, y: TensorLike, /) -> Tensor:
-        """The remainder of ``x // y``, with the sign of ``y``."""
+        """Return the remainder of ``x // y``, with the sign of ``y``."""
     def repeat(self, repeats: Lengths | Value, axis: Axis = None) -> Tensor:
-        """Each element ``repeats`` times in a row, along ``axis`` or of all elements in one row."""
-    def reshape(self, *shape: ShapeLike) -> Tensor:
-        """``x.reshape([2, 3])`` as in TensorFlow.js, ``x.reshape(2, 3)`` as in NumPy."""
+        """Return each element ``repeats`` times in a row, along ``axis`` or of all elements in one row."""
+    def reshape(self, *shape: ShapeLike, order: str = "C", copy: bool | None = None) -> Tensor:
+        """Return ``x.reshape([2, 3])`` as in TensorFlow.js, ``x.reshape(2, 3)`` as in NumPy."""
     def reshape_as(self, y: TensorLike) -> Tensor:
-        """The elements of ``x`` in the shape of ``y``."""
+        """Return the elements of ``x`` in the shape of ``y``."""
     def resize_bilinear(
         self, size: Sequence[int] | Array, align_corners: bool = False, half_pixel_centers: bool = False
     ) -> Tensor:
-        """Pictures of ``size`` [height, width], each new pixel being between the four nearest ones."""
+        """Return pictures of ``size`` [height, width], each new pixel being between the four nearest ones."""
     def resize_nearest_neighbor(
         self, size: Sequence[int] | Array, align_corners: bool = False, half_pixel_centers: bool = False
     ) -> Tensor:
-        """Pictures of ``size`` [height, width], each new pixel being a copy of the nearest one."""
+        """Return pictures of ``size`` [height, width], each new pixel being a copy of the nearest one."""
     def reverse(self, axis: Axis = None) -> Tensor:
-        """The elements in reverse order along ``axis``, or along all axes."""
+        """Return the elements in reverse order along ``axis``, or along all axes."""
     def reverse1d(self) -> Tensor:
-        """The elements of a vector in reverse order."""
+        """Return the elements of a vector in reverse order."""
     def reverse2d(self, axis: Axis = None) -> Tensor:
-        """``reverse`` of a tensor of rank 2."""
+        """Return ``reverse`` of a tensor of rank 2."""
     def reverse3d(self, axis: Axis = None) -> Tensor:
-        """``reverse`` of a tensor of rank 3."""
+        """Return ``reverse`` of a tensor of rank 3."""
     def reverse4d(self, axis: Axis = None) -> Tensor:
-        """``reverse`` of a tensor of rank 4."""
+        """Return ``reverse`` of a tensor of rank 4."""
     def rfft(self, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Tensor:
-        """The first half of the Fourier transform of real numbers; the other half is its mirror image."""
+        """Return the first half of the Fourier transform of real numbers; the other half is its mirror image."""
     def rint(self) -> Tensor: ...
     def roll(self, shift: Lengths, axis: Axis = None) -> Tensor:
-        """The elements moved on by ``shift`` places; those pushed out come in again at the other end."""
+        """Return the elements moved on by ``shift`` places; those pushed out come in again at the other end."""
     def round(self, decimals: int = 0) -> Tensor:
-        """The nearest whole number, of two equally near ones the even one; its derivative is 0 between the jumps."""
+        """Return the nearest whole number, of two equally near ones the even one; its derivative is 0 between the jumps."""
     def rsqrt(self) -> Tensor:
-        """``1 / sqrt(x)``."""
+        """Return ``1 / sqrt(x)``."""
     def scatter_nd(self, updates: TensorLike, /, shape: ShapeLike) -> Tensor:
-        """Zeros of ``shape`` with ``updates`` added at coordinates; what is named twice is added up."""
+        """Return zeros of ``shape`` with ``updates`` added at coordinates; what is named twice is added up."""
     def search_sorted(self, values: TensorLike, /, side: str = "left") -> Tensor:
-        """Where each value would have to be put in to keep the sequence sorted, before or after equal ones."""
+        """Return where each value would have to be put in to keep the sequence sorted, before or after equal ones."""
     def searchsorted(self, values: TensorLike, /, side: str = "left") -> Tensor:
-        """Where each value would have to be put in to keep the sequence sorted, before or after equal ones."""
+        """Return where each value would have to be put in to keep the sequence sorted, before or after equal ones."""
     def segment_max(self, segment_ids: TensorLike) -> Tensor:
-        """The largest of each run of slices with the same number; the numbers are sorted, a missing one gives 0."""
+        """Return the largest of each run of slices with the same number; the numbers are sorted, a missing one gives 0."""
     def segment_mean(self, segment_ids: TensorLike) -> Tensor:
-        """The mean of each run of slices with the same number; the numbers are sorted."""
+        """Return the mean of each run of slices with the same number; the numbers are sorted."""
     def segment_min(self, segment_ids: TensorLike) -> Tensor:
-        """The smallest of each run of slices with the same number; the numbers are sorted, a missing one gives 0."""
+        """Return the smallest of each run of slices with the same number; the numbers are sorted, a missing one gives 0."""
     def segment_prod(self, segment_ids: TensorLike) -> Tensor:
-        """The product of each run of slices with the same number; the numbers are sorted."""
+        """Return the product of each run of slices with the same number; the numbers are sorted."""
     def segment_sum(self, segment_ids: TensorLike) -> Tensor:
-        """The sum of each run of slices with the same number; the numbers are sorted."""
+        """Return the sum of each run of slices with the same number; the numbers are sorted."""
     def selu(self) -> Tensor:
-        """``elu`` with the two scales that keep mean 0 and variance 1 through a network."""
+        """Return ``elu`` with the two scales that keep mean 0 and variance 1 through a network."""
     def separable_conv2d(
         self,
         depthwise_filter: TensorLike,
@@ -751,61 +774,63 @@ class TensorOps:
         dilation: Lengths = 1,
         data_format: str = "NHWC",
     ) -> Tensor:
-        """``depthwise_conv2d``, then a filter (1, 1, channels, of the result) that mixes the channels."""
+        """Return ``depthwise_conv2d``, then a filter (1, 1, channels, of the result) that mixes the channels."""
     def setdiff1d(self, y: TensorLike) -> SetDifference[Tensor]:
-        """The elements of the vector ``x`` that are not in ``y``, in their order, and where they were."""
+        """Return the elements of the vector ``x`` that are not in ``y``, in their order, and where they were."""
     def setxor1d(self, y: TensorLike) -> Tensor:
-        """The different elements that are in one of both and not in the other, in order."""
+        """Return the different elements that are in one of both and not in the other, in order."""
     def sigmoid(self) -> Tensor:
-        """``1 / (1 + exp(-x))``, without overflow."""
+        """Return ``1 / (1 + exp(-x))``, without overflow."""
     def sigmoid_cross_entropy_with_logits(self, logits: TensorLike, /) -> Tensor:
-        """The cross entropy of ``sigmoid(logits)``, without overflow: one loss per element."""
+        """Return the cross entropy of ``sigmoid(logits)``, without overflow: one loss per element."""
     def sign(self) -> Tensor:
         """-1, 0 or 1; of NaN it is 0, as in TensorFlow.js (``np.sign`` gives NaN); of complex numbers ``x / abs(x)``."""
     def silu(self) -> Tensor:
-        """``x * sigmoid(x)``."""
+        """Return ``x * sigmoid(x)``."""
     def sin(self) -> Tensor:
-        """The sine."""
+        """Return the sine."""
     def sinh(self) -> Tensor:
-        """The hyperbolic sine."""
+        """Return the hyperbolic sine."""
     def slice(self, begin: Lengths, size: Lengths | None = None) -> Tensor:
-        """The block of ``x`` that begins at ``begin`` and has the lengths ``size``; -1, or none given: up to the end."""
+        """Return the block of ``x`` from ``begin`` on with the lengths ``size``; -1, or none given: up to the end."""
     def slice1d(self, begin: Lengths, size: Lengths | None = None) -> Tensor:
-        """``slice`` of a vector."""
+        """Return ``slice`` of a vector."""
     def slice2d(self, begin: Lengths, size: Lengths | None = None) -> Tensor:
-        """``slice`` of a tensor of rank 2."""
+        """Return ``slice`` of a tensor of rank 2."""
     def slice3d(self, begin: Lengths, size: Lengths | None = None) -> Tensor:
-        """``slice`` of a tensor of rank 3."""
+        """Return ``slice`` of a tensor of rank 3."""
     def slice4d(self, begin: Lengths, size: Lengths | None = None) -> Tensor:
-        """``slice`` of a tensor of rank 4."""
+        """Return ``slice`` of a tensor of rank 4."""
     def softmax(self, dim: int = -1, axis: Axis = None) -> Tensor:
-        """``exp(logits)`` divided by its sum over ``dim``, which may be called ``axis`` too."""
+        """Return ``exp(logits)`` divided by its sum over ``dim``, which may be called ``axis`` too."""
     def softplus(self) -> Tensor:
-        """``log(1 + exp(x))``, without overflow."""
+        """Return ``log(1 + exp(x))``, without overflow."""
     def solve(self, y: TensorLike, /) -> Tensor:
         """The solution ``z`` of ``x @ z = y``, for square ``x``; ``y`` is one vector or, with more axes, has columns."""
-    def sort(self, axis: int = -1, descending: bool = False) -> None:
+    def sort(
+        self, axis: int = -1, kind: str | None = None, *, descending: bool = False, stable: bool | None = None
+    ) -> None:
         """Sort a tensor in place along ``axis``, as the method of NumPy's arrays does; ``pb.sort`` gives a new one."""
     def space_to_batch_nd(self, block_shape: Lengths | Array, paddings: Sequence[Any] | Array) -> Tensor:
-        """Space, padded with zeros, cut into blocks of ``block_shape`` whose places become part of the batch."""
+        """Return space, padded with zeros, cut into blocks of ``block_shape`` whose places become part of the batch."""
     def space_to_depth(self, block_size: int, data_format: str = "NHWC") -> Tensor:
-        """Each block of pixels stacked into the depth of one pixel."""
+        """Return each block of pixels stacked into the depth of one pixel."""
     def split(self, num_or_size_splits: Lengths, axis: Axis = 0) -> list[Tensor]:
-        """``x`` cut along ``axis``: into so many equal pieces, or into pieces of these lengths, of which one may be -1."""
+        """Return ``x`` cut along ``axis``: into so many equal pieces, or into pieces of these lengths (one may be -1)."""
     def sqrt(self) -> Tensor:
-        """The square root; its derivative at 0 is infinite."""
+        """Return the square root; its derivative at 0 is infinite."""
     def square(self) -> Tensor:
-        """The square."""
+        """Return the square."""
     def squared_difference(self, y: TensorLike, /) -> Tensor:
-        """``(x - y) ** 2``."""
+        """Return ``(x - y) ** 2``."""
     def squeeze(self, axis: Axis = None) -> Tensor:
-        """Without the axes of length 1, or without those named by ``axis``."""
+        """Return ``x`` without the axes of length 1, or without those named by ``axis``."""
     def stack(self, others: TensorLike, axis: int = 0) -> Tensor:
-        """``x.stack(y)`` and ``x.stack([y, z])``, as in TensorFlow.js."""
+        """Return ``x.stack(y)`` and ``x.stack([y, z])``, as in TensorFlow.js."""
     def std(self, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Tensor:
-        """The standard deviation, the square root of the variance; where that is 0, so is the gradient."""
+        """Return the standard deviation, the square root of the variance; where that is 0, so is the gradient."""
     def step(self, alpha: float = 0.0) -> Tensor:
-        """1 where ``x`` is positive, else ``alpha``; its derivative is 0."""
+        """Return 1 where ``x`` is positive, else ``alpha``; its derivative is 0."""
     def strided_slice(
         self,
         begin: Lengths,
@@ -817,85 +842,91 @@ class TensorOps:
         new_axis_mask: int = 0,
         shrink_axis_mask: int = 0,
     ) -> Tensor:
-        """``x[begin:end:strides]`` along each axis; bit ``i`` of a mask changes what entry ``i`` means."""
+        """Return ``x[begin:end:strides]`` along each axis; bit ``i`` of a mask changes what entry ``i`` means."""
     def sub(self, y: TensorLike, /) -> Tensor:
-        """The difference ``x - y``."""
+        """Return the difference ``x - y``."""
     def subtract(self, y: TensorLike, /) -> Tensor:
-        """The difference ``x - y``."""
+        """Return the difference ``x - y``."""
     def sum(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """The sum of the elements of ``x`` over ``axis``."""
+        """Return the sum of the elements of ``x`` over ``axis``."""
     def svdvals(self) -> Tensor:
-        """The singular values of matrices, in descending order.  Second derivatives need values that differ."""
+        """Return the singular values of matrices, in descending order.  Second derivatives need values that differ."""
     def swapaxes(self, axis1: int, axis2: int) -> Tensor:
-        """Two axes exchanged; its own inverse."""
+        """Return ``x`` with two axes exchanged; its own inverse."""
     def swish(self) -> Tensor:
-        """``x * sigmoid(x)``."""
-    def take(self, indices: TensorLike, axis: Axis = None) -> Tensor:
-        """The elements at these positions along ``axis``, or of all elements in one row."""
+        """Return ``x * sigmoid(x)``."""
+    def take(self, indices: TensorLike, axis: Axis = None, mode: str = "raise") -> Tensor:
+        """Return the elements at these positions along ``axis``, or of all elements in one row."""
     def take_along_axis(self, indices: TensorLike, axis: int = -1) -> Tensor:
         """For each line along ``axis`` of ``x``, the elements at the positions in the same line of ``indices``."""
     def tan(self) -> Tensor:
-        """The tangent."""
+        """Return the tangent."""
     def tanh(self) -> Tensor:
-        """The hyperbolic tangent."""
+        """Return the hyperbolic tangent."""
     def tensor_diag_part(self) -> Tensor:
-        """The diagonal of a tensor whose shape is another one twice: what ``diag`` was given."""
+        """Return the diagonal of a tensor whose shape is another one twice: what ``diag`` was given."""
     def tensor_scatter_update(self, indices: TensorLike, updates: TensorLike, /) -> Tensor:
-        """A copy of ``tensor`` with ``updates`` in place of what was at these coordinates."""
+        """Return a copy of ``tensor`` with ``updates`` in place of what was at these coordinates."""
     def tensordot(self, b: TensorLike, axes: int | Sequence[Any] = 2) -> Tensor:
-        """Products summed over the last ``axes`` axes of ``a`` and the first of ``b``, or over the two lists of axes given."""
+        """Return products summed over the last ``axes`` axes of ``a`` and the first of ``b``, or over two lists of axes."""
     def threshold(self, method: str = "binary", inverted: bool = False, thresh_value: float = 0.5) -> Tensor:
         """255 where a picture (of brightness 0 to 255) is brighter than the threshold, 0 elsewhere; or the other way round."""
     def tile(self, reps: Lengths) -> Tensor:
-        """``x`` repeated ``reps`` times along each axis."""
+        """Return ``x`` repeated ``reps`` times along each axis."""
     def to_bool(self) -> Tensor:
-        """Where ``x`` is not 0."""
+        """Return where ``x`` is not 0."""
     def to_float(self) -> Tensor:
-        """``x`` as float32."""
+        """Return ``x`` as float32."""
     def to_int(self) -> Tensor:
-        """``x`` as int32, cut off towards 0."""
+        """Return ``x`` as int32, cut off towards 0."""
+    def tobytes(self, order: str = "C") -> bytes:
+        """Return the bytes of all elements, in the order of C or of Fortran."""
     def topk(self, k: int | None = 1, sorted: bool = True) -> TopK[Tensor]:
-        """The ``k`` largest elements along the last axis, the largest first, and where they are."""
+        """Return the ``k`` largest elements along the last axis, the largest first, and where they are."""
+    def trace(self, *args: object, **kwargs: object) -> Tensor:
+        """As ``np.trace(x, ...)``."""
     def transpose(self, *perm: Lengths | None) -> Tensor:
-        """``x.transpose([1, 0])`` as in TensorFlow.js, ``x.transpose(1, 0)`` as in NumPy."""
+        """Return ``x.transpose([1, 0])`` as in TensorFlow.js, ``x.transpose(1, 0)`` as in NumPy."""
     def triangular_solve(self, y: TensorLike, /, lower: bool = True, trans: bool = False) -> Tensor:
         """The solution ``z`` of ``x @ z = y``, for lower (or upper) triangular ``x``; with ``trans``, of ``x.T @ z = y``."""
     def true_divide(self, y: TensorLike, /) -> Tensor:
-        """The quotient ``x / y``; of integers it is a float, as in Python."""
+        """Return the quotient ``x / y``; of integers it is a float, as in Python."""
     def trunc(self) -> Tensor: ...
     def union1d(self, y: TensorLike) -> Tensor:
-        """The different elements of ``x`` and ``y`` together, in order."""
+        """Return the different elements of ``x`` and ``y`` together, in order."""
     def unique(self, axis: Axis = 0) -> Unique[Tensor]:
-        """The different slices along ``axis`` in the order in which they first come, and which of them each slice is."""
+        """Return the different slices along ``axis`` in the order of their first use, and which of them each slice is."""
     def unsorted_segment_max(self, segment_ids: TensorLike, /, num_segments: int) -> Tensor:
-        """The largest element of each segment; of nothing it is the lowest number there is.  Equal ones share the gradient."""
+        """Return the largest element of each segment; the lowest number for an empty one.  Equal ones share the gradient."""
     def unsorted_segment_mean(self, segment_ids: TensorLike, num_segments: int) -> Tensor:
-        """The mean of the elements of each segment; of nothing it is 0."""
+        """Return the mean of the elements of each segment; of nothing it is 0."""
     def unsorted_segment_min(self, segment_ids: TensorLike, /, num_segments: int) -> Tensor:
-        """The smallest element of each segment; of nothing it is the highest number there is."""
+        """Return the smallest element of each segment; of nothing it is the highest number there is."""
     def unsorted_segment_prod(self, segment_ids: TensorLike, num_segments: int) -> Tensor:
-        """The product of the elements of each segment; of nothing it is 1.  Zeros do not disturb the gradient."""
+        """Return the product of the elements of each segment; of nothing it is 1.  Zeros do not disturb the gradient."""
     def unsorted_segment_sum(self, segment_ids: TensorLike, /, num_segments: int) -> Tensor:
-        """The sum of the elements of each segment; ``segment_ids`` names it for each slice of ``x``."""
+        """Return the sum of the elements of each segment; ``segment_ids`` names it for each slice of ``x``."""
     def unstack(self, axis: Axis = 0) -> list[Tensor]:
-        """The list of what lies along ``axis``: the inverse of ``stack``."""
+        """Return the list of what lies along ``axis``: the inverse of ``stack``."""
     def upper_bound(self, values: TensorLike) -> Tensor:
-        """Where the first element is that is greater than each value."""
+        """Return where the first element is that is greater than each value."""
     def var(self, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Tensor:
-        """The variance: the mean squared distance from the mean, over ``n - ddof`` elements."""
+        """Return the variance: the mean squared distance from the mean, over ``n - ddof`` elements."""
     @property
     def variable(self) -> Callable[..., Variable]: ...
     def variance(self, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Tensor:
-        """The variance: the mean squared distance from the mean, over ``n - ddof`` elements."""
+        """Return the variance: the mean squared distance from the mean, over ``n - ddof`` elements."""
     def vdot(self, b: TensorLike) -> Tensor:
-        """The sum of the products of all elements of ``a``, conjugated if they are complex, with those of ``b``."""
+        """Return the sum of the products of all elements of ``a``, conjugated if they are complex, with those of ``b``."""
+    def view(self, dtype: Any = None, type: Any = None) -> Tensor:
+        """Return a view of all elements; their bytes cannot be read as another dtype."""
     def where(self, condition: TensorLike, b: TensorLike) -> Tensor:
         """Return itself where the condition holds, else ``b``: TensorFlow.js's order for the method."""
     def xlog1py(self, y: TensorLike, /) -> Tensor:
-        """``x * log1p(y)``, and 0 where ``x`` is 0, even if ``y`` is -1; there the derivatives are 0 too."""
+        """Return ``x * log1p(y)``, and 0 where ``x`` is 0, even if ``y`` is -1; there the derivatives are 0 too."""
     def xlogy(self, y: TensorLike, /) -> Tensor:
-        """``x * log(y)``, and 0 where ``x`` is 0, even if ``y`` is; there the derivatives are 0 too."""
+        """Return ``x * log(y)``, and 0 where ``x`` is 0, even if ``y`` is; there the derivatives are 0 too."""
     def zeros_like(self, dtype: DType = None) -> Tensor:
-        """Zeros in the shape of ``x``."""
+        """Return zeros in the shape of ``x``."""
     def zeta(self, q: TensorLike, /) -> Tensor:
-        """The Hurwitz zeta function: the sum of ``(k + q) ** -x`` over all ``k`` from 0; no derivative in ``x``."""
+        """Return the Hurwitz zeta function: the sum of ``(k + q) ** -x`` over all ``k`` from 0; no derivative in ``x``."""

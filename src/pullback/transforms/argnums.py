@@ -139,7 +139,7 @@ class Call:
         self.xs = tuple(args[p] if isinstance(p, int) else kwargs[p] for p in places)  # what is differentiated by
 
     @property
-    def passed(self) -> Sequence[Any]:
+    def other_arguments(self) -> Sequence[Any]:
         """What is passed on to ``f`` as it is."""
         return [
             *(a for i, a in enumerate(self.args) if i not in self.places),
@@ -165,7 +165,7 @@ class Call:
 class WholeCall(Call):
     """A call that is differentiated by all of its arguments, which are given by position."""
 
-    passed = ()
+    other_arguments = ()
 
     def __init__(self, f: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self.f, self.xs = f, args

@@ -132,19 +132,20 @@ def paths(name: str, x: object) -> Iterator[tuple[str, Any]]:
 
 
 def is_leaf(x: object) -> bool:
-    """Return whether ``x`` is one tensor and no tree: an array, a number, or a list of nothing but numbers."""
+    """Return whether ``x`` is one tensor and no tree: an array, a number, or a list of numbers only."""
     return isinstance(x, ARRAYS) or (x is not None and tree.is_tensor_data(x))
 
 
 def name_leaves(name: str, x: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the leaves of a tree, each with how one would write it; a list of nothing but numbers is one."""
+    """Yield the leaves of a tree, each with how one would write it; a list of numbers only is one."""
     parts = None if x is None or is_leaf(x) or tree.is_number_list(x) else tree.branches(x)
     if parts is None:
         if x is not None:
             yield name, x
         return
     for key, branch in zip(keys_of(x, len(parts[0])), parts[0], strict=True):
-        yield from name_leaves(name + key, branch)
+        if not tree.is_text(branch):
+            yield from name_leaves(name + key, branch)
 
 
 def names_of(names: Sequence[str], xs: Sequence[Any]) -> list[str]:
@@ -166,6 +167,9 @@ def keys_of(x: object, count: int) -> list[str]:
     """Return how one would write each of the branches of a tree."""
     if isinstance(x, dict):
         return [f"[{k!r}]" for k in x]
+    node = tree.find_node_type(type(x))
+    if node is not None:
+        return node.names(x)
     fields = getattr(x, "_fields", None) or [k for k, f in getattr(x, "__dataclass_fields__", {}).items() if f.init]
     return [f".{k}" for k in fields] or [f"[{i}]" for i in range(count)]
 

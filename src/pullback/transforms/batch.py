@@ -344,7 +344,7 @@ class _Given:
                     f"{self.value.shape}. Give what is the same for all examples by position, with None in in_axes."
                 )
             raise ShapeError(
-                f"vmap: in_axes asks for axis {axis} of {self.label}, which has shape {self.value.shape}; "
+                f"vmap: in_axes names axis {axis} of {self.label}, which has shape {self.value.shape}; "
                 "None means that it is the same for all examples."
             )
 
@@ -433,7 +433,7 @@ def take_out(v: Any, axis: int, number: int, size: int) -> Any:
         z = z.copy()
     rank = np.ndim(z)
     if not -rank <= axis < rank:
-        raise ShapeError(f"vmap: out_axes asks for axis {axis} of a result of rank {rank}; use {-rank} to {rank - 1}.")
+        raise ShapeError(f"vmap: out_axes names axis {axis} of a result of rank {rank}; use {-rank} to {rank - 1}.")
     return np.moveaxis(z, 0, axis) if axis else z
 
 

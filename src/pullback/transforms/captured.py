@@ -89,7 +89,7 @@ def _global_names(code: CodeType) -> Iterator[str]:
 
 
 def _tensors(name: str, held: object, depth: int, seen: set[int]) -> Iterator[tuple[str, Tensor]]:
-    """Yield the tensors in what a name stands for, each with the way to it."""
+    """Yield the tensors in what a name stands for, each with its path."""
     if isinstance(held, Tensor):
         yield name, held
     if isinstance(held, Tensor | ModuleType | type) or not depth or id(held) in seen:

@@ -426,12 +426,7 @@ def _run_loop(op: ScanOp, operands: Sequence[Any], several: int, recompute: bool
     )
     count, left = divmod(op.length, several)
     split = count * several
-    inner = ScanOp(op.body, op.constants, op.carry, several, op.reverse)
-    with op.body.open_trace() as trace:
-        likes = op.body.input_likes
-        shapes = [like.shape if i < op.constants + op.carry else (several, *like.shape) for i, like in enumerate(likes)]
-        given = [trace.add_input(shape, like.dtype) for shape, like in zip(shapes, likes, strict=True)]
-        body = close(trace, inner.apply(given) if recompute else inner.run_unrolled(given))
+    body = _record_several(op, several, recompute)
     parts: list[list[Any]] = []
     for is_rest in (True, False) if op.reverse else (False, True):
         if is_rest and left:
@@ -448,6 +443,16 @@ def _run_loop(op: ScanOp, operands: Sequence[Any], several: int, recompute: bool
         state = zs[: op.carry]
     columns = zip(*(parts[::-1] if op.reverse else parts), strict=True)
     return [*state, *(np.concatenate(column) if len(column) > 1 else column[0] for column in columns)]
+
+
+def _record_several(op: ScanOp, several: int, recompute: bool) -> Any:
+    """Return the body that does ``several`` steps of a loop: one after the other, or with ``recompute`` by a loop."""
+    inner = ScanOp(op.body, op.constants, op.carry, several, op.reverse)
+    with op.body.open_trace() as trace:
+        likes = op.body.input_likes
+        shapes = [like.shape if i < op.constants + op.carry else (several, *like.shape) for i, like in enumerate(likes)]
+        given = [trace.add_input(shape, like.dtype) for shape, like in zip(shapes, likes, strict=True)]
+        return close(trace, inner.apply(given) if recompute else inner.run_unrolled(given))
 
 
 def as_array(x: Any) -> Any:

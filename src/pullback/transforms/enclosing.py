@@ -85,7 +85,7 @@ scopes = _scopes.get
 
 
 def is_made_from(z: Tensor, operands: Sequence[Any], within: Sequence[Scope], since: int | None = None) -> bool:
-    """Return whether a tensor was made inside of enclosing functions, from nothing but ``operands``.
+    """Return whether a tensor was made inside of enclosing functions, from ``operands`` only.
 
     What was put on its tape from the length ``since`` on counts as made inside; ``None`` if nothing is.
     """
@@ -94,21 +94,24 @@ def is_made_from(z: Tensor, operands: Sequence[Any], within: Sequence[Scope], si
         return any(id(z) in scope.duals and scope.duals[id(z)][1] <= given for scope in within)
     tape = z.meta.tape
     inputs = {id(n) for scope in within for n in scope.inputs}
-    inside = {id(n) for scope in within for n in scope.nodes_on(tape)}
-    inside |= set() if since is None else {id(n) for n in tape.nodes[since:]}
-    ends = {id(node_of(a)) for a in operands if tape.holds(a)}
+    inside = _list_inside(tape, within, since)
+    ends = {id(node_of(a)) for a in operands if tape.holds(a)} & (inputs | inside)
     waiting, seen = [node_of(z)], set[int]()
     while waiting:
         node = waiting.pop()
-        if id(node) in seen:
+        if id(node) in seen or id(node) in ends:
             continue
         seen.add(id(node))
-        if id(node) in ends and (id(node) in inputs or id(node) in inside):
-            continue
         if id(node) not in inside:
             return False
         waiting += _operands(node, tape)
     return True
+
+
+def _list_inside(tape: Tape, within: Sequence[Scope], since: int | None) -> set[int]:
+    """Return the ids of the nodes of a tape that enclosing functions made, or that were put on it from ``since`` on."""
+    inside = {id(n) for scope in within for n in scope.nodes_on(tape)}
+    return inside if since is None else inside | {id(n) for n in tape.nodes[since:]}
 
 
 @contextmanager

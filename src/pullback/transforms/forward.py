@@ -74,6 +74,7 @@ class Dual(Wrapped):
         return self.primal
 
     def interpret(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        # In one piece: every op on dual numbers runs through it.
         mine = [isinstance(a, Dual) and a.number == self.number for a in args]
         primals = [a.primal if on else a for a, on in zip(args, mine, strict=True)]
         tangents = [a.tangent if on else None for a, on in zip(args, mine, strict=True)]
@@ -86,17 +87,21 @@ class Dual(Wrapped):
         else:
             z = op.call(primals, params)
             t = op.jvp(z, primals, tangents, params) if any(t is not None for t in tangents) else None
-        if type(z) is tuple:  # an op with several results
-            several = tuple(self._make(*zt) for zt in zip(z, t or [None] * len(z), strict=True))
-            for made in several if scopes() else ():
-                self._note(made, args)
-            return several
+        if type(z) is tuple:
+            return self._make_several(z, t, args)
         made = self._make(z, t)
         if scopes():
             self._note(made, args)
         if hooks.blocks and t is not None and not op.custom and (observer := hooks.find("fix_tangent")) is not None:
             made.tangent = observer.fix_tangent(made, op, args, params)
         return made
+
+    def _make_several(self, zs: tuple[Any, ...], ts: tuple[Any, ...] | None, args: tuple[Any, ...]) -> tuple[Dual, ...]:
+        """Return the dual numbers of an op with several results."""
+        several = tuple(self._make(*zt) for zt in zip(zs, ts or [None] * len(zs), strict=True))
+        for made in several if scopes() else ():
+            self._note(made, args)
+        return several
 
     @staticmethod
     def _note(made: Dual, args: tuple[Any, ...]) -> None:

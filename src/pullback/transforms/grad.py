@@ -101,6 +101,7 @@ class Differentiated(Derivative):
 
     def _pull(self, tape: Tape, xs: Sequence[Any], dy: Any, call: Call | None = None) -> tuple[Any, list[Any], Any]:
         """Return value, gradients and aux of one call, each in the form of what was given."""
+        # In one piece: every gradient runs through it, and each further Python call is measurable for small arrays.
         args: list[Any] = []
         leaves: list[Any] = []
         kind, least, plain = PYTHON, TENSOR, True  # plain: every x is one leaf
@@ -183,7 +184,7 @@ class Differentiated(Derivative):
             leaves.append(t)
             return t
 
-        args.append(enter(x) if tree.is_tensor_data(x) else tree.map_leaves(enter, x, whole=tree.is_number_list))
+        args.append(tree.map_numbers(enter, x))
         return max(kinds)
 
     def _parameters(self, xs: Sequence[Any], call: Call | None) -> list[str]:
@@ -253,7 +254,7 @@ class Differentiated(Derivative):
                 d = d.astype(gradient_dtype(leaf, [d]))
             return convert_back(d, kind)
 
-        return [give(x) if tree.is_tensor_data(x) else tree.map_leaves(give, x, whole=tree.is_number_list) for x in xs]
+        return [tree.map_numbers(give, x) for x in xs]
 
 
 def split_aux(face: str, out: TensorLike) -> tuple[Any, Any]:
@@ -282,7 +283,7 @@ def detach_aux(aux: object, tape: Tape, taken: Sequence[Any], kind: int) -> Any:
 
 def kind_of_passed(call: Call) -> int:
     """Return what kind of thing was passed on to ``f``: its value is an array where that is one."""
-    passed = call.passed
+    passed = call.other_arguments
     return max((kind_of(leaf) for leaf in tree.leaves(passed)), default=PYTHON) if passed else PYTHON
 
 

@@ -84,7 +84,7 @@ def _tape_of(targets: Sequence[Any]) -> Tape:
     if len(tapes) != 1:
         what = "ys are on different tapes" if tapes else "ys are on no tape that is recording"
         raise GradientError(
-            f"gradients(ys, xs): {what}, and tensors alone do not know how they were computed. Compute ys and ask for "
+            f"gradients(ys, xs): {what}, and tensors alone do not know how they were computed. Compute ys and call "
             "their gradients inside 'with pb.GradientTape() as tape: tape.watch(xs)', or in a function given to "
             "pb.grad; of a function f use pb.grads(f)(xs)."
         )

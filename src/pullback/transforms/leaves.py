@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -108,14 +108,14 @@ class Outputs:
 
 
 def whole_leaves(x: object) -> list[Any]:
-    """Return the leaves of a tree, where a list of nothing but numbers is one."""
+    """Return the leaves of a tree, where a list of numbers only is one."""
     found: list[Any] = []
     whole_mapped(found.append, x)
     return found
 
 
 def whole_mapped(f: Callable[..., Any], x: object) -> Any:
-    return f(x) if is_leaf(x) else tree.map_leaves(f, x, whole=tree.is_number_list)
+    return None if x is None else tree.map_numbers(f, x)
 
 
 def pair_leaves(face: str, what: str, name: str, x: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -134,7 +134,8 @@ def pair_leaves(face: str, what: str, name: str, x: Any, other: Any) -> Iterator
         is_built, other_is = _describe_structure(x), _describe_structure(other)
         raise ArgumentError(f"{face}: {name} is {is_built}, but its {what} is {other_is}; they must be built alike.")
     for key, (a, b) in zip(keys_of(x, len(rows)), rows, strict=True):
-        yield from pair_leaves(face, what, name + key, a, b)
+        if not tree.is_text(a):
+            yield from pair_leaves(face, what, name + key, a, b)
 
 
 def pair_branches(x: Any, other: Any) -> list[tuple[Any, Any]] | None:
@@ -142,13 +143,13 @@ def pair_branches(x: Any, other: Any) -> list[tuple[Any, Any]] | None:
     own, theirs = tree.branches(x), tree.branches(other)
     if own is None or theirs is None or len(theirs[0]) != len(own[0]):
         return None
-    if isinstance(x, dict) and isinstance(other, dict):
+    if isinstance(x, Mapping) and isinstance(other, Mapping):
         return [(x[k], other[k]) for k in x] if {*x} == {*other} else None
-    return None if isinstance(x, dict) or isinstance(other, dict) else [*zip(own[0], theirs[0], strict=True)]
+    return None if isinstance(x, Mapping) or isinstance(other, Mapping) else [*zip(own[0], theirs[0], strict=True)]
 
 
 def _describe_structure(x: object) -> str:
-    if isinstance(x, dict):
+    if isinstance(x, Mapping):
         return f"a dict with the keys {', '.join(map(repr, x))}"
     return f"a {type(x).__name__} of {len(x)}" if isinstance(x, tuple | list) else describe(x)
 

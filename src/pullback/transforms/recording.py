@@ -43,14 +43,14 @@ class Follower(Watcher):
     def __init__(self, tape: Tape, accessed: bool) -> None:
         super().__init__(tape)
         self.accessed, self.recording = accessed, True
-        self.asked: dict[int, Variable] = {}
+        self.watched: dict[int, Variable] = {}
 
     @property
     def level(self) -> int:
         return self.tape.level if self.recording else 0
 
     def wants(self, v: Variable) -> bool:
-        return self.recording and (id(v) in self.asked or (self.accessed and v.trainable))
+        return self.recording and (id(v) in self.watched or (self.accessed and v.trainable))
 
 
 class Before(NamedTuple):

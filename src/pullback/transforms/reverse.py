@@ -119,7 +119,7 @@ class GradientTape:
         tape, follower = self._on("watch")
         for t in tree.leaves(tensor):
             if isinstance(t, Variable):
-                follower.asked[id(t)] = t
+                follower.watched[id(t)] = t
             elif not isinstance(t, Tensor):
                 raise ArgumentError(
                     f"GradientTape.watch: expected a tensor or variable, got {type(t).__name__}. "
@@ -174,7 +174,7 @@ class GradientTape:
         self._forget()
         if recording:  # in its place among the transforms in progress
             self._tape = self._follower.tape = Recording(level)
-            self._follower.leaves, self._follower.asked = {}, {}
+            self._follower.leaves, self._follower.watched = {}, {}
             self._recording = self._follower.recording = True
 
     def watched_variables(self) -> tuple[Variable, ...]:
@@ -222,7 +222,7 @@ class GradientTape:
         """Return the gradient of the target, or of the sum of a tree of targets, by each source, in their structure.
 
         Sources are variables, watched tensors, or tensors computed in the block.  ``output_gradients`` has the
-        structure of the target.  A source that is not reached gives ``None``; ``unconnected_gradients`` may ask for
+        structure of the target.  A source that is not reached gives ``None``; ``unconnected_gradients`` may request
         ``"zero"``, or for an error with ``"raise"``.  ``sparse=True``: the gradient of a variable or watched tensor
         of which only rows were picked is a ``RowSparse``.
 

@@ -89,21 +89,27 @@ class ScanOp(StructuredOp):
         wanted = self.body.follow(moving, floats=True)
         wanted[: self.carry] = self._split(moving)[1]
         body = record_jvp(self.body, moving, wanted)
-        ts = [make_zeros(p) if t is None else t for p, t in zip(primals, tangents, strict=True)]
-        ts = [t if on else None for t, on in zip(ts, moving, strict=True)]
-        rows = zip(self._split(primals), self._split(ts), strict=True)
-        operands = [[*ps, *(t for t in moved if t is not None)] for ps, moved in rows]
+        operands = self._arrange_operands(primals, tangents, moving)
         # inputs and outputs in the order of a loop: constants, carry, xs; carry, ys
         places = arrange_extra(len(moving), moving, self._split([*range(len(moving))]))
         outputs = arrange_extra(len(wanted), wanted, ([*range(self.carry)], [*range(self.carry, len(wanted))]))
         body.inputs = [body.inputs[i] for part in places for i in part]
         body.outputs = [body.outputs[i] for part in outputs for i in part]
         op = self.replace(body, len(places[0]), len(places[1]))
-        made = op.apply([x for part in operands for x in part])
+        made = op.apply(operands)
         at = dict(zip((i for part in outputs for i in part), made, strict=True))
         count = len(wanted)
         after = iter(range(count, len(at)))
         return [at[i] for i in range(count)], [at[next(after)] if on else None for on in wanted]
+
+    def _arrange_operands(self, primals: Sequence[Any], tangents: Sequence[Any], moving: Sequence[bool]) -> list[Any]:
+        """Return the operands of the loop that also pushes tangents: each part followed by its tangents."""
+        ts = [
+            (make_zeros(p) if t is None else t) if on else None
+            for p, t, on in zip(primals, tangents, moving, strict=True)
+        ]
+        parts = zip(self._split(primals), self._split(ts), strict=True)
+        return [x for ps, moved in parts for x in (*ps, *(t for t in moved if t is not None))]
 
     def batch(self, arrays: Sequence[Any], on: Sequence[bool], size: int) -> tuple[Sequence[Any], Sequence[bool]]:
         reached = self._reach(on, floats=False)
@@ -152,22 +158,17 @@ class ScanOp(StructuredOp):
         targets = [*states, *joint.sums, *rows]
         outputs = [joint.pulled[i] if i in joint.pulled else make_zeros(likes[joint.inputs[i]]) for i in targets]
         step = whole.select([*known, *joint.cotangents.values(), *joint.sums.values()], outputs)
-        known = dict(known)
-        for i, number in joint.cotangents.items():
-            if i >= self.carry and gs[i] is not None:
-                known[number] = gs[i]
-            elif i >= self.carry:  # of a result that was not used
-                step = step.bind(number, make_zeros(likes[number]))
+        ys = {number: gs[i] for i, number in joint.cotangents.items() if i >= self.carry}
+        known = {**known, **{number: g for number, g in ys.items() if g is not None}}
+        for number in sorted(ys.keys() - known.keys()):  # of results that were not used
+            step = step.bind(number, make_zeros(likes[number]))
         used = step.list_used()
         fixed = [i for i in joint.inputs[:first] if i in used]
         each = [i for i in known if i in used and i not in fixed]
-        carried = [joint.cotangents[i - first] for i in states]
-        step.inputs = [*fixed, *carried, *joint.sums.values(), *each]
-        begin = [
-            make_zeros(likes[n]) if gs[i - first] is None else gs[i - first]
-            for i, n in zip(states, carried, strict=True)
-        ]
-        begin += [make_zeros(likes[n]) for n in joint.sums.values()]
+        carried = {joint.cotangents[i - first]: gs[i - first] for i in states}
+        carried.update(dict.fromkeys(joint.sums.values()))
+        step.inputs = [*fixed, *carried, *each]
+        begin = [make_zeros(likes[n]) if g is None else g for n, g in carried.items()]
         op = ScanOp(step, len(fixed), len(begin), self.length, not self.reverse, self.recompute)
         made = op.apply([*(known[i] for i in fixed), *begin, *(known[i] for i in each)])
         ds: list[Any] = [None] * len(joint.inputs)

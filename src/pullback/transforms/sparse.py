@@ -1,4 +1,6 @@
-"""Derivatives that are mostly zeros: ``sparse_jacobian`` and ``sparse_hessian``.  SciPy's sparse arrays come in here.
+"""Derivatives that are mostly zeros: ``sparse_jacobian`` and ``sparse_hessian``.
+
+Only this module imports SciPy's sparse arrays.
 
 Columns that have no row in common are found out together, in one pass: so a banded matrix takes as many passes as its
 band is wide, however long it is.
@@ -35,7 +37,7 @@ __all__ = ["sparse_hessian", "sparse_jacobian"]
 
 
 @cache
-def _door() -> Any:
+def _import_scipy() -> Any:
     """Return SciPy's module of sparse arrays."""
     try:
         import scipy.sparse
@@ -128,7 +130,7 @@ class SparseJacobian(Derivative):
         """Return the derivatives of a call by ``x``."""
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
             return observer.run_call("sparse jacobian", SparseJacobian.at, self, x, call)
-        sparse = _door()
+        sparse = _import_scipy()
         self._one("x", whole_leaves(x))
         number = new_level()  # lower than the tapes', whose steps see many directions as one
         with open_tape() as tape:

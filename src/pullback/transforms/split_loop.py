@@ -7,7 +7,7 @@ a recurrent network, is stacked by the loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 FEW = 16  # rows of a product that is slow by itself; those with more are as quick one by one, while they are cached
+
+
+class Parts(NamedTuple):
+    """Where the outputs of a body are computed, by their places."""
+
+    summed: list[int]  # parts of the carry that are sums, computed after the loop
+    carried: list[int]  # the other parts of the carry
+    kept: list[int]  # ys that the loop computes
+    afterwards: list[int]  # ys that are computed after the loop
 
 
 class SplitLoop:
@@ -40,7 +49,7 @@ class SplitLoop:
         self.late = self._find_late()
 
     def _follow(self, given: set[int], without: set[int]) -> set[int]:
-        """Return the values that depend on nothing but these."""
+        """Return the values that depend on these only."""
         found = set(given)
         for e, refs in zip(self.body.equations, self.refs, strict=True):
             if refs <= found:
@@ -93,13 +102,28 @@ class SplitLoop:
 
     def _find_late(self) -> set[int]:
         """Return the equations that are done after the loop."""
-        equations, op = self.body.equations, self.op
-        added = {at for at, _ in self.sums.values()}
-        needed = {n for k in range(op.carry) if k not in self.sums for n in self.body.list_refs([self.body.outputs[k]])}
+        free = self._find_free()
+        late = self._find_late_products(free)
+        if late:  # other sums of what is stacked anyway
+            stacked = {n for i in late for n in self.refs[i]} | {*self.xs}
+            makers = {n: i for i in free for n in self.body.equations[i].results}
+            for _, number in self.sums.values():
+                late |= self._find_cone(number, stacked, makers, late)
+        return late
+
+    def _find_free(self) -> list[int]:
+        """Return the equations that the carry does not need, but for the additions to parts that are only added to."""
+        equations, added = self.body.equations, {at for at, _ in self.sums.values()}
+        carry = [output for k, output in enumerate(self.body.outputs[: self.op.carry]) if k not in self.sums]
+        needed = {*self.body.list_refs(carry)}
         for e, refs in zip(reversed(equations), reversed(self.refs), strict=True):
             if not needed.isdisjoint(e.results):
                 needed |= refs
-        free = [i for i, e in enumerate(equations) if needed.isdisjoint(e.results) and i not in added]
+        return [i for i, e in enumerate(equations) if needed.isdisjoint(e.results) and i not in added]
+
+    def _find_late_products(self, free: list[int]) -> set[int]:
+        """Return the thin products among free equations that are worth it, and all that is made from them."""
+        equations = self.body.equations
         ends = {number for _, number in self.sums.values()}  # what is summed, and all that leads there
         for i in reversed(free):
             if not ends.isdisjoint(equations[i].results):
@@ -112,23 +136,20 @@ class SplitLoop:
             if refs & made or (is_seed and not refs <= self.invariant and e.results[0] not in self.early):
                 late.add(i)
                 made.update(e.results)
-        if not late:
-            return late
-        stacked = {n for i in late for n in self.refs[i]} | {*self.xs}
-        makers = {n: i for i in free for n in equations[i].results}
-        for _, number in self.sums.values():  # other sums of what is stacked anyway
-            cone, waiting = set[int](), [number]
-            while waiting:
-                n = waiting.pop()
-                if n in stacked or n in self.invariant or makers.get(n, -1) in cone | late:
-                    continue
-                if n not in makers:
-                    cone = set()
-                    break
-                cone.add(makers[n])
-                waiting += self.refs[makers[n]]
-            late |= cone
         return late
+
+    def _find_cone(self, number: int, stacked: set[int], makers: dict[int, int], late: set[int]) -> set[int]:
+        """Return the equations that make a value from stacked ones; none if it needs anything else."""
+        cone, waiting = set[int](), [number]
+        while waiting:
+            n = waiting.pop()
+            if n in stacked or n in self.invariant or makers.get(n, -1) in cone | late:
+                continue
+            if n not in makers:
+                return set()
+            cone.add(makers[n])
+            waiting += self.refs[makers[n]]
+        return cone
 
     def _find_sources(self, numbers: set[int]) -> set[int]:
         """Return values of which others are views, or these themselves."""
@@ -145,41 +166,57 @@ class SplitLoop:
         second = op.constants + op.carry
         constants, states, xs = list(args[: op.constants]), list(args[op.constants : second]), list(args[second:])
         number = new_level()
-        known = dict(zip(self.xs, xs, strict=True))
-        if self.early:
-            before = body.select([*self.constants, *self.xs], [body.refer(n) for n in self.early])
-            zs = before([*constants, *(Batched(number, x) for x in xs)])
-            known.update(zip(self.early, (take_out(z, 0, number, op.length) for z in zs), strict=True))
-        equations = body.equations
-        made_late = {n for i in self.late for n in equations[i].results}
-        summed = [k for k, (_, n) in self.sums.items() if n in made_late]
-        carried = [k for k in range(op.carry) if k not in summed]
-        ys = range(op.carry, len(body.outputs))
-        afterwards = [i for i in ys if made_late.intersection(body.list_refs([body.outputs[i]]))]
-        kept = [i for i in ys if i not in afterwards]
+        known = {**dict(zip(self.xs, xs, strict=True)), **self._run_early(constants, xs, number)}
+        made_late = {n for i in self.late for n in body.equations[i].results}
+        parts = self._split_outputs(made_late)
         boundary = self._find_sources({n for i in self.late for n in self.refs[i]} - made_late - {*self.constants})
         stacked = [n for n in sorted(boundary) if n not in known and n not in self.invariant]
-        outputs = [body.outputs[i] for i in (*carried, *kept)] + [body.refer(n) for n in stacked]
-        inputs = [*self.constants, *(self.states[k] for k in carried), *self.xs, *self.early]
-        inner = body.select(inputs, outputs)
+        loop, fixed, rows = self._make_loop(parts, stacked)
+        given = dict(zip(self.constants, constants, strict=True))
+        begin = [states[k] for k in parts.carried]
+        made = iter(run(loop, [*(given[n] for n in fixed), *begin, *(known[n] for n in rows)]))
+        results: dict[int, Any] = {i: next(made) for i in (*parts.carried, *parts.kept)}
+        known.update(zip(stacked, made, strict=True))
+        zs = self._run_late(parts, constants, {n: x for n, x in known.items() if n in boundary}, number)
+        for k, z in zip(parts.summed, zs, strict=False):
+            results[k] = states[k] + np.sum(z, axis=0)
+        results.update(zip(parts.afterwards, zs[len(parts.summed) :], strict=True))
+        return [results[i] for i in range(len(body.outputs))]
+
+    def _run_early(self, constants: list[Any], xs: list[Any], number: int) -> dict[int, Any]:
+        """Return the products that are done before the loop, stacked over its steps, by their numbers."""
+        if not self.early:
+            return {}
+        before = self.body.select([*self.constants, *self.xs], [self.body.refer(n) for n in self.early])
+        zs = before([*constants, *(Batched(number, x) for x in xs)])
+        return dict(zip(self.early, (take_out(z, 0, number, self.op.length) for z in zs), strict=True))
+
+    def _split_outputs(self, made_late: set[int]) -> Parts:
+        """Return where each output of the body is computed, given the values that are made after the loop."""
+        body, carry = self.body, self.op.carry
+        summed = [k for k, (_, n) in self.sums.items() if n in made_late]
+        ys = range(carry, len(body.outputs))
+        afterwards = [i for i in ys if made_late.intersection(body.list_refs([body.outputs[i]]))]
+        return Parts(
+            summed, [k for k in range(carry) if k not in summed], [i for i in ys if i not in afterwards], afterwards
+        )
+
+    def _make_loop(self, parts: Parts, stacked: list[int]) -> tuple[ScanOp, list[int], list[int]]:
+        """Return the loop that is left, which also stacks some values, and its constants and its rows."""
+        body = self.body
+        outputs = [body.outputs[i] for i in (*parts.carried, *parts.kept)] + [body.refer(n) for n in stacked]
+        carry = [self.states[k] for k in parts.carried]
+        inner = body.select([*self.constants, *carry, *self.xs, *self.early], outputs)
         used = inner.list_used()
         rows = [n for n in (*self.xs, *self.early) if n in used]
         fixed = [n for n in self.constants if n in used]
-        inner.inputs = [*fixed, *(self.states[k] for k in carried), *rows]
-        given = dict(zip(self.constants, constants, strict=True))
-        loop = op.replace(inner, len(fixed), len(carried))
-        made = iter(run(loop, [*(given[n] for n in fixed), *(states[k] for k in carried), *(known[n] for n in rows)]))
-        results: dict[int, Any] = {i: next(made) for i in (*carried, *kept)}
-        known.update(zip(stacked, made, strict=True))
-        # after the loop
-        wanted = [body.refer(self.sums[k][1]) for k in summed] + [body.outputs[i] for i in afterwards]
-        sources = [n for n in known if n in boundary]
-        after = body.select([*self.constants, *sources], wanted)
-        zs = [
-            take_out(z, 0, number, op.length)
-            for z in after([*constants, *(Batched(number, known[n]) for n in sources)])
-        ]
-        for k, z in zip(summed, zs, strict=False):
-            results[k] = states[k] + np.sum(z, axis=0)
-        results.update(zip(afterwards, zs[len(summed) :], strict=True))
-        return [results[i] for i in range(len(body.outputs))]
+        inner.inputs = [*fixed, *carry, *rows]
+        return self.op.replace(inner, len(fixed), len(carry)), fixed, rows
+
+    def _run_late(self, parts: Parts, constants: list[Any], sources: dict[int, Any], number: int) -> list[Any]:
+        """Return what is computed after the loop from stacked values: terms of sums, and outputs."""
+        wanted = [self.body.refer(self.sums[k][1]) for k in parts.summed]
+        wanted += [self.body.outputs[i] for i in parts.afterwards]
+        after = self.body.select([*self.constants, *sources], wanted)
+        zs = after([*constants, *(Batched(number, x) for x in sources.values())])
+        return [take_out(z, 0, number, self.op.length) for z in zs]

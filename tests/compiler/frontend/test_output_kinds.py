@@ -47,7 +47,7 @@ def test_result_types_match_eager(name: str, given: str, backend: str) -> None:
     f, x = FUNCTIONS[name], GIVEN[given]
     compiled = pb.compile(f, backend=backend)
     expected = f(x)
-    for _ in range(2):  # written down, and called the quick way
+    for _ in range(2):  # traced, and called by the native entry
         found = compiled(x)
         assert describe(found) == describe(expected)
         for a, b in zip(pb.core.tree.leaves(found), pb.core.tree.leaves(expected), strict=True):

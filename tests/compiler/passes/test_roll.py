@@ -192,6 +192,20 @@ def test_machine_code_of_a_rolled_loop() -> None:
         assert_allclose(got, slope, rtol=1e-9)
 
 
+def test_sum_of_products_of_what_is_given() -> None:
+    """All that is left of the loop is one product."""
+
+    def f(xs: Any, ys: Any) -> Any:
+        total = np.zeros((3, 4))
+        for x, y in zip(xs, ys, strict=True):
+            total = total + x[:, None] @ y[None]
+        return total
+
+    check(f, draw(STEPS, 3), draw(STEPS, 4), loops=0)
+    step = lambda total, row: (total + row[0][:, None] @ row[1][None], None)
+    check(lambda xs, ys: pb.scan(step, np.zeros((3, 4)), (xs, ys))[0], draw(STEPS, 3), draw(STEPS, 4), loops=0)
+
+
 # ---- what stays as it is
 
 

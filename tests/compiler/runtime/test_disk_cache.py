@@ -36,7 +36,7 @@ def only_file(cache: Cache) -> Path:
     return path
 
 
-def test_cache_returns_what_was_put(cache: Cache) -> None:
+def test_cache_get_returns_stored_bytes(cache: Cache) -> None:
     assert cache.get(KEY) is None
     cache.put(KEY, b"answer")
     assert cache.get(KEY) == b"answer"

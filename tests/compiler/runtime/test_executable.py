@@ -293,7 +293,7 @@ def test_host_op_calls_compiled_function_recursively() -> None:
         return outer(x) if depth < 5 else x * 100.0
 
     outer = pb.compile(lambda x: call_unfollowed(kernel, x * 2.0) + x)
-    depth = 4  # while it is written down, the kernel is run to see what it gives
+    depth = 4  # while tracing, the kernel is run to infer its result
     outer(np.ones(5))
     depth = 0
     # 2x goes down five times: 100 * 2**5, and x, 2x, 4x, 8x, 16x are added on the way up

@@ -160,7 +160,7 @@ def test_load_with_names_map(path: Path) -> None:
     into = {"w": np.zeros(2), "b": np.ones(1)}
     made = pb.train.load(path, into, names={"dense/kernel": "w"})
     assert made["w"].tolist() == [1, 1]
-    with pytest.raises(CheckpointError, match=r"names has kernel; what there is: b, dense/kernel"):
+    with pytest.raises(CheckpointError, match=r"names has kernel; the file has: b, dense/kernel"):
         pb.train.load(path, into, names={"kernel": "w"})
     with pytest.raises(ArgumentError, match="two weights the same name"):
         pb.train.load(path, into, names={"dense/kernel": "b"})

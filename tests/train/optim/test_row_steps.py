@@ -288,7 +288,7 @@ def test_apply_gradients_takes_row_sparse_gradients_of_another_dtype():
     np.testing.assert_allclose(v.numpy(), expected)
 
 
-def test_apply_gradients_with_no_rows_changes_nothing_but_the_count():
+def test_apply_gradients_with_no_rows_changes_only_the_count():
     v = pb.variable(TABLE)
     optimizer = train.adagrad(0.1)
     optimizer.minimize(lambda: pb.gather(v, np.array([], int)).sum())

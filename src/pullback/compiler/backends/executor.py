@@ -11,7 +11,7 @@ import numpy as np
 from pullback.compiler.backends.library import Library
 from pullback.compiler.backends.nodes import GraphRunner
 from pullback.compiler.ir.graph import Graph
-from pullback.compiler.runtime.numpy_executor import raise_for_positions
+from pullback.compiler.runtime.numpy_executor import run_again
 
 __all__ = ["LibraryExecutor"]
 
@@ -35,5 +35,6 @@ class LibraryExecutor:
         library = self.library
         made = self.run([x if library.is_own(x) else library.enter(x) for x in values])
         if self.checked is not None and library.leave(made.pop()):
-            raise_for_positions(self.checked, [library.leave(x) if library.is_own(x) else x for x in values])
+            made = run_again(self.checked, [library.leave(x) if library.is_own(x) else x for x in values])
+            return [library.enter(x) for x in made] if library.device is not None else made
         return made if library.device is not None else [np.array(library.leave(x)) for x in made]

@@ -73,7 +73,7 @@ def _scatter(lib: Library, n: Node) -> Evaluate:
     return lambda x, rows: lib.reshape(lib.add_at(lib.full(table, 0, n.dtype), (rows,), x), n.shape)
 
 
-def _spaced(lib: Library, n: Node) -> Evaluate:
+def _space_out(lib: Library, n: Node) -> Evaluate:
     places = locate_elements(n.size, n.args[0].shape, n.data.offset, n.data.strides)
 
     def run(x: Any) -> Any:
@@ -139,7 +139,7 @@ def _structure(lib: Library, n: Node) -> Evaluate:
 
 KINDS: dict[Kind, Callable[[Library, Node], Evaluate | None]] = {
     MAP: find_map, CAST: _cast, FOLD: _fold, VIEW: _view, PIECES: _pieces, TAKE: _take, SCATTER: _scatter,
-    SPACED: _spaced, SCAN: find_op, PRODUCT: _product, OPAQUE: find_op, PART: _part, RESULT: _part,
+    SPACED: _space_out, SCAN: find_op, PRODUCT: _product, OPAQUE: find_op, PART: _part, RESULT: _part,
     **dict.fromkeys((LOOP, WHILE, SWITCH), _structure),
 }  # fmt: skip
 

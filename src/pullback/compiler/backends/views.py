@@ -32,6 +32,21 @@ def decompose_view(size: int, shape: Sequence[int], offset: int, strides: Sequen
     axes.sort(reverse=True)
     flipped = {i for _, _, i in axes if strides[i] < 0}
     offset += sum(strides[i] * (shape[i] - 1) for i in flipped)
+    cut = _cut_grid(size, offset, axes)
+    if cut is None:
+        return None
+    grid, slices = cut
+    places = [i for _, _, i in axes]
+    order = sorted(range(len(places)), key=places.__getitem__)
+    kept = tuple(n if n > 1 and s else 1 for n, s in zip(shape, strides, strict=True))
+    return Decomposition(
+        prod(grid), tuple(grid), tuple(slices), tuple(k for k, i in enumerate(places) if i in flipped),
+        (*order, len(places)), kept,
+    )  # fmt: skip
+
+
+def _cut_grid(size: int, offset: int, axes: list[tuple[int, int, int]]) -> tuple[list[int], list[slice]] | None:
+    """Return the shape of a grid of elements, and its slices that a view with these axes has; None if it has none."""
     grid: list[int] = []
     slices: list[slice] = []
     outer = axes[0][0] if axes else 1
@@ -49,10 +64,4 @@ def decompose_view(size: int, shape: Sequence[int], offset: int, strides: Sequen
     if not axes:
         grid, slices = [rows], []
     slices.append(slice(offset, offset + 1))
-    places = [i for _, _, i in axes]
-    order = sorted(range(len(places)), key=places.__getitem__)
-    kept = tuple(n if n > 1 and s else 1 for n, s in zip(shape, strides, strict=True))
-    return Decomposition(
-        prod(grid), tuple(grid), tuple(slices), tuple(k for k, i in enumerate(places) if i in flipped),
-        (*order, len(places)), kept,
-    )  # fmt: skip
+    return grid, slices

@@ -86,7 +86,7 @@ class Call(NamedTuple):
 
     @property
     def kind(self) -> Kind | None:
-        """What rows of a table that are called alike have in common; None if the call cannot be a row."""
+        """The signature that all calls of one table share; None if the call cannot be in a table."""
         if any(isinstance(a, Local) or (isinstance(a, Address) and not a.has_word) for a in self.args):
             return None
         return self.function, tuple(a if isinstance(a, Constant) else None for a in self.args)

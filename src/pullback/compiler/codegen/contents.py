@@ -6,7 +6,19 @@ from collections.abc import Callable
 
 from pullback.compiler.codegen.module import Module
 from pullback.compiler.ir.graph import Graph, Node
-from pullback.compiler.ir.kinds import CONSTANT, LOOP, PART, PRODUCT, RESULT, SCAN, SWITCH, WHILE, WINDOWS, Kind
+from pullback.compiler.ir.kinds import (
+    CONSTANT,
+    LOOP,
+    MATRICES,
+    PART,
+    PRODUCT,
+    RESULT,
+    SCAN,
+    SWITCH,
+    WHILE,
+    WINDOWS,
+    Kind,
+)
 from pullback.compiler.runtime.manifest import Contents, HostOp, Manifest, Piece, Slot
 from pullback.compiler.schedule.cost import estimate_cost
 from pullback.compiler.schedule.memory import Memory
@@ -69,10 +81,11 @@ def _count_in_bodies(n: Node) -> int:
 
 CALL_COSTS: dict[Kind, Callable[[Node], int]] = {
     PRODUCT: lambda n: n.size * n.args[0].shape[-1] // 4,
+    MATRICES: lambda n: n.size * n.args[0].shape[-1] // 4,
     SCAN: lambda n: n.args[0].size,
     WINDOWS: lambda n: int(n.data.work) // 4,
     LOOP: lambda n: n.data.length * _count_in_bodies(n),
-    WHILE: lambda n: LONG,  # nobody knows
+    WHILE: lambda n: LONG,  # unknown
     SWITCH: lambda n: _count_in_bodies(n),
     RESULT: lambda n: 0,
 }

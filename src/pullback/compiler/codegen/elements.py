@@ -81,15 +81,15 @@ class ElementsWriter:
         code.begin(after)
         code.branch(code.op(f"icmp ne i64 {rest}, 0"), tail, flag)
         code.begin(tail)
-        room = [code.allocate(self.vector) for _ in (*arrays, z)]
+        buffers = [code.allocate(self.vector) for _ in (*arrays, z)]
         size = code.times(rest, self.size)
-        for x, cell, once in zip(arrays, room, self.repeated, strict=False):
+        for x, cell, once in zip(arrays, buffers, self.repeated, strict=False):
             if not once:
                 first = self._read_number(self._at(x, stop))
                 code.line(f"store {self.vector} {first}, ptr {cell}")
                 self._copy(cell, self._at(x, stop), size)
-        self._emit_vector(room[:-1], xs, room[-1], "0")
-        self._copy(self._at(z, stop), room[-1], size)
+        self._emit_vector(buffers[:-1], xs, buffers[-1], "0")
+        self._copy(self._at(z, stop), buffers[-1], size)
         code.jump(flag)
         code.begin(flag)
         bad = code.op(f"load <{self.width} x i1>, ptr {self.bad}")

@@ -16,6 +16,7 @@ from pullback.compiler.codegen.calls import (
     call_spaced,
 )
 from pullback.compiler.codegen.gemm.calls import call_product
+from pullback.compiler.codegen.matrices.calls import call_matrices
 from pullback.compiler.codegen.module_builder import ModuleBuilder, Segment
 from pullback.compiler.codegen.structured_calls import call_structure
 from pullback.compiler.codegen.windows.calls import call_windows
@@ -24,6 +25,7 @@ from pullback.compiler.ir.kinds import (
     FOURIER,
     JOIN,
     LOOP,
+    MATRICES,
     OPAQUE,
     PRODUCT,
     ROWS,
@@ -52,6 +54,7 @@ CALLS: dict[Kind, Callable[[ModuleBuilder, CallList, Step], None]] = {
     JOIN: call_parts,
     SCATTER: call_scatter,
     SPACED: call_spaced,
+    MATRICES: call_matrices,
     WINDOWS: call_windows,
     PRODUCT: call_product,
     **dict.fromkeys((LOOP, WHILE, SWITCH), lambda module, code, step: call_structure(module, code, step, call_step)),

@@ -348,13 +348,13 @@ class Search(AxisKernel):
         base = self.at("%a0", code.times(first, self.length))
         steps = ", ".join(f"i64 {k * self.length}" for k in range(width))
 
-        def taken(p: str) -> Value:
+        def gather(p: str) -> Value:
             pointers = code.op(f"getelementptr {self.one}, ptr {self.at(base, p)}, <{width} x i64> <{steps}>")
             return self.value(code.gather(pointers, self.one, self.size, width, None), width)
 
-        cells = self._begin(taken("0"))
+        cells = self._begin(gather("0"))
         with code.loop("0", self.length) as p:
-            self._update(taken(p), self._positions(p, width, 0), cells)
+            self._update(gather(p), self._positions(p, width, 0), cells)
         self._write(self._load_best(cells, width)[1], first)
 
     def _emit_one_vector(self, u: str) -> None:

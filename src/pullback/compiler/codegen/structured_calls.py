@@ -86,7 +86,7 @@ class StructureFunction:
         return self.step("%scratch", at)
 
     def find_result(self, i: int, size: int) -> str:
-        """Return where a result is written: in scratch memory, if nobody reads it."""
+        """Return where a result is written: in scratch memory, if it is not read."""
         return f"%a{self.results[i]}" if i in self.results else self.take(size)
 
     def store(self, body: int, n: Node, pointer: str) -> None:
@@ -122,13 +122,7 @@ class LoopFunction(StructureFunction):
         self.first: int = loop.length - 1 if loop.reverse else 0
         self.last: int = loop.length - 1 - self.first
         self.stacks = {k: i for i, k in loop.find_stacks().items() if i in self.results}
-        for i in range(loop.constants):
-            self.store(0, inputs[i], f"%a{i}")
-        for k in range(loop.carry):
-            self._begin_carry(k)
-        for i in range(loop.carry, len(outputs)):
-            if i not in self.results:  # nobody reads it: all steps write to one place
-                self.store(0, outputs[i], self.take(outputs[i].nbytes))
+        self._begin_loop()
         self.lines += ["br label %step", "step:", f"%t = phi i64 [{self.first}, %entry], [%following, %step]"]
         for k in range(loop.carry):
             self.lines.append(f"%in{k} = phi ptr [%begin{k}, %entry], [%next{k}, %step]")
@@ -149,13 +143,24 @@ class LoopFunction(StructureFunction):
             if not self._is_begun_in(k) and k in self.results:
                 self.copy(f"%a{self.results[k]}", f"%next{k}", outputs[k].nbytes)
 
+    def _begin_loop(self) -> None:
+        """Write where the constants, the first carry and the results that are not read are, before the first step."""
+        loop, outputs = self.data, self.data.body.outputs
+        for i in range(loop.constants):
+            self.store(0, loop.body.inputs[i], f"%a{i}")
+        for k in range(loop.carry):
+            self._begin_carry(k)
+        for i in range(loop.carry, len(outputs)):
+            if i not in self.results:  # all steps write to one place
+                self.store(0, outputs[i], self.take(outputs[i].nbytes))
+
     def _is_begun_in(self, k: int) -> bool:
         """Return whether the stack of a part of the carry has what steps begin with, not what they end with."""
-        return self.data.body.outputs[self.stacks[k]] is self.data.carried[k]
+        return self.data.body.outputs[self.stacks[k]] is self.data.carry_inputs[k]
 
     def _begin_carry(self, k: int) -> None:
         """Write where a part of the carry is before the first step, and where it is written in turn."""
-        begin, size = f"%a{self.data.constants + k}", self.data.carried[k].nbytes
+        begin, size = f"%a{self.data.constants + k}", self.data.carry_inputs[k].nbytes
         if k not in self.stacks:
             pair = [self.find_result(k, size), self.take(size)]
             self.name(f"odd{k}", pair[(self.data.length - 1) % 2])
@@ -169,8 +174,8 @@ class LoopFunction(StructureFunction):
 
     def _write_carry(self, k: int) -> None:
         """Write where a part of the carry is read and written in a step; ``%next`` is where it is afterwards."""
-        size = self.data.carried[k].nbytes
-        self.store(0, self.data.carried[k], f"%in{k}")
+        size = self.data.carry_inputs[k].nbytes
+        self.store(0, self.data.carry_inputs[k], f"%in{k}")
         if k not in self.stacks:
             self.name(f"next{k}", f"%out{k}")
         elif self._is_begun_in(k):

@@ -142,7 +142,7 @@ class Body:
 
 
 class ProgramTrace(Trace):
-    """A function being written down, in which loops and branches have bodies of their own."""
+    """The trace of a program whose loops and branches have bodies of their own."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ class ProgramTrace(Trace):
     def open_body(self, takes_all: bool = False) -> BodyTrace:
         """Return a trace for the body of a loop or a branch in this program.
 
-        With ``takes_all`` ops on nothing but captured values are recorded too.  Without, they are done before.
+        With ``takes_all`` ops on captured values only are recorded too.  Without, they are performed before the loop.
         """
         return BodyTrace(self, takes_all)
 
@@ -175,7 +175,7 @@ class ProgramTrace(Trace):
 
 
 class Taking(hooks.Observer):
-    """Lets a body record ops on nothing but what it captures, which would be performed before it otherwise."""
+    """Makes a body record ops on captured values only, which would be performed before the body otherwise."""
 
     events = frozenset({"capture"})
     ops = None

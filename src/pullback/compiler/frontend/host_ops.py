@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.errors import IntegerRangeError, ShapeError
 
-__all__ = ["Coordinates", "HostFunction", "Positions", "make_integer_cast"]
+__all__ = ["Coordinates", "HostFunction", "OnHost", "Positions", "Rerun", "make_integer_cast"]
 
 
 class HostFunction:
@@ -29,6 +29,34 @@ class HostFunction:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, HostFunction) and other.f is self.f
+
+
+class OnHost:
+    """An op that there is machine code for, which NumPy runs nevertheless, as it may have to raise."""
+
+    variadic = False
+
+    def __init__(self, op: Any) -> None:
+        self.op, self.name = op, op.name
+
+    def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
+        return self.op.perform(values, params)
+
+    def __hash__(self) -> int:
+        return hash((OnHost, self.op))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OnHost) and other.op is self.op
+
+
+class Rerun:
+    """A check after which NumPy runs the program again: that raises what must be raised, or gives other results."""
+
+    variadic = False
+    may_pass = True
+
+    def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
+        return values[0]
 
 
 class Positions:
@@ -109,10 +137,10 @@ def make_integer_cast(dtype: Any) -> HostFunction:
     pullback.errors.IntegerRangeError: a compiled function: Python integer -3 out of bounds for uint8. ...
     """
 
-    def fitted(x: Any) -> Any:
+    def cast(x: Any) -> Any:
         try:
             return np.asarray(int(x), dtype)[()]
         except OverflowError as error:
             raise IntegerRangeError.of("a compiled function", error) from None
 
-    return HostFunction(fitted)
+    return HostFunction(cast)

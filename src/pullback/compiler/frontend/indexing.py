@@ -44,13 +44,13 @@ def take_rows(t: Any, x: Any, at: Any, kept: int) -> Any:
     """Return the rows of ``x`` at these places, all axes but the last ``kept`` being counted through as one."""
     row = x.shape[len(x.shape) - kept :]
     x, at = t.node(x), t.node(at)
-    return t.wrapped(t.graph.add(TAKE, (x, at), (*at.shape, *row), x.dtype, row, user_line()))
+    return t.make_symbol(t.graph.add(TAKE, (x, at), (*at.shape, *row), x.dtype, row, user_line()))
 
 
 def scatter_rows(t: Any, x: Any, at: Any, shape: Shape, kept: int) -> Any:
     """Return zeros of ``shape`` with the rows of ``x`` added at these places, counted in the same way."""
     x, at = t.node(x), t.node(at)
-    return t.wrapped(t.graph.add(SCATTER, (x, at), shape, x.dtype, shape[len(shape) - kept :], user_line()))
+    return t.make_symbol(t.graph.add(SCATTER, (x, at), shape, x.dtype, shape[len(shape) - kept :], user_line()))
 
 
 def check_positions(t: Any, op: Any, at: Any) -> Any:
@@ -61,10 +61,10 @@ def check_positions(t: Any, op: Any, at: Any) -> Any:
     while source.kind is VIEW or (source.kind is CAST and _holds_positions(source.dtype, op)):
         (source,) = source.args
     if isinstance(op, Positions) and 0 < _find_axis_length(source) <= op.length:
-        return np.astype(t.wrapped(node), np.int64)  # they are positions along an axis that is not longer
+        return np.astype(t.make_symbol(node), np.int64)  # they are positions along an axis that is not longer
     if t.checks is None or node.dtype == np.uint64 or not node.size or not op.is_checked_by_code:
         return t.opaque(op, [at], {})
-    positions, wrong = op.resolve(np.astype(t.wrapped(node), np.int64))
+    positions, wrong = op.resolve(np.astype(t.make_symbol(node), np.int64))
     t.check_positions(node, op, wrong)
     return positions
 
@@ -178,7 +178,7 @@ def find_constant_lines(index: Any, shape: Shape) -> Lines | None:
 
 
 def put_along_lines(t: Any, x: Any, shape: Shape, lines: Lines) -> Any:
-    """Zeros of ``shape`` with ``x`` added at positions along lines: the adjoint of ``pick_lines``."""
+    """Return zeros of ``shape`` with ``x`` added at positions along lines: the adjoint of ``pick_lines``."""
     count, order = len(lines.rows), (*lines.rows, lines.axis)
     front = np.moveaxis(x, lines.front, range(count))
     lengths = (*(shape[a] for a in order), *(n for a, n in enumerate(shape) if a not in order))
@@ -235,9 +235,7 @@ def find_block(index: Any, shape: Shape) -> Any:
     parts = list(index) if type(index) is tuple else [index]
     if any(not (isinstance(i, int | slice) or i is None or i is ...) for i in parts):
         return None
-    named = sum(i is not ... and i is not None for i in parts)
-    at = next((n for n, i in enumerate(parts) if i is ...), len(parts))
-    parts[at : at + 1] = [slice(None)] * (len(shape) - named)
+    parts = _expand_ellipsis(parts, len(shape))
     start, block, thin, lengths = [], [], [], iter(shape)
     for i in parts:
         if i is None:
@@ -256,6 +254,13 @@ def find_block(index: Any, shape: Shape) -> Any:
     return tuple(start), tuple(block), tuple(thin)
 
 
+def _expand_ellipsis(parts: list[Any], rank: int) -> list[Any]:
+    """Return the parts of a basic index with a slice for every axis that it leaves out."""
+    named = sum(i is not ... and i is not None for i in parts)
+    at = next((n for n, i in enumerate(parts) if i is ...), len(parts))
+    return [*parts[:at], *[slice(None)] * (rank - named), *parts[at + 1 :]]
+
+
 def lower_assignment(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Return a copy of ``x`` in which ``y`` stands at an index, which names no place twice."""
     x, y = (t.symbol(a) for a in args)
@@ -272,7 +277,7 @@ def lower_assignment(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any
         start, block, _ = found
         data = Pieces(((0,) * len(shape), start), 0)
         parts = (t.node(x), t.node(np.reshape(y, block)))
-        return t.wrapped(t.graph.add(PIECES, parts, shape, x.dtype, data, user_line()))
+        return t.make_symbol(t.graph.add(PIECES, parts, shape, x.dtype, data, user_line()))
     here = np.zeros(shape, bool)
     here[index] = True
     if np.count_nonzero(here) != prod(due):
@@ -299,5 +304,5 @@ def place_view(t: Any, x: Node, shape: Shape, index: Any) -> Any:
 
 def space_out(t: Any, x: Node, shape: Shape, view: View, lengths: Shape) -> Any:
     """Return zeros of ``shape`` with ``x`` at the places of a view."""
-    laid = t.node(np.reshape(np.broadcast_to(t.wrapped(x), lengths), lengths))
-    return t.wrapped(t.graph.add(SPACED, (laid,), shape, x.dtype, view, user_line()))
+    laid = t.node(np.reshape(np.broadcast_to(t.make_symbol(x), lengths), lengths))
+    return t.make_symbol(t.graph.add(SPACED, (laid,), shape, x.dtype, view, user_line()))

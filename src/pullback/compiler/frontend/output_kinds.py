@@ -44,10 +44,10 @@ class OutputKinds:
         self.trace, self.outputs = trace, list(outputs)
         self.lists = [isinstance(leaf[2], np.dtype) for leaf in leaves]
         self.arrays = [_weak if isinstance(x, Weak) else _array for x in given]  # weak: of Python numbers alone
-        self.fixed: list[Any] = [self._fixed(x) for x in given]
+        self.fixed: list[Any] = [self._find_fixed(x) for x in given]
         self.known: dict[int, list[Callable[[Any], Any]]] = {}
 
-    def _fixed(self, x: Any) -> Any:
+    def _find_fixed(self, x: Any) -> Any:
         """Return what converts an output whose kind does not depend on the arguments; None if it does."""
         x = x.read() if isinstance(x, Tensor) else x
         if not isinstance(x, Symbol):
@@ -87,7 +87,7 @@ class OutputKinds:
             and all(fixed is _array or is_float or (fixed is None and takes >= 0) for fixed, takes, is_float in rows)
         )
 
-    def given(self, kinds: Sequence[int]) -> list[Callable[[Any], Any]]:
+    def find_converters(self, kinds: Sequence[int]) -> list[Callable[[Any], Any]]:
         """Return what converts each output, for arguments of these kinds."""
         tensors = sum(1 << i for i, kind in enumerate(kinds) if kind == TENSOR)
         found = self.known.get(tensors)

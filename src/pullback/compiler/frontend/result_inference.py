@@ -1,6 +1,6 @@
 """Infer dtype, shape and strides of results, by running ops on small arrays.
 
-The ops and their kernels are asked, on something small.
+Ops and kernels are run on small arrays.
 """
 
 from __future__ import annotations

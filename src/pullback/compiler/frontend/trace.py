@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from pullback.compiler.frontend.host_ops import HostFunction, make_integer_cast
+from pullback.compiler.frontend.host_ops import HostFunction, OnHost, Rerun, make_integer_cast
 from pullback.compiler.frontend.indexing import (
     find_block,
     find_constant_lines,
@@ -63,7 +63,7 @@ from pullback.core.axes import together
 from pullback.core.callers import MEANS, arrange_coefficients, explain_refusal
 from pullback.core.convert import as_value
 from pullback.core.interpreter import new_level
-from pullback.core.lowering import call, fold, made_of, opaque, pieces, position, rows, scalar, scan, view, windows
+from pullback.core.lowering import call, fold, made_of, matrices, pieces, position, rows, scalar, scan, view, windows
 from pullback.core.source import user_line
 from pullback.core.tape import RAW
 from pullback.core.tensor import BY_KERNEL, PLAIN, Tensor, Wrapped
@@ -94,8 +94,23 @@ PICKING = {
 }
 
 
+# The method of Trace for each kind of lowering; the ops of any other kind are host ops.
+LOWERINGS = {
+    scalar: "map",
+    fold: "fold",
+    view: "lower_view",
+    pieces: "lower_pieces",
+    scan: "lower_scan",
+    position: "lower_scan",
+    rows: "lower_rows",
+    windows: "lower_windows",
+    matrices: "lower_matrices",
+    call: "lower_call",
+}
+
+
 class TransformedArgument(Exception):  # noqa: N818
-    """What a function takes is a tensor that some transform follows: it must see the function itself."""
+    """Raised when an argument is a tensor that a transform follows: the function must run uncompiled."""
 
 
 class Symbol(Wrapped):
@@ -223,12 +238,12 @@ class Trace:
         self.assigned: dict[int, tuple[Variable, Any]] = {}
         self.written_rows: dict[int, tuple[Variable, Any, Any]] = {}  # variable, indices, rows
         self.checks: list[Any] | None = None  # whether positions are wrong; None where a host op has to raise
-        self.views: dict[Any, Any] = {}  # where elements are, of views that were asked for before
+        self.views: dict[Any, Any] = {}  # where elements are, of views that were looked up before
         self.turn = self.symbol(np.zeros(()))
         self.latest = self.turn.node  # of what is done in turn
         self.keeps_latest = False  # whether that is done even if no result needs it
 
-    def given(self, shape: Shape, dtype: Any, weak: Any) -> Symbol:
+    def add_argument(self, shape: Shape, dtype: Any, weak: Any) -> Symbol:
         """Add an argument: an array, a number (``weak`` is its type), or a list (the dtype that it has as a tensor)."""
         node = self.graph.input(shape, dtype)
         if not isinstance(weak, np.dtype):
@@ -279,7 +294,7 @@ class Trace:
     def symbol(self, x: Any) -> Symbol:
         return Symbol(self, self.node(x))
 
-    def wrapped(self, node: Node) -> Symbol:
+    def make_symbol(self, node: Node) -> Symbol:
         return Symbol(self, node)
 
     def node(self, x: Any, dtype: Any = None) -> Node:
@@ -331,8 +346,7 @@ class Trace:
 
     def join_checks(self) -> Node:
         """Return whether any positions are wrong; those that are checked twice count once."""
-        assert self.checks
-        return self.node(reduce(np.logical_or, {x.node.number: x for x in self.checks}.values()))
+        return self.node(reduce(np.logical_or, {x.node.number: x for x in self.checks or ()}.values()))
 
     # ---- ops
 
@@ -359,36 +373,26 @@ class Trace:
             return self.symbol(made) if isinstance(made, RAW) else made
         if op.kernel in SMALL_MATRICES and (made := lower_small_matrices(self, op, args, params)) is not None:
             return made
-        if isinstance(lower, opaque | made_of):
-            return self.opaque(op, args, params)
         if op.kernel is np.power and type(args[1]) is int and args[1] == 2 and _kind(args[0]) in (bool, np.dtype(bool)):
             return self.perform(BY_KERNEL[np.square], args[:1], {})  # whose dtype is another, as in NumPy
-        if isinstance(lower, rows):
-            return self.lower_rows(op, args, params)
-        if isinstance(lower, windows):
-            return self.lower_windows(op, args, params)
-        dtypes = tuple(map(_kind, args))
-        if isinstance(lower, call) and lower.symbol in PICKING:
-            return PICKING[lower.symbol](self, op, args, params)
-        dtype = infer_dtype(op, dtypes, Frozen(params) if params else NO_PARAMS)
-        if "c" in {np.dtype(d).kind for d in dtypes} and isinstance(lower, position):
-            return self.opaque(op, args, params)
-        if isinstance(lower, scalar):
-            return self.map(op, args, params, dtype, dtypes)
-        if isinstance(lower, fold):
-            return self.fold(op, args[0], params, dtype)
-        if isinstance(lower, view):
-            return self.lower_view(op, args[0], params)
-        if isinstance(lower, pieces):
-            return self.lower_pieces(op, args, params, dtype)
-        if isinstance(lower, scan | position):
-            return self.lower_scan(op, args, params, dtype)
-        if isinstance(lower, call) and lower.symbol == "gemm":
+        return getattr(self, LOWERINGS.get(type(lower), "opaque"))(op, args, params)
+
+    def lower_call(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Add a gather or scatter, a matrix product or a cast, by the symbol of the op; a host op for any other."""
+        symbol = op.lower.symbol
+        if symbol in PICKING:
+            return PICKING[symbol](self, op, args, params)
+        if symbol == "gemm":
+            dtype = self.infer_dtype(op, args, params)
             op.acts.shape(op.name, [_shape(a) for a in args], params)  # which says what does not fit
             return self.product(*(self.node(a, dtype) for a in args))
-        if isinstance(lower, call) and lower.symbol == "cast":
+        if symbol == "cast":
             return Symbol(self, self.cast(self.node(args[0]), params["dtype"]))
         return self.opaque(op, args, params)
+
+    def infer_dtype(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Return the dtype of the result of an op."""
+        return infer_dtype(op, tuple(map(_kind, args)), Frozen(params) if params else NO_PARAMS)
 
     def lower_windows(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Add an op on windows of floats, whose shape is inferred without running its kernel."""
@@ -399,7 +403,26 @@ class Trace:
         shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
         return Symbol(self, self.graph.add(OPAQUE, nodes, shape, nodes[0].dtype, (op, params), user_line()))
 
-    def map(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any, dtypes: Any) -> Symbol:
+    def lower_matrices(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Add a function of matrices of floats, and check its result, NaN where the kernel does something else."""
+        nodes = [self.node(a) for a in args]
+        kinds = {n.dtype for n in nodes}
+        flags = all(type(p) is bool for p in params.values())
+        if len(kinds) > 1 or next(iter(kinds)).char not in "fd" or not all(n.size for n in nodes) or not flags:
+            return self.opaque(op, args, params)
+        if op.lower.fails and self.checks is None:
+            return self.opaque(OnHost(op), args, params)
+        shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
+        made = Symbol(self, self.graph.add(OPAQUE, nodes, shape, nodes[0].dtype, (op, params), user_line()))
+        if op.lower.fails:
+            is_vector = len(nodes[-1].shape) == 1
+            failed = np.any(np.isnan(made[..., 0] if is_vector else made[..., 0, 0]))
+            self.check_positions(self.node(failed), Rerun(), failed)
+        return made
+
+    def map(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Symbol:
+        dtypes = tuple(map(_kind, args))
+        dtype = infer_dtype(op, dtypes, Frozen(params) if params else NO_PARAMS)
         shapes = [_shape(a) for a in args]
         shape = op.acts.shape(op.name, shapes, params)
         if "c" in {np.dtype(d).kind for d in dtypes}:
@@ -424,15 +447,12 @@ class Trace:
         floats = [d for d in kinds if d.kind == "f"]
         if floats:
             return np.result_type(*floats, *(make_example(d) for _, d in mixed if d is float))
-        # a Python integer may be none of theirs: it is compared all the same
-        found = np.result_type(
-            *kinds,
-            *(np.int64 if d is int and _may_not_fit(a, kinds) else make_example(d) for a, d in mixed if d not in kinds),
-        )
+        found = np.result_type(*kinds, *(_find_example(a, d, kinds) for a, d in mixed if d not in kinds))
         whole = all(d is int or d is bool or d in kinds for _, d in mixed)
         return None if whole and found.kind == "f" else found  # int64 and uint64, which no dtype holds
 
-    def fold(self, op: Any, x: Any, params: dict[str, Any], dtype: Any) -> Symbol:
+    def fold(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Symbol:
+        (x,), dtype = args, self.infer_dtype(op, args, params)
         source = self.node(x, dtype)
         if not source.size and abs(op.lower.start) == np.inf:  # of nothing there is no largest: the kernel says so
             return cast("Symbol", self.opaque(op, [x], params))
@@ -441,9 +461,9 @@ class Trace:
         made = self.graph.add(FOLD, (source,), left, dtype, Fold(op, axes), user_line()) if axes else source
         return Symbol(self, self.reshape_node(made, op.acts.shape(op.name, [source.shape], params)))
 
-    def lower_view(self, op: Any, x: Any, params: dict[str, Any]) -> Any:
+    def lower_view(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Add a view: its kernel, run on an array of the same layout as the argument, shows where its elements are."""
-        source = self.node(x)
+        source = self.node(args[0])
         looks = (op, source.shape, *((source.args[0].size, source.data) if source.kind is VIEW else ()))
         key = looks, Frozen(params)
         found = self.views.get(key)
@@ -477,13 +497,14 @@ class Trace:
             return pick_lines(Symbol(self, source), lines)
         at, kept = find_positions(source.shape, lambda along: op.run(along, *params.values()))
         if at.ndim or kept:
-            return take_rows(self, self.wrapped(source), at, kept)
+            return take_rows(self, self.make_symbol(source), at, kept)
         whole, base = lay_out(source)
         steps = np.array(whole.strides, np.int64) @ np.array(np.unravel_index(int(at), source.shape), np.int64)
         return Symbol(self, self.view(base, (), int(steps) + (source.data.offset if base is not source else 0), ()))
 
-    def lower_pieces(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any) -> Any:
+    def lower_pieces(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Add an array with the arguments at their places, where these are blocks; else a host op."""
+        dtype = self.infer_dtype(op, args, params)
         nodes = [self.node(a, dtype) for a in args]
         shapes = [n.shape for n in nodes]
         shape = tuple(op.acts.shape(op.name, shapes, params))
@@ -501,7 +522,11 @@ class Trace:
         data = Pieces(tuple(start for start, _ in kept), fill)
         return Symbol(self, self.graph.add(PIECES, [n for _, n in kept], shape, dtype, data, user_line()))
 
-    def lower_scan(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any) -> Any:
+    def lower_scan(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Add a scan or a search along an axis; a host op for a search among complex numbers, and of no elements."""
+        dtype = self.infer_dtype(op, args, params)
+        if isinstance(op.lower, position) and any(np.dtype(_kind(a)).kind == "c" for a in args):
+            return self.opaque(op, args, params)
         nodes = [self.node(a, dtype if isinstance(op.lower, scan) else None) for a in args]
         shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
         if any(not n.size for n in nodes) or any(n.shape != nodes[0].shape for n in nodes):
@@ -644,6 +669,11 @@ def _is_rare_float(a: Any) -> bool:
 def _shape(a: Any) -> Shape:
     shape: Shape = a.shape if isinstance(a, Symbol | np.ndarray) else np.shape(a)
     return shape
+
+
+def _find_example(a: Any, kind: Any, kinds: list[Any]) -> Any:
+    """Return a value or dtype for a Python number that is compared; an integer may be none that ``kinds`` can hold."""
+    return np.int64 if kind is int and _may_not_fit(a, kinds) else make_example(kind)
 
 
 def _may_not_fit(a: Any, kinds: list[Any]) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from pullback.compiler.ir.kinds import CONSTANT, INPUT, VIEW, Kind
+from pullback.core import tree
 from pullback.core.op import Op
 from pullback.errors import CompileError
 
@@ -170,7 +171,7 @@ class Graph:
 def fingerprint(data: Any, otherwise: Any = id) -> Any:
     """Return something hashable that is equal only for data that means the same.
 
-    What has no hash is told by ``otherwise``, its identity; without that it is refused.
+    What has no hash is compared by ``otherwise``, its identity; without that it is refused.
 
     >>> fingerprint([0.0, {1}]) == fingerprint([-0.0, {1}])
     False
@@ -195,6 +196,9 @@ def fingerprint(data: Any, otherwise: Any = id) -> Any:
     fields = getattr(kind, "__dataclass_fields__", None)
     if fields is not None and not getattr(kind, "whole", False):
         return (kind, *[fingerprint(getattr(data, f, None), otherwise) for f in fields])
+    node = tree.find_node_type(kind)
+    if node is not None:
+        return (kind, fingerprint([node.fixed(data), node.children(data)], otherwise))
     try:
         hash(data)
     except TypeError:
@@ -234,7 +238,7 @@ def resolve_view(x: Node) -> tuple[Node, int, tuple[int, ...]]:
     return (x.args[0], x.data.offset, x.data.strides) if x.kind is VIEW else (x, 0, contiguous(x.shape))
 
 
-def compose_views(place: tuple[Node, int, tuple[int, ...]], x: Node, view: View) -> tuple[Node, View]:
+def rebase_view(place: tuple[Node, int, tuple[int, ...]], x: Node, view: View) -> tuple[Node, View]:
     """Return a view of ``x`` as one of the node in whose memory ``x`` lies at a place; of ``x`` if there is none.
 
     A place is what ``resolve_view`` returns.
@@ -243,6 +247,32 @@ def compose_views(place: tuple[Node, int, tuple[int, ...]], x: Node, view: View)
     if is_in_order(x.shape, View(0, strides)):
         return base, View(offset + view.offset, view.strides)
     return x, view
+
+
+def compose_views(shape: Shape, view: View, x: Node) -> View | None:
+    """Return a view of a view as one of the node that is viewed; None where its axes run along several axes of ``x``.
+
+    >>> x = Node(VIEW, (), (3, 2), np.dtype(float), View(0, (1, 3)), 0)
+    >>> compose_views((2,), View(1, (2,)), x)
+    View(offset=3, strides=(1,))
+    """
+    units = contiguous(x.shape)
+    start = [int(i) for i in np.unravel_index(view.offset, x.shape)]
+    left = [*range(len(units))]
+    strides = []
+    for length, step in zip(shape, view.strides, strict=True):
+        if length == 1 or step == 0:
+            strides.append(0)
+            continue
+        along = (
+            k for k in left if step % units[k] == 0 and 0 <= start[k] + (length - 1) * (step // units[k]) < x.shape[k]
+        )
+        axis = next(along, None)
+        if axis is None:
+            return None
+        left.remove(axis)
+        strides.append(step // units[axis] * x.data.strides[axis])
+    return View(x.data.offset + sum(i * s for i, s in zip(start, x.data.strides, strict=True)), tuple(strides))
 
 
 def find_rows(x: Node, row: Shape) -> tuple[Node, int, tuple[int, ...]]:
@@ -272,3 +302,27 @@ def squeeze(shape: tuple[int, ...]) -> tuple[int, ...]:
 def is_number(node: Node) -> bool:
     """Return whether a node is a constant of one element."""
     return node.kind is CONSTANT and node.size == 1
+
+
+def is_transposed(x: Node) -> bool:
+    """Return whether a matrix is a transposed view."""
+    return x.kind is VIEW and x.data.strides[-2] == 1 and x.data.strides[-1] >= x.shape[-2] > 1
+
+
+def transpose(g: Graph, x: Node) -> Node:
+    """Return a node with its last two axes exchanged."""
+    base, offset, steps = resolve_view(x)
+    shape = (*x.shape[:-2], x.shape[-1], x.shape[-2])
+    if base is x and 1 in x.shape[-2:]:  # a row as a column is the same elements in the same order
+        return reshape(g, x, shape)
+    view = View(offset, (*steps[:-2], steps[-1], steps[-2]))
+    if base.shape == shape and is_in_order(shape, view):
+        return base
+    return g.add(VIEW, (base,), shape, x.dtype, view, x.line)
+
+
+def reshape(g: Graph, x: Node, shape: tuple[int, ...]) -> Node:
+    """Return a node with the same elements in another shape."""
+    if x.kind is VIEW and is_in_order(x.shape, x.data) and x.args[0].size == x.size:
+        x = x.args[0]
+    return x if x.shape == shape else g.add(VIEW, (x,), shape, x.dtype, View(0, contiguous(shape)), x.line)

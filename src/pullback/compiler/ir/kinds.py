@@ -19,6 +19,7 @@ JOIN        complex numbers, from their real and imaginary parts
 FOURIER     a Fourier transform of real and imaginary parts; ``data`` is a Fourier, the last argument has its factors
 PRODUCT     the matrix product of the last two axes, the others being the same in both; multiplied by ``data`` if that
             is a number; a third argument is added
+MATRICES    a factorization of the matrices over the last two axes, or equations with them; ``data`` is a Routine
 WINDOWS     a function of every window of an image; ``data`` says which, and emits it
 OPAQUE      a host op, run by its NumPy kernel; ``data`` is (op, params)
 PART        one of the results of a host op that has several; ``data`` is its place
@@ -46,9 +47,9 @@ if TYPE_CHECKING:
     from pullback.compiler.ir.graph import Node, View
 
 __all__ = [
-    "CAST", "CONSTANT", "FOLD", "FOURIER", "INPUT", "JOIN", "KINDS", "LOOP", "MAP", "OPAQUE", "PART", "PIECES",
-    "PRODUCT", "RESULT", "ROWS", "SCAN", "SCATTER", "SPACED", "SPLIT", "SWITCH", "TAKE", "VIEW", "WHILE", "WINDOWS",
-    "Kind",
+    "CAST", "CONSTANT", "FOLD", "FOURIER", "INPUT", "JOIN", "KINDS", "LOOP", "MAP", "MATRICES", "OPAQUE", "PART",
+    "PIECES", "PRODUCT", "RESULT", "ROWS", "SCAN", "SCATTER", "SPACED", "SPLIT", "SWITCH", "TAKE", "VIEW", "WHILE",
+    "WINDOWS", "Kind",
 ]  # fmt: skip
 
 
@@ -153,8 +154,8 @@ def _evaluate_product(n: Node, a: Any, b: Any, *added: Any) -> Any:
     return z + added[0] if added else z
 
 
-def _evaluate_windows(n: Node, *values: Any) -> Any:
-    raise TypeError("windows are made for code generation; before that they are host ops")
+def _evaluate_code(n: Node, *values: Any) -> Any:
+    raise TypeError(f"{n.kind.name} are made for code generation; before that they are host ops")
 
 
 def _evaluate_split(n: Node, x: Any) -> Any:
@@ -303,6 +304,10 @@ def _describe_fold(n: Node) -> str:
     return f" over {list(n.data.axes)}"
 
 
+def _describe_routine(n: Node) -> str:
+    return f" {n.data}"
+
+
 def _describe_view(n: Node) -> str:
     return f" from {n.data.offset} by {list(n.data.strides)}"
 
@@ -344,7 +349,10 @@ SPLIT = Kind("split", _evaluate_split, _check_split, is_call=True, reads_memory=
 JOIN = Kind("join", _evaluate_join, _check_join, is_call=True, reads_memory=True, needs_contiguous=True)
 FOURIER = Kind("fourier", _evaluate_fourier, _check_fourier, is_call=True, reads_memory=True, needs_contiguous=True)
 PRODUCT = Kind("product", _evaluate_product, _check_product, is_call=True, reads_memory=True)
-WINDOWS = Kind("windows", _evaluate_windows, is_call=True, reads_memory=True, needs_contiguous=True)
+MATRICES = Kind(
+    "matrices", _evaluate_code, describe=_describe_routine, is_call=True, reads_memory=True, needs_contiguous=True
+)
+WINDOWS = Kind("windows", _evaluate_code, is_call=True, reads_memory=True, needs_contiguous=True)
 OPAQUE = Kind(
     "opaque", _evaluate_op, describe=_describe_opaque, get_op=_get_op_of_params, has_params=True, is_call=True,
     runs_on_host=True, reads_memory=True, needs_contiguous=True,
@@ -362,7 +370,7 @@ RESULT = Kind("result", _evaluate_part, describe=_describe_place, is_call=True)
 
 _ALL = (
     INPUT, CONSTANT, MAP, CAST, FOLD, VIEW, PIECES, TAKE, SCATTER, SPACED, SCAN, ROWS, SPLIT, JOIN, FOURIER, PRODUCT,
-    WINDOWS, OPAQUE, PART,
+    MATRICES, WINDOWS, OPAQUE, PART,
     LOOP, WHILE, SWITCH, RESULT,
 )  # fmt: skip
 KINDS = {kind.name: kind for kind in _ALL}

@@ -101,7 +101,7 @@ class Loop(Structure):
         return self.constants + self.carry
 
     @property
-    def carried(self) -> list[Node]:
+    def carry_inputs(self) -> list[Node]:
         """The inputs of the body that are the carry."""
         return self.body.inputs[self.constants : self.xs]
 
@@ -116,7 +116,7 @@ class Loop(Structure):
         return likes[: self.carry] + [((self.length, *shape), dtype) for shape, dtype in likes[self.carry :]]
 
     def find_problem(self) -> str:
-        before, after = _list_likes(self.carried), self.result_likes[: self.carry]
+        before, after = _list_likes(self.carry_inputs), self.result_likes[: self.carry]
         return "" if before == after else f"the carry {before} becomes {after}."
 
     def find_stacks(self) -> dict[int, int]:
@@ -126,7 +126,7 @@ class Loop(Structure):
         """
         outputs = self.body.outputs
         found: dict[int, int] = {}
-        for k, x in enumerate(self.carried):
+        for k, x in enumerate(self.carry_inputs):
             same = [i for i in range(self.carry, len(outputs)) if outputs[i] is x]
             same = same or [i for i in range(self.carry, len(outputs)) if outputs[i] is outputs[k]]
             if same and same[0] not in found and not outputs[k].kind.is_leaf:

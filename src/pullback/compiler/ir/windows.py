@@ -39,7 +39,7 @@ class Convolution(NamedTuple):
         return self.images * prod(self.windows.out) * taps * self.depth
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """One line about it, for the text of a program."""
         what = ("filters" if self.of_filter else "convolution") + (" of each channel" if self.apart else "")
         size = [*self.windows.size, self.channels, self.depth]
@@ -62,8 +62,8 @@ class Interleaved(NamedTuple):
         return sum(c.work for c in self.of)
 
     @property
-    def described(self) -> str:
-        return f"{len(self.of)} times {self.of[0].described}"
+    def description(self) -> str:
+        return f"{len(self.of)} times {self.of[0].description}"
 
     @property
     def calls(self) -> list[tuple[Any, tuple[int, ...]]]:
@@ -81,8 +81,8 @@ class Examples(NamedTuple):
         return self.of.work * self.examples
 
     @property
-    def described(self) -> str:
-        return f"{self.examples} times {self.of.described}"
+    def description(self) -> str:
+        return f"{self.examples} times {self.of.description}"
 
     @property
     def all(self) -> bool:
@@ -109,7 +109,7 @@ class Pooling(NamedTuple):
         return 2 * self.images * prod(self.windows.out) * prod(self.windows.size) * self.channels
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """One line about it, for the text of a program."""
         shape = [self.images, *self.space, self.channels]
         return f"{self.symbol} {shape} by {list(self.windows.size)} at {list(self.windows.out)}"

@@ -77,7 +77,7 @@ def _power_of_positive(b: MathBuilder, x: Value, y: Value) -> tuple[Value, Value
 
 
 def _power_by_doubles(b: MathBuilder, x: Value, y: Value) -> tuple[Value, Value]:
-    """Return the same for f4, with the logarithm and its product in f8."""
+    """Return x ** y of positive f4, with the logarithm and its product in f8."""
     part = split_number(b, x)
     f = (part.m - 1.0).cast("f8")
     near = b.fma(f * f, b.fma(f, b.fit_polynomial(fit.LOG_SHORT, f), -0.5), f)

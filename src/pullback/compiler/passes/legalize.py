@@ -16,11 +16,15 @@ from pullback.compiler.ir.graph import (
     Graph,
     Node,
     View,
+    compose_views,
     contiguous,
     is_in_order,
     is_number,
+    is_transposed,
+    reshape,
     resolve_view,
     squeeze,
+    transpose,
 )
 from pullback.compiler.ir.kinds import (
     CAST,
@@ -48,11 +52,12 @@ from pullback.compiler.ir.products import is_gemm_ready, plan_product
 from pullback.compiler.ir.structured import Structure
 from pullback.compiler.math.cost import count_instructions
 from pullback.compiler.math.functions import VectorFunctions
+from pullback.compiler.passes.matrices import lower_matrices
 from pullback.compiler.passes.simplify import remove_dead_nodes
 from pullback.compiler.passes.split_complex import split_complex
 from pullback.compiler.passes.windows import lower_windows
 from pullback.core.axes import together
-from pullback.core.lowering import windows
+from pullback.core.lowering import matrices, windows
 from pullback.core.tensor import BY_KERNEL
 from pullback.errors import CompileError
 
@@ -84,9 +89,14 @@ def legalize(graph: Graph) -> Graph:
     return remove_dead_nodes(new)
 
 
+def _is_map(n: Node, kernel: Any) -> bool:
+    """Return whether a node is the elementwise op of this kernel."""
+    return n.kind is MAP and n.data[0].kernel is kernel
+
+
 def _merge_addition(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
     """Return a product and the addition that alone uses it as one product with an addend."""
-    if n.kind is not MAP or n.data[0].kernel is not np.add or args[0].dtype != args[1].dtype:
+    if not _is_map(n, np.add) or args[0].dtype != args[1].dtype:
         return None
     for p, other, source in ((args[1], args[0], n.args[1]), (args[0], args[1], n.args[0])):
         fits = p.kind is PRODUCT and len(p.args) == 2 and alone(source) and other.shape == p.shape == n.shape
@@ -97,12 +107,12 @@ def _merge_addition(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | N
 
 def _merge_update(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
     """Return ``w - c * (a @ b)``, a step of gradient descent, as one product that BLAS adds to a copy of ``w``."""
-    if n.kind is not MAP or n.data[0].kernel is not np.subtract or args[0].shape != n.shape or not alone(n.args[1]):
+    if not _is_map(n, np.subtract) or args[0].shape != n.shape or not alone(n.args[1]):
         return None
     w, m = args
     if n.args[1].kind is not MAP or len(n.args[1].args) != 2:  # made of something else
         return None
-    if m.kind is not MAP or m.data[0].kernel is not np.multiply or w.dtype != m.dtype or w.kind in (CONSTANT, VIEW):
+    if not _is_map(m, np.multiply) or w.dtype != m.dtype or w.kind in (CONSTANT, VIEW):
         return None
     for c, p, source in (*zip(m.args, m.args[::-1], n.args[1].args[::-1], strict=True),):
         fits = is_number(c) and p.kind is PRODUCT and len(p.args) == 2 and p.shape == n.shape and alone(source)
@@ -120,7 +130,7 @@ def _transpose_product(g: Graph, n: Node, args: list[Node], alone: Any) -> Node 
     if n.shape != shape or n.data.strides != (*loop, columns, rows):
         return None
     a, b = args[0].args
-    return g.add(PRODUCT, (_transpose(g, b), _transpose(g, a)), shape, n.dtype, None, n.line)
+    return g.add(PRODUCT, (transpose(g, b), transpose(g, a)), shape, n.dtype, None, n.line)
 
 
 def _split_sum_of_products(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
@@ -140,7 +150,7 @@ def _split_sum_of_products(g: Graph, n: Node, args: list[Node], alone: Any) -> N
 
 def _merge_scatter(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
     """Return a scatter into zeros and the addition that alone uses it as a scatter that adds to the other term."""
-    if n.kind is not MAP or n.data[0].kernel is not np.add or args[0].dtype != args[1].dtype:
+    if not _is_map(n, np.add) or args[0].dtype != args[1].dtype:
         return None
     for s, other, source in ((args[1], args[0], n.args[1]), (args[0], args[1], n.args[0])):
         fits = s.kind is SCATTER and len(s.args) == 2 and alone(source) and other.shape == s.shape == n.shape
@@ -157,15 +167,21 @@ def _pad_before_scaling(g: Graph, n: Node, args: list[Node], alone: Any) -> Node
     if n.kind is not PIECES or len(args) != 1 or n.data.fill != 0.0 or n.dtype.kind != "f" or not alone(n.args[0]):
         return None
     (m,) = args
-    if n.args[0].kind is not MAP or m.kind is not MAP or m.data[0].kernel not in (np.negative, np.multiply):
-        return None
-    factors = [a.data.item() for a in m.args if is_number(a)] if len(m.args) == 2 else [-1.0]
+    factor = _find_factor(m) if n.args[0].kind is MAP else None
     arrays = [a for a in m.args if not is_number(a)]
-    if len(factors) != 1 or not np.isfinite(factors[0]) or not factors[0] or arrays[0].shape != m.shape:
+    if not factor or arrays[0].shape != m.shape:
         return None
-    fill = np.copysign(0.0, factors[0] * np.copysign(1.0, n.data.fill)).item()  # a multiple of it is the filling
+    fill = np.copysign(0.0, factor * np.copysign(1.0, n.data.fill)).item()  # a multiple of it is the filling
     padded = g.add(PIECES, arrays, n.shape, arrays[0].dtype, n.data._replace(fill=fill), n.line)
     return g.add(MAP, [a if is_number(a) else padded for a in m.args], n.shape, n.dtype, m.data, n.line)
+
+
+def _find_factor(m: Node) -> float | None:
+    """Return the number that a node multiplies an array by, -1 for its negative; None if it is no finite multiple."""
+    if m.kind is not MAP or m.data[0].kernel not in (np.negative, np.multiply):
+        return None
+    factors: list[float] = [a.data.item() for a in m.args if is_number(a)] if len(m.args) == 2 else [-1.0]
+    return factors[0] if len(factors) == 1 and np.isfinite(factors[0]) else None
 
 
 RULES = (
@@ -204,8 +220,12 @@ def _run_on_host(g: Graph, n: Node, args: list[Node]) -> Node:
 
 
 def _legalize_opaque(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
-    of_windows = isinstance(getattr(n.data[0], "lower", None), windows)
-    return (lower_windows(g, n, args) if of_windows else None) or _keep(g, n, args)
+    lower = getattr(n.data[0], "lower", None)
+    if isinstance(lower, windows):
+        return lower_windows(g, n, args) or _keep(g, n, args)
+    if isinstance(lower, matrices) and has_types:
+        return lower_matrices(g, n, args) or _keep(g, n, args)
+    return _keep(g, n, args)
 
 
 def _legalize_fold(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
@@ -230,6 +250,9 @@ def _legalize_view(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node
     (x,) = args
     if has_types and x.kind is VIEW and is_in_order(x.shape, x.data) and x.args[0].size == x.size:
         return _view_of(g, n, x.args[0])  # another shape of another shape
+    composed = compose_views(n.shape, n.data, x) if has_types and x.kind is VIEW else None
+    if composed is not None:
+        return _view_of(g, Node(VIEW, (), n.shape, n.dtype, composed, 0, n.line), x.args[0])
     return _legalize_by_types(g, n, args, has_types)
 
 
@@ -331,17 +354,25 @@ def _arrange_fold(g: Graph, n: Node, x: Node) -> Node:
         return g.constant(np.full(n.shape, n.data.op.lower.start, n.dtype))
     axes = [a for a in n.data.axes if x.shape[a] != 1]
     if not axes:
-        return _reshape(g, _add_zero(g, n, x), n.shape)
+        return reshape(g, _add_zero(g, n, x), n.shape)
     inner = tuple(i for i, length in enumerate(x.shape) if length != 1)
     trailing = [a for a, b in zip(reversed(inner), reversed(axes), strict=False) if a == b]
     leading = len(axes) == sum(a == b for a, b in zip(inner, axes, strict=False))
     if leading or len(trailing) == len(axes):
         return g.add(FOLD, (x,), n.shape, n.dtype, Fold(n.data.op, n.data.axes), n.line)
-    if trailing:
-        kept = tuple(length for i, length in enumerate(x.shape) if i not in trailing)
-        x = g.add(FOLD, (x,), kept, n.dtype, Fold(n.data.op, tuple(sorted(trailing))), n.line)
-        axes = [a - sum(t < a for t in trailing) for a in n.data.axes if a not in trailing]
-        return _arrange_fold(g, Node(FOLD, (), n.shape, n.dtype, Fold(n.data.op, tuple(axes)), 0, n.line), x)
+    return _fold_trailing(g, n, x, trailing) if trailing else _fold_middle(g, n, x)
+
+
+def _fold_trailing(g: Graph, n: Node, x: Node, trailing: list[int]) -> Node:
+    """Return a reduction as one over its trailing axes, and one of that over the others."""
+    kept = tuple(length for i, length in enumerate(x.shape) if i not in trailing)
+    x = g.add(FOLD, (x,), kept, n.dtype, Fold(n.data.op, tuple(sorted(trailing))), n.line)
+    axes = [a - sum(t < a for t in trailing) for a in n.data.axes if a not in trailing]
+    return _arrange_fold(g, Node(FOLD, (), n.shape, n.dtype, Fold(n.data.op, tuple(axes)), 0, n.line), x)
+
+
+def _fold_middle(g: Graph, n: Node, x: Node) -> Node:
+    """Return a reduction over axes in the middle as one over the last axes of a transposed view."""
     order = [i for i in range(len(x.shape)) if i not in n.data.axes] + list(n.data.axes)
     base, offset, steps = resolve_view(x)
     turned = g.add(
@@ -364,12 +395,6 @@ def _view_of(g: Graph, n: Node, base: Node) -> Node:
     return base if same else g.add(VIEW, (base,), n.shape, n.dtype, n.data, n.line)
 
 
-def _reshape(g: Graph, x: Node, shape: tuple[int, ...]) -> Node:
-    if x.kind is VIEW and is_in_order(x.shape, x.data) and x.args[0].size == x.size:
-        x = x.args[0]
-    return x if x.shape == shape else g.add(VIEW, (x,), shape, x.dtype, View(0, contiguous(shape)), x.line)
-
-
 def _arrange_product(g: Graph, n: Node, args: list[Node]) -> Node:
     """Return a product with one row or column as a multiplication and a sum, which fuse with other nodes."""
     a, b = args
@@ -378,14 +403,14 @@ def _arrange_product(g: Graph, n: Node, args: list[Node]) -> Node:
     product = g.add(PRODUCT, args, n.shape, n.dtype, None, n.line)
     if len(n.shape) > 2 and n.shape[-2:] != (1, 1) and plan_product(product).is_tiny:
         return product
-    if b.shape[-1] == 1 and len(a.shape) == 2 and _is_transposed(a) and a.shape[0] <= a.shape[1]:
-        return _sum_along(g, n, _transpose(g, a), b, 0)
-    if a.shape[-2] == 1 and _is_transposed(b) and plan_product(product).matrices.m == 1:
-        return _sum_along(g, n, a, _transpose(g, b), len(b.shape) - 1)
+    if b.shape[-1] == 1 and len(a.shape) == 2 and is_transposed(a) and a.shape[0] <= a.shape[1]:
+        return _sum_along(g, n, transpose(g, a), b, 0)
+    if a.shape[-2] == 1 and is_transposed(b) and plan_product(product).matrices.m == 1:
+        return _sum_along(g, n, a, transpose(g, b), len(b.shape) - 1)
     if b.shape[-1] == 1:
-        return _sum_along(g, n, a, _transpose(g, b), len(a.shape) - 1)
+        return _sum_along(g, n, a, transpose(g, b), len(a.shape) - 1)
     if a.shape[-2] == 1 and len(squeeze(n.shape)) == 1:
-        return _sum_along(g, n, _transpose(g, a), b, len(b.shape) - 2)
+        return _sum_along(g, n, transpose(g, a), b, len(b.shape) - 2)
     return product
 
 
@@ -395,19 +420,4 @@ def _sum_along(g: Graph, n: Node, x: Node, y: Node, axis: int) -> Node:
     both = g.add(MAP, (x, y), shape, n.dtype, (BY_KERNEL[np.multiply], {}), n.line)
     kept = shape[:axis] + shape[axis + 1 :]
     fold = Node(FOLD, (), kept, n.dtype, Fold(BY_KERNEL[np.sum], (axis,)), 0, n.line)
-    return _reshape(g, _arrange_fold(g, fold, both), n.shape)
-
-
-def _is_transposed(x: Node) -> bool:
-    """Return whether a matrix is a transposed view."""
-    return x.kind is VIEW and x.data.strides[-2] == 1 and x.data.strides[-1] >= x.shape[-2] > 1
-
-
-def _transpose(g: Graph, x: Node) -> Node:
-    """Return a node with its last two axes exchanged."""
-    base, offset, steps = resolve_view(x)
-    shape = (*x.shape[:-2], x.shape[-1], x.shape[-2])
-    if base is x and 1 in x.shape[-2:]:  # a row as a column is the same elements in the same order
-        return _reshape(g, x, shape)
-    view = View(offset, (*steps[:-2], steps[-1], steps[-2]))
-    return g.add(VIEW, (base,), shape, x.dtype, view, x.line)
+    return reshape(g, _arrange_fold(g, fold, both), n.shape)

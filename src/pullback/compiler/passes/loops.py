@@ -1,4 +1,4 @@
-"""Simplify loops and branches: what no step changes is computed before, and what nobody asks for is left out."""
+"""Simplify loops and branches: what no step changes is computed before, and unused results are left out."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pullback.compiler.ir.graph import (
     Graph,
     Node,
     View,
-    compose_views,
     contiguous,
     is_in_order,
     is_number,
+    rebase_view,
     resolve_view,
 )
 from pullback.compiler.ir.kinds import CONSTANT, INPUT, LOOP, MAP, PRODUCT, RESULT, VIEW
@@ -71,39 +71,48 @@ class LoopSimplifier:
         """Return the results by their places, of those that are used."""
         loop, body = self.loop, self.body
         inputs, outputs = body.inputs, body.outputs
-        results: dict[int, Node] = {}
         unchanged = {k for k in range(loop.carry) if outputs[k] is inputs[loop.constants + k]}
         sums = {k: found for k in used - unchanged if k < loop.carry and (found := self._find_sum(k)) is not None}
         stacks = {n.number: self._stack(n) for found in sums.values() for n in found}
         carried = self._find_needed(used - unchanged - {*sums})
         ys = [i for i in range(loop.carry, len(outputs)) if i in used or i in stacks.values()]
-        for i in range(loop.constants):
+        for i in (*range(loop.constants), *(loop.constants + k for k in unchanged)):
             self.moved[inputs[i].number] = self.args[i]
-        for k in unchanged:
-            self.moved[inputs[loop.constants + k].number] = results[k] = self.args[loop.constants + k]
-        for i in range(loop.xs, len(inputs)):
-            same = self._find_repeated_row(self.args[i], inputs[i])
-            if same is None:
-                self.rows[inputs[i].number] = self.args[i]
-            else:
-                self.moved[inputs[i].number] = same
-        if not carried and not ys:
-            return results
+        results = {k: self.args[loop.constants + k] for k in unchanged}
+        if carried or ys:
+            results |= self._add_loop(carried, ys)
+        for k, found in sums.items():
+            results[k] = self._multiply_stacks(k, [self._find_stack(stacks[n.number], results) for n in found])
+        return results
+
+    def _add_loop(self, carried: list[int], ys: list[int]) -> dict[int, Node]:
+        """Add the new loop to the graph, and return its results by their places in the old one."""
+        loop, results = self.loop, {}
+        places = *carried, *ys
+        self._list_rows()
         self._move_out()
         self._multiply_rows()
-        wanted = self._list_reached([outputs[i] for i in (*carried, *ys)])
+        wanted = self._list_reached([self.body.outputs[i] for i in places])
         self.rows = {number: x for number, x in self.rows.items() if number in wanted}
         self._build(carried, wanted)
-        self.inner.outputs = [self.made[outputs[i].number] for i in (*carried, *ys)]
+        self.inner.outputs = [self.made[self.body.outputs[i].number] for i in places]
         operands = [x for x, _ in self.constants]
         operands += [self.args[loop.constants + k] for k in carried] + [*self.rows.values()]
         data = replace(loop, body=self.inner, constants=len(self.constants), carry=len(carried))
         whole = self.graph.add(LOOP, operands, (), self.node.dtype, data, self.node.line)
-        for place, (i, like) in enumerate(zip((*carried, *ys), data.result_likes, strict=True)):
+        for place, (i, like) in enumerate(zip(places, data.result_likes, strict=True)):
             results[i] = self.graph.add(RESULT, (whole,), *like, place)
-        for k, found in sums.items():
-            results[k] = self._multiply_stacks(k, [self._find_stack(n, stacks[n.number], results) for n in found])
         return results
+
+    def _list_rows(self) -> None:
+        """List the inputs that differ from step to step; those that are the same for all become constants."""
+        for i in range(self.loop.xs, len(self.body.inputs)):
+            x = self.body.inputs[i]
+            same = self._find_repeated_row(self.args[i], x)
+            if same is None:
+                self.rows[x.number] = self.args[i]
+            else:
+                self.moved[x.number] = same
 
     # ---- sums of products with few terms, which are done for all steps after the loop
 
@@ -154,7 +163,7 @@ class LoopSimplifier:
             outputs.append(n)
         return found
 
-    def _find_stack(self, n: Node, place: int, results: dict[int, Node]) -> Node:
+    def _find_stack(self, place: int, results: dict[int, Node]) -> Node:
         return self.args[-1 - place] if place < 0 else results[place]
 
     def _multiply_stacks(self, k: int, stacks: list[Node]) -> Node:
@@ -233,7 +242,7 @@ class LoopSimplifier:
         return self.rows.get(x.number) if x.kind is INPUT else None
 
     def _view(self, x: Node, shape: tuple[int, ...], view: View) -> Node:
-        base, view = compose_views(resolve_view(x), x, view)
+        base, view = rebase_view(resolve_view(x), x, view)
         if base.shape == shape and is_in_order(shape, view):
             return base
         return self.graph.add(VIEW, (base,), shape, x.dtype, view, x.line)

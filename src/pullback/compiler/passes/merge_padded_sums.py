@@ -29,13 +29,13 @@ class PaddedSum(NamedTuple):
 def find_padded_sums(graph: Graph) -> dict[int, PaddedSum]:
     """Return the sums that can be merged, by the number of their last addition."""
     users = graph.users()
-    asked = {o.number for o in graph.outputs}
+    outputs = {o.number for o in graph.outputs}
     inner: set[int] = set()  # additions that are a part of a longer sum
     found: dict[int, PaddedSum] = {}
     for n in reversed(graph.nodes):
         if n.number in inner or not _is_sum(n):
             continue
-        leaves, sums = _collect_terms(n, users, asked)
+        leaves, sums = _collect_terms(n, users, outputs)
         inner.update(sums)
         padded = [leaf for leaf in leaves if _is_padded(leaf)]
         # pieces without elements are left out
@@ -56,14 +56,14 @@ def _is_padded(n: Node) -> bool:
     return n.kind is PIECES and n.data.fill == 0.0 and not np.signbit(n.data.fill)
 
 
-def _collect_terms(root: Node, users: dict[int, list[Node]], asked: set[int]) -> tuple[list[Node], list[int]]:
+def _collect_terms(root: Node, users: dict[int, list[Node]], outputs: set[int]) -> tuple[list[Node], list[int]]:
     """Return the terms of a sum, and the numbers of the additions that are used by it alone."""
     leaves: list[Node] = []
     sums: list[int] = []
     todo = list(reversed(root.args))
     while todo:
         n = todo.pop()
-        if _is_sum(n) and len(users[n.number]) == 1 and n.number not in asked:
+        if _is_sum(n) and len(users[n.number]) == 1 and n.number not in outputs:
             sums.append(n.number)
             todo.extend(reversed(n.args))
         else:

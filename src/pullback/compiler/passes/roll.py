@@ -21,10 +21,10 @@ from pullback.compiler.ir.graph import (
     Node,
     Pieces,
     View,
-    compose_views,
     contiguous,
     fingerprint,
     is_in_order,
+    rebase_view,
     resolve_view,
 )
 from pullback.compiler.ir.kinds import CONSTANT, INPUT, LOOP, PIECES, RESULT, VIEW
@@ -355,7 +355,7 @@ class Roller:
             self.made[n.number] = self.new.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
 
     def add_view(self, x: Node, shape: tuple[int, ...], view: View, line: str) -> Node:
-        base, view = compose_views(resolve_view(x), x, view)
+        base, view = rebase_view(resolve_view(x), x, view)
         if base.shape == shape and is_in_order(shape, view):
             return base
         return self.new.add(VIEW, (base,), shape, base.dtype, view, line)
@@ -367,7 +367,7 @@ class Roller:
             return resolve_view(made)
         if n.kind is not VIEW:
             return n, 0, contiguous(n.shape)
-        base, view = compose_views(self.resolve(n.args[0]), n.args[0], n.data)
+        base, view = rebase_view(self.resolve(n.args[0]), n.args[0], n.data)
         return base, view.offset, view.strides
 
     def find_new(self, base: Node) -> Node:

@@ -95,15 +95,10 @@ def _find_repeated_number(a: Node) -> Node:
 
 
 def _simplify_map(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
-    kernel = n.data[0].kernel
     bare = tuple(map(_find_repeated_number, args))
-    if bare != args:
-        shape = together(*(a.shape for a in bare))
-        like = Node(MAP, (), shape, n.dtype, n.data, 0, n.line)
-        if shape == n.shape:
-            return _simplify_node(g, like, bare)
-        if all(a.kind is CONSTANT and a.size == 1 for a in bare):
-            return _broadcast(g, _simplify_node(g, like, bare), n)
+    if bare != args and (made := _compute_from_numbers(g, n, bare)) is not None:
+        return made
+    kernel = n.data[0].kernel
     if kernel is np.negative and args[0].kind is MAP and args[0].data[0].kernel is np.negative:
         return args[0].args[0]
     if kernel is np.copy:
@@ -111,16 +106,38 @@ def _simplify_map(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     if kernel is np.power and n.dtype.kind == "f" and _is_number(args[1], 0.0):  # of NaN too
         return _broadcast(g, g.constant(1.0, n.dtype), n)
     if kernel is np.add and all(map(_is_padded, args)) and args[0].data == args[1].data:
-        (x,), (y,) = (a.args for a in args)
-        if x.shape == y.shape and x.dtype == y.dtype == n.dtype and args[0].shape == n.shape:
-            inner = _simplify_node(g, Node(MAP, (), x.shape, n.dtype, n.data, 0, n.line), (x, y))
-            return g.add(PIECES, (inner,), n.shape, n.dtype, args[0].data, n.line)
-    if len(args) == 2 and args[0].shape == n.shape and args[0].dtype == n.dtype:
-        neutral = NEUTRAL.get(kernel)
-        if neutral is not None and _is_number(args[1], neutral):
-            return args[0]
-    if kernel is np.multiply and args[1].shape == n.shape and args[1].dtype == n.dtype and _is_number(args[0], 1.0):
-        return args[1]
+        return _add_padded(g, n, args)
+    return _drop_neutral(n, args, kernel) if len(args) == 2 else None
+
+
+def _compute_from_numbers(g: Graph, n: Node, bare: tuple[Node, ...]) -> Node | None:
+    """Return a node with constants of one element as operands instead of views that repeat them; None if it differs."""
+    shape = together(*(a.shape for a in bare))
+    like = Node(MAP, (), shape, n.dtype, n.data, 0, n.line)
+    if shape == n.shape:
+        return _simplify_node(g, like, bare)
+    if all(a.kind is CONSTANT and a.size == 1 for a in bare):
+        return _broadcast(g, _simplify_node(g, like, bare), n)
+    return None
+
+
+def _add_padded(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
+    """Return the sum of two arrays at the same place in zeros as their sum in zeros."""
+    (x,), (y,) = (a.args for a in args)
+    if x.shape != y.shape or not x.dtype == y.dtype == n.dtype or args[0].shape != n.shape:
+        return None
+    inner = _simplify_node(g, Node(MAP, (), x.shape, n.dtype, n.data, 0, n.line), (x, y))
+    return g.add(PIECES, (inner,), n.shape, n.dtype, args[0].data, n.line)
+
+
+def _drop_neutral(n: Node, args: tuple[Node, ...], kernel: Any) -> Node | None:
+    """Return the other operand of ``x * 1``, ``1 * x``, ``x - 0`` and so on; None if neither operand is neutral."""
+    neutral = NEUTRAL.get(kernel)
+    if neutral is None:
+        return None
+    for x, number in (args, args[::-1]) if kernel is np.multiply else (args,):
+        if x.shape == n.shape and x.dtype == n.dtype and _is_number(number, neutral):
+            return x
     return None
 
 
@@ -195,14 +212,19 @@ def _permute(g: Graph, x: Node, order: tuple[int, ...], depth: int = DEEPEST) ->
 
 
 def _simplify_fold(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
-    """Return a sum over a broadcast axis as a product with the length of the axis."""
+    """Return a sum of sums, of products or of repeated elements as one node that does less."""
     (x,) = args
     if x.kind is PRODUCT:
         return _merge_sum_of_products(g, n, x)
     if x.kind is FOLD and x.data.op is n.data.op and n.data.op.kernel is np.sum and x.dtype == n.dtype:
         return _merge_folds(g, n, x)
-    if x.kind is not VIEW or n.data.op.kernel is not np.sum or n.dtype.kind != "f":
-        return None
+    if x.kind is VIEW and n.data.op.kernel is np.sum and n.dtype.kind == "f":
+        return _sum_repeated(g, n, x)
+    return None
+
+
+def _sum_repeated(g: Graph, n: Node, x: Node) -> Node | None:
+    """Return a sum over axes along which a view repeats its elements as a product with their number."""
     repeated = [a for a in n.data.axes if x.data.strides[a] == 0 and x.shape[a] > 1]
     times = prod(x.shape[a] for a in repeated)
     if times == 1 or times >= 2**24:  # a count that float32 has
@@ -210,14 +232,18 @@ def _simplify_fold(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     keep = [i for i in range(len(x.shape)) if i not in repeated]
     shape = tuple(x.shape[i] for i in keep)
     view = View(x.data.offset, tuple(x.data.strides[i] for i in keep))
-    base = x.args[0]
-    inner = (
-        base if base.shape == shape and is_in_order(shape, view) else g.add(VIEW, (base,), shape, x.dtype, view, n.line)
-    )
+    inner = _view_of(g, x.args[0], shape, view, n.line)
     axes = tuple(keep.index(a) for a in n.data.axes if a not in repeated)
     folded = g.add(FOLD, (inner,), n.shape, n.dtype, Fold(n.data.op, axes), n.line) if axes else inner
     many = _apply(g, n, np.multiply, folded, g.constant(times, n.dtype))
     return many if axes else _apply(g, n, np.add, many, g.constant(0.0, n.dtype))  # a sum of -0 is 0
+
+
+def _view_of(g: Graph, base: Node, shape: tuple[int, ...], view: View, line: str) -> Node:
+    """Return a view of a node, or the node itself if the view changes nothing."""
+    if base.shape == shape and is_in_order(shape, view):
+        return base
+    return g.add(VIEW, (base,), shape, base.dtype, view, line)
 
 
 def _merge_folds(g: Graph, n: Node, x: Node) -> Node:

@@ -20,7 +20,7 @@ from pullback.compiler.ir.kinds import MAP, OPAQUE
 from pullback.compiler.runtime.disk_cache import NO_CACHE, compute_digest
 from pullback.compiler.runtime.llvm import describe_translator
 from pullback.compiler.target import Options, Target
-from pullback.core.lowering import windows
+from pullback.core.lowering import matrices, windows
 from pullback.core.op import REGISTRY, Op
 from pullback.settings import list_disabled
 
@@ -62,7 +62,7 @@ def _describe_graph(graph: Graph, seen: dict[Any, int]) -> list[str]:
     for n in graph.nodes:
         dtype = dtypes.get(n.dtype) or dtypes.setdefault(n.dtype, canonical_text(n.dtype))
         data = n.data
-        if n.kind is OPAQUE and not isinstance(getattr(data[0], "lower", None), windows):
+        if n.kind is OPAQUE and not isinstance(getattr(data[0], "lower", None), matrices | windows):
             # which ones are the same matters; what they do only where it is known to the compiler
             how = f"{seen.setdefault(fingerprint(data), len(seen))} {_describe_host_op(data)}"
         elif n.kind is MAP and not data[1]:
@@ -96,21 +96,25 @@ def canonical_text(x: Any) -> str:
     if isinstance(x, np.ndarray | np.generic):
         data = x.tobytes()
         return f"{_dtype(x.dtype)!r}{x.shape}{data.hex() if len(data) <= SHORT else compute_digest(data).hex()}"
-    if kind is Op:
-        name, home = x.name, x.function.__module__.split(".")
-        if REGISTRY.get(name) is x and home[0] == PACKAGE and home[1] in PACKAGES:
-            return f"op {name}"
-    elif kind is dict:
+    if kind is Op and _is_own(x):
+        return f"op {x.name}"
+    if kind is dict:
         return f"dict({''.join(f'{canonical_text(k)}:{canonical_text(v)},' for k, v in x.items())})"
-    elif kind in (tuple, list) or (isinstance(x, tuple) and kind.__module__.split(".")[0] == PACKAGE):
+    if kind in (tuple, list) or (isinstance(x, tuple) and kind.__module__.split(".")[0] == PACKAGE):
         return f"{kind.__name__}({''.join(f'{canonical_text(y)},' for y in x)})"
-    elif kind is slice:
+    if kind is slice:
         return f"slice({canonical_text(x.start)},{canonical_text(x.stop)},{canonical_text(x.step)})"
-    elif isinstance(x, np.dtype):
+    if isinstance(x, np.dtype):
         return f"dtype {_dtype(x)}"
-    elif kind is type and x.__module__ in ("builtins", "numpy"):
+    if kind is type and x.__module__ in ("builtins", "numpy"):
         return f"type {x.__module__}.{x.__qualname__}"
     raise NoCanonicalText(x)
+
+
+def _is_own(op: Op) -> bool:
+    """Return whether an op is this library's, so that its name tells what it does."""
+    home = op.function.__module__.split(".")
+    return REGISTRY.get(op.name) is op and home[0] == PACKAGE and home[1] in PACKAGES
 
 
 def _dtype(dtype: Any) -> str:

@@ -1,6 +1,6 @@
 """Object code kept on disk, so that a program is compiled once and not once per process.
 
-What is read is run, so it must be what was written here: the directory and the file must be the user's own and nobody
+What is read is run, so it must be what was written here: the directory and the file must be the user's own and no one
 else's to write, and the file must say for which question it is the answer and carry a sum of its bytes.  Anything else
 is a miss.  Nothing here raises: a disk that is full, or not there, only means that programs are compiled again.
 """
@@ -65,7 +65,7 @@ class Cache:
 
     def __init__(self, path: str, most: int) -> None:
         self.path, self.most = path, most
-        self.written = most  # so that the first time something is kept, it is seen what there is
+        self.written = most  # so that the first write measures the directory
 
     def key(self, *parts: str) -> bytes:
         """Return the key for texts that say all that the entry depends on."""
@@ -104,7 +104,7 @@ class Cache:
         return body
 
     def put(self, key: bytes, body: bytes) -> None:
-        """Keep ``body`` under a key; who reads meanwhile finds all of it or nothing."""
+        """Keep ``body`` under a key; a concurrent reader finds all of it or nothing."""
         path = self._file(key)
         own = f"{path}.{os.getpid()}.{id(body)}"
         try:
@@ -172,10 +172,10 @@ def default_cache() -> Any:
     """Return the cache that the environment sets; one that keeps nothing if it is switched off."""
     if not is_enabled("disk cache"):
         return NO_CACHE
-    asked = get_directory(), get_limit()
-    if not os.path.isabs(asked[0]) and "PULLBACK_CACHE_DIR" not in os.environ:  # a user without a home
+    place = get_directory(), get_limit()
+    if not os.path.isabs(place[0]) and "PULLBACK_CACHE_DIR" not in os.environ:  # a user without a home
         return NO_CACHE
-    return _caches.setdefault(asked, Cache(*asked))
+    return _caches.setdefault(place, Cache(*place))
 
 
 def describe_cache() -> str:

@@ -18,7 +18,7 @@ from pullback.compiler.runtime.abi.entry import Leaves, Result, is_entry_usable,
 from pullback.compiler.runtime.guard_pages import Guards
 from pullback.compiler.runtime.link import Linked
 from pullback.compiler.runtime.manifest import HostOp, Slot
-from pullback.compiler.runtime.numpy_executor import raise_for_positions
+from pullback.compiler.runtime.numpy_executor import run_again
 from pullback.compiler.target import ALIGN
 from pullback.errors import CompileError
 
@@ -115,10 +115,10 @@ class Executable:
         return [self.constants[i].ctypes.data if i in self.constants else 0 for i in range(len(self.slots) + 1)]
 
     def _refuse(self, *values: Any) -> Any:
-        """Raise for arguments that the program does not take, or that have positions out of range."""
+        """Raise for arguments that the program does not take; run it by NumPy where a check failed."""
         if self.check >= 0:
-            raise_for_positions(self.traced, values)
-        refuse(*values)
+            return run_again(self.traced, values)
+        return refuse(*values)
 
     def _list_signatures(self, places: Sequence[int]) -> list[tuple[tuple[int, ...], Any, Any]]:
         return [(self.slots[i].shape, self.slots[i].dtype, None) for i in places]
@@ -147,7 +147,7 @@ class Executable:
                 kind(self.addresses[piece.name])(table, start)
             guards.check()
         if self.check >= 0 and arrays[self.check]:
-            raise_for_positions(self.traced, values)
+            return [z[()] for z in run_again(self.traced, values)]
         return [np.array(arrays[place])[()] for place in self.outputs]
 
 
@@ -264,5 +264,5 @@ class SegmentedProgram:
         finally:
             self.spare.append(arena)
         if self.check >= 0 and env[self.check]:
-            raise_for_positions(self.traced, values)
+            return [z[()] for z in run_again(self.traced, values)]
         return [np.array(env[i])[()] if copied else env[i] for i, copied in zip(self.outputs, self.copied, strict=True)]

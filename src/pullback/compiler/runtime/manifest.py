@@ -43,7 +43,7 @@ class HostOp(NamedTuple):
     traced: int
     legal: int
     given: list[int]  # slots
-    parts: list[tuple[int, int]]  # the slot of each result that is asked for, and its place; -1 for the only one
+    parts: list[tuple[int, int]]  # the slot of each result that is used, and its place; -1 for the only one
 
 
 class Piece(NamedTuple):

@@ -154,8 +154,8 @@ look:
   %requested = load i64, ptr %wanted
   %own = icmp slt i64 %most, 0
   %negative = sub i64 0, %most
-  %asked = select i1 %own, i64 %negative, i64 %requested
-  %helpers = sub i64 %asked, 1
+  %setting = select i1 %own, i64 %negative, i64 %requested
+  %helpers = sub i64 %setting, 1
   %some = icmp sgt i64 %helpers, 0
   br i1 %some, label %wake, label %out
 wake:
@@ -173,14 +173,14 @@ start:
   %own = icmp slt i64 %most, 0
   %negative = sub i64 0, %most
   %bound = select i1 %own, i64 %negative, i64 %most
-  %asked = select i1 %own, i64 %bound, i64 %requested
-  %less = icmp slt i64 %asked, %bound
-  %limit.1 = select i1 %less, i64 %asked, i64 %bound
+  %setting = select i1 %own, i64 %bound, i64 %requested
+  %less = icmp slt i64 %setting, %bound
+  %limit.1 = select i1 %less, i64 %setting, i64 %bound
   %few = icmp slt i64 %count, %limit.1
   %limit = select i1 %few, i64 %count, i64 %limit.1
   %single = icmp sle i64 %limit, 1
-  br i1 %single, label %alone, label %ask
-ask:
+  br i1 %single, label %alone, label %shared
+shared:
   %got = cmpxchg ptr %busy, i64 0, i64 1 acq_rel acquire
   %free = extractvalue {i64, i1} %got, 1
   br i1 %free, label %open, label %alone
@@ -223,7 +223,7 @@ close:
   ret void
 
 alone:
-  %i = phi i64 [0, %start], [0, %ask], [%i.next, %alone]
+  %i = phi i64 [0, %start], [0, %shared], [%i.next, %alone]
   call void %function(ptr %argument, i64 %i, i64 0)
   %i.next = add i64 %i, 1
   %left = icmp slt i64 %i.next, %count
@@ -286,8 +286,8 @@ def get_num_threads() -> int:
     """
     if _chosen:
         return _chosen[-1]
-    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    return min(int(asked), MOST) if asked.isdigit() and int(asked) else count_usable_cpus()
+    setting = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return min(int(setting), MOST) if setting.isdigit() and int(setting) else count_usable_cpus()
 
 
 def set_num_threads(n: Any) -> None:

@@ -5,7 +5,7 @@ of these axes (``FULL``), or once for each row (``ROW``): the leading axes, up t
 axes gives a value for each row, which later passes over the same row may use while the row is in the cache.  A fold
 over all axes, or over the leading ones, is only known when the kernel is done (``AFTER``).
 
-How a value is used is said in steps: how far one goes in its elements, laid out in order, for one place along each
+How a value is used is given by steps: how far one goes in its elements, laid out in order, for one place along each
 axis.  A value made in the kernel can be used in it where it is made: where these are its own steps.
 """
 
@@ -28,7 +28,8 @@ from pullback.compiler.ir.graph import (
     resolve_view,
     squeeze,
 )
-from pullback.compiler.ir.kinds import CAST, FOLD, INPUT, PIECES, PRODUCT, SCATTER, TAKE, VIEW, Kind
+from pullback.compiler.ir.kinds import CAST, FOLD, INPUT, MATRICES, PIECES, PRODUCT, SCATTER, TAKE, VIEW, Kind
+from pullback.compiler.ir.matrices import find_matrix
 from pullback.compiler.ir.products import find_operand
 from pullback.compiler.schedule.cost import estimate_cost
 from pullback.compiler.schedule.order import order_by_needs
@@ -71,8 +72,8 @@ class Kernel:
         self.cost = 0  # of all its nodes
         self.folds = 0
 
-    def has_room(self, n: Node, cost: int, is_long: bool) -> bool:
-        """Return whether a node of this cost is not too much; ``is_long`` says that the program is long."""
+    def can_add(self, n: Node, cost: int, is_long: bool) -> bool:
+        """Return whether a node of this cost may be added; ``is_long`` says that the program is long."""
         heaviest = SHORTER if is_long and prod(self.axes) <= CACHED else HEAVIEST
         return self.cost + cost <= heaviest and (n.kind is not FOLD or self.folds < FOLDS)
 
@@ -150,6 +151,8 @@ def find_memory(user: Node, x: Node) -> Node:
     """Return the node whose memory a node reads for an argument: that of a view, where it can read the view."""
     if user.kind is PRODUCT:
         return find_operand(x)[0]
+    if user.kind is MATRICES and x is user.args[0]:
+        return find_matrix(user)[0]
     if user.kind is SCATTER and x is user.args[0]:
         return find_rows(x, user.data)[0]
     if user.kind.has_bodies or (user.kind is TAKE and x is user.args[0]):
@@ -172,7 +175,7 @@ class Fusion:
         self.home: dict[int, Kernel] = {}
         self.before: dict[int, int] = {}  # of library calls
         self.needed = 0  # the kernels that some other kernel or call needs, as bits
-        self.known: dict[int, list[Use]] = {}  # what nodes need, as far as that was asked
+        self.known: dict[int, list[Use]] = {}  # what nodes need, as far as that was computed
         self.depth: dict[int, int] = {}  # how many values are computed one from the other up to a node
         self.virtual: set[int] = set()
         self.is_long = sum(estimate_cost(n) for n in graph.nodes if n.kind.fuses) > LONG
@@ -254,7 +257,7 @@ class Fusion:
         own = 1 + max((self.depth[a.number] for a in n.args if a.number in self.virtual), default=0)
         cost = estimate_cost(n)
         for k in dict.fromkeys([*sorted(near, key=lambda k: -k.number), *self.kernels[: -NEAR - 1 : -1]]):
-            fits = self._depth(needs, k) + own <= DEEP and k.has_room(n, cost, self.is_long)
+            fits = self._depth(needs, k) + own <= DEEP and k.can_add(n, cost, self.is_long)
             level = self._level(n, k, axes, needs) if fits else ""
             if level and not any(
                 self._reach(u.node) >> k.number & 1 for u in needs if self.home.get(u.node.number) is not k
@@ -304,25 +307,27 @@ class Fusion:
         row = n.kind.is_elementwise and k.split is not None and axes == k.axes[: k.split] and axes != k.axes
         if axes != k.axes and not row:
             return ""
-        if n.kind is TAKE and (
-            find_contiguous(n.args[0])[0].number in k.levels or k.levels.get(n.args[1].number) == ROW
-        ):
-            return ""  # rows, and their positions, are read from memory
+        if n.kind is TAKE and self._takes_from(n, k):
+            return ""
+        missing = (0,) * (len(k.axes) - len(axes))
         for u in needs:
-            if row:
-                u = u._replace(steps=u.steps + (0,) * (len(k.axes) - len(axes)))
-            if u.node.number in k.levels and not k.makes(u):
-                return ""
-            if row and k.levels.get(u.node.number) == FULL:
+            level = k.levels.get(u.node.number)
+            if level is not None and ((row and level == FULL) or not k.makes(u._replace(steps=u.steps + missing))):
                 return ""
         if row:
             return ROW if any(u.node.number in k.levels for u in needs) else ""
-        if n.kind is not FOLD:
-            return FULL
+        return self._fold_level(n, k, len(axes)) if n.kind is FOLD else FULL
+
+    def _takes_from(self, n: Node, k: Kernel) -> bool:
+        """Return whether a kernel computes the rows that are taken, or their positions, which must be in memory."""
+        return find_contiguous(n.args[0])[0].number in k.levels or k.levels.get(n.args[1].number) == ROW
+
+    def _fold_level(self, n: Node, k: Kernel, rank: int) -> str:
+        """Return the level at which a kernel with so many axes could reduce; empty if it cannot."""
         folded = self._list_folded_axes(n)
         if not folded:
             raise CompileError(f"the graph is wrong at {n}: a fold over axes of length 1 is no fold.")
-        trailing, leading = [*range(len(axes) - len(folded), len(axes))], [*range(len(folded))]
+        trailing, leading = [*range(rank - len(folded), rank)], [*range(len(folded))]
         if folded == leading == trailing:
             return AFTER
         if folded == trailing:
@@ -379,19 +384,25 @@ class Rematerialize:
         self.found: set[int] = set()
         self.until: dict[int, int] = {}  # the last node for which a value is needed
         for n in reversed(graph.nodes):
-            self.until[n.number] = max((self._needed(u) for u in self.users[n.number]), default=n.number)
+            self.until[n.number] = max((self._find_last_use(u) for u in self.users[n.number]), default=n.number)
 
-    def _needed(self, u: Node) -> int:
+    def _find_last_use(self, u: Node) -> int:
         passed_on = u.kind is VIEW or u.number in self.made.virtual or u.number in self.found
         return self.until[u.number] if passed_on else u.number
 
     def run(self) -> set[int]:
         for n in self.graph.nodes:
             if n.number in self.made.stored and n.number not in self.wanted and n.number not in self.made.virtual:
-                self._look_at(n)
+                self._try(n)
         return self.found
 
-    def _look_at(self, n: Node) -> None:
+    def _is_cheap(self, n: Node) -> bool:
+        """Return whether a node can be computed again at little cost, wherever it is used."""
+        elementwise = n.kind.is_elementwise and estimate_cost(n) <= 1
+        return elementwise and not any(u.kind.reads_memory for u in self.users[n.number])
+
+    def _find_cone(self, n: Node) -> tuple[set[int], dict[int, Node]]:
+        """Return the cheap nodes that compute a value, and the stored ones that they read; none if too many."""
         cone: set[int] = set()
         sources: dict[int, Node] = {}
         waiting = [n]
@@ -401,23 +412,23 @@ class Rematerialize:
                 continue
             if m is not n and (m.kind is INPUT or m.number in self.made.stored):
                 sources[m.number] = m
-            elif (
-                not m.kind.is_elementwise
-                or estimate_cost(m) > 1
-                or any(u.kind.reads_memory for u in self.users[m.number])
-            ):
-                return
+            elif not self._is_cheap(m):
+                return set(), {}
             else:
                 cone.add(m.number)
                 waiting += m.args
-        if not 0 < len(sources) <= 2 or len(cone) > REMATERIALIZED or self.found & sources.keys():
-            return
-        if any(x.shape != n.shape for x in sources.values()):
+        fits = 0 < len(sources) <= 2 and len(cone) <= REMATERIALIZED
+        return (cone, sources) if fits and all(x.shape == n.shape for x in sources.values()) else (set(), {})
+
+    def _try(self, n: Node) -> None:
+        """Have a value recomputed, if that takes less memory than storing it."""
+        cone, sources = self._find_cone(n)
+        if not sources or self.found & sources.keys():
             return
         end, start = self.until[n.number], max(sources)  # it would be computed where the last of them is
         kept = 0  # bytes, for as long as they are kept
         for x in sources.values():
-            others = (self._needed(u) for u in self.users[x.number] if u.number not in cone)
+            others = (self._find_last_use(u) for u in self.users[x.number] if u.number not in cone)
             kept += x.nbytes * max(end - max(start, *others, 0), 0) if x.kind is not INPUT else 0
         if kept <= n.nbytes * (end - start) // len(sources):
             self.found |= cone

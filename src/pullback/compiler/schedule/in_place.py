@@ -32,7 +32,7 @@ class InPlace:
         for number in range(self.plan.passes):
             seen: set[Use] = set()  # in a pass an element is read once, and then in a register
             for n in self.plan.results[number]:
-                uses = self.plan.given(n) if n.kind is FOLD else [Use(n, 0, self.kernel.natural(n))]
+                uses = self.plan.uses_of(n) if n.kind is FOLD else [Use(n, 0, self.kernel.natural(n))]
                 for node in self._reads(uses, number, seen):
                     self.read[node.number] = time
                 if n.kind is not FOLD:
@@ -56,9 +56,9 @@ class InPlace:
                 if kept and (node in plan.scratch_nodes or node.number in self.fused.stored):
                     continue
                 if node.kind in READS:  # they read on their own
-                    yield from (u.node for u in plan.given(node))
+                    yield from (u.node for u in plan.uses_of(node))
                 else:
-                    waiting += plan.given(node)
+                    waiting += plan.uses_of(node)
             elif node.number in self.fused.virtual:
                 waiting += [use_argument(use, a) for a in node.args]
             else:

@@ -27,6 +27,7 @@ HEAVY = 6  # cost of a value that is kept for later passes over the row, rather 
 PART = 16384  # elements of one part; the reductions of parts are combined in order
 MANY = 64  # parts of fewer elements are made, up to this number
 SHORT = 2  # vectors of a row that may be transposed
+ROWS = 16  # that are done one after the other, if they stay in the cache
 TRANSPOSE_COST = 2  # of each vector of a tile
 
 
@@ -88,7 +89,7 @@ class LoopPlan:
         self.stored = [n for n in kernel.nodes if n.number in fused.stored and kernel.levels[n.number] != AFTER]
         self.after = [n for n in kernel.nodes if kernel.levels[n.number] == AFTER]
 
-    def given(self, n: Node) -> list[Use]:
+    def uses_of(self, n: Node) -> list[Use]:
         """Return the uses of a node's arguments along the axes of the kernel."""
         if n.kind is VIEW:
             return [Use(n.args[0], n.data.offset, use_node(n, n.shape).steps)]
@@ -112,7 +113,7 @@ class LoopPlan:
     def loads(self) -> list[Use]:
         found: dict[Use, None] = {}
         for n in self.kernel.nodes:
-            for use in self.given(n):
+            for use in self.uses_of(n):
                 for leaf in self.leaves(use):
                     if not self.kernel.makes(leaf):
                         found[leaf] = None
@@ -158,7 +159,7 @@ class LoopPlan:
         stepping = [u.steps for u in self.loads] + [self.kernel.natural(n) for n in self.stored]
         split = self.split
 
-        def joined(members: range) -> list[Axis]:
+        def merge(members: range) -> list[Axis]:
             out: list[Axis] = []
             for i in members:
                 whole = all(g[i] == (0, lengths[i]) for guards in self.guards.values() for g in guards)
@@ -170,9 +171,9 @@ class LoopPlan:
             return out
 
         if split is None:
-            whole = joined(range(len(lengths)))
+            whole = merge(range(len(lengths)))
             return whole[:-1], whole[-1:]
-        return joined(range(split)), joined(range(split, len(lengths)))
+        return merge(range(split)), merge(range(split, len(lengths)))
 
     def _list_ends(self, axis: int) -> set[int]:
         """Return where pieces begin and end along an axis of the kernel."""
@@ -228,7 +229,9 @@ class LoopPlan:
         """The pass after which a value of a row is known, or in which a full one can be computed."""
         found: dict[int, int] = {}
         for n in self.kernel.nodes:
-            known = [found[u.node.number] for use in self.given(n) for u in self.leaves(use) if u.node.number in found]
+            known = [
+                found[u.node.number] for use in self.uses_of(n) for u in self.leaves(use) if u.node.number in found
+            ]
             found[n.number] = max(known, default=0) + (n.kind is FOLD and self.kernel.levels[n.number] == ROW)
         return found
 
@@ -243,7 +246,7 @@ class LoopPlan:
         return max(last, default=0) + 1
 
     @cached_property
-    def repeated(self) -> frozenset[int]:
+    def recomputed_nodes(self) -> frozenset[int]:
         """Values that several passes compute: a product must not be fused with a sum in one and rounded in another."""
         counts: Counter[int] = Counter()
         waiting, seen = list(self.kernel.nodes) if self.passes > 1 else [], set()
@@ -279,7 +282,7 @@ class LoopPlan:
         """Costly values that a later pass needs and that are not stored anyway."""
         found: list[Node] = []
         for n in self.kernel.nodes:
-            for use in self.given(n):
+            for use in self.uses_of(n):
                 for u in self.leaves(use):
                     m = u.node
                     later = self.kernel.levels.get(m.number) == FULL and self.stage[n.number] > self.stage[m.number]
@@ -292,7 +295,7 @@ class LoopPlan:
     def _sum_costs(self, n: Node) -> int:
         """Return the cost of computing a full value from what is loaded."""
         total = estimate_cost(n)
-        for use in self.given(n):
+        for use in self.uses_of(n):
             for u in self.leaves(use):
                 if self.kernel.levels.get(u.node.number) == FULL:
                     total += self._sum_costs(u.node)
@@ -302,10 +305,10 @@ class LoopPlan:
         """Return the bytes of a row of a value that is kept, up to the end of the cache line and its last vector."""
         _, columns = self.axes
         outer = prod(a.length for a in columns[:-1])
-        return -(-outer * self.kept_length * n.dtype.itemsize // 64) * 64
+        return -(-outer * self.row_length * n.dtype.itemsize // 64) * 64
 
     @cached_property
-    def kept_length(self) -> int:
+    def row_length(self) -> int:
         """The elements along the innermost axis of a value that is kept, up to the end of the last vector."""
         last = self.segments[-1]
         return last.kept + ((last.stop - last.start) // self.width + 1) * self.width
@@ -346,7 +349,7 @@ class LoopPlan:
 
         for n in self.kernel.nodes:
             if n.kind is FOLD or self.kernel.levels[n.number] != ROW:
-                for use in self.given(n):
+                for use in self.uses_of(n):
                     look(use)
         return found
 
@@ -381,6 +384,11 @@ class LoopPlan:
         is_one_pass = self.passes == 1 and not self.row_reductions[0]
         return is_one_pass and len(columns) == 1 and any(self.is_column(n) for n in self.after)
 
+    def sums_only_columns(self, number: int) -> bool:
+        """Return whether all that a pass does is to reduce over rows, with a result for each column."""
+        _, columns = self.axes
+        return len(columns) == 1 and all(n.kind is FOLD and self.is_column(n) for n in self.results[number])
+
     def cut(self, segment: Segment) -> Cut:
         """Return the vectors of a segment; its last one overlaps the one before."""
         start, stop, by_element, _ = segment
@@ -412,7 +420,9 @@ class LoopPlan:
             return RowBlock(self._count_adjacent_rows(lanes, len(folds)), True, True)
         if count >= lanes >= 4 and self._is_transposing_worth(lanes):
             return RowBlock(lanes, True)
-        if not any(levels[n.number] == ROW and estimate_cost(n) >= HEAVY for n in nodes):
+        if not any(levels[n.number] == ROW and estimate_cost(n) >= HEAVY for n in nodes) and not any(
+            map(self.sums_only_columns, range(self.passes))
+        ):
             return RowBlock(1, False)
         return RowBlock(self._count_cached_rows(count, lanes), False)
 
@@ -450,11 +460,12 @@ class LoopPlan:
         return -(-rows[-1].length // self.block)
 
     def _count_cached_rows(self, count: int, lanes: int) -> int:
-        """Return how many rows, up to ``lanes``, stay in the first cache from one pass to the next; 1 if too few."""
+        """Return how many rows stay in the first cache from one pass to the next; 1 if not even half a register."""
         _, columns = self.axes
         length = prod(a.length for a in columns)
-        full = sum(u.node.dtype.itemsize for u in self.loads if u.steps[-1])
-        rows = lanes
+        kept = sum(n.dtype.itemsize for n in self.scratch_nodes)
+        full = kept + sum(u.node.dtype.itemsize for u in self.loads if u.steps[-1])
+        rows = max(lanes, ROWS)
         while rows > 1 and (2 * rows * full * length > self.target.first_cache or rows // 2 >= count):
             rows //= 2
         return rows if 2 * rows >= lanes else 1

@@ -49,10 +49,7 @@ def _delay(steps: list[Step], wanted: set[int]) -> list[Step]:
     """Move steps to just before the first step that reads their result, or before their operands are freed."""
     maker = _find_makers(steps)
     needs = [{maker[n.number] for n in s.read if n.number in maker} for s in steps]
-    readers: list[list[int]] = [[] for _ in steps]  # of what a step makes
-    for at, needed in enumerate(needs):
-        for other in needed:
-            readers[other].append(at)
+    readers = _list_readers(needs)
     last: dict[int, int] = {}  # the last to read a value, of the steps that have been looked at
     when = [*range(len(steps))]
     for at in reversed(range(len(steps))):
@@ -71,6 +68,15 @@ def _find_makers(steps: list[Step]) -> dict[int, int]:
     return {n.number: at for at, s in enumerate(steps) for n in s.stored}
 
 
+def _list_readers(needs: Sequence[Collection[int]]) -> list[list[int]]:
+    """Return for each number the numbers that need it, from what each needs."""
+    readers: list[list[int]] = [[] for _ in needs]
+    for at, needed in enumerate(needs):
+        for other in needed:
+            readers[other].append(at)
+    return readers
+
+
 def _list_kept(s: Step, maker: dict[int, int], wanted: set[int]) -> list[Node]:
     """Return the values between steps that a step reads, which are in memory until then."""
     return [n for n in s.read if n.number in maker and n.number not in wanted]
@@ -83,10 +89,7 @@ def order_by_needs(preferences: Sequence[Any], needs: Sequence[Collection[int]])
     [1, 2, 0]
     """
     missing = [len(those) for those in needs]
-    waiting: list[list[int]] = [[] for _ in needs]
-    for i, those in enumerate(needs):
-        for other in those:
-            waiting[other].append(i)
+    waiting = _list_readers(needs)
     ready = [(preferences[i], i) for i, count in enumerate(missing) if not count]
     heapify(ready)
     found = []

@@ -8,13 +8,14 @@ from math import prod
 from typing import Any, NamedTuple
 
 from pullback.compiler.ir.graph import Graph, Node
-from pullback.compiler.ir.kinds import FOURIER, PRODUCT, RESULT, ROWS, SCAN, SCATTER, WINDOWS, Kind
+from pullback.compiler.ir.kinds import FOURIER, MATRICES, PRODUCT, RESULT, ROWS, SCAN, SCATTER, WINDOWS, Kind
 from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.deduplicate_kernels import LoopPlanner, PlannedLoops
 from pullback.compiler.schedule.fourier import FourierPlan, plan_fourier
 from pullback.compiler.schedule.fuse import Fused, Kernel, find_memory, fuse
 from pullback.compiler.schedule.in_place import InPlace
 from pullback.compiler.schedule.loops import LoopPlan
+from pullback.compiler.schedule.matrices import MatricesPlan, may_overwrite_right_sides, plan_matrices
 from pullback.compiler.schedule.memory import Memory, plan_memory
 from pullback.compiler.schedule.order import Step, order_steps
 from pullback.compiler.schedule.products import ProductSchedule, schedule_product
@@ -79,8 +80,12 @@ class StepPlanner:
         plan = PLANS[step.kind](step, self.target, self.options.threads) if step.kind in PLANS else None
         scratch = SCRATCH[step.kind](plan) if step.kind in SCRATCH else {}
         read = tuple(find_memory(step, a) for a in step.args)
-        accumulates = step.kind in (PRODUCT, SCATTER) and len(read) > 2
-        return _make_step(step, plan, (step,), read, scratch, partial(_may_accumulate, read) if accumulates else _never)
+        may_overwrite: Callable[[Node, Node], bool] = _never
+        if step.kind in (PRODUCT, SCATTER) and len(read) > 2:
+            may_overwrite = partial(_may_accumulate, read)
+        elif step.kind is MATRICES:
+            may_overwrite = partial(may_overwrite_right_sides, read)
+        return _make_step(step, plan, (step,), read, scratch, may_overwrite)
 
     def _plan_bodies(self, n: Node) -> Step:
         """Return a loop or branches as a step: twice the memory of their results is for the carry, and unused ones."""
@@ -138,7 +143,7 @@ def _plan_scatter(n: Node, target: Target, threads: int) -> ScatterPlan:
     return ScatterPlan(Work(places, max(1, -(-places // workers))), workers, time)
 
 
-def _count_scratch(plan: ScanPlan | SearchPlan | RowsPlan | FourierPlan) -> dict[str, int]:
+def _count_scratch(plan: ScanPlan | SearchPlan | RowsPlan | FourierPlan | MatricesPlan) -> dict[str, int]:
     return {"scratch": round_up(plan.work.scratch) * plan.workers}
 
 
@@ -161,12 +166,14 @@ PLANS: dict[Kind, Callable[[Node, Target, int], Any]] = {
     FOURIER: plan_fourier,
     SCATTER: _plan_scatter,
     WINDOWS: plan_windows,
+    MATRICES: plan_matrices,
     PRODUCT: schedule_product,
 }
 SCRATCH: dict[Kind, Callable[[Any], dict[str, int]]] = {
     SCAN: _count_scratch,
     ROWS: _count_scratch,
     FOURIER: _count_scratch,
+    MATRICES: _count_scratch,
     WINDOWS: _count_window_bytes,
     PRODUCT: _count_product_bytes,
 }
@@ -186,7 +193,7 @@ class Overwrites:
         self.latest: tuple[PlannedLoops | None, dict[int, int]] = None, {}
 
     def _number_arrays(self, loops: PlannedLoops) -> dict[int, int]:
-        """Return the place of each array of a kernel; a step asks for many pairs of its arrays."""
+        """Return the place of each array of a kernel; many pairs of the arrays of a step are looked up."""
         if self.latest[0] is not loops:
             self.latest = loops, {n.number: i for i, n in enumerate(loops.arrays)}
         return self.latest[1]

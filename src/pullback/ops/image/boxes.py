@@ -106,7 +106,7 @@ def suppression_indices(
     score_threshold: float = -inf,
     sigma: float = 0.0,
 ) -> Any:
-    """Which boxes stay, the best first, and -1 for the rest of ``max_output_size``.
+    """Return which boxes stay, the best first, and -1 for the rest of ``max_output_size``.
 
     >>> suppression_indices(np.array([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0]]), np.array([0.5, 0.7]), 2)
     array([ 1, -1], dtype=int32)
@@ -145,7 +145,7 @@ def non_max_suppression(
     boxes: TensorLike, scores: TensorLike, max_output_size: int, iou_threshold: float | None = 0.5,
     score_threshold: float | None = -inf,
 ) -> Any:  # fmt: skip
-    """Which boxes ``[y1, x1, y2, x2]`` stay, the best first, if none may overlap a better one by ``iou_threshold``.
+    """Return which boxes ``[y1, x1, y2, x2]`` stay, best first, if none may overlap a better one by ``iou_threshold``.
 
     >>> boxes = np.array([[0.0, 0.0, 1.0, 1.0], [0.0, 0.1, 1.0, 1.1], [0.0, 2.0, 1.0, 3.0]])
     >>> pb.image.non_max_suppression(boxes, np.array([0.6, 0.9, 0.3]), 3)
@@ -172,7 +172,7 @@ def non_max_suppression_with_score(
     boxes: TensorLike, scores: TensorLike, max_output_size: int, iou_threshold: float | None = 0.5,
     score_threshold: float | None = -inf, soft_nms_sigma: float | None = 0.0,
 ) -> ScoredSuppression:  # fmt: skip
-    """Which boxes stay, and their scores, which a ``soft_nms_sigma`` lowers by how much they overlap better ones.
+    """Return which boxes stay, and their scores; a ``soft_nms_sigma`` lowers those of boxes that overlap better ones.
 
     The scores carry gradients to ``scores`` and, if they are lowered, to ``boxes``.
 
@@ -208,7 +208,7 @@ def non_max_suppression_padded(
     boxes: TensorLike, scores: TensorLike, max_output_size: int, iou_threshold: float | None = 0.5,
     score_threshold: float | None = -inf, pad_to_max_output_size: bool = False,
 ) -> PaddedSuppression:  # fmt: skip
-    """Which boxes stay, filled up with zeros if that is wanted, and how many they are.
+    """Return which boxes stay, filled up with zeros if that is wanted, and how many they are.
 
     >>> boxes = np.array([[0.0, 0.0, 1.0, 1.0], [0.0, 0.1, 1.0, 1.1]])
     >>> pb.image.non_max_suppression_padded(boxes, np.array([0.6, 0.9]), 2, pad_to_max_output_size=True)

@@ -47,7 +47,7 @@ def grayscale_to_rgb(image: TensorLike) -> Any:
 
 @observable
 def rgb_to_grayscale(image: TensorLike) -> Any:
-    """How bright coloured pictures are; integers stay integers.
+    """Return how bright coloured pictures are; integers stay integers.
 
     >>> pb.image.rgb_to_grayscale(np.array([[1.0, 1.0, 1.0], [1.0, 0.0, 0.0]]))
     array([[0.9999],

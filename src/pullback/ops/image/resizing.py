@@ -259,7 +259,7 @@ def _bilinear_grad_vjp(g: Value, x_shape: Shape, align_corners: bool, half_pixel
 def resize_bilinear(
     images: TensorLike, /, size: Sequence[int] | Array, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Any:
-    """Pictures of ``size`` [height, width], each new pixel being between the four nearest ones.
+    """Return pictures of ``size`` [height, width], each new pixel being between the four nearest ones.
 
     ``align_corners`` puts the corners on the corners; ``half_pixel_centers`` takes pixels for squares, not points.
 
@@ -278,7 +278,7 @@ def resize_bilinear(
 def resize_bilinear_grad(
     x: TensorLike, /, size: Lengths, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Any:
-    """The adjoint of ``resize_bilinear``: from the cotangent of its result to that of pictures of ``size``.
+    """Return the adjoint of ``resize_bilinear``: from the cotangent of its result to that of pictures of ``size``.
 
     >>> resize_bilinear_grad(np.ones((1, 1, 4, 1)), [1, 2]).ravel()
     array([1.5, 2.5])
@@ -334,7 +334,7 @@ def _near_grad_vjp(g: Value, x_shape: Shape, align_corners: bool, half_pixel_cen
 def resize_nearest_neighbor(
     images: TensorLike, /, size: Sequence[int] | Array, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Any:  # fmt: skip
-    """Pictures of ``size`` [height, width], each new pixel being a copy of the nearest one.
+    """Return pictures of ``size`` [height, width], each new pixel being a copy of the nearest one.
 
     >>> pb.image.resize_nearest_neighbor(np.array([1.0, 2.0]).reshape(1, 1, 2, 1), [1, 4]).ravel()
     array([1., 1., 2., 2.])
@@ -351,7 +351,7 @@ def resize_nearest_neighbor(
 def resize_nearest_neighbor_grad(
     x: TensorLike, /, size: Lengths, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Any:  # fmt: skip
-    """The adjoint of ``resize_nearest_neighbor``: from the cotangent of its result to that of pictures of ``size``.
+    """Return the adjoint of ``resize_nearest_neighbor``: the cotangent of pictures of ``size`` from that of the result.
 
     >>> resize_nearest_neighbor_grad(np.ones((1, 1, 4, 1)), [1, 2]).ravel()
     array([2., 2.])

@@ -86,7 +86,7 @@ def crop_and_resize(
     method: str | None = "bilinear",
     extrapolation_value: float | None = 0,
 ) -> Any:
-    """What is in each box ``[y1, x1, y2, x2]``, from 0 to 1 over picture number ``box_ind``, at the size ``crop_size``.
+    """Return each box ``[y1, x1, y2, x2]``, from 0 to 1 over picture number ``box_ind``, resized to ``crop_size``.
 
     Beyond the border is ``extrapolation_value``.  There are gradients by ``image`` and by ``boxes``; with the method
     ``"nearest"`` that by ``boxes`` is 0.
@@ -174,7 +174,7 @@ def transform(
     fill_value: float | None = 0,
     output_shape: ShapeLike | None = None,
 ) -> Any:
-    """Each output pixel (x, y) read at ``((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)``, ``k = c0 x + c1 y + 1``.
+    """Return each pixel (x, y) read at ``((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)``, ``k = c0 x + c1 y + 1``.
 
     ``transforms`` has a row ``[a0, a1, a2, b0, b1, b2, c0, c1]`` for each picture, or one for all.  Beyond the border
     is ``fill_value``, or what ``fill_mode`` says: ``"reflect"``, ``"wrap"`` or ``"nearest"``.  There are gradients by
@@ -235,7 +235,7 @@ def rotate_with_offset(
     fill_value: float | Sequence[float] | None = 0,
     center: float | Sequence[float] | None = 0.5,
 ) -> Any:
-    """Pictures turned by ``radians`` around ``center``, which is one share of both sides or two, ``[x, y]``.
+    """Return pictures turned by ``radians`` around ``center``, which is one share of both sides or two, ``[x, y]``.
 
     What comes from outside is ``fill_value``: a number, or one for each of three colours, opaque if there is a fourth.
 
@@ -274,7 +274,7 @@ def rotate_with_offset(
 
 @observable
 def flip_left_right(image: TensorLike) -> Any:
-    """Pictures as in a mirror.
+    """Return pictures with left and right exchanged.
 
     >>> pb.image.flip_left_right(np.array([1.0, 2.0, 3.0]).reshape(1, 1, 3, 1)).ravel()
     array([3., 2., 1.])

@@ -65,7 +65,7 @@ def square_gaps(s: Value) -> Any:
 
 
 def beside(x: Value, q: Value) -> Any:
-    """The part of the columns ``x`` that is at right angles to those of ``q``."""
+    """Return the part of the columns ``x`` that is at right angles to those of ``q``."""
     return x - q @ (H(q) @ x)
 
 
@@ -115,7 +115,7 @@ def svd_tangent(dx: Array, z: Array) -> Any:
     run=clear("svd", all_of_svd, DIVERGED),
 )
 def svd_rows(x: TensorLike, /, full: bool = False) -> Any:
-    """The result of ``svd``: U, under it the row of singular values, under that V; ``full`` is how LAPACK is called.
+    """Return U of ``svd``, under it the row of singular values, under that V; ``full`` is how LAPACK is called.
 
     >>> svd_rows(np.array([[2.0]])).shape
     (3, 1)
@@ -136,7 +136,7 @@ class SVD(NamedTuple):
 
 @observable
 def svd(x: TensorLike, full_matrices: bool = False, compute_uv: bool = True) -> Any:
-    """The singular values of matrices, in descending order, between orthonormal ``U`` and ``Vh``.
+    """Return the singular values of matrices, in descending order, between orthonormal ``U`` and ``Vh``.
 
     Without ``compute_uv`` the singular values alone.  With ``full_matrices`` the bases ``U`` and ``Vh`` are completed;
     a gradient of what depends on the choice of the added vectors has no meaning.  The signs of pairs of vectors are a
@@ -171,7 +171,7 @@ def svd(x: TensorLike, full_matrices: bool = False, compute_uv: bool = True) -> 
     run=clear("svdvals", np.linalg.svdvals, DIVERGED),
 )
 def svdvals(x: TensorLike, /) -> Any:
-    """The singular values of matrices, in descending order.  Second derivatives need values that differ.
+    """Return the singular values of matrices, in descending order.  Second derivatives need values that differ.
 
     >>> pb.linalg.svdvals(np.array([[3.0, 0.0], [0.0, -4.0]]))
     array([4., 3.])
@@ -205,7 +205,7 @@ def both_of_qr(x: Array, complete: bool = False) -> Any:
     run=clear("qr", both_of_qr, DIVERGED),
 )
 def qr_rows(x: TensorLike, /, complete: bool = False) -> Any:
-    """What ``qr`` gives for a matrix that is not wide: Q, under it the transpose of R.
+    """Return what ``qr`` gives for a matrix that is not wide: Q, under it the transpose of R.
 
     ``complete`` is how LAPACK is called.
 
@@ -220,7 +220,7 @@ def qr_back(g: Value, z: Value, m: int) -> Any:
 
 
 def qr_adjoint(q: Value, r: Value, dq: Value, dr: Value) -> Any:
-    """The cotangent of a matrix that is not wide from those of its Q and R."""
+    """Return the cotangent of a matrix that is not wide from those of its Q and R."""
     turn = r @ H(dr) - H(dq) @ q
     strict = turn * below(turn.shape[-1], -1, np.finfo(turn.dtype).dtype)
     whole = strict + H(strict) + diagonal_matrix(real_part(diagonal_row(turn))[..., 0, :])
@@ -235,7 +235,7 @@ def qr_tangent(dx: Array, z: Array) -> Any:
 
 
 def qr_tangents(q: Array, r: Array, dx: Array) -> tuple[Any, Any]:
-    """The tangents of Q and R from that of a matrix that is not wide."""
+    """Return the tangents of Q and R from that of a matrix that is not wide."""
     c = H(over_triangle(r, dx, True))
     b = H(q) @ c
     strict = b * below(b.shape[-1], -1, np.finfo(b.dtype).dtype)
@@ -267,7 +267,7 @@ class Wide(Matrices):
     run=clear("qr", both_of_wide_qr, DIVERGED),
 )
 def wide_qr_columns(x: TensorLike, /) -> Any:
-    """What ``qr`` gives for a matrix of more columns than rows: Q, and beside it R.
+    """Return what ``qr`` gives for a matrix of more columns than rows: Q, and beside it R.
 
     >>> wide_qr_columns(np.array([[3.0, 4.0]])).shape
     (1, 3)
@@ -352,7 +352,7 @@ def orthonormal(x: Value) -> Any:
 
 @observable
 def gram_schmidt(xs: TensorLike) -> Any:
-    """Vectors made orthonormal one after the other: the rows of a matrix, or a list, which gives a list.
+    """Return vectors made orthonormal one after the other: the rows of a matrix, or a list, which gives a list.
 
     They must be linearly independent, so there are no more of them than they have components.
 

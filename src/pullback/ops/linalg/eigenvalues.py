@@ -81,7 +81,7 @@ def eigh_tangent(dx: Array, z: Array) -> Any:
     run=clear("eigh", both_of_eigh, DIVERGED),
 )
 def eigh_rows(x: TensorLike, /, uplo: str = "L") -> Any:
-    """The result of ``eigh``: a row of eigenvalues, and under it the matrix of eigenvectors.
+    """Return the result of ``eigh``: a row of eigenvalues, and under it the matrix of eigenvectors.
 
     ``uplo`` is the triangle that LAPACK is given; the signs of the vectors may depend on it.
 
@@ -106,7 +106,7 @@ class Eigh(NamedTuple):
 @observable
 @rename_errors("eigh")
 def eigh(x: TensorLike, uplo: str = "L") -> Eigh:
-    """The eigenvalues of symmetric or Hermitian matrices, in ascending order, and their eigenvectors as columns.
+    """Return the eigenvalues of symmetric or Hermitian matrices, in ascending order, and their eigenvectors as columns.
 
     What is decomposed is the mean of ``x`` and its (conjugate) transpose, so that gradients are symmetric too.  The
     sign of an eigenvector is a matter of chance, of complex ones its phase; a gradient says how it moves with its sign
@@ -133,7 +133,7 @@ def values_of_eigh(x: Value, uplo: Any = "L") -> Any:
     run=clear("eigvalsh", values_of_eigh, DIVERGED),
 )
 def eigvalsh(x: TensorLike, /, uplo: str = "L") -> Any:
-    """The eigenvalues of symmetric or Hermitian matrices, in ascending order.
+    """Return the eigenvalues of symmetric or Hermitian matrices, in ascending order.
 
     The mean of ``x`` and its (conjugate) transpose is meant; ``uplo`` is the triangle of it that LAPACK is given.
     Second derivatives need eigenvalues that differ.
@@ -199,7 +199,7 @@ def eig_tangent(dx: Array, z: Array) -> Any:
     run=clear("eig", both_of_eig, DIVERGED),
 )
 def eig_rows(x: TensorLike, /) -> Any:
-    """The result of ``eig``: a row of eigenvalues, and under it the matrix of eigenvectors; always complex.
+    """Return the result of ``eig``: a row of eigenvalues, and under it the matrix of eigenvectors; always complex.
 
     >>> eig_rows(np.diag([1.0, 2.0]))
     array([[1.+0.j, 2.+0.j],
@@ -222,7 +222,7 @@ class Eig(NamedTuple):
 @observable
 @rename_errors("eig")
 def eig(x: TensorLike) -> Eig:
-    """The eigenvalues of square matrices, in no order, and their eigenvectors as columns; both are complex.
+    """Return the eigenvalues of square matrices, in no order, and their eigenvectors as columns; both are complex.
 
     The vectors are as LAPACK makes them, of length 1 and with their largest element real, and gradients say how they
     move so; those of functions that do not depend on lengths and phases are PyTorch's and JAX's.  Equal eigenvalues
@@ -249,7 +249,7 @@ def values_of_eig(x: Array) -> Any:
     run=clear("eigvals", values_of_eig, DIVERGED),
 )
 def eigvals(x: TensorLike, /) -> Any:
-    """The eigenvalues of square matrices, in no order; they are complex.
+    """Return the eigenvalues of square matrices, in no order; they are complex.
 
     >>> pb.linalg.eigvals(np.array([[0.0, -4.0], [1.0, 0.0]]))
     array([0.+2.j, 0.-2.j])

@@ -24,7 +24,7 @@ __all__ = ["cond", "matrix_norm", "matrix_rank"]
 
 @observable
 def matrix_norm(x: TensorLike, ord: str | float = "fro", keepdims: bool = False) -> Any:
-    """The norm of matrices over the last two axes.
+    """Return the norm of matrices over the last two axes.
 
     ``ord`` is ``"fro"`` (of all elements), ``"nuc"`` (the sum of the singular values), 2 or -2 (the largest or
     smallest of them), 1 or -1 (the largest or smallest column sum), ``inf`` or ``-inf`` (the same of rows).
@@ -44,7 +44,7 @@ def matrix_norm(x: TensorLike, ord: str | float = "fro", keepdims: bool = False)
 
 @rename_errors("cond")
 def cond(x: TensorLike, p: str | float | None = None) -> Any:
-    """The condition number: how much errors may grow in solving equations; ``p`` is the ``ord`` of a matrix norm.
+    """Return the condition number: how much errors may grow in solving equations; ``p`` is that of a matrix norm.
 
     >>> pb.linalg.cond(np.array([[1.0, 0.0], [0.0, 4.0]]))
     np.float64(4.0)
@@ -71,7 +71,7 @@ def cond(x: TensorLike, p: str | float | None = None) -> Any:
 def matrix_rank(
     x: TensorLike, /, tol: float | Value | None = None, hermitian: bool = False, rtol: float | Value | None = None
 ) -> Any:
-    """How many singular values are more than ``tol``, or than ``rtol`` times the largest.  It has no gradient.
+    """Return how many singular values are more than ``tol``, or than ``rtol`` times the largest.  It has no gradient.
 
     >>> pb.linalg.matrix_rank(np.array([[1.0, 2.0], [2.0, 4.0]]))
     np.int64(1)

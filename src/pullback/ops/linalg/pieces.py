@@ -27,7 +27,7 @@ __all__: list[str] = []
 
 
 def matrices(*shape: int) -> Any:
-    """Matrices for the generated tests: invertible, with eigenvalues and singular values well apart.
+    """Return matrices for the generated tests: invertible, with eigenvalues and singular values well apart.
 
     >>> np.linalg.cond(matrices(3, 3)) < 10
     np.True_
@@ -38,13 +38,13 @@ def matrices(*shape: int) -> Any:
 
 
 def positive(*shape: int) -> Any:
-    """The same, positive definite but not quite symmetric, as rounding leaves them."""
+    """Return the same, positive definite but not quite symmetric, as rounding leaves them."""
     x = matrices(*shape)
     return x @ T(x) + np.eye(shape[-1]) + 1e-3 * np.sin(x)
 
 
 def complex_matrices(*shape: int) -> Any:
-    """Matrices for the generated tests, of complex numbers.
+    """Return matrices for the generated tests, of complex numbers.
 
     >>> np.linalg.cond(complex_matrices(3, 3)) < 10
     np.True_
@@ -53,7 +53,7 @@ def complex_matrices(*shape: int) -> Any:
 
 
 def complex_positive(*shape: int) -> Any:
-    """The same, positive definite but not quite Hermitian."""
+    """Return the same, positive definite but not quite Hermitian."""
     x = complex_matrices(*shape)
     return x @ H(x) + np.eye(shape[-1]) + 1e-3 * np.sin(x)
 
@@ -163,7 +163,7 @@ DIVERGED = "the iteration did not converge; look for NaN or infinity in x"
 
 
 def symmetric(x: Value) -> Any:
-    """The mean of a matrix and its transpose, of complex numbers conjugated.
+    """Return the mean of a matrix and its transpose, of complex numbers conjugated.
 
     >>> symmetric(np.array([[1.0, 2.0], [4.0, 5.0]]))
     array([[1., 3.],
@@ -211,7 +211,7 @@ def eye(n: int, dtype: np.dtype[Any]) -> Any:
 
 @lru_cache(256)
 def below(n: int, k: int, dtype: np.dtype[Any]) -> Any:
-    """Ones on and under the k-th diagonal."""
+    """Return ones on and under the k-th diagonal."""
     return np.tri(n, n, k, dtype=dtype)
 
 
@@ -226,7 +226,7 @@ def diagonal_matrix(x: Value) -> Any:
 
 
 def diagonal_row(x: Value) -> Any:
-    """The diagonal of square matrices, as a matrix of one row.
+    """Return the diagonal of square matrices, as a matrix of one row.
 
     >>> diagonal_row(np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([[1., 4.]])

@@ -23,7 +23,7 @@ __all__ = ["matrix_power", "multi_dot"]
 
 @rename_errors("matrix_power")
 def matrix_power(x: TensorLike, n: int) -> Any:
-    """Square matrices multiplied by themselves ``n`` times; negative ``n`` are powers of the inverse.
+    """Return square matrices multiplied by themselves ``n`` times; negative ``n`` are powers of the inverse.
 
     >>> pb.linalg.matrix_power(np.array([[1.0, 1.0], [0.0, 1.0]]), 3)
     array([[1., 3.],
@@ -71,7 +71,7 @@ def shift_order(order: Any, by: int) -> Any:
 
 @observable
 def multi_dot(arrays: Sequence[Any]) -> Any:
-    """The product of several matrices, multiplied in the order that takes the least work; the ends may be vectors.
+    """Return the product of several matrices, in the order that takes the least work; the ends may be vectors.
 
     >>> pb.linalg.multi_dot([np.ones((2, 3)), np.ones((3, 4)), np.ones(4)])
     array([12., 12.])

@@ -11,6 +11,7 @@ from pullback.core.axes import moves
 from pullback.core.calculus import rule
 from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.convert import as_number
+from pullback.core.lowering import matrices as on_matrices
 from pullback.core.op import observable, op
 from pullback.errors import ShapeError
 from pullback.numerics.adjoints import H, T
@@ -49,6 +50,7 @@ __all__ = ["LeastSquares", "SlogDet", "det", "inv", "lstsq", "pinv", "slogdet", 
         lambda g, x: columns_cotangent(adjoint_solution(g, x), g.ndim < x.ndim),
         jvp=lambda dx, dy, x, z: solution_tangent(dx, dy, x, z),
     ),
+    lower=on_matrices("solve"),
     run=clear("solve", np.linalg.solve, UNSOLVED),
 )
 def solve(x: TensorLike, y: TensorLike, /) -> Any:
@@ -74,10 +76,11 @@ def solution_tangent(dx: Array, dy: Array, x: Array, z: Array) -> Any:
     np.linalg.inv,
     acts=same_square,
     d=rule(lambda g, z: -(T(z) @ g @ T(z)), jvp=lambda dx, z: -(z @ dx @ z)),
+    lower=on_matrices("inv"),
     run=clear("inv", np.linalg.inv, SINGULAR),
 )
 def inv(x: TensorLike, /) -> Any:
-    """The inverse of square matrices over the last two axes.
+    """Return the inverse of square matrices over the last two axes.
 
     >>> pb.linalg.inv(np.array([[2.0, 0.0], [0.0, 4.0]]))
     array([[0.5 , 0.  ],
@@ -100,7 +103,7 @@ def pseudo_inverse(x: Any, rtol: Any = None, hermitian: bool = False) -> Any:
     run=clear("pinv", pseudo_inverse, DIVERGED),
 )
 def pinv(x: TensorLike, /, rtol: float | Value | None = None, hermitian: bool = False) -> Any:
-    """The pseudo-inverse of matrices of any shape; singular values under ``rtol`` times the largest count as 0.
+    """Return the pseudo-inverse of matrices of any shape; singular values under ``rtol`` times the largest count as 0.
 
     Its derivative exists where the rank does not change nearby, so always at full rank; it is right where the values
     that count as 0 are.  Without ``rtol`` it is the larger side times the precision of the dtype.
@@ -139,7 +142,7 @@ class LeastSquares(NamedTuple):
 
 @rename_errors("lstsq")
 def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> LeastSquares:
-    """The shortest ``x`` that makes ``a @ x`` as near to ``b`` as can be; ``b`` is a vector or has columns.
+    """Return the shortest ``x`` that makes ``a @ x`` as near to ``b`` as can be; ``b`` is a vector or has columns.
 
     ``residuals`` are the squared distances.  Differentiable where the rank of ``a`` does not change nearby.
 
@@ -183,7 +186,7 @@ def least_squares_samples() -> list[Any]:
     run=clear("lstsq", least_squares_solution, DIVERGED),
 )
 def least_squares(a: TensorLike, b: TensorLike, /, rtol: float) -> Any:
-    """The shortest ``x`` that makes ``a @ x`` as near to ``b`` as can be, for one matrix.
+    """Return the shortest ``x`` that makes ``a @ x`` as near to ``b`` as can be, for one matrix.
 
     >>> least_squares(np.array([[1.0], [1.0]]), np.array([1.0, 3.0]), 1e-15)
     array([2.])
@@ -206,10 +209,11 @@ def least_squares_tangent(da: Array, db: Array, a: Array, b: Array, inverse: Arr
     np.linalg.det,
     acts=Matrices(lambda m, n: (), SQUARE),
     d=rule(lambda g, x: det_back(g, x), jvp=lambda dx, x: det_tangent(dx, x)),
+    lower=on_matrices("det", fails=False),
     run=clear("det", np.linalg.det, SINGULAR),
 )
 def det(x: TensorLike, /) -> Any:
-    """The determinant of square matrices over the last two axes.
+    """Return the determinant of square matrices over the last two axes.
 
     The gradient is right for singular matrices too; second and higher derivatives need an invertible one.
 
@@ -246,10 +250,11 @@ def cofactor_matrix(x: Array) -> Any:
     cofactor_matrix,
     acts=same_square,
     d=rule(lambda g, x, z: cofactors_derivative(g, x, z), jvp=lambda dx, x, z: cofactors_derivative(dx, x, z)),
+    lower=on_matrices("cofactors"),
     run=clear("cofactors", cofactor_matrix, SINGULAR),
 )
 def cofactors(x: TensorLike, /) -> Any:
-    """The matrix of cofactors, ``det(x) * inv(x).T``: the gradient of the determinant.
+    """Return the matrix of cofactors, ``det(x) * inv(x).T``: the gradient of the determinant.
 
     >>> cofactors(np.array([[1.0, 2.0], [2.0, 4.0]])).round(6)
     array([[ 4., -2.],
@@ -274,10 +279,11 @@ def sign_and_logarithm(x: Array) -> Any:
         jvp=lambda dx, x, z: slogdet_tangent(np.sum(T(inv(x)) * dx, axis=(-2, -1)), z),
         adjoint=True,
     ),
+    lower=on_matrices("slogdet", fails=False),
     run=clear("slogdet", sign_and_logarithm, SINGULAR),
 )
 def slogdet_pair(x: TensorLike, /) -> Any:
-    """What ``slogdet`` gives, along a last axis of two.
+    """Return what ``slogdet`` gives, along a last axis of two.
 
     >>> slogdet_pair(np.diag([-1.0, 1.0]))
     array([-1.,  0.])
@@ -312,7 +318,7 @@ class SlogDet(NamedTuple):
 @observable
 @rename_errors("slogdet")
 def slogdet(x: TensorLike) -> SlogDet:
-    """The sign and the logarithm of the absolute value of the determinant, which alone might overflow.
+    """Return the sign and the logarithm of the absolute value of the determinant, which alone might overflow.
 
     The gradient is the transposed inverse, so there is none for a singular matrix, whose logarithm is ``-inf``.  Of
     complex matrices the sign is a number of absolute value 1, with a gradient of its own.

@@ -77,7 +77,7 @@ def diag_part_examples(op: Op, args: list[Any], on: Sequence[bool], params: dict
     lower=made_of(lambda x: np.reshape(compose_embedding(np.reshape(x, (-1,))), x.shape * 2)),
 )
 def diag(x: TensorLike, /) -> Any:
-    """Zeros with ``x`` on the diagonal: a matrix for a vector, a tensor of twice the rank for any other.
+    """Return zeros with ``x`` on the diagonal: a matrix for a vector, a tensor of twice the rank for any other.
 
     >>> pb.diag(np.array([1.0, 2.0]))
     array([[1., 0.],
@@ -95,7 +95,7 @@ def diag(x: TensorLike, /) -> Any:
     lower=made_of(compose_tensor_diagonal),
 )
 def tensor_diag_part(x: TensorLike, /) -> Any:
-    """The diagonal of a tensor whose shape is another one twice: what ``diag`` was given.
+    """Return the diagonal of a tensor whose shape is another one twice: what ``diag`` was given.
 
     >>> pb.linalg.tensor_diag_part(np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([1., 4.])
@@ -151,7 +151,7 @@ WIDTHS: tuple[dict[str, Any], ...] = ({}, {"k": 1}, {"k": -2})
     lower=made_of(compose_diagonal),
 )
 def diag_part(x: TensorLike, /, k: int = 0) -> Any:
-    """The diagonals of matrices over the last two axes; ``k`` above the main one, or below it if negative.
+    """Return the diagonals of matrices over the last two axes; ``k`` above the main one, or below it if negative.
 
     >>> pb.linalg.diag_part(np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([1., 4.])
@@ -209,7 +209,7 @@ def embedding_shape(x: Shape, k: int = 0, shape: Sequence[int] | None = None) ->
     lower=made_of(compose_embedding),
 )
 def diag_embed(x: TensorLike, /, k: int = 0, shape: ShapeLike | None = None) -> Any:
-    """Matrices with the vectors ``x`` on their ``k``-th diagonal; square and as small as can be, or of ``shape``.
+    """Return matrices with the vectors ``x`` on their ``k``-th diagonal; of ``shape``, or the smallest square ones.
 
     >>> pb.linalg.diag_embed(np.array([[1.0, 2.0], [3.0, 4.0]])).shape
     (2, 2, 2)
@@ -221,7 +221,7 @@ def diag_embed(x: TensorLike, /, k: int = 0, shape: ShapeLike | None = None) -> 
 
 @rename_errors("trace")
 def trace(x: TensorLike, offset: int = 0) -> Any:
-    """The sum of the diagonal, of matrices over the last two axes.
+    """Return the sum of the diagonal, of matrices over the last two axes.
 
     >>> pb.linalg.trace(np.array([[1.0, 2.0], [3.0, 4.0]]))
     np.float64(5.0)
@@ -258,7 +258,7 @@ BANDS = tuple({"num_lower": lower, "num_upper": upper} for lower, upper in ((1, 
     lower=made_of(keep_band),
 )
 def band_part(x: TensorLike, /, num_lower: int, num_upper: int) -> Any:
-    """A copy with zeros outside a band: ``num_lower`` diagonals below the main one stay, ``num_upper`` above it.
+    """Return a copy with zeros outside a band: ``num_lower`` diagonals below the main one stay, ``num_upper`` above it.
 
     A negative number means all of them, so ``band_part(x, -1, 0)`` is the lower triangle.
 

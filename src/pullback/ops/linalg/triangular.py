@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.calculus import rule
+from pullback.core.lowering import matrices
 from pullback.core.op import op
 from pullback.errors import ArgumentError, MatrixError
 from pullback.numerics.adjoints import H, T
@@ -47,7 +48,7 @@ def columns_cotangent(y: Value, vector: bool) -> Any:
 
 
 def into_rows(w: Value, z: Value, vector: bool) -> Any:
-    """The products of columns ``w`` with solutions ``z``, which is where a change of the matrix acts."""
+    """Return the products of columns ``w`` with solutions ``z``, which is where a change of the matrix acts."""
     return w @ T(as_columns(z, vector))
 
 
@@ -99,6 +100,7 @@ def solve_by_blocks(a: Array, b: Array, lower: bool) -> Any:
             dx, dy, x, z, len(y_shape) == 1, lower, trans
         ),
     ),
+    lower=matrices("triangular"),
     run=clear("triangular_solve", substitute, "the matrix is singular"),
 )
 def triangular_solve(x: TensorLike, y: TensorLike, /, lower: bool = True, trans: bool = False) -> Any:
@@ -142,7 +144,7 @@ def cholesky_factor(x: Array, upper: bool = False) -> Any:
 
 
 def half(x: Value) -> Any:
-    """The lower triangle with half of the diagonal."""
+    """Return the lower triangle with half of the diagonal."""
     n = x.shape[-1]
     kind = np.finfo(x.dtype).dtype
     return x * (below(n, 0, kind) - eye(n, kind) / 2)
@@ -156,10 +158,11 @@ def half(x: Value) -> Any:
         jvp=lambda dx, z, upper: H(cholesky_tangent(dx, H(z))) if upper else cholesky_tangent(dx, z),
         adjoint=True,
     ),
+    lower=matrices("cholesky"),
     run=clear("cholesky", cholesky_factor, "a matrix is not positive definite; try adding a little to the diagonal"),
 )
 def cholesky(x: TensorLike, /, upper: bool = False) -> Any:
-    """The lower triangular ``L`` with ``L @ L.T = x``, for symmetric (Hermitian) positive definite matrices.
+    """Return the lower triangular ``L`` with ``L @ L.T = x``, for symmetric (Hermitian) positive definite matrices.
 
     What is factored is the mean of ``x`` and its (conjugate) transpose, so that gradients are symmetric too.  With
     ``upper`` it is the (conjugate) transpose of ``L``.

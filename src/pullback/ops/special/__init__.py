@@ -14,8 +14,9 @@ from pullback.core.op import alias, op
 from pullback.errors import NoRuleError
 from pullback.numerics import stable_formulas
 from pullback.numerics.adjoints import select
-from pullback.ops.special.door import OfOrder, Real, Through
-from pullback.ops.special.door import find_op as find_op
+from pullback.ops.special.functions import find_function as find_function
+from pullback.ops.special.lazy_scipy import OfOrder, Real, Through
+from pullback.ops.special.lazy_scipy import find_op as find_op
 
 if TYPE_CHECKING:
     from pullback.typing import Array, Operand, TensorLike, Value
@@ -67,7 +68,7 @@ def _next_order(n: Operand, x: Value) -> Any:
 
 @op(Real("polygamma"), acts=Ordered(1, 2, 3), d=partials(_orders("polygamma", "n"), _next_order), domain=POSITIVE)
 def polygamma(n: TensorLike, x: TensorLike, /) -> Any:
-    """The derivative of order ``n`` of ``digamma``.
+    """Return the derivative of order ``n`` of ``digamma``.
 
     >>> pb.special.polygamma(1, 1.0)
     np.float64(1.64493406684822...)
@@ -76,7 +77,7 @@ def polygamma(n: TensorLike, x: TensorLike, /) -> Any:
 
 @op(Through("digamma"), acts=elementwise1, d=partials(lambda x: polygamma(1, x)), domain=POSITIVE)
 def digamma(x: TensorLike, /) -> Any:
-    """The derivative of ``gammaln``.
+    """Return the derivative of ``gammaln``.
 
     >>> pb.special.digamma(1.0)
     np.float64(-0.5772156649015...)
@@ -85,7 +86,7 @@ def digamma(x: TensorLike, /) -> Any:
 
 @op(Real("gammaln"), acts=elementwise1, d=partials(lambda x: digamma(x)), domain=POSITIVE)
 def gammaln(x: TensorLike, /) -> Any:
-    """The logarithm of the absolute value of the gamma function.
+    """Return the logarithm of the absolute value of the gamma function.
 
     >>> pb.special.gammaln(np.array([1.0, 5.0]))
     array([0.        , 3.17805383])
@@ -94,7 +95,7 @@ def gammaln(x: TensorLike, /) -> Any:
 
 @op(Through("gamma"), acts=elementwise1, d=partials(lambda z, x: z * digamma(x)), domain=POSITIVE)
 def gamma(x: TensorLike, /) -> Any:
-    """The gamma function: of whole numbers the factorial of the one before.
+    """Return the gamma function: of whole numbers the factorial of the one before.
 
     >>> pb.special.gamma(5.0)
     np.float64(24.0)
@@ -108,7 +109,7 @@ def gamma(x: TensorLike, /) -> Any:
     domain=POSITIVE,
 )
 def betaln(x: TensorLike, y: TensorLike, /) -> Any:
-    """The logarithm of the absolute value of the beta function.
+    """Return the logarithm of the absolute value of the beta function.
 
     >>> pb.special.betaln(1.0, 1.0)
     np.float64(0.0)
@@ -122,7 +123,7 @@ def betaln(x: TensorLike, y: TensorLike, /) -> Any:
     domain=POSITIVE,
 )
 def beta(x: TensorLike, y: TensorLike, /) -> Any:
-    """``gamma(x) * gamma(y) / gamma(x + y)``.
+    """Return ``gamma(x) * gamma(y) / gamma(x + y)``.
 
     >>> pb.special.beta(1.0, 2.0)
     np.float64(0.5)
@@ -130,12 +131,12 @@ def beta(x: TensorLike, y: TensorLike, /) -> Any:
 
 
 def _zeta_slope(x: Value, q: Value) -> Any:
-    return -(zeta(x + 1, q) * x.astype(q.dtype))
+    return -(zeta(x + 1, q) * (x.astype(q.dtype) if hasattr(x, "astype") else x))
 
 
 @op(Real("zeta"), acts=Ordered(2, 3, 4), d=partials(_orders("zeta", "x"), _zeta_slope), domain=POSITIVE)
 def zeta(x: TensorLike, q: TensorLike, /) -> Any:
-    """The Hurwitz zeta function: the sum of ``(k + q) ** -x`` over all ``k`` from 0; no derivative in ``x``.
+    """Return the Hurwitz zeta function: the sum of ``(k + q) ** -x`` over all ``k`` from 0; no derivative in ``x``.
 
     >>> pb.special.zeta(2.0, 1.0)
     np.float64(1.64493406684822...)
@@ -147,7 +148,7 @@ def zeta(x: TensorLike, q: TensorLike, /) -> Any:
 
 @op(Through("erfc"), acts=elementwise1, d=partials(lambda g, x: g * np.exp(-(x * x)) * (-2 / ROOT_PI)))
 def erfc(x: TensorLike, /) -> Any:
-    """``1 - erf(x)``, precise where that is near 0.
+    """Return ``1 - erf(x)``, precise where that is near 0.
 
     >>> pb.special.erfc(10.0)
     np.float64(2.0884875837625...e-45)
@@ -156,7 +157,7 @@ def erfc(x: TensorLike, /) -> Any:
 
 @op(Through("erfcx"), acts=elementwise1, d=partials(lambda g, z, x: g * (x + x) * z - g * (2 / ROOT_PI)))
 def erfcx(x: TensorLike, /) -> Any:
-    """``exp(x * x) * erfc(x)``, without overflow.
+    """Return ``exp(x * x) * erfc(x)``, without overflow.
 
     >>> pb.special.erfcx(100.0)
     np.float64(0.0056416137829894...)
@@ -165,7 +166,7 @@ def erfcx(x: TensorLike, /) -> Any:
 
 @op(Real("erfinv"), acts=elementwise1, d=partials(lambda g, z: g * np.exp(z * z) * (ROOT_PI / 2)), domain=SHARE)
 def erfinv(x: TensorLike, /) -> Any:
-    """The number whose ``erf`` is ``x``.
+    """Return the number whose ``erf`` is ``x``.
 
     >>> pb.special.erfinv(0.5)
     np.float64(0.476936276204...)
@@ -174,7 +175,7 @@ def erfinv(x: TensorLike, /) -> Any:
 
 @op(Real("erfcinv"), acts=elementwise1, d=partials(lambda g, z: g * np.exp(z * z) * (-ROOT_PI / 2)), domain=SHARE)
 def erfcinv(x: TensorLike, /) -> Any:
-    """The number whose ``erfc`` is ``x``.
+    """Return the number whose ``erfc`` is ``x``.
 
     >>> pb.special.erfcinv(0.5)
     np.float64(0.476936276204...)
@@ -183,7 +184,7 @@ def erfcinv(x: TensorLike, /) -> Any:
 
 @op(Through("ndtr"), acts=elementwise1, d=partials(lambda g, x: g * np.exp(x * x * -0.5) * (1 / ROOT_TWO_PI)))
 def ndtr(x: TensorLike, /) -> Any:
-    """The share of the standard normal distribution below ``x``.
+    """Return the share of the standard normal distribution below ``x``.
 
     >>> pb.special.ndtr(np.array([-np.inf, 0.0]))
     array([0. , 0.5])
@@ -192,7 +193,7 @@ def ndtr(x: TensorLike, /) -> Any:
 
 @op(Through("log_ndtr"), acts=elementwise1, d=partials(lambda g, z, x: g * np.exp(x * x * -0.5 - z) / ROOT_TWO_PI))
 def log_ndtr(x: TensorLike, /) -> Any:
-    """The logarithm of ``ndtr``, precise far to the left.
+    """Return the logarithm of ``ndtr``, precise far to the left.
 
     >>> pb.special.log_ndtr(-40.0)
     np.float64(-804.60844201375...)
@@ -201,7 +202,7 @@ def log_ndtr(x: TensorLike, /) -> Any:
 
 @op(Real("ndtri"), acts=elementwise1, d=partials(lambda g, z: g * np.exp(z * z * 0.5) * ROOT_TWO_PI), domain=SHARE)
 def ndtri(x: TensorLike, /) -> Any:
-    """The number below which the share ``x`` of the standard normal distribution is.
+    """Return the number below which the share ``x`` of the standard normal distribution is.
 
     >>> pb.special.ndtri(0.5)
     np.float64(0.0)
@@ -213,7 +214,7 @@ def ndtri(x: TensorLike, /) -> Any:
 
 @op(Real("expit"), acts=elementwise1, d=partials(lambda z: z - z * z), lower=scalar(stable_formulas.expit))
 def expit(x: TensorLike, /) -> Any:
-    """``1 / (1 + exp(-x))``, the inverse of ``logit``.
+    """Return ``1 / (1 + exp(-x))``, the inverse of ``logit``.
 
     >>> pb.special.expit(np.array([-1000.0, 0.0]))
     array([0. , 0.5])
@@ -227,7 +228,7 @@ def expit(x: TensorLike, /) -> Any:
     lower=scalar(stable_formulas.log_expit),
 )
 def log_expit(x: TensorLike, /) -> Any:
-    """The logarithm of ``expit``.
+    """Return the logarithm of ``expit``.
 
     >>> pb.special.log_expit(-1000.0)
     np.float64(-1000.0)
@@ -242,7 +243,7 @@ def log_expit(x: TensorLike, /) -> Any:
     lower=scalar(stable_formulas.logit),
 )
 def logit(x: TensorLike, /) -> Any:
-    """``log(x / (1 - x))``.
+    """Return ``log(x / (1 - x))``.
 
     >>> pb.special.logit(np.array([0.0, 0.5, 1.0]))
     array([-inf,   0.,  inf])
@@ -263,7 +264,7 @@ def _log(x: Value, y: Value) -> Any:
     lower=scalar(stable_formulas.xlogy),
 )
 def xlogy(x: TensorLike, y: TensorLike, /) -> Any:
-    """``x * log(y)``, and 0 where ``x`` is 0, even if ``y`` is; there the derivatives are 0 too.
+    """Return ``x * log(y)``, and 0 where ``x`` is 0, even if ``y`` is; there the derivatives are 0 too.
 
     >>> pb.special.xlogy(np.array([0.0, 2.0]), np.array([0.0, 1.0]))
     array([0., 0.])
@@ -278,7 +279,7 @@ def xlogy(x: TensorLike, y: TensorLike, /) -> Any:
     lower=scalar(stable_formulas.xlog1py),
 )
 def xlog1py(x: TensorLike, y: TensorLike, /) -> Any:
-    """``x * log1p(y)``, and 0 where ``x`` is 0, even if ``y`` is -1; there the derivatives are 0 too.
+    """Return ``x * log1p(y)``, and 0 where ``x`` is 0, even if ``y`` is -1; there the derivatives are 0 too.
 
     >>> pb.special.xlog1py(0.0, -1.0)
     np.float64(0.0)
@@ -293,7 +294,7 @@ def xlog1py(x: TensorLike, y: TensorLike, /) -> Any:
     lower=scalar(stable_formulas.entr),
 )
 def entr(x: TensorLike, /) -> Any:
-    """``-x * log(x)``, and 0 at 0: a term of the entropy.
+    """Return ``-x * log(x)``, and 0 at 0: a term of the entropy.
 
     >>> pb.special.entr(np.array([0.0, 0.5]))
     array([0.        , 0.34657359])
@@ -308,7 +309,7 @@ def entr(x: TensorLike, /) -> Any:
     lower=scalar(stable_formulas.rel_entr),
 )
 def rel_entr(x: TensorLike, y: TensorLike, /) -> Any:
-    """``x * log(x / y)``, and 0 where ``x`` is 0: a term of the relative entropy.
+    """Return ``x * log(x / y)``, and 0 where ``x`` is 0: a term of the relative entropy.
 
     >>> pb.special.rel_entr(np.array([0.0, 1.0]), 1.0)
     array([0., 0.])
@@ -322,7 +323,7 @@ def rel_entr(x: TensorLike, y: TensorLike, /) -> Any:
     domain=POSITIVE,
 )
 def kl_div(x: TensorLike, y: TensorLike, /) -> Any:
-    """``x * log(x / y) - x + y``, which is never negative.
+    """Return ``x * log(x / y) - x + y``, which is never negative.
 
     >>> pb.special.kl_div(2.0, 2.0)
     np.float64(0.0)
@@ -331,7 +332,7 @@ def kl_div(x: TensorLike, y: TensorLike, /) -> Any:
 
 @op(Through("expi"), acts=elementwise1, d=partials(lambda g, x: g * np.exp(x) / x), domain=POSITIVE)
 def expi(x: TensorLike, /) -> Any:
-    """The exponential integral of ``exp(t) / t`` up to ``x``.
+    """Return the exponential integral of ``exp(t) / t`` up to ``x``.
 
     >>> pb.special.expi(1.0)
     np.float64(1.8951178163559...)
@@ -340,7 +341,7 @@ def expi(x: TensorLike, /) -> Any:
 
 @op(Through("exp1"), acts=elementwise1, d=partials(lambda g, x: -(g * np.exp(-x)) / x), domain=POSITIVE)
 def exp1(x: TensorLike, /) -> Any:
-    """The exponential integral of ``exp(-t) / t`` from ``x`` on.
+    """Return the exponential integral of ``exp(-t) / t`` from ``x`` on.
 
     >>> pb.special.exp1(1.0)
     np.float64(0.2193839343955...)
@@ -356,7 +357,7 @@ def _iv_slope(v: Operand, x: Value) -> Any:
 
 @op(OfOrder("iv"), acts=Ordered(0, 1, 3), d=partials(_orders("iv", "v"), _iv_slope))
 def iv(v: TensorLike, x: TensorLike, /) -> Any:
-    """The modified Bessel function of the first kind, of order ``v``; no derivative in ``v``.
+    """Return the modified Bessel function of the first kind, of order ``v``; no derivative in ``v``.
 
     >>> pb.special.iv(0, 0.0)
     np.float64(1.0)
@@ -369,7 +370,7 @@ def _ive_slope(v: Operand, x: Value) -> Any:
 
 @op(Real("ive"), acts=Ordered(0, 1, 3), d=partials(_orders("ive", "v"), _ive_slope), domain=POSITIVE)
 def ive(v: TensorLike, x: TensorLike, /) -> Any:
-    """``exp(-abs(x)) * iv(v, x)``, without overflow.
+    """Return ``exp(-abs(x)) * iv(v, x)``, without overflow.
 
     >>> pb.special.ive(0, 0.0)
     np.float64(1.0)
@@ -382,7 +383,7 @@ def _i0_slope(x: Value) -> Any:
 
 @op(Real("i0"), acts=elementwise1, d=partials(_i0_slope))
 def i0(x: TensorLike, /) -> Any:
-    """The modified Bessel function of order 0.
+    """Return the modified Bessel function of order 0.
 
     >>> pb.special.i0(0.0)
     np.float64(1.0)
@@ -391,7 +392,7 @@ def i0(x: TensorLike, /) -> Any:
 
 @op(Real("i1"), acts=elementwise1, d=partials(lambda x: (i0(x) + iv(2, x)) * 0.5))
 def i1(x: TensorLike, /) -> Any:
-    """The modified Bessel function of order 1.
+    """Return the modified Bessel function of order 1.
 
     >>> pb.special.i1(0.0)
     np.float64(0.0)
@@ -404,7 +405,7 @@ def _i0e_slope(z: Value, x: Value) -> Any:
 
 @op(Real("i0e"), acts=elementwise1, d=partials(_i0e_slope), domain=POSITIVE)
 def i0e(x: TensorLike, /) -> Any:
-    """``exp(-abs(x)) * i0(x)``, without overflow.
+    """Return ``exp(-abs(x)) * i0(x)``, without overflow.
 
     >>> pb.special.i0e(1000.0)
     np.float64(0.012617240455891...)
@@ -418,7 +419,7 @@ def i0e(x: TensorLike, /) -> Any:
     domain=POSITIVE,
 )
 def i1e(x: TensorLike, /) -> Any:
-    """``exp(-abs(x)) * i1(x)``, without overflow.
+    """Return ``exp(-abs(x)) * i1(x)``, without overflow.
 
     >>> pb.special.i1e(0.0)
     np.float64(0.0)
@@ -431,7 +432,7 @@ def _jv_slope(v: Operand, x: Value) -> Any:
 
 @op(OfOrder("jv"), acts=Ordered(0, 1, 3), d=partials(_orders("jv", "v"), _jv_slope))
 def jv(v: TensorLike, x: TensorLike, /) -> Any:
-    """The Bessel function of the first kind, of order ``v``; no derivative in ``v``.
+    """Return the Bessel function of the first kind, of order ``v``; no derivative in ``v``.
 
     >>> pb.special.jv(0, 0.0)
     np.float64(1.0)
@@ -440,7 +441,7 @@ def jv(v: TensorLike, x: TensorLike, /) -> Any:
 
 @op(Real("j0"), acts=elementwise1, d=partials(lambda g, x: -(g * jv(1, x))))
 def j0(x: TensorLike, /) -> Any:
-    """The Bessel function of order 0.
+    """Return the Bessel function of order 0.
 
     >>> pb.special.j0(0.0)
     np.float64(1.0)
@@ -449,7 +450,7 @@ def j0(x: TensorLike, /) -> Any:
 
 @op(Real("j1"), acts=elementwise1, d=partials(lambda x: (j0(x) - jv(2, x)) * 0.5))
 def j1(x: TensorLike, /) -> Any:
-    """The Bessel function of order 1.
+    """Return the Bessel function of order 1.
 
     >>> pb.special.j1(0.0)
     np.float64(0.0)

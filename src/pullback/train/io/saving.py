@@ -290,7 +290,7 @@ def _rename(what: str, found: dict[str, Any], names: object) -> dict[str, Any]:
     if not isinstance(names, Mapping):
         raise ArgumentError(f"{what}: names must be a map of names to names, got {type(names).__name__}.")
     if unknown := sorted(set(names) - set(found)):
-        raise CheckpointError(f"{what}: names has {', '.join(unknown)}; what there is: {', '.join(sorted(found))}.")
+        raise CheckpointError(f"{what}: names has {', '.join(unknown)}; the file has: {', '.join(sorted(found))}.")
     made = {names.get(name, name): x for name, x in found.items()}
     if len(made) != len(found):
         raise ArgumentError(f"{what}: names gives two weights the same name.")

@@ -121,7 +121,7 @@ def _select_class(x: Value, labels: Value) -> Any:
 
 
 def mean_squared_error(y_true: TensorLike, y_pred: TensorLike) -> Any:
-    """The mean of ``(y_pred - y_true) ** 2``.
+    """Return the mean of ``(y_pred - y_true) ** 2``.
 
     >>> pb.metrics.mean_squared_error(np.array([[0.0, 2.0], [1.0, 1.0]]), np.array([[1.0, 2.0], [1.0, 3.0]]))
     array([0.5, 2. ])
@@ -131,7 +131,7 @@ def mean_squared_error(y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 
 def mean_absolute_error(y_true: TensorLike, y_pred: TensorLike) -> Any:
-    """The mean of ``abs(y_pred - y_true)``.
+    """Return the mean of ``abs(y_pred - y_true)``.
 
     >>> pb.metrics.mean_absolute_error(np.array([[0.0, 2.0], [1.0, 1.0]]), np.array([[1.0, 2.0], [1.0, 3.0]]))
     array([0.5, 1. ])
@@ -141,7 +141,7 @@ def mean_absolute_error(y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 
 def mean_absolute_percentage_error(y_true: TensorLike, y_pred: TensorLike) -> Any:
-    """The mean of ``abs(y_true - y_pred) / abs(y_true)``, in percent.
+    """Return the mean of ``abs(y_true - y_pred) / abs(y_true)``, in percent.
 
     >>> pb.metrics.mean_absolute_percentage_error(np.array([[10.0, 20.0]]), np.array([[11.0, 24.0]]))
     array([15.])
@@ -151,7 +151,7 @@ def mean_absolute_percentage_error(y_true: TensorLike, y_pred: TensorLike) -> An
 
 
 def mean_squared_logarithmic_error(y_true: TensorLike, y_pred: TensorLike) -> Any:
-    """The mean of ``(log(1 + y_pred) - log(1 + y_true)) ** 2``; what is below 0 counts as 0.
+    """Return the mean of ``(log(1 + y_pred) - log(1 + y_true)) ** 2``; what is below 0 counts as 0.
 
     >>> pb.metrics.mean_squared_logarithmic_error(np.array([[0.0]]), np.array([[np.e - 1]])).round(6)
     array([1.])
@@ -161,7 +161,7 @@ def mean_squared_logarithmic_error(y_true: TensorLike, y_pred: TensorLike) -> An
 
 
 def huber_loss(y_true: TensorLike, y_pred: TensorLike) -> Any:
-    """The mean Huber loss: half the square of differences up to 1, linear beyond.
+    """Return the mean Huber loss: half the square of differences up to 1, linear beyond.
 
     >>> pb.metrics.huber_loss(np.array([[0.0, 0.0]]), np.array([[1.0, 3.0]]))
     array([1.5])
@@ -171,7 +171,7 @@ def huber_loss(y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 
 def logcosh(y_true: TensorLike, y_pred: TensorLike) -> Any:
-    """The mean of ``log(cosh(y_pred - y_true))``.
+    """Return the mean of ``log(cosh(y_pred - y_true))``.
 
     >>> pb.metrics.logcosh(np.array([[0.0]]), np.array([[1.0]]))
     array([0.43378083])
@@ -182,7 +182,7 @@ def logcosh(y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 
 def poisson(y_true: TensorLike, y_pred: TensorLike) -> Any:
-    """The mean of ``y_pred - y_true * log(y_pred)``: the Poisson log-likelihood of counts, up to a constant.
+    """Return the mean of ``y_pred - y_true * log(y_pred)``: the Poisson log-likelihood of counts, up to a constant.
 
     >>> pb.metrics.poisson(np.array([[1.0]]), np.array([[1.0]])).round(6)
     array([1.])
@@ -192,7 +192,7 @@ def poisson(y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 
 def cosine_proximity(y_true: TensorLike, y_pred: TensorLike) -> Any:
-    """The negative cosine of the angle between both.
+    """Return the negative cosine of the angle between both.
 
     >>> pb.metrics.cosine_proximity(np.array([[3.0, 4.0]]), np.array([[6.0, 8.0]]))
     array([-1.])
@@ -206,7 +206,7 @@ def _normalize(x: Value) -> Any:
 
 
 def r2_score(y_true: TensorLike, y_pred: TensorLike) -> Any:
-    """The coefficient of determination: the share of the variance of ``y_true`` that is predicted, for all examples.
+    """Return the coefficient of determination: the share of the variance of ``y_true`` that is predicted.
 
     >>> pb.metrics.r2_score(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 4.0]))
     np.float64(0.5)
@@ -220,7 +220,7 @@ def r2_score(y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 
 def hinge(y_true: TensorLike, y_pred: TensorLike) -> Any:
-    """The mean of ``max(1 - y_true * y_pred, 0)``; labels are -1 and 1, or 0 and 1.
+    """Return the mean of ``max(1 - y_true * y_pred, 0)``; labels are -1 and 1, or 0 and 1.
 
     >>> pb.metrics.hinge(np.array([[-1.0, 1.0]]), np.array([[0.5, 2.0]]))
     array([0.75])
@@ -229,7 +229,7 @@ def hinge(y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 
 def squared_hinge(y_true: TensorLike, y_pred: TensorLike) -> Any:
-    """The mean of ``max(1 - y_true * y_pred, 0) ** 2``; labels are -1 and 1, or 0 and 1.
+    """Return the mean of ``max(1 - y_true * y_pred, 0) ** 2``; labels are -1 and 1, or 0 and 1.
 
     >>> pb.metrics.squared_hinge(np.array([[-1.0, 1.0]]), np.array([[0.5, 2.0]]))
     array([1.125])
@@ -244,7 +244,7 @@ def _compute_hinge(name: str, y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 
 def categorical_hinge(y_true: TensorLike, y_pred: TensorLike) -> Any:
-    """``max(1 + (highest wrong class) - (right class), 0)``; labels are one-hot.
+    """Return ``max(1 + (highest wrong class) - (right class), 0)``; labels are one-hot.
 
     >>> pb.metrics.categorical_hinge(np.array([[0.0, 1.0, 0.0]]), np.array([[0.3, 0.9, 0.1]]))
     array([0.4])
@@ -257,7 +257,7 @@ def categorical_hinge(y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 
 def binary_crossentropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
-    """The mean cross entropy of probabilities, each element being an independent yes or no.
+    """Return the mean cross entropy of probabilities, each element being an independent yes or no.
 
     >>> pb.metrics.binary_crossentropy(np.array([[1.0], [0.0]]), np.array([[0.5], [0.0]])).round(6)
     array([0.693147, 0.      ])
@@ -268,7 +268,7 @@ def binary_crossentropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 
 def categorical_crossentropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
-    """The cross entropy of the probabilities of classes, labels being one-hot.
+    """Return the cross entropy of the probabilities of classes, labels being one-hot.
 
     >>> pb.metrics.categorical_crossentropy(np.array([[0.0, 1.0]]), np.array([[0.5, 0.5]]))
     array([0.69314718])
@@ -279,7 +279,7 @@ def categorical_crossentropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 
 def sparse_categorical_crossentropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
-    """The cross entropy of the probabilities of classes, labels being numbers of classes.
+    """Return the cross entropy of the probabilities of classes, labels being numbers of classes.
 
     >>> pb.metrics.sparse_categorical_crossentropy(np.array([1]), np.array([[0.5, 0.5]]))
     array([0.69314718])
@@ -289,7 +289,7 @@ def sparse_categorical_crossentropy(y_true: TensorLike, y_pred: TensorLike) -> A
 
 
 def kullback_leibler_divergence(y_true: TensorLike, y_pred: TensorLike) -> Any:
-    """The Kullback-Leibler divergence of ``y_pred`` from ``y_true``: the sum of ``y_true * log(y_true / y_pred)``.
+    """Return the Kullback-Leibler divergence of ``y_pred`` from ``y_true``, ``sum(y_true * log(y_true / y_pred))``.
 
     >>> pb.metrics.kullback_leibler_divergence(np.array([[0.0, 1.0]]), np.array([[0.5, 0.5]]))
     array([0.69314718])
@@ -302,7 +302,7 @@ def kullback_leibler_divergence(y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 
 def sigmoid_cross_entropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
-    """``binary_crossentropy`` of ``sigmoid(y_pred)``, without overflow.
+    """Return ``binary_crossentropy`` of ``sigmoid(y_pred)``, without overflow.
 
     >>> pb.metrics.sigmoid_cross_entropy(np.array([[1.0]]), np.array([[-1000.0]]))
     array([1000.])
@@ -312,7 +312,7 @@ def sigmoid_cross_entropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 
 def softmax_cross_entropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
-    """``categorical_crossentropy`` of ``softmax(y_pred)``, without overflow.
+    """Return ``categorical_crossentropy`` of ``softmax(y_pred)``, without overflow.
 
     >>> pb.metrics.softmax_cross_entropy(np.array([[0.0, 1.0]]), np.array([[1000.0, 1000.0]]))
     array([0.69314718])
@@ -322,7 +322,7 @@ def softmax_cross_entropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 
 def sparse_softmax_cross_entropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
-    """``sparse_categorical_crossentropy`` of ``softmax(y_pred)``, without overflow.
+    """Return ``sparse_categorical_crossentropy`` of ``softmax(y_pred)``, without overflow.
 
     >>> pb.metrics.sparse_softmax_cross_entropy(np.array([1]), np.array([[1000.0, 1000.0]]))
     array([0.69314718])
@@ -335,7 +335,7 @@ def sparse_softmax_cross_entropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 
 def binary_accuracy(y_true: TensorLike, y_pred: TensorLike, threshold: float = 0.5) -> Any:
-    """The share of elements that are on the right side of the threshold; labels are 0 and 1.
+    """Return the share of elements that are on the right side of the threshold; labels are 0 and 1.
 
     >>> pb.metrics.binary_accuracy(np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([[0.9, 0.6], [0.7, 0.8]]))
     array([0.5, 1. ])
@@ -345,7 +345,7 @@ def binary_accuracy(y_true: TensorLike, y_pred: TensorLike, threshold: float = 0
 
 
 def categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Any:
-    """1 where the highest class is the right one, else 0; labels are one-hot.
+    """Return 1 where the highest class is the right one, else 0; labels are one-hot.
 
     >>> pb.metrics.categorical_accuracy(np.array([[0.0, 1.0], [0.0, 1.0]]), np.array([[0.3, 0.7], [0.6, 0.4]]))
     array([1., 0.])
@@ -355,7 +355,7 @@ def categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 
 def sparse_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Any:
-    """1 where the highest class is the right one, else 0; labels are class numbers.
+    """Return 1 where the highest class is the right one, else 0; labels are class numbers.
 
     >>> pb.metrics.sparse_categorical_accuracy(np.array([1, 1]), np.array([[0.3, 0.7], [0.6, 0.4]]))
     array([1., 0.])
@@ -365,7 +365,7 @@ def sparse_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 
 def top_k_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike, k: int = 5) -> Any:
-    """1 where the right class is among the ``k`` highest, else 0; labels are one-hot.
+    """Return 1 where the right class is among the ``k`` highest, else 0; labels are one-hot.
 
     >>> pb.metrics.top_k_categorical_accuracy(np.array([[0.0, 0.0, 1.0]]), np.array([[0.1, 0.6, 0.3]]), k=2)
     array([1.])
@@ -375,7 +375,7 @@ def top_k_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike, k: int = 
 
 
 def sparse_top_k_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike, k: int = 5) -> Any:
-    """1 where the right class is among the ``k`` highest, else 0; labels are class numbers.
+    """Return 1 where the right class is among the ``k`` highest, else 0; labels are class numbers.
 
     >>> pb.metrics.sparse_top_k_categorical_accuracy(np.array([2]), np.array([[0.1, 0.6, 0.3]]), k=2)
     array([1.])

@@ -223,7 +223,7 @@ def _compute_fans(shape: Shape) -> tuple[float, float, float]:
 
 
 def glorot_uniform(seed: Seed = None) -> VarianceScaling:
-    """Uniform numbers that keep the variance forward and backward: for ``tanh``, ``sigmoid``, ``softmax``.
+    """Return uniform numbers that keep the variance forward and backward: for ``tanh``, ``sigmoid``, ``softmax``.
 
     >>> float(np.abs(pb.initializers.glorot_uniform()([3, 3])).max()) <= 1.0
     True
@@ -232,7 +232,7 @@ def glorot_uniform(seed: Seed = None) -> VarianceScaling:
 
 
 def glorot_normal(seed: Seed = None) -> VarianceScaling:
-    """Normal numbers that keep the variance forward and backward.
+    """Return normal numbers that keep the variance forward and backward.
 
     >>> pb.initializers.glorot_normal()([3, 3]).shape
     (3, 3)
@@ -241,7 +241,7 @@ def glorot_normal(seed: Seed = None) -> VarianceScaling:
 
 
 def he_uniform(seed: Seed = None) -> VarianceScaling:
-    """Uniform numbers that keep the variance through ``relu``.
+    """Return uniform numbers that keep the variance through ``relu``.
 
     >>> pb.initializers.he_uniform()([3, 3]).shape
     (3, 3)
@@ -250,7 +250,7 @@ def he_uniform(seed: Seed = None) -> VarianceScaling:
 
 
 def he_normal(seed: Seed = None) -> VarianceScaling:
-    """Normal numbers that keep the variance through ``relu``.
+    """Return normal numbers that keep the variance through ``relu``.
 
     >>> pb.initializers.he_normal()([3, 3]).shape
     (3, 3)
@@ -259,7 +259,7 @@ def he_normal(seed: Seed = None) -> VarianceScaling:
 
 
 def lecun_uniform(seed: Seed = None) -> VarianceScaling:
-    """Uniform numbers that keep the variance forward: for ``selu``.
+    """Return uniform numbers that keep the variance forward: for ``selu``.
 
     >>> pb.initializers.lecun_uniform()([3, 3]).shape
     (3, 3)
@@ -268,7 +268,7 @@ def lecun_uniform(seed: Seed = None) -> VarianceScaling:
 
 
 def lecun_normal(seed: Seed = None) -> VarianceScaling:
-    """Normal numbers that keep the variance forward: for ``selu``.
+    """Return normal numbers that keep the variance forward: for ``selu``.
 
     >>> pb.initializers.lecun_normal()([3, 3]).shape
     (3, 3)

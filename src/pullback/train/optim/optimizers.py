@@ -22,7 +22,7 @@ EPSILON = 1e-7  # TensorFlow.js's, for float32
 
 
 def sgd(learning_rate: LearningRate, **options: Unpack[Options]) -> Optimizer:
-    """Gradient descent: ``x - learning_rate * g``.
+    """Return gradient descent: ``x - learning_rate * g``.
 
     >>> w = pb.variable(4.0)
     >>> pb.train.sgd(0.25).minimize(lambda: w * w)
@@ -39,7 +39,7 @@ def sgd(learning_rate: LearningRate, **options: Unpack[Options]) -> Optimizer:
 def momentum(
     learning_rate: LearningRate, momentum: float, use_nesterov: bool = False, **options: Unpack[Options]
 ) -> Optimizer:
-    """Gradient descent with momentum: along an exponentially decaying sum of the gradients.
+    """Return gradient descent with momentum: along an exponentially decaying sum of the gradients.
 
     >>> w = pb.variable(4.0)
     >>> optimizer = pb.train.momentum(0.25, 0.5)

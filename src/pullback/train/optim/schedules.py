@@ -67,7 +67,7 @@ class Schedule:
 
 
 def constant_rate(rate: float) -> Schedule:
-    """The same learning rate at every step.
+    """Return the same learning rate at every step.
 
     >>> pb.train.constant_rate(0.1)(1000)
     0.1
@@ -77,7 +77,7 @@ def constant_rate(rate: float) -> Schedule:
 
 
 def step_decay(rate: float, every: int, factor: float = 0.1) -> Schedule:
-    """``rate``, multiplied by ``factor`` after every ``every`` steps.
+    """Return ``rate``, multiplied by ``factor`` after every ``every`` steps.
 
     >>> [pb.train.step_decay(1.0, every=10, factor=0.5)(n) for n in (0, 9, 10, 25)]
     [1.0, 1.0, 0.5, 0.25]
@@ -89,7 +89,7 @@ def step_decay(rate: float, every: int, factor: float = 0.1) -> Schedule:
 
 
 def exponential_decay(rate: float, steps: int, factor: float) -> Schedule:
-    """``rate * factor ** (step / steps)``.
+    """Return ``rate * factor ** (step / steps)``.
 
     >>> [pb.train.exponential_decay(1.0, steps=2, factor=0.25)(n) for n in (0, 1, 2)]
     [1.0, 0.5, 0.25]

@@ -185,7 +185,7 @@ class ArrayAccess:
         base = self.code.op(f"getelementptr i8, ptr %scratch, i64 {row}")
         outer = self.plan.axes[1][:-1]
         for axis, unit in zip(outer, contiguous(tuple(a.length for a in outer)), strict=True):
-            ahead = self.code.times(self.places[axis.members[-1]], unit * self.plan.kept_length)
+            ahead = self.code.times(self.places[axis.members[-1]], unit * self.plan.row_length)
             index = self.code.add(index, ahead)
         return self.element(n, base, index)
 

@@ -51,7 +51,7 @@ def emit_node(code: Code, plan: LoopPlan, n: Node, args: list[Value], width: int
     if n.kind is CAST:
         return args[0].cast(code_of(n.dtype))
     op, params = n.data
-    with code.exactly() if n.number in plan.repeated and op.kernel is np.multiply else nullcontext():
+    with code.exactly() if n.number in plan.recomputed_nodes and op.kernel is np.multiply else nullcontext():
         return emit_scalar(code, op, params, args, width, code_of(n.dtype))
 
 
@@ -153,7 +153,7 @@ class RowValues:
             if n.kind is FOLD:
                 made = self._load_cell(n, "0", self.plan.block)
             else:
-                args = [self.emit_use(u) for u in self.plan.given(n)]
+                args = [self.emit_use(u) for u in self.plan.uses_of(n)]
                 made = emit_node(self.code, self.plan, n, args, self.plan.block)
             self.values[n.number] = made
         return self.values[n.number]

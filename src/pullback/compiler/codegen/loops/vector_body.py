@@ -81,9 +81,9 @@ class VectorBody:
         if 0 < number == plan.passes - 1 and self.axis is not None and self.lanes.mask is None:
             self.access.prefetch_next_rows(self.index, self.width, self.axis)
         waiting: dict[Node, Use] = {}
-        with self.code.collecting_rare() as rare:
+        with self.code.collect_rare() as rare:
             for n in plan.results[number]:
-                use = plan.given(n)[0] if n.kind is FOLD else Use(n, 0, plan.kernel.natural(n))
+                use = plan.uses_of(n)[0] if n.kind is FOLD else Use(n, 0, plan.kernel.natural(n))
                 v = self.value(use)
                 if rare:
                     waiting[n] = use
@@ -174,7 +174,7 @@ class VectorBody:
         if is_number(node):
             return emit_number(self.code, node, self.width)
         if use not in self.hoisted and plan.kernel.makes(use) and not self._is_kept(node) and node.kind not in READS:
-            return emit_node(self.code, plan, node, [self.value(u) for u in plan.given(node)], self.width)
+            return emit_node(self.code, plan, node, [self.value(u) for u in plan.uses_of(node)], self.width)
         if use not in self.hoisted and not plan.kernel.makes(use) and node.number in plan.fused.virtual:
             return emit_node(self.code, plan, node, [self.value(use_argument(use, a)) for a in node.args], self.width)
         self.given[use] = self.hoisted[use] if use in self.hoisted else self._read(use)
@@ -280,7 +280,7 @@ class VectorBody:
         return self.access.cells[key]
 
     def _find_in_table(self, n: Node, pieces: list[Piece]) -> str | None:
-        """Return the same by a table of addresses, for many pieces of one shape along one axis; None for others."""
+        """Return the address of a piece by a table of addresses, for many pieces of one shape; None for others."""
         if len(pieces) < TABLE:
             return None
         bounds = [self._list_bounds(piece.bounds) for piece in pieces]
@@ -334,7 +334,7 @@ class VectorBody:
         return v if width == self.width else broadcast(v, self.width)
 
     def _select_value(self, n: Node, pieces: list[Piece]) -> Value:
-        """Return the same for pieces of several kinds: each is read, where it has elements."""
+        """Return the elements of pieces of several kinds: each is read where it has elements."""
         code, width = self.code, self.width
         v = self._fill(n)
         for piece in pieces:

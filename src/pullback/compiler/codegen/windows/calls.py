@@ -16,7 +16,7 @@ __all__ = ["call_windows"]
 def call_windows(module: ModuleBuilder, code: CallList, step: Step) -> None:
     """Call what computes a node of windows."""
     n: Node = step.what
-    module.described.append(n.data.described)
+    module.described.append(n.data.description)
     if not getattr(n.data, "all", True):  # not all pixels of the result are written
         code.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
         size = [Constant("i8", "0"), integer(n.nbytes), Constant("i1", "false")]

@@ -21,6 +21,7 @@ import numpy as np
 
 from pullback.compiler.runtime.abi.entry_code import TEXT
 from pullback.compiler.runtime.abi.layout import is_layout_known, numpy_functions
+from pullback.compiler.runtime.abi.memory_pool import FUNCTIONS, STATE, install_handler
 from pullback.compiler.runtime.disk_cache import default_cache
 from pullback.compiler.runtime.llvm import get_library
 from pullback.core import tree
@@ -29,8 +30,8 @@ from pullback.settings import is_enabled
 __all__ = ["Leaves", "Result", "is_entry_usable", "make_entry"]
 
 # words at the beginning of a plan
-HEAD = ("run", "arguments", "takes", "results", "slots", "arena", "arena_from", "release", "rooms", "steps", "takes_at",
-        "results_at", "steps_at", "slots_at", "hand", "switch", "check")  # fmt: skip
+HEAD = ("run", "arguments", "takes", "results", "slots", "arena", "arena_from", "release", "containers", "steps",
+        "takes_at", "results_at", "steps_at", "slots_at", "hand", "switch", "check")  # fmt: skip
 # how an argument is looked at
 ARRAY, SCALAR, LIST, TUPLE, DICT, SAME, WHOLE = range(7)
 # how the result is put together
@@ -48,7 +49,7 @@ MOST_WORDS = 1 << 14  # on the stack; a program with more arguments or slots tha
 
 
 class Method(ctypes.Structure):
-    """How the interpreter is told of a function."""
+    """CPython's record of a built-in function (``PyMethodDef``)."""
 
     _fields_ = (("name", ctypes.c_char_p), ("call", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
 
@@ -92,20 +93,20 @@ def _imports() -> dict[str, int]:
         **{name: id(kind) for name, kind in kinds.items()},
         "PyArray_New": table[93],
         "PyArray_Scalar": table[60],
-        "arenas": ctypes.addressof(ARENAS),
+        "pool": ctypes.addressof(STATE),
     }
 
 
 ALWAYS = ctypes.c_int64()  # read by entries that hold in every environment
 
 
-ARENAS = (ctypes.c_int64 * 16)()  # memory that programs use for themselves, kept for the next: address and size of each
-
-
 @lru_cache(1)
 def _code() -> Any:
     # A few branches: done well enough without effort, in a fifth of the time.
-    return get_library(TEXT, ["entry", "nothing"], _imports(), default_cache(), effort=0)[0]
+    code = get_library(TEXT, ["entry", "nothing", *FUNCTIONS], _imports(), default_cache(), effort=0)[0]
+    code.keep()
+    install_handler(tuple(code.addresses[name] for name in FUNCTIONS))
+    return code
 
 
 def make_entry(
@@ -121,23 +122,19 @@ def make_entry(
     ``check`` is the slot of a truth value: where the program sets it the arguments are handed on as well.
     None if there is something in the trees that can only be taken apart, or put together, in Python.
     """
-    numbers = all(weak is None or (weak, dtype) in NUMBERS for _, dtype, weak in leaves.inputs)
-    plain = all(_is_plain(dtype) for dtype in (*(x[1] for x in leaves.inputs), *(r.dtype for r in results)))
-    if not (is_entry_usable() and numbers and plain and _can_be_taken(tuple(leaves.arguments), leaves.hole)):
+    if not is_entry_usable() or not _can_handle(leaves, results, builds=hand is None):
         return None
-    if hand is None and not _can_be_built(leaves.result):
-        return None
-    takes, objects, rooms = _describe_arguments(leaves, inputs)
+    takes, objects, containers = _describe_arguments(leaves, inputs)
     slots = [*slots, 0]  # the last is where results go that are copied
     made = [w for r in results for w in (r.slot, r.copied, *_kind(r))]
     steps, more = _describe_results(leaves) if hand is None else ([], [])
-    if rooms + len(slots) + 2 * len(takes) + 4 * len(results) + len(steps) > MOST_WORDS:
+    if containers + len(slots) + 2 * len(takes) + 4 * len(results) + len(steps) > MOST_WORDS:
         return None
     code = _code()
     head = {
         "run": run or code.addresses["nothing"], "arguments": len(leaves.arguments), "takes": len(takes),
         "results": len(results), "slots": len(slots), "arena": arena, "arena_from": arena_from, "release": int(release),
-        "rooms": rooms, "steps": len(steps) // 3, "hand": int(hand is not None),
+        "containers": containers, "steps": len(steps) // 3, "hand": int(hand is not None),
         "switch": ctypes.addressof(ALWAYS) if switch is None else switch,
         "check": len(slots) - 1 if check < 0 else check,
     }  # fmt: skip
@@ -155,6 +152,14 @@ def make_entry(
         ctypes.addressof(method), (plan, otherwise, hand, method, code, held, objects, more), None
     )
     return function
+
+
+def _can_handle(leaves: Leaves, results: Sequence[Result], builds: bool) -> bool:
+    """Return whether arguments can be taken apart, and with ``builds`` the result put together, in machine code."""
+    numbers = all(weak is None or (weak, dtype) in NUMBERS for _, dtype, weak in leaves.inputs)
+    plain = all(_is_plain(dtype) for dtype in (*(x[1] for x in leaves.inputs), *(r.dtype for r in results)))
+    takes = numbers and plain and _can_be_taken(tuple(leaves.arguments), leaves.hole)
+    return takes and (not builds or _can_be_built(leaves.result))
 
 
 def _is_plain(dtype: Any) -> bool:
@@ -196,35 +201,35 @@ def _describe_arguments(leaves: Leaves, inputs: Sequence[int]) -> tuple[list[tup
     takes: list[tuple[int, ...]] = []
     objects: list[Any] = []
     source = iter(zip(inputs, leaves.inputs, strict=True))
-    rooms = 1
+    containers = 1
 
-    def named(x: Any) -> int:
+    def keep_id(x: Any) -> int:
         objects.append(x)
         return id(x)
 
-    def take(x: Any, room: int, index: int, key: int) -> None:
-        nonlocal rooms
+    def take(x: Any, container: int, index: int, key: int) -> None:
+        nonlocal containers
         if x is leaves.hole:
             slot, (shape, dtype, weak) = next(source)
             if weak is not None:
-                takes.append((SCALAR if weak is float else WHOLE, room, index, key, slot, named(weak), 0, 0, 0))
+                takes.append((SCALAR if weak is float else WHOLE, container, index, key, slot, keep_id(weak), 0, 0, 0))
                 return
             dtype = np.dtype(dtype)
-            alone = 0 if shape else named(dtype.type)
-            takes.append((ARRAY, room, index, key, slot, named(dtype), dtype.num, len(shape), alone, *shape))
+            alone = 0 if shape else keep_id(dtype.type)
+            takes.append((ARRAY, container, index, key, slot, keep_id(dtype), dtype.num, len(shape), alone, *shape))
             return
         if not isinstance(x, list | tuple | dict):
-            takes.append((SAME, room, index, key, 0, named(x), 0, 0, 0))
+            takes.append((SAME, container, index, key, 0, keep_id(x), 0, 0, 0))
             return
-        mine, rooms = rooms, rooms + 1
+        mine, containers = containers, containers + 1
         kind = LIST if type(x) is list else DICT if type(x) is dict else TUPLE
-        takes.append((kind, room, index, key, mine, named(type(x)), len(x), 0, 0))
+        takes.append((kind, container, index, key, mine, keep_id(type(x)), len(x), 0, 0))
         for i, (k, y) in enumerate(x.items() if type(x) is dict else enumerate(x)):
-            take(y, mine, i, named(k) if type(x) is dict else 0)
+            take(y, mine, i, keep_id(k) if type(x) is dict else 0)
 
     for i, x in enumerate(leaves.arguments):
         take(x, 0, i, 0)
-    return takes, objects, rooms
+    return takes, objects, containers
 
 
 def _describe_results(leaves: Leaves) -> tuple[list[int], list[Any]]:

@@ -1,4 +1,4 @@
-"""What the way into a program does, from the arguments to the result, in the words of ``entry_code``.
+"""The body of the native entry, from the arguments to the result, in LLVM text with the macros of ``entry_code``.
 
 Arguments are taken; arrays are made for the results; the program runs, without the interpreter's lock if it is a long
 one; numbers become scalars; the result is put together on a stack.  What was made is let go again if something fails.
@@ -25,9 +25,9 @@ start:
   %arena.size = word %plan 5
   %arena.from = word %plan 6
   %release = word %plan 7
-  %room.count = word %plan 8
+  %container.count = word %plan 8
   %steps = word %plan 9
-  %rooms = alloca ptr, i64 %room.count
+  %containers = alloca ptr, i64 %container.count
   %slots = alloca ptr, i64 %slot.count
   %kept = alloca ptr, i64 %takes
   %numbers = alloca i64, i64 %takes
@@ -35,7 +35,6 @@ start:
   %memories = alloca ptr, i64 %results
   %scalars = alloca [2 x i64], i64 %results, align 16
   %stack = alloca ptr, i64 %steps
-  %got = alloca i64
   %flag = alloca i64
   store i64 0, ptr %flag
   %right.count = icmp eq i64 %given, %expected
@@ -47,7 +46,7 @@ start:
   %counted = and i1 %right, %no.names
   br i1 %counted, label %begin, label %otherwise
 begin:
-  store ptr %args, ptr %rooms
+  store ptr %args, ptr %containers
   %slots.at = word %plan 13
   %first.slot = getelementptr i64, ptr %plan, i64 %slots.at
   %slot.bytes = shl i64 %slot.count, 3
@@ -66,7 +65,7 @@ take:
   %record = getelementptr i64, ptr %plan, i64 %t.at
   %keep.to = getelementptr ptr, ptr %kept, i64 %t
   %number.to = getelementptr i64, ptr %numbers, i64 %t
-  %fits = call i1 @take(ptr %record, ptr %rooms, ptr %slots, ptr %keep.to, ptr %number.to)
+  %fits = call i1 @take(ptr %record, ptr %containers, ptr %slots, ptr %keep.to, ptr %number.to)
   br i1 %fits, label %took, label %otherwise
 took:
   %t.next = add i64 %t, 1
@@ -121,12 +120,7 @@ new:
   %is.array = icmp ne i64 %m.rank, 0
   br i1 %is.array, label %array, label %scalar
 array:
-  %number = word %about 3
-  %number.32 = trunc i64 %number to i32
-  %rank.32 = trunc i64 %m.rank to i32
-  %lengths = getelementptr i64, ptr %about, i64 6
-  %fresh = call ptr @PyArray_New(ptr @ndarray, i32 %rank.32, ptr %lengths, i32 %number.32,
-    ptr null, ptr null, i32 0, i32 0, ptr null)
+  %fresh = call ptr @pooled_array(ptr %about)
   store ptr %fresh, ptr %m.object
   %no.array = icmp eq ptr %fresh, null
   br i1 %no.array, label %failed, label %its.data
@@ -159,16 +153,17 @@ theirs:
   %lent = inttoptr i64 %lent.at to ptr
   br label %run
 ours:
-  %taken = call ptr @arena_taken(i64 %arena.size, ptr %got)
-  %nothing = icmp eq ptr %taken, null
   %needed = icmp ne i64 %arena.size, 0
-  %short = and i1 %nothing, %needed
+  br i1 %needed, label %need, label %run
+need:
+  %taken = call ptr @pool_take(i64 %arena.size)
+  %short = icmp eq ptr %taken, null
   br i1 %short, label %no.memory, label %run
 no.memory:
   %ignored = call ptr @PyErr_NoMemory()
   br label %failed
 run:
-  %arena = phi ptr [%lent, %theirs], [%taken, %ours]
+  %arena = phi ptr [%lent, %theirs], [null, %ours], [%taken, %need]
   %code = pointer %plan 0
   %alone = icmp eq i64 %release, 0
   %holding = select i1 %alone, i64 0, i64 %takes
@@ -194,8 +189,7 @@ unlocked:
 ran:
   br i1 %given.arena, label %giving, label %give.back
 give.back:
-  %got.size = load i64, ptr %got
-  call void @arena_given(ptr %arena, i64 %got.size)
+  call void @pool_give(ptr %arena)
   br label %giving
 giving:
   %flagged = load i64, ptr %flag

@@ -1,4 +1,4 @@
-"""The machine code of the way into a program (see ``entry``), written in LLVM's language with a few words of our own.
+"""The machine code of the native entry (see ``entry``), as LLVM text with a few macros.
 
 ``%x = word P I`` and ``%x = pointer P I`` load the I-th of 8 bytes each from P; ``%x = field T P N`` loads a T that
 lies N bytes from P; ``%x = at P N`` is N bytes from P.
@@ -10,10 +10,11 @@ import re
 
 from pullback.compiler.runtime.abi.entry_body import ENTRY
 from pullback.compiler.runtime.abi.layout import OFFSETS, TUPLE_HAS_HASH
+from pullback.compiler.runtime.abi.memory_pool import CODE as POOL
 
 __all__ = ["TEXT"]
 
-# A tuple that remembers its hash has -1 there until it is asked for.
+# A tuple that remembers its hash has -1 there until it is computed.
 HASH_AT = OFFSETS["TUPLE_ITEMS"] - 8
 UNHASHED = f"%hash = at %typed {HASH_AT}\n  store i64 -1, ptr %hash" if TUPLE_HAS_HASH else ""
 NAMES = {"UNHASHED": UNHASHED, **{name: str(offset) for name, offset in OFFSETS.items()}}
@@ -37,7 +38,6 @@ DECLARED = """
 @list_type = external global i8
 @tuple_type = external global i8
 @dict_type = external global i8
-@arenas = external global [16 x i64]
 declare ptr @PyArray_New(ptr, i32, ptr, i32, ptr, ptr, i32, i32, ptr)
 declare ptr @PyArray_Scalar(ptr, ptr, ptr)
 declare ptr @PyFloat_FromDouble(double)
@@ -56,19 +56,17 @@ declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
-declare ptr @aligned_alloc(i64, i64)
-declare void @free(ptr)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """
 
 # An array must be one exactly, of the right dtype, in order and aligned (flags 1 and 256); one without axes may be a
 # scalar.  Whatever memory it has goes to the table of slots, the object itself to those that must be kept meanwhile.
 TAKE = """
-define internal i1 @take(ptr %t, ptr %rooms, ptr %slots, ptr %kept, ptr %number) {
+define internal i1 @take(ptr %t, ptr %containers, ptr %slots, ptr %kept, ptr %number) {
 start:
   %kind = word %t 0
-  %room = word %t 1
-  %container = pointer %rooms %room
+  %container.index = word %t 1
+  %container = pointer %containers %container.index
   %key = pointer %t 3
   %slot = word %t 4
   %object = pointer %t 5
@@ -149,13 +147,13 @@ read:
   %value = call i64 @PyLong_AsLongLong(ptr %x)
   store i64 %value, ptr %number
   %odd = icmp eq i64 %value, -1
-  br i1 %odd, label %asked, label %put
-asked:
+  br i1 %odd, label %converted, label %put
+converted:
   %error = call ptr @PyErr_Occurred()
   %failed = icmp ne ptr %error, null
   br i1 %failed, label %wrong, label %put
 put:
-  %where = phi ptr [%data, %memory], [%within, %inside], [%number, %read], [%number, %asked]
+  %where = phi ptr [%data, %memory], [%within, %inside], [%number, %read], [%number, %converted]
   %into = getelementptr ptr, ptr %slots, i64 %slot
   store ptr %where, ptr %into
   store ptr %x, ptr %kept
@@ -176,8 +174,8 @@ dict:
 sized:
   %opened = phi ptr [%listed, %long], [%items, %tuple], [%x, %dict]
   %size = field i64 %x SIZE
-  %room.to = getelementptr ptr, ptr %rooms, i64 %slot
-  store ptr %opened, ptr %room.to
+  %container.to = getelementptr ptr, ptr %containers, i64 %slot
+  store ptr %opened, ptr %container.to
   store ptr null, ptr %kept
   %right = icmp eq i64 %size, %count
   ret i1 %right
@@ -193,83 +191,4 @@ no:
 }
 """
 
-# Memory that programs use for themselves is kept for the next one, up to 64 MB a piece; the interpreter's lock is held.
-ARENA = """
-define internal ptr @arena_taken(i64 %need, ptr %got) {
-start:
-  %nothing = icmp eq i64 %need, 0
-  store i64 %need, ptr %got
-  br i1 %nothing, label %none, label %look
-none:
-  ret ptr null
-look:
-  %i = phi i64 [0, %start], [%i.next, %next]
-  %more = icmp slt i64 %i, 16
-  br i1 %more, label %one, label %new
-one:
-  %i.size = add i64 %i, 1
-  %size = word @arenas %i.size
-  %enough = icmp sge i64 %size, %need
-  %half = lshr i64 %size, 2
-  %near = icmp sle i64 %half, %need
-  %fits = and i1 %enough, %near
-  br i1 %fits, label %take, label %next
-next:
-  %i.next = add i64 %i, 2
-  br label %look
-take:
-  %kept = pointer @arenas %i
-  store i64 0, ptr %size.a
-  store i64 %size, ptr %got
-  ret ptr %kept
-new:
-  %made = call ptr @aligned_alloc(i64 64, i64 %need)
-  ret ptr %made
-}
-
-define internal void @arena_given(ptr %arena, i64 %size) {
-start:
-  %nothing = icmp eq ptr %arena, null
-  br i1 %nothing, label %done, label %look
-look:
-  %i = phi i64 [0, %start], [%i.next, %next]
-  %more = icmp slt i64 %i, 16
-  br i1 %more, label %one, label %full
-one:
-  %i.size = add i64 %i, 1
-  %there = word @arenas %i.size
-  %empty = icmp eq i64 %there, 0
-  br i1 %empty, label %keep, label %next
-next:
-  %i.next = add i64 %i, 2
-  br label %look
-full:
-  %oldest = pointer @arenas 0
-  call void @free(ptr %oldest)
-  %first = getelementptr i64, ptr @arenas, i64 2
-  call void @llvm.memmove.p0.p0.i64(ptr @arenas, ptr %first, i64 112, i1 false)
-  br label %keep
-keep:
-  %place = phi i64 [%i, %one], [14, %full]
-  %large = icmp sgt i64 %size, 67108864
-  %size.at = add i64 %place, 1
-  %to = getelementptr i64, ptr @arenas, i64 %place
-  %to.size = getelementptr i64, ptr @arenas, i64 %size.at
-  store i64 0, ptr %to.size
-  br i1 %large, label %away, label %stay
-stay:
-  store ptr %arena, ptr %to
-  store i64 %size, ptr %to.size
-  ret void
-away:
-  call void @free(ptr %arena)
-  ret void
-done:
-  ret void
-}
-declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
-"""
-
-TEXT = expand_macros(
-    re.sub(rf"\b({'|'.join(NAMES)})\b", lambda found: NAMES[found[0]], DECLARED + TAKE + ARENA + ENTRY)
-)
+TEXT = expand_macros(re.sub(rf"\b({'|'.join(NAMES)})\b", lambda found: NAMES[found[0]], DECLARED + TAKE + POOL + ENTRY))

@@ -27,6 +27,7 @@ OFFSETS = {
     "ARRAY_SHAPE": 32,
     "ARRAY_DTYPE": 56,
     "ARRAY_FLAGS": 64,
+    "ARRAY_HANDLER": 88,  # of its memory
     "DTYPE_ORDER": 26,
     "DTYPE_NUMBER": 28,
 }
@@ -44,7 +45,7 @@ def numpy_functions() -> Any:
 
 @lru_cache(1)
 def is_layout_known() -> bool:
-    """Tell whether the native entry may read objects directly; warn where that is unexpected."""
+    """Return whether the native entry may read objects directly; warn where that is unexpected."""
     if sys.implementation.name != "cpython" or sys.platform == "win32" or not _has_gil():
         return False  # never was possible: nothing to report
     mismatch = find_mismatch()
@@ -67,6 +68,8 @@ def find_mismatch() -> str | None:
     sizes = object.__basicsize__, bytes.__basicsize__, list.__basicsize__, tuple.__basicsize__
     if sizes not in ((16, 33, 40, 24), (16, 33, 40, 32)):  # before anything is read at an address
         return f"an object, bytes, list or tuple of {sizes} bytes"
+    if np.ndarray.__basicsize__ < 96:
+        return f"an array of 96 bytes, but of {np.ndarray.__basicsize__},"
     if sys.byteorder != "little" or ctypes.sizeof(ctypes.c_void_p) != 8:
         return "an address of 8 bytes, the lowest first,"
     arrays = np.zeros((2, 3)), np.zeros((4, 5, 6), "f4").T, np.zeros(3, ">i8"), np.zeros(()), np.zeros(9, bool)[::2]
@@ -83,10 +86,15 @@ def _half(place: int) -> int:
 
 
 def _reads(place: int, words: tuple[int, ...]) -> bool:
-    """Tell whether these words are at an address; nothing is read where no address can be."""
+    """Return whether these words are at an address; nothing is read where no address can be."""
     return not words or (
         place > LOWEST and place % 8 == 0 and all(_word(place + 8 * i) == n for i, n in enumerate(words))
     )
+
+
+def _get_handler() -> int:
+    """Return the address of the memory handler that new arrays have now."""
+    return id(ctypes.PYFUNCTYPE(ctypes.py_object)(numpy_functions()[305])())
 
 
 def _examine_array(x: Any) -> Iterator[tuple[str, bool]]:
@@ -98,6 +106,10 @@ def _examine_array(x: Any) -> Iterator[tuple[str, bool]]:
     yield "the dtype of an array", _word(at + OFFSETS["ARRAY_DTYPE"]) == dtype
     yield "the flags of an array", _half(at + OFFSETS["ARRAY_FLAGS"]) == x.flags.num
     yield "the shape of an array", _reads(_word(at + OFFSETS["ARRAY_SHAPE"]), x.shape)
+    yield (
+        "the memory handler of an array",
+        _word(at + OFFSETS["ARRAY_HANDLER"]) == (_get_handler() if x.flags.owndata else 0),
+    )
     order = chr(ctypes.c_uint8.from_address(dtype + OFFSETS["DTYPE_ORDER"]).value)
     yield "the byte order of a dtype", order == x.dtype.byteorder
     yield "the number of a dtype", _half(dtype + OFFSETS["DTYPE_NUMBER"]) == x.dtype.num

@@ -1,7 +1,7 @@
 """Link object files without LLVM's linker: an image of one piece that can be loaded at any address.
 
 LLVM takes longer to be imported than a program takes to be loaded.  So what is kept on disk is an image: the sections
-of an object file one after the other, with all references between them settled.  What lies outside is reached through
+of an object file one after the other, with all references between them resolved.  What lies outside is reached through
 a table of addresses at the beginning, which is filled in when the image is loaded.  This is done for ELF on x86-64;
 for anything else there is LLVM's linker.
 """
@@ -93,7 +93,7 @@ def _place_sections(code: bytes, sections: list[_Section], at: int) -> dict[int,
     """Return where each section that is loaded begins, from ``at`` on; None if one cannot be part of an image."""
     places: dict[int, int] = {}
     for number, s in enumerate(sections):
-        if s.flags & 2 and s.size and s.name != ".eh_frame":  # that one is for unwinding the stack: nobody does here
+        if s.flags & 2 and s.size and s.name != ".eh_frame":  # it is for unwinding the stack, which is not done here
             if s.flags & 1 or s.kind != 1 or s.align > mmap.PAGESIZE or s.offset + s.size > len(code):
                 return None
             places[number] = at = -(-at // max(s.align, 1)) * max(s.align, 1)

@@ -93,7 +93,7 @@ class RecurrentLayer(Layer):
         return joining.stack(outputs, 1) if self.return_sequences else None, states
 
     def _scan_steps(self, projections: Any, states: States) -> tuple[Any, States]:
-        """The same as a loop of the program that is being compiled."""
+        """Return the same as a loop of the program that is being compiled."""
         cell = self.cell()
         dtype = np.result_type(projections.dtype, *(s.dtype for s in states))
         states = tuple(s if s.dtype == dtype else s.astype(dtype) for s in states)

@@ -1,0 +1,349 @@
+"""Functions with stated derivatives: ``primitive``, ``defvjp`` and ``defjvp``.
+
+A primitive's function is called with plain NumPy values only.  Its rules are called with what is one level down, so
+they are differentiated themselves.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from pullback.autograd.containers import align, children, conjugate, flatten
+from pullback.core import tree
+from pullback.core.calculus import total
+from pullback.core.convert import bare, join_array
+from pullback.core.tape import as_tensor
+from pullback.core.tensor import Tensor
+from pullback.core.variable import Variable
+from pullback.errors import ArgumentError
+from pullback.transforms.arguments import Arguments
+from pullback.transforms.captured import line_of
+from pullback.transforms.custom import Customized
+from pullback.transforms.customcall import Call
+from pullback.transforms.customop import Back, CustomOp, Like, Run, gradient_for, like, set_transposing, tangent_for
+from pullback.transforms.customop import transpose as transpose_rule
+
+__all__: list[str] = []
+
+primitive_vjps: dict[Any, Callable[..., Any]] = {}
+primitive_jvps: dict[Any, Callable[..., Any]] = {}
+
+
+class _Slot:
+    """The place of a tensor in the arguments."""
+
+
+SLOT = _Slot()
+
+
+class TracedArguments(Arguments):
+    """Positional arguments of which only the tensors are inputs; everything else is passed on as it is."""
+
+    def __init__(self, args: Sequence[Any]) -> None:
+        self.plain, self.given_tensor = False, True
+        self.flat = [bare(leaf) for arg in args for leaf in tree.leaves(arg) if isinstance(leaf, Tensor)]
+        self.argnums = tuple(i for i, a in enumerate(args) if any(isinstance(x, Tensor) for x in tree.leaves(a)))
+        marks = {i: tree.map_leaves(_mark, args[i]) for i in self.argnums}
+        self.tree = [marks.get(i, a) for i, a in enumerate(args)]
+
+    def fill(self, values: Sequence[Any]) -> list[Any]:
+        """Return the arguments with these inputs, plain NumPy values where nothing follows them."""
+        source = iter(values)
+        made = {i: tree.map_leaves(lambda x: next(source) if x is SLOT else x, self.tree[i]) for i in self.argnums}
+        return [made.get(i, a) for i, a in enumerate(self.tree)]
+
+    def release(self) -> None:
+        self.flat = []
+
+    def names(self, f: Callable[..., Any]) -> list[str]:
+        return [f"argument {i}" for i in self.argnums for x in flatten(self.tree[i]) if x is SLOT]
+
+
+def _mark(leaf: Any) -> Any:
+    return SLOT if isinstance(leaf, Tensor) else leaf
+
+
+class PrimitiveCall(Call):
+    """One call of a primitive with tensors among its arguments."""
+
+    owner: Primitive
+    arguments: TracedArguments
+
+    def __init__(self, owner: Primitive, arguments: TracedArguments, kwargs: dict[str, Any]) -> None:
+        super().__init__(owner, arguments, kwargs)
+        self.states_jvp = owner in primitive_jvps
+
+    def body(self, values: Sequence[Any]) -> Any:
+        return join_array(self.owner(*self.arguments.fill(values), **self.kwargs))
+
+    def split(self, out: Any) -> tuple[Any, Any]:
+        return out, primitive_vjps.get(self.owner, self.f)
+
+    def _result(self, z: Any) -> Any:
+        return np.asarray(z)[()] if isinstance(z, bool | int | float | complex) else super()._result(z)
+
+    def gradient(
+        self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Callable[..., Any], read: list[Variable]
+    ) -> Run:
+        ans, args = self.structure, self.arguments.fill(values)
+        rule = primitive_vjps.get(self.owner)
+        if rule is None:
+            return Run(zs, lambda dys: transpose_rule(lambda ts: self.jvp(zs, values, ts, {}), dys, values), read)
+        pull: list[Any] = []
+
+        def back(dys: list[Any]) -> list[Any]:
+            if not pull:
+                pull.append(rule(self.arguments.argnums, ans, args, self.kwargs))
+            g = tree.replace_leaves(ans, [conjugate(_value_of(dy)) for dy in dys])
+            return [*self._collect(pull[0](g), values, dys), *(None for _ in read)]
+
+        return Run(zs, back, read)
+
+    def _collect(self, out: Any, values: Sequence[Any], dys: Sequence[Any]) -> Iterator[Any]:
+        """Yield the gradient of each input from what a rule gave for each argument."""
+        source, line = iter(values), partial(line_of, self.f)
+        for i, d in zip(self.arguments.argnums, out, strict=True):
+            marked = self.arguments.tree[i]
+            for slot, part in zip(flatten(marked), align(marked, d), strict=True):
+                if slot is SLOT:
+                    x = next(source)
+                    yield None if part is None else self._convert(part, x, f"argument {i}", line, dys)
+
+    def _convert(self, d: Any, x: Any, name: str, line: Callable[[], str], dys: Sequence[Any]) -> Any:
+        d = conjugate(join_array(d))
+        if isinstance(d, np.ndarray | np.integer) and d.dtype.kind in "iub":
+            d = d.astype(float)
+        return gradient_for(d, like(x), self.name, lambda: name, line, dys)
+
+    def transposable(self, back: Back, xs: Sequence[Any], zs: Sequence[Like], dys: list[Any]) -> Sequence[Any]:
+        with set_transposing(False):
+            return back(dys)
+
+    def jvp(
+        self, z: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        rule = primitive_jvps.get(self.owner)
+        if rule is None:
+            return CustomOp.jvp(self, z, primals, tangents, params)
+        args = self.arguments.fill([bare(p) for p in primals])
+        moved = [np.zeros_like(bare(p)) if t is None else t for p, t in zip(primals, tangents, strict=True)]
+        along = self.arguments.fill([bare(t) for t in moved])
+        argnums = self.arguments.argnums
+        ans = join_array(self.owner(*args, **self.kwargs)) if self.structure is None else None
+        ans = tree.replace_leaves(self.structure if ans is None else ans, list(z))
+        out = rule(argnums, [along[i] for i in argnums], ans, args, self.kwargs)
+        line = partial(line_of, self.f)
+        parts = [join_array(t) for t in align(ans, out)]
+        return [
+            None if t is None else tangent_for(as_tensor(t), y, self.name, line) for t, y in zip(parts, z, strict=True)
+        ]
+
+
+def _value_of(dy: Any) -> Any:
+    """Return a cotangent as a rule takes it: a plain value if nothing follows it."""
+    return bare(dy)
+
+
+class Primitive(Customized):
+    """The function that ``primitive`` returns."""
+
+    face = "primitive"
+    call = PrimitiveCall
+
+    def __init__(self, f: Callable[..., Any]) -> None:
+        super().__init__(f)
+        self.fun = f
+        self._old_rules: dict[int, Any] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not any(isinstance(leaf, Tensor) for arg in args for leaf in tree.leaves(arg)):
+            return self.fun(*args, **kwargs)
+        arguments = TracedArguments(args)
+        if all(not (isinstance(x, Tensor) and x.level) for x in arguments.flat):
+            return self.fun(*arguments.fill(arguments.flat), **kwargs)
+        if self not in primitive_vjps and self not in primitive_jvps:
+            raise NotImplementedError(
+                f"VJP of {self.__name__} wrt argnums {arguments.argnums} not defined. State it with "
+                f"defvjp({self.__name__}, rule), or the tangent with defjvp."
+            )
+        return self.outcome(arguments, kwargs)
+
+    # ---- as autograd spelled it before its version 1.2
+
+    def defvjp(self, vjpmaker: Callable[..., Any], argnum: int = 0) -> None:
+        """State the gradient by one argument as ``rule(g, ans, vs, gvs, *args)``; an old spelling."""
+        _warn_of_old("defvjp")
+
+        def rule(ans: Any, *args: Any, **kwargs: Any) -> Callable[[Any], Any]:
+            return lambda g: vjpmaker(g, ans, None, None, *args, **kwargs)
+
+        self._state(argnum, rule)
+
+    def defgrad(self, gradfun: Callable[..., Any], argnum: int = 0) -> None:
+        """State the gradient by one argument as ``rule(ans, *args)``; an old spelling."""
+        _warn_of_old("defgrad")
+        self._state(argnum, gradfun)
+
+    def defvjp_is_zero(self, argnums: Sequence[int] = (0,)) -> None:
+        """State that the gradients by some arguments are zero; an old spelling."""
+        _warn_of_old("defvjp_is_zero")
+        for argnum in argnums:
+            self._state(argnum, None)
+
+    def _state(self, argnum: int, rule: Callable[..., Any] | None) -> None:
+        self._old_rules[argnum] = rule
+        defvjp(self, *self._old_rules.values(), argnums=tuple(self._old_rules))
+
+
+def _warn_of_old(name: str) -> None:
+    warnings.warn(f"The {name} method is deprecated: use pullback.autograd.extend.defvjp.", stacklevel=3)
+
+
+def primitive(f_raw: Callable[..., Any]) -> Primitive:
+    """Return a function whose derivatives are stated by ``defvjp`` and ``defjvp``.
+
+    f_raw: called with plain NumPy values; what it returns is an array, a number, or a container of them.
+
+    >>> import numpy as np
+    >>> from pullback.autograd import grad
+    >>> @primitive
+    ... def square(x):
+    ...     return np.asarray(x) ** 2
+    >>> defvjp(square, lambda ans, x: lambda g: g * 2 * x)
+    >>> grad(square)(3.0)
+    np.float64(6.0)
+    """
+    return Primitive(f_raw)
+
+
+def _check_primitive(face: str, fun: Any) -> None:
+    if not isinstance(fun, Primitive):
+        name = getattr(fun, "__name__", fun)
+        raise ArgumentError(
+            f"{face}: {name} is no primitive. NumPy's functions have their derivatives here; for another function "
+            f"write {name} = primitive({name}) first."
+        )
+
+
+def defvjp_argnums(fun: Any, vjpmaker: Callable[..., Any]) -> None:
+    """State the gradients of a primitive by several arguments at once.
+
+    fun: a primitive.
+    vjpmaker: ``rule(argnums, ans, args, kwargs)``, which returns a function from the cotangent to one gradient each.
+    """
+    _check_primitive("defvjp_argnums", fun)
+    primitive_vjps[fun] = vjpmaker
+
+
+def defvjp_argnum(fun: Any, vjpmaker: Callable[..., Any]) -> None:
+    """State the gradient of a primitive by any argument.
+
+    fun: a primitive.
+    vjpmaker: ``rule(argnum, ans, args, kwargs)``, which returns a function from the cotangent to the gradient.
+    """
+
+    def rule(argnums: Sequence[int], *given: Any) -> Callable[[Any], list[Any]]:
+        vjps = [vjpmaker(argnum, *given) for argnum in argnums]
+        return lambda g: [vjp(g) for vjp in vjps]
+
+    defvjp_argnums(fun, rule)
+
+
+def defvjp(fun: Any, *vjpmakers: Callable[..., Any] | None, argnums: Sequence[int] | None = None) -> None:
+    """State the gradients of a primitive argument by argument.
+
+    fun: a primitive.
+    vjpmakers: for each argument ``rule(ans, *args, **kwargs)``, which returns a function from the cotangent to the
+        gradient; None for a gradient of zero.
+    argnums: the arguments that the rules are for; the first ones if it is not given.
+    """
+    rules = dict(zip(count() if argnums is None else argnums, vjpmakers, strict=False))
+    _check_rules("VJP", fun, rules)
+
+    def rule(given: Sequence[int], ans: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[[Any], list[Any]]:
+        missing = [i for i in given if i not in rules]
+        if missing:
+            raise NotImplementedError(f"VJP of {fun.__name__} wrt argnum {missing[0]} not defined")
+        makers = [rules[i] for i in given]
+        vjps = [None if maker is None else maker(ans, *args, **kwargs) for maker in makers]
+        return lambda g: [None if vjp is None else vjp(g) for vjp in vjps]
+
+    defvjp_argnums(fun, rule)
+
+
+def _check_rules(kind: str, fun: Any, rules: dict[int, Any]) -> None:
+    for rule in rules.values():
+        if rule is not None and not callable(rule) and not (kind == "JVP" and rule == "same"):
+            raise TypeError(f"Bad {kind} '{rule}' for '{getattr(fun, '__name__', fun)}'")
+
+
+def defjvp_argnums(fun: Any, jvpmaker: Callable[..., Any]) -> None:
+    """State the tangent of a primitive for several arguments that move at once.
+
+    fun: a primitive.
+    jvpmaker: ``rule(argnums, tangents, ans, args, kwargs)``, which returns the tangent of the value.
+    """
+    _check_primitive("defjvp_argnums", fun)
+    primitive_jvps[fun] = jvpmaker
+
+
+def _sum_parts(parts: list[Any]) -> Any:
+    known = [p for p in parts if p is not None]
+    if not known:
+        return None
+    if children(known[0]) is None:
+        return total(known)
+    leaves = [total(list(row)) for row in zip(*(align(known[0], p) for p in known), strict=True)]
+    return tree.replace_leaves(known[0], leaves)
+
+
+def defjvp_argnum(fun: Any, jvpmaker: Callable[..., Any]) -> None:
+    """State the tangent of a primitive for any one argument that moves; they are added.
+
+    fun: a primitive.
+    jvpmaker: ``rule(argnum, tangent, ans, args, kwargs)``, which returns its part of the tangent of the value.
+    """
+
+    def rule(argnums: Sequence[int], gs: Sequence[Any], ans: Any, args: Any, kwargs: Any) -> Any:
+        return _sum_parts([jvpmaker(i, g, ans, args, kwargs) for i, g in zip(argnums, gs, strict=True)])
+
+    defjvp_argnums(fun, rule)
+
+
+def _replace(args: Sequence[Any], i: int, new: Any) -> list[Any]:
+    return [*args[:i], new, *args[i + 1 :]]
+
+
+def defjvp(fun: Any, *jvpfuns: Callable[..., Any] | str | None, argnums: Sequence[int] | None = None) -> None:
+    """State the tangent of a primitive argument by argument.
+
+    fun: a primitive.
+    jvpfuns: for each argument ``rule(tangent, ans, *args, **kwargs)``, "same" if the function is linear in it, or None.
+    argnums: the arguments that the rules are for; the first ones if it is not given.
+    """
+    rules = dict(zip(count() if argnums is None else argnums, jvpfuns, strict=False))
+    _check_rules("JVP", fun, rules)
+
+    def part(i: int, g: Any, ans: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        if i not in rules:
+            raise NotImplementedError(f"JVP of {fun.__name__} wrt argnum {i} not defined")
+        rule = rules[i]
+        if callable(rule):
+            return rule(g, ans, *args, **kwargs)
+        return None if rule is None else fun(*_replace(args, i, g), **kwargs)
+
+    defjvp_argnum(fun, part)
+
+
+def def_linear(fun: Any) -> None:
+    """State that a primitive is linear in each of its arguments.
+
+    fun: a primitive.
+    """
+    defjvp_argnum(fun, lambda i, g, ans, args, kwargs: fun(*_replace(args, i, g), **kwargs))

@@ -1,0 +1,1 @@
+"""SciPy as autograd has it."""

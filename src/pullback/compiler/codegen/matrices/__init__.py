@@ -1,0 +1,1 @@
+"""Factorizations of matrices, and equations with them."""

@@ -1,0 +1,34 @@
+"""Calls of factorizations and equations."""
+
+from __future__ import annotations
+
+from pullback.compiler.codegen.call_table import CallList, Constant, Operand, integer
+from pullback.compiler.codegen.matrices.lapack import emit_lapack, list_routines
+from pullback.compiler.codegen.module_builder import ModuleBuilder
+from pullback.compiler.ir.graph import Node
+from pullback.compiler.ir.matrices import CHOLESKY, LU, PIVOTS, find_matrix
+from pullback.compiler.schedule.matrices import MatricesPlan
+from pullback.compiler.schedule.order import Step
+
+__all__ = ["call_matrices"]
+
+
+def call_matrices(module: ModuleBuilder, code: CallList, step: Step) -> None:
+    """Call what factors the matrices of a batch, or solves equations with them."""
+    n: Node = step.what
+    plan: MatricesPlan = step.plan
+    module.described.append(f"{n.data} {' '.join(str(list(x.shape)) for x in n.args)}")
+    z = module.address(n)
+    if n.data.name not in (LU, PIVOTS) and n.number not in module.memory.over:  # it is worked on in place
+        code.declared.add("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
+        source = module.address(n.args[-1])
+        code.call_void("llvm.memmove.p0.p0.i64", [z, source, integer(n.nbytes), Constant("i1", "false")])
+    arrays: list[Operand] = [z]
+    if n.data.name != CHOLESKY:
+        base, offset, _ = find_matrix(n)
+        arrays = [module.address(base, offset), z]
+    w = emit_lapack(plan)
+    module.declared |= w.declared
+    module.imports |= {*list_routines(plan)}
+    scratch = module.find_memory(("scratch", n.number))
+    code.call_void(module.name(w.function), [*arrays, integer(0), integer(plan.work.rows), scratch, scratch])

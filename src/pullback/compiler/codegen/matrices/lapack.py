@@ -1,0 +1,201 @@
+"""Factorizations and equations by the LAPACK that NumPy brings, one matrix after the other.
+
+LAPACK goes by columns, so what it calls the upper triangle is here the lower one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pullback.compiler.builder import FLOATS, code_of, literal
+from pullback.compiler.codegen.kernel_code import KernelCode, make_function
+from pullback.compiler.codegen.row_functions import RowCode
+from pullback.compiler.ir.matrices import CHOLESKY, LU, PIVOTS, SUBSTITUTE, TRIANGULAR
+from pullback.compiler.schedule.matrices import MatricesPlan
+
+__all__ = ["emit_lapack", "list_routines"]
+
+UPLO_UPPER = 85  # the letter U
+ROWS, NOT_TRANSPOSED, TRANSPOSED = 101, 111, 112  # the numbers of CBLAS
+UPPER, LOWER, NOT_UNIT, UNIT, LEFT, RIGHT = 121, 122, 131, 132, 141, 142
+SOLVE = "trsm", "trsv"
+ROUTINES = {CHOLESKY: ("potrf",), LU: ("getrf",), TRIANGULAR: SOLVE, SUBSTITUTE: SOLVE, PIVOTS: ()}
+SIGNATURES = {
+    "potrf": "ptr, ptr, ptr, ptr, ptr, i64",
+    "getrf": "ptr, ptr, ptr, ptr, ptr, ptr",
+    "trsm": "i32, i32, i32, i32, i32, i64, i64, {}, ptr, i64, ptr, i64",
+    "trsv": "i32, i32, i32, i32, i64, ptr, i64, ptr, i64",
+}
+
+
+def list_routines(plan: MatricesPlan) -> list[str]:
+    """Return the names of the library functions that a plan calls."""
+    return [_letter(code_of(plan.node.dtype)) + name for name in ROUTINES[plan.node.data.name]]
+
+
+def _letter(dtype: str) -> str:
+    return "s" if dtype == "f4" else "d"
+
+
+def emit_lapack(plan: MatricesPlan) -> KernelCode:
+    """Return the kernel of a batch: its arrays are the matrices and the result, which begins as the right sides.
+
+    A matrix that is factored by Cholesky begins as the result itself.
+    """
+    writer = LapackWriter(plan)
+    code = writer.code
+    with code.loop("%lo", "%hi") as u:
+        writer.write(u)
+    arrays = ["ptr noalias %z"] if plan.node.data.name == CHOLESKY else ["ptr noalias %a", "ptr noalias %z"]
+    params = *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch"
+    return KernelCode(make_function(code, *params), plan.work, frozenset(code.declared))
+
+
+class LapackWriter:
+    """Emits the calls for one matrix of a batch."""
+
+    def __init__(self, plan: MatricesPlan) -> None:
+        self.plan, self.node, self.routine, self.code = plan, plan.node, plan.node.data, RowCode()
+        self.dtype = code_of(plan.node.dtype)
+        self.type = FLOATS[self.dtype]
+        self.n = plan.order
+
+    def write(self, u: str) -> None:
+        """Emit all that is done for the matrix with number ``u``."""
+        code, shape, name = self.code, self.node.shape, self.routine.name
+        each = shape[-1] if name == PIVOTS else shape[-2] * shape[-1]
+        z = code.at(self.type, "%z", code.times(u, each))
+        if name == CHOLESKY:
+            self._factor_symmetric(z)
+            return
+        a = code.at(self.type, "%a", self._find_place(u))
+        {LU: self._factor, TRIANGULAR: self._substitute, SUBSTITUTE: self._solve, PIVOTS: self._list_pivots}[name](a, z)
+
+    def _find_place(self, u: str) -> str:
+        """Return where the matrix with a number begins."""
+        code, place, left = self.code, "0", u
+        for i in reversed(range(len(self.plan.batch))):
+            length = self.plan.batch[i]
+            at = code.op(f"urem i64 {left}, {length}") if i else left
+            left = code.op(f"udiv i64 {left}, {length}") if i else left
+            place = code.add(place, code.times(at, self.plan.steps[i]))
+        return place
+
+    # ---- factorizations
+
+    def _factor_symmetric(self, z: str) -> None:
+        code, n = self.code, self.n
+        order, uplo, info = self._keep(n), code.keep("i8", str(UPLO_UPPER)), self._keep(0)
+        self._call("potrf", [("ptr", uplo), ("ptr", order), ("ptr", z), ("ptr", order), ("ptr", info), ("i64", "1")])
+        if n > 1:
+            with code.loop("0", n - 1) as i:  # what is above the diagonal is as it was
+                row = code.at(self.type, z, code.add(code.times(i, n + 1), "1"))
+                count = code.op(f"mul i64 {code.op(f'sub i64 {n - 1}, {i}')}, {self.node.dtype.itemsize}")
+                self._call_intrinsic("memset", "ptr, i8, i64, i1", f"ptr {row}, i8 0, i64 {count}, i1 false")
+        with code.when(code.op(f"icmp ne i64 {code.load('i64', info)}, 0"), unlikely=True):
+            self._fill_with_nan(z, n * n)
+
+    def _factor(self, a: str, z: str) -> None:
+        code, n = self.code, self.n
+        size = n * n * self.node.dtype.itemsize
+        self._call_intrinsic("memcpy", "ptr, ptr, i64, i1", f"ptr {z}, ptr {a}, i64 {size}, i1 false")
+        order, info = self._keep(n), self._keep(0)
+        self._call("getrf", [("ptr", p) for p in (order, order, z, order, "%scratch", info)])
+        with code.loop("0", n) as k:
+            pivot = code.op(f"sitofp i64 {code.load('i64', '%scratch', k)} to {self.type}")
+            code.store(self.type, pivot, z, code.add(k, str(n * n)))
+
+    def _list_pivots(self, a: str, z: str) -> None:
+        """Write the diagonal, each number with the sign of its exchange."""
+        code, n = self.code, self.n
+        with code.loop("0", n) as k:
+            own = code.op(f"uitofp i64 {code.add(k, '1')} to {self.type}")
+            moved = code.op(f"fcmp une {self.type} {own}, {code.load(self.type, a, code.add(k, str(n * n)))}")
+            x = code.load(self.type, a, code.times(k, n + 1))
+            signed = code.op(f"select i1 {moved}, {self.type} {code.op(f'fneg {self.type} {x}')}, {self.type} {x}")
+            code.store(self.type, signed, z, k)
+
+    # ---- equations
+
+    def _substitute(self, a: str, z: str) -> None:
+        self._unless_singular(a, z, lambda: self._solve_triangle(a, z, self.routine.lower, self.routine.trans, False))
+
+    def _solve(self, a: str, z: str) -> None:
+        """Solve with both factors: those of LAPACK are by columns, so each is transposed here."""
+
+        def solve() -> None:
+            if self.routine.trans:
+                self._solve_triangle(a, z, True, False, False)
+                self._solve_triangle(a, z, False, False, True)
+                self._exchange_rows(a, z, True)
+            else:
+                self._exchange_rows(a, z, False)
+                self._solve_triangle(a, z, False, True, True)
+                self._solve_triangle(a, z, True, True, False)
+
+        self._unless_singular(a, z, solve)
+
+    def _solve_triangle(self, a: str, z: str, lower: bool, trans: bool, unit: bool) -> None:
+        n, right, row = self.n, self.routine.right, self.plan.columns
+        others = self.node.shape[-2] if right else row  # right sides
+        is_one = others == 1
+        turned = trans != right if is_one else trans
+        triangle, how = LOWER if lower else UPPER, TRANSPOSED if turned else NOT_TRANSPOSED
+        side = [] if is_one else [RIGHT if right else LEFT]
+        flags = [("i32", str(flag)) for flag in (ROWS, *side, triangle, how, UNIT if unit else NOT_UNIT)]
+        matrix = [("ptr", a), ("i64", str(self.plan.leading)), ("ptr", z)]
+        if is_one:
+            self._call("trsv", [*flags, ("i64", str(n)), *matrix, ("i64", "1")])
+            return
+        rows, columns = (("i64", str(i)) for i in ((others, n) if right else (n, others)))
+        self._call("trsm", [*flags, rows, columns, (self.type, literal(1.0, self.dtype, 1)), *matrix, columns])
+
+    def _exchange_rows(self, a: str, z: str, backward: bool) -> None:
+        code, n, row = self.code, self.n, self.plan.columns
+        with code.loop("0", n) as i:
+            k = code.op(f"sub i64 {n - 1}, {i}") if backward else i
+            pivot = code.op(f"fptosi {self.type} {code.load(self.type, a, code.add(k, str(n * n)))} to i64")
+            other = code.op(f"sub i64 {pivot}, 1")
+            with code.when(code.op(f"icmp ne i64 {other}, {k}")):
+                first, second = (code.at(self.type, z, code.times(r, row)) for r in (k, other))
+                with code.loop("0", row) as j:
+                    x, y = code.load(self.type, first, j), code.load(self.type, second, j)
+                    code.store(self.type, y, first, j)
+                    code.store(self.type, x, second, j)
+
+    def _unless_singular(self, a: str, z: str, solve: Callable[[], None]) -> None:
+        """Emit a solution; where the diagonal has a zero the result is NaN."""
+        code = self.code
+        found = code.keep("i1", "false")
+        with code.loop("0", self.n) as k:
+            x = code.load(self.type, a, code.times(k, self.plan.leading + 1))
+            zero = code.op(f"fcmp oeq {self.type} {x}, {literal(0.0, self.dtype, 1)}")
+            code.store("i1", code.op(f"or i1 {code.load('i1', found)}, {zero}"), found)
+        singular, regular, after = code.block("singular"), code.block("regular"), code.block("after")
+        code.branch(code.load("i1", found), singular, regular, unlikely=True)
+        code.begin(singular)
+        self._fill_with_nan(z, self.node.shape[-2] * self.node.shape[-1])
+        code.jump(after)
+        code.begin(regular)
+        solve()
+        code.jump(after)
+        code.begin(after)
+
+    # ---- pieces
+
+    def _keep(self, value: int) -> str:
+        return self.code.keep("i64", str(value))
+
+    def _fill_with_nan(self, z: str, count: int) -> None:
+        with self.code.loop("0", count) as i:
+            self.code.store(self.type, literal(float("nan"), self.dtype, 1), z, i)
+
+    def _call(self, name: str, args: Sequence[tuple[str, str]]) -> None:
+        function = _letter(self.dtype) + name
+        self.code.declared.add(f"declare void @{function}({SIGNATURES[name].format(self.type)})")
+        self.code.line(f"call void @{function}({', '.join(f'{t} {v}' for t, v in args)})")
+
+    def _call_intrinsic(self, name: str, types: str, args: str) -> None:
+        suffix = {"memset": "memset.p0.i64", "memcpy": "memcpy.p0.p0.i64"}[name]
+        self.code.declared.add(f"declare void @llvm.{suffix}({types})")
+        self.code.line(f"call void @llvm.{suffix}({args})")

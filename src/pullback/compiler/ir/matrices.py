@@ -1,0 +1,37 @@
+"""Factorizations of matrices, and equations with them, as data of nodes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pullback.compiler.ir.graph import Node, contiguous
+from pullback.compiler.ir.products import find_operand
+
+__all__ = ["CHOLESKY", "LU", "PIVOTS", "SUBSTITUTE", "TRIANGULAR", "Routine", "find_matrix"]
+
+CHOLESKY = "cholesky"  # the lower factor of a symmetric matrix
+TRIANGULAR = "triangular"  # the solutions of equations with a triangular matrix, for columns
+LU = "lu"  # both factors of the transpose of a matrix, as LAPACK packs them by columns, and under them a row of pivots
+SUBSTITUTE = "substitute"  # the solutions of equations with a matrix, from its factors and columns
+PIVOTS = "pivots"  # the diagonal of the upper factor, with the signs of the exchanges of rows
+
+
+class Routine(NamedTuple):
+    """What is done with each matrix of a batch."""
+
+    name: str
+    lower: bool = True  # which triangle is used
+    trans: bool = False  # the equations are those of the transposed matrix
+    right: bool = False  # what is solved for stands at the left of the matrix, its rows are solutions
+
+    def __str__(self) -> str:
+        words = {"upper": not self.lower, "transposed": self.trans, "from the right": self.right}
+        return ", ".join([self.name, *(word for word, holds in words.items() if holds)])
+
+
+def find_matrix(n: Node) -> tuple[Node, int, tuple[int, ...]]:
+    """Return the node in whose memory the matrix of equations is, its offset there, and its strides."""
+    x = n.args[0]
+    base, offset, steps = find_operand(x)
+    is_by_rows = steps[-1] == 1 and x is not n.args[-1]
+    return (base, offset, steps) if is_by_rows else (x, 0, contiguous(x.shape))

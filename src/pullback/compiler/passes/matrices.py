@@ -1,0 +1,157 @@
+"""Lower factorizations and equations to nodes that there is machine code for.
+
+Equations with one matrix, its transpose, its inverse and its determinant have one factorization, as equal nodes are
+one: so a function and its gradients factor a matrix once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.compiler.builder import FLOATS, code_of
+from pullback.compiler.ir.graph import (
+    Fold,
+    Graph,
+    Node,
+    Pieces,
+    Shape,
+    View,
+    is_transposed,
+    reshape,
+    resolve_view,
+    transpose,
+)
+from pullback.compiler.ir.kinds import FOLD, MAP, MATRICES, PIECES, VIEW
+from pullback.compiler.ir.matrices import CHOLESKY, LU, PIVOTS, SUBSTITUTE, TRIANGULAR, Routine
+from pullback.compiler.target import find_blas
+from pullback.core.axes import together
+from pullback.core.tensor import BY_KERNEL
+
+__all__ = ["lower_matrices"]
+
+
+def lower_matrices(g: Graph, n: Node, args: list[Node]) -> Node | None:
+    """Return nodes with machine code for a function of matrices; None if NumPy must run it."""
+    op, params = n.data
+    has_floats = code_of(n.dtype) in FLOATS and all(a.dtype == n.dtype and a.size for a in args)
+    return RULES[op.lower.symbol](g, n, *args, **params) if has_floats and find_blas() else None
+
+
+def _lower_cholesky(g: Graph, n: Node, x: Node, upper: bool) -> Node:
+    half = g.constant(0.5, x.dtype)
+    mean = _apply(g, n, np.multiply, _apply(g, n, np.add, x, transpose(g, x)), half)
+    z = g.add(MATRICES, (mean,), x.shape, x.dtype, Routine(CHOLESKY), n.line)
+    return transpose(g, z) if upper else z
+
+
+def _lower_triangular(g: Graph, n: Node, x: Node, y: Node, lower: bool, trans: bool) -> Node:
+    a, b = _align(g, x, y)
+    if is_transposed(a):
+        a, lower, trans = transpose(g, a), not lower, not trans  # as it lies in memory
+    if is_transposed(b):  # its rows are solved for, where they are
+        z = transpose(g, _solve(g, n, a, transpose(g, b), Routine(TRIANGULAR, lower, not trans, True)))
+    else:
+        z = _solve(g, n, a, b, Routine(TRIANGULAR, lower, trans))
+    return reshape(g, z, n.shape)
+
+
+def _lower_solve(g: Graph, n: Node, x: Node, y: Node) -> Node:
+    factors, trans = _factor(g, n, x)
+    a, b = _align(g, factors, y)
+    return reshape(g, _solve(g, n, a, b, Routine(SUBSTITUTE, trans=trans)), n.shape)
+
+
+def _lower_inv(g: Graph, n: Node, x: Node) -> Node:
+    factors, trans = _factor(g, n, x)
+    a, b = _align(g, factors, g.constant(np.eye(x.shape[-1], dtype=x.dtype)))
+    z = _solve(g, n, a, b, Routine(SUBSTITUTE))
+    return transpose(g, z) if trans else z
+
+
+def _lower_det(g: Graph, n: Node, x: Node) -> Node:
+    sign, logarithm = _find_determinant(g, n, x)
+    return _apply(g, n, np.multiply, sign, _apply(g, n, np.exp, logarithm))  # as LAPACK's users do: nothing overflows
+
+
+def _lower_slogdet(g: Graph, n: Node, x: Node) -> Node:
+    parts = [reshape(g, part, (*part.shape, 1)) for part in _find_determinant(g, n, x)]
+    before = (0,) * (len(n.shape) - 1)
+    return g.add(PIECES, parts, n.shape, n.dtype, Pieces(((*before, 0), (*before, 1)), 0.0), n.line)
+
+
+def _lower_cofactors(g: Graph, n: Node, x: Node) -> Node:
+    det = _lower_det(g, n, x)
+    inverse = transpose(g, _lower_inv(g, n, x))
+    return _apply(g, n, np.multiply, reshape(g, det, (*det.shape, 1, 1)), inverse)
+
+
+def _factor(g: Graph, n: Node, x: Node) -> tuple[Node, bool]:
+    """Return the factors of a matrix, or of its transpose, and whether it is that."""
+    trans = is_transposed(x)
+    columns = x if trans else transpose(g, x)  # in memory a factorization goes by columns
+    shape = (*x.shape[:-2], x.shape[-1] + 1, x.shape[-1])
+    return g.add(MATRICES, (columns,), shape, x.dtype, Routine(LU), n.line), trans
+
+
+def _find_determinant(g: Graph, n: Node, x: Node) -> tuple[Node, Node]:
+    """Return the sign of the determinant and the logarithm of its absolute value."""
+    factors, _ = _factor(g, n, x)
+    pivots = g.add(MATRICES, (factors,), x.shape[:-1], x.dtype, Routine(PIVOTS), n.line)
+    numbers = {k: g.constant(float(k), x.dtype) for k in (-1, 0, 1)}
+    negative, is_zero = (_apply(g, n, compare, pivots, numbers[0], bool) for compare in (np.less, np.equal))
+    signs = _choose(g, n, is_zero, numbers[0], _choose(g, n, negative, numbers[-1], numbers[1]))
+    logarithms = _apply(g, n, np.log, _apply(g, n, np.absolute, pivots))
+    return _fold(g, n, np.prod, signs), _fold(g, n, np.sum, logarithms)
+
+
+def _solve(g: Graph, n: Node, a: Node, b: Node, routine: Routine) -> Node:
+    return g.add(MATRICES, (a, b), b.shape, b.dtype, routine, n.line)
+
+
+def _align(g: Graph, x: Node, y: Node) -> tuple[Node, Node]:
+    """Return matrices and their right sides as columns, both for every matrix of the batch."""
+    y = reshape(g, y, (*y.shape, 1)) if len(y.shape) == 1 else y
+    batch = together(x.shape[:-2], y.shape[:-2])
+    return _spread(g, x, batch), _spread(g, y, batch)
+
+
+def _spread(g: Graph, x: Node, batch: Shape) -> Node:
+    """Return matrices broadcast to the axes of a batch."""
+    shape = (*batch, *x.shape[-2:])
+    if x.shape == shape:
+        return x
+    base, offset, steps = resolve_view(x)
+    kept = [0 if length == 1 else step for length, step in zip(x.shape[:-2], steps, strict=False)]
+    strides = (*(0,) * (len(shape) - len(x.shape)), *kept, *steps[-2:])
+    return g.add(VIEW, (base,), shape, x.dtype, View(offset, strides), x.line)
+
+
+def _apply(g: Graph, n: Node, kernel: Any, x: Node, y: Node | None = None, dtype: Any = None) -> Node:
+    args = (x,) if y is None else (x, y)
+    shape = together(*(a.shape for a in args))
+    return g.add(MAP, args, shape, dtype or x.dtype, (BY_KERNEL[kernel], {}), n.line)
+
+
+def _choose(g: Graph, n: Node, condition: Node, x: Node, y: Node) -> Node:
+    shape = together(condition.shape, x.shape, y.shape)
+    return g.add(MAP, (condition, x, y), shape, x.dtype, (BY_KERNEL[np.where], {}), n.line)
+
+
+def _fold(g: Graph, n: Node, kernel: Any, x: Node) -> Node:
+    if x.shape[-1] == 1:
+        return reshape(g, x, x.shape[:-1])
+    return g.add(FOLD, (x,), x.shape[:-1], x.dtype, Fold(BY_KERNEL[kernel], (len(x.shape) - 1,)), n.line)
+
+
+RULES: dict[str, Callable[..., Node]] = {
+    "cholesky": _lower_cholesky,
+    "triangular": _lower_triangular,
+    "solve": _lower_solve,
+    "inv": _lower_inv,
+    "det": _lower_det,
+    "slogdet": _lower_slogdet,
+    "cofactors": _lower_cofactors,
+}

@@ -1,0 +1,93 @@
+"""Arguments and results of the functions of the Array API: arrays, dtypes and the one device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pullback.core.tape import as_tensor, constant
+from pullback.core.tensor import Tensor
+from pullback.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from pullback.typing import DType
+
+DEVICE = "cpu"
+NUMBERS = (bool, int, float, complex)
+
+
+def as_operand(x: Any) -> Any:
+    """Return an argument of a function of several arrays: a tensor, or one of Python's numbers as it is.
+
+    >>> as_operand(2.0), as_operand(np.array([1.0]))
+    (2.0, Tensor([1.], dtype=float64))
+    """
+    return x if isinstance(x, Tensor) or type(x) in NUMBERS else as_tensor(x)
+
+
+def as_result(x: Any) -> Any:
+    """Return a result as a tensor, and several as a tuple of them.
+
+    >>> as_result((np.array([1.0]), np.int64(2)))
+    (Tensor([1.], dtype=float64), Tensor(2, dtype=int64))
+    """
+    if isinstance(x, Tensor):
+        return x
+    if isinstance(x, list | tuple):
+        made = [as_result(item) for item in x]
+        return type(x)(*made) if hasattr(x, "_fields") else tuple(made)
+    return constant(np.asarray(x))
+
+
+def call(f: Callable[..., Any], *arrays: Any, **parameters: Any) -> Tensor:
+    """Return what a NumPy function gives for these arrays, as a tensor.
+
+    >>> call(np.add, np.array([1.0]), 2.0)
+    Tensor([3.], dtype=float64)
+    """
+    made: Tensor = as_result(_call(f, arrays, parameters))
+    return made
+
+
+def call_several(f: Callable[..., Any], *arrays: Any, **parameters: Any) -> tuple[Tensor, ...]:
+    """Return the several results of a NumPy function for these arrays, as tensors.
+
+    >>> call_several(np.modf, np.array([1.5]))
+    (Tensor([0.5], dtype=float64), Tensor([1.], dtype=float64))
+    """
+    made: tuple[Tensor, ...] = as_result(_call(f, arrays, parameters))
+    return made
+
+
+def _call(f: Callable[..., Any], arrays: tuple[Any, ...], parameters: dict[str, Any]) -> Any:
+    """Call a function with tensors; numbers alone become a tensor first."""
+    operands = [as_operand(x) for x in arrays]
+    if not any(isinstance(x, Tensor) for x in operands):
+        operands[0] = constant(np.asarray(operands[0]))
+    return f(*operands, **parameters)
+
+
+def check_device(name: str, device: object) -> None:
+    """Refuse a device other than the CPU.
+
+    >>> check_device("zeros", "cuda")
+    Traceback (most recent call last):
+    ...
+    pullback.errors.ArgumentError: zeros: device must be "cpu", where all tensors are, or None, got 'cuda'.
+    """
+    if device is not None and device != DEVICE:
+        raise ArgumentError(f'{name}: device must be "cpu", where all tensors are, or None, got {device!r}.')
+
+
+def widen(x: Any, dtype: DType) -> Any:
+    """Return what a sum or product adds up: in ``dtype``, or short integers in the widest of their kind.
+
+    >>> widen(np.array([1], np.int8), None).dtype
+    dtype('int64')
+    """
+    x = as_operand(x)
+    if dtype is None and x.dtype.kind in "iub":
+        dtype = np.uint64 if x.dtype.kind == "u" else np.int64
+    return x if dtype is None or x.dtype == dtype else x.astype(dtype)

@@ -1,0 +1,128 @@
+"""Functions of each element, by the names of the Array API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pullback.interop.array_api.arguments import call
+
+if TYPE_CHECKING:
+    from pullback.core.tensor import Tensor
+    from pullback.typing import Operand, Value
+
+
+def _unary(name: str, f: Callable[..., Any], summary: str) -> Callable[[Value], Tensor]:
+    """Return a function of one array under the name that the standard has for it."""
+
+    def function(x: Value, /) -> Tensor:
+        return call(f, x)
+
+    named: Callable[[Value], Tensor] = _name(function, name, summary)
+    return named
+
+
+def _binary(name: str, f: Callable[..., Any], summary: str) -> Callable[[Operand, Operand], Tensor]:
+    """Return a function of two arrays, or an array and a number, under the name that the standard has for it."""
+
+    def function(x1: Operand, x2: Operand, /) -> Tensor:
+        return call(f, x1, x2)
+
+    named: Callable[[Operand, Operand], Tensor] = _name(function, name, summary)
+    return named
+
+
+def _name(function: Any, name: str, summary: str) -> Any:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = summary
+    return function
+
+
+def _keep_whole(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that rounds, which leaves integers as they are."""
+    return lambda x: x if x.dtype.kind in "iub" else f(x)
+
+
+# ---- of one array
+
+abs = _unary("abs", np.abs, "Return the absolute value of each element.")
+acos = _unary("acos", np.arccos, "Return the angle whose cosine is each element.")
+acosh = _unary("acosh", np.arccosh, "Return the inverse hyperbolic cosine of each element.")
+asin = _unary("asin", np.arcsin, "Return the angle whose sine is each element.")
+asinh = _unary("asinh", np.arcsinh, "Return the inverse hyperbolic sine of each element.")
+atan = _unary("atan", np.arctan, "Return the angle whose tangent is each element.")
+atanh = _unary("atanh", np.arctanh, "Return the inverse hyperbolic tangent of each element.")
+bitwise_invert = _unary("bitwise_invert", np.invert, "Return each integer with all its bits inverted.")
+ceil = _unary("ceil", _keep_whole(np.ceil), "Return each element rounded up.")
+conj = _unary("conj", np.conjugate, "Return the complex conjugate of each element.")
+cos = _unary("cos", np.cos, "Return the cosine of each element.")
+cosh = _unary("cosh", np.cosh, "Return the hyperbolic cosine of each element.")
+exp = _unary("exp", np.exp, "Return e to the power of each element.")
+expm1 = _unary("expm1", np.expm1, "Return exp(x) - 1 of each element, precise near 0.")
+floor = _unary("floor", _keep_whole(np.floor), "Return each element rounded down.")
+imag = _unary("imag", np.imag, "Return the imaginary part of each element.")
+isfinite = _unary("isfinite", np.isfinite, "Return where elements are neither infinite nor NaN.")
+isinf = _unary("isinf", np.isinf, "Return where elements are infinite.")
+isnan = _unary("isnan", np.isnan, "Return where elements are NaN.")
+log = _unary("log", np.log, "Return the natural logarithm of each element.")
+log1p = _unary("log1p", np.log1p, "Return log(1 + x) of each element, precise near 0.")
+log2 = _unary("log2", np.log2, "Return the logarithm of each element to base 2.")
+log10 = _unary("log10", np.log10, "Return the logarithm of each element to base 10.")
+logical_not = _unary("logical_not", np.logical_not, "Return where elements are false.")
+negative = _unary("negative", np.negative, "Return each element with the other sign.")
+positive = _unary("positive", np.positive, "Return a copy of the elements.")
+real = _unary("real", np.real, "Return the real part of each element.")
+reciprocal = _unary("reciprocal", np.reciprocal, "Return 1 divided by each element.")
+round = _unary("round", _keep_whole(np.round), "Return each element rounded to the nearest integer, halves to even.")
+sign = _unary("sign", np.sign, "Return the sign of each element: -1, 0 or 1.")
+signbit = _unary("signbit", np.signbit, "Return where the sign bit of elements is set.")
+sin = _unary("sin", np.sin, "Return the sine of each element.")
+sinh = _unary("sinh", np.sinh, "Return the hyperbolic sine of each element.")
+sqrt = _unary("sqrt", np.sqrt, "Return the square root of each element.")
+square = _unary("square", np.square, "Return the square of each element.")
+tan = _unary("tan", np.tan, "Return the tangent of each element.")
+tanh = _unary("tanh", np.tanh, "Return the hyperbolic tangent of each element.")
+trunc = _unary("trunc", _keep_whole(np.trunc), "Return each element rounded towards 0.")
+
+# ---- of two arrays
+
+add = _binary("add", np.add, "Return the sums of elements.")
+atan2 = _binary("atan2", np.arctan2, "Return the angle of the points (x2, x1).")
+bitwise_and = _binary("bitwise_and", np.bitwise_and, "Return the bits that both integers have.")
+bitwise_left_shift = _binary("bitwise_left_shift", np.left_shift, "Return the bits of x1 moved up by x2 places.")
+bitwise_or = _binary("bitwise_or", np.bitwise_or, "Return the bits that either integer has.")
+bitwise_right_shift = _binary("bitwise_right_shift", np.right_shift, "Return the bits of x1 moved down by x2 places.")
+bitwise_xor = _binary("bitwise_xor", np.bitwise_xor, "Return the bits that one of both integers has.")
+copysign = _binary("copysign", np.copysign, "Return the magnitudes of x1 with the signs of x2.")
+divide = _binary("divide", np.divide, "Return the quotients of elements.")
+equal = _binary("equal", np.equal, "Return where elements are equal.")
+floor_divide = _binary("floor_divide", np.floor_divide, "Return the quotients of elements, rounded down.")
+greater = _binary("greater", np.greater, "Return where elements of x1 are greater.")
+greater_equal = _binary("greater_equal", np.greater_equal, "Return where elements of x1 are greater or equal.")
+hypot = _binary("hypot", np.hypot, "Return the distance of the points (x1, x2) from 0.")
+less = _binary("less", np.less, "Return where elements of x1 are less.")
+less_equal = _binary("less_equal", np.less_equal, "Return where elements of x1 are less or equal.")
+logaddexp = _binary("logaddexp", np.logaddexp, "Return log(exp(x1) + exp(x2)), without overflow.")
+logical_and = _binary("logical_and", np.logical_and, "Return where both elements are true.")
+logical_or = _binary("logical_or", np.logical_or, "Return where either element is true.")
+logical_xor = _binary("logical_xor", np.logical_xor, "Return where one of both elements is true.")
+maximum = _binary("maximum", np.maximum, "Return the larger of two elements.")
+minimum = _binary("minimum", np.minimum, "Return the smaller of two elements.")
+multiply = _binary("multiply", np.multiply, "Return the products of elements.")
+nextafter = _binary("nextafter", np.nextafter, "Return the floating-point number next to x1 in the direction of x2.")
+not_equal = _binary("not_equal", np.not_equal, "Return where elements are different.")
+pow = _binary("pow", np.power, "Return x1 to the power of x2.")
+remainder = _binary("remainder", np.remainder, "Return the remainders of division, with the signs of x2.")
+subtract = _binary("subtract", np.subtract, "Return the differences of elements.")
+
+
+def clip(x: Value, /, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+    """Return each element, or the limit that it is beyond.
+
+    x: the array.
+    min: the least value, or None for no limit.
+    max: the largest value, or None for no limit.
+    """
+    return call(lambda x: np.clip(x, min, max), x)

@@ -1,0 +1,109 @@
+"""What einops and autoray are told of tensors: at once if they are imported, else when they are."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from pullback.core.tensor import Tensor
+
+
+def tell_einops(module: ModuleType) -> None:
+    """Define a backend of einops, which finds the subclasses of ``AbstractBackend``."""
+
+    class PullbackBackend(module.AbstractBackend):  # type: ignore[name-defined, misc]
+        framework_name = "pullback"
+
+        def is_appropriate_type(self, tensor: object) -> bool:
+            return isinstance(tensor, Tensor)
+
+        def from_numpy(self, x: Any) -> Any:
+            return x
+
+        def to_numpy(self, x: Any) -> Any:
+            return np.asarray(x)
+
+        def arange(self, start: int, stop: int) -> Any:
+            return np.arange(start, stop)
+
+        def reshape(self, x: Any, shape: Any) -> Any:
+            return np.reshape(x, shape)
+
+        def transpose(self, x: Any, axes: Any) -> Any:
+            return np.transpose(x, axes)
+
+        def reduce(self, x: Any, operation: str, axes: Any) -> Any:
+            return getattr(np, operation)(x, axis=tuple(axes))
+
+        def stack_on_zeroth_dimension(self, tensors: Sequence[Any]) -> Any:
+            return np.stack(tensors)
+
+        def add_axis(self, x: Any, new_position: int) -> Any:
+            return np.expand_dims(x, new_position)
+
+        def tile(self, x: Any, repeats: Any) -> Any:
+            return np.tile(x, repeats)
+
+        def concat(self, tensors: Sequence[Any], axis: int) -> Any:
+            return np.concatenate(tensors, axis=axis)
+
+        def is_float_type(self, x: Any) -> bool:
+            return bool(x.dtype.kind == "f")
+
+        def einsum(self, pattern: str, *x: Any) -> Any:
+            return np.einsum(pattern, *x)
+
+    vars(module)["PullbackBackend"] = PullbackBackend  # which is found as long as someone holds it
+
+
+def tell_autoray(module: ModuleType) -> None:
+    """Let autoray call NumPy's functions with tensors: those of ``pb`` may have other defaults."""
+    module.register_module_alias("pullback", "numpy")
+    module.register_function("pullback", "to_numpy", np.asarray)
+
+
+WAITING: dict[str, Callable[[ModuleType], None]] = {"einops._backends": tell_einops, "autoray.autoray": tell_autoray}
+
+
+def _tell(tell: Callable[[ModuleType], None], module: ModuleType) -> None:
+    with suppress(AttributeError, TypeError):  # a version without such a door: its own error says so when it is used
+        tell(module)
+
+
+class AfterImport(MetaPathFinder):
+    """Calls a function with a module once that is imported."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the spec of a module that is waited for, such that the function is called after it is run."""
+        tell = WAITING.pop(fullname, None)
+        spec = None if tell is None else PathFinder.find_spec(fullname, path, target)
+        loader: Any = None if spec is None else spec.loader
+        if tell is None or loader is None:
+            return None
+        run = loader.exec_module
+
+        def run_and_tell(module: ModuleType) -> None:
+            run(module)
+            _tell(tell, module)
+
+        loader.exec_module = run_and_tell
+        return spec
+
+
+def wait_for_libraries() -> None:
+    """Tell the libraries that are imported already, and wait for the others."""
+    for name in [name for name in WAITING if name in sys.modules]:
+        _tell(WAITING.pop(name), sys.modules[name])
+    sys.meta_path.insert(0, AfterImport())
+
+
+wait_for_libraries()

@@ -1,0 +1,125 @@
+"""Methods and attributes that NumPy's arrays have and that mean the same on tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pullback.core.op import alias
+from pullback.core.tensor import Tensor
+from pullback.core.writes import write
+from pullback.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike
+
+__all__: list[str] = []
+
+
+def _call(function: Any) -> Callable[..., Any]:
+    """Return a method that calls the NumPy function of this name with the tensor as its first argument."""
+
+    def method(x: Tensor, *args: object, **kwargs: object) -> Any:
+        return function(x, *args, **kwargs)
+
+    method.__name__ = method.__qualname__ = function.__name__
+    method.__doc__ = f"As ``np.{function.__name__}(x, ...)``."
+    return method
+
+
+def _compress(x: Tensor, condition: Any, axis: Any = None, out: Any = None) -> Any:
+    """Return the elements along ``axis`` for which the condition is true.
+
+    >>> pb.tensor([1.0, 2.0, 3.0]).compress([True, False, True])
+    Tensor([1., 3.], dtype=float32)
+    """
+    return np.compress(condition, x, axis=axis, out=out)
+
+
+def _partition(x: Tensor, kth: Any, axis: int = -1, kind: str = "introselect") -> None:
+    """Sort in place as far as the ``kth`` element is the one that it would be in order.
+
+    >>> x = pb.tensor([3.0, 1.0, 2.0])
+    >>> x.partition(0)
+    >>> x[0]
+    Tensor(1., dtype=float32)
+    """
+    write(x, lambda old: np.partition(old, kth, axis), "x.partition()")
+
+
+def _put(x: Any, indices: Any, values: TensorLike, mode: Any = "raise") -> None:
+    """Write values to places that are counted over all elements.
+
+    >>> x = pb.tensor([1.0, 2.0, 3.0])
+    >>> x.put([0, 2], 9.0)
+    >>> x
+    Tensor([9., 2., 9.], dtype=float32)
+    """
+    np.put(x, indices, values, mode=mode)
+
+
+def _view(x: Tensor, dtype: Any = None, type: Any = None) -> Any:
+    """Return a view of all elements; their bytes cannot be read as another dtype.
+
+    >>> x = pb.tensor([1.0, 2.0])
+    >>> x.view()[0] = 5.0
+    >>> x
+    Tensor([5., 2.], dtype=float32)
+    """
+    is_dtype = dtype is None or (not isinstance(dtype, list | tuple | int) and np.dtype(dtype) == x.dtype)
+    if type is not None or not is_dtype:
+        raise ArgumentError(
+            f"x.view({dtype!r}): the bytes of a tensor cannot be read in another way. x.reshape(shape) is another "
+            "shape, x.astype(dtype) converts to another dtype."
+        )
+    return x[...]
+
+
+def _tobytes(x: Tensor, order: str = "C") -> bytes:
+    """Return the bytes of all elements, in the order of C or of Fortran.
+
+    >>> pb.tensor([1.0], "float32").tobytes()
+    b'\\x00\\x00\\x80?'
+    """
+    values: bytes = x.numpy().tobytes(order)
+    return values
+
+
+class Flat:
+    """All elements in one row, for reading and writing: ``x.flat``.
+
+    >>> x = pb.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> x.flat[1:3] = 0.0
+    >>> x.flat[3], len(x.flat)
+    (Tensor(4., dtype=float32), 4)
+    """
+
+    def __init__(self, base: Any) -> None:
+        self.base = base
+
+    def __len__(self) -> int:
+        return int(self.base.size)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, index: Any) -> Any:
+        return np.copy(np.reshape(self.base, -1))[index]
+
+    def __setitem__(self, index: Any, value: TensorLike) -> None:
+        np.put(self.base, np.arange(len(self))[index], value)
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "compress": _compress, "partition": _partition, "put": _put, "view": _view, "tobytes": _tobytes,
+    "trace": _call(np.trace), "diagonal": _call(np.diagonal), "argpartition": _call(np.argpartition),
+    "nonzero": _call(np.nonzero), "choose": _call(np.choose),
+}  # fmt: skip
+for _name, _method in _METHODS.items():
+    alias(_name, _method)
+for _name, _read in {
+    "flat": Flat, "itemsize": lambda x: x.dtype.itemsize, "nbytes": lambda x: x.size * x.dtype.itemsize,
+}.items():  # fmt: skip
+    setattr(Tensor, _name, property(_read))

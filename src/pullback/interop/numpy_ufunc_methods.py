@@ -1,0 +1,141 @@
+"""The methods of NumPy's ufuncs: ``reduce``, ``accumulate``, ``reduceat`` and ``outer``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pullback.core.tensor import BY_KERNEL, call_unfollowed
+from pullback.errors import ArgumentError, ShapeError
+from pullback.interop.numpy_arguments import run_without_rule
+from pullback.interop.numpy_parameters import convert
+from pullback.interop.numpy_shapes import along
+from pullback.interop.numpy_ufuncs import CALLS
+from pullback.numerics.axis_arguments import resolve_axes
+from pullback.ops import reductions
+
+if TYPE_CHECKING:
+    from pullback.typing import Axis, Value
+
+__all__: list[str] = []
+
+Function = Callable[..., Any]
+REDUCED: dict[Any, Function] = {
+    np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min, np.fmax: np.nanmax,
+    np.fmin: np.nanmin,
+}  # fmt: skip
+ACCUMULATED: dict[Any, Function] = {np.add: np.cumsum, np.multiply: np.cumprod}
+
+
+def reduce(ufunc: Any) -> Any:
+    """Return the function for ``ufunc.reduce``, whose default axis is 0; None if there is none."""
+    if not _has_rule(ufunc):
+        return None
+
+    def run(x: Value, axis: Axis = 0, dtype: Any = None, **kwargs: Any) -> Any:
+        x = x if dtype is None else convert(x, np.dtype(dtype))
+        if ufunc in REDUCED:
+            return REDUCED[ufunc](x, axis=axis, **kwargs)
+        if ufunc is np.logaddexp and not kwargs.keys() - {"keepdims"}:
+            return reductions.log_sum_exp(x, axis, **kwargs)
+        if not _is_inexact(ufunc, x):
+            return run_without_rule(f"np.{ufunc.__name__}.reduce", ufunc.reduce, (x,), {"axis": axis, **kwargs})
+        return _fold(ufunc, x, axis, **kwargs)
+
+    return run
+
+
+def _has_rule(ufunc: Any) -> bool:
+    return ufunc in BY_KERNEL or ufunc in CALLS
+
+
+def _is_inexact(ufunc: Any, x: Value) -> bool:
+    """Return whether the ufunc of two such operands gives floats."""
+    try:
+        return bool(ufunc.resolve_dtypes((x.dtype, x.dtype, None))[-1].kind in "fc")
+    except TypeError:  # which NumPy raises then, too
+        return False
+
+
+def _fold(ufunc: Any, x: Any, axis: Axis, keepdims: bool = False, initial: Any = None, where: Any = True) -> Any:
+    """Apply a ufunc to one element after the other along an axis, or several."""
+    name = f"np.{ufunc.__name__}.reduce"
+    if not x.ndim and axis in (0, -1):  # as NumPy does
+        return x if initial is None else ufunc(initial, x)
+    axes = resolve_axes(x.ndim, axis, name)
+    if len(axes) > 1 and ufunc.identity is None and ufunc not in (np.logaddexp, np.logaddexp2, np.hypot):
+        raise ArgumentError(f"{name}: the order of elements matters, so axis must be one axis, got {axis}.")
+    initial = ufunc.identity if initial is None else initial
+    if where is not True and initial is None:
+        raise ArgumentError(f"{name}: where= needs initial= as well, which is the result where nothing is left.")
+    rest = [n for i, n in enumerate(x.shape) if i not in axes]
+    x, chosen = (
+        np.reshape(np.moveaxis(a, axes, range(len(axes))), (-1, *rest)) for a in (x, np.broadcast_to(where, x.shape))
+    )
+    if not len(x) and initial is None:
+        raise ShapeError(f"{name}: there are no elements along axis {axis}, and there is no initial=.")
+    made, rows = (x[0], range(1, len(x))) if initial is None else (convert(initial, x.dtype), range(len(x)))
+    for i in rows:
+        made = ufunc(made, x[i]) if where is True else np.where(chosen[i], ufunc(made, x[i]), made)
+    made = np.broadcast_to(made, rest)
+    return np.expand_dims(made, axes) if keepdims else made
+
+
+def accumulate(ufunc: Any) -> Any:
+    """Return the function for ``ufunc.accumulate``, whose default axis is 0; None if there is none."""
+    if not _has_rule(ufunc):
+        return None
+
+    def run(x: Value, axis: Any = 0, dtype: Any = None) -> Any:
+        x = x if dtype is None else convert(x, np.dtype(dtype))
+        axis = 0 if axis is None and x.ndim == 1 else axis
+        if ufunc in (np.maximum, np.minimum):
+            return _accumulate_extreme(ufunc, x, axis)
+        if ufunc in ACCUMULATED:
+            return ACCUMULATED[ufunc](x, axis=axis)
+        if not _is_inexact(ufunc, x):
+            return run_without_rule(f"np.{ufunc.__name__}.accumulate", ufunc.accumulate, (x,), {"axis": axis})
+        made = [along(x, 0, axis)] if x.shape[axis] else []
+        for i in range(1, x.shape[axis]):
+            made.append(ufunc(made[-1], along(x, i, axis)))
+        return np.stack(made, axis=axis) if made else x
+
+    return run
+
+
+def _accumulate_extreme(ufunc: Any, x: Value, axis: int) -> Any:
+    """Return the running maximum or minimum, gathered from the position where it last occurred."""
+    numbers = np.reshape(np.arange(x.shape[axis]), [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
+
+    def last_met(values: Any) -> Any:
+        met = np.where(values == ufunc.accumulate(values, axis), numbers, 0)
+        return np.maximum.accumulate(met, axis)
+
+    return np.take_along_axis(x, call_unfollowed(last_met, x), axis)
+
+
+def reduceat(ufunc: Any) -> Any:
+    """Return the function for ``ufunc.reduceat``, whose default axis is 0; None if there is none."""
+    if not _has_rule(ufunc):
+        return None
+    whole = reduce(ufunc)
+
+    def run(x: Value, indices: Any, axis: int = 0, dtype: Any = None) -> Any:
+        starts = [int(i) for i in np.asarray(indices)]
+        ends = [*starts[1:], x.shape[axis]]
+        parts = [
+            whole(along(x, slice(a, max(a + 1, b)), axis), axis=axis, dtype=dtype)
+            for a, b in zip(starts, ends, strict=True)
+        ]
+        return np.stack(parts, axis=axis)
+
+    return run
+
+
+def outer(ufunc: Function) -> Any:
+    """Return the function for ``ufunc.outer``; None if there is none."""
+    if not _has_rule(ufunc):
+        return None
+    return lambda x, y: ufunc(np.reshape(x, np.shape(x) + (1,) * np.ndim(y)), y)

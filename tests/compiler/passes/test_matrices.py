@@ -1,0 +1,153 @@
+"""Factorizations and equations of matrices, compiled: with the results, gradients and errors of NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from isas import RUNNABLE
+from numpy.testing import assert_allclose
+
+import pullback as pb
+from pullback.errors import MatrixError
+
+
+def draw(*shape: int, dtype: str = "f8") -> Any:
+    random = np.random.default_rng(len(shape))
+    return (random.normal(size=shape) + (3 * np.eye(shape[-1]) if shape[-2:] == shape[-1:] * 2 else 0)).astype(dtype)
+
+
+def draw_positive(*shape: int, dtype: str = "f8") -> Any:
+    x = draw(*shape)
+    return (x @ np.swapaxes(x, -1, -2) / shape[-1] + np.eye(shape[-1])).astype(dtype)
+
+
+def turn(x: Any) -> Any:
+    return np.swapaxes(x, -1, -2)
+
+
+FLAGS = [(lower, trans) for lower in (True, False) for trans in (True, False)]
+OPS: dict[str, Callable[..., Any]] = {
+    "cholesky": lambda x, y: pb.linalg.cholesky(x @ turn(x) + np.eye(x.shape[-1], dtype=x.dtype)),
+    "upper cholesky": lambda x, y: pb.linalg.cholesky(x @ turn(x) + np.eye(x.shape[-1], dtype=x.dtype), upper=True),
+    **{
+        f"triangular {lower} {trans}": lambda x, y, lower=lower, trans=trans: pb.linalg.triangular_solve(
+            x, y, lower=lower, trans=trans
+        )
+        for lower, trans in FLAGS
+    },
+    "triangular, rows": lambda x, y: turn(pb.linalg.triangular_solve(turn(x), turn(turn(y) * 1.0), lower=False)),
+    "solve": pb.linalg.solve,
+    "solve transposed": lambda x, y: pb.linalg.solve(turn(x), y),
+    "solve vector": lambda x, y: pb.linalg.solve(x, y[(0,) * (y.ndim - 2)][:, 0]),
+    "triangular vector": lambda x, y: pb.linalg.triangular_solve(x, y[(0,) * (y.ndim - 2)][:, 0]),
+    "solve columns for all": lambda x, y: pb.linalg.solve(x, y[(0,) * (y.ndim - 2)]),
+    "inv": lambda x, y: pb.linalg.inv(x),
+    "inv transposed": lambda x, y: pb.linalg.inv(turn(x)),
+    "det": lambda x, y: pb.linalg.det(x / 3),
+    "slogdet": lambda x, y: pb.linalg.slogdet(x)[1] * pb.linalg.slogdet(x)[0],
+}
+SHAPES = [((6, 6), (6, 3)), ((5, 7, 7), (5, 7, 1)), ((2, 9, 9, 9), (9, 9, 4)), ((40, 40), (40, 40))]
+
+
+@pytest.mark.parametrize("isa", RUNNABLE)
+@pytest.mark.parametrize("name", OPS)
+def test_matrices_match_numpy(name: str, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULLBACK_MAX_ISA", isa)
+    f = OPS[name]
+    for i, (x_shape, y_shape) in [*enumerate(SHAPES)][(RUNNABLE.index(isa) + len(name)) % 2 :: 2]:
+        dtype, tolerance = ("f4", 2e-3) if (RUNNABLE.index(isa) + i // 2) % 2 else ("f8", 1e-9)
+        x, y = draw(*x_shape, dtype=dtype) / np.sqrt(x_shape[-1]).astype(dtype), draw(*y_shape, dtype=dtype)
+        x = (x + 3 * np.eye(x_shape[-1])).astype(dtype)
+        program = pb.compile(lambda x, y: f(x, y), cache=False)
+        expected = np.asarray(f(x, y))
+        assert_allclose(program(x, y), expected, tolerance, tolerance)
+        assert program(x, y).dtype == expected.dtype
+        gradient = pb.grad(lambda x, y: np.sum(np.sin(f(x, y))) + np.sum(y), argnums=(0, 1))
+        compiled = pb.compile(gradient, cache=False)
+        for z, wanted in zip(compiled(x, y), gradient(x, y), strict=True):
+            assert_allclose(z, wanted, tolerance, tolerance * max(1.0, np.abs(wanted).max()))
+        assert not [step for p in (program, compiled) for step in p.lower(x, y).kernels if "NumPy" in step]
+
+
+def test_matrices_second_derivative() -> None:
+    x, y = draw(6, 6), draw(6, 2)
+    for name in ("cholesky", "triangular True False", "solve", "slogdet"):
+        f = pb.grad(lambda x, name=name: np.sum(pb.grad(lambda x: np.sum(np.sin(OPS[name](x, y))))(x) ** 2))
+        assert_allclose(pb.compile(f)(x), f(x), 1e-7, 1e-7)
+
+
+def list_factorizations(f: Callable[..., Any], *args: Any) -> list[str]:
+    return [step for step in pb.compile(f).lower(*args).kernels if step.startswith("lu")]
+
+
+def test_value_and_gradients_factor_once() -> None:
+    x, y = draw(9, 9), draw(9)
+    for f in (
+        lambda x: np.sum(np.linalg.solve(x, y) ** 2),
+        lambda x: y @ np.linalg.solve(x, y) + np.linalg.slogdet(x)[1],
+        lambda x: np.sum(np.linalg.inv(x) @ np.linalg.solve(x.T, y)) * np.linalg.det(x),
+    ):
+        assert len(list_factorizations(pb.value_and_grad(f), x)) == 1
+
+
+@pytest.mark.parametrize("n", [6, 40])
+@pytest.mark.parametrize("batch", [(), (19,)])
+def test_matrices_without_a_factorization_raise(batch: tuple[int, ...], n: int) -> None:
+    good, y = np.broadcast_to(draw_positive(n, n), (*batch, n, n)).copy(), draw(n, 2)
+    singular, indefinite, diagonal = good.copy(), good.copy(), good.copy()
+    last = (-1,) * len(batch)
+    singular[(*last, 2)] = 0.0
+    indefinite[(*last, 3, 3)] = -1.0
+    diagonal[(*last, 4, 4)] = 0.0
+    for f, bad, word in (
+        (pb.linalg.cholesky, indefinite, "positive definite"),
+        (lambda x: pb.linalg.triangular_solve(x, y), diagonal, "singular"),
+        (lambda x: pb.linalg.solve(x, y), singular, "singular"),
+        (pb.linalg.inv, singular, "singular"),
+        (lambda x: pb.grad(lambda x: np.sum(np.linalg.slogdet(x)[1]))(x), singular, "singular"),
+    ):
+        compiled = pb.compile(lambda x, f=f: f(x))
+        assert_allclose(compiled(good), f(good), 1e-9, 1e-9)
+        with pytest.raises(MatrixError, match=word):
+            compiled(bad)
+        assert_allclose(compiled(good), f(good), 1e-9, 1e-9)
+
+
+def test_singular_matrices_have_determinants() -> None:
+    x = draw(6, 6)
+    x[2] = x[1]
+    gradient = pb.grad(np.linalg.det)
+    assert pb.compile(np.linalg.det)(x * 0.0) == 0
+    assert_allclose(pb.compile(gradient)(x), gradient(x), 1e-9, 1e-9)
+
+
+def test_nan_in_a_matrix_is_no_error() -> None:
+    x = draw_positive(6, 6)
+    x[3, 3] = np.nan
+    for f in (pb.linalg.cholesky, np.linalg.inv, lambda x: np.linalg.solve(x, np.ones(6))):
+        assert_allclose(pb.compile(lambda x, f=f: f(x))(x), f(x))
+
+
+def test_matrices_in_loops() -> None:
+    xs = np.stack([draw_positive(6, 6) * k for k in range(1, 4)])
+    step = lambda c, x: (pb.linalg.solve(x, c), pb.linalg.cholesky(x)[-1])
+    f = lambda xs: pb.scan(step, np.ones(6), xs)
+    gradient = pb.grad(lambda xs: np.sum(f(xs)[0]) + np.sum(f(xs)[1] ** 2))
+    for z, wanted in zip(pb.compile(f)(xs), f(xs), strict=True):
+        assert_allclose(z, wanted, 1e-9)
+    assert_allclose(pb.compile(gradient)(xs), gradient(xs), 1e-8, 1e-10)
+    xs[1] *= -1.0
+    with pytest.raises(MatrixError, match="positive definite"):
+        pb.compile(f)(xs)
+
+
+def test_matrices_without_blas_are_run_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in ("target", "runtime.link", "passes.matrices"):
+        monkeypatch.setattr(f"pullback.compiler.{place}.find_blas", dict)
+    x, y = draw_positive(70, 70), draw(70, 3)
+    f = lambda x, y: np.sum(pb.linalg.triangular_solve(pb.linalg.cholesky(x), y)) + np.sum(pb.linalg.solve(x, y))
+    g = pb.grad(f, argnums=0)
+    assert_allclose(pb.compile(g, backend="llvm", cache=False)(x, y), g(x, y), 1e-8, 1e-10)

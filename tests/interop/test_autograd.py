@@ -1,0 +1,232 @@
+"""``pullback.autograd``: the interface of HIPS autograd, against closed forms and its own checks."""
+
+from __future__ import annotations
+
+import warnings
+from collections import namedtuple
+from typing import Any
+
+import numpy as onp  # noqa: ICN001
+import pytest
+
+import pullback as pb
+import pullback.autograd.numpy as np
+from pullback import autograd as ag
+from pullback.autograd.extend import Box, VSpace, defjvp, defvjp, defvjp_argnum, notrace_primitive, primitive, vspace
+from pullback.autograd.misc.fixed_points import fixed_point
+from pullback.autograd.misc.flatten import flatten
+from pullback.autograd.scipy.signal import convolve
+from pullback.autograd.test_util import check_grads, combo_check
+from pullback.autograd.tracer import getval, isbox
+
+X = onp.array([0.5, -1.5, 2.0])
+
+
+def test_public_face_loads_lazily() -> None:
+    assert pb.autograd is ag
+
+
+def test_gradient_of_containers() -> None:
+    point = namedtuple("point", "a b")
+
+    def f(p: Any, scale: float = 1.0) -> Any:
+        return scale * np.sum(p["x"][0] * p["y"].a) + p["x"][1] ** 2
+
+    given = {"x": [X, 3.0], "y": point(2.0, X)}
+    found = ag.grad(f)(given, scale=2.0)
+    assert onp.allclose(found["x"][0], 4.0)
+    assert found["x"][1] == 6.0
+    assert isinstance(found["y"], point)
+    assert found["y"].a == pytest.approx(2 * X.sum())
+    assert onp.array_equal(found["y"].b, onp.zeros(3))
+    check_grads(f)(given)
+
+
+def test_lists_of_numbers_are_lists() -> None:
+    assert ag.grad(lambda x: x[0] * x[1:][0])([2.0, 3.0]) == [3.0, 2.0]
+
+
+def test_complex_gradient_is_conjugate_of_ours() -> None:
+    z = onp.array(1.0 + 2.0j)
+    assert ag.grad(lambda z: np.real(z * z))(z) == 2 * z
+    assert pb.grad(lambda z: np.real(z * z))(z) == onp.conj(2 * z)
+    assert ag.holomorphic_grad(lambda z: z**3)(z) == pytest.approx(3 * z**2)
+    assert onp.allclose(ag.jacobian(lambda z: np.real(z * onp.array([1.0, 1j])))(z), [1.0, 1j])
+    check_grads(lambda z: np.exp(z) * np.conj(z))(z)
+
+
+def test_independent_output_warns_and_is_zero() -> None:
+    with pytest.warns(UserWarning, match="independent"):
+        assert ag.grad(lambda x: 1.0)(2.0) == 0.0
+
+
+@pytest.mark.filterwarnings("ignore:Output seems")
+@pytest.mark.parametrize("f", [lambda x: x, lambda x: 1j * np.sum(x), lambda x: [np.sum(x)], lambda x: np.all(x > 0)])
+def test_grad_refuses_other_than_one_real_number(f: Any) -> None:
+    with pytest.raises(TypeError, match="real scalar-output"):
+        ag.grad(f)(X)
+
+
+def test_integers_are_differentiated_as_floats() -> None:
+    assert ag.grad(lambda x: x**2)(3) == 6.0
+    with pytest.raises(TypeError, match="Can't differentiate"):
+        ag.grad(lambda x: 1.0)("text")
+
+
+def test_operators() -> None:
+    A = onp.arange(9.0).reshape(3, 3)
+
+    def f(x: Any) -> Any:
+        return np.sum(np.sin(np.dot(A, x)))
+
+    hess = ag.hessian(f)(X)
+    assert onp.allclose(ag.make_hvp(f)(X)[0](X), hess @ X)
+    assert onp.allclose(ag.hessian_vector_product(f)(X, X), hess @ X)
+    assert onp.allclose(ag.vector_jacobian_product(lambda x: np.dot(A, x))(X, X), X @ A)
+    assert onp.allclose(ag.make_jvp(lambda x: np.dot(A, x))(X)(X)[1], A @ X)
+    assert onp.allclose(ag.make_jvp_reversemode(lambda x: np.dot(A, x))(X)(X), A @ X)
+    assert onp.allclose(ag.make_ggnvp(lambda x: np.dot(A, x))(X)(X), A.T @ A @ X)
+    assert onp.allclose(ag.grad(ag.checkpoint(f))(X), ag.grad(f)(X))
+    assert ag.grad(f).__name__ == "grad_of_f_wrt_argnum_0"
+    assert ag.multigrad_dict(lambda x, y=2.0: x * y)(3.0) == {"x": 2.0, "y": 3.0}
+
+
+def test_primitive_is_called_with_plain_values() -> None:
+    seen = []
+
+    @primitive
+    def cube(x: Any, scale: float) -> Any:
+        seen.append(type(x))
+        return scale * x**3
+
+    defvjp(cube, lambda ans, x, scale: lambda g: 3 * g * scale * x**2, None)
+    assert ag.grad(cube)(X[0], 2.0) == pytest.approx(6 * X[0] ** 2)
+    assert ag.grad(ag.grad(cube))(X[0], 2.0) == pytest.approx(12 * X[0])
+    assert seen
+    assert not any(issubclass(t, pb.Tensor) for t in seen)
+    check_grads(cube)(X, 2.0)  # forward mode is the transpose
+    assert ag.grad(cube, 1)(X[0], 2.0) == 0.0
+
+
+def test_primitive_with_tangent_only() -> None:
+    square = primitive(lambda x: onp.asarray(x) ** 2)
+    defjvp(square, lambda g, ans, x: 2 * g * x)
+    check_grads(square)(X)
+    double = primitive(lambda x, y: 2 * x + y)
+    defjvp(double, lambda g, ans, x, y: 2 * g, lambda g, ans, x, y: g)
+    check_grads(double, (0, 1))(X, X)
+
+
+def test_primitive_of_complex_and_of_containers() -> None:
+    times = primitive(lambda z: (2 + 1j) * z)
+    defvjp(times, lambda ans, z: lambda g: g * (2 + 1j))
+    check_grads(times, modes=["rev"])(X + 1j)
+    total = primitive(lambda parts: parts["a"] + parts["b"][0])
+    defvjp(total, lambda ans, parts: lambda g: {"b": [g * 1.0], "a": g})
+    assert ag.grad(lambda x: total({"a": x, "b": [x]}))(3.0) == 2.0
+
+
+def test_primitive_without_rule_is_refused() -> None:
+    f = primitive(lambda x, y: x * y)
+    with pytest.raises(NotImplementedError, match="not defined"):
+        ag.grad(f)(1.0, 2.0)
+    defvjp(f, lambda ans, x, y: lambda g: g * y)
+    with pytest.raises(NotImplementedError, match="argnum 1"):
+        ag.grad(f, 1)(1.0, 2.0)
+    with pytest.raises(TypeError, match="Bad VJP"):
+        defvjp(f, "same")  # type: ignore[arg-type]
+    with pytest.raises(pb.errors.ArgumentError, match="no primitive"):
+        defvjp(onp.sin, lambda ans, x: lambda g: g)
+
+
+def test_wrong_shape_from_rule_is_refused() -> None:
+    f = primitive(lambda x: onp.sum(x))
+    defvjp(f, lambda ans, x: lambda g: g)
+    with pytest.raises(pb.errors.CustomGradientError, match="shape"):
+        ag.grad(f)(X)
+
+
+def test_deprecated_spellings() -> None:
+    f = primitive(lambda x, y: x * y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        f.defvjp(lambda g, ans, vs, gvs, x, y: y * g)
+        f.defgrad(lambda ans, x, y: lambda g: x * g, argnum=1)
+    assert ag.grad(f, (0, 1))(2.0, 3.0) == (3.0, 2.0)
+    with pytest.warns(UserWarning, match="deprecated"):
+        f.defvjp_is_zero([0])
+    assert ag.grad(f)(2.0, 3.0) == 0.0
+
+
+def test_engine_of_autograd_is_refused_by_name() -> None:
+    with pytest.raises(ImportError, match=r"pb\.trace"):
+        from pullback.autograd.tracer import Node  # noqa: F401
+    with pytest.raises(TypeError, match="register_node"):
+        type("MyBox", (Box,), {})
+
+
+def test_boxes() -> None:
+    def f(x: Any) -> Any:
+        assert isbox(x)
+        assert isinstance(x, Box)
+        assert not isbox(getval(x))
+        assert ag.isinstance(x, onp.ndarray)
+        assert ag.type([x]) is list
+        assert notrace_primitive(lambda v: type(v))(x) is onp.ndarray
+        return np.sum(np.array([[x, x], [x * 2, x]]))
+
+    assert onp.array_equal(ag.grad(f)(X), onp.full(3, 5.0))
+
+
+def test_own_vector_space_is_registered() -> None:
+    class Mine:
+        pass
+
+    class MySpace(VSpace):
+        def zeros(self) -> Any:
+            return 0
+
+    MySpace.register(Mine)
+    assert vspace(Mine()).zeros() == 0
+    assert vspace((1.0, {"a": X})).size == 4
+
+
+def test_fixed_point_and_its_second_derivative() -> None:
+    def sqrt(a: Any) -> Any:
+        return fixed_point(lambda a: lambda x: 0.5 * (x + a / x), a, 1.0, lambda x, y: onp.abs(x - y), 1e-12)
+
+    assert ag.grad(sqrt)(2.0) == pytest.approx(0.5 / onp.sqrt(2.0))
+    assert ag.grad(ag.grad(sqrt))(2.0) == pytest.approx(-0.25 * 2.0**-1.5)
+
+
+def test_flatten_is_differentiated() -> None:
+    value = {"b": (X, 2.0), "a": [onp.ones((2, 2))]}
+    vector, unflatten = flatten(value)
+    assert vector.shape == (8,)
+    assert onp.array_equal(unflatten(vector)["b"][0], X)
+    assert onp.allclose(ag.grad(lambda v: np.sum(unflatten(v)["b"][0] ** 2))(vector), [0] * 4 + [*(2 * X)] + [0])
+
+
+def test_convolve_over_chosen_axes() -> None:
+    rng = onp.random.default_rng(0)
+    images, filters = rng.normal(size=(2, 3, 6, 5)), rng.normal(size=(3, 4, 3, 2))
+
+    def f(a: Any, b: Any, mode: str) -> Any:
+        return convolve(a, b, axes=([2, 3], [2, 3]), dot_axes=([1], [0]), mode=mode)
+
+    combo_check(f, (0, 1), modes=["rev"], order=1)([images], [filters], mode=["full", "valid", "same"])
+    one = sum(onp.convolve(images[1, c, :, 2], filters[c, 2, :, 0], "valid") for c in range(3))
+    picked = convolve(images[..., 2], filters[..., 0], axes=([2], [2]), dot_axes=([1], [0]), mode="valid")
+    assert onp.allclose(picked[1, 2], one)
+
+
+def test_where_keeps_python_numbers() -> None:
+    assert type(np.where(True, 1, 2)) is int
+    assert np.where([True, False], [1, 2], y=[3, 4]) == [1, 4]
+    assert np.where(X > 0, X, 0.0).dtype == float
+
+
+def test_rules_by_argnum() -> None:
+    add = primitive(lambda *xs: sum(xs))
+    defvjp_argnum(add, lambda argnum, ans, args, kwargs: lambda g: g * 1.0)
+    assert ag.grad(lambda x: add(x, 2.0, x))(1.0) == 2.0
