@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.op import operand
+from pullback.core.op import REGISTRY, operand
 from pullback.core.tensor import Tensor, all_values, call_unfollowed, may_be, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import align_operands, is_traced, no_rule_error, run_without_rule
@@ -51,6 +51,9 @@ def _with_value_of(z: Value, run: Callable[..., Any], *args: object) -> Any:
 
 
 def _cholesky(a: Value, /, *, upper: bool = False) -> Any:
+    a = operand(a)
+    if a.dtype.kind == "f" and a.ndim > 1 and a.shape[-1] == a.shape[-2]:
+        return REGISTRY["cholesky_of_triangle"].function(a, bool(upper))
     return linalg.cholesky(mirror_triangle(a, "U" if upper else "L"), bool(upper))
 
 
@@ -112,7 +115,7 @@ def _pinv(a: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = 
     if rcond is not None and rtol is not np._NoValue:
         raise ArgumentError(f"np.linalg.pinv: rtol and rcond mean the same; got rcond={rcond!r} and rtol={rtol!r}.")
     cut = rcond if rcond is not None else 1e-15 if rtol is np._NoValue else rtol
-    return linalg.pinv(mirror_triangle(a) if hermitian else a, cut, bool(hermitian))
+    return linalg.pinv(mirror_triangle(a) if hermitian else a, strip(cut), bool(hermitian))
 
 
 def _lstsq(a: Value, b: Value, /, rcond: Any = None) -> Any:
