@@ -147,7 +147,7 @@ class VectorBody:
         ]
 
     def _load_again(self, use: Use, v: Value) -> Value:
-        """Return a value for rare lanes, from memory where that is possible: it need not stay in a register for them."""
+        """Return a value for rare lanes, if possible from memory: it need not stay in a register for them."""
         is_loaded = use not in self.hoisted and not self.plan.kernel.makes(use)
         return self._load(use) if is_loaded and not self.has_stored else v
 
