@@ -241,7 +241,7 @@ def find_ufunc_call(ufunc: Any, method: str) -> tuple[Any, tuple[str, ...]]:
     if method != "__call__":
         return getattr(numpy_ufunc_methods, method, lambda _: None)(ufunc), METHOD_PARAMETERS
     op = BY_KERNEL.get(ufunc) or special.find_op(ufunc)
-    call = op.function if op is not None else numpy_ufuncs.CALLS.get(ufunc)
+    call = op.function if op is not None else numpy_ufuncs.CALLS.get(ufunc) or special.find_function(ufunc)
     return call, numpy_ufuncs.TAKES.get(ufunc, ())
 
 

@@ -25,12 +25,14 @@ from pullback.compiler.ir.graph import (
     transpose,
 )
 from pullback.compiler.ir.kinds import FOLD, MAP, MATRICES, PIECES, VIEW
-from pullback.compiler.ir.matrices import CHOLESKY, LU, PIVOTS, SUBSTITUTE, TRIANGULAR, Routine
+from pullback.compiler.ir.matrices import CHOLESKY, LU, MULTIPLY, PIVOTS, SUBSTITUTE, TRIANGULAR, Routine
 from pullback.compiler.target import find_blas
 from pullback.core.axes import together
 from pullback.core.tensor import BY_KERNEL
 
-__all__ = ["lower_matrices"]
+__all__ = ["lower_matrices", "multiply_triangle"]
+
+LARGE = 64  # rows from which on half of a product is less than a call
 
 
 def lower_matrices(g: Graph, n: Node, args: list[Node]) -> Node | None:
@@ -40,10 +42,25 @@ def lower_matrices(g: Graph, n: Node, args: list[Node]) -> Node | None:
     return RULES[op.lower.symbol](g, n, *args, **params) if has_floats and find_blas() else None
 
 
+def multiply_triangle(g: Graph, n: Node, a: Node, b: Node) -> Node | None:
+    """Return the product of a Cholesky factor, or its transpose, and a matrix, half of the work; None for any other."""
+    factor = a.args[0] if is_transposed(a) else a
+    fits = factor.kind is MATRICES and factor.data.name == CHOLESKY and factor.shape == a.shape and len(a.shape) == 2
+    if not fits or min(n.shape) < LARGE:
+        return None
+    return _solve(g, n, factor, b, Routine(MULTIPLY, trans=factor is not a))
+
+
 def _lower_cholesky(g: Graph, n: Node, x: Node, upper: bool) -> Node:
     half = g.constant(0.5, x.dtype)
     mean = _apply(g, n, np.multiply, _apply(g, n, np.add, x, transpose(g, x)), half)
     z = g.add(MATRICES, (mean,), x.shape, x.dtype, Routine(CHOLESKY), n.line)
+    return transpose(g, z) if upper else z
+
+
+def _lower_triangle_factor(g: Graph, n: Node, x: Node, upper: bool) -> Node:
+    """Return the factor of the symmetric matrix that a triangle determines: LAPACK reads no other."""
+    z = g.add(MATRICES, (transpose(g, x) if upper else x,), x.shape, x.dtype, Routine(CHOLESKY), n.line)
     return transpose(g, z) if upper else z
 
 
@@ -148,6 +165,7 @@ def _fold(g: Graph, n: Node, kernel: Any, x: Node) -> Node:
 
 RULES: dict[str, Callable[..., Node]] = {
     "cholesky": _lower_cholesky,
+    "triangle_factor": _lower_triangle_factor,
     "triangular": _lower_triangular,
     "solve": _lower_solve,
     "inv": _lower_inv,

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 
 from pullback.compiler.builder import FLOATS, code_of, literal
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
+from pullback.compiler.codegen.matrices.places import find_place
 from pullback.compiler.codegen.row_functions import RowCode
-from pullback.compiler.ir.matrices import CHOLESKY, LU, PIVOTS, SUBSTITUTE, TRIANGULAR
+from pullback.compiler.ir.matrices import CHOLESKY, LU, MULTIPLY, PIVOTS, SUBSTITUTE, TRIANGULAR
 from pullback.compiler.schedule.matrices import MatricesPlan
 
 __all__ = ["emit_lapack", "list_routines"]
@@ -19,11 +20,12 @@ UPLO_UPPER = 85  # the letter U
 ROWS, NOT_TRANSPOSED, TRANSPOSED = 101, 111, 112  # the numbers of CBLAS
 UPPER, LOWER, NOT_UNIT, UNIT, LEFT, RIGHT = 121, 122, 131, 132, 141, 142
 SOLVE = "trsm", "trsv"
-ROUTINES = {CHOLESKY: ("potrf",), LU: ("getrf",), TRIANGULAR: SOLVE, SUBSTITUTE: SOLVE, PIVOTS: ()}
+ROUTINES = {CHOLESKY: ("potrf",), LU: ("getrf",), TRIANGULAR: SOLVE, SUBSTITUTE: SOLVE, MULTIPLY: ("trmm",), PIVOTS: ()}
 SIGNATURES = {
     "potrf": "ptr, ptr, ptr, ptr, ptr, i64",
     "getrf": "ptr, ptr, ptr, ptr, ptr, ptr",
     "trsm": "i32, i32, i32, i32, i32, i64, i64, {}, ptr, i64, ptr, i64",
+    "trmm": "i32, i32, i32, i32, i32, i64, i64, {}, ptr, i64, ptr, i64",
     "trsv": "i32, i32, i32, i32, i64, ptr, i64, ptr, i64",
 }
 
@@ -68,18 +70,15 @@ class LapackWriter:
         if name == CHOLESKY:
             self._factor_symmetric(z)
             return
-        a = code.at(self.type, "%a", self._find_place(u))
-        {LU: self._factor, TRIANGULAR: self._substitute, SUBSTITUTE: self._solve, PIVOTS: self._list_pivots}[name](a, z)
-
-    def _find_place(self, u: str) -> str:
-        """Return where the matrix with a number begins."""
-        code, place, left = self.code, "0", u
-        for i in reversed(range(len(self.plan.batch))):
-            length = self.plan.batch[i]
-            at = code.op(f"urem i64 {left}, {length}") if i else left
-            left = code.op(f"udiv i64 {left}, {length}") if i else left
-            place = code.add(place, code.times(at, self.plan.steps[i]))
-        return place
+        a = code.at(self.type, "%a", find_place(code, self.plan, u))
+        emit: dict[str, Callable[[str, str], None]] = {
+            LU: self._factor,
+            TRIANGULAR: self._substitute,
+            MULTIPLY: self._multiply,
+            SUBSTITUTE: self._solve,
+            PIVOTS: self._list_pivots,
+        }
+        emit[name](a, z)
 
     # ---- factorizations
 
@@ -135,20 +134,27 @@ class LapackWriter:
 
         self._unless_singular(a, z, solve)
 
+    def _multiply(self, a: str, z: str) -> None:
+        self._call_with_triangle("trmm", a, z, self.routine.lower, self.routine.trans, False)
+
     def _solve_triangle(self, a: str, z: str, lower: bool, trans: bool, unit: bool) -> None:
-        n, right, row = self.n, self.routine.right, self.plan.columns
-        others = self.node.shape[-2] if right else row  # right sides
-        is_one = others == 1
+        others = self.node.shape[-2] if self.routine.right else self.plan.columns  # right sides
+        self._call_with_triangle("trsv" if others == 1 else "trsm", a, z, lower, trans, unit)
+
+    def _call_with_triangle(self, name: str, a: str, z: str, lower: bool, trans: bool, unit: bool) -> None:
+        n, right = self.n, self.routine.right
+        others = self.node.shape[-2] if right else self.plan.columns
+        is_one = name == "trsv"
         turned = trans != right if is_one else trans
         triangle, how = LOWER if lower else UPPER, TRANSPOSED if turned else NOT_TRANSPOSED
         side = [] if is_one else [RIGHT if right else LEFT]
         flags = [("i32", str(flag)) for flag in (ROWS, *side, triangle, how, UNIT if unit else NOT_UNIT)]
         matrix = [("ptr", a), ("i64", str(self.plan.leading)), ("ptr", z)]
         if is_one:
-            self._call("trsv", [*flags, ("i64", str(n)), *matrix, ("i64", "1")])
+            self._call(name, [*flags, ("i64", str(n)), *matrix, ("i64", "1")])
             return
         rows, columns = (("i64", str(i)) for i in ((others, n) if right else (n, others)))
-        self._call("trsm", [*flags, rows, columns, (self.type, literal(1.0, self.dtype, 1)), *matrix, columns])
+        self._call(name, [*flags, rows, columns, (self.type, literal(1.0, self.dtype, 1)), *matrix, columns])
 
     def _exchange_rows(self, a: str, z: str, backward: bool) -> None:
         code, n, row = self.code, self.n, self.plan.columns
