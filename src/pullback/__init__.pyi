@@ -223,6 +223,9 @@ def argsort(x: TensorOrNested, /, axis: int = -1, descending: bool = False) -> T
 
 @overload
 def argsort(x: ArrayLike, /, axis: int = -1, descending: bool = False) -> Array: ...
+def array(values: TensorLike, dtype: DType = None) -> Tensor:
+    """Return a tensor of its own with these values: no write to it reaches them, and gradients pass through."""
+
 @overload
 def as1d(x: TensorOrNested) -> Tensor:
     """Return all elements in one row."""
@@ -259,6 +262,9 @@ def as_scalar(x: TensorOrNested) -> Tensor:
 
 @overload
 def as_scalar(x: ArrayLike) -> Array: ...
+def asarray(values: TensorLike, dtype: DType = None) -> Tensor:
+    """Return a tensor of these values; a tensor as it is, so that its gradient passes."""
+
 @overload
 def asin(x: TensorOrNested, /) -> Tensor:
     """Return the angle between -π/2 and π/2 whose sine is ``x``."""
@@ -1385,6 +1391,16 @@ def leaky_relu(x: TensorOrNested, /, alpha: float = 0.2) -> Tensor:
 @overload
 def leaky_relu(x: ArrayLike, /, alpha: float = 0.2) -> Array: ...
 @overload
+def left_shift(x: TensorOrNested, y: TensorLike, /) -> Tensor:
+    """The bits of integers moved up by ``y`` places: ``x << y``."""
+
+@overload
+def left_shift(x: TensorLike, y: TensorOrNested, /) -> Tensor:
+    """The bits of integers moved up by ``y`` places: ``x << y``."""
+
+@overload
+def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array: ...
+@overload
 def less(x: TensorOrNested, y: TensorLike, /) -> Tensor:
     """Return where ``x < y``."""
 
@@ -1759,6 +1775,16 @@ def neg(x: TensorOrNested, /) -> Tensor:
 @overload
 def neg(x: ArrayLike, /) -> Array: ...
 @overload
+def nextafter(x: TensorOrNested, y: TensorLike, /) -> Tensor:
+    """The next floating-point number after ``x`` in the direction of ``y``; its derivative by ``x`` is 1."""
+
+@overload
+def nextafter(x: TensorLike, y: TensorOrNested, /) -> Tensor:
+    """The next floating-point number after ``x`` in the direction of ``y``; its derivative by ``x`` is 1."""
+
+@overload
+def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array: ...
+@overload
 def norm(x: TensorOrNested, ord: str | float | None = "euclidean", axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the norm of vectors or, over two axes, of matrices; without ``axis`` that of all elements as one vector."""
 
@@ -1975,6 +2001,16 @@ def reverse4d(x: TensorOrNested, axis: Axis = None) -> Tensor:
 
 @overload
 def reverse4d(x: ArrayLike, axis: Axis = None) -> Array: ...
+@overload
+def right_shift(x: TensorOrNested, y: TensorLike, /) -> Tensor:
+    """The bits of integers moved down by ``y`` places: ``x >> y``."""
+
+@overload
+def right_shift(x: TensorLike, y: TensorOrNested, /) -> Tensor:
+    """The bits of integers moved down by ``y`` places: ``x >> y``."""
+
+@overload
+def right_shift(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def roll(x: TensorOrNested, /, shift: Lengths, axis: Axis = None) -> Tensor:
     """Return the elements moved on by ``shift`` places; those pushed out come in again at the other end."""

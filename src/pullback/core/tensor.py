@@ -305,11 +305,11 @@ class Tensor(TensorOps):
         copy: bool | None = None,
     ) -> Any:
         values = np.asarray(self._concrete("DLPack export"))
-        if copy is False:
-            values = values.view()
-            values.flags.writeable = False  # a tensor never changes by what others write
-        else:
+        if copy is not False:
             values = values.copy()
+        elif tuple(max_version or ()) >= (1, 0):  # since then DLPack can say that memory must not be written to
+            values = values.view()
+            values.flags.writeable = False
         return values.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
 
     def __dlpack_device__(self) -> Any:
@@ -399,10 +399,10 @@ class Tensor(TensorOps):
     # ---- copies keep the path: a detached copy would lose the gradient in silence
 
     def __copy__(self) -> Tensor:
-        return self
+        return np.copy(self)  # type: ignore[return-value]
 
-    def __deepcopy__(self, memo: dict[Any, Any]) -> Tensor:
-        return self
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        return np.copy(self)  # type: ignore[return-value]
 
     def __reduce__(self) -> Any:
         return LATER["constant"], (np.array(self._concrete("pickle")),)

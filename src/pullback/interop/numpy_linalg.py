@@ -115,7 +115,7 @@ def _pinv(a: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = 
     if rcond is not None and rtol is not np._NoValue:
         raise ArgumentError(f"np.linalg.pinv: rtol and rcond mean the same; got rcond={rcond!r} and rtol={rtol!r}.")
     cut = rcond if rcond is not None else 1e-15 if rtol is np._NoValue else rtol
-    return linalg.pinv(mirror_triangle(a) if hermitian else a, cut, bool(hermitian))
+    return linalg.pinv(mirror_triangle(a) if hermitian else a, strip(cut), bool(hermitian))
 
 
 def _lstsq(a: Value, b: Value, /, rcond: Any = None) -> Any:

@@ -229,8 +229,6 @@ FUNCTIONS: dict[str, dict[str, str]] = {  # by library; a name with a module bef
         "tree_util": _TREES,
         "numpy": _NUMPY,
         "Array": "pb.Tensor",
-        "array": "pb.tensor",
-        "asarray": "pb.tensor",
         "enable_x64": "pb.set_default_dtype('float64'); arrays of float64 stay float64 anyway",
         "debug": "not needed: Python's print works, and pb.debug_nans() finds a NaN",
         "random.PRNGKey": _SEED,

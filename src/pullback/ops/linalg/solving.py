@@ -90,7 +90,7 @@ def inv(x: TensorLike, /) -> Any:
 
 
 def pseudo_inverse(x: Any, rtol: Any = None, hermitian: bool = False) -> Any:
-    if rtol is not None:
+    if rtol is not None and not np.ndim(rtol):
         as_number("pinv", "rtol", rtol, 0)
     if rtol is None and x.ndim > 1:
         rtol = max(x.shape[-2:]) * np.finfo(x.dtype if x.dtype.kind in "fc" else float).eps
