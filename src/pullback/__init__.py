@@ -253,6 +253,7 @@ def __dir__() -> list[str]:
 
 
 _ABOVE["array_namespace"] = lambda: _import_module("pullback.array_api")
+_ABOVE["special_functions"] = lambda: _import_module("pullback.ops.special.functions")
 _ABOVE["scipy_fft"] = lambda: _import_module("pullback.scipy.fft")
 _accelerate.compile_op = lambda *given: _import_module("pullback.compiler.single_ops").compile_op(*given)
 _accelerate.compile_function = lambda *given: _import_module("pullback.compiler.element_functions").compile_function(

@@ -376,6 +376,9 @@ SECOND = [
     "ndimage.map_coordinates(img, places * 2 + 0.1 * C[:, :3], order=1, mode='nearest')", "ndimage.map_coordinates(img, places * 2 + 0.1 * C[:, :3], order=3, mode='reflect')",
     "ndimage.map_coordinates(img, places * 2 + 0.1 * C[:, :3], order=3, mode='grid-wrap')", "ndimage.map_coordinates(img, places * 2 + 0.1 * C[:, :3], order=3, mode='constant', cval=0.5)",
     "ndimage.shift(img, (0.5, -1.2))", "ndimage.shift(img, 1.0, order=1, mode='nearest')", "ndimage.zoom(img, 2)", "ndimage.zoom(img, (0.5, 1.5), order=1)", "ndimage.spline_filter(img)", "ndimage.spline_filter1d(img, axis=0)",
+    "ndimage.affine_transform(img, np.eye(2) + 0.1 * C[:, :2], offset=vec[:2] * 0.2, order=1)", "ndimage.affine_transform(img, np.eye(2) + 0.1 * C[:, :2], order=3, mode='mirror')",
+    "ndimage.maximum_filter(img, 3)", "ndimage.minimum_filter(img, (2, 3), mode='nearest')", "ndimage.median_filter(img, 3)", "ndimage.rank_filter(img, -2, footprint=np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]]))", "ndimage.center_of_mass(np.exp(img))",
+    "stats.chisquare(x).pvalue", "stats.power_divergence(x, lambda_='log-likelihood').statistic", "stats.f_oneway(v, pos).pvalue", "stats.tvar(pos, (0.6, 2.9))", "stats.tsem(pos, (0.6, 2.9))",
     # distances
     *[f"distance.cdist(R, Q, '{m}')" for m in ["euclidean", "sqeuclidean", "cityblock", "chebyshev", "cosine", "correlation", "canberra", "braycurtis", "seuclidean", "mahalanobis"]],
     "distance.cdist(R, Q, 'minkowski', p=3)", "distance.cdist(np.exp(R), np.exp(Q), 'jensenshannon')", "distance.pdist(R)", "distance.pdist(R, 'cosine')", "distance.pdist(Q, 'mahalanobis')", "distance.pdist(Q, 'seuclidean')",

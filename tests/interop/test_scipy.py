@@ -80,6 +80,28 @@ def slope(f: Callable[[float], Any]) -> Any:
     return (8 * (f(h / 2) - f(-h / 2)) - (f(h) - f(-h))) / (6 * h)
 
 
+@pytest.mark.parametrize("a", [2e-3, 0.3, 5.0, 3e4])
+def test_shares_by_their_shapes(a: float) -> None:
+    """Where most of an integral is nearer to an end than floats reach, and where a peak is narrow."""
+    x = np.array([0.05, 0.7, 1.0, 1.3]) * a
+    h = 1e-3 * min(a, np.sqrt(a))
+
+    def slope_by(f: Callable[[float], Any]) -> Any:
+        first, second = ((f(a + k) - f(a - k)) / (2 * k) for k in (h, h / 2))
+        return (4 * second - first) / 3
+
+    found = pb.jacobian(lambda a: special.gammainc(a, x))(a)
+    np.testing.assert_allclose(found, slope_by(lambda a: special.gammainc(a, x)), rtol=1e-5, atol=1e-9 / a)
+    share = np.array([0.3, 0.6, 0.9, 0.999])
+    for i, f in enumerate((lambda a: special.betainc(a, 1.7, share), lambda a: special.betainc(0.4, a, 1 - share))):
+        np.testing.assert_allclose(pb.jacobian(f)(a), slope_by(f), rtol=1e-5, atol=1e-9 / a, err_msg=str(i))
+
+
+def test_shares_at_the_ends_do_not_depend_on_shapes() -> None:
+    assert pb.grad(lambda a: special.gammainc(a, 0.0))(1.5) == 0
+    assert pb.grad(lambda a: special.betainc(a, 2.0, np.array([0.0, 1.0])))(1.5) == 0
+
+
 def test_special_function_without_derivative_in_an_argument_raises() -> None:
     with pytest.raises(TypeError, match="yv has no derivative in its argument number 1"):
         pb.grad(lambda v: special.yv(v, 2.0))(0.5)

@@ -13,10 +13,12 @@ from pullback.core.convert import join_array
 from pullback.core.interpreter import level_of
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, call_unfollowed, concrete
-from pullback.errors import MissingPackageError, NoRuleError
+from pullback.errors import ArgumentError, MissingPackageError, NoRuleError
 
 __all__: list[str] = []
 
+
+LONGEST = 20_000  # an axis whose matrix is made
 
 # What SciPy's public names were before ``install`` replaced them: (module, name) -> function or class.
 ORIGINALS: dict[tuple[str, str], Any] = {}
@@ -147,4 +149,7 @@ def apply_linear(function: Callable[[Any], Any], x: Any, axis: int) -> Any:
 
     ``function`` takes an array and acts along its axis 0.
     """
-    return apply_matrix(np.asarray(function(np.eye(x.shape[axis], dtype=np.result_type(x.dtype, np.float32)))), x, axis)
+    n = x.shape[axis]
+    if n > LONGEST:
+        raise ArgumentError(f"pb.scipy: along an axis of {n} numbers this takes a matrix of {n}² numbers.")
+    return apply_matrix(np.asarray(function(np.eye(n, dtype=np.result_type(x.dtype, np.float32)))), x, axis)

@@ -572,3 +572,9 @@ def khatri_rao(a: TensorLike, b: TensorLike) -> Any:
     a, b = as_operand(a), as_operand(b)
     product = np.expand_dims(a, -2) * np.expand_dims(b, -3)
     return np.reshape(product, (*product.shape[:-3], -1, product.shape[-1]))
+
+
+def fiedler(a: TensorLike) -> Any:
+    """Return the matrix of absolute differences of numbers."""
+    a = as_float(a)
+    return np.abs(np.expand_dims(a, -1) - np.expand_dims(a, -2))

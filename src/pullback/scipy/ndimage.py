@@ -336,3 +336,83 @@ def zoom(
     x = as_float(input)
     options = {"prefilter": prefilter, "grid_mode": grid_mode}
     return _linear_by_axes("zoom", x, _per_axis(zoom, x.ndim), order, mode, cval, options)
+
+
+def affine_transform(
+    input: TensorLike, matrix: TensorLike, offset: TensorLike = 0.0, output_shape: Any = None, output: Any = None,
+    order: int = 3, mode: str = "constant", cval: float = 0.0, prefilter: bool = True,
+) -> Any:  # fmt: skip
+    """Return the image at places ``matrix @ o + offset``, for the places ``o`` of the result.
+
+    It is differentiable by the image, the matrix and the offset; orders and modes are those of ``map_coordinates``.
+    """
+    x, matrix, offset = as_float(input), as_float(matrix), as_float(offset)
+    if matrix.ndim == 1:
+        matrix = np.diag(matrix)
+    if matrix.shape[1] == x.ndim + 1:
+        matrix, offset = matrix[: x.ndim, : x.ndim], matrix[: x.ndim, x.ndim]
+    shape = x.shape if output_shape is None else tuple(int(n) for n in output_shape)
+    grid = np.reshape(np.indices(shape).astype(float), (len(shape), -1))
+    places = np.matmul(matrix, grid) + np.reshape(np.broadcast_to(offset, (x.ndim,)), (-1, 1))
+    return np.reshape(map_coordinates(x, places, None, order, mode, cval, prefilter), shape)
+
+
+# ---- order statistics of neighbours
+
+
+def _neighbours(x: Any, size: Any, footprint: Any, mode: str, cval: float, origin: Any) -> Any:
+    """Return the neighbours of each pixel along a new last axis."""
+    if footprint is None:
+        if size is None:
+            raise ArgumentError("scipy.ndimage: give the size of a filter, or its footprint.")
+        footprint = np.ones([int(n) for n in _per_axis(size, x.ndim)], bool)
+    footprint = np.asarray(footprint, bool)
+    origins = _per_axis(origin, x.ndim)
+    before = [n // 2 + o for n, o in zip(footprint.shape, origins, strict=True)]
+    pads = [(b, n - 1 - b) for b, n in zip(before, footprint.shape, strict=True)]
+    more = {"constant_values": cval} if MODES[mode] == "constant" else {}
+    padded = np.pad(x, pads, mode=MODES[mode], **more)  # type: ignore[call-overload]
+    places = np.argwhere(footprint)
+    return np.stack([padded[tuple(slice(p, p + n) for p, n in zip(at, x.shape, strict=True))] for at in places], -1)
+
+
+def maximum_filter(
+    input: TensorLike, size: Any = None, footprint: Any = None, output: Any = None, mode: str = "reflect",
+    cval: float = 0.0, origin: Any = 0,
+) -> Any:  # fmt: skip
+    """Return the largest of the neighbours of each pixel."""
+    return np.max(_neighbours(as_float(input), size, footprint, mode, cval, origin), -1)
+
+
+def minimum_filter(
+    input: TensorLike, size: Any = None, footprint: Any = None, output: Any = None, mode: str = "reflect",
+    cval: float = 0.0, origin: Any = 0,
+) -> Any:  # fmt: skip
+    """Return the smallest of the neighbours of each pixel."""
+    return np.min(_neighbours(as_float(input), size, footprint, mode, cval, origin), -1)
+
+
+def rank_filter(
+    input: TensorLike, rank: int, size: Any = None, footprint: Any = None, output: Any = None, mode: str = "reflect",
+    cval: float = 0.0, origin: Any = 0,
+) -> Any:  # fmt: skip
+    """Return the neighbour of a given rank of each pixel, from the smallest on; negative ranks from the largest."""
+    return np.sort(_neighbours(as_float(input), size, footprint, mode, cval, origin), -1)[..., rank]
+
+
+def median_filter(
+    input: TensorLike, size: Any = None, footprint: Any = None, output: Any = None, mode: str = "reflect",
+    cval: float = 0.0, origin: Any = 0,
+) -> Any:  # fmt: skip
+    """Return the median of the neighbours of each pixel; of an even number the upper one, as in SciPy."""
+    around = _neighbours(as_float(input), size, footprint, mode, cval, origin)
+    return np.sort(around, -1)[..., around.shape[-1] // 2]
+
+
+def center_of_mass(input: TensorLike, labels: Any = None, index: Any = None) -> Any:
+    """Return the mean place, weighted by the image."""
+    if labels is not None:
+        return make_fallback("ndimage", "center_of_mass")(input, labels, index)
+    x = as_float(input)
+    total = np.sum(x)
+    return tuple(np.sum(x * place) / total for place in np.indices(x.shape).astype(float))

@@ -515,3 +515,27 @@ def minimize_scalar(
     if traced:
         result.fun = loss(solution)
     return result
+
+
+# ---- Rosenbrock's function
+
+
+def rosen(x: TensorLike) -> Any:
+    """Return Rosenbrock's function."""
+    x = as_float(x)
+    return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2, 0)
+
+
+def rosen_der(x: TensorLike) -> Any:
+    """Return the gradient of Rosenbrock's function."""
+    return grad(rosen)(as_float(x))
+
+
+def rosen_hess(x: TensorLike) -> Any:
+    """Return the Hessian of Rosenbrock's function."""
+    return hessian(rosen)(as_float(x))
+
+
+def rosen_hess_prod(x: TensorLike, p: TensorLike) -> Any:
+    """Return the Hessian of Rosenbrock's function times a vector."""
+    return np.matmul(rosen_hess(x), as_float(p))

@@ -14,8 +14,9 @@ from pullback.core.op import alias, op
 from pullback.errors import NoRuleError
 from pullback.numerics import stable_formulas
 from pullback.numerics.adjoints import select
-from pullback.ops.special.functions import find_function as find_function
+from pullback.ops.special import family as family  # registers its ops
 from pullback.ops.special.lazy_scipy import OfOrder, Real, Through
+from pullback.ops.special.lazy_scipy import find_name as find_name
 from pullback.ops.special.lazy_scipy import find_op as find_op
 
 if TYPE_CHECKING:

@@ -11,11 +11,10 @@ import numpy as np
 
 from pullback.core.convert import join_array
 from pullback.core.op import REGISTRY
-from pullback.core.tensor import BY_KERNEL, Tensor
+from pullback.core.tensor import Tensor
 from pullback.ops.special import slopes as slopes  # fills the table
 from pullback.ops.special.family import SLOPES
 from pullback.ops.special.family import call_function as call
-from pullback.ops.special.lazy_scipy import find_name
 
 if TYPE_CHECKING:
     from pullback.typing import TensorLike, Value
@@ -83,11 +82,3 @@ def get_function(name: str) -> Callable[..., Any] | None:
 
 def _call_joined(function: Callable[..., Any], *args: Any) -> Any:
     return function(*(a if isinstance(a, Tensor | float | int) else join_array(a) for a in args))
-
-
-def find_function(ufunc: Any) -> Callable[..., Any] | None:
-    """Return the function for a ufunc of SciPy's that is no op, or None."""
-    if ufunc in BY_KERNEL:
-        return None
-    name = find_name(ufunc)
-    return get_function(name) if name else None

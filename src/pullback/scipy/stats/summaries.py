@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from pullback.typing import TensorLike
 
 NAMES = (
-    "boxcox_llf", "circmean", "circvar", "differential_entropy", "energy_distance", "entropy", "gmean", "hmean", "iqr",
-    "kstat", "kurtosis", "linregress", "median_abs_deviation", "moment", "pearsonr", "pmean", "sem", "skew", "tmean",
-    "trim_mean", "ttest_1samp", "ttest_ind", "ttest_rel", "variation", "wasserstein_distance", "yeojohnson_llf",
-    "zmap", "zscore",
+    "boxcox_llf", "chisquare", "circmean", "circstd", "circvar", "differential_entropy", "energy_distance", "entropy",
+    "f_oneway", "gmean", "gstd", "gzscore", "hmean", "iqr", "kstat", "kurtosis", "linregress", "median_abs_deviation",
+    "moment", "pearsonr", "pmean", "power_divergence", "sem", "skew", "tmean", "trim_mean", "tsem", "tstd",
+    "ttest_1samp", "ttest_ind", "ttest_rel", "tvar", "variation", "wasserstein_distance", "yeojohnson_llf", "zmap",
+    "zscore",
 )  # fmt: skip
 
 
@@ -135,14 +136,57 @@ def tmean(
 ) -> Any:
     """Return the mean of the numbers within limits."""
     a = as_float(a)
+    inside = _limit(a, limits, inclusive)
+    return np.sum(np.where(inside, a, 0.0), axis) / np.sum(inside, axis)
+
+
+def _limit(a: Any, limits: Any, inclusive: tuple[bool, bool]) -> Any:
+    """Return which numbers are within limits."""
     low, high = (None, None) if limits is None else limits
-    inside: Any = True
+    inside: Any = np.full(a.shape, True)
     if low is not None:
         inside = inside & (a >= low if inclusive[0] else a > low)
     if high is not None:
         inside = inside & (a <= high if inclusive[1] else a < high)
-    inside = np.broadcast_to(inside, a.shape)
-    return np.sum(np.where(inside, a, 0.0), axis) / np.sum(inside, axis)
+    return inside
+
+
+def tvar(
+    a: TensorLike, limits: Any = None, inclusive: tuple[bool, bool] = (True, True), axis: int | None = 0, ddof: int = 1
+) -> Any:
+    """Return the variance of the numbers within limits."""
+    a, axis = _flatten(a, axis)
+    inside = _limit(a, limits, inclusive)
+    count = np.sum(inside, axis, keepdims=True)
+    kept = np.where(inside, a, 0.0)
+    apart = np.where(inside, a - np.sum(kept, axis, keepdims=True) / count, 0.0)
+    return np.sum(apart * apart, axis) / (np.squeeze(count, axis) - ddof)
+
+
+def tstd(
+    a: TensorLike, limits: Any = None, inclusive: tuple[bool, bool] = (True, True), axis: int | None = 0, ddof: int = 1
+) -> Any:
+    """Return the standard deviation of the numbers within limits."""
+    return np.sqrt(tvar(a, limits, inclusive, axis, ddof))
+
+
+def tsem(
+    a: TensorLike, limits: Any = None, inclusive: tuple[bool, bool] = (True, True), axis: int | None = 0, ddof: int = 1
+) -> Any:
+    """Return the standard error of the mean of the numbers within limits."""
+    flat, along = _flatten(a, axis)
+    count = np.sum(_limit(flat, limits, inclusive), along)
+    return tstd(a, limits, inclusive, axis, ddof) / np.sqrt(count)
+
+
+def gstd(a: TensorLike, axis: int | None = 0, ddof: int = 1) -> Any:
+    """Return the geometric standard deviation."""
+    return np.exp(np.std(np.log(as_float(a)), axis, ddof=ddof))
+
+
+def gzscore(a: TensorLike, *, axis: int | None = 0, ddof: int = 0) -> Any:
+    """Return the z scores of logarithms."""
+    return zscore(np.log(as_float(a)), axis, ddof)
 
 
 def trim_mean(a: TensorLike, proportiontocut: float, axis: int | None = 0) -> Any:
@@ -221,7 +265,61 @@ def circvar(samples: TensorLike, high: float = 2 * math.pi, low: float = 0, axis
     return 1 - np.sqrt(s * s + c * c)
 
 
-# ---- two samples
+def circstd(
+    samples: TensorLike, high: float = 2 * math.pi, low: float = 0, axis: int | None = None, *, normalize: bool = False
+) -> Any:
+    """Return the standard deviation of angles."""
+    s, c = _mean_direction(samples, high, low, axis)
+    made = np.sqrt(-np.log(s * s + c * c))
+    return made if normalize else made * ((high - low) / (2 * math.pi))
+
+
+# ---- two samples and more
+
+
+def power_divergence(
+    f_obs: TensorLike, f_exp: TensorLike | None = None, ddof: int = 0, axis: int | None = 0, lambda_: Any = None
+) -> TestResult:
+    """Return the divergence of counts from what is expected, and the probability of one as large by chance."""
+    powers = {
+        "pearson": 1, "log-likelihood": 0, "freeman-tukey": -0.5, "mod-log-likelihood": -1, "neyman": -2,
+        "cressie-read": 2 / 3,
+    }  # fmt: skip
+    power = 1 if lambda_ is None else powers[lambda_] if isinstance(lambda_, str) else lambda_
+    observed, axis = _flatten(f_obs, axis)
+    expected = np.mean(observed, axis, keepdims=True) if f_exp is None else _flatten(f_exp, axis)[0]
+    if power == 1:
+        terms = (observed - expected) ** 2 / expected
+    elif power == 0:
+        terms = 2.0 * call("xlogy", observed, observed / expected)
+    elif power == -1:
+        terms = 2.0 * call("xlogy", expected + 0 * observed, expected / observed)
+    else:
+        terms = observed * ((observed / expected) ** power - 1) * (2 / (power * (power + 1)))
+    total = np.sum(terms, axis)
+    return TestResult(total, call("chdtrc", observed.shape[axis] - 1 - ddof + 0.0 * total, total))
+
+
+def chisquare(f_obs: TensorLike, f_exp: TensorLike | None = None, ddof: int = 0, axis: int | None = 0) -> TestResult:
+    """Return Pearson's test of counts against what is expected."""
+    return power_divergence(f_obs, f_exp, ddof, axis)
+
+
+def f_oneway(*samples: TensorLike, axis: int | None = 0) -> TestResult:
+    """Return the analysis of variance of several samples: whether they have one mean."""
+    groups = [_flatten(s, axis)[0] for s in samples]
+    along = 0 if axis is None else axis
+    every = np.concatenate(groups, along)
+    middle = np.mean(every, along, keepdims=True)
+    between: Any = 0.0
+    within: Any = 0.0
+    for g in groups:
+        own = np.mean(g, along, keepdims=True)
+        between = between + g.shape[along] * np.squeeze(own - middle, along) ** 2
+        within = within + np.sum((g - own) ** 2, along)
+    n, m = len(groups) - 1, every.shape[along] - len(groups)
+    f = (between / n) / (within / m)
+    return TestResult(f, call("fdtrc", n + 0.0 * f, m + 0.0 * f, f))
 
 
 def _two_sided(t: Any, df: Any) -> Any:

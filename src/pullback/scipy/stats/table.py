@@ -105,6 +105,12 @@ def _skew_cdf(x: Any, a: Any) -> Any:
     return call("ndtr", x) - 2 * call("owens_t", x, a)
 
 
+def _one_tail(x: Any, beta: Any) -> Any:
+    """Return the share of the generalized normal distribution above ``x``, precise far to the right."""
+    tail = 0.5 * call("gammaincc", 1 / beta, np.abs(x) ** beta)
+    return np.where(x > 0, tail, 1 - tail)
+
+
 CONTINUOUS = {d.name: d for d in (
     Continuous(
         "norm", (), lambda x: -(x * x) / 2 - HALF_LOG_TWO_PI, lambda x: call("ndtr", x), lambda x: call("ndtr", -x),
@@ -233,6 +239,7 @@ CONTINUOUS = {d.name: d for d in (
         lambda x, c: np.exp(-np.exp(-_extreme(x, c))), lambda x, c: -np.expm1(-np.exp(-_extreme(x, c))),
         lambda q, c: _extreme_quantile(-np.log(-np.log(q)), c),
         lambda q, c: _extreme_quantile(-np.log(-np.log1p(-q)), c),
+        logcdf_of=lambda x, c: -np.exp(-_extreme(x, c)),
         support=lambda c: (
             np.where(c < 0, 1 / np.where(c < 0, c, -1.0), -np.inf), np.where(c > 0, 1 / np.where(c > 0, c, 1.0), np.inf)
         ),
@@ -339,6 +346,7 @@ CONTINUOUS = {d.name: d for d in (
     ),
     Continuous(
         "skewnorm", ("a",), lambda x, a: math.log(2) - x * x / 2 - HALF_LOG_TWO_PI + call("log_ndtr", a * x), _skew_cdf,
+        lambda x, a: call("ndtr", -x) + 2 * call("owens_t", x, a),
         mean_of=lambda a: math.sqrt(2 / math.pi) * a / np.sqrt(1 + a * a),
         var_of=lambda a: 1 - 2 / math.pi * a * a / (1 + a * a),
     ),
@@ -346,6 +354,10 @@ CONTINUOUS = {d.name: d for d in (
         "exponnorm", ("K",),
         lambda x, k: 1 / (2 * k * k) - x / k - np.log(k) + call("log_ndtr", x - 1 / k),
         lambda x, k: call("ndtr", x) - np.exp(1 / (2 * k * k) - x / k + call("log_ndtr", x - 1 / k)),
+        lambda x, k: call("ndtr", -x) + np.exp(1 / (2 * k * k) - x / k + call("log_ndtr", x - 1 / k)),
+        logsf_of=lambda x, k: np.logaddexp(
+            call("log_ndtr", -x), 1 / (2 * k * k) - x / k + call("log_ndtr", x - 1 / k)
+        ),
         mean_of=lambda k: k, var_of=lambda k: 1 + k * k,
     ),
     Continuous(
@@ -357,7 +369,7 @@ CONTINUOUS = {d.name: d for d in (
     ),
     Continuous(
         "gennorm", ("beta",), lambda x, b: np.log(b / 2) - _gammaln(1 / b) - np.abs(x) ** b,
-        lambda x, b: 0.5 + 0.5 * np.sign(x) * call("gammainc", 1 / b, np.abs(x) ** b),
+        lambda x, b: _one_tail(-x, b), _one_tail,
         mean_of=lambda b: 0 * b, var_of=lambda b: np.exp(_gammaln(3 / b) - _gammaln(1 / b)),
         entropy_of=lambda b: 1 / b - np.log(b / 2) + _gammaln(1 / b),
     ),
