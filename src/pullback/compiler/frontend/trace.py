@@ -407,7 +407,7 @@ class Trace:
         """Add a function of matrices of floats, and check its result, NaN where the kernel does something else."""
         nodes = [self.node(a) for a in args]
         kinds = {n.dtype for n in nodes}
-        flags = all(type(p) is bool for p in params.values())
+        flags = all(type(p) in (bool, str) for p in params.values())
         if len(kinds) > 1 or next(iter(kinds)).char not in "fd" or not all(n.size for n in nodes) or not flags:
             return self.opaque(op, args, params)
         if op.lower.fails and self.checks is None:
