@@ -386,7 +386,8 @@ class Op:
             placed = f"note_view({placed}, x, OP, {{{items}}})"
         return UNARY_WITH_PARAMS.format(
             name=self.name, params=f"{signature}, " * bool(self.params), items=items, **check,
-            run=f"run(x.value, {given})", array=f"run(x, {given})", above=f"{self.name}(x.value, {given})",
+            run="x.value[index]" if self.kernel is operator.getitem else f"run(x.value, {given})",
+            array=f"run(x, {given})", above=f"{self.name}(x.value, {given})",
             scalar="; v = v if _s else v[()]" if isinstance(self.acts, moves) else "", noted=placed,
             node=PLACE_VIEW.format(items=items, **node) if self.is_moving else PLACE.format(**node),
         )  # fmt: skip
