@@ -36,6 +36,7 @@ IMPORTERS: dict[str, set[str]] = {
         "pullback.compiler.codegen.module",
         "pullback.compiler.passes.legalize",
         "pullback.compiler.passes.narrow_axes",
+        "pullback.compiler.passes.roll",
         "pullback.compiler.schedule.fuse",
         "pullback.compiler.schedule.memory",
         "pullback.compiler.schedule.schedule",

@@ -194,6 +194,7 @@ _LAZY_MODULES = {
     "diagnostics.program": ["trace"],
     "diagnostics.strong_zero": ["strong_zero"],
     "interop.dlpack": ["from_dlpack"],
+    "sklearn": ["sklearn"],
     "ops.recurrent": ["CellState", "basic_lstm_cell", "moving_average", "multi_rnn_cell"],
     "transforms.batch": ["vmap"],
     "transforms.checkpoint": ["checkpoint", "recompute_grad"],

@@ -131,6 +131,7 @@ from pullback.core.convert import set_default_dtype as set_default_dtype
 from pullback.compiler.runtime.threads import set_num_threads as set_num_threads
 from pullback import settings as settings
 from pullback.signatures import signal as signal
+from pullback import sklearn as sklearn
 from pullback.signatures.transforms import sparse_hessian as sparse_hessian
 from pullback.signatures.transforms import sparse_jacobian as sparse_jacobian
 from pullback.signatures import special as special

@@ -123,6 +123,17 @@ def test_curve_fit_with_named_parameters() -> None:
     np.testing.assert_allclose(pb.grad(solve)(2 * X + 1), np.linalg.pinv(np.stack([X, np.ones(8)], 1))[0], atol=1e-9)
 
 
+def test_solvers_under_vmap() -> None:
+    a = np.array([1.0, 8.0])
+    for solve in (
+        lambda a: optimize.minimize(lambda x, a: x**4 / 4 - a * x, 1.0, args=(a,), tol=1e-12).x,
+        lambda a: optimize.root(lambda x, a: x**3 - a, 1.0, args=(a,)).x,
+        lambda a: optimize.brentq(lambda x, a: x**3 - a, 0, 5, args=(a,)),
+    ):
+        np.testing.assert_allclose(pb.vmap(solve)(a), np.cbrt(a), rtol=1e-6)
+        np.testing.assert_allclose(pb.vmap(pb.grad(solve))(a), np.cbrt(a) / (3 * a), rtol=1e-5)
+
+
 def test_linprog_of_traced_values_is_refused() -> None:
     with pytest.raises(TypeError, match=r"scipy\.optimize\.linprog has no differentiable version"):
         pb.grad(lambda c: optimize.linprog(c, bounds=(0, 1)).fun)(np.ones(2))

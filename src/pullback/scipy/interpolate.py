@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.tensor import strip
+from pullback.core.tensor import all_values, strip
 from pullback.errors import ArgumentError, NoRuleError, ShapeError
 from pullback.names.scipy import FUNCTIONS
-from pullback.ops import linalg
+from pullback.ops import gathering, linalg
 from pullback.scipy.arguments import as_float, is_traced, load, make_fallback, run_plain
 
 if TYPE_CHECKING:
@@ -29,6 +29,11 @@ def __getattr__(name: str) -> Any:
 def _find_intervals(breaks: Any, x: Any) -> Any:
     """Return which piece each place is in; those outside are in the first or the last."""
     return run_plain(lambda b, x: np.clip(np.searchsorted(b, x, side="right") - 1, 0, len(b) - 2), breaks, x)
+
+
+def _pick(values: Any, at: Any) -> Any:
+    """Return rows of an array; the positions may be traced where the array is not."""
+    return gathering.take(values, at, 0)
 
 
 def _expand(x: Any, count: int) -> Any:
@@ -58,10 +63,10 @@ class PPoly:
             x = x - run_plain(lambda x, a, b: np.floor((x - a) / (b - a)), x, first, last) * (last - first)
         at = _find_intervals(self.x, x)
         rest = self.c.ndim - 2
-        t = _expand(x - self.x[at], rest)
-        made: Any = self.c[0][at]
+        t = _expand(x - _pick(self.x, at), rest)
+        made: Any = _pick(self.c[0], at)
         for k in range(1, self.c.shape[0]):
-            made = made * t + self.c[k][at]
+            made = made * t + _pick(self.c[k], at)
         if extrapolate is False:
             inside = _expand((x >= self.x[0]) & (x <= self.x[-1]), rest)
             made = np.where(inside, made, np.nan)
@@ -113,7 +118,7 @@ def _prepare(x: TensorLike, y: TensorLike, axis: int) -> tuple[Any, Any, int]:
     y = np.moveaxis(y, axis, 0)
     if x.ndim != 1 or x.shape[0] != y.shape[0] or x.shape[0] < 2:
         raise ShapeError(f"scipy.interpolate: {x.shape} places for data of shape {y.shape}.")
-    if np.any(np.diff(strip(x)) <= 0):
+    if np.any(all_values(np.diff(x) <= 0)):
         raise ArgumentError("scipy.interpolate: x must increase.")
     return x, y, axis
 
@@ -383,7 +388,7 @@ class interp1d:  # noqa: N801
     def __call__(self, x: TensorLike) -> Any:
         x = as_float(x)
         low, high = x < self.x[0], x > self.x[-1]
-        if self.bounds_error and np.any(strip(low | high)):
+        if self.bounds_error and np.any(all_values(low | high)):
             raise ArgumentError("interp1d: a place is outside of the data. See fill_value='extrapolate'.")
         made = self._evaluate(x)
         if not self.extends:
@@ -401,7 +406,8 @@ class interp1d:  # noqa: N801
         n = self.x.shape[0]
         if self.kind == "linear":
             at = run_plain(lambda b, x: np.clip(np.searchsorted(b, x), 1, len(b) - 1), self.x, x)
-            x0, x1, y0, y1 = self.x[at - 1], self.x[at], self.y[at - 1], self.y[at]
+            x0, x1 = _pick(self.x, at - 1), _pick(self.x, at)
+            y0, y1 = _pick(self.y, at - 1), _pick(self.y, at)
             rest = self.y.ndim - 1
             return y0 + (y1 - y0) / _expand(x1 - x0, rest) * _expand(x - x0, rest)
         if self.kind in ("nearest", "nearest-up"):
@@ -411,7 +417,7 @@ class interp1d:  # noqa: N801
             at = run_plain(lambda b, x: np.searchsorted(b, x, side="right") - 1, self.x, x)
         else:
             at = run_plain(lambda b, x: np.searchsorted(b, x, side="left"), self.x, x)
-        return self.y[np.clip(at, 0, n - 1)]
+        return _pick(self.y, np.clip(at, 0, n - 1))
 
 
 def _is_nan(value: Any) -> bool:
@@ -454,12 +460,13 @@ class RegularGridInterpolator:
             x = xi[..., axis]
             outside = outside | (x < grid[0]) | (x > grid[-1])
             at = _find_intervals(grid, x)
-            t = (x - grid[at]) / (grid[at + 1] - grid[at])
+            low = _pick(grid, at)
+            t = (x - low) / (_pick(grid, at + 1) - low)
             if (method or self.method) == "nearest":
                 choices.append([(at + np.where(strip(t) <= 0.5, 0, 1), None)])
             else:
                 choices.append([(at, 1 - t), (at + 1, t)])
-        if self.bounds_error and np.any(strip(outside)):
+        if self.bounds_error and np.any(all_values(outside)):
             raise ArgumentError("RegularGridInterpolator: a place is outside of the grid; see fill_value.")
         rest = self.values.ndim - count
         made: Any = 0.0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core import tree as trees
-from pullback.core.tensor import Tensor, concrete
+from pullback.core.tensor import Tensor, concrete, strip
 from pullback.errors import ArgumentError, NoRuleError
 from pullback.names.scipy import FUNCTIONS
 from pullback.ops import linalg
@@ -40,6 +40,24 @@ def __getattr__(name: str) -> Any:
 
 def _as_args(args: Any) -> tuple[Any, ...]:
     return args if isinstance(args, tuple) else (args,)
+
+
+def _solve_implicitly(condition: Any, solve: Any, start: Any, args: tuple[Any, ...]) -> Any:
+    """Return the solution of ``condition(x, *args) = 0`` that ``solve`` finds, with its derivatives.
+
+    Numbers and arrays in ``args`` go through ``custom_root``, so that ``vmap`` solves for each example; other
+    arguments are constants.
+    """
+    numeric = [i for i, a in enumerate(args) if isinstance(a, Tensor | np.ndarray | np.generic | float)]
+
+    def fill(given: Any) -> list[Any]:
+        made = [*args]
+        for i, a in zip(numeric, given, strict=True):
+            made[i] = a
+        return made
+
+    root = custom_root(lambda x, *given: condition(x, *fill(given)), lambda f, x, *given: solve(f, x, *fill(given)))
+    return root(start, *(args[i] for i in numeric))
 
 
 class Unknowns:
@@ -156,45 +174,47 @@ def minimize(
     unknowns, args = Unknowns(x0), _as_args(args)
     limits = _find_bounds(unknowns, bounds)
 
-    def loss(v: Any) -> Any:
-        return as_operand(fun(unknowns.make(v), *args))
+    def loss(v: Any, *given: Any) -> Any:
+        return as_operand(fun(unknowns.make(v), *given))
 
     kept: dict[str, Any] = {}
 
-    def solve(f: Any, start: Any) -> Any:
+    def solve(f: Any, start: Any, *given: Any) -> Any:
         kept["result"] = _run_minimize(
-            loss, unknowns, start, args, method, (jac, hess, hessp), limits, constraints, tol, callback, options
-        )
+            lambda v: loss(v, *given), unknowns, start, given, method, (jac, hess, hessp), limits, constraints, tol,
+            callback, options,
+        )  # fmt: skip
         return kept["result"].x
 
-    def condition(v: Any) -> Any:
-        slope = grad(loss, unconnected="zero")(v)
+    def condition(v: Any, *given: Any) -> Any:
+        slope = grad(lambda v: loss(v, *given), unconnected="zero")(v)
         if limits is None:
             return slope
-        values = np.asarray(concrete(v))
-        fixed = (values <= limits[0]) | (values >= limits[1])
+        fixed = (strip(v) <= limits[0]) | (strip(v) >= limits[1])
         return np.where(fixed, v - stop_gradient(v), slope)
 
-    vector = _attach(condition, solve, unknowns, loss, constraints)
+    vector = _attach(condition, solve, unknowns, loss, constraints, args)
     result = kept["result"]
     result.x = unknowns.finish(vector)
     if getattr(result, "jac", None) is not None and np.shape(result.jac) == unknowns.start.shape:
         result.jac = unknowns.make(np.asarray(result.jac))
     if is_traced(result.x):
-        result.fun = loss(vector)
+        result.fun = loss(vector, *args)
     return result
 
 
-def _attach(condition: Any, solve: Any, unknowns: Unknowns, loss: Any, constraints: Any) -> Any:
+def _attach(
+    condition: Any, solve: Any, unknowns: Unknowns, loss: Any, constraints: Any, args: tuple[Any, ...] = ()
+) -> Any:
     """Return the solution with its derivatives; none are looked for where nothing is differentiated."""
-    if not is_traced(loss(unknowns.start)):
-        return solve(None, unknowns.start)
+    if not is_traced(loss(unknowns.start, *args)):
+        return solve(None, unknowns.start, *args)
     if constraints:
         raise NoRuleError(
             "pb.scipy.optimize.minimize: with constraints the solution is not differentiable; take them into fun, or "
             "say stop_gradient of the arguments."
         )
-    return custom_root(condition, solve)(unknowns.start)
+    return _solve_implicitly(condition, solve, unknowns.start, args)
 
 
 def _run_minimize(
@@ -378,22 +398,26 @@ def root(
     """
     unknowns, args = Unknowns(x0), _as_args(args)
 
-    def function(v: Any) -> Any:
-        made = fun(unknowns.make(v), *args)
+    def function(v: Any, *given: Any) -> Any:
+        made = fun(unknowns.make(v), *given)
         return ravel_tree(trees.map_leaves(as_operand, made, whole=trees.is_number_list))[0]
 
     kept: dict[str, Any] = {}
 
-    def solve(f: Any, start: Any) -> Any:
-        exact = method in ("hybr", "lm")
+    def solve(f: Any, start: Any, *given: Any) -> Any:
+        def differentiate(v: Any) -> Any:
+            return _plain_array(jacobian(lambda v: function(v, *given))(v))
+
         kept["result"] = load("optimize").root(
-            lambda v: _plain_array(function(v)), start, method=method, tol=tol, callback=callback, options=options,
-            jac=(lambda v: _plain_array(jacobian(function)(v))) if exact else None,
+            lambda v: _plain_array(function(v, *given)), start, method=method, tol=tol, callback=callback,
+            options=options, jac=differentiate if method in ("hybr", "lm") else None,
         )  # fmt: skip
         return kept["result"].x
 
-    traced = is_traced(function(unknowns.start))
-    vector = custom_root(function, solve)(unknowns.start) if traced else solve(None, unknowns.start)
+    if is_traced(function(unknowns.start, *args)):
+        vector = _solve_implicitly(function, solve, unknowns.start, args)
+    else:
+        vector = solve(None, unknowns.start, *args)
     result = kept["result"]
     result.x = unknowns.finish(vector)
     return result
@@ -418,27 +442,24 @@ def root_scalar(
     args = _as_args(args)
     kept: dict[str, Any] = {}
 
-    def function(x: Any) -> Any:
-        return np.reshape(as_operand(f(x, *args)), ())
+    def function(x: Any, *given: Any) -> Any:
+        return np.reshape(as_operand(f(x, *given)), ())
 
-    def plain(x: Any) -> float:
-        return _plain_scalar(function(x))
-
-    def solve(g: Any, start: Any) -> Any:
+    def solve(g: Any, start: Any, *given: Any) -> Any:
         slopes = {}
         if method in ("newton", "halley") or (method is None and bracket is None):
-            slopes["fprime"] = lambda x: _plain_scalar(grad(function)(float(x)))
+            slopes["fprime"] = lambda x: _plain_scalar(grad(lambda x: function(x, *given))(float(x)))
         if method == "halley":
-            slopes["fprime2"] = lambda x: _plain_scalar(grad(grad(function))(float(x)))
+            slopes["fprime2"] = lambda x: _plain_scalar(grad(grad(lambda x: function(x, *given)))(float(x)))
         kept["result"] = load("optimize").root_scalar(
-            plain, method=method, bracket=_plain_numbers(bracket), x0=_plain_numbers(x0), x1=_plain_numbers(x1),
-            **slopes, **options,
+            lambda x: _plain_scalar(function(x, *given)), method=method, bracket=_plain_numbers(bracket),
+            x0=_plain_numbers(x0), x1=_plain_numbers(x1), **slopes, **options,
         )  # fmt: skip
         return np.float64(kept["result"].root)
 
     start = 0.0 if x0 is None and bracket is None else _plain_numbers(bracket)[0] if x0 is None else _plain_numbers(x0)
-    traced = is_traced(function(start))
-    solution = custom_root(function, solve)(start) if traced else solve(None, start)
+    traced = is_traced(function(start, *args))
+    solution = _solve_implicitly(function, solve, start, args) if traced else solve(None, start, *args)
     result = kept["result"]
     result.root = solution
     return result

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import NamedTuple
 
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.ir.matrices import CHOLESKY, LU, TRIANGULAR, find_matrix
+from pullback.compiler.ir.matrices import CHOLESKY, EIGH, LU, QR, SVD, TRIANGULAR, find_matrix
 from pullback.compiler.schedule.work import Work, count_workers
 from pullback.compiler.target import Target
 from pullback.settings import is_enabled
@@ -15,7 +16,15 @@ LARGEST = {CHOLESKY: 64, TRIANGULAR: 32}  # rows of matrices that are done many 
 NEAR = 1 / 2  # of the second cache: scratch memory that is near enough
 PARTS = 32  # of a batch
 
-__all__ = ["MatricesPlan", "may_overwrite_right_sides", "plan_matrices"]
+BLOCK = 64  # columns of a block of LAPACK's, at most
+# Floats and integers that LAPACK works in, for columns and rows: what it says is best, about.
+LAPACK_WORK: dict[str, Callable[[int, int], tuple[int, int]]] = {
+    EIGH: lambda n, m: (1 + (6 + BLOCK) * n + 2 * n * n, 3 + 5 * n),
+    SVD: lambda n, m: (5 * min(m, n) ** 2 + (9 + BLOCK) * (m + n), 8 * min(m, n)),
+    QR: lambda n, m: (BLOCK * n + n, 0),
+}
+
+__all__ = ["LAPACK_WORK", "MatricesPlan", "may_overwrite_right_sides", "plan_matrices"]
 
 
 class MatricesPlan(NamedTuple):
@@ -54,9 +63,20 @@ def plan_matrices(n: Node, target: Target, threads: int) -> MatricesPlan:
         time = n.size * order // 4
         workers = count_workers(work, time, threads)
         return MatricesPlan(n, target, order, columns, leading, batch, strides[:-2], width, work, workers, time)
-    scratch = 8 * order if n.data.name == LU else 0  # pivots
+    scratch = _count_work(n)
     work = Work(count, max(1, count), scratch=scratch)
     return MatricesPlan(n, target, order, columns, leading, batch, strides[:-2], 0, work, 1, 0)
+
+
+def _count_work(n: Node) -> int:
+    """Return the bytes that LAPACK works in: a copy of the matrix, floats, and integers of 8 bytes."""
+    (rows, columns), name = n.args[0].shape[-2:], n.data.name
+    if name == LU:
+        return 8 * rows  # pivots
+    if name not in LAPACK_WORK:
+        return 0
+    floats, integers = LAPACK_WORK[name](rows, columns)
+    return (rows * columns + floats) * n.dtype.itemsize + 8 * integers + 64
 
 
 def _choose_width(n: Node, target: Target) -> int:

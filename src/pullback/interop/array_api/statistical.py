@@ -133,14 +133,12 @@ def any(x: Value, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return call(np.any, x, axis=axis, keepdims=keepdims)
 
 
-def diff(
-    x: Value, /, *, axis: int = -1, n: int = 1, prepend: Value | None = None, append: Value | None = None
-) -> Tensor:
+def diff(x: Value, /, n: int = 1, axis: int = -1, prepend: Value | None = None, append: Value | None = None) -> Tensor:
     """Return the differences of neighbours along an axis.
 
     x: the array.
+    n: how many times; by position too, as in NumPy.
     axis: the axis.
-    n: how many times.
     prepend: what stands before the elements first.
     append: what stands after them.
     """

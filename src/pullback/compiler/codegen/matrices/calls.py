@@ -8,7 +8,7 @@ from pullback.compiler.codegen.matrices.lanes import emit_lanes
 from pullback.compiler.codegen.matrices.lapack import emit_lapack, list_routines
 from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.ir.matrices import CHOLESKY, LU, PIVOTS, find_matrix
+from pullback.compiler.ir.matrices import CHOLESKY, EIGH, LU, PIVOTS, QR, SVD, find_matrix
 from pullback.compiler.schedule.matrices import MatricesPlan
 from pullback.compiler.schedule.order import Step
 
@@ -27,7 +27,9 @@ def call_matrices(module: ModuleBuilder, code: CallList, step: Step) -> None:
             module, code, step, emit_lanes(plan), [module.address(base, offset), *map(module.address, n.args[1:]), z]
         )
         return
-    if n.data.name not in (LU, PIVOTS) and n.number not in module.memory.over:  # it is worked on in place
+    if (
+        n.data.name not in (LU, PIVOTS, EIGH, SVD, QR) and n.number not in module.memory.over
+    ):  # it is worked on in place
         code.declared.add("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
         source = module.address(n.args[-1])
         code.call_void("llvm.memmove.p0.p0.i64", [z, source, integer(n.nbytes), Constant("i1", "false")])
