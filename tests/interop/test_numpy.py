@@ -109,6 +109,8 @@ CASES: dict[str, Case] = {
     "histogram of weights": (lambda w: np.histogram(V, 3, weights=w)[0], W),
     "histogram edges": (lambda x: np.histogram(x, 3)[1], V),
     "histogram density": (lambda x, w: np.histogram(x, 3, weights=w, density=True)[0], V, np.abs(W)),
+    "array like a tensor": (lambda x: np.array([x[0], 2.0 * x[1]], like=x) * np.asarray(x, like=x)[:2], V),
+    "full like a tensor": (lambda x: np.full((2, 4), x, like=x), V),
     "histogramdd of weights": (lambda x, w: np.histogramdd(x, 2, weights=w)[0] * x[0, 0], A, B[0]),
     "histogram2d density": (lambda x, y, w: np.histogram2d(x, y, 2, density=True, weights=w)[0], V, W, np.abs(V)),
     "gradient of second order at the ends": (lambda x, h: np.gradient(x, np.sort(h), edge_order=2), V, W),

@@ -161,9 +161,9 @@ def explain_refusal(dtype: np.dtype[Any]) -> tuple[str, str]:
         frame = frame.f_back
     if frame is None:
         return "", ""
-    if by_numpy:
-        return f" (in NumPy's {by_numpy})", OF_OBJECTS
     scipy_files = _scipy_files()
+    if by_numpy and not frame.f_code.co_filename.startswith(scipy_files):
+        return f" (in NumPy's {by_numpy})", OF_OBJECTS
     if _instruction(frame)[0] in _WRITES and not frame.f_code.co_filename.startswith(scipy_files):
         line = f"{basename(frame.f_code.co_filename)}:{frame.f_lineno}"
         made = f'out = pb.zeros(shape, "{dtype}")'

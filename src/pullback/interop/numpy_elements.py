@@ -326,6 +326,27 @@ def _full_like(a: Value, fill_value: Operand, /, dtype: Any = None, *, shape: An
     return np.astype(made, a.dtype if dtype is None else dtype)
 
 
+def _array(object: Any, /, dtype: Any = None, *, ndmin: int = 0) -> Any:
+    """Return a tensor of its own, for ``np.array(x, like=tensor)``."""
+    return _to_least_rank(np.copy(_asarray(object, dtype)), ndmin)
+
+
+def _asarray(a: Any, /, dtype: Any = None) -> Any:
+    """Return a tensor with the dtype that NumPy gives it, for ``np.asarray(x, like=tensor)``."""
+    made: Any = as_tensor(to_array(a))
+    return made if dtype is None else np.astype(made, dtype)
+
+
+def _to_least_rank(x: Any, ndmin: int) -> Any:
+    return np.reshape(x, (1,) * (ndmin - x.ndim) + x.shape) if x.ndim < ndmin else x
+
+
+def _full(shape: Lengths, fill_value: Operand, /, dtype: Any = None) -> Any:
+    """Return a tensor filled with a value that may be traced, for ``np.full(shape, x, like=tensor)``."""
+    made = np.broadcast_to(as_tensor(to_array(fill_value)), shape)
+    return made if dtype is None else np.astype(made, dtype)
+
+
 def _from_dtypes(function: Callable[..., Any]) -> Any:
     """Adapt a NumPy function that depends on dtypes alone; values of tensors are not read."""
 
@@ -352,7 +373,8 @@ FUNCTIONS = {
     np.setxor1d: _adapt_set_function(sorting.setxor1d), np.setdiff1d: _setdiff1d,
     np.where: _where, np.select: _select, np.piecewise: _piecewise, np.clip: _clip, np.nan_to_num: _nan_to_num,
     np.zeros_like: _make_like(np.zeros), np.ones_like: _make_like(np.ones), np.empty_like: _make_like(np.empty),
-    np.full_like: _full_like, np.linspace: _linspace,
+    np.full_like: _full_like, np.linspace: _linspace, np.full: _full, np.array: _array, np.asarray: _asarray,
+    np.asanyarray: _asarray, np.ascontiguousarray: _asarray, np.asfortranarray: _asarray,
     np.shape: lambda a, /: to_array(a).shape, np.ndim: lambda a, /: to_array(a).ndim,
     np.result_type: _from_dtypes(np.result_type), np.common_type: _from_dtypes(np.common_type),
     np.iscomplexobj: lambda x, /: x.dtype.kind == "c", np.isrealobj: lambda x, /: x.dtype.kind != "c",
