@@ -121,6 +121,30 @@ def measure_product(m: int, k: int, n: int) -> Measure:
     return measure
 
 
+def measure_python_loop(first: bool) -> Measure:
+    """Return a measure of the gradient of a recurrent network, a Python loop: its first call, or another one."""
+
+    def measure() -> float:
+        import numpy as np
+
+        import pullback as pb
+
+        def loss(w: Any, u: Any, xs: Any) -> Any:
+            h = np.zeros((8, 32))
+            for x in xs:
+                h = np.tanh(x @ w + h @ u)
+            return np.sum(h * h)
+
+        random = np.random.default_rng(0)
+        args = [random.normal(size=s) / 8 for s in ((32, 32), (32, 32), (400, 8, 32))]
+        f = pb.compile(pb.grad(loss, argnums=(0, 1)), threads=1, cache=False)
+        begin = process_time()
+        f(*args)
+        return process_time() - begin if first else time_calls(lambda: f(*args), 20)
+
+    return measure
+
+
 def measure_convolution(images: int, size: int, channels: int, k: int, gradient: bool) -> Measure:
     """Return a measure of an eager convolution of images, or of its gradients by images and filter."""
 
@@ -202,6 +226,10 @@ ROWS: dict[str, dict[str, Measure]] = {
         "relu(x @ w + b), 8 × 16 × 16": measure_product(8, 16, 16),
         "the same, 32 × 64 × 64": measure_product(32, 64, 64),
         "the same, 128 × 256 × 256": measure_product(128, 256, 256),
+    },
+    "loop rolling": {
+        "gradient of an RNN, 400 steps, first call": measure_python_loop(True),
+        "the same, a call": measure_python_loop(False),
     },
     "eager kernels": {
         **list_convolutions((8, 56, 64, 3), (16, 14, 32, 5), (4, 14, 256, 3)),

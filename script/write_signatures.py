@@ -323,7 +323,7 @@ PROPERTY_IMPORTS = {
     "from pullback.core.variable import Variable",
     "from pullback.interop.numpy_methods import Flat",
 }
-WORDS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor")
+WORDS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 BINARY = {f"__{p}{w}__" for w in WORDS for p in ("", "r", "i")} | {f"__{w}__" for w in COMPARISONS}
 DEFINED = {

@@ -26,6 +26,7 @@ OPTIONAL = {"cupy", "cupyx", "jax", "llvmlite", "scipy", "matplotlib", "pyarrow"
 # The only imports inside functions: file (from src/pullback) -> modules.
 IMPORTERS: dict[str, set[str]] = {
     "ops/special/lazy_scipy.py": {"scipy.special"},
+    "transforms/ravel.py": {"scipy.sparse.linalg"},
     "transforms/sparse.py": {"scipy.sparse"},
     "compiler/backends/cupy.py": {"cupy", "cupyx.scipy.special"},
     "compiler/backends/jax.py": {"jax", "jax.experimental", "jax.numpy", "jax.scipy.special"},
@@ -35,6 +36,7 @@ IMPORTERS: dict[str, set[str]] = {
         "pullback.compiler.codegen.module",
         "pullback.compiler.passes.legalize",
         "pullback.compiler.passes.narrow_axes",
+        "pullback.compiler.passes.roll",
         "pullback.compiler.schedule.fuse",
         "pullback.compiler.schedule.memory",
         "pullback.compiler.schedule.schedule",

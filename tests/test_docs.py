@@ -24,7 +24,7 @@ ROWS = [cells(line) for line in PAGE.read_text("utf-8").splitlines() if line.sta
 BY_NAME = {name.strip("`"): row for row in ROWS for name in row[0].split(", ")}
 
 
-@pytest.mark.parametrize("script", ["ops_table.py", "module_map.py", "numpy_table.py"])
+@pytest.mark.parametrize("script", ["ops_table.py", "module_map.py", "numpy_table.py", "scipy_table.py"])
 def test_generated_page_is_up_to_date(script: str) -> None:
     command = [sys.executable, str(ROOT / "script" / script), "--check"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -100,6 +100,19 @@ def test_matrix_products_off_leaves_them_to_blas(monkeypatch: pytest.MonkeyPatch
     assert not product.is_small
 
 
+def test_loop_rolling_off_keeps_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(x: Any) -> Any:
+        for _ in range(400):
+            x = np.sin(x) * 0.5 + x
+        return x
+
+    counts = []
+    for value in ("1", "0"):
+        monkeypatch.setenv("PULLBACK_LOOP_ROLLING", value)
+        counts.append(len(pb.compile(f, backend="numpy").lower(np.ones(3)).stages.simplified.nodes))
+    assert counts[0] < 10 < 1000 < counts[1]
+
+
 def test_eager_kernels_off_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accelerate, "_programs", {})
     monkeypatch.setenv("PULLBACK_EAGER_KERNELS", "0")

@@ -28,7 +28,8 @@ from pullback.transforms.forward import jvp as jvp
 # ---- Tensors from numbers, in other dtypes
 
 from pullback.ops.creation import (
-    constant as constant, eye as eye, fill as fill, full_like as full_like, linspace as linspace, ones as ones,
+    array as array, asarray as asarray, constant as constant, eye as eye, fill as fill, full_like as full_like,
+    linspace as linspace, ones as ones,
     ones_like as ones_like, range as range, scalar as scalar, tensor as tensor, tensor1d as tensor1d,
     tensor2d as tensor2d, tensor3d as tensor3d, tensor4d as tensor4d, tensor5d as tensor5d, tensor6d as tensor6d,
     zeros as zeros, zeros_like as zeros_like,
@@ -69,7 +70,7 @@ from pullback.ops.trigonometry import (
 )
 from pullback.ops.scientific import (
     cbrt as cbrt, fmod as fmod, hypot as hypot, log10 as log10, log2 as log2, logaddexp as logaddexp,
-    logaddexp2 as logaddexp2,
+    logaddexp2 as logaddexp2, nextafter as nextafter,
 )
 from pullback.ops.complex import (
     angle as angle, complex as complex, conj as conj, conjugate as conjugate, imag as imag, real as real,
@@ -90,9 +91,10 @@ from pullback.ops.blocks import (
 from pullback.ops.comparison import (
     bitwise_and as bitwise_and, bitwise_not as bitwise_not, bitwise_or as bitwise_or, bitwise_xor as bitwise_xor,
     equal as equal, greater as greater, greater_equal as greater_equal, invert as invert, is_finite as is_finite,
-    is_inf as is_inf, is_nan as is_nan, isfinite as isfinite, isinf as isinf, isnan as isnan, less as less,
-    less_equal as less_equal, logical_and as logical_and, logical_not as logical_not, logical_or as logical_or,
-    logical_xor as logical_xor, not_equal as not_equal, where as where,
+    is_inf as is_inf, is_nan as is_nan, isfinite as isfinite, isinf as isinf, isnan as isnan,
+    left_shift as left_shift, less as less, less_equal as less_equal,
+    logical_and as logical_and, logical_not as logical_not, logical_or as logical_or,
+    logical_xor as logical_xor, not_equal as not_equal, right_shift as right_shift, where as where,
 )
 
 # ---- Over axes: reductions, scans, products
@@ -192,6 +194,7 @@ _LAZY_MODULES = {
     "diagnostics.program": ["trace"],
     "diagnostics.strong_zero": ["strong_zero"],
     "interop.dlpack": ["from_dlpack"],
+    "sklearn": ["sklearn"],
     "ops.recurrent": ["CellState", "basic_lstm_cell", "moving_average", "multi_rnn_cell"],
     "transforms.batch": ["vmap"],
     "transforms.checkpoint": ["checkpoint", "recompute_grad"],
@@ -224,6 +227,8 @@ _LAZY_MODULES = {
         "metrics",
         "regularizers",
     ],  # a module, and some of its own modules
+    "scipy": ["scipy"],  # a package
+    "transforms.ravel": ["linear_operator", "ravel_tree"],
     "train.nn.layers.base": ["input"],
     "train.nn.models": ["Model", "load_model", "model", "sequential"],
 }
@@ -249,6 +254,8 @@ def __dir__() -> list[str]:
 
 
 _ABOVE["array_namespace"] = lambda: _import_module("pullback.array_api")
+_ABOVE["special_functions"] = lambda: _import_module("pullback.ops.special.functions")
+_ABOVE["scipy_fft"] = lambda: _import_module("pullback.scipy.fft")
 _accelerate.compile_op = lambda *given: _import_module("pullback.compiler.single_ops").compile_op(*given)
 _accelerate.compile_function = lambda *given: _import_module("pullback.compiler.element_functions").compile_function(
     *given

@@ -107,6 +107,7 @@ from pullback.signatures.transforms import jacobian as jacobian
 from pullback.signatures.transforms import jvp as jvp
 from pullback.train.nn import layers as layers
 from pullback.signatures import linalg as linalg
+from pullback.transforms.ravel import linear_operator as linear_operator
 from pullback.signatures.transforms import linearize as linearize
 from pullback.train.nn.models import load_model as load_model
 from pullback.signatures import losses as losses
@@ -116,6 +117,7 @@ from pullback.train.loop import metrics as metrics
 from pullback.train.nn.models import model as model
 from pullback.signatures.transforms import override_gradient as override_gradient
 from pullback.signatures import random as random
+from pullback.transforms.ravel import ravel_tree as ravel_tree
 from pullback.signatures.transforms import recompute_grad as recompute_grad
 from pullback.signatures.transforms import register_gradient as register_gradient
 from pullback.core.tree import register_node as register_node
@@ -123,11 +125,13 @@ from pullback.train.nn import regularizers as regularizers
 from pullback.signatures.transforms import reverse_gradient as reverse_gradient
 from pullback.signatures.transforms import scale_gradient as scale_gradient
 from pullback.signatures.transforms import scan as scan
+from pullback import scipy as scipy
 from pullback.train.nn.models import sequential as sequential
 from pullback.core.convert import set_default_dtype as set_default_dtype
 from pullback.compiler.runtime.threads import set_num_threads as set_num_threads
 from pullback import settings as settings
 from pullback.signatures import signal as signal
+from pullback import sklearn as sklearn
 from pullback.signatures.transforms import sparse_hessian as sparse_hessian
 from pullback.signatures.transforms import sparse_jacobian as sparse_jacobian
 from pullback.signatures import special as special
@@ -220,6 +224,9 @@ def argsort(x: TensorOrNested, /, axis: int = -1, descending: bool = False) -> T
 
 @overload
 def argsort(x: ArrayLike, /, axis: int = -1, descending: bool = False) -> Array: ...
+def array(values: TensorLike, dtype: DType = None) -> Tensor:
+    """Return a tensor of its own with these values: no write to it reaches them, and gradients pass through."""
+
 @overload
 def as1d(x: TensorOrNested) -> Tensor:
     """Return all elements in one row."""
@@ -256,6 +263,9 @@ def as_scalar(x: TensorOrNested) -> Tensor:
 
 @overload
 def as_scalar(x: ArrayLike) -> Array: ...
+def asarray(values: TensorLike, dtype: DType = None) -> Tensor:
+    """Return a tensor of these values; a tensor as it is, so that its gradient passes."""
+
 @overload
 def asin(x: TensorOrNested, /) -> Tensor:
     """Return the angle between -π/2 and π/2 whose sine is ``x``."""
@@ -1382,6 +1392,16 @@ def leaky_relu(x: TensorOrNested, /, alpha: float = 0.2) -> Tensor:
 @overload
 def leaky_relu(x: ArrayLike, /, alpha: float = 0.2) -> Array: ...
 @overload
+def left_shift(x: TensorOrNested, y: TensorLike, /) -> Tensor:
+    """The bits of integers moved up by ``y`` places: ``x << y``."""
+
+@overload
+def left_shift(x: TensorLike, y: TensorOrNested, /) -> Tensor:
+    """The bits of integers moved up by ``y`` places: ``x << y``."""
+
+@overload
+def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array: ...
+@overload
 def less(x: TensorOrNested, y: TensorLike, /) -> Tensor:
     """Return where ``x < y``."""
 
@@ -1756,6 +1776,16 @@ def neg(x: TensorOrNested, /) -> Tensor:
 @overload
 def neg(x: ArrayLike, /) -> Array: ...
 @overload
+def nextafter(x: TensorOrNested, y: TensorLike, /) -> Tensor:
+    """The next floating-point number after ``x`` in the direction of ``y``; its derivative by ``x`` is 1."""
+
+@overload
+def nextafter(x: TensorLike, y: TensorOrNested, /) -> Tensor:
+    """The next floating-point number after ``x`` in the direction of ``y``; its derivative by ``x`` is 1."""
+
+@overload
+def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array: ...
+@overload
 def norm(x: TensorOrNested, ord: str | float | None = "euclidean", axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the norm of vectors or, over two axes, of matrices; without ``axis`` that of all elements as one vector."""
 
@@ -1972,6 +2002,16 @@ def reverse4d(x: TensorOrNested, axis: Axis = None) -> Tensor:
 
 @overload
 def reverse4d(x: ArrayLike, axis: Axis = None) -> Array: ...
+@overload
+def right_shift(x: TensorOrNested, y: TensorLike, /) -> Tensor:
+    """The bits of integers moved down by ``y`` places: ``x >> y``."""
+
+@overload
+def right_shift(x: TensorLike, y: TensorOrNested, /) -> Tensor:
+    """The bits of integers moved down by ``y`` places: ``x >> y``."""
+
+@overload
+def right_shift(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def roll(x: TensorOrNested, /, shift: Lengths, axis: Axis = None) -> Tensor:
     """Return the elements moved on by ``shift`` places; those pushed out come in again at the other end."""

@@ -1,7 +1,7 @@
 """Every exception the library raises on purpose.
 
-Each is a :class:`PullbackError` and also a ``ValueError``, ``TypeError``, ``ImportError``, ``AttributeError`` or a
-warning, so that code written for NumPy catches it too.
+Each is a :class:`PullbackError` and also a ``ValueError``, ``TypeError``, ``IndexError``, ``ImportError``,
+``AttributeError`` or a warning, so that code written for NumPy catches it too.
 The docstrings are the errors page: what happened, an example, and the cure.
 """
 
@@ -23,6 +23,7 @@ __all__ = [
     "DefinitionError",
     "GradientError",
     "GradientMismatchError",
+    "IndexRangeError",
     "IntegerRangeError",
     "MatrixError",
     "MissingNameError",
@@ -86,6 +87,17 @@ class ShapeError(PullbackError, ValueError):
     Traceback (most recent call last):
     ...
     pullback.errors.ShapeError: add: shapes (2,) and (3,) do not broadcast. ...
+    """
+
+
+class IndexRangeError(ShapeError, IndexError):
+    """An index or an axis is none of those that the array has.  Also an ``IndexError``, as NumPy's is.
+
+    >>> import pullback as pb
+    >>> pb.tensor([1.0, 2.0])[2]
+    Traceback (most recent call last):
+    ...
+    pullback.errors.IndexRangeError: getitem: shapes (2,) (float32) with index=2: index 2 is out of bounds ...
     """
 
 

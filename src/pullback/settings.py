@@ -19,6 +19,7 @@ MECHANISMS = {
     "object loader": "PULLBACK_OBJECT_LOADER",
     "thread pool": "PULLBACK_THREAD_POOL",
     "matrix products": "PULLBACK_MATRIX_PRODUCTS",
+    "loop rolling": "PULLBACK_LOOP_ROLLING",
     "eager kernels": "PULLBACK_EAGER_KERNELS",
     "buffer recycling": "PULLBACK_BUFFER_RECYCLING",
     "lazy ops": "PULLBACK_LAZY_OPS",

@@ -230,3 +230,12 @@ def test_rules_by_argnum() -> None:
     add = primitive(lambda *xs: sum(xs))
     defvjp_argnum(add, lambda argnum, ans, args, kwargs: lambda g: g * 1.0)
     assert ag.grad(lambda x: add(x, 2.0, x))(1.0) == 2.0
+
+
+def test_scipy_under_the_names_of_autograd() -> None:
+    pytest.importorskip("scipy")
+    import pullback.autograd.scipy.stats.norm as norm
+    from pullback.autograd.scipy.special import expit, logsumexp
+
+    check_grads(lambda x: norm.logpdf(x, 0.5, 2.0) + expit(x))(X)
+    check_grads(logsumexp)(X)

@@ -7,6 +7,7 @@ import pytest
 
 import pullback as pb
 from pullback.errors import ArgumentError, ShapeError
+from pullback.ops.contraction import plan_einsum
 
 rng = np.random.default_rng(0)
 
@@ -204,6 +205,11 @@ def test_einsum(equation, shapes):
         assert got.shape == want.shape
         np.testing.assert_allclose(np.asarray(got), want, rtol=1e-10, atol=1e-12)
     expect_derivatives(lambda *xs: pb.einsum(equation, *xs), xs)
+
+
+def test_einsum_multiplies_matrix_and_vector_first():
+    _, pairs, _ = plan_einsum("ij,jk,k->i", ((300, 200), (200, 100), (100,)))
+    assert [pair[:2] for pair in pairs] == [(1, 2), (0, 3)]
 
 
 def test_einsum_of_one_tensor_with_itself():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import reduce, update_wrapper
+from functools import update_wrapper
 from inspect import Parameter, signature
 from time import perf_counter
 from types import MethodType
@@ -106,7 +106,7 @@ class Program:
         self.written_rows = [v for v, _, _ in trace.written_rows.values()]
         outputs += [trace.node(part) for _, *parts in trace.written_rows.values() for part in parts]
         outputs += [trace.latest] if trace.keeps_latest else []
-        outputs += [trace.node(reduce(np.logical_or, trace.checks))] if trace.checks else []
+        outputs += [trace.join_checks()] if trace.checks else []
         trace.graph.outputs = outputs
         trace.finished = True
         self.function = f

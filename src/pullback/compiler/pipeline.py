@@ -18,6 +18,7 @@ from pullback.compiler.runtime.executable import Executable
 from pullback.compiler.runtime.link import Linked, link, load, store
 from pullback.compiler.runtime.manifest import Contents
 from pullback.compiler.target import Options, Target
+from pullback.settings import is_enabled
 
 __all__ = ["Stages", "build", "compile_graph", "lower"]
 
@@ -50,12 +51,13 @@ def lower(traced: Graph, target: Target, options: Options) -> Stages:
     from pullback.compiler.codegen.module import emit
     from pullback.compiler.passes.legalize import legalize
     from pullback.compiler.passes.narrow_axes import split_narrow_axes
+    from pullback.compiler.passes.roll import roll_loops
     from pullback.compiler.schedule.fuse import fuse
     from pullback.compiler.schedule.memory import plan_memory
     from pullback.compiler.schedule.schedule import schedule
 
     begin = perf_counter()
-    simplified = simplify(traced)
+    simplified = roll_loops(simplify(traced)) if is_enabled("loop rolling") else simplify(traced)
     middle = perf_counter()
     legalized = legalize(split_narrow_axes(simplified))
     fused = fuse(legalized)

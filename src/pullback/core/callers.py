@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dis import opmap
 from inspect import unwrap
 from opcode import _nb_ops  # type: ignore[attr-defined]
-from os.path import basename, sep
+from os.path import basename, dirname, sep
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
@@ -21,8 +21,8 @@ from numpy.lib import _nanfunctions_impl as nans
 
 from pullback.core.source import NOT_THE_USER, NUMPY_FILES, OURS
 from pullback.errors import ArgumentError, BatchedValueError, PullbackError, SymbolValueError, TracedValueError
+from pullback.names.scipy import FUNCTIONS
 
-_SCIPY = f"{sep}scipy{sep}"
 _REMAINDERS = {n for n, (_, sign) in enumerate(_nb_ops) if sign in ("%", "%=")}
 _IN_PLACE = {n for n, (_, sign) in enumerate(_nb_ops) if sign.endswith("=")}
 _WRITES = {opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in opmap}
@@ -59,7 +59,10 @@ ADVICE = {
 }
 
 OF_OBJECTS = "Make one tensor of traced numbers first, pb.stack(array), or call the function of this name in pb"
-DEFAULT = "Compute with NumPy's functions, or give the result a gradient with pb.custom_gradient"
+DEFAULT = (
+    "Compute with NumPy's functions, or give the result a gradient with pb.custom_gradient (with SCIPY_ARRAY_API=1 in "
+    "the environment, more of SciPy's functions take tensors)"
+)
 REFUSALS = (TracedValueError, BatchedValueError, SymbolValueError)
 
 
@@ -112,6 +115,12 @@ def takes_elements(depth: int = 2) -> bool:
     return any(code.co_qualname.startswith(names) and _is_in(p, code) for p, names in _TAKING_APART.items())
 
 
+def leaves_product(depth: int = 2) -> bool:
+    """Return whether the caller of the caller is a sparse array of SciPy's that is asked for a product."""
+    code = sys._getframe(depth).f_code
+    return code.co_name == "_matmul_dispatch" and _is_in("sparse", code)
+
+
 def find_numpy_caller() -> FrameType | None:
     """Return the frame of the NumPy function that calls this library; None if the caller is none of NumPy's."""
     frame: FrameType | None = sys._getframe(1)
@@ -154,28 +163,69 @@ def explain_refusal(dtype: np.dtype[Any]) -> tuple[str, str]:
         return "", ""
     if by_numpy:
         return f" (in NumPy's {by_numpy})", OF_OBJECTS
-    if _instruction(frame)[0] in _WRITES and _SCIPY not in frame.f_code.co_filename:
+    scipy_files = _scipy_files()
+    if _instruction(frame)[0] in _WRITES and not frame.f_code.co_filename.startswith(scipy_files):
         line = f"{basename(frame.f_code.co_filename)}:{frame.f_lineno}"
         made = f'out = pb.zeros(shape, "{dtype}")'
         cure = f"Make out a tensor, which takes traced values: {made}; or collect them in a list for np.array(list)"
         return f" (out[...] = x at {line}, where out is a NumPy array)", cure
-    name, called = "", frame
-    while frame is not None and _SCIPY in frame.f_code.co_filename:
-        name, called, frame = frame.f_code.co_name, frame, frame.f_back
-    if not name:
+    called = None
+    while frame is not None and frame.f_code.co_filename.startswith(scipy_files):
+        called, frame = frame, frame.f_back
+    if called is None:
         return "", ""
-    purpose = f" (scipy.{_package(called.f_code)}.{name} computes with plain numbers)"
-    _refused.set((id(called), called.f_code, purpose, ADVICE.get(name, DEFAULT)))
-    return purpose, ADVICE.get(name, DEFAULT)
+    package, name = _package(called.f_code), _public_name(called)
+    cure = find_replacement(package, name) or ADVICE.get(name, DEFAULT)
+    purpose = f" (scipy.{package}.{name} computes with plain numbers)"
+    _refused.set((id(called), called.f_code, purpose, cure))
+    return purpose, cure
+
+
+def _scipy_files() -> str:
+    """Return how the names of SciPy's files begin; what no file's does if it is not imported."""
+    module = sys.modules.get("scipy")
+    return dirname(module.__file__) + sep if module is not None and module.__file__ else "\0"
 
 
 def _package(code: CodeType) -> str:
     """Return the public package of SciPy's that a function of it is in."""
-    return code.co_filename.rpartition(_SCIPY)[2].partition(sep)[0]
+    first, *rest = code.co_filename.removeprefix(_scipy_files()).split(sep)
+    return f"{first}.distance" if first == "spatial" and rest == ["distance.py"] else first
+
+
+# Where SciPy's wrappers hold what they wrap: the name is not that of their code.
+_WRAPPED = ("hypotest_fun_in", "func", "method", "self")
+
+
+def _public_name(frame: FrameType) -> str:
+    """Return the name of the public function of SciPy's that a frame belongs to."""
+    name = frame.f_code.co_name
+    owner = frame.f_locals.get("self")
+    of_distribution = getattr(owner, "name", None)
+    if name.startswith(("_", "wrap")) or name == "axis_nan_policy_wrapper":
+        for local in _WRAPPED:
+            held = frame.f_locals.get(local)
+            found = getattr(held, "__name__", None) or getattr(held, "name", None)
+            if isinstance(found, str):
+                return found
+        return type(owner).__name__ if owner is not None else name
+    return f"{of_distribution}.{name}" if isinstance(of_distribution, str) else name
+
+
+def find_replacement(package: str, name: str) -> str:
+    """Return what to use in place of a function of SciPy's; empty if there is nothing.
+
+    >>> find_replacement("linalg", "expm")
+    'Use pb.scipy.linalg.expm, which is differentiable, or call pb.scipy.install() first'
+    """
+    if name.partition(".")[0] not in FUNCTIONS.get(package, ()):
+        return ""
+    return f"Use pb.scipy.{package}.{name}, which is differentiable, or call pb.scipy.install() first"
 
 
 # what SciPy's C code says when it has printed a refusal and gone on
 _SWALLOWING = "Result from function call is not a proper array of floats"
+_SEVERAL = "Multiple namespaces for array inputs"
 _HIDING = "setting an array element with a sequence"  # what NumPy says in front of a refusal
 _OBJECTS = (  # what NumPy says of object arrays: no loop for them, no method of the elements, no cast to numbers
     "loop of ufunc does not support argument", "not supported for the input types", "from dtype('O') to dtype(",
@@ -201,11 +251,27 @@ def reveal(error: BaseException) -> None:
             f"for which NumPy has arithmetic, but not every function. {OF_OBJECTS}."
         ) from error
     if text.startswith(_SWALLOWING):
-        name = _function_in(_SCIPY, error.__traceback__)
+        name = _function_in(_scipy_files(), error.__traceback__)
+        cure = find_replacement("integrate", name) or find_replacement("optimize", name) or ADVICE.get(name, DEFAULT)
         raise TracedValueError(
             f"SciPy's {name} got something else than plain numbers from the function. If that is a traced tensor, its "
-            f"gradient would be lost. {ADVICE.get(name, DEFAULT)}."
+            f"gradient would be lost. {cure}."
         ) from error
+    if isinstance(error, TypeError) and text.startswith(_SEVERAL):
+        raise TracedValueError(
+            "SciPy does not compute with traced tensors and NumPy's arrays together (SCIPY_ARRAY_API=1). "
+            f"{_find_replacement_in(error.__traceback__) or 'Make constants tensors as well: pb.tensor(array)'}."
+        ) from error
+
+
+def _find_replacement_in(traceback: TracebackType | None) -> str:
+    """Return what to use in place of the first function of SciPy's on the way to an error."""
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if frame.f_code.co_filename.startswith(_scipy_files()):
+            return find_replacement(_package(frame.f_code), _public_name(frame))
+        traceback = traceback.tb_next
+    return ""
 
 
 def _is_of_ufunc(error: BaseException) -> bool:

@@ -47,7 +47,15 @@ from pullback.core.templates import BINARY, MANY, NODE, OTHER_OPERAND, PLACE, PL
 from pullback.core.tensor import BY_KERNEL, LATER, NUMPY, OBJECT, Tensor
 from pullback.core.weak import weaken_value
 from pullback.core.writes import define_in_place, note_view
-from pullback.errors import ArgumentError, DataError, DefinitionError, IntegerRangeError, PullbackError, ShapeError
+from pullback.errors import (
+    ArgumentError,
+    DataError,
+    DefinitionError,
+    IndexRangeError,
+    IntegerRangeError,
+    PullbackError,
+    ShapeError,
+)
 from pullback.names.answers import call_error
 from pullback.numerics.axis_arguments import format_shapes
 from pullback.settings import is_enabled
@@ -66,8 +74,12 @@ OPERATORS = {  # which kernels Python has a sign for; no op is named
     np.greater: ("gt", ">"), np.less: ("lt", "<"), np.greater_equal: ("ge", ">="), np.less_equal: ("le", "<="),
     np.equal: ("eq", "=="), np.not_equal: ("ne", "!="), operator.getitem: ("getitem", None),
     np.bitwise_and: ("and", "&"), np.bitwise_or: ("or", "|"), np.bitwise_xor: ("xor", "^"), np.invert: ("invert", "~"),
+    np.left_shift: ("lshift", "<<"), np.right_shift: ("rshift", ">>"),
 }  # fmt: skip
-REFLECTED = frozenset({"add", "sub", "mul", "truediv", "matmul", "pow", "floordiv", "mod", "and", "or", "xor"})
+REFLECTED = frozenset({
+    "add", "sub", "mul", "truediv", "matmul", "pow", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift",
+})  # fmt: skip
+OTHERWISE = frozenset({np.floor_divide})  # whose sign computes something else of NumPy's values than the op
 WEAK = (float, int, bool, complex)  # Python's numbers, which do not widen arrays
 # What methods of arrays take in NumPy and ops do not.
 NUMPY_KEYWORDS = frozenset({"dtype", "initial", "kind", "mode", "order", "out", "where"})
@@ -343,6 +355,7 @@ class Op:
     def _write_source(self) -> str:
         """Return the source text of the function users call, chosen by form."""
         _, sign = OPERATORS.get(self.kernel, (None, None))
+        sign = None if self.kernel in OTHERWISE else sign
         if self.form == 1 and self.flows:
             return self._write_unary(sign) if self.acts is elementwise1 and not self.params else self._write_moving()
         return self._write_binary(sign) if self.form == 2 and self.both else self._write_many()
@@ -373,7 +386,8 @@ class Op:
             placed = f"note_view({placed}, x, OP, {{{items}}})"
         return UNARY_WITH_PARAMS.format(
             name=self.name, params=f"{signature}, " * bool(self.params), items=items, **check,
-            run=f"run(x.value, {given})", array=f"run(x, {given})", above=f"{self.name}(x.value, {given})",
+            run="x.value[index]" if self.kernel is operator.getitem else f"run(x.value, {given})",
+            array=f"run(x, {given})", above=f"{self.name}(x.value, {given})",
             scalar="; v = v if _s else v[()]" if isinstance(self.acts, moves) else "", noted=placed,
             node=PLACE_VIEW.format(items=items, **node) if self.is_moving else PLACE.format(**node),
         )  # fmt: skip
@@ -398,7 +412,7 @@ class Op:
             core = len(self.acts.out) if isinstance(self.acts, broadcast) else -1
             same_shape = f"v.ndim == {core} and v.dtype is m.dtype"
             two = f"both if {same_shape} else both_fit"
-        call = f"(kernel if m.plain else {self.name})"
+        call = f"({'run' if self.kernel in OTHERWISE else 'kernel'} if m.plain else {self.name})"
         both = f"x.value {sign} y.value" if sign else f"{call}(x.value, y.value)"
         left = f"x.value {sign} y" if sign else f"{call}(x.value, y)"
         right = f"x {sign} y.value" if sign else f"{call}(x, y.value)"
@@ -507,7 +521,8 @@ class Op:
         if (refused := op.refuse_dtypes(error, [a.dtype for a in args if hasattr(a, "dtype")])) is not None:
             return refused
         given = f" with {', '.join(f'{k}={v!r}' for k, v in params.items())}" if params else ""
-        kind = ArgumentError if isinstance(error, TypeError) else ShapeError
+        kind: type[PullbackError] = ArgumentError if isinstance(error, TypeError) else ShapeError
+        kind = IndexRangeError if isinstance(error, IndexError) else kind
         dtypes = " and ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
         return kind(f"{op.name}: shapes {format_shapes(shapes)} ({dtypes}){given}: {error}")
 

@@ -11,7 +11,7 @@ from pullback.core.callers import is_in_place, is_operator
 from pullback.core.convert import as_array, bare
 from pullback.core.interpreter import PLAIN_VALUES
 from pullback.core.tape import ARRAYS, constant
-from pullback.core.tensor import BY_KERNEL, OBJECT, Tensor, is_foreign
+from pullback.core.tensor import BY_KERNEL, LATER, OBJECT, Tensor, is_foreign
 from pullback.core.weak import WEAK_TYPES, Weak, weaken
 from pullback.errors import ArgumentError
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 def call_prepared(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Call an op with variables read, lists and object arrays made tensors, and weak tensors in their dtype."""
+    if any(hasattr(a, "tocoo") for a in args):
+        return LATER["sparse"](op, args)
     other = next((a for a in args if is_foreign(type(a))), None)
     if other is not None and is_operator():
         return _defer(op, args, other)

@@ -16,7 +16,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from pullback.core.convert import as_shape, as_value
 from pullback.core.memory import is_sole
 from pullback.core.tensor import LATER, Tensor, read_sizes, strip
-from pullback.errors import ArgumentError, ShapeError
+from pullback.errors import ArgumentError, IndexRangeError, ShapeError
 from pullback.numerics.rows import add_rows
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class RowSparse(NDArrayOperatorsMixin):
         if not isinstance(at, Tensor):
             wrong = at[(at >= shape[0]) | (at < -shape[0])]
             if wrong.size:
-                raise ShapeError(f"RowSparse: the index {wrong[0]} is out of range for {shape[0]} rows.")
+                raise IndexRangeError(f"RowSparse: the index {wrong[0]} is out of range for {shape[0]} rows.")
             at = from_front(at, shape[0])
         self._fill(at, values, shape, False)
 

@@ -16,6 +16,7 @@ from pullback.core.callers import (
     arrange_coefficients,
     explain_refusal,
     is_formatting,
+    leaves_product,
     takes_elements,
 )
 from pullback.core.printing import tensor_repr, tensor_text
@@ -231,6 +232,8 @@ class Tensor(TensorOps):
         A traced number has no such method, so ``np.array([x[0], x[1]])`` holds the tensors themselves, as objects.
         """
         t = self.read()
+        if leaves_product():
+            return t._whole
         if not t.level:
             return t._values
         if takes_elements():
@@ -238,6 +241,12 @@ class Tensor(TensorOps):
         if not t.shape:
             raise AttributeError("__array__")
         return t._values
+
+    def _whole(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """Return an object array of rank 0 with this tensor: SciPy's sparse arrays leave products with it to us."""
+        made = np.empty((), object)
+        made[()] = self
+        return made
 
     def _elements(self, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> Any:
         """Return an object array of the elements, which NumPy can take apart and join."""
@@ -296,11 +305,11 @@ class Tensor(TensorOps):
         copy: bool | None = None,
     ) -> Any:
         values = np.asarray(self._concrete("DLPack export"))
-        if copy is False:
-            values = values.view()
-            values.flags.writeable = False  # a tensor never changes by what others write
-        else:
+        if copy is not False:
             values = values.copy()
+        elif tuple(max_version or ()) >= (1, 0):  # since then DLPack can say that memory must not be written to
+            values = values.view()
+            values.flags.writeable = False
         return values.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
 
     def __dlpack_device__(self) -> Any:
@@ -390,10 +399,10 @@ class Tensor(TensorOps):
     # ---- copies keep the path: a detached copy would lose the gradient in silence
 
     def __copy__(self) -> Tensor:
-        return self
+        return np.copy(self)  # type: ignore[return-value]
 
-    def __deepcopy__(self, memo: dict[Any, Any]) -> Tensor:
-        return self
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        return np.copy(self)  # type: ignore[return-value]
 
     def __reduce__(self) -> Any:
         return LATER["constant"], (np.array(self._concrete("pickle")),)

@@ -249,7 +249,10 @@ class Variable(Wrapped):
         return _restore, (np.array(self.held.value), self.trainable, self.name)
 
     def __copy__(self) -> Variable:
-        return self
+        return _restore(np.array(self.held.value), self.trainable, self.name)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
+        return self.__copy__()
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, name={self.name!r})"

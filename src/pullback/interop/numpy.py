@@ -236,12 +236,18 @@ def _get_method(ufunc: Any, method: str) -> tuple[str, Any]:
     return (name, ufunc) if method == "__call__" else (f"{name}.{method}", getattr(ufunc, method))
 
 
+def _find_special_function(ufunc: Any) -> Any:
+    """Return the function for a ufunc of SciPy's that is no op, None for other ufuncs."""
+    name = special.find_name(ufunc)
+    return LATER["special_functions"]().get_function(name) if name else None
+
+
 def find_ufunc_call(ufunc: Any, method: str) -> tuple[Any, tuple[str, ...]]:
     """Return the function that implements a ufunc or one of its methods, None if there is none, and its parameters."""
     if method != "__call__":
         return getattr(numpy_ufunc_methods, method, lambda _: None)(ufunc), METHOD_PARAMETERS
     op = BY_KERNEL.get(ufunc) or special.find_op(ufunc)
-    call = op.function if op is not None else numpy_ufuncs.CALLS.get(ufunc)
+    call = op.function if op is not None else numpy_ufuncs.CALLS.get(ufunc) or _find_special_function(ufunc)
     return call, numpy_ufuncs.TAKES.get(ufunc, ())
 
 

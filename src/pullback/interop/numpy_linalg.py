@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.op import operand
+from pullback.core.op import REGISTRY, operand
 from pullback.core.tensor import Tensor, all_values, call_unfollowed, may_be, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import align_operands, is_traced, no_rule_error, run_without_rule
@@ -28,7 +28,7 @@ def _kind(function: Callable[..., Any]) -> Any:
     return type(function(np.ones((1, 1))))
 
 
-def _mirror_triangle(x: Value, UPLO: str = "L") -> Any:
+def mirror_triangle(x: Value, UPLO: str = "L") -> Any:
     """Return the symmetric (Hermitian) matrix that one triangle determines; NumPy does not read the other."""
     x = operand(x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
@@ -51,17 +51,20 @@ def _with_value_of(z: Value, run: Callable[..., Any], *args: object) -> Any:
 
 
 def _cholesky(a: Value, /, *, upper: bool = False) -> Any:
-    return linalg.cholesky(_mirror_triangle(a, "U" if upper else "L"), bool(upper))
+    a = operand(a)
+    if a.dtype.kind == "f" and a.ndim > 1 and a.shape[-1] == a.shape[-2]:
+        return REGISTRY["cholesky_of_triangle"].function(a, bool(upper))
+    return linalg.cholesky(mirror_triangle(a, "U" if upper else "L"), bool(upper))
 
 
 def _eigh(a: Value, /, UPLO: str = "L") -> Any:
     uplo = _triangle(UPLO)
-    return _kind(np.linalg.eigh)(*linalg.eigh(_mirror_triangle(a, uplo), uplo))
+    return _kind(np.linalg.eigh)(*linalg.eigh(mirror_triangle(a, uplo), uplo))
 
 
 def _eigvalsh(a: Value, /, UPLO: str = "L") -> Any:
     uplo = _triangle(UPLO)
-    return linalg.eigvalsh(_mirror_triangle(a, uplo), uplo)
+    return linalg.eigvalsh(mirror_triangle(a, uplo), uplo)
 
 
 def _eig(a: Value, /) -> Any:
@@ -112,7 +115,7 @@ def _pinv(a: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = 
     if rcond is not None and rtol is not np._NoValue:
         raise ArgumentError(f"np.linalg.pinv: rtol and rcond mean the same; got rcond={rcond!r} and rtol={rtol!r}.")
     cut = rcond if rcond is not None else 1e-15 if rtol is np._NoValue else rtol
-    return linalg.pinv(_mirror_triangle(a) if hermitian else a, cut, bool(hermitian))
+    return linalg.pinv(mirror_triangle(a) if hermitian else a, strip(cut), bool(hermitian))
 
 
 def _lstsq(a: Value, b: Value, /, rcond: Any = None) -> Any:

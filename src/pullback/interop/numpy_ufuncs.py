@@ -11,6 +11,7 @@ from numpy.lib import scimath
 
 from pullback.core.convert import check_real
 from pullback.core.tensor import Tensor, call_unfollowed, may_be, read_sizes, strip
+from pullback.errors import ShapeError
 from pullback.interop.numpy_arguments import align_operands, wrap_constant
 from pullback.ops import special
 from pullback.ops.elementwise import reciprocal, sign
@@ -67,6 +68,8 @@ def _reciprocal(x: Value) -> Any:
 
 
 def _copysign(x: Value, y: Value) -> Any:
+    if not hasattr(x, "dtype"):  # Python's numbers do not widen y
+        return wrap_constant("np.copysign", call_unfollowed(lambda y: np.copysign(x, y), y), y)
     x = _as_float(x)
     return np.absolute(x) * call_unfollowed(lambda x, y: np.copysign(np.ones_like(x), y), x, y)
 
@@ -94,6 +97,8 @@ def _frexp(x: Value) -> Any:
 
 def _vecdot(x: Any, y: Any, axis: int = -1, keepdims: bool = False) -> Any:
     x, y = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1)
+    if x.shape[-1] != y.shape[-1]:
+        raise ShapeError(f"np.vecdot: vectors of {x.shape[-1]} and {y.shape[-1]} elements have no dot product.")
     products = _conjugate(x) * y
     z = np.sum(products, axis=-1)
     z = z if z.dtype == products.dtype else np.astype(z, products.dtype)  # a sum of short integers is int64

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.errors import ArgumentError, ShapeError
+from pullback.errors import ArgumentError, IndexRangeError, ShapeError
 
 Shape = tuple[int, ...]
 
@@ -32,7 +32,7 @@ def resolve_axes(ndim: int, axis: object, name: str = "axis") -> tuple[int, ...]
         if isinstance(a, bool) or not hasattr(a, "__index__"):
             raise ArgumentError(f"{name}: axis must be an integer or a tuple of them, got {axis!r}.")
         if not -ndim <= a < ndim:
-            raise ShapeError(f"{name}: axis {a} is out of range for rank {ndim}; use {-ndim} to {ndim - 1}.")
+            raise IndexRangeError(f"{name}: axis {a} is out of range for rank {ndim}; use {-ndim} to {ndim - 1}.")
     found = tuple(sorted(int(a) % ndim for a in axes))
     if len({*found}) != len(found):
         raise ShapeError(f"{name}: an axis is named twice in {axis!r}.")

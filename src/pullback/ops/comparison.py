@@ -20,6 +20,7 @@ __all__ = [
     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
     "logical_and", "logical_or", "logical_xor", "logical_not",
     "bitwise_and", "bitwise_or", "bitwise_xor", "invert", "bitwise_not",
+    "left_shift", "right_shift",
     "is_nan", "isnan", "is_inf", "isinf", "is_finite", "isfinite", "where",
 ]  # fmt: skip
 
@@ -196,6 +197,33 @@ def invert(x: TensorLike, /) -> Any:
 
     >>> pb.invert(np.array([True, False]))
     array([False,  True])
+    """
+
+
+_SHIFTED = _Sampled(
+    "(),()->()",
+    (np.array([0, 1, 6, -9], np.int32), np.array([3, 5, 1, 2], np.int32)),
+    (np.array([[5], [9]], np.int32), np.array([0, 1, 2], np.int32)),
+    (np.int32(6), np.int32(1)),
+    (np.zeros((0, 2), np.int32), np.ones(2, np.int32)),
+)
+
+
+@op(np.left_shift, acts=_SHIFTED, d=constant())
+def left_shift(x: TensorLike, y: TensorLike, /) -> Any:
+    """The bits of integers moved up by ``y`` places: ``x << y``.
+
+    >>> pb.left_shift(3, 2)
+    np.int64(12)
+    """
+
+
+@op(np.right_shift, acts=_SHIFTED, d=constant())
+def right_shift(x: TensorLike, y: TensorLike, /) -> Any:
+    """The bits of integers moved down by ``y`` places: ``x >> y``.
+
+    >>> pb.right_shift(12, 2)
+    np.int64(3)
     """
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.core.axes import moves
 from pullback.core.calculus import linear, rule
-from pullback.core.convert import as_array, as_dtype, as_shape, get_default_dtype
+from pullback.core.convert import as_array, as_dtype, as_shape, get_default_dtype, join_tensors
 from pullback.core.lowering import made_of
 from pullback.core.op import op
 from pullback.core.tape import constant as _constant
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pullback.typing import Array, DType, Number, ShapeLike, TensorLike, Value
 
 __all__ = [
-    "constant", "eye", "fill", "full_like", "linspace", "ones", "ones_like", "range", "scalar", "tensor", "tensor1d",
-    "tensor2d", "tensor3d", "tensor4d", "tensor5d", "tensor6d", "zeros", "zeros_like",
+    "array", "asarray", "constant", "eye", "fill", "full_like", "linspace", "ones", "ones_like", "range", "scalar",
+    "tensor", "tensor1d", "tensor2d", "tensor3d", "tensor4d", "tensor5d", "tensor6d", "zeros", "zeros_like",
 ]  # fmt: skip
 
 
@@ -63,6 +63,39 @@ def _make(name: str, values: TensorLike, shape: Any, dtype: DType, rank: int | N
         advice = " Give a flat list with a shape, or values nested to that depth." if rank else ""
         raise ShapeError(f"{name}: expected values of rank {rank}, got shape {made.shape}.{advice}")
     return _constant(made)
+
+
+def asarray(values: TensorLike, dtype: DType = None) -> Tensor:
+    """Return a tensor of these values; a tensor as it is, so that its gradient passes.
+
+    values: a tensor, an array, numbers, or nested lists of numbers or tensors.
+    dtype: the dtype; without it that of the array, and the default one for Python's numbers.
+
+    >>> asarray([1, 2])
+    Tensor([1., 2.], dtype=float32)
+    >>> pb.grad(lambda x: (asarray([x, 2 * x]) * asarray(x)).sum())(3.0)
+    18.0
+    """
+    made = values if isinstance(values, Tensor) else join_tensors(values)
+    if not isinstance(made, Tensor):
+        return _make("asarray", made, None, dtype)
+    return made if dtype is None or made.dtype == as_dtype(dtype, "asarray") else made.astype(dtype)
+
+
+def array(values: TensorLike, dtype: DType = None) -> Tensor:
+    """Return a tensor of its own with these values: no write to it reaches them, and gradients pass through.
+
+    values: a tensor, an array, numbers, or nested lists of numbers or tensors.
+    dtype: the dtype; without it that of the array, and the default one for Python's numbers.
+
+    >>> x = pb.tensor([1.0, 2.0])
+    >>> y = array(x)
+    >>> y[0] = 9.0
+    >>> x.tolist(), y.tolist()
+    ([1.0, 2.0], [9.0, 2.0])
+    """
+    made = asarray(values, dtype)
+    return np.copy(made) if made is values else made  # type: ignore[return-value]
 
 
 def scalar(value: TensorLike, dtype: DType = None) -> Tensor:

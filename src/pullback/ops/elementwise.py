@@ -145,11 +145,20 @@ def mod(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
+def _floor_quotient(x: Any, y: Any) -> Any:
+    """Return the quotient rounded down, as NumPy does, but of infinities as the Array API and TensorFlow.js do."""
+    z = np.floor_divide(x, y)
+    if z.dtype.kind != "f" or (np.isfinite(x).all() and np.isfinite(y).all()):
+        return z
+    return np.where(np.isinf(x) | np.isinf(y), np.floor(np.divide(x, y)), z)[()]
+
+
 @op(
     np.floor_divide,
     acts=elementwise2,
     domain=(0.5, 2.0),
     d=partials(lambda g: zero_cotangent(g), lambda g: zero_cotangent(g)),
+    run=_floor_quotient,
     lower=scalar(lambda s, x, y: s.floor_divide(x, y)),
 )
 def floor_div(x: TensorLike, y: TensorLike, /) -> Any:

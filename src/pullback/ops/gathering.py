@@ -16,7 +16,7 @@ from pullback.core.lowering import call, made_of, rows
 from pullback.core.op import method, op, operand
 from pullback.core.rowsparse import rows_of_gather
 from pullback.core.tensor import LATER, read_sizes
-from pullback.errors import ArgumentError, ShapeError
+from pullback.errors import ArgumentError, IndexRangeError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
 from pullback.numerics.batching import batch_leading_axes
 from pullback.numerics.positions import (
@@ -57,7 +57,7 @@ def _within(name: str, indices: Array, length: int, where: str) -> Any:
     """Return indices, checked to be within an axis."""
     if indices.size and (np.max(indices) >= length or np.min(indices) < -length):
         wrong = next(int(i) for i in np.ravel(indices) if not -length <= i < length)
-        raise ShapeError(f"{name}: the index {wrong} is out of range for {where} of length {length}.")
+        raise IndexRangeError(f"{name}: the index {wrong} is out of range for {where} of length {length}.")
     return indices
 
 

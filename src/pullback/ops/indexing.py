@@ -119,6 +119,10 @@ def _add_advanced(acc: Any, g: Any, index: Any, fresh: bool) -> None:
 
 
 def _scatter_cotangent(g: Value, x_shape: tuple[int, ...], index: Index) -> Any:
+    if type(g) is ndarray and _is_basic(index):  # the usual case, with fewer calls
+        e = np.zeros(x_shape, g.dtype)
+        e[index] = g
+        return e
     return _scatter(g, x_shape, index) if isinstance(g, RAW) else scatter(g, x_shape, index)
 
 

@@ -11,11 +11,12 @@ from pullback.core.axes import elementwise1, elementwise2
 from pullback.core.calculus import partials
 from pullback.core.lowering import scalar
 from pullback.core.op import op
+from pullback.numerics.adjoints import zero_cotangent
 
 if TYPE_CHECKING:
     from pullback.typing import TensorLike, Value
 
-__all__ = ["cbrt", "fmod", "hypot", "log10", "log2", "logaddexp", "logaddexp2"]
+__all__ = ["cbrt", "fmod", "hypot", "log10", "log2", "logaddexp", "logaddexp2", "nextafter"]
 
 LN2, LN10 = ln(2), ln(10)
 
@@ -126,4 +127,13 @@ def fmod(x: TensorLike, y: TensorLike, /) -> Any:
 
     >>> np.fmod(pb.tensor([-7.0]), 3.0)
     Tensor([-1.], dtype=float32)
+    """
+
+
+@op(np.nextafter, acts=elementwise2, d=partials(1, lambda g: zero_cotangent(g)))
+def nextafter(x: TensorLike, y: TensorLike, /) -> Any:
+    """The next floating-point number after ``x`` in the direction of ``y``; its derivative by ``x`` is 1.
+
+    >>> pb.nextafter(1.0, 2.0) - 1.0 == np.finfo(float).eps
+    np.True_
     """

@@ -14,6 +14,11 @@ from pullback.compiler.codegen.call_table import ARENA, LEAST, STACK, Address, C
 STEPS = 60
 
 
+@pytest.fixture(autouse=True)
+def keep_unrolled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULLBACK_LOOP_ROLLING", "0")
+
+
 def draw(*shape: int, dtype: Any = np.float64) -> Any:
     return np.random.default_rng(len(shape)).normal(size=shape).astype(dtype) / 2
 

@@ -42,6 +42,8 @@ def same(got: Any, want: Any) -> Any:
 
 def numpys(name: str, *xs: Any) -> Any:
     with np.errstate(all="ignore"):
+        if name == "floor_divide":  # of infinities as the Array API has it
+            return pb.floor_div(*xs)
         return lanes.compute_exact(name, *xs).astype(xs[0].dtype) if name == "erf" else getattr(np, name)(*xs)
 
 

@@ -151,3 +151,49 @@ def test_matrices_without_blas_are_run_by_numpy(monkeypatch: pytest.MonkeyPatch)
     f = lambda x, y: np.sum(pb.linalg.triangular_solve(pb.linalg.cholesky(x), y)) + np.sum(pb.linalg.solve(x, y))
     g = pb.grad(f, argnums=0)
     assert_allclose(pb.compile(g, backend="llvm", cache=False)(x, y), g(x, y), 1e-8, 1e-10)
+
+
+DECOMPOSITIONS: dict[str, Callable[..., Any]] = {
+    "svd": lambda x: tuple(pb.linalg.svd(x)),
+    "qr": lambda x: tuple(pb.linalg.qr(x)),
+    "eigh": lambda x: tuple(pb.linalg.eigh(x[..., : x.shape[-1], :])),
+    "upper eigh": lambda x: tuple(pb.linalg.eigh(x[..., : x.shape[-1], :], "U")),
+    "pinv": lambda x: (pb.linalg.pinv(x),),
+    "lstsq": lambda x: (pb.linalg.lstsq(x, x[..., :1] + 1.0).x,),
+    "np.linalg.cholesky": lambda x: (np.linalg.cholesky(turn(x) @ x + np.eye(x.shape[-1], dtype=x.dtype)),),
+}
+
+
+@pytest.mark.parametrize("name", DECOMPOSITIONS)
+def test_decompositions_match_numpy(name: str) -> None:
+    f = DECOMPOSITIONS[name]
+    gradient = pb.grad(lambda x: sum(np.sum(np.sin(part)) for part in f(x)))
+    for shape, dtype, tolerance in (((9, 5), "f8", 1e-8), ((3, 4, 4), "f4", 2e-3), ((1, 1), "f8", 1e-8)):
+        x = draw(*shape, dtype=dtype)
+        program, compiled = pb.compile(lambda x: f(x), cache=False), pb.compile(gradient, cache=False)
+        for z, wanted in zip(program(x), f(x), strict=True):
+            assert_allclose(z, wanted, tolerance, tolerance)
+            assert z.dtype == wanted.dtype
+        wanted = gradient(x)
+        assert_allclose(compiled(x), wanted, tolerance, tolerance * max(1.0, np.abs(wanted).max()))
+        if name not in ("lstsq", "pinv") or len(shape) == 2:
+            assert not [s for s in compiled.lower(x).kernels if "NumPy" in s and "svdvals" not in s]
+
+
+def test_decomposition_that_does_not_converge_raises() -> None:
+    x = np.full((5, 5), np.nan)
+    for f in (pb.linalg.svd, pb.linalg.pinv):
+        for run in (f, pb.compile(lambda x, f=f: f(x))):
+            with pytest.raises(MatrixError, match="converge"):
+                run(x)
+
+
+def test_cholesky_reads_one_triangle() -> None:
+    x = draw_positive(3, 6, 6)
+    for upper in (False, True):
+        junk = x + np.tril(np.ones((6, 6)), -1) * 7.0 if upper else x + np.triu(np.ones((6, 6)), 1) * 7.0
+        f = lambda x, upper=upper: np.sum(np.sin(np.linalg.cholesky(x, upper=upper)))
+        assert_allclose(pb.compile(f)(junk), f(x), 1e-12)
+        assert_allclose(pb.compile(pb.grad(f))(junk), pb.grad(f)(x), 1e-9, 1e-12)
+        step = 1e-5 * np.random.default_rng(1).normal(size=x.shape)
+        assert_allclose(np.sum(pb.grad(f)(x) * step), (f(x + step) - f(x - step)) / 2, 1e-5, 1e-10)

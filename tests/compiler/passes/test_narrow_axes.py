@@ -72,3 +72,41 @@ def test_sum_of_negative_zeros_over_coordinates_is_zero() -> None:
     x = np.full((20, 3), -0.0)
     found = pb.compile(lambda x, y: np.sum(x[:, None] * y, -1), backend="llvm")(x, np.ones((20, 3)))
     assert not np.signbit(found).any()
+
+
+def lengths(x: Any, y: Any) -> Any:
+    stacked = np.stack([x, y * x, np.tanh(y)], -1)
+    return np.sum(stacked**2) + np.sum(np.sqrt(np.sum(stacked * stacked, -1) + 1.0))
+
+
+def turned(x: Any, y: Any) -> Any:
+    stacked = np.stack([np.cos(x) * y, np.sin(x) * y], -1)
+    return np.sum(np.exp(stacked * 0.1) * np.array([1.0, -0.5], stacked.dtype)) + np.sum(stacked[..., 0] * x)
+
+
+def reversed_places(x: Any, y: Any) -> Any:
+    return np.sum(np.stack([x, y], -1)[..., ::-1] * np.stack([y, y], -1) ** 3)
+
+
+@pytest.mark.parametrize("f", [lengths, turned, reversed_places])
+@pytest.mark.parametrize("shape", [(37,), (3, 21)])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_stack_along_last_axis_gradients(f: Callable[..., Any], shape: tuple[int, ...], dtype: str) -> None:
+    x, y = np.random.default_rng(3).normal(size=(2, *shape)).astype(dtype)
+    value, slopes = pb.compile(pb.value_and_grad(f, argnums=(0, 1)), backend="llvm")(x, y)
+    expected, exact = pb.value_and_grad(f, argnums=(0, 1))(x.astype("f8"), y.astype("f8"))
+    close = 1e-4 if dtype == "f4" else 1e-11
+    np.testing.assert_allclose(value, expected, close)
+    for slope, right in zip(slopes, exact, strict=True):
+        np.testing.assert_allclose(slope, right, close, close * np.abs(right).max())
+
+
+def test_stack_along_last_axis_results_that_are_places_of_it() -> None:
+    x, y = np.random.default_rng(3).normal(size=(2, 40))
+
+    def f(x: Any, y: Any) -> Any:
+        stacked = np.stack([x, y], -1)
+        return stacked[:, 0], stacked[:, 1] * 2.0, np.sum(stacked * stacked), np.sum(stacked, 0)
+
+    for got, expected in zip(pb.compile(f, backend="llvm")(x, y), f(x, y), strict=True):
+        np.testing.assert_allclose(got, expected, 1e-12)

@@ -77,6 +77,13 @@ class Library:
 
     # ---- functions that differ from library to library
 
+    def floor_divide(self, x: Any, y: Any) -> Any:
+        """Return the quotient rounded down, of infinities as the op ``floor_div`` has it."""
+        z = self.xp.floor_divide(x, y)
+        if self.get_dtype(z).kind != "f":
+            return z
+        return self.where(self.xp.isinf(x) | self.xp.isinf(y), self.xp.floor(x / y), z)
+
     def astype(self, x: Any, dtype: Any) -> Any:
         return x.astype(dtype)
 

@@ -89,6 +89,12 @@ def _cholesky(lib: Library, node: Node, x: Any, upper: bool) -> Any:
     return _adjoint(lib, factor) if upper else factor
 
 
+def _cholesky_of_triangle(lib: Library, node: Node, x: Any, upper: bool) -> Any:
+    below = lib.tril(_adjoint(lib, x) if upper else x)
+    factor = lib.linalg.cholesky(below + _adjoint(lib, lib.tril(below, -1)))
+    return _adjoint(lib, factor) if upper else factor
+
+
 def _matmul(lib: Library, node: Node, x: Any, y: Any) -> Any:
     return lib.matmul(lib.astype(x, node.dtype), lib.astype(y, node.dtype))
 
@@ -222,7 +228,7 @@ OPS: dict[str, Callable[..., Any]] = {
     "cumsum": _scan("cumsum", 0), "cumprod": _scan("cumprod", 1), "recurrence": _recurrence,
     "arg_max": _position("argmax"), "arg_min": _position("argmin"), "argsort": _argsort, "complex": _join_complex,
     "fft": _transform("fft"), "ifft": _transform("ifft"), "rfft": _transform("rfft"), "irfft": _transform("irfft"),
-    "cholesky": _cholesky, "matmul": _matmul,
+    "cholesky": _cholesky, "cholesky_of_triangle": _cholesky_of_triangle, "matmul": _matmul,
     "convolve": _convolve, "convolve_input": _convolve_input, "convolve_filter": _convolve_filter,
     "depthwise": _depthwise, "depthwise_input": _depthwise_input, "depthwise_filter": _depthwise_filter,
     "largest_in_window": _largest, "give_to_largest": _give_to_largest, "take_from_largest": _take_from_largest,

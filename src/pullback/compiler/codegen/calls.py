@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from pullback.compiler.codegen.call_table import CallList, Constant, Local, Operand, integer
 from pullback.compiler.codegen.complex_parts import emit_join, emit_split
@@ -19,7 +19,16 @@ from pullback.compiler.schedule.order import Step
 from pullback.compiler.schedule.schedule import KernelPlan, ScatterPlan
 from pullback.compiler.schedule.work import Work
 
-__all__ = ["call_fourier", "call_kernel", "call_parts", "call_rows", "call_scan", "call_scatter", "call_spaced"]
+__all__ = [
+    "call_whole",
+    "call_fourier",
+    "call_kernel",
+    "call_parts",
+    "call_rows",
+    "call_scan",
+    "call_scatter",
+    "call_spaced",
+]
 
 NULL = Constant("ptr", "null")
 
@@ -73,20 +82,20 @@ def call_scan(module: ModuleBuilder, code: CallList, step: Step) -> None:
     """Call the kernel of a scan or a search."""
     n: Node = step.what
     module.described.append(f"{n.name} {list(n.args[0].shape)} along {n.data[1]['axis']}")
-    _call_whole(module, code, step, emit_scan(step.plan))
+    call_whole(module, code, step, emit_scan(step.plan))
 
 
 def call_rows(module: ModuleBuilder, code: CallList, step: Step) -> None:
     """Call the kernel of a function of rows."""
     module.described.append(f"{step.what.name} {list(step.what.args[0].shape)}")
-    _call_whole(module, code, step, emit_rows(step.plan))
+    call_whole(module, code, step, emit_rows(step.plan))
 
 
 def call_fourier(module: ModuleBuilder, code: CallList, step: Step) -> None:
     """Call the kernel of Fourier transforms."""
     n: Node = step.what
     module.described.append(f"fourier {list(n.args[0].shape)} along {n.data.axis}")
-    _call_whole(module, code, step, emit_fourier(step.plan))
+    call_whole(module, code, step, emit_fourier(step.plan))
 
 
 def call_parts(module: ModuleBuilder, code: CallList, step: Step) -> None:
@@ -98,14 +107,16 @@ def call_parts(module: ModuleBuilder, code: CallList, step: Step) -> None:
     code.call_void(module.name(function), [module.address(x) for x in (*n.args, n)])
 
 
-def _call_whole(module: ModuleBuilder, code: CallList, step: Step, w: KernelCode) -> None:
-    """Call a kernel for all of its rows, or have threads share them."""
+def call_whole(
+    module: ModuleBuilder, code: CallList, step: Step, w: KernelCode, given: Sequence[Operand] | None = None
+) -> None:
+    """Call a kernel for all of its rows, or have threads share them; ``given`` are its arrays, if these are others."""
     n: Node = step.what
     name = module.name(w.function)
     module.declared |= w.declared
     module.helpers.update(w.helpers)
     scratch = module.find_memory(("scratch", n.number))
-    arrays = [module.address(x) for x in (*n.args, n)]
+    arrays = [module.address(x) for x in (*n.args, n)] if given is None else [*given]
     if step.plan.workers > 1:
         module.call_in_parallel(code, w.work, name, [*arrays, scratch, scratch], step.plan.time)
     else:

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from math import cos, pi, sin
-from typing import NamedTuple
 
-from pullback.compiler.builder import FLOATS, Code, Value, code_of, constant, splat, vector
+from pullback.compiler.builder import FLOATS, Code, Value, code_of, constant, literal, splat, vector
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
 from pullback.compiler.ir.fourier import Fourier, factorize
 from pullback.compiler.schedule.fourier import FourierPlan
@@ -27,13 +26,154 @@ def emit_fourier(plan: FourierPlan) -> KernelCode:
     return FourierKernel(plan).write()
 
 
-class Pass(NamedTuple):
-    """One pass over all numbers: butterflies with so many sets of factors, each at ``stride`` places."""
+class PassWriter:
+    """Emits one pass over all numbers as a function, which transforms of any length share.
 
-    radix: int
-    factors: int
-    stride: int
-    source: int  # which half of the scratch memory it reads
+    It has butterflies with ``%factors`` sets of twiddle factors, each at ``%stride`` places; the last has no factors.
+    """
+
+    def __init__(self, radix: int, has_factors: bool, dtype: str, width: int) -> None:
+        self.radix, self.has_factors, self.dtype, self.width = radix, has_factors, dtype, width
+        self.code, self.one = Code(), FLOATS[dtype]
+        self.many = vector(self.one, width)
+
+    def emit(self, code: Code) -> str:
+        """Return the name of the function, which becomes a helper of the caller."""
+        name = f"fourier_{self.one}x{self.width}_{self.radix}{'' if self.has_factors else '_last'}"
+        code.add_helper(name, lambda: self._write(name))
+        return name
+
+    def _write(self, name: str) -> tuple[dict[str, str], set[str]]:
+        code, count = self.code, 2 * (self.radix - 1)
+        apart = code.op("mul i64 %factors, %stride")
+        if self.has_factors:
+            with code.loop("0", "%factors") as p:
+                row = self._at("%w", code.times(p, count))
+                numbers = [code.op(f"load {self.one}, ptr {self._at(row, str(i))}") for i in range(count)]
+                spread = [self._value(splat(code, x, self.one, self.width)) for x in numbers]
+                self._emit_places(apart, p, [*zip(spread[::2], spread[1::2], strict=True)])
+        else:
+            self._emit_places(apart, "0", [])
+        params = "ptr noalias %from, ptr noalias %to, ptr noalias %w, i64 %factors, i64 %stride"
+        head = f"define internal void @{name}({params}) noinline {{"
+        return {name: "\n".join([head, "entry:", *code.lines, "ret void", "}"])}, code.declared
+
+    def _emit_places(self, apart: str, p: str, twiddles: list[Pair]) -> None:
+        """Emit the butterflies that have the same twiddle factors."""
+        code = self.code
+        start, step = code.op(f"mul i64 {p}, %stride"), code.times(apart, 2 * self.width)
+        sources = [self._at("%from", code.times(start, 2 * self.width))]
+        targets = [self._at("%to", code.times(start, 2 * self.width * self.radix))]
+        onward = code.times("%stride", 2 * self.width)
+        for _ in range(1, self.radix):  # computed before the loop
+            sources.append(self._at(sources[-1], step))
+            targets.append(self._at(targets[-1], onward))
+        with code.loop("0", "%stride") as q:
+            at = code.times(q, 2 * self.width)
+            legs = [(self._get(source, at, 0), self._get(source, at, 1)) for source in sources]
+            for k, leg in enumerate(emit_butterfly(legs)):
+                turned = multiply(leg, twiddles[k - 1]) if k and twiddles else leg
+                for part, v in enumerate(turned):
+                    code.line(f"store {self.many} {v.name}, ptr {self._place(targets[k], at, part)}")
+
+    def _get(self, base: str, at: str, part: int) -> Value:
+        return self._value(self.code.op(f"load {self.many}, ptr {self._place(base, at, part)}"))
+
+    def _place(self, base: str, at: str, part: int) -> str:
+        return self._at(base, self.code.add(at, str(part * self.width)))
+
+    def _value(self, name: str) -> Value:
+        return Value(self.code, name, self.dtype, self.width)
+
+    def _at(self, base: str, place: str) -> str:
+        return base if place == "0" else self.code.op(f"getelementptr {self.one}, ptr {base}, i64 {place}")
+
+
+class TileWriter:
+    """Emits functions that copy rows to scratch memory, a lane for each, and back: square by square."""
+
+    def __init__(self, dtype: str, width: int) -> None:
+        self.dtype, self.width, self.code, self.one = dtype, width, Code(), FLOATS[dtype]
+        self.many = vector(self.one, width)
+        self.size = int(dtype[1])
+
+    def emit_load(self, code: Code) -> str:
+        """Return the name of the function that copies so many columns of rows to scratch memory."""
+        name = f"fourier_in_{self.one}x{self.width}"
+        code.add_helper(name, lambda: self._write_load(name))
+        return name
+
+    def emit_store(self, code: Code) -> str:
+        """Return the name of the function that copies scratch memory, times a number, to rows."""
+        name = f"fourier_out_{self.one}x{self.width}"
+        code.add_helper(name, lambda: self._write_store(name))
+        return name
+
+    def _write_load(self, name: str) -> tuple[dict[str, str], set[str]]:
+        code, starts = self.code, self._load_starts()
+        with self._loop_over_tiles() as k:
+            rows = [self._value(code.op(f"load {self.many}, ptr {self._at(s, k)}, align {self.size}")) for s in starts]
+            for j, v in enumerate(self._transpose(rows)):
+                code.line(f"store {self.many} {v.name}, ptr {self._place(k, j)}")
+        return self._make(name, "")
+
+    def _write_store(self, name: str) -> tuple[dict[str, str], set[str]]:
+        code, starts = self.code, self._load_starts()
+        factor = self._value(splat(code, "%factor", self.one, self.width))
+        with self._loop_over_tiles() as k:
+            columns = [code.op(f"load {self.many}, ptr {self._place(k, j)}") for j in range(self.width)]
+            rows = self._transpose([self._value(x) * factor for x in columns])
+            for start, v in zip(starts, rows, strict=True):
+                code.line(f"store {self.many} {v.name}, ptr {self._at(start, k)}, align {self.size}")
+        return self._make(name, f", {self.one} %factor")
+
+    def _make(self, name: str, more: str) -> tuple[dict[str, str], set[str]]:
+        params = f"ptr noalias %starts, ptr noalias %scratch, i64 %count{more}"
+        head = f"define internal void @{name}({params}) noinline {{"
+        return {name: "\n".join([head, "entry:", *self.code.lines, "ret void", "}"])}, self.code.declared
+
+    def _load_starts(self) -> list[str]:
+        places = [self.code.op(f"getelementptr ptr, ptr %starts, i64 {i}") for i in range(self.width)]
+        return [self.code.op(f"load ptr, ptr {place}") for place in places]
+
+    def _place(self, k: str, j: int) -> str:
+        """Return the address of a column in scratch memory."""
+        return self._at("%scratch", self.code.times(self.code.add(k, str(j)), 2 * self.width))
+
+    def _value(self, name: str) -> Value:
+        return Value(self.code, name, self.dtype, self.width)
+
+    def _at(self, base: str, place: str) -> str:
+        return base if place == "0" else self.code.op(f"getelementptr {self.one}, ptr {base}, i64 {place}")
+
+    @contextmanager
+    def _loop_over_tiles(self) -> Iterator[str]:
+        """Emit a loop over tiles of columns, of which the last may overlap the one before."""
+        code = self.code
+        over = code.op(f"add i64 %count, {self.width - 1}")
+        tiles, most = code.op(f"udiv i64 {over}, {self.width}"), code.op(f"sub i64 %count, {self.width}")
+        with code.loop("0", tiles) as t:
+            at = code.times(t, self.width)
+            yield code.call("llvm.smin.i64", "i64", [("i64", at), ("i64", most)])
+
+    def _transpose(self, rows: list[Value]) -> list[Value]:
+        """Return the columns of a square of vectors."""
+        rows, step = [*rows], 1
+        while step < self.width:
+            for i in range(self.width):
+                if not i & step:
+                    a, b = rows[i], rows[i + step]
+                    low = [j if not j & step else self.width + j - step for j in range(self.width)]
+                    high = [j + step if not j & step else self.width + j for j in range(self.width)]
+                    rows[i], rows[i + step] = self._shuffle(a, b, low), self._shuffle(a, b, high)
+            step *= 2
+        return rows
+
+    def _shuffle(self, a: Value, b: Value, lanes: list[int]) -> Value:
+        order = ", ".join(f"i32 {i}" for i in lanes)
+        return a.like(
+            self.code.op(f"shufflevector {a.type} {a.name}, {b.type} {b.name}, <{self.width} x i32> <{order}>")
+        )
 
 
 class FourierKernel:
@@ -67,7 +207,7 @@ class FourierKernel:
         arrays = [f"ptr noalias %x{i}" for i in range(len(plan.node.args) - 1)]
         params = *arrays, "ptr noalias %w", "ptr noalias %z", "i64 %lo", "i64 %hi", "ptr %partial"
         function = make_function(code, *params, "ptr noalias %scratch")
-        return KernelCode(function, plan.work, frozenset(code.declared))
+        return KernelCode(function, plan.work, frozenset(code.declared), helpers=tuple(code.helpers.items()))
 
     def _swap(self, parts: list[str]) -> list[str]:
         """Return the parts, exchanged for an inverse transform: so it is the same as the other."""
@@ -117,10 +257,9 @@ class FourierKernel:
                 put(code.add(k, str(first)), self._read(self._at(starts[0], code.times(k, plan.inner))))
         else:
             if plan.inner == 1 and count >= self.width > 1:
-                with self._loop_over_tiles(count) as k:
-                    loaded = [self._read(self._at(start, k)) for start in starts]
-                    for j, v in enumerate(self._transpose(loaded)):
-                        put(code.add(code.add(k, str(j)), str(first)), v)
+                name = TileWriter(self.dtype, self.width).emit_load(code)
+                given = f"ptr {self._list_starts(starts)}, ptr {self._place(buffer, part, str(first))}, i64 {count}"
+                code.line(f"call void @{name}({given})")
             else:
                 with code.loop("0", count) as k:
                     lanes = [code.op(f"load {self.one}, ptr {self._at(s, code.times(k, plan.inner))}") for s in starts]
@@ -137,10 +276,9 @@ class FourierKernel:
             with code.loop("0", count) as k:
                 self._write(get(code.add(k, str(first))), self._at(starts[0], code.times(k, plan.inner)))
         elif plan.inner == 1 and count >= self.width > 1:
-            with self._loop_over_tiles(count) as k:
-                columns = [get(code.add(code.add(k, str(j)), str(first))) for j in range(self.width)]
-                for start, v in zip(starts, self._transpose(columns), strict=True):
-                    self._write(v, self._at(start, k))
+            name = TileWriter(self.dtype, self.width).emit_store(code)
+            given = f"ptr {self._list_starts(starts)}, ptr {self._place(buffer, part, str(first))}, i64 {count}"
+            code.line(f"call void @{name}({given}, {self.one} {literal(self.data.factor, self.dtype, 1)})")
         else:
             with code.loop("0", count) as k:
                 v = get(code.add(k, str(first)))
@@ -148,30 +286,13 @@ class FourierKernel:
                     lane = v.name if self.width == 1 else code.op(f"extractelement {self.many} {v.name}, i64 {i}")
                     code.line(f"store {self.one} {lane}, ptr {self._at(start, code.times(k, plan.inner))}")
 
-    @contextmanager
-    def _loop_over_tiles(self, count: int) -> Iterator[str]:
-        """Emit a loop over tiles of columns, of which the last may overlap the one before."""
-        with self.code.loop("0", -(-count // self.width)) as t:
-            yield self._least(self.code.times(t, self.width), count - self.width)
-
-    def _transpose(self, rows: list[Value]) -> list[Value]:
-        """Return the columns of a square of vectors."""
-        rows, step = [*rows], 1
-        while step < self.width:
-            for i in range(self.width):
-                if not i & step:
-                    a, b = rows[i], rows[i + step]
-                    low = [j if not j & step else self.width + j - step for j in range(self.width)]
-                    high = [j + step if not j & step else self.width + j for j in range(self.width)]
-                    rows[i], rows[i + step] = self._shuffle(a, b, low), self._shuffle(a, b, high)
-            step *= 2
-        return rows
-
-    def _shuffle(self, a: Value, b: Value, lanes: list[int]) -> Value:
-        order = ", ".join(f"i32 {i}" for i in lanes)
-        return a.like(
-            self.code.op(f"shufflevector {a.type} {a.name}, {b.type} {b.name}, <{self.width} x i32> <{order}>")
-        )
+    def _list_starts(self, starts: list[str]) -> str:
+        """Return the address of a list of addresses."""
+        cell = self.code.allocate(f"[{self.width} x ptr]")
+        for i, start in enumerate(starts):
+            to = self.code.op(f"getelementptr ptr, ptr {cell}, i64 {i}")
+            self.code.line(f"store ptr {start}, ptr {to}")
+        return cell
 
     def _collect(self, lanes: list[str]) -> Value:
         made = lanes[0]
@@ -250,40 +371,17 @@ class FourierKernel:
     # ---- the passes
 
     def _transform(self) -> int:
-        """Emit all passes, and return which half of the scratch memory has the result."""
+        """Emit the calls of all passes, and return which half of the scratch memory has the result."""
         code, source, left, stride, table = self.code, 0, self.data.n, 1, 0
+        halves = "%scratch", self._at("%scratch", str(self.half))
         for r in factorize(self.data.n):
-            step = Pass(r, left // r, stride, source)
-            if step.factors == 1:
-                self._emit_places(step, "0", [])
-            else:
-                with code.loop("0", step.factors) as p:
-                    row = self._at("%w", code.add(code.times(p, 2 * (r - 1)), str(table)))
-                    numbers = [code.op(f"load {self.one}, ptr {self._at(row, str(i))}") for i in range(2 * (r - 1))]
-                    spread = [self._value(splat(code, x, self.one, self.width)) for x in numbers]
-                    self._emit_places(step, p, [*zip(spread[::2], spread[1::2], strict=True)])
-                table += step.factors * 2 * (r - 1)
-            left, stride, source = left // r, stride * r, 1 - source
+            factors = left // r
+            name = PassWriter(r, factors > 1, self.dtype, self.width).emit(code)
+            given = f"ptr {halves[source]}, ptr {halves[1 - source]}, ptr {self._at('%w', str(table))}"
+            code.line(f"call void @{name}({given}, i64 {factors}, i64 {stride})")
+            table += factors * 2 * (r - 1) if factors > 1 else 0
+            left, stride, source = factors, stride * r, 1 - source
         return source
-
-    def _emit_places(self, step: Pass, p: str, twiddles: list[Pair]) -> None:
-        """Emit the butterflies that have the same twiddle factors."""
-        if step.stride == 1:
-            self._emit_butterfly(step, p, "0", twiddles)
-        else:
-            with self.code.loop("0", step.stride) as q:
-                self._emit_butterfly(step, p, q, twiddles)
-
-    def _emit_butterfly(self, step: Pass, p: str, q: str, twiddles: list[Pair]) -> None:
-        code, source = self.code, step.source
-        start = code.add(code.times(p, step.stride), q)
-        places = [code.add(start, str(k * step.factors * step.stride)) for k in range(step.radix)]
-        legs: list[Pair] = [(self._get(source, 0, at), self._get(source, 1, at)) for at in places]
-        to = code.add(code.times(p, step.radix * step.stride), q)
-        for k, leg in enumerate(emit_butterfly(legs)):
-            turned = multiply(leg, twiddles[k - 1]) if k and twiddles else leg
-            for part, v in enumerate(turned):
-                self._put(1 - source, part, code.add(to, str(k * step.stride)), v)
 
     # ---- memory
 

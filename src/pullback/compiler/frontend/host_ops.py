@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.errors import IntegerRangeError, ShapeError
+from pullback.errors import IndexRangeError, IntegerRangeError
 
 __all__ = ["Coordinates", "HostFunction", "OnHost", "Positions", "Rerun", "make_integer_cast"]
 
@@ -83,7 +83,7 @@ class Positions:
             return at
         if at.size and not -self.length <= at.min() <= at.max() < self.length:
             wrong = next(i for i in at.ravel().tolist() if not -self.length <= i < self.length)
-            raise ShapeError(f"{self.name}: {wrong} is out of range for an axis of length {self.length}.")
+            raise IndexRangeError(f"{self.name}: {wrong} is out of range for an axis of length {self.length}.")
         return np.where(at < 0, at + self.length, at)
 
     def __hash__(self) -> int:

@@ -344,6 +344,10 @@ class Trace:
             self.checks.append(np.any(wrong))
             self.graph.checks.append((node, op))
 
+    def join_checks(self) -> Node:
+        """Return whether any positions are wrong; those that are checked twice count once."""
+        return self.node(reduce(np.logical_or, {x.node.number: x for x in self.checks or ()}.values()))
+
     # ---- ops
 
     def perform(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -403,7 +407,7 @@ class Trace:
         """Add a function of matrices of floats, and check its result, NaN where the kernel does something else."""
         nodes = [self.node(a) for a in args]
         kinds = {n.dtype for n in nodes}
-        flags = all(type(p) is bool for p in params.values())
+        flags = all(type(p) in (bool, str) for p in params.values())
         if len(kinds) > 1 or next(iter(kinds)).char not in "fd" or not all(n.size for n in nodes) or not flags:
             return self.opaque(op, args, params)
         if op.lower.fails and self.checks is None:
@@ -591,8 +595,7 @@ class Trace:
         given = [Symbol(inner, inner.graph.input(like.shape, like.dtype), like.weak) for like in body.input_likes]
         inner.graph.outputs = [inner.node(z) for z in body(given)]
         if inner.checks:
-            wrong = inner.node(reduce(np.logical_or, inner.checks))
-            inner.graph.outputs += [wrong, *(n for n, _ in inner.graph.checks)]
+            inner.graph.outputs += [inner.join_checks(), *(n for n, _ in inner.graph.checks)]
         inner.finished = True
         return inner.graph
 

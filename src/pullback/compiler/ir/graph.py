@@ -238,6 +238,17 @@ def resolve_view(x: Node) -> tuple[Node, int, tuple[int, ...]]:
     return (x.args[0], x.data.offset, x.data.strides) if x.kind is VIEW else (x, 0, contiguous(x.shape))
 
 
+def rebase_view(place: tuple[Node, int, tuple[int, ...]], x: Node, view: View) -> tuple[Node, View]:
+    """Return a view of ``x`` as one of the node in whose memory ``x`` lies at a place; of ``x`` if there is none.
+
+    A place is what ``resolve_view`` returns.
+    """
+    base, offset, strides = place
+    if is_in_order(x.shape, View(0, strides)):
+        return base, View(offset + view.offset, view.strides)
+    return x, view
+
+
 def compose_views(shape: Shape, view: View, x: Node) -> View | None:
     """Return a view of a view as one of the node that is viewed; None where its axes run along several axes of ``x``.
 

@@ -7,11 +7,17 @@ from typing import NamedTuple
 from pullback.compiler.ir.graph import Node, contiguous
 from pullback.compiler.ir.products import find_operand
 
-__all__ = ["CHOLESKY", "LU", "PIVOTS", "SUBSTITUTE", "TRIANGULAR", "Routine", "find_matrix"]
+__all__ = [
+    "CHOLESKY", "EIGH", "LU", "MULTIPLY", "PIVOTS", "QR", "SUBSTITUTE", "SVD", "TRIANGULAR", "Routine", "find_matrix",
+]  # fmt: skip
 
 CHOLESKY = "cholesky"  # the lower factor of a symmetric matrix
 TRIANGULAR = "triangular"  # the solutions of equations with a triangular matrix, for columns
 LU = "lu"  # both factors of the transpose of a matrix, as LAPACK packs them by columns, and under them a row of pivots
+MULTIPLY = "multiply"  # the product of a triangular matrix and columns
+EIGH = "eigh"  # of a symmetric matrix: its eigenvalues, and the rows that are its eigenvectors
+SVD = "svd"  # of the transpose of a matrix in memory: U by columns, singular values, V by rows
+QR = "qr"  # of the same: Q by columns, R by columns
 SUBSTITUTE = "substitute"  # the solutions of equations with a matrix, from its factors and columns
 PIVOTS = "pivots"  # the diagonal of the upper factor, with the signs of the exchanges of rows
 

@@ -193,6 +193,7 @@ def _match_sign(b: MathBuilder, r: Value, y: Value) -> Value:
 
 
 def floor_divide(b: MathBuilder, x: Any, y: Any) -> Value:
+    """Emit NumPy's quotient rounded down; of infinities the quotient itself, as the op ``floor_div`` has it."""
     x, y = b.lift_both(x, y)
     if x.kind != "f":
         q, r = _divide(b, x, y)
@@ -205,7 +206,8 @@ def floor_divide(b: MathBuilder, x: Any, y: Any) -> Value:
         down = b.intrinsic("floor", q)
         down = b.select((q - down).compare("ogt", 0.5), down + 1.0, down)
         made = b.select(q.compare("oeq", 0.0), b.copysign(0.0, quotient), down)
-        return b.select(y.compare("oeq", 0.0), quotient, made)
+        by_quotient = y.compare("oeq", 0.0) | isinf(b, x) | isinf(b, y)
+        return b.select(by_quotient, b.intrinsic("floor", quotient), made)
 
 
 def _has_other_sign(b: MathBuilder, r: Value, y: Value) -> Value:

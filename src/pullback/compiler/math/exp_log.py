@@ -13,7 +13,7 @@ import numpy as np
 
 from pullback.compiler.builder import Value
 from pullback.compiler.math import coefficients as fit
-from pullback.compiler.math.building_blocks import BITS_OF_ONE, LEAST, LN2, MANTISSA, MathBuilder
+from pullback.compiler.math.building_blocks import BITS_OF_ONE, LEAST, LN2, MANTISSA, ROUND, MathBuilder
 
 __all__ = [
     "LOG2E",
@@ -42,6 +42,7 @@ LOG2E = 1.4426950408889634
 EXP_LIMIT = {"f4": 87.33, "f8": 708.39}  # between these exp has full precision, and so has its inverse
 EXP2_LIMIT = {"f4": 126.0, "f8": 1022.0}
 EXP_AHEAD = {"f4": 24, "f8": 54}  # powers of two by which a subnormal result is larger before it is rounded
+EXP_LARGEST = {"f4": 125.0, "f8": 1021.0}  # power of two, with those ahead, from whose next one on results may overflow
 EXP_ENDS = {"f4": (-110.0, 90.0), "f8": (-750.0, 711.0)}  # beyond these it is 0 or infinite
 LARGE = {"f4": 1e37, "f8": 1e300}
 LOG2E_TWO = (1.4426950408889634, 2.0355273740931033e-17)
@@ -111,9 +112,14 @@ def exp(b: MathBuilder, x: Value) -> Value:
         x = b.as_real(x)
         ahead = EXP_AHEAD[x.dtype]
         part = reduce_argument(b, b.at_least(x, EXP_ENDS[x.dtype][0]), ahead=ahead)
-        larger = scale_by_power(b, exp_of_reduced(b, part), part.bits).as_bits()
+        if x.dtype == "f4":  # 1 + r does not wait for the series
+            near = b.fma(part.r * part.r, part.series, part.r + 1.0)
+        else:
+            near = exp_of_reduced(b, part)
+        larger = scale_by_power(b, near, part.bits).as_bits()
         normal = b.select(larger.compare("olt", 0), 0, larger).as_floats()  # no exponent is left: 0
-        rare = x.compare("ugt", EXP_LIMIT[x.dtype] - ahead * math.log(2.0))
+        # By the rounded argument, which is needed up to the end anyway, so that no other register is.
+        rare = part.bits.as_floats().compare("ugt", ROUND[x.dtype] + EXP_LARGEST[x.dtype])
         return b.rarely(rare, normal * 2.0**-ahead, "far_exp", _far_exp, x)
 
 
@@ -342,14 +348,13 @@ def _log_of_split(b: MathBuilder, f: Value, e: Value, low: Value) -> tuple[Value
 
 
 def tanh(b: MathBuilder, x: Value) -> Value:
-    """Emit t / (t + 2) with t = expm1(2 * x); in f8 t / (t + 1) with half of t, as a sum of two."""
+    """Emit t / (t + 1) with t = expm1(2 * x) / 2; in f8 t is a sum of two."""
     with b.code.exactly():
         a = b.at_most(b.absolute(b.as_real(x)), 10.0 if x.dtype == "f4" else 20.0)
-        part = reduce_argument(b, a + a, careful=x.dtype == "f8")
         if x.dtype == "f4":
-            scale = b.power_of_two(part.bits)
-            t = b.fma(scale, _exp_tail(b, part), b.fma(scale, part.r, scale - 1.0))
-            return b.copysign(t / (t + 2.0), x)
+            t = _half_of_expm1(b, a)
+            return b.copysign(t / (t + 1.0), x)
+        part = reduce_argument(b, a + a, careful=True)
         scale = b.power_of_two(part.bits, halved=1)
         less, more = scale - 0.5, scale * part.r
         high = less + more
@@ -362,6 +367,16 @@ def tanh(b: MathBuilder, x: Value) -> Value:
         q = t * over
         left = b.exact_fma(-q, d, t) + b.fma(-q, lower, low * over)  # low is in t and in d, and 1 - q is 1 / d
         return b.copysign(b.fma(left, over, q), x)
+
+
+def _half_of_expm1(b: MathBuilder, a: Value) -> Value:
+    """Return half of exp(2 * a) - 1 in f4, where 2 * a is not computed: powers of two are in the coefficients."""
+    n, bits = b.nearest(a, 2.0 * LOG2E)
+    first, second = LN2["f4"]
+    r = b.fma(n, -second / 2.0, b.fma(n, -first / 2.0, a))
+    series = b.polynomial([c * 2.0 ** (len(fit.EXP_F4) - i) for i, c in enumerate(fit.EXP_F4)], r)
+    scale = b.power_of_two(bits)
+    return b.fma(scale, b.fma(r * r, series, r), b.fma(scale, 0.5, -0.5))
 
 
 def _reduce_hyperbolic(b: MathBuilder, x: Value) -> tuple[Value, ...]:

@@ -52,7 +52,7 @@ from pullback.compiler.ir.products import is_gemm_ready, plan_product
 from pullback.compiler.ir.structured import Structure
 from pullback.compiler.math.cost import count_instructions
 from pullback.compiler.math.functions import VectorFunctions
-from pullback.compiler.passes.matrices import lower_matrices
+from pullback.compiler.passes.matrices import lower_matrices, multiply_triangle
 from pullback.compiler.passes.simplify import remove_dead_nodes
 from pullback.compiler.passes.split_complex import split_complex
 from pullback.compiler.passes.windows import lower_windows
@@ -238,7 +238,7 @@ def _legalize_fold(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node
 
 def _legalize_product(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
     if has_types and code_of(n.dtype) in PRODUCTS:
-        return _arrange_product(g, n, args)
+        return multiply_triangle(g, n, *args) or _arrange_product(g, n, args)
     return g.add(OPAQUE, args, n.shape, n.dtype, (BY_KERNEL[np.matmul], {}), n.line)
 
 
@@ -396,10 +396,12 @@ def _view_of(g: Graph, n: Node, base: Node) -> Node:
 
 
 def _arrange_product(g: Graph, n: Node, args: list[Node]) -> Node:
-    """Return a product with one row or column as a multiplication and a sum, which fuse with other nodes."""
+    """Return a product with one row or column as a multiplication, and a sum of many, which fuse with other nodes."""
     a, b = args
     if not n.size or not a.size:
         return g.constant(np.zeros(n.shape, n.dtype))
+    if a.shape[-1] == 1:
+        return g.add(MAP, (a, b), n.shape, n.dtype, (BY_KERNEL[np.multiply], {}), n.line)
     product = g.add(PRODUCT, args, n.shape, n.dtype, None, n.line)
     if len(n.shape) > 2 and n.shape[-2:] != (1, 1) and plan_product(product).is_tiny:
         return product

@@ -5,13 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from pullback.compiler.ir.graph import Graph, Node, View, is_number
-from pullback.compiler.ir.kinds import CONSTANT, INPUT, LOOP, RESULT, VIEW
+import numpy as np
+
+from pullback.compiler.ir.graph import (
+    Graph,
+    Node,
+    View,
+    contiguous,
+    is_in_order,
+    is_number,
+    rebase_view,
+    resolve_view,
+)
+from pullback.compiler.ir.kinds import CONSTANT, INPUT, LOOP, MAP, PRODUCT, RESULT, VIEW
 from pullback.compiler.ir.structured import Loop
+from pullback.core.tensor import BY_KERNEL
 
 __all__ = ["simplify_loops"]
 
 Simplify = Callable[[Graph], Graph]
+# Products with fewer rows are slow by themselves, and so are those that sum over fewer elements; others are as
+# quick one by one, while they are cached.
+FEW_ROWS = 4
+FEW_TERMS = 8
 
 
 def simplify_loops(graph: Graph, simplify: Simplify) -> Graph:
@@ -47,6 +63,8 @@ class LoopSimplifier:
         self.inner = Graph()  # the new body
         self.moved: dict[int, Node] = {}  # what is computed before the loop, by its number in the old body
         self.made: dict[int, Node] = {}  # what is computed in the new body, by the same
+        self.uses: dict[int, int] = {}  # how often values of the old body are used
+        self.rows: dict[int, Node] = {}  # what is given for each step, by the number of what it is in the old body
         self.constants: list[tuple[Node, Node]] = []  # operands, and inputs of the new body
 
     def run(self, used: set[int]) -> dict[int, Node]:
@@ -54,42 +72,109 @@ class LoopSimplifier:
         loop, body = self.loop, self.body
         inputs, outputs = body.inputs, body.outputs
         unchanged = {k for k in range(loop.carry) if outputs[k] is inputs[loop.constants + k]}
-        carried = self._find_needed(used - unchanged)
-        ys = [i for i in range(loop.carry, len(outputs)) if i in used]
+        sums = {k: found for k in used - unchanged if k < loop.carry and (found := self._find_sum(k)) is not None}
+        stacks = {n.number: self._stack(n) for found in sums.values() for n in found}
+        carried = self._find_needed(used - unchanged - {*sums})
+        ys = [i for i in range(loop.carry, len(outputs)) if i in used or i in stacks.values()]
         for i in (*range(loop.constants), *(loop.constants + k for k in unchanged)):
             self.moved[inputs[i].number] = self.args[i]
         results = {k: self.args[loop.constants + k] for k in unchanged}
-        rows = self._list_rows()
-        if not carried and not ys:
-            return results
-        self._move_out()
-        wanted = self._list_reached([outputs[i] for i in (*carried, *ys)])
-        kept = [i for i in rows if inputs[i].number in wanted]
-        self._build(carried, kept, wanted)
-        self.inner.outputs = [self.made[outputs[i].number] for i in (*carried, *ys)]
-        return {**results, **self._add_loop(carried, ys, kept)}
+        if carried or ys:
+            results |= self._add_loop(carried, ys)
+        for k, found in sums.items():
+            results[k] = self._multiply_stacks(k, [self._find_stack(stacks[n.number], results) for n in found])
+        return results
 
-    def _add_loop(self, carried: list[int], ys: list[int], kept: list[int]) -> dict[int, Node]:
+    def _add_loop(self, carried: list[int], ys: list[int]) -> dict[int, Node]:
         """Add the new loop to the graph, and return its results by their places in the old one."""
         loop, results = self.loop, {}
+        places = *carried, *ys
+        self._list_rows()
+        self._move_out()
+        self._multiply_rows()
+        wanted = self._list_reached([self.body.outputs[i] for i in places])
+        self.rows = {number: x for number, x in self.rows.items() if number in wanted}
+        self._build(carried, wanted)
+        self.inner.outputs = [self.made[self.body.outputs[i].number] for i in places]
         operands = [x for x, _ in self.constants]
-        operands += [self.args[loop.constants + k] for k in carried] + [self.args[i] for i in kept]
+        operands += [self.args[loop.constants + k] for k in carried] + [*self.rows.values()]
         data = replace(loop, body=self.inner, constants=len(self.constants), carry=len(carried))
         whole = self.graph.add(LOOP, operands, (), self.node.dtype, data, self.node.line)
-        for place, (i, like) in enumerate(zip((*carried, *ys), data.result_likes, strict=True)):
+        for place, (i, like) in enumerate(zip(places, data.result_likes, strict=True)):
             results[i] = self.graph.add(RESULT, (whole,), *like, place)
         return results
 
-    def _list_rows(self) -> list[int]:
-        """Return the inputs that differ from step to step; those that are the same for all become constants."""
-        rows = []
+    def _list_rows(self) -> None:
+        """List the inputs that differ from step to step; those that are the same for all become constants."""
         for i in range(self.loop.xs, len(self.body.inputs)):
-            same = self._find_repeated_row(self.args[i], self.body.inputs[i])
+            x = self.body.inputs[i]
+            same = self._find_repeated_row(self.args[i], x)
             if same is None:
-                rows.append(i)
+                self.rows[x.number] = self.args[i]
             else:
-                self.moved[self.body.inputs[i].number] = same
-        return rows
+                self.moved[x.number] = same
+
+    # ---- sums of products with few terms, which are done for all steps after the loop
+
+    def _find_sum(self, k: int) -> tuple[Node, Node] | None:
+        """Return the matrices whose product, the first one transposed, is all that steps add to a part of the carry."""
+        state, n = self.body.inputs[self.loop.constants + k], self.body.outputs[k]
+        if n.kind is not MAP or n.data[0].kernel is not np.add or n.dtype.kind != "f" or n.args[0] is n.args[1]:
+            return None
+        product = next((a for a in n.args if a is not state), n)
+        alone = all(self._count_uses(x) == 1 for x in (state, n, product))
+        if not alone or state not in n.args or product.kind is not PRODUCT or product.shape != n.shape:
+            return None
+        a, b = product.args[:2]
+        if len(product.args) != 2 or product.data is not None or len(a.shape) != 2 or a.shape[1] >= FEW_TERMS:
+            return None
+        turned, right = self._find_transposed(a), self._find_source(b)
+        return (turned, right) if turned is not None and right is not None else None
+
+    def _count_uses(self, n: Node) -> int:
+        if not self.uses:
+            for x in (*(a for m in self.body.nodes for a in m.args), *self.body.outputs):
+                self.uses[x.number] = self.uses.get(x.number, 0) + 1
+        return self.uses.get(n.number, 0)
+
+    def _find_transposed(self, a: Node) -> Node | None:
+        """Return the value whose elements are those of the transposed matrix in order; None if there is none."""
+        if a.shape[1] == 1:
+            return self._find_source(a)
+        whole = a.kind is VIEW and a.args[0].size == a.size and a.data == View(0, (1, a.shape[0]))
+        return self._find_source(a.args[0]) if whole else None
+
+    def _find_source(self, x: Node) -> Node | None:
+        """Return the value whose elements a value has in order; None if no step computes it."""
+        if x.kind is VIEW and is_in_order(x.shape, x.data) and x.args[0].size == x.size:
+            x = x.args[0]
+        first = self.body.inputs[: self.loop.constants]
+        return None if x.kind in (CONSTANT, VIEW) or any(x is c for c in first) else x
+
+    def _stack(self, n: Node) -> int:
+        """Return which output of the body stacks a value; add one if there is none, and it is not given."""
+        outputs, inputs = self.body.outputs, self.body.inputs
+        given = next((i for i in range(self.loop.xs, len(inputs)) if inputs[i] is n), None)
+        if given is not None:
+            return -1 - given
+        found = next((i for i in range(self.loop.carry, len(outputs)) if outputs[i] is n), None)
+        if found is None:
+            found = len(outputs)
+            outputs.append(n)
+        return found
+
+    def _find_stack(self, place: int, results: dict[int, Node]) -> Node:
+        return self.args[-1 - place] if place < 0 else results[place]
+
+    def _multiply_stacks(self, k: int, stacks: list[Node]) -> Node:
+        """Return a part of the carry after the loop: what it was before, and the products of all steps."""
+        begin = self.args[self.loop.constants + k]
+        m, n = begin.shape
+        count = stacks[0].size // m
+        left = self._view(stacks[0], (m, count), View(0, (1, m)))
+        right = self._view(stacks[1], (count, n), View(0, (n, 1)))
+        added = self.graph.add(PRODUCT, (left, right), begin.shape, begin.dtype, None, self.node.line)
+        return self.graph.add(MAP, (begin, added), begin.shape, begin.dtype, (BY_KERNEL[np.add], {}), self.node.line)
 
     def _find_needed(self, used: set[int]) -> list[int]:
         """Return which parts of the carry are needed for results that are used."""
@@ -110,7 +195,7 @@ class LoopSimplifier:
             n = waiting.pop()
             if n.number not in found:
                 found.add(n.number)
-                if n.number not in self.moved:
+                if n.number not in self.moved and n.number not in self.rows:
                     waiting += n.args
         return found
 
@@ -132,12 +217,49 @@ class LoopSimplifier:
                 args = [self.moved[a.number] for a in n.args]
                 self.moved[n.number] = self.graph.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
 
-    def _build(self, carried: list[int], rows: list[int], wanted: set[int]) -> None:
+    def _multiply_rows(self) -> None:
+        """Multiply a few rows that each step is given by what no step changes: of all steps, before the loop."""
+        for n in self.body.nodes:
+            if n.kind is not PRODUCT or len(n.args) != 2 or len(n.shape) != 2 or n.data is not None:
+                continue
+            a, b = n.args
+            if b.number in self.moved and a.shape[0] < FEW_ROWS:
+                x, matrix = self._find_rows(a), self.moved[b.number]
+            elif a.number in self.moved and b.shape[1] == 1:
+                x, matrix = self._find_rows(b), self._transpose(self.moved[a.number])
+            else:
+                continue
+            if x is not None:
+                k, m = matrix.shape
+                many = self._reshape(x, (x.size // k, k))
+                made = self.graph.add(PRODUCT, (many, matrix), (x.size // k, m), n.dtype, None, n.line)
+                self.rows[n.number] = self._reshape(made, (self.loop.length, *n.shape))
+
+    def _find_rows(self, x: Node) -> Node | None:
+        """Return what is given for all steps, if one of them has the elements of ``x`` in order."""
+        if x.kind is VIEW and is_in_order(x.shape, x.data) and x.args[0].size == x.size:
+            x = x.args[0]
+        return self.rows.get(x.number) if x.kind is INPUT else None
+
+    def _view(self, x: Node, shape: tuple[int, ...], view: View) -> Node:
+        base, view = rebase_view(resolve_view(x), x, view)
+        if base.shape == shape and is_in_order(shape, view):
+            return base
+        return self.graph.add(VIEW, (base,), shape, x.dtype, view, x.line)
+
+    def _reshape(self, x: Node, shape: tuple[int, ...]) -> Node:
+        return self._view(x, shape, View(0, contiguous(shape)))
+
+    def _transpose(self, x: Node) -> Node:
+        m, k = x.shape
+        return self._view(x, (k, m), View(0, (1, k)))
+
+    def _build(self, carried: list[int], wanted: set[int]) -> None:
         """Build the new body: its constants are the first inputs, in the order in which they are met."""
         constants: dict[int, Node] = {}  # outside, by number
         later: list[Node] = []
         for n in self.body.nodes:
-            if n.number in wanted and n.number not in self.moved:
+            if n.number in wanted and n.number not in self.moved and n.number not in self.rows:
                 later.append(n)
                 for a in n.args:
                     self._meet(a, constants)
@@ -148,9 +270,9 @@ class LoopSimplifier:
             made = self.inner.input(x.shape, x.dtype)
             self.constants.append((x, made))
             constants[number] = made
-        for i in [self.loop.constants + k for k in carried] + rows:
-            source = self.body.inputs[i]
-            self.made[source.number] = self.inner.input(source.shape, source.dtype)
+        for number in [*(self.body.inputs[self.loop.constants + k].number for k in carried), *self.rows]:
+            source = self.body.nodes[number]
+            self.made[number] = self.inner.input(source.shape, source.dtype)
         for n in later:
             if n.kind is not INPUT:
                 args = [self._use(a, constants) for a in n.args]

@@ -6,7 +6,7 @@ one: so a function and its gradients factor a matrix once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,18 +19,21 @@ from pullback.compiler.ir.graph import (
     Pieces,
     Shape,
     View,
+    contiguous,
     is_transposed,
     reshape,
     resolve_view,
     transpose,
 )
-from pullback.compiler.ir.kinds import FOLD, MAP, MATRICES, PIECES, VIEW
-from pullback.compiler.ir.matrices import CHOLESKY, LU, PIVOTS, SUBSTITUTE, TRIANGULAR, Routine
+from pullback.compiler.ir.kinds import CAST, FOLD, MAP, MATRICES, PIECES, VIEW
+from pullback.compiler.ir.matrices import CHOLESKY, EIGH, LU, MULTIPLY, PIVOTS, QR, SUBSTITUTE, SVD, TRIANGULAR, Routine
 from pullback.compiler.target import find_blas
 from pullback.core.axes import together
 from pullback.core.tensor import BY_KERNEL
 
-__all__ = ["lower_matrices"]
+__all__ = ["lower_matrices", "multiply_triangle"]
+
+LARGE = 64  # rows from which on half of a product is less than a call
 
 
 def lower_matrices(g: Graph, n: Node, args: list[Node]) -> Node | None:
@@ -40,10 +43,27 @@ def lower_matrices(g: Graph, n: Node, args: list[Node]) -> Node | None:
     return RULES[op.lower.symbol](g, n, *args, **params) if has_floats and find_blas() else None
 
 
+def multiply_triangle(g: Graph, n: Node, a: Node, b: Node) -> Node | None:
+    """Return the product of a Cholesky factor, or its transpose, and a matrix, half of the work; None for any other."""
+    factor = a.args[0] if is_transposed(a) else a
+    fits = factor.kind is MATRICES and factor.data.name == CHOLESKY and factor.shape == a.shape and len(a.shape) == 2
+    if not fits or min(n.shape) < LARGE:
+        return None
+    return _solve(g, n, factor, b, Routine(MULTIPLY, trans=factor is not a))
+
+
 def _lower_cholesky(g: Graph, n: Node, x: Node, upper: bool) -> Node:
-    half = g.constant(0.5, x.dtype)
-    mean = _apply(g, n, np.multiply, _apply(g, n, np.add, x, transpose(g, x)), half)
-    z = g.add(MATRICES, (mean,), x.shape, x.dtype, Routine(CHOLESKY), n.line)
+    z = g.add(MATRICES, (_symmetrize(g, n, x),), x.shape, x.dtype, Routine(CHOLESKY), n.line)
+    return transpose(g, z) if upper else z
+
+
+def _symmetrize(g: Graph, n: Node, x: Node) -> Node:
+    return _apply(g, n, np.multiply, _apply(g, n, np.add, x, transpose(g, x)), g.constant(0.5, x.dtype))
+
+
+def _lower_triangle_factor(g: Graph, n: Node, x: Node, upper: bool) -> Node:
+    """Return the factor of the symmetric matrix that a triangle determines: LAPACK reads no other."""
+    z = g.add(MATRICES, (transpose(g, x) if upper else x,), x.shape, x.dtype, Routine(CHOLESKY), n.line)
     return transpose(g, z) if upper else z
 
 
@@ -146,12 +166,64 @@ def _fold(g: Graph, n: Node, kernel: Any, x: Node) -> Node:
     return g.add(FOLD, (x,), x.shape[:-1], x.dtype, Fold(BY_KERNEL[kernel], (len(x.shape) - 1,)), n.line)
 
 
-RULES: dict[str, Callable[..., Node]] = {
+def _lower_eigh(g: Graph, n: Node, x: Node, uplo: str) -> Node | None:
+    if uplo.upper() not in ("L", "U"):
+        return None
+    x = _widen(g, x)
+    rows, routine = x.shape[-1] * (x.shape[-1] + 1), Routine(EIGH, lower=uplo.upper() == "L")
+    z = g.add(MATRICES, (_symmetrize(g, n, x),), (*x.shape[:-2], rows), x.dtype, routine, n.line)
+    return _stack(g, n, z, [(1, False), (x.shape[-1], True)])
+
+
+def _lower_svd(g: Graph, n: Node, x: Node, full: bool) -> Node | None:
+    if full:
+        return None
+    x = _widen(g, x)
+    rows, columns = x.shape[-2:]
+    shape = (*x.shape[:-2], (rows + 1 + columns) * min(rows, columns))
+    z = g.add(MATRICES, (transpose(g, x),), shape, x.dtype, Routine(SVD), n.line)
+    return _stack(g, n, z, [(rows, True), (1, False), (columns, False)])
+
+
+def _lower_qr(g: Graph, n: Node, x: Node, complete: bool) -> Node | None:
+    if complete:
+        return None
+    x = _widen(g, x)
+    rows, columns = x.shape[-2:]
+    shape = (*x.shape[:-2], (rows + columns) * columns)
+    z = g.add(MATRICES, (transpose(g, x),), shape, x.dtype, Routine(QR), n.line)
+    return _stack(g, n, z, [(rows, True), (columns, False)])
+
+
+def _stack(g: Graph, n: Node, z: Node, parts: Sequence[tuple[int, bool]]) -> Node:
+    """Return matrices that lie one after the other as one, under each other: how many rows each has, or columns."""
+    width, at, starts, made = n.shape[-1], 0, [], []
+    steps = tuple(s for s in contiguous(z.shape)[:-1])
+    for rows, is_by_columns in parts:
+        inner = (1, rows) if is_by_columns else (width, 1)
+        view = View(at * width, (*steps, *inner))
+        made.append(g.add(VIEW, (z,), (*n.shape[:-2], rows, width), z.dtype, view, n.line))
+        starts.append((*(0,) * (len(n.shape) - 2), at, 0))
+        at += rows
+    whole = g.add(PIECES, made, n.shape, z.dtype, Pieces(tuple(starts), 0.0), n.line)
+    return whole if z.dtype == n.dtype else g.add(CAST, (whole,), n.shape, n.dtype, None, n.line)
+
+
+def _widen(g: Graph, x: Node) -> Node:
+    """Return float64, in which NumPy decomposes float32 too: so the signs of vectors are the same."""
+    return x if x.dtype == np.float64 else g.add(CAST, (x,), x.shape, np.float64, None, x.line)
+
+
+RULES: dict[str, Callable[..., Node | None]] = {
     "cholesky": _lower_cholesky,
+    "triangle_factor": _lower_triangle_factor,
     "triangular": _lower_triangular,
     "solve": _lower_solve,
     "inv": _lower_inv,
     "det": _lower_det,
     "slogdet": _lower_slogdet,
     "cofactors": _lower_cofactors,
+    "eigh": _lower_eigh,
+    "svd": _lower_svd,
+    "qr": _lower_qr,
 }

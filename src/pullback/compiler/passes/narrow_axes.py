@@ -3,6 +3,7 @@
 ``x[:, None] - x[None]`` of points has a last axis of two to four coordinates.  It is computed as that many arrays
 without this axis, so that vectors go along the pairs: a sum over the coordinates adds arrays, and a sum over pairs is
 done for each coordinate.  This is done where such arrays are made of smaller ones and only sums use them.
+An array that is stacked along its last axis is split again in the same way, and what picks one place of it is a part.
 """
 
 from __future__ import annotations
@@ -28,7 +29,25 @@ def split_narrow_axes(graph: Graph) -> Graph:
 
 def _is_narrow(n: Node) -> bool:
     shape = n.shape
-    return n.kind.is_elementwise and len(shape) > 1 and 1 < shape[-1] <= WIDEST and shape[-2] >= LONG
+    is_split = n.kind.is_elementwise or _is_stack(n)
+    return is_split and len(shape) > 1 and 1 < shape[-1] <= WIDEST and shape[-2] >= LONG
+
+
+def _is_stack(n: Node) -> bool:
+    """Return whether an array is made of one array for each place of its last axis."""
+    if n.kind is not PIECES or len(n.args) != n.shape[-1]:
+        return False
+    places = tuple((*(0,) * (len(n.shape) - 1), place) for place in range(n.shape[-1]))
+    pieces: Pieces = n.data
+    return pieces.starts == places and all(a.shape == (*n.shape[:-1], 1) for a in n.args)
+
+
+def _picks_place(u: Node, n: Node) -> bool:
+    """Return whether a node is all that an array has at one place of its last axis."""
+    if u.kind is not VIEW or u.shape != n.shape[:-1]:
+        return False
+    view: View = u.data
+    return view.strides == contiguous(n.shape)[:-1] and 0 <= view.offset < n.shape[-1]
 
 
 def _is_sum(n: Node) -> bool:
@@ -43,15 +62,15 @@ def _find_split(graph: Graph) -> set[int]:
     while found and len(found) != before:
         before = len(found)
         found = {number for number in found if _can_split(graph.nodes[number], found, users[number])}
-    return {
-        number for group in _join_neighbours(graph, found) if _has_short_sum(graph, group, users) for number in group
-    }
+    return {number for group in _join_neighbours(graph, found) if _is_worth_it(graph, group, users) for number in group}
 
 
 def _can_split(n: Node, found: set[int], users: list[Node]) -> bool:
-    """Return whether a node is made of small arrays and nodes that are split, and used by such nodes and sums only."""
+    """Return whether a node is made of small arrays and nodes that are split, or is a stack, and used by such alone."""
     made_of = all(a.number in found or a.size * SMALLER <= n.size or _is_spread(a) for a in n.args)
-    return made_of and all(u.number in found or _is_sum(u) for u in users)
+    if not made_of and n.kind is not PIECES:
+        return False
+    return all(u.number in found or _is_sum(u) or _picks_place(u, n) for u in users)
 
 
 def _is_spread(a: Node) -> bool:
@@ -69,9 +88,11 @@ def _join_neighbours(graph: Graph, found: set[int]) -> list[set[int]]:
     return list({id(g): g for g in group.values()}.values())
 
 
-def _has_short_sum(graph: Graph, group: set[int], users: dict[int, list[Node]]) -> bool:
-    """Return whether one of the nodes is summed over its narrow axis."""
+def _is_worth_it(graph: Graph, group: set[int], users: dict[int, list[Node]]) -> bool:
+    """Return whether one of the nodes is stacked, or summed over its narrow axis."""
     nodes = [graph.nodes[number] for number in group]
+    if any(n.kind is PIECES for n in nodes):
+        return True
     return any(u.kind is FOLD and len(n.shape) - 1 in u.data.axes for n in nodes for u in users[n.number])
 
 
@@ -90,6 +111,8 @@ class _Splitter:
         for n in self.old.nodes:
             if n.number in self.split:
                 self.parts[n.number] = [self._split(n, place) for place in range(n.shape[-1])]
+            elif n.kind is VIEW and n.args[0].number in self.split:
+                self.made[n.number] = self.parts[n.args[0].number][n.data.offset]
             elif n.kind is FOLD and n.args[0].number in self.split:
                 self.made[n.number] = self._sum(n, self.parts[n.args[0].number])
             elif n.kind is not INPUT:
@@ -99,7 +122,9 @@ class _Splitter:
         return new
 
     def _split(self, n: Node, place: int) -> Node:
-        """Return an elementwise node at one place of its last axis."""
+        """Return an elementwise node, or a stack, at one place of its last axis."""
+        if n.kind is PIECES:
+            return self._take(n.args[place], 0)
         args = [self._take(a, place) for a in n.args]
         return self.new.add(n.kind, args, n.shape[:-1], n.dtype, n.data, n.line)
 

@@ -20,6 +20,7 @@ from pullback.core.axes import together
 from pullback.core.tensor import BY_KERNEL
 
 SMALL = 1024  # constants up to this many elements are computed while compiling
+DEEPEST = 8  # operations that are looked through for what their operands are made of
 
 
 def simplify(graph: Graph) -> Graph:
@@ -190,14 +191,17 @@ def _find_permutation(n: Node, x: Node) -> tuple[int, ...] | None:
     return tuple(found)
 
 
-def _permute(g: Graph, x: Node, order: tuple[int, ...]) -> Node | None:
+def _permute(g: Graph, x: Node, order: tuple[int, ...], depth: int = DEEPEST) -> Node | None:
     """Return what is computed from smaller arrays alone with its axes in another order; None for anything else."""
+    if not depth:
+        return None
     rank = len(order)
     shape = (1,) * (rank - len(x.shape)) + x.shape
     permuted = tuple(shape[i] for i in order)
     if x.kind.is_elementwise and len(x.shape) == rank:
         whole = x.size if x.kind is MAP else x.size + 1
-        args = [_permute(g, a, order) if a.size < whole or a.kind.is_elementwise else None for a in x.args]
+        fits = [a.size < whole or a.kind.is_elementwise for a in x.args]
+        args = [_permute(g, a, order, depth - 1) if fit else None for a, fit in zip(x.args, fits, strict=True)]
         made = tuple(a for a in args if a is not None)
         return g.add(x.kind, made, permuted, x.dtype, x.data, x.line) if len(made) == len(args) else None
     if x.kind is CONSTANT and x.size <= SMALL:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import sys
 import threading
 from contextlib import suppress
@@ -142,7 +143,9 @@ def get_translator(target: Target) -> Translator:
 @lru_cache(1)
 def _linker() -> Any:
     here = get_translator(get_own_target())
-    return here.llvm.create_lljit_compiler(here.machine, use_jit_link=False)
+    # On ARM the older linker may put sections further apart than their relocations reach, which ends the process.
+    is_arm = platform.machine() in ("aarch64", "arm64")
+    return here.llvm.create_lljit_compiler(here.machine, use_jit_link=is_arm)
 
 
 def compile_object(text: str, effort: int = 3, target: Target | None = None) -> tuple[bytes, dict[str, float]]:

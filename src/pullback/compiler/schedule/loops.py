@@ -27,6 +27,7 @@ HEAVY = 6  # cost of a value that is kept for later passes over the row, rather 
 PART = 16384  # elements of one part; the reductions of parts are combined in order
 MANY = 64  # parts of fewer elements are made, up to this number
 SHORT = 2  # vectors of a row that may be transposed
+ROWS = 16  # that are done one after the other, if they stay in the cache
 TRANSPOSE_COST = 2  # of each vector of a tile
 
 
@@ -383,6 +384,11 @@ class LoopPlan:
         is_one_pass = self.passes == 1 and not self.row_reductions[0]
         return is_one_pass and len(columns) == 1 and any(self.is_column(n) for n in self.after)
 
+    def sums_only_columns(self, number: int) -> bool:
+        """Return whether all that a pass does is to reduce over rows, with a result for each column."""
+        _, columns = self.axes
+        return len(columns) == 1 and all(n.kind is FOLD and self.is_column(n) for n in self.results[number])
+
     def cut(self, segment: Segment) -> Cut:
         """Return the vectors of a segment; its last one overlaps the one before."""
         start, stop, by_element, _ = segment
@@ -414,7 +420,9 @@ class LoopPlan:
             return RowBlock(self._count_adjacent_rows(lanes, len(folds)), True, True)
         if count >= lanes >= 4 and self._is_transposing_worth(lanes):
             return RowBlock(lanes, True)
-        if not any(levels[n.number] == ROW and estimate_cost(n) >= HEAVY for n in nodes):
+        if not any(levels[n.number] == ROW and estimate_cost(n) >= HEAVY for n in nodes) and not any(
+            map(self.sums_only_columns, range(self.passes))
+        ):
             return RowBlock(1, False)
         return RowBlock(self._count_cached_rows(count, lanes), False)
 
@@ -452,11 +460,12 @@ class LoopPlan:
         return -(-rows[-1].length // self.block)
 
     def _count_cached_rows(self, count: int, lanes: int) -> int:
-        """Return how many rows, up to ``lanes``, stay in the first cache from one pass to the next; 1 if too few."""
+        """Return how many rows stay in the first cache from one pass to the next; 1 if not even half a register."""
         _, columns = self.axes
         length = prod(a.length for a in columns)
-        full = sum(u.node.dtype.itemsize for u in self.loads if u.steps[-1])
-        rows = lanes
+        kept = sum(n.dtype.itemsize for n in self.scratch_nodes)
+        full = kept + sum(u.node.dtype.itemsize for u in self.loads if u.steps[-1])
+        rows = max(lanes, ROWS)
         while rows > 1 and (2 * rows * full * length > self.target.first_cache or rows // 2 >= count):
             rows //= 2
         return rows if 2 * rows >= lanes else 1

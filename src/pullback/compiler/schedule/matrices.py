@@ -1,16 +1,30 @@
-"""Plans of factorizations and equations: how many matrices there are, and where they are in memory."""
+"""Plans of factorizations and equations: by LAPACK or many at once, and where the matrices are in memory."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import NamedTuple
 
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.ir.matrices import LU, find_matrix
-from pullback.compiler.schedule.work import Work
+from pullback.compiler.ir.matrices import CHOLESKY, EIGH, LU, QR, SVD, TRIANGULAR, find_matrix
+from pullback.compiler.schedule.work import Work, count_workers
 from pullback.compiler.target import Target
+from pullback.settings import is_enabled
 
-__all__ = ["MatricesPlan", "may_overwrite_right_sides", "plan_matrices"]
+LARGEST = {CHOLESKY: 64, TRIANGULAR: 32}  # rows of matrices that are done many at once
+NEAR = 1 / 2  # of the second cache: scratch memory that is near enough
+PARTS = 32  # of a batch
+
+BLOCK = 64  # columns of a block of LAPACK's, at most
+# Floats and integers that LAPACK works in, for columns and rows: what it says is best, about.
+LAPACK_WORK: dict[str, Callable[[int, int], tuple[int, int]]] = {
+    EIGH: lambda n, m: (1 + (6 + BLOCK) * n + 2 * n * n, 3 + 5 * n),
+    SVD: lambda n, m: (5 * min(m, n) ** 2 + (9 + BLOCK) * (m + n), 8 * min(m, n)),
+    QR: lambda n, m: (BLOCK * n + n, 0),
+}
+
+__all__ = ["LAPACK_WORK", "MatricesPlan", "may_overwrite_right_sides", "plan_matrices"]
 
 
 class MatricesPlan(NamedTuple):
@@ -23,9 +37,15 @@ class MatricesPlan(NamedTuple):
     leading: int  # elements from one row of the matrix to the next
     batch: tuple[int, ...]
     steps: tuple[int, ...]  # elements from one matrix to the next, for each axis of the batch
+    width: int  # matrices at a time, in the lanes of vectors; 0 if LAPACK is called for each
     work: Work
     workers: int
     time: int
+
+    @property
+    def matrices(self) -> int:
+        """How many matrices there are."""
+        return prod(self.batch)
 
 
 def plan_matrices(n: Node, target: Target, threads: int) -> MatricesPlan:
@@ -34,10 +54,42 @@ def plan_matrices(n: Node, target: Target, threads: int) -> MatricesPlan:
     _, _, strides = find_matrix(n)
     batch, order = x.shape[:-2], x.shape[-1]
     columns = n.shape[-1] if len(n.args) > 1 else order
-    scratch = 8 * order if n.data.name == LU else 0  # pivots
-    work = Work(prod(batch), max(1, prod(batch)), scratch=scratch)
     leading = max(strides[-2], order)  # of one row it is anything
-    return MatricesPlan(n, target, order, columns, leading, batch, strides[:-2], work, 1, 0)
+    width, count = _choose_width(n, target), prod(batch)
+    if width and leading == order:
+        vectors = -(-count // width)
+        scratch = sum(a.shape[-2] * a.shape[-1] for a in n.args) * width * n.dtype.itemsize
+        work = Work(vectors, max(1, vectors // PARTS), scratch=scratch)
+        time = n.size * order // 4
+        workers = count_workers(work, time, threads)
+        return MatricesPlan(n, target, order, columns, leading, batch, strides[:-2], width, work, workers, time)
+    scratch = _count_work(n)
+    work = Work(count, max(1, count), scratch=scratch)
+    return MatricesPlan(n, target, order, columns, leading, batch, strides[:-2], 0, work, 1, 0)
+
+
+def _count_work(n: Node) -> int:
+    """Return the bytes that LAPACK works in: a copy of the matrix, floats, and integers of 8 bytes."""
+    (rows, columns), name = n.args[0].shape[-2:], n.data.name
+    if name == LU:
+        return 8 * rows  # pivots
+    if name not in LAPACK_WORK:
+        return 0
+    floats, integers = LAPACK_WORK[name](rows, columns)
+    return (rows * columns + floats) * n.dtype.itemsize + 8 * integers + 64
+
+
+def _choose_width(n: Node, target: Target) -> int:
+    """Return how many matrices are done at once; 0 if there are few, or they are large, so that LAPACK is quicker."""
+    x = n.args[0]
+    width = target.vector_bytes // n.dtype.itemsize
+    each = sum(a.shape[-2] * a.shape[-1] for a in n.args) * target.vector_bytes
+    fits = (
+        x.shape[-1] <= LARGEST.get(n.data.name, 0)
+        and each <= NEAR * target.second_cache
+        and prod(x.shape[:-2]) > width // 2
+    )
+    return width if fits and is_enabled("matrix products") else 0
 
 
 def may_overwrite_right_sides(read: tuple[Node, ...], z: Node, x: Node) -> bool:

@@ -90,4 +90,14 @@ def widen(x: Any, dtype: DType) -> Any:
     x = as_operand(x)
     if dtype is None and x.dtype.kind in "iub":
         dtype = np.uint64 if x.dtype.kind == "u" else np.int64
-    return x if dtype is None or x.dtype == dtype else x.astype(dtype)
+    return cast(x, dtype)
+
+
+def cast(x: Tensor, dtype: DType) -> Tensor:
+    """Return an array in ``dtype``; as it is where that is None.
+
+    >>> cast(as_operand(np.array([1])), np.float32)
+    Tensor([1.], dtype=float32)
+    """
+    made: Tensor = x if dtype is None or x.dtype == dtype else x.astype(dtype)
+    return made

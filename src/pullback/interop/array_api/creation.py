@@ -53,9 +53,10 @@ def _as_values(obj: Any, dtype: DType, copy: bool | None) -> Any:
         made = as_array(obj, None, "asarray")
         return np.array(made) if copy else made
     try:
-        made = np.array(obj) if copy or not _has_buffer(obj) else np.asarray(obj)
-        if made.dtype.kind in "iub" and dtype is not None:
-            made = np.asarray(obj, dtype)  # numbers beyond int64
+        if not _has_buffer(obj):
+            made = np.array(obj, dtype)  # at once: integers beyond int64 would become floats
+        else:
+            made = np.array(obj) if copy else np.asarray(obj)
     except ValueError as error:
         raise ArgumentError(f"asarray: {error}") from None
     if made.dtype.kind not in "fiubc":

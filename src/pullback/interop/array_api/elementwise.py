@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback.core.tensor import call_unfollowed, may_be, strip
 from pullback.interop.array_api.arguments import call
 
 if TYPE_CHECKING:
@@ -45,6 +46,31 @@ def _keep_whole(f: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x: x if x.dtype.kind in "iub" else f(x)
 
 
+def _expm1(x: Any) -> Any:
+    """Return exp(x) - 1; of complex numbers that are 0 or not finite as the standard says, not as NumPy."""
+    if x.dtype.kind != "c":
+        return np.expm1(x)
+    finite = np.isfinite(strip(x))
+    if not may_be(~finite):
+        return np.expm1(x) + complex(0.0, -0.0)  # -0 is made 0 in the real part
+    return np.where(finite, _expm1(np.where(finite, x, 0)), np.exp(np.where(finite, 0, x)) - 1)
+
+
+def _tanh(x: Any) -> Any:
+    """Return tanh(x); of complex numbers with an infinite real part 1 or -1, with the sign of zero that x has."""
+    if x.dtype.kind != "c":
+        return np.tanh(x)
+    infinite = np.isinf(strip(np.real(x)))
+    if not may_be(infinite):
+        return np.tanh(x)
+
+    def find_limit(x: Any) -> Any:
+        limit = np.copysign(1.0, x.real) + 0j
+        return np.where(np.signbit(x.imag), np.conjugate(limit), limit).astype(x.dtype)
+
+    return np.where(infinite, call_unfollowed(find_limit, x), np.tanh(np.where(infinite, 0, x)))
+
+
 # ---- of one array
 
 abs = _unary("abs", np.abs, "Return the absolute value of each element.")
@@ -60,7 +86,7 @@ conj = _unary("conj", np.conjugate, "Return the complex conjugate of each elemen
 cos = _unary("cos", np.cos, "Return the cosine of each element.")
 cosh = _unary("cosh", np.cosh, "Return the hyperbolic cosine of each element.")
 exp = _unary("exp", np.exp, "Return e to the power of each element.")
-expm1 = _unary("expm1", np.expm1, "Return exp(x) - 1 of each element, precise near 0.")
+expm1 = _unary("expm1", _expm1, "Return exp(x) - 1 of each element, precise near 0.")
 floor = _unary("floor", _keep_whole(np.floor), "Return each element rounded down.")
 imag = _unary("imag", np.imag, "Return the imaginary part of each element.")
 isfinite = _unary("isfinite", np.isfinite, "Return where elements are neither infinite nor NaN.")
@@ -83,7 +109,7 @@ sinh = _unary("sinh", np.sinh, "Return the hyperbolic sine of each element.")
 sqrt = _unary("sqrt", np.sqrt, "Return the square root of each element.")
 square = _unary("square", np.square, "Return the square of each element.")
 tan = _unary("tan", np.tan, "Return the tangent of each element.")
-tanh = _unary("tanh", np.tanh, "Return the hyperbolic tangent of each element.")
+tanh = _unary("tanh", _tanh, "Return the hyperbolic tangent of each element.")
 trunc = _unary("trunc", _keep_whole(np.trunc), "Return each element rounded towards 0.")
 
 # ---- of two arrays

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from pullback.interop.array_api.arguments import call, call_several, widen
+from pullback.interop.array_api.arguments import call, call_several, cast, widen
 
 if TYPE_CHECKING:
     from pullback.core.tensor import Tensor
@@ -137,7 +137,7 @@ def trace(x: Value, /, *, offset: int = 0, dtype: DType = None) -> Tensor:
     offset: which diagonal; above the main one if positive.
     dtype: the dtype to add in; without it that of ``x``, and short integers as int64 or uint64.
     """
-    return call(np.linalg.trace, widen(x, dtype), offset=offset)
+    return cast(call(np.linalg.trace, widen(x, dtype), offset=offset), dtype)
 
 
 def matrix_norm(x: Value, /, *, keepdims: bool = False, ord: float | str | None = "fro") -> Tensor:

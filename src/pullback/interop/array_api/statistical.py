@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pullback.interop.array_api.arguments import as_operand, call, widen
+from pullback.interop.array_api.arguments import as_operand, call, cast, widen
 
 if TYPE_CHECKING:
     from pullback.core.tensor import Tensor
@@ -23,7 +23,7 @@ def cumulative_prod(
     dtype: the dtype to multiply in; without it that of ``x``, and short integers as int64 or uint64.
     include_initial: whether the products begin with 1.
     """
-    return call(np.cumulative_prod, widen(x, dtype), axis=axis, include_initial=include_initial)
+    return cast(call(np.cumulative_prod, widen(x, dtype), axis=axis, include_initial=include_initial), dtype)
 
 
 def cumulative_sum(
@@ -36,7 +36,7 @@ def cumulative_sum(
     dtype: the dtype to add in; without it that of ``x``, and short integers as int64 or uint64.
     include_initial: whether the sums begin with 0.
     """
-    return call(np.cumulative_sum, widen(x, dtype), axis=axis, include_initial=include_initial)
+    return cast(call(np.cumulative_sum, widen(x, dtype), axis=axis, include_initial=include_initial), dtype)
 
 
 def max(x: Value, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -77,7 +77,7 @@ def prod(x: Value, /, *, axis: Axis = None, dtype: DType = None, keepdims: bool 
     dtype: the dtype to multiply in; without it that of ``x``, and short integers as int64 or uint64.
     keepdims: whether the axes stay, with length 1.
     """
-    return call(np.prod, widen(x, dtype), axis=axis, keepdims=keepdims)
+    return cast(call(np.prod, widen(x, dtype), axis=axis, keepdims=keepdims), dtype)
 
 
 def std(x: Value, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
@@ -99,7 +99,7 @@ def sum(x: Value, /, *, axis: Axis = None, dtype: DType = None, keepdims: bool =
     dtype: the dtype to add in; without it that of ``x``, and short integers as int64 or uint64.
     keepdims: whether the axes stay, with length 1.
     """
-    return call(np.sum, widen(x, dtype), axis=axis, keepdims=keepdims)
+    return cast(call(np.sum, widen(x, dtype), axis=axis, keepdims=keepdims), dtype)
 
 
 def var(x: Value, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
@@ -133,14 +133,12 @@ def any(x: Value, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return call(np.any, x, axis=axis, keepdims=keepdims)
 
 
-def diff(
-    x: Value, /, *, axis: int = -1, n: int = 1, prepend: Value | None = None, append: Value | None = None
-) -> Tensor:
+def diff(x: Value, /, n: int = 1, axis: int = -1, prepend: Value | None = None, append: Value | None = None) -> Tensor:
     """Return the differences of neighbours along an axis.
 
     x: the array.
+    n: how many times; by position too, as in NumPy.
     axis: the axis.
-    n: how many times.
     prepend: what stands before the elements first.
     append: what stands after them.
     """

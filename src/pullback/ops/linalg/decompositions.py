@@ -13,6 +13,7 @@ import numpy as np
 from pullback.core.axes import Shape
 from pullback.core.calculus import rule
 from pullback.core.composition import check_numbers
+from pullback.core.lowering import matrices as on_matrices
 from pullback.core.op import observable, op
 from pullback.core.tensor import all_values, call_unfollowed, strip
 from pullback.errors import ArgumentError, MatrixError, ShapeError
@@ -112,6 +113,7 @@ def svd_tangent(dx: Array, z: Array) -> Any:
     all_of_svd,
     acts=Matrices(lambda m, n: (m + 1 + n, min(m, n)), ANY, square=False, complex=None),
     d=rule(lambda g, z, x_shape: svd_back(g, z, x_shape), jvp=lambda dx, z: svd_tangent(dx, z), adjoint=True),
+    lower=on_matrices("svd"),
     run=clear("svd", all_of_svd, DIVERGED),
 )
 def svd_rows(x: TensorLike, /, full: bool = False) -> Any:
@@ -202,6 +204,7 @@ def both_of_qr(x: Array, complete: bool = False) -> Any:
     both_of_qr,
     acts=Matrices(lambda m, n: (m + n, n), TALL, square=False),
     d=rule(lambda g, z, x_shape: qr_back(g, z, x_shape[-2]), jvp=lambda dx, z: qr_tangent(dx, z), adjoint=True),
+    lower=on_matrices("qr"),
     run=clear("qr", both_of_qr, DIVERGED),
 )
 def qr_rows(x: TensorLike, /, complete: bool = False) -> Any:

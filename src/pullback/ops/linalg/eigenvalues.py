@@ -12,6 +12,7 @@ import numpy as np
 
 from pullback.core.calculus import rule
 from pullback.core.composition import check_numbers, rename_errors
+from pullback.core.lowering import matrices
 from pullback.core.op import observable, op
 from pullback.errors import ShapeError
 from pullback.numerics.adjoints import H
@@ -78,6 +79,7 @@ def eigh_tangent(dx: Array, z: Array) -> Any:
     both_of_eigh,
     acts=Matrices(lambda m, n: (n + 1, n), SQUARE, complex=None),
     d=rule(lambda g, z: eigh_back(g, z), jvp=lambda dx, z: eigh_tangent(dx, z), adjoint=True),
+    lower=matrices("eigh"),
     run=clear("eigh", both_of_eigh, DIVERGED),
 )
 def eigh_rows(x: TensorLike, /, uplo: str = "L") -> Any:

@@ -11,11 +11,12 @@ from pullback.core.axes import moves
 from pullback.core.calculus import rule
 from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.convert import as_number
+from pullback.core.lowering import made_of
 from pullback.core.lowering import matrices as on_matrices
 from pullback.core.op import observable, op
 from pullback.errors import ShapeError
 from pullback.numerics.adjoints import H, T
-from pullback.ops.linalg.decompositions import svdvals
+from pullback.ops.linalg.decompositions import svd, svdvals
 from pullback.ops.linalg.pieces import (
     DIVERGED,
     SINGULAR,
@@ -89,7 +90,7 @@ def inv(x: TensorLike, /) -> Any:
 
 
 def pseudo_inverse(x: Any, rtol: Any = None, hermitian: bool = False) -> Any:
-    if rtol is not None:
+    if rtol is not None and not np.ndim(rtol):
         as_number("pinv", "rtol", rtol, 0)
     if rtol is None and x.ndim > 1:
         rtol = max(x.shape[-2:]) * np.finfo(x.dtype if x.dtype.kind in "fc" else float).eps
@@ -100,6 +101,7 @@ def pseudo_inverse(x: Any, rtol: Any = None, hermitian: bool = False) -> Any:
     pseudo_inverse,
     acts=Matrices(lambda m, n: (n, m), [(3, 3), (4, 2), (2, 4), (2, 3, 2), (0, 2, 3)], square=False),
     d=rule(lambda g, x, z: pinv_back(g, x, z), jvp=lambda dx, x, z: pinv_tangent(dx, x, z), adjoint=True),
+    lower=made_of(lambda x, rtol, hermitian: pinv_by_svd(x, rtol)),
     run=clear("pinv", pseudo_inverse, DIVERGED),
 )
 def pinv(x: TensorLike, /, rtol: float | Value | None = None, hermitian: bool = False) -> Any:
@@ -113,6 +115,16 @@ def pinv(x: TensorLike, /, rtol: float | Value | None = None, hermitian: bool = 
     array([[0.5, 0. ],
            [0. , 0. ]])
     """
+
+
+def pinv_by_svd(x: Value, rtol: Any) -> Any:
+    """Return the pseudo-inverse as a formula of the singular vectors, as NumPy computes it."""
+    u, s, vh = svd(x)
+    if rtol is None:
+        rtol = max(x.shape[-2:]) * np.finfo(x.dtype).eps
+    cut = np.asarray(rtol, s.dtype)[..., None] * s[..., :1]
+    inverse = np.where(s > cut, 1 / np.where(s > cut, s, np.ones_like(s)), np.zeros_like(s))
+    return H(vh) @ (inverse[..., None] * H(u))
 
 
 def pinv_back(g: Value, x: Value, z: Value) -> Any:
@@ -183,6 +195,7 @@ def least_squares_samples() -> list[Any]:
         jvp=lambda da, db, a, b, rtol: least_squares_tangent(da, db, a, b, pinv(a, rtol)),
         adjoint=True,
     ),
+    lower=made_of(lambda a, b, rtol: pinv(a, rtol) @ b),
     run=clear("lstsq", least_squares_solution, DIVERGED),
 )
 def least_squares(a: TensorLike, b: TensorLike, /, rtol: float) -> Any:

@@ -138,6 +138,8 @@ def substitute_tangent(dx: Array, dy: Array, x: Array, z: Array, vector: bool, l
 
 # ---- Cholesky
 
+INDEFINITE = "a matrix is not positive definite; try adding a little to the diagonal"
+
 
 def cholesky_factor(x: Array, upper: bool = False) -> Any:
     return np.linalg.cholesky(symmetric(x), upper=bool(upper))
@@ -159,7 +161,7 @@ def half(x: Value) -> Any:
         adjoint=True,
     ),
     lower=matrices("cholesky"),
-    run=clear("cholesky", cholesky_factor, "a matrix is not positive definite; try adding a little to the diagonal"),
+    run=clear("cholesky", cholesky_factor, INDEFINITE),
 )
 def cholesky(x: TensorLike, /, upper: bool = False) -> Any:
     """Return the lower triangular ``L`` with ``L @ L.T = x``, for symmetric (Hermitian) positive definite matrices.
@@ -171,6 +173,39 @@ def cholesky(x: TensorLike, /, upper: bool = False) -> Any:
     array([[2., 0.],
            [1., 3.]])
     """
+
+
+def triangle_factor(x: Array, upper: bool = False) -> Any:
+    return np.linalg.cholesky(x, upper=bool(upper))
+
+
+@op(
+    triangle_factor,
+    acts=Matrices(lambda m, n: (m, n), SQUARE, fill=positive, ways=({}, {"upper": True}), complex=None),
+    d=rule(
+        lambda g, z, upper: T(triangle_factor_back(T(g), T(z))) if upper else triangle_factor_back(g, z),
+        jvp=lambda dx, z, upper: T(triangle_factor_tangent(T(dx), T(z))) if upper else triangle_factor_tangent(dx, z),
+    ),
+    lower=matrices("triangle_factor"),
+    run=clear("cholesky", triangle_factor, INDEFINITE),
+)
+def cholesky_of_triangle(x: TensorLike, /, upper: bool = False) -> Any:
+    """What ``cholesky`` gives for the symmetric matrix that the lower triangle determines, with ``upper`` the other.
+
+    >>> cholesky_of_triangle(np.array([[4.0, np.nan], [2.0, 10.0]]))
+    array([[2., 0.],
+           [1., 3.]])
+    """
+
+
+def triangle_factor_back(g: Value, z: Value) -> Any:
+    both = solve_on_both_sides(z, half(H(z) @ g), True)
+    return half(both + H(both))
+
+
+def triangle_factor_tangent(dx: Array, z: Array) -> Any:
+    own = half(dx)
+    return z @ half(solve_on_both_sides(z, own + H(own), False))
 
 
 def solve_on_both_sides(z: Value, x: Value, trans: bool) -> Any:

@@ -14,7 +14,9 @@ from pullback.core.op import alias, op
 from pullback.errors import NoRuleError
 from pullback.numerics import stable_formulas
 from pullback.numerics.adjoints import select
+from pullback.ops.special import family as family  # registers its ops
 from pullback.ops.special.lazy_scipy import OfOrder, Real, Through
+from pullback.ops.special.lazy_scipy import find_name as find_name
 from pullback.ops.special.lazy_scipy import find_op as find_op
 
 if TYPE_CHECKING:
@@ -130,7 +132,7 @@ def beta(x: TensorLike, y: TensorLike, /) -> Any:
 
 
 def _zeta_slope(x: Value, q: Value) -> Any:
-    return -(zeta(x + 1, q) * x.astype(q.dtype))
+    return -(zeta(x + 1, q) * (x.astype(q.dtype) if hasattr(x, "astype") else x))
 
 
 @op(Real("zeta"), acts=Ordered(2, 3, 4), d=partials(_orders("zeta", "x"), _zeta_slope), domain=POSITIVE)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+UFUNCS = {"zeta": "_zeta"}  # functions whose ufunc has another name
+WHOLE = {"eval_hermite", "eval_hermitenorm"}  # functions that take whole numbers alone as their order
+
 
 @cache
 def _import_scipy() -> Any:
@@ -31,8 +34,13 @@ def _import_scipy() -> Any:
         ) from None
     for kernel, its in [*BY_KERNEL.items()]:
         if isinstance(kernel, Through):
-            BY_KERNEL[getattr(scipy.special, kernel.name)] = its
+            BY_KERNEL[_get_ufunc(scipy.special, kernel.name)] = its
     return scipy.special
+
+
+def _get_ufunc(module: Any, name: str) -> Any:
+    """Return a ufunc of SciPy's; with SCIPY_ARRAY_API=1 the public function is not the ufunc."""
+    return getattr(module._ufuncs, UFUNCS.get(name, name), None) or getattr(module, name)
 
 
 def find_op(ufunc: Callable[..., Any]) -> Any:
@@ -42,8 +50,19 @@ def find_op(ufunc: Callable[..., Any]) -> Any:
     return BY_KERNEL.get(ufunc)
 
 
+def find_name(ufunc: Any) -> str:
+    """Return the name of a ufunc of SciPy's, empty for others."""
+    if "scipy.special" not in sys.modules:
+        return ""
+    name = ufunc.__name__
+    return name if getattr(_import_scipy()._ufuncs, name, None) is ufunc else ""
+
+
 class Through:
-    """A SciPy function, looked up by name at the first call, that keeps the dtype of its arguments."""
+    """A SciPy function, looked up by name at the first call, that keeps the dtype of its arguments.
+
+    ``"airy:1"`` is the second result of ``airy``.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -54,7 +73,12 @@ class Through:
         kind = np.result_type(*floats or [np.float64], *[v for v in values if type(v) is complex])
         if not floats:  # SciPy computes with the shortest float that holds these integers
             values = [v.astype(np.float64) if hasattr(v, "dtype") else v for v in values]
-        z = getattr(_import_scipy(), self.name)(*values)
+        name, _, result = self.name.partition(":")
+        if name in WHOLE:
+            values = [np.asarray(values[0]).astype(int), *values[1:]]
+        z = _get_ufunc(_import_scipy(), name)(*values)
+        if result:
+            z = z[int(result)]
         return z if z.dtype == kind else z.astype(kind)
 
 

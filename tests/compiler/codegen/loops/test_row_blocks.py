@@ -33,6 +33,11 @@ def logistic(x: Any, weights: Any, scale: Any) -> Any:
     return pb.value_and_grad(lambda w: pb.sum(np.log1p(np.exp(-weights[:, 0] * (x @ w)))))(scale)
 
 
+def linear(x: Any, weights: Any, scale: Any) -> Any:
+    """Return the same without a function of the row that would take long, and a sum of all rows beside it."""
+    return pb.value_and_grad(lambda w: pb.sum((x @ w - weights[:, 0]) ** 2))(scale), pb.sum(x * scale, 1)
+
+
 def norm(*xs: Any) -> Any:
     """Several reductions over rows and over columns, and one over everything."""
 
@@ -77,7 +82,7 @@ def two_axes(x: Any, weights: Any, scale: Any) -> Any:
     return e / np.log(pb.sum(e, (1, 2), keepdims=True))
 
 
-CASES = [log_sum_exp, labels, logistic, norm, of_rows, two_kinds, transpose, steps, nest_axes, two_axes]
+CASES = [log_sum_exp, labels, logistic, linear, norm, of_rows, two_kinds, transpose, steps, nest_axes, two_axes]
 
 
 def draw(count: int, length: int, dtype: str) -> list[Any]:
@@ -126,7 +131,7 @@ def test_row_blocks_with_narrow_vectors(f: Any, isa: str, monkeypatch: pytest.Mo
     compare(f, draw(37, 5, "f4"))
 
 
-@pytest.mark.parametrize("f", [log_sum_exp, logistic, norm, of_rows])
+@pytest.mark.parametrize("f", [log_sum_exp, logistic, linear, norm, of_rows])
 def test_row_blocks_without_rows(f: Any) -> None:
     xs = draw(0, 7, "f8")
     if f is norm:
@@ -137,7 +142,7 @@ def test_row_blocks_without_rows(f: Any) -> None:
         compare(f, xs)
 
 
-@pytest.mark.parametrize("f", [log_sum_exp, labels, logistic, of_rows, transpose])
+@pytest.mark.parametrize("f", [log_sum_exp, labels, logistic, linear, of_rows, transpose])
 @pytest.mark.parametrize("length", [3, 10, 100])
 def test_nan_and_inf_stay_in_their_row(f: Any, length: int) -> None:
     x, weights, scale = draw(37, length, "f4")

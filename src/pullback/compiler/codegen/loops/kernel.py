@@ -81,13 +81,34 @@ class KernelWriter:
         code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
         count = code.op(f"call i64 @llvm.smin.i64(i64 {plan.block}, i64 {code.op(f'sub i64 %hi, {row}')})")
         for number in range(plan.passes):
-            if plan.results[number]:
-                self.rows.keep_for_rows(number)
-                with code.loop("0", count) as lane:
-                    self.access.lane = lane
-                    self.rows.begin_row_of_block(split_index(code, code.add(row, lane), rows))
-                    self._emit_pass(number, columns)
+            if not plan.results[number]:
+                continue
+            self.rows.keep_for_rows(number)
+            if plan.sums_only_columns(number):
+                self._emit_columns_of_block(number, row, count, rows, columns[0])
+                continue
+            with self._each_row(row, count, rows):
+                self._emit_pass(number, columns)
         self.rows.store()
+
+    @contextmanager
+    def _each_row(self, row: str, count: str, rows: list[Axis]) -> Iterator[None]:
+        """Emit a loop over the rows of a block; the ``with`` block is done for each."""
+        with self.code.loop("0", count) as lane:
+            self.access.lane = lane
+            self.rows.begin_row_of_block(split_index(self.code, self.code.add(row, lane), rows))
+            yield
+
+    def _emit_columns_of_block(self, number: int, row: str, count: str, rows: list[Axis], inner: Axis) -> None:
+        """Emit a pass that only sums over rows: each vector of columns in all rows of the block, in registers."""
+
+        def emit(lanes: Lanes) -> None:
+            self.reductions.load_columns(lanes.start, lanes.width)
+            with self._each_row(row, count, rows):
+                self._emit_vector(number, self._hoist(number, lanes.axis, lanes.width), lanes)
+            self.reductions.store_columns(lanes.start)
+
+        self._emit_vectors(inner, emit)
 
     def _emit_transposed(self, row: str, columns: list[Axis]) -> None:
         """Emit each pass along all rows of a block at the same time."""

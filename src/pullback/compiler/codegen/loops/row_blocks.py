@@ -254,23 +254,25 @@ class RowValues:
             if isinstance(key, Use):
                 tile = Tile(memory_type(key.node.dtype), key.node.dtype.itemsize, self.plan.block, inner.length)
                 tile.step = key.steps[inner.members[-1]]
-                self._call_tile(tile.emit_reader(self.code), key, key)
+                self._call_tile(tile.emit_reader(self.code), inner.length, key, key)
 
     def write_tiles(self, inner: Axis) -> None:
         """Write the tiles of results from scratch memory into the rows of the block."""
         for n in self.plan.stored:
             if n.number in self.plan.scratch.tiles:
                 tile = Tile(memory_type(n.dtype), n.dtype.itemsize, self.plan.block, inner.length)
-                self._call_tile(tile.emit_writer(self.code), Use(n, 0, self.plan.kernel.natural(n)), n.number)
+                use = Use(n, 0, self.plan.kernel.natural(n))
+                self._call_tile(tile.emit_writer(self.code), inner.length, use, n.number)
 
-    def _call_tile(self, function: str, use: Use, key: Any) -> None:
+    def _call_tile(self, function: str, length: int, use: Use, key: Any) -> None:
         code, offsets = self.code, self._row_offsets(use)
         if ("cell", offsets) not in self.block_values:
-            cell = self.block_values["cell", offsets] = code.allocate(f"[{self.plan.block} x i64]")
-            code.line(f"store <{self.plan.block} x i64> {offsets}, ptr {cell}, align 64")
+            made = self.block_values["cell", offsets] = code.allocate(f"[{self.plan.block} x i64]")
+            code.line(f"store <{self.plan.block} x i64> {offsets}, ptr {made}, align 64")
         array = self.access.element(use.node, self.access.address(use.node), self.plan.begin(use))
         tile = self.access.tile_place(key, use.node, "0")
-        code.line(f"call void @{function}(ptr {array}, ptr {self.block_values['cell', offsets]}, ptr {tile})")
+        cell = self.block_values["cell", offsets]
+        code.line(f"call void @{function}(ptr {array}, ptr {cell}, ptr {tile}, i64 {length})")
 
     def load_transposed(self, use: Use, index: str) -> Value:
         """Load a vector that has an element of each row of the block."""

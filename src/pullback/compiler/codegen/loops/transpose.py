@@ -22,10 +22,14 @@ class Tile:
         self.memory, self.size, self.height, self.length = memory, size, height, length
         self.step = step  # from one element of a row to the next
         self.code = Code()
+        self._short = f"x{length}" if length <= FOUR else ""  # longer rows have functions for any length
 
     def emit_reader(self, code: Code) -> str:
-        """Return the name of the function that reads a tile, which becomes a helper of the caller."""
-        name = f"tile_in_{self.memory}_{self.height}x{self.length}_{self.step}"
+        """Return the name of the function that reads a tile, which becomes a helper of the caller.
+
+        Its parameters are the array, the offsets of the rows, the tile and the length of the rows.
+        """
+        name = f"tile_in_{self.memory}_{self.height}{self._short}_{self.step}"
         if name not in code.helpers:
             if self.size < 4 or self.step != 1:
                 self._copy_elements("tile", "row")
@@ -40,7 +44,7 @@ class Tile:
         Rows are written from the last to the first: those that do not exist have the address of the last one that
         does, which is so written after them.
         """
-        name = f"tile_out_{self.memory}_{self.height}x{self.length}"
+        name = f"tile_out_{self.memory}_{self.height}{self._short}"
         if name not in code.helpers:
             if self.size < 4:
                 self._copy_elements("row", "tile")
@@ -50,7 +54,8 @@ class Tile:
         return name
 
     def _add_helper(self, code: Code, name: str) -> None:
-        head = f"define internal void @{name}(ptr noalias %array, ptr noalias %offsets, ptr noalias %tile) noinline {{"
+        params = "ptr noalias %array, ptr noalias %offsets, ptr noalias %tile, i64 %length"
+        head = f"define internal void @{name}({params}) noinline {{"
         code.helpers[name] = "\n".join([head, "entry:", *self.code.lines, "ret void", "}"])
         code.declared |= self.code.declared
 
@@ -81,12 +86,13 @@ class Tile:
 
         Four at a time; the last four may have some in common with those before.
         """
-        code, last = self.code, self.length - FOUR
-        if last <= 0:
+        code = self.code
+        if self.length <= FOUR:
             yield "0", self.length, 1 << (self.length - 1).bit_length()
             return
         code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
-        with code.loop("0", self.length, FOUR) as i:
+        last = code.op(f"sub i64 %length, {FOUR}")
+        with code.loop("0", "%length", FOUR) as i:
             yield code.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})"), FOUR, FOUR
 
     def _copy_elements(self, to: str, of: str) -> None:
@@ -95,7 +101,7 @@ class Tile:
         with code.loop("0", height) as i:
             r = code.op(f"sub i64 {height - 1}, {i}")
             row = self._row(r)
-            with code.loop("0", self.length) as j:
+            with code.loop("0", "%length") as j:
                 place = self._at("%tile", code.add(code.times(j, height), r))
                 places = {"tile": place, "row": self._at(row, code.times(j, self.step))}
                 v = code.op(f"load {self.memory}, ptr {places[of]}, align {self.size}")

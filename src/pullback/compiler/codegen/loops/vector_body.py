@@ -71,6 +71,7 @@ class VectorBody:
         self.mask = None if lanes.overlaps else lanes.mask  # of what is loaded and stored
         self.values: dict[Use, Value] = {}
         self.given: dict[Use, Value] = {}  # those values that are not computed here
+        self.has_stored = False  # something, which may lie where values were loaded from
 
     def emit(self) -> None:
         """Emit everything that is stored or reduced in the pass.
@@ -101,6 +102,7 @@ class VectorBody:
         if n.kind is FOLD:
             self.reductions.add(n, v, self.lanes.mask, self.index)
             return
+        self.has_stored = True
         if n in plan.scratch_nodes:
             write_vector(code, v, self._find_kept_place(n), None)
         if n.number in plan.fused.stored and plan.is_transposed:
@@ -128,8 +130,8 @@ class VectorBody:
         code.begin(cold)
         given = [(use, v) for use, v in self.given.items() if v.number is None]
         cells = [code.allocate(f"[{v.width} x {memory_type(v.dtype)}]") for v in (*(v for _, v in given), *fast)]
-        for (_, v), cell in zip(given, cells, strict=False):
-            write_vector(code, v, cell, None)
+        for (use, v), cell in zip(given, cells, strict=False):
+            write_vector(code, self._load_again(use, v), cell, None)
         function = self._emit_slow_function([use for use, _ in given], uses)
         code.line(f"call void @{function}({', '.join(f'ptr {cell}' for cell in cells)}, i64 {self.width})")
         slow = [
@@ -143,6 +145,11 @@ class VectorBody:
             f.like(code.op(f"phi {f.type} [{f.name}, %{here}], [{c.name}, %{cold}]"))
             for f, c in zip(fast, chosen, strict=True)
         ]
+
+    def _load_again(self, use: Use, v: Value) -> Value:
+        """Return a value for rare lanes, if possible from memory: it need not stay in a register for them."""
+        is_loaded = use not in self.hoisted and not self.plan.kernel.makes(use)
+        return self._load(use) if is_loaded and not self.has_stored else v
 
     def _emit_slow_function(self, given: list[Use], uses: list[Use]) -> str:
         """Return the name of the function that computes values from others, with slow paths, register by register."""

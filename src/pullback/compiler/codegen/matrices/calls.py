@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pullback.compiler.codegen.call_table import CallList, Constant, Operand, integer
+from pullback.compiler.codegen.calls import call_whole
+from pullback.compiler.codegen.matrices.lanes import emit_lanes
 from pullback.compiler.codegen.matrices.lapack import emit_lapack, list_routines
 from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.ir.matrices import CHOLESKY, LU, PIVOTS, find_matrix
+from pullback.compiler.ir.matrices import CHOLESKY, EIGH, LU, PIVOTS, QR, SVD, find_matrix
 from pullback.compiler.schedule.matrices import MatricesPlan
 from pullback.compiler.schedule.order import Step
 
@@ -19,7 +21,15 @@ def call_matrices(module: ModuleBuilder, code: CallList, step: Step) -> None:
     plan: MatricesPlan = step.plan
     module.described.append(f"{n.data} {' '.join(str(list(x.shape)) for x in n.args)}")
     z = module.address(n)
-    if n.data.name not in (LU, PIVOTS) and n.number not in module.memory.over:  # it is worked on in place
+    if plan.width:
+        base, offset, _ = find_matrix(n)
+        call_whole(
+            module, code, step, emit_lanes(plan), [module.address(base, offset), *map(module.address, n.args[1:]), z]
+        )
+        return
+    if (
+        n.data.name not in (LU, PIVOTS, EIGH, SVD, QR) and n.number not in module.memory.over
+    ):  # it is worked on in place
         code.declared.add("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
         source = module.address(n.args[-1])
         code.call_void("llvm.memmove.p0.p0.i64", [z, source, integer(n.nbytes), Constant("i1", "false")])

@@ -9,21 +9,28 @@ from collections.abc import Callable, Sequence
 
 from pullback.compiler.builder import FLOATS, code_of, literal
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
+from pullback.compiler.codegen.matrices.places import find_place
 from pullback.compiler.codegen.row_functions import RowCode
-from pullback.compiler.ir.matrices import CHOLESKY, LU, PIVOTS, SUBSTITUTE, TRIANGULAR
-from pullback.compiler.schedule.matrices import MatricesPlan
+from pullback.compiler.ir.matrices import CHOLESKY, EIGH, LU, MULTIPLY, PIVOTS, QR, SUBSTITUTE, SVD, TRIANGULAR
+from pullback.compiler.schedule.matrices import LAPACK_WORK, MatricesPlan
 
 __all__ = ["emit_lapack", "list_routines"]
 
-UPLO_UPPER = 85  # the letter U
+LETTERS = {letter: str(ord(letter)) for letter in "LUVS"}
 ROWS, NOT_TRANSPOSED, TRANSPOSED = 101, 111, 112  # the numbers of CBLAS
 UPPER, LOWER, NOT_UNIT, UNIT, LEFT, RIGHT = 121, 122, 131, 132, 141, 142
 SOLVE = "trsm", "trsv"
-ROUTINES = {CHOLESKY: ("potrf",), LU: ("getrf",), TRIANGULAR: SOLVE, SUBSTITUTE: SOLVE, PIVOTS: ()}
+ROUTINES = {CHOLESKY: ("potrf",), LU: ("getrf",), TRIANGULAR: SOLVE, SUBSTITUTE: SOLVE, MULTIPLY: ("trmm",), PIVOTS: ()}
+ROUTINES |= {EIGH: ("syevd",), SVD: ("gesdd",), QR: ("geqrf", "orgqr")}
 SIGNATURES = {
     "potrf": "ptr, ptr, ptr, ptr, ptr, i64",
     "getrf": "ptr, ptr, ptr, ptr, ptr, ptr",
     "trsm": "i32, i32, i32, i32, i32, i64, i64, {}, ptr, i64, ptr, i64",
+    "trmm": "i32, i32, i32, i32, i32, i64, i64, {}, ptr, i64, ptr, i64",
+    "syevd": f"{', '.join(['ptr'] * 11)}, i64, i64",
+    "gesdd": f"{', '.join(['ptr'] * 14)}, i64",
+    "geqrf": ", ".join(["ptr"] * 8),
+    "orgqr": ", ".join(["ptr"] * 9),
     "trsv": "i32, i32, i32, i32, i64, ptr, i64, ptr, i64",
 }
 
@@ -63,29 +70,29 @@ class LapackWriter:
     def write(self, u: str) -> None:
         """Emit all that is done for the matrix with number ``u``."""
         code, shape, name = self.code, self.node.shape, self.routine.name
-        each = shape[-1] if name == PIVOTS else shape[-2] * shape[-1]
+        each = shape[-1] if name in (PIVOTS, EIGH, SVD, QR) else shape[-2] * shape[-1]
         z = code.at(self.type, "%z", code.times(u, each))
         if name == CHOLESKY:
             self._factor_symmetric(z)
             return
-        a = code.at(self.type, "%a", self._find_place(u))
-        {LU: self._factor, TRIANGULAR: self._substitute, SUBSTITUTE: self._solve, PIVOTS: self._list_pivots}[name](a, z)
-
-    def _find_place(self, u: str) -> str:
-        """Return where the matrix with a number begins."""
-        code, place, left = self.code, "0", u
-        for i in reversed(range(len(self.plan.batch))):
-            length = self.plan.batch[i]
-            at = code.op(f"urem i64 {left}, {length}") if i else left
-            left = code.op(f"udiv i64 {left}, {length}") if i else left
-            place = code.add(place, code.times(at, self.plan.steps[i]))
-        return place
+        a = code.at(self.type, "%a", find_place(code, self.plan, u))
+        emit: dict[str, Callable[[str, str], None]] = {
+            LU: self._factor,
+            TRIANGULAR: self._substitute,
+            MULTIPLY: self._multiply,
+            SUBSTITUTE: self._solve,
+            PIVOTS: self._list_pivots,
+            EIGH: self._find_eigenvectors,
+            SVD: self._find_singular_vectors,
+            QR: self._orthogonalize,
+        }
+        emit[name](a, z)
 
     # ---- factorizations
 
     def _factor_symmetric(self, z: str) -> None:
         code, n = self.code, self.n
-        order, uplo, info = self._keep(n), code.keep("i8", str(UPLO_UPPER)), self._keep(0)
+        order, uplo, info = self._keep(n), code.keep("i8", LETTERS["U"]), self._keep(0)
         self._call("potrf", [("ptr", uplo), ("ptr", order), ("ptr", z), ("ptr", order), ("ptr", info), ("i64", "1")])
         if n > 1:
             with code.loop("0", n - 1) as i:  # what is above the diagonal is as it was
@@ -115,6 +122,67 @@ class LapackWriter:
             signed = code.op(f"select i1 {moved}, {self.type} {code.op(f'fneg {self.type} {x}')}, {self.type} {x}")
             code.store(self.type, signed, z, k)
 
+    # ---- decompositions
+
+    def _copy(self, source: str, to: str) -> None:
+        size = self.node.args[0].shape[-2] * self.n * self.node.dtype.itemsize
+        self._call_intrinsic("memcpy", "ptr, ptr, i64, i1", f"ptr {to}, ptr {source}, i64 {size}, i1 false")
+
+    def _arrange_work(self) -> tuple[list[str], list[str]]:
+        """Return the addresses of floats and integers to work in, each with that of their number."""
+        rows, columns = self.node.args[0].shape[-2:]
+        floats, integers = LAPACK_WORK[self.routine.name](rows, columns)
+        start = rows * columns * self.node.dtype.itemsize  # after a copy of the matrix
+        after = -(-(start + floats * self.node.dtype.itemsize) // 8) * 8
+        work, more = (self.code.at("i8", "%scratch", str(at)) for at in (start, after))
+        return [work, self._keep(floats)], [more, self._keep(integers)]
+
+    def _find_eigenvectors(self, a: str, z: str) -> None:
+        """Write the eigenvalues, and the eigenvectors as rows."""
+        code, n = self.code, self.n
+        vectors = code.at(self.type, z, str(n))
+        self._copy(a, vectors)
+        job, uplo = (code.keep("i8", LETTERS[x]) for x in ("V", "L" if self.routine.lower else "U"))
+        order, info = self._keep(n), self._keep(0)
+        work, integers = self._arrange_work()
+        given = [job, uplo, order, vectors, order, z, *work, *integers, info]
+        self._call("syevd", [*(("ptr", p) for p in given), ("i64", "1"), ("i64", "1")])
+        self._fill_if_failed(info, z)
+
+    def _find_singular_vectors(self, a: str, z: str) -> None:
+        """Write U by columns, the singular values, and V by rows."""
+        code, (columns, rows) = self.code, self.node.args[0].shape[-2:]
+        least = min(rows, columns)
+        self._copy(a, "%scratch")
+        values = code.at(self.type, z, str(rows * least))
+        right = code.at(self.type, z, str((rows + 1) * least))
+        m, n, k, info = self._keep(rows), self._keep(columns), self._keep(least), self._keep(0)
+        work, (integers, _) = self._arrange_work()
+        given = [code.keep("i8", LETTERS["S"]), m, n, "%scratch", m, values, z, m, right, k, *work, integers, info]
+        self._call("gesdd", [*(("ptr", p) for p in given), ("i64", "1")])
+        self._fill_if_failed(info, z)
+
+    def _orthogonalize(self, a: str, z: str) -> None:
+        """Write Q by columns, and under it R by columns, with zeros."""
+        code, (n, m) = self.code, self.node.args[0].shape[-2:]
+        self._copy(a, z)
+        rows, columns, info = self._keep(m), self._keep(n), self._keep(0)
+        (work, count), _ = self._arrange_work()
+        blocks = code.at(self.type, work, str(n))
+        code.store("i64", str(LAPACK_WORK[QR](n, m)[0] - n), count)
+        self._call("geqrf", [("ptr", p) for p in (rows, columns, z, rows, work, blocks, count, info)])
+        r = code.at(self.type, z, str(m * n))
+        with code.loop("0", n) as j, code.loop("0", n) as i:
+            x = code.load(self.type, z, code.add(code.times(j, m), i))
+            below = code.op(f"icmp sgt i64 {i}, {j}")
+            kept = code.op(f"select i1 {below}, {self.type} {literal(0.0, self.dtype, 1)}, {self.type} {x}")
+            code.store(self.type, kept, r, code.add(code.times(j, n), i))
+        self._call("orgqr", [("ptr", p) for p in (rows, columns, columns, z, rows, work, blocks, count, info)])
+
+    def _fill_if_failed(self, info: str, z: str) -> None:
+        with self.code.when(self.code.op(f"icmp ne i64 {self.code.load('i64', info)}, 0"), unlikely=True):
+            self._fill_with_nan(z, self.node.shape[-1])
+
     # ---- equations
 
     def _substitute(self, a: str, z: str) -> None:
@@ -135,20 +203,27 @@ class LapackWriter:
 
         self._unless_singular(a, z, solve)
 
+    def _multiply(self, a: str, z: str) -> None:
+        self._call_with_triangle("trmm", a, z, self.routine.lower, self.routine.trans, False)
+
     def _solve_triangle(self, a: str, z: str, lower: bool, trans: bool, unit: bool) -> None:
-        n, right, row = self.n, self.routine.right, self.plan.columns
-        others = self.node.shape[-2] if right else row  # right sides
-        is_one = others == 1
+        others = self.node.shape[-2] if self.routine.right else self.plan.columns  # right sides
+        self._call_with_triangle("trsv" if others == 1 else "trsm", a, z, lower, trans, unit)
+
+    def _call_with_triangle(self, name: str, a: str, z: str, lower: bool, trans: bool, unit: bool) -> None:
+        n, right = self.n, self.routine.right
+        others = self.node.shape[-2] if right else self.plan.columns
+        is_one = name == "trsv"
         turned = trans != right if is_one else trans
         triangle, how = LOWER if lower else UPPER, TRANSPOSED if turned else NOT_TRANSPOSED
         side = [] if is_one else [RIGHT if right else LEFT]
         flags = [("i32", str(flag)) for flag in (ROWS, *side, triangle, how, UNIT if unit else NOT_UNIT)]
         matrix = [("ptr", a), ("i64", str(self.plan.leading)), ("ptr", z)]
         if is_one:
-            self._call("trsv", [*flags, ("i64", str(n)), *matrix, ("i64", "1")])
+            self._call(name, [*flags, ("i64", str(n)), *matrix, ("i64", "1")])
             return
         rows, columns = (("i64", str(i)) for i in ((others, n) if right else (n, others)))
-        self._call("trsm", [*flags, rows, columns, (self.type, literal(1.0, self.dtype, 1)), *matrix, columns])
+        self._call(name, [*flags, rows, columns, (self.type, literal(1.0, self.dtype, 1)), *matrix, columns])
 
     def _exchange_rows(self, a: str, z: str, backward: bool) -> None:
         code, n, row = self.code, self.n, self.plan.columns

@@ -1,0 +1,264 @@
+"""Cholesky factors and triangular equations of many small matrices at once: each lane of a vector has a matrix.
+
+Matrices are copied to scratch memory, where the elements at one place of all lanes are a vector, and the results back.
+LAPACK takes longer to begin with a matrix of a few rows than all of this takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import NamedTuple
+
+from pullback.compiler.builder import FLOATS, Value, code_of, constant, vector
+from pullback.compiler.codegen.kernel_code import KernelCode, make_function
+from pullback.compiler.codegen.matrices.places import find_place
+from pullback.compiler.codegen.row_functions import RowCode
+from pullback.compiler.ir.matrices import CHOLESKY
+from pullback.compiler.schedule.matrices import MatricesPlan
+
+__all__ = ["emit_lanes"]
+
+TILE = 4  # elements of the result at a time: their sums do not wait for each other
+
+
+def emit_lanes(plan: MatricesPlan) -> KernelCode:
+    """Return the kernel of a batch: its arrays are the matrices, the right sides of equations, and the result."""
+    writer = LaneWriter(plan)
+    code = writer.code
+    with code.loop("%lo", "%hi") as u:
+        writer.write(u)
+    arrays = [f"ptr %a{i}" for i in range(len(plan.node.args))]
+    params = *arrays, "ptr %z", "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch"
+    return KernelCode(make_function(code, *params), plan.work, frozenset(code.declared))
+
+
+class Grid(NamedTuple):
+    """A matrix in scratch memory: its first vector, and the vectors from a row to the next, and from a column."""
+
+    start: int
+    row: int
+    column: int
+
+    def transpose(self) -> Grid:
+        return self._replace(row=self.column, column=self.row)
+
+
+class LaneWriter:
+    """Emits what is done for the matrices of one vector."""
+
+    def __init__(self, plan: MatricesPlan) -> None:
+        self.plan, self.node, self.n, self.width = plan, plan.node, plan.order, plan.width
+        self.code = RowCode(plan.target.has_fma, plan.target.vector_bytes)
+        self.dtype = code_of(plan.node.dtype)
+        self.one, self.many = FLOATS[self.dtype], vector(FLOATS[self.dtype], self.width)
+
+    def write(self, u: str) -> None:
+        """Emit all that is done for the vector with number ``u``."""
+        code, plan, n, shape = self.code, self.plan, self.n, self.node.shape
+        each = shape[-2] * shape[-1]
+        first = code.times(u, self.width)
+        # Beyond the last matrix it is the last one again.
+        numbers = [self._least(code.add(first, str(i)), plan.matrices - 1) for i in range(self.width)]
+        matrices = [code.at(self.one, "%a0", find_place(code, plan, k)) for k in numbers]
+        results = [code.at(self.one, "%z", code.times(k, each)) for k in numbers]
+        self._load(matrices, 0, n * n)
+        if self.node.data.name == CHOLESKY:
+            self._factor(Grid(0, n, 1))
+            self._store(results, 0, each)
+            return
+        self._load([code.at(self.one, "%a1", code.times(k, each)) for k in numbers], n * n, each)
+        self._solve(Grid(0, n, 1), Grid(n * n, shape[-1], 1))
+        self._store(results, n * n, each)
+
+    # ---- algorithms
+
+    def _factor(self, a: Grid) -> None:
+        """Emit a factorization column by column; where it fails the first element becomes NaN."""
+        code, n = self.code, self.n
+        failed = self._keep(self._number(0.0))
+        with code.loop("0", n) as j:
+            row = partial(self._get, a, j)
+            [pivot] = self._subtract_products([self._get(a, j, j)], lambda k: [self._get(a, j, k)], row, "0", j)
+            self._fail_unless(failed, pivot > 0.0)
+            root = pivot.like(code.call(f"llvm.sqrt.{pivot.suffix}", self.many, [(self.many, pivot.name)]))
+            self._put(a, j, j, root)
+            inverse = 1.0 / root
+
+            def divide(rows: list[str], j: str = j, row: Callable[[str], Value] = row, by: Value = inverse) -> None:
+                begin = [self._get(a, i, j) for i in rows]
+                sums = self._subtract_products(begin, lambda k: [self._get(a, i, k) for i in rows], row, "0", j)
+                for i, x in zip(rows, sums, strict=True):
+                    self._put(a, i, j, x * by)
+
+            self._loop_over_tiles(code.add(j, "1"), str(n), divide)
+        self._mark_failed(a, failed)
+        with self._loop_if_any("1", str(n)) as j, self._loop_if_any("0", j) as i:
+            self._put(a, i, j, self._number(0.0))
+
+    def _solve(self, a: Grid, x: Grid) -> None:
+        """Emit a substitution row by row; where a diagonal has a zero the first element becomes NaN."""
+        code, n, routine = self.code, self.n, self.node.data
+        others = self.node.shape[-2] if routine.right else self.plan.columns
+        trans = routine.trans != routine.right
+        matrix, right_sides = a.transpose() if trans else a, x.transpose() if routine.right else x
+        forward = routine.lower != trans
+        failed = self._keep(self._number(0.0))
+        with code.loop("0", n) as step:
+            i = step if forward else code.op(f"sub i64 {n - 1}, {step}")
+            pivot = self._get(matrix, i, i)
+            self._fail_unless(failed, pivot.compare("une", 0.0))
+            ends = ("0", i) if forward else (code.add(i, "1"), str(n))
+
+            def substitute(
+                columns: list[str], i: str = i, by: Value = 1.0 / pivot, ends: tuple[str, str] = ends
+            ) -> None:
+                begin = [self._get(right_sides, i, c) for c in columns]
+                row = partial(self._get, matrix, i)
+                sums = self._subtract_products(
+                    begin, lambda k: [self._get(right_sides, k, c) for c in columns], row, *ends
+                )
+                for c, z in zip(columns, sums, strict=True):
+                    self._put(right_sides, i, c, z * by)
+
+            self._loop_over_tiles("0", str(others), substitute)
+        self._mark_failed(x, failed)
+
+    def _subtract_products(
+        self,
+        begin: list[Value],
+        lefts: Callable[[str], list[Value]],
+        right: Callable[[str], Value],
+        first: str,
+        stop: str,
+    ) -> list[Value]:
+        """Return numbers minus sums of products, each of a factor of its own and a common one."""
+        cells = [self._keep(x) for x in begin]
+        with self._loop_if_any(first, stop) as k:
+            y = right(k)
+            for cell, x in zip(cells, lefts(k), strict=True):
+                self._keep(self._read(cell) - x * y, cell)
+        return [self._read(cell) for cell in cells]
+
+    # ---- loops
+
+    @contextmanager
+    def _loop_if_any(self, first: str, stop: str) -> Iterator[str]:
+        """Emit a loop that may be empty."""
+        with self.code.when(self.code.op(f"icmp slt i64 {first}, {stop}")), self.code.loop(first, stop) as i:
+            yield i
+
+    def _loop_over_tiles(self, first: str, stop: str, emit: Callable[[list[str]], None]) -> None:
+        """Emit something for a few numbers at a time, and one by one for those that are left over."""
+        code = self.code
+        tiles = code.op(f"sdiv i64 {code.op(f'sub i64 {stop}, {first}')}, {TILE}")
+        with self._loop_if_any("0", tiles) as t:
+            i = code.add(first, code.times(t, TILE))
+            emit([code.add(i, str(r)) for r in range(TILE)])
+        with self._loop_if_any(code.add(first, code.times(tiles, TILE)), stop) as i:
+            emit([i])
+
+    # ---- lanes that fail
+
+    def _fail_unless(self, failed: str, condition: Value) -> None:
+        before, nan = self._read(failed), self._number(float("nan"))
+        self._keep(self._select(condition, before, nan), failed)
+
+    def _mark_failed(self, x: Grid, failed: str) -> None:
+        self._put(x, "0", "0", self._get(x, "0", "0") + self._read(failed))
+
+    def _select(self, condition: Value, x: Value, y: Value) -> Value:
+        return x.like(self.code.op(f"select {condition!r}, {x!r}, {y!r}"))
+
+    # ---- from and to arrays
+
+    def _load(self, rows: list[str], start: int, count: int) -> None:
+        """Copy elements of all lanes into scratch memory."""
+        code, width = self.code, self.width
+        whole = count // width * width if width > 1 else 0
+        if whole:
+            with code.loop("0", whole, width) as k:
+                lanes = [
+                    self._value(code.op(f"load {self.many}, ptr {code.at(self.one, row, k)}, align 1")) for row in rows
+                ]
+                for j, v in enumerate(self._transpose(lanes)):
+                    self._write(start, code.add(k, str(j)), v)
+        if whole < count:
+            with code.loop(str(whole), count) as k:
+                made = "poison"
+                for i, row in enumerate(rows):
+                    x = code.load(self.one, row, k)
+                    made = x if width == 1 else code.op(f"insertelement {self.many} {made}, {self.one} {x}, i64 {i}")
+                self._write(start, k, self._value(made))
+
+    def _store(self, rows: list[str], start: int, count: int) -> None:
+        """Copy elements of all lanes from scratch memory."""
+        code, width = self.code, self.width
+        whole = count // width * width if width > 1 else 0
+        if whole:
+            with code.loop("0", whole, width) as k:
+                columns = [self._fetch(start, code.add(k, str(j))) for j in range(width)]
+                for row, v in zip(rows, self._transpose(columns), strict=True):
+                    code.line(f"store {self.many} {v.name}, ptr {code.at(self.one, row, k)}, align 1")
+        if whole < count:
+            with code.loop(str(whole), count) as k:
+                v = self._fetch(start, k)
+                for i, row in enumerate(rows):
+                    x = v.name if width == 1 else code.op(f"extractelement {self.many} {v.name}, i64 {i}")
+                    code.store(self.one, x, row, k)
+
+    def _transpose(self, rows: list[Value]) -> list[Value]:
+        """Return the columns of a square of vectors."""
+        rows, step, width = [*rows], 1, self.width
+        while step < width:
+            for i in range(width):
+                if not i & step:
+                    a, b = rows[i], rows[i + step]
+                    low = [j if not j & step else width + j - step for j in range(width)]
+                    high = [j + step if not j & step else width + j for j in range(width)]
+                    rows[i], rows[i + step] = self._shuffle(a, b, low), self._shuffle(a, b, high)
+            step *= 2
+        return rows
+
+    def _shuffle(self, a: Value, b: Value, lanes: list[int]) -> Value:
+        order = ", ".join(f"i32 {i}" for i in lanes)
+        return a.like(self.code.op(f"shufflevector {a!r}, {b!r}, <{self.width} x i32> <{order}>"))
+
+    # ---- vectors
+
+    def _least(self, a: str, most: int) -> str:
+        return self.code.call("llvm.smin.i64", "i64", [("i64", a), ("i64", str(most))])
+
+    def _number(self, x: float) -> Value:
+        return constant(self.code, x, self.dtype, self.width)
+
+    def _value(self, name: str) -> Value:
+        return Value(self.code, name, self.dtype, self.width)
+
+    def _keep(self, x: Value, cell: str = "") -> str:
+        """Store a vector in a variable, and return its address."""
+        cell = cell or self.code.allocate(self.many)
+        self.code.line(f"store {x!r}, ptr {cell}")
+        return cell
+
+    def _read(self, cell: str) -> Value:
+        return self._value(self.code.op(f"load {self.many}, ptr {cell}"))
+
+    def _find_vector(self, start: int, k: str) -> str:
+        return self.code.at(self.many, "%scratch", self.code.add(k, str(start)))
+
+    def _fetch(self, start: int, k: str) -> Value:
+        return self._read(self._find_vector(start, k))
+
+    def _write(self, start: int, k: str, v: Value) -> None:
+        self._keep(v, self._find_vector(start, k))
+
+    def _find_element(self, x: Grid, i: str, j: str) -> str:
+        return self.code.add(self.code.times(i, x.row), self.code.times(j, x.column))
+
+    def _get(self, x: Grid, i: str, j: str) -> Value:
+        return self._fetch(x.start, self._find_element(x, i, j))
+
+    def _put(self, x: Grid, i: str, j: str, v: Value) -> None:
+        self._write(x.start, self._find_element(x, i, j), v)

@@ -1,0 +1,19 @@
+"""Where the matrices of a batch are in memory."""
+
+from __future__ import annotations
+
+from pullback.compiler.builder import Code
+from pullback.compiler.schedule.matrices import MatricesPlan
+
+__all__ = ["find_place"]
+
+
+def find_place(code: Code, plan: MatricesPlan, u: str) -> str:
+    """Return where the matrix with number ``u`` begins, in elements."""
+    place, left = "0", u
+    for i in reversed(range(len(plan.batch))):
+        length = plan.batch[i]
+        at = code.op(f"urem i64 {left}, {length}") if i else left
+        left = code.op(f"udiv i64 {left}, {length}") if i else left
+        place = code.add(place, code.times(at, plan.steps[i]))
+    return place

@@ -1,0 +1,603 @@
+"""Roll loops that tracing has unrolled: a Python ``for`` of many equal steps becomes one loop.
+
+Each step of such a loop adds the same nodes to the graph, and so does each step of its backward pass.  ``find_periods``
+finds where nodes repeat.  ``Region`` tells what each operand is: of the same step, of a step before, the same in all
+steps, or another element of one array in each.  ``LoopWriter`` writes the loop.  Steps at both ends that differ stay as
+they are, and so does everything that does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.compiler.builder import TYPES, code_of
+from pullback.compiler.ir.graph import (
+    Graph,
+    Node,
+    Pieces,
+    View,
+    contiguous,
+    fingerprint,
+    is_in_order,
+    rebase_view,
+    resolve_view,
+)
+from pullback.compiler.ir.kinds import CONSTANT, INPUT, LOOP, PIECES, RESULT, VIEW
+from pullback.compiler.ir.structured import Loop
+from pullback.compiler.passes.legalize import legalize
+from pullback.compiler.passes.simplify import remove_dead_nodes, simplify
+
+__all__ = ["roll_loops"]
+
+MOVES = (VIEW, PIECES)  # these alone need no loop
+LEAST = 32  # steps of a loop that is rolled
+MANY = 1000  # nodes in steps; fewer compile quickly, and tiny steps run faster one after the other
+LONGEST_DELAY = 4  # steps after which a value may be used last
+WINDOW = 12  # nodes in a row that are compared to find periods
+CANDIDATES = 8  # periods that are tried
+
+
+def roll_loops(graph: Graph) -> Graph:
+    """Return an equivalent graph with loops in the place of steps that repeat; the same graph if there are none."""
+    if any(n.kind.has_bodies for n in graph.nodes):
+        graph = _roll_bodies(graph)
+    if len(graph.nodes) < MANY:
+        return graph
+    roller = Roller(graph)
+    if sum(period.end - period.start for period in roller.periods) < MANY:
+        return graph
+    return simplify(remove_dead_nodes(roller.run()))
+
+
+def _roll_bodies(graph: Graph) -> Graph:
+    for n in graph.nodes:
+        if n.kind.has_bodies:
+            bodies = [roll_loops(body) for body in n.data.bodies]
+            if any(new is not old for new, old in zip(bodies, n.data.bodies, strict=True)):
+                n.data = n.data.replace_bodies(bodies)
+    return graph
+
+
+# ---- where nodes repeat
+
+
+class Period(NamedTuple):
+    """A part of a list of nodes that repeats."""
+
+    start: int
+    length: int  # of a period
+    end: int
+
+
+def find_periods(labels: Any) -> list[Period]:
+    """Return the parts of an array of labels with at least LEAST equal periods, in order; they do not overlap.
+
+    >>> find_periods(np.array([7, 8, *[1, 2, 3] * 100, 9, 9]))
+    [Period(start=2, length=3, end=302)]
+    """
+    found: list[Period] = []
+    taken = np.zeros(len(labels), bool)
+    for length in _list_candidates(labels):
+        same = (labels[length:] == labels[:-length]) & ~taken[length:] & ~taken[:-length]
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], same, [0]])))
+        end = 0
+        for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+            start = max(first, end)  # runs may overlap by less than a period
+            if last - start >= (LEAST - 1) * length and not taken[start : last + length].any():
+                end = last + length
+                found.append(Period(start, _find_shortest(labels[start:end], length), end))
+                taken[start:end] = True
+    return sorted(found)
+
+
+def _find_shortest(labels: Any, length: int) -> int:
+    """Return the shortest period of labels that have a period of some length."""
+    return next(d for d in range(1, length + 1) if length % d == 0 and (labels[d:] == labels[:-d]).all())
+
+
+def _list_candidates(labels: Any) -> list[int]:
+    """Return lengths that periods may have, those first that repeat more nodes."""
+    if len(labels) < LEAST:
+        return []
+    mixed = np.zeros(len(labels), np.uint64)
+    for i in range(min(WINDOW, len(labels))):  # a hash of each node and those after it
+        mixed[: len(labels) - i] = mixed[: len(labels) - i] * np.uint64(0x9E3779B97F4A7C15) + labels[i:].astype(
+            np.uint64
+        )
+    order = np.argsort(mixed, kind="stable")
+    again = mixed[order][1:] == mixed[order][:-1]
+    distances, counts = np.unique(np.diff(order)[again], return_counts=True)
+    many = counts >= LEAST // 2
+    ranked = sorted(
+        zip((distances * counts)[many].tolist(), distances[many].tolist(), strict=True), key=lambda c: (-c[0], c[1])
+    )
+    return [distance for _, distance in ranked[:CANDIDATES]]
+
+
+def _label_nodes(nodes: Sequence[Node]) -> Any:
+    """Return a number for each node that is the same for nodes that could be in one place of two steps."""
+    known: dict[Any, int] = {}
+    labels = np.empty(len(nodes), np.int64)
+    for i, n in enumerate(nodes):
+        data = n.data.strides if n.kind is VIEW else fingerprint(n.data)
+        key = (n.kind, n.shape, n.dtype, data, *[(a.shape, a.dtype) for a in n.args])
+        labels[i] = known.setdefault(key, len(known))
+    return labels
+
+
+# ---- what the operands of repeated nodes are
+
+
+class Same(NamedTuple):
+    """An operand that is the same in all steps."""
+
+    node: Node
+
+
+class Before(NamedTuple):
+    """An operand from the same step, or from some steps before."""
+
+    place: int
+    delay: int
+
+
+class Row(NamedTuple):
+    """An operand that is another element of one array in each step."""
+
+    base: Node
+    offset: int  # in the first step
+    step: int
+    strides: tuple[int, ...]
+
+
+class Numbers(NamedTuple):
+    """An operand that is another constant in each step."""
+
+    nodes: tuple[Node, ...]
+
+
+Operand = Same | Before | Row | Numbers
+Given = tuple[Node, View | None]  # a value in the body, and the elements of it that are meant
+Place = tuple[Node, int, tuple[int, ...]]  # the node in whose memory elements are, the first of them, the strides
+
+
+class Region:
+    """Steps that repeat: which nodes each has, in ``first`` to ``last``, and what their operands are."""
+
+    def __init__(self, roller: Roller, period: Period) -> None:
+        self.roller, self.nodes = roller, roller.nodes
+        start = period.start + self._choose_cut(period)
+        self.start, self.length, self.count = start, period.length, (period.end - start) // period.length
+        self.first, self.last = 0, self.count
+        self.at = {n.number: i for i, n in enumerate(self.nodes[start : start + self.count * self.length])}
+        self.middle = self.count // 2
+        self.views = self._find_views()
+        self.operands: dict[tuple[int, int], Operand] = {}
+
+    def get(self, place: int, step: int) -> Node:
+        return self.nodes[self.start + step * self.length + place]
+
+    @property
+    def steps(self) -> int:
+        return self.last - self.first
+
+    @property
+    def places(self) -> list[int]:
+        return [j for j in range(self.length) if j not in self.views]
+
+    def holds(self, n: Node) -> bool:
+        """Return whether a node is computed in one of the steps."""
+        i = self.at.get(n.number, -1)
+        return self.first <= i // self.length < self.last and i % self.length not in self.views
+
+    def _choose_cut(self, period: Period) -> int:
+        """Return where in a period steps begin: where the fewest bytes are carried from one to the next."""
+        start, length, end = period
+        begin = start + (end - start) // length // 2 * length
+        at = {n.number: i for i, n in enumerate(self.nodes[start:end], start)}
+        until: dict[int, int] = {}  # where a value is used last, of all in one period
+        for i in range(begin, min(begin + (LONGEST_DELAY + 1) * length, end)):
+            for a in self.nodes[i].args:
+                made = at.get(a.number, -1)
+                if begin <= made < begin + length and i - made <= LONGEST_DELAY * length:
+                    until[made] = i
+        crossed = [0] * length
+        for made, used in until.items():
+            for i in range(made + 1, used + 1):
+                crossed[(i - start) % length] += self.nodes[made].nbytes
+        return min(range(length), key=lambda cut: (crossed[cut], cut))
+
+    def _find_views(self) -> set[int]:
+        """Return which places are views of an array that is the same for all steps: they are elements of it."""
+        return {
+            j
+            for j in range(self.length)
+            if (n := self.get(j, self.middle)).kind is VIEW and n.args[0] is self.get(j, self.middle + 1).args[0]
+        }
+
+    def classify(self) -> bool:
+        """Find what all operands are and which steps agree; return whether these are enough."""
+        places = [(j, k) for j in self.places for k in range(len(self.get(j, 0).args))]
+        for j, k in places:
+            self.operands[j, k] = self._classify_operand(j, k)
+        for j, k in places:
+            self._narrow(j, k)
+        return self._settle_beginning() and all(self._has_same_data(j) for j in self.places)
+
+    def _classify_operand(self, j: int, k: int) -> Operand:
+        a, b = (self.get(j, t).args[k] for t in (self.middle, self.middle + 1))
+        i = self.at.get(a.number, -1)
+        if a is b:
+            return Same(a)
+        if i >= 0 and i % self.length not in self.views:
+            return Before(i % self.length, self.middle - i // self.length)
+        if a.kind is CONSTANT:
+            return Numbers(())
+        base, offset, strides = self.roller.resolve(a)
+        return Row(base, offset, self.roller.resolve(b)[1] - offset, strides)
+
+    def _narrow(self, j: int, k: int) -> None:
+        """Leave out the steps at both ends in which an operand is something else."""
+        what = self.operands[j, k]
+        low, high = self.middle, self.middle + 1
+        while low > self.first and self._agrees(what, j, k, low - 1):
+            low -= 1
+        while high < self.last and self._agrees(what, j, k, high):
+            high += 1
+        if isinstance(what, Before):
+            low = max(low - what.delay, self.first) if what.delay <= LONGEST_DELAY else high
+        if isinstance(what, Same) and what.node.number in self.at:
+            low = max(low, self.at[what.node.number] // self.length + 1)
+        self.first, self.last = low, max(high, low)
+
+    def _agrees(self, what: Operand, j: int, k: int, t: int) -> bool:
+        a = self.get(j, t).args[k]
+        if isinstance(what, Same):
+            return a is what.node
+        if isinstance(what, Before):
+            return t >= what.delay and a is self.get(what.place, t - what.delay)
+        i = self.at.get(a.number, -1)
+        if i >= 0 and i % self.length not in self.views:
+            return False
+        like = self.get(j, self.middle).args[k]
+        if isinstance(what, Numbers):
+            return a.kind is CONSTANT and (a.shape, a.dtype) == (like.shape, like.dtype)
+        offset = what.offset + (t - self.middle) * what.step
+        return self.roller.resolve(a) == (what.base, offset, what.strides)
+
+    def _settle_beginning(self) -> bool:
+        """Leave out steps until what the first ones begin with is computed before them."""
+        for _ in range(LONGEST_DELAY + 1):
+            if self.steps < LEAST:
+                return False
+            begun = [
+                self.get(j, self.first + t).args[k]
+                for (j, k), what in self.operands.items()
+                if isinstance(what, Before)
+                for t in range(what.delay)
+            ]
+            if not any(map(self.holds, begun)):
+                return True
+            self.first += 1
+        return False
+
+    def _has_same_data(self, j: int) -> bool:
+        """Return whether views of computed values are the same in all steps; others are by their labels."""
+        like = self.get(j, self.middle)
+        return like.kind is not VIEW or all(self.get(j, t).data == like.data for t in range(self.first, self.last))
+
+    def find_operand(self, j: int, k: int) -> Operand:
+        """Return an operand, with what depends on where the steps begin."""
+        what = self.operands[j, k]
+        if isinstance(what, Row):
+            return what._replace(offset=what.offset + (self.first - self.middle) * what.step)
+        if isinstance(what, Numbers):
+            return Numbers(tuple(self.get(j, t).args[k] for t in range(self.first, self.last)))
+        return what
+
+
+# ---- writing the graph
+
+
+class Roller:
+    """Writes a graph again, with loops."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.new = graph, Graph()
+        self.made: dict[int, Node] = {}
+        leaves: set[int] = set()  # inputs, constants, and views of these
+        for n in graph.nodes:
+            if n.kind.is_leaf or (n.kind is VIEW and n.args[0].number in leaves):
+                leaves.add(n.number)
+        self.leaves = [n for n in graph.nodes if n.number in leaves]
+        self.nodes = [n for n in graph.nodes if n.number not in leaves]
+        self.periods = find_periods(_label_nodes(self.nodes))
+
+    def run(self) -> Graph:
+        """Return the new graph."""
+        for n in self.graph.inputs:
+            self.made[n.number] = self.new.input(n.shape, n.dtype)
+        for n in self.leaves:
+            if n.kind is not INPUT:
+                self._copy(n)
+        self.users = self.graph.users()
+        self.wanted = {o.number for o in self.graph.outputs}
+        done = 0
+        for period in self.periods:
+            self._copy_all(done, period.start)
+            done = max(done, period.start)
+            region = Region(self, period)
+            if region.classify():
+                begin, end = (region.start + t * region.length for t in (region.first, region.last))
+                self._copy_all(done, begin)
+                done = end if self._write_loop(region) else begin
+        self._copy_all(done, len(self.nodes))
+        self.new.outputs = [self.made[o.number] for o in self.graph.outputs]
+        return self.new
+
+    def _copy_all(self, start: int, end: int) -> None:
+        for n in self.nodes[start:end]:
+            self._copy(n)
+
+    def _copy(self, n: Node) -> None:
+        args = [self.made[a.number] for a in n.args]
+        if n.kind is VIEW:
+            self.made[n.number] = self.add_view(args[0], n.shape, n.data, n.line)
+        elif n.kind is PIECES and len(args) >= LEAST:
+            data, args = join_pieces(self.new, n, args)
+            self.made[n.number] = self.new.add(PIECES, args, n.shape, n.dtype, data, n.line)
+        else:
+            self.made[n.number] = self.new.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
+
+    def add_view(self, x: Node, shape: tuple[int, ...], view: View, line: str) -> Node:
+        base, view = rebase_view(resolve_view(x), x, view)
+        if base.shape == shape and is_in_order(shape, view):
+            return base
+        return self.new.add(VIEW, (base,), shape, base.dtype, view, line)
+
+    def resolve(self, n: Node) -> Place:
+        """Return where the elements of a node of the old graph are, in a node of the new one if that is written."""
+        made = self.made.get(n.number)
+        if made is not None:
+            return resolve_view(made)
+        if n.kind is not VIEW:
+            return n, 0, contiguous(n.shape)
+        base, view = rebase_view(self.resolve(n.args[0]), n.args[0], n.data)
+        return base, view.offset, view.strides
+
+    def find_new(self, base: Node) -> Node:
+        """Return the node of the new graph for one of either graph."""
+        old = self.graph.nodes
+        return self.made[base.number] if base.number < len(old) and old[base.number] is base else base
+
+    def _write_loop(self, region: Region) -> bool:
+        """Write a loop in the place of the steps of a region; return whether there is machine code for it."""
+        for j in sorted(region.views):
+            for t in range(region.first, region.last):
+                self._copy(region.get(j, t))
+        writer = LoopWriter(self, region)
+        if all(n.kind in MOVES for n in writer.inner.values()) or not _has_code(writer.body):
+            return False
+        writer.write_loop()
+        return True
+
+
+def _has_code(body: Graph) -> bool:
+    if not all(code_of(n.dtype) in TYPES and n.size for n in body.nodes):
+        return False
+    return not any(n.kind.runs_on_host for n in legalize(body).nodes)
+
+
+@dataclass
+class Chain:
+    """A value that is carried: by some steps, one place of the carry for each."""
+
+    place: int
+    begin: list[Node]  # the oldest first
+    inputs: list[Node]  # of the body, the oldest first
+
+
+class LoopWriter:
+    """Writes the loop of one region."""
+
+    def __init__(self, roller: Roller, region: Region) -> None:
+        self.roller, self.region, self.new = roller, region, roller.new
+        self.body = Graph()
+        self.constants: dict[int, tuple[Node, Node]] = {}  # by number: operands, and inputs of the body
+        self.chains: dict[Any, Chain] = {}
+        self.rows: dict[Any, tuple[Node, Node]] = {}  # operands, and inputs of the body
+        self.inner: dict[int, Node] = {}  # the nodes of the body, by their places
+        self.reverse = self._choose_direction()
+        self._write_body()
+        self._choose_results()
+
+    def _choose_direction(self) -> bool:
+        """Return whether most of what the steps are given lies in the opposite order."""
+        region, total = self.region, 0
+        for (j, k), what in region.operands.items():
+            if isinstance(what, Row):
+                total += np.sign(what.step).item() * region.get(j, region.middle).args[k].nbytes
+        return total < 0
+
+    # ---- the body
+
+    def _write_body(self) -> None:
+        region, body = self.region, self.body
+        operands = {at: region.find_operand(*at) for at in region.operands}
+        inputs: dict[tuple[int, int], Given] = {}
+        for make in (self._add_constant, self._add_chain, self._add_row):  # the order of the inputs of a loop
+            for (j, k), what in operands.items():
+                found = make(what, j, k)
+                if found is not None:
+                    inputs[j, k] = found
+        for j in region.places:
+            n = region.get(j, region.middle)
+            args = [self._use(operands[j, k], inputs.get((j, k)), a) for k, a in enumerate(n.args)]
+            self.inner[j] = body.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
+
+    def _choose_results(self) -> None:
+        """Choose the outputs of the body: the carry, and values of all steps where something outside uses them."""
+        region = self.region
+        self.used = {j: ts for j in region.places if (ts := [*self._list_used(j)])}
+        self.carried = [(i, chain) for chain in self.chains.values() for i in range(len(chain.inputs))]
+        ends = {chain.place: at for at, (i, chain) in enumerate(self.carried) if i == len(chain.inputs) - 1}
+        self.last = {j: ends[j] for j, ts in self.used.items() if ts == [region.last - 1] and j in ends}
+        self.stacked = [j for j in self.used if j not in self.last]
+        self.body.outputs = [self._find_next(i, chain) for i, chain in self.carried]
+        self.body.outputs += [self.inner[j] for j in self.stacked]
+
+    def _use(self, what: Operand, found: Given | None, like: Node) -> Node:
+        if isinstance(what, Before) and not what.delay:
+            return self.inner[what.place]
+        assert found is not None
+        x, view = found
+        if view is None:
+            return x
+        return self.body.add(VIEW, (x,), like.shape, like.dtype, view, like.line)
+
+    def _add_constant(self, what: Operand, j: int, k: int) -> Given | None:
+        if not isinstance(what, Same):
+            return None
+        x = self.roller.made[what.node.number]
+        if x.number not in self.constants:
+            self.constants[x.number] = x, self.body.input(x.shape, x.dtype)
+        return self.constants[x.number][1], None
+
+    def _add_chain(self, what: Operand, j: int, k: int) -> Given | None:
+        if not isinstance(what, Before) or not what.delay:
+            return None
+        region = self.region
+        begin = [self.roller.made[region.get(j, region.first + t).args[k].number] for t in range(what.delay)]
+        key = what.place, *(x.number for x in begin)
+        if key not in self.chains:
+            inputs = [self.body.input(x.shape, x.dtype) for x in begin]
+            self.chains[key] = Chain(what.place, begin, inputs)
+        return self.chains[key].inputs[0], None
+
+    def _add_row(self, what: Operand, j: int, k: int) -> Given | None:
+        like = self.region.get(j, self.region.middle).args[k]
+        if isinstance(what, Numbers):
+            return self._add_numbers(what), None
+        if not isinstance(what, Row):
+            return None
+        base, size, steps = self.roller.find_new(what.base), abs(what.step), self.region.steps
+        low = what.offset + min(what.step * (steps - 1), 0)
+        begin = low - low % size if size else 0
+        reach = low - begin + 1 + sum((length - 1) * s for length, s in zip(like.shape, what.strides, strict=True))
+        forwards = (what.step < 0) == self.reverse
+        if forwards and all(s >= 0 for s in what.strides) and reach <= size and begin + steps * size <= base.size:
+            return self._add_block(base, begin, size, like, View(low - begin, what.strides))
+        offset = low if forwards else low + size * (steps - 1)
+        strides = (size if forwards else -size, *what.strides)
+        key = base.number, offset, strides, like.shape
+        if key not in self.rows:
+            x = self.new.add(VIEW, (base,), (steps, *like.shape), like.dtype, View(offset, strides), like.line)
+            self.rows[key] = x, self.body.input(like.shape, like.dtype)
+        return self.rows[key][1], None
+
+    def _add_block(self, base: Node, begin: int, size: int, like: Node, view: View) -> Given:
+        """Add the consecutive elements among which one step has its own, as they lie."""
+        key = base.number, begin, size
+        is_whole = prod(like.shape) == size and is_in_order(like.shape, view)
+        if key not in self.rows:
+            item = like.shape if is_whole else (size,)
+            shape = (self.region.steps, *item)
+            x = self.roller.add_view(base, shape, View(begin, contiguous(shape)), like.line)
+            self.rows[key] = x, self.body.input(item, like.dtype)
+        row = self.rows[key][1]
+        return row, None if is_whole and row.shape == like.shape else view
+
+    def _add_numbers(self, what: Numbers) -> Node:
+        stacked = np.stack([n.data for n in what.nodes[:: -1 if self.reverse else 1]])
+        x = self.new.constant(stacked)
+        if x.number not in self.rows:
+            self.rows[x.number] = x, self.body.input(what.nodes[0].shape, what.nodes[0].dtype)
+        return self.rows[x.number][1]
+
+    # ---- the loop
+
+    def write_loop(self) -> None:
+        """Write the loop, and let the nodes that it replaces be its results."""
+        region, new, made = self.region, self.new, self.roller.made
+        operands = [x for x, _ in self.constants.values()] + [chain.begin[i] for i, chain in self.carried]
+        operands += [x for x, _ in self.rows.values()]
+        counts = len(self.constants), len(self.carried), region.steps
+        data = Loop(roll_loops(self.body), *counts, self.reverse)
+        whole = new.add(LOOP, operands, (), np.dtype(bool), data, region.get(0, region.first).line)
+        likes = data.result_likes
+        for j, place in self.last.items():
+            made[region.get(j, region.last - 1).number] = new.add(RESULT, (whole,), *likes[place], place)
+        for place, j in enumerate(self.stacked, len(self.carried)):
+            result = new.add(RESULT, (whole,), *likes[place], place)
+            for t in self.used[j]:
+                n = region.get(j, t)
+                at = region.last - 1 - t if self.reverse else t - region.first
+                view = View(at * n.size, contiguous(n.shape))
+                made[n.number] = new.add(VIEW, (result,), n.shape, n.dtype, view, n.line)
+
+    def _find_next(self, i: int, chain: Chain) -> Node:
+        """Return what a place of the carry is after a step."""
+        return self.inner[chain.place] if i == len(chain.inputs) - 1 else chain.inputs[i + 1]
+
+    def _list_used(self, j: int) -> Iterator[int]:
+        """Return the steps whose node at a place is used by something outside."""
+        region, roller = self.region, self.roller
+        for t in range(region.first, region.last):
+            n = region.get(j, t)
+            if n.number in roller.wanted or not all(map(region.holds, roller.users[n.number])):
+                yield t
+
+
+def join_pieces(g: Graph, n: Node, args: Sequence[Node]) -> tuple[Pieces, list[Node]]:
+    """Return pieces with those joined that are neighbours in the result and equally far apart in one array."""
+    starts: list[tuple[int, ...]] = []
+    joined: list[tuple[Node, int, int, int]] = []  # the first of them, how many, along which axis, how far apart
+    places = list(map(resolve_view, args))
+    i = 0
+    while i < len(args):
+        count, axis, apart = _count_neighbours(args, places, n.data.starts, i)
+        starts.append(n.data.starts[i])
+        joined.append((args[i], count, axis, apart))
+        i += count
+    made = []
+    for x, count, axis, apart in joined:
+        if count > 1:
+            base, offset, strides = resolve_view(x)
+            shape = (*x.shape[:axis], x.shape[axis] * count, *x.shape[axis + 1 :])
+            step = apart if x.shape[axis] == 1 else strides[axis]
+            x = g.add(
+                VIEW, (base,), shape, x.dtype, View(offset, (*strides[:axis], step, *strides[axis + 1 :])), n.line
+            )
+        made.append(x)
+    return Pieces(tuple(starts), n.data.fill), made
+
+
+def _count_neighbours(
+    args: Sequence[Node], places: Sequence[Place], starts: Sequence[tuple[int, ...]], i: int
+) -> tuple[int, int, int]:
+    """Return how many pieces from this one on are one array, the axis along which they follow, and how far apart."""
+    moved = (
+        []
+        if i + 1 == len(args)
+        else [k for k, (a, b) in enumerate(zip(starts[i], starts[i + 1], strict=True)) if a != b]
+    )
+    if len(moved) != 1:
+        return 1, 0, 0
+    (axis,) = moved
+    (base, offset, strides), length = places[i], args[i].shape[axis]
+    apart = places[i + 1][1] - offset
+    if length != 1 and apart != length * strides[axis]:
+        return 1, 0, 0
+    count = 1
+    while i + count < len(args):
+        start = tuple(s + (count * length if k == axis else 0) for k, s in enumerate(starts[i]))
+        same = args[i + count].shape == args[i].shape and starts[i + count] == start
+        if not same or places[i + count] != (base, offset + count * apart, strides):
+            break
+        count += 1
+    return count, axis, apart

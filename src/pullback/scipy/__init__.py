@@ -1,0 +1,42 @@
+"""``pb.scipy``: differentiable functions under the names and with the signatures of SciPy's.
+
+>>> from pullback.scipy import stats
+>>> pb.grad(lambda scale: stats.norm.logpdf(1.0, loc=0.0, scale=scale))(2.0)
+-0.375
+
+What is not differentiable here is SciPy's own function, which refuses traced values by name.
+"""
+
+from pullback.scipy import (
+    fft as fft,
+)
+from pullback.scipy import (
+    integrate as integrate,
+)
+from pullback.scipy import (
+    interpolate as interpolate,
+)
+from pullback.scipy import (
+    linalg as linalg,
+)
+from pullback.scipy import (
+    ndimage as ndimage,
+)
+from pullback.scipy import (
+    optimize as optimize,
+)
+from pullback.scipy import (
+    signal as signal,
+)
+from pullback.scipy import (
+    spatial as spatial,
+)
+from pullback.scipy import (
+    special as special,
+)
+from pullback.scipy import (
+    stats as stats,
+)
+from pullback.scipy.installation import install as install
+from pullback.scipy.installation import is_installed as is_installed
+from pullback.scipy.installation import uninstall as uninstall

@@ -1,0 +1,155 @@
+"""SciPy, imported when something needs it, and functions of it on values that no transform follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, wraps
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from pullback.core.convert import join_array
+from pullback.core.interpreter import level_of
+from pullback.core.tape import constant
+from pullback.core.tensor import Tensor, call_unfollowed, concrete
+from pullback.errors import ArgumentError, MissingPackageError, NoRuleError
+
+__all__: list[str] = []
+
+
+LONGEST = 20_000  # an axis whose matrix is made
+
+# What SciPy's public names were before ``install`` replaced them: (module, name) -> function or class.
+ORIGINALS: dict[tuple[str, str], Any] = {}
+
+
+class Plain:
+    """A module of SciPy's with its own functions, also while ``install`` has replaced them."""
+
+    def __init__(self, name: str, module: Any) -> None:
+        self._name, self._module = name, module
+
+    def __getattr__(self, name: str) -> Any:
+        return ORIGINALS.get((self._name, name)) or getattr(self._module, name)
+
+
+@cache
+def load(module: str) -> Plain:
+    """Return a module of SciPy's, such as ``"linalg"``.
+
+    >>> load("linalg").__name__
+    'scipy.linalg'
+    """
+    try:
+        return Plain(module, import_module(f"scipy.{module}"))
+    except ImportError:
+        raise MissingPackageError(
+            f"pb.scipy.{module} needs SciPy, which is not installed. Install it with: pip install 'pullback[scipy]'"
+        ) from None
+
+
+def find_tensors(x: Any) -> list[Tensor]:
+    """Return the tensors in an argument, also those in lists, tuples, dicts and object arrays."""
+    if isinstance(x, Tensor):
+        return [x]
+    if isinstance(x, np.ndarray) and x.dtype == object:
+        x = x.ravel().tolist()
+    if isinstance(x, dict):
+        x = list(x.values())
+    return [t for item in x for t in find_tensors(item)] if isinstance(x, list | tuple) else []
+
+
+def is_traced(*args: object) -> bool:
+    """Return whether a transform follows one of the arguments.
+
+    >>> is_traced(np.ones(2), [1.0])
+    False
+    """
+    return any(level_of(t.read()) for t in find_tensors(args))
+
+
+def as_operand(x: Any) -> Any:
+    """Return an argument as a tensor or an array; lists of traced numbers are stacked."""
+    if isinstance(x, Tensor):
+        return x
+    if isinstance(x, list | tuple) and find_tensors(x):
+        return np.stack([as_operand(item) for item in x])
+    joined = join_array(x)
+    return joined if isinstance(joined, Tensor) else np.asarray(joined)
+
+
+def as_float(x: Any) -> Any:
+    """Return an argument as a tensor or an array of floats or complex numbers."""
+    x = as_operand(x)
+    return x if x.dtype.kind in "fc" else np.astype(x, np.float64)
+
+
+def keep_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function with results in the float dtype of the tensors among its arguments.
+
+    Numbers and parameters that it computes with are float64, which would widen them.
+    """
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        made = function(*args, **kwargs)
+        floats = [t.dtype for t in find_tensors([args, kwargs]) if t.dtype.kind in "fc"]
+        if not floats or not isinstance(made, Tensor) or made.dtype.kind not in "fc":
+            return made
+        kind = np.result_type(*floats)
+        return made if made.dtype == kind else made.astype(kind)
+
+    return call
+
+
+def run_plain(function: Callable[..., Any], *args: Any) -> Any:
+    """Return a function of plain values, a constant: for positions, signs and other things without a gradient."""
+    return call_unfollowed(function, *args)
+
+
+def unwrap(x: Any) -> Any:
+    """Return an argument of SciPy's with arrays in place of tensors."""
+    if isinstance(x, Tensor):
+        return np.array(concrete(x))
+    if isinstance(x, dict):
+        return {k: unwrap(v) for k, v in x.items()}
+    if type(x) in (list, tuple):
+        return type(x)(unwrap(item) for item in x)
+    return x
+
+
+def make_fallback(module: str, name: str) -> Any:
+    """Return SciPy's own function for plain arguments, which refuses traced ones by name."""
+    original = getattr(load(module), name)  # an AttributeError as SciPy has it
+    if not callable(original) or isinstance(original, type):
+        return original
+
+    @wraps(original, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if is_traced(args, kwargs):
+            raise NoRuleError(
+                f"scipy.{module}.{name} has no differentiable version in pullback, so a gradient would be lost. "
+                "Give it one with pb.custom_gradient, or say stop_gradient of the argument if none is meant."
+            )
+        result = original(*unwrap(args), **unwrap(kwargs))
+        return constant(result) if find_tensors([args, kwargs]) and isinstance(result, np.ndarray) else result
+
+    return call
+
+
+def apply_matrix(matrix: Any, x: Any, axis: int) -> Any:
+    """Return ``x`` with each vector along ``axis`` multiplied by a matrix."""
+    moved = np.moveaxis(x, axis, -1)
+    return np.moveaxis(np.matmul(moved, np.swapaxes(matrix, -1, -2)), -1, axis)
+
+
+def apply_linear(function: Callable[[Any], Any], x: Any, axis: int) -> Any:
+    """Return a function of SciPy's that is linear along ``axis``: by its matrix, which it has of the unit vectors.
+
+    ``function`` takes an array and acts along its axis 0.
+    """
+    n = x.shape[axis]
+    if n > LONGEST:
+        raise ArgumentError(f"pb.scipy: along an axis of {n} numbers this takes a matrix of {n}² numbers.")
+    return apply_matrix(np.asarray(function(np.eye(n, dtype=np.result_type(x.dtype, np.float32)))), x, axis)

@@ -1,0 +1,244 @@
+"""``install``: SciPy's own names take traced values; with plain ones they are what they were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, wraps
+from importlib import import_module
+from types import CodeType, TracebackType
+from typing import Any
+
+from pullback.errors import TracedValueError
+from pullback.scipy import (
+    fft,
+    integrate,
+    interpolate,
+    linalg,
+    ndimage,
+    optimize,
+    signal,
+    special,
+    stats,
+)
+from pullback.scipy.arguments import ORIGINALS, is_traced, load
+from pullback.scipy.spatial import distance
+
+__all__ = ["install", "is_installed", "uninstall"]
+
+MODULES: dict[str, Any] = {
+    "fft": fft, "integrate": integrate, "interpolate": interpolate, "linalg": linalg, "ndimage": ndimage,
+    "optimize": optimize, "signal": signal, "spatial.distance": distance, "special": special, "stats": stats,
+}  # fmt: skip
+METHODS = (
+    "cdf", "entropy", "isf", "logcdf", "logpdf", "logpmf", "logsf", "mean", "median", "pdf", "pmf", "ppf", "sf", "std",
+    "var",
+)  # fmt: skip
+OF_FUNCTIONS = ("integrate", "optimize")  # modules whose functions take functions, which may use traced values
+_replaced: list[tuple[Any, str, Any]] = []
+
+
+def _replace(owner: Any, name: str, new: Any) -> None:
+    _replaced.append((owner, name, owner.__dict__[name] if isinstance(owner, type) else getattr(owner, name)))
+    setattr(owner, name, new)
+
+
+def dispatch(original: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that calls ours where an argument is traced, else the original."""
+
+    @wraps(original, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return (ours if is_traced(args, kwargs) else original)(*args, **kwargs)
+
+    return call
+
+
+DEPTH = 4  # of functions within functions that are looked into
+
+
+def find_captured(f: Any, depth: int = DEPTH) -> list[Any]:
+    """Return the values that a function uses besides its arguments, and those of functions among them."""
+    if isinstance(f, partial):
+        return [*f.args, *f.keywords.values(), *find_captured(f.func, depth)]
+    f = getattr(f, "__func__", f)
+    code = getattr(f, "__code__", None)
+    if not isinstance(code, CodeType) or not depth:
+        return []
+    cells = [cell.cell_contents for cell in f.__closure__ or () if _is_filled(cell)]
+    names = {name for part in _list_codes(code) for name in part.co_names}
+    values = [*cells, *(f.__globals__[name] for name in names if name in f.__globals__), *(f.__defaults__ or ())]
+    return values + [v for inner in values if callable(inner) for v in find_captured(inner, depth - 1)]
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True
+
+
+def _list_codes(code: CodeType) -> list[CodeType]:
+    return [code, *(c for const in code.co_consts if isinstance(const, CodeType) for c in _list_codes(const))]
+
+
+def _take_closures(original: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that calls ours where an argument, or what a function among them uses, is traced."""
+
+    @wraps(original, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        captured = [v for a in (*args, *kwargs.values()) if callable(a) for v in find_captured(a)]
+        if is_traced(args, kwargs, captured):
+            return ours(*args, **kwargs)
+        try:
+            return original(*args, **kwargs)
+        except TracedValueError:  # it came from where it is not seen: an attribute, say
+            return ours(*args, **kwargs)
+
+    return call
+
+
+class Choosing(type):
+    """The class of classes that make an object of ours where an argument is traced, else one of the original."""
+
+    original: Any
+    ours: Any
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return (cls.ours if is_traced(args, kwargs) else cls.original)(*args, **kwargs)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, (cls.original, cls.ours))
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(cls.original, name)
+
+
+def _choose(module: str, original: Any, ours: Any) -> Any:
+    if isinstance(original, type):
+        return Choosing(original.__name__, (), {"original": original, "ours": ours, "__doc__": original.__doc__})
+    return (_take_closures if module in OF_FUNCTIONS else dispatch)(original, ours)
+
+
+def install() -> Installed:
+    """Make SciPy's public functions take traced values: by ``pb.scipy``, where an argument is traced.
+
+    With plain arguments they are SciPy's own.  Names that were imported before, as in ``from scipy.linalg import
+    expm``, stay what they were, but for methods of distributions.  Undone by ``uninstall``; as a context manager, at
+    its end.
+
+    >>> import scipy.linalg
+    >>> with pb.scipy.install():
+    ...     round(pb.grad(lambda x: np.trace(scipy.linalg.expm(x * np.eye(2))))(0.0), 6)
+    2.0
+    """
+    if not _replaced:
+        _install_distributions()
+        _install_instances()
+        for module, ours in MODULES.items():
+            load(module)  # an error that says what is missing, if it is
+            theirs = import_module(f"scipy.{module}")
+            for name in ours.NAMES:
+                if hasattr(theirs, name):
+                    ORIGINALS[module, name] = original = getattr(theirs, name)
+                    _replace(theirs, name, _choose(module, original, getattr(ours, name)))
+    return Installed()
+
+
+def _install_distributions() -> None:
+    scipy_stats = load("stats")
+    for owner in (scipy_stats.rv_continuous, scipy_stats.rv_discrete):
+        for name in METHODS:
+            if name in owner.__dict__ or hasattr(owner, name):
+                _replace_method(owner, name)
+    for name in stats.VECTORS:
+        kind = type(getattr(scipy_stats, name))
+        ours = getattr(stats, name)
+        for method in (*METHODS, "__call__"):
+            if method in kind.__dict__ and callable(getattr(type(ours), method, None)):
+                _replace_bound(kind, method, getattr(ours, method))
+
+
+def _replace_method(owner: Any, name: str) -> None:
+    original = getattr(owner, name)
+
+    @wraps(original)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_traced(args, kwargs) and self.name in stats.DISTRIBUTIONS:
+            return getattr(stats.DISTRIBUTIONS[self.name], name)(*args, **kwargs)
+        return original(self, *args, **kwargs)
+
+    if name not in owner.__dict__:
+        owner = next(base for base in owner.__mro__ if name in base.__dict__)
+        if any(o is owner and n == name for o, n, _ in _replaced):
+            return
+    _replace(owner, name, method)
+
+
+def _replace_bound(kind: Any, name: str, ours: Any) -> None:
+    original = kind.__dict__[name]
+
+    @wraps(original)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return ours(*args, **kwargs) if is_traced(args, kwargs) else original(self, *args, **kwargs)
+
+    _replace(kind, name, method)
+
+
+def _install_instances() -> None:
+    """Let interpolators and densities that were made of plain data take traced places."""
+    theirs = load("interpolate")
+    rebuild: dict[tuple[Any, str], Callable[[Any], Any]] = {
+        (theirs.PPoly, "__call__"): lambda s: interpolate.PPoly(s.c, s.x, s.extrapolate, s.axis),
+        (theirs.BSpline, "__call__"): lambda s: interpolate.BSpline(s.t, s.c, s.k, s.extrapolate, s.axis),
+        (theirs.interp1d, "__call__"): lambda s: interpolate.interp1d(
+            s.x, s.y, s._kind, s.axis, True, s.bounds_error, s.fill_value, True
+        ),
+        (theirs.RegularGridInterpolator, "__call__"): lambda s: interpolate.RegularGridInterpolator(
+            s.grid, s.values, s.method, s.bounds_error, s.fill_value
+        ),
+    }
+    for name in ("__call__", "evaluate", "logpdf", "pdf"):
+        rebuild[load("stats").gaussian_kde, name] = lambda s: stats.gaussian_kde(s.dataset, float(s.factor), s.weights)
+    for (kind, name), make in rebuild.items():
+        owner = next(base for base in kind.__mro__ if name in base.__dict__)
+        _replace(owner, name, _rebuild_if_traced(owner.__dict__[name], kind, name, make))
+
+
+def _rebuild_if_traced(original: Any, kind: Any, name: str, make: Callable[[Any], Any]) -> Any:
+    @wraps(original)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(self, kind) and is_traced(args, kwargs):
+            return getattr(make(self), name)(*args, **kwargs)
+        return original(self, *args, **kwargs)
+
+    return method
+
+
+def uninstall() -> None:
+    """Give SciPy's names back what they were.
+
+    >>> pb.scipy.uninstall()
+    """
+    while _replaced:
+        owner, name, original = _replaced.pop()
+        setattr(owner, name, original)
+    ORIGINALS.clear()
+
+
+def is_installed() -> bool:
+    """Return whether SciPy's functions take traced values.
+
+    >>> pb.scipy.is_installed()
+    False
+    """
+    return bool(_replaced)
+
+
+class Installed:
+    """What ``install`` returns: a context that undoes it at its end."""
+
+    def __enter__(self) -> Installed:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        uninstall()

@@ -1,0 +1,375 @@
+"""``scipy.integrate``: sums over samples, integrals of functions, differential equations.
+
+Where SciPy chooses nodes or steps by values, it does so with plain numbers; the sums and steps at the places that it
+chose are then done again with what is differentiated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pullback.core.tensor import Tensor, concrete, strip
+from pullback.errors import ArgumentError, ConvergenceError, NoRuleError
+from pullback.names.scipy import FUNCTIONS
+from pullback.scipy.arguments import apply_linear, as_float, as_operand, is_traced, load, make_fallback
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike
+
+NAMES = FUNCTIONS["integrate"]
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(name)
+    return make_fallback("integrate", name)
+
+
+# ---- of samples
+
+
+def _steps(y: Any, x: Any, dx: Any, axis: int) -> Any:
+    """Return the distances of the samples along an axis, shaped to multiply with them."""
+    if x is None:
+        return as_float(dx)
+    h = np.diff(as_float(x), axis=-1 if as_float(x).ndim == 1 else axis)
+    if h.ndim == 1:
+        return np.reshape(h, [-1 if i == axis % y.ndim else 1 for i in range(y.ndim)])
+    return h
+
+
+def _cut(y: Any, axis: int, *where: slice) -> list[Any]:
+    rows = np.moveaxis(y, axis, 0)
+    return [np.moveaxis(rows[part], 0, axis) for part in where]
+
+
+def trapezoid(y: TensorLike, x: TensorLike | None = None, dx: TensorLike = 1.0, axis: int = -1) -> Any:
+    """Return the integral of samples by trapezoids.
+
+    >>> float(trapezoid([1.0, 2.0, 3.0]))
+    4.0
+    """
+    y = as_float(y)
+    a, b = _cut(y, axis, slice(None, -1), slice(1, None))
+    return np.sum(_steps(y, x, dx, axis) * (a + b) / 2, axis)
+
+
+def cumulative_trapezoid(
+    y: TensorLike, x: TensorLike | None = None, dx: TensorLike = 1.0, axis: int = -1, initial: float | None = None
+) -> Any:
+    """Return the running integral of samples by trapezoids."""
+    y = as_float(y)
+    a, b = _cut(y, axis, slice(None, -1), slice(1, None))
+    made = np.cumsum(_steps(y, x, dx, axis) * (a + b) / 2, axis)
+    if initial is None:
+        return made
+    shape = list(made.shape)
+    shape[axis] = 1
+    return np.concatenate([np.full(shape, float(initial)), made], axis)
+
+
+def _simpson_pairs(y: Any, h: Any) -> Any:
+    """Return Simpson's rule of samples along axis 0, an odd number of them, with distances ``h``."""
+    y0, y1, y2 = y[:-2:2], y[1:-1:2], y[2::2]
+    h0, h1 = h[::2], h[1::2]
+    both, ratio = h0 + h1, h0 / h1
+    return np.sum(both / 6 * (y0 * (2 - 1 / ratio) + y1 * (both * both / (h0 * h1)) + y2 * (2 - ratio)), 0)
+
+
+def simpson(y: TensorLike, x: TensorLike | None = None, *, dx: TensorLike = 1.0, axis: int = -1) -> Any:
+    """Return the integral of samples by Simpson's rule, with a correction where their number is even."""
+    y = as_float(y)
+    n = y.shape[axis]
+    h = _steps(y, x, dx, axis)
+    rows = np.moveaxis(y, axis, 0)
+    if h.ndim != y.ndim:
+        h = np.broadcast_to(h, (n - 1, *(1,) * (y.ndim - 1)))
+    else:
+        h = np.moveaxis(h, axis, 0)
+    if n % 2:
+        return _simpson_pairs(rows, h)
+    if n == 2:
+        return 0.5 * h[-1] * (rows[-1] + rows[-2])
+    a, b = h[-2], h[-1]
+    made = _simpson_pairs(rows[:-1], h[:-1])
+    alpha, beta = (2 * b**2 + 3 * a * b) / (6 * (a + b)), (b**2 + 3 * a * b) / (6 * a)
+    return made + alpha * rows[-1] + beta * rows[-2] - b**3 / (6 * a * (a + b)) * rows[-3]
+
+
+def romb(y: TensorLike, dx: TensorLike = 1.0, axis: int = -1, show: bool = False) -> Any:
+    """Return Romberg's integral of samples."""
+    y = as_float(y)
+    made = apply_linear(lambda e: load("integrate").romb(e, axis=0)[None], y, axis)
+    return np.squeeze(made, axis) * as_float(dx)
+
+
+def cumulative_simpson(
+    y: TensorLike, *, x: TensorLike | None = None, dx: TensorLike = 1.0, axis: int = -1, initial: float | None = None
+) -> Any:
+    """Return the running integral of samples by Simpson's rule; differentiable by ``y``."""
+    y = as_float(y)
+    if is_traced(x, dx, initial):
+        raise NoRuleError("pb.scipy.integrate.cumulative_simpson: differentiable by y alone.")
+
+    def run(e: Any, initial: Any = None) -> Any:
+        return load("integrate").cumulative_simpson(e, x=x, dx=dx, axis=0, initial=initial)
+
+    made = apply_linear(lambda e: np.stack([run(column) for column in e.T], 1), y, axis)
+    if initial is None:
+        return made
+    shape = list(made.shape)
+    shape[axis] = 1
+    return np.concatenate([np.full(shape, float(initial)), made + initial], axis)
+
+
+# ---- of functions
+
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(21)
+
+
+def _plain(x: Any) -> float:
+    return float(np.asarray(concrete(as_operand(x))))
+
+
+def quad(
+    func: Callable[..., Any], a: TensorLike, b: TensorLike, args: Any = (), full_output: int = 0,
+    epsabs: float = 1.49e-8, epsrel: float = 1.49e-8, limit: int = 50, **options: Any,
+) -> Any:  # fmt: skip
+    """Return the integral of a function and an estimate of its error.
+
+    It is differentiable by the limits, by ``args`` and by what the function uses: SciPy divides the interval by plain
+    values, and Gauss's rule is applied to these parts.
+
+    >>> round(pb.grad(lambda b: quad(lambda x: x**2, 0.0, b)[0])(2.0), 6)
+    4.0
+    >>> round(pb.grad(lambda k: quad(lambda x, k: np.exp(-k * x), 0.0, np.inf, args=(k,))[0])(2.0), 6)
+    -0.25
+    """
+    given = {k: v for k, v in options.items() if v not in (None, False) and k not in ("limlst", "maxp1")}
+    args = args if isinstance(args, tuple) else (args,)
+    if given:
+        return make_fallback("integrate", "quad")(func, a, b, args, full_output, epsabs, epsrel, limit, **options)
+    low, high = _plain(a), _plain(b)
+    result = load("integrate").quad(lambda x: _plain(func(x, *args)), low, high, (), 1, epsabs, epsrel, limit)
+    value, error, info = result[:3]
+    total = _sum_parts(func, args, a, b, low, high, info)
+    if isinstance(total, Tensor) and is_traced(total):
+        value = value + (total - strip(total))
+    return (value, error, *result[2:]) if full_output else (value, error)
+
+
+def _sum_parts(func: Any, args: Any, a: Any, b: Any, low: float, high: float, info: Any) -> Any:
+    """Return the sum of Gauss's rule over the parts of the interval that SciPy found."""
+    last = info["last"]
+    starts, ends = info["alist"][:last], info["blist"][:last]
+    total: Any = 0.0
+    infinite = np.isinf(low) or np.isinf(high)
+    if not infinite and low == high:
+        return total
+    for start, end in zip(starts, ends, strict=True):
+        places = (start + end) / 2 + (end - start) / 2 * NODES
+        weights = (end - start) / 2 * WEIGHTS
+        for t, w in zip(places, weights, strict=True):
+            if infinite:
+                total = total + w / (t * t) * _at_infinity(func, args, a, b, low, high, (1 - t) / t)
+            else:
+                share = (t - low) / (high - low)
+                total = total + w / (high - low) * (b - a) * as_operand(func(a + (b - a) * share, *args))
+    return total
+
+
+def _at_infinity(func: Any, args: Any, a: Any, b: Any, low: float, high: float, far: float) -> Any:
+    if np.isinf(low) and np.isinf(high):
+        made = as_operand(func(far, *args)) + as_operand(func(-far, *args))
+        return made if high > low else -made
+    if np.isinf(high):
+        return as_operand(func(a + far, *args)) if high > 0 else -as_operand(func(a - far, *args))
+    return as_operand(func(b - far, *args)) if low < 0 else -as_operand(func(b + far, *args))
+
+
+def dblquad(
+    func: Callable[..., Any], a: TensorLike, b: TensorLike, gfun: Any, hfun: Any, args: Any = (),
+    epsabs: float = 1.49e-8, epsrel: float = 1.49e-8,
+) -> Any:  # fmt: skip
+    """Return the integral of ``func(y, x)`` over ``x`` from a to b and ``y`` between two functions of ``x``."""
+
+    def inner(x: Any) -> Any:
+        low, high = (f(x) if callable(f) else f for f in (gfun, hfun))
+        return quad(lambda y: func(y, x, *args), low, high, epsabs=epsabs, epsrel=epsrel)[0]
+
+    return quad(inner, a, b, epsabs=epsabs, epsrel=epsrel)
+
+
+def fixed_quad(func: Callable[..., Any], a: TensorLike, b: TensorLike, args: Any = (), n: int = 5) -> Any:
+    """Return Gauss's rule of order ``n``, and None."""
+    x, w = np.polynomial.legendre.leggauss(n)
+    a, b = as_float(a), as_float(b)
+    y = (b - a) * (x + 1) / 2 + a
+    return (b - a) / 2 * np.sum(w * as_operand(func(y, *args)), -1), None
+
+
+# ---- differential equations
+
+EXPLICIT = ("RK23", "RK45", "DOP853")
+MOST_STEPS = 100_000
+
+
+def solve_ivp(
+    fun: Callable[..., Any], t_span: Any, y0: TensorLike, method: Any = "RK45", t_eval: Any = None,
+    dense_output: bool = False, events: Any = None, vectorized: bool = False, args: Any = None, **options: Any,
+) -> Any:  # fmt: skip
+    """Solve ``dy/dt = fun(t, y, *args)``; the result is SciPy's, with ``y`` (and ``t``) differentiable.
+
+    It is differentiable by ``y0``, by ``args`` and what ``fun`` uses, by ``t_span`` and ``t_eval``.  SciPy chooses the
+    steps by plain values; an explicit method then does the same steps again with what is differentiated, so gradients
+    are those of the numbers that it gives.  Of an implicit method (Radau, BDF, LSODA) the values are SciPy's, and the
+    derivatives those of DOP853 with a tight tolerance.
+
+    >>> def end(k):
+    ...     return solve_ivp(lambda t, y: -k * y, (0.0, 1.0), [2.0], rtol=1e-8, atol=1e-10).y[0, -1]
+    >>> round(pb.grad(end)(1.0), 6)  # of 2 exp(-k)
+    -0.735759
+    """
+    args = () if args is None else args if isinstance(args, tuple) else (args,)
+    integrate = load("integrate")
+
+    def plain(t: float, y: Any) -> Any:
+        return np.asarray(concrete(as_operand(fun(t, y, *args))), float)
+
+    start, end = (_plain(t) for t in t_span)
+    state = np.asarray(concrete(as_float(y0)), float)
+    times = None if t_eval is None else np.asarray(concrete(as_float(t_eval)), float)
+    found = integrate.solve_ivp(
+        plain, (start, end), state, method, times, dense_output, events, vectorized=False, **options
+    )
+    probe = as_operand(fun(t_span[0], as_float(y0), *args))
+    if not is_traced(probe, y0, t_span, t_eval):
+        return found
+    if events is not None or dense_output:
+        raise NoRuleError("pb.scipy.integrate.solve_ivp: events and dense_output are not differentiable here.")
+    name = method if isinstance(method, str) else method.__name__
+    exact = name in EXPLICIT
+    if exact:
+        steps = found.t if times is None else _find_steps(plain, start, end, state, name, options)
+    else:
+        tight = {**{k: v for k, v in options.items() if k in ("max_step", "first_step")}, "rtol": 1e-10, "atol": 1e-12}
+        steps = _find_steps(plain, start, end, state, "DOP853", tight)
+    method_of = getattr(integrate, name if exact else "DOP853")
+    t, y = _repeat_steps(
+        lambda t, y: as_operand(fun(t, y, *args)), t_span, (start, end), as_float(y0), steps, method_of,
+        found.t if times is None else t_eval, times is None and exact,
+    )  # fmt: skip
+    found.t, found.y = t, y if exact else found.y + (y - strip(y))
+    return found
+
+
+def _find_steps(plain: Any, start: float, end: float, y0: Any, name: str, options: Any) -> Any:
+    found = load("integrate").solve_ivp(plain, (start, end), y0, name, **options)
+    if not found.success:
+        raise ConvergenceError(f"solve_ivp: {found.message}")
+    if len(found.t) > MOST_STEPS:
+        raise ConvergenceError(f"solve_ivp: {len(found.t)} steps of {name} are too many to differentiate.")
+    return found.t
+
+
+def _repeat_steps(
+    f: Any, t_span: Any, plain_span: tuple[float, float], y: Any, steps: Any, method: Any, wanted: Any, at_steps: bool
+) -> tuple[Any, Any]:
+    """Return times and states: the steps of an explicit method, and the states it interpolates between them."""
+    start, end = plain_span
+    shares = (np.asarray(steps) - start) / (end - start)
+    times = [t_span[0] + (t_span[1] - t_span[0]) * s for s in shares]
+    states, pieces, slope = [y], [], f(times[0], y)
+    for t, following in pairwise(times):
+        h = following - t
+        new, new_slope, stages = _take_step(f, t, y, slope, h, method)
+        pieces.append((t, h, y, new, stages))
+        y, slope = new, new_slope
+        states.append(y)
+    if at_steps:
+        moving = is_traced(*t_span)
+        return (np.stack([as_operand(t) for t in times]) if moving else np.asarray(steps)), np.stack(states, -1)
+    places = np.asarray(concrete(as_float(wanted)), float)
+    sign = 1.0 if end >= start else -1.0
+    index = np.clip(np.searchsorted(sign * np.asarray(steps), sign * places, side="left") - 1, 0, len(pieces) - 1)
+    made = []
+    dense: dict[int, Any] = {}
+    for k, i in enumerate(index):
+        if int(i) not in dense:
+            dense[int(i)] = _make_dense(f, *pieces[int(i)], method)
+        t, h, *_ = pieces[int(i)]
+        made.append(dense[int(i)]((as_float(wanted)[k] - t) / h))
+    return wanted, np.stack(made, -1)
+
+
+def _take_step(f: Any, t: Any, y: Any, slope: Any, h: Any, method: Any) -> tuple[Any, Any, list[Any]]:
+    """Return the state after a step of Runge and Kutta, the slope there, and the slopes of its stages."""
+    stages = [slope]
+    for a, c in zip(method.A[1:], method.C[1:], strict=True):
+        stages.append(f(t + c * h, y + h * _combine(a[: len(stages)], stages)))
+    new = y + h * _combine(method.B, stages)
+    last = f(t + h, new)
+    return new, last, [*stages, last]
+
+
+def _combine(weights: Sequence[float], stages: list[Any]) -> Any:
+    total: Any = 0.0
+    for w, k in zip(weights, stages, strict=False):
+        if w:
+            total = total + float(w) * k
+    return total
+
+
+def _make_dense(f: Any, t: Any, h: Any, y: Any, new: Any, stages: list[Any], method: Any) -> Any:
+    """Return the state within a step, as a function of the share of it."""
+    if method.__name__ != "DOP853":
+        rows = [_combine(column, stages) for column in method.P.T]
+
+        def interpolate(x: Any) -> Any:
+            total, power = 0.0, x
+            for row in rows:
+                total, power = total + row * power, power * x
+            return y + h * total
+
+        return interpolate
+    every = [*stages]
+    for a, c in zip(method.A_EXTRA, method.C_EXTRA, strict=True):
+        every.append(f(t + c * h, y + h * _combine(a, every)))
+    apart = new - y
+    parts = [apart, h * stages[0] - apart, 2 * apart - h * (stages[-1] + stages[0])]
+    parts += [h * _combine(row, every) for row in method.D]
+
+    def interpolate_high(x: Any) -> Any:
+        total: Any = 0.0
+        for i, part in enumerate(reversed(parts)):
+            total = (total + part) * (x if i % 2 == 0 else 1 - x)
+        return total + y
+
+    return interpolate_high
+
+
+def odeint(
+    func: Callable[..., Any], y0: TensorLike, t: TensorLike, args: Any = (), tfirst: bool = False,
+    rtol: float | None = None, atol: float | None = None, **options: Any,
+) -> Any:  # fmt: skip
+    """Return the solution of ``dy/dt = func(y, t, *args)`` at times ``t``, one per row; see ``solve_ivp``.
+
+    >>> round(pb.grad(lambda k: odeint(lambda y, t: -k * y, [1.0], [0.0, 1.0])[-1, 0])(1.0), 6)
+    -0.367879
+    """
+    refused = {k for k, v in options.items() if v not in (None, 0, False) and k not in ("mxstep", "hmax", "h0", "hmin")}
+    if refused:
+        raise ArgumentError(f"pb.scipy.integrate.odeint: {sorted(refused)} are not taken here.")
+
+    def fun(t: Any, y: Any) -> Any:
+        return func(t, y, *args) if tfirst else func(y, t, *args)
+
+    times = as_float(t)
+    tolerance: Any = {"rtol": 1.49012e-8 if rtol is None else rtol, "atol": 1.49012e-8 if atol is None else atol}
+    span = (times[0], times[-1])
+    found = solve_ivp(fun, span, np.atleast_1d(as_float(y0)), "LSODA", times, **tolerance)
+    return np.transpose(found.y)

@@ -1,0 +1,418 @@
+"""``scipy.ndimage``: filters as sums of shifted images, interpolation by splines."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pullback.core.tensor import strip
+from pullback.errors import ArgumentError, NoRuleError, ShapeError
+from pullback.names.scipy import FUNCTIONS
+from pullback.scipy.arguments import apply_linear, as_float, is_traced, load, make_fallback
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike
+
+NAMES = FUNCTIONS["ndimage"]
+MODES = {  # how NumPy's pad calls them
+    "reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect", "nearest": "edge", "wrap": "wrap",
+    "grid-wrap": "wrap", "constant": "constant", "grid-constant": "constant",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(name)
+    return make_fallback("ndimage", name)
+
+
+def _per_axis(value: Any, count: int) -> list[Any]:
+    return [*value] if isinstance(value, list | tuple) else [value] * count
+
+
+def correlate(
+    input: TensorLike,
+    weights: TensorLike,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+) -> Any:
+    """Return the image with each pixel a weighted sum of its neighbours."""
+    x, w = as_float(input), as_float(weights)
+    if w.ndim != x.ndim:
+        raise ShapeError(f"scipy.ndimage.correlate: an image of {x.ndim} axes, but weights of {w.ndim}.")
+    if mode not in MODES:
+        raise ArgumentError(f"scipy.ndimage: unknown mode {mode!r}.")
+    origins = _per_axis(origin, x.ndim)
+    before = [n // 2 + o for n, o in zip(w.shape, origins, strict=True)]
+    pads = [(b, n - 1 - b) for b, n in zip(before, w.shape, strict=True)]
+    more = {"constant_values": cval} if MODES[mode] == "constant" else {}
+    padded = np.pad(x, pads, mode=MODES[mode], **more)  # type: ignore[call-overload]
+    made: Any = 0.0
+    for place in product(*map(range, w.shape)):
+        part = padded[tuple(slice(p, p + n) for p, n in zip(place, x.shape, strict=True))]
+        made = made + part * w[place]
+    return made
+
+
+def convolve(
+    input: TensorLike,
+    weights: TensorLike,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+) -> Any:
+    """Return ``correlate`` with the weights reversed."""
+    w = as_float(weights)
+    origins = [-o - (1 if n % 2 == 0 else 0) for o, n in zip(_per_axis(origin, w.ndim), w.shape, strict=True)]
+    return correlate(input, np.flip(w), output, mode, cval, origins)
+
+
+def _along(x: Any, w: Any, axis: int) -> tuple[Any, int]:
+    axis = axis % x.ndim
+    return np.reshape(w, [-1 if i == axis else 1 for i in range(x.ndim)]), axis
+
+
+def correlate1d(
+    input: TensorLike, weights: TensorLike, axis: int = -1, output: Any = None, mode: str = "reflect",
+    cval: float = 0.0, origin: int = 0,
+) -> Any:  # fmt: skip
+    """Return ``correlate`` along one axis."""
+    x = as_float(input)
+    w, axis = _along(x, as_float(weights), axis)
+    return correlate(x, w, None, mode, cval, [origin if i == axis else 0 for i in range(x.ndim)])
+
+
+def convolve1d(
+    input: TensorLike, weights: TensorLike, axis: int = -1, output: Any = None, mode: str = "reflect",
+    cval: float = 0.0, origin: int = 0,
+) -> Any:  # fmt: skip
+    """Return ``convolve`` along one axis."""
+    x = as_float(input)
+    w, axis = _along(x, as_float(weights), axis)
+    return convolve(x, w, None, mode, cval, [origin if i == axis else 0 for i in range(x.ndim)])
+
+
+# ---- Gaussian and uniform filters
+
+
+def _gauss_weights(sigma: Any, order: int, radius: int) -> Any:
+    """Return the weights of a Gauss filter and its derivative, which are differentiable by ``sigma``."""
+    x = np.arange(-radius, radius + 1).astype(float)
+    phi = np.exp(-0.5 / (sigma * sigma) * x**2)
+    phi = phi / np.sum(phi)
+    factor: list[Any] = [1.0]  # the polynomial beside the bell, which deriving changes
+    for _ in range(order):
+        up = [*(k * c for k, c in enumerate(factor) if k), 0.0, 0.0]
+        down = [0.0, *(c * (-1 / (sigma * sigma)) for c in factor)]
+        factor = [a + b for a, b in zip(up, down, strict=True)]
+    total: Any = 0.0
+    for k, c in enumerate(factor):
+        total = total + c * x**k
+    return total * phi
+
+
+def gaussian_filter1d(
+    input: TensorLike, sigma: TensorLike, axis: int = -1, order: int = 0, output: Any = None, mode: str = "reflect",
+    cval: float = 0.0, truncate: float = 4.0, *, radius: int | None = None,
+) -> Any:  # fmt: skip
+    """Return the image smoothed along one axis; differentiable by ``sigma`` too, with the width of the window fixed."""
+    reach = int(truncate * float(np.asarray(strip(as_float(sigma)))) + 0.5) if radius is None else radius
+    weights = _gauss_weights(as_float(sigma), order, reach)
+    return correlate1d(input, np.flip(weights), axis, None, mode, cval)
+
+
+def gaussian_filter(
+    input: TensorLike, sigma: Any, order: Any = 0, output: Any = None, mode: Any = "reflect", cval: float = 0.0,
+    truncate: float = 4.0, *, radius: Any = None, axes: Any = None,
+) -> Any:  # fmt: skip
+    """Return the image smoothed along all axes.
+
+    >>> gaussian_filter(np.eye(3), 0.5).round(3)[0]
+    array([0.809, 0.179, 0.012])
+    """
+    x = as_float(input)
+    axes = [*range(x.ndim)] if axes is None else [int(a) % x.ndim for a in np.atleast_1d(axes)]
+    sigmas = list(as_float(sigma)) if np.ndim(as_float(sigma)) else [sigma] * len(axes)
+    given = [_per_axis(v, len(axes)) for v in (order, mode, radius)]
+    for axis, s, o, m, r in zip(axes, sigmas, *given, strict=True):
+        if float(np.asarray(strip(as_float(s)))) > 1e-15:
+            x = gaussian_filter1d(x, s, axis, o, None, m, cval, truncate, radius=r)
+    return x
+
+
+def gaussian_laplace(
+    input: TensorLike, sigma: Any, output: Any = None, mode: str = "reflect", cval: float = 0.0, **options: Any
+) -> Any:
+    """Return the sum of the second derivatives of the smoothed image."""
+    x = as_float(input)
+    parts = [
+        gaussian_filter(x, sigma, [2 if i == axis else 0 for i in range(x.ndim)], None, mode, cval, **options)
+        for axis in range(x.ndim)
+    ]
+    return sum(parts[1:], parts[0])
+
+
+def gaussian_gradient_magnitude(
+    input: TensorLike, sigma: Any, output: Any = None, mode: str = "reflect", cval: float = 0.0, **options: Any
+) -> Any:
+    """Return the length of the gradient of the smoothed image."""
+    x = as_float(input)
+    parts = [
+        gaussian_filter(x, sigma, [1 if i == axis else 0 for i in range(x.ndim)], None, mode, cval, **options) ** 2
+        for axis in range(x.ndim)
+    ]
+    return np.sqrt(sum(parts[1:], parts[0]))
+
+
+def uniform_filter1d(
+    input: TensorLike, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0,
+    origin: int = 0,
+) -> Any:  # fmt: skip
+    """Return the mean of neighbours along one axis."""
+    return correlate1d(input, np.full(size, 1 / size), axis, None, mode, cval, origin)
+
+
+def uniform_filter(
+    input: TensorLike, size: Any = 3, output: Any = None, mode: Any = "reflect", cval: float = 0.0, origin: Any = 0
+) -> Any:
+    """Return the mean of neighbours along all axes."""
+    x = as_float(input)
+    given = [_per_axis(v, x.ndim) for v in (size, mode, origin)]
+    for axis, (n, m, o) in enumerate(zip(*given, strict=True)):
+        x = uniform_filter1d(x, int(n), axis, None, m, cval, o) if n > 1 else x
+    return x
+
+
+def laplace(input: TensorLike, output: Any = None, mode: str = "reflect", cval: float = 0.0) -> Any:
+    """Return the sum of second differences."""
+    x = as_float(input)
+    parts = [correlate1d(x, np.array([1.0, -2.0, 1.0]), axis, None, mode, cval) for axis in range(x.ndim)]
+    return sum(parts[1:], parts[0])
+
+
+def _differentiate(x: Any, axis: int, side: Any, mode: str, cval: float) -> Any:
+    x = correlate1d(x, np.array([-1.0, 0.0, 1.0]), axis, None, mode, cval)
+    for other in range(x.ndim):
+        if other != axis % x.ndim:
+            x = correlate1d(x, side, other, None, mode, cval)
+    return x
+
+
+def sobel(input: TensorLike, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0) -> Any:
+    """Return Sobel's differences along one axis."""
+    return _differentiate(as_float(input), axis, np.array([1.0, 2.0, 1.0]), mode, cval)
+
+
+def prewitt(input: TensorLike, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0) -> Any:
+    """Return Prewitt's differences along one axis."""
+    return _differentiate(as_float(input), axis, np.array([1.0, 1.0, 1.0]), mode, cval)
+
+
+# ---- interpolation
+
+
+def spline_filter1d(
+    input: TensorLike, order: int = 3, axis: int = -1, output: Any = np.float64, mode: str = "mirror"
+) -> Any:
+    """Return the coefficients of a spline along one axis."""
+    x = as_float(input)
+    return apply_linear(lambda e: load("ndimage").spline_filter1d(e, order, 0, mode=mode), x, axis)
+
+
+def spline_filter(input: TensorLike, order: int = 3, output: Any = np.float64, mode: str = "mirror") -> Any:
+    """Return the coefficients of a spline over all axes."""
+    x = as_float(input)
+    for axis in range(x.ndim if order > 1 else 0):
+        x = spline_filter1d(x, order, axis, mode=mode)
+    return x
+
+
+def _spline_weights(t: Any, order: int) -> list[Any]:
+    """Return the weights of the neighbours at a place ``t`` past the first one in the middle."""
+    if order == 0:
+        return [np.ones_like(t)]
+    if order == 1:
+        return [1 - t, t]
+    if order == 2:
+        return [0.5 * (0.5 - t) ** 2, 0.75 - t * t, 0.5 * (0.5 + t) ** 2]
+    return [
+        (1 - t) ** 3 / 6, (4 - 6 * t * t + 3 * t**3) / 6, (4 - 6 * (1 - t) ** 2 + 3 * (1 - t) ** 3) / 6, t**3 / 6,
+    ]  # fmt: skip
+
+
+def _fold(index: Any, n: int, mode: str) -> Any:
+    """Return positions within an axis for positions outside of it."""
+    if mode == "mirror" and n > 1:
+        index = np.abs(index) % (2 * n - 2)
+        return np.where(index >= n, 2 * n - 2 - index, index)
+    if mode in ("reflect", "grid-mirror"):
+        index = index % (2 * n)
+        return np.where(index >= n, 2 * n - 1 - index, index)
+    return index % n if mode == "grid-wrap" else np.clip(index, 0, n - 1)
+
+
+def map_coordinates(
+    input: TensorLike, coordinates: TensorLike, output: Any = None, order: int = 3, mode: str = "constant",
+    cval: float = 0.0, prefilter: bool = True,
+) -> Any:  # fmt: skip
+    """Return the image at places that are not pixels, by splines of order 0 to 3.
+
+    It is differentiable by the image and by the places, except of order 0.  Of orders 2 and 3 the modes are
+    ``"mirror"``, ``"reflect"`` and ``"grid-wrap"``, and ``"constant"`` for places within the image.
+
+    >>> map_coordinates(np.array([0.0, 1.0, 4.0]), [[0.5]], order=1)
+    array([0.5])
+    """
+    x, places = as_float(input), as_float(coordinates)
+    if not 0 <= order <= 3 or mode not in ("constant", "nearest", "mirror", "reflect", "grid-mirror", "grid-wrap"):
+        return make_fallback("ndimage", "map_coordinates")(x, places, output, order, mode, cval, prefilter)
+    if order > 1 and mode == "nearest" and is_traced(x, places):
+        raise NoRuleError("pb.scipy.ndimage.map_coordinates: mode='nearest' only of orders 0 and 1 here.")
+    if places.shape[0] != x.ndim:
+        raise ShapeError(f"map_coordinates: coordinates of {places.shape[0]} axes for an image of {x.ndim}.")
+    inner = "mirror" if mode in ("constant", "nearest") else "grid-wrap" if mode == "grid-wrap" else mode
+    if prefilter and order > 1:
+        x = spline_filter(x, order, mode=inner)
+    outside: Any = False
+    choices = []
+    for axis, n in enumerate(x.shape):
+        at = places[axis]
+        values = strip(at)
+        if mode == "constant":
+            outside = outside | (values < 0) | (values > n - 1)
+        if mode == "nearest":
+            at = np.clip(at, 0, n - 1)
+        base = np.floor(strip(at) + 0.5) if order % 2 == 0 else np.floor(strip(at))
+        weights = _spline_weights(at - base, order)
+        first = base.astype(int) - (len(weights) - 1) // 2
+        choices.append(
+            [(_fold(first + k, n, inner if mode != "nearest" else "nearest"), w) for k, w in enumerate(weights)]
+        )
+    made: Any = 0.0
+    for parts in product(*choices):
+        term = x[tuple(index for index, _ in parts)]
+        for _, w in parts:
+            term = term * w
+        made = made + term
+    return np.where(outside, cval, made) if mode == "constant" else made
+
+
+def _swap(function: Any, second: Any, first: Any) -> Any:
+    return function(first, second)
+
+
+def _linear_by_axes(name: str, x: Any, per_axis: list[Any], order: int, mode: str, cval: float, options: Any) -> Any:
+    if cval and mode in ("constant", "grid-constant"):
+        raise NoRuleError(f"pb.scipy.ndimage.{name}: only cval=0 is differentiable here.")
+    for axis, amount in enumerate(per_axis):
+        by_axes = [amount, 0.0 if name == "shift" else 1.0]
+        function = partial(getattr(load("ndimage"), name), order=order, mode=mode, **options)
+        x = apply_linear(partial(_swap, function, by_axes), x, axis)
+    return x
+
+
+def shift(
+    input: TensorLike, shift: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: float = 0.0,
+    prefilter: bool = True,
+) -> Any:  # fmt: skip
+    """Return the image moved by a constant distance."""
+    x = as_float(input)
+    if is_traced(shift):
+        raise NoRuleError("pb.scipy.ndimage.shift: by the distance use map_coordinates, which is differentiable by it.")
+    return _linear_by_axes("shift", x, _per_axis(shift, x.ndim), order, mode, cval, {"prefilter": prefilter})
+
+
+def zoom(
+    input: TensorLike, zoom: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: float = 0.0,
+    prefilter: bool = True, *, grid_mode: bool = False,
+) -> Any:  # fmt: skip
+    """Return the image in another size."""
+    x = as_float(input)
+    options = {"prefilter": prefilter, "grid_mode": grid_mode}
+    return _linear_by_axes("zoom", x, _per_axis(zoom, x.ndim), order, mode, cval, options)
+
+
+def affine_transform(
+    input: TensorLike, matrix: TensorLike, offset: TensorLike = 0.0, output_shape: Any = None, output: Any = None,
+    order: int = 3, mode: str = "constant", cval: float = 0.0, prefilter: bool = True,
+) -> Any:  # fmt: skip
+    """Return the image at places ``matrix @ o + offset``, for the places ``o`` of the result.
+
+    It is differentiable by the image, the matrix and the offset; orders and modes are those of ``map_coordinates``.
+    """
+    x, matrix, offset = as_float(input), as_float(matrix), as_float(offset)
+    if matrix.ndim == 1:
+        matrix = np.diag(matrix)
+    if matrix.shape[1] == x.ndim + 1:
+        matrix, offset = matrix[: x.ndim, : x.ndim], matrix[: x.ndim, x.ndim]
+    shape = x.shape if output_shape is None else tuple(int(n) for n in output_shape)
+    grid = np.reshape(np.indices(shape).astype(float), (len(shape), -1))
+    places = np.matmul(matrix, grid) + np.reshape(np.broadcast_to(offset, (x.ndim,)), (-1, 1))
+    return np.reshape(map_coordinates(x, places, None, order, mode, cval, prefilter), shape)
+
+
+# ---- order statistics of neighbours
+
+
+def _neighbours(x: Any, size: Any, footprint: Any, mode: str, cval: float, origin: Any) -> Any:
+    """Return the neighbours of each pixel along a new last axis."""
+    if footprint is None:
+        if size is None:
+            raise ArgumentError("scipy.ndimage: give the size of a filter, or its footprint.")
+        footprint = np.ones([int(n) for n in _per_axis(size, x.ndim)], bool)
+    footprint = np.asarray(footprint, bool)
+    origins = _per_axis(origin, x.ndim)
+    before = [n // 2 + o for n, o in zip(footprint.shape, origins, strict=True)]
+    pads = [(b, n - 1 - b) for b, n in zip(before, footprint.shape, strict=True)]
+    more = {"constant_values": cval} if MODES[mode] == "constant" else {}
+    padded = np.pad(x, pads, mode=MODES[mode], **more)  # type: ignore[call-overload]
+    places = np.argwhere(footprint)
+    return np.stack([padded[tuple(slice(p, p + n) for p, n in zip(at, x.shape, strict=True))] for at in places], -1)
+
+
+def maximum_filter(
+    input: TensorLike, size: Any = None, footprint: Any = None, output: Any = None, mode: str = "reflect",
+    cval: float = 0.0, origin: Any = 0,
+) -> Any:  # fmt: skip
+    """Return the largest of the neighbours of each pixel."""
+    return np.max(_neighbours(as_float(input), size, footprint, mode, cval, origin), -1)
+
+
+def minimum_filter(
+    input: TensorLike, size: Any = None, footprint: Any = None, output: Any = None, mode: str = "reflect",
+    cval: float = 0.0, origin: Any = 0,
+) -> Any:  # fmt: skip
+    """Return the smallest of the neighbours of each pixel."""
+    return np.min(_neighbours(as_float(input), size, footprint, mode, cval, origin), -1)
+
+
+def rank_filter(
+    input: TensorLike, rank: int, size: Any = None, footprint: Any = None, output: Any = None, mode: str = "reflect",
+    cval: float = 0.0, origin: Any = 0,
+) -> Any:  # fmt: skip
+    """Return the neighbour of a given rank of each pixel, from the smallest on; negative ranks from the largest."""
+    return np.sort(_neighbours(as_float(input), size, footprint, mode, cval, origin), -1)[..., rank]
+
+
+def median_filter(
+    input: TensorLike, size: Any = None, footprint: Any = None, output: Any = None, mode: str = "reflect",
+    cval: float = 0.0, origin: Any = 0,
+) -> Any:  # fmt: skip
+    """Return the median of the neighbours of each pixel; of an even number the upper one, as in SciPy."""
+    around = _neighbours(as_float(input), size, footprint, mode, cval, origin)
+    return np.sort(around, -1)[..., around.shape[-1] // 2]
+
+
+def center_of_mass(input: TensorLike, labels: Any = None, index: Any = None) -> Any:
+    """Return the mean place, weighted by the image."""
+    if labels is not None:
+        return make_fallback("ndimage", "center_of_mass")(input, labels, index)
+    x = as_float(input)
+    total = np.sum(x)
+    return tuple(np.sum(x * place) / total for place in np.indices(x.shape).astype(float))

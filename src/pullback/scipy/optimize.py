@@ -1,0 +1,562 @@
+"""``scipy.optimize`` over trees: exact derivatives go in, and the solution is differentiable by what it depends on.
+
+Parameters may be dicts, lists, tuples and dataclasses of arrays.  SciPy sees one vector of float64; the solution is a
+tree of the dtypes of ``x0``.  It is differentiated by the condition that it meets, not through the solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pullback.core import tree as trees
+from pullback.core.tensor import Tensor, concrete, strip
+from pullback.errors import ArgumentError, NoRuleError
+from pullback.names.scipy import FUNCTIONS
+from pullback.ops import linalg
+from pullback.scipy.arguments import as_float, as_operand, is_traced, load, make_fallback
+from pullback.transforms.grad import grad, value_and_grad
+from pullback.transforms.implicit import custom_root
+from pullback.transforms.jacobian import hessian, hvp, jacobian
+from pullback.transforms.modifiers import stop_gradient
+from pullback.transforms.ravel import ravel_tree
+from pullback.transforms.sparse import sparse_jacobian
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike
+
+NAMES = FUNCTIONS["optimize"]
+WITH_HESSIAN = {"dogleg", "trust-exact", "trust-krylov", "trust-ncg", "trust-constr", "newton-cg"}
+WITHOUT_GRADIENT = {"nelder-mead", "powell", "cobyla", "cobyqa"}
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(name)
+    return make_fallback("optimize", name)
+
+
+def _as_args(args: Any) -> tuple[Any, ...]:
+    return args if isinstance(args, tuple) else (args,)
+
+
+def _solve_implicitly(condition: Any, solve: Any, start: Any, args: tuple[Any, ...]) -> Any:
+    """Return the solution of ``condition(x, *args) = 0`` that ``solve`` finds, with its derivatives.
+
+    Numbers and arrays in ``args`` go through ``custom_root``, so that ``vmap`` solves for each example; other
+    arguments are constants.
+    """
+    numeric = [i for i, a in enumerate(args) if isinstance(a, Tensor | np.ndarray | np.generic | float)]
+
+    def fill(given: Any) -> list[Any]:
+        made = [*args]
+        for i, a in zip(numeric, given, strict=True):
+            made[i] = a
+        return made
+
+    root = custom_root(lambda x, *given: condition(x, *fill(given)), lambda f, x, *given: solve(f, x, *fill(given)))
+    return root(start, *(args[i] for i in numeric))
+
+
+class Unknowns:
+    """What is solved for: a tree, seen as one vector of float64."""
+
+    def __init__(self, x0: Any) -> None:
+        plain = trees.map_leaves(lambda leaf: np.asarray(concrete(as_operand(leaf))), x0, whole=trees.is_number_list)
+        self.whole = x0 if not isinstance(x0, Tensor | np.ndarray | np.generic | int | float) else None
+        wide = trees.map_leaves(lambda leaf: leaf.astype(np.float64) if leaf.dtype.kind != "f" else leaf, plain)
+        vector, self.restore = ravel_tree(wide)
+        self.start = vector.astype(np.float64)
+        self.inner = ravel_tree(trees.map_leaves(lambda leaf: leaf.astype(np.float64), wide))[1]
+
+    def make(self, vector: Any) -> Any:
+        """Return the tree in float64, which the user's function gets."""
+        return self.inner(vector)
+
+    def finish(self, vector: Any) -> Any:
+        """Return the tree in the dtypes of ``x0``."""
+        return self.restore(vector)
+
+    def spread(self, bound: Any, missing: float) -> Any:
+        """Return a bound for every number, from a number, a tree like ``x0`` or one of its upper parts."""
+        like = self.make(self.start)
+        if bound is None:
+            return np.full(self.start.shape, missing)
+        if np.ndim(bound) == 0 and not isinstance(bound, dict):
+            return np.full(self.start.shape, float(bound))
+        filled = trees.map_leaves(
+            lambda leaf, b: np.broadcast_to(np.asarray(missing if b is None else b, float), np.shape(leaf)), like, bound
+        )
+        return ravel_tree(filled)[0]
+
+
+def _plain_scalar(y: Any) -> float:
+    return float(np.asarray(concrete(as_operand(y))))
+
+
+def _plain_array(y: Any) -> Any:
+    return np.asarray(concrete(as_operand(y)), float)
+
+
+def _find_bounds(unknowns: Unknowns, bounds: Any) -> tuple[Any, Any] | None:
+    """Return the lower and upper bounds as vectors: of SciPy's ``Bounds``, of pairs, or of a tree of pairs."""
+    if bounds is None:
+        return None
+    if hasattr(bounds, "lb"):
+        return unknowns.spread(bounds.lb, -np.inf), unknowns.spread(bounds.ub, np.inf)
+    if isinstance(bounds, tuple) and len(bounds) == 2 and isinstance(bounds[0], tuple | list) is not True:
+        return unknowns.spread(bounds[0], -np.inf), unknowns.spread(bounds[1], np.inf)
+    if isinstance(bounds, dict):
+        lower = {k: pair[0] for k, pair in bounds.items()}
+        upper = {k: pair[1] for k, pair in bounds.items()}
+        return unknowns.spread(lower, -np.inf), unknowns.spread(upper, np.inf)
+    pairs = [*bounds]
+    low = np.array([-np.inf if p[0] is None else float(p[0]) for p in pairs])
+    high = np.array([np.inf if p[1] is None else float(p[1]) for p in pairs])
+    return low, high
+
+
+def _make_constraints(unknowns: Unknowns, constraints: Any) -> list[Any]:
+    """Return SciPy's constraints of the vector, with exact Jacobians, from those of the tree."""
+    optimize = load("optimize")
+    given = constraints if isinstance(constraints, list | tuple) else [constraints]
+    made = []
+    for item in given:
+        if isinstance(item, dict):
+
+            def function(v: Any, item: Any = item) -> Any:
+                return np.reshape(as_operand(item["fun"](unknowns.make(v), *item.get("args", ()))), -1)
+
+            made.append({
+                "type": item["type"], "fun": lambda v, f=function: _plain_array(f(v)),
+                "jac": lambda v, f=function: np.asarray(concrete(jacobian(f)(v))),
+            })  # fmt: skip
+        elif hasattr(item, "fun"):
+
+            def nonlinear(v: Any, item: Any = item) -> Any:
+                return np.reshape(as_operand(item.fun(unknowns.make(v))), -1)
+
+            made.append(optimize.NonlinearConstraint(
+                lambda v, f=nonlinear: _plain_array(f(v)), item.lb, item.ub,
+                jac=lambda v, f=nonlinear: np.asarray(concrete(jacobian(f)(v))),
+            ))  # fmt: skip
+        else:
+            made.append(item)
+    return made
+
+
+def minimize(
+    fun: Callable[..., Any], x0: Any, args: Any = (), method: Any = None, jac: Any = None, hess: Any = None,
+    hessp: Any = None, bounds: Any = None, constraints: Any = (), tol: float | None = None, callback: Any = None,
+    options: Any = None,
+) -> Any:  # fmt: skip
+    """Minimize ``fun(x, *args)``, a number, over a tree ``x``; the result is SciPy's with ``x`` and ``jac`` as trees.
+
+    fun: the function; gradient, Hessian and its products are taken of it.
+    x0: where to begin, a tree of arrays; the solution has its structure and dtypes.
+    args: more arguments; the solution is differentiable by them and by what ``fun`` uses besides.
+    method: as in SciPy.
+    jac, hess, hessp: not needed; functions of the tree are used where they are given.
+    bounds: pairs, SciPy's ``Bounds``, a dict of pairs by name, or a pair of trees.
+    constraints: SciPy's, whose functions get the tree; their Jacobians are filled in.
+    callback: is called with the tree of each step, or with ``intermediate_result=`` as in SciPy.
+
+    Numbers at a bound do not move with the arguments.  With constraints, the solution is not differentiable.
+
+    >>> result = minimize(lambda p, a: (p["x"] - a) ** 2 + p["y"] ** 2, {"x": 0.0, "y": 1.0}, args=(3.0,))
+    >>> round(float(result.x["x"]), 6)
+    3.0
+    >>> round(float(pb.grad(lambda a: minimize(lambda x, a: (x - a**2) ** 2, 0.0, args=(a,)).x)(3.0)), 5)
+    6.0
+    """
+    unknowns, args = Unknowns(x0), _as_args(args)
+    limits = _find_bounds(unknowns, bounds)
+
+    def loss(v: Any, *given: Any) -> Any:
+        return as_operand(fun(unknowns.make(v), *given))
+
+    kept: dict[str, Any] = {}
+
+    def solve(f: Any, start: Any, *given: Any) -> Any:
+        kept["result"] = _run_minimize(
+            lambda v: loss(v, *given), unknowns, start, given, method, (jac, hess, hessp), limits, constraints, tol,
+            callback, options,
+        )  # fmt: skip
+        return kept["result"].x
+
+    def condition(v: Any, *given: Any) -> Any:
+        slope = grad(lambda v: loss(v, *given), unconnected="zero")(v)
+        if limits is None:
+            return slope
+        fixed = (strip(v) <= limits[0]) | (strip(v) >= limits[1])
+        return np.where(fixed, v - stop_gradient(v), slope)
+
+    vector = _attach(condition, solve, unknowns, loss, constraints, args)
+    result = kept["result"]
+    result.x = unknowns.finish(vector)
+    if getattr(result, "jac", None) is not None and np.shape(result.jac) == unknowns.start.shape:
+        result.jac = unknowns.make(np.asarray(result.jac))
+    if is_traced(result.x):
+        result.fun = loss(vector, *args)
+    return result
+
+
+def _attach(
+    condition: Any, solve: Any, unknowns: Unknowns, loss: Any, constraints: Any, args: tuple[Any, ...] = ()
+) -> Any:
+    """Return the solution with its derivatives; none are looked for where nothing is differentiated."""
+    if not is_traced(loss(unknowns.start, *args)):
+        return solve(None, unknowns.start, *args)
+    if constraints:
+        raise NoRuleError(
+            "pb.scipy.optimize.minimize: with constraints the solution is not differentiable; take them into fun, or "
+            "say stop_gradient of the arguments."
+        )
+    return _solve_implicitly(condition, solve, unknowns.start, args)
+
+
+def _run_minimize(
+    loss: Any, unknowns: Unknowns, start: Any, args: Any, method: Any, given: Any, limits: Any, constraints: Any,
+    tol: Any, callback: Any, options: Any,
+) -> Any:  # fmt: skip
+    jac, hess, hessp = given
+    name = method.lower() if isinstance(method, str) else ""
+    more: dict[str, Any] = {}
+
+    def function(v: Any) -> Any:
+        if name in WITHOUT_GRADIENT:
+            return _plain_scalar(loss(v))
+        if callable(jac):
+            return _plain_scalar(loss(v)), ravel_tree(trees.map_leaves(_plain_array, jac(unknowns.make(v), *args)))[0]
+        value, slope = value_and_grad(loss, unconnected="zero")(v)
+        return _plain_scalar(value), _plain_array(slope)
+
+    if callable(hess):
+        more["hess"] = lambda v: hess(unknowns.make(v), *args)
+    elif callable(hessp):
+        more["hessp"] = lambda v, p: ravel_tree(hessp(unknowns.make(v), unknowns.make(p), *args))[0]
+    elif name in ("newton-cg", "trust-krylov", "trust-ncg"):
+        more["hessp"] = lambda v, p: _plain_array(hvp(loss, v, p))
+    elif name in WITH_HESSIAN:
+        more["hess"] = lambda v: _plain_array(hessian(loss)(v))
+    if limits is not None:
+        more["bounds"] = load("optimize").Bounds(*limits)
+    if constraints:
+        more["constraints"] = _make_constraints(unknowns, constraints)
+    if callback is not None:
+        more["callback"] = _adapt_callback(callback, unknowns)
+    return load("optimize").minimize(
+        function, start, method=method, jac=name not in WITHOUT_GRADIENT, tol=tol, options=options, **more
+    )
+
+
+def _adapt_callback(callback: Any, unknowns: Unknowns) -> Any:
+    code = getattr(callback, "__code__", None)
+    if code is not None and code.co_varnames[: code.co_argcount] == ("intermediate_result",):
+
+        def report(intermediate_result: Any) -> Any:
+            intermediate_result.x = unknowns.finish(np.asarray(intermediate_result.x))
+            return callback(intermediate_result=intermediate_result)
+
+        return report
+    return lambda v, *rest: callback(unknowns.finish(np.asarray(v)), *rest)
+
+
+# ---- least squares
+
+LOSSES: dict[str, Callable[[Any], Any]] = {
+    "linear": lambda z: z, "soft_l1": lambda z: 2 * (np.sqrt(1 + z) - 1), "cauchy": np.log1p, "arctan": np.arctan,
+    "huber": lambda z: np.where(z <= 1, z, 2 * np.sqrt(np.where(z <= 1, 1.0, z)) - 1),
+}  # fmt: skip
+
+
+def least_squares(
+    fun: Callable[..., Any], x0: Any, jac: Any = None, bounds: Any = (-np.inf, np.inf), method: str = "trf",
+    loss: str = "linear", f_scale: float = 1.0, args: Any = (), callback: Any = None, **options: Any,
+) -> Any:  # fmt: skip
+    """Minimize the sum of squares of ``fun(x, *args)`` over a tree ``x``, with exact Jacobians.
+
+    fun: returns the residuals, an array or a tree of arrays.
+    x0: where to begin, a tree; the solution has its structure and dtypes.
+    jac: not needed; ``"sparse"`` makes Jacobians sparse, a function of the tree is used where it is given.
+    bounds: a pair of numbers, arrays or trees, or a dict of pairs by name.
+
+    The solution is differentiable by ``args`` and by what ``fun`` uses besides.
+
+    >>> line = lambda p, y: p["a"] + p["b"] * np.arange(3.0) - y
+    >>> fit = least_squares(line, {"a": 0.0, "b": 0.0}, args=([1.0, 3.0, 5.0],))
+    >>> {k: round(float(v), 6) for k, v in fit.x.items()}
+    {'a': 1.0, 'b': 2.0}
+    """
+    unknowns, args = Unknowns(x0), _as_args(args)
+    limits = _find_bounds(unknowns, bounds)
+    if loss not in LOSSES:
+        raise ArgumentError(f"least_squares: loss must be one of {sorted(LOSSES)}, got {loss!r}.")
+    args = tuple(as_operand(a) if isinstance(a, list) else a for a in args)
+
+    def residuals(v: Any) -> Any:
+        return ravel_tree(trees.map_leaves(as_operand, fun(unknowns.make(v), *args), whole=trees.is_number_list))[0]
+
+    def plain_residuals(v: Any) -> Any:
+        plain = trees.map_leaves(lambda a: concrete(a) if isinstance(a, Tensor) else a, args)
+        return ravel_tree(trees.map_leaves(as_operand, fun(unknowns.make(v), *plain), whole=trees.is_number_list))[0]
+
+    def cost(v: Any) -> Any:
+        return 0.5 * f_scale**2 * np.sum(LOSSES[loss]((residuals(v) / f_scale) ** 2))
+
+    def differentiate(v: Any) -> Any:
+        if callable(jac):
+            return np.asarray(concrete(jac(unknowns.make(v), *args)))
+        if isinstance(jac, str) and jac == "sparse":
+            return sparse_jacobian(plain_residuals)(v)
+        return _plain_array(jacobian(residuals)(v))
+
+    kept: dict[str, Any] = {}
+
+    def solve(f: Any, start: Any) -> Any:
+        more = {} if callback is None else {"callback": _adapt_callback(callback, unknowns)}
+        kept["result"] = load("optimize").least_squares(
+            lambda v: _plain_array(residuals(v)), start, differentiate, limits or (-np.inf, np.inf), method,
+            loss=loss, f_scale=f_scale, **more, **options,
+        )  # fmt: skip
+        return kept["result"].x
+
+    def condition(v: Any) -> Any:
+        slope = grad(cost, unconnected="zero")(v)
+        values, mask = np.asarray(concrete(v)), kept["result"].active_mask
+        return slope if not mask.any() else np.where(mask != 0, v - values, slope)
+
+    vector = _attach(condition, solve, unknowns, cost, ())
+    result = kept["result"]
+    result.x = unknowns.finish(vector)
+    if is_traced(vector):
+        result.fun, result.cost = residuals(vector), cost(vector)
+    return result
+
+
+def curve_fit(
+    f: Callable[..., Any], xdata: Any, ydata: TensorLike, p0: Any = None, sigma: TensorLike | None = None,
+    absolute_sigma: bool = False, check_finite: bool = True, bounds: Any = (-np.inf, np.inf), method: str | None = None,
+    jac: Any = None, **options: Any,
+) -> Any:  # fmt: skip
+    """Return the parameters of ``f(x, *p)`` that fit data best, and their covariance matrix.
+
+    Both are differentiable by the data and by ``sigma``.  A tree ``p0`` makes the parameters one argument,
+    ``f(x, p)``, and the result a tree.
+
+    >>> popt, pcov = curve_fit(lambda x, a, b: a * x + b, np.arange(4.0), np.array([1.0, 3.0, 5.0, 7.5]))
+    >>> popt.round(3)
+    array([2.15, 0.9 ])
+    """
+    if isinstance(xdata, list | tuple):
+        xdata = as_float(xdata)
+    y = as_float(ydata)
+    whole = p0 is not None and not isinstance(p0, list | tuple | np.ndarray | Tensor | float | int)
+    start = np.ones(_count_parameters(f) - 1) if p0 is None else p0 if whole else np.atleast_1d(as_float(p0))
+    scale = None if sigma is None else as_float(sigma)
+
+    def weigh(r: Any) -> Any:
+        if scale is None:
+            return r
+        return r / scale if scale.ndim < 2 else linalg.triangular_solve(linalg.cholesky(scale), r)
+
+    def residuals(p: Any) -> Any:
+        return weigh(np.reshape(as_operand(f(xdata, p) if whole else f(xdata, *p)) - y, -1))
+
+    limited = not (isinstance(bounds, tuple) and np.ndim(bounds[0]) == 0 and not np.isfinite(bounds[0]))
+    found = least_squares(residuals, start, bounds=bounds, method=method or ("trf" if limited else "lm"), **options)
+    vector, unravel = ravel_tree(found.x)
+    J = jacobian(lambda v: residuals(unravel(v)))(vector)
+    covariance = linalg.inv(np.matmul(np.transpose(J), J))
+    if not absolute_sigma:
+        count = y.size - vector.shape[0]
+        rest = residuals(found.x)
+        covariance = covariance * (np.sum(rest * rest) / count if count > 0 else np.inf)
+    return found.x, covariance
+
+
+def _count_parameters(f: Any) -> int:
+    code = getattr(f, "__code__", None)
+    if code is None or code.co_flags & 4:
+        raise ArgumentError("curve_fit: give p0; the number of parameters is not to be seen from f.")
+    return int(code.co_argcount) - (1 if hasattr(f, "__self__") else 0)
+
+
+# ---- roots
+
+
+def root(
+    fun: Callable[..., Any], x0: Any, args: Any = (), method: str = "hybr", jac: Any = None, tol: float | None = None,
+    callback: Any = None, options: Any = None,
+) -> Any:  # fmt: skip
+    """Solve ``fun(x, *args) = 0`` for a tree ``x``, with exact Jacobians; differentiable by ``args``.
+
+    >>> round(float(pb.grad(lambda a: root(lambda x, a: x**2 - a, 1.0, args=(a,)).x)(4.0)), 6)
+    0.25
+    """
+    unknowns, args = Unknowns(x0), _as_args(args)
+
+    def function(v: Any, *given: Any) -> Any:
+        made = fun(unknowns.make(v), *given)
+        return ravel_tree(trees.map_leaves(as_operand, made, whole=trees.is_number_list))[0]
+
+    kept: dict[str, Any] = {}
+
+    def solve(f: Any, start: Any, *given: Any) -> Any:
+        def differentiate(v: Any) -> Any:
+            return _plain_array(jacobian(lambda v: function(v, *given))(v))
+
+        kept["result"] = load("optimize").root(
+            lambda v: _plain_array(function(v, *given)), start, method=method, tol=tol, callback=callback,
+            options=options, jac=differentiate if method in ("hybr", "lm") else None,
+        )  # fmt: skip
+        return kept["result"].x
+
+    if is_traced(function(unknowns.start, *args)):
+        vector = _solve_implicitly(function, solve, unknowns.start, args)
+    else:
+        vector = solve(None, unknowns.start, *args)
+    result = kept["result"]
+    result.x = unknowns.finish(vector)
+    return result
+
+
+def fsolve(func: Callable[..., Any], x0: Any, args: Any = (), **options: Any) -> Any:
+    """Return the solution of ``func(x, *args) = 0``; differentiable by ``args``."""
+    if options.get("full_output"):
+        return make_fallback("optimize", "fsolve")(func, x0, args, **options)
+    return np.atleast_1d(root(func, np.atleast_1d(as_float(x0)), args, tol=options.get("xtol")).x)
+
+
+def root_scalar(
+    f: Callable[..., Any], args: Any = (), method: str | None = None, bracket: Any = None, fprime: Any = None,
+    fprime2: Any = None, x0: Any = None, x1: Any = None, **options: Any,
+) -> Any:  # fmt: skip
+    """Solve ``f(x, *args) = 0`` for a number; the result is SciPy's, with ``root`` differentiable by ``args``.
+
+    >>> round(pb.grad(lambda a: root_scalar(lambda x, a: x**3 - a, args=(a,), bracket=[0.0, 9.0]).root)(8.0), 6)
+    0.083333
+    """
+    args = _as_args(args)
+    kept: dict[str, Any] = {}
+
+    def function(x: Any, *given: Any) -> Any:
+        return np.reshape(as_operand(f(x, *given)), ())
+
+    def solve(g: Any, start: Any, *given: Any) -> Any:
+        slopes = {}
+        if method in ("newton", "halley") or (method is None and bracket is None):
+            slopes["fprime"] = lambda x: _plain_scalar(grad(lambda x: function(x, *given))(float(x)))
+        if method == "halley":
+            slopes["fprime2"] = lambda x: _plain_scalar(grad(grad(lambda x: function(x, *given)))(float(x)))
+        kept["result"] = load("optimize").root_scalar(
+            lambda x: _plain_scalar(function(x, *given)), method=method, bracket=_plain_numbers(bracket),
+            x0=_plain_numbers(x0), x1=_plain_numbers(x1), **slopes, **options,
+        )  # fmt: skip
+        return np.float64(kept["result"].root)
+
+    start = 0.0 if x0 is None and bracket is None else _plain_numbers(bracket)[0] if x0 is None else _plain_numbers(x0)
+    traced = is_traced(function(start, *args))
+    solution = _solve_implicitly(function, solve, start, args) if traced else solve(None, start, *args)
+    result = kept["result"]
+    result.root = solution
+    return result
+
+
+def _plain_numbers(x: Any) -> Any:
+    return None if x is None else np.asarray(concrete(as_float(x)), float).tolist()
+
+
+def _bracketed(name: str) -> Any:
+    def solve(
+        f: Callable[..., Any], a: TensorLike, b: TensorLike, args: Any = (), xtol: float = 2e-12,
+        rtol: float = 8.881784197001252e-16, maxiter: int = 100, full_output: bool = False, disp: bool = True,
+    ) -> Any:  # fmt: skip
+        found = root_scalar(f, args, name, [a, b], xtol=xtol, rtol=rtol, maxiter=maxiter)
+        return (found.root, found) if full_output else found.root
+
+    solve.__name__, solve.__doc__ = name, f"Return a root between two numbers, as ``scipy.optimize.{name}``."
+    return solve
+
+
+brentq, brenth, bisect, ridder, toms748 = map(_bracketed, ("brentq", "brenth", "bisect", "ridder", "toms748"))
+
+
+def newton(
+    func: Callable[..., Any], x0: TensorLike, fprime: Any = None, args: Any = (), tol: float = 1.48e-8,
+    maxiter: int = 50, **options: Any,
+) -> Any:  # fmt: skip
+    """Return a root near a number, by Newton's method; differentiable by ``args``."""
+    return root_scalar(func, args, "newton", x0=x0, xtol=tol, maxiter=maxiter).root
+
+
+def fixed_point(
+    func: Callable[..., Any], x0: Any, args: Any = (), xtol: float = 1e-8, maxiter: int = 500, method: str = "del2"
+) -> Any:
+    """Return the solution of ``x = func(x, *args)``; differentiable by ``args``."""
+    args, start = _as_args(args), np.asarray(concrete(as_float(x0)), float)
+
+    def solve(f: Any, x: Any) -> Any:
+        return load("optimize").fixed_point(lambda x: _plain_array(func(x, *args)), x, (), xtol, maxiter, method)
+
+    if not is_traced(as_operand(func(start, *args))):
+        return solve(None, start)
+    return custom_root(lambda x: x - as_operand(func(x, *args)), solve)(start)
+
+
+def minimize_scalar(
+    fun: Callable[..., Any], bracket: Any = None, bounds: Any = None, args: Any = (), method: Any = None,
+    tol: float | None = None, options: Any = None,
+) -> Any:  # fmt: skip
+    """Minimize a function of a number; the result is SciPy's, with ``x`` and ``fun`` differentiable by ``args``.
+
+    >>> round(pb.grad(lambda a: minimize_scalar(lambda x, a: (x - a) ** 2 + x, args=(a,)).x)(3.0), 5)
+    1.0
+    """
+    args = _as_args(args)
+    kept: dict[str, Any] = {}
+
+    def loss(x: Any) -> Any:
+        return np.reshape(as_operand(fun(x, *args)), ())
+
+    def solve(f: Any, start: Any) -> Any:
+        kept["result"] = load("optimize").minimize_scalar(
+            lambda x: _plain_scalar(loss(x)), _plain_numbers(bracket), _plain_numbers(bounds), method=method, tol=tol,
+            options=options,
+        )  # fmt: skip
+        return np.float64(kept["result"].x)
+
+    start = 0.0 if bounds is None and bracket is None else float(np.mean(_plain_numbers(bounds or bracket)))
+    traced = is_traced(loss(start))
+    solution = custom_root(lambda x: grad(loss)(x), solve)(start) if traced else solve(None, start)
+    result = kept["result"]
+    result.x = solution
+    if traced:
+        result.fun = loss(solution)
+    return result
+
+
+# ---- Rosenbrock's function
+
+
+def rosen(x: TensorLike) -> Any:
+    """Return Rosenbrock's function."""
+    x = as_float(x)
+    return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2, 0)
+
+
+def rosen_der(x: TensorLike) -> Any:
+    """Return the gradient of Rosenbrock's function."""
+    return grad(rosen)(as_float(x))
+
+
+def rosen_hess(x: TensorLike) -> Any:
+    """Return the Hessian of Rosenbrock's function."""
+    return hessian(rosen)(as_float(x))
+
+
+def rosen_hess_prod(x: TensorLike, p: TensorLike) -> Any:
+    """Return the Hessian of Rosenbrock's function times a vector."""
+    return np.matmul(rosen_hess(x), as_float(p))

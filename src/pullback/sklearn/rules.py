@@ -1,0 +1,555 @@
+"""What each kind of fitted estimator computes, in plain NumPy: a dict of its methods, by the name of its class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from pullback.errors import NoRuleError
+from pullback.sklearn.kernels import distances, named_kernel, process_kernel
+
+__all__: list[str] = []
+
+Methods = dict[str, Callable[[Any], Any]]
+Find = Callable[[Any], Methods]
+Rule = Callable[[Any, Find], Methods]
+
+
+# ---- functions of scores
+
+
+def sigmoid(z: Any) -> Any:
+    """Return 1 / (1 + exp(-z)) without overflow."""
+    return 0.5 * (1.0 + np.tanh(0.5 * z))
+
+
+def softmax(z: Any) -> Any:
+    """Return the exponentials of each row divided by their sum."""
+    e = np.exp(z - np.max(z, axis=1, keepdims=True))
+    return e / np.sum(e, axis=1, keepdims=True)
+
+
+def log_sum_exp(z: Any) -> Any:
+    """Return the logarithm of the sum of the exponentials of each row."""
+    largest = np.max(z, axis=1, keepdims=True)
+    return np.log(np.sum(np.exp(z - largest), axis=1)) + largest[:, 0]
+
+
+def two_columns(p: Any) -> Any:
+    """Return the probabilities of two classes from those of the second."""
+    return np.stack([1.0 - p, p], axis=1)
+
+
+def flat_if_one(z: Any) -> Any:
+    """Return a table of one column as a vector."""
+    return z[:, 0] if z.shape[1] == 1 else z
+
+
+def softmax_methods(scores: Callable[[Any], Any]) -> Methods:
+    """Return the methods of a classifier whose probabilities are the softmax of scores."""
+
+    def log_proba(X: Any) -> Any:
+        z = scores(X)
+        return z - log_sum_exp(z)[:, None]
+
+    return {"predict_proba": lambda X: softmax(scores(X)), "predict_log_proba": log_proba}
+
+
+# ---- linear models
+
+
+def linear(e: Any, find: Find) -> Methods:
+    def predict(X: Any) -> Any:
+        z = X @ np.atleast_2d(e.coef_).T + e.intercept_
+        return z[:, 0] if np.ndim(e.coef_) == 1 else z
+
+    return {"predict": predict}
+
+
+def exponential_link(e: Any, find: Find) -> Methods:
+    link = getattr(e, "link", "log")
+    if link == "identity" or (link == "auto" and getattr(e, "power", 1) <= 0):
+        return linear(e, find)
+    return {"predict": lambda X: np.exp(X @ e.coef_ + e.intercept_)}
+
+
+def linear_scores(e: Any, find: Find) -> Methods:
+    return {"decision_function": lambda X: flat_if_one(X @ e.coef_.T + e.intercept_)}
+
+
+def logistic(e: Any, find: Find) -> Methods:
+    scores = linear_scores(e, find)["decision_function"]
+    if len(e.classes_) == 2:
+        proba: Any = lambda X: two_columns(sigmoid(scores(X)))  # noqa: E731
+    elif getattr(e, "multi_class", "") == "ovr":
+        raise NoRuleError("sklearn.differentiable: LogisticRegression with multi_class='ovr' has no rule.")
+    else:
+        proba = lambda X: softmax(scores(X))  # noqa: E731
+    return {"decision_function": scores, "predict_proba": proba, "predict_log_proba": lambda X: np.log(proba(X))}
+
+
+def partial_least_squares(e: Any, find: Find) -> Methods:
+    def predict(X: Any) -> Any:
+        z = ((X - e._x_mean) / e._x_std) @ (e.coef_ * e._x_std).T + e.intercept_
+        return z[:, 0] if getattr(e, "_predict_1d", False) else z
+
+    return {"predict": predict, "transform": lambda X: ((X - e._x_mean) / e._x_std) @ e.x_rotations_}
+
+
+def linear_discriminants(e: Any, find: Find) -> Methods:
+    def transform(X: Any) -> Any:
+        centered = X - e.xbar_ if e.solver == "svd" else X
+        return (centered @ e.scalings_)[:, : e._max_components]
+
+    return {**logistic(e, find), "transform": transform}
+
+
+def quadratic_discriminants(e: Any, find: Find) -> Methods:
+    def scores(X: Any) -> Any:
+        columns = []
+        for mean, rotation, scaling, prior in zip(e.means_, e.rotations_, e.scalings_, e.priors_, strict=True):
+            whitened = (X - mean) @ (rotation * scaling**-0.5)
+            columns.append(-0.5 * (np.sum(whitened**2, axis=1) + np.sum(np.log(scaling))) + np.log(prior))
+        return np.stack(columns, axis=1)
+
+    def decide(X: Any) -> Any:
+        z = scores(X)
+        return z[:, 1] - z[:, 0] if z.shape[1] == 2 else z
+
+    return {**softmax_methods(scores), "decision_function": decide}
+
+
+def gaussian_bayes(e: Any, find: Find) -> Methods:
+    def scores(X: Any) -> Any:
+        squares = (X[:, None, :] - e.theta_[None]) ** 2 / e.var_[None]
+        return np.log(e.class_prior_) - 0.5 * (np.sum(np.log(2 * np.pi * e.var_), axis=1) + np.sum(squares, axis=2))
+
+    return softmax_methods(scores)
+
+
+def multinomial_bayes(e: Any, find: Find) -> Methods:
+    return softmax_methods(lambda X: X @ e.feature_log_prob_.T + e.class_log_prior_)
+
+
+# ---- kernels
+
+
+def support_vectors(e: Any) -> Callable[[Any], Any]:
+    kernel = named_kernel(e.kernel, getattr(e, "_gamma", 1.0), e.degree, e.coef0)
+    return lambda X: kernel(X, e.support_vectors_)
+
+
+def support_regression(e: Any, find: Find) -> Methods:
+    kernel = support_vectors(e)
+    return {"predict": lambda X: kernel(X) @ e.dual_coef_[0] + e.intercept_}
+
+
+def support_scores(e: Any, find: Find) -> Methods:
+    kernel = support_vectors(e)
+    return {"decision_function": lambda X: kernel(X) @ e.dual_coef_[0] + e.intercept_}
+
+
+def support_classes(e: Any, find: Find) -> Methods:
+    if len(e.classes_) == 2:
+        return support_scores(e, find)
+    kernel, count = support_vectors(e), len(e.classes_)
+    ends = np.concatenate([[0], np.cumsum(e.n_support_)])
+    spans = [slice(a, b) for a, b in pairwise(ends)]
+    pairs = [(i, j) for i in range(count) for j in range(i + 1, count)]
+
+    def one_against_one(X: Any) -> Any:
+        K = kernel(X)
+        return np.stack(
+            [
+                K[:, spans[i]] @ e.dual_coef_[j - 1, spans[i]] + K[:, spans[j]] @ e.dual_coef_[i, spans[j]] + b
+                for (i, j), b in zip(pairs, e.intercept_, strict=True)
+            ],
+            axis=1,
+        )
+
+    def decide(X: Any) -> Any:
+        scores = one_against_one(X)
+        if e.decision_function_shape == "ovo":
+            return scores
+        sums: list[Any] = [0.0] * count
+        votes: list[Any] = [0.0] * count
+        for k, (i, j) in enumerate(pairs):
+            z, wins = scores[:, k], np.asarray(scores[:, k] > 0, float)
+            sums[i], sums[j] = sums[i] + z, sums[j] - z
+            votes[i], votes[j] = votes[i] + wins, votes[j] + 1.0 - wins
+        return np.stack([v + s / (3.0 * (np.abs(s) + 1.0)) for v, s in zip(votes, sums, strict=True)], axis=1)
+
+    return {"decision_function": decide}
+
+
+def kernel_ridge(e: Any, find: Find) -> Methods:
+    gamma = 1.0 / e.X_fit_.shape[1] if e.gamma is None else e.gamma
+    kernel = named_kernel(e.kernel, gamma, e.degree, e.coef0)
+    return {"predict": lambda X: kernel(X, e.X_fit_) @ e.dual_coef_}
+
+
+def gaussian_process(e: Any, find: Find) -> Methods:
+    return {
+        "predict": lambda X: e._y_train_std * (process_kernel(e.kernel_, X, e.X_train_) @ e.alpha_) + e._y_train_mean
+    }
+
+
+# ---- neural networks
+
+ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "identity": lambda z: z, "tanh": np.tanh, "relu": lambda z: np.maximum(z, 0.0), "logistic": sigmoid,
+    "softmax": softmax,
+}  # fmt: skip
+
+
+def perceptron_output(e: Any) -> Callable[[Any], Any]:
+    def run(X: Any) -> Any:
+        for i, (w, b) in enumerate(zip(e.coefs_, e.intercepts_, strict=True)):
+            X = X @ w + b
+            X = ACTIVATIONS[e.activation if i < len(e.coefs_) - 1 else e.out_activation_](X)
+        return X
+
+    return run
+
+
+def perceptron_regression(e: Any, find: Find) -> Methods:
+    run = perceptron_output(e)
+    return {"predict": lambda X: flat_if_one(run(X))}
+
+
+def perceptron_classes(e: Any, find: Find) -> Methods:
+    run = perceptron_output(e)
+
+    def proba(X: Any) -> Any:
+        p = run(X)
+        return two_columns(p[:, 0]) if p.shape[1] == 1 else p
+
+    return {"predict_proba": proba, "predict_log_proba": lambda X: np.log(proba(X))}
+
+
+# ---- decompositions
+
+
+def principal_components(e: Any, find: Find) -> Methods:
+    scale = np.sqrt(e.explained_variance_) if e.whiten else 1.0
+    return {
+        "transform": lambda X: (X - e.mean_) @ e.components_.T / scale,
+        "inverse_transform": lambda Z: (Z * scale) @ e.components_ + e.mean_,
+    }
+
+
+def projection(e: Any, find: Find) -> Methods:
+    return {"transform": lambda X: X @ e.components_.T}
+
+
+def independent_components(e: Any, find: Find) -> Methods:
+    return {"transform": lambda X: (X - getattr(e, "mean_", 0.0)) @ e.components_.T}
+
+
+def kernel_components(e: Any, find: Find) -> Methods:
+    kernel = named_kernel(e.kernel, getattr(e, "gamma_", e.gamma), e.degree, e.coef0)
+    kept = e.eigenvalues_ > 0
+    scaled = np.zeros_like(e.eigenvectors_)
+    scaled[:, kept] = e.eigenvectors_[:, kept] / np.sqrt(e.eigenvalues_[kept])
+    rows, whole = e._centerer.K_fit_rows_, e._centerer.K_fit_all_
+
+    def transform(X: Any) -> Any:
+        K = kernel(X, e.X_fit_)
+        return (K - rows - np.mean(K, axis=1, keepdims=True) + whole) @ scaled
+
+    return {"transform": transform}
+
+
+def sampled_kernel(e: Any, find: Find) -> Methods:
+    gamma = 1.0 / e.components_.shape[1] if e.gamma is None else e.gamma
+    kernel = named_kernel(e.kernel, gamma, e.degree if e.degree is not None else 3, 1 if e.coef0 is None else e.coef0)
+    return {"transform": lambda X: kernel(X, e.components_) @ e.normalization_.T}
+
+
+def fourier_features(e: Any, find: Find) -> Methods:
+    scale = np.sqrt(2.0 / e.n_components)
+    return {"transform": lambda X: scale * np.cos(X @ e.random_weights_ + e.random_offset_)}
+
+
+# ---- scalers and features
+
+
+def standard_scaler(e: Any, find: Find) -> Methods:
+    mean, scale = (e.mean_ if e.with_mean else 0.0), (e.scale_ if e.with_std else 1.0)
+    return {"transform": lambda X: (X - mean) / scale, "inverse_transform": lambda Z: Z * scale + mean}
+
+
+def min_max_scaler(e: Any, find: Find) -> Methods:
+    def transform(X: Any) -> Any:
+        Z = X * e.scale_ + e.min_
+        return np.clip(Z, *e.feature_range) if e.clip else Z
+
+    return {"transform": transform, "inverse_transform": lambda Z: (Z - e.min_) / e.scale_}
+
+
+def max_abs_scaler(e: Any, find: Find) -> Methods:
+    return {"transform": lambda X: X / e.scale_, "inverse_transform": lambda Z: Z * e.scale_}
+
+
+def robust_scaler(e: Any, find: Find) -> Methods:
+    center, scale = (e.center_ if e.with_centering else 0.0), (e.scale_ if e.with_scaling else 1.0)
+    return {"transform": lambda X: (X - center) / scale, "inverse_transform": lambda Z: Z * scale + center}
+
+
+def normalizer(e: Any, find: Find) -> Methods:
+    norms: dict[str, Callable[[Any], Any]] = {
+        "l2": lambda X: np.sqrt(np.sum(X**2, axis=1, keepdims=True)),
+        "l1": lambda X: np.sum(np.abs(X), axis=1, keepdims=True),
+        "max": lambda X: np.max(np.abs(X), axis=1, keepdims=True),
+    }
+    return {"transform": lambda X: X / norms[e.norm](X)}
+
+
+def power_transformer(e: Any, find: Find) -> Methods:
+    def yeo_johnson(x: Any, power: float) -> Any:
+        positive = np.asarray(x >= 0)
+        up, down = np.where(positive, x, 0.0), np.where(positive, 0.0, x)
+        high = np.log1p(up) if power == 0 else ((up + 1.0) ** power - 1.0) / power
+        low = -np.log1p(-down) if power == 2 else -((1.0 - down) ** (2.0 - power) - 1.0) / (2.0 - power)
+        return np.where(positive, high, low)
+
+    def box_cox(x: Any, power: float) -> Any:
+        return np.log(x) if power == 0 else (x**power - 1.0) / power
+
+    by = {"yeo-johnson": yeo_johnson, "box-cox": box_cox}[e.method]
+
+    def transform(X: Any) -> Any:
+        Z = np.stack([by(X[:, i], power) for i, power in enumerate(e.lambdas_)], axis=1)
+        return standard_scaler(e._scaler, find)["transform"](Z) if e.standardize else Z
+
+    return {"transform": transform}
+
+
+def polynomial_features(e: Any, find: Find) -> Methods:
+    def transform(X: Any) -> Any:
+        columns = []
+        for powers in e.powers_:
+            column = np.ones(len(X))
+            for i in np.repeat(np.arange(len(powers)), powers):
+                column = column * X[:, i]
+            columns.append(column)
+        return np.stack(columns, axis=1)
+
+    return {"transform": transform}
+
+
+def spline_features(e: Any, find: Find) -> Methods:
+    if e.extrapolation not in ("constant", "error", "continue"):
+        raise NoRuleError(
+            f"sklearn.differentiable: SplineTransformer with extrapolation={e.extrapolation!r} has no rule; there are "
+            "'constant', 'error' and 'continue'."
+        )
+
+    def transform(X: Any) -> Any:
+        blocks = []
+        for i, spline in enumerate(e.bsplines_):
+            first, last = spline.t[spline.k], spline.t[-spline.k - 1]
+            x = np.clip(X[:, i], first, last) if e.extrapolation == "constant" else X[:, i]
+            blocks.append(_spline_basis(spline.t, spline.k, x) @ spline.c)
+        made = np.concatenate(blocks, axis=1)
+        if e.include_bias:
+            return made
+        width = e.bsplines_[0].c.shape[1]
+        return made[:, [j for j in range(made.shape[1]) if (j + 1) % width]]
+
+    return {"transform": transform}
+
+
+def _spline_basis(knots: Any, degree: int, x: Any) -> Any:
+    """Return the B-splines of a degree at each point, by the recursion of Cox and de Boor."""
+    count = len(knots) - degree - 1
+    interval = np.clip(np.searchsorted(knots, np.asarray(_plain(x)), side="right") - 1, degree, count - 1)
+    columns: list[Any] = [np.asarray(interval == i, float) for i in range(len(knots) - 1)]
+    for d in range(1, degree + 1):
+        raised = []
+        for i in range(len(columns) - 1):
+            left, right = knots[i + d] - knots[i], knots[i + d + 1] - knots[i + 1]
+            rising = (x - knots[i]) / left * columns[i] if left > 0 else 0.0
+            falling = (knots[i + d + 1] - x) / right * columns[i + 1] if right > 0 else 0.0
+            raised.append(rising + falling + np.zeros(len(x)))
+        columns = raised
+    return np.stack(columns, axis=1)
+
+
+def _plain(x: Any) -> Any:
+    """Return values without their gradient: which piece a point is in is constant."""
+    return x.strip() if hasattr(x, "stop_following") else x
+
+
+def isotonic(e: Any, find: Find) -> Methods:
+    def predict(X: Any) -> Any:
+        x = X[:, 0] if np.ndim(X) == 2 else X
+        x = np.clip(x, e.X_min_, e.X_max_) if e.out_of_bounds == "clip" else x
+        return np.interp(x, e.X_thresholds_, e.y_thresholds_)
+
+    return {"predict": predict}
+
+
+# ---- clusters and mixtures
+
+
+def cluster_distances(e: Any, find: Find) -> Methods:
+    return {"transform": lambda X: distances(X, e.cluster_centers_)}
+
+
+def gaussian_mixture(e: Any, find: Find) -> Methods:
+    def scores(X: Any) -> Any:
+        columns = []
+        for k, (mean, weight) in enumerate(zip(e.means_, e.weights_, strict=True)):
+            chol: Any = e.precisions_cholesky_ if e.covariance_type == "tied" else e.precisions_cholesky_[k]
+            if e.covariance_type in ("full", "tied"):
+                z, log_det = (X - mean) @ chol, np.sum(np.log(np.diag(chol)))
+            else:
+                z, log_det = (X - mean) * chol, np.sum(np.log(chol * np.ones(X.shape[1])))
+            columns.append(np.log(weight) + log_det - 0.5 * (np.sum(z**2, axis=1) + X.shape[1] * np.log(2 * np.pi)))
+        return np.stack(columns, axis=1)
+
+    return {**softmax_methods(scores), "score_samples": lambda X: log_sum_exp(scores(X))}
+
+
+# ---- made of other estimators
+
+
+def pipeline(e: Any, find: Find) -> Methods:
+    steps = [step for _, step in e.steps if step not in ("passthrough", None)]
+    *firsts, last = [find(step) for step in steps]
+
+    def behind(method: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def run(X: Any) -> Any:
+            for first in firsts:
+                X = first["transform"](X)
+            return method(X)
+
+        return run
+
+    return {name: behind(method) for name, method in last.items()}
+
+
+def join_columns(blocks: Sequence[Any]) -> Any:
+    """Return tables beside each other."""
+    return np.concatenate([b if b.ndim == 2 else b[:, None] for b in blocks], axis=1)
+
+
+def column_transformer(e: Any, find: Find) -> Methods:
+    parts: list[tuple[Callable[[Any], Any], Any]] = []
+    for name, step, _ in e.transformers_:
+        columns = e._transformer_to_input_indices[name]
+        if step != "drop" and len(columns):
+            is_kept = step == "passthrough" or (type(step).__name__ == "FunctionTransformer" and step.func is None)
+            parts.append(((lambda X: X) if is_kept else find(step)["transform"], columns))
+    return {"transform": lambda X: join_columns([transform(X[:, columns]) for transform, columns in parts])}
+
+
+def feature_union(e: Any, find: Find) -> Methods:
+    weights = e.transformer_weights or {}
+    parts = [(find(t)["transform"], weights.get(name, 1.0)) for name, t in e.transformer_list if t != "drop"]
+    return {"transform": lambda X: join_columns([transform(X) * weight for transform, weight in parts])}
+
+
+def function_transformer(e: Any, find: Find) -> Methods:
+    return {"transform": lambda X: X if e.func is None else e.func(X, **(e.kw_args or {}))}
+
+
+def _weigh(e: Any, parts: Sequence[Any]) -> Any:
+    weights = np.ones(len(parts)) if e._weights_not_none is None else np.asarray(e._weights_not_none)
+    total = sum(w * part for w, part in zip(weights, parts, strict=True))
+    return total / np.sum(weights)
+
+
+def voting_regression(e: Any, find: Find) -> Methods:
+    parts = [find(one)["predict"] for one in e.estimators_]
+    return {
+        "predict": lambda X: _weigh(e, [predict(X) for predict in parts]),
+        "transform": lambda X: np.stack([predict(X) for predict in parts], axis=1),
+    }
+
+
+def voting_classes(e: Any, find: Find) -> Methods:
+    if e.voting != "soft":
+        raise NoRuleError("sklearn.differentiable: VotingClassifier with voting='hard' counts votes: no gradient.")
+    parts = [find(one)["predict_proba"] for one in e.estimators_]
+    return {"predict_proba": lambda X: _weigh(e, [proba(X) for proba in parts])}
+
+
+def stacking(e: Any, find: Find) -> Methods:
+    parts = [find(one)[method] for one, method in zip(e.estimators_, e.stack_method_, strict=True)]
+
+    def transform(X: Any) -> Any:
+        blocks = []
+        for part, method in zip(parts, e.stack_method_, strict=True):
+            block = part(X)
+            blocks.append(block[:, 1:] if method == "predict_proba" and len(e.classes_) == 2 else block)
+        return join_columns([*blocks, X] if e.passthrough else blocks)
+
+    last = find(e.final_estimator_)
+    behind = {name: (lambda X, method=method: method(transform(X))) for name, method in last.items()}
+    return {**behind, "transform": transform}
+
+
+def several_outputs(e: Any, find: Find) -> Methods:
+    parts = [find(one)["predict"] for one in e.estimators_]
+    return {"predict": lambda X: np.stack([predict(X) for predict in parts], axis=1)}
+
+
+def transformed_target(e: Any, find: Find) -> Methods:
+    regress, back = find(e.regressor_)["predict"], find(e.transformer_).get("inverse_transform")
+    if back is None:
+        raise NoRuleError(
+            "sklearn.differentiable: TransformedTargetRegressor needs a scaler, whose inverse has a rule."
+        )
+
+    def predict(X: Any) -> Any:
+        z = regress(X)
+        out = back(z if z.ndim == 2 else z[:, None])
+        return out[:, 0] if e._training_dim == 1 else out
+
+    return {"predict": predict}
+
+
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(
+        ("LinearModel", "SGDRegressor", "LinearSVR", "HuberRegressor", "QuantileRegressor",
+         "TheilSenRegressor", "PassiveAggressiveRegressor"), linear,
+    ),
+    **dict.fromkeys(("PoissonRegressor", "GammaRegressor", "TweedieRegressor"), exponential_link),
+    **dict.fromkeys(
+        ("LinearSVC", "RidgeClassifier", "RidgeClassifierCV", "Perceptron", "SGDClassifier",
+         "PassiveAggressiveClassifier"), linear_scores,
+    ),
+    "LogisticRegression": logistic, "PLSRegression": partial_least_squares,
+    "LinearDiscriminantAnalysis": linear_discriminants, "QuadraticDiscriminantAnalysis": quadratic_discriminants,
+    "GaussianNB": gaussian_bayes, "MultinomialNB": multinomial_bayes,
+    **dict.fromkeys(("SVR", "NuSVR"), support_regression), **dict.fromkeys(("SVC", "NuSVC"), support_classes),
+    "OneClassSVM": support_scores, "KernelRidge": kernel_ridge, "GaussianProcessRegressor": gaussian_process,
+    "MLPRegressor": perceptron_regression, "MLPClassifier": perceptron_classes,
+    **dict.fromkeys(("PCA", "IncrementalPCA"), principal_components), "TruncatedSVD": projection,
+    "FastICA": independent_components, "KernelPCA": kernel_components, "Nystroem": sampled_kernel,
+    "RBFSampler": fourier_features,
+    "StandardScaler": standard_scaler, "MinMaxScaler": min_max_scaler, "MaxAbsScaler": max_abs_scaler,
+    "RobustScaler": robust_scaler, "Normalizer": normalizer, "PowerTransformer": power_transformer,
+    "PolynomialFeatures": polynomial_features, "SplineTransformer": spline_features, "IsotonicRegression": isotonic,
+    **dict.fromkeys(("KMeans", "MiniBatchKMeans"), cluster_distances),
+    "GaussianMixture": gaussian_mixture,
+    "Pipeline": pipeline, "ColumnTransformer": column_transformer, "FeatureUnion": feature_union,
+    "FunctionTransformer": function_transformer, "VotingRegressor": voting_regression,
+    "VotingClassifier": voting_classes, "StackingRegressor": stacking, "StackingClassifier": stacking,
+    "MultiOutputRegressor": several_outputs, "TransformedTargetRegressor": transformed_target,
+}  # fmt: skip
+
+# Constant almost everywhere: trees, and votes of neighbours.
+CONSTANT = frozenset(
+    (
+        "BaseDecisionTree", "BaseForest", "BaseGradientBoosting", "BaseHistGradientBoosting", "BaseWeightBoosting",
+        "KNeighborsClassifier", "KNeighborsRegressor", "RadiusNeighborsClassifier", "RadiusNeighborsRegressor",
+        "IsolationForest", "DummyClassifier", "DummyRegressor", "KBinsDiscretizer", "Binarizer", "OneHotEncoder",
+        "OrdinalEncoder",
+    )
+)  # fmt: skip

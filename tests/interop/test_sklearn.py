@@ -1,0 +1,111 @@
+"""scikit-learn: fitted estimators as functions of tensors, estimators of ours, and metrics by namespace dispatch.
+
+``sklearn_counts.py`` has the lists and prints the counts; the usual run takes a sample of them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from exhaustive import sample
+
+import pullback as pb
+from pullback.errors import ArgumentError, NoRuleError
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(30, 2))
+Y = X[:, 0] ** 2 - X[:, 1]
+
+
+@pytest.fixture(scope="module")
+def counts() -> Any:
+    """Import scikit-learn only where its tests are run: it takes a second."""
+    pytest.importorskip("sklearn")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import sklearn_counts
+    return sklearn_counts
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_fitted_estimators_have_their_values_and_gradients(counts: Any) -> None:
+    told = {name: counts.judge_estimator(name) for name in sample([*counts.ESTIMATORS], 3)}
+    assert {*told.values()} == {"right"}, told
+
+
+def test_constant_estimators_are_refused(counts: Any) -> None:
+    for name in counts.REFUSED:
+        with pytest.raises(NoRuleError, match="constant almost everywhere"):
+            pb.sklearn.differentiable(counts.REFUSED[name]())
+
+
+def test_differentiable_refuses(counts: Any) -> None:
+    fitted = counts.ESTIMATORS["LinearRegression"]()
+    with pytest.raises(ArgumentError, match="no method 'transform' with a gradient; there is predict"):
+        pb.sklearn.differentiable(fitted, "transform")
+    with pytest.raises(ArgumentError, match="two axes"):
+        pb.sklearn.differentiable(fitted)(np.ones(3))
+    with pytest.raises(NoRuleError, match="has no rule"):
+        pb.sklearn.differentiable(object())
+
+
+def test_methods_of_a_subclass_are_not_taken_for_those_of_its_base(counts: Any) -> None:
+    class Own(type(counts.ESTIMATORS["LinearRegression"]())):  # type: ignore[misc]
+        def predict(self, X: Any) -> Any:
+            return 2 * super().predict(X)
+
+    with pytest.raises(NoRuleError, match="no method with a gradient"):
+        pb.sklearn.differentiable(Own().fit(X, Y))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["PullbackRegressor", "PullbackClassifier"])
+def test_check_estimator(counts: Any, name: str) -> None:
+    from sklearn.utils.estimator_checks import estimator_checks_generator
+
+    checks = [*estimator_checks_generator(getattr(pb.sklearn, name)())]
+    for estimator, check in sample(checks, 8):
+        try:
+            check(estimator)
+        except Exception as error:
+            if type(error).__name__ != "SkipTest":
+                raise
+
+
+def test_regressor_with_a_model_of_ones_own(counts: Any) -> None:
+    def network(p: Any, X: Any) -> Any:
+        return np.tanh(X @ p["w"] + p["b"]) @ p["v"]
+
+    def start(rng: Any, n_features: int, n_outputs: int) -> Any:
+        return {"w": rng.normal(size=(n_features, 8)), "b": np.zeros(8), "v": rng.normal(size=8)}
+
+    fitted = pb.sklearn.PullbackRegressor(network, start, random_state=0).fit(X, Y)
+    assert fitted.score(X, Y) > 0.95
+    one = X[:1]
+    found = pb.grad(lambda t: fitted.predict(t)[0])(one)
+    steps = 1e-6 * np.eye(2)[:, None, :]
+    slopes = [(fitted.predict(one + s) - fitted.predict(one - s))[0] / 2e-6 for s in steps]
+    assert np.allclose(found[0], slopes, rtol=1e-4)
+    robust = pb.sklearn.PullbackRegressor(loss=lambda z, y: np.mean(np.sqrt(1 + (z - y) ** 2))).fit(X, X[:, 0])
+    assert robust.score(X, X[:, 0]) > 0.9
+    with pytest.raises(ArgumentError, match="needs params"):
+        pb.sklearn.PullbackRegressor(network).fit(X, Y)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_metrics_keep_gradients_once_installed(counts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sklearn", "1.9")  # older versions dispatch less
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")  # which scikit-learn asks for
+    calls = counts.list_calls()
+    pb.sklearn.install()
+    try:
+        told = {name: counts.judge_call(*calls[name]) for name in sample([*calls], 5)}
+    finally:
+        pb.sklearn.uninstall()
+    wrong = {name: t for name, t in told.items() if t != "right" and not t.startswith("refused")}
+    assert not wrong, wrong
+    assert [*told.values()].count("right") > len(told) * 0.8, told
+    assert counts.judge_call(*calls["mean_squared_error"]).startswith("refused: TracedValueError: float()")
