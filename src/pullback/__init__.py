@@ -162,7 +162,7 @@ from pullback.ops.pooling import (
 
 # ---- Losses, chance
 
-from pullback.ops import diagonals as _diagonals, gammas as _gammas  # noqa: F401  # ops that others are made of
+from pullback.ops import diagonals as _diagonals, draws as _draws, gammas as _gammas  # noqa: F401  # ops of others
 from pullback.ops import losses as losses, random as random, special as special
 from pullback.ops.random import (
     dropout as dropout, multinomial as multinomial, rand as rand, random_gamma as random_gamma,

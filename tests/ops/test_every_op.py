@@ -478,10 +478,11 @@ def test_docstring_has_an_example(op: Any) -> None:
 
 
 class Scalars:
-    """What a lowering computes with, on whole arrays: NumPy's functions, ``select`` and ``erf``."""
+    """What a lowering computes with, on whole arrays: NumPy's functions, ``select``, ``erf`` and ``philox``."""
 
     select = staticmethod(np.where)
     erf = staticmethod(np.vectorize(math.erf, otypes=[float]))
+    philox = staticmethod(REGISTRY["draw_uniform"].kernel)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)

@@ -72,6 +72,10 @@ class Code:
             self.helpers.update(helpers)
             self.declared |= declared
 
+    def call_helper(self, name: str, args: str) -> None:
+        """Call a function that was added, which returns nothing."""
+        self.line(f"call void @{name}({args})")
+
     def block(self, base: str) -> str:
         """Return the name of a new block."""
         return self.fresh(base)

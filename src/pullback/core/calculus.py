@@ -39,6 +39,7 @@ class Calculus:
     times = False
     adjoint = False  # whether the vjps conjugate what they must, where numbers are complex
     flows = True  # False: nothing ever flows back
+    mixes = True  # False: the dtype of the result does not depend on the inputs
     names: Names
 
     def bind(self, names: Names) -> None:
@@ -153,6 +154,9 @@ class constant(Calculus):
     """The derivative is zero wherever it exists (comparisons, rounding): nothing flows back."""
 
     flows = False
+
+    def __init__(self, mixes: bool = True) -> None:
+        self.mixes = mixes
 
     def jvp(self, op: Op, z: Value, inputs: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
         return None

@@ -174,7 +174,7 @@ class Op:
         d.bind(binding)
         self.flows = d.flows
         # which inputs enter the result's dtype: not conditions and positions
-        self.mixing = repeat(True) if self.variadic or not self.flows else [f is not None for f in d.formulas]
+        self.mixing = repeat(d.mixes) if self.variadic or not self.flows else [f is not None for f in d.formulas]
         self.chooses = self.elementwise and isinstance(self.mixing, list) and not all(self.mixing)
         self.form = 3 if binding.signature == "g, z, args, p" else len(self.inputs)
         self.run = run or self._kernel_call()

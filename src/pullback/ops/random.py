@@ -3,6 +3,10 @@
 Underneath are NumPy's generators.  ``seed`` is ``None`` for the generator of the process (see ``seed``), an integer for
 the same numbers every time, or a ``numpy.random.Generator``, which is used as it is.
 
+The generator of the process is a ``Philox``, whose numbers are functions of their places: a compiled program takes the
+places on the host, in every call, and computes the numbers of ``uniform``, ``normal``, ``bernoulli`` and ``dropout``
+where they are used, the same as without compilation.
+
 Under ``vmap`` every example with a seed of its own gets the numbers of that seed, as in a loop.  With a seed that is
 the same for all, or none, there is one draw for each call of the function, shared by all examples; unless a parameter
 that differs between examples enters the draw itself (``alpha`` of ``gamma``, ``p``, ``lam``, ``logits``, ``rate``, the
@@ -16,6 +20,7 @@ and ``beta`` only move what was drawn.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -42,14 +47,17 @@ __all__ = [
 
 Shape = tuple[int, ...]
 MOST_OFTEN = 9e18  # what NumPy's Poisson numbers, 64-bit integers, can count
+PART = 2**14  # numbers that are drawn at a time where they are only compared
+FURTHEST = 2**60  # blocks of the generator of the process: places are 64-bit integers
 _process: np.random.Generator | None = None  # created at first use: importing NumPy's generators takes time
+_lock = threading.RLock()  # while the generator of the process moves on
 
 
 # ---- what the functions share
 
 
 def seed(seed: Seed = None) -> None:
-    """Seed the generator of the process; ``None`` takes a random seed.
+    """Seed the generator of the process; ``None`` takes a random seed, and a generator gives it a key.
 
     >>> pb.random.seed(7)
     >>> x = pb.random.normal([3])
@@ -58,7 +66,10 @@ def seed(seed: Seed = None) -> None:
     True
     """
     global _process
-    _process = None if seed is None else _generator("seed", seed)
+    if isinstance(seed, np.random.Generator):
+        _process = _make_keyed(seed)
+    else:
+        _process = None if seed is None else _make_seeded(_whole_number("seed", seed))
 
 
 def get_state() -> dict[str, Any]:
@@ -70,7 +81,9 @@ def get_state() -> dict[str, Any]:
     >>> bool(pb.all(pb.random.normal([3]) == x))
     True
     """
-    return dict(_process_generator().bit_generator.state)
+    state: Any = _process_generator().bit_generator.state
+    numbers = {name: words.tolist() for name, words in state["state"].items()}
+    return {**state, "state": numbers, "buffer": state["buffer"].tolist()}
 
 
 def set_state(state: Mapping[str, Any]) -> None:
@@ -78,19 +91,36 @@ def set_state(state: Mapping[str, Any]) -> None:
 
     >>> pb.random.set_state(pb.random.get_state())
     """
-    known = _process_generator().bit_generator.state
+    global _process
     kind = state.get("bit_generator") if isinstance(state, dict) else None
-    if kind != known["bit_generator"]:
-        raise ArgumentError(
-            f"set_state: expected what get_state gave, a state of {known['bit_generator']}, got {kind or state!r}."
-        )
-    _process_generator().bit_generator.state = state
+    if kind not in ("Philox", "PCG64"):
+        raise ArgumentError(f"set_state: expected what get_state gave, a state of Philox, got {kind or state!r}.")
+    bits = getattr(np.random, kind)()
+    if kind == "PCG64":  # which the generator of the process was
+        bits.state = state
+        _process = _make_keyed(np.random.Generator(bits))
+        return
+    words = {name: np.array(given, np.uint64) for name, given in state["state"].items()}
+    low, *high = words["counter"].tolist()
+    if any(high) or low > FURTHEST or state["has_uint32"]:
+        raise ArgumentError(f"set_state: expected what get_state gave, got {state!r}.")
+    bits.state = {**state, "state": words, "buffer": np.array(state["buffer"], np.uint64)}
+    _process = np.random.Generator(bits)
+
+
+def _make_seeded(seed: int | None) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(seed if seed is None or seed >= 0 else [-seed, 1]))
+
+
+def _make_keyed(source: np.random.Generator) -> np.random.Generator:
+    """Return a generator whose key is drawn from another."""
+    return np.random.Generator(np.random.Philox(key=source.integers(0, 2**64, 2, np.uint64)))
 
 
 def _process_generator() -> np.random.Generator:
     global _process
     if _process is None:
-        _process = np.random.default_rng()
+        _process = _make_seeded(None)
     return _process
 
 
@@ -99,25 +129,126 @@ def _generator(name: str, seed: Any) -> np.random.Generator:
         return _process_generator()
     if isinstance(seed, np.random.Generator):
         return seed
+    n = _whole_number(name, seed)
+    return np.random.default_rng(n if n >= 0 else [-n, 1])  # NumPy's seeds have no sign
+
+
+def _whole_number(name: str, seed: Any) -> int:
     number = concrete(seed)
     whole = isinstance(number, int | np.integer) or (isinstance(number, float | np.floating) and number.is_integer())
     if isinstance(number, bool) or not whole:
         raise ArgumentError(f"{name}: seed must be None, an integer or a numpy.random.Generator, got {seed!r}.")
-    n = int(number)
-    return np.random.default_rng(n if n >= 0 else [-n, 1])  # NumPy's seeds have no sign
+    return int(number)
 
 
-def _draw(name: str, seed: object, draw: Callable[..., Any], *parameters: Any) -> Any:
-    """Return ``draw(generator, *parameters)`` of plain values; once per example if one is batched."""
+def _draw(name: str, seed: object, draw: Callable[..., Any], *parameters: Any, takes_words: bool = False) -> Any:
+    """Return ``draw(generator, *parameters)`` of plain values; once per example if one is batched.
+
+    After a draw that does not take whole words of 64 bits the generator of the process begins a new block.
+    """
+
+    def run(generator: np.random.Generator, *given: Any) -> Any:
+        if generator is not _process:
+            return draw(generator, *given)
+        with _lock:
+            made = draw(generator, *given)
+            if not takes_words:
+                _process.bit_generator.advance(0)  # type: ignore[attr-defined]
+        return made
+
     if isinstance(seed, Tensor):
-        return call_unfollowed(lambda seed, *given: draw(_generator(name, seed), *given), seed, *parameters)
+        return call_unfollowed(lambda seed, *given: run(_generator(name, seed), *given), seed, *parameters)
     if (program := writer()) is None or not (seed is None or isinstance(seed, np.random.Generator)):
-        return call_unfollowed(lambda *given: draw(_generator(name, seed), *given), *parameters)
+        return call_unfollowed(lambda *given: run(_generator(name, seed), *given), *parameters)
 
-    def draw_later(_: Any, *given: Any) -> Any:  # while a function is traced only shape and dtype are needed
-        return draw(_generator(name, seed) if writer() is None else np.random.default_rng(0), *given)
+    def run_later(_: Any, *given: Any) -> Any:  # while a function is traced only shape and dtype are needed
+        return run(_generator(name, seed) if writer() is None else np.random.default_rng(0), *given)
 
-    return call_unfollowed(draw_later, program.every_time(), *parameters)
+    return call_unfollowed(run_later, program.every_time(), *parameters)
+
+
+# ---- numbers equally likely from 0 to below 1
+
+
+def _draw_uniform(name: str, seed: object, shape: Shape, precision: Any) -> Any:
+    """Return numbers of a shape, and of one of two precisions."""
+    program = writer()
+    if program is None or seed is not None:
+        return _draw(name, seed, lambda random: _list_next(random, shape, precision), takes_words=True)
+    return REGISTRY["draw_uniform"].function(
+        *_take_places(program, shape, precision), dtype=np.dtype(precision).str[1:]
+    )
+
+
+def _draw_below(name: str, seed: object, shape: Shape, precision: Any, bound: Any) -> Any:
+    """Return where numbers are below a bound, which has their precision."""
+    program = writer()
+    if program is None or seed is not None or (isinstance(bound, Tensor) and bound.level):
+        return _draw(
+            name, seed, lambda random, bound: _compare_next(random, shape, precision, bound), bound, takes_words=True
+        )
+    at = _take_places(program, shape, precision)
+    return REGISTRY["draw_below"].function(*at, precision(bound), dtype=np.dtype(precision).str[1:])
+
+
+def _list_next(random: np.random.Generator, shape: Shape, precision: Any) -> Any:
+    """Return the next numbers of a generator; that of the process draws floats in pairs, which are a word."""
+    count = math.prod(shape)
+    if precision is np.float64 or random is not _process or count % 2 == 0:
+        return np.asarray(random.random(shape, precision))
+    return random.random(count + 1, precision)[:count].reshape(shape)
+
+
+def _compare_next(random: np.random.Generator, shape: Shape, precision: Any, bound: Any) -> Any:
+    """Return where the next numbers are below a bound; many are drawn in parts, which stay in the cache."""
+    count = math.prod(shape)
+    if count < 2 * PART or np.ndim(bound):
+        return _list_next(random, shape, precision) < bound
+    made, buffer = np.empty(count, bool), np.empty(PART, precision)
+    for i in range(0, count, PART):
+        part = made[i : i + PART]
+        odd = part.size % 2 if random is _process and precision is np.float32 else 0
+        np.less(random.random(dtype=precision, out=buffer[: part.size + odd])[: part.size], bound, out=part)
+    return made.reshape(shape)
+
+
+def _take_places(program: Any, shape: Shape, precision: Any) -> tuple[Any, ...]:
+    """Return the places of the next numbers of the process, and the key, in every call of a compiled program."""
+    words = -(-math.prod(shape) // 2) if precision is np.float32 else math.prod(shape)
+    each = 2 if precision is np.float32 else 1
+
+    def take(_: Any) -> Any:
+        return np.zeros(3, np.int64) if writer() is not None else _take_words(words, each)
+
+    taken = call_unfollowed(take, program.every_time())
+    before, within = _split_places(shape)
+    return taken[0] + before, within, taken[1], taken[2]
+
+
+def _take_words(words: int, each: int) -> Any:
+    """Return where the next numbers of the process are, ``each`` in a word, and the key; move on behind them."""
+    bits: Any = _process_generator().bit_generator
+    with _lock:
+        state = bits.state
+        block = int(state["state"]["counter"][0])
+        place = 4 * block + state["buffer_pos"] - 4
+        blocks, more = divmod(place + words, 4)
+        if blocks >= block:
+            bits.advance(blocks - block)
+            bits.random_raw(more, output=False)
+        else:
+            bits.random_raw(words, output=False)
+    return np.array([each * place, *state["state"]["key"].view(np.int64)])
+
+
+def _split_places(shape: Shape) -> tuple[Any, Any]:
+    """Return two arrays of places whose sum counts the elements of a shape, as small as they can be."""
+    sizes = [(math.prod(shape[:i]) + math.prod(shape[i:]), i) for i in range(len(shape) + 1)]
+    split = min(sizes)[1]
+    within = math.prod(shape[split:])
+    before = np.arange(math.prod(shape[:split])) * within
+    after = np.arange(within, dtype=np.int32 if within < 2**31 else np.int64)
+    return before.reshape(shape[:split] + (1,) * (len(shape) - split)), after.reshape(shape[split:])
 
 
 def _tensor(made: Value) -> Tensor:
@@ -159,10 +290,16 @@ def _stop_parameter(name: str, argument: str, x: Any) -> Any:
 def _scale_and_shift(noise: Value, scale: Any, shift: Any, kind: np.dtype[Any]) -> Tensor:
     """Return ``noise * scale + shift`` as a tensor, differentiable in scale and shift."""
     float_kind = kind if kind.kind == "f" else np.dtype(np.float64)
-    z: Tensor = _tensor(_narrow(noise, float_kind)) * _narrow(scale, float_kind) + _narrow(shift, float_kind)
+    z: Tensor = _tensor(_narrow(noise, float_kind))
+    if not (_is_plain(scale, 1) and _is_plain(shift, 0)):
+        z = z * _narrow(scale, float_kind) + _narrow(shift, float_kind)
     if kind.kind != "f":
         return _tensor(np.rint(_stop_parameter("astype", "x", z)).astype(kind))
     return z if z.dtype == kind else z.astype(kind)
+
+
+def _is_plain(x: Any, number: float) -> bool:
+    return not isinstance(x, Tensor) and x.ndim == 0 and x == number
 
 
 def _narrow(x: Any, kind: np.dtype[Any]) -> Any:
@@ -199,7 +336,7 @@ def _standard_normal(name: str, seed: object, shape: Shape, kind: np.dtype[Any])
     """
     half = -(-math.prod(shape) // 2)
     precision: Any = np.float32 if kind == np.float32 else np.float64
-    share = _draw(name, seed, lambda random: np.asarray(random.random((2, half), precision)))
+    share = _draw_uniform(name, seed, (2, half), precision)
     radius = np.sqrt(np.log1p(-share[0]) * -2)
     angle = share[1] * precision(2 * math.pi)
     both = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])
@@ -276,7 +413,7 @@ def uniform(
     if kind.kind in "iu":
         return uniform_int(wanted, low, high, kind, seed)
     precision: Any = np.float32 if kind == np.float32 else np.float64
-    noise = _draw("uniform", seed, lambda random: np.asarray(random.random(wanted, precision)))
+    noise = _draw_uniform("uniform", seed, wanted, precision)
     return _scale_and_shift(noise, high - low, low, kind)
 
 
@@ -369,7 +506,7 @@ def bernoulli(shape: ShapeLike | None = None, p: TensorLike = 0.5, dtype: DType 
     """
     wanted, kind, p = _parameters("bernoulli", shape, dtype, p=p)
     p = _check_bounds("bernoulli", "p", _stop_parameter("bernoulli", "p", p), 0, 1)
-    return _tensor(_draw("bernoulli", seed, lambda random, p: np.asarray(random.random(wanted) < p).astype(kind), p))
+    return _tensor(_draw_below("bernoulli", seed, wanted, np.float64, p).astype(kind))
 
 
 def poisson(shape: ShapeLike | None = None, lam: TensorLike = 1.0, dtype: DType = None, seed: Seed = None) -> Tensor:
@@ -499,7 +636,7 @@ def dropout(x: TensorLike, rate: float, noise_shape: ShapeLike | None = None, se
     if not may_be(np.asarray(rates) if not isinstance(share, Tensor) else share):
         return x
     keep: Any = 1 - share
-    stays = _draw("dropout", seed, lambda random, keep: random.random(shape, np.float32) < keep, keep)
+    stays = _draw_below("dropout", seed, shape, np.float32, keep)
     return x * (stays / (keep.astype(x.dtype) if isinstance(share, Tensor) else np.array(1 - rate, x.dtype)))
 
 

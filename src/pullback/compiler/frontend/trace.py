@@ -443,6 +443,8 @@ class Trace:
     def find_compared_dtype(self, op: Any, args: Sequence[Any], dtypes: Any) -> Any:
         """Return the dtype in which arguments are compared; None if the kernel chooses it."""
         mixed = [(a, d) for a, d, mixes in zip(args, dtypes, op.mixing, strict=False) if mixes]
+        if not mixed:
+            return np.dtype(bool)
         kinds = [d for _, d in mixed if isinstance(d, np.dtype)]
         floats = [d for d in kinds if d.kind == "f"]
         if floats:

@@ -36,6 +36,9 @@ class InstructionCounter(Code):
             self.total += SLOW if function.startswith("llvm.sqrt") else 1
         return f"%{self.fresh()}"
 
+    def call_helper(self, name: str, args: str) -> None:
+        self.total += LIBRARY_CALL
+
     def add_helper(self, name: str, write: Any) -> None:
         """Ignore helper functions: they are for rare arguments."""
 

@@ -191,7 +191,7 @@ class Fusion:
             return False
         if any(u.kind.reads_memory for u in self.users[n.number]):
             return False
-        if n.kind is CAST or n.dtype == bool or n.number in self.again:
+        if n.kind is CAST or n.number in self.again or (n.dtype == bool and estimate_cost(n) <= REMATERIALIZED):
             return True
         kernel = n.data[0].kernel
         return kernel in CHEAP or (kernel in WITH_NUMBER and any(is_number(a) for a in n.args))

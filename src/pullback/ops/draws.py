@@ -1,0 +1,92 @@
+"""Random numbers by their places in the stream of a generator, which compiled programs compute where they use them.
+
+The generator is NumPy's ``Philox``: each number is a function of a key of two words and of its place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pullback.core.axes import Sample, broadcast
+from pullback.core.calculus import constant
+from pullback.core.lowering import scalar
+from pullback.core.op import op
+
+if TYPE_CHECKING:
+    from pullback.typing import Array, TensorLike
+
+__all__ = ["draw_below", "draw_uniform"]
+
+PER_BLOCK = {"f4": 8, "f8": 4}  # numbers of a block of the stream
+
+
+class _Places(broadcast):
+    """Broadcasting, with samples of places."""
+
+    def samples(self) -> list[Sample]:
+        keys, bounds = (np.int64(7), np.int64(-3)), (np.float32(0.5),) * (len(self.core) - 4)
+        places = [
+            (np.int64(3), np.int32(4)),
+            (np.int64(5), np.arange(37, dtype=np.int32)),
+            (np.arange(0, 12, 4)[:, None], np.arange(4, dtype=np.int32)),
+            (np.int64(2), np.array([9, 3, 3, 40, 1], np.int32)),
+            (np.int64(2), np.zeros((0, 2), np.int32)),
+        ]
+        return [((*given, *keys, *bounds), {"dtype": "f4"}) for given in places]
+
+
+def _list_numbers(first: int, count: int, key: tuple[int, int], dtype: str) -> Array:
+    """Return neighbouring numbers of a stream."""
+    block, skipped = divmod(first, PER_BLOCK[dtype])
+    words = np.array(key, np.int64).view(np.uint64)
+    stream = np.random.Generator(np.random.Philox(counter=block, key=words))
+    precision: Any = np.float32 if dtype == "f4" else np.float64
+    return stream.random(skipped + count, precision)[skipped:]
+
+
+def _draw_uniform(base: Any, place: Any, key0: Any, key1: Any, dtype: str) -> Any:
+    at, key0, key1 = np.broadcast_arrays(np.asarray(base) + place, key0, key1)
+    made = np.empty(at.shape, dtype)
+    for key in {*zip(key0.ravel().tolist(), key1.ravel().tolist(), strict=True)}:
+        here = (key0 == key[0]) & (key1 == key[1])
+        first, last = int(at[here].min()), int(at[here].max())
+        made[here] = _list_numbers(first, last - first + 1, key, dtype)[at[here] - first]
+    return made
+
+
+def _draw_below(base: Any, place: Any, key0: Any, key1: Any, bound: Any, dtype: str) -> Any:
+    return _draw_uniform(base, place, key0, key1, dtype) < bound
+
+
+@op(
+    _draw_uniform,
+    acts=_Places("(),(),(),()->()"),
+    d=constant(mixes=False),
+    lower=scalar(lambda s, base, place, key0, key1, dtype: s.philox(base, place, key0, key1, dtype)),
+)
+def draw_uniform(base: TensorLike, place: TensorLike, key0: TensorLike, key1: TensorLike, /, dtype: str = "f8") -> Any:
+    """Return the numbers at the places ``base + place`` of the stream with a key, which are at least 0 and below 1.
+
+    >>> draw_uniform(np.int64(0), np.arange(2), np.int64(0), np.int64(0))
+    array([0.08654477, 0.87424622])
+    """
+
+
+@op(
+    _draw_below,
+    acts=_Places("(),(),(),(),()->()"),
+    d=constant(mixes=False),
+    lower=scalar(
+        lambda s, base, place, key0, key1, bound, dtype: s.less(s.philox(base, place, key0, key1, dtype), bound)
+    ),
+)
+def draw_below(
+    base: TensorLike, place: TensorLike, key0: TensorLike, key1: TensorLike, bound: TensorLike, /, dtype: str = "f8"
+) -> Any:
+    """Return where the numbers of ``draw_uniform`` are less than a bound.
+
+    >>> draw_below(np.int64(0), np.arange(2), np.int64(0), np.int64(0), 0.5)
+    array([ True, False])
+    """
