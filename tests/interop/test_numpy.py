@@ -880,14 +880,6 @@ def test_methods_argmax_and_argmin_match_numpy(name: str) -> None:
         np.testing.assert_array_equal(getattr(pb.tensor(A), name)(*given).numpy(), getattr(A, name)(*given))
 
 
-@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
-def test_methods_cumsum_and_cumprod_ask_for_axis(name: str) -> None:
-    np.testing.assert_allclose(getattr(pb.tensor(V), name)().numpy(), getattr(V, name)())
-    np.testing.assert_allclose(getattr(pb.tensor(A), name)(1).numpy(), getattr(A, name)(1))
-    with pytest.raises(ArgumentError, match=rf"x.{name}\(\): x has shape \(3, 3\); say the axis"):
-        getattr(pb.tensor(A), name)()
-
-
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
 def test_matrix_times_tensor_is_product_of_matrices() -> None:
     m, a = np.matrix([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 2.0], [5.0, 6.0]])

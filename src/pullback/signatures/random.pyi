@@ -61,7 +61,7 @@ def rand(shape: ShapeLike, rand_function: Callable[[], float], dtype: DType = No
     """Return a tensor of numbers from calls of a function."""
 
 def seed(seed: Seed = None) -> None:
-    """Seed the generator of the process; ``None`` takes a random seed."""
+    """Seed the generator of the process; ``None`` takes a random seed, and a generator gives it a key."""
 
 def set_state(state: Mapping[str, Any]) -> None:
     """Set the state of the generator to one from ``get_state``."""

@@ -388,6 +388,12 @@ class TensorOps:
         """Return the quotient ``x / y``; of integers it is a float, as in Python."""
     def dot(self, b: TensorLike) -> Tensor:
         """Return the product of vectors, matrices or scalars; in general over ``a``'s last axis and ``b``'s last but one."""
+    def draw_below(
+        self, place: TensorLike, key0: TensorLike, key1: TensorLike, bound: TensorLike, /, dtype: str = "f8"
+    ) -> Tensor:
+        """Return where the numbers of ``draw_uniform`` are less than a bound."""
+    def draw_uniform(self, place: TensorLike, key0: TensorLike, key1: TensorLike, /, dtype: str = "f8") -> Tensor:
+        """Return the numbers at the places ``base + place`` of the stream with a key, which are at least 0 and below 1."""
     def dropout(self, rate: float, noise_shape: ShapeLike | None = None, seed: Seed = None) -> Tensor:
         """Return ``x`` with a share ``rate`` of its elements set to 0, and the others scaled up to keep the sum on average."""
     def eigvals(self) -> Tensor:
