@@ -42,6 +42,7 @@ IMPORTERS: dict[str, set[str]] = {
         "pullback.compiler.schedule.schedule",
     },
     "compiler/runtime/llvm.py": {"llvmlite", "llvmlite.binding"},
+    "sklearn/estimators.py": {"scipy.optimize"},
     "train/data/files.py": {"pyarrow.parquet"},
     "train/loop/history.py": {"matplotlib.pyplot"},
     "train/optim/lbfgs.py": {"scipy.optimize"},

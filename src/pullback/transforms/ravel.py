@@ -66,6 +66,7 @@ def ravel_tree(tree: Tree) -> tuple[Any, Callable[[Any], Any]]:
 
 def _restore(part: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     made = np.reshape(part, shape)
+    made = made[()] if not shape and type(made) is np.ndarray else made  # a number, not an array without axes
     return made if made.dtype == dtype or dtype.kind not in "fc" else np.astype(made, dtype)
 
 
