@@ -155,7 +155,7 @@ def test_random_draws_match_eager_order(name: str, backend: str) -> None:
     want = [np.asarray(draw(x)) for _ in range(3)]
     pb.random.seed(3)
     got = [np.asarray(f(x)) for _ in range(3)]
-    np.testing.assert_allclose(got, want, rtol=1e-6)
+    np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)  # sums may cancel
     assert not np.array_equal(got[1], got[2])
     assert len(f.programs) == 1
 

@@ -80,8 +80,7 @@ class Foreign:
         raise AssertionError("not asked")
 
 
-@pytest.mark.filterwarnings("ignore:the matrix subclass")
-@pytest.mark.parametrize("make", [np.matrix, lambda x: x.view(np.recarray), np.ma.array, lambda _: Foreign()])
+@pytest.mark.parametrize("make", [lambda x: x.view(np.recarray), np.ma.array, lambda _: Foreign()])
 def test_array_subclasses_and_foreign_arrays_in_ops(make: Any) -> None:
     x, values = np.ones((2, 2)), np.arange(4.0).reshape(2, 2)
     other = make(values)  # the sign * of a matrix would be a product of matrices

@@ -900,6 +900,7 @@ def test_matrix_times_tensor_is_product_of_matrices() -> None:
             f(pb.tensor(a))
 
 
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
 def test_methods_cumsum_and_cumprod_match_numpy(name: str) -> None:
     given: tuple[Any, ...]
     for given in ((), (0,), (1,), (-1, np.float32)):

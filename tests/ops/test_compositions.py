@@ -252,6 +252,7 @@ CASES: dict[str, tuple[Any, ...]] = {
 
 # No derivative, or none by what they are given: made from shapes, whole numbers, truth values, positions.
 WITHOUT = {
+    "array", "asarray",
     "tensor", "eye", "linspace", "ones", "range", "scalar", "tensor1d", "tensor2d", "tensor3d", "tensor4d", "tensor5d",
     "tensor6d", "zeros", "to_bool", "to_int", "lower_bound", "upper_bound", "multinomial", "rand",
     "random.standard_normal", "random.uniform_int", "random.seed", "random.bernoulli", "random.poisson",

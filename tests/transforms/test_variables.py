@@ -228,7 +228,9 @@ def test_variable_bad_arguments_raise():
 
 def test_variable_copy_and_pickle():
     v = pb.variable([1.0, 2.0], trainable=False, name="kept")
-    assert copy.copy(v) is v
+    twin = copy.copy(v)
+    twin.assign([3.0, 4.0])
+    assert (v.tolist(), twin.tolist(), twin.trainable) == ([1, 2], [3, 4], False)
     again = pickle.loads(pickle.dumps(v))
     assert isinstance(again, pb.Variable)
     assert (again.tolist(), again.trainable) == ([1, 2], False)

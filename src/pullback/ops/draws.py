@@ -70,7 +70,7 @@ def draw_uniform(base: TensorLike, place: TensorLike, key0: TensorLike, key1: Te
     """Return the numbers at the places ``base + place`` of the stream with a key, which are at least 0 and below 1.
 
     >>> draw_uniform(np.int64(0), np.arange(2), np.int64(0), np.int64(0))
-    array([0.08654477, 0.87424622])
+    array([0.01154675, 0.2415492 ])
     """
 
 
@@ -88,5 +88,5 @@ def draw_below(
     """Return where the numbers of ``draw_uniform`` are less than a bound.
 
     >>> draw_below(np.int64(0), np.arange(2), np.int64(0), np.int64(0), 0.5)
-    array([ True, False])
+    array([ True,  True])
     """

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -130,6 +129,8 @@ class PullbackRegressor(RegressorMixin, _Fitted):  # type: ignore[misc]
     >>> print(np.round(fitted.predict(np.array([[10.0]])), 3))
     [21.]
     """
+        from scipy.optimize import minimize
+
 
     def fit(self, X: Any, y: Any) -> PullbackRegressor:
         """Fit the parameters to rows and their targets."""

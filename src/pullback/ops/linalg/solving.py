@@ -121,7 +121,7 @@ def pinv_by_svd(x: Value, rtol: Any) -> Any:
     """Return the pseudo-inverse as a formula of the singular vectors, as NumPy computes it."""
     u, s, vh = svd(x)
     if rtol is None:
-        rtol = max(x.shape[-2:]) * np.finfo(x.dtype).eps
+        rtol = max(x.shape[-2:]) * np.finfo(s.dtype).eps
     cut = np.asarray(rtol, s.dtype)[..., None] * s[..., :1]
     inverse = np.where(s > cut, 1 / np.where(s > cut, s, np.ones_like(s)), np.zeros_like(s))
     return H(vh) @ (inverse[..., None] * H(u))
@@ -195,7 +195,7 @@ def least_squares_samples() -> list[Any]:
         jvp=lambda da, db, a, b, rtol: least_squares_tangent(da, db, a, b, pinv(a, rtol)),
         adjoint=True,
     ),
-    lower=made_of(lambda a, b, rtol: pinv(a, rtol) @ b),
+    lower=made_of(lambda a, b, rtol: least_squares_by_svd(a, b, rtol)),
     run=clear("lstsq", least_squares_solution, DIVERGED),
 )
 def least_squares(a: TensorLike, b: TensorLike, /, rtol: float) -> Any:
@@ -204,6 +204,13 @@ def least_squares(a: TensorLike, b: TensorLike, /, rtol: float) -> Any:
     >>> least_squares(np.array([[1.0], [1.0]]), np.array([1.0, 3.0]), 1e-15)
     array([2.])
     """
+
+
+def least_squares_by_svd(a: Any, b: Any, rtol: float) -> Any:
+    """Return the solution by the pseudo-inverse; integers take the precision of the other operand."""
+    if a.dtype.kind in "iub" and b.dtype.kind in "fc":
+        a = np.astype(a, b.dtype)
+    return pinv(a, rtol) @ b
 
 
 def least_squares_back(g: Value, a: Value, b: Value, inverse: Value) -> Any:
