@@ -84,6 +84,8 @@ class _Fitted(BaseEstimator):  # type: ignore[misc]
         return self.params
 
     def _fit_params(self, X: Any, y: Any, n_outputs: int, loss: Callable[[Any, Any], Any]) -> None:
+        from scipy.optimize import minimize
+
         run = apply_linear if self.model is None else self.model
         center, scale = X.mean(axis=0), X.std(axis=0)
         scale = np.where(scale > 1e-12 * (1.0 + np.abs(center)), scale, 1.0)
@@ -129,8 +131,6 @@ class PullbackRegressor(RegressorMixin, _Fitted):  # type: ignore[misc]
     >>> print(np.round(fitted.predict(np.array([[10.0]])), 3))
     [21.]
     """
-        from scipy.optimize import minimize
-
 
     def fit(self, X: Any, y: Any) -> PullbackRegressor:
         """Fit the parameters to rows and their targets."""
