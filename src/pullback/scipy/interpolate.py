@@ -367,7 +367,7 @@ class interp1d:  # noqa: N801
         if not assume_sorted:
             order = run_plain(lambda x: np.argsort(x, kind="mergesort"), x)
             x, y = np.take(x, order, 0), np.take(y, order, 0)
-        self.x, self.y, self.kind = x, y, kind
+        self.x, self.y, self._kind = x, y, kind
         self.extends = isinstance(fill_value, str) and fill_value == "extrapolate"
         self.fill_value = fill_value
         self.bounds_error = bounds_error if bounds_error is not None else not self.extends and _is_nan(fill_value)
@@ -375,13 +375,13 @@ class interp1d:  # noqa: N801
 
     def _make_spline(self) -> BSpline | None:
         degrees = {"zero": 0, "slinear": 1, "quadratic": 2, "cubic": 3}
-        k = self.kind if isinstance(self.kind, int) else degrees.get(self.kind)
+        k = self._kind if isinstance(self._kind, int) else degrees.get(self._kind)
         if k is None:
-            if self.kind not in ("linear", "nearest", "nearest-up", "previous", "next"):
-                raise ArgumentError(f"interp1d: unknown kind {self.kind!r}.")
+            if self._kind not in ("linear", "nearest", "nearest-up", "previous", "next"):
+                raise ArgumentError(f"interp1d: unknown kind {self._kind!r}.")
             return None
         if k == 0:
-            self.kind = "previous"
+            self._kind = "previous"
             return None
         return make_interp_spline(self.x, self.y, k)
 
@@ -404,16 +404,16 @@ class interp1d:  # noqa: N801
         if self.spline is not None:
             return self.spline(x)
         n = self.x.shape[0]
-        if self.kind == "linear":
+        if self._kind == "linear":
             at = run_plain(lambda b, x: np.clip(np.searchsorted(b, x), 1, len(b) - 1), self.x, x)
             x0, x1 = _pick(self.x, at - 1), _pick(self.x, at)
             y0, y1 = _pick(self.y, at - 1), _pick(self.y, at)
             rest = self.y.ndim - 1
             return y0 + (y1 - y0) / _expand(x1 - x0, rest) * _expand(x - x0, rest)
-        if self.kind in ("nearest", "nearest-up"):
-            side: Any = "left" if self.kind == "nearest" else "right"
+        if self._kind in ("nearest", "nearest-up"):
+            side: Any = "left" if self._kind == "nearest" else "right"
             at = run_plain(lambda b, x: np.searchsorted((b[1:] + b[:-1]) / 2, x, side=side), self.x, x)
-        elif self.kind == "previous":
+        elif self._kind == "previous":
             at = run_plain(lambda b, x: np.searchsorted(b, x, side="right") - 1, self.x, x)
         else:
             at = run_plain(lambda b, x: np.searchsorted(b, x, side="left"), self.x, x)
