@@ -277,7 +277,7 @@ def multigrad_dict(fun: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
     signature = inspect.signature(fun)
 
     @wraps(fun, "multigrad_of_{fun}")
-    def gradients(*args: Any, **kwargs: Any) -> dict[str, Any]:
+    def gradients(*args: object, **kwargs: object) -> dict[str, Any]:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
 

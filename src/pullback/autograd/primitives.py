@@ -180,7 +180,7 @@ class Primitive(Customized):
         """State the gradient by one argument as ``rule(g, ans, vs, gvs, *args)``; an old spelling."""
         _warn_of_old("defvjp")
 
-        def rule(ans: Any, *args: Any, **kwargs: Any) -> Callable[[Any], Any]:
+        def rule(ans: Any, *args: object, **kwargs: object) -> Callable[[Any], Any]:
             return lambda g: vjpmaker(g, ans, None, None, *args, **kwargs)
 
         self._state(argnum, rule)
@@ -248,7 +248,7 @@ def defvjp_argnum(fun: Any, vjpmaker: Callable[..., Any]) -> None:
     vjpmaker: ``rule(argnum, ans, args, kwargs)``, which returns a function from the cotangent to the gradient.
     """
 
-    def rule(argnums: Sequence[int], *given: Any) -> Callable[[Any], list[Any]]:
+    def rule(argnums: Sequence[int], *given: object) -> Callable[[Any], list[Any]]:
         vjps = [vjpmaker(argnum, *given) for argnum in argnums]
         return lambda g: [vjp(g) for vjp in vjps]
 

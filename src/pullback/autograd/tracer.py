@@ -76,7 +76,7 @@ def notrace_primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @wraps(f_raw)
-    def call_plain(*args: Any, **kwargs: Any) -> Any:
+    def call_plain(*args: object, **kwargs: object) -> Any:
         return f_raw(*map(getval, args), **kwargs)
 
     return call_plain

@@ -36,7 +36,11 @@ def func(f: Any) -> Any:
 
 
 def quick_grad_check(
-    fun: Callable[..., Any], arg0: Any, extra_args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None, **_: Any
+    fun: Callable[..., Any],
+    arg0: Any,
+    extra_args: Sequence[Any] = (),
+    kwargs: dict[str, Any] | None = None,
+    **_: object,
 ) -> None:
     """Compare a gradient with finite differences; an old spelling of ``check_grads``."""
     warnings.warn("quick_grad_check is deprecated: use test_util.check_grads.", stacklevel=2)

@@ -159,7 +159,7 @@ class ContainerVSpace(VSpace):
         """The number of real components."""
         return sum(space.size for space in flatten(self.shape))
 
-    def _map(self, f: Callable[..., Any], *others: Any) -> Any:
+    def _map(self, f: Callable[..., Any], *others: object) -> Any:
         rows = zip(flatten(self.shape), *(align(self.shape, other) for other in others), strict=True)
         return rebuild(self.shape, iter([f(*row) for row in rows]))
 

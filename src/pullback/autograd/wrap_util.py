@@ -22,7 +22,7 @@ def get_doc(f: Callable[..., Any]) -> str:
 
 
 def wraps(
-    fun: Callable[..., Any], namestr: str = "{fun}", docstr: str = "{doc}", **words: Any
+    fun: Callable[..., Any], namestr: str = "{fun}", docstr: str = "{doc}", **words: object
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that gives a function the name and the docstring of another."""
 
@@ -48,12 +48,14 @@ def unary_to_nary(unary_operator: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @wraps(unary_operator)
-    def nary_operator(fun: Callable[..., Any], argnum: Any = 0, *operator_args: Any, **operator_kwargs: Any) -> Any:
+    def nary_operator(
+        fun: Callable[..., Any], argnum: Any = 0, *operator_args: object, **operator_kwargs: object
+    ) -> Any:
         if type(argnum) not in (int, tuple, list):
             raise TypeError(f"argnum must be an int, or a tuple or list of ints, got {argnum!r}.")
 
         @wraps(fun, "{op}_of_{fun}_wrt_argnum_{argnum}", DESCRIPTION, op=get_name(unary_operator), argnum=argnum)
-        def nary_f(*args: Any, **kwargs: Any) -> Any:
+        def nary_f(*args: object, **kwargs: object) -> Any:
             @wraps(fun)
             def unary_f(x: Any) -> Any:
                 given = list(args)

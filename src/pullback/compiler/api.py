@@ -168,7 +168,7 @@ class Program:
         found = self.run.entry(trees, otherwise, self.forms.floats, switch) if direct else None
         kinds = [PYTHON if x.weak else ARRAY for x in leaves]
 
-        def run_leaves(*values: Any) -> Any:
+        def run_leaves(*values: object) -> Any:
             unwatched = not is_watched()
             if unwatched and self.is_current():
                 return self(values, kinds)
@@ -313,7 +313,7 @@ class Compiled:
     __wrapped__: Callable[..., Any]
 
     def __init__(
-        self, f: Callable[..., Any], static_argnums: Any, static_argnames: Any, backend: str, **options: Any
+        self, f: Callable[..., Any], static_argnums: Any, static_argnames: Any, backend: str, **options: object
     ) -> None:
         if not callable(f):
             raise ArgumentError(f"compile(f): f must be a function, got {type(f).__name__}.")
@@ -337,7 +337,7 @@ class Compiled:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
-    def _run(self, *args: Any, **kwargs: Any) -> Any:
+    def _run(self, *args: object, **kwargs: object) -> Any:
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
             return observer.run_call("compiled", Compiled._run, self, *args, **kwargs)
         call = self.find_program(args, kwargs)
@@ -346,7 +346,7 @@ class Compiled:
         program, values, kinds = call
         return program(values, kinds)
 
-    def lower(self, *args: Any, **kwargs: Any) -> Program:
+    def lower(self, *args: object, **kwargs: object) -> Program:
         """Return the program for these arguments without running it.
 
         >>> import numpy as np, pullback as pb

@@ -130,7 +130,7 @@ def first_call(*args: object, **kwargs: object) -> Any:
     return OP.first(args, kwargs)  # type: ignore[name-defined]  # noqa: F821
 
 
-def first_reflected(*args: Any) -> Any:
+def first_reflected(*args: object) -> Any:
     return OP.build(reflecting=True)(*args)  # type: ignore[name-defined]  # noqa: F821
 
 
@@ -619,7 +619,7 @@ def op(
     return define
 
 
-def run_observed(function: Any, *args: Any, **kwargs: object) -> Any:
+def run_observed(function: Any, *args: object, **kwargs: object) -> Any:
     """Let the observer of calls that is on in this thread, if there is one, run a function made of ops."""
     observer = hooks.find("run_call")
     if observer is None:
@@ -627,7 +627,7 @@ def run_observed(function: Any, *args: Any, **kwargs: object) -> Any:
     return observer.run_call("composition", function, *args, **kwargs)
 
 
-def first_composed(*args: Any, **kwargs: object) -> Any:
+def first_composed(*args: object, **kwargs: object) -> Any:
     """Return the code of the function of a composition until it is built; its globals are the composition's own."""
     return COMPOSITION.build()(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
 

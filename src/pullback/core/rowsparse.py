@@ -155,7 +155,7 @@ class RowSparse(NDArrayOperatorsMixin):
 
     # ---- arithmetic
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *args: object, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: object, **kwargs: object) -> Any:
         if "out" in kwargs or method == "at":
             raise ArgumentError(
                 f"np.{ufunc.__name__}: a RowSparse is not changed in place. Take the result, as in g = g * 0.5, or "

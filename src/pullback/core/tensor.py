@@ -25,7 +25,7 @@ from pullback.errors import ArgumentError, BatchedValueError, SymbolValueError, 
 
 if TYPE_CHECKING:
     from pullback.signatures.tensor_ops import TensorOps
-    from pullback.typing import TensorLike, Value
+    from pullback.typing import DType, TensorLike, Value
 else:  # the ops are put on the class where they are defined, as methods and operators
     TensorOps = object
 
@@ -242,7 +242,7 @@ class Tensor(TensorOps):
             raise AttributeError("__array__")
         return t._values
 
-    def _whole(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def _whole(self, dtype: DType = None, copy: bool | None = None) -> Any:
         """Return an object array of rank 0 with this tensor: SciPy's sparse arrays leave products with it to us."""
         made = np.empty((), object)
         made[()] = self
@@ -255,7 +255,7 @@ class Tensor(TensorOps):
             made[index] = self[index] if index else self
         return made
 
-    def _values(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def _values(self, dtype: DType = None, copy: bool | None = None) -> Any:
         if dtype is not None and np.dtype(dtype) is OBJECT and self.level:
             return self._elements()
         values = np.asarray(self._concrete("np.asarray"))
@@ -333,7 +333,7 @@ class Tensor(TensorOps):
         """Return a NumPy array of its own with these values."""
         return np.array(self._concrete("numpy"))
 
-    def item(self, *index: Any) -> Any:
+    def item(self, *index: object) -> Any:
         """Return the one element, or that at an index, as a Python number."""
         return self._concrete("item").item(*index)
 

@@ -408,7 +408,7 @@ def variable(initial: TensorLike, trainable: bool = True, name: str | None = Non
     return Variable(initial, trainable, name, dtype)
 
 
-def _as_variable(t: Tensor, trainable: bool = True, name: str | None = None, dtype: Any = None) -> Variable:
+def _as_variable(t: Tensor, trainable: bool = True, name: str | None = None, dtype: DType = None) -> Variable:
     """Return a new variable that begins with these values."""
     return Variable(t, trainable, name, dtype)
 
@@ -472,7 +472,7 @@ class Recorder:
         self.token = _watchers.set((*_watchers.get(), self))
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         _watchers.reset(self.token)
 
     def on_read(self, v: Variable, value: Tensor) -> Any:

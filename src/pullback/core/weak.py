@@ -105,7 +105,7 @@ def as_python_number(x: Any) -> Any:
     return x.item() if type(x) in WEAK_TYPES else x
 
 
-def _call(function: Any, *args: Any, **kwargs: object) -> Any:
+def _call(function: Any, *args: object, **kwargs: object) -> Any:
     """Return a function of weak numbers as Python numbers.
 
     The results are weak again, if there are no arrays beside them.
@@ -121,7 +121,7 @@ def _weaken_number(z: Value) -> Any:
     return weaken_value(np.asarray(z)[()] if type(z) in NUMBERS else z)
 
 
-def _call_ufunc(self: Any, ufunc: Callable[..., Any], method: str, *args: Any, **kwargs: object) -> Any:
+def _call_ufunc(self: Any, ufunc: Callable[..., Any], method: str, *args: object, **kwargs: object) -> Any:
     return _call(getattr(ufunc, method), *args, **kwargs)
 
 

@@ -261,7 +261,7 @@ class Monitor(PassObserver):
         with hooks.observe(self, without=(Monitor, hooks.CallObserver)), np.errstate(all="ignore"), self.note("run"):
             return f(*args, **kwargs)
 
-    def note(self, kind: str, *data: Any) -> Purpose:
+    def note(self, kind: str, *data: object) -> Purpose:
         """Return a block in which ops are performed for a purpose."""
         return Purpose(self.purposes, kind, data)
 

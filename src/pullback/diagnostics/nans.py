@@ -103,7 +103,7 @@ class NanGuard(hooks.CallObserver):
     events = hooks.CallObserver.events | {"record_lines"}
     ops = None
 
-    def run_call(self, entry: str, function: Any, *args: Any, **kwargs: object) -> Any:
+    def run_call(self, entry: str, function: Any, *args: object, **kwargs: object) -> Any:
         """Run a call, and raise an error if its result is not finite."""
         with hooks.observe(without=NanGuard):
             if writer() is not None:  # while a program is compiled there are no numbers
@@ -157,7 +157,7 @@ def _check_both(naming: Naming) -> Any:
             *before, given = args
             return function(*before)[1](*given)
 
-        def move_checked(*given: Any) -> Any:
+        def move_checked(*given: object) -> Any:
             if not isinstance(hooks.find("run_call"), NanGuard):
                 return move(*given)
             with hooks.observe(without=NanGuard):
@@ -189,7 +189,7 @@ def _check_compiled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     variables = [*call[0].assigned, *call[0].written_rows]
     before = [v.held for v in variables]
 
-    def again(*args: Any, **kwargs: object) -> Any:
+    def again(*args: object, **kwargs: object) -> Any:
         after = [v.held for v in variables]
         try:
             _hold(variables, before)

@@ -15,7 +15,7 @@ from pullback.interop.numpy_arguments import align_operands, run_without_rule, t
 from pullback.ops import conversion, elementwise, gathering, segments, sorting
 
 if TYPE_CHECKING:
-    from pullback.typing import Lengths, Operand, TensorLike, Value
+    from pullback.typing import DType, Lengths, Operand, TensorLike, Value
 
 __all__: list[str] = []
 
@@ -156,7 +156,7 @@ def _intersect1d(ar1: Value, ar2: Value, /, assume_unique: bool = False, return_
     return (found, constant(here), constant(there)) if return_indices else found
 
 
-def _ix_(*args: Any) -> Any:
+def _ix_(*args: object) -> Any:
     """Return each vector along an axis of its own; masks become the positions where they are true."""
     made = []
     for place, item in enumerate(align_operands(args)):
@@ -217,7 +217,7 @@ def _choose(a: TensorLike, choices: list[Any], /, mode: str = "raise") -> Any:
     return np.squeeze(_take_along_axis(np.stack(rows), np.expand_dims(index, 0), 0), 0)
 
 
-def _piecewise(x: Value, /, condlist: Sequence[Any], funclist: list[Any], *args: Any, **kw: object) -> Any:
+def _piecewise(x: Value, /, condlist: Sequence[Any], funclist: list[Any], *args: object, **kw: object) -> Any:
     """Apply each function to the elements of its piece only, so that NaNs elsewhere do not reach the gradient."""
     if not isinstance(condlist, list | tuple) or (x.ndim and not np.ndim(condlist[0])):
         condlist = [condlist]
@@ -282,7 +282,7 @@ def _real_if_close(a: Value, /, tol: float = 100) -> Any:
 
 
 def _make_like(fill: Any) -> Any:
-    def like(a: Value, /, dtype: Any = None, *, shape: Any = None) -> Any:
+    def like(a: Value, /, dtype: DType = None, *, shape: Any = None) -> Any:
         return wrap(fill(np.shape(a) if shape is None else shape, a.dtype if dtype is None else dtype))
 
     return like
@@ -320,18 +320,18 @@ def _geomspace(start: Operand, stop: Value, /, num: int = 50, endpoint: bool = T
     return np.moveaxis(start * ratio ** _places(num, endpoint, ratio), 0, axis)
 
 
-def _full_like(a: Value, fill_value: Operand, /, dtype: Any = None, *, shape: Any = None) -> Any:
+def _full_like(a: Value, fill_value: Operand, /, dtype: DType = None, *, shape: Any = None) -> Any:
     value = as_tensor(to_array(fill_value))
     made = np.broadcast_to(value, np.shape(a) if shape is None else shape)
     return np.astype(made, a.dtype if dtype is None else dtype)
 
 
-def _array(object: Any, /, dtype: Any = None, *, ndmin: int = 0) -> Any:
+def _array(object: Any, /, dtype: DType = None, *, ndmin: int = 0) -> Any:
     """Return a tensor of its own, for ``np.array(x, like=tensor)``."""
     return _to_least_rank(np.copy(_asarray(object, dtype)), ndmin)
 
 
-def _asarray(a: Any, /, dtype: Any = None) -> Any:
+def _asarray(a: Any, /, dtype: DType = None) -> Any:
     """Return a tensor with the dtype that NumPy gives it, for ``np.asarray(x, like=tensor)``."""
     made: Any = as_tensor(to_array(a))
     return made if dtype is None else np.astype(made, dtype)
@@ -341,7 +341,7 @@ def _to_least_rank(x: Any, ndmin: int) -> Any:
     return np.reshape(x, (1,) * (ndmin - x.ndim) + x.shape) if x.ndim < ndmin else x
 
 
-def _full(shape: Lengths, fill_value: Operand, /, dtype: Any = None) -> Any:
+def _full(shape: Lengths, fill_value: Operand, /, dtype: DType = None) -> Any:
     """Return a tensor filled with a value that may be traced, for ``np.full(shape, x, like=tensor)``."""
     made = np.broadcast_to(as_tensor(to_array(fill_value)), shape)
     return made if dtype is None else np.astype(made, dtype)

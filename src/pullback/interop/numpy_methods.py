@@ -13,7 +13,7 @@ from pullback.core.writes import write
 from pullback.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from pullback.typing import DType, TensorLike
 
 __all__: list[str] = []
 
@@ -60,7 +60,7 @@ def _put(x: Any, indices: Any, values: TensorLike, mode: Any = "raise") -> None:
     np.put(x, indices, values, mode=mode)
 
 
-def _view(x: Tensor, dtype: Any = None, type: Any = None) -> Any:
+def _view(x: Tensor, dtype: DType = None, type: Any = None) -> Any:
     """Return a view of all elements; their bytes cannot be read as another dtype.
 
     >>> x = pb.tensor([1.0, 2.0])

@@ -17,7 +17,7 @@ from pullback.interop.numpy_arguments import tensors
 from pullback.interop.numpy_reductions import take_root
 
 if TYPE_CHECKING:
-    from pullback.typing import Value
+    from pullback.typing import Axis, DType, Value
 
 __all__: list[str] = []
 
@@ -84,7 +84,7 @@ def _has_no_effect(func: Any, name: str, value: Any) -> bool:
     return name in SORTING or (name == "subok" and func is not np.broadcast_to) or value is None
 
 
-def convert(x: Any, dtype: Any) -> Any:
+def convert(x: Any, dtype: DType) -> Any:
     """Return arrays, tensors and lists of them in another dtype, with their gradients."""
     if isinstance(x, list | tuple):
         return [convert(item, dtype) for item in x] if any(True for _ in tensors(x)) else np.asarray(x, dtype)
@@ -114,18 +114,18 @@ def _reduce(
     return made if initial is None else join(made, initial)
 
 
-def _count(x: Value, where: Any, axis: Any, keepdims: bool) -> Any:
+def _count(x: Value, where: Any, axis: Axis, keepdims: bool) -> Any:
     """Return how many elements ``where`` leaves."""
     left = np.broadcast_to(strip(where), x.shape)
     return np.sum(left.astype(np.finfo(x.dtype).dtype if x.dtype.kind in "fc" else float), axis=axis, keepdims=keepdims)
 
 
-def _mean(x: Value, where: Any = True, axis: Any = None, keepdims: bool = False) -> Any:
+def _mean(x: Value, where: Any = True, axis: Axis = None, keepdims: bool = False) -> Any:
     return np.sum(x, axis=axis, keepdims=keepdims, where=where) / _count(x, where, axis, keepdims)
 
 
 def _var(
-    x: Value, axis: Any = None, ddof: float = 0, keepdims: bool = False, where: Any = True, mean: Any = None,
+    x: Value, axis: Axis = None, ddof: float = 0, keepdims: bool = False, where: Any = True, mean: Any = None,
     correction: float | None = None,
 ) -> Any:  # fmt: skip
     d = x - (_mean(x, where, axis, True) if mean is None else mean)
@@ -155,7 +155,7 @@ REORDERING: dict[Any, Function] = {np.ravel: _ravel, np.reshape: _reshape}
 # ---- ufuncs
 
 
-def convert_operands(name: str, args: tuple[Any, ...], dtype: Any, casting: str) -> tuple[Any, ...]:
+def convert_operands(name: str, args: tuple[Any, ...], dtype: DType, casting: str) -> tuple[Any, ...]:
     """Return the operands of a ufunc in the dtype that ``dtype=`` names, as far as ``casting`` allows it."""
     wanted = np.dtype(dtype)
     for x in args:

@@ -14,7 +14,7 @@ from pullback.interop.numpy_arguments import align_operands
 __all__: list[str] = []
 
 
-def _coefficients(*given: Any) -> list[Any]:
+def _coefficients(*given: object) -> list[Any]:
     return [np.reshape(p, -1) if np.ndim(p) == 0 else p for p in align_operands(given)]
 
 

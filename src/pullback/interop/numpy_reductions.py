@@ -44,12 +44,12 @@ def _var(kernel: Any) -> Function:
     return var
 
 
-def _ptp(a: Value, /, axis: Any = None, keepdims: bool = False) -> Any:
+def _ptp(a: Value, /, axis: Axis = None, keepdims: bool = False) -> Any:
     return np.max(a, axis=axis, keepdims=keepdims) - np.min(a, axis=axis, keepdims=keepdims)
 
 
 def _average(
-    a: Any, /, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
+    a: Any, /, axis: Axis = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
     a, w = align_operands((a, weights))
     if w is None:

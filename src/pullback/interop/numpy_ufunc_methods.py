@@ -17,7 +17,7 @@ from pullback.numerics.axis_arguments import resolve_axes
 from pullback.ops import reductions
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, Value
+    from pullback.typing import Axis, DType, Value
 
 __all__: list[str] = []
 
@@ -122,7 +122,7 @@ def reduceat(ufunc: Any) -> Any:
         return None
     whole = reduce(ufunc)
 
-    def run(x: Value, indices: Any, axis: int = 0, dtype: Any = None) -> Any:
+    def run(x: Value, indices: Any, axis: int = 0, dtype: DType = None) -> Any:
         starts = [int(i) for i in np.asarray(indices)]
         ends = [*starts[1:], x.shape[axis]]
         parts = [

@@ -135,7 +135,7 @@ astype = cast
 
 
 def _astype_method(
-    x: Tensor, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+    x: Tensor, dtype: DType, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
 ) -> Any:
     """Return the elements in another dtype; ``casting`` says which conversions are allowed, as in NumPy.
 

@@ -164,7 +164,7 @@ def tensor6d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = 
 # ---- all alike
 
 
-def _dtype(name: str, dtype: Any) -> np.dtype[Any]:
+def _dtype(name: str, dtype: DType) -> np.dtype[Any]:
     return get_default_dtype() if dtype is None else as_dtype(dtype, name)
 
 
@@ -201,7 +201,7 @@ def fill(shape: ShapeLike, value: TensorLike, dtype: DType = None) -> Any:
     return _constant(np.full(wanted, one))
 
 
-def _everywhere(x: Tensor, value: float, dtype: Any, name: str) -> Any:
+def _everywhere(x: Tensor, value: float, dtype: DType, name: str) -> Any:
     """Return the kernel that fills the shape of ``x`` with a number."""
     one = np.full((), value, x.dtype if dtype is None else as_dtype(dtype, name))
     return np.broadcast_to(one, x.shape)

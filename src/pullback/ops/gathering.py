@@ -164,7 +164,7 @@ def _scatter_add(g: Value, indices: Value, shape: Shape, axis: int | None = 0, b
     return e if at == batch else np.moveaxis(e, batch, at)
 
 
-def _adds_many(g: Array, indices: Array, *params: Any) -> bool:
+def _adds_many(g: Array, indices: Array, *params: object) -> bool:
     return type(indices) is np.ndarray and g.size >= max(MANY, WIDE * indices.size)
 
 
@@ -446,7 +446,7 @@ def repeat(x: TensorLike, repeats: Lengths | Value, axis: Axis = None) -> Any:
 
 
 def _one_hot(
-    indices: Any, depth: int, on_value: float | None = 1, off_value: float | None = 0, dtype: Any = None
+    indices: Any, depth: int, on_value: float | None = 1, off_value: float | None = 0, dtype: DType = None
 ) -> Any:
     on, off = 1 if on_value is None else on_value, 0 if off_value is None else off_value
     if dtype is None:

@@ -59,7 +59,7 @@ def _results(x: Ints, windows: Windows) -> Ints:
     return (x[0], *windows.out, x[-1])
 
 
-def _looks_at_many(x: Array, *more: Any) -> bool:
+def _looks_at_many(x: Array, *more: object) -> bool:
     windows, channels = next(m for m in more if isinstance(m, Windows)), x.shape[-1]
     return bool(channels >= FEW_CHANNELS and len(x) * prod(windows.out) * prod(windows.size) * channels >= MANY)
 

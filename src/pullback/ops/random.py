@@ -141,13 +141,13 @@ def _whole_number(name: str, seed: Any) -> int:
     return int(number)
 
 
-def _draw(name: str, seed: object, draw: Callable[..., Any], *parameters: Any, takes_words: bool = False) -> Any:
+def _draw(name: str, seed: object, draw: Callable[..., Any], *parameters: object, takes_words: bool = False) -> Any:
     """Return ``draw(generator, *parameters)`` of plain values; once per example if one is batched.
 
     After a draw that does not take whole words of 64 bits the generator of the process begins a new block.
     """
 
-    def run(generator: np.random.Generator, *given: Any) -> Any:
+    def run(generator: np.random.Generator, *given: object) -> Any:
         if generator is not _process:
             return draw(generator, *given)
         with _lock:
@@ -161,7 +161,7 @@ def _draw(name: str, seed: object, draw: Callable[..., Any], *parameters: Any, t
     if (program := writer()) is None or not (seed is None or isinstance(seed, np.random.Generator)):
         return call_unfollowed(lambda *given: run(_generator(name, seed), *given), *parameters)
 
-    def run_later(_: Any, *given: Any) -> Any:  # while a function is traced only shape and dtype are needed
+    def run_later(_: Any, *given: object) -> Any:  # while a function is traced only shape and dtype are needed
         return run(_generator(name, seed) if writer() is None else np.random.default_rng(0), *given)
 
     return call_unfollowed(run_later, program.every_time(), *parameters)
@@ -559,7 +559,9 @@ def _check_classes(name: str, what: str, x: Value) -> None:
         raise ShapeError(f"{name}: {what} must have a last axis of at least one class, got shape {x.shape}.")
 
 
-def _pick_positions(name: str, x: Any, likely: Callable[[Any], Any], num_samples: int, dtype: Any, seed: Any) -> Tensor:
+def _pick_positions(
+    name: str, x: Any, likely: Callable[[Any], Any], num_samples: int, dtype: DType, seed: Any
+) -> Tensor:
     """Draw positions along the last axis with the weights ``likely(x)``."""
     (n,) = as_shape(f"{name}: num_samples", [num_samples])
     (*lead, classes), kind = x.shape, as_dtype(dtype, name)

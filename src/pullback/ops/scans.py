@@ -15,7 +15,7 @@ from pullback.numerics.batching import batch_along_axis
 
 if TYPE_CHECKING:
     from pullback.core.tensor import Tensor
-    from pullback.typing import Array, Axis, TensorLike, Value
+    from pullback.typing import Array, Axis, DType, TensorLike, Value
 
 __all__ = ["cumprod", "cumsum"]
 
@@ -207,7 +207,7 @@ def cumprod(x: TensorLike, /, axis: Axis = 0, exclusive: bool = False, reverse: 
 
 
 def _cumsum_method(
-    x: Tensor, axis: Axis = None, exclusive: Any = False, reverse: bool = False, *, dtype: Any = None
+    x: Tensor, axis: Axis = None, exclusive: Any = False, reverse: bool = False, *, dtype: DType = None
 ) -> Any:
     """Return the sums of all elements up to each along ``axis``; without one over all elements, as in NumPy.
 
@@ -220,7 +220,7 @@ def _cumsum_method(
 
 
 def _cumprod_method(
-    x: Tensor, axis: Axis = None, exclusive: Any = False, reverse: bool = False, *, dtype: Any = None
+    x: Tensor, axis: Axis = None, exclusive: Any = False, reverse: bool = False, *, dtype: DType = None
 ) -> Any:
     """Return the products of all elements up to each along ``axis``; without one over all elements, as in NumPy.
 
@@ -232,7 +232,7 @@ def _cumprod_method(
     return cumprod(*_choose_axis(x, axis, dtype), exclusive, reverse)
 
 
-def _choose_axis(x: Tensor, axis: Axis, dtype: Any) -> tuple[Any, Any]:
+def _choose_axis(x: Tensor, axis: Axis, dtype: DType) -> tuple[Any, Any]:
     """Return the tensor and the axis that a method of NumPy's arrays means."""
     y: Any = x if dtype is None else x.astype(dtype)
     return (np.reshape(y, -1), 0) if axis is None else (y, axis)

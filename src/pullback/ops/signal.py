@@ -33,7 +33,7 @@ def positive(name: str, **numbers: Any) -> None:
 # ---- windows
 
 
-def _cosine(name: str, window_length: Any, middle: float, dtype: Any) -> Tensor:
+def _cosine(name: str, window_length: Any, middle: float, dtype: DType) -> Tensor:
     positive(name, window_length=window_length)
     wanted = get_default_dtype() if dtype is None else as_dtype(dtype, name)
     if wanted.kind != "f":

@@ -32,7 +32,7 @@ __all__ = [
 SAME_FACTOR: dict[Any, Any] = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def length(name: str, shape: Shape, n: int | None, axis: Any, given: Callable[[int], int] = int) -> tuple[int, int]:
+def length(name: str, shape: Shape, n: int | None, axis: Axis, given: Callable[[int], int] = int) -> tuple[int, int]:
     """Return the axis, counted from the front, and the length of the transform, checked."""
     if not shape:
         raise ShapeError(f"{name}: a scalar has no axis to transform along.")

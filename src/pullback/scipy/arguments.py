@@ -103,7 +103,7 @@ def keep_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def run_plain(function: Callable[..., Any], *args: Any) -> Any:
+def run_plain(function: Callable[..., Any], *args: object) -> Any:
     """Return a function of plain values, a constant: for positions, signs and other things without a gradient."""
     return call_unfollowed(function, *args)
 

@@ -11,7 +11,7 @@ from pullback.names.scipy import FUNCTIONS
 from pullback.scipy.arguments import as_float, as_operand, make_fallback
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from pullback.typing import Axis, TensorLike
 
 NAMES = FUNCTIONS["fft"]
 
@@ -40,7 +40,7 @@ def _transform_several(name: str, usual: tuple[int, ...] | None) -> Any:
     by_numpy = getattr(np.fft, name)
 
     def transform(
-        x: TensorLike, s: Any = None, axes: Any = usual, norm: str | None = None, overwrite_x: bool = False,
+        x: TensorLike, s: Any = None, axes: Axis = usual, norm: str | None = None, overwrite_x: bool = False,
         workers: int | None = None, *, plan: object = None,
     ) -> Any:  # fmt: skip
         x = as_operand(x)
@@ -64,7 +64,7 @@ _OTHER_NORM = {None: "forward", "backward": "forward", "forward": "backward", "o
 
 
 def hfftn(
-    x: TensorLike, s: Any = None, axes: Any = None, norm: str | None = None, overwrite_x: bool = False,
+    x: TensorLike, s: Any = None, axes: Axis = None, norm: str | None = None, overwrite_x: bool = False,
     workers: int | None = None, *, plan: object = None,
 ) -> Any:  # fmt: skip
     """Return the transform of an array with Hermitian symmetry, which is real."""
@@ -72,7 +72,7 @@ def hfftn(
 
 
 def ihfftn(
-    x: TensorLike, s: Any = None, axes: Any = None, norm: str | None = None, overwrite_x: bool = False,
+    x: TensorLike, s: Any = None, axes: Axis = None, norm: str | None = None, overwrite_x: bool = False,
     workers: int | None = None, *, plan: object = None,
 ) -> Any:  # fmt: skip
     """Return the inverse of ``hfftn``."""
@@ -80,7 +80,7 @@ def ihfftn(
 
 
 def hfft2(
-    x: TensorLike, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, overwrite_x: bool = False,
+    x: TensorLike, s: Any = None, axes: Axis = (-2, -1), norm: str | None = None, overwrite_x: bool = False,
     workers: int | None = None, *, plan: object = None,
 ) -> Any:  # fmt: skip
     """Return ``hfftn`` over two axes."""
@@ -88,19 +88,19 @@ def hfft2(
 
 
 def ihfft2(
-    x: TensorLike, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, overwrite_x: bool = False,
+    x: TensorLike, s: Any = None, axes: Axis = (-2, -1), norm: str | None = None, overwrite_x: bool = False,
     workers: int | None = None, *, plan: object = None,
 ) -> Any:  # fmt: skip
     """Return ``ihfftn`` over two axes."""
     return ihfftn(x, s, axes, norm)
 
 
-def fftshift(x: TensorLike, axes: Any = None) -> Any:
+def fftshift(x: TensorLike, axes: Axis = None) -> Any:
     """Return the array with frequency 0 in the middle."""
     return np.fft.fftshift(as_operand(x), axes)
 
 
-def ifftshift(x: TensorLike, axes: Any = None) -> Any:
+def ifftshift(x: TensorLike, axes: Axis = None) -> Any:
     """Return the array with frequency 0 first: the inverse of ``fftshift``."""
     return np.fft.ifftshift(as_operand(x), axes)
 
@@ -211,7 +211,7 @@ dct, idct, dst, idst = map(_real_transform, ("dct", "idct", "dst", "idst"))
 
 def _real_transform_several(one: Any, name: str) -> Any:
     def transform(
-        x: TensorLike, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None,
+        x: TensorLike, type: int = 2, s: Any = None, axes: Axis = None, norm: str | None = None,
         overwrite_x: bool = False, workers: int | None = None, orthogonalize: bool | None = None,
     ) -> Any:  # fmt: skip
         x = as_float(x)

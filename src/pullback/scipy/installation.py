@@ -162,7 +162,7 @@ def _replace_method(owner: Any, name: str) -> None:
     original = getattr(owner, name)
 
     @wraps(original)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Any, *args: object, **kwargs: object) -> Any:
         if is_traced(args, kwargs) and self.name in stats.DISTRIBUTIONS:
             return getattr(stats.DISTRIBUTIONS[self.name], name)(*args, **kwargs)
         return original(self, *args, **kwargs)
@@ -178,7 +178,7 @@ def _replace_bound(kind: Any, name: str, ours: Any) -> None:
     original = kind.__dict__[name]
 
     @wraps(original)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Any, *args: object, **kwargs: object) -> Any:
         return ours(*args, **kwargs) if is_traced(args, kwargs) else original(self, *args, **kwargs)
 
     _replace(kind, name, method)
@@ -206,7 +206,7 @@ def _install_instances() -> None:
 
 def _rebuild_if_traced(original: Any, kind: Any, name: str, make: Callable[[Any], Any]) -> Any:
     @wraps(original)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Any, *args: object, **kwargs: object) -> Any:
         if isinstance(self, kind) and is_traced(args, kwargs):
             return getattr(make(self), name)(*args, **kwargs)
         return original(self, *args, **kwargs)

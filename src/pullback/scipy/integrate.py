@@ -137,7 +137,7 @@ def _plain(x: Any) -> float:
 
 def quad(
     func: Callable[..., Any], a: TensorLike, b: TensorLike, args: Any = (), full_output: int = 0,
-    epsabs: float = 1.49e-8, epsrel: float = 1.49e-8, limit: int = 50, **options: Any,
+    epsabs: float = 1.49e-8, epsrel: float = 1.49e-8, limit: int = 50, **options: object,
 ) -> Any:  # fmt: skip
     """Return the integral of a function and an estimate of its error.
 
@@ -220,7 +220,7 @@ MOST_STEPS = 100_000
 
 def solve_ivp(
     fun: Callable[..., Any], t_span: Any, y0: TensorLike, method: Any = "RK45", t_eval: Any = None,
-    dense_output: bool = False, events: Any = None, vectorized: bool = False, args: Any = None, **options: Any,
+    dense_output: bool = False, events: Any = None, vectorized: bool = False, args: Any = None, **options: object,
 ) -> Any:  # fmt: skip
     """Solve ``dy/dt = fun(t, y, *args)``; the result is SciPy's, with ``y`` (and ``t``) differentiable.
 
@@ -354,7 +354,7 @@ def _make_dense(f: Any, t: Any, h: Any, y: Any, new: Any, stages: list[Any], met
 
 def odeint(
     func: Callable[..., Any], y0: TensorLike, t: TensorLike, args: Any = (), tfirst: bool = False,
-    rtol: float | None = None, atol: float | None = None, **options: Any,
+    rtol: float | None = None, atol: float | None = None, **options: object,
 ) -> Any:  # fmt: skip
     """Return the solution of ``dy/dt = func(y, t, *args)`` at times ``t``, one per row; see ``solve_ivp``.
 

@@ -282,7 +282,7 @@ def eigh(
 def _match_signs(v: Any, a: Any, b: Any, lower: bool, kind: int) -> Any:
     """Return 1 or -1 for each eigenvector, so that they point as SciPy's do."""
 
-    def compare(v: Any, a: Any, *b: Any) -> Any:
+    def compare(v: Any, a: Any, *b: object) -> Any:
         if v.ndim > 2 or v.dtype.kind == "c":
             return np.ones(())
         _, theirs = load("linalg").eigh(a, *b, lower=lower, type=kind)

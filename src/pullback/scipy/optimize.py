@@ -174,19 +174,19 @@ def minimize(
     unknowns, args = Unknowns(x0), _as_args(args)
     limits = _find_bounds(unknowns, bounds)
 
-    def loss(v: Any, *given: Any) -> Any:
+    def loss(v: Any, *given: object) -> Any:
         return as_operand(fun(unknowns.make(v), *given))
 
     kept: dict[str, Any] = {}
 
-    def solve(f: Any, start: Any, *given: Any) -> Any:
+    def solve(f: Any, start: Any, *given: object) -> Any:
         kept["result"] = _run_minimize(
             lambda v: loss(v, *given), unknowns, start, given, method, (jac, hess, hessp), limits, constraints, tol,
             callback, options,
         )  # fmt: skip
         return kept["result"].x
 
-    def condition(v: Any, *given: Any) -> Any:
+    def condition(v: Any, *given: object) -> Any:
         slope = grad(lambda v: loss(v, *given), unconnected="zero")(v)
         if limits is None:
             return slope
@@ -398,13 +398,13 @@ def root(
     """
     unknowns, args = Unknowns(x0), _as_args(args)
 
-    def function(v: Any, *given: Any) -> Any:
+    def function(v: Any, *given: object) -> Any:
         made = fun(unknowns.make(v), *given)
         return ravel_tree(trees.map_leaves(as_operand, made, whole=trees.is_number_list))[0]
 
     kept: dict[str, Any] = {}
 
-    def solve(f: Any, start: Any, *given: Any) -> Any:
+    def solve(f: Any, start: Any, *given: object) -> Any:
         def differentiate(v: Any) -> Any:
             return _plain_array(jacobian(lambda v: function(v, *given))(v))
 
@@ -432,7 +432,7 @@ def fsolve(func: Callable[..., Any], x0: Any, args: Any = (), **options: Any) ->
 
 def root_scalar(
     f: Callable[..., Any], args: Any = (), method: str | None = None, bracket: Any = None, fprime: Any = None,
-    fprime2: Any = None, x0: Any = None, x1: Any = None, **options: Any,
+    fprime2: Any = None, x0: Any = None, x1: Any = None, **options: object,
 ) -> Any:  # fmt: skip
     """Solve ``f(x, *args) = 0`` for a number; the result is SciPy's, with ``root`` differentiable by ``args``.
 
@@ -442,10 +442,10 @@ def root_scalar(
     args = _as_args(args)
     kept: dict[str, Any] = {}
 
-    def function(x: Any, *given: Any) -> Any:
+    def function(x: Any, *given: object) -> Any:
         return np.reshape(as_operand(f(x, *given)), ())
 
-    def solve(g: Any, start: Any, *given: Any) -> Any:
+    def solve(g: Any, start: Any, *given: object) -> Any:
         slopes = {}
         if method in ("newton", "halley") or (method is None and bracket is None):
             slopes["fprime"] = lambda x: _plain_scalar(grad(lambda x: function(x, *given))(float(x)))
@@ -486,7 +486,7 @@ brentq, brenth, bisect, ridder, toms748 = map(_bracketed, ("brentq", "brenth", "
 
 def newton(
     func: Callable[..., Any], x0: TensorLike, fprime: Any = None, args: Any = (), tol: float = 1.48e-8,
-    maxiter: int = 50, **options: Any,
+    maxiter: int = 50, **options: object,
 ) -> Any:  # fmt: skip
     """Return a root near a number, by Newton's method; differentiable by ``args``."""
     return root_scalar(func, args, "newton", x0=x0, xtol=tol, maxiter=maxiter).root

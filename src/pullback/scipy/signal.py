@@ -13,7 +13,7 @@ from pullback.scipy.arguments import apply_linear, as_float, is_traced, load, ma
 from pullback.scipy.linalg import toeplitz
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from pullback.typing import Axis, TensorLike
 
 NAMES = FUNCTIONS["signal"]
 
@@ -52,7 +52,7 @@ def _swap_valid(a: Any, b: Any, mode: str, axes: Any) -> tuple[Any, Any]:
     raise ShapeError(f"scipy.signal: for mode='valid' one must be as long along each axis; got {a.shape}, {b.shape}.")
 
 
-def fftconvolve(in1: TensorLike, in2: TensorLike, mode: str = "full", axes: Any = None) -> Any:
+def fftconvolve(in1: TensorLike, in2: TensorLike, mode: str = "full", axes: Axis = None) -> Any:
     """Return the convolution over all axes, or those given.
 
     >>> fftconvolve([1.0, 2.0], [1.0, 1.0]).round(6)
@@ -79,7 +79,7 @@ def convolve(in1: TensorLike, in2: TensorLike, mode: str = "full", method: str =
     return fftconvolve(in1, in2, mode)
 
 
-def oaconvolve(in1: TensorLike, in2: TensorLike, mode: str = "full", axes: Any = None) -> Any:
+def oaconvolve(in1: TensorLike, in2: TensorLike, mode: str = "full", axes: Axis = None) -> Any:
     """Return the convolution, as ``fftconvolve`` does."""
     return fftconvolve(in1, in2, mode, axes)
 
@@ -295,13 +295,13 @@ def resample(x: TensorLike, num: int, t: Any = None, axis: int = 0, window: Any 
     return apply_linear(lambda e: load("signal").resample(e, num, axis=0, window=window), x, axis)
 
 
-def resample_poly(x: TensorLike, up: int, down: int, axis: int = 0, **options: Any) -> Any:
+def resample_poly(x: TensorLike, up: int, down: int, axis: int = 0, **options: object) -> Any:
     """Return the data at a rate of ``up / down``, by a filter."""
     x = as_float(x)
     return apply_linear(lambda e: load("signal").resample_poly(e, up, down, axis=0, **options), x, axis)
 
 
-def upfirdn(h: TensorLike, x: TensorLike, up: int = 1, down: int = 1, axis: int = -1, **options: Any) -> Any:
+def upfirdn(h: TensorLike, x: TensorLike, up: int = 1, down: int = 1, axis: int = -1, **options: object) -> Any:
     """Return the data with zeros between them, filtered, and every ``down``-th of that; differentiable by ``x``."""
     if is_traced(h):
         return make_fallback("signal", "upfirdn")(h, x, up, down, axis, **options)

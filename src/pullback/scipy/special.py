@@ -64,7 +64,7 @@ def logsumexp(
     return (made, sign) if return_sign else made
 
 
-def _all_axes(axis: Any, ndim: int) -> set[int]:
+def _all_axes(axis: Axis, ndim: int) -> set[int]:
     if axis is None:
         return set(range(ndim))
     return {int(i) % ndim for i in (axis if isinstance(axis, tuple | list) else (axis,))}

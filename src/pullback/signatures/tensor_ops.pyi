@@ -158,7 +158,7 @@ class TensorOps:
     def asinh(self) -> Tensor:
         """Return the number whose hyperbolic sine is ``x``."""
     def astype(
-        self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+        self, dtype: DType, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
     ) -> Tensor:
         """Return the elements in another dtype; ``casting`` says which conversions are allowed, as in NumPy."""
     def atan(self) -> Tensor:
@@ -341,9 +341,13 @@ class TensorOps:
         """Return how many elements over ``axis`` are not 0."""
     def cube(self) -> Tensor:
         """Return the third power, which ``x ** 3`` means: two products are many times quicker than a power."""
-    def cumprod(self, axis: Axis = None, exclusive: Any = False, reverse: bool = False, *, dtype: Any = None) -> Tensor:
+    def cumprod(
+        self, axis: Axis = None, exclusive: Any = False, reverse: bool = False, *, dtype: DType = None
+    ) -> Tensor:
         """Return the products of all elements up to each along ``axis``; without one over all elements, as in NumPy."""
-    def cumsum(self, axis: Axis = None, exclusive: Any = False, reverse: bool = False, *, dtype: Any = None) -> Tensor:
+    def cumsum(
+        self, axis: Axis = None, exclusive: Any = False, reverse: bool = False, *, dtype: DType = None
+    ) -> Tensor:
         """Return the sums of all elements up to each along ``axis``; without one over all elements, as in NumPy."""
     def deg2rad(self) -> Tensor: ...
     def degrees(self) -> Tensor: ...
@@ -936,7 +940,7 @@ class TensorOps:
         """Return the variance: the mean squared distance from the mean, over ``n - ddof`` elements."""
     def vdot(self, b: TensorLike) -> Tensor:
         """Return the sum of the products of all elements of ``a``, conjugated if they are complex, with those of ``b``."""
-    def view(self, dtype: Any = None, type: Any = None) -> Tensor:
+    def view(self, dtype: DType = None, type: Any = None) -> Tensor:
         """Return a view of all elements; their bytes cannot be read as another dtype."""
     def where(self, condition: TensorLike, b: TensorLike) -> Tensor:
         """Return itself where the condition holds, else ``b``: TensorFlow.js's order for the method."""

@@ -400,7 +400,7 @@ def _check_axes(name: str, axes: Axis) -> None:
             raise ArgumentError(f"vmap: {name} must be integers or None, or a tree of them, got {axis!r}.{hint}")
 
 
-def _map_axes(name: str, axes: Any, value: Any, f: Callable[[Any, Any], Any]) -> Any:
+def _map_axes(name: str, axes: Axis, value: Any, f: Callable[[Any, Any], Any]) -> Any:
     """Return ``value`` with ``f(leaf, axis)`` for each array; ``axes`` is a number or a tree of its structure."""
     if axes is None or hasattr(axes, "__index__"):
         return tree.map_leaves(lambda leaf: f(leaf, axes) if _is_data(leaf) else leaf, value, whole=tree.is_number_list)

@@ -256,7 +256,9 @@ def hessian(
     return Hessian(f, argnums=argnums, argnames=argnames, has_aux=has_aux)
 
 
-def hvp(f: Callable[..., Any], x: Any, v: Any, /, *, argnums: Any = None, argnames: Any = None, **kwargs: Any) -> Any:
+def hvp(
+    f: Callable[..., Any], x: Any, v: Any, /, *, argnums: Any = None, argnames: Any = None, **kwargs: object
+) -> Any:
     """Return the hessian of ``f`` at ``x`` times ``v``, which is built like ``x``, at the cost of a few gradients.
 
     Keywords are passed on to ``f``.  With ``argnums`` or ``argnames``, which choose the arguments to differentiate by,

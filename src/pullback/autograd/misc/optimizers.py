@@ -22,8 +22,8 @@ def unflatten_optimizer(optimize: Callable[..., Any]) -> Callable[..., Any]:
         grad: Callable[[Any, int], Any],
         x0: Any,
         callback: Callable[..., Any] | None = None,
-        *args: Any,
-        **kwargs: Any,
+        *args: object,
+        **kwargs: object,
     ) -> Any:
         x, unflatten = flatten(x0)
 

@@ -10,7 +10,7 @@ from pullback.autograd.wrap_util import wraps
 from pullback.compiler.api import compile
 
 
-def const_graph(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+def const_graph(fun: Callable[..., Any], *args: object, **kwargs: object) -> Callable[..., Any]:
     """Return ``fun`` with some arguments given, which is traced once for each shape of the others.
 
     fun: a function of arrays, whose path does not depend on their values.

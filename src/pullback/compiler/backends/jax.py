@@ -56,7 +56,7 @@ class Jax(Library):
     def call_host(self, evaluate: Callable[..., Any], results: dict[Any, Node]) -> Callable[..., Any]:
         likes = [self.jax.ShapeDtypeStruct(n.shape, n.dtype) for n in results.values()]
 
-        def run_on_host(*xs: Any) -> list[Any]:
+        def run_on_host(*xs: object) -> list[Any]:
             try:
                 made = evaluate(*map(np.asarray, xs))
             except Exception as error:
@@ -65,7 +65,7 @@ class Jax(Library):
             chosen = [made if place is None else made[place] for place in results]
             return [np.asarray(z, like.dtype) for z, like in zip(chosen, likes, strict=True)]
 
-        def run(*xs: Any) -> Any:
+        def run(*xs: object) -> Any:
             # in order, and each time: it may be a random draw
             made = self.jax.experimental.io_callback(run_on_host, likes, *xs, ordered=True)
             return made[0] if None in results else dict(zip(results, made, strict=True))

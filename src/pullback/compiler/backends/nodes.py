@@ -54,7 +54,7 @@ def _pieces(lib: Library, n: Node) -> Evaluate:
         for a, start in zip(n.args, n.data.starts, strict=True)
     ]
 
-    def run(*xs: Any) -> Any:
+    def run(*xs: object) -> Any:
         z = lib.full(n.shape, n.data.fill, n.dtype)
         for place, x in zip(places, xs, strict=True):
             z = lib.put(z, place, x)
@@ -83,7 +83,7 @@ def _space_out(lib: Library, n: Node) -> Evaluate:
 
 
 def _product(lib: Library, n: Node) -> Evaluate:
-    def run(a: Any, b: Any, *added: Any) -> Any:
+    def run(a: Any, b: Any, *added: object) -> Any:
         z = lib.matmul(a, b)
         z = z if n.data is None else z * n.data
         return z + added[0] if added else z
@@ -130,7 +130,7 @@ def _structure(lib: Library, n: Node) -> Evaluate:
     runners = {id(body): GraphRunner(lib, body) for body in n.data.bodies}
     host_ops = [name for r in runners.values() for name in r.host_ops]
 
-    def run(*xs: Any) -> Any:
+    def run(*xs: object) -> Any:
         return lib.run_structure(n.data, lambda body, given: runners[id(body)](given), xs, not host_ops)
 
     run.host_ops = host_ops  # type: ignore[attr-defined]

@@ -257,7 +257,7 @@ def evaluate_scalar(lib: Library, node: Node) -> Callable[..., Any]:
     names = formula.__code__.co_varnames[1 + len(node.args) : formula.__code__.co_argcount]
     given = [params[name] for name in names]
 
-    def run(*xs: Any) -> Any:
+    def run(*xs: object) -> Any:
         z = formula(lib, *xs, *given)
         return lib.astype(z, node.dtype) if lib.is_own(z) else lib.full(node.shape, z, node.dtype)
 

@@ -103,7 +103,7 @@ def _evaluate_constant(n: Node) -> Any:
     return n.data
 
 
-def _evaluate_op(n: Node, *values: Any) -> Any:
+def _evaluate_op(n: Node, *values: object) -> Any:
     op, params = n.data
     return op.perform([x[()] if not x.ndim else x for x in map(np.asarray, values)], params)
 
@@ -134,7 +134,7 @@ def _evaluate_take(n: Node, x: Any, rows: Any) -> Any:
     return np.reshape(x, (np.size(x) // prod(n.data), *n.data))[rows] if n.size else np.zeros(n.shape, n.dtype)
 
 
-def _evaluate_scatter(n: Node, x: Any, rows: Any, *added: Any) -> Any:
+def _evaluate_scatter(n: Node, x: Any, rows: Any, *added: object) -> Any:
     z = np.array(added[0]) if added else np.zeros(n.shape, n.dtype)
     if n.size:
         np.add.at(z.reshape(n.size // prod(n.data), *n.data), rows, x)
@@ -147,14 +147,14 @@ def _evaluate_spaced(n: Node, x: Any) -> Any:
     return z.reshape(n.shape)
 
 
-def _evaluate_product(n: Node, a: Any, b: Any, *added: Any) -> Any:
+def _evaluate_product(n: Node, a: Any, b: Any, *added: object) -> Any:
     z = np.matmul(a, b)
     if n.data is not None:
         z = z * n.data
     return z + added[0] if added else z
 
 
-def _evaluate_code(n: Node, *values: Any) -> Any:
+def _evaluate_code(n: Node, *values: object) -> Any:
     raise TypeError(f"{n.kind.name} are made for code generation; before that they are host ops")
 
 
@@ -168,7 +168,7 @@ def _evaluate_join(n: Node, re: Any, im: Any) -> Any:
     return z
 
 
-def _evaluate_fourier(n: Node, *values: Any) -> Any:
+def _evaluate_fourier(n: Node, *values: object) -> Any:
     return transform(n.data, [*values[:-1]])
 
 
@@ -176,7 +176,7 @@ def _evaluate_part(n: Node, values: Any) -> Any:
     return values[n.data]
 
 
-def _evaluate_structure(n: Node, *values: Any) -> Any:
+def _evaluate_structure(n: Node, *values: object) -> Any:
     return n.data.run(values)
 
 

@@ -51,7 +51,7 @@ def call(f: Callable[..., Any], *arrays: Any, **parameters: Any) -> Tensor:
     return made
 
 
-def call_several(f: Callable[..., Any], *arrays: Any, **parameters: Any) -> tuple[Tensor, ...]:
+def call_several(f: Callable[..., Any], *arrays: object, **parameters: object) -> tuple[Tensor, ...]:
     """Return the several results of a NumPy function for these arrays, as tensors.
 
     >>> call_several(np.modf, np.array([1.5]))

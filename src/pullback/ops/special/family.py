@@ -37,7 +37,7 @@ class Named(broadcast):
         ]
 
 
-def _differentiate(i: int, name: str, g: Value, z: Value, *inputs: Any) -> Any:
+def _differentiate(i: int, name: str, g: Value, z: Value, *inputs: object) -> Any:
     slope = SLOPES[name][i]
     if slope is None:
         raise NoRuleError(
@@ -134,7 +134,7 @@ def special_function4(x: TensorLike, y: TensorLike, v: TensorLike, w: TensorLike
 FUNCTIONS: dict[int, Any] = {1: special_function1, 2: special_function2, 3: special_function3, 4: special_function4}
 
 
-def call_function(name: str, *args: Any) -> Any:
+def call_function(name: str, *args: object) -> Any:
     """Return a special function, given by its name in SciPy, of arrays or tensors.
 
     >>> call_function("gammaln", np.array(3.0)), call_function("erfi", 0.0)

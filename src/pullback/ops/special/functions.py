@@ -80,5 +80,5 @@ def get_function(name: str) -> Callable[..., Any] | None:
     return None
 
 
-def _call_joined(function: Callable[..., Any], *args: Any) -> Any:
+def _call_joined(function: Callable[..., Any], *args: object) -> Any:
     return function(*(a if isinstance(a, Tensor | float | int) else join_array(a) for a in args))

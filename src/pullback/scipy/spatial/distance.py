@@ -153,7 +153,7 @@ def _find_metric(metric: Any, points: list[Any], options: dict[str, Any]) -> tup
     return METRICS[name], options
 
 
-def cdist(XA: TensorLike, XB: TensorLike, metric: Any = "euclidean", **options: Any) -> Any:
+def cdist(XA: TensorLike, XB: TensorLike, metric: Any = "euclidean", **options: object) -> Any:
     """Return the distances of each row of ``XA`` from each row of ``XB``.
 
     >>> cdist([[0.0, 0.0]], [[3.0, 4.0], [0.0, 1.0]])
@@ -168,7 +168,7 @@ def cdist(XA: TensorLike, XB: TensorLike, metric: Any = "euclidean", **options: 
     return f(np.expand_dims(a, 1), np.expand_dims(b, 0), **options)
 
 
-def pdist(X: TensorLike, metric: Any = "euclidean", **options: Any) -> Any:
+def pdist(X: TensorLike, metric: Any = "euclidean", **options: object) -> Any:
     """Return the distances of all pairs of rows, as ``squareform`` reads them."""
     x = as_float(X)
     if x.ndim != 2:

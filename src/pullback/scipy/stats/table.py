@@ -30,11 +30,11 @@ def _xlog1py(x: Any, y: Any) -> Any:
     return call("xlog1py", x, y)
 
 
-def _on_positive(*_: Any) -> Any:
+def _on_positive(*_: object) -> Any:
     return 0.0, np.inf
 
 
-def _on_unit(*_: Any) -> Any:
+def _on_unit(*_: object) -> Any:
     return 0.0, 1.0
 
 
