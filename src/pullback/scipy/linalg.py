@@ -30,7 +30,7 @@ def _adjoint(a: Any) -> Any:
     return np.conj(np.swapaxes(a, -1, -2)) if a.dtype.kind == "c" else np.swapaxes(a, -1, -2)
 
 
-def _transposed(a: Any, trans: Any) -> Any:
+def _transpose_by(a: Any, trans: Any) -> Any:
     """Return the matrix, its transpose (1, "T") or its adjoint (2, "C")."""
     if trans in (0, "N"):
         return a
@@ -79,7 +79,7 @@ def solve_triangular(
         half = half + np.eye(a.shape[-1], dtype=a.dtype)
     vector = b.ndim == 1
     x = linalg.triangular_solve(
-        _transposed(half, trans), np.expand_dims(b, -1) if vector else b, lower=lower == (trans in (0, "N"))
+        _transpose_by(half, trans), np.expand_dims(b, -1) if vector else b, lower=lower == (trans in (0, "N"))
     )
     return np.squeeze(x, -1) if vector else x
 

@@ -469,7 +469,7 @@ def _plain_numbers(x: Any) -> Any:
     return None if x is None else np.asarray(concrete(as_float(x)), float).tolist()
 
 
-def _bracketed(name: str) -> Any:
+def _make_bracketing_solver(name: str) -> Any:
     def solve(
         f: Callable[..., Any], a: TensorLike, b: TensorLike, args: Any = (), xtol: float = 2e-12,
         rtol: float = 8.881784197001252e-16, maxiter: int = 100, full_output: bool = False, disp: bool = True,
@@ -481,7 +481,9 @@ def _bracketed(name: str) -> Any:
     return solve
 
 
-brentq, brenth, bisect, ridder, toms748 = map(_bracketed, ("brentq", "brenth", "bisect", "ridder", "toms748"))
+brentq, brenth, bisect, ridder, toms748 = map(
+    _make_bracketing_solver, ("brentq", "brenth", "bisect", "ridder", "toms748")
+)
 
 
 def newton(

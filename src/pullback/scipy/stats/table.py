@@ -64,7 +64,7 @@ def _gamma_entropy(a: Any) -> Any:
     return a + _gammaln(a) + (1 - a) * _psi(a)
 
 
-def _truncated(x: Any, a: Any, b: Any) -> Any:
+def _truncnorm_logpdf(x: Any, a: Any, b: Any) -> Any:
     return -(x * x) / 2 - HALF_LOG_TWO_PI - np.log(_between(a, b))
 
 
@@ -293,7 +293,7 @@ CONTINUOUS = {d.name: d for d in (
         lambda c: (1 - c + c * c) / 18, lambda c: 0.5 - math.log(2) + 0 * c, support=_on_unit,
     ),
     Continuous(
-        "truncnorm", ("a", "b"), _truncated, lambda x, a, b: _between(a, x) / _between(a, b),
+        "truncnorm", ("a", "b"), _truncnorm_logpdf, lambda x, a, b: _between(a, x) / _between(a, b),
         lambda x, a, b: _between(x, b) / _between(a, b),
         lambda q, a, b: _normal_quantile(call("ndtr", a) + q * _between(a, b)), None,
         lambda a, b: (np.exp(-a * a / 2) - np.exp(-b * b / 2)) / math.sqrt(2 * math.pi) / _between(a, b),
