@@ -13,7 +13,7 @@ import pytest
 import pullback
 
 # Examples that show what an optional package does, by a part of their names.
-NEEDED = {"train.io.saving": "safetensors", "Dataset.from_parquet": "pyarrow"}
+NEEDED = {"train.io.saving": "safetensors", "Dataset.from_parquet": "pyarrow", "save_onnx": "onnx"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -23,34 +23,44 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Tell the modules of tests, which read it when they are imported."""
+    gc.disable()  # until all tests are collected, which makes millions of objects and no garbage
     if config.getoption("--all"):
         os.environ["PULLBACK_ALL_TESTS"] = "1"
 
 
-def is_in_sample(item: pytest.Item) -> bool:
+def is_in_sample(item: pytest.Item, places: dict[tuple[Any, str], list[Any]]) -> bool:
     """Tell whether a test is run that says ``sampled(n)``: one of n combinations of its parameters.
 
     Those whose positions in their lists add up to a multiple of n: every value of each parameter is among them, if
-    another one has n values.
+    another one has n values.  ``places`` has the values of each parameter that were met, in their order: pytest's own
+    numbers are those of combinations, the same for every parameter.
     """
     marker = item.get_closest_marker("sampled")
     if marker is None or not isinstance(item, pytest.Function):
         return True
     first_names = [re.split(r"\W+", str(mark.args[0][0] if isinstance(mark.args[0], tuple | list) else mark.args[0]))[0]
                    for mark in item.iter_markers("parametrize")]  # fmt: skip
-    return sum(item.callspec.indices[name] for name in first_names) % int(marker.args[0]) == 0
+    total = 0
+    for name in first_names:
+        known, value = places.setdefault((item.function, name), []), item.callspec.params[name]
+        if not any(other is value for other in known):
+            known.append(value)
+        total += next(i for i, other in enumerate(known) if other is value)
+    return total % int(marker.args[0]) == 0
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what only --all has, unless tests are named one by one."""
     if not config.getoption("--all") and not any("[" in str(argument) for argument in config.args):
-        items[:] = [item for item in items if is_in_sample(item)]
+        places: dict[tuple[Any, str], list[Any]] = {}
+        items[:] = [item for item in items if is_in_sample(item, places)]
 
 
 def pytest_collection_finish() -> None:
     """Leave what was collected out of garbage collection: looking at thousands of tests takes half a second."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import numpy.fft  # which NumPy loads when it is first used, so that vars(np) lacks it until then
 from peers import Jax, Torch
 
 import pullback as pb

@@ -194,6 +194,50 @@ def measure_large_gradient() -> float:
     return time_calls(lambda: g(x), 2)
 
 
+def measure_small_ops(second: bool) -> Measure:
+    """Return a measure of the gradient of 100 ops on 10 elements, or of the gradient of a gradient of 10."""
+
+    def measure() -> float:
+        import numpy as np
+
+        import pullback as pb
+
+        def chain(x: Any) -> Any:
+            y = x
+            for _ in range(25):
+                y = pb.sin(pb.tanh(y) * x + x)
+            return pb.sum(y)
+
+        def tower(x: Any) -> Any:
+            for _ in range(10):
+                x = pb.tanh(x)
+            return pb.sum(x)
+
+        x = np.linspace(0.1, 1, 10)
+        g = pb.grad(lambda x: pb.sum(pb.grad(tower)(x))) if second else pb.grad(chain)
+        for _ in range(1000):  # until machine code is used
+            g(x)
+        return time_calls(lambda: g(x), 200)
+
+    return measure
+
+
+def measure_big_ops() -> float:
+    """Return the time of the gradients of 10 products and sums of a million elements."""
+    import numpy as np
+
+    import pullback as pb
+
+    def f(x: Any, w: Any) -> Any:
+        y = ((x * w + x) * x - w) * w + x
+        return pb.sum((y * y - x) * w + w)
+
+    g, xs = pb.grads(f), [np.linspace(0.1, 1, 10**6, dtype="f4"), np.linspace(1, 0.1, 10**6, dtype="f4")]
+    for _ in range(20):  # until machine code is used
+        g(xs)
+    return time_calls(lambda: g(xs), 5)
+
+
 def measure_import() -> float:
     begin = process_time()
     import pullback  # noqa: F401
@@ -236,6 +280,11 @@ ROWS: dict[str, dict[str, Measure]] = {
         "gradient of max_pool, 16 × 28 × 28 × 16": measure_pooling,
         "gradient of gather, 4096 of 10000 × 64": measure_gather,
         "gradient of sin, exp and tanh, 1e6 elements": measure_large_gradient,
+    },
+    "native ops": {
+        "gradient of 100 ops, 10 elements": measure_small_ops(False),
+        "gradient of a gradient of 10 ops, 10 elements": measure_small_ops(True),
+        "gradients of 10 ops, 1e6 float32": measure_big_ops,
     },
     "buffer recycling": {"gradient of 8 ops, 1e6 elements": measure_large_gradient},
     "lazy ops": {"import pullback": measure_import},

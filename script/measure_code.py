@@ -27,7 +27,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,6 +59,7 @@ class Module(NamedTuple):
     path: str
     lines: int
     tree: ast.Module
+    nodes: list[ast.AST]  # all of the tree, walked once
 
 
 class Function(NamedTuple):
@@ -69,24 +70,27 @@ class Function(NamedTuple):
 
 def load_modules(folder: Path) -> list[Module]:
     """Parse every Python file below a folder."""
-    paths = sorted(folder.rglob("*.py"))
-    texts = [(path, path.read_text("utf-8")) for path in paths]
-    return [Module(p.relative_to(folder).as_posix(), len(t.splitlines()), ast.parse(t)) for p, t in texts]
+    modules = []
+    for path in sorted(folder.rglob("*.py")):
+        text = path.read_text("utf-8")
+        tree = ast.parse(text)
+        modules.append(Module(path.relative_to(folder).as_posix(), len(text.splitlines()), tree, [*ast.walk(tree)]))
+    return modules
 
 
 def list_functions(modules: list[Module]) -> list[Function]:
     """Return all functions but ``__dunder__`` ones, with the place of each."""
 
-    def visit(path: str, node: ast.AST, nested: bool) -> Iterator[Function]:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, FUNCTIONS):
-                if not child.name.startswith("__"):
-                    yield Function(f"{path}:{child.lineno} {child.name}", child, nested)
-                yield from visit(path, child, True)
-            else:
-                yield from visit(path, child, nested)
-
-    return [function for m in modules for function in visit(m.path, m.tree, False)]
+    found = []
+    for m in modules:
+        functions = [node for node in m.nodes if isinstance(node, FUNCTIONS)]
+        inner = {id(part) for f in functions for part in ast.walk(f) if part is not f and isinstance(part, FUNCTIONS)}
+        found += [
+            Function(f"{m.path}:{f.lineno} {f.name}", f, id(f) in inner)
+            for f in functions
+            if not f.name.startswith("__")
+        ]
+    return found
 
 
 def count_branches(function: ast.AST) -> int:
@@ -122,7 +126,10 @@ def list_parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[as
 
 def is_bare(parameter: ast.arg) -> bool:
     """Tell whether a parameter is annotated with ``Any`` alone, or not at all."""
-    return parameter.annotation is None or ast.unparse(parameter.annotation) in ("Any", "typing.Any")
+    given = parameter.annotation
+    return given is None or (
+        isinstance(given, ast.Name | ast.Attribute) and ast.unparse(given) in ("Any", "typing.Any")
+    )
 
 
 def list_parameters_of(modules: list[Module]) -> list[tuple[str, ast.arg]]:
@@ -130,7 +137,7 @@ def list_parameters_of(modules: list[Module]) -> list[tuple[str, ast.arg]]:
     return [
         (f"{m.path}:{parameter.lineno} {node.name}({parameter.arg})", parameter)
         for m in modules
-        for node in ast.walk(m.tree)
+        for node in m.nodes
         if isinstance(node, FUNCTIONS)
         for parameter in list_parameters(node)
     ]
@@ -175,45 +182,53 @@ def list_nodes(modules: list[Module], chosen: Callable[[ast.AST], bool]) -> list
     return [
         Found(f"{m.path}:{node.lineno} {ast.unparse(node)[:100]}", 1)  # type: ignore[attr-defined]
         for m in modules
-        for node in ast.walk(m.tree)
+        for node in m.nodes
         if chosen(node)
     ]
+
+
+class Source:
+    """What is measured of the library: its modules, functions and parameters, and the places behind each row."""
+
+    def __init__(self, root: Path) -> None:
+        self.modules = load_modules(root / "src" / "pullback")
+        self.functions = list_functions(self.modules)
+        parameters = list_parameters_of(self.modules)
+        outer = [f for f in self.functions if not f.nested]
+        self.parameters = len(parameters)
+        self.places: dict[str, list[Found]] = {
+            "modules": [Found(m.path, m.lines) for m in self.modules],
+            "long": [Found(f.where, count_lines(f.node)) for f in outer],
+            "branches": [Found(f.where, n) for f in outer if (n := count_branches(f.node)) > LONG_FUNCTION],
+            "participle": [Found(f.where, 1) for f in self.functions if is_participle(f.node.name)],
+            "any": [Found(where, 1) for where, parameter in parameters if is_bare(parameter)],
+            "readers": list_nodes(self.modules, reads_rules),
+            "kind": list_nodes(self.modules, compares_kind),
+            "code": [f for f in list_nodes(self.modules, assigns_code) if not f.where.startswith(f"{LAZY_BUILD}:")],
+        }
 
 
 class Measures:
     """Everything that is measured of one tree: rows of (name, value), and the places behind a row."""
 
     def __init__(self, root: Path) -> None:
-        modules, tests = load_modules(root / "src" / "pullback"), load_modules(root / "tests")
-        functions = list_functions(modules)
-        outer = [f for f in functions if not f.nested]
-        parameters = list_parameters_of(modules)
-        readers = list_nodes(modules, reads_rules)
-        self.places: dict[str, list[Found]] = {
-            "modules": [Found(m.path, m.lines) for m in modules],
-            "long": [Found(f.where, count_lines(f.node)) for f in outer],
-            "branches": [Found(f.where, n) for f in outer if (n := count_branches(f.node)) > LONG_FUNCTION],
-            "participle": [Found(f.where, 1) for f in functions if is_participle(f.node.name)],
-            "any": [Found(where, 1) for where, parameter in parameters if is_bare(parameter)],
-            "readers": readers,
-            "kind": list_nodes(modules, compares_kind),
-            "code": [f for f in list_nodes(modules, assigns_code) if not f.where.startswith(f"{LAZY_BUILD}:")],
-        }
-        longest = {name: max(self.places[name], key=lambda found: found.size) for name in ("modules", "long")}
-        bare = len(self.places["any"])
+        source, tests = Source(root), load_modules(root / "tests")
+        self.places = places = source.places
+        longest = {name: max(places[name], key=lambda found: found.size) for name in ("modules", "long")}
+        bare = len(places["any"])
         test_functions = [f for f in list_functions(tests) if f.node.name.startswith("test_")]
         self.rows = {
-            "lines": f"{sum(m.lines for m in modules):,}",
-            "modules": f"{len(modules):,}",
+            "lines": f"{sum(m.lines for m in source.modules):,}",
+            "modules": f"{len(source.modules):,}",
             "longest file (lines)": f"{longest['modules'].size:,} {longest['modules'].where}",
             "longest function (lines)": f"{longest['long'].size:,} {re.sub(':[0-9]+ ', ' ', longest['long'].where)}",
-            f"functions over {LONG_FUNCTION} branches": f"{len(self.places['branches']):,}",
-            "functions": f"{len(functions):,}",
-            "functions that begin with a participle": f"{len(self.places['participle']):,}",
-            "bare Any parameters": f"{100 * bare / len(parameters):.1f} % ({bare:,} of {len(parameters):,})",
-            "readers of the backward protocol": f"{len({f.where.split(':')[0] for f in readers}):,}",
-            "comparisons of .kind with a string": f"{len(self.places['kind']):,}",
-            "assignments to __code__ outside the lazy build": f"{len(self.places['code']):,}",
+            f"functions over {LONG_FUNCTION} branches": f"{len(places['branches']):,}",
+            "functions": f"{len(source.functions):,}",
+            "functions that begin with a participle": f"{len(places['participle']):,}",
+            "bare Any parameters": f"{100 * bare / source.parameters:.1f} % ({bare:,} of {source.parameters:,})",
+            "readers of the backward protocol": f"{len({f.where.split(':')[0] for f in places['readers']}):,}",
+            "comparisons of .kind with a string": f"{len(places['kind']):,}",
+            "assignments to __code__ outside the lazy build": f"{len(places['code']):,}",
             "lines of tests": f"{sum(m.lines for m in tests):,}",
             "test functions": f"{len(test_functions):,}",
         }

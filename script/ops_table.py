@@ -13,7 +13,7 @@ import numpy as np
 
 import pullback as pb
 from pullback.core.lowering import opaque
-from pullback.core.op import REGISTRY, Op
+from pullback.core.op import Op, list_ops
 from pullback.interop.numpy import find_call
 from pullback.ops.special import Through
 
@@ -183,7 +183,7 @@ def function_row(function: Callable[..., Any]) -> str:
 
 
 def page() -> str:
-    ops = sorted(REGISTRY.values(), key=lambda op: (names(op.function) or [op.name])[0])
+    ops = sorted(list_ops(), key=lambda op: (names(op.function) or [op.name])[0])
     seen = {id(op.function) for op in ops}
     rest = {id(f): f for f in PUBLIC.values() if id(f) not in seen}
     facts = "op, TensorFlow.js, NumPy, differentiable in, order, compiled or opaque"

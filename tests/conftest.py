@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
+
+from pullback.core import native
 
 # What tests compile is of no use to anybody else; those of the cache have a directory of their own.
 os.environ["PULLBACK_CACHE"] = "0"
@@ -16,8 +22,33 @@ collect_ignore += ["typing/mistakes.py", "typing/ordinary.py"]
 # These change the library for the test suite of another project, which they are plugins of.
 collect_ignore += ["interop/traced_array_api.py", "interop/autograd_alias.py"]
 # What made the stored answers needs the libraries that gave them.
-collect_ignore_glob = ["ops/data/*.py"]
+collect_ignore_glob = ["ops/data/*.py", "train/io/peers/*.py", "train/nn/recorded/*.py"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def use_machine_code() -> None:
+    """Run small ops in machine code from the first test on, as a process does that has recorded many."""
+    native.start()
+
 
 # The same examples on every run, and no deadline: a busy machine is not a failure.
 settings.register_profile("pullback", deadline=None, derandomize=True)
 settings.load_profile("pullback")
+
+# Tests of training compile the same steps again and again: they share object code, among all processes of one run.
+HERE = Path(__file__).parent
+SHARING = (HERE / "parity", HERE / "train" / "optim", HERE / "train" / "loop" / "test_fit.py")
+SHARED = "PULLBACK_TEST_OBJECT_CODE"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if SHARED not in os.environ:
+        os.environ[SHARED] = tempfile.mkdtemp(prefix="pullback-tests-")
+        config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(SHARED), ignore_errors=True))
+
+
+@pytest.fixture(autouse=True)
+def share_object_code(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if any(request.path.is_relative_to(place) for place in SHARING):
+        monkeypatch.setenv("PULLBACK_CACHE", "1")
+        monkeypatch.setenv("PULLBACK_CACHE_DIR", os.environ[SHARED])

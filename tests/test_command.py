@@ -118,7 +118,8 @@ def test_bench_ratios_and_missing_peers(tmp_path: Path) -> None:
     done = run("bench", *options, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(tmp_path)})
     assert done.returncode == 0, done.stderr
     assert "torch is absent" in done.stdout
-    assert re.search(r"^Rosenbrock, 2 scalars +\d+\.\d+ +\d+\.\d+$", done.stdout, re.MULTILINE)
+    row = re.search(r"^Rosenbrock, 2 scalars +(\S+) +(\S+)$", done.stdout, re.MULTILINE)
+    assert row and all(float(figure) > 0 for figure in row.groups())
     assert "geometric mean" in done.stdout
     found = json.loads(figures.read_text())
     assert found["ratios"].keys() == {"scalars", "second"}
@@ -166,3 +167,29 @@ def test_command_is_required(arguments: list[str], capsys: pytest.CaptureFixture
 def test_benchmark_results_equal_handwritten() -> None:
     done = run("bench", "--rounds", "1", "--only", "chain,rosenbrock,mlp,lstm,big", "--peers", "", cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_report_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import numpy as np\n\n\ndef f(x, y=2.0):\n    return np.sum(np.sqrt(x) * y)\n")
+    assert main(["report", f"{script}:f", "--args", "[0.0, 1.0]", "--out", str(tmp_path / "page.html")]) == 0
+    assert "derivative of sqrt at script.py:5" in capsys.readouterr().out
+    assert "np.sqrt(x)" in (tmp_path / "page.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("given", "answer"),
+    [
+        (["script.py"], "script.py:function"),
+        (["{script}:g"], "no function 'g'"),
+        (["{script}:f", "--args", "x + 1"], "--args must be numbers"),
+        (["{script}:f"], "f:"),
+    ],
+    ids=["no function", "unknown function", "arguments", "missing argument"],
+)
+def test_report_refuses(given: list[str], answer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("def f(x):\n    return x\n")
+    with pytest.raises(SystemExit):
+        main(["report", *(g.format(script=script) for g in given)])
+    assert answer in capsys.readouterr().err

@@ -3,13 +3,17 @@
 # ruff: noqa: I001  # by subject, not by alphabet
 # fmt: off
 
+from functools import partial as _partial
 from importlib import import_module as _import_module
+from sys import modules as _modules
+from types import ModuleType as _Module
 
 # ---- What users hold
 
 from pullback.core import accelerate as _accelerate
+from pullback.core import native as _native
 from pullback.core.op import build_ops as _build_ops
-from pullback.core.tensor import LATER as _ABOVE, Tensor as Tensor
+from pullback.core.tensor import LATER as _ABOVE, MethodLater as _MethodLater, Tensor as Tensor
 from pullback.core.variable import Variable as Variable, variable as variable
 from pullback.core.rowsparse import RowSparse as RowSparse
 from pullback.core.convert import (
@@ -22,8 +26,6 @@ from pullback.transforms.grad import (
     ValueAndGrad as ValueAndGrad, ValueAndGrads as ValueAndGrads, grad as grad, grads as grads,
     value_and_grad as value_and_grad, value_and_grads as value_and_grads,
 )
-from pullback.transforms.variables import variable_grads as variable_grads
-from pullback.transforms.forward import jvp as jvp
 
 # ---- Tensors from numbers, in other dtypes
 
@@ -50,13 +52,6 @@ from pullback.ops.elementwise import (
     round as round, rsqrt as rsqrt, sign as sign, sqrt as sqrt, square as square,
     squared_difference as squared_difference, sub as sub, subtract as subtract, true_divide as true_divide,
 )
-from pullback.ops.segments import (
-    bincount as bincount, dense_bincount as dense_bincount, segment_max as segment_max, segment_mean as segment_mean,
-    segment_min as segment_min, segment_prod as segment_prod, segment_sum as segment_sum,
-    sparse_to_dense as sparse_to_dense, unsorted_segment_max as unsorted_segment_max,
-    unsorted_segment_mean as unsorted_segment_mean, unsorted_segment_min as unsorted_segment_min,
-    unsorted_segment_prod as unsorted_segment_prod, unsorted_segment_sum as unsorted_segment_sum,
-)
 from pullback.ops.sorting import (
     SetDifference as SetDifference, Unique as Unique, argsort as argsort, in_top_k as in_top_k,
     intersect1d as intersect1d, isin as isin, lower_bound as lower_bound, search_sorted as search_sorted,
@@ -75,19 +70,7 @@ from pullback.ops.scientific import (
 from pullback.ops.complex import (
     angle as angle, complex as complex, conj as conj, conjugate as conjugate, imag as imag, real as real,
 )
-from pullback.ops import signal as signal, spectral as spectral
 from pullback.ops.gaussian import erf as erf, gelu as gelu
-from pullback.ops import image as image, math as math
-from pullback.ops.activations import (
-    elu as elu, leaky_relu as leaky_relu, log_sigmoid as log_sigmoid, log_softmax as log_softmax, prelu as prelu,
-    relu as relu, relu6 as relu6, selu as selu, sigmoid as sigmoid, silu as silu, softmax as softmax,
-    softplus as softplus, step as step, swish as swish,
-)
-from pullback.ops.blocks import (
-    batch_to_space_nd as batch_to_space_nd, broadcast_args as broadcast_args, depth_to_space as depth_to_space,
-    ensure_shape as ensure_shape, meshgrid as meshgrid, space_to_batch_nd as space_to_batch_nd,
-    space_to_depth as space_to_depth,
-)
 from pullback.ops.comparison import (
     bitwise_and as bitwise_and, bitwise_not as bitwise_not, bitwise_or as bitwise_or, bitwise_xor as bitwise_xor,
     equal as equal, greater as greater, greater_equal as greater_equal, invert as invert, is_finite as is_finite,
@@ -137,43 +120,16 @@ from pullback.ops.gathering import (
     tensor_scatter_update as tensor_scatter_update, topk as topk,
 )
 
-# ---- Linear algebra
+# ---- Ops that others are made of
 
-from pullback.ops import linalg as linalg
-from pullback.ops.linalg import diag as diag
+from pullback.ops import diagonals as _diagonals, draws as _draws  # noqa: F401
 
-# ---- Convolution, pooling, normalisation
-
-from pullback.ops import fused as fused
-from pullback.ops.convolution import (
-    conv1d as conv1d, conv2d as conv2d, conv2d_transpose as conv2d_transpose, conv3d as conv3d,
-    conv3d_transpose as conv3d_transpose, depthwise_conv2d as depthwise_conv2d, separable_conv2d as separable_conv2d,
-)
-from pullback.ops.morphology import dilation2d as dilation2d
-from pullback.ops.normalization import (
-    batch_norm as batch_norm, batch_norm2d as batch_norm2d, batch_norm3d as batch_norm3d, batch_norm4d as batch_norm4d,
-    layer_norm as layer_norm, local_response_normalization as local_response_normalization,
-)
-from pullback.ops.pooling import (
-    PoolWithArgmax as PoolWithArgmax, avg_pool as avg_pool, avg_pool1d as avg_pool1d, avg_pool3d as avg_pool3d,
-    max_pool as max_pool, max_pool1d as max_pool1d, max_pool3d as max_pool3d,
-    max_pool_with_argmax as max_pool_with_argmax, pool as pool,
-)
-
-# ---- Losses, chance
-
-from pullback.ops import diagonals as _diagonals, draws as _draws, gammas as _gammas  # noqa: F401  # ops of others
-from pullback.ops import losses as losses, random as random, special as special
-from pullback.ops.random import (
-    dropout as dropout, multinomial as multinomial, rand as rand, random_gamma as random_gamma,
-    random_normal as random_normal, random_standard_normal as random_standard_normal,
-    random_uniform as random_uniform, random_uniform_int as random_uniform_int, truncated_normal as truncated_normal,
-)
-
-# ---- Errors, and NumPy's functions: once interop is imported, np.f(tensor) is ours
+# ---- Errors, and what other libraries are told of tensors
 
 from pullback import errors as errors, typing as typing
+from pullback.tracebacks import register_with_ipython as _register_with_ipython
 from pullback import interop as interop
+from pullback.settings import is_enabled as _is_enabled
 from pullback.names import answers as _answers
 from pullback.names.table import ALIASES as _ALIASES, MODULES as _MODULES
 # fmt: on
@@ -182,7 +138,72 @@ __version__ = "0.1.0"
 
 # ---- Imported when first used: importing pullback does not wait for what a program may not need
 
+_LAZY_OPS = {  # modules of ops, with the names in `pb`
+    "ops.activations": [
+        "elu", "leaky_relu", "log_sigmoid", "log_softmax", "prelu", "relu", "relu6", "selu", "sigmoid", "silu",
+        "softmax", "softplus", "step", "swish",
+    ],
+    "ops.blocks": [
+        "batch_to_space_nd", "broadcast_args", "depth_to_space", "ensure_shape", "meshgrid", "space_to_batch_nd",
+        "space_to_depth",
+    ],
+    "ops.convolution": [
+        "conv1d", "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "depthwise_conv2d", "separable_conv2d",
+    ],
+    "ops.fused": ["fused"],
+    "ops.gammas": [],
+    "ops.image": ["image"],
+    "ops.linalg": ["diag", "linalg"],
+    "ops.losses": ["losses"],
+    "ops.math": ["math"],
+    "ops.morphology": ["dilation2d"],
+    "ops.normalization": [
+        "batch_norm", "batch_norm2d", "batch_norm3d", "batch_norm4d", "layer_norm", "local_response_normalization",
+    ],
+    "ops.pooling": [
+        "PoolWithArgmax", "avg_pool", "avg_pool1d", "avg_pool3d", "max_pool", "max_pool1d", "max_pool3d",
+        "max_pool_with_argmax", "pool",
+    ],
+    "ops.random": [
+        "dropout", "multinomial", "rand", "random", "random_gamma", "random_normal", "random_standard_normal",
+        "random_uniform", "random_uniform_int", "truncated_normal",
+    ],
+    "ops.segments": [
+        "bincount", "dense_bincount", "segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum",
+        "sparse_to_dense", "unsorted_segment_max", "unsorted_segment_mean", "unsorted_segment_min",
+        "unsorted_segment_prod", "unsorted_segment_sum",
+    ],
+    "ops.signal": ["signal"],
+    "ops.special": ["special"],
+    "ops.spectral": ["spectral"],
+}  # fmt: skip
+_METHODS = {  # of tensors, that these modules define
+    "ops.activations": _LAZY_OPS["ops.activations"],
+    "ops.blocks": [name for name in _LAZY_OPS["ops.blocks"] if name != "meshgrid"],
+    "ops.convolution": _LAZY_OPS["ops.convolution"],
+    "ops.image": ["resize_bilinear", "resize_nearest_neighbor", "threshold"],
+    "ops.linalg": [
+        "band_part", "cholesky", "det", "diag", "diag_embed", "diag_part", "eigvals", "eigvalsh", "inv", "matrix_rank",
+        "pinv", "solve", "svdvals", "tensor_diag_part", "triangular_solve",
+    ],
+    "ops.losses": ["sigmoid_cross_entropy_with_logits"],
+    "ops.math": ["confusion_matrix"],
+    "ops.morphology": ["dilation2d"],
+    "ops.normalization": _LAZY_OPS["ops.normalization"],
+    "ops.pooling": [name for name in _LAZY_OPS["ops.pooling"] if name != "PoolWithArgmax"],
+    "ops.random": ["dropout"],
+    "ops.segments": [name for name in _LAZY_OPS["ops.segments"] if "segment_" in name],
+    "ops.signal": ["overlap_and_add"],
+    "ops.special": [
+        "beta", "betaln", "digamma", "entr", "erfc", "erfcinv", "erfcx", "erfinv", "exp1", "expi", "expit", "gamma",
+        "gammaln", "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jv", "kl_div", "lgamma", "log_expit", "log_ndtr",
+        "logit", "ndtr", "ndtri", "polygamma", "psi", "rel_entr", "xlog1py", "xlogy", "zeta",
+    ],
+    "ops.spectral": ["fft", "ifft", "irfft", "rfft"],
+}  # fmt: skip
+_NUMPY_TABLES = ["interop.numpy_fft", "interop.numpy_linalg", "interop.numpy_polynomials"]
 _LAZY_MODULES = {
+    **_LAZY_OPS,
     "autograd": ["autograd"],
     "array_api": ["array_api"],
     "compiler.api": ["compile"],
@@ -194,6 +215,8 @@ _LAZY_MODULES = {
     "diagnostics.program": ["trace"],
     "diagnostics.strong_zero": ["strong_zero"],
     "interop.dlpack": ["from_dlpack"],
+    "plot": ["plot"],  # a package
+    "scale": ["scale"],  # a package
     "sklearn": ["sklearn"],
     "ops.recurrent": ["CellState", "basic_lstm_cell", "moving_average", "multi_rnn_cell"],
     "transforms.batch": ["vmap"],
@@ -201,6 +224,7 @@ _LAZY_MODULES = {
     "transforms.control_flow": ["cond", "fori_loop", "map", "scan", "switch", "while_loop"],
     "transforms.custom": ["custom_grad", "custom_gradient"],
     "transforms.customjvp": ["custom_jvp"],
+    "transforms.forward": ["jvp"],
     "transforms.gradients": ["gradients"],
     "transforms.implicit": ["custom_fixed_point", "custom_root"],
     "transforms.jacobian": ["hessian", "hvp", "jacobian"],
@@ -217,10 +241,12 @@ _LAZY_MODULES = {
     ],
     "transforms.override": ["override_gradient", "register_gradient"],
     "transforms.reverse": ["GradientTape", "UnconnectedGradients"],
+    "transforms.variables": ["variable_grads"],
     "transforms.sparse": ["sparse_hessian", "sparse_jacobian"],
     "train": [
         "train",
         "callbacks",
+        "constraints",
         "data",
         "initializers",
         "layers",
@@ -229,11 +255,48 @@ _LAZY_MODULES = {
     ],  # a module, and some of its own modules
     "scipy": ["scipy"],  # a package
     "transforms.ravel": ["linear_operator", "ravel_tree"],
-    "train.nn.layers.base": ["input"],
+    "train.nn.layers.symbolic": ["input"],
+    "train.io.onnx_files": ["save_onnx"],
+    "train.nn.model_files": ["load_layers_model", "model_from_json"],
     "train.nn.models": ["Model", "load_model", "model", "sequential"],
 }
-_INTERNAL = {"command", "compiler", "core", "diagnostics", "interop", "names", "numerics", "ops", "transforms"}
+_INTERNAL = {
+    "command",
+    "compiler",
+    "core",
+    "diagnostics",
+    "display",
+    "interop",
+    "names",
+    "numerics",
+    "ops",
+    "tracebacks",
+    "transforms",
+}
+_loaded: set[str] = set()  # those of _LAZY_OPS
 _LATER = {name: module for module, names in _LAZY_MODULES.items() for name in names}
+
+
+def _load(path: str) -> _Module:
+    """Import a module of this package; what an import of pullback does with its ops and names is done for it too."""
+    module = _import_module(f"pullback.{path}")
+    if path in _LAZY_OPS and path not in _loaded:
+        _loaded.add(path)
+        for name in _METHODS.get(path, ()):
+            setattr(Tensor, name, _answers.check_keywords(vars(Tensor)[name]))
+        _answers.install_answers(*[name for name, where in _MODULES.items() if where == module.__name__])
+    _build_ops()
+    return module
+
+
+def _load_ops() -> bool:
+    """Import all ops, and what they implement of NumPy; return whether that was still to be done."""
+    if _ABOVE["all_ops"] is not _load_ops:
+        return False
+    for path in (*_LAZY_OPS, *_NUMPY_TABLES):
+        _load(path)
+    _ABOVE["all_ops"] = lambda: False
+    return True
 
 
 def __getattr__(name: str) -> object:
@@ -242,9 +305,9 @@ def __getattr__(name: str) -> object:
         return globals()[name]
     if name not in _LATER:
         raise _answers.name_error("pb", name)
-    module = _import_module(f"pullback.{_LATER[name]}")
-    _build_ops()
-    value = module if _LATER[name] == name else _answers.check_keywords(getattr(module, name))
+    module = _load(_LATER[name])
+    is_module = module.__name__ in (f"pullback.{name}", f"pullback.ops.{name}")
+    value = module if is_module else _answers.check_keywords(getattr(module, name))
     globals()[name] = value
     return value
 
@@ -253,9 +316,22 @@ def __dir__() -> list[str]:
     return sorted(n for n in {*globals(), *_LATER} if not n.startswith("_") and n not in _INTERNAL)
 
 
+def _open_door(name: str, path: str, *args: object) -> object:
+    """Import the module that puts a function into ``LATER`` under this name, and call it."""
+    _import_module(f"pullback.{path}")
+    return _ABOVE[name](*args)
+
+
+for _name, _path in {"function": "interop.numpy", "ufunc": "interop.numpy", "sparse": "interop.sparse"}.items():
+    _ABOVE[_name] = _partial(_open_door, _name, _path)
 _ABOVE["array_namespace"] = lambda: _import_module("pullback.array_api")
+_ABOVE["special"] = lambda: _load("ops.special")
 _ABOVE["special_functions"] = lambda: _import_module("pullback.ops.special.functions")
+_ABOVE["show_array"] = lambda *given: _import_module("pullback.display.values").show_array(*given)
+_ABOVE["linalg"] = lambda: _import_module("pullback.ops.linalg")
+_ABOVE["all_ops"] = _load_ops
 _ABOVE["scipy_fft"] = lambda: _import_module("pullback.scipy.fft")
+_native.load = lambda compiles: _import_module("pullback.compiler.runtime.abi.eager_ops").load(compiles)
 _accelerate.compile_op = lambda *given: _import_module("pullback.compiler.single_ops").compile_op(*given)
 _accelerate.compile_function = lambda *given: _import_module("pullback.compiler.element_functions").compile_function(
     *given
@@ -263,5 +339,11 @@ _accelerate.compile_function = lambda *given: _import_module("pullback.compiler.
 
 # ---- Names of other libraries are answered with those here
 
-_answers.install_answers(*[name for name, module in _MODULES.items() if not module.startswith("pullback.train")])
+for _path, _names in _METHODS.items():
+    for _name in _names if f"pullback.{_path}" not in _modules else ():
+        setattr(Tensor, _name, _MethodLater(_name, _partial(_load, _path)))
+_answers.install_answers(*[name for name, module in _MODULES.items() if module in _modules])
 _build_ops()
+if not _is_enabled("lazy ops"):
+    _load_ops()
+_register_with_ipython(errors.PullbackError)

@@ -7,9 +7,12 @@ The docstrings are the errors page: what happened, an example, and the cure.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 from numpy.linalg import LinAlgError
+
+from pullback.tracebacks import hide_calls
 
 __all__ = [
     "ArgumentError",
@@ -39,6 +42,7 @@ __all__ = [
     "UnconnectedError",
     "UnrecordedGradientWarning",
     "VariableError",
+    "WorkerError",
 ]
 
 
@@ -48,6 +52,10 @@ class PullbackError(Exception):
     >>> issubclass(ShapeError, PullbackError) and issubclass(ShapeError, ValueError)
     True
     """
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)
+        hide_calls(sys._getframe(1))
 
 
 class DefinitionError(PullbackError, TypeError):
@@ -343,4 +351,17 @@ class CheckpointError(PullbackError, ValueError):
     Traceback (most recent call last):
     ...
     pullback.errors.CheckpointError: load_weights does not fit, ... missing: b; extra: c; different: w (shape (3,), ...
+    """
+
+
+class WorkerError(PullbackError, RuntimeError):
+    """A worker of a pool failed, or could not be reached; the message names the shard and has the worker's traceback.
+
+    >>> import numpy as np, pullback as pb
+    >>> with pb.scale.Pool("serial") as pool:
+    ...     pool.map(lambda item: 1 / item, [1, 0])
+    Traceback (most recent call last):
+    ...
+    pullback.errors.WorkerError: pool.map: item 0: ZeroDivisionError: division by zero
+    ...
     """

@@ -21,6 +21,7 @@ MECHANISMS = {
     "matrix products": "PULLBACK_MATRIX_PRODUCTS",
     "loop rolling": "PULLBACK_LOOP_ROLLING",
     "eager kernels": "PULLBACK_EAGER_KERNELS",
+    "native ops": "PULLBACK_NATIVE_OPS",
     "buffer recycling": "PULLBACK_BUFFER_RECYCLING",
     "lazy ops": "PULLBACK_LAZY_OPS",
     "disk cache": "PULLBACK_CACHE",

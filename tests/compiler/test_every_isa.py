@@ -19,8 +19,8 @@ from pullback.compiler.runtime.llvm import llvm_available
 from pullback.compiler.target import MAX_ISA, get_own_target
 
 HERE = Path(__file__)
-PROGRAMS, AT_ONCE = (20_000, 500) if ALL else (40, 40)
-SAMPLE = "1" if ALL else "60"
+PROGRAMS, AT_ONCE = (20_000, 500) if ALL else (25, 25)
+SAMPLE = "1" if ALL else "120"
 
 pytestmark = [
     pytest.mark.skipif(not llvm_available(), reason="llvmlite is not installed"),

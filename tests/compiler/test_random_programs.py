@@ -107,7 +107,7 @@ def agree(got: Any, want: Any, dtype: Any, floor: float = 0.0) -> None:
     )
 
 
-@settings(max_examples=400 if ALL else 80, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400 if ALL else 50, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_random_program_values(program: Any) -> None:
     f, inputs = program
@@ -117,7 +117,7 @@ def test_random_program_values(program: Any) -> None:
         agree(np.asarray(got), np.asarray(wanted), inputs[0].dtype)
 
 
-@settings(max_examples=300 if ALL else 50, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300 if ALL else 30, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_random_program_gradients(program: Any) -> None:
     f, inputs = program

@@ -253,7 +253,8 @@ def measure_growth(call: Any, times: int) -> int:
         call()
     tracemalloc.start()
     try:
-        call()
+        for _ in range(20):  # buffers from before, which are not counted, are exchanged for others
+            call()
         gc.collect()
         before = tracemalloc.get_traced_memory()[0]
         for _ in range(times):

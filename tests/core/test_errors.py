@@ -107,7 +107,7 @@ def test_argument_and_data_error_messages(call: Any, kind: Any, message: str) ->
 def test_errors_have_builtin_base_class_and_docstring(name: str) -> None:
     error = getattr(errors, name)
     assert issubclass(error, PullbackError)
-    kinds = ValueError | TypeError | ImportError | AttributeError | UserWarning
+    kinds = ValueError | TypeError | RuntimeError | ImportError | AttributeError | UserWarning
     assert name == "PullbackError" or issubclass(error, kinds)
     assert len(error.__doc__) > 40
 

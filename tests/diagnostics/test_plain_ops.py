@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.core.op import REGISTRY
+from pullback.core.op import list_ops
 from pullback.errors import NanError
 
 ZERO = pb.tensor([1.0, 0.0])
@@ -148,7 +148,7 @@ def test_debug_nans_is_off_in_other_threads_and_after_block():
         with pytest.raises(NanError):
             pb.log(ZERO)
     assert seen == [-np.inf]
-    assert not any(op.is_observed for op in REGISTRY.values())
+    assert not any(op.is_observed for op in list_ops())
 
 
 def test_debug_nans_and_override_gradient_in_any_order():

@@ -271,6 +271,3 @@ if __name__ == "__main__":
     print_counts("differentiable", {name: judge_estimator(name) for name in [*ESTIMATORS, *REFUSED]})
     if "--calls" in sys.argv or len(sys.argv) == 1:
         print_counts("namespace dispatch", {name: judge_call(*given) for name, given in list_calls().items()})
-        pb.sklearn.install()
-        print_counts("with pb.sklearn.install()", {name: judge_call(*given) for name, given in list_calls().items()})
-        pb.sklearn.uninstall()

@@ -215,6 +215,22 @@ def test_index_out_of_range_is_index_error() -> None:
         assert isinstance(caught.value, IndexRangeError)
 
 
+def test_namespace_has_what_xarray_and_sklearn_ask_for() -> None:
+    x = np.array([[1.0, 5.0, 2.0], [4.0, 3.0, 9.0]])
+    windows = xp.lib.stride_tricks.sliding_window_view
+    for f in (
+        lambda t: xp.median(t, axis=1, keepdims=True),
+        lambda t: xp.quantile(t, 0.3, axis=0),
+        lambda t: xp.pad(t, ((1, 0), (0, 2)), mode="reflect"),
+        lambda t: xp.einsum("ij,kj->ik", t, t),
+        lambda t: xp.gradient(t, 0.5, axis=1),
+        lambda t: xp.transpose(t, (1, 0)) ** 2,
+        lambda t: windows(t, 2, axis=1) ** 2,
+    ):
+        pb.check_grads(f, [x])
+    assert isinstance(xp.median(x), pb.Tensor)
+
+
 def test_namespace_keeps_gradients() -> None:
     def f(x: pb.Tensor) -> pb.Tensor:
         y = xp.sort(xp.multiply(x, x), descending=True)

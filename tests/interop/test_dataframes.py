@@ -122,5 +122,7 @@ def test_xarray_on_either_side() -> None:
         (lambda w: pb.sum((xr.Dataset({"v": da}) * w[0])["v"].data), [3.0, 0.0]),
     ):
         np.testing.assert_allclose(grad(f), expected)
+    rolled = grad(lambda w: (xr.DataArray(w * 1.0, dims="t").rolling(t=2).mean()[1] ** 2).data)
+    np.testing.assert_allclose(rolled, [rolled[0], rolled[0]])
     with pytest.raises(PullbackError):
         grad(lambda w: float((da * w[0]).sum()))

@@ -79,7 +79,8 @@ def test_from_dlpack_bad_input_raises():
 def test_numpy_takes_tensors_by_dlpack():
     t = pb.tensor([1.0, 2.0])
     a = np.from_dlpack(t)
-    a[0] = 9.0
+    if a.flags.writeable:  # older NumPy takes all memory as read-only
+        a[0] = 9.0
     assert t.numpy().tolist() == [1, 2]
     with pytest.raises(TracedValueError, match="DLPack export"):
         pb.grad(lambda x: np.sum(np.from_dlpack(x)))(np.ones(2))

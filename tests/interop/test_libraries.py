@@ -78,6 +78,7 @@ def test_xarray_wraps_tensors() -> None:
 # ---- matplotlib
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:matplotlib")  # older ones call an older pyparsing
 def test_matplotlib_plots_untraced_tensors() -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")

@@ -25,6 +25,8 @@ HOLES = np.where(np.arange(9).reshape(3, 3) % 4 == 1, np.nan, A)
 ORDER = np.argsort(B, axis=1)
 XP = np.arange(-4.0, 5.0)
 
+MATRICES = hasattr(np, "matvec")  # NumPy 2.2, whose trim_zeros takes them
+
 Case = tuple[Callable[..., Any], *tuple[np.ndarray, ...]]
 
 
@@ -50,8 +52,7 @@ CASES: dict[str, Case] = {
     **each("vander", V),
     **each("convolve correlate polyval", V, W),
     **each("vecdot", A, B),
-    **each("matvec vecmat", A[0], B),
-    "matvec": (np.matvec, A, B[0]),
+    **({"matvec": (np.matvec, A, B[0]), **each("vecmat", A[0], B)} if MATRICES else {}),
     "arccosh": (np.arccosh, P + 1),
     **{
         f"{name} with where": (lambda x, name=name: getattr(np, name)(x, axis=0, where=B > -0.9, keepdims=True), A)
@@ -123,7 +124,7 @@ CASES: dict[str, Case] = {
     "sum method with NumPy's keywords": (lambda x: x.sum(axis=0, where=B > 0, initial=2.0, dtype=np.float64), A),
     "frexp": (lambda x: np.frexp(x)[0], P),
     "scimath": (lambda x: np.imag(np.lib.scimath.sqrt(x)), A),
-    "trim_zeros of a matrix": (lambda x: np.trim_zeros(np.pad(x, 1)) * 2.0, A),
+    "trim_zeros of a matrix": (lambda x: np.trim_zeros(np.pad(x, 1) if MATRICES else x[0]) * 2.0, A),
     "nan_to_num in place": (lambda x: (lambda y: (np.nan_to_num(y, copy=False), y)[1])(x * 1.0), A),
     "unique_counts": (lambda x: np.unique_counts(x).values, V),
     "ix_": (lambda x, y: np.ix_(x, y)[0] * np.ix_(x, y)[1], V, W),
@@ -753,7 +754,8 @@ def test_integer_and_bool_results_have_no_gradient(name: str) -> None:
     f = WITHOUT_GRADIENT[name]
     for found in (f(pb.tensor(A)), traced(f)):
         for ours, theirs in zip(parts(found), parts(f(A)), strict=True):
-            assert isinstance(ours, pb.Tensor) == isinstance(theirs, np.ndarray | np.generic)
+            is_count = name == "count_nonzero"  # a Python number, in older NumPy
+            assert isinstance(ours, pb.Tensor) == (is_count or isinstance(theirs, np.ndarray | np.generic))
             np.testing.assert_array_equal(pb.stop_gradient(ours) if isinstance(ours, pb.Tensor) else ours, theirs)
 
 
@@ -846,7 +848,7 @@ def test_variance_without_nan_of_complex_numbers() -> None:
 
 
 def test_size_of_several_axes_and_rank_of_a_vector() -> None:
-    assert np.size(pb.tensor(T), (0, 2)) == np.size(T, (0, 2)) == 8
+    assert np.size(pb.tensor(T), (0, 2)) == 8
     assert np.size(pb.tensor(T), 1) == 3
     assert traced(lambda t: np.linalg.matrix_rank(t[0])) == np.linalg.matrix_rank(A[0]) == 1
 
@@ -920,7 +922,27 @@ def test_flat_writes_are_differentiated() -> None:
 
 def test_every_method_of_arrays_works_or_is_refused_by_name() -> None:
     x = pb.tensor(A)
-    names = [name for name in dir(np.ndarray) if not name.startswith("__") and not hasattr(x, name)]
+    names = [name for name in dir(np.ndarray) if not name.startswith("_") and not hasattr(x, name)]
     for name in names:
         with pytest.raises(AttributeError, match=rf"no attribute '{name}'\. "):  # and says what to do
             getattr(x, name)
+
+
+def test_integers_and_assertions_take_values_of_traced_tensors() -> None:
+    def f(x: Any) -> Any:
+        np.testing.assert_allclose(x, [1.0, 3.0, 2.0])
+        np.testing.assert_array_less(x, 4.0)
+        total = sum(v * (i[0] + 1) for i, v in np.ndenumerate(x))
+        return total * x[int(np.argmax(x))] / float(np.sum(x > 0)) + x[np.argmin(x).item()]
+
+    x, v = np.array([1.0, 3.0, 2.0]), np.array([0.5, -1.0, 2.0])
+    slopes = np.array([1.0, 2.0, 3.0]) + np.array([1.0, 13.0 / 3, 0.0])
+    np.testing.assert_allclose(pb.grad(f)(x), slopes)
+    np.testing.assert_allclose(pb.jvp(f, [x], [v])[1], slopes @ v)
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        pb.grad(lambda x: np.testing.assert_allclose(x, 0.0))(x)
+
+
+def test_refusal_of_traced_coefficients_names_what_to_use() -> None:
+    with pytest.raises(TracedValueError, match="chebvander"):
+        pb.grad(lambda c: np.polynomial.chebyshev.chebval(0.3, c))(np.ones(3))

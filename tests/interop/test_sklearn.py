@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
@@ -96,16 +97,20 @@ def test_regressor_with_a_model_of_ones_own(counts: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_metrics_keep_gradients_once_installed(counts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metrics_keep_gradients_unless_uninstalled(counts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sklearn", "1.9")  # older versions dispatch less
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")  # which scikit-learn asks for
     calls = counts.list_calls()
-    pb.sklearn.install()
-    try:
-        told = {name: counts.judge_call(*calls[name]) for name in sample([*calls], 5)}
-    finally:
-        pb.sklearn.uninstall()
+    told = {name: counts.judge_call(*calls[name]) for name in sample([*calls], 5)}
     wrong = {name: t for name, t in told.items() if t != "right" and not t.startswith("refused")}
     assert not wrong, wrong
     assert [*told.values()].count("right") > len(told) * 0.8, told
-    assert counts.judge_call(*calls["mean_squared_error"]).startswith("refused: TracedValueError: float()")
+    metrics = sys.modules["sklearn.metrics._regression"]
+    assert np.dtype(metrics.float) == np.dtype(float)
+    assert isinstance(1.5, metrics.float)
+    pb.sklearn.uninstall()
+    try:
+        assert counts.judge_call(*calls["mean_squared_error"]).startswith("refused: TracedValueError: float()")
+    finally:
+        pb.sklearn.install()
+    assert counts.judge_call(*calls["mean_squared_error"]) == "right"

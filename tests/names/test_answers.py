@@ -163,7 +163,7 @@ def test_missing_name_error(name: str, answer: str) -> None:
         (pb.metrics, "binaryAccuracy", "pb.metrics.binaryAccuracy is pb.metrics.binary_accuracy."),
         (pb.random, "PRNGKey", "pb.random.PRNGKey is not needed"),
         (pb.random, "randomNormal", "pb.random.randomNormal is pb.random.random_normal."),
-        (pb.data, "array", "pb.data.array is pb.data.Dataset.from_arrays."),
+        (pb.data, "from_tensor_slices", "pb.data.from_tensor_slices is pb.data.Dataset.from_arrays."),
         (pb.linalg, "inverse", "pb.linalg.inverse is pb.linalg.inv."),
         (pb.linalg, "matmul", "pb.linalg.matmul is pb.matmul."),
         (pb.image, "resizeBilinear", "pb.image.resizeBilinear is pb.image.resize_bilinear."),
@@ -250,7 +250,7 @@ def test_missing_methods_are_hidden_from_dir() -> None:
         assert name not in dir(thing)
     assert "mat_mul" in dir(x)
     assert "fit_dataset" in dir(model)
-    assert not hasattr(x, "_repr_html_")
+    assert not hasattr(x, "_repr_latex_")
     copy.deepcopy(model)
     model.parameters = [1]  # an attribute of one's own is as ever
     assert model.parameters == [1]
@@ -276,7 +276,7 @@ def test_missing_methods_are_hidden_from_dir() -> None:
         (lambda x: pb.train.sgd(lr=0.1), "'lr'. It is 'learning_rate' here."),
         (lambda x: pb.train.sgd(learningRate=0.1), "'learningRate'. It is 'learning_rate' here."),
         (lambda x: pb.train.adam(learning_rat=0.1), "Did you mean 'learning_rate'?"),
-        (lambda x: pb.train.adam(0.1, amsgrad=True), "'amsgrad'. It takes learning_rate, beta1"),
+        (lambda x: pb.train.adam(0.1, foreach=True), "'foreach'. It takes learning_rate, beta1"),
         (lambda x: pb.sequential().fit(x, x, batchSize=2), r"fit\(\) .*'batchSize'. It is 'batch_size' here."),
         (lambda x: pb.sequential().fit(x, x, epoch=2), "'epoch'. Did you mean 'epochs'?"),
         (lambda x: pb.layers.dense(1, name="d")(x, train=True), r"layer 'd'\(\) .*'train'. It is 'training' here."),

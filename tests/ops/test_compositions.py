@@ -18,7 +18,7 @@ from differences import expect_derivatives
 
 import pullback as pb
 from pullback import fused, image, linalg, losses, random, signal, spectral
-from pullback.core.op import REGISTRY
+from pullback.core.op import list_ops
 
 PUBLIC = runpy.run_path(str(Path(__file__).resolve().parents[2] / "script" / "ops_table.py"))["PUBLIC"]
 SEED = 5
@@ -260,7 +260,7 @@ WITHOUT = {
     "signal.hann_window", "signal.hamming_window", "random.get_state", "random.set_state",
 }  # fmt: skip
 NARROWING = {"cast", "to_float"}  # differences of float32 say little; tested below
-OPS = {id(op.function) for op in REGISTRY.values()}
+OPS = {id(op.function) for op in list_ops()}
 
 
 def of_one_vector(name: str) -> tuple[Any, Any]:

@@ -13,6 +13,7 @@ from numpy import (
     int8 as int8, int16 as int16, int32 as int32, int64 as int64, uint8 as uint8, uint16 as uint16,
     uint32 as uint32, uint64 as uint64,
 )
+from numpy import lib as lib  # whose stride_tricks take tensors; xarray asks a namespace for them
 
 from pullback.array_api import fft as fft, linalg as linalg, special as special
 from pullback.interop.array_api.data_types import (
@@ -57,6 +58,10 @@ from pullback.interop.array_api.manipulation import (
 )
 from pullback.interop.array_api.linear_algebra import (
     matmul as matmul, matrix_transpose as matrix_transpose, tensordot as tensordot, vecdot as vecdot,
+)
+from pullback.interop.array_api.beyond import (
+    einsum as einsum, gradient as gradient, median as median, pad as pad, quantile as quantile,
+    transpose as transpose,
 )
 from pullback.interop.array_api.info import __array_namespace_info__ as __array_namespace_info__
 # fmt: on

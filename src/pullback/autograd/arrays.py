@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core import tree
 from pullback.core.tensor import Tensor
+
+if TYPE_CHECKING:
+    from pullback.typing import DType, Function, TensorLike, Value
 
 __all__: list[str] = []
 
@@ -33,22 +36,22 @@ def array(A: Any, *args: Any, **kwargs: Any) -> Any:
     return np.array(A, *args, **kwargs)
 
 
-def _as_dtype(x: Any, dtype: Any = None, *, ndmin: int = 0, **_: Any) -> Any:
+def _as_dtype(x: Value, dtype: DType = None, *, ndmin: int = 0, **_: object) -> Any:
     made = x if dtype is None else x.astype(dtype)
     return made if made.ndim >= ndmin else np.reshape(made, (1,) * (ndmin - made.ndim) + made.shape)
 
 
-def take_list(f: Any) -> Any:
+def take_list(f: Function) -> Any:
     """Return a function of an array that takes lists of traced arrays, too."""
 
-    def call(a: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(a: TensorLike, *args: object, **kwargs: object) -> Any:
         return f(array(a) if has_tensor(a) else a, *args, **kwargs)
 
     call.__name__, call.__doc__, call.__wrapped__ = f.__name__, f.__doc__, f  # type: ignore[attr-defined]
     return call
 
 
-def where(condition: Any, *args: Any, **kwargs: Any) -> Any:
+def where(condition: TensorLike, *args: Any, **kwargs: Any) -> Any:
     """Return elements of ``x`` where ``condition`` is true and of ``y`` elsewhere; Python's numbers give Python's.
 
     condition: what is tested.
@@ -69,7 +72,7 @@ def where(condition: Any, *args: Any, **kwargs: Any) -> Any:
     return made if any(isinstance(x, Tensor | np.ndarray | np.generic) for x in parts) else made.tolist()
 
 
-def make_diagonal(D: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def make_diagonal(D: Value, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """Return an array whose last two axes are matrices with the last axis of ``D`` on their diagonals.
 
     D: the diagonals.

@@ -3,36 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core import tree
 from pullback.core.tensor import Tensor
 
+if TYPE_CHECKING:
+    from pullback.typing import Operand, Tree
+
 __all__: list[str] = []
 
 NUMBERS = (Tensor, np.ndarray, np.number, float, int, complex)
 
 
-def children(x: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
+def children(x: Tree) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
     """Return the parts of a list, tuple or dict and how to put others in their place; None for what is none."""
     return tree.branches(x) if isinstance(x, list | tuple | dict) else None
 
 
-def flatten(x: Any) -> list[Any]:
+def flatten(x: Tree) -> list[Any]:
     """Return the leaves of a container from left to right."""
     parts = children(x)
     return [x] if parts is None else [leaf for part in parts[0] for leaf in flatten(part)]
 
 
-def rebuild(x: Any, leaves: Iterator[Any]) -> Any:
+def rebuild(x: Tree, leaves: Iterator[Any]) -> Any:
     """Return a container built as ``x`` with other leaves."""
     parts = children(x)
     return next(leaves) if parts is None else parts[1]([rebuild(part, leaves) for part in parts[0]])
 
 
-def align(x: Any, other: Any) -> list[Any]:
+def align(x: Tree, other: Any) -> list[Any]:
     """Return the leaves of ``other`` in the order of those of ``x``, which is built alike; dicts by their keys."""
     parts = children(x)
     if parts is None:
@@ -46,7 +49,7 @@ def align(x: Any, other: Any) -> list[Any]:
     return [leaf for part, their in zip(parts[0], theirs, strict=True) for leaf in align(part, their)]
 
 
-def conjugate(x: Any) -> Any:
+def conjugate(x: Operand | None) -> Any:
     """Return the complex conjugate; real numbers as they are.
 
     The gradient of autograd is the conjugate of the one here (and in TensorFlow and PyTorch).
@@ -54,7 +57,7 @@ def conjugate(x: Any) -> Any:
     return np.conj(x) if x is not None and np.iscomplexobj(x) else x
 
 
-def as_leaf(x: Any) -> Any:
+def as_leaf(x: Tree) -> Any:
     """Return a number or an array by which one can differentiate; Python's numbers are those of NumPy."""
     if isinstance(x, Tensor | np.ndarray | np.inexact):
         return x

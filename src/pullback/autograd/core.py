@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,19 +26,24 @@ from pullback.core.tensor import Tensor
 from pullback.transforms.forward import jvp as push_tangents
 from pullback.transforms.linear import vjp as record_vjp
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pullback.typing import Operand, Tree
+
 INDEPENDENT = "Output seems independent of input."
 
 
 class _Run:
     """A function of one container as a function of its leaves, and the container that it returned last."""
 
-    def __init__(self, fun: Callable[..., Any], x: Any) -> None:
+    def __init__(self, fun: Callable[..., Any], x: Tree) -> None:
         self.fun, self.x = fun, x
         self.leaves = [as_leaf(leaf) for leaf in flatten(x)]
         self.result: Any = None
         self.depends = False
 
-    def __call__(self, *leaves: Any) -> tuple[Any, ...]:
+    def __call__(self, *leaves: Tree) -> tuple[Any, ...]:
         out = join_array(self.fun(rebuild(self.x, iter(leaves))))
         results = [np.bool_(z) if isinstance(z, bool) else join_array(z) for z in flatten(out)]
         level = max((t.level for t in leaves if isinstance(t, Tensor)), default=0)
@@ -47,12 +52,12 @@ class _Run:
         self.result = rebuild(out, iter([None] * len(results)))
         return tuple(results)
 
-    def fill(self, results: Any) -> Any:
+    def fill(self, results: Sequence[object]) -> Any:
         """Return results in the container that the function returned."""
         return rebuild(self.result, iter(results))
 
 
-def make_vjp(fun: Callable[..., Any], x: Any) -> tuple[Callable[[Any], Any], Any]:
+def make_vjp(fun: Callable[..., Any], x: Tree) -> tuple[Callable[[Any], Any], Any]:
     """Return the vector-Jacobian product of ``fun`` at ``x`` as a function, and the value.
 
     fun: a function of one argument.
@@ -71,14 +76,14 @@ def make_vjp(fun: Callable[..., Any], x: Any) -> tuple[Callable[[Any], Any], Any
     if not run.depends:
         warnings.warn(INDEPENDENT, stacklevel=2)
 
-    def vjp(g: Any) -> Any:
+    def vjp(g: Tree) -> Any:
         seeds = [_seed(s, z) for s, z in zip(align(run.result, g), values, strict=True)]
         return rebuild(x, map(conjugate, pull(tuple(seeds))))
 
     return vjp, run.fill(values)
 
 
-def _seed(g: Any, z: Any) -> Any:
+def _seed(g: Operand, z: Operand) -> Any:
     """Return a cotangent in the shape of its value, in the convention of this library."""
     g = conjugate(g)
     if np.shape(g) != np.shape(z):
@@ -86,7 +91,7 @@ def _seed(g: Any, z: Any) -> Any:
     return g if np.iscomplexobj(z) else np.real(g)
 
 
-def make_jvp(fun: Callable[..., Any], x: Any) -> Callable[[Any], tuple[Any, Any]]:
+def make_jvp(fun: Callable[..., Any], x: Tree) -> Callable[[Any], tuple[Any, Any]]:
     """Return a function from a tangent at ``x`` to the value of ``fun`` and its tangent.
 
     fun: a function of one argument.
@@ -96,7 +101,7 @@ def make_jvp(fun: Callable[..., Any], x: Any) -> Callable[[Any], tuple[Any, Any]
     (np.float64(9.0), np.float64(6.0))
     """
 
-    def jvp(g: Any) -> tuple[Any, Any]:
+    def jvp(g: Tree) -> tuple[Any, Any]:
         run = _Run(fun, x)
         if not run.leaves:
             warnings.warn(INDEPENDENT, stacklevel=2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,11 +17,14 @@ from pullback.core.tensor import Tensor
 from pullback.transforms.checkpoint import checkpoint as recompute
 from pullback.transforms.jacobian import jacobian as full_jacobian
 
+if TYPE_CHECKING:
+    from pullback.typing import Tree, Value
+
 make_vjp = unary_to_nary(make_vjp_at)
 make_jvp = unary_to_nary(make_jvp_at)
 
 
-def _value_and_grad(face: str, fun: Callable[..., Any], x: Any) -> tuple[Any, Any]:
+def _value_and_grad(face: str, fun: Callable[..., Any], x: Tree) -> tuple[Any, Any]:
     vjp, ans = make_vjp_at(fun, x)
     if isinstance(ans, list | tuple | dict) or np.size(ans) != 1 or np.result_type(ans).kind not in "fiu":
         raise TypeError(
@@ -31,7 +34,7 @@ def _value_and_grad(face: str, fun: Callable[..., Any], x: Any) -> tuple[Any, An
 
 
 @unary_to_nary
-def grad(fun: Callable[..., Any], x: Any) -> Any:
+def grad(fun: Callable[..., Any], x: Tree) -> Any:
     """
     Returns a function which computes the gradient of `fun`.
 
@@ -46,7 +49,7 @@ def grad(fun: Callable[..., Any], x: Any) -> Any:
 
 
 @unary_to_nary
-def value_and_grad(fun: Callable[..., Any], x: Any) -> Any:
+def value_and_grad(fun: Callable[..., Any], x: Tree) -> Any:
     """Returns a function which computes the value and the gradient, as scipy.optimize takes them with jac=True.
 
     fun: a function whose value is one real number.
@@ -59,7 +62,7 @@ def value_and_grad(fun: Callable[..., Any], x: Any) -> Any:
 
 
 @unary_to_nary
-def elementwise_grad(fun: Callable[..., Any], x: Any) -> Any:
+def elementwise_grad(fun: Callable[..., Any], x: Tree) -> Any:
     """Returns a function which computes the sums of the columns of the Jacobian in one pass.
 
     fun: a function of real values; if its elements depend on one element each, these are its derivatives.
@@ -79,7 +82,7 @@ egrad = elementwise_grad
 
 
 @unary_to_nary
-def deriv(fun: Callable[..., Any], x: Any) -> Any:
+def deriv(fun: Callable[..., Any], x: Tree) -> Any:
     """Returns a function which computes the derivative by one number in forward mode.
 
     fun: a function of numbers.
@@ -92,7 +95,7 @@ def deriv(fun: Callable[..., Any], x: Any) -> Any:
 
 
 @unary_to_nary
-def jacobian(fun: Callable[..., Any], x: Any) -> Any:
+def jacobian(fun: Callable[..., Any], x: Value | float) -> Any:
     """Returns a function which computes the Jacobian, of the shape of the value followed by that of the argument.
 
     fun: a function from an array or number to an array or number.
@@ -111,7 +114,7 @@ def jacobian(fun: Callable[..., Any], x: Any) -> Any:
 
 
 @unary_to_nary
-def holomorphic_grad(fun: Callable[..., Any], x: Any) -> Any:
+def holomorphic_grad(fun: Callable[..., Any], x: Tree) -> Any:
     """Returns a function which computes the complex derivative of a holomorphic function.
 
     fun: a function from complex numbers to one.
@@ -139,7 +142,7 @@ def grad_named(fun: Callable[..., Any], argname: str) -> Callable[..., Any]:
 
 
 @unary_to_nary
-def hessian(fun: Callable[..., Any], x: Any) -> Any:
+def hessian(fun: Callable[..., Any], x: Tree) -> Any:
     """Returns a function which computes the matrix of second derivatives.
 
     fun: a function whose value is one real number.
@@ -154,7 +157,7 @@ def hessian(fun: Callable[..., Any], x: Any) -> Any:
 
 
 @unary_to_nary
-def make_hvp(fun: Callable[..., Any], x: Any) -> Any:
+def make_hvp(fun: Callable[..., Any], x: Tree) -> Any:
     """Returns a function which gives the Hessian-vector product at a point as a function, and the gradient.
 
     fun: a function whose value is one real number.
@@ -210,7 +213,7 @@ vector_jacobian_product = tensor_jacobian_product
 
 
 @unary_to_nary
-def make_jvp_reversemode(fun: Callable[..., Any], x: Any) -> Any:
+def make_jvp_reversemode(fun: Callable[..., Any], x: Tree) -> Any:
     """Returns a function which gives the Jacobian-vector product at a point, by two backward passes.
 
     fun: a function from an array to an array.
@@ -223,7 +226,7 @@ def make_jvp_reversemode(fun: Callable[..., Any], x: Any) -> Any:
     return make_vjp_at(vjp, vspace(y).zeros())[0]
 
 
-def _half_sum_of_squares(x: Any) -> Any:
+def _half_sum_of_squares(x: Value) -> Any:
     return 0.5 * np.sum(x**2, axis=-1)
 
 
@@ -242,7 +245,7 @@ def make_ggnvp(
     """
 
     @unary_to_nary
-    def products(f: Callable[..., Any], x: Any) -> Callable[[Any], Any]:
+    def products(f: Callable[..., Any], x: Tree) -> Callable[[Any], Any]:
         f_vjp, f_x = make_vjp_at(f, x)
         g_hvp, gradient = make_vjp_at(grad(g), f_x)
         f_jvp, _ = make_vjp_at(f_vjp, vspace(gradient).zeros())
@@ -253,7 +256,7 @@ def make_ggnvp(
 
 
 @unary_to_nary
-def grad_and_aux(fun: Callable[..., Any], x: Any) -> Any:
+def grad_and_aux(fun: Callable[..., Any], x: Tree) -> Any:
     """Returns a function which computes the gradient of the first of two results, and the second as it is.
 
     fun: a function that returns (value, aux).

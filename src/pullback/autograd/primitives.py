@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from pullback.transforms.custom import Customized
 from pullback.transforms.customcall import Call
 from pullback.transforms.customop import Back, CustomOp, Like, Run, gradient_for, like, set_transposing, tangent_for
 from pullback.transforms.customop import transpose as transpose_rule
+
+if TYPE_CHECKING:
+    from pullback.typing import Function, Operand, Tree
 
 __all__: list[str] = []
 
@@ -65,7 +68,7 @@ class TracedArguments(Arguments):
         return [f"argument {i}" for i in self.argnums for x in flatten(self.tree[i]) if x is SLOT]
 
 
-def _mark(leaf: Any) -> Any:
+def _mark(leaf: Operand) -> Any:
     return SLOT if isinstance(leaf, Tensor) else leaf
 
 
@@ -82,10 +85,10 @@ class PrimitiveCall(Call):
     def body(self, values: Sequence[Any]) -> Any:
         return join_array(self.owner(*self.arguments.fill(values), **self.kwargs))
 
-    def split(self, out: Any) -> tuple[Any, Any]:
+    def split(self, out: Tree) -> tuple[Any, Any]:
         return out, primitive_vjps.get(self.owner, self.f)
 
-    def _result(self, z: Any) -> Any:
+    def _result(self, z: Tree) -> Any:
         return np.asarray(z)[()] if isinstance(z, bool | int | float | complex) else super()._result(z)
 
     def gradient(
@@ -105,7 +108,7 @@ class PrimitiveCall(Call):
 
         return Run(zs, back, read)
 
-    def _collect(self, out: Any, values: Sequence[Any], dys: Sequence[Any]) -> Iterator[Any]:
+    def _collect(self, out: list[Any], values: Sequence[Any], dys: Sequence[Any]) -> Iterator[Any]:
         """Yield the gradient of each input from what a rule gave for each argument."""
         source, line = iter(values), partial(line_of, self.f)
         for i, d in zip(self.arguments.argnums, out, strict=True):
@@ -115,7 +118,7 @@ class PrimitiveCall(Call):
                     x = next(source)
                     yield None if part is None else self._convert(part, x, f"argument {i}", line, dys)
 
-    def _convert(self, d: Any, x: Any, name: str, line: Callable[[], str], dys: Sequence[Any]) -> Any:
+    def _convert(self, d: Operand, x: Operand, name: str, line: Callable[[], str], dys: Sequence[Any]) -> Any:
         d = conjugate(join_array(d))
         if isinstance(d, np.ndarray | np.integer) and d.dtype.kind in "iub":
             d = d.astype(float)
@@ -145,7 +148,7 @@ class PrimitiveCall(Call):
         ]
 
 
-def _value_of(dy: Any) -> Any:
+def _value_of(dy: Operand) -> Any:
     """Return a cotangent as a rule takes it: a plain value if nothing follows it."""
     return bare(dy)
 
@@ -161,7 +164,7 @@ class Primitive(Customized):
         self.fun = f
         self._old_rules: dict[int, Any] = {}
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         if not any(isinstance(leaf, Tensor) for arg in args for leaf in tree.leaves(arg)):
             return self.fun(*args, **kwargs)
         arguments = TracedArguments(args)
@@ -180,7 +183,7 @@ class Primitive(Customized):
         """State the gradient by one argument as ``rule(g, ans, vs, gvs, *args)``; an old spelling."""
         _warn_of_old("defvjp")
 
-        def rule(ans: Any, *args: object, **kwargs: object) -> Callable[[Any], Any]:
+        def rule(ans: Tree, *args: object, **kwargs: object) -> Callable[[Any], Any]:
             return lambda g: vjpmaker(g, ans, None, None, *args, **kwargs)
 
         self._state(argnum, rule)
@@ -222,7 +225,7 @@ def primitive(f_raw: Callable[..., Any]) -> Primitive:
     return Primitive(f_raw)
 
 
-def _check_primitive(face: str, fun: Any) -> None:
+def _check_primitive(face: str, fun: Function) -> None:
     if not isinstance(fun, Primitive):
         name = getattr(fun, "__name__", fun)
         raise ArgumentError(
@@ -231,7 +234,7 @@ def _check_primitive(face: str, fun: Any) -> None:
         )
 
 
-def defvjp_argnums(fun: Any, vjpmaker: Callable[..., Any]) -> None:
+def defvjp_argnums(fun: Function, vjpmaker: Callable[..., Any]) -> None:
     """State the gradients of a primitive by several arguments at once.
 
     fun: a primitive.
@@ -241,7 +244,7 @@ def defvjp_argnums(fun: Any, vjpmaker: Callable[..., Any]) -> None:
     primitive_vjps[fun] = vjpmaker
 
 
-def defvjp_argnum(fun: Any, vjpmaker: Callable[..., Any]) -> None:
+def defvjp_argnum(fun: Function, vjpmaker: Callable[..., Any]) -> None:
     """State the gradient of a primitive by any argument.
 
     fun: a primitive.
@@ -255,7 +258,7 @@ def defvjp_argnum(fun: Any, vjpmaker: Callable[..., Any]) -> None:
     defvjp_argnums(fun, rule)
 
 
-def defvjp(fun: Any, *vjpmakers: Callable[..., Any] | None, argnums: Sequence[int] | None = None) -> None:
+def defvjp(fun: Function, *vjpmakers: Callable[..., Any] | None, argnums: Sequence[int] | None = None) -> None:
     """State the gradients of a primitive argument by argument.
 
     fun: a primitive.
@@ -266,7 +269,9 @@ def defvjp(fun: Any, *vjpmakers: Callable[..., Any] | None, argnums: Sequence[in
     rules = dict(zip(count() if argnums is None else argnums, vjpmakers, strict=False))
     _check_rules("VJP", fun, rules)
 
-    def rule(given: Sequence[int], ans: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[[Any], list[Any]]:
+    def rule(
+        given: Sequence[int], ans: Tree, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Callable[[Any], list[Any]]:
         missing = [i for i in given if i not in rules]
         if missing:
             raise NotImplementedError(f"VJP of {fun.__name__} wrt argnum {missing[0]} not defined")
@@ -277,13 +282,13 @@ def defvjp(fun: Any, *vjpmakers: Callable[..., Any] | None, argnums: Sequence[in
     defvjp_argnums(fun, rule)
 
 
-def _check_rules(kind: str, fun: Any, rules: dict[int, Any]) -> None:
+def _check_rules(kind: str, fun: Function, rules: dict[int, Any]) -> None:
     for rule in rules.values():
         if rule is not None and not callable(rule) and not (kind == "JVP" and rule == "same"):
             raise TypeError(f"Bad {kind} '{rule}' for '{getattr(fun, '__name__', fun)}'")
 
 
-def defjvp_argnums(fun: Any, jvpmaker: Callable[..., Any]) -> None:
+def defjvp_argnums(fun: Function, jvpmaker: Callable[..., Any]) -> None:
     """State the tangent of a primitive for several arguments that move at once.
 
     fun: a primitive.
@@ -303,24 +308,24 @@ def _sum_parts(parts: list[Any]) -> Any:
     return tree.replace_leaves(known[0], leaves)
 
 
-def defjvp_argnum(fun: Any, jvpmaker: Callable[..., Any]) -> None:
+def defjvp_argnum(fun: Function, jvpmaker: Callable[..., Any]) -> None:
     """State the tangent of a primitive for any one argument that moves; they are added.
 
     fun: a primitive.
     jvpmaker: ``rule(argnum, tangent, ans, args, kwargs)``, which returns its part of the tangent of the value.
     """
 
-    def rule(argnums: Sequence[int], gs: Sequence[Any], ans: Any, args: Any, kwargs: Any) -> Any:
+    def rule(argnums: Sequence[int], gs: Sequence[Any], ans: Tree, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         return _sum_parts([jvpmaker(i, g, ans, args, kwargs) for i, g in zip(argnums, gs, strict=True)])
 
     defjvp_argnums(fun, rule)
 
 
-def _replace(args: Sequence[Any], i: int, new: Any) -> list[Any]:
+def _replace(args: Sequence[Any], i: int, new: object) -> list[Any]:
     return [*args[:i], new, *args[i + 1 :]]
 
 
-def defjvp(fun: Any, *jvpfuns: Callable[..., Any] | str | None, argnums: Sequence[int] | None = None) -> None:
+def defjvp(fun: Function, *jvpfuns: Callable[..., Any] | str | None, argnums: Sequence[int] | None = None) -> None:
     """State the tangent of a primitive argument by argument.
 
     fun: a primitive.
@@ -330,7 +335,7 @@ def defjvp(fun: Any, *jvpfuns: Callable[..., Any] | str | None, argnums: Sequenc
     rules = dict(zip(count() if argnums is None else argnums, jvpfuns, strict=False))
     _check_rules("JVP", fun, rules)
 
-    def part(i: int, g: Any, ans: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def part(i: int, g: Tree, ans: Tree, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         if i not in rules:
             raise NotImplementedError(f"JVP of {fun.__name__} wrt argnum {i} not defined")
         rule = rules[i]
@@ -341,7 +346,7 @@ def defjvp(fun: Any, *jvpfuns: Callable[..., Any] | str | None, argnums: Sequenc
     defjvp_argnum(fun, part)
 
 
-def def_linear(fun: Any) -> None:
+def def_linear(fun: Function) -> None:
     """State that a primitive is linear in each of its arguments.
 
     fun: a primitive.

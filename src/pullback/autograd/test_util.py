@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pullback.autograd.core import make_jvp, make_vjp, vspace
 from pullback.autograd.wrap_util import get_name, unary_to_nary
+
+if TYPE_CHECKING:
+    from pullback.typing import Function, Tree
 
 TOL = 1e-6
 RTOL = 1e-6
 EPS = 1e-6
 
 
-def scalar_close(a: Any, b: Any) -> bool:
+def scalar_close(a: float, b: float) -> bool:
     """Return whether two numbers agree to six digits.
 
     >>> scalar_close(1.0, 1.0 + 1e-9)
@@ -23,18 +26,18 @@ def scalar_close(a: Any, b: Any) -> bool:
     return bool(abs(a - b) < TOL or abs(a - b) / abs(a + b) < RTOL)
 
 
-def make_numerical_jvp(f: Callable[..., Any], x: Any) -> Callable[[Any], Any]:
+def make_numerical_jvp(f: Callable[..., Any], x: Tree) -> Callable[[Any], Any]:
     """Return the central difference of ``f`` at ``x`` as a function of the direction."""
     inputs, outputs = vspace(x), vspace(f(x))
 
-    def jvp(v: Any) -> Any:
+    def jvp(v: Tree) -> Any:
         up, down = (f(inputs.add(x, inputs.scalar_mul(v, step))) for step in (EPS / 2, -EPS / 2))
         return outputs.scalar_mul(outputs.add(up, outputs.scalar_mul(down, -1.0)), 1.0 / EPS)
 
     return jvp
 
 
-def check_vjp(f: Callable[..., Any], x: Any) -> None:
+def check_vjp(f: Callable[..., Any], x: Tree) -> None:
     """Compare the gradient of ``f`` at ``x`` with finite differences in one random direction."""
     vjp, y = make_vjp(f, x)
     inputs, outputs = vspace(x), vspace(y)
@@ -48,13 +51,13 @@ def check_vjp(f: Callable[..., Any], x: Any) -> None:
     )
 
 
-def check_jvp(f: Callable[..., Any], x: Any) -> None:
+def check_jvp(f: Callable[..., Any], x: Tree) -> None:
     """Compare the tangent of ``f`` at ``x`` with finite differences in one random direction."""
     v = vspace(x).randn()
     check_equivalent(make_jvp(f, x)(v)[1], make_numerical_jvp(f, x)(v))
 
 
-def check_equivalent(x: Any, y: Any) -> None:
+def check_equivalent(x: Tree, y: Tree) -> None:
     """Refuse two values that are not of one vector space and close in a random direction.
 
     >>> check_equivalent([1.0, 2.0], [1.0, 2.0])
@@ -66,7 +69,7 @@ def check_equivalent(x: Any, y: Any) -> None:
 
 
 @unary_to_nary
-def check_grads(f: Callable[..., Any], x: Any, modes: Sequence[str] | None = None, order: int = 2) -> None:
+def check_grads(f: Callable[..., Any], x: Tree, modes: Sequence[str] | None = None, order: int = 2) -> None:
     """Compare derivatives with finite differences, in both modes and up to an order.
 
     fun: the function.
@@ -88,7 +91,7 @@ def check_grads(f: Callable[..., Any], x: Any, modes: Sequence[str] | None = Non
             _check_next(lambda x, v: make_vjp(f, x)[0](v), f"vjp_{get_name(f)}", x, v, modes, order)
 
 
-def _check_next(derivative: Any, name: str, x: Any, v: Any, modes: Sequence[str], order: int) -> None:
+def _check_next(derivative: Function, name: str, x: Tree, v: Tree, modes: Sequence[str], order: int) -> None:
     derivative.__name__ = name
     check_grads(derivative, (0, 1), modes, order=order - 1)(x, v)
 
@@ -99,7 +102,7 @@ def combo_check(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[
     fun: the function; further arguments are those of ``check_grads``.
     """
 
-    def check(*lists: Any, **named_lists: Any) -> None:
+    def check(*lists: Sequence[Any], **named_lists: Sequence[Any]) -> None:
         for given in product(*lists):
             for named in product(*([(k, x) for x in xs] for k, xs in named_lists.items())):
                 check_grads(fun, *args, **kwargs)(*given, **dict(named))

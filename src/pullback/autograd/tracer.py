@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pullback.autograd.primitives import primitive as primitive
 from pullback.autograd.wrap_util import wraps
 from pullback.core import tree
 from pullback.core.tensor import Tensor, concrete
+
+if TYPE_CHECKING:
+    from pullback.typing import Function
 
 REFUSED = {
     "Node": "there are no nodes of autograd's: pb.trace(f, x) shows the recorded program",
@@ -43,7 +46,7 @@ def isbox(x: object) -> bool:
     return isinstance(x, Tensor) and bool(x.read().level)
 
 
-def getval(x: Any) -> Any:
+def getval(x: object) -> Any:
     """Return the plain value of a traced one, or of each in a container.
 
     >>> getval(3.0)
@@ -82,6 +85,6 @@ def notrace_primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
     return call_plain
 
 
-def register_notrace(trace_type: object, primitive_fun: Any) -> None:
+def register_notrace(trace_type: object, primitive_fun: Function) -> None:
     """Refuse: a primitive without derivative is made by ``notrace_primitive``."""
     raise NotImplementedError("register_notrace: make the function with notrace_primitive(f), which has no derivative.")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pullback.autograd.test_util import check_grads
+
+if TYPE_CHECKING:
+    from pullback.typing import Function
 
 
 def subvals(x: Sequence[Any], ivs: Iterable[tuple[int, Any]]) -> tuple[Any, ...]:
@@ -21,7 +24,7 @@ def subvals(x: Sequence[Any], ivs: Iterable[tuple[int, Any]]) -> tuple[Any, ...]
     return tuple(made)
 
 
-def subval(x: Sequence[Any], i: int, v: Any) -> tuple[Any, ...]:
+def subval(x: Sequence[Any], i: int, v: object) -> tuple[Any, ...]:
     """Return a tuple with another value in one place.
 
     >>> subval((1, 2, 3), 0, 5)
@@ -30,7 +33,7 @@ def subval(x: Sequence[Any], i: int, v: Any) -> tuple[Any, ...]:
     return subvals(x, [(i, v)])
 
 
-def func(f: Any) -> Any:
+def func(f: Function) -> Any:
     """Return the function itself; it was needed for methods in Python 2."""
     return f
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from pullback.autograd.containers import align, children, flatten, rebuild
 from pullback.core.tensor import Tensor
+
+if TYPE_CHECKING:
+    from pullback.typing import Tree
 
 __all__: list[str] = []
 
@@ -40,28 +43,28 @@ class VSpace:
         """Yield the elements with one component that is one."""
         raise NotImplementedError(repr(self))
 
-    def add(self, x: Any, y: Any) -> Any:
+    def add(self, x: Tree, y: Tree) -> Any:
         """Return the sum of two elements; None is zero."""
         return y if x is None else self._add(x, y)
 
     mut_add = add  # nothing is changed in place here
 
-    def scalar_mul(self, x: Any, a: Any) -> Any:
+    def scalar_mul(self, x: Tree, a: complex) -> Any:
         """Return an element times a number."""
         return self._scalar_mul(x, a)
 
-    def inner_prod(self, x: Any, y: Any) -> Any:
+    def inner_prod(self, x: Tree, y: Tree) -> Any:
         """Return the inner product of two elements."""
         return self._inner_prod(x, y)
 
-    def covector(self, x: Any) -> Any:
+    def covector(self, x: Tree) -> Any:
         """Return the cotangent that stands for an element."""
         return self._covector(x)
 
     def _add(self, x: Any, y: Any) -> Any:
         return x + y
 
-    def _scalar_mul(self, x: Any, a: Any) -> Any:
+    def _scalar_mul(self, x: Any, a: complex) -> Any:
         return x * a
 
     def _inner_prod(self, x: Any, y: Any) -> Any:
@@ -182,7 +185,7 @@ class ContainerVSpace(VSpace):
     def _add(self, x: Any, y: Any) -> Any:
         return self._map(lambda space, a, b: space.add(a, b), x, y)
 
-    def _scalar_mul(self, x: Any, a: Any) -> Any:
+    def _scalar_mul(self, x: Any, a: complex) -> Any:
         return self._map(lambda space, part: space.scalar_mul(part, a), x)
 
     def _inner_prod(self, x: Any, y: Any) -> Any:
@@ -192,7 +195,7 @@ class ContainerVSpace(VSpace):
         return self._map(lambda space, part: space.covector(part), x)
 
 
-def vspace(value: Any) -> Any:
+def vspace(value: Tree) -> Any:
     """Return the vector space that a value is an element of.
 
     value: a number, an array, a tensor, a list, tuple or dict of them, or a value of a registered type.

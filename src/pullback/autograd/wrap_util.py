@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 DESCRIPTION = """    {op} of function {fun} with respect to argument number {argnum}. Takes the
     same arguments as {fun} but returns the {op}.
@@ -49,7 +53,7 @@ def unary_to_nary(unary_operator: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(unary_operator)
     def nary_operator(
-        fun: Callable[..., Any], argnum: Any = 0, *operator_args: object, **operator_kwargs: object
+        fun: Callable[..., Any], argnum: int | Sequence[int] = 0, *operator_args: object, **operator_kwargs: object
     ) -> Any:
         if type(argnum) not in (int, tuple, list):
             raise TypeError(f"argnum must be an int, or a tuple or list of ints, got {argnum!r}.")

@@ -15,7 +15,7 @@ from pullback.compiler.runtime.llvm import llvm_available
 from pullback.compiler.runtime.threads import get_num_threads
 from pullback.compiler.target import MAX_ISA, find_blas, get_target
 from pullback.core.memory import TRUSTED
-from pullback.core.op import REGISTRY
+from pullback.core.op import list_ops
 from pullback.errors import CompileError
 from pullback.settings import list_disabled
 
@@ -66,7 +66,7 @@ def collect_facts() -> dict[str, str]:
         "numpy": np.__version__,
         "llvmlite": find_version("llvmlite"),
         "scipy": find_version("scipy"),
-        "ops": str(len(REGISTRY)),
+        "ops": str(len(list_ops())),
         "cpu": platform.machine(),
         "cpu features": " ".join([*simd.get("baseline", ()), *simd.get("found", ())]) or "unknown",
         "blas": f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip(),

@@ -36,6 +36,7 @@ from pullback.core.rowsparse import RowSparse
 from pullback.core.tape import RAW
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, flag_changes, is_watched, watch_variables
+from pullback.display.html import Markup, frame, render_text, table
 from pullback.errors import ArgumentError, CompileError
 
 __all__ = ["compile"]
@@ -224,6 +225,12 @@ class Program:
             return str(self.graph)
         head = f"in {len(self.kernels)} step{'s' * (len(self.kernels) > 1)}, {self.temporaries} bytes of temporaries:"
         return "\n".join([str(self.graph), "", head, *(f"  {k}" for k in self.kernels)])
+
+    def _repr_html_(self) -> str:
+        name = getattr(self.function, "__name__", type(self.function).__name__)
+        facts = [f"compiled in {sum(self.stats.values()):.0f} ms", f"{self.temporaries:,} bytes of temporaries"]
+        steps = table(["step", "what it does"], enumerate(self.kernels, 1), right=[0])
+        return frame(f"Program of {name}", facts, steps, render_text(self.graph, "graph"))
 
 
 @contextmanager
@@ -417,6 +424,25 @@ class Compiled:
         if len(self.programs) == MANY_TRACES + 1:
             warn(f"{self.__name__} was compiled {MANY_TRACES + 1} times, for {self._describe_change()}.", stacklevel=4)
         return program
+
+    def __repr__(self) -> str:
+        n = len(self.programs)
+        return f"<compiled {self.__name__}, {n} program{'s' * (n != 1)}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                ", ".join(map(str, key[-1])),
+                f"{sum(program.stats.values()):.0f}",
+                len(program.kernels),
+                program.temporaries,
+            )
+            for key, program in self.programs.items()
+        ]
+        programs = table(["arguments", "compiled in, ms", "steps", "temporaries, bytes"], rows, right=[1, 2, 3])
+        return frame(
+            f"compiled {self.__name__}", [f"backend {self.backend}"], programs if rows else Markup("not called yet")
+        )
 
     def _describe_change(self) -> str:
         """Return which argument changed from call to call."""

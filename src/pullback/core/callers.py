@@ -22,6 +22,7 @@ from numpy.lib import _nanfunctions_impl as nans
 from pullback.core.source import NOT_THE_USER, NUMPY_FILES, OURS
 from pullback.errors import ArgumentError, BatchedValueError, PullbackError, SymbolValueError, TracedValueError
 from pullback.names.scipy import FUNCTIONS
+from pullback.tracebacks import hide_frames
 
 _REMAINDERS = {n for n, (_, sign) in enumerate(_nb_ops) if sign in ("%", "%=")}
 _IN_PLACE = {n for n, (_, sign) in enumerate(_nb_ops) if sign.endswith("=")}
@@ -35,8 +36,11 @@ MEANS = frozenset(
 )
 # Functions of numpy.polynomial that evaluate a series: they arrange coefficients in columns only where x is an ndarray.
 SERIES = frozenset({"polyval", "chebval", "legval", "hermval", "hermeval", "lagval"})
-# which take an array apart and use its elements: np.r_ and np.c_; np.vectorize; the products of pandas
-_TAKING_APART = {"numpy": ("AxisConcatenator.", "vectorize."), "pandas": ("DataFrame.dot", "Series.dot")}
+# which take an array apart and use its elements: np.r_ and np.c_; np.vectorize; np.ndenumerate; the products of pandas
+_TAKING_APART = {
+    "numpy": ("AxisConcatenator.", "vectorize.", "ndenumerate."),
+    "pandas": ("DataFrame.dot", "Series.dot"),
+}
 
 ROOTS = "Solve it with plain numbers and let the equation give the derivative: pb.custom_root(f, solve)"
 STEPS = (
@@ -59,6 +63,10 @@ ADVICE = {
 }
 
 OF_OBJECTS = "Make one tensor of traced numbers first, pb.stack(array), or call the function of this name in pb"
+OF_SERIES = (
+    "numpy.polynomial takes traced points, but no traced coefficients: np.polyval(c[::-1], x) is a power series, and "
+    "np.polynomial.chebyshev.chebvander(x, n) @ c a Chebyshev series (legvander, hermvander, … the others)"
+)
 DEFAULT = (
     "Compute with NumPy's functions, or give the result a gradient with pb.custom_gradient (with SCIPY_ARRAY_API=1 in "
     "the environment, more of SciPy's functions take tensors)"
@@ -115,6 +123,12 @@ def takes_elements(depth: int = 2) -> bool:
     return any(code.co_qualname.startswith(names) and _is_in(p, code) for p, names in _TAKING_APART.items())
 
 
+def checks_values() -> bool:
+    """Return whether a function of ``np.testing`` is calling: it compares values and gives nothing."""
+    frame = find_numpy_caller()
+    return frame is not None and _is_in("testing", frame.f_code)
+
+
 def leaves_product(depth: int = 2) -> bool:
     """Return whether the caller of the caller is a sparse array of SciPy's that is asked for a product."""
     code = sys._getframe(depth).f_code
@@ -154,16 +168,16 @@ _refused: ContextVar[tuple[int, CodeType | None, str, str]] = ContextVar("refuse
 def explain_refusal(dtype: np.dtype[Any]) -> tuple[str, str]:
     """Return what the plain value is wanted for, and what to do instead; empty if that is not known."""
     frame: FrameType | None = sys._getframe(1)
-    by_numpy = ""
+    by_numpy, of_series = "", False
     while frame is not None and frame.f_code.co_filename.startswith(NOT_THE_USER):
         if frame.f_code.co_filename.startswith(NUMPY_FILES):
-            by_numpy = frame.f_code.co_name
+            by_numpy, of_series = frame.f_code.co_name, _is_in("polynomial", frame.f_code)
         frame = frame.f_back
     if frame is None:
         return "", ""
     scipy_files = _scipy_files()
     if by_numpy and not frame.f_code.co_filename.startswith(scipy_files):
-        return f" (in NumPy's {by_numpy})", OF_OBJECTS
+        return f" (in NumPy's {by_numpy})", OF_SERIES if of_series else OF_OBJECTS
     if _instruction(frame)[0] in _WRITES and not frame.f_code.co_filename.startswith(scipy_files):
         line = f"{basename(frame.f_code.co_filename)}:{frame.f_lineno}"
         made = f'out = pb.zeros(shape, "{dtype}")'
@@ -234,7 +248,8 @@ _OBJECTS = (  # what NumPy says of object arrays: no loop for them, no method of
 
 
 def reveal(error: BaseException) -> None:
-    """Raise what an error is about, if it was made by C code that knows nothing of tensors; else do nothing."""
+    """Raise what an error is about, if C code made it that knows nothing of tensors; else hide our frames of it."""
+    hide_frames(error.__traceback__)
     if isinstance(error, PullbackError):
         return
     cause, text = error.__cause__, str(error)

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray
 
+from pullback.core import native
 from pullback.core.accelerate import FUNCTIONS, find_function, run_function
+from pullback.core.residuals import drop_residual
 from pullback.core.tensor import PLAIN, Tensor, Wrapped
 from pullback.settings import is_enabled
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 LARGE = 512 * 1024  # bytes; from here on fresh pages and what is kept cost more than looking after them
 BLOCK = 24576  # elements; their products and sums stay in the cache
 RECYCLED = LARGE if is_enabled("buffer recycling") else sys.maxsize  # bytes of the smallest array with such a buffer
+COUNTED = 100  # nodes with small values that one with big ones counts as, until machine code is used
 KEPT = 64 * 1024 * 1024  # bytes kept per shape and dtype of a tape
 
 
@@ -85,6 +88,7 @@ def give(v: Array, pool: Pool, meta: Meta) -> None:
     fits = v.base is None and v.dtype is meta.dtype and v.shape == meta.shape
     if fits and pool.wanted > 0 and len(pool) < meta.capacity and v.flags.c_contiguous and v.flags.writeable:
         pool.wanted = min(pool.wanted, meta.capacity) - 1
+        drop_residual(v)
         pool.append(v)
 
 
@@ -171,7 +175,7 @@ def _compute(ufunc: Callable[..., Any], args: tuple[Any, ...], meta: Meta, way: 
     if not _fits_buffer(ufunc, raw, meta):
         return ufunc(*raw)
     if ufunc is np.multiply:
-        other = 1 if _all_ones(raw[0], meta) else 0 if _all_ones(raw[1], meta) else None
+        other = 1 if is_all_ones(raw[0], meta) else 0 if is_all_ones(raw[1], meta) else None
         if other is not None and type(raw[other]) is ndarray and raw[other].shape == meta.shape:
             a = args[other]
             return a if type(a) is Scratch and a.fresh else scratch(_lent(raw[other]), meta)
@@ -211,7 +215,7 @@ def _fits(v: Any, meta: Any) -> bool:
     return not v.ndim or all(n in (1, m) for n, m in zip(v.shape[::-1], meta.shape[::-1], strict=False))
 
 
-def _all_ones(v: ArrayOrNumber, meta: Meta) -> bool:
+def is_all_ones(v: ArrayOrNumber, meta: Meta) -> bool:
     """Return whether an operand is a single 1 repeated by a view, as the cotangent of a sum is."""
     return type(v) is ndarray and v.shape == meta.shape and not any(v.strides) and bool(v[(0,) * v.ndim] == 1)
 
@@ -307,16 +311,26 @@ def _wrap_scratch(v: object, meta: Meta) -> Any:
     return v
 
 
-def add_large(dx: Any, dy: Any, blockwise: bool, add_cotangents: Any) -> Any:
-    """Return the ``back`` of a step for nodes with big values: its rules, run on Scratch or block by block.
+def add_large(step: Any, add_cotangents: Any) -> Any:
+    """Return the ``back`` of a step for nodes with big values: its rules, by machine code, on Scratch or in blocks.
 
     ``add_cotangents`` does the same for nodes that have no buffers.
     """
+    (dx, dy), blockwise = step.operand_rules, step.blockwise
 
     def back(r: Tensor) -> None:
         meta = r.meta
+        if native.machine is None:
+            native.count_nodes(COUNTED)
         if dx is None or type(r.g) is not ndarray or meta.pool is None:
             add_cotangents(r)
+        elif blockwise and native.machine is not None and (done := native.machine.pull_large(r)):
+            r.x = r.y = None
+            done.reverse()
+            done.pop()  # this node; those before it on the tape are done as well, and are let go one after the other
+            while done:
+                n = done.pop()
+                release_node(n)
         elif dy is None:
             _pull(r.x, dx, blockwise, (r.g, r.value, r.x.value, r.y), meta)
         else:
@@ -335,6 +349,20 @@ def add_large(dx: Any, dy: Any, blockwise: bool, add_cotangents: Any) -> Any:
     return back
 
 
+def release_node(r: Tensor) -> None:
+    """Let go of the operands of a node that is done, and recycle its value and its cotangent."""
+    meta = r.meta
+    r.x = r.y = None
+    v, g = r.value, r.g
+    r.g = None
+    if sys.getrefcount(r) == SOLE:  # the caller's local and ours
+        r.value = None
+        if type(v) is ndarray and is_sole(v):
+            give(v, meta.pool, meta)
+    if type(g) is ndarray and is_sole(g):
+        give(g, meta.pool, meta)
+
+
 def _pull(a: Tensor, rule: Callable[..., Any], blockwise: bool, values: tuple[Any, ...], meta: Meta) -> None:
     """Give the operand ``a`` its cotangent, or add it to the one it has."""
     e, a.g = a.g, None
@@ -342,7 +370,7 @@ def _pull(a: Tensor, rule: Callable[..., Any], blockwise: bool, values: tuple[An
         d = rule(*[_wrap_scratch(v, meta) for v in values])
         a.g = d.v if type(d) is Scratch else d
         return
-    if blockwise and a.meta is meta and type(e) is ndarray and not _calls_function(rule, meta.dtype):
+    if blockwise and a.meta is meta and type(e) is ndarray and not calls_function(rule, meta.dtype):
         total = _add_blockwise(e, rule, values, meta)
         if total is not None:
             a.g = total
@@ -359,7 +387,7 @@ def _pull(a: Tensor, rule: Callable[..., Any], blockwise: bool, values: tuple[An
 
 
 @lru_cache(1000)
-def _calls_function(rule: Any, dtype: np.dtype[Any]) -> bool:
+def calls_function(rule: Any, dtype: np.dtype[Any]) -> bool:
     """Return whether a rule calls a NumPy function that machine code is faster at, on whole arrays."""
     names = [u for u in FUNCTIONS if f"np_{u.__name__}(" in getattr(rule, "source", "")]
     return any(find_function(u, [np.ones(1, dtype)] * u.nin, (1,), dtype) is not None for u in names)

@@ -11,13 +11,14 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, update_wrapper
 from itertools import repeat
+from threading import RLock
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy import ndarray
 
-from pullback.core import hooks, templates
+from pullback.core import hooks, native, templates
 from pullback.core.axes import Acts, broadcast, elementwise1, elementwise2, moves
 from pullback.core.calculus import Calculus
 from pullback.core.capture import COPIED, capture
@@ -43,7 +44,17 @@ from pullback.core.tape import (
     perform,
     place,
 )
-from pullback.core.templates import BINARY, MANY, NODE, OTHER_OPERAND, PLACE, PLACE_VIEW, UNARY, UNARY_WITH_PARAMS
+from pullback.core.templates import (
+    BINARY,
+    MANY,
+    NATIVE,
+    NODE,
+    OTHER_OPERAND,
+    PLACE,
+    PLACE_VIEW,
+    UNARY,
+    UNARY_WITH_PARAMS,
+)
 from pullback.core.tensor import BY_KERNEL, LATER, NUMPY, OBJECT, Tensor
 from pullback.core.weak import weaken_value
 from pullback.core.writes import define_in_place, note_view
@@ -83,7 +94,30 @@ OTHERWISE = frozenset({np.floor_divide})  # whose sign computes something else o
 WEAK = (float, int, bool, complex)  # Python's numbers, which do not widen arrays
 # What methods of arrays take in NumPy and ops do not.
 NUMPY_KEYWORDS = frozenset({"dtype", "initial", "kind", "mode", "order", "out", "where"})
+WAITS = 16  # calls that would not use an op's function, until it is built all the same
+BUILDING = RLock()  # held while an op's functions are written out: its rules may call other ops, which are too
 STEPS = ("one", "both", "both_fit", "fit_x", "fit_y", "left", "left_fit", "right", "right_fit", "many")
+
+
+def list_ops() -> list[Op]:
+    """Return all ops; modules of ops that are not imported yet are.
+
+    >>> len(list_ops()) > 200
+    True
+    """
+    LATER["all_ops"]()
+    return [*REGISTRY.values()]
+
+
+def find_op(name: str) -> Op | None:
+    """Return the op of a name, whose module is imported if it is not yet; None if there is none.
+
+    >>> find_op("sin").kernel, find_op("sine")
+    (<ufunc 'sin'>, None)
+    """
+    if name not in REGISTRY:
+        LATER["all_ops"]()
+    return REGISTRY.get(name)
 
 
 def build_ops() -> None:
@@ -114,6 +148,7 @@ def perform_observed(op: Op, args: Sequence[Any], params: dict[str, Any], withou
 QUICK = {"Tensor": Tensor, "ndarray": ndarray, "Large": Large, "dispatch": dispatch, "perform": perform}
 OBSERVED = {
     "Tensor": None, "ndarray": None, "Large": None, "dispatch": perform_observed, "perform": perform_observed,
+    "native": native.give_nothing, "native_reflected": native.give_nothing,
 }  # fmt: skip
 
 
@@ -145,6 +180,8 @@ class Op:
     """
 
     custom = False  # a gradient given by the user lays out its own nodes
+    waited = 0  # calls that its function was not built for
+    native: Any = None  # its functions in machine code, and the reflected one, where there are any
     one: Any
     both: Any
     left: Any
@@ -161,6 +198,7 @@ class Op:
         doc: Callable[..., Any],
         shortcuts: Any,
         domain: tuple[Any, ...],
+        saving: Any = None,
     ) -> None:
         self.name = doc.__name__
         self.kernel, self.acts, self.d, self.lower, self.domain = kernel, acts, d, lower, domain
@@ -178,6 +216,7 @@ class Op:
         self.chooses = self.elementwise and isinstance(self.mixing, list) and not all(self.mixing)
         self.form = 3 if binding.signature == "g, z, args, p" else len(self.inputs)
         self.run = run or self._kernel_call()
+        self.saving = saving
         self.space: dict[str, Any] = {"OP": self}
         hooks.add_op(self)
         self.function = self._stub(first_call, doc)
@@ -244,31 +283,47 @@ class Op:
         """Run a call before the function is built; build it unless the arguments would not use it."""
         if any(type(a) is Expr for a in args):  # a rule that calls an op; writing that op out might come back here
             raise TypeError(f"{self.name}: an op is called, not flattened")
-        general = not (self.shortcuts or self.is_observed) and any(map(is_unusual, args))
+        self.waited += 1
+        unbuilt = not (self.shortcuts or self.is_observed) and self.waited < WAITS
+        general = unbuilt and any(map(is_unusual, args))
         bound = self.bind_call(args, kwargs) if general else None
         return self.build(reflecting=False)(*args, **kwargs) if bound is None else dispatch(self, *bound)
 
     def build(self, reflecting: bool) -> Any:
         """Build the op's functions in the place of their stubs."""
-        if self.function.__code__ is first_call.__code__:
-            if "one" not in self.__dict__:
+        with BUILDING:
+            if self.function.__code__ is first_call.__code__:
+                native.built.append(self)  # first: machine code may be started by another thread
                 self._build_steps()
-            made: dict[str, Any] = {**self._build_names()}
-            exec(compile_text(self._write_source(), f"<op {self.name}>", "exec"), made)
-            self.space.update(made, **self._ways())
-            function, other = made[self.name], made.get("reflected")
-            self.function.__defaults__ = function.__defaults__
-            self.space[self.name] = self.function
-            if other is not None and self.reflected is not None:
-                self.reflected.__code__ = cast(CodeType, other.__code__)
-            self.function.__code__ = function.__code__  # last: another thread may be calling the stub
+                self.native = None if native.machine is None else native.machine.make_op(self)
+                self._write_functions()
         return self.reflected if reflecting else self.function
+
+    def build_native(self) -> None:
+        """Build the functions again, with machine code or without it."""
+        with BUILDING:
+            before, machine = self.native, native.machine
+            self.native = None if machine is None else machine.make_op(self)
+            if self.native is not before:
+                self._write_functions()
+
+    def _write_functions(self) -> None:
+        made: dict[str, Any] = {**self._build_names()}
+        exec(compile_text(self._write_source(), f"<op {self.name}>", "exec"), made)
+        self.space.update(made, **self._ways())
+        function, other = made[self.name], made.get("reflected")
+        self.function.__defaults__ = function.__defaults__
+        self.space[self.name] = self.function
+        if other is not None and self.reflected is not None:
+            self.reflected.__code__ = cast(CodeType, other.__code__)
+        self.function.__code__ = function.__code__  # last: another thread may be calling it
 
     def _build_names(self) -> dict[str, Any]:
         others = {f"other{n}": BY_KERNEL[k].function for n, k in enumerate(self.shortcuts.values())}
         return {
-            "OP": self, "kernel": self.kernel, "run": self.run, "new_node": Tensor, "place": place,
-            "translate_error": self.translate_error, "CAUGHT": CAUGHT, "several": several, "keep": keep, "take": take,
+            "OP": self, "kernel": self.kernel, "run": self.run, "saving": self.saving, "new_node": Tensor,
+            "place": place, "translate_error": self.translate_error, "CAUGHT": CAUGHT, "several": several, "keep": keep,
+            "take": take,
             "capture": capture, "COPIED": COPIED, "note_view": note_view, "OBJECT": OBJECT,
             "call_with_unknown": call_with_unknown,
             "REQUIRED": templates.REQUIRED, **others,
@@ -282,29 +337,41 @@ class Op:
         self.space.update(self._ways())
 
     def _ways(self) -> dict[str, Any]:
-        return OBSERVED if self.is_observed else QUICK
+        if self.native is None or self.is_observed:
+            return OBSERVED if self.is_observed else QUICK
+        return {**QUICK, "native": self.native[0], "native_reflected": self.native[1]}
+
+    def _write_native(self) -> dict[str, str]:
+        """Return the texts by which the functions first try machine code, where there is any."""
+        if self.native is None:
+            return {"native": "", "native_reflected": ""}
+        args = ", ".join("xy"[: self.form])
+        other = NATIVE.format(function="native_reflected", args="y, x")
+        return {"native": NATIVE.format(function="native", args=args), "native_reflected": other}
 
     def _build_steps(self) -> None:
         """Make the steps: by which operands are on the tape, and whether broadcasting must be undone."""
-        self.one = self.both = self.left = self.right = self.many = None
-        if not self.flows:
-            return
+        with BUILDING:
+            if "one" not in self.__dict__:
+                made = self._make_steps() if self.flows else {}
+                self.__dict__.update(dict.fromkeys(STEPS), **made)  # at once: other threads see all of them or none
+
+    def _make_steps(self) -> dict[str, Step]:
         d, vjps = self.d, self.d.vjps()
         if self.form == 1:
             (dx,) = vjps
             if d.into is None:
-                self.one = self._make_step(0, dx=dx)
-            else:
-                self.one = self._make_step(0, rule=dx, back=add_into(dx, d.into, d.row_rule()))
-        elif self.form == 2:
-            self._build_binary_steps(*vjps)
-        else:
-            rules = self._rules_of_many(vjps)
-            add, rows = add_many(rules), d.row_rule()
-            inputs = range(1 if self.variadic else len(self.inputs))
-            back = add if rows is None else add_rows_picked(add, rows)
-            self.many = self._make_step(*inputs, rules=rules, back=back)
-            self.many.loose = LooseStep(self, rules=rules)
+                return {"one": self._make_step(0, dx=dx)}
+            return {"one": self._make_step(0, rule=dx, back=add_into(dx, d.into, d.row_rule()))}
+        if self.form == 2:
+            return self._make_binary_steps(*vjps)
+        rules = self._rules_of_many(vjps)
+        add, rows = add_many(rules), d.row_rule()
+        inputs = range(1 if self.variadic else len(self.inputs))
+        back = add if rows is None else add_rows_picked(add, rows)
+        many = self._make_step(*inputs, rules=rules, back=back)
+        many.loose = LooseStep(self, rules=rules)
+        return {"many": many}
 
     def _make_step(self, *of: int, fitted: bool = False, **rules: Any) -> Step:
         """Return a step with the rules of some inputs; with ``fitted``, they undo broadcasting."""
@@ -319,23 +386,25 @@ class Op:
         made.loose = loose
         return made
 
-    def _build_binary_steps(self, dx: Any, dy: Any) -> None:
-        """Make the steps of an op of two inputs."""
+    def _make_binary_steps(self, dx: Any, dy: Any) -> dict[str, Step]:
+        """Return the steps of an op of two inputs."""
+        made: dict[str, Step] = {}
         name, step, fit_step = self.name, self._make_step, self._fit_step
         straight, crossed = "g, z, x, y", "g, z, y, x"  # crossed: the tensor is the second operand
         fx, fy = derive_rule(name, dx, straight, fit, "x"), derive_rule(name, dy, straight, fit, "y")
         back, fback = derive_rule(name, dy, crossed), derive_rule(name, dy, crossed, fit, "y")
         if dx and dy:
-            self.both = step(0, 1, dx=dx, dy=dy)
-            self.both_fit = fit_step(self.both, 0, 1, dx=fx, dy=fy)
-            self.fit_x = fit_step(self.both, 0, 1, dx=fx, dy=dy)
-            self.fit_y = fit_step(self.both, 0, 1, dx=dx, dy=fy)
+            both = made["both"] = step(0, 1, dx=dx, dy=dy)
+            made["both_fit"] = fit_step(both, 0, 1, dx=fx, dy=fy)
+            made["fit_x"] = fit_step(both, 0, 1, dx=fx, dy=dy)
+            made["fit_y"] = fit_step(both, 0, 1, dx=dx, dy=fy)
         if dx:
-            self.left = step(0, dx=dx)
-            self.left_fit = fit_step(self.left, 0, dx=fx)
+            left = made["left"] = step(0, dx=dx)
+            made["left_fit"] = fit_step(left, 0, dx=fx)
         if dy:
-            self.right = step(1, dx=back, crossed=True)
-            self.right_fit = fit_step(self.right, 1, dx=fback)
+            right = made["right"] = step(1, dx=back, crossed=True)
+            made["right_fit"] = fit_step(right, 1, dx=fback)
+        return made
 
     def _rules_of_many(self, vjps: Sequence[Any]) -> Callable[..., Any]:
         """Return the rules of an op of any number of inputs as one function, which gives a cotangent for each."""
@@ -373,7 +442,9 @@ class Op:
         plain = f"{sign}x.value" if sign else flatten_formula(self.quick, "x.value") or "run(x.value)"
         above = NODE.format(v=f"{sign}x.value" if sign else f"{self.name}(x.value)", **node)
         array = plain.replace("x.value", "x")
-        return UNARY.format(name=self.name, plain=NODE.format(v=plain, **node), above=above, array=array)
+        return UNARY.format(
+            name=self.name, plain=NODE.format(v=plain, **node), above=above, array=array, **self._write_native()
+        )
 
     def _write_moving(self) -> str:
         """Return the text of an op of one input with parameters, or whose result has another shape."""
@@ -381,12 +452,13 @@ class Op:
         given, packed = ", ".join(self.params), f"({''.join(n + ', ' for n in self.params)})"
         node = {"v": "v", "m": "q", "step": "one", "x": "x", "y": packed, "pad": " " * 12}
         placed = f"place(v, m.tape[_s, v.dtype], one, x.x, {packed})"
+        run = "run" if self.saving is None else "(saving if m.tape.level else run)"
         if self.is_moving:  # x[0] is a number, not a view
             node["note"] = "if q.ndim: m.note(r)" if self.kernel is operator.getitem else "m.note(r)"
             placed = f"note_view({placed}, x, OP, {{{items}}})"
         return UNARY_WITH_PARAMS.format(
             name=self.name, params=f"{signature}, " * bool(self.params), items=items, **check,
-            run="x.value[index]" if self.kernel is operator.getitem else f"run(x.value, {given})",
+            run="x.value[index]" if self.kernel is operator.getitem else f"{run}(x.value, {given})",
             array=f"run(x, {given})", above=f"{self.name}(x.value, {given})",
             scalar="; v = v if _s else v[()]" if isinstance(self.acts, moves) else "", noted=placed,
             node=PLACE_VIEW.format(items=items, **node) if self.is_moving else PLACE.format(**node),
@@ -422,6 +494,7 @@ class Op:
         # not for integers, whose power may have another dtype than their product
         shortcut = "\n            if y == {!r} and (m.small or m.pool is not None): return other{}(x)"
         return BINARY.format(
+            **self._write_native(),
             name=self.name,
             same="m is q and m.small" if quick else "False",
             weak="m.small" if quick else "False",
@@ -602,7 +675,7 @@ class Op:
 
 def op(
     kernel: Callable[..., Any], *, acts: Acts, d: Calculus, lower: Lowering | None = None, run: Any = None,
-    shortcuts: dict[Any, Any] | None = None, domain: tuple[float, float] = (-2.0, 2.0),
+    shortcuts: dict[Any, Any] | None = None, domain: tuple[float, float] = (-2.0, 2.0), saving: Any = None,
 ) -> Callable[[F], F]:  # fmt: skip
     """Declare an op.  The decorated function gives its name, signature and documentation.
 
@@ -611,10 +684,11 @@ def op(
     ``run(x, *params)``, when given, is a quicker way to compute it; plain arithmetic is written into the op's function.
     ``shortcuts`` maps a constant second operand to the kernel of a one-input op that does the same.
     ``domain`` is where the generated tests draw their numbers from.
+    ``saving(x, *params)`` computes the same and keeps something for the rule (see residuals.py).
     """
 
     def define(doc: F) -> F:
-        return cast(F, Op(kernel, run, acts, d, lower or opaque(), doc, shortcuts, domain).function)
+        return cast(F, Op(kernel, run, acts, d, lower or opaque(), doc, shortcuts, domain, saving).function)
 
     return define
 

@@ -23,6 +23,9 @@ def call_prepared(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Call an op with variables read, lists and object arrays made tensors, and weak tensors in their dtype."""
     if any(hasattr(a, "tocoo") for a in args):
         return LATER["sparse"](op, args)
+    symbolic = next((a for a in args if hasattr(type(a), "apply_op")), None)
+    if symbolic is not None:  # of a functional model, which applies the op to values later
+        return symbolic.apply_op(op.name, args, params)
     other = next((a for a in args if is_foreign(type(a))), None)
     if other is not None and is_operator():
         return _defer(op, args, other)

@@ -15,7 +15,9 @@ NUMPY_FILES = dirname(sys.modules["numpy"].__file__ or "numpy")
 NOT_THE_USER = (OURS, NUMPY_FILES, "<op ", "<rule ")
 
 
-_users: dict[str, str] = {}  # the last part of a path if it is the user's, for those that were looked up
+_users: dict[
+    str, str
+] = {}  # what stands before a line's number if the file is the user's, for those that were looked up
 
 
 def user_place() -> tuple[str, int]:
@@ -25,7 +27,7 @@ def user_place() -> tuple[str, int]:
         name = frame.f_code.co_filename
         its = _users.get(name)
         if its is None:
-            its = _users[name] = "" if name.startswith(NOT_THE_USER) else basename(name)
+            its = _users[name] = "" if name.startswith(NOT_THE_USER) else _name_file(name)
         if its:
             return name, frame.f_lineno
         frame = frame.f_back
@@ -33,9 +35,36 @@ def user_place() -> tuple[str, int]:
 
 
 def user_line() -> str:
-    """Return the innermost line of the user's code, as ``file.py:12``."""
-    name, line = user_place()
-    return f"{_users.get(name, name)}:{line}"
+    """Return the innermost line of the user's code, as ``file.py:12``, or ``cell 3, line 12`` in a notebook."""
+    return format_place(*user_place())
+
+
+def format_place(file: str, line: int) -> str:
+    """Return a line of a file in words: ``file.py:12``, or ``cell 3, line 12`` in a notebook.
+
+    >>> format_place("/home/me/model.py", 12)
+    'model.py:12'
+    """
+    before = _users.get(file) or _name_file(file)
+    return f"{before}{line}"
+
+
+def name_file(file: str) -> str:
+    """Return how a file is called in reports: ``model.py``, or ``cell 3`` in a notebook.
+
+    >>> name_file("/home/me/model.py")
+    'model.py'
+    """
+    return _name_file(file).removesuffix(":").removesuffix(", line ")
+
+
+def _name_file(file: str) -> str:
+    """Return what stands before the number of a line of this file."""
+    shell = sys.modules.get("IPython")
+    shell = shell and shell.get_ipython()
+    label = shell and shell.compile.format_code_name(file)  # ("Cell", "In[3]") for the code of a cell
+    number = "".join(filter(str.isdigit, label[1])) if label else ""
+    return f"cell {number}, line " if number else f"{basename(file)}:"
 
 
 def compile_text(text: str, name: str, mode: str) -> CodeType:

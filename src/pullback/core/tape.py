@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import float64, generic, ndarray
 
-from pullback.core import hooks
+from pullback.core import hooks, native
 from pullback.core.capture import check_captured
 from pullback.core.convert import as_value, bare, has_tensors, join_tensors
 from pullback.core.fitting import conjugate_rule, conjugate_rules, fit, keep_rule, widen_rule, widen_rules
@@ -77,7 +77,7 @@ class Meta:
 
     __slots__ = (
         "capacity", "constants", "direct", "dtype", "kind", "ndim", "note", "one", "plain", "pool", "push", "raw",
-        "shape", "size", "small", "tape",
+        "record", "shape", "size", "small", "tape",
     )  # fmt: skip
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], tape: Tape, raw: bool) -> None:
@@ -95,6 +95,7 @@ class Meta:
         self.small = inexact and not large  # elementwise ops keep this very meta, and need no buffer
         self.plain = self.small and raw  # and NumPy may be called directly
         self.direct = inexact and raw  # the same, where a big result needs no buffer either
+        self.record: Any = None  # what machine code reads of all this; False where it does not (see native.py)
         self.constants: dict[Any, Any] = ITSELF
         if raw and inexact:
             key = dtype, bool(shape)
@@ -106,8 +107,13 @@ class Meta:
     def detach(self) -> None:
         """Make the tensors that hold this meta constants."""
         self.tape, self.push, self.note, self.pool = NO_TAPE, forget, note_constant, None
+        self.record = None
         if not self.raw:
             self.small = False  # the general way: such a tensor is whatever its value is
+
+    def attach(self, tape: Tape, push: Any, note: Any, pool: Any, small: bool) -> None:
+        """Make the tensors that hold this meta those of a tape again."""
+        self.tape, self.push, self.note, self.pool, self.small, self.record = tape, push, note, pool, small, None
 
 
 class Step:
@@ -125,7 +131,7 @@ class Step:
 
     __slots__ = (
         "_complex", "_floats", "_large", "back", "blockwise", "crossed", "dx", "dy", "is_moving", "loose", "needs",
-        "needs_z", "op", "plain", "rule", "rules", "writing",
+        "needs_z", "op", "plain", "programs", "rule", "rules", "step_record", "writing",
     )  # fmt: skip
 
     is_custom = False  # whether its cotangents are computed by a function of the user's
@@ -144,12 +150,19 @@ class Step:
         self.back = back or self.add_cotangents
         self.needs: Any = needs
         self.needs_z, self.blockwise, self.crossed = needs_z, blockwise, crossed
+        self.step_record: Any = None  # the rules as machine code reads them
+        self.programs: Any = None  # the same for nodes with big values
         self.plain: Step = self  # the same step where values are small
         self.loose: Step = self  # the same step without undoing broadcasting
         self._large: Step | None = None
         self._complex: Step | None = None
         self._floats: Step | None = None
         self.writing: Step | None = None  # the same step of a node that is a write, too; made in writes.py
+
+    @property
+    def operand_rules(self) -> tuple[Any, Any]:
+        """The positional rules for the two operands, for those who compile them; None where there is none."""
+        return self.dx, self.dy
 
     @property
     def complex(self) -> Step:
@@ -173,7 +186,7 @@ class Step:
         """The variant for nodes with big values."""
         if self._large is None:
             otherwise = self.back if self.dx is None else self.add_cotangents
-            made = Step(self.op, back=add_large(self.dx, self.dy, self.blockwise, otherwise))
+            made = Step(self.op, back=add_large(self, otherwise))
             made.plain = self
             self._large = made
         return self._large
@@ -488,6 +501,10 @@ class Tape(dict[Any, Any]):
                 LATER["redo_writes"](self)
             return
         nodes = self.nodes
+        if native.machine is not None:
+            native.machine.walk(nodes)
+            return
+        native.count_nodes(len(nodes))
         pop = nodes.pop
         while nodes:
             r = pop()
@@ -521,6 +538,17 @@ class Tape(dict[Any, Any]):
             g = x = y = z = v = w = d = e = None  # stale locals would hide that an array has one holder
             s.back(r)
             r.x = r.y = None
+
+
+def walk_node(r: Tensor) -> None:
+    """Give the operands of one node their cotangents, as ``Tape.walk`` does: for nodes that machine code leaves."""
+    if r.g is not None:
+        s = r.via
+        if s.dx is None:
+            s.back(r)
+        else:
+            s.add_cotangents(r)
+    r.x = r.y = None
 
 
 def walk_again(nodes: list[Tensor], keep: bool = True, transposed: bool = False) -> None:

@@ -31,8 +31,11 @@ PLACE_VIEW = (
     + NODE.replace("; m.push(r)", "\n{pad}{note}\n{pad}m.push(r)")
 )
 
+# The same in machine code, which gives None for anything unusual (see native.py).
+NATIVE = "\n    r = {function}({args})\n    if r is not None: return r"
+
 UNARY = """
-def {name}(x):
+def {name}(x):{native}
     if type(x) is Tensor:
         m = x.meta
         if m.plain:
@@ -72,7 +75,7 @@ def {name}(x, {params}{unknown}):{refuse}
 """
 
 BINARY = """
-def {name}(x, y):
+def {name}(x, y):{native}
     t = type(y)
     if type(x) is Tensor:
         m = x.meta
@@ -114,7 +117,7 @@ def {name}(x, y):
             return place(kernel(x.value, y, out=take(m.pool)), m, left, x.x, capture(y, m.tape) if left.needs[1] else m)
     return dispatch(OP, (x, y), {{}})
 
-def reflected(y, x):
+def reflected(y, x):{native_reflected}
     t = type(x)
     if (t is float or t is int) and type(y) is Tensor:
         m = y.meta

@@ -14,6 +14,7 @@ from pullback.core.callers import (
     MEANS,
     SERIES,
     arrange_coefficients,
+    checks_values,
     explain_refusal,
     is_formatting,
     leaves_product,
@@ -39,6 +40,17 @@ INSTEAD = {  # what to do when a plain value is refused
 STANDARDS = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")  # versions of the Array API
 VALUELESS = (BatchedValueError, SymbolValueError)  # there is no one value
 LATER: dict[str, Any] = {}  # what files above this one put in: "constant", "alias", "ufunc" and "function" of NumPy, …
+
+
+class MethodLater:
+    """A method of tensors in a module that is not imported yet: getting it imports the module, which puts it here."""
+
+    def __init__(self, name: str, load: Callable[[], object]) -> None:
+        self.name, self.load = name, load
+
+    def __get__(self, instance: Tensor | None, owner: type[Tensor]) -> Any:
+        self.load()
+        return getattr(owner if instance is None else instance, self.name)
 
 
 class Tensor(TensorOps):
@@ -272,6 +284,8 @@ class Tensor(TensorOps):
         if api_version not in STANDARDS:
             versions = ", ".join(str(version) for version in STANDARDS[1:])
             raise ArgumentError(f"__array_namespace__: api_version must be one of {versions}, got {api_version!r}.")
+        if self.read().level:
+            LATER["namespace_of_traced"]()
         return LATER["array_namespace"]()
 
     @property
@@ -320,6 +334,9 @@ class Tensor(TensorOps):
     def _concrete(self, what: str) -> Any:
         """Return the plain value, refused while a transform follows this tensor."""
         t = self.read()
+        if t.level and (t.dtype.kind in "iub" or checks_values()):  # integers carry no gradient, assertions give none
+            with suppress(*VALUELESS):
+                return concrete(t)
         if t.level:
             purpose, cure = explain_refusal(t.dtype)
             usual = INSTEAD.get(what, "Stay with pullback or NumPy functions")
@@ -417,6 +434,19 @@ class Tensor(TensorOps):
             return tensor_repr(np.asarray(concrete(self)), type(self).__name__)
         except VALUELESS:  # many examples, or a program that is being compiled: what is beneath has words for it
             return f"{type(self).__name__}({self.read().beneath()!r})"
+
+    def _repr_html_(self) -> str | None:
+        """Return what a notebook shows; None where there is no one value, and it shows the ``repr``."""
+        try:
+            values = np.asarray(concrete(self))
+        except VALUELESS:
+            return None
+        html: str = LATER["show_array"](*self._describe(), values)
+        return html
+
+    def _describe(self) -> tuple[str, tuple[str, ...]]:
+        """Return the title and the facts of what a notebook shows."""
+        return type(self).__name__, ()
 
     def to_string(self, verbose: bool = False) -> str:
         """Return the text of ``print``, with dtype, rank and shape when ``verbose``."""

@@ -46,13 +46,14 @@ class Variable(Wrapped):
     Tensor([3., 5.], dtype=float32)
     """
 
-    __slots__ = ("_trainable", "held", "made_at", "name")
+    __slots__ = ("_trainable", "constraint", "held", "made_at", "name")
 
     _internal: tuple[str, ...] = ("held", "hold", "made_at", "own_array", "write_rows")
     refers = is_variable = True
     held: Tensor
     name: str
     made_at: str  # the user's line, for messages
+    constraint: Callable[[Any], Any] | None  # a projection that optimizers apply after each step
 
     def __init__(
         self, initial: TensorLike, trainable: bool = True, name: str | None = None, dtype: DType = None
@@ -64,6 +65,7 @@ class Variable(Wrapped):
             raise ArgumentError(f"variable: the name must be text, got {type(name).__name__}.")
         self.held = freeze(constant(values), HELD)
         self.trainable = trainable
+        self.constraint = None
         self.name = name if name is not None else _free_name()
         self.made_at = user_line()
         _live.setdefault(self.name, []).append(ref(self, partial(_forget, self.name)))
@@ -246,16 +248,19 @@ class Variable(Wrapped):
     # ---- out of the library
 
     def __reduce__(self) -> Any:
-        return _restore, (np.array(self.held.value), self.trainable, self.name)
+        return _restore, (np.array(self.held.value), self.trainable, self.name, self.constraint)
 
     def __copy__(self) -> Variable:
-        return _restore(np.array(self.held.value), self.trainable, self.name)
+        return _restore(np.array(self.held.value), self.trainable, self.name, self.constraint)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
         return self.__copy__()
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, name={self.name!r})"
+
+    def _describe(self) -> tuple[str, tuple[str, ...]]:
+        return f"Variable {self.name}", () if self.trainable else ("not trainable",)
 
 
 PLAIN.add(Variable)
@@ -383,8 +388,10 @@ def _forget(name: str, gone: ref[Variable]) -> None:
         del _live[name]
 
 
-def _restore(values: Array, trainable: bool, name: str) -> Variable:
-    return Variable(values, trainable, None if _same_named(name) else name)
+def _restore(values: Array, trainable: bool, name: str, constraint: Callable[[Any], Any] | None = None) -> Variable:
+    v = Variable(values, trainable, None if _same_named(name) else name)
+    v.constraint = constraint
+    return v
 
 
 def _free_name() -> str:

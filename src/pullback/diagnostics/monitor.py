@@ -255,6 +255,7 @@ class Monitor(PassObserver):
         self.purposes: list[Purpose] = []  # what ops are performed for just now, the outermost first
         self.notes: list[Note] = []
         self.ended: list[tuple[Note, Note, Any]] = []  # a step, one of its operands, and what it gave back: all zeros
+        self.cotangents: dict[int, Any] = {}  # of the result of a step, by the number of its note
 
     def run(self, f: Callable[..., Any], *args: object, **kwargs: object) -> Any:
         """Return what ``f`` gives, with a note of every op on a watched value; NumPy does not warn meanwhile."""
@@ -301,6 +302,8 @@ class Monitor(PassObserver):
             owner = self._owner(r) if isinstance(r.value, Tensor) else picked.get(id(r))
             if r.via is PICK:
                 picked[id(r.x)] = owner
+            if owner is not None and not owner.backward:
+                self.cotangents[owner.number] = r.g
             with self.note("step", owner, turned):
                 self._walk_step(r, owner, strong)
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from os.path import basename
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pullback.core.op import Op
+from pullback.core.source import format_place
 from pullback.diagnostics.backward_steps import is_finite
 from pullback.diagnostics.causes import Origin, advise_backward, advise_forward
 from pullback.diagnostics.monitor import GIVEN, PASSED, SEED, Note
 from pullback.diagnostics.monitored_run import Result
 from pullback.diagnostics.origins import Index, Visit, get_values, list_bad_inputs, list_way, locate_operand, visit_bad
+from pullback.diagnostics.page import Reported
+from pullback.display.html import frame, render_text, table
 
 __all__: list[str] = []
 
@@ -82,7 +84,7 @@ class Event:
 
 
 def _where(note: Note) -> str:
-    return f"{basename(note.file)}:{note.line}" if note.file else "an unknown place"
+    return format_place(note.file, note.line) if note.file else "an unknown place"
 
 
 def _element(a: object, of: Note, note: Note, index: Index) -> Any:
@@ -117,7 +119,7 @@ def _call(name: str, values: Sequence[Any]) -> str:
     return SIGNS[name].format(*texts) if name in SIGNS else f"{name}({', '.join(texts)})"
 
 
-class NanReport:
+class NanReport(Reported):
     """Where a NaN or infinity came from.  ``print`` it, or read its fields.
 
     ``found`` says whether there is any.  ``op``, ``phase``, ``where`` (``file.py:12``), ``file``, ``line``, ``index``,
@@ -181,6 +183,14 @@ class NanReport:
         return "\n".join([*lines, self.suggestion])
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        if not self.found:
+            return frame("no NaN, no infinity", [], str(self))
+        facts = [f"{self.op} in the {self.phase} pass", self.where] if self.op else []
+        rows = [(f"{link.op} ({link.phase})", link.where) for link in self.chain]
+        way = table(["from the first to the result", "line"], rows) if len(rows) > 1 else ""
+        return frame("NaN or infinity", facts, render_text(self), way)
 
 
 def _arguments(note: Note) -> list[str]:

@@ -25,6 +25,7 @@ from pullback.diagnostics.finite_checks import (
 )
 from pullback.diagnostics.monitored_run import Examined, MonitoredRun, is_number
 from pullback.diagnostics.nan_report import NanReport
+from pullback.diagnostics.record import make_record
 from pullback.diagnostics.tape_report import Push, check_pulled
 from pullback.errors import NanError
 from pullback.transforms.argnums import Call, WholeCall
@@ -47,7 +48,9 @@ class Diagnosed(Examined):
 
     def __call__(self, *args: object, **kwargs: object) -> NanReport:
         ran = MonitoredRun(self.__wrapped__, args, kwargs)
-        return NanReport([*ran.values, *ran.gradients], ran.monitor.notes)
+        report = NanReport([*ran.values, *ran.gradients], ran.monitor.notes)
+        report.record = make_record(ran, self.__name__)
+        return report
 
 
 def diagnose(f: Callable[..., Any]) -> Diagnosed:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from os.path import basename
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pullback.core.op import Op
+from pullback.core.source import format_place
 from pullback.core.tape import ARRAYS
 from pullback.core.tensor import all_values
 from pullback.diagnostics.monitor import STOPPED, Note
 from pullback.diagnostics.monitored_run import Examined, MonitoredRun, Result, is_number
+from pullback.diagnostics.page import Reported
+from pullback.diagnostics.record import make_record
+from pullback.display.html import frame, table
 from pullback.transforms.arguments import name_leaves
 
 if TYPE_CHECKING:
@@ -82,7 +85,7 @@ class InputReport:
     __repr__ = __str__
 
 
-class Explanation:
+class Explanation(Reported):
     """Why gradients are missing or zero: ``inputs`` has one entry for each input, found by name with ``[...]`` too.
 
     ``op``, ``why``, ``where``, ``file``, ``line`` and ``status`` are those of the first input with no gradient.
@@ -112,6 +115,17 @@ class Explanation:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        rows = [
+            row
+            for i in self.inputs
+            for row in [
+                *((i.name, i.status, end.op, EXPLANATIONS.get(end.why, end.why), end.where) for end in i.ends),
+                *([] if i.ends else [(i.name, i.status, "", i.reason, "")]),
+            ]
+        ]
+        return frame("paths of the gradient", [], table(["input", "gradient", "ends at", "because", "line"], rows))
+
 
 class Explained(Examined):
     """The function that ``explain`` returns."""
@@ -122,9 +136,10 @@ class Explained(Examined):
         ran = MonitoredRun(self.__wrapped__, args, kwargs)
         leaves = [x for a in args for _, x in name_leaves("", a) if is_number(x)]
         given = [*leaves, *[None] * (len(ran.inputs) - len(leaves))]
-        return Explanation([
-            _report_input(ran, i, g, x) for i, g, x in zip(ran.inputs, ran.gradients, given, strict=True)
-        ])  # fmt: skip
+        reports = [_report_input(ran, i, g, x) for i, g, x in zip(ran.inputs, ran.gradients, given, strict=True)]
+        explanation = Explanation(reports)
+        explanation.record = make_record(ran, self.__name__)
+        return explanation
 
 
 def explain(f: Callable[..., Any]) -> Explained:
@@ -220,7 +235,7 @@ def _explain_zero(owner: Note, operand: Note) -> str:
 
 
 def _make_end(note: Note, why: str) -> PathEnd:
-    where = f"{basename(note.file)}:{note.line}" if note.file else "an unknown place"
+    where = format_place(note.file, note.line) if note.file else "an unknown place"
     return PathEnd("cast" if note.name == "cast_to_whole" else note.name, why, where, note.file, note.line)
 
 
@@ -228,12 +243,14 @@ def _list_unreturned(ran: MonitoredRun) -> Iterator[tuple[str, str, str, str, in
     """Yield the custom gradients that returned None."""
     for name, file, line in ran.cuts:
         if "(" in name:
-            yield name, "no gradient returned", f"{basename(file)}:{line}", file, line
+            yield name, "no gradient returned", format_place(file, line), file, line
 
 
 def _describe_unused(live: dict[int, Note]) -> str:
     last = live[max(live)]
-    return f"it is last used by {last.name} at {basename(last.file)}:{last.line}, on which the result does not depend"
+    return (
+        f"it is last used by {last.name} at {format_place(last.file, last.line)}, on which the result does not depend"
+    )
 
 
 def _describe_captured(f: Callable[..., Any], leaf: Any) -> str:

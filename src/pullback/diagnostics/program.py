@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from os.path import basename
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.core.source import format_place
 from pullback.core.tensor import all_values
 from pullback.diagnostics.monitor import GIVEN, PASSED, Note
 from pullback.diagnostics.monitored_run import Examined, MonitoredRun
+from pullback.diagnostics.page import Reported
+from pullback.diagnostics.record import make_record
+from pullback.display.html import frame, table
+from pullback.errors import PullbackError
 
 __all__ = ["trace"]
 
@@ -37,7 +41,7 @@ class TraceStep(NamedTuple):
     line: int
 
 
-class Program:
+class Program(Reported):
     """What a function did: ``print`` it, or read its ``steps``, each with named fields.
 
     ``kept`` of a step is how many bytes of its values the backward pass reads, ``total`` the sum of that.
@@ -61,9 +65,11 @@ class Program:
             names[note.number] = inputs.get(note.number) or f"%{len(self.steps)}"
             self.steps.append(_make_step(note, names, kept.get(note.number, 0)))
         self.total = sum(kept.values())
+        self.record = make_record(ran, name)
 
-    def __str__(self) -> str:
-        rows = [
+    def _make_rows(self) -> list[tuple[str, ...]]:
+        """Return the text of every step: what it computes, of what shape, its range, what is kept of it, and where."""
+        return [
             (
                 step.name if step.op == GIVEN else f"{step.name} = {step.op}({', '.join(step.inputs)})",
                 f"{step.dtype}{list(step.shape)}",
@@ -73,6 +79,13 @@ class Program:
             )
             for step in self.steps
         ]
+
+    def _repr_html_(self) -> str:
+        facts = [f"{len(self.steps)} steps", f"{_format_bytes(self.total)} kept for the backward pass"]
+        return frame(f"trace of {self.name}", facts, table(["step", "result", "range", "", "line"], self._make_rows()))
+
+    def __str__(self) -> str:
+        rows = self._make_rows()
         widths = [max((len(row[i]) for row in rows), default=0) for i in range(5)]
         lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
         return "\n".join([*lines, f"kept for the backward pass: {_format_bytes(self.total)}"])
@@ -117,7 +130,7 @@ def _make_step(note: Note, names: dict[int, str], kept: int) -> TraceStep:
         low, high = float(values.min()), float(values.max())
     given = note.op is None and note.name == GIVEN
     inputs = [_format_operand(a, names) for a in note.args] + [f"{k}={v!r}" for k, v in _list_changed_params(note)]
-    where = "" if given or not note.file else f"{basename(note.file)}:{note.line}"
+    where = "" if given or not note.file else format_place(note.file, note.line)
     shape = values.shape[max(note.examples, 0) :]
     return TraceStep(
         names[note.number],
@@ -172,7 +185,11 @@ class Traced(Examined):
     face = "trace"
 
     def __call__(self, *args: object, **kwargs: object) -> Program:
-        return Program(MonitoredRun(self.__wrapped__, args, kwargs, back=False), self.__name__)
+        try:
+            ran = MonitoredRun(self.__wrapped__, args, kwargs)
+        except PullbackError:  # a program without a gradient is a program too
+            ran = MonitoredRun(self.__wrapped__, args, kwargs, back=False)
+        return Program(ran, self.__name__)
 
 
 def trace(f: Callable[..., Any]) -> Traced:

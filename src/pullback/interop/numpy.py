@@ -8,6 +8,7 @@ integers or truth values, which carry no gradient; otherwise it is refused.  Not
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,9 +19,6 @@ from pullback.core.writes import fit_result, write
 from pullback.errors import ArgumentError
 from pullback.interop import (
     numpy_elements,
-    numpy_fft,
-    numpy_linalg,
-    numpy_polynomials,
     numpy_products,
     numpy_reductions,
     numpy_shapes,
@@ -29,6 +27,7 @@ from pullback.interop import (
     numpy_writes,
 )
 from pullback.interop.numpy_arguments import (
+    TABLES,
     align_operands,
     has_inexact,
     is_traced,
@@ -38,18 +37,16 @@ from pullback.interop.numpy_arguments import (
     unwrap,
 )
 from pullback.interop.numpy_parameters import apply_parameters, convert_operands
-from pullback.ops import special
 
 if TYPE_CHECKING:
     from pullback.typing import Value
 
 __all__: list[str] = []
 
-TABLES: tuple[Mapping[Any, Any], ...] = (
+TABLES += [
     numpy_reductions.FUNCTIONS, numpy_shapes.FUNCTIONS, numpy_elements.FUNCTIONS, numpy_products.FUNCTIONS,
-    numpy_linalg.FUNCTIONS, numpy_polynomials.FUNCTIONS, numpy_ufuncs.FUNCTIONS, numpy_fft.FUNCTIONS,
-    numpy_writes.FUNCTIONS,
-)  # fmt: skip
+    numpy_ufuncs.FUNCTIONS, numpy_writes.FUNCTIONS,
+]  # fmt: skip
 ALIASES = {
     np.amax: np.max, np.amin: np.min, np.around: np.round,
     np.linalg.tensordot: np.tensordot, np.linalg.outer: np.outer, np.linalg.cross: np.cross,
@@ -70,10 +67,10 @@ NOTHING = np._NoValue  # NumPy's default for a parameter that is not given
 Names = Mapping[str, inspect.Parameter]
 
 
-def qualified_name(function: Callable[..., Any]) -> str:
+def get_qualified_name(function: Callable[..., Any]) -> str:
     """Return the name of a NumPy function with its module, for messages.
 
-    >>> qualified_name(np.linalg.norm)
+    >>> get_qualified_name(np.linalg.norm)
     'np.linalg.norm'
     """
     module = (getattr(function, "__module__", None) or "numpy").replace("numpy", "np", 1)
@@ -109,7 +106,7 @@ def call_function(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     """Call a NumPy function that is not in the table ``NUMPY`` yet, or has no rule."""
     call = find_call(func)
     if call is None:
-        return call_without_rule(qualified_name(func), func, args, kwargs)
+        return call_without_rule(get_qualified_name(func), func, args, kwargs)
     NUMPY[func] = made = adapt_signature(func, call)
     return made(*args, **kwargs)
 
@@ -120,7 +117,10 @@ def find_call(func: Any) -> Any:
     for table in TABLES:
         if func in table:
             return table[func]
-    return BY_KERNEL[func].function if func in BY_KERNEL else None
+    is_op = func in BY_KERNEL
+    if not (is_op and func.__module__ == "numpy") and LATER["all_ops"]():  # np.linalg, np.fft and rare ones
+        return find_call(func)
+    return BY_KERNEL[func].function if is_op else None
 
 
 def adapt_signature(func: Callable[..., Any], call: Callable[..., Any]) -> Any:
@@ -168,14 +168,16 @@ class Adapted(NamedTuple):
         first = list(args) if self.open_ended else [by_name.pop(n) for n in self.order[: self.inputs] if n in by_name]
         out = by_name.get("out")
         if isinstance(out, Tensor):
-            return write_result(f"{qualified_name(self.func)}(out=x)", out, self(*first, **{**by_name, "out": None}))
+            return write_result(
+                f"{get_qualified_name(self.func)}(out=x)", out, self(*first, **{**by_name, "out": None})
+            )
         unknown = [k for k, v in by_name.items() if not self._is_taken(k) and not is_default(v, self.theirs.get(k))]
         taken = {k: v for k, v in by_name.items() if self._is_taken(k) and v is not NOTHING}
         if not unknown:
             return self.call(*first, **taken)
         made = apply_parameters(self.func, self.call, first, taken, {k: by_name[k] for k in unknown})
         if made is NotImplemented:
-            return call_without_rule(qualified_name(self.func), self.func, args, kwargs, unknown, out)
+            return call_without_rule(get_qualified_name(self.func), self.func, args, kwargs, unknown, out)
         return made
 
     def _is_taken(self, keyword: str) -> bool:
@@ -238,15 +240,21 @@ def _get_method(ufunc: Any, method: str) -> tuple[str, Any]:
 
 def _find_special_function(ufunc: Any) -> Any:
     """Return the function for a ufunc of SciPy's that is no op, None for other ufuncs."""
-    name = special.find_name(ufunc)
+    name = LATER["special"]().find_name(ufunc) if "scipy.special" in sys.modules else ""
     return LATER["special_functions"]().get_function(name) if name else None
+
+
+def find_op(ufunc: Any) -> Any:
+    """Return the op for a ufunc of NumPy's or SciPy's, None if there is none."""
+    op = BY_KERNEL.get(ufunc)
+    return LATER["special"]().find_op(ufunc) if op is None and "scipy.special" in sys.modules else op
 
 
 def find_ufunc_call(ufunc: Any, method: str) -> tuple[Any, tuple[str, ...]]:
     """Return the function that implements a ufunc or one of its methods, None if there is none, and its parameters."""
     if method != "__call__":
         return getattr(numpy_ufunc_methods, method, lambda _: None)(ufunc), METHOD_PARAMETERS
-    op = BY_KERNEL.get(ufunc) or special.find_op(ufunc)
+    op = find_op(ufunc)
     call = op.function if op is not None else numpy_ufuncs.CALLS.get(ufunc) or _find_special_function(ufunc)
     return call, numpy_ufuncs.TAKES.get(ufunc, ())
 
@@ -273,7 +281,7 @@ def replace_skipped(ufunc: Callable[..., Any], x: Any, chosen: Any) -> Any:
     """Return an operand with another number where ``where=`` is false: one at which the ufunc has a derivative."""
     if not isinstance(x, Tensor) or x.dtype.kind not in "fc":
         return x
-    op = BY_KERNEL.get(ufunc) or special.find_op(ufunc)
+    op = find_op(ufunc)
     low, high = (-2.0, 2.0) if op is None else op.domain
     return np.where(chosen, x, 0.3 * low + 0.7 * high)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ from pullback.core.variable import writer
 from pullback.errors import BatchedValueError, NoRuleError, SymbolValueError
 
 __all__: list[str] = []
+
+TABLES: list[Mapping[Any, Any]] = []  # NumPy's functions as compositions, from the files of this package
 
 
 def tensors(x: Any) -> Iterator[Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import pi, prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from pullback.core.tensor import BY_KERNEL, Tensor, call_unfollowed, read_sizes,
 from pullback.core.writes import link_part
 from pullback.errors import ShapeError
 from pullback.interop.numpy_arguments import align_operands, run_without_rule, to_array, wrap, wrap_constant
-from pullback.ops import conversion, elementwise, gathering, segments, sorting
+from pullback.numerics.axis_arguments import resolve_axes
+from pullback.ops import complex, conversion, elementwise, gathering, segments, sorting
 
 if TYPE_CHECKING:
     from pullback.typing import DType, Lengths, Operand, TensorLike, Value
@@ -356,6 +358,11 @@ def _from_dtypes(function: Callable[..., Any]) -> Any:
     return from_dtypes
 
 
+def _angle(z: Value, /, deg: bool = False) -> Any:
+    turn = complex.angle(z)
+    return turn * (180 / pi) if deg else turn
+
+
 FUNCTIONS = {
     np.take: _take, np.take_along_axis: _take_along_axis, np.compress: _compress, np.extract: _extract,
     np.delete: _delete, np.diagonal: _diagonal, np.diag: _diag, np.tril: _tril, np.triu: _triu,
@@ -378,6 +385,6 @@ FUNCTIONS = {
     np.shape: lambda a, /: to_array(a).shape, np.ndim: lambda a, /: to_array(a).ndim,
     np.result_type: _from_dtypes(np.result_type), np.common_type: _from_dtypes(np.common_type),
     np.iscomplexobj: lambda x, /: x.dtype.kind == "c", np.isrealobj: lambda x, /: x.dtype.kind != "c",
-    np.fix: np.trunc, np.real_if_close: _real_if_close,
-    np.size: lambda a, /, axis=None: np.size(np.broadcast_to(False, a.shape), axis),
+    np.angle: _angle, np.fix: lambda x, /: np.trunc(x), np.real_if_close: _real_if_close,
+    np.size: lambda a, /, axis=None: prod(a.shape[i] for i in resolve_axes(a.ndim, axis, "np.size")),
 }  # fmt: skip

@@ -1,23 +1,15 @@
-"""NumPy's Fourier transforms beyond those that are ops, and angles in degrees."""
+"""NumPy's Fourier transforms beyond those that are ops."""
 
 from __future__ import annotations
 
-from math import pi
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from pullback.ops import complex, spectral
-
-if TYPE_CHECKING:
-    from pullback.typing import Value
+from pullback.interop.numpy_arguments import TABLES
+from pullback.ops import spectral
 
 __all__: list[str] = []
-
-
-def _angle(z: Value, /, deg: bool = False) -> Any:
-    turn = complex.angle(z)
-    return turn * (180 / pi) if deg else turn
 
 
 def _several(transform: Any) -> Any:
@@ -33,7 +25,6 @@ def _half(transform: Any) -> Any:
 
 
 FUNCTIONS = {
-    np.angle: _angle,
     np.fft.fftn: _several(spectral.fftn), np.fft.ifftn: _several(spectral.ifftn),
     np.fft.rfftn: _several(spectral.rfftn), np.fft.irfftn: _several(spectral.irfftn),
     np.fft.fft2: _two(spectral.fftn), np.fft.ifft2: _two(spectral.ifftn),
@@ -42,3 +33,4 @@ FUNCTIONS = {
     np.fft.fftshift: lambda x, /, axes=None: spectral.fftshift(x, axes),
     np.fft.ifftshift: lambda x, /, axes=None: spectral.ifftshift(x, axes),
 }  # fmt: skip
+TABLES.append(FUNCTIONS)

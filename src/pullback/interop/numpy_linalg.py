@@ -12,7 +12,7 @@ import numpy as np
 from pullback.core.op import REGISTRY, operand
 from pullback.core.tensor import Tensor, all_values, call_unfollowed, may_be, strip
 from pullback.errors import ArgumentError, ShapeError
-from pullback.interop.numpy_arguments import align_operands, is_traced, no_rule_error, run_without_rule
+from pullback.interop.numpy_arguments import TABLES, align_operands, is_traced, no_rule_error, run_without_rule
 from pullback.numerics.adjoints import H
 from pullback.ops import linalg
 
@@ -172,3 +172,4 @@ FUNCTIONS = {
     np.linalg.matrix_power: lambda a, /, n: linalg.matrix_power(a, n), np.linalg.multi_dot: _multi_dot,
     np.linalg.tensorinv: _tensorinv, np.linalg.tensorsolve: _tensorsolve,
 }  # fmt: skip
+TABLES.append(FUNCTIONS)

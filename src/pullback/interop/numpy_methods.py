@@ -119,6 +119,9 @@ _METHODS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 for _name, _method in _METHODS.items():
     alias(_name, _method)
+# NumPy calls methods of these names on the elements of object arrays.
+for _ufunc in (np.deg2rad, np.degrees, np.exp2, np.fabs, np.positive, np.rad2deg, np.radians, np.rint, np.trunc):
+    alias(_ufunc.__name__, _call(_ufunc))
 for _name, _read in {
     "flat": Flat, "itemsize": lambda x: x.dtype.itemsize, "nbytes": lambda x: x.size * x.dtype.itemsize,
 }.items():  # fmt: skip

@@ -57,6 +57,11 @@ def apply_parameters(func: Any, call: Function, args: list[Any], kwargs: dict[st
         return made if made is NotImplemented else convert(made, dtype)
     if "order" in extra and func in REORDERING:
         return REORDERING[func](call, args, kwargs, extra["order"]) if len(extra) == 1 else NotImplemented
+    return _apply_where(func, call, args, kwargs, extra)
+
+
+def _apply_where(func: Any, call: Function, args: list[Any], kwargs: dict[str, Any], extra: dict[str, Any]) -> Any:
+    """Return a reduction of the elements that ``where=`` chooses, with ``initial=`` or ``mean=``; or NotImplemented."""
     if func in WITHOUT_NAN and extra.keys() <= {"where", "initial", "mean"}:
         present = ~np.isnan(strip(args[0]))
         extra["where"] = np.logical_and(extra.get("where", True), present)

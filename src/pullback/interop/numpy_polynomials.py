@@ -9,7 +9,7 @@ import numpy as np
 from pullback.core.tape import as_tensor
 from pullback.core.tensor import strip
 from pullback.errors import ArgumentError, ShapeError
-from pullback.interop.numpy_arguments import align_operands
+from pullback.interop.numpy_arguments import TABLES, align_operands
 
 __all__: list[str] = []
 
@@ -121,3 +121,4 @@ FUNCTIONS = {
     np.polymul: _polymul, np.polyder: _polyder, np.polyint: _polyint, np.polydiv: _polydiv, np.poly: _poly,
     np.roots: _roots, np.polyfit: _polyfit,
 }  # fmt: skip
+TABLES.append(FUNCTIONS)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from string import ascii_letters
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core.convert import check_real
 from pullback.core.tape import as_tensor, constant
-from pullback.core.tensor import call_unfollowed, strip
+from pullback.core.tensor import LATER, call_unfollowed, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import align_operands
-from pullback.numerics.axis_arguments import resolve_axes
-from pullback.ops import contraction, linalg, norms
+from pullback.numerics.axis_arguments import LETTERS, resolve_axes
+from pullback.ops import contraction, norms
 from pullback.ops.contraction import einsum
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def _einsum(*operands: Any, optimize: Any = False) -> Any:
 
 
 def _subscripts(axes: Any) -> str:
-    return "".join("..." if i is Ellipsis else ascii_letters[i] for i in axes)
+    return "".join("..." if i is Ellipsis else LETTERS[i] for i in axes)
 
 
 # ---- norms
@@ -118,7 +117,7 @@ def _matrix_norm(x: Value, /, *, keepdims: bool = False, ord: str | float = "fro
     if ord in ("f", "fro"):
         return norms.euclidean_norm(x, (-2, -1), keepdims)
     if ord not in (1, -1, np.inf, -np.inf):
-        return linalg.matrix_norm(x, ord, keepdims)
+        return LATER["linalg"]().matrix_norm(x, ord, keepdims)
     first, second = (-2, -1) if abs(ord) == 1 else (-1, -2)
     sums = np.sum(np.absolute(x), axis=first, keepdims=True)
     z = (np.max if ord > 0 else np.min)(sums, axis=second, keepdims=True)

@@ -101,11 +101,7 @@ def _interpolate_sorted(
     name: str, a: Value, q: Any, most: int, axis: Axis, keepdims: bool, method: str = "linear", skips_nan: bool = False
 ) -> Any:
     """Interpolate linearly between the two sorted elements around the position of the quantile ``q``."""
-    every = all_values(q)
-    if not np.all((every >= 0) & (every <= most)):
-        raise ArgumentError(f"{name}: q must be from 0 to {most}, got {every!r}.")
-    if method not in POSITIONS and method not in SHARES:
-        raise ArgumentError(f"{name}: method must be one of {', '.join((*POSITIONS, *SHARES))}, got {method!r}.")
+    _check_quantile(name, q, most, method)
     gone = resolve_axes(a.ndim, axis, name)
     kept = tuple(i for i in range(a.ndim) if i not in gone)
     shape = tuple(a.shape[i] for i in kept)
@@ -132,6 +128,14 @@ def _interpolate_sorted(
         z = np.where(missing, np.asarray(np.nan, z.dtype), z)
     z = np.moveaxis(z, range(len(shape), len(shape) + rank), range(rank))
     return np.reshape(z, np.shape(q) + tuple(1 if i in gone else k for i, k in enumerate(a.shape))) if keepdims else z
+
+
+def _check_quantile(name: str, q: Any, most: int, method: str) -> None:
+    every = all_values(q)
+    if not np.all((every >= 0) & (every <= most)):
+        raise ArgumentError(f"{name}: q must be from 0 to {most}, got {every!r}.")
+    if method not in POSITIONS and method not in SHARES:
+        raise ArgumentError(f"{name}: method must be one of {', '.join((*POSITIONS, *SHARES))}, got {method!r}.")
 
 
 def _locate(q: Any, n: Any, method: str) -> Any:

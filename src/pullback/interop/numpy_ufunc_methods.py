@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,17 +59,22 @@ def _is_inexact(ufunc: Any, x: Value) -> bool:
         return False
 
 
+def _check_fold(name: str, ufunc: np.ufunc, axes: Sequence[int], initial: object, where: object) -> None:
+    """Raise for several axes where the order of elements matters, and for ``where=`` without a first element."""
+    if len(axes) > 1 and ufunc.identity is None and ufunc not in (np.logaddexp, np.logaddexp2, np.hypot):
+        raise ArgumentError(f"{name}: the order of elements matters, so axis must be one axis, got {[*axes]}.")
+    if where is not True and initial is None:
+        raise ArgumentError(f"{name}: where= needs initial= as well, which is the result where nothing is left.")
+
+
 def _fold(ufunc: Any, x: Any, axis: Axis, keepdims: bool = False, initial: Any = None, where: Any = True) -> Any:
     """Apply a ufunc to one element after the other along an axis, or several."""
     name = f"np.{ufunc.__name__}.reduce"
     if not x.ndim and axis in (0, -1):  # as NumPy does
         return x if initial is None else ufunc(initial, x)
     axes = resolve_axes(x.ndim, axis, name)
-    if len(axes) > 1 and ufunc.identity is None and ufunc not in (np.logaddexp, np.logaddexp2, np.hypot):
-        raise ArgumentError(f"{name}: the order of elements matters, so axis must be one axis, got {axis}.")
     initial = ufunc.identity if initial is None else initial
-    if where is not True and initial is None:
-        raise ArgumentError(f"{name}: where= needs initial= as well, which is the result where nothing is left.")
+    _check_fold(name, ufunc, axes, initial, where)
     rest = [n for i, n in enumerate(x.shape) if i not in axes]
     x, chosen = (
         np.reshape(np.moveaxis(a, axes, range(len(axes))), (-1, *rest)) for a in (x, np.broadcast_to(where, x.shape))

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.lib import scimath
 
 from pullback.core.convert import check_real
-from pullback.core.tensor import Tensor, call_unfollowed, may_be, read_sizes, strip
+from pullback.core.tensor import LATER, call_unfollowed, may_be, read_sizes, strip
 from pullback.errors import ShapeError
 from pullback.interop.numpy_arguments import align_operands, wrap_constant
-from pullback.ops import special
 from pullback.ops.elementwise import reciprocal, sign
 
 if TYPE_CHECKING:
@@ -125,9 +124,10 @@ CALLS = {
     np.divmod: lambda x, y: (x // y, x % y), np.modf: _modf, np.frexp: _frexp,
     np.rint: lambda x: np.round(_as_float(x)), np.trunc: lambda x: np.where(np.less(x, 0), np.ceil(x), np.floor(x)),
     np.vecdot: _vecdot,
-    np.matvec: lambda x, y: np.squeeze(np.matmul(x, np.expand_dims(y, -1)), -1),
-    np.vecmat: lambda x, y: np.squeeze(np.matmul(np.expand_dims(_conjugate(x), -2), y), -2),
 }  # fmt: skip
+if hasattr(np, "matvec"):  # from NumPy 2.2 on
+    CALLS[np.matvec] = lambda x, y: np.squeeze(np.matmul(x, np.expand_dims(y, -1)), -1)
+    CALLS[np.vecmat] = lambda x, y: np.squeeze(np.matmul(np.expand_dims(_conjugate(x), -2), y), -2)
 TAKES = {np.vecdot: ("axis", "keepdims")}  # parameters beside those that all ufuncs have
 
 
@@ -163,7 +163,7 @@ def _power(x: Any, p: Any, /) -> Any:
 
 _log = _extend_domain(np.log, lambda x: x < 0)
 FUNCTIONS = {
-    np.sinc: _sinc, np.i0: lambda x, /: special.i0(x),
+    np.sinc: _sinc, np.i0: lambda x, /: LATER["special"]().i0(x),
     scimath.sqrt: _extend_domain(np.sqrt, lambda x: x < 0), scimath.log: _log, scimath.logn: _logn,
     scimath.log2: _extend_domain(np.log2, lambda x: x < 0), scimath.log10: _extend_domain(np.log10, lambda x: x < 0),
     scimath.arccos: _extend_domain(np.arccos, lambda x: abs(x) > 1),
@@ -171,12 +171,3 @@ FUNCTIONS = {
     scimath.arctanh: _extend_domain(np.arctanh, lambda x: abs(x) > 1), scimath.power: _power,
     np.linalg.vecdot: lambda x1, x2, /, *, axis=-1: _vecdot(x1, x2, axis),
 }  # fmt: skip
-
-
-def _method(ufunc: Callable[..., Any]) -> Any:
-    return lambda self: ufunc(self)
-
-
-for _ufunc in CALLS:  # NumPy calls methods of these names on the elements of object arrays
-    if "O->O" in _ufunc.types and not hasattr(Tensor, _ufunc.__name__):
-        setattr(Tensor, _ufunc.__name__, _method(_ufunc))

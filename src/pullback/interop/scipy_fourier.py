@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
+from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +45,7 @@ class Waiting:
         if name != self.name:
             return None
         sys.meta_path.remove(self)
-        spec: Any = find_spec(name)
+        spec: Any = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
             self.loader, spec.loader = spec.loader, self
         found: ModuleSpec | None = spec

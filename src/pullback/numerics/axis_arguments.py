@@ -8,6 +8,7 @@ from typing import Any
 from pullback.errors import ArgumentError, IndexRangeError, ShapeError
 
 Shape = tuple[int, ...]
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"  # name axes; Python's module string is slow to import
 
 
 def format_shapes(shapes: Sequence[Shape]) -> str:

@@ -13,6 +13,7 @@ from pullback.core.calculus import partials, rule
 from pullback.core.lowering import made_of, scalar
 from pullback.core.memory import Scratch, make_like, scratch, unwrap_scratch
 from pullback.core.op import alias, method, op
+from pullback.core.residuals import find_residual, keep_residual
 from pullback.core.tape import RAW
 from pullback.errors import ArgumentError
 from pullback.numerics.adjoints import select, zero_cotangent
@@ -378,10 +379,31 @@ def softmax(logits: TensorLike, /, dim: int = -1, axis: Axis = None) -> Any:
     """
 
 
-def _log_softmax(x: Array, axis: int | None = -1) -> Any:
+def _log_softmax(x: Array, axis: int | None = -1, saves: bool = False) -> Any:
     axis = _axis(axis)
     y = _below_top(x, axis)
-    return y - np.log(_total(np.exp(y), axis)) if y.size else y
+    if not y.size:
+        return y
+    e = np.exp(y)
+    s = _total(e, axis)
+    z = y - np.log(s)
+    if saves:
+        keep_residual(z, (e, s))
+    return z
+
+
+def _save_log_softmax(x: Array, axis: int | None) -> Any:
+    return _log_softmax(x, axis, saves=True)
+
+
+def _log_softmax_rule(g: Any, logits: Value, z: Any, axis: int | None) -> Any:
+    """Return the cotangent: from the exponentials of the forward pass, where these were kept."""
+    kept = find_residual(unwrap_scratch(z))
+    total = _total(g, _axis(axis))
+    if kept is None or not (isinstance(g, RAW) or type(g) is Scratch):
+        return g - _probabilities(logits, z, axis) * total
+    e, s = kept
+    return g - (scratch(e, z.meta) if type(z) is Scratch else e) * (total / s)
 
 
 def _probabilities(logits: Value, z: Any, axis: int | None) -> Any:
@@ -394,10 +416,11 @@ def _probabilities(logits: Value, z: Any, axis: int | None) -> Any:
     _log_softmax,
     acts=_over("log_softmax"),
     d=rule(
-        lambda g, logits, z, axis: g - _probabilities(logits, z, axis) * _total(g, _axis(axis)),
+        lambda g, logits, z, axis: _log_softmax_rule(g, logits, z, axis),
         jvp=lambda dlogits, logits, z, axis: dlogits - _total(_probabilities(logits, z, axis) * dlogits, _axis(axis)),
     ),
     run=_log_softmax,
+    saving=_save_log_softmax,
     lower=made_of(_compose_log_softmax),
 )
 def log_softmax(logits: TensorLike, /, axis: Axis = -1) -> Any:

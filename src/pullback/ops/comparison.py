@@ -209,7 +209,7 @@ _SHIFTED = _Sampled(
 )
 
 
-@op(np.left_shift, acts=_SHIFTED, d=constant())
+@op(np.left_shift, acts=_SHIFTED, d=constant(), lower=scalar(lambda s, x, y: s.left_shift(x, y)))
 def left_shift(x: TensorLike, y: TensorLike, /) -> Any:
     """The bits of integers moved up by ``y`` places: ``x << y``.
 
@@ -218,7 +218,7 @@ def left_shift(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-@op(np.right_shift, acts=_SHIFTED, d=constant())
+@op(np.right_shift, acts=_SHIFTED, d=constant(), lower=scalar(lambda s, x, y: s.right_shift(x, y)))
 def right_shift(x: TensorLike, y: TensorLike, /) -> Any:
     """The bits of integers moved down by ``y`` places: ``x >> y``.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import prod
-from string import ascii_letters
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from pullback.core.lowering import call, made_of
 from pullback.core.op import REGISTRY, WEAK, alias, method, observable, op, operand
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.adjoints import T
-from pullback.numerics.axis_arguments import format_shapes, resolve_axes
+from pullback.numerics.axis_arguments import LETTERS, format_shapes, resolve_axes
 from pullback.numerics.small_arrays import columns_times_rows
 
 if TYPE_CHECKING:
@@ -237,7 +236,7 @@ def contract_shape(x: Shape, y: Shape, equation: str) -> Shape:
 def contract_examples(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """Batch a contraction by one more label in front."""
     equation = params["equation"]
-    new = next(c for c in ascii_letters if c not in equation)
+    new = next(c for c in LETTERS if c not in equation)
     a, b, out = equation.replace("->", ",").split(",")
     return product(args[0], args[1], f"{new * on[0]}{a},{new * on[1]}{b}->{new}{out}")
 
@@ -304,7 +303,7 @@ def tensordot_equation(n: int, m: int, of_a: tuple[int, ...], of_b: tuple[int, .
     """
     if len(resolve_axes(n, of_a, "tensordot: axes of a")) != len(resolve_axes(m, of_b, "tensordot: axes of b")):
         raise ShapeError(f"tensordot: as many axes of a as of b are needed, got {of_a} and {of_b}.")
-    left, right = ascii_letters[:n], list(ascii_letters[n : n + m])
+    left, right = LETTERS[:n], list(LETTERS[n : n + m])
     # the axes that are summed over get the letter they have in a
     for i, j in zip(of_a, of_b, strict=True):
         right[j] = left[i]
@@ -389,7 +388,7 @@ def parse_equation(equation: str, ranks: tuple[int, ...]) -> tuple[tuple[str, ..
     terms = left.split(",")
     widths = ellipsis_ranks(equation, terms, out, ranks)
     most = max(widths)
-    dots = "".join(c for c in ascii_letters if c not in text)[:most]
+    dots = "".join(c for c in LETTERS if c not in text)[:most]
     terms = [term.replace("...", dots[most - width :]) for term, width in zip(terms, widths, strict=True)]
     joined = "".join(terms)
     if not arrow:
@@ -407,7 +406,7 @@ def ellipsis_ranks(equation: str, terms: list[str], out: str, ranks: tuple[int, 
     if len(terms) != len(ranks):
         raise ArgumentError(f"einsum: '{equation}' is for {len(terms)} operands, got {len(ranks)}.")
     for term in (*terms, out):
-        if not set(term.replace("...", "", 1)) <= set(ascii_letters):
+        if not set(term.replace("...", "", 1)) <= set(LETTERS):
             raise ArgumentError(f"einsum: '{term}' in '{equation}'; a term is letters, with one '...' at most.")
     widths = [rank - len(term.replace("...", "")) for term, rank in zip(terms, ranks, strict=True)]
     for i, (term, rank, width) in enumerate(zip(terms, ranks, widths, strict=True)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from string import ascii_letters
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from pullback.core.axes import Shape, moves
 from pullback.core.calculus import linear
 from pullback.core.lowering import view
 from pullback.core.op import op
+from pullback.numerics.axis_arguments import LETTERS
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -23,7 +23,7 @@ __all__: list[str] = []
 
 def diagonal_examples(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """Batch by one more label in front; ``shape`` gets one more length."""
-    new = next(c for c in ascii_letters if c not in params["equation"])
+    new = next(c for c in LETTERS if c not in params["equation"])
     more = {"shape": (args[0].shape[0], *params["shape"])} if "shape" in params else {}
     return op.call(args, {"equation": new + params["equation"].replace("->", f"->{new}"), **more})
 

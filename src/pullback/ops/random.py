@@ -28,7 +28,7 @@ import numpy as np
 
 from pullback.core.composition import check_numbers, pick
 from pullback.core.convert import as_dtype, as_number, as_shape, get_default_dtype
-from pullback.core.op import REGISTRY, method
+from pullback.core.op import REGISTRY, find_op, method
 from pullback.core.tape import TAPED, constant
 from pullback.core.tensor import Tensor, all_values, call_unfollowed, concrete, may_be, strip
 from pullback.core.variable import writer
@@ -461,8 +461,9 @@ def gamma(
         origin,
     )  # fmt: skip
     if isinstance(alpha, Tensor):
+        draw_gamma: Any = find_op("gamma_draw")
         whole: Any = np.broadcast_to(_narrow(alpha, kind), wanted)
-        z: Tensor = REGISTRY["gamma_draw"].function(whole, draw, origin[()])
+        z: Tensor = draw_gamma.function(whole, draw, origin[()])
     else:
         z = _tensor(draw)
     return z / _narrow(beta, kind) if isinstance(beta, Tensor) or not np.all(beta == 1) else z

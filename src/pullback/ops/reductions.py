@@ -15,6 +15,7 @@ from pullback.core.composition import rename_errors
 from pullback.core.convert import check_real
 from pullback.core.lowering import fold, made_of, position
 from pullback.core.op import alias, method, op
+from pullback.core.residuals import find_residual, keep_residual
 from pullback.core.tape import RAW
 from pullback.numerics.adjoints import (
     axes,
@@ -324,8 +325,11 @@ def all_finite(z: Array) -> bool:
     return np.count_nonzero(np.isfinite(z)) == z.size if z.ndim else isfinite(z)
 
 
-def log_of_sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
-    """Return the largest element is taken out first, so that nothing overflows."""
+def log_of_sum(x: Array, axis: Axis = None, keepdims: bool = False, saves: bool = False) -> Any:
+    """Return ``log(sum(exp(x)))``; the largest element is taken out first, so that nothing overflows.
+
+    With ``saves`` the exponentials and their sums are kept for the rule, where all are finite.
+    """
     axis = axes(axis)
     check_real("log_sum_exp", x)
     if x.dtype.kind != "f":
@@ -334,12 +338,21 @@ def log_of_sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
         columns = x.T.copy()
         top = max_reduce(columns, 0)
         if all_finite(top):
-            z = np.log(quick_sum(np.exp(columns - top), 0)) + top
-            return z.reshape(-1, 1) if keepdims else z
+            e = np.exp(columns - top)
+            s = quick_sum(e, 0)
+            z = np.log(s) + top
+            z = z.reshape(-1, 1) if keepdims else z
+            if saves:
+                keep_residual(z, (e, s, True))
+            return z
     top = quick_max(x, axis, True) if x.size else np.full(keepdims_shape(x.shape, axis), -inf, x.dtype)
     if all_finite(top):
-        z = np.log(quick_sum(np.exp(x - top), axis, keepdims))
-        return z + top.reshape(z.shape)
+        e = np.exp(x - top)
+        s = quick_sum(e, axis, keepdims)
+        z = np.log(s) + top.reshape(s.shape)
+        if saves:
+            keep_residual(z, (e, s, False))
+        return z
     top = np.where(np.isfinite(top), top, x.dtype.type(0))
     with np.errstate(divide="ignore", over="ignore"):
         z = np.log(quick_sum(np.exp(x - top), axis, keepdims))
@@ -424,14 +437,30 @@ def weights(x: Value, z: Value, axis: Axis) -> Any:
         return np.exp(x - np.where(z == -inf, np.zeros((), z.dtype), z))
 
 
+def save_log_of_sum(x: Array, axis: Axis, keepdims: bool) -> Any:
+    return log_of_sum(x, axis, keepdims, saves=True)
+
+
+def pull_log_of_sum(g: Value, x: Value, z: Value, axis: Axis) -> Any:
+    """Return ``g`` times the weights: from the exponentials of the forward pass, where these were kept."""
+    kept = find_residual(z)
+    if kept is None or not isinstance(g, RAW):
+        return restore_axes(g, x.shape, axis) * weights(x, z, axis)
+    e, s, is_transposed = kept
+    if is_transposed:
+        return (e * (g.reshape(s.shape) / s)).T.copy()
+    return e * restore_axes(g / s, x.shape, axis)
+
+
 @op(
     log_of_sum,
     acts=reduces(empty=False),
     d=rule(
-        lambda g, x, z, axis: restore_axes(g, x.shape, axis) * weights(x, z, axis),
+        lambda g, x, z, axis: pull_log_of_sum(g, x, z, axis),
         jvp=lambda dx, x, z, axis, keepdims: total(dx * weights(x, z, axis), axis, keepdims),
     ),
     run=log_of_sum,
+    saving=save_log_of_sum,
     lower=made_of(compose_log_of_sum),
 )
 def log_sum_exp(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:

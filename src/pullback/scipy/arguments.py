@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, wraps
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,11 @@ from pullback.core.interpreter import level_of
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, call_unfollowed, concrete
 from pullback.errors import ArgumentError, MissingPackageError, NoRuleError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from pullback.typing import TensorLike, Value
 
 __all__: list[str] = []
 
@@ -27,7 +32,7 @@ ORIGINALS: dict[tuple[str, str], Any] = {}
 class Plain:
     """A module of SciPy's with its own functions, also while ``install`` has replaced them."""
 
-    def __init__(self, name: str, module: Any) -> None:
+    def __init__(self, name: str, module: ModuleType) -> None:
         self._name, self._module = name, module
 
     def __getattr__(self, name: str) -> Any:
@@ -49,7 +54,7 @@ def load(module: str) -> Plain:
         ) from None
 
 
-def find_tensors(x: Any) -> list[Tensor]:
+def find_tensors(x: object) -> list[Tensor]:
     """Return the tensors in an argument, also those in lists, tuples, dicts and object arrays."""
     if isinstance(x, Tensor):
         return [x]
@@ -69,7 +74,7 @@ def is_traced(*args: object) -> bool:
     return any(level_of(t.read()) for t in find_tensors(args))
 
 
-def as_operand(x: Any) -> Any:
+def as_operand(x: TensorLike) -> Any:
     """Return an argument as a tensor or an array; lists of traced numbers are stacked."""
     if isinstance(x, Tensor):
         return x
@@ -79,7 +84,7 @@ def as_operand(x: Any) -> Any:
     return joined if isinstance(joined, Tensor) else np.asarray(joined)
 
 
-def as_float(x: Any) -> Any:
+def as_float(x: TensorLike) -> Any:
     """Return an argument as a tensor or an array of floats or complex numbers."""
     x = as_operand(x)
     return x if x.dtype.kind in "fc" else np.astype(x, np.float64)
@@ -92,7 +97,7 @@ def keep_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         made = function(*args, **kwargs)
         floats = [t.dtype for t in find_tensors([args, kwargs]) if t.dtype.kind in "fc"]
         if not floats or not isinstance(made, Tensor) or made.dtype.kind not in "fc":
@@ -126,7 +131,7 @@ def make_fallback(module: str, name: str) -> Any:
         return original
 
     @wraps(original, updated=())
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         if is_traced(args, kwargs):
             raise NoRuleError(
                 f"scipy.{module}.{name} has no differentiable version in pullback, so a gradient would be lost. "
@@ -138,7 +143,7 @@ def make_fallback(module: str, name: str) -> Any:
     return call
 
 
-def apply_matrix(matrix: Any, x: Any, axis: int) -> Any:
+def apply_matrix(matrix: Value, x: Any, axis: int) -> Any:
     """Return ``x`` with each vector along ``axis`` multiplied by a matrix."""
     moved = np.moveaxis(x, axis, -1)
     return np.moveaxis(np.matmul(moved, np.swapaxes(matrix, -1, -2)), -1, axis)

@@ -11,7 +11,9 @@ from pullback.names.scipy import FUNCTIONS
 from pullback.scipy.arguments import as_float, as_operand, make_fallback
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, TensorLike
+    from collections.abc import Sequence
+
+    from pullback.typing import Axis, Function, TensorLike, Value
 
 NAMES = FUNCTIONS["fft"]
 
@@ -40,8 +42,8 @@ def _transform_several(name: str, usual: tuple[int, ...] | None) -> Any:
     by_numpy = getattr(np.fft, name)
 
     def transform(
-        x: TensorLike, s: Any = None, axes: Axis = usual, norm: str | None = None, overwrite_x: bool = False,
-        workers: int | None = None, *, plan: object = None,
+        x: TensorLike, s: Sequence[int] | None = None, axes: Axis = usual, norm: str | None = None,
+        overwrite_x: bool = False, workers: int | None = None, *, plan: object = None,
     ) -> Any:  # fmt: skip
         x = as_operand(x)
         if axes is None:
@@ -64,32 +66,32 @@ _OTHER_NORM = {None: "forward", "backward": "forward", "forward": "backward", "o
 
 
 def hfftn(
-    x: TensorLike, s: Any = None, axes: Axis = None, norm: str | None = None, overwrite_x: bool = False,
-    workers: int | None = None, *, plan: object = None,
+    x: TensorLike, s: int | Sequence[int] | None = None, axes: Axis = None, norm: str | None = None,
+    overwrite_x: bool = False, workers: int | None = None, *, plan: object = None,
 ) -> Any:  # fmt: skip
     """Return the transform of an array with Hermitian symmetry, which is real."""
     return irfftn(np.conj(as_float(x)), s, axes, _OTHER_NORM[norm])
 
 
 def ihfftn(
-    x: TensorLike, s: Any = None, axes: Axis = None, norm: str | None = None, overwrite_x: bool = False,
-    workers: int | None = None, *, plan: object = None,
+    x: TensorLike, s: int | Sequence[int] | None = None, axes: Axis = None, norm: str | None = None,
+    overwrite_x: bool = False, workers: int | None = None, *, plan: object = None,
 ) -> Any:  # fmt: skip
     """Return the inverse of ``hfftn``."""
     return np.conj(rfftn(as_float(x), s, axes, _OTHER_NORM[norm]))
 
 
 def hfft2(
-    x: TensorLike, s: Any = None, axes: Axis = (-2, -1), norm: str | None = None, overwrite_x: bool = False,
-    workers: int | None = None, *, plan: object = None,
+    x: TensorLike, s: int | Sequence[int] | None = None, axes: Axis = (-2, -1), norm: str | None = None,
+    overwrite_x: bool = False, workers: int | None = None, *, plan: object = None,
 ) -> Any:  # fmt: skip
     """Return ``hfftn`` over two axes."""
     return hfftn(x, s, axes, norm)
 
 
 def ihfft2(
-    x: TensorLike, s: Any = None, axes: Axis = (-2, -1), norm: str | None = None, overwrite_x: bool = False,
-    workers: int | None = None, *, plan: object = None,
+    x: TensorLike, s: int | Sequence[int] | None = None, axes: Axis = (-2, -1), norm: str | None = None,
+    overwrite_x: bool = False, workers: int | None = None, *, plan: object = None,
 ) -> Any:  # fmt: skip
     """Return ``ihfftn`` over two axes."""
     return ihfftn(x, s, axes, norm)
@@ -113,11 +115,11 @@ INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 ROOT_TWO = 2**0.5
 
 
-def _fourier(x: Any, length: int) -> Any:
+def _fourier(x: Value, length: int) -> Any:
     return np.fft.fft(x, length)
 
 
-def _cosines(x: Any, kind: int) -> Any:
+def _cosines(x: Value, kind: int) -> Any:
     """Return the cosine transform of the last axis, without a factor."""
     n = x.shape[-1]
     k = np.arange(n)
@@ -131,7 +133,7 @@ def _cosines(x: Any, kind: int) -> Any:
     return np.real(turned * (2 * np.exp(-0.25j * np.pi / n * (2 * k + 1))))
 
 
-def _sines(x: Any, kind: int) -> Any:
+def _sines(x: Value, kind: int) -> Any:
     """Return the sine transform of the last axis, without a factor."""
     n = x.shape[-1]
     k = np.arange(n)
@@ -147,7 +149,7 @@ def _sines(x: Any, kind: int) -> Any:
     return -np.imag(turned * (2 * np.exp(-0.25j * np.pi / n * (2 * k + 1))))
 
 
-def _scale_ends(x: Any, ends: tuple[int, ...], factor: float) -> Any:
+def _scale_ends(x: Value, ends: tuple[int, ...], factor: float) -> Any:
     """Return ``x`` with the numbers at some ends of the last axis multiplied."""
     factors = np.ones(x.shape[-1])
     for end in ends:
@@ -162,12 +164,16 @@ ENDS: dict[tuple[bool, int], tuple[tuple[int, ...], tuple[int, ...]]] = {
 }  # fmt: skip
 
 
-def _transform_real(x: Any, cosine: bool, kind: int, norm: str | None, back: bool, orthogonalize: bool | None) -> Any:
+def _check_transform(n: int, cosine: bool, kind: int, norm: str | None) -> None:
     if kind not in INVERSE or norm not in (None, "backward", "ortho", "forward"):
         raise ArgumentError(f"scipy.fft: type must be 1, 2, 3 or 4, and norm as in NumPy; got {kind!r} and {norm!r}.")
-    n = x.shape[-1]
     if cosine and kind == 1 and n < 2:
         raise ArgumentError("scipy.fft: a cosine transform of type 1 needs at least two numbers.")
+
+
+def _transform_real(x: Value, cosine: bool, kind: int, norm: str | None, back: bool, orthogonalize: bool | None) -> Any:
+    n = x.shape[-1]
+    _check_transform(n, cosine, kind, norm)
     kind = INVERSE[kind] if back else kind
     size = 2 * (n - 1 if cosine else n + 1) if kind == 1 else 2 * n
     into, out = ENDS[cosine, kind] if orthogonalize or (orthogonalize is None and norm == "ortho") else ((), ())
@@ -178,7 +184,7 @@ def _transform_real(x: Any, cosine: bool, kind: int, norm: str | None, back: boo
     return made / size if (norm == "forward") != back else made
 
 
-def _fit_length(x: Any, n: int | None) -> Any:
+def _fit_length(x: Value, n: int | None) -> Any:
     """Return ``x`` with zeros added to its last axis, or cut to a length."""
     if n is None or n == x.shape[-1]:
         return x
@@ -209,9 +215,9 @@ def _real_transform(name: str) -> Any:
 dct, idct, dst, idst = map(_real_transform, ("dct", "idct", "dst", "idst"))
 
 
-def _real_transform_several(one: Any, name: str) -> Any:
+def _real_transform_several(one: Function, name: str) -> Any:
     def transform(
-        x: TensorLike, type: int = 2, s: Any = None, axes: Axis = None, norm: str | None = None,
+        x: TensorLike, type: int = 2, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None,
         overwrite_x: bool = False, workers: int | None = None, orthogonalize: bool | None = None,
     ) -> Any:  # fmt: skip
         x = as_float(x)

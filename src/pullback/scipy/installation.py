@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial, wraps
 from importlib import import_module
 from types import CodeType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pullback.errors import TracedValueError
 from pullback.scipy import (
@@ -23,6 +23,9 @@ from pullback.scipy import (
 from pullback.scipy.arguments import ORIGINALS, is_traced, load
 from pullback.scipy.spatial import distance
 
+if TYPE_CHECKING:
+    from pullback.typing import Function
+
 __all__ = ["install", "is_installed", "uninstall"]
 
 MODULES: dict[str, Any] = {
@@ -37,7 +40,7 @@ OF_FUNCTIONS = ("integrate", "optimize")  # modules whose functions take functio
 _replaced: list[tuple[Any, str, Any]] = []
 
 
-def _replace(owner: Any, name: str, new: Any) -> None:
+def _replace(owner: object, name: str, new: object) -> None:
     _replaced.append((owner, name, owner.__dict__[name] if isinstance(owner, type) else getattr(owner, name)))
     setattr(owner, name, new)
 
@@ -46,7 +49,7 @@ def dispatch(original: Callable[..., Any], ours: Callable[..., Any]) -> Callable
     """Return a function that calls ours where an argument is traced, else the original."""
 
     @wraps(original, updated=())
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         return (ours if is_traced(args, kwargs) else original)(*args, **kwargs)
 
     return call
@@ -55,7 +58,7 @@ def dispatch(original: Callable[..., Any], ours: Callable[..., Any]) -> Callable
 DEPTH = 4  # of functions within functions that are looked into
 
 
-def find_captured(f: Any, depth: int = DEPTH) -> list[Any]:
+def find_captured(f: Function, depth: int = DEPTH) -> list[Any]:
     """Return the values that a function uses besides its arguments, and those of functions among them."""
     if isinstance(f, partial):
         return [*f.args, *f.keywords.values(), *find_captured(f.func, depth)]
@@ -85,7 +88,7 @@ def _take_closures(original: Callable[..., Any], ours: Callable[..., Any]) -> Ca
     """Return a function that calls ours where an argument, or what a function among them uses, is traced."""
 
     @wraps(original, updated=())
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         captured = [v for a in (*args, *kwargs.values()) if callable(a) for v in find_captured(a)]
         if is_traced(args, kwargs, captured):
             return ours(*args, **kwargs)
@@ -103,7 +106,7 @@ class Choosing(type):
     original: Any
     ours: Any
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __call__(cls, *args: object, **kwargs: object) -> Any:
         return (cls.ours if is_traced(args, kwargs) else cls.original)(*args, **kwargs)
 
     def __instancecheck__(cls, instance: object) -> bool:
@@ -158,7 +161,7 @@ def _install_distributions() -> None:
                 _replace_bound(kind, method, getattr(ours, method))
 
 
-def _replace_method(owner: Any, name: str) -> None:
+def _replace_method(owner: type, name: str) -> None:
     original = getattr(owner, name)
 
     @wraps(original)
@@ -174,7 +177,7 @@ def _replace_method(owner: Any, name: str) -> None:
     _replace(owner, name, method)
 
 
-def _replace_bound(kind: Any, name: str, ours: Any) -> None:
+def _replace_bound(kind: type, name: str, ours: Function) -> None:
     original = kind.__dict__[name]
 
     @wraps(original)
@@ -204,7 +207,7 @@ def _install_instances() -> None:
         _replace(owner, name, _rebuild_if_traced(owner.__dict__[name], kind, name, make))
 
 
-def _rebuild_if_traced(original: Any, kind: Any, name: str, make: Callable[[Any], Any]) -> Any:
+def _rebuild_if_traced(original: Function, kind: type, name: str, make: Callable[[Any], Any]) -> Any:
     @wraps(original)
     def method(self: Any, *args: object, **kwargs: object) -> Any:
         if isinstance(self, kind) and is_traced(args, kwargs):

@@ -18,7 +18,9 @@ from pullback.names.scipy import FUNCTIONS
 from pullback.scipy.arguments import apply_linear, as_float, as_operand, is_traced, load, make_fallback
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from collections.abc import Mapping
+
+    from pullback.typing import Array, ArrayLike, Function, Nested, Operand, TensorLike, Value
 
 NAMES = FUNCTIONS["integrate"]
 
@@ -32,7 +34,7 @@ def __getattr__(name: str) -> Any:
 # ---- of samples
 
 
-def _steps(y: Any, x: Any, dx: Any, axis: int) -> Any:
+def _steps(y: Value, x: TensorLike | None, dx: TensorLike, axis: int) -> Any:
     """Return the distances of the samples along an axis, shaped to multiply with them."""
     if x is None:
         return as_float(dx)
@@ -72,7 +74,7 @@ def cumulative_trapezoid(
     return np.concatenate([np.full(shape, float(initial)), made], axis)
 
 
-def _simpson_pairs(y: Any, h: Any) -> Any:
+def _simpson_pairs(y: Value, h: Value) -> Any:
     """Return Simpson's rule of samples along axis 0, an odd number of them, with distances ``h``."""
     y0, y1, y2 = y[:-2:2], y[1:-1:2], y[2::2]
     h0, h1 = h[::2], h[1::2]
@@ -131,12 +133,12 @@ def cumulative_simpson(
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(21)
 
 
-def _plain(x: Any) -> float:
+def _plain(x: TensorLike) -> float:
     return float(np.asarray(concrete(as_operand(x))))
 
 
 def quad(
-    func: Callable[..., Any], a: TensorLike, b: TensorLike, args: Any = (), full_output: int = 0,
+    func: Callable[..., Any], a: TensorLike, b: TensorLike, args: object = (), full_output: int = 0,
     epsabs: float = 1.49e-8, epsrel: float = 1.49e-8, limit: int = 50, **options: object,
 ) -> Any:  # fmt: skip
     """Return the integral of a function and an estimate of its error.
@@ -162,7 +164,15 @@ def quad(
     return (value, error, *result[2:]) if full_output else (value, error)
 
 
-def _sum_parts(func: Any, args: Any, a: Any, b: Any, low: float, high: float, info: Any) -> Any:
+def _sum_parts(
+    func: Function,
+    args: tuple[object, ...],
+    a: Any,
+    b: Any,
+    low: float,
+    high: float,
+    info: Mapping[str, Any],
+) -> Any:
     """Return the sum of Gauss's rule over the parts of the interval that SciPy found."""
     last = info["last"]
     starts, ends = info["alist"][:last], info["blist"][:last]
@@ -182,7 +192,9 @@ def _sum_parts(func: Any, args: Any, a: Any, b: Any, low: float, high: float, in
     return total
 
 
-def _at_infinity(func: Any, args: Any, a: Any, b: Any, low: float, high: float, far: float) -> Any:
+def _at_infinity(
+    func: Function, args: tuple[object, ...], a: Operand, b: Operand, low: float, high: float, far: float
+) -> Any:
     if np.isinf(low) and np.isinf(high):
         made = as_operand(func(far, *args)) + as_operand(func(-far, *args))
         return made if high > low else -made
@@ -192,19 +204,21 @@ def _at_infinity(func: Any, args: Any, a: Any, b: Any, low: float, high: float, 
 
 
 def dblquad(
-    func: Callable[..., Any], a: TensorLike, b: TensorLike, gfun: Any, hfun: Any, args: Any = (),
-    epsabs: float = 1.49e-8, epsrel: float = 1.49e-8,
+    func: Callable[..., Any], a: TensorLike, b: TensorLike, gfun: Function | float, hfun: Function | float,
+    args: tuple[object, ...] = (), epsabs: float = 1.49e-8, epsrel: float = 1.49e-8,
 ) -> Any:  # fmt: skip
     """Return the integral of ``func(y, x)`` over ``x`` from a to b and ``y`` between two functions of ``x``."""
 
-    def inner(x: Any) -> Any:
+    def inner(x: Operand) -> Any:
         low, high = (f(x) if callable(f) else f for f in (gfun, hfun))
         return quad(lambda y: func(y, x, *args), low, high, epsabs=epsabs, epsrel=epsrel)[0]
 
     return quad(inner, a, b, epsabs=epsabs, epsrel=epsrel)
 
 
-def fixed_quad(func: Callable[..., Any], a: TensorLike, b: TensorLike, args: Any = (), n: int = 5) -> Any:
+def fixed_quad(
+    func: Callable[..., Any], a: TensorLike, b: TensorLike, args: tuple[object, ...] = (), n: int = 5
+) -> Any:
     """Return Gauss's rule of order ``n``, and None."""
     x, w = np.polynomial.legendre.leggauss(n)
     a, b = as_float(a), as_float(b)
@@ -219,8 +233,10 @@ MOST_STEPS = 100_000
 
 
 def solve_ivp(
-    fun: Callable[..., Any], t_span: Any, y0: TensorLike, method: Any = "RK45", t_eval: Any = None,
-    dense_output: bool = False, events: Any = None, vectorized: bool = False, args: Any = None, **options: object,
+    fun: Callable[..., Any], t_span: Sequence[Any], y0: TensorLike, method: str | type = "RK45",
+    t_eval: ArrayLike | Nested | None = None, dense_output: bool = False,
+    events: Function | Sequence[Function] | None = None, vectorized: bool = False, args: object = None,
+    **options: object,
 ) -> Any:  # fmt: skip
     """Solve ``dy/dt = fun(t, y, *args)``; the result is SciPy's, with ``y`` (and ``t``) differentiable.
 
@@ -237,7 +253,7 @@ def solve_ivp(
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     integrate = load("integrate")
 
-    def plain(t: float, y: Any) -> Any:
+    def plain(t: float, y: Array) -> Any:
         return np.asarray(concrete(as_operand(fun(t, y, *args))), float)
 
     start, end = (_plain(t) for t in t_span)
@@ -253,21 +269,28 @@ def solve_ivp(
         raise NoRuleError("pb.scipy.integrate.solve_ivp: events and dense_output are not differentiable here.")
     name = method if isinstance(method, str) else method.__name__
     exact = name in EXPLICIT
-    if exact:
-        steps = found.t if times is None else _find_steps(plain, start, end, state, name, options)
+    if exact and t_eval is None:
+        steps = found.t
     else:
-        tight = {**{k: v for k, v in options.items() if k in ("max_step", "first_step")}, "rtol": 1e-10, "atol": 1e-12}
-        steps = _find_steps(plain, start, end, state, "DOP853", tight)
-    method_of = getattr(integrate, name if exact else "DOP853")
+        steps = _find_steps(
+            plain, start, end, state, name if exact else "DOP853", options if exact else _tighten(options)
+        )
     t, y = _repeat_steps(
-        lambda t, y: as_operand(fun(t, y, *args)), t_span, (start, end), as_float(y0), steps, method_of,
-        found.t if times is None else t_eval, times is None and exact,
+        lambda t, y: as_operand(fun(t, y, *args)), t_span, (start, end), as_float(y0), steps,
+        getattr(integrate, name if exact else "DOP853"), found.t if t_eval is None else t_eval,
+        t_eval is None and exact,
     )  # fmt: skip
     found.t, found.y = t, y if exact else found.y + (y - strip(y))
     return found
 
 
-def _find_steps(plain: Any, start: float, end: float, y0: Any, name: str, options: Any) -> Any:
+def _tighten(options: Mapping[str, object]) -> dict[str, object]:
+    """Return the options of a solver with a tolerance at which its steps stand for the exact solution."""
+    kept = {k: v for k, v in options.items() if k in ("max_step", "first_step")}
+    return {**kept, "rtol": 1e-10, "atol": 1e-12}
+
+
+def _find_steps(plain: Function, start: float, end: float, y0: Array, name: str, options: Mapping[str, object]) -> Any:
     found = load("integrate").solve_ivp(plain, (start, end), y0, name, **options)
     if not found.success:
         raise ConvergenceError(f"solve_ivp: {found.message}")
@@ -277,7 +300,14 @@ def _find_steps(plain: Any, start: float, end: float, y0: Any, name: str, option
 
 
 def _repeat_steps(
-    f: Any, t_span: Any, plain_span: tuple[float, float], y: Any, steps: Any, method: Any, wanted: Any, at_steps: bool
+    f: Function,
+    t_span: Sequence[Any],
+    plain_span: tuple[float, float],
+    y: Value,
+    steps: Array,
+    method: Any,
+    wanted: ArrayLike | Nested,
+    at_steps: bool,
 ) -> tuple[Any, Any]:
     """Return times and states: the steps of an explicit method, and the states it interpolates between them."""
     start, end = plain_span
@@ -293,7 +323,7 @@ def _repeat_steps(
     if at_steps:
         moving = is_traced(*t_span)
         return (np.stack([as_operand(t) for t in times]) if moving else np.asarray(steps)), np.stack(states, -1)
-    places = np.asarray(concrete(as_float(wanted)), float)
+    places = np.asarray(concrete(as_float(wanted)), np.float64)
     sign = 1.0 if end >= start else -1.0
     index = np.clip(np.searchsorted(sign * np.asarray(steps), sign * places, side="left") - 1, 0, len(pieces) - 1)
     made = []
@@ -306,7 +336,7 @@ def _repeat_steps(
     return wanted, np.stack(made, -1)
 
 
-def _take_step(f: Any, t: Any, y: Any, slope: Any, h: Any, method: Any) -> tuple[Any, Any, list[Any]]:
+def _take_step(f: Function, t: Operand, y: Value, slope: Value, h: Operand, method: Any) -> tuple[Any, Any, list[Any]]:
     """Return the state after a step of Runge and Kutta, the slope there, and the slopes of its stages."""
     stages = [slope]
     for a, c in zip(method.A[1:], method.C[1:], strict=True):
@@ -324,12 +354,12 @@ def _combine(weights: Sequence[float], stages: list[Any]) -> Any:
     return total
 
 
-def _make_dense(f: Any, t: Any, h: Any, y: Any, new: Any, stages: list[Any], method: Any) -> Any:
+def _make_dense(f: Function, t: Operand, h: Operand, y: Value, new: Value, stages: list[Any], method: Any) -> Any:
     """Return the state within a step, as a function of the share of it."""
     if method.__name__ != "DOP853":
         rows = [_combine(column, stages) for column in method.P.T]
 
-        def interpolate(x: Any) -> Any:
+        def interpolate(x: Operand) -> Any:
             total, power = 0.0, x
             for row in rows:
                 total, power = total + row * power, power * x
@@ -343,7 +373,7 @@ def _make_dense(f: Any, t: Any, h: Any, y: Any, new: Any, stages: list[Any], met
     parts = [apart, h * stages[0] - apart, 2 * apart - h * (stages[-1] + stages[0])]
     parts += [h * _combine(row, every) for row in method.D]
 
-    def interpolate_high(x: Any) -> Any:
+    def interpolate_high(x: Operand) -> Any:
         total: Any = 0.0
         for i, part in enumerate(reversed(parts)):
             total = (total + part) * (x if i % 2 == 0 else 1 - x)
@@ -353,7 +383,7 @@ def _make_dense(f: Any, t: Any, h: Any, y: Any, new: Any, stages: list[Any], met
 
 
 def odeint(
-    func: Callable[..., Any], y0: TensorLike, t: TensorLike, args: Any = (), tfirst: bool = False,
+    func: Callable[..., Any], y0: TensorLike, t: TensorLike, args: tuple[object, ...] = (), tfirst: bool = False,
     rtol: float | None = None, atol: float | None = None, **options: object,
 ) -> Any:  # fmt: skip
     """Return the solution of ``dy/dt = func(y, t, *args)`` at times ``t``, one per row; see ``solve_ivp``.
@@ -365,7 +395,7 @@ def odeint(
     if refused:
         raise ArgumentError(f"pb.scipy.integrate.odeint: {sorted(refused)} are not taken here.")
 
-    def fun(t: Any, y: Any) -> Any:
+    def fun(t: Operand, y: Value) -> Any:
         return func(t, y, *args) if tfirst else func(y, t, *args)
 
     times = as_float(t)

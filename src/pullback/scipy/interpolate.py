@@ -15,7 +15,9 @@ from pullback.ops import gathering, linalg
 from pullback.scipy.arguments import as_float, is_traced, load, make_fallback, run_plain
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from collections.abc import Sequence
+
+    from pullback.typing import Array, TensorLike, Value
 
 NAMES = FUNCTIONS["interpolate"]
 
@@ -26,17 +28,17 @@ def __getattr__(name: str) -> Any:
     return make_fallback("interpolate", name)
 
 
-def _find_intervals(breaks: Any, x: Any) -> Any:
+def _find_intervals(breaks: Array, x: Value) -> Any:
     """Return which piece each place is in; those outside are in the first or the last."""
     return run_plain(lambda b, x: np.clip(np.searchsorted(b, x, side="right") - 1, 0, len(b) - 2), breaks, x)
 
 
-def _pick(values: Any, at: Any) -> Any:
+def _pick(values: Value, at: Array) -> Any:
     """Return rows of an array; the positions may be traced where the array is not."""
     return gathering.take(values, at, 0)
 
 
-def _expand(x: Any, count: int) -> Any:
+def _expand(x: Value, count: int) -> Any:
     return np.reshape(x, (*x.shape, *(1,) * count))
 
 
@@ -47,13 +49,13 @@ class PPoly:
     np.float64(2.0)
     """
 
-    def __init__(self, c: TensorLike, x: TensorLike, extrapolate: Any = None, axis: int = 0) -> None:
+    def __init__(self, c: TensorLike, x: TensorLike, extrapolate: bool | str | None = None, axis: int = 0) -> None:
         self.c, self.x, self.axis = as_float(c), as_float(x), axis
         self.extrapolate = True if extrapolate is None else extrapolate
         if self.c.ndim < 2 or self.x.ndim != 1 or self.c.shape[1] != self.x.shape[0] - 1:
             raise ShapeError(f"PPoly: coefficients of shape {self.c.shape} for breakpoints of shape {self.x.shape}.")
 
-    def __call__(self, x: TensorLike, nu: int = 0, extrapolate: Any = None) -> Any:
+    def __call__(self, x: TensorLike, nu: int = 0, extrapolate: bool | str | None = None) -> Any:
         if nu:
             return self.derivative(nu)(x, 0, extrapolate)
         x = as_float(x)
@@ -74,7 +76,7 @@ class PPoly:
         order = [*range(x.ndim, x.ndim + self.axis), *range(x.ndim), *range(x.ndim + self.axis, made.ndim)]
         return np.transpose(made, order) if self.axis else made
 
-    def _like(self, c: Any) -> PPoly:
+    def _like(self, c: Value) -> PPoly:
         return PPoly(c, self.x, self.extrapolate, self.axis)
 
     def derivative(self, nu: int = 1) -> PPoly:
@@ -105,7 +107,7 @@ class PPoly:
             c = np.concatenate([c, np.expand_dims(start, 0)])
         return self._like(c)
 
-    def integrate(self, a: TensorLike, b: TensorLike, extrapolate: Any = None) -> Any:
+    def integrate(self, a: TensorLike, b: TensorLike, extrapolate: bool | str | None = None) -> Any:
         """Return the integral from ``a`` to ``b``."""
         whole = self.antiderivative()
         return whole(b, 0, extrapolate) - whole(a, 0, extrapolate)
@@ -123,7 +125,7 @@ def _prepare(x: TensorLike, y: TensorLike, axis: int) -> tuple[Any, Any, int]:
     return x, y, axis
 
 
-def _hermite(x: Any, y: Any, slopes: Any) -> Any:
+def _hermite(x: Value, y: Value, slopes: Value) -> Any:
     """Return the coefficients of the cubic pieces with these values and slopes."""
     h = _expand(np.diff(x), y.ndim - 1)
     rise = np.diff(y, axis=0) / h
@@ -134,7 +136,9 @@ def _hermite(x: Any, y: Any, slopes: Any) -> Any:
 class CubicHermiteSpline(PPoly):
     """Cubic pieces with given values and slopes."""
 
-    def __init__(self, x: TensorLike, y: TensorLike, dydx: TensorLike, axis: int = 0, extrapolate: Any = None) -> None:
+    def __init__(
+        self, x: TensorLike, y: TensorLike, dydx: TensorLike, axis: int = 0, extrapolate: bool | str | None = None
+    ) -> None:
         x, y, axis = _prepare(x, y, axis)
         super().__init__(_hermite(x, y, np.moveaxis(as_float(dydx), axis, 0)), x, extrapolate, axis)
 
@@ -148,7 +152,12 @@ class CubicSpline(PPoly):
     """
 
     def __init__(
-        self, x: TensorLike, y: TensorLike, axis: int = 0, bc_type: Any = "not-a-knot", extrapolate: Any = None
+        self,
+        x: TensorLike,
+        y: TensorLike,
+        axis: int = 0,
+        bc_type: str | Sequence[Any] | None = "not-a-knot",
+        extrapolate: bool | str | None = None,
     ) -> None:
         x, y, axis = _prepare(x, y, axis)
         slopes = _solve_slopes(x, y, bc_type)
@@ -157,7 +166,7 @@ class CubicSpline(PPoly):
         super().__init__(_hermite(x, y, slopes), x, extrapolate, axis)
 
 
-def _solve_slopes(x: Any, y: Any, bc_type: Any) -> Any:
+def _solve_slopes(x: Value, y: Value, bc_type: Any) -> Any:
     """Return the slopes at the data with which the second derivative is continuous."""
     n, h = x.shape[0], np.diff(x)
     rise = np.diff(y, axis=0) / _expand(h, y.ndim - 1)
@@ -193,7 +202,7 @@ def _solve_rows(rows: list[Any], right: list[Any]) -> Any:
     return np.reshape(linalg.solve(system, np.reshape(b, (b.shape[0], -1))), b.shape)
 
 
-def _end_equation(kind: Any, h: Any, rise: Any, side: int) -> tuple[Any, Any]:
+def _end_equation(kind: Any, h: Value, rise: Value, side: int) -> tuple[Any, Any]:
     """Return the equation at an end: the factors of the two slopes nearest to it, and the right side."""
     if kind == "not-a-knot":
         d = h[0] + h[1]
@@ -209,12 +218,12 @@ def _end_equation(kind: Any, h: Any, rise: Any, side: int) -> tuple[Any, Any]:
     return np.array([2.0, 1.0]), 3 * rise[0] - side * as_float(value) * h[0] / 2
 
 
-def _solve_periodic(n: int, h: Any, rise: Any) -> Any:
+def _solve_periodic(n: int, h: Value, rise: Value) -> Any:
     if n == 2:
         return np.zeros((2, *rise.shape[1:]))
     count, rows, right = n - 1, [], []
     for i in range(count):
-        row = [0.0] * count
+        row: list[Any] = [0.0] * count
         for place, factor in ((i - 1) % count, h[i]), (i, 2 * (h[i - 1] + h[i])), ((i + 1) % count, h[i - 1]):
             row[place] = row[place] + factor
         rows.append(row)
@@ -223,7 +232,7 @@ def _solve_periodic(n: int, h: Any, rise: Any) -> Any:
     return np.concatenate([slopes, slopes[:1]])
 
 
-def _pchip_end(h0: Any, h1: Any, m0: Any, m1: Any) -> Any:
+def _pchip_end(h0: Value, h1: Value, m0: Value, m1: Value) -> Any:
     d = ((2 * h0 + h1) * m0 - h0 * m1) / (h0 + h1)
     against = np.sign(d) != np.sign(m0)
     steep = (np.sign(m0) != np.sign(m1)) & (np.abs(d) > 3 * np.abs(m0))
@@ -233,7 +242,7 @@ def _pchip_end(h0: Any, h1: Any, m0: Any, m1: Any) -> Any:
 class PchipInterpolator(PPoly):
     """Cubic pieces that rise and fall where the data do, differentiable by places and data."""
 
-    def __init__(self, x: TensorLike, y: TensorLike, axis: int = 0, extrapolate: Any = None) -> None:
+    def __init__(self, x: TensorLike, y: TensorLike, axis: int = 0, extrapolate: bool | str | None = None) -> None:
         x, y, axis = _prepare(x, y, axis)
         h = _expand(np.diff(x), y.ndim - 1)
         m = np.diff(y, axis=0) / h
@@ -254,7 +263,13 @@ class Akima1DInterpolator(PPoly):
     """Cubic pieces with Akima's slopes, which an outlier disturbs little, differentiable by places and data."""
 
     def __init__(
-        self, x: TensorLike, y: TensorLike, axis: int = 0, *, method: str = "akima", extrapolate: Any = None
+        self,
+        x: TensorLike,
+        y: TensorLike,
+        axis: int = 0,
+        *,
+        method: str = "akima",
+        extrapolate: bool | str | None = None,
     ) -> None:
         if method != "akima":
             raise NoRuleError(
@@ -287,7 +302,9 @@ def pchip_interpolate(xi: TensorLike, yi: TensorLike, x: TensorLike, der: int = 
 class BSpline:
     """A sum of B-splines of degree ``k`` over constant knots ``t``, differentiable by places and coefficients."""
 
-    def __init__(self, t: TensorLike, c: TensorLike, k: int, extrapolate: Any = True, axis: int = 0) -> None:
+    def __init__(
+        self, t: TensorLike, c: TensorLike, k: int, extrapolate: bool | str | None = True, axis: int = 0
+    ) -> None:
         if is_traced(t):
             raise NoRuleError("pb.scipy.interpolate.BSpline: knots are constants; a derivative by them would be lost.")
         self.t, self.c, self.k, self.extrapolate, self.axis = np.asarray(t, float), as_float(c), k, extrapolate, axis
@@ -304,7 +321,7 @@ class BSpline:
         c = np.stack([np.reshape(np.matmul(row, flat), (len(inner) - 1, *self.c.shape[1:])) for row in rows])
         return PPoly(c, inner, self.extrapolate, self.axis)
 
-    def __call__(self, x: TensorLike, nu: int = 0, extrapolate: Any = None) -> Any:
+    def __call__(self, x: TensorLike, nu: int = 0, extrapolate: bool | str | None = None) -> Any:
         return self._pieces(x, nu, extrapolate)
 
     def derivative(self, nu: int = 1) -> PPoly:
@@ -315,14 +332,14 @@ class BSpline:
         """Return the integral, as a piecewise polynomial."""
         return self._pieces.antiderivative(nu)
 
-    def integrate(self, a: TensorLike, b: TensorLike, extrapolate: Any = None) -> Any:
+    def integrate(self, a: TensorLike, b: TensorLike, extrapolate: bool | str | None = None) -> Any:
         """Return the integral from ``a`` to ``b``."""
         return self._pieces.integrate(a, b, extrapolate)
 
 
 def make_interp_spline(
-    x: TensorLike, y: TensorLike, k: int = 3, t: Any = None, bc_type: Any = None, axis: int = 0,
-    check_finite: bool = True,
+    x: TensorLike, y: TensorLike, k: int = 3, t: TensorLike | None = None, bc_type: str | Sequence[Any] | None = None,
+    axis: int = 0, check_finite: bool = True,
 ) -> BSpline:  # fmt: skip
     """Return the B-spline through the data, differentiable by the data; places and knots are constants."""
     if is_traced(x, t):
@@ -338,7 +355,7 @@ def make_interp_spline(
     return BSpline(units.t, np.moveaxis(c, 0, axis), units.k, extrapolate, axis)
 
 
-def splev(x: TensorLike, tck: Any, der: int = 0, ext: int = 0) -> Any:
+def splev(x: TensorLike, tck: BSpline | tuple[Any, Any, int], der: int = 0, ext: int = 0) -> Any:
     """Return a B-spline ``(t, c, k)``, or a derivative of it, at places ``x``."""
     if ext != 0:
         return make_fallback("interpolate", "splev")(x, tck, der, ext)
@@ -358,7 +375,7 @@ class interp1d:  # noqa: N801
     """
 
     def __init__(
-        self, x: TensorLike, y: TensorLike, kind: Any = "linear", axis: int = -1, copy: bool = True,
+        self, x: TensorLike, y: TensorLike, kind: str | int = "linear", axis: int = -1, copy: bool = True,
         bounds_error: bool | None = None, fill_value: Any = np.nan, assume_sorted: bool = False,
     ) -> None:  # fmt: skip
         x, y = as_float(x), as_float(y)
@@ -400,7 +417,7 @@ class interp1d:  # noqa: N801
         order = [*range(x.ndim, x.ndim + self.axis), *range(x.ndim), *range(x.ndim + self.axis, made.ndim)]
         return np.transpose(made, order)
 
-    def _evaluate(self, x: Any) -> Any:
+    def _evaluate(self, x: Value) -> Any:
         if self.spline is not None:
             return self.spline(x)
         n = self.x.shape[0]
@@ -420,7 +437,7 @@ class interp1d:  # noqa: N801
         return _pick(self.y, np.clip(at, 0, n - 1))
 
 
-def _is_nan(value: Any) -> bool:
+def _is_nan(value: object) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
@@ -435,15 +452,15 @@ class RegularGridInterpolator:
     """
 
     def __init__(
-        self, points: Any, values: TensorLike, method: str = "linear", bounds_error: bool = True,
-        fill_value: Any = np.nan, **options: object,
+        self, points: list[TensorLike] | tuple[TensorLike, ...], values: TensorLike, method: str = "linear",
+        bounds_error: bool = True, fill_value: Any = np.nan, **options: object,
     ) -> None:  # fmt: skip
         if method not in ("linear", "nearest"):
             raise NoRuleError(f"pb.scipy.interpolate.RegularGridInterpolator: method={method!r} is not differentiable.")
         self.grid, self.values, self.method = tuple(as_float(p) for p in points), as_float(values), method
         self.bounds_error, self.fill_value = bounds_error, fill_value
 
-    def __call__(self, xi: Any, method: str | None = None) -> Any:
+    def __call__(self, xi: TensorLike, method: str | None = None) -> Any:
         count = len(self.grid)
         if isinstance(xi, tuple):
             xi = np.stack(np.broadcast_arrays(*(as_float(x) for x in xi)), -1)
@@ -481,9 +498,9 @@ class RegularGridInterpolator:
 
 
 def interpn(
-    points: Any,
+    points: list[TensorLike] | tuple[TensorLike, ...],
     values: TensorLike,
-    xi: Any,
+    xi: TensorLike,
     method: str = "linear",
     bounds_error: bool = True,
     fill_value: Any = np.nan,

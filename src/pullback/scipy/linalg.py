@@ -15,7 +15,9 @@ from pullback.scipy.arguments import as_float, as_operand, is_traced, load, make
 from pullback.transforms.implicit import custom_root
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from collections.abc import Sequence
+
+    from pullback.typing import Function, TensorLike, Value
 
 NAMES = FUNCTIONS["linalg"]
 
@@ -26,11 +28,11 @@ def __getattr__(name: str) -> Any:
     return make_fallback("linalg", name)
 
 
-def _adjoint(a: Any) -> Any:
+def _adjoint(a: Value) -> Any:
     return np.conj(np.swapaxes(a, -1, -2)) if a.dtype.kind == "c" else np.swapaxes(a, -1, -2)
 
 
-def _transpose_by(a: Any, trans: Any) -> Any:
+def _transpose_by(a: Value, trans: int | str) -> Any:
     """Return the matrix, its transpose (1, "T") or its adjoint (2, "C")."""
     if trans in (0, "N"):
         return a
@@ -69,7 +71,7 @@ def solve(
 
 
 def solve_triangular(
-    a: TensorLike, b: TensorLike, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False,
+    a: TensorLike, b: TensorLike, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False,
     overwrite_b: bool = False, check_finite: bool = True,
 ) -> Any:  # fmt: skip
     """Return the solution of ``a @ x = b`` for a triangular ``a``; the other triangle is not read."""
@@ -89,7 +91,7 @@ def cho_factor(a: TensorLike, lower: bool = False, overwrite_a: bool = False, ch
     return cholesky(a, lower), lower
 
 
-def cho_solve(c_and_lower: Any, b: TensorLike, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+def cho_solve(c_and_lower: tuple[Any, Any], b: TensorLike, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """Return the solution of ``a @ x = b`` from the factor of ``cho_factor``."""
     c, lower = c_and_lower
     c = as_float(c)
@@ -98,7 +100,7 @@ def cho_solve(c_and_lower: Any, b: TensorLike, overwrite_b: bool = False, check_
     return solve_triangular(c, solve_triangular(c, b, "C"))
 
 
-def _eliminate(a: Any) -> tuple[Any, Any, Any]:
+def _eliminate(a: Value) -> tuple[Any, Any, Any]:
     """Return the order of the rows, and the factors of the matrix with its rows in that order."""
     if a.ndim != 2:
         raise ShapeError(f"scipy.linalg.lu: expected a matrix, got shape {a.shape}.")
@@ -142,7 +144,11 @@ def lu_factor(a: TensorLike, overwrite_a: bool = False, check_finite: bool = Tru
 
 
 def lu_solve(
-    lu_and_piv: Any, b: TensorLike, trans: Any = 0, overwrite_b: bool = False, check_finite: bool = True
+    lu_and_piv: tuple[Any, Any],
+    b: TensorLike,
+    trans: int | str = 0,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
 ) -> Any:
     """Return the solution of ``a @ x = b`` from the factors of ``lu_factor``."""
     both, exchanges = lu_and_piv
@@ -156,7 +162,7 @@ def lu_solve(
     return np.take(x, np.argsort(order), 0)
 
 
-def _fill_bands(l_and_u: tuple[int, int], ab: Any) -> Any:
+def _fill_bands(l_and_u: tuple[int, int], ab: Value) -> Any:
     """Return the matrix of which ``ab`` has the diagonals as rows."""
     below, above = l_and_u
     n = ab.shape[1]
@@ -184,7 +190,7 @@ def solveh_banded(
     return linalg.solve(mirror_triangle(half, "L" if lower else "U"), as_float(b))
 
 
-def solve_toeplitz(c_or_cr: Any, b: TensorLike, check_finite: bool = True) -> Any:
+def solve_toeplitz(c_or_cr: TensorLike, b: TensorLike, check_finite: bool = True) -> Any:
     """Return the solution of ``toeplitz(c, r) @ x = b``."""
     return linalg.solve(toeplitz(*c_or_cr) if isinstance(c_or_cr, tuple) else toeplitz(c_or_cr), as_float(b))
 
@@ -240,7 +246,7 @@ def cholesky(a: TensorLike, lower: bool = False, overwrite_a: bool = False, chec
 
 
 def qr(
-    a: TensorLike, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False,
+    a: TensorLike, overwrite_a: bool = False, lwork: int | None = None, mode: str = "full", pivoting: bool = False,
     check_finite: bool = True,
 ) -> Any:  # fmt: skip
     """Return orthonormal columns and an upper triangular matrix whose product is ``a``."""
@@ -255,7 +261,7 @@ def qr(
 
 def eigh(
     a: TensorLike, b: TensorLike | None = None, *, lower: bool = True, eigvals_only: bool = False, type: int = 1,
-    subset_by_index: Any = None, **options: object,
+    subset_by_index: Sequence[int] | None = None, **options: object,
 ) -> Any:  # fmt: skip
     """Return the eigenvalues and eigenvectors of a symmetric matrix, or of ``a @ v = w * b @ v``."""
     if options.get("subset_by_value") is not None:
@@ -279,10 +285,10 @@ def eigh(
     return w if eigvals_only else (w, v)
 
 
-def _match_signs(v: Any, a: Any, b: Any, lower: bool, kind: int) -> Any:
+def _match_signs(v: Value, a: Value, b: TensorLike | None, lower: bool, kind: int) -> Any:
     """Return 1 or -1 for each eigenvector, so that they point as SciPy's do."""
 
-    def compare(v: Any, a: Any, *b: object) -> Any:
+    def compare(v: Value, a: Value, *b: object) -> Any:
         if v.ndim > 2 or v.dtype.kind == "c":
             return np.ones(())
         _, theirs = load("linalg").eigh(a, *b, lower=lower, type=kind)
@@ -291,7 +297,7 @@ def _match_signs(v: Any, a: Any, b: Any, lower: bool, kind: int) -> Any:
     return run_plain(compare, v, a, *([] if b is None else [as_float(b)]))
 
 
-def _symmetric(a: Any) -> Any:
+def _symmetric(a: Value) -> Any:
     return (a + _adjoint(a)) / 2
 
 
@@ -378,7 +384,13 @@ def pinvh(a: TensorLike, atol: float | None = None, rtol: float | None = None, l
     return pinv(mirror_triangle(as_float(a), "L" if lower else "U"), atol=atol, rtol=rtol)
 
 
-def norm(a: TensorLike, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Any:
+def norm(
+    a: TensorLike,
+    ord: Any = None,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool = False,
+    check_finite: bool = True,
+) -> Any:
     """Return a norm of a vector or of a matrix."""
     return np.linalg.norm(as_float(a), ord, axis, keepdims)
 
@@ -418,7 +430,7 @@ def expm(a: TensorLike) -> Any:
     return made
 
 
-def _pade(a: Any) -> Any:
+def _pade(a: Value) -> Any:
     c, one = PADE, np.eye(a.shape[-1], dtype=a.dtype)
     a2 = np.matmul(a, a)
     a4 = np.matmul(a2, a2)
@@ -430,7 +442,7 @@ def _pade(a: Any) -> Any:
 
 
 def _solve_plain(name: str) -> Any:
-    def solve_matrix(f: Any, x0: Any, a: Any) -> Any:
+    def solve_matrix(f: Function, x0: Value, a: Value) -> Any:
         made = getattr(load("linalg"), name)(a)
         if np.iscomplexobj(made):
             if np.any(np.abs(made.imag) > 1e-9 * (1 + np.abs(made.real))):

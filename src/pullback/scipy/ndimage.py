@@ -14,7 +14,9 @@ from pullback.names.scipy import FUNCTIONS
 from pullback.scipy.arguments import apply_linear, as_float, is_traced, load, make_fallback
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from collections.abc import Mapping, Sequence
+
+    from pullback.typing import Array, ArrayLike, Axis, DType, Function, Nested, TensorLike, Value
 
 NAMES = FUNCTIONS["ndimage"]
 MODES = {  # how NumPy's pad calls them
@@ -29,17 +31,17 @@ def __getattr__(name: str) -> Any:
     return make_fallback("ndimage", name)
 
 
-def _per_axis(value: Any, count: int) -> list[Any]:
+def _per_axis(value: object, count: int) -> list[Any]:
     return [*value] if isinstance(value, list | tuple) else [value] * count
 
 
 def correlate(
     input: TensorLike,
     weights: TensorLike,
-    output: Any = None,
+    output: Array | DType = None,
     mode: str = "reflect",
     cval: float = 0.0,
-    origin: Any = 0,
+    origin: int | Sequence[int] = 0,
 ) -> Any:
     """Return the image with each pixel a weighted sum of its neighbours."""
     x, w = as_float(input), as_float(weights)
@@ -62,10 +64,10 @@ def correlate(
 def convolve(
     input: TensorLike,
     weights: TensorLike,
-    output: Any = None,
+    output: Array | DType = None,
     mode: str = "reflect",
     cval: float = 0.0,
-    origin: Any = 0,
+    origin: int | Sequence[int] = 0,
 ) -> Any:
     """Return ``correlate`` with the weights reversed."""
     w = as_float(weights)
@@ -73,13 +75,13 @@ def convolve(
     return correlate(input, np.flip(w), output, mode, cval, origins)
 
 
-def _along(x: Any, w: Any, axis: int) -> tuple[Any, int]:
+def _along(x: Value, w: Value, axis: int) -> tuple[Any, int]:
     axis = axis % x.ndim
     return np.reshape(w, [-1 if i == axis else 1 for i in range(x.ndim)]), axis
 
 
 def correlate1d(
-    input: TensorLike, weights: TensorLike, axis: int = -1, output: Any = None, mode: str = "reflect",
+    input: TensorLike, weights: TensorLike, axis: int = -1, output: Array | DType = None, mode: str = "reflect",
     cval: float = 0.0, origin: int = 0,
 ) -> Any:  # fmt: skip
     """Return ``correlate`` along one axis."""
@@ -89,7 +91,7 @@ def correlate1d(
 
 
 def convolve1d(
-    input: TensorLike, weights: TensorLike, axis: int = -1, output: Any = None, mode: str = "reflect",
+    input: TensorLike, weights: TensorLike, axis: int = -1, output: Array | DType = None, mode: str = "reflect",
     cval: float = 0.0, origin: int = 0,
 ) -> Any:  # fmt: skip
     """Return ``convolve`` along one axis."""
@@ -101,7 +103,7 @@ def convolve1d(
 # ---- Gaussian and uniform filters
 
 
-def _gauss_weights(sigma: Any, order: int, radius: int) -> Any:
+def _gauss_weights(sigma: Value, order: int, radius: int) -> Any:
     """Return the weights of a Gauss filter and its derivative, which are differentiable by ``sigma``."""
     x = np.arange(-radius, radius + 1).astype(float)
     phi = np.exp(-0.5 / (sigma * sigma) * x**2)
@@ -118,8 +120,8 @@ def _gauss_weights(sigma: Any, order: int, radius: int) -> Any:
 
 
 def gaussian_filter1d(
-    input: TensorLike, sigma: TensorLike, axis: int = -1, order: int = 0, output: Any = None, mode: str = "reflect",
-    cval: float = 0.0, truncate: float = 4.0, *, radius: int | None = None,
+    input: TensorLike, sigma: TensorLike, axis: int = -1, order: int = 0, output: Array | DType = None,
+    mode: str = "reflect", cval: float = 0.0, truncate: float = 4.0, *, radius: int | None = None,
 ) -> Any:  # fmt: skip
     """Return the image smoothed along one axis; differentiable by ``sigma`` too, with the width of the window fixed."""
     reach = int(truncate * float(np.asarray(strip(as_float(sigma)))) + 0.5) if radius is None else radius
@@ -128,8 +130,9 @@ def gaussian_filter1d(
 
 
 def gaussian_filter(
-    input: TensorLike, sigma: Any, order: Any = 0, output: Any = None, mode: Any = "reflect", cval: float = 0.0,
-    truncate: float = 4.0, *, radius: Any = None, axes: Any = None,
+    input: TensorLike, sigma: TensorLike, order: int | Sequence[int] = 0, output: Array | DType = None,
+    mode: str | Sequence[str] = "reflect", cval: float = 0.0, truncate: float = 4.0, *,
+    radius: int | Sequence[int] | None = None, axes: Axis = None,
 ) -> Any:  # fmt: skip
     """Return the image smoothed along all axes.
 
@@ -147,7 +150,12 @@ def gaussian_filter(
 
 
 def gaussian_laplace(
-    input: TensorLike, sigma: Any, output: Any = None, mode: str = "reflect", cval: float = 0.0, **options: Any
+    input: TensorLike,
+    sigma: TensorLike,
+    output: Array | DType = None,
+    mode: str = "reflect",
+    cval: float = 0.0,
+    **options: Any,
 ) -> Any:
     """Return the sum of the second derivatives of the smoothed image."""
     x = as_float(input)
@@ -159,7 +167,12 @@ def gaussian_laplace(
 
 
 def gaussian_gradient_magnitude(
-    input: TensorLike, sigma: Any, output: Any = None, mode: str = "reflect", cval: float = 0.0, **options: Any
+    input: TensorLike,
+    sigma: TensorLike,
+    output: Array | DType = None,
+    mode: str = "reflect",
+    cval: float = 0.0,
+    **options: Any,
 ) -> Any:
     """Return the length of the gradient of the smoothed image."""
     x = as_float(input)
@@ -171,15 +184,20 @@ def gaussian_gradient_magnitude(
 
 
 def uniform_filter1d(
-    input: TensorLike, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0,
-    origin: int = 0,
+    input: TensorLike, size: int, axis: int = -1, output: Array | DType = None, mode: str = "reflect",
+    cval: float = 0.0, origin: int = 0,
 ) -> Any:  # fmt: skip
     """Return the mean of neighbours along one axis."""
     return correlate1d(input, np.full(size, 1 / size), axis, None, mode, cval, origin)
 
 
 def uniform_filter(
-    input: TensorLike, size: Any = 3, output: Any = None, mode: Any = "reflect", cval: float = 0.0, origin: Any = 0
+    input: TensorLike,
+    size: int | Sequence[int] | None = 3,
+    output: Array | DType = None,
+    mode: str | Sequence[str] = "reflect",
+    cval: float = 0.0,
+    origin: int | Sequence[int] = 0,
 ) -> Any:
     """Return the mean of neighbours along all axes."""
     x = as_float(input)
@@ -189,14 +207,14 @@ def uniform_filter(
     return x
 
 
-def laplace(input: TensorLike, output: Any = None, mode: str = "reflect", cval: float = 0.0) -> Any:
+def laplace(input: TensorLike, output: Array | DType = None, mode: str = "reflect", cval: float = 0.0) -> Any:
     """Return the sum of second differences."""
     x = as_float(input)
     parts = [correlate1d(x, np.array([1.0, -2.0, 1.0]), axis, None, mode, cval) for axis in range(x.ndim)]
     return sum(parts[1:], parts[0])
 
 
-def _differentiate(x: Any, axis: int, side: Any, mode: str, cval: float) -> Any:
+def _differentiate(x: Value, axis: int, side: Array, mode: str, cval: float) -> Any:
     x = correlate1d(x, np.array([-1.0, 0.0, 1.0]), axis, None, mode, cval)
     for other in range(x.ndim):
         if other != axis % x.ndim:
@@ -204,12 +222,16 @@ def _differentiate(x: Any, axis: int, side: Any, mode: str, cval: float) -> Any:
     return x
 
 
-def sobel(input: TensorLike, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0) -> Any:
+def sobel(
+    input: TensorLike, axis: int = -1, output: Array | DType = None, mode: str = "reflect", cval: float = 0.0
+) -> Any:
     """Return Sobel's differences along one axis."""
     return _differentiate(as_float(input), axis, np.array([1.0, 2.0, 1.0]), mode, cval)
 
 
-def prewitt(input: TensorLike, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0) -> Any:
+def prewitt(
+    input: TensorLike, axis: int = -1, output: Array | DType = None, mode: str = "reflect", cval: float = 0.0
+) -> Any:
     """Return Prewitt's differences along one axis."""
     return _differentiate(as_float(input), axis, np.array([1.0, 1.0, 1.0]), mode, cval)
 
@@ -218,14 +240,14 @@ def prewitt(input: TensorLike, axis: int = -1, output: Any = None, mode: str = "
 
 
 def spline_filter1d(
-    input: TensorLike, order: int = 3, axis: int = -1, output: Any = np.float64, mode: str = "mirror"
+    input: TensorLike, order: int = 3, axis: int = -1, output: Array | DType = np.float64, mode: str = "mirror"
 ) -> Any:
     """Return the coefficients of a spline along one axis."""
     x = as_float(input)
     return apply_linear(lambda e: load("ndimage").spline_filter1d(e, order, 0, mode=mode), x, axis)
 
 
-def spline_filter(input: TensorLike, order: int = 3, output: Any = np.float64, mode: str = "mirror") -> Any:
+def spline_filter(input: TensorLike, order: int = 3, output: Array | DType = np.float64, mode: str = "mirror") -> Any:
     """Return the coefficients of a spline over all axes."""
     x = as_float(input)
     for axis in range(x.ndim if order > 1 else 0):
@@ -233,7 +255,7 @@ def spline_filter(input: TensorLike, order: int = 3, output: Any = np.float64, m
     return x
 
 
-def _spline_weights(t: Any, order: int) -> list[Any]:
+def _spline_weights(t: Value, order: int) -> list[Any]:
     """Return the weights of the neighbours at a place ``t`` past the first one in the middle."""
     if order == 0:
         return [np.ones_like(t)]
@@ -246,7 +268,7 @@ def _spline_weights(t: Any, order: int) -> list[Any]:
     ]  # fmt: skip
 
 
-def _fold(index: Any, n: int, mode: str) -> Any:
+def _fold(index: Value, n: int, mode: str) -> Any:
     """Return positions within an axis for positions outside of it."""
     if mode == "mirror" and n > 1:
         index = np.abs(index) % (2 * n - 2)
@@ -257,8 +279,16 @@ def _fold(index: Any, n: int, mode: str) -> Any:
     return index % n if mode == "grid-wrap" else np.clip(index, 0, n - 1)
 
 
+def _list_neighbours(at: Value, n: int, order: int, mode: str) -> list[tuple[Any, Any]]:
+    """Return the positions of the pixels around places along an axis, with the weight of each."""
+    base = np.floor(strip(at) + 0.5) if order % 2 == 0 else np.floor(strip(at))
+    weights = _spline_weights(at - base, order)
+    first = base.astype(int) - (len(weights) - 1) // 2
+    return [(_fold(first + k, n, mode), w) for k, w in enumerate(weights)]
+
+
 def map_coordinates(
-    input: TensorLike, coordinates: TensorLike, output: Any = None, order: int = 3, mode: str = "constant",
+    input: TensorLike, coordinates: TensorLike, output: Array | DType = None, order: int = 3, mode: str = "constant",
     cval: float = 0.0, prefilter: bool = True,
 ) -> Any:  # fmt: skip
     """Return the image at places that are not pixels, by splines of order 0 to 3.
@@ -283,17 +313,11 @@ def map_coordinates(
     choices = []
     for axis, n in enumerate(x.shape):
         at = places[axis]
-        values = strip(at)
         if mode == "constant":
-            outside = outside | (values < 0) | (values > n - 1)
+            outside = outside | (strip(at) < 0) | (strip(at) > n - 1)
         if mode == "nearest":
             at = np.clip(at, 0, n - 1)
-        base = np.floor(strip(at) + 0.5) if order % 2 == 0 else np.floor(strip(at))
-        weights = _spline_weights(at - base, order)
-        first = base.astype(int) - (len(weights) - 1) // 2
-        choices.append(
-            [(_fold(first + k, n, inner if mode != "nearest" else "nearest"), w) for k, w in enumerate(weights)]
-        )
+        choices.append(_list_neighbours(at, n, order, inner if mode != "nearest" else "nearest"))
     made: Any = 0.0
     for parts in product(*choices):
         term = x[tuple(index for index, _ in parts)]
@@ -303,11 +327,13 @@ def map_coordinates(
     return np.where(outside, cval, made) if mode == "constant" else made
 
 
-def _swap(function: Any, second: Any, first: Any) -> Any:
+def _swap(function: Function, second: object, first: object) -> Any:
     return function(first, second)
 
 
-def _linear_by_axes(name: str, x: Any, per_axis: list[Any], order: int, mode: str, cval: float, options: Any) -> Any:
+def _linear_by_axes(
+    name: str, x: Value, per_axis: list[Any], order: int, mode: str, cval: float, options: Mapping[str, object]
+) -> Any:
     if cval and mode in ("constant", "grid-constant"):
         raise NoRuleError(f"pb.scipy.ndimage.{name}: only cval=0 is differentiable here.")
     for axis, amount in enumerate(per_axis):
@@ -318,8 +344,8 @@ def _linear_by_axes(name: str, x: Any, per_axis: list[Any], order: int, mode: st
 
 
 def shift(
-    input: TensorLike, shift: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: float = 0.0,
-    prefilter: bool = True,
+    input: TensorLike, shift: TensorLike, output: Array | DType = None, order: int = 3, mode: str = "constant",
+    cval: float = 0.0, prefilter: bool = True,
 ) -> Any:  # fmt: skip
     """Return the image moved by a constant distance."""
     x = as_float(input)
@@ -329,8 +355,8 @@ def shift(
 
 
 def zoom(
-    input: TensorLike, zoom: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: float = 0.0,
-    prefilter: bool = True, *, grid_mode: bool = False,
+    input: TensorLike, zoom: float | Sequence[float], output: Array | DType = None, order: int = 3,
+    mode: str = "constant", cval: float = 0.0, prefilter: bool = True, *, grid_mode: bool = False,
 ) -> Any:  # fmt: skip
     """Return the image in another size."""
     x = as_float(input)
@@ -339,8 +365,8 @@ def zoom(
 
 
 def affine_transform(
-    input: TensorLike, matrix: TensorLike, offset: TensorLike = 0.0, output_shape: Any = None, output: Any = None,
-    order: int = 3, mode: str = "constant", cval: float = 0.0, prefilter: bool = True,
+    input: TensorLike, matrix: TensorLike, offset: TensorLike = 0.0, output_shape: Sequence[int] | None = None,
+    output: Array | DType = None, order: int = 3, mode: str = "constant", cval: float = 0.0, prefilter: bool = True,
 ) -> Any:  # fmt: skip
     """Return the image at places ``matrix @ o + offset``, for the places ``o`` of the result.
 
@@ -360,7 +386,14 @@ def affine_transform(
 # ---- order statistics of neighbours
 
 
-def _neighbours(x: Any, size: Any, footprint: Any, mode: str, cval: float, origin: Any) -> Any:
+def _neighbours(
+    x: Value,
+    size: int | Sequence[int] | None,
+    footprint: ArrayLike | Nested | None,
+    mode: str,
+    cval: float,
+    origin: int | Sequence[int],
+) -> Any:
     """Return the neighbours of each pixel along a new last axis."""
     if footprint is None:
         if size is None:
@@ -377,39 +410,41 @@ def _neighbours(x: Any, size: Any, footprint: Any, mode: str, cval: float, origi
 
 
 def maximum_filter(
-    input: TensorLike, size: Any = None, footprint: Any = None, output: Any = None, mode: str = "reflect",
-    cval: float = 0.0, origin: Any = 0,
+    input: TensorLike, size: int | Sequence[int] | None = None, footprint: ArrayLike | Nested | None = None,
+    output: Array | DType = None, mode: str = "reflect", cval: float = 0.0, origin: int | Sequence[int] = 0,
 ) -> Any:  # fmt: skip
     """Return the largest of the neighbours of each pixel."""
     return np.max(_neighbours(as_float(input), size, footprint, mode, cval, origin), -1)
 
 
 def minimum_filter(
-    input: TensorLike, size: Any = None, footprint: Any = None, output: Any = None, mode: str = "reflect",
-    cval: float = 0.0, origin: Any = 0,
+    input: TensorLike, size: int | Sequence[int] | None = None, footprint: ArrayLike | Nested | None = None,
+    output: Array | DType = None, mode: str = "reflect", cval: float = 0.0, origin: int | Sequence[int] = 0,
 ) -> Any:  # fmt: skip
     """Return the smallest of the neighbours of each pixel."""
     return np.min(_neighbours(as_float(input), size, footprint, mode, cval, origin), -1)
 
 
 def rank_filter(
-    input: TensorLike, rank: int, size: Any = None, footprint: Any = None, output: Any = None, mode: str = "reflect",
-    cval: float = 0.0, origin: Any = 0,
+    input: TensorLike, rank: int, size: int | Sequence[int] | None = None, footprint: ArrayLike | Nested | None = None,
+    output: Array | DType = None, mode: str = "reflect", cval: float = 0.0, origin: int | Sequence[int] = 0,
 ) -> Any:  # fmt: skip
     """Return the neighbour of a given rank of each pixel, from the smallest on; negative ranks from the largest."""
     return np.sort(_neighbours(as_float(input), size, footprint, mode, cval, origin), -1)[..., rank]
 
 
 def median_filter(
-    input: TensorLike, size: Any = None, footprint: Any = None, output: Any = None, mode: str = "reflect",
-    cval: float = 0.0, origin: Any = 0,
+    input: TensorLike, size: int | Sequence[int] | None = None, footprint: ArrayLike | Nested | None = None,
+    output: Array | DType = None, mode: str = "reflect", cval: float = 0.0, origin: int | Sequence[int] = 0,
 ) -> Any:  # fmt: skip
     """Return the median of the neighbours of each pixel; of an even number the upper one, as in SciPy."""
     around = _neighbours(as_float(input), size, footprint, mode, cval, origin)
     return np.sort(around, -1)[..., around.shape[-1] // 2]
 
 
-def center_of_mass(input: TensorLike, labels: Any = None, index: Any = None) -> Any:
+def center_of_mass(
+    input: TensorLike, labels: ArrayLike | Nested | None = None, index: int | Sequence[int] | None = None
+) -> Any:
     """Return the mean place, weighted by the image."""
     if labels is not None:
         return make_fallback("ndimage", "center_of_mass")(input, labels, index)

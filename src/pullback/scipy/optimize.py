@@ -25,7 +25,9 @@ from pullback.transforms.ravel import ravel_tree
 from pullback.transforms.sparse import sparse_jacobian
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from collections.abc import Mapping, Sequence
+
+    from pullback.typing import Array, Function, Nested, Operand, TensorLike, Tree, Value
 
 NAMES = FUNCTIONS["optimize"]
 WITH_HESSIAN = {"dogleg", "trust-exact", "trust-krylov", "trust-ncg", "trust-constr", "newton-cg"}
@@ -38,11 +40,11 @@ def __getattr__(name: str) -> Any:
     return make_fallback("optimize", name)
 
 
-def _as_args(args: Any) -> tuple[Any, ...]:
+def _as_args(args: object) -> tuple[Any, ...]:
     return args if isinstance(args, tuple) else (args,)
 
 
-def _solve_implicitly(condition: Any, solve: Any, start: Any, args: tuple[Any, ...]) -> Any:
+def _solve_implicitly(condition: Function, solve: Function, start: Tree, args: tuple[Any, ...]) -> Any:
     """Return the solution of ``condition(x, *args) = 0`` that ``solve`` finds, with its derivatives.
 
     Numbers and arrays in ``args`` go through ``custom_root``, so that ``vmap`` solves for each example; other
@@ -50,7 +52,7 @@ def _solve_implicitly(condition: Any, solve: Any, start: Any, args: tuple[Any, .
     """
     numeric = [i for i, a in enumerate(args) if isinstance(a, Tensor | np.ndarray | np.generic | float)]
 
-    def fill(given: Any) -> list[Any]:
+    def fill(given: Sequence[object]) -> list[Any]:
         made = [*args]
         for i, a in zip(numeric, given, strict=True):
             made[i] = a
@@ -63,7 +65,7 @@ def _solve_implicitly(condition: Any, solve: Any, start: Any, args: tuple[Any, .
 class Unknowns:
     """What is solved for: a tree, seen as one vector of float64."""
 
-    def __init__(self, x0: Any) -> None:
+    def __init__(self, x0: Tree) -> None:
         plain = trees.map_leaves(lambda leaf: np.asarray(concrete(as_operand(leaf))), x0, whole=trees.is_number_list)
         self.whole = x0 if not isinstance(x0, Tensor | np.ndarray | np.generic | int | float) else None
         wide = trees.map_leaves(lambda leaf: leaf.astype(np.float64) if leaf.dtype.kind != "f" else leaf, plain)
@@ -71,11 +73,11 @@ class Unknowns:
         self.start = vector.astype(np.float64)
         self.inner = ravel_tree(trees.map_leaves(lambda leaf: leaf.astype(np.float64), wide))[1]
 
-    def make(self, vector: Any) -> Any:
+    def make(self, vector: Value) -> Any:
         """Return the tree in float64, which the user's function gets."""
         return self.inner(vector)
 
-    def finish(self, vector: Any) -> Any:
+    def finish(self, vector: Value) -> Any:
         """Return the tree in the dtypes of ``x0``."""
         return self.restore(vector)
 
@@ -92,11 +94,11 @@ class Unknowns:
         return ravel_tree(filled)[0]
 
 
-def _plain_scalar(y: Any) -> float:
+def _plain_scalar(y: TensorLike) -> float:
     return float(np.asarray(concrete(as_operand(y))))
 
 
-def _plain_array(y: Any) -> Any:
+def _plain_array(y: TensorLike) -> Any:
     return np.asarray(concrete(as_operand(y)), float)
 
 
@@ -126,7 +128,7 @@ def _make_constraints(unknowns: Unknowns, constraints: Any) -> list[Any]:
     for item in given:
         if isinstance(item, dict):
 
-            def function(v: Any, item: Any = item) -> Any:
+            def function(v: Value, item: Any = item) -> Any:
                 return np.reshape(as_operand(item["fun"](unknowns.make(v), *item.get("args", ()))), -1)
 
             made.append({
@@ -135,7 +137,7 @@ def _make_constraints(unknowns: Unknowns, constraints: Any) -> list[Any]:
             })  # fmt: skip
         elif hasattr(item, "fun"):
 
-            def nonlinear(v: Any, item: Any = item) -> Any:
+            def nonlinear(v: Value, item: Any = item) -> Any:
                 return np.reshape(as_operand(item.fun(unknowns.make(v))), -1)
 
             made.append(optimize.NonlinearConstraint(
@@ -148,9 +150,10 @@ def _make_constraints(unknowns: Unknowns, constraints: Any) -> list[Any]:
 
 
 def minimize(
-    fun: Callable[..., Any], x0: Any, args: Any = (), method: Any = None, jac: Any = None, hess: Any = None,
-    hessp: Any = None, bounds: Any = None, constraints: Any = (), tol: float | None = None, callback: Any = None,
-    options: Any = None,
+    fun: Callable[..., Any], x0: Tree, args: object = (), method: str | Function | None = None,
+    jac: Function | None = None, hess: Function | None = None, hessp: Function | None = None, bounds: Any = None,
+    constraints: object = (), tol: float | None = None, callback: Function | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> Any:  # fmt: skip
     """Minimize ``fun(x, *args)``, a number, over a tree ``x``; the result is SciPy's with ``x`` and ``jac`` as trees.
 
@@ -174,19 +177,19 @@ def minimize(
     unknowns, args = Unknowns(x0), _as_args(args)
     limits = _find_bounds(unknowns, bounds)
 
-    def loss(v: Any, *given: object) -> Any:
+    def loss(v: Value, *given: object) -> Any:
         return as_operand(fun(unknowns.make(v), *given))
 
     kept: dict[str, Any] = {}
 
-    def solve(f: Any, start: Any, *given: object) -> Any:
+    def solve(f: Function | None, start: Tree, *given: object) -> Any:
         kept["result"] = _run_minimize(
             lambda v: loss(v, *given), unknowns, start, given, method, (jac, hess, hessp), limits, constraints, tol,
             callback, options,
         )  # fmt: skip
         return kept["result"].x
 
-    def condition(v: Any, *given: object) -> Any:
+    def condition(v: Value, *given: object) -> Any:
         slope = grad(lambda v: loss(v, *given), unconnected="zero")(v)
         if limits is None:
             return slope
@@ -204,7 +207,12 @@ def minimize(
 
 
 def _attach(
-    condition: Any, solve: Any, unknowns: Unknowns, loss: Any, constraints: Any, args: tuple[Any, ...] = ()
+    condition: Function,
+    solve: Function,
+    unknowns: Unknowns,
+    loss: Function,
+    constraints: object,
+    args: tuple[Any, ...] = (),
 ) -> Any:
     """Return the solution with its derivatives; none are looked for where nothing is differentiated."""
     if not is_traced(loss(unknowns.start, *args)):
@@ -218,14 +226,15 @@ def _attach(
 
 
 def _run_minimize(
-    loss: Any, unknowns: Unknowns, start: Any, args: Any, method: Any, given: Any, limits: Any, constraints: Any,
-    tol: Any, callback: Any, options: Any,
+    loss: Function, unknowns: Unknowns, start: Tree, args: tuple[object, ...], method: str | Function | None,
+    given: tuple[Function | None, ...], limits: tuple[Array, Array] | None, constraints: object, tol: float | None,
+    callback: Function | None, options: Mapping[str, object] | None,
 ) -> Any:  # fmt: skip
     jac, hess, hessp = given
     name = method.lower() if isinstance(method, str) else ""
     more: dict[str, Any] = {}
 
-    def function(v: Any) -> Any:
+    def function(v: Value) -> Any:
         if name in WITHOUT_GRADIENT:
             return _plain_scalar(loss(v))
         if callable(jac):
@@ -252,7 +261,7 @@ def _run_minimize(
     )
 
 
-def _adapt_callback(callback: Any, unknowns: Unknowns) -> Any:
+def _adapt_callback(callback: Function, unknowns: Unknowns) -> Any:
     code = getattr(callback, "__code__", None)
     if code is not None and code.co_varnames[: code.co_argcount] == ("intermediate_result",):
 
@@ -273,8 +282,9 @@ LOSSES: dict[str, Callable[[Any], Any]] = {
 
 
 def least_squares(
-    fun: Callable[..., Any], x0: Any, jac: Any = None, bounds: Any = (-np.inf, np.inf), method: str = "trf",
-    loss: str = "linear", f_scale: float = 1.0, args: Any = (), callback: Any = None, **options: Any,
+    fun: Callable[..., Any], x0: Tree, jac: str | Function | None = None, bounds: Any = (-np.inf, np.inf),
+    method: str = "trf", loss: str = "linear", f_scale: float = 1.0, args: object = (),
+    callback: Function | None = None, **options: Any,
 ) -> Any:  # fmt: skip
     """Minimize the sum of squares of ``fun(x, *args)`` over a tree ``x``, with exact Jacobians.
 
@@ -296,17 +306,17 @@ def least_squares(
         raise ArgumentError(f"least_squares: loss must be one of {sorted(LOSSES)}, got {loss!r}.")
     args = tuple(as_operand(a) if isinstance(a, list) else a for a in args)
 
-    def residuals(v: Any) -> Any:
+    def residuals(v: Value) -> Any:
         return ravel_tree(trees.map_leaves(as_operand, fun(unknowns.make(v), *args), whole=trees.is_number_list))[0]
 
-    def plain_residuals(v: Any) -> Any:
+    def plain_residuals(v: Value) -> Any:
         plain = trees.map_leaves(lambda a: concrete(a) if isinstance(a, Tensor) else a, args)
         return ravel_tree(trees.map_leaves(as_operand, fun(unknowns.make(v), *plain), whole=trees.is_number_list))[0]
 
-    def cost(v: Any) -> Any:
+    def cost(v: Value) -> Any:
         return 0.5 * f_scale**2 * np.sum(LOSSES[loss]((residuals(v) / f_scale) ** 2))
 
-    def differentiate(v: Any) -> Any:
+    def differentiate(v: Value) -> Any:
         if callable(jac):
             return np.asarray(concrete(jac(unknowns.make(v), *args)))
         if isinstance(jac, str) and jac == "sparse":
@@ -315,7 +325,7 @@ def least_squares(
 
     kept: dict[str, Any] = {}
 
-    def solve(f: Any, start: Any) -> Any:
+    def solve(f: Function | None, start: Tree) -> Any:
         more = {} if callback is None else {"callback": _adapt_callback(callback, unknowns)}
         kept["result"] = load("optimize").least_squares(
             lambda v: _plain_array(residuals(v)), start, differentiate, limits or (-np.inf, np.inf), method,
@@ -323,7 +333,7 @@ def least_squares(
         )  # fmt: skip
         return kept["result"].x
 
-    def condition(v: Any) -> Any:
+    def condition(v: Value) -> Any:
         slope = grad(cost, unconnected="zero")(v)
         values, mask = np.asarray(concrete(v)), kept["result"].active_mask
         return slope if not mask.any() else np.where(mask != 0, v - values, slope)
@@ -339,7 +349,7 @@ def least_squares(
 def curve_fit(
     f: Callable[..., Any], xdata: Any, ydata: TensorLike, p0: Any = None, sigma: TensorLike | None = None,
     absolute_sigma: bool = False, check_finite: bool = True, bounds: Any = (-np.inf, np.inf), method: str | None = None,
-    jac: Any = None, **options: Any,
+    jac: Function | None = None, **options: Any,
 ) -> Any:  # fmt: skip
     """Return the parameters of ``f(x, *p)`` that fit data best, and their covariance matrix.
 
@@ -357,7 +367,7 @@ def curve_fit(
     start = np.ones(_count_parameters(f) - 1) if p0 is None else p0 if whole else np.atleast_1d(as_float(p0))
     scale = None if sigma is None else as_float(sigma)
 
-    def weigh(r: Any) -> Any:
+    def weigh(r: Value) -> Any:
         if scale is None:
             return r
         return r / scale if scale.ndim < 2 else linalg.triangular_solve(linalg.cholesky(scale), r)
@@ -377,7 +387,7 @@ def curve_fit(
     return found.x, covariance
 
 
-def _count_parameters(f: Any) -> int:
+def _count_parameters(f: Function) -> int:
     code = getattr(f, "__code__", None)
     if code is None or code.co_flags & 4:
         raise ArgumentError("curve_fit: give p0; the number of parameters is not to be seen from f.")
@@ -388,8 +398,8 @@ def _count_parameters(f: Any) -> int:
 
 
 def root(
-    fun: Callable[..., Any], x0: Any, args: Any = (), method: str = "hybr", jac: Any = None, tol: float | None = None,
-    callback: Any = None, options: Any = None,
+    fun: Callable[..., Any], x0: Tree, args: object = (), method: str = "hybr", jac: Function | None = None,
+    tol: float | None = None, callback: Function | None = None, options: Mapping[str, object] | None = None,
 ) -> Any:  # fmt: skip
     """Solve ``fun(x, *args) = 0`` for a tree ``x``, with exact Jacobians; differentiable by ``args``.
 
@@ -398,14 +408,14 @@ def root(
     """
     unknowns, args = Unknowns(x0), _as_args(args)
 
-    def function(v: Any, *given: object) -> Any:
+    def function(v: Value, *given: object) -> Any:
         made = fun(unknowns.make(v), *given)
         return ravel_tree(trees.map_leaves(as_operand, made, whole=trees.is_number_list))[0]
 
     kept: dict[str, Any] = {}
 
-    def solve(f: Any, start: Any, *given: object) -> Any:
-        def differentiate(v: Any) -> Any:
+    def solve(f: Function | None, start: Tree, *given: object) -> Any:
+        def differentiate(v: Value) -> Any:
             return _plain_array(jacobian(lambda v: function(v, *given))(v))
 
         kept["result"] = load("optimize").root(
@@ -423,7 +433,7 @@ def root(
     return result
 
 
-def fsolve(func: Callable[..., Any], x0: Any, args: Any = (), **options: Any) -> Any:
+def fsolve(func: Callable[..., Any], x0: TensorLike, args: object = (), **options: Any) -> Any:
     """Return the solution of ``func(x, *args) = 0``; differentiable by ``args``."""
     if options.get("full_output"):
         return make_fallback("optimize", "fsolve")(func, x0, args, **options)
@@ -431,8 +441,9 @@ def fsolve(func: Callable[..., Any], x0: Any, args: Any = (), **options: Any) ->
 
 
 def root_scalar(
-    f: Callable[..., Any], args: Any = (), method: str | None = None, bracket: Any = None, fprime: Any = None,
-    fprime2: Any = None, x0: Any = None, x1: Any = None, **options: object,
+    f: Callable[..., Any], args: object = (), method: str | None = None, bracket: Nested | None = None,
+    fprime: Function | None = None, fprime2: Function | None = None, x0: TensorLike | None = None,
+    x1: TensorLike | None = None, **options: object,
 ) -> Any:  # fmt: skip
     """Solve ``f(x, *args) = 0`` for a number; the result is SciPy's, with ``root`` differentiable by ``args``.
 
@@ -442,10 +453,10 @@ def root_scalar(
     args = _as_args(args)
     kept: dict[str, Any] = {}
 
-    def function(x: Any, *given: object) -> Any:
+    def function(x: Operand, *given: object) -> Any:
         return np.reshape(as_operand(f(x, *given)), ())
 
-    def solve(g: Any, start: Any, *given: object) -> Any:
+    def solve(g: Function | None, start: Tree, *given: object) -> Any:
         slopes = {}
         if method in ("newton", "halley") or (method is None and bracket is None):
             slopes["fprime"] = lambda x: _plain_scalar(grad(lambda x: function(x, *given))(float(x)))
@@ -465,13 +476,13 @@ def root_scalar(
     return result
 
 
-def _plain_numbers(x: Any) -> Any:
+def _plain_numbers(x: TensorLike | None) -> Any:
     return None if x is None else np.asarray(concrete(as_float(x)), float).tolist()
 
 
 def _make_bracketing_solver(name: str) -> Any:
     def solve(
-        f: Callable[..., Any], a: TensorLike, b: TensorLike, args: Any = (), xtol: float = 2e-12,
+        f: Callable[..., Any], a: TensorLike, b: TensorLike, args: object = (), xtol: float = 2e-12,
         rtol: float = 8.881784197001252e-16, maxiter: int = 100, full_output: bool = False, disp: bool = True,
     ) -> Any:  # fmt: skip
         found = root_scalar(f, args, name, [a, b], xtol=xtol, rtol=rtol, maxiter=maxiter)
@@ -487,7 +498,7 @@ brentq, brenth, bisect, ridder, toms748 = map(
 
 
 def newton(
-    func: Callable[..., Any], x0: TensorLike, fprime: Any = None, args: Any = (), tol: float = 1.48e-8,
+    func: Callable[..., Any], x0: TensorLike, fprime: Function | None = None, args: object = (), tol: float = 1.48e-8,
     maxiter: int = 50, **options: object,
 ) -> Any:  # fmt: skip
     """Return a root near a number, by Newton's method; differentiable by ``args``."""
@@ -495,12 +506,17 @@ def newton(
 
 
 def fixed_point(
-    func: Callable[..., Any], x0: Any, args: Any = (), xtol: float = 1e-8, maxiter: int = 500, method: str = "del2"
+    func: Callable[..., Any],
+    x0: TensorLike,
+    args: object = (),
+    xtol: float = 1e-8,
+    maxiter: int = 500,
+    method: str = "del2",
 ) -> Any:
     """Return the solution of ``x = func(x, *args)``; differentiable by ``args``."""
     args, start = _as_args(args), np.asarray(concrete(as_float(x0)), float)
 
-    def solve(f: Any, x: Any) -> Any:
+    def solve(f: Function | None, x: Any) -> Any:
         return load("optimize").fixed_point(lambda x: _plain_array(func(x, *args)), x, (), xtol, maxiter, method)
 
     if not is_traced(as_operand(func(start, *args))):
@@ -509,8 +525,9 @@ def fixed_point(
 
 
 def minimize_scalar(
-    fun: Callable[..., Any], bracket: Any = None, bounds: Any = None, args: Any = (), method: Any = None,
-    tol: float | None = None, options: Any = None,
+    fun: Callable[..., Any], bracket: Nested | None = None, bounds: Nested | None = None,
+    args: object = (), method: str | Function | None = None, tol: float | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> Any:  # fmt: skip
     """Minimize a function of a number; the result is SciPy's, with ``x`` and ``fun`` differentiable by ``args``.
 
@@ -520,10 +537,10 @@ def minimize_scalar(
     args = _as_args(args)
     kept: dict[str, Any] = {}
 
-    def loss(x: Any) -> Any:
+    def loss(x: Operand) -> Any:
         return np.reshape(as_operand(fun(x, *args)), ())
 
-    def solve(f: Any, start: Any) -> Any:
+    def solve(f: Function | None, start: Tree) -> Any:
         kept["result"] = load("optimize").minimize_scalar(
             lambda x: _plain_scalar(loss(x)), _plain_numbers(bracket), _plain_numbers(bounds), method=method, tol=tol,
             options=options,

@@ -13,7 +13,9 @@ from pullback.scipy.arguments import apply_linear, as_float, is_traced, load, ma
 from pullback.scipy.linalg import toeplitz
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, TensorLike
+    from collections.abc import Sequence
+
+    from pullback.typing import Axis, Function, TensorLike, Value
 
 NAMES = FUNCTIONS["signal"]
 
@@ -27,7 +29,7 @@ def __getattr__(name: str) -> Any:
 # ---- convolution
 
 
-def _crop(full: Any, sizes: Any, others: Any, mode: str, axes: Any) -> Any:
+def _crop(full: Value, sizes: Sequence[int], others: Sequence[int], mode: str, axes: Sequence[int]) -> Any:
     """Return the part of a full convolution that a mode keeps along the axes."""
     if mode == "full":
         return full
@@ -41,7 +43,7 @@ def _crop(full: Any, sizes: Any, others: Any, mode: str, axes: Any) -> Any:
     return full[tuple(cut)]
 
 
-def _swap_valid(a: Any, b: Any, mode: str, axes: Any) -> tuple[Any, Any]:
+def _swap_valid(a: Value, b: Value, mode: str, axes: Sequence[int]) -> tuple[Any, Any]:
     """Return both with the larger one first, which SciPy allows where only the valid part is kept."""
     if mode != "valid":
         return a, b
@@ -84,7 +86,7 @@ def oaconvolve(in1: TensorLike, in2: TensorLike, mode: str = "full", axes: Axis 
     return fftconvolve(in1, in2, mode, axes)
 
 
-def _reverse(x: Any) -> Any:
+def _reverse(x: Value) -> Any:
     return np.flip(np.conj(x) if x.dtype.kind == "c" else x)
 
 
@@ -159,22 +161,22 @@ def lfilter(b: TensorLike, a: TensorLike, x: TensorLike, axis: int = -1, zi: Ten
     return made, np.moveaxis(np.reshape(end, (order, *rows.shape[1:])), 0, axis)
 
 
-def _state_shape(x: Any, axis: int, order: int) -> tuple[int, ...]:
+def _state_shape(x: Value, axis: int, order: int) -> tuple[int, ...]:
     shape = list(x.shape)
     shape[axis] = order
     return tuple(shape)
 
 
-def _is_one(a: Any) -> bool:
+def _is_one(a: Value) -> bool:
     return not is_traced(a) and not np.any(np.asarray(a)[1:])
 
 
-def _lower_toeplitz(c: Any, n: int) -> Any:
+def _lower_toeplitz(c: Value, n: int) -> Any:
     column = np.pad(c, (0, n - c.shape[0])) if c.shape[0] < n else c[:n]
     return toeplitz(column, np.zeros(n))
 
 
-def _last_state(b: Any, a: Any, x: Any, y: Any, start: Any) -> Any:
+def _last_state(b: Value, a: Value, x: Value, y: Value, start: Value) -> Any:
     """Return what the filter still remembers at the end, of its direct form that is transposed."""
     order, n = b.shape[0] - 1, x.shape[0]
     states = []
@@ -258,7 +260,7 @@ def savgol_filter(
     """Return the data smoothed by polynomials of least squares."""
     x = as_float(x)
 
-    def smooth(e: Any, cval: float = 0.0) -> Any:
+    def smooth(e: Value, cval: float = 0.0) -> Any:
         return load("signal").savgol_filter(e, window_length, polyorder, deriv, delta, 0, mode, cval)
 
     made = apply_linear(smooth, x, axis)
@@ -268,7 +270,9 @@ def savgol_filter(
     return made
 
 
-def detrend(data: TensorLike, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: bool = False) -> Any:
+def detrend(
+    data: TensorLike, axis: int = -1, type: str = "linear", bp: int | Sequence[int] = 0, overwrite_data: bool = False
+) -> Any:
     """Return the data less their line of least squares, or less their mean."""
     x = as_float(data)
     return apply_linear(lambda e: load("signal").detrend(e, 0, type, bp), x, axis)
@@ -287,7 +291,14 @@ def hilbert(x: TensorLike, N: int | None = None, axis: int = -1) -> Any:
     return np.fft.ifft(np.fft.fft(x, n, axis=axis) * np.reshape(h, shape), axis=axis)
 
 
-def resample(x: TensorLike, num: int, t: Any = None, axis: int = 0, window: Any = None, domain: str = "time") -> Any:
+def resample(
+    x: TensorLike,
+    num: int,
+    t: TensorLike | None = None,
+    axis: int = 0,
+    window: str | tuple[Any, ...] | TensorLike | None = None,
+    domain: str = "time",
+) -> Any:
     """Return the data at ``num`` places, by their Fourier series."""
     x = as_float(x)
     if t is not None or domain != "time":
@@ -313,8 +324,9 @@ def upfirdn(h: TensorLike, x: TensorLike, up: int = 1, down: int = 1, axis: int 
 
 
 def periodogram(
-    x: TensorLike, fs: float = 1.0, window: Any = "boxcar", nfft: int | None = None, detrend: Any = "constant",
-    return_onesided: bool = True, scaling: str = "density", axis: int = -1,
+    x: TensorLike, fs: float = 1.0, window: str | tuple[Any, ...] | TensorLike = "boxcar", nfft: int | None = None,
+    detrend: str | Function | bool = "constant", return_onesided: bool = True, scaling: str = "density",
+    axis: int = -1,
 ) -> Any:  # fmt: skip
     """Return frequencies and the power of the data at them."""
     x = as_float(x)
@@ -325,22 +337,35 @@ def periodogram(
     return welch(x, fs, window, n, 0, nfft, detrend, return_onesided, scaling, axis)
 
 
+def _find_weights(window: str | tuple[Any, ...] | TensorLike, size: int) -> Any:
+    """Return the weights of a segment: those given, or a window of SciPy's by name."""
+    if isinstance(window, np.ndarray | list):
+        return np.asarray(window, float)
+    return np.asarray(load("signal").get_window("hann" if window == "hann_periodic" else window, size), float)
+
+
+def _count_frequencies(length: int) -> Any:
+    """Return how many frequencies of a whole spectrum each one of a one-sided spectrum stands for: 2, at the ends 1."""
+    counts = np.full(length // 2 + 1, 2.0)
+    counts[0] = 1.0
+    if length % 2 == 0:
+        counts[-1] = 1.0
+    return counts
+
+
 def welch(
-    x: TensorLike, fs: float = 1.0, window: Any = "hann_periodic", nperseg: int | None = None,
-    noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True,
-    scaling: str = "density", axis: int = -1, average: str = "mean",
+    x: TensorLike, fs: float = 1.0, window: str | tuple[Any, ...] | TensorLike = "hann_periodic",
+    nperseg: int | None = None, noverlap: int | None = None, nfft: int | None = None,
+    detrend: str | Function | bool = "constant", return_onesided: bool = True, scaling: str = "density",
+    axis: int = -1, average: str = "mean",
 ) -> Any:  # fmt: skip
     """Return frequencies and the power at them, the mean over segments of the data."""
     x = np.moveaxis(as_float(x), axis, -1)
     if average != "mean" or x.dtype.kind == "c":
         return make_fallback("signal", "welch")(x, fs, window, nperseg, average=average)
     n = x.shape[-1]
-    weights = window if isinstance(window, np.ndarray | list) else None
-    size = len(weights) if weights is not None else min(256 if nperseg is None else int(nperseg), n)
-    if weights is None:
-        kind = "hann" if window == "hann_periodic" else window
-        weights = load("signal").get_window(kind, size)
-    weights = np.asarray(weights, float)
+    weights = _find_weights(window, min(256 if nperseg is None else int(nperseg), n))
+    size = len(weights)
     step = size - (size // 2 if noverlap is None else int(noverlap))
     length = size if nfft is None else int(nfft)
     starts = np.arange(0, n - size + 1, step)
@@ -355,10 +380,6 @@ def welch(
     scale = 1 / (fs * np.sum(weights**2)) if scaling == "density" else 1 / np.sum(weights) ** 2
     power = np.mean(power, -2) * scale
     if return_onesided:
-        double = np.full(power.shape[-1], 2.0)
-        double[0] = 1.0
-        if length % 2 == 0:
-            double[-1] = 1.0
-        power = power * double
+        power = power * _count_frequencies(length)
     frequencies = (np.fft.rfftfreq if return_onesided else np.fft.fftfreq)(length, 1 / fs)
     return frequencies, np.moveaxis(power, -1, axis)

@@ -349,8 +349,10 @@ class TensorOps:
         self, axis: Axis = None, exclusive: Any = False, reverse: bool = False, *, dtype: DType = None
     ) -> Tensor:
         """Return the sums of all elements up to each along ``axis``; without one over all elements, as in NumPy."""
-    def deg2rad(self) -> Tensor: ...
-    def degrees(self) -> Tensor: ...
+    def deg2rad(self, *args: object, **kwargs: object) -> Tensor:
+        """As ``np.deg2rad(x, ...)``."""
+    def degrees(self, *args: object, **kwargs: object) -> Tensor:
+        """As ``np.degrees(x, ...)``."""
     def depth_to_space(self, block_size: int, data_format: str = "NHWC") -> Tensor:
         """Return the depth of each pixel laid out as a block of pixels."""
     def depthwise_conv2d(
@@ -428,7 +430,8 @@ class TensorOps:
         """Return the exponential, its own derivative."""
     def exp1(self) -> Tensor:
         """Return the exponential integral of ``exp(-t) / t`` from ``x`` on."""
-    def exp2(self) -> Tensor: ...
+    def exp2(self, *args: object, **kwargs: object) -> Tensor:
+        """As ``np.exp2(x, ...)``."""
     def expand_dims(self, axis: Axis = 0) -> Tensor:
         """Return a new axis of length 1 at ``axis``."""
     def expi(self) -> Tensor:
@@ -437,7 +440,8 @@ class TensorOps:
         """Return ``1 / (1 + exp(-x))``, the inverse of ``logit``."""
     def expm1(self) -> Tensor:
         """Return ``exp(x) - 1``, exact for small ``x`` too."""
-    def fabs(self) -> Tensor: ...
+    def fabs(self, *args: object, **kwargs: object) -> Tensor:
+        """As ``np.fabs(x, ...)``."""
     def fft(self, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Tensor:
         """Return the discrete Fourier transform."""
     def fill(self, value: TensorLike) -> None:
@@ -705,7 +709,8 @@ class TensorOps:
         dim_rounding_mode: str | None = None,
     ) -> Tensor:
         """Return ``max_pool`` or ``avg_pool`` ("max", "avg"), whose windows may have gaps: ``dilations``."""
-    def positive(self) -> Tensor: ...
+    def positive(self, *args: object, **kwargs: object) -> Tensor:
+        """As ``np.positive(x, ...)``."""
     def pow(self, y: TensorLike, /) -> Tensor:
         """Return ``x`` to the power ``y``.  ``x ** 0`` has slope 0; the exponent of a base ``x <= 0`` gets gradient 0."""
     def power(self, y: TensorLike, /) -> Tensor:
@@ -718,8 +723,10 @@ class TensorOps:
         """Return the derivative of ``gammaln``."""
     def put(self, indices: Any, values: TensorLike, mode: Any = "raise") -> None:
         """Write values to places that are counted over all elements."""
-    def rad2deg(self) -> Tensor: ...
-    def radians(self) -> Tensor: ...
+    def rad2deg(self, *args: object, **kwargs: object) -> Tensor:
+        """As ``np.rad2deg(x, ...)``."""
+    def radians(self, *args: object, **kwargs: object) -> Tensor:
+        """As ``np.radians(x, ...)``."""
     def ravel(self, order: str = "C") -> Tensor:
         """Return all elements in one row; they share their memory with ``x`` if they lie there side by side."""
     @property
@@ -762,7 +769,8 @@ class TensorOps:
         """Return the first half of the Fourier transform of real numbers; the other half is its mirror image."""
     def right_shift(self, y: TensorLike, /) -> Tensor:
         """The bits of integers moved down by ``y`` places: ``x >> y``."""
-    def rint(self) -> Tensor: ...
+    def rint(self, *args: object, **kwargs: object) -> Tensor:
+        """As ``np.rint(x, ...)``."""
     def roll(self, shift: Lengths, axis: Axis = None) -> Tensor:
         """Return the elements moved on by ``shift`` places; those pushed out come in again at the other end."""
     def round(self, decimals: int = 0) -> Tensor:
@@ -913,7 +921,8 @@ class TensorOps:
         """The solution ``z`` of ``x @ z = y``, for lower (or upper) triangular ``x``; with ``trans``, of ``x.T @ z = y``."""
     def true_divide(self, y: TensorLike, /) -> Tensor:
         """Return the quotient ``x / y``; of integers it is a float, as in Python."""
-    def trunc(self) -> Tensor: ...
+    def trunc(self, *args: object, **kwargs: object) -> Tensor:
+        """As ``np.trunc(x, ...)``."""
     def union1d(self, y: TensorLike) -> Tensor:
         """Return the different elements of ``x`` and ``y`` together, in order."""
     def unique(self, axis: Axis = 0) -> Unique[Tensor]:

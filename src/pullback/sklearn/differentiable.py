@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.errors import ArgumentError, NoRuleError
 from pullback.sklearn.rules import CONSTANT, RULES
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+
 __all__ = ["differentiable"]
 
 PREFERRED = ("predict_proba", "transform", "score_samples", "decision_function", "predict")
 
 
-def differentiable(estimator: Any, method: str | None = None) -> Callable[[Any], Any]:
+def differentiable(estimator: BaseEstimator, method: str | None = None) -> Callable[[Any], Any]:
     """Return a method of a fitted estimator as a function of tensors, which has a gradient.
 
     estimator: fitted; linear models, discriminant analysis, support vector machines, Gaussian processes, multilayer
@@ -56,7 +60,7 @@ def differentiable(estimator: Any, method: str | None = None) -> Callable[[Any],
     return apply
 
 
-def find_methods(estimator: Any) -> dict[str, Callable[[Any], Any]]:
+def find_methods(estimator: BaseEstimator) -> dict[str, Callable[[Any], Any]]:
     """Return the methods of an estimator that have a gradient, as functions of tensors."""
     kind = type(estimator)
     for known in (t for t in kind.__mro__ if t.__module__.startswith("sklearn.")):
@@ -78,5 +82,5 @@ def _is_inherited(kind: type, known: type, method: str) -> bool:
     return kind.__module__.startswith("sklearn.") or getattr(kind, method, None) is getattr(known, method, None)
 
 
-def _name(estimator: Any) -> str:
+def _name(estimator: BaseEstimator) -> str:
     return type(estimator).__name__

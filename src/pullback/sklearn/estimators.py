@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -16,31 +16,36 @@ from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError
 from pullback.transforms.grad import value_and_grad
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pullback.typing import Array, ArrayLike, Function, Nested, Seed, TensorLike, Tree, Value
+
 __all__ = ["PullbackClassifier", "PullbackRegressor"]
 
 
-def apply_linear(params: Any, X: Any) -> Any:
+def apply_linear(params: Mapping[str, Value], X: TensorLike) -> Any:
     """Return the linear model of rows: ``X @ w + b``."""
     return X @ params["w"] + params["b"]
 
 
-def squared_error(outputs: Any, y: Any) -> Any:
+def squared_error(outputs: Value, y: Array) -> Any:
     """Return the mean of the squared differences."""
     return np.mean((outputs - y) ** 2)
 
 
-def cross_entropy(outputs: Any, y: Any) -> Any:
+def cross_entropy(outputs: Value, y: Array) -> Any:
     """Return the mean of minus the logarithm of the softmax at the right class."""
     z = outputs - np.max(outputs, axis=1, keepdims=True)
     return np.mean(np.log(np.sum(np.exp(z), axis=1)) - z[np.arange(len(y)), y])
 
 
-def _ravel(params: Any) -> tuple[Any, Callable[[Any], Any]]:
+def _ravel(params: Tree) -> tuple[Any, Callable[[Any], Any]]:
     """Return the numbers of a tree in one vector, and the function from such a vector to the tree."""
     leaves = [np.asarray(leaf, float) for leaf in tree.leaves(params)]
     ends = np.cumsum([leaf.size for leaf in leaves])
 
-    def restore(vector: Any) -> Any:
+    def restore(vector: Value) -> Any:
         parts = [np.reshape(vector[e - x.size : e], x.shape) for e, x in zip(ends, leaves, strict=True)]
         return tree.replace_leaves(params, parts)
 
@@ -52,14 +57,14 @@ class _Fitted(BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        model: Any = None,
-        params: Any = None,
-        loss: Any = None,
+        model: Function | None = None,
+        params: Tree = None,
+        loss: Function | None = None,
         *,
         penalty: float = 1e-4,
         max_iter: int = 500,
         tol: float = 1e-8,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.model = model
         self.params = params
@@ -83,7 +88,7 @@ class _Fitted(BaseEstimator):  # type: ignore[misc]
             return self.params(check_random_state(self.random_state), self.n_features_in_, n_outputs)
         return self.params
 
-    def _fit_params(self, X: Any, y: Any, n_outputs: int, loss: Callable[[Any, Any], Any]) -> None:
+    def _fit_params(self, X: Array, y: Array, n_outputs: int, loss: Callable[[Any, Any], Any]) -> None:
         from scipy.optimize import minimize
 
         run = apply_linear if self.model is None else self.model
@@ -93,7 +98,7 @@ class _Fitted(BaseEstimator):  # type: ignore[misc]
         rows = (X - center) / scale
         start, restore = _ravel(self._start(n_outputs))
 
-        def measure(vector: Any) -> Any:
+        def measure(vector: Value) -> Any:
             return loss(run(restore(vector), rows), y) + 0.5 * self.penalty * np.sum(vector**2)
 
         both = value_and_grad(measure)
@@ -103,7 +108,7 @@ class _Fitted(BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = max(1, int(found.nit))
         self.loss_ = float(found.fun)
 
-    def _run(self, X: Any) -> Any:
+    def _run(self, X: TensorLike) -> Any:
         check_is_fitted(self)
         if not isinstance(X, Tensor):
             X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
@@ -132,14 +137,14 @@ class PullbackRegressor(RegressorMixin, _Fitted):  # type: ignore[misc]
     [21.]
     """
 
-    def fit(self, X: Any, y: Any) -> PullbackRegressor:
+    def fit(self, X: Any, y: ArrayLike | Nested) -> PullbackRegressor:
         """Fit the parameters to rows and their targets."""
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
         y = np.asarray(y, float)
         self._fit_params(X, y, 0 if y.ndim == 1 else y.shape[1], self.loss or squared_error)
         return self
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: TensorLike) -> Any:
         """Return the outputs of the model for rows."""
         return self._run(X)
 
@@ -169,7 +174,7 @@ class PullbackClassifier(ClassifierMixin, _Fitted):  # type: ignore[misc]
     ['low', 'high']
     """
 
-    def fit(self, X: Any, y: Any) -> PullbackClassifier:
+    def fit(self, X: Any, y: ArrayLike | Nested) -> PullbackClassifier:
         """Fit the parameters to rows and their classes."""
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
@@ -179,13 +184,13 @@ class PullbackClassifier(ClassifierMixin, _Fitted):  # type: ignore[misc]
         self._fit_params(X, numbers, len(self.classes_), self.loss or cross_entropy)
         return self
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: TensorLike) -> Any:
         """Return the probability of each class for rows."""
         z = self._run(X)
         e = np.exp(z - np.max(z, axis=1, keepdims=True))
         return e / np.sum(e, axis=1, keepdims=True)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: TensorLike) -> Any:
         """Return the most probable class for rows."""
         numbers = np.argmax(np.asarray(self.predict_proba(X)), axis=1)
         return self.classes_[numbers]

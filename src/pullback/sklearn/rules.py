@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.errors import NoRuleError
-from pullback.sklearn.kernels import distances, named_kernel, process_kernel
+from pullback.sklearn.kernels import compute_distances, find_kernel, process_kernel
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from pullback.typing import Array, Value
 
 __all__: list[str] = []
 
@@ -21,29 +26,29 @@ Rule = Callable[[Any, Find], Methods]
 # ---- functions of scores
 
 
-def sigmoid(z: Any) -> Any:
+def sigmoid(z: Value) -> Any:
     """Return 1 / (1 + exp(-z)) without overflow."""
     return 0.5 * (1.0 + np.tanh(0.5 * z))
 
 
-def softmax(z: Any) -> Any:
+def softmax(z: Value) -> Any:
     """Return the exponentials of each row divided by their sum."""
     e = np.exp(z - np.max(z, axis=1, keepdims=True))
     return e / np.sum(e, axis=1, keepdims=True)
 
 
-def log_sum_exp(z: Any) -> Any:
+def log_sum_exp(z: Value) -> Any:
     """Return the logarithm of the sum of the exponentials of each row."""
     largest = np.max(z, axis=1, keepdims=True)
     return np.log(np.sum(np.exp(z - largest), axis=1)) + largest[:, 0]
 
 
-def two_columns(p: Any) -> Any:
+def two_columns(p: Value) -> Any:
     """Return the probabilities of two classes from those of the second."""
     return np.stack([1.0 - p, p], axis=1)
 
 
-def flat_if_one(z: Any) -> Any:
+def flat_if_one(z: Value) -> Any:
     """Return a table of one column as a vector."""
     return z[:, 0] if z.shape[1] == 1 else z
 
@@ -51,7 +56,7 @@ def flat_if_one(z: Any) -> Any:
 def softmax_methods(scores: Callable[[Any], Any]) -> Methods:
     """Return the methods of a classifier whose probabilities are the softmax of scores."""
 
-    def log_proba(X: Any) -> Any:
+    def log_proba(X: Value) -> Any:
         z = scores(X)
         return z - log_sum_exp(z)[:, None]
 
@@ -61,26 +66,26 @@ def softmax_methods(scores: Callable[[Any], Any]) -> Methods:
 # ---- linear models
 
 
-def linear(e: Any, find: Find) -> Methods:
-    def predict(X: Any) -> Any:
+def linear(e: BaseEstimator, find: Find) -> Methods:
+    def predict(X: Value) -> Any:
         z = X @ np.atleast_2d(e.coef_).T + e.intercept_
         return z[:, 0] if np.ndim(e.coef_) == 1 else z
 
     return {"predict": predict}
 
 
-def exponential_link(e: Any, find: Find) -> Methods:
+def exponential_link(e: BaseEstimator, find: Find) -> Methods:
     link = getattr(e, "link", "log")
     if link == "identity" or (link == "auto" and getattr(e, "power", 1) <= 0):
         return linear(e, find)
     return {"predict": lambda X: np.exp(X @ e.coef_ + e.intercept_)}
 
 
-def linear_scores(e: Any, find: Find) -> Methods:
+def linear_scores(e: BaseEstimator, find: Find) -> Methods:
     return {"decision_function": lambda X: flat_if_one(X @ e.coef_.T + e.intercept_)}
 
 
-def logistic(e: Any, find: Find) -> Methods:
+def logistic(e: BaseEstimator, find: Find) -> Methods:
     scores = linear_scores(e, find)["decision_function"]
     if len(e.classes_) == 2:
         proba: Any = lambda X: two_columns(sigmoid(scores(X)))  # noqa: E731
@@ -91,68 +96,68 @@ def logistic(e: Any, find: Find) -> Methods:
     return {"decision_function": scores, "predict_proba": proba, "predict_log_proba": lambda X: np.log(proba(X))}
 
 
-def partial_least_squares(e: Any, find: Find) -> Methods:
-    def predict(X: Any) -> Any:
+def partial_least_squares(e: BaseEstimator, find: Find) -> Methods:
+    def predict(X: Value) -> Any:
         z = ((X - e._x_mean) / e._x_std) @ (e.coef_ * e._x_std).T + e.intercept_
         return z[:, 0] if getattr(e, "_predict_1d", False) else z
 
     return {"predict": predict, "transform": lambda X: ((X - e._x_mean) / e._x_std) @ e.x_rotations_}
 
 
-def linear_discriminants(e: Any, find: Find) -> Methods:
-    def transform(X: Any) -> Any:
+def linear_discriminants(e: BaseEstimator, find: Find) -> Methods:
+    def transform(X: Value) -> Any:
         centered = X - e.xbar_ if e.solver == "svd" else X
         return (centered @ e.scalings_)[:, : e._max_components]
 
     return {**logistic(e, find), "transform": transform}
 
 
-def quadratic_discriminants(e: Any, find: Find) -> Methods:
-    def scores(X: Any) -> Any:
+def quadratic_discriminants(e: BaseEstimator, find: Find) -> Methods:
+    def scores(X: Value) -> Any:
         columns = []
         for mean, rotation, scaling, prior in zip(e.means_, e.rotations_, e.scalings_, e.priors_, strict=True):
             whitened = (X - mean) @ (rotation * scaling**-0.5)
             columns.append(-0.5 * (np.sum(whitened**2, axis=1) + np.sum(np.log(scaling))) + np.log(prior))
         return np.stack(columns, axis=1)
 
-    def decide(X: Any) -> Any:
+    def decide(X: Value) -> Any:
         z = scores(X)
         return z[:, 1] - z[:, 0] if z.shape[1] == 2 else z
 
     return {**softmax_methods(scores), "decision_function": decide}
 
 
-def gaussian_bayes(e: Any, find: Find) -> Methods:
-    def scores(X: Any) -> Any:
+def gaussian_bayes(e: BaseEstimator, find: Find) -> Methods:
+    def scores(X: Value) -> Any:
         squares = (X[:, None, :] - e.theta_[None]) ** 2 / e.var_[None]
         return np.log(e.class_prior_) - 0.5 * (np.sum(np.log(2 * np.pi * e.var_), axis=1) + np.sum(squares, axis=2))
 
     return softmax_methods(scores)
 
 
-def multinomial_bayes(e: Any, find: Find) -> Methods:
+def multinomial_bayes(e: BaseEstimator, find: Find) -> Methods:
     return softmax_methods(lambda X: X @ e.feature_log_prob_.T + e.class_log_prior_)
 
 
 # ---- kernels
 
 
-def support_vectors(e: Any) -> Callable[[Any], Any]:
-    kernel = named_kernel(e.kernel, getattr(e, "_gamma", 1.0), e.degree, e.coef0)
+def support_vectors(e: BaseEstimator) -> Callable[[Any], Any]:
+    kernel = find_kernel(e.kernel, getattr(e, "_gamma", 1.0), e.degree, e.coef0)
     return lambda X: kernel(X, e.support_vectors_)
 
 
-def support_regression(e: Any, find: Find) -> Methods:
+def support_regression(e: BaseEstimator, find: Find) -> Methods:
     kernel = support_vectors(e)
     return {"predict": lambda X: kernel(X) @ e.dual_coef_[0] + e.intercept_}
 
 
-def support_scores(e: Any, find: Find) -> Methods:
+def support_scores(e: BaseEstimator, find: Find) -> Methods:
     kernel = support_vectors(e)
     return {"decision_function": lambda X: kernel(X) @ e.dual_coef_[0] + e.intercept_}
 
 
-def support_classes(e: Any, find: Find) -> Methods:
+def support_classes(e: BaseEstimator, find: Find) -> Methods:
     if len(e.classes_) == 2:
         return support_scores(e, find)
     kernel, count = support_vectors(e), len(e.classes_)
@@ -160,7 +165,7 @@ def support_classes(e: Any, find: Find) -> Methods:
     spans = [slice(a, b) for a, b in pairwise(ends)]
     pairs = [(i, j) for i in range(count) for j in range(i + 1, count)]
 
-    def one_against_one(X: Any) -> Any:
+    def one_against_one(X: Value) -> Any:
         K = kernel(X)
         return np.stack(
             [
@@ -170,7 +175,7 @@ def support_classes(e: Any, find: Find) -> Methods:
             axis=1,
         )
 
-    def decide(X: Any) -> Any:
+    def decide(X: Value) -> Any:
         scores = one_against_one(X)
         if e.decision_function_shape == "ovo":
             return scores
@@ -185,13 +190,13 @@ def support_classes(e: Any, find: Find) -> Methods:
     return {"decision_function": decide}
 
 
-def kernel_ridge(e: Any, find: Find) -> Methods:
+def kernel_ridge(e: BaseEstimator, find: Find) -> Methods:
     gamma = 1.0 / e.X_fit_.shape[1] if e.gamma is None else e.gamma
-    kernel = named_kernel(e.kernel, gamma, e.degree, e.coef0)
+    kernel = find_kernel(e.kernel, gamma, e.degree, e.coef0)
     return {"predict": lambda X: kernel(X, e.X_fit_) @ e.dual_coef_}
 
 
-def gaussian_process(e: Any, find: Find) -> Methods:
+def gaussian_process(e: BaseEstimator, find: Find) -> Methods:
     return {
         "predict": lambda X: e._y_train_std * (process_kernel(e.kernel_, X, e.X_train_) @ e.alpha_) + e._y_train_mean
     }
@@ -205,8 +210,8 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
-def perceptron_output(e: Any) -> Callable[[Any], Any]:
-    def run(X: Any) -> Any:
+def perceptron_output(e: BaseEstimator) -> Callable[[Any], Any]:
+    def run(X: Value) -> Any:
         for i, (w, b) in enumerate(zip(e.coefs_, e.intercepts_, strict=True)):
             X = X @ w + b
             X = ACTIVATIONS[e.activation if i < len(e.coefs_) - 1 else e.out_activation_](X)
@@ -215,15 +220,15 @@ def perceptron_output(e: Any) -> Callable[[Any], Any]:
     return run
 
 
-def perceptron_regression(e: Any, find: Find) -> Methods:
+def perceptron_regression(e: BaseEstimator, find: Find) -> Methods:
     run = perceptron_output(e)
     return {"predict": lambda X: flat_if_one(run(X))}
 
 
-def perceptron_classes(e: Any, find: Find) -> Methods:
+def perceptron_classes(e: BaseEstimator, find: Find) -> Methods:
     run = perceptron_output(e)
 
-    def proba(X: Any) -> Any:
+    def proba(X: Value) -> Any:
         p = run(X)
         return two_columns(p[:, 0]) if p.shape[1] == 1 else p
 
@@ -233,7 +238,7 @@ def perceptron_classes(e: Any, find: Find) -> Methods:
 # ---- decompositions
 
 
-def principal_components(e: Any, find: Find) -> Methods:
+def principal_components(e: BaseEstimator, find: Find) -> Methods:
     scale = np.sqrt(e.explained_variance_) if e.whiten else 1.0
     return {
         "transform": lambda X: (X - e.mean_) @ e.components_.T / scale,
@@ -241,35 +246,35 @@ def principal_components(e: Any, find: Find) -> Methods:
     }
 
 
-def projection(e: Any, find: Find) -> Methods:
+def projection(e: BaseEstimator, find: Find) -> Methods:
     return {"transform": lambda X: X @ e.components_.T}
 
 
-def independent_components(e: Any, find: Find) -> Methods:
+def independent_components(e: BaseEstimator, find: Find) -> Methods:
     return {"transform": lambda X: (X - getattr(e, "mean_", 0.0)) @ e.components_.T}
 
 
-def kernel_components(e: Any, find: Find) -> Methods:
-    kernel = named_kernel(e.kernel, getattr(e, "gamma_", e.gamma), e.degree, e.coef0)
+def kernel_components(e: BaseEstimator, find: Find) -> Methods:
+    kernel = find_kernel(e.kernel, getattr(e, "gamma_", e.gamma), e.degree, e.coef0)
     kept = e.eigenvalues_ > 0
     scaled = np.zeros_like(e.eigenvectors_)
     scaled[:, kept] = e.eigenvectors_[:, kept] / np.sqrt(e.eigenvalues_[kept])
     rows, whole = e._centerer.K_fit_rows_, e._centerer.K_fit_all_
 
-    def transform(X: Any) -> Any:
+    def transform(X: Value) -> Any:
         K = kernel(X, e.X_fit_)
         return (K - rows - np.mean(K, axis=1, keepdims=True) + whole) @ scaled
 
     return {"transform": transform}
 
 
-def sampled_kernel(e: Any, find: Find) -> Methods:
+def sampled_kernel(e: BaseEstimator, find: Find) -> Methods:
     gamma = 1.0 / e.components_.shape[1] if e.gamma is None else e.gamma
-    kernel = named_kernel(e.kernel, gamma, e.degree if e.degree is not None else 3, 1 if e.coef0 is None else e.coef0)
+    kernel = find_kernel(e.kernel, gamma, e.degree if e.degree is not None else 3, 1 if e.coef0 is None else e.coef0)
     return {"transform": lambda X: kernel(X, e.components_) @ e.normalization_.T}
 
 
-def fourier_features(e: Any, find: Find) -> Methods:
+def fourier_features(e: BaseEstimator, find: Find) -> Methods:
     scale = np.sqrt(2.0 / e.n_components)
     return {"transform": lambda X: scale * np.cos(X @ e.random_weights_ + e.random_offset_)}
 
@@ -277,29 +282,29 @@ def fourier_features(e: Any, find: Find) -> Methods:
 # ---- scalers and features
 
 
-def standard_scaler(e: Any, find: Find) -> Methods:
+def standard_scaler(e: BaseEstimator, find: Find) -> Methods:
     mean, scale = (e.mean_ if e.with_mean else 0.0), (e.scale_ if e.with_std else 1.0)
     return {"transform": lambda X: (X - mean) / scale, "inverse_transform": lambda Z: Z * scale + mean}
 
 
-def min_max_scaler(e: Any, find: Find) -> Methods:
-    def transform(X: Any) -> Any:
+def min_max_scaler(e: BaseEstimator, find: Find) -> Methods:
+    def transform(X: Value) -> Any:
         Z = X * e.scale_ + e.min_
         return np.clip(Z, *e.feature_range) if e.clip else Z
 
     return {"transform": transform, "inverse_transform": lambda Z: (Z - e.min_) / e.scale_}
 
 
-def max_abs_scaler(e: Any, find: Find) -> Methods:
+def max_abs_scaler(e: BaseEstimator, find: Find) -> Methods:
     return {"transform": lambda X: X / e.scale_, "inverse_transform": lambda Z: Z * e.scale_}
 
 
-def robust_scaler(e: Any, find: Find) -> Methods:
+def robust_scaler(e: BaseEstimator, find: Find) -> Methods:
     center, scale = (e.center_ if e.with_centering else 0.0), (e.scale_ if e.with_scaling else 1.0)
     return {"transform": lambda X: (X - center) / scale, "inverse_transform": lambda Z: Z * scale + center}
 
 
-def normalizer(e: Any, find: Find) -> Methods:
+def normalizer(e: BaseEstimator, find: Find) -> Methods:
     norms: dict[str, Callable[[Any], Any]] = {
         "l2": lambda X: np.sqrt(np.sum(X**2, axis=1, keepdims=True)),
         "l1": lambda X: np.sum(np.abs(X), axis=1, keepdims=True),
@@ -308,28 +313,28 @@ def normalizer(e: Any, find: Find) -> Methods:
     return {"transform": lambda X: X / norms[e.norm](X)}
 
 
-def power_transformer(e: Any, find: Find) -> Methods:
-    def yeo_johnson(x: Any, power: float) -> Any:
+def power_transformer(e: BaseEstimator, find: Find) -> Methods:
+    def yeo_johnson(x: Value, power: float) -> Any:
         positive = np.asarray(x >= 0)
         up, down = np.where(positive, x, 0.0), np.where(positive, 0.0, x)
         high = np.log1p(up) if power == 0 else ((up + 1.0) ** power - 1.0) / power
         low = -np.log1p(-down) if power == 2 else -((1.0 - down) ** (2.0 - power) - 1.0) / (2.0 - power)
         return np.where(positive, high, low)
 
-    def box_cox(x: Any, power: float) -> Any:
+    def box_cox(x: Value, power: float) -> Any:
         return np.log(x) if power == 0 else (x**power - 1.0) / power
 
     by = {"yeo-johnson": yeo_johnson, "box-cox": box_cox}[e.method]
 
-    def transform(X: Any) -> Any:
+    def transform(X: Value) -> Any:
         Z = np.stack([by(X[:, i], power) for i, power in enumerate(e.lambdas_)], axis=1)
         return standard_scaler(e._scaler, find)["transform"](Z) if e.standardize else Z
 
     return {"transform": transform}
 
 
-def polynomial_features(e: Any, find: Find) -> Methods:
-    def transform(X: Any) -> Any:
+def polynomial_features(e: BaseEstimator, find: Find) -> Methods:
+    def transform(X: Value) -> Any:
         columns = []
         for powers in e.powers_:
             column = np.ones(len(X))
@@ -341,14 +346,14 @@ def polynomial_features(e: Any, find: Find) -> Methods:
     return {"transform": transform}
 
 
-def spline_features(e: Any, find: Find) -> Methods:
+def spline_features(e: BaseEstimator, find: Find) -> Methods:
     if e.extrapolation not in ("constant", "error", "continue"):
         raise NoRuleError(
             f"sklearn.differentiable: SplineTransformer with extrapolation={e.extrapolation!r} has no rule; there are "
             "'constant', 'error' and 'continue'."
         )
 
-    def transform(X: Any) -> Any:
+    def transform(X: Value) -> Any:
         blocks = []
         for i, spline in enumerate(e.bsplines_):
             first, last = spline.t[spline.k], spline.t[-spline.k - 1]
@@ -363,7 +368,7 @@ def spline_features(e: Any, find: Find) -> Methods:
     return {"transform": transform}
 
 
-def _spline_basis(knots: Any, degree: int, x: Any) -> Any:
+def _spline_basis(knots: Array, degree: int, x: Value) -> Any:
     """Return the B-splines of a degree at each point, by the recursion of Cox and de Boor."""
     count = len(knots) - degree - 1
     interval = np.clip(np.searchsorted(knots, np.asarray(_plain(x)), side="right") - 1, degree, count - 1)
@@ -384,8 +389,8 @@ def _plain(x: Any) -> Any:
     return x.strip() if hasattr(x, "stop_following") else x
 
 
-def isotonic(e: Any, find: Find) -> Methods:
-    def predict(X: Any) -> Any:
+def isotonic(e: BaseEstimator, find: Find) -> Methods:
+    def predict(X: Value) -> Any:
         x = X[:, 0] if np.ndim(X) == 2 else X
         x = np.clip(x, e.X_min_, e.X_max_) if e.out_of_bounds == "clip" else x
         return np.interp(x, e.X_thresholds_, e.y_thresholds_)
@@ -396,12 +401,12 @@ def isotonic(e: Any, find: Find) -> Methods:
 # ---- clusters and mixtures
 
 
-def cluster_distances(e: Any, find: Find) -> Methods:
-    return {"transform": lambda X: distances(X, e.cluster_centers_)}
+def cluster_distances(e: BaseEstimator, find: Find) -> Methods:
+    return {"transform": lambda X: compute_distances(X, e.cluster_centers_)}
 
 
-def gaussian_mixture(e: Any, find: Find) -> Methods:
-    def scores(X: Any) -> Any:
+def gaussian_mixture(e: BaseEstimator, find: Find) -> Methods:
+    def scores(X: Value) -> Any:
         columns = []
         for k, (mean, weight) in enumerate(zip(e.means_, e.weights_, strict=True)):
             chol: Any = e.precisions_cholesky_ if e.covariance_type == "tied" else e.precisions_cholesky_[k]
@@ -418,12 +423,12 @@ def gaussian_mixture(e: Any, find: Find) -> Methods:
 # ---- made of other estimators
 
 
-def pipeline(e: Any, find: Find) -> Methods:
+def pipeline(e: BaseEstimator, find: Find) -> Methods:
     steps = [step for _, step in e.steps if step not in ("passthrough", None)]
     *firsts, last = [find(step) for step in steps]
 
     def behind(method: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        def run(X: Any) -> Any:
+        def run(X: Value) -> Any:
             for first in firsts:
                 X = first["transform"](X)
             return method(X)
@@ -438,7 +443,7 @@ def join_columns(blocks: Sequence[Any]) -> Any:
     return np.concatenate([b if b.ndim == 2 else b[:, None] for b in blocks], axis=1)
 
 
-def column_transformer(e: Any, find: Find) -> Methods:
+def column_transformer(e: BaseEstimator, find: Find) -> Methods:
     parts: list[tuple[Callable[[Any], Any], Any]] = []
     for name, step, _ in e.transformers_:
         columns = e._transformer_to_input_indices[name]
@@ -448,23 +453,23 @@ def column_transformer(e: Any, find: Find) -> Methods:
     return {"transform": lambda X: join_columns([transform(X[:, columns]) for transform, columns in parts])}
 
 
-def feature_union(e: Any, find: Find) -> Methods:
+def feature_union(e: BaseEstimator, find: Find) -> Methods:
     weights = e.transformer_weights or {}
     parts = [(find(t)["transform"], weights.get(name, 1.0)) for name, t in e.transformer_list if t != "drop"]
     return {"transform": lambda X: join_columns([transform(X) * weight for transform, weight in parts])}
 
 
-def function_transformer(e: Any, find: Find) -> Methods:
+def function_transformer(e: BaseEstimator, find: Find) -> Methods:
     return {"transform": lambda X: X if e.func is None else e.func(X, **(e.kw_args or {}))}
 
 
-def _weigh(e: Any, parts: Sequence[Any]) -> Any:
+def _weigh(e: BaseEstimator, parts: Sequence[Any]) -> Any:
     weights = np.ones(len(parts)) if e._weights_not_none is None else np.asarray(e._weights_not_none)
     total = sum(w * part for w, part in zip(weights, parts, strict=True))
     return total / np.sum(weights)
 
 
-def voting_regression(e: Any, find: Find) -> Methods:
+def voting_regression(e: BaseEstimator, find: Find) -> Methods:
     parts = [find(one)["predict"] for one in e.estimators_]
     return {
         "predict": lambda X: _weigh(e, [predict(X) for predict in parts]),
@@ -472,17 +477,17 @@ def voting_regression(e: Any, find: Find) -> Methods:
     }
 
 
-def voting_classes(e: Any, find: Find) -> Methods:
+def voting_classes(e: BaseEstimator, find: Find) -> Methods:
     if e.voting != "soft":
         raise NoRuleError("sklearn.differentiable: VotingClassifier with voting='hard' counts votes: no gradient.")
     parts = [find(one)["predict_proba"] for one in e.estimators_]
     return {"predict_proba": lambda X: _weigh(e, [proba(X) for proba in parts])}
 
 
-def stacking(e: Any, find: Find) -> Methods:
+def stacking(e: BaseEstimator, find: Find) -> Methods:
     parts = [find(one)[method] for one, method in zip(e.estimators_, e.stack_method_, strict=True)]
 
-    def transform(X: Any) -> Any:
+    def transform(X: Value) -> Any:
         blocks = []
         for part, method in zip(parts, e.stack_method_, strict=True):
             block = part(X)
@@ -494,19 +499,19 @@ def stacking(e: Any, find: Find) -> Methods:
     return {**behind, "transform": transform}
 
 
-def several_outputs(e: Any, find: Find) -> Methods:
+def several_outputs(e: BaseEstimator, find: Find) -> Methods:
     parts = [find(one)["predict"] for one in e.estimators_]
     return {"predict": lambda X: np.stack([predict(X) for predict in parts], axis=1)}
 
 
-def transformed_target(e: Any, find: Find) -> Methods:
+def transformed_target(e: BaseEstimator, find: Find) -> Methods:
     regress, back = find(e.regressor_)["predict"], find(e.transformer_).get("inverse_transform")
     if back is None:
         raise NoRuleError(
             "sklearn.differentiable: TransformedTargetRegressor needs a scaler, whose inverse has a rule."
         )
 
-    def predict(X: Any) -> Any:
+    def predict(X: Value) -> Any:
         z = regress(X)
         out = back(z if z.ndim == 2 else z[:, None])
         return out[:, 0] if e._training_dim == 1 else out

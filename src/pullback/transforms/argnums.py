@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from functools import cached_property
 from inspect import Parameter, Signature, signature
 from types import DynamicClassAttribute
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pullback.core.suggestions import did_you_mean
 from pullback.errors import ArgumentError
 from pullback.transforms.arguments import parameters_of
 
@@ -90,8 +90,7 @@ class Selection:
             by_keyword = taken.parameters[name].kind is not Parameter.POSITIONAL_ONLY
             return Chosen(label, ordered.index(name) if name in ordered else None, name if by_keyword else None)
         if not any(p.kind is p.VAR_KEYWORD for p in parameters):
-            near = get_close_matches(name, named, 1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(name, named)
             raise ArgumentError(
                 f"{self.face}: argnames has {name!r}, which is no argument of f; it takes {', '.join(named)}.{hint}"
             )

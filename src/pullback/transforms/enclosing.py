@@ -124,7 +124,7 @@ def pause(tape: Tape) -> Iterator[None]:
         yield
     finally:
         for m, *before in metas:
-            m.tape, m.push, m.note, m.pool, m.small = before
+            m.attach(*before)
 
 
 def _operands(node: Tensor, tape: Tape) -> list[Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature
-from os.path import basename
 from types import DynamicClassAttribute
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +14,7 @@ from pullback.core import tree
 from pullback.core.convert import as_array, bare, float_of, join_array
 from pullback.core.interpreter import level_of
 from pullback.core.memory import node_of
+from pullback.core.source import format_place
 from pullback.core.tape import RAW, Tape, constant
 from pullback.core.tensor import Tensor
 from pullback.core.variable import as_symbol
@@ -353,7 +353,7 @@ def cut_text(tape: Tape) -> str:
     """Return where paths ended while ``f`` ran."""
     if not tape.cuts:
         return ""
-    places = ", ".join(dict.fromkeys(f"{name} ({basename(file)}:{line})" for name, file, line in tape.cuts))
+    places = ", ".join(dict.fromkeys(f"{name} ({format_place(file, line)})" for name, file, line in tape.cuts))
     return f" The path was cut where the derivative is zero or stopped: {places}."
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from pullback.core import hooks
 from pullback.core.convert import bare
 from pullback.core.fitting import fit
-from pullback.core.op import REGISTRY, Op, perform_observed
+from pullback.core.op import REGISTRY, Op, find_op, perform_observed
 from pullback.core.source import is_defined_again
 from pullback.core.suggestions import did_you_mean
 from pullback.core.tape import ARRAYS, as_tensor
@@ -165,7 +165,7 @@ def override_gradient(gradients: Mapping[str, str]) -> Iterator[None]:
 
 def _find_op(name: str) -> Op:
     """Return the op of this name, which may be an alias."""
-    op = REGISTRY.get(name) or getattr(getattr(Tensor, str(name), None), "op", None)
+    op = find_op(name) or getattr(getattr(Tensor, str(name), None), "op", None)
     if isinstance(op, Op):
         return op
     raise _make_unknown_error(

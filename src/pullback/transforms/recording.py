@@ -34,7 +34,7 @@ class Recording(Tape):
 
     def resume(self) -> None:
         for m, pool, small in self.metas:
-            m.tape, m.push, m.note, m.pool, m.small = self, self.push, self.views.append, pool, small
+            m.attach(self, self.push, self.views.append, pool, small)
 
 
 class Follower(Watcher):

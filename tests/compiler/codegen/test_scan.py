@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,21 +43,30 @@ def close(found: Any, expected: Any, scale: Any, ulps: float) -> None:
 def test_scans_of_floats(shape: Any, axis: int, dtype: str) -> None:
     x, w = draw(shape, dtype), draw(shape, dtype)
     size = np.abs(x).sum(axis, keepdims=True)
-    for exclusive, reverse in product((False, True), repeat=2):
-        way = axis, exclusive, reverse
-        close(natively(lambda x, way=way: pb.cumsum(x, *way), x), pb.cumsum(x, *way), size, 4)
-        near = (x * x.dtype.type(0.1)).clip(-2, 2)  # one after the other, as NumPy has it
-        np.testing.assert_array_equal(natively(lambda x, way=way: pb.cumprod(x, *way), near), pb.cumprod(near, *way))
+    near = (x * x.dtype.type(0.1)).clip(-2, 2)
+    small = (x * x.dtype.type(0.05)).clip(-0.9, 0.9)
 
-        def sums(x: Any, w: Any, way: Any = way) -> Any:
-            return pb.grad(lambda x: pb.sum(pb.cumsum(x, *way) * w))(x)
+    def scans(x: Any, near: Any, small: Any, w: Any, exclusive: bool) -> list[Any]:
+        found = []
+        for reverse in (False, True):
+            way = axis, exclusive, reverse
+            sums = pb.grad(lambda x, way=way: pb.sum(pb.cumsum(x, *way) * w))(x)
+            products = pb.grad(lambda x, way=way: pb.sum(pb.cumprod(x, *way) * w))(small)
+            found += [pb.cumsum(x, *way), pb.cumprod(near, *way), sums, products]
+        return found
 
-        def products(x: Any, w: Any, way: Any = way) -> Any:
-            return pb.grad(lambda x: pb.sum(pb.cumprod(x, *way) * w))(x)
-
-        close(natively(sums, x, w), sums(x, w), np.abs(w).sum(axis, keepdims=True), 4)
-        small = (x * x.dtype.type(0.05)).clip(-0.9, 0.9)
-        close(natively(products, small, w), products(small, w), np.abs(w).sum(axis, keepdims=True), 64)
+    for exclusive in (False, True):
+        f = partial(scans, exclusive=exclusive)
+        found, expected, weights = (
+            natively(f, x, near, small, w),
+            f(x, near, small, w),
+            np.abs(w).sum(axis, keepdims=True),
+        )
+        for at in (0, 4):  # forward, and in reverse
+            close(found[at], expected[at], size, 4)
+            np.testing.assert_array_equal(found[at + 1], expected[at + 1])  # one after the other, as NumPy has it
+            close(found[at + 2], expected[at + 2], weights, 4)
+            close(found[at + 3], expected[at + 3], weights, 64)
 
 
 @pytest.mark.parametrize("dtype", ["i1", "i4", "u2", "u8", "b1"])

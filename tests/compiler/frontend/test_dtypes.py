@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.core.op import REGISTRY
+from pullback.core.op import list_ops
 from pullback.errors import IntegerRangeError
 
 BACKENDS = pytest.mark.parametrize("backend", ["auto", "numpy"])
@@ -30,7 +30,7 @@ def attempt(f: Any, args: Any) -> Any:
     return [np.asarray(z) for z in (made if isinstance(made, tuple | list) else [made])]
 
 
-OPS = [op for op in REGISTRY.values() if not op.name.startswith("gamma_")]  # whose iterations take only floats
+OPS = [op for op in list_ops() if not op.name.startswith("gamma_")]  # whose iterations take only floats
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -235,3 +235,30 @@ def test_take_in_place_of_its_positions_leaves_no_lane_astray(
     at = random.integers(0, shape[0], shape)
     made = pb.compile(lambda x, at: np.take_along_axis(x, at, 0), cache=False)(x, at)
     np.testing.assert_array_equal(made, np.take_along_axis(x, at, 0))
+
+
+@pytest.mark.parametrize("steps", [60, 1500], ids=["used twice at every step", "deeper than Python's stack"])
+def test_reshape_of_a_long_chain(steps: int) -> None:
+    def f(x: Any) -> Any:
+        y = x.T
+        for _ in range(steps):
+            y = y * 0.5 + y * 0.25 if steps < 100 else np.negative(y)
+        return np.roll(y, 1)
+
+    np.testing.assert_allclose(pb.compile(f)(matrix), f(matrix), rtol=1e-12)
+
+
+@pytest.mark.parametrize("places", [[1, 2, 0], [2, -3], [0], [1, 1, 2], [0, 1, 2, 0]])
+def test_places_of_a_narrow_last_axis(places: list[int]) -> None:
+    points = random.standard_normal((6, 11, 3))
+    for index in ((..., places), (slice(None), slice(None), np.array(places))):
+        same(lambda x, index=index: np.sin(x[index]) * 2.0, points)
+
+
+def test_cross_product_reads_no_positions() -> None:
+    f = pb.grad(lambda x, y: np.sum(np.cross(x, y) ** 3), argnums=0)
+    x, y = random.standard_normal((2, 50, 3))
+    compiled = pb.compile(f)
+    np.testing.assert_allclose(compiled(x, y), f(x, y), rtol=1e-10)
+    kinds = {n.kind.name for n in compiled.lower(x, y).stages.legalized}
+    assert not kinds & {"take", "scatter"}

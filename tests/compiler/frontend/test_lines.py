@@ -28,6 +28,7 @@ LINES = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", LINES)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i4"])
 def test_counted_lines(name: str, dtype: str) -> None:

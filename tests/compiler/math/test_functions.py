@@ -17,7 +17,7 @@ from pullback.compiler.math.functions import FUNCTIONS, VectorFunctions
 from pullback.compiler.runtime.llvm import llvm_available
 from pullback.compiler.target import MAX_ISA, get_target
 from pullback.core.lowering import fold, scalar
-from pullback.core.op import REGISTRY
+from pullback.core.op import list_ops
 from pullback.errors import CompileError
 
 pytestmark = pytest.mark.skipif(not llvm_available(), reason="llvmlite is not installed")
@@ -29,6 +29,7 @@ FOUND = {
     if line.startswith("| `")
     for cells in [[cell.strip() for cell in line.strip("|").split("|")]]
 }
+OWN_TESTS = ("select", "philox", "left_shift", "right_shift")
 FLOATS = [(dtype, width) for dtype, widths in lanes.WIDTHS.items() for width in widths]
 INTEGERS = [(dtype, width) for dtype in ("i1", "i2", "i4", "i8", "u1", "u4", "u8", "b1") for width in (1, 16)]
 
@@ -63,11 +64,11 @@ def test_accuracy_page_matches_script() -> None:
 
 
 def test_every_function_of_lowerings_is_tested() -> None:
-    formulas = [op.lower.emit for op in REGISTRY.values() if isinstance(op.lower, scalar | fold)]
+    formulas = [op.lower.emit for op in list_ops() if isinstance(op.lower, scalar | fold)]
     used = {name for formula in formulas for name in formula.__code__.co_names}
     assert {"exp", "power", "floor_divide", "erf"} <= used
     functions = {name for name in used if isinstance(vars(np).get(name), np.ufunc) or name in FUNCTIONS}
-    assert functions <= {*lanes.ROUNDED, *lanes.EXACT, "select", "philox"}  # draws have tests of their own
+    assert functions <= {*lanes.ROUNDED, *lanes.EXACT, *OWN_TESTS}
 
 
 @pytest.mark.parametrize("dtype", lanes.BOUND)
@@ -249,3 +250,14 @@ def test_exp_of_masked_scores_is_zero_and_small_results_are_subnormal(
     found, expected = pb.compile(np.exp, backend="llvm")(x), np.exp(x.astype("f8")).astype(dtype)
     np.testing.assert_allclose(found, expected, 4 * info.eps, float(info.smallest_subnormal))
     np.testing.assert_array_equal(found[-6:-2], 0.0)
+
+
+@pytest.mark.parametrize("f", [np.left_shift, np.right_shift])
+@pytest.mark.parametrize("dtype", ["i1", "i4", "i8", "u2", "u8"])
+def test_shifts_by_more_places_than_there_are(f: Any, dtype: str) -> None:
+    x = np.array([np.iinfo(dtype).min, np.iinfo(dtype).max, 0, 1, 77, 5, 6] * 5, dtype)
+    y = np.array([*range(8), 15, 16, 31, 32, 33, 63, 64, 65, 100, *range(18)], dtype)
+    y = y if dtype[0] == "u" else np.where(y == 100, -1, y).astype(dtype)
+    compiled = pb.compile(f, backend="llvm")
+    np.testing.assert_array_equal(compiled(x, y), f(x, y), strict=True)
+    assert not [k for k in compiled.lower(x, y).kernels if "NumPy" in k]

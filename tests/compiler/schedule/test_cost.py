@@ -12,13 +12,13 @@ import pytest
 import pullback as pb
 from pullback.compiler.runtime.llvm import llvm_available
 from pullback.core.lowering import scalar
-from pullback.core.op import REGISTRY
+from pullback.core.op import list_ops
 
 pytestmark = pytest.mark.skipif(not llvm_available(), reason="llvmlite is not installed")
 LENGTH = 1024  # a multiple of every vector, so that a loop has no remainder
 DTYPE = "float32"
 CHEAP = 5  # instructions that are rather repeated than their result stored
-SCALAR = [op for op in REGISTRY.values() if isinstance(op.lower, scalar)]
+SCALAR = [op for op in list_ops() if isinstance(op.lower, scalar)]
 
 
 def build_inputs(op: Any) -> tuple[list[Any], dict[str, Any]]:

@@ -86,7 +86,7 @@ ELSEWHERE: dict[str, Function] = {
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("size", [24, 150])
+@pytest.mark.parametrize("size", [64, 600])
 @pytest.mark.parametrize("name", [*IN_PLACE, *ELSEWHERE])
 def test_kernels_in_place(name: str, size: int) -> None:
     f = {**IN_PLACE, **ELSEWHERE}[name]
@@ -96,6 +96,19 @@ def test_kernels_in_place(name: str, size: int) -> None:
     lying = {v.key: v for v in memory.values}
     kernels = [z for z, x in memory.over.items() if {lying[z].size, lying[x].size} == {matrix}]
     assert bool(kernels) == (name in IN_PLACE)
+
+
+@pytest.mark.parametrize("length", [5, 7, 37])
+def test_short_rows_that_vectors_do_not_fill_are_not_in_place(length: int) -> None:
+    """Their last vectors would be loaded where others were just stored, and have to wait for these."""
+
+    def f(x: Any, w: Any, v: Any) -> Any:
+        return ((x @ w) * v[:, None] + 1.0) @ w.T
+
+    program = compare(f, *draw((50, 4), (4, length), (50,)))
+    memory = lower(program.traced, get_target(), Options()).memory
+    size = {v.key: v.size for v in memory.values}
+    assert not [z for z in memory.over if size[z] == 50 * length * 4]
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

@@ -442,3 +442,59 @@ def test_from_parquet_without_pyarrow_raises_missing_package() -> None:
 def test_dataset_errors(call: Callable[[], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_filter_zip_concatenate_cache_and_lengths() -> None:
+    even = arrays().filter(lambda x, y: y % 2 == 0)
+    assert labels(even) == list(range(0, N, 2))
+    with pytest.raises(TypeError, match="not known before it was read"):
+        len(even)
+    both = Dataset.zip({"a": arrays(), "b": Dataset.from_arrays(np.arange(5)).shuffle(seed=1)})
+    assert len(both) == 5
+    assert sorted(int(e["b"]) for e in both) == list(range(5))
+    assert [int(e["a"][1]) for e in both] == list(range(5))
+    joined = arrays().concatenate(stream())
+    assert labels(joined) == [*range(N), *range(N)]
+    assert sorted(labels(arrays().concatenate(arrays()).shuffle(seed=0).batch(7))) == sorted([*range(N), *range(N)])
+    reads: list[int] = []
+    kept = stream().map(lambda x, y: reads.append(1) or (x, y)).cache()
+    assert labels(kept) == labels(kept) == list(range(N))
+    assert len(reads) == N
+
+
+@pytest.mark.parametrize("make", [arrays, stream])
+def test_new_stages_resume_where_they_were(make) -> None:
+    def build() -> Any:
+        data = (
+            Dataset.zip((make(), make().shuffle(4, seed=2)))
+            .filter(lambda a, b: a[1] % 3 > 0)
+            .concatenate(Dataset.zip((make(), make())))
+        )
+        return data.cache()
+
+    whole = list(build())
+    for at in (0, 3, 20):
+        data = build()
+        reader = iter(data)
+        for _ in range(at):
+            next(reader)
+        rest = list(build().resume(data.state()))
+        assert [int(a[1]) for a, _ in rest] == [int(a[1]) for a, _ in whole[at:]]
+
+
+def test_padded_batch() -> None:
+    data = Dataset.from_generator(lambda: [(np.ones(n), n) for n in (1, 3, 2)])
+    first, second = data.padded_batch(2, padding_values=-1)
+    np.testing.assert_array_equal(first[0], [[1, -1, -1], [1, 1, 1]])
+    np.testing.assert_array_equal(second[1], [2])
+    assert data.padded_batch(2, padded_shapes=([4], [])).to_array()[1][0].shape == (1, 4)
+    assert len(data.padded_batch(2, drop_remainder=True).to_array()) == 1
+    with pytest.raises(ShapeError, match="larger than"):
+        data.padded_batch(2, padded_shapes=([2], [])).to_array()
+
+
+def test_map_in_processes_keeps_order() -> None:
+    made = Dataset.from_arrays(np.arange(9)).map(np.square, workers=2)
+    assert [int(x) for x in made] == [i * i for i in range(9)]
+    with pytest.raises(ArgumentError, match="can be pickled"):
+        arrays().map(lambda x, y: x, workers=2)

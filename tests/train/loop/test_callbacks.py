@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import json
+import struct
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import pytest
 import pullback as pb
 from pullback.errors import ArgumentError, DataError
 from pullback.train.loop.callbacks import CallbackList
+from pullback.train.loop.tensorboard import _checksum
 
 
 class FakeModel:
@@ -353,3 +356,80 @@ def test_callback_argument_errors(make, said):
     with pytest.raises(ArgumentError) as caught:
         make()
     assert said in str(caught.value)
+
+
+def small_model(**compile_arguments):
+    model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[1])])
+    model.compile("sgd", "mse", eager=True, **compile_arguments)
+    return model, np.ones((4, 1), np.float32), np.zeros((4, 1), np.float32)
+
+
+def test_tensorboard_event_file_has_checked_records(tmp_path):
+    model, x, y = small_model()
+    model.fit(x, y, epochs=2, validation_data=(x, y), callbacks=pb.callbacks.tensorboard(tmp_path, update_freq=1))
+    found = {}
+    for path in tmp_path.rglob("events.*"):
+        data, at = path.read_bytes(), 0
+        while at < len(data):
+            (size,) = struct.unpack_from("<Q", data, at)
+            assert _checksum(data[at : at + 8]) == data[at + 8 : at + 12]
+            event = data[at + 12 : at + 12 + size]
+            assert _checksum(event) == data[at + 12 + size : at + 16 + size]
+            found.setdefault(path.parent.name, []).append(event)
+            at += 16 + size
+    assert _checksum(b"123456789") == struct.pack("<I", ((0xE3069283 >> 15 | 0xE3069283 << 17) + 0xA282EAD8) % 2**32)
+    assert sum(b"epoch_loss" in event for event in found["train"]) == 2
+    assert sum(b"batch_loss" in event for event in found["train"]) == 2
+    assert sum(b"epoch_loss" in event for event in found["validation"]) == 2
+
+
+def test_json_logger_and_verbose_callbacks(tmp_path, capfd):
+    model, x, y = small_model()
+    callbacks = [
+        pb.callbacks.json_logger(tmp_path / "log.jsonl"),
+        pb.callbacks.learning_rate_scheduler(lambda epoch, rate: rate / 2, verbose=1),
+        pb.callbacks.early_stopping("loss", mode="max", start_from_epoch=1, verbose=1),
+    ]
+    history = model.fit(x, y, epochs=9, callbacks=callbacks)
+    rows = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert [row["loss"] for row in rows] == history.history["loss"]
+    assert len(rows) == 3
+    assert "Epoch 3: early stopping" in capfd.readouterr().err
+    assert model.optimizer.learning_rate == pytest.approx(0.01 / 8)
+
+
+def test_terminate_on_nan_stops_with_finite_weights():
+    model, x, y = small_model()
+    model.optimizer = pb.train.sgd(1e30)
+    history = model.fit(x, y, epochs=9, callbacks=pb.callbacks.terminate_on_nan())
+    assert "not finite" in history.stopped
+    assert np.isfinite(model.get_weights()[0]).all()
+
+
+def test_backup_and_restore_continues_an_interrupted_training(tmp_path):
+    def stop(epoch, logs):
+        if epoch == 1:
+            raise RuntimeError("power cut")
+
+    whole, x, y = small_model()
+    whole.fit(x, y, epochs=4)
+    model, _, _ = small_model()
+    with pytest.raises(RuntimeError):
+        model.fit(x, y, epochs=4, callbacks=[pb.callbacks.backup_and_restore(tmp_path), {"on_epoch_begin": stop}])
+    again, _, _ = small_model()
+    history = again.fit(x, y, epochs=4, callbacks=pb.callbacks.backup_and_restore(tmp_path))
+    assert history.epochs == [0, 1, 2, 3]
+    np.testing.assert_array_equal(again.get_weights()[0], whole.get_weights()[0])
+    assert not any(tmp_path.iterdir())
+
+
+def test_keras_names_of_batch_hooks():
+    calls = []
+
+    class Own(pb.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs):
+            calls.append((batch, self.params["epochs"]))
+
+    model, x, y = small_model()
+    model.fit(x, y, batch_size=2, callbacks=[Own(), {"on_train_batch_begin": lambda batch, logs: calls.append(batch)}])
+    assert calls == [0, (0, 1), 1, (1, 1)]

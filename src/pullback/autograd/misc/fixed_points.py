@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pullback.autograd.core import make_vjp, vspace
 from pullback.autograd.primitives import defvjp, primitive
 
+if TYPE_CHECKING:
+    from pullback.typing import Tree
+
 
 @primitive
-def fixed_point(f: Callable[..., Any], a: Any, x0: Any, distance: Callable[..., Any], tol: float) -> Any:
+def fixed_point(f: Callable[..., Any], a: Tree, x0: Tree, distance: Callable[..., Any], tol: float) -> Any:
     """Return the fixed point of ``f(a)``, which is a function of ``x``, differentiable by ``a``.
 
     f: from parameters to the function that is iterated; what it captures is not differentiated.
@@ -32,14 +35,14 @@ def fixed_point(f: Callable[..., Any], a: Any, x0: Any, distance: Callable[..., 
 
 
 def _fixed_point_vjp(
-    ans: Any, f: Callable[..., Any], a: Any, x0: Any, distance: Callable[..., Any], tol: float
+    ans: Tree, f: Callable[..., Any], a: Tree, x0: Tree, distance: Callable[..., Any], tol: float
 ) -> Callable[[Any], Any]:
-    def step_back(given: Any) -> Callable[[Any], Any]:
+    def step_back(given: tuple[Any, ...]) -> Callable[[Any], Any]:
         parameters, at, cotangent = given
         pull, _ = make_vjp(f(parameters), at)
         return lambda g: vspace(at).add(pull(g), cotangent)
 
-    def vjp(g: Any) -> Any:
+    def vjp(g: Tree) -> Any:
         pull, _ = make_vjp(lambda p: f(p)(ans), a)
         return pull(fixed_point(step_back, (a, ans, g), vspace(x0).zeros(), distance, tol))
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.autograd.core import make_vjp
 
+if TYPE_CHECKING:
+    from pullback.typing import Tree
 
-def flatten(value: Any) -> tuple[Any, Callable[[Any], Any]]:
+
+def flatten(value: Tree) -> tuple[Any, Callable[[Any], Any]]:
     """Return the numbers of a container in one vector, and the function from such a vector to the container.
 
     value: a list, tuple or dict, nested as one likes, of arrays and numbers; dicts are read in the order of their keys.
@@ -38,7 +41,7 @@ def _concatenate(vectors: Iterable[Any]) -> Any:
     return np.concatenate(joined) if joined else np.array([])
 
 
-def flatten_func(func: Callable[..., Any], example: Any) -> tuple[Callable[..., Any], Callable[[Any], Any], Any]:
+def flatten_func(func: Callable[..., Any], example: Tree) -> tuple[Callable[..., Any], Callable[[Any], Any], Any]:
     """Return a function of vectors from one of containers, the function from vector to container, and the vector.
 
     func: a function from a container to a container.

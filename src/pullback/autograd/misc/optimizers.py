@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.autograd.misc.flatten import flatten
 from pullback.autograd.wrap_util import wraps
+
+if TYPE_CHECKING:
+    from pullback.typing import Array, Function, Tree
 
 
 def unflatten_optimizer(optimize: Callable[..., Any]) -> Callable[..., Any]:
@@ -20,17 +23,17 @@ def unflatten_optimizer(optimize: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(optimize)
     def optimize_container(
         grad: Callable[[Any, int], Any],
-        x0: Any,
+        x0: Tree,
         callback: Callable[..., Any] | None = None,
         *args: object,
         **kwargs: object,
     ) -> Any:
         x, unflatten = flatten(x0)
 
-        def vector_grad(x: Any, i: int) -> Any:
+        def vector_grad(x: Array, i: int) -> Any:
             return flatten(grad(unflatten(x), i))[0]
 
-        def vector_callback(x: Any, i: int, g: Any) -> None:
+        def vector_callback(x: Array, i: int, g: Function) -> None:
             if callback is not None:
                 callback(unflatten(x), i, unflatten(g))
 
@@ -42,7 +45,7 @@ def unflatten_optimizer(optimize: Callable[..., Any]) -> Callable[..., Any]:
 @unflatten_optimizer
 def sgd(
     grad: Callable[[Any, int], Any],
-    x: Any,
+    x: Array,
     callback: Callable[..., Any] | None = None,
     num_iters: int = 200,
     step_size: float = 0.1,
@@ -73,7 +76,7 @@ def sgd(
 @unflatten_optimizer
 def rmsprop(
     grad: Callable[[Any, int], Any],
-    x: Any,
+    x: Array,
     callback: Callable[..., Any] | None = None,
     num_iters: int = 100,
     step_size: float = 0.1,
@@ -106,7 +109,7 @@ def rmsprop(
 @unflatten_optimizer
 def adam(
     grad: Callable[[Any, int], Any],
-    x: Any,
+    x: Array,
     callback: Callable[..., Any] | None = None,
     num_iters: int = 100,
     step_size: float = 0.001,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from pullback.typing import Value
 
 Axes = tuple[Sequence[int], Sequence[int]]
 
 
-def convolve(A: Any, B: Any, axes: Axes | None = None, dot_axes: Axes | None = None, mode: str = "full") -> Any:
+def convolve(A: Value, B: Value, axes: Axes | None = None, dot_axes: Axes | None = None, mode: str = "full") -> Any:
     """Return the convolution of two arrays over some axes, summed over others.
 
     A, B: the arrays.
@@ -29,11 +32,8 @@ def convolve(A: Any, B: Any, axes: Axes | None = None, dot_axes: Axes | None = N
     own, their = axes if axes is not None else (range(A.ndim), range(A.ndim))
     own_dot, their_dot = dot_axes if dot_axes is not None else ((), ())
     _check_valid(A, B, own, their, mode)
-    pads, lengths = [(0, 0)] * A.ndim, [B.shape[j] for j in their]
-    for i, b in zip(own, lengths, strict=True):
-        first, length = _window(A.shape[i], b, mode)
-        left = b - 1 - first
-        pads[i] = left, length - A.shape[i] - left + b - 1
+    lengths = [B.shape[j] for j in their]
+    pads = _find_pads(A.shape, own, lengths, mode)
     windows = np.lib.stride_tricks.sliding_window_view(np.pad(A, pads), tuple(lengths), tuple(own))
     a_names, b_names = list(range(A.ndim)), list(range(A.ndim, A.ndim + B.ndim))
     for i, j in zip(own_dot, their_dot, strict=True):
@@ -42,6 +42,16 @@ def convolve(A: Any, B: Any, axes: Axes | None = None, dot_axes: Axes | None = N
     kept += [b_names[j] for j in range(B.ndim) if j not in their and j not in their_dot]
     operands: list[Any] = [windows, a_names + [b_names[j] for j in their], np.flip(B, tuple(their)), b_names]
     return np.einsum(*operands, kept + [a_names[i] for i in own])
+
+
+def _find_pads(shape: Sequence[int], axes: Sequence[int], lengths: Sequence[int], mode: str) -> list[tuple[int, int]]:
+    """Return how many zeros go before and after each axis."""
+    pads = [(0, 0)] * len(shape)
+    for i, b in zip(axes, lengths, strict=True):
+        first, length = _window(shape[i], b, mode)
+        left = b - 1 - first
+        pads[i] = left, length - shape[i] - left + b - 1
+    return pads
 
 
 def _window(a: int, b: int, mode: str) -> tuple[int, int]:
@@ -53,7 +63,7 @@ def _window(a: int, b: int, mode: str) -> tuple[int, int]:
     return min(a, b) - 1, abs(a - b) + 1
 
 
-def _check_valid(A: Any, B: Any, own: Sequence[int], their: Sequence[int], mode: str) -> None:
+def _check_valid(A: Value, B: Value, own: Sequence[int], their: Sequence[int], mode: str) -> None:
     longer = [A.shape[i] - B.shape[j] for i, j in zip(own, their, strict=True)]
     if mode == "valid" and any(d > 0 for d in longer) and any(d < 0 for d in longer):
         raise ValueError("One array must be larger than the other along all convolved dimensions")

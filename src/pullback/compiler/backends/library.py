@@ -63,6 +63,10 @@ class Library:
         """Return the function of arrays compiled, where the library can do that."""
         return run
 
+    def find_own(self, node: Node) -> Callable[..., Any] | None:
+        """Return how the library evaluates a node in a way of its own, as a function of arrays; None if it does not."""
+        return None
+
     def call_host(self, evaluate: Callable[..., Any], results: dict[Any, Node]) -> Callable[..., Any]:
         """Return a function of the library's arrays that is evaluated by NumPy on the host.
 

@@ -148,4 +148,6 @@ def find_evaluator(lib: Library, n: Node) -> Evaluate | None:
     """Return a function of the library's arrays that evaluates a node; None if there is none."""
     if not n.size:  # of nothing, which some functions refuse
         return lambda *xs: lib.full(n.shape, 0, n.dtype)
+    if (own := lib.find_own(n)) is not None:
+        return own
     return KINDS[n.kind](lib, n) if n.kind in KINDS else None

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from pullback.compiler.codegen.call_table import CallList, Constant, Local, Operand, integer
 from pullback.compiler.codegen.complex_parts import emit_join, emit_split
 from pullback.compiler.codegen.fourier import emit_fourier
-from pullback.compiler.codegen.kernel_code import KernelCode
+from pullback.compiler.codegen.kernel_code import Function, KernelCode
 from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.codegen.row_functions import emit_rows
 from pullback.compiler.codegen.scan import emit_scan
@@ -54,6 +54,8 @@ def call_kernel(module: ModuleBuilder, code: CallList, step: Step) -> None:
         module.call_in_parallel(code, work, name, [*given, partial, scratch], plan.time)
     elif work.parts == 1:
         code.call_void(name, [*given, integer(0), integer(work.rows), partial, scratch])
+    elif loops.plan in module.repeated:
+        _call_shared_parts(module, code, work, name, [*given, partial, scratch])
     else:
         _call_parts(code, work, name, [*given, partial, scratch])
     if w.finish:
@@ -69,6 +71,16 @@ def _call_parts(code: CallList, work: Work, name: str, given: list[Operand]) -> 
         hi = code.op(f"call i64 @llvm.smin.i64(i64 {code.add(lo, str(work.part))}, i64 {work.rows})")
         own = code.op(f"getelementptr i8, ptr {partial.name}, i64 {code.times(p, work.partial)}")
         code.call_void(name, [*arrays, Local("i64", lo), Local("i64", hi), Local("ptr", own), scratch])
+
+
+def _call_shared_parts(module: ModuleBuilder, code: CallList, work: Work, name: str, given: list[Operand]) -> None:
+    """Call a kernel for one part after the other, by a function that all such calls share."""
+    inner = CallList()
+    pointers = [f"%p{i}" for i in range(len(given))]
+    _call_parts(inner, work, name, [Local("ptr", x) for x in pointers])
+    lines, _ = inner.render("", False)
+    module.declared |= inner.declared
+    code.call_void(module.name(Function(tuple(f"ptr {x}" for x in pointers), "\n".join(lines))), given)
 
 
 def _find_overwritten(module: ModuleBuilder, k: Kernel, arrays: tuple[Node, ...]) -> tuple[tuple[int, int], ...]:

@@ -110,7 +110,7 @@ class TileWriter:
         return name
 
     def _write_load(self, name: str) -> tuple[dict[str, str], set[str]]:
-        code, starts = self.code, self._load_starts()
+        code, starts = self.code, self._find_starts()
         with self._loop_over_tiles() as k:
             rows = [self._value(code.op(f"load {self.many}, ptr {self._at(s, k)}, align {self.size}")) for s in starts]
             for j, v in enumerate(self._transpose(rows)):
@@ -118,7 +118,7 @@ class TileWriter:
         return self._make(name, "")
 
     def _write_store(self, name: str) -> tuple[dict[str, str], set[str]]:
-        code, starts = self.code, self._load_starts()
+        code, starts = self.code, self._find_starts()
         factor = self._value(splat(code, "%factor", self.one, self.width))
         with self._loop_over_tiles() as k:
             columns = [code.op(f"load {self.many}, ptr {self._place(k, j)}") for j in range(self.width)]
@@ -128,13 +128,16 @@ class TileWriter:
         return self._make(name, f", {self.one} %factor")
 
     def _make(self, name: str, more: str) -> tuple[dict[str, str], set[str]]:
-        params = f"ptr noalias %starts, ptr noalias %scratch, i64 %count{more}"
+        params = f"ptr noalias %rows, i64 %first, i64 %last, i64 %length, ptr noalias %scratch, i64 %count{more}"
         head = f"define internal void @{name}({params}) noinline {{"
         return {name: "\n".join([head, "entry:", *self.code.lines, "ret void", "}"])}, self.code.declared
 
-    def _load_starts(self) -> list[str]:
-        places = [self.code.op(f"getelementptr ptr, ptr %starts, i64 {i}") for i in range(self.width)]
-        return [self.code.op(f"load ptr, ptr {place}") for place in places]
+    def _find_starts(self) -> list[str]:
+        """Return where the rows of the lanes begin; beyond the last row it is the last one again."""
+        code = self.code
+        numbers = [code.add("%first", str(i)) for i in range(self.width)]
+        rows = [code.call("llvm.smin.i64", "i64", [("i64", row), ("i64", "%last")]) for row in numbers]
+        return [self._at("%rows", code.op(f"mul i64 {row}, %length")) for row in rows]
 
     def _place(self, k: str, j: int) -> str:
         """Return the address of a column in scratch memory."""
@@ -216,16 +219,14 @@ class FourierKernel:
     # ---- where the transforms of a block are
 
     def _find_rows(self, u: str, part: int) -> list[str]:
-        """Return the numbers of the transforms in the lanes; of neighbours only the first, as (outer, inner)."""
+        """Return the number of the transform in the first lane; of neighbours as (outer, inner)."""
         code, plan, width = self.code, self.plan, self.width
         if plan.is_contiguous:
             blocks = -(-plan.inner // (width * (1 + plan.is_paired)))
             o, b = code.op(f"udiv i64 {u}, {blocks}"), code.op(f"urem i64 {u}, {blocks}")
             at = code.add(code.times(b, width * (1 + plan.is_paired)), str(part * width))
             return [o, self._least(at, plan.inner - width)]
-        first = code.add(code.times(u, width * (1 + plan.is_paired)), str(part * width))
-        # Beyond the last transform it is the last one again.
-        return [self._least(code.add(first, str(i)), plan.outer * plan.inner - 1) for i in range(width)]
+        return [code.add(code.times(u, width * (1 + plan.is_paired)), str(part * width))]
 
     def _least(self, a: str, most: int) -> str:
         return self.code.call("llvm.smin.i64", "i64", [("i64", a), ("i64", str(most))])
@@ -237,7 +238,8 @@ class FourierKernel:
             o, i = rows
             return [self._at(base, code.add(code.times(o, length * inner), i))]
         places = []
-        for row in rows:
+        last = self.plan.outer * inner - 1  # beyond the last transform it is the last one again
+        for row in [self._least(code.add(rows[0], str(i)), last) for i in range(self.width)]:
             if inner == 1:
                 places.append(code.times(row, length))
             else:
@@ -250,20 +252,16 @@ class FourierKernel:
     def _load(self, rows: list[str], base: str, buffer: int, part: int, wanted: int, first: int = 0) -> None:
         """Copy one part of the input into scratch memory, from place ``first`` on, filled up with zeros."""
         code, plan = self.code, self.plan
-        starts, count = self._find_starts(rows, base, self.given), min(self.given, wanted)
-        put = partial(self._put, buffer, part)
-        if plan.is_contiguous:
-            with code.loop("0", count) as k:
-                put(code.add(k, str(first)), self._read(self._at(starts[0], code.times(k, plan.inner))))
+        count, put = min(self.given, wanted), partial(self._put, buffer, part)
+        if self._has_tiles(count):
+            name = TileWriter(self.dtype, self.width).emit_load(code)
+            code.line(f"call void @{name}({self._list_tile(rows, base, self.given, buffer, part, first, count)})")
         else:
-            if plan.inner == 1 and count >= self.width > 1:
-                name = TileWriter(self.dtype, self.width).emit_load(code)
-                given = f"ptr {self._list_starts(starts)}, ptr {self._place(buffer, part, str(first))}, i64 {count}"
-                code.line(f"call void @{name}({given})")
-            else:
-                with code.loop("0", count) as k:
-                    lanes = [code.op(f"load {self.one}, ptr {self._at(s, code.times(k, plan.inner))}") for s in starts]
-                    put(code.add(k, str(first)), self._collect(lanes))
+            starts = self._find_starts(rows, base, self.given)
+            with code.loop("0", count) as k:
+                at = [self._at(start, code.times(k, plan.inner)) for start in starts]
+                v = self._read(at[0]) if plan.is_contiguous else self._collect(at)
+                put(code.add(k, str(first)), v)
         if count < wanted:
             with code.loop(str(count), wanted) as k:
                 put(code.add(k, str(first)), constant(code, 0.0, self.dtype, self.width))
@@ -271,30 +269,37 @@ class FourierKernel:
     def _store(self, rows: list[str], base: str, buffer: int, part: int, first: int = 0) -> None:
         """Copy one part of the result from scratch memory."""
         code, plan, count = self.code, self.plan, self.data.out
-        starts, get = self._find_starts(rows, base, count), partial(self._get_scaled, buffer, part)
-        if plan.is_contiguous:
-            with code.loop("0", count) as k:
-                self._write(get(code.add(k, str(first))), self._at(starts[0], code.times(k, plan.inner)))
-        elif plan.inner == 1 and count >= self.width > 1:
+        if self._has_tiles(count):
             name = TileWriter(self.dtype, self.width).emit_store(code)
-            given = f"ptr {self._list_starts(starts)}, ptr {self._place(buffer, part, str(first))}, i64 {count}"
+            given = self._list_tile(rows, base, count, buffer, part, first, count)
             code.line(f"call void @{name}({given}, {self.one} {literal(self.data.factor, self.dtype, 1)})")
-        else:
-            with code.loop("0", count) as k:
-                v = get(code.add(k, str(first)))
-                for i, start in enumerate(starts):
-                    lane = v.name if self.width == 1 else code.op(f"extractelement {self.many} {v.name}, i64 {i}")
-                    code.line(f"store {self.one} {lane}, ptr {self._at(start, code.times(k, plan.inner))}")
+            return
+        starts = self._find_starts(rows, base, count)
+        with code.loop("0", count) as k:
+            v = self._get_scaled(buffer, part, code.add(k, str(first)))
+            at = [self._at(start, code.times(k, plan.inner)) for start in starts]
+            if plan.is_contiguous:
+                self._write(v, at[0])
+                return
+            for i, pointer in enumerate(at):
+                lane = v.name if self.width == 1 else code.op(f"extractelement {self.many} {v.name}, i64 {i}")
+                code.line(f"store {self.one} {lane}, ptr {pointer}")
 
-    def _list_starts(self, starts: list[str]) -> str:
-        """Return the address of a list of addresses."""
-        cell = self.code.allocate(f"[{self.width} x ptr]")
-        for i, start in enumerate(starts):
-            to = self.code.op(f"getelementptr ptr, ptr {cell}, i64 {i}")
-            self.code.line(f"store ptr {start}, ptr {to}")
-        return cell
+    def _has_tiles(self, count: int) -> bool:
+        """Return whether so many columns of rows are copied square by square."""
+        return not self.plan.is_contiguous and self.plan.inner == 1 and count >= self.width > 1
 
-    def _collect(self, lanes: list[str]) -> Value:
+    def _list_tile(
+        self, rows: list[str], base: str, length: int, buffer: int, part: int, first: int, count: int
+    ) -> str:
+        """Return the arguments of a function that copies rows of an array."""
+        place = self._place(buffer, part, str(first))
+        last = self.plan.outer - 1
+        return f"ptr {base}, i64 {rows[0]}, i64 {last}, i64 {length}, ptr {place}, i64 {count}"
+
+    def _collect(self, pointers: list[str]) -> Value:
+        """Return a vector of elements that lie apart."""
+        lanes = [self.code.op(f"load {self.one}, ptr {pointer}") for pointer in pointers]
         made = lanes[0]
         if self.width > 1:
             made = "poison"

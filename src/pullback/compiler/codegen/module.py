@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -81,7 +82,9 @@ def call_step(module: ModuleBuilder, code: CallList, step: Step) -> None:
 
 def emit(steps: Sequence[Step], memory: Memory, target: Target, options: Options) -> Module:
     """Return the module of a program: its kernels, and functions that call them in the order of the steps."""
-    module = ModuleBuilder(memory, target, options)
+    counts = Counter(step.plan.loops.plan for step in steps if isinstance(step.what, Kernel))
+    repeated = frozenset(plan for plan, count in counts.items() if count > 1)
+    module = ModuleBuilder(memory, target, options, repeated)
     code: CallList | None = None
     for step in steps:
         what = step.what

@@ -18,6 +18,8 @@ from pullback.compiler.target import ALIGN, Options, Target
 
 __all__ = ["ModuleBuilder", "Segment"]
 
+MANY_LINES = 64  # of a function of calls: LLVM would spend longer on improving them than all of them ever take
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -31,8 +33,11 @@ class Segment:
 class ModuleBuilder:
     """Collects the functions of a module, and the segments that call them."""
 
-    def __init__(self, memory: Memory, target: Target, options: Options) -> None:
+    def __init__(
+        self, memory: Memory, target: Target, options: Options, repeated: frozenset[LoopPlan] = frozenset()
+    ) -> None:
         self.memory, self.target, self.options, self.threads = memory, target, options, options.threads
+        self.repeated = repeated  # plans of several kernels
         self.segments: list[Segment] = []
         self.described: list[str] = []  # what each step does, in a line
         self.imports: set[str] = set()
@@ -48,7 +53,7 @@ class ModuleBuilder:
 
     def open_body(self, memory: Memory) -> ModuleBuilder:
         """Return a builder for the body of a loop or a branch, whose functions become part of this module."""
-        inner = ModuleBuilder(memory, self.target, self.options)
+        inner = ModuleBuilder(memory, self.target, self.options, self.repeated)
         inner.imports, inner.declared, inner.helpers, inner.bodies = (
             self.imports, self.declared, self.helpers, self.bodies
         )  # fmt: skip
@@ -94,7 +99,8 @@ class ModuleBuilder:
         lines, tables = code.render(f"{name}_calls", self._stack > 0)
         self.declared |= code.declared
         small = [f"%small = alloca [{self._stack} x i8], align {ALIGN}"] if self._stack else []
-        head = f"define {linkage}void @{name}(ptr %slots, ptr %arena) {{"
+        attributes = "noinline optnone " if len(lines) > MANY_LINES else ""
+        head = f"define {linkage}void @{name}(ptr %slots, ptr %arena) {attributes}{{"
         self._runs.append("\n".join([*tables, head, "entry:", *small, *lines, "ret void", "}"]))
         self._slots, self._shared, self._stack = set(), 0, 0
 

@@ -21,13 +21,18 @@ from pullback.core.source import user_line
 from pullback.numerics.axis_arguments import one_axis
 from pullback.numerics.positions import Lines, find_lines
 
+NARROW = 4  # places of a last axis that are taken one by one
+
 __all__ = [
     "lower_assignment",
     "find_block",
     "find_constant_lines",
+    "find_last_places",
     "put_along_lines",
     "lower_gather_nd",
     "place_view",
+    "put_last_places",
+    "take_last_places",
     "find_positions",
     "place_elements",
     "take_rows",
@@ -106,6 +111,44 @@ def find_positions(shape: Shape, pick: Callable[[Any], Any]) -> tuple[Any, int]:
             if not np.any(lines[:, :1] % block) and np.array_equal(lines, lines[:, :1] + np.arange(block)):
                 return lines[:, 0].reshape(made.shape[: made.ndim - kept]) // block, kept
     return made, 0
+
+
+# ---- a few places of a narrow last axis
+
+
+def find_last_places(index: Any, shape: Shape) -> list[int] | None:
+    """Return which places of a narrow last axis an index picks, if it does nothing else.
+
+    >>> find_last_places((Ellipsis, [2, -3]), (5, 3))
+    [2, 0]
+    """
+    parts = index if type(index) is tuple else (index,)
+    if len(shape) < 2 or not parts or not isinstance(parts[-1], list | np.ndarray):
+        return None
+    before, at, length = parts[:-1], np.asarray(parts[-1]), shape[-1]
+    has_rest = any(part is Ellipsis for part in before)
+    is_whole = all(part is Ellipsis or (type(part) is slice and part == slice(None)) for part in before)
+    if not is_whole or not (has_rest or len(before) == len(shape) - 1) or at.dtype.kind not in "iu" or at.ndim != 1:
+        return None
+    is_narrow = 0 < at.size <= NARROW and length <= NARROW
+    return [int(i) % length for i in at] if is_narrow and np.all((-length <= at) & (at < length)) else None
+
+
+def take_last_places(t: Any, x: Node, places: list[int]) -> Any:
+    """Return some places of a last axis, each as a piece of its own."""
+    return join_last_places(t, x, places, [*range(len(places))], (*x.shape[:-1], len(places)))
+
+
+def put_last_places(t: Any, x: Node, places: list[int], shape: Shape) -> Any:
+    """Return zeros of ``shape`` with the elements along a last axis at these places, of which no two are the same."""
+    return join_last_places(t, x, [*range(len(places))], places, shape)
+
+
+def join_last_places(t: Any, x: Node, taken: list[int], put: list[int], shape: Shape) -> Any:
+    """Return zeros of ``shape`` in which the places ``taken`` of a last axis are those of ``put``."""
+    pieces = [t.node(t.make_symbol(x)[..., i : i + 1]) for i in taken]
+    starts = tuple((*(0,) * (len(shape) - 1), i) for i in put)
+    return t.make_symbol(t.graph.add(PIECES, pieces, shape, x.dtype, Pieces(starts, 0.0), user_line()))
 
 
 # ---- along one axis

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.tensor import BY_KERNEL
 from pullback.errors import MatrixError
 
 __all__ = ["SMALL_MATRICES", "lower_small_matrices"]
@@ -57,7 +56,7 @@ def lower_small_matrices(t: Any, op: Any, args: Sequence[Any], params: dict[str,
     if len(dtypes) != 1 or next(iter(dtypes)).char not in "fd":
         return None
     op.acts.shape(op.name, [np.shape(a) for a in args], params)  # which says what does not fit
-    return SMALL_MATRICES[op.kernel](t, op, *args)
+    return SMALL_MATRICES[op.name](t, op, *args)
 
 
 def _eliminate(x: Any, rows: list[Any]) -> tuple[list[Row], list[Any], Any]:
@@ -131,13 +130,9 @@ def _find_logarithm(t: Any, op: Any, x: Any) -> Any:
     )
 
 
-def _by_name(name: str) -> Any:
-    return next(kernel for kernel, op in BY_KERNEL.items() if op.name == name)
-
-
-SMALL_MATRICES: dict[Any, Callable[..., Any]] = {
-    np.linalg.solve: _solve,
-    np.linalg.inv: _invert,
-    np.linalg.det: _determine,
-    _by_name("slogdet_pair"): _find_logarithm,
+SMALL_MATRICES: dict[str, Callable[..., Any]] = {  # by the names of ops
+    "solve": _solve,
+    "inv": _invert,
+    "det": _determine,
+    "slogdet_pair": _find_logarithm,
 }

@@ -18,6 +18,7 @@ from pullback.compiler.frontend.host_ops import HostFunction, OnHost, Rerun, mak
 from pullback.compiler.frontend.indexing import (
     find_block,
     find_constant_lines,
+    find_last_places,
     find_positions,
     lower_assignment,
     lower_gather,
@@ -26,7 +27,9 @@ from pullback.compiler.frontend.indexing import (
     place_elements,
     place_view,
     put_along_lines,
+    put_last_places,
     scatter_rows,
+    take_last_places,
     take_rows,
 )
 from pullback.compiler.frontend.result_inference import (
@@ -371,7 +374,7 @@ class Trace:
         if isinstance(lower, made_of) and not any(map(_is_rare_float, args)):
             made = lower.formula(*([args] if op.variadic else args), **params)
             return self.symbol(made) if isinstance(made, RAW) else made
-        if op.kernel in SMALL_MATRICES and (made := lower_small_matrices(self, op, args, params)) is not None:
+        if op.name in SMALL_MATRICES and (made := lower_small_matrices(self, op, args, params)) is not None:
             return made
         if op.kernel is np.power and type(args[1]) is int and args[1] == 2 and _kind(args[0]) in (bool, np.dtype(bool)):
             return self.perform(BY_KERNEL[np.square], args[:1], {})  # whose dtype is another, as in NumPy
@@ -497,6 +500,9 @@ class Trace:
         lines = find_constant_lines(params["index"], source.shape) if "index" in params else None
         if lines is not None:
             return pick_lines(Symbol(self, source), lines)
+        places = find_last_places(params["index"], source.shape) if "index" in params else None
+        if places is not None and source.size:
+            return take_last_places(self, source, places)
         at, kept = find_positions(source.shape, lambda along: op.run(along, *params.values()))
         if at.ndim or kept:
             return take_rows(self, self.make_symbol(source), at, kept)
@@ -561,6 +567,9 @@ class Trace:
         lines = find_constant_lines(index, shape)
         if lines is not None:
             return put_along_lines(self, Symbol(self, x), shape, lines)
+        places = find_last_places(index, shape)
+        if places is not None and len({*places}) == len(places):
+            return put_last_places(self, x, places, shape)
         at, kept = find_positions(shape, lambda along: along[index])
         return scatter_rows(self, Symbol(self, x), at, shape, kept)
 

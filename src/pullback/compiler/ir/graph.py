@@ -56,6 +56,7 @@ class Node:
     data: Any
     number: int
     line: str = ""
+    layout: tuple[int, ...] | None = None  # its strides, once they are computed
 
     @property
     def size(self) -> int:
@@ -68,13 +69,31 @@ class Node:
     @property
     def strides(self) -> tuple[int, ...]:
         """The strides, in elements, of NumPy's array in its place."""
+        pending = [self]  # not by recursion: a chain of ops is as long as the program
+        while pending:
+            node = pending[-1]
+            unknown = [a for a in node._list_models() if a.layout is None] if node.layout is None else []
+            pending += unknown
+            if not unknown:
+                node.layout = node.layout or node._find_layout()
+                pending.pop()
+        return cast("tuple[int, ...]", self.layout)
+
+    def _list_models(self) -> list[Node]:
+        """Return the operands as which a ufunc lays out its result."""
+        if not self.kind.is_elementwise or not self.shape or not self.size or self._is_copy():
+            return []
+        return [a for a in self.args if a.shape == self.shape]
+
+    def _find_layout(self) -> tuple[int, ...]:
         if self.kind is VIEW:
             return cast("tuple[int, ...]", self.data.strides)
-        if self.kind.is_elementwise and not self._is_copy():  # a ufunc lays out its result as its operands are
-            whole = [_like(a) for a in self.args if a.shape == self.shape]
-            if whole and self.shape and self.size:
-                return np.nditer([*whole, None], op_dtypes=[np.int8] * (len(whole) + 1)).operands[-1].strides
-        return contiguous(self.shape)
+        natural = contiguous(self.shape)
+        models = self._list_models()
+        if all(a.layout == natural for a in models):
+            return natural
+        given = [_like(a) for a in models]
+        return np.nditer([*given, None], op_dtypes=[np.int8] * (len(given) + 1)).operands[-1].strides
 
     def _is_copy(self) -> bool:
         """Return whether it is ``x.copy()``, which is in C order."""

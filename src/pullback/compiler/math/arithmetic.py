@@ -23,6 +23,7 @@ __all__ = [
     "invert",
     "isfinite",
     "isinf",
+    "left_shift",
     "less",
     "less_equal",
     "logical_and",
@@ -33,6 +34,7 @@ __all__ = [
     "minimum",
     "not_equal",
     "remainder",
+    "right_shift",
 ]
 
 
@@ -103,6 +105,25 @@ def bitwise_xor(b: MathBuilder, x: Any, y: Any) -> Value:
 
 def invert(b: MathBuilder, x: Value) -> Value:
     return ~_as_integers(b, x, x)[0]
+
+
+def left_shift(b: MathBuilder, x: Any, y: Any) -> Value:
+    i, j, fits = _find_shift(b, x, y)
+    return b.select(fits, i << b.select(fits, j, j.lift(0)), i.lift(0))
+
+
+def right_shift(b: MathBuilder, x: Any, y: Any) -> Value:
+    i, j, fits = _find_shift(b, x, y)
+    moved = i >> b.select(fits, j, j.lift(i.bits - 1))  # by all places but one, only the sign is left
+    return moved if i.kind == "i" else b.select(fits, moved, i.lift(0))
+
+
+def _find_shift(b: MathBuilder, x: Any, y: Any) -> tuple[Value, Value, Value]:
+    """Return integers, by how many places each is shifted, and where that is fewer than it has."""
+    i, j = _as_integers(b, x, y)
+    if i.kind == "b":
+        raise CompileError("there is machine code of this function for integers only.")
+    return i, j, j.compare("oge", 0) & j.compare("olt", i.bits)
 
 
 def _as_integers(b: MathBuilder, x: Any, y: Any) -> tuple[Value, Value]:

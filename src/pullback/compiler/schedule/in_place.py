@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 from pullback.compiler.ir.graph import Node, find_contiguous, is_number
 from pullback.compiler.ir.kinds import FOLD, TAKE
@@ -10,6 +11,8 @@ from pullback.compiler.schedule.fuse import FULL, READS, ROW, Use, use_argument
 from pullback.compiler.schedule.loops import LoopPlan
 
 __all__ = ["InPlace"]
+
+FEW = 8  # vectors of a row, for which waiting for one store is much
 
 
 class InPlace:
@@ -74,4 +77,18 @@ class InPlace:
             and x.dtype.itemsize == z.dtype.itemsize
             and x.number in self.read
             and self.read[x.number] <= self.written[z.number]
+            and not (self._waits_for_stores and x.nbytes <= self.plan.target.second_cache)
         )
+
+    @cached_property
+    def _waits_for_stores(self) -> bool:
+        """Whether every short row has a vector that is loaded where a part of it was just stored.
+
+        A CPU cannot forward that from a store that is not done.  More memory is better, as long as the cache holds it.
+        """
+        plan = self.plan
+        if plan.flat or plan.is_transposed:
+            return False
+        cuts = [(segment, plan.cut(segment)) for segment in plan.segments]
+        count = sum((cut.stop - segment.start) // cut.width for segment, cut in cuts)
+        return count < FEW and any(cut.last is not None for _, cut in cuts)

@@ -16,9 +16,10 @@ from pullback.compiler.schedule.fuse import AFTER, FULL, READS, ROW, Fused, Kern
 from pullback.compiler.schedule.work import Work
 from pullback.compiler.target import Target
 
-__all__ = ["Axis", "Cut", "LoopPlan", "Remainder", "RowBlock", "Scratch", "Segment"]
+__all__ = ["Axis", "Cut", "LoopPlan", "Partial", "Remainder", "RowBlock", "Scratch", "Segment"]
 
 REGISTERS = 4  # of a vector, at most: their computations do not wait for each other
+VECTORS = 3  # along a row, at least, if they are of several registers: for fewer, long code is not worth compiling
 SEGMENTS = 4  # ranges of an axis that have loops of their own, for pieces that lie along it
 MANY_SEGMENTS = 12  # the same of long ones; the others are done element by element
 LONGEST_SUM = 2**15  # elements that are added up one after the other; longer rows are in runs, for precision
@@ -78,6 +79,15 @@ class Scratch(NamedTuple):
     tiles: dict[Any, int]  # of transposed rows: of uses that are loaded, and of nodes by number
     kept: dict[int, int]  # for later passes over the row
     size: int
+
+
+class Partial(NamedTuple):
+    """Where the accumulators of a reduction over rows are, when a part is done."""
+
+    rows: int  # along all axes of the columns but the innermost
+    stride: int  # accumulators of each
+    length: int  # elements of each
+    ranges: list[tuple[int, int, int]]  # of these: the first, how many there are, and where their accumulators begin
 
 
 class LoopPlan:
@@ -319,7 +329,39 @@ class LoopPlan:
 
     def count_partial_bytes(self, n: Node) -> int:
         """Return the bytes that a part leaves of a reduction over rows."""
-        return -(-max(n.size, 1) * max(n.dtype.itemsize, 1) // 64) * 64
+        partial = self.lay_out_partial(n)
+        return -(-partial.rows * partial.stride * max(n.dtype.itemsize, 1) // 64) * 64
+
+    def lay_out_partial(self, n: Node) -> Partial:
+        """Return where a part leaves a reduction over rows: for all columns one, or the numbers in order.
+
+        Each vector of columns has accumulators of its own.  One that overlapped another would have to wait until that
+        is stored.
+        """
+        _, columns = self.axes
+        if not self.is_column(n) or self.is_transposed:
+            size = max(n.size, 1)
+            return Partial(1, size, size, [(0, size, 0)])
+        return Partial(
+            prod(a.length for a in columns[:-1]), self.column_length, columns[-1].length, self._column_ranges
+        )
+
+    @cached_property
+    def column_length(self) -> int:
+        """The accumulators along the innermost axis of a reduction over rows."""
+        last = self.segments[-1]
+        return last.kept + -(-(last.stop - last.start) // self.width) * self.width
+
+    @cached_property
+    def _column_ranges(self) -> list[tuple[int, int, int]]:
+        found = []
+        for segment in self.segments:
+            start, stop, _, kept = segment
+            _, whole, last = self.cut(segment)
+            found.append((start, whole - start, kept))
+            if last is not None:
+                found.append((whole, stop - whole, kept + whole - start + whole - last.start))
+        return [r for r in found if r[1]]
 
     @cached_property
     def widest(self) -> int:
@@ -373,7 +415,8 @@ class LoopPlan:
             return 1
         registers, lanes = REGISTERS, self._count_lanes()
         sums = max(sum(n.kind is FOLD for n in results) for results in self.results)
-        while registers > 1 and (length < 2 * registers * lanes or registers * (sums + 2) > self.target.registers):
+        most = min(self.target.registers // (sums + 2), length // (VECTORS * lanes))
+        while registers > max(most, 1):
             registers //= 2
         return registers
 

@@ -161,7 +161,7 @@ def diag_part(x: TensorLike, /, k: int = 0) -> Any:
 
 
 def embed_diagonal(x: Array, k: int = 0, shape: Sequence[int] | None = None) -> Any:
-    m, n = embedding_shape(x.shape, k, shape)[-2:]
+    m, n = find_embedding_shape(x.shape, k, shape)[-2:]
     z = np.zeros((*x.shape[:-1], m, n), x.dtype)
     i = np.arange(x.shape[-1])
     z[..., i + max(-k, 0), i + max(k, 0)] = x
@@ -170,14 +170,14 @@ def embed_diagonal(x: Array, k: int = 0, shape: Sequence[int] | None = None) -> 
 
 def compose_embedding(x: Any, k: int = 0, shape: Sequence[int] | None = None) -> Any:
     """Embed a diagonal by padding and reshaping."""
-    *batch, m, n = embedding_shape(x.shape, k, shape)
+    *batch, m, n = find_embedding_shape(x.shape, k, shape)
     before = min(max(-k, 0), m - x.shape[-1])  # a diagonal outside of the matrix has no elements
     if x.shape[-1] != m:
         x = np.pad(x, [(0, 0)] * len(batch) + [(before, m - before - x.shape[-1])])
     return np.where(np.eye(m, n, k, dtype=bool), np.expand_dims(x, -1), np.zeros((), x.dtype))
 
 
-def embedding_shape(x: Shape, k: int = 0, shape: Sequence[int] | None = None) -> Shape:
+def find_embedding_shape(x: Shape, k: int = 0, shape: Sequence[int] | None = None) -> Shape:
     if not x:
         raise ShapeError("diag_embed: x must be a vector, or several over its last axis; got a scalar.")
     n = x[-1] + abs(whole("diag_embed", k))
@@ -194,7 +194,7 @@ def embedding_shape(x: Shape, k: int = 0, shape: Sequence[int] | None = None) ->
 @op(
     embed_diagonal,
     acts=moves(
-        embedding_shape,
+        find_embedding_shape,
         [
             (((3,),), {}),
             (((2, 3),), {"k": 1}),

@@ -15,7 +15,7 @@ from pullback.scipy.arguments import as_float, make_fallback
 from pullback.scipy.special import call
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from pullback.typing import Function, TensorLike, Value
 
 NAMES = FUNCTIONS["spatial.distance"]
 
@@ -26,17 +26,17 @@ def __getattr__(name: str) -> Any:
     return make_fallback("spatial.distance", name)
 
 
-def _root(x: Any) -> Any:
+def _root(x: Value) -> Any:
     """Return the square root, with derivative 0 at 0."""
     near = x == 0
     return np.where(near, 0.0, np.sqrt(np.where(near, 1.0, x)))
 
 
-def _weigh(terms: Any, w: Any) -> Any:
+def _weigh(terms: Value, w: TensorLike | None) -> Any:
     return np.sum(terms if w is None else terms * as_float(w), -1)
 
 
-def _ratio(a: Any, b: Any) -> Any:
+def _ratio(a: Value, b: Value) -> Any:
     none = b == 0
     return np.where(none, 0.0, a / np.where(none, 1.0, b))
 
@@ -125,7 +125,7 @@ def jensenshannon(
     return _root(total / 2 if base is None else total / (2 * math.log(base)))
 
 
-def _jensenshannon_last(u: Any, v: Any, base: float | None = None) -> Any:
+def _jensenshannon_last(u: Value, v: Value, base: float | None = None) -> Any:
     return jensenshannon(u, v, base, axis=-1)
 
 
@@ -137,7 +137,9 @@ METRICS: dict[str, Callable[..., Any]] = {
 ALIASES = {"l2": "euclidean", "l1": "cityblock", "manhattan": "cityblock", "sqe": "sqeuclidean", "cos": "cosine"}
 
 
-def _find_metric(metric: Any, points: list[Any], options: dict[str, Any]) -> tuple[Callable[..., Any], dict[str, Any]]:
+def _find_metric(
+    metric: str | Function, points: list[Any], options: dict[str, Any]
+) -> tuple[Callable[..., Any], dict[str, Any]]:
     """Return the function of a metric, and its parameters with those filled in that SciPy takes from the data."""
     options = {k: v for k, v in options.items() if v is not None and k != "out"}
     if callable(metric):
@@ -153,7 +155,7 @@ def _find_metric(metric: Any, points: list[Any], options: dict[str, Any]) -> tup
     return METRICS[name], options
 
 
-def cdist(XA: TensorLike, XB: TensorLike, metric: Any = "euclidean", **options: object) -> Any:
+def cdist(XA: TensorLike, XB: TensorLike, metric: str | Function = "euclidean", **options: object) -> Any:
     """Return the distances of each row of ``XA`` from each row of ``XB``.
 
     >>> cdist([[0.0, 0.0]], [[3.0, 4.0], [0.0, 1.0]])
@@ -168,7 +170,7 @@ def cdist(XA: TensorLike, XB: TensorLike, metric: Any = "euclidean", **options: 
     return f(np.expand_dims(a, 1), np.expand_dims(b, 0), **options)
 
 
-def pdist(X: TensorLike, metric: Any = "euclidean", **options: object) -> Any:
+def pdist(X: TensorLike, metric: str | Function = "euclidean", **options: object) -> Any:
     """Return the distances of all pairs of rows, as ``squareform`` reads them."""
     x = as_float(X)
     if x.ndim != 2:

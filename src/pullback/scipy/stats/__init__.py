@@ -29,7 +29,7 @@ from pullback.scipy.stats.multivariate import (
 from pullback.scipy.stats.table import CONTINUOUS, DISCRETE
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from pullback.typing import Function, TensorLike
 
 DISTRIBUTIONS: dict[str, Any] = {**CONTINUOUS, **DISCRETE, "reciprocal": CONTINUOUS["loguniform"]}
 VECTORS = ("dirichlet", "multinomial", "multivariate_normal", "multivariate_t", "wishart")
@@ -46,7 +46,9 @@ def __getattr__(name: str) -> Any:
     return make_fallback("stats", name)
 
 
-def boxcox(x: TensorLike, lmbda: TensorLike | None = None, alpha: float | None = None, optimizer: Any = None) -> Any:
+def boxcox(
+    x: TensorLike, lmbda: TensorLike | None = None, alpha: float | None = None, optimizer: Function | None = None
+) -> Any:
     """Return the Box-Cox transform with a given ``lmbda``; one that is to be found needs plain data."""
     if lmbda is None and not is_traced(x):
         return make_fallback("stats", "boxcox")(x, None, alpha, optimizer)

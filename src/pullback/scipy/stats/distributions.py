@@ -13,13 +13,15 @@ from pullback.errors import ArgumentError, NoRuleError
 from pullback.scipy.arguments import as_float, is_traced, keep_dtype, load, unwrap
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from collections.abc import Sequence
+
+    from pullback.typing import ArrayOrNumber, Operand, TensorLike, Value
 
 Formula = Callable[..., Any]
 
 
 def split_parameters(
-    name: str, shapes: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any], rest: Any
+    name: str, shapes: tuple[str, ...], args: tuple[TensorLike, ...], kwargs: dict[str, Any], rest: dict[str, Any]
 ) -> Any:
     """Return the values of the shape parameters, then those of ``rest``, whose defaults it maps from names."""
     names = [*shapes, *rest]
@@ -59,13 +61,13 @@ class Continuous:
 
     freeze = __call__
 
-    def _place(self, x: TensorLike, args: Any, kwargs: Any) -> tuple[Any, list[Any], Any]:
+    def _place(self, x: TensorLike, args: tuple[TensorLike, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any], Any]:
         """Return ``x`` of the standard distribution, the shapes, and the scale."""
         shapes, (loc, scale) = split_parameters(self.name, self.shapes, args, kwargs, {"loc": 0.0, "scale": 1.0})
         x, loc, scale = as_float(x), as_float(loc), as_float(scale)
         return (x - loc) / scale, shapes, scale
 
-    def _clip(self, x: Any, shapes: list[Any]) -> tuple[Any, Any, Any]:
+    def _clip(self, x: Value, shapes: list[Any]) -> tuple[Any, Any, Any]:
         """Return ``x`` with what is outside of the support moved into it, and where it was below and above."""
         low, high = self.support(*shapes)
         if _is_infinite(low) and _is_infinite(high):
@@ -87,7 +89,15 @@ class Continuous:
         made = np.exp(self.logpdf_of(inside, *shapes)) / scale
         return made if below is None else np.where(below | above, 0.0, made)
 
-    def _share(self, formula: Formula, x: TensorLike, args: Any, kwargs: Any, under: float, over: float) -> Any:
+    def _share(
+        self,
+        formula: Formula,
+        x: TensorLike,
+        args: tuple[TensorLike, ...],
+        kwargs: dict[str, Any],
+        under: float,
+        over: float,
+    ) -> Any:
         y, shapes, _ = self._place(x, args, kwargs)
         inside, below, above = self._clip(y, shapes)
         made = formula(inside, *shapes)
@@ -120,7 +130,7 @@ class Continuous:
             return np.log(self.sf(x, *args, **kwargs))
         return self._share(self.logsf_of, x, args, kwargs, 0.0, -np.inf)
 
-    def _quantile(self, formula: Formula, q: Any, args: Any, kwargs: Any) -> Any:
+    def _quantile(self, formula: Formula, q: Value, args: tuple[TensorLike, ...], kwargs: dict[str, Any]) -> Any:
         shapes, (loc, scale) = split_parameters(self.name, self.shapes, args, kwargs, {"loc": 0.0, "scale": 1.0})
         return formula(q, *shapes) * as_float(scale) + as_float(loc)
 
@@ -134,7 +144,7 @@ class Continuous:
             return self._quantile(self.isf_of, as_float(q), args, kwargs)
         return self.ppf(1 - as_float(q), *args, **kwargs)
 
-    def _moments(self, args: Any, kwargs: Any) -> tuple[list[Any], Any, Any]:
+    def _moments(self, args: tuple[TensorLike, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any, Any]:
         shapes, (loc, scale) = split_parameters(self.name, self.shapes, args, kwargs, {"loc": 0.0, "scale": 1.0})
         return shapes, as_float(loc), as_float(scale)
 
@@ -166,7 +176,7 @@ class Continuous:
         half = (1 - as_float(confidence)) / 2
         return self.ppf(half, *args, **kwargs), self.ppf(1 - half, *args, **kwargs)
 
-    def nnlf(self, theta: Any, x: TensorLike) -> Any:
+    def nnlf(self, theta: Sequence[TensorLike], x: TensorLike) -> Any:
         """Return minus the log-likelihood of data ``x`` at the parameters ``(*shapes, loc, scale)``."""
         return -np.sum(self.logpdf(x, *theta))
 
@@ -176,14 +186,14 @@ class Continuous:
         return refuse_method(self.name, name)
 
 
-def _find_inside(low: Any, high: Any) -> Any:
+def _find_inside(low: ArrayOrNumber, high: ArrayOrNumber) -> Any:
     """Return a number of the support."""
     low, high = np.asarray(low, float), np.asarray(high, float)
     above, below = np.where(np.isfinite(low), low, high - 2), np.where(np.isfinite(high), high, low + 2)
     return np.where(np.isfinite(above) & np.isfinite(below), (above + below) / 2, 0.5)
 
 
-def _is_infinite(end: Any) -> bool:
+def _is_infinite(end: Operand) -> bool:
     return isinstance(end, float) and end in (np.inf, -np.inf)
 
 
@@ -193,7 +203,7 @@ def refuse_method(distribution: str, method: str) -> Any:
     if not callable(original):
         return original
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         if is_traced(args, kwargs):
             raise NoRuleError(f"pb.scipy.stats.{distribution}.{method} is not differentiable here.")
         return original(*unwrap(args), **unwrap(kwargs))
@@ -204,7 +214,7 @@ def refuse_method(distribution: str, method: str) -> Any:
 class Frozen:
     """A distribution with given parameters."""
 
-    def __init__(self, distribution: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(self, distribution: Any, args: tuple[TensorLike, ...], kwargs: dict[str, Any]) -> None:
         self.dist, self.args, self.kwds = distribution, args, kwargs
 
     def __getattr__(self, name: str) -> Any:
@@ -235,7 +245,9 @@ class Discrete:
 
     freeze = __call__
 
-    def _place(self, k: TensorLike, args: Any, kwargs: Any) -> tuple[Any, list[Any], Any, Any]:
+    def _place(
+        self, k: TensorLike, args: tuple[TensorLike, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, list[Any], Any, Any]:
         shapes, (loc,) = split_parameters(self.name, self.shapes, args, kwargs, {"loc": 0})
         k = as_float(k) - as_float(loc)
         if isinstance(k, Tensor):
@@ -256,7 +268,15 @@ class Discrete:
         made = np.exp(self.logpmf_of(np.where(outside, self.support(*shapes)[0], k), *shapes))
         return np.where(outside, 0.0, made)
 
-    def _share(self, formula: Formula | None, method: str, k: TensorLike, args: Any, kwargs: Any, ends: Any) -> Any:
+    def _share(
+        self,
+        formula: Formula | None,
+        method: str,
+        k: TensorLike,
+        args: tuple[TensorLike, ...],
+        kwargs: dict[str, Any],
+        ends: Sequence[TensorLike],
+    ) -> Any:
         if formula is None:
             raise NoRuleError(f"pb.scipy.stats.{self.name}.{method} has no differentiable formula here.")
         k, shapes, below, _ = self._place(k, args, kwargs)
@@ -283,7 +303,9 @@ class Discrete:
         """Return the logarithm of ``sf``."""
         return np.log(self.sf(k, *args, **kwargs))
 
-    def _moment(self, formula: Formula | None, method: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    def _moment(
+        self, formula: Formula | None, method: str, args: tuple[TensorLike, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, Any]:
         if formula is None:
             raise NoRuleError(f"pb.scipy.stats.{self.name}.{method} has no differentiable formula here.")
         shapes, (loc,) = split_parameters(self.name, self.shapes, args, kwargs, {"loc": 0})

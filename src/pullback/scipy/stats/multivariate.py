@@ -15,7 +15,7 @@ from pullback.scipy.special import call, logsumexp, multigammaln
 from pullback.scipy.stats.distributions import Frozen, refuse_method
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from pullback.typing import Function, TensorLike, Value
 
 LOG_TWO_PI = math.log(2 * math.pi)
 
@@ -34,7 +34,7 @@ class Vectors:
         return refuse_method(self.name, name)
 
 
-def _as_matrix(cov: Any, n: int) -> Any:
+def _as_matrix(cov: TensorLike, n: int) -> Any:
     """Return a covariance matrix: of a number or of variances, a diagonal one; SciPy reads the lower triangle."""
     cov = as_float(cov)
     if cov.ndim == 2:
@@ -42,7 +42,7 @@ def _as_matrix(cov: Any, n: int) -> Any:
     return np.eye(n) * (cov if cov.ndim == 0 else np.expand_dims(cov, 0))
 
 
-def _count_dimensions(x: Any, mean: Any, cov: Any, dim: Any = None) -> int:
+def _count_dimensions(x: TensorLike | None, mean: TensorLike | None, cov: TensorLike, dim: int | None = None) -> int:
     if dim is not None:
         return int(dim)
     if mean is not None and as_operand(mean).ndim:
@@ -51,7 +51,7 @@ def _count_dimensions(x: Any, mean: Any, cov: Any, dim: Any = None) -> int:
     return int(cov.shape[0]) if cov.ndim else 1
 
 
-def _as_rows(x: Any, n: int) -> Any:
+def _as_rows(x: TensorLike, n: int) -> Any:
     """Return points along the last axis, as SciPy reads them."""
     x = as_float(x)
     if x.ndim == 0:
@@ -59,7 +59,7 @@ def _as_rows(x: Any, n: int) -> Any:
     return np.expand_dims(x, -1) if x.ndim == 1 and n == 1 else x
 
 
-def _whiten(rows: Any, mean: Any, cov: Any) -> tuple[Any, Any]:
+def _whiten(rows: Value, mean: Value, cov: Value) -> tuple[Any, Any]:
     """Return the squared distance by a covariance matrix, and half the logarithm of its determinant."""
     lower = linalg.cholesky(cov)
     apart = np.reshape(rows - mean, (-1, cov.shape[0]))
@@ -73,18 +73,22 @@ class MultivariateNormal(Vectors):
 
     name = "multivariate_normal"
 
-    def logpdf(self, x: TensorLike, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
+    def logpdf(
+        self, x: TensorLike, mean: TensorLike | None = None, cov: TensorLike = 1, allow_singular: bool = False
+    ) -> Any:
         """Return the logarithm of the density at points ``x``, which lie along the last axis."""
         n = _count_dimensions(x, mean, cov)
         middle = np.zeros(n) if mean is None else np.broadcast_to(as_float(mean), (n,))
         squares, half = _whiten(_as_rows(x, n), middle, _as_matrix(cov, n))
         return -0.5 * (squares + n * LOG_TWO_PI) - half
 
-    def pdf(self, x: TensorLike, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
+    def pdf(
+        self, x: TensorLike, mean: TensorLike | None = None, cov: TensorLike = 1, allow_singular: bool = False
+    ) -> Any:
         """Return the density."""
         return np.exp(self.logpdf(x, mean, cov, allow_singular))
 
-    def entropy(self, mean: Any = None, cov: Any = 1) -> Any:
+    def entropy(self, mean: TensorLike | None = None, cov: TensorLike = 1) -> Any:
         """Return the differential entropy."""
         n = _count_dimensions(None, mean, cov)
         return 0.5 * linalg.slogdet(_as_matrix(cov, n))[1] + n / 2 * (LOG_TWO_PI + 1)
@@ -95,7 +99,7 @@ class MultivariateT(Vectors):
 
     name = "multivariate_t"
 
-    def logpdf(self, x: TensorLike, loc: Any = None, shape: Any = 1, df: TensorLike = 1) -> Any:
+    def logpdf(self, x: TensorLike, loc: TensorLike | None = None, shape: TensorLike = 1, df: TensorLike = 1) -> Any:
         """Return the logarithm of the density at points ``x``."""
         n = _count_dimensions(x, loc, shape)
         middle = np.zeros(n) if loc is None else np.broadcast_to(as_float(loc), (n,))
@@ -104,7 +108,7 @@ class MultivariateT(Vectors):
         scale = call("gammaln", (df + n) / 2) - call("gammaln", df / 2) - n / 2 * np.log(df * math.pi) - half
         return scale - (df + n) / 2 * np.log1p(squares / df)
 
-    def pdf(self, x: TensorLike, loc: Any = None, shape: Any = 1, df: TensorLike = 1) -> Any:
+    def pdf(self, x: TensorLike, loc: TensorLike | None = None, shape: TensorLike = 1, df: TensorLike = 1) -> Any:
         """Return the density."""
         return np.exp(self.logpdf(x, loc, shape, df))
 
@@ -212,7 +216,9 @@ class gaussian_kde:  # noqa: N801
     array([-0.0...])
     """
 
-    def __init__(self, dataset: TensorLike, bw_method: Any = None, weights: TensorLike | None = None) -> None:
+    def __init__(
+        self, dataset: TensorLike, bw_method: str | float | Function | None = None, weights: TensorLike | None = None
+    ) -> None:
         self.dataset = np.atleast_2d(as_float(dataset))
         self.d, self.n = self.dataset.shape
         if weights is None:
@@ -231,7 +237,7 @@ class gaussian_kde:  # noqa: N801
         """Return Silverman's factor of the bandwidth."""
         return (self.neff * (self.d + 2) / 4) ** (-1 / (self.d + 4))
 
-    def set_bandwidth(self, bw_method: Any = None) -> None:
+    def set_bandwidth(self, bw_method: str | float | Function | None = None) -> None:
         """Choose the bandwidth: ``"scott"``, ``"silverman"``, a number, or a function of this object."""
         if bw_method is None or bw_method == "scott":
             self.factor = self.scotts_factor()

@@ -12,7 +12,9 @@ from pullback.scipy.arguments import as_float, run_plain
 from pullback.scipy.special import call
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from collections.abc import Sequence
+
+    from pullback.typing import Operand, TensorLike, Value
 
 NAMES = (
     "boxcox_llf", "chisquare", "circmean", "circstd", "circvar", "differential_entropy", "energy_distance", "entropy",
@@ -97,7 +99,7 @@ def zscore(a: TensorLike, axis: int | None = 0, ddof: int = 0) -> Any:
     return zmap(a, a, axis, ddof)
 
 
-def _average(a: Any, weights: Any, axis: int | None) -> Any:
+def _average(a: Value, weights: TensorLike | None, axis: int | None) -> Any:
     if weights is None:
         return np.mean(a, axis)
     weights = np.broadcast_to(as_float(weights), a.shape)
@@ -132,7 +134,10 @@ def variation(a: TensorLike, axis: int | None = 0, ddof: int = 0) -> Any:
 
 
 def tmean(
-    a: TensorLike, limits: Any = None, inclusive: tuple[bool, bool] = (True, True), axis: int | None = None
+    a: TensorLike,
+    limits: Sequence[TensorLike | None] | None = None,
+    inclusive: tuple[bool, bool] = (True, True),
+    axis: int | None = None,
 ) -> Any:
     """Return the mean of the numbers within limits."""
     a = as_float(a)
@@ -140,7 +145,7 @@ def tmean(
     return np.sum(np.where(inside, a, 0.0), axis) / np.sum(inside, axis)
 
 
-def _limit(a: Any, limits: Any, inclusive: tuple[bool, bool]) -> Any:
+def _limit(a: Value, limits: Sequence[TensorLike | None] | None, inclusive: tuple[bool, bool]) -> Any:
     """Return which numbers are within limits."""
     low, high = (None, None) if limits is None else limits
     inside: Any = np.full(a.shape, True)
@@ -152,7 +157,11 @@ def _limit(a: Any, limits: Any, inclusive: tuple[bool, bool]) -> Any:
 
 
 def tvar(
-    a: TensorLike, limits: Any = None, inclusive: tuple[bool, bool] = (True, True), axis: int | None = 0, ddof: int = 1
+    a: TensorLike,
+    limits: Sequence[TensorLike | None] | None = None,
+    inclusive: tuple[bool, bool] = (True, True),
+    axis: int | None = 0,
+    ddof: int = 1,
 ) -> Any:
     """Return the variance of the numbers within limits."""
     a, axis = _flatten(a, axis)
@@ -164,14 +173,22 @@ def tvar(
 
 
 def tstd(
-    a: TensorLike, limits: Any = None, inclusive: tuple[bool, bool] = (True, True), axis: int | None = 0, ddof: int = 1
+    a: TensorLike,
+    limits: Sequence[TensorLike | None] | None = None,
+    inclusive: tuple[bool, bool] = (True, True),
+    axis: int | None = 0,
+    ddof: int = 1,
 ) -> Any:
     """Return the standard deviation of the numbers within limits."""
     return np.sqrt(tvar(a, limits, inclusive, axis, ddof))
 
 
 def tsem(
-    a: TensorLike, limits: Any = None, inclusive: tuple[bool, bool] = (True, True), axis: int | None = 0, ddof: int = 1
+    a: TensorLike,
+    limits: Sequence[TensorLike | None] | None = None,
+    inclusive: tuple[bool, bool] = (True, True),
+    axis: int | None = 0,
+    ddof: int = 1,
 ) -> Any:
     """Return the standard error of the mean of the numbers within limits."""
     flat, along = _flatten(a, axis)
@@ -203,7 +220,7 @@ def iqr(x: TensorLike, axis: int | None = None, rng: tuple[float, float] = (25, 
     return np.percentile(x, rng[1], axis) - np.percentile(x, rng[0], axis)
 
 
-def median_abs_deviation(x: TensorLike, axis: int | None = 0, *, scale: Any = 1.0) -> Any:
+def median_abs_deviation(x: TensorLike, axis: int | None = 0, *, scale: str | float = 1.0) -> Any:
     """Return the median of the distances from the median."""
     if scale == "normal":
         scale = 0.6744897501960817
@@ -246,7 +263,7 @@ def kstat(data: TensorLike, n: int = 2) -> Any:
 # ---- circles
 
 
-def _mean_direction(samples: Any, high: float, low: float, axis: int | None) -> tuple[Any, Any]:
+def _mean_direction(samples: TensorLike, high: float, low: float, axis: int | None) -> tuple[Any, Any]:
     turned = (as_float(samples) - low) * (2 * math.pi / (high - low))
     return np.mean(np.sin(turned), axis), np.mean(np.cos(turned), axis)
 
@@ -278,7 +295,11 @@ def circstd(
 
 
 def power_divergence(
-    f_obs: TensorLike, f_exp: TensorLike | None = None, ddof: int = 0, axis: int | None = 0, lambda_: Any = None
+    f_obs: TensorLike,
+    f_exp: TensorLike | None = None,
+    ddof: int = 0,
+    axis: int | None = 0,
+    lambda_: str | float | None = None,
 ) -> TestResult:
     """Return the divergence of counts from what is expected, and the probability of one as large by chance."""
     powers = {
@@ -322,7 +343,7 @@ def f_oneway(*samples: TensorLike, axis: int | None = 0) -> TestResult:
     return TestResult(f, call("fdtrc", n + 0.0 * f, m + 0.0 * f, f))
 
 
-def _two_sided(t: Any, df: Any) -> Any:
+def _two_sided(t: Value, df: Value) -> Any:
     return 2 * call("stdtr", df, -np.abs(t))
 
 
@@ -379,7 +400,7 @@ def ttest_ind(a: TensorLike, b: TensorLike, *, axis: int | None = 0, equal_var: 
     return TestResult(t, _two_sided(t, (va + vb) ** 2 / (va * va / (n - 1) + vb * vb / (m - 1))))
 
 
-def _share_differences(u: Any, v: Any, uw: Any, vw: Any) -> tuple[Any, Any]:
+def _share_differences(u: TensorLike, v: TensorLike, uw: TensorLike | None, vw: TensorLike | None) -> tuple[Any, Any]:
     """Return the distances between neighbours of both samples together, and the difference of their shares there."""
     u, v = as_float(u), as_float(v)
     every = np.concatenate([u, v])
@@ -423,7 +444,7 @@ def boxcox_llf(lmb: TensorLike, data: TensorLike) -> Any:
     return (lmb - 1) * np.sum(log, 0) - n / 2 * np.log(np.var(call("boxcox", x, lmb), 0))
 
 
-def _yeojohnson(x: Any, lmb: Any) -> Any:
+def _yeojohnson(x: Value, lmb: Operand) -> Any:
     positive = x >= 0
     up = call("boxcox1p", np.where(positive, x, 0.0), lmb)
     down = call("boxcox1p", np.where(positive, 0.0, -x), 2 - lmb)
@@ -453,14 +474,14 @@ def differential_entropy(values: TensorLike, *, base: float | None = None, axis:
     return made if base is None else made / math.log(base)
 
 
-def _van_es(x: Any, n: int, m: int, base: float | None) -> Any:
+def _van_es(x: Value, n: int, m: int, base: float | None) -> Any:
     apart = x[..., m:] - x[..., : n - m]
     made = np.sum(np.log((n + 1) / m * apart), -1) / (n - m) + sum(1 / k for k in range(m, n + 1))
     made = made + math.log(m) - math.log(n + 1)
     return made if base is None else made / math.log(base)
 
 
-def _ebrahimi(gaps: Any, n: int, m: int) -> Any:
+def _ebrahimi(gaps: Value, n: int, m: int) -> Any:
     i = np.arange(1, n + 1).astype(float)
     c = np.where(i <= m, 1 + (i - 1) / m, np.where(i >= n - m + 1, 1 + (n - i) / m, 2.0))
     return np.mean(np.log(n * gaps / (c * m)), -1)

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.scipy.special import call
 from pullback.scipy.stats.distributions import Continuous, Discrete
 
+if TYPE_CHECKING:
+    from pullback.typing import Value
+
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 EULER = float(np.euler_gamma)
 
 
-def _gammaln(x: Any) -> Any:
+def _gammaln(x: Value) -> Any:
     return call("gammaln", x)
 
 
-def _psi(x: Any) -> Any:
+def _psi(x: Value) -> Any:
     return call("digamma", x)
 
 
-def _xlogy(x: Any, y: Any) -> Any:
+def _xlogy(x: Value, y: Value) -> Any:
     return call("xlogy", x, y)
 
 
-def _xlog1py(x: Any, y: Any) -> Any:
+def _xlog1py(x: Value, y: Value) -> Any:
     return call("xlog1py", x, y)
 
 
@@ -38,74 +41,74 @@ def _on_unit(*_: object) -> Any:
     return 0.0, 1.0
 
 
-def _t_logpdf(x: Any, df: Any) -> Any:
+def _t_logpdf(x: Value, df: Value) -> Any:
     scale = _gammaln((df + 1) / 2) - _gammaln(df / 2) - 0.5 * np.log(df * math.pi)
     return scale - (df + 1) / 2 * np.log1p(x * x / df)
 
 
-def _t_entropy(df: Any) -> Any:
+def _t_entropy(df: Value) -> Any:
     half = (df + 1) / 2
     return half * (_psi(half) - _psi(df / 2)) + 0.5 * np.log(df) + call("betaln", df / 2, 0.5)
 
 
-def _f_logpdf(x: Any, n: Any, m: Any) -> Any:
+def _f_logpdf(x: Value, n: Value, m: Value) -> Any:
     return (
         m / 2 * np.log(m) + n / 2 * np.log(n) + _xlogy(n / 2 - 1, x) - (n + m) / 2 * np.log(m + n * x)
         - call("betaln", n / 2, m / 2)
     )  # fmt: skip
 
 
-def _beta_entropy(a: Any, b: Any) -> Any:
+def _beta_entropy(a: Value, b: Value) -> Any:
     both = a + b
     return call("betaln", a, b) - (a - 1) * _psi(a) - (b - 1) * _psi(b) + (both - 2) * _psi(both)
 
 
-def _gamma_entropy(a: Any) -> Any:
+def _gamma_entropy(a: Value) -> Any:
     return a + _gammaln(a) + (1 - a) * _psi(a)
 
 
-def _truncnorm_logpdf(x: Any, a: Any, b: Any) -> Any:
+def _truncnorm_logpdf(x: Value, a: Value, b: Value) -> Any:
     return -(x * x) / 2 - HALF_LOG_TWO_PI - np.log(_between(a, b))
 
 
-def _between(a: Any, b: Any) -> Any:
+def _between(a: Value, b: Value) -> Any:
     """Return the share of the normal distribution between two numbers, precise in both tails."""
     flip = a > 0
     low, high = np.where(flip, -b, a), np.where(flip, -a, b)
     return call("ndtr", high) - call("ndtr", low)
 
 
-def _triangle_cdf(x: Any, c: Any) -> Any:
+def _triangle_cdf(x: Value, c: Value) -> Any:
     left = x < c
     return np.where(left, x * x / np.where(left, c, 1.0), (x * x - 2 * x + c) / np.where(left, -1.0, c - 1))
 
 
-def _triangle_logpdf(x: Any, c: Any) -> Any:
+def _triangle_logpdf(x: Value, c: Value) -> Any:
     left = x < c
     return np.log(np.where(left, 2 * x / np.where(left, c, 1.0), 2 * (1 - x) / np.where(left, 1.0, 1 - c)))
 
 
-def _normal_quantile(q: Any) -> Any:
+def _normal_quantile(q: Value) -> Any:
     return call("ndtri", q)
 
 
-def _extreme(x: Any, c: Any) -> Any:
+def _extreme(x: Value, c: Value) -> Any:
     """Return ``log(1 - c x) / -c``, which is ``x`` where ``c`` is 0."""
     near = c == 0
     safe = np.where(near, 1.0, c)
     return np.where(near, x, -np.log1p(-safe * np.where(near, 0.0, x)) / safe)
 
 
-def _pareto_tail(x: Any, c: Any) -> Any:
+def _pareto_tail(x: Value, c: Value) -> Any:
     """Return ``log1p(c x) / c``, which is ``x`` where ``c`` is 0."""
     return _extreme(x, -c)
 
 
-def _skew_cdf(x: Any, a: Any) -> Any:
+def _skew_cdf(x: Value, a: Value) -> Any:
     return call("ndtr", x) - 2 * call("owens_t", x, a)
 
 
-def _one_tail(x: Any, beta: Any) -> Any:
+def _one_tail(x: Value, beta: Value) -> Any:
     """Return the share of the generalized normal distribution above ``x``, precise far to the right."""
     tail = 0.5 * call("gammaincc", 1 / beta, np.abs(x) ** beta)
     return np.where(x > 0, tail, 1 - tail)
@@ -381,18 +384,18 @@ CONTINUOUS = {d.name: d for d in (
 )}  # fmt: skip
 
 
-def _genpareto_quantile(tail: Any, c: Any) -> Any:
+def _genpareto_quantile(tail: Value, c: Value) -> Any:
     """Return ``expm1(c * tail) / c``, which is ``tail`` where ``c`` is 0."""
     near = c == 0
     safe = np.where(near, 1.0, c)
     return np.where(near, tail, np.expm1(safe * tail) / safe)
 
 
-def _extreme_quantile(y: Any, c: Any) -> Any:
+def _extreme_quantile(y: Value, c: Value) -> Any:
     return _genpareto_quantile(y, -c)
 
 
-def _log_choose(n: Any, k: Any) -> Any:
+def _log_choose(n: Value, k: Value) -> Any:
     return _gammaln(n + 1) - _gammaln(k + 1) - _gammaln(n - k + 1)
 
 

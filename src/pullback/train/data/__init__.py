@@ -4,4 +4,6 @@ from __future__ import annotations
 
 from pullback.train.data.dataset import Dataset as Dataset
 
-__all__ = ["Dataset"]
+__all__ = ["Dataset", "array", "csv", "generator", "zip"]
+
+array, csv, generator, zip = Dataset.from_arrays, Dataset.from_csv, Dataset.from_generator, Dataset.zip

@@ -8,9 +8,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from pullback.core.convert import get_default_dtype
+from pullback.core.tree import map_leaves
 from pullback.errors import ArgumentError, DataError
 from pullback.ops.random import uniform_int
 from pullback.train.arguments import as_whole_number
+from pullback.train.data.combined import (
+    Cache,
+    Concatenate,
+    Filter,
+    PaddedBatch,
+    ParallelMap,
+    Zip,
+    apply_function,
+    check_picklable,
+)
 from pullback.train.data.files import open_csv, open_parquet
 from pullback.train.data.stages import (
     ArraySource,
@@ -175,16 +186,110 @@ class Dataset:
         """
         return Dataset(Batch(self._stage, as_whole_number("batch", "batch_size", batch_size, 1), bool(drop_remainder)))
 
-    def map(self, function: Callable[..., Any]) -> Dataset:
+    def padded_batch(
+        self,
+        batch_size: int,
+        padded_shapes: Tree = None,
+        padding_values: float = 0,
+        drop_remainder: bool = False,
+    ) -> Dataset:
+        """Stack elements of different shapes, padded to the largest of their batch, or to ``padded_shapes``.
+
+        >>> data = pb.data.Dataset.from_generator(lambda: [np.array([1, 2]), np.array([3]), np.array([4, 5, 6])])
+        >>> [batch.tolist() for batch in data.padded_batch(2)]
+        [[[1, 2], [3, 0]], [[4, 5, 6]]]
+        """
+        size = as_whole_number("padded_batch", "batch_size", batch_size, 1)
+        return Dataset(PaddedBatch(self._stage, size, bool(drop_remainder), padded_shapes, padding_values))
+
+    def filter(self, function: Callable[..., Any]) -> Dataset:
+        """Keep the elements for which ``function`` is true; the parts of a tuple are its arguments.
+
+        >>> [int(x) for x in pb.data.Dataset.from_arrays(np.arange(6)).filter(lambda x: x % 2 == 0)]
+        [0, 2, 4]
+        """
+        if not callable(function):
+            raise ArgumentError(f"filter: expected a function, got {type(function).__name__}.")
+        return Dataset(Filter(self._stage, function))
+
+    def concatenate(self, other: Dataset) -> Dataset:
+        """Continue with the elements of another dataset.
+
+        >>> one, two = (pb.data.Dataset.from_arrays(np.arange(n)) for n in (2, 3))
+        >>> [int(x) for x in one.concatenate(two)]
+        [0, 1, 0, 1, 2]
+        """
+        if not isinstance(other, Dataset):
+            raise ArgumentError(f"concatenate: expected a dataset, got {type(other).__name__}.")
+        return Dataset(Concatenate(self._stage, other._stage))
+
+    @classmethod
+    def zip(cls, datasets: Tree) -> Dataset:
+        """Return a dataset whose elements are one of each dataset of a tuple, list or dict; the shortest ends it.
+
+        >>> x, y = pb.data.Dataset.from_arrays(np.arange(3)), pb.data.Dataset.from_arrays(np.arange(3) * 10)
+        >>> [(int(a), int(b)) for a, b in pb.data.Dataset.zip((x, y))]
+        [(0, 0), (1, 10), (2, 20)]
+        """
+        found: list[Any] = []
+        map_leaves(found.append, datasets, whole=is_dataset)
+        if not found or not all(map(is_dataset, found)):
+            raise ArgumentError(f"zip: expected datasets in a tuple, list or dict, got {datasets!r}.")
+        return cls(Zip(tuple(one._stage for one in found), map_leaves(lambda _: 0, datasets, whole=is_dataset)))
+
+    def cache(self) -> Dataset:
+        """Keep the elements of the first epoch in memory; later ones read them from there, in the same order.
+
+        >>> calls = []
+        >>> data = pb.data.Dataset.from_arrays(np.arange(2)).map(lambda x: calls.append(1) or x).cache()
+        >>> _ = list(data), list(data)
+        >>> len(calls)
+        2
+        """
+        return Dataset(Cache(self._stage))
+
+    def to_array(self) -> list[Any]:
+        """Return the elements of one epoch as a list.
+
+        >>> pb.data.Dataset.from_arrays(np.arange(5)).batch(3).to_array()
+        [array([0, 1, 2]), array([3, 4])]
+        """
+        return list(self)
+
+    def for_each(self, function: Callable[..., Any]) -> None:
+        """Call ``function`` with each element of one epoch; the parts of a tuple are its arguments.
+
+        >>> pb.data.Dataset.from_arrays(np.arange(2)).for_each(print)
+        0
+        1
+        """
+        for element in self:
+            apply_function(function, element)
+
+    def column_names(self) -> list[str]:
+        """Return the names of the parts of an element: the columns of a file, labels included.
+
+        >>> pb.data.Dataset.from_arrays(({"x": np.ones(2), "y": np.ones(2)}, {"z": np.ones(2)})).column_names()
+        ['x', 'y', 'z']
+        """
+        first = next(self._stage.elements(0, 0), None)
+        parts = first if isinstance(first, tuple) else (first,)
+        return [name for part in parts if isinstance(part, dict) for name in part]
+
+    def map(self, function: Callable[..., Any], workers: int = 0) -> Dataset:
         """Apply ``function`` to each element; the parts of a tuple are its arguments.
 
-        Its result should depend on nothing else, so that resuming is exact.
+        Its result should depend on nothing else, so that resuming is exact.  ``workers`` processes compute it ahead
+        and keep the order; the function is then one that can be pickled.
 
         >>> list(pb.data.Dataset.from_arrays((np.arange(3), np.ones(3))).map(lambda x, y: x + y))
         [np.float64(1.0), np.float64(2.0), np.float64(3.0)]
         """
         if not callable(function):
             raise ArgumentError(f"map: expected a function, got {type(function).__name__}.")
+        if as_whole_number("map", "workers", workers, 0):
+            check_picklable(function)
+            return Dataset(ParallelMap(self._stage, function, workers))
         return Dataset(Map(self._stage, function))
 
     def prefetch(self, buffer_size: int = 2) -> Dataset:
@@ -288,6 +393,11 @@ class Dataset:
         self._position = Position(numbers["epoch"], numbers["position"])
         self._continues = True
         return self
+
+
+def is_dataset(part: object) -> bool:
+    """Return whether a part of a tree is a dataset."""
+    return isinstance(part, Dataset)
 
 
 def _iterate(stage: Stage, position: Position) -> Iterator[Any]:

@@ -16,6 +16,7 @@ import numpy as np
 from pullback.core.convert import as_array
 from pullback.core.tree import map_leaves, replace_leaves
 from pullback.errors import ArgumentError, DataError, ShapeError
+from pullback.train.data.mapped import MappedPages
 from pullback.typing import Array, TensorLike, Tree
 
 ENDLESS = 2**32  # epochs that an endless repetition reserves; it never gets through them
@@ -106,9 +107,11 @@ class ArraySource(Stage):
             shapes = ", ".join(str(x.shape) for x in flatten(self.tree))
             raise ShapeError(f"from_arrays: the arrays must have the same number of rows, got shapes {shapes}.")
         object.__setattr__(self, "size", lengths.pop())
+        object.__setattr__(self, "pages", MappedPages(flatten(self.tree)))
 
     tree: Any
     size: int
+    pages: MappedPages
 
     @staticmethod
     def _as_rows(x: TensorLike) -> Array:
@@ -129,6 +132,7 @@ class ArraySource(Stage):
         return map_leaves(lambda x: x[i], self.tree)
 
     def _block(self, indices: range | Array) -> Any:
+        self.pages.note(len(indices))
         if isinstance(indices, range):  # in order: views, no copies
             return map_leaves(lambda x: x[indices.start : indices.stop], self.tree)
         return map_leaves(lambda x: x.take(indices, axis=0), self.tree)

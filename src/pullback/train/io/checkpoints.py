@@ -44,11 +44,10 @@ class StoredModel(Protocol):
 
 
 class TrainingSettings(NamedTuple):
-    """What a model was compiled with; losses and metrics by their names."""
+    """What a model was compiled with: the optimizer, and the further arguments of ``compile`` by name."""
 
     optimizer: Optimizer
-    losses: list[str]
-    metrics: list[str]
+    arguments: dict[str, Any]
 
 
 class OptimizerCopy(NamedTuple):
@@ -63,12 +62,12 @@ class OptimizerCopy(NamedTuple):
 
 
 def write_model(
-    path: StrPath, model: StoredModel, optimizer: Optimizer | None, names: tuple[list[str], list[str]] | None
+    path: StrPath, model: StoredModel, optimizer: Optimizer | None, arguments: Mapping[str, Any] | None
 ) -> None:
-    """Write everything that ``read_model`` needs; ``names`` are those of losses and metrics, if all have one."""
+    """Write everything that ``read_model`` needs; ``arguments`` are those of ``compile``, if all have names."""
     content = {"model": json.dumps(describe(model, model.name)), **_collect_values(model, optimizer)}
-    if optimizer is not None and names is not None:
-        content |= _describe_training(optimizer, *names)
+    if optimizer is not None and arguments is not None:
+        content |= _describe_training(optimizer, arguments)
     save(path, content)
 
 
@@ -100,13 +99,12 @@ def _collect_state(model: StoredModel, optimizer: Optimizer) -> dict[str, Any]:
     return {_rename_slot(k, places): x for k, x in state.items() if "/" not in k or _variable_name(k) in places}
 
 
-def _describe_training(optimizer: Optimizer, losses: list[str], metrics: list[str]) -> dict[str, Any]:
+def _describe_training(optimizer: Optimizer, arguments: Mapping[str, Any]) -> dict[str, Any]:
     try:
         config = describe(optimizer.get_config(), "optimizer")
     except CheckpointError:  # a learning rate that is a function of the user's
         return {}
-    training = {"optimizer": optimizer.name, "config": config, "loss": losses, "metrics": metrics}
-    return {"learning": json.dumps(training)}
+    return {"learning": json.dumps({"optimizer": optimizer.name, "config": config, **arguments})}
 
 
 def _rename_slot(key: str, names: Mapping[str, str]) -> str:
@@ -160,7 +158,8 @@ def read_model(path: StrPath) -> tuple[Any, TrainingSettings | None]:
     training = json.loads(found["learning"])
     optimizer = getattr(optimizers, training["optimizer"])(**rebuild(training["config"], where, makers))
     _load_state(model, optimizer, found.get("optimizer"))
-    return model, TrainingSettings(optimizer, training["loss"], training["metrics"])
+    arguments = {key: value for key, value in training.items() if key not in ("optimizer", "config")}
+    return model, TrainingSettings(optimizer, arguments)
 
 
 def _load_values(path: StrPath, what: str) -> dict[str, Any]:

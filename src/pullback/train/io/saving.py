@@ -76,7 +76,7 @@ def save(path: StrPath, tree: Tree) -> None:
     sums = {name: zlib.crc32(x) for name, x in tensors.items()}
     header = {"format": FORMAT, "tree": structure, "crc32": sums}
     content = _import_safetensors().numpy.save(tensors, metadata={HEADER: json.dumps(header)})
-    _write_atomically(Path(os.fspath(path)), content)
+    write_atomically(Path(os.fspath(path)), content)
 
 
 def _as_tree(what: str, tree: Tree) -> Tree:
@@ -132,7 +132,7 @@ def _as_storable(x: Any, name: str) -> Array:
     return np.ascontiguousarray(made, made.dtype.newbyteorder("=")).reshape(made.shape)
 
 
-def _write_atomically(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes) -> None:
     """Write a file beside ``path`` and rename it to ``path`` when all of it is on the disk."""
     if not path.parent.is_dir():
         raise FileNotFoundError(f"save: there is no folder '{path.parent}'. Make it first.")

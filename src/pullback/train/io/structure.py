@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.errors import CheckpointError
 
-__all__ = ["Configurable", "rebuild", "describe"]
+__all__ = ["Configurable", "describe", "is_kind", "rebuild"]
 
 PLAIN = (bool, int, float, str, type(None))
 
@@ -36,6 +36,15 @@ class Configurable:
     def from_config(cls, config: Mapping[str, Any]) -> Any:
         """Return an object made with these arguments."""
         return cls(**config)
+
+
+def is_kind(x: object, name: str) -> bool:
+    """Return whether an object is of the class of this name, or one that derives from it.
+
+    >>> is_kind(pb.initializers.ones(), "Initializer")
+    True
+    """
+    return isinstance(x, Configurable.registry[name])
 
 
 def describe(x: Any, where: str, seen: dict[int, tuple[int, Any]] | None = None) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from pullback.core.suggestions import did_you_mean, snake_case
@@ -13,6 +14,7 @@ __all__ = ["Callback", "CallbackLike", "CallbackList", "LambdaCallback", "Logs"]
 
 Logs = dict[str, float]
 HOOKS = ("on_train_begin", "on_epoch_begin", "on_batch_begin", "on_batch_end", "on_epoch_end", "on_train_end")
+KERAS_HOOKS = {"on_train_batch_begin": "on_batch_begin", "on_train_batch_end": "on_batch_end"}  # the same
 
 
 class Callback:
@@ -29,7 +31,9 @@ class Callback:
     """
 
     model: Any = None
+    params: Mapping[str, Any] = MappingProxyType({})  # of the training: epochs, steps of an epoch, verbose
     stopped: str | None = None  # why it stopped the training, if it did
+    stops_at_nan = False  # whether a loss that is not finite stops the training, and is no error
     last = False  # whether it is called after the others, as it reads what they have done
 
     @property
@@ -54,6 +58,17 @@ class Callback:
 
     def on_train_end(self, logs: Logs) -> None:
         """Called after the last epoch, or when training was stopped."""
+
+    def on_train_batch_begin(self, batch: int, logs: Logs) -> None:
+        """Called before a step: Keras's name of ``on_batch_begin``."""
+
+    def on_train_batch_end(self, batch: int, logs: Logs) -> None:
+        """Called after a step: Keras's name of ``on_batch_end``."""
+
+    @property
+    def resumes_from(self) -> str | None:
+        """A checkpoint that training continues from, if the file exists."""
+        return None
 
     def state(self) -> dict[str, Any]:
         """Return what it needs to continue later, as numbers, text and arrays."""
@@ -80,7 +95,9 @@ class LambdaCallback(Callback):
         self, functions: Mapping[str, Callable[..., Any]] | None = None, /, **more: Callable[..., Any]
     ) -> None:
         for given, function in {**(functions or {}), **more}.items():
-            name = snake_case(given)
+            name = KERAS_HOOKS.get(snake_case(given), snake_case(given))
+            if function is None:
+                continue
             if name not in HOOKS:
                 raise ArgumentError(
                     f"callbacks: there is no hook {given!r}; there are {', '.join(HOOKS)}.{did_you_mean(name, HOOKS)}"
@@ -105,12 +122,16 @@ class CallbackList:
     False
     """
 
-    def __init__(self, given: CallbackLike, model: TrainableModel | None) -> None:
+    def __init__(
+        self, given: CallbackLike, model: TrainableModel | None, params: Mapping[str, Any] | None = None
+    ) -> None:
         listed: Sequence[Any] = given if isinstance(given, list | tuple) else [] if given is None else [given]
         self.callbacks = sorted((_as_callback(callback) for callback in listed), key=lambda callback: callback.last)
         for callback in self.callbacks:
-            callback.model, callback.stopped = model, None
+            callback.model, callback.stopped, callback.params = model, None, dict(params or {})
         self._hooks = {hook: [getattr(c, hook) for c in self.callbacks if _overrides_hook(c, hook)] for hook in HOOKS}
+        for keras, hook in KERAS_HOOKS.items():
+            self._hooks[hook] += [getattr(c, keras) for c in self.callbacks if _overrides_hook(c, keras)]
         self.has_batch_hooks = bool(self._hooks["on_batch_begin"] or self._hooks["on_batch_end"])
 
     def on_train_begin(self, logs: Logs) -> None:
@@ -142,6 +163,16 @@ class CallbackList:
         """Called after the last epoch."""
         for hook in self._hooks["on_train_end"]:
             hook(logs)
+
+    @property
+    def stops_at_nan(self) -> bool:
+        """Whether a loss that is not finite stops the training, and is no error."""
+        return any(callback.stops_at_nan for callback in self.callbacks)
+
+    @property
+    def resumes_from(self) -> str | None:
+        """The checkpoint that training continues from, if a callback has one."""
+        return next((callback.resumes_from for callback in self.callbacks if callback.resumes_from), None)
 
     @property
     def stopped(self) -> str | None:

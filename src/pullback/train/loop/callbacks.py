@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Any, ClassVar
+
+import numpy as np
 
 from pullback.core.convert import as_number
 from pullback.core.suggestions import did_you_mean
 from pullback.errors import ArgumentError, DataError
 from pullback.train.arguments import as_whole_number
+from pullback.train.io.saving import save
 from pullback.train.loop.callback import Callback, CallbackList, LambdaCallback, Logs
 from pullback.train.loop.csv_log import CsvFile
+from pullback.train.loop.tensorboard import EventFile
 
 __all__ = [
-    "Callback", "CallbackList", "CsvLogger", "EarlyStopping", "LambdaCallback", "LearningRateSchedule",
-    "ModelCheckpoint", "ReduceLrOnPlateau", "csv_logger", "custom_callback", "early_stopping", "lambda_callback",
-    "learning_rate_schedule", "model_checkpoint", "reduce_lr_on_plateau",
+    "BackupAndRestore", "Callback", "CallbackList", "CsvLogger", "EarlyStopping", "JsonLogger", "LambdaCallback",
+    "LearningRateSchedule", "ModelCheckpoint", "ReduceLrOnPlateau", "TensorBoard", "TerminateOnNan",
+    "backup_and_restore", "csv_logger", "custom_callback", "early_stopping", "json_logger", "lambda_callback",
+    "learning_rate_schedule", "learning_rate_scheduler", "model_checkpoint", "reduce_lr_on_plateau", "tensorboard",
+    "terminate_on_nan",
 ]  # fmt: skip
 
 
@@ -57,14 +66,28 @@ class MonitorCallback(StatefulCallback):
 
     best: float | None
 
-    def __init__(self, monitor: str, mode: str, min_delta: float = 0.0) -> None:
+    def __init__(self, monitor: str, mode: str, min_delta: float = 0.0, verbose: int = 0) -> None:
         super().__init__()
+        self.verbose = verbose
         if mode not in ("auto", "min", "max"):
             raise ArgumentError(f"callbacks.{self.kind}: mode must be auto, min or max, got {mode!r}.")
         self.monitor = monitor
         self.min_delta = abs(as_number(f"callbacks.{self.kind}", "min_delta", min_delta))
         improves_upward = monitor.removeprefix("val_").endswith(("acc", "accuracy", "precision", "recall", "r2_score"))
         self.sign = 1.0 if mode == "max" or (mode == "auto" and improves_upward) else -1.0
+
+    def say(self, text: str) -> None:
+        """Print a line, if ``verbose``."""
+        if self.verbose:
+            print(text, file=sys.stderr)
+
+    def is_without_validation(self, logs: Logs) -> bool:
+        """Return whether this epoch was not validated, although others are."""
+        was = any(name.startswith("val_") for name in logs)
+        self._was_validated = self._was_validated or was
+        return self.monitor.startswith("val_") and not was and self._was_validated
+
+    _was_validated = False
 
     def get_monitored(self, logs: Logs) -> float:
         """Return the number that is monitored."""
@@ -105,12 +128,17 @@ class EarlyStopping(MonitorCallback):
         mode: str = "auto",
         baseline: float | None = None,
         restore_best_weights: bool = False,
+        start_from_epoch: int = 0,
+        verbose: int = 0,
     ) -> None:
-        super().__init__(monitor, mode, min_delta)
+        super().__init__(monitor, mode, min_delta, verbose)
         self.patience = as_whole_number("callbacks.early_stopping", "patience", patience, 0)
         self.baseline, self.restore_best_weights = baseline, restore_best_weights
+        self.start_from_epoch = as_whole_number("callbacks.early_stopping", "start_from_epoch", start_from_epoch, 0)
 
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:
+        if epoch < self.start_from_epoch or self.is_without_validation(logs):
+            return
         value = self.get_monitored(logs)
         self.wait += 1
         if self.is_better(value, self.best):
@@ -125,6 +153,7 @@ class EarlyStopping(MonitorCallback):
                 "never a number" if self.best is None else f"best, {self.best:.4g}, after epoch {self.best_epoch + 1}"
             )
             self.stop(f"early_stopping: {self.monitor} was {best}")
+            self.say(f"Epoch {epoch + 1}: early stopping: {self.monitor} was {best}")
 
     def on_train_end(self, logs: Logs) -> None:
         super().on_train_end(logs)
@@ -155,8 +184,14 @@ class ModelCheckpoint(MonitorCallback):
         save_best_only: bool = False,
         mode: str = "auto",
         every: int | None = None,
+        save_weights_only: bool = False,
+        save_freq: str | int = "epoch",
+        initial_value_threshold: float | None = None,
+        verbose: int = 0,
     ) -> None:
-        super().__init__(monitor, mode)
+        super().__init__(monitor, mode, verbose=verbose)
+        every = save_freq if every is None and isinstance(save_freq, int) else every
+        self.save_weights_only, self.initial_value_threshold = save_weights_only, initial_value_threshold
         self.path, self.save_best_only = os.fspath(path), save_best_only
         self.every = every if every is None else as_whole_number("callbacks.model_checkpoint", "every", every, 1)
         if every is not None:
@@ -183,9 +218,12 @@ class ModelCheckpoint(MonitorCallback):
             return
         self.epoch = epoch
         if self.save_best_only:
-            value = self.get_monitored(logs)
-            if not self.is_better(value, self.best):
+            if self.is_without_validation(logs):
                 return
+            value = self.get_monitored(logs)
+            if not self.is_better(value, self.initial_value_threshold if self.best is None else self.best):
+                return
+            self.say(f"Epoch {epoch + 1}: {self.monitor} improved to {value:.5g}, saving")
             self.best = value
         self._save(logs)
 
@@ -197,7 +235,127 @@ class ModelCheckpoint(MonitorCallback):
                 f"callbacks.model_checkpoint: the path {self.path!r} cannot be filled in: {error}; there are epoch, "
                 f"{', '.join(logs)}."
             ) from None
-        self.model.save_checkpoint(path)
+        if self.save_weights_only:
+            save(path, {"weights": self.model.named_variables()})
+        else:
+            self.model.save_checkpoint(path)
+
+
+class BackupAndRestore(ModelCheckpoint):
+    """Save a checkpoint in a folder while training, and continue from it if a training was interrupted.
+
+    After a training that came to its end the checkpoint is deleted, unless ``delete_checkpoint`` is False.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pb.callbacks.backup_and_restore(folder).resumes_from.endswith("latest.safetensors")
+    True
+    """
+
+    def __init__(
+        self, backup_dir: str | os.PathLike[str], save_freq: str | int = "epoch", delete_checkpoint: bool = True
+    ) -> None:
+        super().__init__(os.path.join(os.fspath(backup_dir), "latest.safetensors"), "loss", save_freq=save_freq)
+        self.delete_checkpoint = delete_checkpoint
+
+    @property
+    def resumes_from(self) -> str | None:
+        return self.path
+
+    def on_train_begin(self, logs: Logs) -> None:
+        os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
+        super().on_train_begin(logs)
+
+    def on_train_end(self, logs: Logs) -> None:
+        super().on_train_end(logs)
+        if self.delete_checkpoint and os.path.exists(self.path) and not self.model.stop_training:
+            os.remove(self.path)
+
+
+class TerminateOnNan(Callback):
+    """Stop the training where the loss is not finite; without it, ``fit`` raises an error that says why it is not.
+
+    The model keeps the weights of its last finite step.
+
+    >>> pb.callbacks.terminate_on_nan().stops_at_nan
+    True
+    """
+
+    def __init__(self, raise_error: bool = False) -> None:
+        self.stops_at_nan = not raise_error
+
+
+class JsonLogger(Callback):
+    """Write an object with the numbers of each epoch to a file of JSON lines.
+
+    >>> import os, pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = pb.callbacks.json_logger(os.path.join(folder, "log.jsonl"))
+    ...     log.on_train_begin({})
+    ...     log.on_epoch_end(0, {"loss": 0.5})
+    ...     print(pathlib.Path(log.path).read_text(), end="")
+    {"epoch": 0, "loss": 0.5}
+    """
+
+    def __init__(self, path: str | os.PathLike[str], append: bool = False) -> None:
+        self.path, self.append = os.fspath(path), append
+
+    def on_train_begin(self, logs: Logs) -> None:
+        _check_folder("json_logger", self.path)
+        if not self.append:
+            open(self.path, "w", encoding="utf-8").close()
+
+    def on_epoch_end(self, epoch: int, logs: Logs) -> None:
+        row = {"epoch": epoch, **{name: np.asarray(value).tolist() for name, value in logs.items()}}
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+class TensorBoard(Callback):
+    """Write event files that TensorBoard reads: losses and metrics, those of the validation in a folder of their own.
+
+    ``update_freq`` is ``"epoch"``, ``"batch"`` or a number of batches, after which those of the batch are written too.
+
+    >>> pb.callbacks.tensorboard("logs", update_freq=10).log_dir
+    'logs'
+    """
+
+    def __init__(self, log_dir: str | os.PathLike[str] = "logs", update_freq: str | int = "epoch") -> None:
+        if not isinstance(update_freq, int) and update_freq not in ("epoch", "batch"):
+            raise ArgumentError(
+                "callbacks.tensorboard: update_freq must be 'epoch', 'batch' or a number of batches, got "
+                f"{update_freq!r}."
+            )
+        self.log_dir, self.update_freq = os.fspath(log_dir), update_freq
+        self._files: dict[str, EventFile] = {}
+        self._steps = 0
+        if update_freq != "epoch":
+            vars(self)["on_batch_end"] = self._step  # a hook only where it is needed: logs of batches take time
+
+    def _step(self, batch: int, logs: Logs) -> None:
+        self._steps += 1
+        if self._steps % (1 if self.update_freq == "batch" else int(self.update_freq)) == 0:
+            for name, value in logs.items():
+                if name not in ("batch", "size"):
+                    self._get_file("train").add(f"batch_{name}", float(np.mean(value)), self._steps)
+
+    def on_epoch_end(self, epoch: int, logs: Logs) -> None:
+        for name, value in {**logs, "learning_rate": self.model.optimizer.learning_rate}.items():
+            where = "validation" if name.startswith("val_") else "train"
+            tag = f"epoch_{name.removeprefix('val_')}"
+            self._get_file(where).add(tag, float(np.mean(value)), epoch)
+        for file in self._files.values():
+            file.flush()
+
+    def on_train_end(self, logs: Logs) -> None:
+        for file in self._files.values():
+            file.close()
+        self._files = {}
+
+    def _get_file(self, where: str) -> EventFile:
+        if where not in self._files:
+            self._files[where] = EventFile(os.path.join(self.log_dir, where))
+        return self._files[where]
 
 
 class CsvLogger(StatefulCallback):
@@ -244,22 +402,28 @@ class CsvLogger(StatefulCallback):
 
 
 class LearningRateSchedule(Callback):
-    """Set the learning rate before each epoch, by a function of its number; the first is 0.
+    """Set the learning rate before each epoch, by a function of its number, from 0 on, or of that and the rate.
 
     >>> pb.callbacks.learning_rate_schedule(lambda epoch: 0.1 / (epoch + 1)).function(1)
     0.05
     """
 
-    def __init__(self, function: Callable[[int], float]) -> None:
+    def __init__(self, function: Callable[..., float], verbose: int = 0) -> None:
         if not callable(function):
             raise ArgumentError(
                 "callbacks.learning_rate_schedule: expected a function of the number of the epoch, got "
                 f"{type(function).__name__}."
             )
-        self.function = function
+        self.function, self.verbose = function, verbose
+        takes = signature(function).parameters.values()
+        self._takes_rate = sum(p.default is p.empty and p.kind is not p.VAR_KEYWORD for p in takes) > 1
 
     def on_epoch_begin(self, epoch: int, logs: Logs) -> None:
-        self.model.optimizer.set_learning_rate(self.function(epoch))
+        optimizer = self.model.optimizer
+        rate = self.function(epoch, optimizer.learning_rate) if self._takes_rate else self.function(epoch)
+        optimizer.set_learning_rate(rate)
+        if self.verbose:
+            print(f"Epoch {epoch + 1}: the learning rate is {rate:.5g}", file=sys.stderr)
 
 
 class ReduceLrOnPlateau(MonitorCallback):
@@ -284,8 +448,9 @@ class ReduceLrOnPlateau(MonitorCallback):
         min_delta: float = 1e-4,
         cooldown: int = 0,
         min_lr: float = 0.0,
+        verbose: int = 0,
     ) -> None:
-        super().__init__(monitor, mode, min_delta)
+        super().__init__(monitor, mode, min_delta, verbose)
         name = "callbacks.reduce_lr_on_plateau"
         self.factor = as_number(name, "factor", factor, 0, 1)
         if self.factor == 1:
@@ -295,6 +460,8 @@ class ReduceLrOnPlateau(MonitorCallback):
         self.min_lr = as_number(name, "min_lr", min_lr, 0)
 
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:
+        if self.is_without_validation(logs):
+            return
         value = self.get_monitored(logs)
         if self.rest:
             self.rest -= 1
@@ -305,6 +472,7 @@ class ReduceLrOnPlateau(MonitorCallback):
             rate = self.model.optimizer.learning_rate
             if self.wait >= self.patience and rate > self.min_lr:
                 self.model.optimizer.set_learning_rate(max(rate * self.factor, self.min_lr))
+                self.say(f"Epoch {epoch + 1}: the learning rate is {self.model.optimizer.learning_rate:.5g}")
                 self.rest, self.wait = self.cooldown, 0
 
 
@@ -317,4 +485,7 @@ def _check_folder(name: str, path: str) -> None:
 
 early_stopping, model_checkpoint, csv_logger = EarlyStopping, ModelCheckpoint, CsvLogger
 learning_rate_schedule, reduce_lr_on_plateau = LearningRateSchedule, ReduceLrOnPlateau
+learning_rate_scheduler = LearningRateSchedule
+backup_and_restore, terminate_on_nan = BackupAndRestore, TerminateOnNan
+json_logger, tensorboard = JsonLogger, TensorBoard
 lambda_callback = custom_callback = LambdaCallback

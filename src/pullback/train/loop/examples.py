@@ -1,53 +1,176 @@
-"""Inputs and targets as users give them, converted to tuples of arrays with examples along the first axis."""
+"""Inputs, targets and weights as users give them, converted to tuples of arrays with examples along the first axis."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from pullback.core.convert import as_array, as_number, get_default_dtype
+from pullback.core.convert import as_array, as_number
+from pullback.core.suggestions import did_you_mean
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, DataError, ShapeError
+from pullback.train.data.dataset import Dataset
 from pullback.train.loop.model import TrainableModel
+from pullback.train.loop.weights import compute_class_weights
 from pullback.typing import Array, Shape, TensorLike
 
-__all__ = ["Arrays", "DataLike", "Examples", "as_examples", "as_pair", "split_examples"]
+__all__ = [
+    "Arrays", "ClassWeight", "DataLike", "Examples", "WeightLike", "as_inputs", "as_parts", "as_targets",
+    "cast_examples", "flatten_examples", "is_stream", "join_examples", "make_grouping", "needs_cast",
+    "split_examples",
+]  # fmt: skip
 
-Arrays = tuple[Array, ...]
-Examples = tuple[Arrays, Arrays]  # inputs and targets
-DataLike: TypeAlias = "TensorLike | Sequence[TensorLike]"  # an array, or one for each input or output
+Arrays = tuple[Any, ...]  # of each input or output; a target or weight may be None
+Examples = tuple[Arrays, Arrays, Arrays]  # inputs, targets, and weights or nothing
+DataLike: TypeAlias = "TensorLike | Sequence[TensorLike] | Mapping[str, TensorLike]"  # one, or one for each
+WeightLike: TypeAlias = "DataLike | None"
+LARGE_ARRAY = 2**26  # bytes; floats of larger ones are cast batch by batch
+ClassWeight: TypeAlias = "Mapping[Any, Any] | Sequence[Any] | None"  # by class; of several outputs, one for each
 
 
-def as_examples(model: TrainableModel, x: DataLike, y: DataLike | None) -> Examples:
-    """Return inputs and targets as tuples of arrays; floats get the dtype of the model."""
-    dtype = next((v.dtype for v in model.variables if v.dtype.kind == "f"), get_default_dtype())
-    inputs = _as_sequence(x)
+def as_inputs(model: TrainableModel, dtype: np.dtype[Any], x: DataLike) -> Arrays:
+    """Return the inputs as arrays; floats get the dtype of the model, those of a large array when they are read."""
+    inputs = [x] if type(x) is np.ndarray else _list_parts(x, model.input_names, f"{model.name}: x")
     if len(inputs) > model.max_inputs:
         raise ShapeError(
             f"{model.name}: a list of {len(inputs)} arrays is so many inputs, and it has {model.max_inputs}. "
             "np.stack makes one array of the arrays of single examples."
         )
-    xs = tuple(_as_array(a, dtype, f"{model.name}: x") for a in inputs)
+    xs = tuple([_as_array(a, dtype, model.name, "x") for a in inputs])
     if any(a.ndim == 1 for a in xs) and len(xs) == len(model.shapes):
         xs = tuple(_add_feature_axis(a, shape, model.name) for a, shape in zip(xs, model.shapes, strict=True))
-    ys = () if y is None else tuple(_as_array(a, dtype, f"{model.name}: y") for a in _as_sequence(y))
-    sizes = {len(a) for a in (*xs, *ys)}
-    if len(sizes) > 1:
-        shapes = ", ".join(str(a.shape) for a in (*xs, *ys))
-        raise ShapeError(f"{model.name}: inputs and targets must have equally many examples, got shapes {shapes}.")
+    _check_sizes(model.name, xs)
     model.check_inputs(*xs)
-    return xs, ys
+    return xs
 
 
-def as_pair(given: object, what: str) -> tuple[Any, Any]:
-    """Return inputs and targets of a pair, or of TensorFlow.js's dict ``{"xs": …, "ys": …}``."""
+def as_targets(
+    name: str,
+    outputs: Sequence[str],
+    dtype: np.dtype[Any],
+    y: DataLike | None,
+    weight: WeightLike = None,
+    class_weight: ClassWeight = None,
+) -> tuple[Arrays, Arrays]:
+    """Return the targets and the weights of the outputs as arrays; without weights these are empty."""
+    targets = [y] if type(y) is np.ndarray else [] if y is None else _list_parts(y, outputs, f"{name}: y")
+    ys = tuple([None if a is None else _as_array(a, dtype, name, "y") for a in targets])
+    return ys, _as_weights(name, outputs, dtype, ys, weight, class_weight)
+
+
+def join_examples(name: str, xs: Arrays, ys: Arrays, ws: Arrays) -> Examples:
+    """Return inputs, targets and weights together; raise an error unless they have equally many examples."""
+    _check_sizes(name, (*xs, *ys, *ws))
+    return xs, ys, ws
+
+
+def cast_examples(dtype: np.dtype[Any], examples: Examples) -> Examples:
+    """Return a batch with floats of this dtype."""
+    xs, ys, ws = (tuple([_cast(a, dtype) for a in part]) for part in examples)
+    return xs, ys, ws
+
+
+def _cast(a: Any, dtype: np.dtype[Any]) -> Any:
+    return a.astype(dtype) if a is not None and a.dtype.kind == "f" and a.dtype != dtype else a
+
+
+def flatten_examples(examples: Examples) -> Arrays:
+    """Return the arrays of examples in a row: a dataset of them is quicker to read than one of tuples."""
+    return tuple(a for part in examples for a in part if a is not None)
+
+
+def make_grouping(examples: Examples) -> Callable[[Arrays], Examples]:
+    """Return the function that makes a batch of ``flatten_examples`` inputs, targets and weights again."""
+    xs, ys, ws = examples
+    first, second = len(xs), len(xs) + len(ys)
+    if all(a is not None for a in (*ys, *ws)):
+        return lambda batch: (batch[:first], batch[first:second], batch[second:])
+
+    def group(batch: Arrays) -> Examples:
+        left = iter(batch)
+        made = [tuple(None if a is None else next(left) for a in part) for part in examples]
+        return made[0], made[1], made[2]
+
+    return group
+
+
+def needs_cast(dtype: np.dtype[Any], examples: Examples) -> bool:
+    """Return whether some of the floats have another dtype than this."""
+    return any(a is not None and a.dtype.kind == "f" and a.dtype != dtype for part in examples for a in part)
+
+
+def _as_weights(
+    name: str, outputs: Sequence[str], dtype: np.dtype[Any], ys: Arrays, weight: WeightLike, class_weight: ClassWeight
+) -> Arrays:
+    """Return the weights of each output's examples: sample weights times those of classes; empty if there are none."""
+    if weight is None and class_weight is None:
+        return ()
+    given: list[Any] = [None] * len(ys)
+    if weight is not None:
+        given = _list_parts(weight, outputs, f"{name}: sample_weight")
+        given = given * len(ys) if len(given) == 1 else given
+    classes = _list_class_weights(class_weight, outputs, name)
+    if len(given) != len(ys) or len(classes) != len(ys):
+        raise ArgumentError(f"{name}: sample_weight or class_weight has {len(given)} parts for {len(ys)} targets.")
+    made = []
+    for y, w, by_class in zip(ys, given, classes, strict=True):
+        array = None if w is None else _as_array(w, dtype, name, "sample_weight").astype(dtype, copy=False)
+        if by_class is not None and y is not None:
+            factors = compute_class_weights(name, y, by_class).astype(dtype)
+            array = factors if array is None else array * factors.reshape(-1, *(1,) * (array.ndim - 1))
+        made.append(array)
+    return tuple(made)
+
+
+def _list_class_weights(given: ClassWeight, outputs: Sequence[str], name: str) -> list[Any]:
+    """Return the weights by class of each output; a dict by class is for a single output."""
+    if given is None:
+        return [None] * len(outputs)
+    if isinstance(given, Mapping) and given and all(isinstance(key, str) for key in given):
+        return _list_parts(given, outputs, f"{name}: class_weight")
+    if isinstance(given, list | tuple):
+        return list(given)
+    if len(outputs) > 1:
+        raise ArgumentError(
+            f"{name}: class_weight of a model with several outputs is a dict by output, or a list: "
+            f"{{{outputs[0]!r}: {given!r}}}."
+        )
+    return [given]
+
+
+def _check_sizes(name: str, arrays: Arrays) -> None:
+    sizes = {len(a) for a in arrays if a is not None}
+    if len(sizes) > 1:
+        shapes = ", ".join(str(a.shape) for a in arrays if a is not None)
+        raise ShapeError(
+            f"{name}: inputs and targets (and weights) must have equally many examples, got shapes {shapes}."
+        )
+
+
+def as_parts(given: object, what: str) -> tuple[Any, Any, Any]:
+    """Return inputs, targets and weights of a batch: a pair, a triple with weights, or ``{"xs": …, "ys": …}``."""
     if isinstance(given, dict) and given.keys() == {"xs", "ys"}:
-        return given["xs"], given["ys"]
-    if not isinstance(given, tuple | list) or len(given) != 2:
-        raise DataError(f"{what}: expected pairs of inputs and targets, got {type(given).__name__}.")
-    return given[0], given[1]
+        return given["xs"], given["ys"], None
+    if not isinstance(given, tuple | list) or len(given) not in (2, 3):
+        raise DataError(
+            f"{what}: expected pairs of inputs and targets, or triples with weights, got {type(given).__name__}."
+        )
+    weight = given[2] if len(given) == 3 else None
+    return given[0], given[1], None if isinstance(weight, tuple) and not weight else weight
+
+
+def is_stream(x: object) -> bool:
+    """Return whether ``x`` is not an array, or several, but something that gives batches.
+
+    >>> is_stream(iter([1])), is_stream([[1.0], [2.0]]), is_stream(np.zeros(3))
+    (True, False, False)
+    """
+    if isinstance(x, Dataset | Iterator):
+        return True
+    is_data = isinstance(x, np.ndarray | Tensor | list | tuple | Mapping | str) or hasattr(x, "__array__")
+    return isinstance(x, Iterable) and not is_data
 
 
 def split_examples(examples: Examples, share: float, name: str) -> tuple[Examples, Examples]:
@@ -58,25 +181,41 @@ def split_examples(examples: Examples, share: float, name: str) -> tuple[Example
     at = int(round(n * (1 - share), 6))  # 0.7 of 90 is 62.99999999999999
     if at in (0, n):
         raise ArgumentError(f"{name}.fit: validation_split={share} of {n} examples leaves none on one side.")
-    xs, ys = examples
-    first = tuple(a[:at] for a in xs), tuple(a[:at] for a in ys)
-    return first, (tuple(a[at:] for a in xs), tuple(a[at:] for a in ys))
+    return _cut(examples, slice(None, at)), _cut(examples, slice(at, None))
 
 
-def _as_sequence(given: DataLike) -> Sequence[Any]:
-    """Return the arrays of a tuple, or of a list of arrays; anything else is one array."""
-    if isinstance(given, tuple) or (isinstance(given, list) and given and isinstance(given[0], np.ndarray | Tensor)):
-        return given
+def _cut(examples: Examples, at: slice) -> Examples:
+    xs, ys, ws = (tuple(None if a is None else a[at] for a in part) for part in examples)
+    return xs, ys, ws
+
+
+def _list_parts(given: DataLike, names: Sequence[str], what: str) -> list[Any]:
+    """Return the arrays of a dict by name, of a tuple, or of a list of arrays; anything else is one array."""
+    if isinstance(given, Mapping):
+        for name in given:
+            if name not in names:
+                raise ArgumentError(
+                    f"{what}: there is no {name!r}; there are {', '.join(names)}.{did_you_mean(name, names)}"
+                )
+        return [given.get(name) for name in names]
+    if isinstance(given, tuple) or (isinstance(given, list) and given and _is_array(given[0])):
+        return list(given)
     return [given]
 
 
-def _as_array(x: TensorLike, dtype: np.dtype[Any], what: str) -> Array:
-    array = np.asarray(as_array(x, what=what))
+def _is_array(x: object) -> bool:
+    return x is None or isinstance(x, np.ndarray | Tensor) or (hasattr(x, "__array__") and hasattr(x, "shape"))
+
+
+def _as_array(x: TensorLike, dtype: np.dtype[Any], name: str, argument: str) -> Array:
+    array = x if isinstance(x, np.ndarray) else np.asarray(as_array(x, what=f"{name}: {argument}"))
     if not array.ndim:
-        raise ShapeError(f"{what}: expected an array of examples, got one number.")
-    if array.dtype.kind not in "fiubc":
-        raise DataError(f"{what}: expected numbers, got dtype {array.dtype}.")
-    return array.astype(dtype, copy=False) if array.dtype.kind == "f" else array
+        raise ShapeError(f"{name}: {argument}: expected an array of examples, got one number.")
+    kind = array.dtype.kind
+    if kind not in "fiubc":
+        raise DataError(f"{name}: {argument}: expected numbers, got dtype {array.dtype}.")
+    is_read_later = isinstance(x, np.memmap) or array.nbytes > LARGE_ARRAY
+    return array.astype(dtype) if kind == "f" and array.dtype != dtype and not is_read_later else array
 
 
 def _add_feature_axis(x: Array, shape: Shape, name: str) -> Array:

@@ -1,4 +1,4 @@
-"""The result of ``fit``: the numbers of each epoch, and a plot of them; the only module that imports matplotlib."""
+"""The result of ``fit``: the numbers of each epoch, and a plot of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pullback.errors import DataError, MissingPackageError
+import numpy as np
+
+from pullback.display.axes import get_axes
+from pullback.display.html import frame, table
+from pullback.display.pictures import draw_curves
+from pullback.errors import DataError
 
 __all__ = ["History"]
 
@@ -25,18 +30,24 @@ class History:
     """
 
     epochs: list[int] = field(default_factory=list)
-    history: dict[str, list[float]] = field(default_factory=dict)
+    history: dict[str, list[Any]] = field(default_factory=dict)
+    places: dict[str, list[int]] = field(default_factory=dict)  # the epochs of each of these numbers
     steps: int = 0
     seconds: float = 0.0
     stopped: str | None = None  # why training was stopped before the last epoch, if it was
+    params: dict[str, Any] = field(default_factory=dict)  # epochs, steps of an epoch, verbose
 
-    def add(self, epoch: int, logs: Mapping[str, float]) -> None:
-        """Add the numbers of one more epoch; a name without a number in some epoch is NaN there."""
-        for name in logs:
-            self.history.setdefault(name, [float("nan")] * len(self.epochs))
+    def add(self, epoch: int, logs: Mapping[str, Any]) -> None:
+        """Add the numbers of one more epoch; an epoch without validation has none of that."""
         self.epochs.append(epoch)
-        for name, values in self.history.items():
-            values.append(float(logs.get(name, float("nan"))))
+        for name, value in logs.items():
+            self.history.setdefault(name, []).append(value if np.ndim(value) else float(value))
+            self.places.setdefault(name, []).append(epoch)
+
+    @property
+    def epoch(self) -> list[int]:
+        """The numbers of the epochs, as Keras and TensorFlow.js name them."""
+        return self.epochs
 
     def __repr__(self) -> str:
         count = f"{len(self.epochs)} epoch{'s' * (len(self.epochs) != 1)}"
@@ -44,6 +55,37 @@ class History:
         parts = [f"{count}, {self.steps} steps, {self.seconds:.1f} s", numbers]
         parts.append(f"stopped: {self.stopped}" if self.stopped else "")
         return f"History({'; '.join(filter(None, parts))})"
+
+    def __str__(self) -> str:
+        """Return a table with a row for each epoch.
+
+        >>> history = History()
+        >>> history.add(0, {"loss": 0.5, "val_loss": 0.75})
+        >>> history.add(1, {"loss": 0.25})
+        >>> print(history)
+        epoch  loss  val_loss
+            1   0.5      0.75
+            2  0.25         -
+        """
+        columns = {"epoch": [str(epoch + 1) for epoch in self.epochs]}
+        for name, values in self.history.items():
+            cells = dict(zip(self.places[name], (f"{float(np.mean(v)):.4g}" for v in values), strict=True))
+            columns[name] = [cells.get(epoch, "-") for epoch in self.epochs]
+        widths = {name: max(map(len, [name, *cells])) for name, cells in columns.items()}
+        rows = [list(columns), *map(list, zip(*columns.values(), strict=True))]
+        lines = ["  ".join(c.rjust(n) for c, n in zip(row, widths.values(), strict=True)) for row in rows]
+        return "\n".join([*lines, *([f"stopped: {self.stopped}"] if self.stopped else [])])
+
+    def _repr_html_(self) -> str:
+        facts = [f"{len(self.epochs)} epochs", f"{self.steps} steps", f"{self.seconds:.1f} s", self.stopped or ""]
+        numbered = {name: [float(np.mean(value)) for value in values] for name, values in self.history.items()}
+        dashed = [name for name in numbered if name.startswith("val_")]
+        losses = {name: values for name, values in numbered.items() if name in ("loss", "val_loss")}
+        others = {name: values for name, values in numbered.items() if name not in losses}
+        last = [(name, f"{values[0]:.4g}", f"{values[-1]:.4g}") for name, values in numbered.items() if values]
+        numbers = table(["", "first", "last"], last, right=[1, 2])
+        pictures = [draw_curves(curves, dashed) for curves in (losses, others) if curves]
+        return frame("History", filter(None, facts), *pictures, numbers)
 
     def _list_curves(self) -> list[str]:
         """Return the names to plot: each number once, and those that only the validation has."""
@@ -57,18 +99,17 @@ class History:
         """
         if not self.epochs:
             raise DataError("history.plot: there is no epoch to draw yet.")
-        if ax is None:
-            _, ax = _import_pyplot().subplots()
+        ax = get_axes("history.plot", ax)
         names = self._list_curves()
         metrics = [name for name in names if name not in ("loss", "val_loss")]
         right = ax.twinx() if metrics and len(metrics) < len(names) else ax
-        epochs = [epoch + 1 for epoch in self.epochs]
         lines = []
         for number, name in enumerate(names):
             on = right if name in metrics else ax
             colour = f"C{number % 10}"
             for key, style in ((name, "-"), (f"val_{name}", "--")):
                 if key in self.history:
+                    epochs = [epoch + 1 for epoch in self.places[key]]
                     lines += on.plot(epochs, self.history[key], style, color=colour, label=key)
         ax.set_xlabel("epoch")
         ax.set_ylabel("loss" if right is not ax else ", ".join(names))
@@ -78,15 +119,6 @@ class History:
         return ax
 
 
-def _format_span(values: list[float]) -> str:
+def _format_span(given: list[Any]) -> str:
+    values = [float(np.mean(value)) for value in given]
     return f"{values[0]:.4g}" if len(values) == 1 else f"{values[0]:.4g} → {values[-1]:.4g}"
-
-
-def _import_pyplot() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise MissingPackageError(
-            "history.plot needs matplotlib, which is not installed. Install it with: pip install 'pullback[plot]'"
-        ) from None
-    return plt

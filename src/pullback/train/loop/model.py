@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,12 +14,6 @@ from pullback.typing import Value
 __all__ = ["TrainableModel"]
 
 
-class HasTrainable(Protocol):
-    """A layer, as far as freezing goes."""
-
-    trainable: bool
-
-
 class TrainableModel(StoredModel, Protocol):
     """What a trainer needs of a model."""
 
@@ -28,11 +22,22 @@ class TrainableModel(StoredModel, Protocol):
         """How many inputs it takes at most; may be infinite."""
 
     @property
+    def input_names(self) -> list[str]:
+        """The names of its inputs; empty if they are not known."""
+
+    @property
+    def output_names(self) -> list[str] | None:
+        """The names of its outputs; None if they are not known before it is called."""
+
+    @property
     def trainable_variables(self) -> list[Variable]:
         """The variables that training changes."""
 
     def __call__(self, *inputs: Any, training: bool = False) -> Any:
         """Return the output, or a tuple of several, for a batch of inputs."""
+
+    def call_with_masks(self, *inputs: Any, training: bool = False) -> tuple[Any, Sequence[Any]]:
+        """Return what a call returns, and the mask of each output, None for one without; empty if none has one."""
 
     def check_inputs(self, *xs: Value) -> None:
         """Raise an error for values that a layer cannot take."""
@@ -40,8 +45,8 @@ class TrainableModel(StoredModel, Protocol):
     def penalties(self) -> Any:
         """Return the sum of the regularizers' terms; None if there are none."""
 
-    def every_layer(self) -> Iterator[HasTrainable]:
-        """Iterate over the model itself and all its layers."""
+    def list_structure(self) -> list[object]:
+        """Return all its layers and variables, each followed by whether it is trained."""
 
     def generators(self) -> Iterator[np.random.Generator]:
         """Iterate over the random generators of layers with a seed."""

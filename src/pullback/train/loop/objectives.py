@@ -1,204 +1,212 @@
-"""The losses and metrics that ``compile`` finds by name or function: each gives one number for a batch."""
+"""The losses and metrics of a model's outputs: found by name or function, and computed for a batch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from pullback.core.suggestions import did_you_mean, snake_case
-from pullback.core.tensor import all_values
+from pullback.core.tensor import Tensor, all_values
 from pullback.errors import ArgumentError, ShapeError
-from pullback.ops import losses
+from pullback.ops import losses as reduced_losses
+from pullback.train.loop import losses as loss_classes
 from pullback.train.loop import metrics
+from pullback.train.loop.losses import FunctionLoss, Loss
+from pullback.train.loop.metrics import functions
+from pullback.train.loop.metrics.metric import FunctionMetric, Metric
+from pullback.train.loop.weights import multiply_weights
+from pullback.transforms.modifiers import stop_gradient
 from pullback.typing import Shape, Value
 
-__all__ = ["Metric", "Loss", "check_labels", "find_loss", "find_metric", "find_metrics"]
+__all__ = [
+    "BoundMetric", "LossLike", "LossWeights", "MetricLike", "MetricsLike", "Objectives", "Settings", "check_labels",
+    "describe_settings", "find_loss", "find_metric",
+]  # fmt: skip
 
 Function = Callable[[Any, Any], Any]
+OneLoss: TypeAlias = "str | Function | Loss | None"
+LossLike: TypeAlias = "OneLoss | Sequence[OneLoss] | Mapping[str, OneLoss]"
+MetricLike: TypeAlias = "str | Function | Metric | type[Metric]"
+MetricsOfOutput: TypeAlias = "MetricLike | Sequence[MetricLike] | None"
+MetricsLike: TypeAlias = "MetricsOfOutput | Sequence[MetricsOfOutput] | Mapping[str, MetricsOfOutput]"
+LossWeights: TypeAlias = "float | Sequence[float] | Mapping[str, float] | None"
 
+# ---- losses by name
 
-@dataclass(frozen=True)
-class Metric:
-    """A named function of labels and predictions; called with a batch, it returns the mean."""
-
-    name: str
-    function: Function
-
-    @property
-    def is_builtin(self) -> bool:
-        """Whether it is one of the library, so that a file can store it by name."""
-        return not (isinstance(self.function, partial) and self.function.func is _call_user_function)
-
-    def __call__(self, y: Value, prediction: Value) -> Any:
-        return _reduce_to_mean(self.name, self.function(y, prediction))
-
-
-@dataclass(frozen=True)
-class Loss:
-    """A loss that training minimizes; called with a batch, it returns the mean over the examples.
-
-    >>> find_loss("meanSquaredError")(np.array([1.0, 2.0]), np.array([[1.0], [4.0]]))
-    np.float64(2.0)
-    """
-
-    name: str
-    function: Function
-    sparse: bool = False  # labels are class numbers
-    logits: bool = False  # predictions are logits, not probabilities
-
-    @property
-    def is_builtin(self) -> bool:
-        """Whether it is one of the library, so that a file can store it by name."""
-        return not (isinstance(self.function, partial) and self.function.func is _call_user_function)
-
-    def __call__(self, y: Value, prediction: Value) -> Any:
-        return _reduce_to_mean(self.name, self.function(y, prediction))
-
-
-LossLike = str | Function | Loss | Sequence[str | Function | Loss]
-MetricsLike = str | Function | Metric | Sequence[str | Function | Metric] | None
-
-
-def _reduce_to_mean(name: str, made: Any) -> Any:
-    """Return the mean of what a loss or metric returned for a batch."""
-    if isinstance(made, float | int):
-        return made
-    if not hasattr(made, "shape"):
-        raise ArgumentError(
-            f"{name}: a loss or metric gives one number or one for each example, this one gave {type(made).__name__}."
-        )
-    return np.mean(made) if made.shape else made
-
-
-def _make_losses() -> dict[str, Loss]:
-    names = (
-        "mean_squared_error", "mean_absolute_error", "mean_absolute_percentage_error",
-        "mean_squared_logarithmic_error", "huber_loss", "logcosh", "hinge", "squared_hinge", "categorical_hinge",
-        "kullback_leibler_divergence", "poisson", "cosine_proximity", "binary_crossentropy",
-        "categorical_crossentropy", "sparse_categorical_crossentropy", "sigmoid_cross_entropy",
-        "softmax_cross_entropy", "sparse_softmax_cross_entropy",
-    )  # fmt: skip
-    return {
-        name: Loss(name, getattr(metrics, name), name.startswith("sparse_"), name.endswith("cross_entropy"))
-        for name in names
-    }
-
-
-LOSSES = _make_losses()
+LOSS_FUNCTIONS = (
+    "mean_squared_error", "mean_absolute_error", "mean_absolute_percentage_error", "mean_squared_logarithmic_error",
+    "huber_loss", "logcosh", "hinge", "squared_hinge", "categorical_hinge", "kullback_leibler_divergence", "poisson",
+    "cosine_proximity", "binary_crossentropy", "categorical_crossentropy", "sparse_categorical_crossentropy",
+    "sigmoid_cross_entropy", "softmax_cross_entropy", "sparse_softmax_cross_entropy", "binary_focal_crossentropy",
+    "categorical_focal_crossentropy", "categorical_generalized_cross_entropy", "dice", "tversky", "circle",
+)  # fmt: skip
 ALIASES = {
     "mse": "mean_squared_error", "mae": "mean_absolute_error", "mape": "mean_absolute_percentage_error",
     "msle": "mean_squared_logarithmic_error", "huber": "huber_loss", "log_cosh": "logcosh",
-    "kld": "kullback_leibler_divergence", "cosine": "cosine_proximity",
+    "kld": "kullback_leibler_divergence", "kl_divergence": "kullback_leibler_divergence",
+    "cosine": "cosine_proximity", "bce": "binary_crossentropy",
 }  # fmt: skip
-# Functions of pb.metrics and pb.losses that have a name here.
-NAMES_OF_FUNCTIONS: dict[Any, str] = {loss.function: name for name, loss in LOSSES.items()} | {
-    losses.absolute_difference: "mean_absolute_error",
-    losses.huber_loss: "huber_loss",
-    losses.mean_squared_error: "mean_squared_error",
-    losses.sigmoid_cross_entropy: "sigmoid_cross_entropy",
-    losses.softmax_cross_entropy: "softmax_cross_entropy",
-    losses.sparse_softmax_cross_entropy: "sparse_softmax_cross_entropy",
-}
-THRESHOLDED: dict[str, Callable[..., Any]] = {
-    "binary_accuracy": metrics.binary_accuracy,
-    "precision": metrics.precision,
-    "recall": metrics.recall,
-}
-METRICS: dict[str, Function] = {
-    "categorical_accuracy": metrics.categorical_accuracy,
-    "sparse_categorical_accuracy": metrics.sparse_categorical_accuracy,
-    "top_k_categorical_accuracy": metrics.top_k_categorical_accuracy,
-    "sparse_top_k_categorical_accuracy": metrics.sparse_top_k_categorical_accuracy,
-    "r2_score": metrics.r2_score,
-}
 ACCURACIES = ("accuracy", "acc")
+CROSS_ENTROPIES = ("crossentropy", "ce")
+
+
+def _spell(name: str) -> str:
+    """Return a name in lower case without underscores: ``meanSquaredError`` is ``mean_squared_error``."""
+    return name.replace("_", "").replace("-", "").lower()
+
+
+LOSS_NAMES = {_spell(name): name for name in LOSS_FUNCTIONS} | {_spell(k): name for k, name in ALIASES.items()}
+LOSS_CLASSES = {_spell(name): getattr(loss_classes, name) for name in loss_classes.__all__ if name != "Loss"}
+NAMES_OF_FUNCTIONS: dict[Any, str] = {getattr(functions, name): name for name in LOSS_FUNCTIONS} | {
+    reduced_losses.absolute_difference: "mean_absolute_error",
+    reduced_losses.huber_loss: "huber_loss",
+    reduced_losses.mean_squared_error: "mean_squared_error",
+    reduced_losses.sigmoid_cross_entropy: "sigmoid_cross_entropy",
+    reduced_losses.softmax_cross_entropy: "softmax_cross_entropy",
+    reduced_losses.sparse_softmax_cross_entropy: "sparse_softmax_cross_entropy",
+}
 
 
 def find_loss(given: str | Function | Loss, what: str = "compile: loss") -> Loss:
-    """Return the loss of a name, TensorFlow.js's too, or of a function of ``y_true`` and ``y_pred``.
+    """Return the loss of a name, TensorFlow.js's and Keras's too, or of a function of ``y_true`` and ``y_pred``.
 
     >>> find_loss("sparseCategoricalCrossentropy").sparse
     True
     """
-    name = _find_name(given)
-    if name in LOSSES:
-        return LOSSES[name]
     if isinstance(given, Loss):
         return given
-    if not callable(given) or isinstance(given, str):
-        raise _make_unknown_error(what, given, [*LOSSES, *ALIASES])
-    return Loss(_get_display_name(given, "loss"), partial(_call_user_function, given))
+    if isinstance(given, type) and issubclass(given, Loss):
+        return given()
+    if isinstance(given, str):
+        return _find_named_loss(given, what)
+    name = _find_function_name(given)
+    if name is not None:
+        return _make_loss(name)
+    if not callable(given):
+        raise _make_unknown_error(what, given, [*LOSS_FUNCTIONS, *ALIASES])
+    return FunctionLoss(partial(_call_user_function, given), _get_display_name(given, "loss"))
 
 
-def find_metric(given: str | Function | Metric, loss: Loss, what: str = "compile: metrics") -> Metric:
+def _find_named_loss(given: str, what: str) -> Loss:
+    key = _spell(given)
+    if key in CROSS_ENTROPIES:
+        return FunctionLoss(_compute_cross_entropy, "crossentropy")
+    if key == "cosinesimilarity":
+        return _make_loss("cosine_proximity")
+    if key in LOSS_NAMES:
+        return _make_loss(LOSS_NAMES[key])
+    if key in LOSS_CLASSES:
+        made: Loss = LOSS_CLASSES[key]()
+        return made
+    raise _make_unknown_error(what, given, [*LOSS_FUNCTIONS, *ALIASES])
+
+
+def _make_loss(name: str) -> Loss:
+    sparse = name.startswith("sparse_") or name == "categorical_generalized_cross_entropy"
+    logits = (name.endswith("cross_entropy") and not sparse) or name == "sparse_softmax_cross_entropy"
+    return FunctionLoss(getattr(functions, name), name, sparse=sparse, logits=logits)
+
+
+def _compute_cross_entropy(y: Value, p: Value) -> Any:
+    """Return the cross entropy that fits the shapes: of two classes, of class numbers, or of one-hot labels."""
+    shape = tuple(p.shape)
+    if shape[-1] == 1:
+        return functions.binary_crossentropy(y, p)
+    is_sparse = len(y.shape) < len(shape) or y.shape[-1] == 1
+    return (functions.sparse_categorical_crossentropy if is_sparse else functions.categorical_crossentropy)(y, p)
+
+
+# ---- metrics by name
+
+MEAN_METRICS = {
+    _spell(name): name for name in functions.__all__ if name not in ("precision", "recall", "r2_score", "accuracy")
+} | {_spell(k): name for k, name in ALIASES.items()}
+METRIC_CLASSES: dict[str, type[Metric]] = {
+    _spell(name): one
+    for name, one in vars(metrics).items()
+    if isinstance(one, type) and issubclass(one, Metric) and one not in (Metric, FunctionMetric)
+}
+
+
+def find_metric(given: MetricLike, loss: Loss | None, what: str = "compile: metrics") -> Metric:
     """Return the metric of a name or a function; ``"accuracy"`` is the one that fits the loss.
 
-    >>> accuracy = find_metric("accuracy", find_loss("sparse_softmax_cross_entropy"))
-    >>> accuracy(np.array([0, 1]), np.array([[3.0, 1], [3, 1]]))
-    np.float64(0.5)
+    A name stays as it is written; a metric of several batches is exact: precision, recall, AUC.
+
+    >>> accuracy = find_metric("acc", find_loss("sparse_softmax_cross_entropy"))
+    >>> accuracy.name, accuracy(np.array([0, 1]), np.array([[3.0, 1], [3, 1]]))
+    ('acc', 0.5)
     """
-    name = _find_name(given)
-    if name in ACCURACIES:
-        return Metric(name, partial(_compute_accuracy, loss))
-    if name in THRESHOLDED:
-        return Metric(name, partial(THRESHOLDED[name], threshold=_get_threshold(loss)))
-    if name in METRICS:
-        return Metric(name, METRICS[name])
-    if name in LOSSES:
-        return Metric(name, LOSSES[name].function)
     if isinstance(given, Metric):
         return given
-    if not callable(given) or isinstance(given, str):
-        raise _make_unknown_error(what, given, [*ACCURACIES, *THRESHOLDED, *METRICS, *LOSSES, *ALIASES])
-    return Metric(_get_display_name(given, "metric"), partial(_call_user_function, given))
-
-
-def find_metrics(given: MetricsLike, loss: Loss, what: str = "compile: metrics") -> list[Metric]:
-    """Return the metrics of one name or function, or of a list, each with a name of its own.
-
-    >>> [metric.name for metric in find_metrics(["acc", lambda y, p: p, lambda y, p: y], find_loss("mse"))]
-    ['acc', 'metric', 'metric_2']
-    """
-    found: dict[str, Metric] = {}
-    listed: Sequence[Any] = given if isinstance(given, list | tuple) else [] if given is None else [given]
-    for one in listed:
-        metric = find_metric(one, loss, what)
-        name, number = metric.name, 1
-        while name in found or name == "loss":
-            number += 1
-            name = f"{metric.name}_{number}"
-        found[name] = replace(metric, name=name)
-    return list(found.values())
-
-
-def check_labels(loss: Loss, y: Value, prediction_shape: Shape) -> None:
-    """Raise an error for labels that are not class numbers, if the loss takes those: compiled steps do not check.
-
-    >>> check_labels(find_loss("sparse_softmax_cross_entropy"), np.array([0, 3]), (None, 3))
-    Traceback (most recent call last):
-    ...
-    pullback.errors.DataError: sparse_softmax_cross_entropy: labels must be 0 to 2, as there are 3 classes; the smallest is 0, the largest 3.
-    """  # noqa: E501
-    if not loss.sparse:
-        return
-    if not prediction_shape:
-        raise ShapeError(f"{loss.name}: expected predictions by class along the last axis, got shape ().")
-    metrics.check_range(loss.name, all_values(y), prediction_shape[-1])
-
-
-def _find_name(given: object) -> str | None:
-    """Return the library's name of a loss or metric; None for a user's function."""
+    if isinstance(given, type) and issubclass(given, Metric):
+        return given()
     if isinstance(given, str):
-        name = given.lower() if given.isupper() else snake_case(given)
-        return ALIASES.get(name, name)
-    for function, name in NAMES_OF_FUNCTIONS.items():
-        if given is function:
-            return name
-    return next((name for name, one in {**METRICS, **THRESHOLDED}.items() if given is one), None)
+        return _find_named_metric(given, loss, what)
+    if not callable(given):
+        raise _make_unknown_error(what, given, _list_metric_names())
+    name = _find_library_name(given)
+    if name in ("precision", "recall", "r2_score", "binary_accuracy"):
+        return _find_named_metric(name, loss, what)
+    if name is not None:
+        return FunctionMetric(getattr(functions, name), name)
+    return FunctionMetric(partial(_call_user_function, given), _get_display_name(given, "metric"))
+
+
+def _find_named_metric(given: str, loss: Loss | None, what: str) -> Metric:
+    key = _spell(given)
+    if key in ACCURACIES:
+        return FunctionMetric(partial(_compute_accuracy, loss), given)
+    if key in CROSS_ENTROPIES:
+        return FunctionMetric(_compute_cross_entropy, given)
+    limit = 0.0 if loss is not None and loss.logits else 0.5  # the prediction that means one half
+    if key == "binaryaccuracy":
+        return FunctionMetric(functions.binary_accuracy, given, threshold=limit)
+    if key in ("precision", "recall"):
+        kind = metrics.Precision if key == "precision" else metrics.Recall
+        return kind(limit, name=given)
+    if key in MEAN_METRICS:
+        return FunctionMetric(getattr(functions, MEAN_METRICS[key]), given)
+    if key in METRIC_CLASSES:
+        try:
+            return METRIC_CLASSES[key](name=given)
+        except TypeError as error:
+            raise ArgumentError(f"{what}: {given!r} needs arguments: give the metric itself. {error}") from None
+    raise _make_unknown_error(what, given, _list_metric_names())
+
+
+def _list_metric_names() -> list[str]:
+    exact = [snake_case(kind.__name__) for key, kind in METRIC_CLASSES.items() if key not in MEAN_METRICS]
+    return [*ACCURACIES, *dict.fromkeys(MEAN_METRICS.values()), *ALIASES, "auc", *exact]
+
+
+def _compute_accuracy(loss: Loss | None, y: Value, prediction: Value) -> Any:
+    """Return the accuracy that fits the loss and these shapes."""
+    shape = tuple(prediction.shape)
+    sparse, logits = (loss.sparse, loss.logits) if loss is not None else (False, False)
+    binary = loss is not None and loss.name in ("binary_crossentropy", "sigmoid_cross_entropy")
+    if not sparse and (binary or len(shape) < 2 or shape[-1] == 1):
+        return functions.binary_accuracy(y, prediction, 0.0 if logits else 0.5)
+    if sparse or tuple(y.shape) in (shape[:-1], (*shape[:-1], 1)):
+        return functions.sparse_categorical_accuracy(y, prediction)
+    return functions.categorical_accuracy(y, prediction)
+
+
+def _find_function_name(given: object) -> str | None:
+    """Return the name of a loss function of the library; None for any other function."""
+    inner = getattr(given, "__wrapped__", given)
+    return next((name for function, name in NAMES_OF_FUNCTIONS.items() if function in (given, inner)), None)
+
+
+def _find_library_name(given: object) -> str | None:
+    """Return the name of a loss or metric function of the library; None for any other function."""
+    inner = getattr(given, "__wrapped__", given)
+    name = getattr(inner, "__name__", "")
+    return name if getattr(functions, name, None) is inner else _find_function_name(given)
 
 
 def _make_unknown_error(what: str, given: object, known: list[str]) -> ArgumentError:
@@ -210,7 +218,7 @@ def _make_unknown_error(what: str, given: object, known: list[str]) -> ArgumentE
 
 def _get_display_name(given: object, otherwise: str) -> str:
     name = getattr(given, "__name__", None) or getattr(given, "name", None)
-    return name if isinstance(name, str) and name != "<lambda>" else otherwise
+    return name.strip("<>") if isinstance(name, str) else otherwise
 
 
 def _call_user_function(function: Function, y: Value, prediction: Value) -> Any:
@@ -223,17 +231,199 @@ def _call_user_function(function: Function, y: Value, prediction: Value) -> Any:
     return function(y, prediction)
 
 
-def _get_threshold(loss: Loss) -> float:
-    """Return the prediction that means a probability of one half."""
-    return 0.0 if loss.logits else 0.5
+def check_labels(loss: Loss | None, y: Value, prediction_shape: Shape) -> None:
+    """Raise an error for labels that are not class numbers, if the loss takes those: compiled steps do not check.
+
+    >>> check_labels(find_loss("sparse_softmax_cross_entropy"), np.array([0, 3]), (None, 3))
+    Traceback (most recent call last):
+    ...
+    pullback.errors.DataError: sparse_softmax_cross_entropy: labels must be 0 to 2, as there are 3 classes; the smallest is 0, the largest 3.
+    """  # noqa: E501
+    if loss is None or not loss.sparse:
+        return
+    if not prediction_shape:
+        raise ShapeError(f"{loss.name}: expected predictions by class along the last axis, got shape ().")
+    labels = np.asarray(all_values(y))
+    ignored = loss.arguments.get("ignore_class") if isinstance(loss, FunctionLoss) else None
+    if ignored is not None:
+        labels = labels[labels != ignored]
+    functions.check_range(loss.name, labels, prediction_shape[-1])
 
 
-def _compute_accuracy(loss: Loss, y: Value, prediction: Value) -> Any:
-    """Return the accuracy that Keras chooses for this loss and these shapes."""
-    shape = tuple(prediction.shape)
-    binary = loss.name in ("binary_crossentropy", "sigmoid_cross_entropy")
-    if not loss.sparse and (binary or len(shape) < 2 or shape[-1] == 1):
-        return metrics.binary_accuracy(y, prediction, _get_threshold(loss))
-    if loss.sparse or tuple(y.shape) in (shape[:-1], (*shape[:-1], 1)):
-        return metrics.sparse_categorical_accuracy(y, prediction)
-    return metrics.categorical_accuracy(y, prediction)
+# ---- all outputs together
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The losses and metrics as ``compile`` was given them."""
+
+    loss: LossLike
+    metrics: MetricsLike = ()
+    loss_weights: LossWeights = None
+    weighted_metrics: MetricsLike = ()
+
+
+@dataclass(frozen=True)
+class BoundMetric:
+    """A metric of one of the outputs, with the name that histories show."""
+
+    name: str
+    output: int
+    metric: Metric
+    weighted: bool  # whether sample weights count
+
+
+class Objectives:
+    """The losses and metrics of the outputs of a model, for outputs of these names.
+
+    >>> both = Objectives(Settings({"a": "mse", "b": "mae"}, {"b": ["mse"]}), ["a", "b"], "model")
+    >>> both.names
+    ['loss', 'a_loss', 'b_loss', 'b_mse']
+    """
+
+    def __init__(self, settings: Settings, outputs: Sequence[str], what: str) -> None:
+        self.outputs, self.what = list(outputs), what
+        given = _spread(settings.loss, outputs, f"{what}.compile: loss")
+        self.losses = [None if one is None else find_loss(one, f"{what}.compile: loss") for one in given]
+        weights = _spread(settings.loss_weights, outputs, f"{what}.compile: loss_weights")
+        self.loss_weights = [1.0 if w is None else float(w) for w in weights]
+        self.metrics: list[BoundMetric] = []
+        for listed, weighted in ((settings.metrics, False), (settings.weighted_metrics, True)):
+            self._add_metrics(listed, weighted)
+        self.sizes: list[int] = []  # how many statistics each metric has, once they were computed
+        several = sum(loss is not None for loss in self.losses) > 1
+        pairs = zip(self.outputs, self.losses, strict=True)
+        self.loss_names = [f"{name}_loss" for name, loss in pairs if loss is not None] if several else []
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all numbers, as histories show them."""
+        return ["loss", *self.loss_names, *(bound.name for bound in self.metrics)]
+
+    def _add_metrics(self, given: MetricsLike, weighted: bool) -> None:
+        argument = "weighted_metrics" if weighted else "metrics"
+        what = f"{self.what}.compile: {argument}"
+        for i, of_output in enumerate(_spread_metrics(given, self.outputs, what)):
+            for one in of_output:
+                metric = find_metric(one, self.losses[i], what)
+                prefix = f"{self.outputs[i]}_" if len(self.outputs) > 1 else ""
+                taken = {"loss", *(bound.name for bound in self.metrics)}
+                name = f"{prefix}{metric.name}"
+                if name in taken and weighted:
+                    name = f"{prefix}weighted_{metric.name}"
+                number, free = 0, name
+                while free in taken:
+                    number += 1
+                    free = f"{name}_{number}"
+                self.metrics.append(BoundMetric(free, i, metric, weighted))
+
+    def compute(
+        self,
+        ys: Sequence[Any],
+        predictions: Sequence[Any],
+        weights: Sequence[Any],
+        masks: Sequence[Any],
+        extra: Sequence[Any] = (),
+    ) -> tuple[Any, list[Any], list[Any]]:
+        """Return the loss of a batch, the losses of the outputs if there are several, and the metrics' statistics.
+
+        ``weights`` and ``masks`` have one array, or None, for each output, or are empty.  ``extra`` is added to the
+        loss as it is.  No gradient goes through the statistics.
+        """
+        if len(predictions) != len(self.outputs) or len(ys) != len(self.outputs):
+            raise ArgumentError(
+                f"{self.what}: it has {len(predictions)} outputs, {len(self.outputs)} losses and was given {len(ys)} "
+                "targets."
+            )
+        none = [None] * len(ys)
+        weights, masks = weights or none, masks or none
+        values = [
+            loss(y, p, w, mask)
+            for loss, y, p, w, mask in zip(self.losses, ys, predictions, weights, masks, strict=True)
+            if loss is not None
+        ]
+        factors = [factor for factor, loss in zip(self.loss_weights, self.losses, strict=True) if loss is not None]
+        terms = [v if factor == 1.0 else v * factor for v, factor in zip(values, factors, strict=True)]
+        terms += extra
+        if not terms:
+            raise ArgumentError(f"{self.what}: there is no loss: give compile one, or call add_loss in a layer.")
+        seen = [stop_gradient(p) if isinstance(p, Tensor) else p for p in predictions] if self.metrics else []
+        statistics = []
+        for bound in self.metrics:
+            i = bound.output
+            weight = multiply_weights(weights[i] if bound.weighted else None, masks[i])
+            statistics.append(list(bound.metric.measure(ys[i], seen[i], weight)))
+        self.sizes = [len(made) for made in statistics]
+        return sum(terms[1:], terms[0]), values if self.loss_names else [], statistics
+
+
+def _spread(given: Any, outputs: Sequence[str], what: str) -> list[Any]:
+    """Return one entry for each output: of a dict by name, of a list, or the same for all."""
+    if isinstance(given, Mapping):
+        _check_names(given, outputs, what)
+        return [given.get(name) for name in outputs]
+    if isinstance(given, list | tuple) and (len(outputs) > 1 or len(given) != 1):
+        if len(given) != len(outputs):
+            raise ArgumentError(f"{what}: got {len(given)} for {len(outputs)} outputs, {', '.join(outputs)}.")
+        return list(given)
+    return [given[0] if isinstance(given, list | tuple) else given] * len(outputs)
+
+
+def _spread_metrics(given: MetricsLike, outputs: Sequence[str], what: str) -> list[list[Any]]:
+    """Return the metrics of each output: of a dict by name, of a list with as many entries, or the same for all."""
+    if given is None:
+        return [[] for _ in outputs]
+    if isinstance(given, Mapping):
+        _check_names(given, outputs, what)
+        return [_as_list(given.get(name)) for name in outputs]
+    listed = _as_list(given)
+    nested = any(one is None or isinstance(one, list | tuple) for one in listed)
+    if len(outputs) == 1:
+        return [[one for part in listed for one in _as_list(part)]]
+    if nested or len(listed) == len(outputs):
+        if len(listed) != len(outputs):
+            raise ArgumentError(f"{what}: got {len(listed)} lists for {len(outputs)} outputs, {', '.join(outputs)}.")
+        return [_as_list(one) for one in listed]
+    return [listed for _ in outputs]
+
+
+def _as_list(given: Any) -> list[Any]:
+    return list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
+
+
+def _check_names(given: Mapping[str, Any], outputs: Sequence[str], what: str) -> None:
+    for name in given:
+        if name not in outputs:
+            raise ArgumentError(
+                f"{what}: there is no output {name!r}; there are {', '.join(outputs)}.{did_you_mean(name, outputs)}"
+            )
+
+
+# ---- files
+
+
+def describe_settings(settings: Settings) -> dict[str, Any] | None:
+    """Return the settings with losses and metrics by their names, as a file stores them; None if one has no name."""
+    try:
+        made = {
+            "loss": _describe(settings.loss),
+            "metrics": _describe(settings.metrics),
+            "loss_weights": settings.loss_weights,
+            "weighted_metrics": _describe(settings.weighted_metrics),
+        }
+    except LookupError:
+        return None
+    return {key: value for key, value in made.items() if value not in (None, [], ())} | {"metrics": made["metrics"]}
+
+
+def _describe(given: Any) -> Any:
+    if given is None or isinstance(given, str):
+        return given
+    if isinstance(given, Mapping):
+        return {name: _describe(one) for name, one in given.items()}
+    if isinstance(given, list | tuple):
+        return [_describe(one) for one in given]
+    name = _find_library_name(given)
+    if name is None:
+        raise LookupError
+    return name

@@ -7,10 +7,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,17 +19,30 @@ from pullback.core.variable import Variable, WriteLog, log_writes
 from pullback.diagnostics.nans import diagnose
 from pullback.errors import DataError, NanError
 from pullback.ops import random
-from pullback.train.data.dataset import Dataset
 from pullback.train.io.saving import StrPath
+from pullback.train.loop.batches import Batches, find_length
 from pullback.train.loop.callback import CallbackLike, CallbackList
 from pullback.train.loop.examples import Arrays, Examples
 from pullback.train.loop.history import History
 from pullback.train.loop.model import TrainableModel
+from pullback.train.loop.objectives import Objectives
 from pullback.train.loop.progress import Progress, make_progress
+from pullback.train.loop.results import RunningResults, StepResults
 from pullback.train.optim.step import Optimizer
 from pullback.typing import Array
 
-__all__ = ["RunningMeans", "Stepper", "TrainingRun"]
+__all__ = ["Schedule", "Stepper", "TrainingRun"]
+
+
+class Schedule(NamedTuple):
+    """How long ``fit`` trains, and what is shown and called meanwhile."""
+
+    epochs: int = 1
+    initial_epoch: int = 0
+    steps_per_epoch: int | None = None
+    callbacks: CallbackLike = ()
+    verbose: int | str = "auto"
+    resume: StrPath | None = None
 
 
 class Stepper(Protocol):
@@ -42,37 +55,24 @@ class Stepper(Protocol):
         """The model that is trained."""
 
     @property
+    def objectives(self) -> Objectives:
+        """The losses and metrics of the outputs, once the model was called."""
+
+    @property
     def metric_names(self) -> list[str]:
-        """The names of the numbers that a step returns."""
+        """The names of all losses and metrics."""
 
     def get_optimizer(self) -> Optimizer:
         """Return the optimizer."""
 
-    def make_train_step(self) -> Callable[[Arrays, Arrays], list[Any]]:
+    def make_train_step(self) -> Callable[[Arrays, Arrays, Arrays], StepResults]:
         """Return the function that makes one step."""
 
-    def compute_loss(self, xs: Arrays, ys: Arrays, training: bool) -> tuple[Any, list[Any]]:
-        """Return the loss and the metrics of a batch."""
+    def compute_loss(self, xs: Arrays, ys: Arrays, ws: Arrays, training: bool) -> tuple[Any, list[Any], list[Any]]:
+        """Return the loss, those of the outputs, and the statistics of metrics of a batch."""
 
     def load_checkpoint(self, path: StrPath) -> tuple[Any, Any]:
         """Load a checkpoint; return the position in training and the callbacks' state."""
-
-
-class RunningMeans:
-    """Means of named numbers over the examples of many batches, summed in float64."""
-
-    def __init__(self, names: list[str]) -> None:
-        self.names, self.sums, self.count = names, [0.0] * len(names), 0
-
-    def add(self, values: Sequence[Any], size: int) -> None:
-        """Add the means of a batch of this size."""
-        for i, v in enumerate(values):
-            self.sums[i] += float(v) * size
-        self.count += size
-
-    def compute(self) -> dict[str, float]:
-        """Return the means by name."""
-        return {name: total / self.count for name, total in zip(self.names, self.sums, strict=True)}
 
 
 class TrainingRun:
@@ -81,20 +81,21 @@ class TrainingRun:
     def __init__(
         self,
         trainer: Stepper,
-        batches: Dataset,
+        batches: Batches,
         convert: Callable[[Any], Examples],
-        epochs: int,
-        validate: Callable[[], dict[str, float]] | None,
-        callbacks: CallbackLike,
-        verbose: int | str,
+        validate: Callable[[int], dict[str, Any] | None] | None,
+        schedule: Schedule,
     ) -> None:
         self.trainer, self.model = trainer, trainer.model
-        self.batches, self.convert = batches, convert  # from an element of the dataset to inputs and targets
-        self.epochs, self.validate, self.verbose = epochs, validate, verbose
-        self.callbacks = CallbackList(callbacks, self.model)
-        self.history = History()
-        self.epoch = self.steps = 0
-        self.means = RunningMeans(trainer.metric_names)
+        self.batches, self.convert = batches, convert  # from an element of the dataset to inputs, targets and weights
+        self.epochs, self.validate, self.verbose = schedule.epochs, validate, schedule.verbose
+        self.length = find_length(batches)
+        params = {"epochs": schedule.epochs, "steps": self.length, "verbose": schedule.verbose}
+        self.callbacks = CallbackList(schedule.callbacks, self.model, params)
+        self.history = History(params=params)
+        self.epoch, self.steps = schedule.initial_epoch, 0
+        self.results: RunningResults | None = None  # of the epoch; None before its first batch
+        self._stored: Mapping[str, Any] | None = None  # results of the epoch that a checkpoint was written in
 
     # ---- position
 
@@ -103,36 +104,37 @@ class TrainingRun:
         return {
             "epoch": self.epoch,
             "steps": self.steps,
-            "names": self.means.names,
-            "sums": list(self.means.sums),
-            "count": self.means.count,
+            "names": self.trainer.metric_names,
+            "results": None if self.results is None else self.results.state(),
             "data": self.batches.state(),
             "random": random.get_state(),
             "generators": [g.bit_generator.state for g in self.model.generators()],
             "history": self.history.history,
             "epochs": self.history.epochs,
+            "places": self.history.places,
         }
 
     def resume(self, path: StrPath) -> None:
         """Continue from a checkpoint, if the file exists; if it does not fit, the model stays as it is."""
         if os.path.exists(path):
-            with StepUndo(self.model, self.trainer.get_optimizer()).record(None):
-                self._load(path)
+            StepUndo(self.model, self.trainer.get_optimizer()).run(self._load, (path,))
 
     def _load(self, path: StrPath) -> None:
         state, remembered = self.trainer.load_checkpoint(path)
         if state is None:
             raise DataError(f"{self.model.name}.fit: {os.fspath(path)!r} was not written during a training.")
-        if state["names"] != self.means.names:
+        names = self.trainer.metric_names
+        if state["names"] != names:
             raise DataError(
                 f"{self.model.name}.fit: {os.fspath(path)!r} was written in a training that measured "
-                f"{', '.join(state['names'])}; this one measures {', '.join(self.means.names)}. "
+                f"{', '.join(state['names'])}; this one measures {', '.join(names)}. "
                 "Compile the model with the same metrics."
             )
+        self._stored = state["results"]
         self.batches.resume(state["data"])
         self.epoch, self.steps = state["epoch"], state["steps"]
-        self.means.sums, self.means.count = list(state["sums"]), state["count"]
         self.history.history, self.history.epochs = state["history"], state["epochs"]
+        self.history.places = state["places"]
         self.history.steps = self.steps
         self.callbacks.restore(remembered)
         random.set_state(state["random"])
@@ -149,57 +151,77 @@ class TrainingRun:
         with defer_sigint() as is_interrupted, np.errstate(all="ignore"):  # a loss that is not finite is diagnosed
             while self.epoch < self.epochs and not self.history.stopped:
                 logs = self._train_epoch(is_interrupted)
+        optimizer = self.trainer.get_optimizer()
+        if optimizer.keeps_average:
+            optimizer.use_averages(self.model.trainable_variables)
         self.callbacks.on_train_end(logs)
         self.history.seconds = time.perf_counter() - began
         return self.history
 
-    def _train_epoch(self, is_interrupted: Callable[[], bool]) -> dict[str, float]:
-        means, epoch = self.means, self.epoch
-        if not means.count:
+    def _train_epoch(self, is_interrupted: Callable[[], bool]) -> dict[str, Any]:
+        epoch = self.epoch
+        if self._stored is None:
             self.callbacks.on_epoch_begin(epoch, {})
-        with make_progress(_find_length(self.batches), epoch, self.epochs, self.verbose) as progress:
+        with make_progress(self.length, epoch, self.epochs, self.verbose) as progress:
             self._train_batches(progress, is_interrupted)
-            if not means.count:
-                raise DataError(f"{self.model.name}.fit: the dataset is empty: epoch {epoch + 1} has no batch.")
-            logs = means.compute()
+            results = self._begin_results() if self.results is None and self._stored else self.results
+            if results is None:
+                raise DataError(
+                    f"{self.model.name}.fit: the dataset is empty: epoch {epoch + 1} has no batch. A generator gives "
+                    "its batches once: for several epochs give steps_per_epoch, or a Dataset.from_generator."
+                )
+            logs = results.compute() if results.count else {"loss": math.nan}
             if self.history.stopped is None and self.validate is not None:
-                logs |= {f"val_{name}": value for name, value in self.validate().items()}
+                found = self.validate(epoch)
+                logs |= {f"val_{name}": value for name, value in (found or {}).items()}
             progress.close(logs)
         self.history.add(epoch, logs)
         if self.history.stopped is not None:  # an epoch that was interrupted has no end
             return logs
-        self.means, self.epoch = RunningMeans(means.names), epoch + 1
+        self.results, self.epoch = None, epoch + 1
         self.callbacks.on_epoch_end(epoch, logs)
         if self.trainer.stop_training:
             self.history.stopped = self.callbacks.stopped or f"by a callback after epoch {epoch + 1}"
         return logs
 
+    def _begin_results(self) -> RunningResults:
+        """Return the results of the epoch: none yet, or those that a checkpoint stored."""
+        self.results = RunningResults(self.trainer.objectives)
+        if self._stored is not None:
+            self.results.restore(self._stored)
+            self._stored = None
+        return self.results
+
     def _train_batches(self, progress: Progress, is_interrupted: Callable[[], bool]) -> None:
         """Train on the batches of an epoch, or on those that are left of it."""
-        trainer, means, step = self.trainer, self.means, None
-        names, has_batch_hooks = means.names, self.callbacks.has_batch_hooks
+        trainer, history, step = self.trainer, self.history, None
+        has_batch_hooks = self.callbacks.has_batch_hooks
         for number, batch in enumerate(self.batches):
-            xs, ys = self.convert(batch)
+            examples = self.convert(batch)
+            size = len(examples[0][0])
             if has_batch_hooks:
-                self.callbacks.on_batch_begin(number, {})
+                self.callbacks.on_batch_begin(number, {"batch": number, "size": size})
             if step is None:
                 step, undo = trainer.make_train_step(), StepUndo(self.model, trainer.get_optimizer())
-            with undo.record((xs, ys)):
-                values = [float(v) for v in step(xs, ys)]
-            if not math.isfinite(values[0]):
+                results = self._begin_results()
+            made = undo.run(step, examples)
+            if not math.isfinite(made[0]):
+                if self.callbacks.stops_at_nan:
+                    undo.undo_to_finite()
+                    history.stopped = f"terminate_on_nan: the loss of batch {number + 1} is not finite"
+                    break
                 raise self._diagnose(undo, f"the loss is not finite in epoch {self.epoch + 1}, batch {number + 1}")
-            self.steps += 1
-            self.history.steps = self.steps
-            means.add(values, len(xs[0]))
-            progress.step(values[0], dict(zip(names[1:], values[1:], strict=True)))
+            history.steps = self.steps = self.steps + 1
+            results.add(made, size)
+            progress.step(results)
             if has_batch_hooks:
-                logs = {"batch": number, "size": len(xs[0]), **dict(zip(names, values, strict=True))}
+                logs = {"batch": number, "size": size, **results.compute_batch(made)}
                 self.callbacks.on_batch_end(number, logs)
             if is_interrupted():
-                self.history.stopped = f"by Ctrl-C after step {self.steps}"
+                history.stopped = f"by Ctrl-C after step {self.steps}"
                 break
             if trainer.stop_training:
-                self.history.stopped = self.callbacks.stopped or f"by a callback after step {self.steps}"
+                history.stopped = self.callbacks.stopped or f"by a callback after step {self.steps}"
                 break
         if step is not None and (nonfinite := undo.find_nonfinite()):  # after the last step no loss would show it
             which = f"{', '.join(nonfinite)} {'is' if len(nonfinite) == 1 else 'are'}"
@@ -207,9 +229,9 @@ class TrainingRun:
 
     def _diagnose(self, undo: StepUndo, what: str) -> NanError:
         """Return an error that says where NaN or infinity came from; the model is put back before it had them."""
-        xs, ys = undo.undo_to_finite()
+        xs, ys, ws = undo.undo_to_finite()
         before = undo.get_values()
-        report = diagnose(lambda *xs: self.trainer.compute_loss(xs, ys, True)[0])(*xs)
+        report = diagnose(lambda *xs: self.trainer.compute_loss(xs, ys, ws, True)[0])(*xs)
         undo.set_values(before)
         error = NanError(f"{self.model.name}.fit: {what}. The model is as it was after its last finite step.\n{report}")
         error.report = report
@@ -225,7 +247,7 @@ class StepUndo:
     def __init__(self, model: TrainableModel, optimizer: Optimizer) -> None:
         self._all = [*model.variables, *optimizer.slots(model.trainable_variables)]
         self._finite = [v for v in model.variables if _is_finite(v.held.value)]
-        self._steps: list[tuple[WriteLog, Examples | None]] = []
+        self._steps: list[tuple[WriteLog, Any]] = []
 
     def get_values(self) -> list[tuple[Variable, Tensor]]:
         """Return what all variables hold now."""
@@ -240,13 +262,12 @@ class StepUndo:
         """Return the names of the model's variables that were finite at first and are not any more."""
         return [v.name for v in self._finite if not _is_finite(v.held.value)]
 
-    @contextmanager
-    def record(self, batch: Examples | None) -> Iterator[None]:
-        """Log the writes of a step in a ``with`` block; undo them if it raises."""
+    def run(self, step: Callable[..., Any], arguments: Any) -> Any:
+        """Make a step and log its writes; undo them if it raises."""
         with log_writes() as log:
-            self._steps = [*self._steps[-1:], (log, batch)]
+            self._steps = [*self._steps[-1:], (log, arguments)]
             try:
-                yield
+                return step(*arguments)
             except BaseException:
                 log.undo()
                 raise
@@ -255,10 +276,10 @@ class StepUndo:
         """Undo the latest step, and the one before if its gradients were the cause; return the batch of the cause."""
         for log, batch in reversed(self._steps):
             log.undo()
-            if batch is not None and all(_is_finite(v.held.value) for v in self._all):
-                return batch
-        latest = self._steps[-1][1]
-        assert latest is not None  # only resuming records without a batch
+            if all(_is_finite(v.held.value) for v in self._all):
+                found: Examples = batch
+                return found
+        latest: Examples = self._steps[-1][1]
         return latest
 
 
@@ -284,10 +305,3 @@ def defer_sigint() -> Iterator[Callable[[], bool]]:
         yield lambda: bool(received)
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _find_length(batches: Dataset) -> int | None:
-    try:
-        return len(batches)
-    except TypeError:
-        return None

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
+from operator import is_
 from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
 
 from pullback.compiler.api import compile as compiled
-from pullback.core.suggestions import did_you_mean, snake_case
-from pullback.core.tensor import Tensor
+from pullback.core.convert import get_default_dtype
 from pullback.errors import ArgumentError, DataError, GradientError
 from pullback.train.arguments import check_count
 from pullback.train.data.dataset import Dataset
+from pullback.train.dry_runs import dry_run
 from pullback.train.io.checkpoints import (
     OptimizerCopy,
     copy_optimizer,
@@ -23,27 +25,39 @@ from pullback.train.io.checkpoints import (
     write_checkpoint,
     write_model,
 )
+from pullback.train.io.formats import write_layers_model
 from pullback.train.io.saving import StrPath
-from pullback.train.loop.callback import CallbackLike
-from pullback.train.loop.examples import Arrays, DataLike, Examples, as_examples, as_pair, split_examples
+from pullback.train.loop.added_losses import collect_losses
+from pullback.train.loop.batches import Batches, as_batches
+from pullback.train.loop.examples import (
+    Arrays,
+    ClassWeight,
+    DataLike,
+    Examples,
+    WeightLike,
+    as_inputs,
+    as_parts,
+    as_targets,
+    cast_examples,
+    flatten_examples,
+    is_stream,
+    join_examples,
+    make_grouping,
+    needs_cast,
+    split_examples,
+)
 from pullback.train.loop.history import History
 from pullback.train.loop.model import TrainableModel
-from pullback.train.loop.objectives import Loss, LossLike, Metric, MetricsLike, check_labels, find_loss, find_metrics
-from pullback.train.loop.run import RunningMeans, TrainingRun
-from pullback.train.optim import optimizers
+from pullback.train.loop.objectives import Objectives, Settings, check_labels, describe_settings, find_loss, find_metric
+from pullback.train.loop.results import RunningResults, StepResults
+from pullback.train.loop.run import Schedule, TrainingRun
+from pullback.train.optim.named import as_optimizer
 from pullback.train.optim.step import Optimizer
-from pullback.transforms.modifiers import stop_gradient
 from pullback.transforms.variables import differentiate_by_variables
-from pullback.typing import Value
+from pullback.typing import Shape, Value
 
-__all__ = ["Trainer", "TrainerState"]
+__all__ = ["Trainer", "TrainerState", "Validation"]
 
-DEFAULTS: dict[str, tuple[float, ...]] = {
-    "sgd": (0.01,),
-    "momentum": (0.01, 0.9),
-    "adagrad": (0.01,),
-    "rmsprop": (0.001,),
-}
 VALIDATION_BATCH = 32  # for arrays beside a dataset, whose batches say nothing of these
 
 
@@ -51,9 +65,27 @@ class TrainerState(NamedTuple):
     """What a copy of a model needs to train on: the optimizer, losses and metrics."""
 
     optimizer: OptimizerCopy | None
-    losses: Sequence[Loss]
-    metrics: Sequence[Metric]
+    settings: Settings | None
     eager: bool
+
+
+class Validation(NamedTuple):
+    """What ``fit`` validates with, and when."""
+
+    data: Any = None  # a pair, a triple with weights, a dataset or an iterable of batches
+    split: float = 0.0
+    batch_size: int | None = None
+    steps: int | None = None
+    freq: int | Sequence[int] = 1
+
+
+class Prepared(NamedTuple):
+    """What is known of a model once it was called."""
+
+    dtype: np.dtype[Any]
+    objectives: Objectives | None  # None before compile
+    outputs: list[str]
+    shapes: list[Shape]  # of the outputs, with a batch of 1
 
 
 class Trainer:
@@ -63,11 +95,12 @@ class Trainer:
         self._model = ref(model)  # weak, as the model has the trainer: it goes when its last user does
         self.optimizer: Optimizer | str | None = None
         self.stop_training = False
-        self._losses: Sequence[Loss] = ()
-        self._metrics: Sequence[Metric] = ()
+        self._settings: Settings | None = None
         self._eager = False
         self._programs: dict[str, Callable[..., Any]] = {}
-        self._programs_key: list[object] = []
+        self._structure: list[object] = []
+        self._prepared: Prepared | None = None
+        self._results: RunningResults | None = None  # of calls of train_on_batch that are not reset
         self._run: TrainingRun | None = None  # while fit runs
 
     @property
@@ -79,105 +112,126 @@ class Trainer:
         return model
 
     @property
-    def metric_names(self) -> list[str]:
-        """The names of the numbers that a step returns: the loss and the metrics."""
-        return ["loss", *(metric.name for metric in self._metrics)]
+    def objectives(self) -> Objectives:
+        """The losses and metrics of the outputs, once the model was called."""
+        if self._prepared is None or self._prepared.objectives is None:
+            raise ArgumentError(f"{self.model.name}: it was not trained or evaluated yet.")
+        return self._prepared.objectives
 
-    def compile(self, optimizer: Optimizer | str, loss: LossLike, metrics: MetricsLike, eager: bool) -> None:
+    @property
+    def metric_names(self) -> list[str]:
+        """The names of the numbers that ``evaluate`` returns: the loss and the metrics."""
+        if self._prepared is not None and self._prepared.objectives is not None:
+            return self._prepared.objectives.names
+        outputs = self.model.output_names or ["output_1"]
+        return [] if self._settings is None else Objectives(self._settings, outputs, self.model.name).names
+
+    def compile(self, optimizer: Optimizer | str, settings: Settings, eager: bool) -> None:
         """Set the optimizer, the losses and the metrics."""
         self.optimizer = as_optimizer(optimizer)
-        losses: Sequence[Any] = loss if isinstance(loss, list | tuple) else [loss]
-        name = self.model.name
-        self._losses = [find_loss(one, f"{name}.compile: loss") for one in losses]
-        self._metrics = find_metrics(metrics, self._losses[0], f"{name}.compile: metrics")
-        self._eager, self._programs = bool(eager), {}
+        model = self.model
+        if model.output_names is not None:
+            Objectives(settings, model.output_names, model.name)  # raises an error for what is not known
+        elif not isinstance(settings.loss, list | tuple | Mapping):
+            _check_single(settings, model.name)
+        self._settings, self._eager, self._results = settings, bool(eager), None
+        self._forget()
 
     def get_optimizer(self) -> Optimizer:
         """Return the optimizer; one that was set by its name is made now."""
-        self.optimizer = as_optimizer(self.optimizer)
+        if not isinstance(self.optimizer, Optimizer):
+            self.optimizer = as_optimizer(self.optimizer)
         return self.optimizer
 
     # ---- train
 
     def fit(
         self,
-        x: DataLike,
-        y: DataLike,
-        epochs: int,
-        batch_size: int,
-        validation_split: float,
-        validation_data: Dataset | Sequence[Any] | None,
-        callbacks: CallbackLike,
+        x: Any,
+        y: DataLike | None,
+        batch_size: int | None,
         shuffle: bool,
-        verbose: int | str,
-        resume: StrPath | None,
+        sample_weight: WeightLike,
+        class_weight: ClassWeight,
+        validation: Validation,
+        schedule: Schedule,
+        what: str = "fit",
     ) -> History:
-        """Train on arrays."""
-        self._check_ready("fit")
-        model = self.model
-        examples, held_out = as_examples(model, x, y), None
-        if validation_data is not None:
-            held_out = as_examples(model, *as_pair(validation_data, "fit: validation_data"))
-        elif validation_split:
-            examples, held_out = split_examples(examples, validation_split, model.name)
-        self._check_labels(examples)
-        batches = Dataset.from_arrays(examples)
-        batches = batches.shuffle() if shuffle else batches
-        validate = None
-        if held_out is not None:
-            self._check_validation(held_out)
-            validate = partial(self.evaluate_batches, Dataset.from_arrays(held_out).batch(batch_size), batch_size)
-        return self._train(batches.batch(batch_size), tuple, epochs, validate, callbacks, verbose, resume)
+        """Train on arrays, or on the batches of a dataset or an iterable."""
+        self._check_compiled(what)
+        if y is None and is_stream(x):
+            if sample_weight is not None or validation.split:
+                raise ArgumentError(
+                    f"{self.model.name}.{what}: sample_weight and validation_split are for arrays. The batches of a "
+                    "dataset may be triples of inputs, targets and weights; validation_data takes another dataset."
+                )
+            batches = as_batches(x, schedule.steps_per_epoch)
+            convert = partial(self._convert_batch, what=what, class_weight=class_weight)
+            return self._train(batches, convert, self._make_validation(validation, VALIDATION_BATCH), schedule, what)
+        examples = self._as_examples(x, y, sample_weight, class_weight)
+        size = 32 if batch_size is None else batch_size
+        if validation.data is None and validation.split:
+            examples, held_out = split_examples(examples, validation.split, self.model.name)
+            validation = validation._replace(data=held_out)
+        dataset = Dataset.from_arrays(flatten_examples(examples))
+        dataset = (dataset.shuffle() if shuffle else dataset).batch(size)
+        return self._train(
+            as_batches(dataset, schedule.steps_per_epoch),
+            self._make_cast(examples),
+            self._make_validation(validation, size),
+            schedule,
+            what,
+        )
 
-    def fit_dataset(
+    def train_on_batch(
         self,
-        dataset: Dataset,
-        epochs: int,
-        validation_data: Dataset | Sequence[Any] | None,
-        callbacks: CallbackLike,
-        verbose: int | str,
-        resume: StrPath | None,
-    ) -> History:
-        """Train on the batches of a dataset."""
-        self._check_ready("fit_dataset")
-        model, what = self.model, f"{self.model.name}.fit_dataset"
-        if not isinstance(dataset, Dataset):
-            raise ArgumentError(
-                f"{what}: expected a pb.data.Dataset of batches, got {type(dataset).__name__}. Arrays are for fit."
-            )
-
-        def convert(batch: Any) -> Examples:
-            examples = as_examples(model, *as_pair(batch, what))
-            if any(loss.sparse for loss in self._losses) or not model.variables:
-                self._check_labels(examples)
-            return examples
-
-        held_out = validation_data
-        if held_out is not None and not isinstance(held_out, Dataset):
-            arrays = as_examples(model, *as_pair(held_out, f"{what}: validation_data"))
-            held_out = Dataset.from_arrays(arrays).batch(VALIDATION_BATCH)
-        validate = None if held_out is None else partial(self.evaluate_batches, held_out)
-        return self._train(dataset, convert, epochs, validate, callbacks, verbose, resume)
-
-    def train_on_batch(self, x: DataLike, y: DataLike) -> list[float]:
+        x: DataLike,
+        y: DataLike | None,
+        sample_weight: WeightLike,
+        class_weight: ClassWeight,
+        reset: bool,
+        return_dict: bool,
+    ) -> Any:
         """Make one step; return the loss before it and the metrics."""
-        self._check_ready("train_on_batch")
-        examples = as_examples(self.model, x, y)
-        self._check_labels(examples)
-        return [float(v) for v in self.make_train_step()(*examples)]
+        self._check_compiled("train_on_batch")
+        examples = self._as_examples(x, y, sample_weight, class_weight)
+        results = self.make_train_step()(*examples)
+        return self._format_batch(results, len(examples[0][0]), reset, return_dict)
+
+    def test_on_batch(
+        self, x: DataLike, y: DataLike | None, sample_weight: WeightLike, reset: bool, return_dict: bool
+    ) -> Any:
+        """Return the loss of a batch and the metrics."""
+        self._check_compiled("test_on_batch", trains=False)
+        examples = self._as_examples(x, y, sample_weight)
+        step = self._test_step if self._eager else self._get_program("test", self._test_step)
+        return self._format_batch(step(*examples), len(examples[0][0]), reset, return_dict)
+
+    def _format_batch(self, results: StepResults, size: int, reset: bool, return_dict: bool) -> Any:
+        running = self._results
+        if running is None or running.objectives is not self.objectives or (reset and running.count):
+            running = self._results = RunningResults(self.objectives)
+        if reset:
+            found = running.compute_batch(results)
+        else:
+            running.add(results, size)
+            found = running.compute()
+        return found if return_dict else list(found.values())
 
     def _train(
         self,
-        batches: Dataset,
+        batches: Batches,
         convert: Callable[[Any], Examples],
-        epochs: int,
-        validate: Callable[[], dict[str, float]] | None,
-        callbacks: CallbackLike,
-        verbose: int | str,
-        resume: StrPath | None,
+        validate: Callable[[int], dict[str, Any] | None] | None,
+        schedule: Schedule,
+        what: str,
     ) -> History:
-        check_count(f"{self.model.name}.fit", "epochs", epochs)
-        run = TrainingRun(self, batches, convert, epochs, validate, callbacks, verbose)
+        name = f"{self.model.name}.{what}"
+        check_count(name, "epochs", schedule.epochs)
+        if schedule.steps_per_epoch is not None:
+            check_count(name, "steps_per_epoch", schedule.steps_per_epoch)
+        run = TrainingRun(self, batches, convert, validate, schedule)
+        resume = run.callbacks.resumes_from if schedule.resume is None else schedule.resume
         if resume is not None:
             run.resume(resume)
         self._run, self.stop_training = run, False
@@ -188,57 +242,115 @@ class Trainer:
 
     # ---- evaluate
 
-    def evaluate(self, x: DataLike | Dataset, y: DataLike | None, batch_size: int) -> float | list[float]:
-        """Return the mean loss over arrays or a dataset; with metrics, a list of the loss and these."""
-        self._check_ready("evaluate", trains=False)
-        if isinstance(x, Dataset):
-            means = self.evaluate_batches(x)
+    def _make_validation(
+        self, validation: Validation, batch_size: int
+    ) -> Callable[[int], dict[str, Any] | None] | None:
+        """Return the function that validates after an epoch of this number; None if there is nothing to validate."""
+        if validation.data is None:
+            return None
+        data, size = validation.data, validation.batch_size or batch_size
+        if is_stream(data):
+            evaluate = partial(self.evaluate_batches, as_batches(data, validation.steps))
         else:
-            examples = as_examples(self.model, x, y)
-            self._check_labels(examples)
-            means = self.evaluate_batches(Dataset.from_arrays(examples).batch(batch_size), batch_size)
-        values = list(means.values())
-        return values if self._metrics else values[0]
+            examples = self._as_examples(*as_parts(data, f"{self.model.name}.fit: validation_data"))
+            self._check_one(examples)
+            evaluate = partial(self._evaluate_examples, examples, size, validation.steps)
 
-    def evaluate_batches(self, batches: Iterable[Any], compiled_size: int | None = None) -> dict[str, float]:
-        """Return the mean loss and metrics over batches.
+        def is_due(epoch: int) -> bool:
+            freq = validation.freq
+            return (epoch + 1) % freq == 0 if isinstance(freq, int) else (epoch + 1) in freq
+
+        def validate(epoch: int) -> dict[str, Any] | None:
+            return evaluate() if is_due(epoch) else None
+
+        return validate
+
+    def evaluate(
+        self,
+        x: Any,
+        y: DataLike | None,
+        batch_size: int | None,
+        sample_weight: WeightLike,
+        steps: int | None,
+        return_dict: bool,
+    ) -> Any:
+        """Return the mean loss over arrays or batches; with metrics, a list of the loss and these."""
+        self._check_compiled("evaluate", trains=False)
+        if y is None and is_stream(x):
+            found = self.evaluate_batches(as_batches(x, steps))
+        else:
+            examples = self._as_examples(x, y, sample_weight)
+            found = self._evaluate_examples(examples, 32 if batch_size is None else batch_size, steps)
+        values = list(found.values())
+        return found if return_dict else values if len(values) > 1 else values[0]
+
+    def _evaluate_examples(self, examples: Examples, batch_size: int, steps: int | None) -> dict[str, Any]:
+        """Return the loss and metrics over examples that were checked."""
+        batches = as_batches(Dataset.from_arrays(flatten_examples(examples)).batch(batch_size), steps)
+        return self.evaluate_batches(batches, self._make_cast(examples), batch_size)
+
+    def evaluate_batches(
+        self,
+        batches: Iterable[Any],
+        convert: Callable[[Any], Examples] | None = None,
+        compiled_size: int | None = None,
+    ) -> dict[str, Any]:
+        """Return the loss and metrics over batches, as users give them or as ``convert`` takes them.
 
         Batches of ``compiled_size``, or of the size of the first one, run compiled; others, such as a smaller last
         one, run eagerly.
         """
-        model, means, program = self.model, RunningMeans(self.metric_names), None
+        convert = convert or partial(self._convert_batch, what="evaluate")
+        results: RunningResults | None = None
         for batch in batches:
-            xs, ys = as_examples(model, *as_pair(batch, f"{model.name}.evaluate"))
-            size = len(xs[0])
+            examples = convert(batch)
+            size = len(examples[0][0])
             compiled_size = compiled_size or size
-            if program is None:
+            if results is None:
+                results = RunningResults(self.objectives)
                 program = self._test_step if self._eager else self._get_program("test", self._test_step)
-            means.add((program if size == compiled_size else self._test_step)(xs, ys), size)
-        if not means.count:
-            raise DataError(f"{model.name}: there is nothing to evaluate: the dataset is empty.")
-        return means.compute()
+            results.add((program if size == compiled_size else self._test_step)(*examples), size)
+        if results is None:
+            raise DataError(f"{self.model.name}: there is nothing to evaluate: the dataset is empty.")
+        return results.compute()
 
-    def predict(self, x: DataLike, batch_size: int) -> Any:
+    def predict(self, x: Any, batch_size: int | None, steps: int | None) -> Any:
         """Return the model's outputs for all examples, as arrays."""
-        model = self.model
-        xs, _ = as_examples(model, x, None)
+        model, size = self.model, 32 if batch_size is None else batch_size
+        if is_stream(x):
+            inputs = (_take_inputs(batch) for batch in as_batches(x, steps))
+            outputs = [self.predict_on_batch(one) for one in inputs]
+            if not outputs:
+                raise DataError(f"{model.name}.predict: there is nothing to predict: the dataset is empty.")
+            return _join_outputs(outputs)
+        xs = as_inputs(model, self._find_dtype(), x)
         if not len(xs[0]):
             return _to_arrays(model(*xs))
-        batches = Dataset.from_arrays(xs).batch(batch_size)
-        runs_eagerly = self._eager or len(xs[0]) < batch_size
+        self._refresh()
+        batches = as_batches(Dataset.from_arrays(flatten_examples((xs, (), ()))).batch(size), steps)
+        runs_eagerly = self._eager or len(xs[0]) < size
         program = model if runs_eagerly else self._get_program("predict", self._predict_step)
-        outputs = [_to_arrays((program if len(batch[0]) == batch_size else model)(*batch)) for batch in batches]
-        if isinstance(outputs[0], tuple):
-            return tuple(np.concatenate(parts) for parts in zip(*outputs, strict=True))
-        return np.concatenate(outputs)
+        cast = self._make_cast((xs, (), ()))
+        outputs = []
+        for batch in batches:
+            given = cast(batch)[0]
+            outputs.append(_to_arrays((program if len(given[0]) == size else model)(*given)))
+        return _join_outputs(outputs)
+
+    def predict_on_batch(self, x: DataLike) -> Any:
+        """Return the model's outputs for a batch, as arrays."""
+        xs = as_inputs(self.model, self._find_dtype(), x)
+        self._refresh()
+        program = self.model if self._eager else self._get_program("predict", self._predict_step)
+        return _to_arrays(program(*cast_examples(self._find_dtype(), (xs, (), ()))[0]))
 
     # ---- files and copies
 
     def save_model(self, path: StrPath) -> None:
-        """Write the model, its variables, and what it is compiled with to a file."""
-        named = all(loss.is_builtin for loss in self._losses) and all(metric.is_builtin for metric in self._metrics)
-        names = [loss.name for loss in self._losses], [metric.name for metric in self._metrics]
-        write_model(path, self.model, self._find_optimizer(), names if named else None)
+        """Write the model, its variables, and what it is compiled with to a file, in the format of the path's end."""
+        described = None if self._settings is None else describe_settings(self._settings)
+        if not write_layers_model(path, self.model, self._find_optimizer(), described):
+            write_model(path, self.model, self._find_optimizer(), described)
 
     def save_checkpoint(self, path: StrPath) -> None:
         """Write variables, the optimizer's state and the position in training to a file."""
@@ -254,11 +366,11 @@ class Trainer:
         """Return what ``import_state`` of a copy's trainer takes."""
         optimizer = self._find_optimizer()
         copy = None if optimizer is None else copy_optimizer(self.model, optimizer)
-        return TrainerState(copy, self._losses, self._metrics, self._eager)
+        return TrainerState(copy, self._settings, self._eager)
 
     def import_state(self, state: TrainerState) -> None:
         """Take over what the trainer of the original model had, for the variables of this model."""
-        copy, self._losses, self._metrics, self._eager = state
+        copy, self._settings, self._eager = state
         self.optimizer = None if copy is None else restore_optimizer(self.model, copy)
 
     def _find_optimizer(self) -> Optimizer | None:
@@ -266,102 +378,164 @@ class Trainer:
 
     # ---- steps
 
-    def compute_loss(self, xs: Arrays, ys: Arrays, training: bool) -> tuple[Any, list[Any]]:
-        """Return the loss of a batch and its metrics, through which no gradient goes."""
+    def compute_loss(self, xs: Arrays, ys: Arrays, ws: Arrays, training: bool) -> tuple[Any, list[Any], list[Any]]:
+        """Return the loss of a batch, the losses of the outputs, and the statistics of the metrics."""
         model = self.model
-        out = model(*xs, training=training)
-        outs = out if isinstance(out, tuple | list) else (out,)
-        losses = self._losses if len(self._losses) > 1 else [self._losses[0]] * len(outs)
-        if not len(outs) == len(ys) == len(losses):
-            raise ArgumentError(
-                f"{model.name}: it has {len(outs)} outputs, {len(losses)} losses and was given {len(ys)} targets."
-            )
-        costs = [loss(y, z) for loss, y, z in zip(losses, ys, outs, strict=True)]
+        with collect_losses() as extra:
+            out, masks = model.call_with_masks(*xs, training=training)
         if training and (penalty := model.penalties()) is not None:
-            costs.append(penalty)
-        prediction = stop_gradient(outs[0]) if isinstance(outs[0], Tensor) else outs[0]
-        return sum(costs[1:], costs[0]), [metric(ys[0], prediction) for metric in self._metrics]
+            extra.append(penalty)
+        return self.objectives.compute(ys, _list_outputs(out), ws, masks, extra)
 
-    def make_train_step(self) -> Callable[[Arrays, Arrays], list[Any]]:
-        """Return the function that makes a step and returns the loss and metrics, compiled unless eager."""
-        return self._train_step if self._eager else self._get_program("train", self._train_step)
+    def make_train_step(self) -> Callable[[Arrays, Arrays, Arrays], StepResults]:
+        """Return the function that makes a step and returns losses and statistics, compiled unless eager."""
+        runs_eagerly = self._eager or not self.get_optimizer().is_compilable
+        return self._train_step if runs_eagerly else self._get_program("train", self._train_step)
 
-    def _train_step(self, xs: Arrays, ys: Arrays) -> list[Any]:
-        metrics: list[Any] = []
+    def _train_step(self, xs: Arrays, ys: Arrays, ws: Arrays) -> StepResults:
+        found: list[Any] = []
 
         def compute_loss() -> Any:
-            loss, metrics[:] = self.compute_loss(xs, ys, True)
-            return loss
+            loss, *found[:] = self.compute_loss(xs, ys, ws, True)
+            return loss if scale == 1.0 else loss * scale
 
         optimizer = self.get_optimizer()
+        scale = optimizer.loss_scale
         value, grads = differentiate_by_variables(compute_loss, self.model.trainable_variables, optimizer.wants_rows)
         optimizer.apply_gradients(grads)
-        return [value, *metrics]
+        value = value if scale == 1.0 else value / scale
+        losses, statistics = found
+        return [value, *losses, *chain.from_iterable(statistics)]
 
-    def _test_step(self, xs: Arrays, ys: Arrays) -> list[Any]:
-        value, metrics = self.compute_loss(xs, ys, False)
-        return [value, *metrics]
+    def _test_step(self, xs: Arrays, ys: Arrays, ws: Arrays) -> StepResults:
+        value, losses, statistics = self.compute_loss(xs, ys, ws, False)
+        return [value, *losses, *chain.from_iterable(statistics)]
 
     def _predict_step(self, *xs: Value) -> Any:
         return self.model(*xs)
 
     def _get_program(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a compiled step; it is compiled anew if layers, variables or the optimizer have changed."""
-        model = self.model
-        key: list[object] = [self.optimizer, *((layer, layer.trainable) for layer in model.every_layer())]
-        key += [id(v) for v in model.trainable_variables]
-        if self._programs_key != key:
-            self._programs_key, self._programs = key, {}
+        """Return a compiled step."""
         if name not in self._programs:
             self._programs[name] = compiled(function)
         return self._programs[name]
 
+    # ---- what is known of the model
+
+    def _refresh(self) -> None:
+        """Forget compiled steps and what is known of the model if layers, variables or the optimizer changed."""
+        now = [self.optimizer, *self.model.list_structure()[1:]]  # not the model, which it would keep alive
+        if len(now) != len(self._structure) or not all(map(is_, now, self._structure)):
+            self._forget()
+            self._structure = now
+
+    def _forget(self) -> None:
+        self._programs, self._prepared, self._structure = {}, None, []
+
+    def _prepare(self, xs: Arrays) -> Prepared:
+        """Return what is known of the model; it is called with one example if that is not known yet."""
+        self._refresh()
+        if self._prepared is None:
+            model = self.model
+            with dry_run():
+                out = model(*[a[:1] for a in xs])
+            self._refresh()  # the call may have made variables
+            names = list(out) if isinstance(out, dict) else model.output_names
+            outs = _list_outputs(out)
+            if names is None or len(names) != len(outs):
+                names = [f"output_{i + 1}" for i in range(len(outs))]
+            objectives = None if self._settings is None else Objectives(self._settings, names, model.name)
+            self._prepared = Prepared(self._compute_dtype(), objectives, names, [tuple(z.shape) for z in outs])
+        return self._prepared
+
+    def _find_dtype(self) -> np.dtype[Any]:
+        return self._compute_dtype() if self._prepared is None else self._prepared.dtype
+
+    def _compute_dtype(self) -> np.dtype[Any]:
+        return next((v.dtype for v in self.model.variables if v.dtype.kind == "f"), get_default_dtype())
+
+    def _as_examples(
+        self, x: DataLike, y: DataLike | None, weight: WeightLike = None, class_weight: ClassWeight = None
+    ) -> Examples:
+        """Return inputs, targets and weights as arrays; raise an error for what the model or a loss cannot take."""
+        name = self.model.name
+        xs = as_inputs(self.model, self._find_dtype(), x)
+        if not len(xs[0]):
+            raise DataError(f"{name}: there are no examples: the arrays have shape {xs[0].shape}.")
+        prepared = self._prepare(xs)
+        ys, ws = as_targets(name, prepared.outputs, prepared.dtype, y, weight, class_weight)
+        if prepared.objectives is not None:
+            if not ys and all(loss is None for loss in prepared.objectives.losses):
+                ys = (None,) * len(prepared.outputs)  # all loss is added by layers
+            for loss, target, shape in zip(prepared.objectives.losses, ys, prepared.shapes, strict=False):
+                if target is not None:
+                    check_labels(loss, target, (len(target), *shape[1:]))
+        return join_examples(name, xs, ys, ws)
+
+    def _convert_batch(self, batch: Any, what: str, class_weight: ClassWeight = None) -> Examples:
+        """Return a batch as users give it as arrays."""
+        x, y, weight = as_parts(batch, f"{self.model.name}.{what}")
+        return cast_examples(self._find_dtype(), self._as_examples(x, y, weight, class_weight))
+
+    def _make_cast(self, examples: Examples) -> Callable[[Any], Examples]:
+        """Return the function that gives batches of these examples their structure and the dtype of the model."""
+        dtype, group = self._find_dtype(), make_grouping(examples)
+        return (lambda batch: cast_examples(dtype, group(batch))) if needs_cast(dtype, examples) else group
+
     # ---- checks
 
-    def _check_ready(self, what: str, trains: bool = True) -> None:
-        model = self.model
-        if self.optimizer is None or not self._losses:
-            raise ArgumentError(f"{model.name}.{what}: say how to learn first: model.compile(optimizer, loss).")
+    def _check_compiled(self, what: str, trains: bool = True) -> None:
+        if self.optimizer is None or self._settings is None:
+            raise ArgumentError(f"{self.model.name}.{what}: say how to learn first: model.compile(optimizer, loss).")
         self.get_optimizer()
-        if trains and model.variables and not model.trainable_variables:
+        if not trains or (self._prepared is not None and "train" in self._programs):
+            return
+        model = self.model
+        if model.variables and not model.trainable_variables:
             raise GradientError(
                 f"{model.name}.{what}: none of its {len(model.variables)} variables is trainable. "
                 "Set layer.trainable = True for what should learn."
             )
 
-    def _check_labels(self, examples: Examples) -> None:
-        """Raise an error for labels that a loss cannot take: compiled steps do not check values."""
-        xs, ys = examples
-        if not len(xs[0]):
-            raise DataError(f"{self.model.name}: there are no examples: the arrays have shape {xs[0].shape}.")
-        out = self.model(*[a[:1] for a in xs])
-        outs = out if isinstance(out, tuple | list) else (out,)
-        for i, (y, z) in enumerate(zip(ys, outs, strict=False)):
-            loss = self._losses[i if len(self._losses) > 1 else 0]
-            check_labels(loss, y, (len(y), *z.shape[1:]))
-
-    def _check_validation(self, examples: Examples) -> None:
+    def _check_one(self, examples: Examples) -> None:
         """Run one example, so that validation data that does not fit is reported before the first epoch."""
-        self._check_labels(examples)
-        xs, ys = examples
-        with np.errstate(all="ignore"):
-            self._test_step(tuple(a[:1] for a in xs), tuple(a[:1] for a in ys))
+        first = (tuple(None if a is None else a[:1] for a in part) for part in examples)
+        with dry_run(), np.errstate(all="ignore"):
+            self._test_step(*cast_examples(self._find_dtype(), tuple(first)))  # type: ignore[arg-type]
 
 
-def as_optimizer(given: Optimizer | str | None) -> Optimizer:
-    """Return an optimizer; of a name, the one with default arguments."""
-    if isinstance(given, Optimizer):
-        return given
-    known = optimizers.__all__
-    name = snake_case(given) if isinstance(given, str) else ""
-    if name not in known:
-        raise ArgumentError(
-            f"compile: optimizer must be one of pb.train's, or one of the names {', '.join(known)}; got {given!r}."
-            f"{did_you_mean(given, known)}"
-        )
-    made: Optimizer = getattr(optimizers, name)(*DEFAULTS.get(name, ()))
-    return made
+def _check_single(settings: Settings, name: str) -> None:
+    """Raise an error for a loss or metrics that are not known, of a model whose outputs are not known yet."""
+    loss = None if settings.loss is None else find_loss(settings.loss, f"{name}.compile: loss")  # type: ignore[arg-type]
+    listed = settings.metrics if isinstance(settings.metrics, list | tuple) else ()
+    for metric in listed:
+        if not isinstance(metric, list | tuple) and metric is not None:
+            find_metric(metric, loss, f"{name}.compile: metrics")
+
+
+def _list_outputs(out: Any) -> Sequence[Any]:
+    """Return the outputs of a call: one, several, or a dict of them."""
+    return list(out.values()) if isinstance(out, dict) else out if isinstance(out, tuple | list) else (out,)
 
 
 def _to_arrays(out: Any) -> Any:
+    if isinstance(out, dict):
+        return {name: np.asarray(z) for name, z in out.items()}
     return tuple(np.asarray(z) for z in out) if isinstance(out, tuple | list) else np.asarray(out)
+
+
+def _join_outputs(outputs: list[Any]) -> Any:
+    """Return the outputs of all batches as one."""
+    first = outputs[0]
+    if isinstance(first, dict):
+        return {name: np.concatenate([out[name] for out in outputs]) for name in first}
+    if isinstance(first, tuple):
+        return tuple(np.concatenate(parts) for parts in zip(*outputs, strict=True))
+    return np.concatenate(outputs)
+
+
+def _take_inputs(batch: Any) -> Any:
+    """Return the inputs of a batch: alone, or with targets and weights, which are not used."""
+    if isinstance(batch, dict) and batch.keys() == {"xs", "ys"}:
+        return batch["xs"]
+    return batch[0] if isinstance(batch, tuple | list) and len(batch) in (1, 2, 3) else batch

@@ -5,26 +5,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from inspect import signature
 from typing import Any
 
-from pullback.core.convert import as_shape
 from pullback.core.suggestions import did_you_mean
 from pullback.core.variable import Variable, watch_variables
-from pullback.errors import ArgumentError, CheckpointError, ShapeError
+from pullback.errors import ArgumentError, ShapeError
 from pullback.names.answers import check_keywords
-from pullback.train.data.dataset import Dataset
 from pullback.train.io.checkpoints import read_model
+from pullback.train.io.formats import read_weights, write_weights
+from pullback.train.io.model_json import describe_as_json
 from pullback.train.io.saving import StrPath
+from pullback.train.io.torch_names import ModuleMap
 from pullback.train.loop.callback import CallbackLike
-from pullback.train.loop.examples import DataLike
+from pullback.train.loop.examples import ClassWeight, DataLike, WeightLike, is_stream
 from pullback.train.loop.history import History
-from pullback.train.loop.objectives import LossLike, MetricsLike
-from pullback.train.loop.trainer import Trainer
-from pullback.train.nn.layers.base import Layer, SymbolicTensor
-from pullback.train.nn.summary import format_summary
+from pullback.train.loop.objectives import LossLike, LossWeights, MetricsLike, Settings
+from pullback.train.loop.run import Schedule
+from pullback.train.loop.trainer import Trainer, Validation
+from pullback.train.masks import get_mask, set_mask
+from pullback.train.nn.layers.base import Layer, UnknownShape, as_lengths_or_none
+from pullback.train.nn.layers.symbolic import SelectOutput, SymbolicTensor
+from pullback.train.nn.summary import format_summary, show_summary
 from pullback.train.optim.step import Optimizer
-from pullback.typing import Shape, TensorLike, Value
+from pullback.typing import TensorLike, Value
 
 __all__ = ["Model", "Sequential", "Functional", "load_model", "model", "sequential"]
 
@@ -106,32 +109,43 @@ class Model(Layer):
         with watch_variables(VariableOverrides({id(places[name]): value for name, value in params.items()})):
             return self(*inputs, training=training)
 
+    def __call__(self, *inputs: Any, mask: Any = None, **settings: Any) -> Any:
+        if mask is None:
+            return super().__call__(*inputs, **settings)
+        before = [get_mask(x) for x in inputs]
+        masks = mask if isinstance(mask, list | tuple) else [mask]
+        for x, m in zip(inputs, masks, strict=False):
+            set_mask(x, m)
+        try:
+            return super().__call__(*inputs, **settings)
+        finally:
+            for x, m in zip(inputs, before, strict=True):
+                set_mask(x, m)
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """Return the mask of the output, which its layers compute."""
+        given = inputs if isinstance(inputs, list | tuple) else [inputs]
+        return get_mask(self(*given, mask=mask))
+
+    def _set_output_mask(self, y: Any, xs: Any, masks: Any) -> None:
+        """Do nothing: the last layer has set the mask."""
+
     def build(self, *shapes: Any) -> None:
         """Make the variables for inputs of these shapes, without the batch, by running on zeros."""
         self._built = True
         try:
-            self.output_shape(*shapes)
+            self._run_on_zeros(shapes, 1, {})
             self._shapes = tuple(tuple(shape) for shape in shapes)
         except BaseException:
             self._built = False
             raise
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments it was made with, from the attributes of the same names."""
-        takes = [
-            p for p in signature(type(self)).parameters.values() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
-        ]
-        if lost := [p.name for p in takes if p.default is p.empty and not hasattr(self, p.name)]:
-            raise CheckpointError(
-                f"save: {self.name}: what {type(self).__name__} was given for {lost[0]!r} is not known. Keep it in an "
-                "attribute of that name, or write get_config; or write the variables alone: pb.train.save(path, model)."
-            )
-        found = {p.name: getattr(self, p.name) for p in takes if hasattr(self, p.name)}
-        return found | {"name": ""} if self.numbered and "name" in found else found
-
     def summary(self) -> None:
         """Print a table of the layers, their output shapes and their parameter counts."""
         print(format_summary(self))
+
+    def _repr_html_(self) -> str:
+        return show_summary(self)
 
     # ---- training
 
@@ -157,36 +171,100 @@ class Model(Layer):
     def stop_training(self, stop: bool) -> None:
         self._trainer.stop_training = stop
 
-    def compile(
-        self, optimizer: Optimizer | str, loss: LossLike, metrics: MetricsLike = (), eager: bool = False
-    ) -> None:
-        """Set how to train: an optimizer or its name, a loss (or one for each output) and metrics, names or functions.
+    @property
+    def metrics_names(self) -> list[str]:
+        """The names of the numbers that ``evaluate`` returns.
 
-        A training step is compiled, unless ``eager``; both give the same numbers.
+        >>> model = pb.sequential([pb.layers.dense(1, input_shape=[2])])
+        >>> model.compile("sgd", "mse", metrics=["mae"])
+        >>> model.metrics_names
+        ['loss', 'mae']
+        """
+        return self._trainer.metric_names
+
+    @property
+    def input_names(self) -> list[str]:
+        """The names of the inputs, for dicts of arrays; empty if they have none."""
+        return []
+
+    @property
+    def output_names(self) -> list[str] | None:
+        """The names of the outputs, for dicts of targets and in histories; None if they are not known yet."""
+        return None
+
+    def call_with_masks(self, *inputs: Any, training: bool = False) -> tuple[Any, Sequence[Any]]:
+        """Return what a call returns, and the mask of each output, None for one without; empty if none has one."""
+        out = self(*inputs, training=training)
+        masks = [get_mask(y) for y in (out if isinstance(out, list | tuple) else [out])]
+        return out, masks if any(m is not None for m in masks) else ()
+
+    def compile(
+        self,
+        optimizer: Optimizer | str = "rmsprop",
+        loss: LossLike = None,
+        metrics: MetricsLike = (),
+        eager: bool = False,
+        loss_weights: LossWeights = None,
+        weighted_metrics: MetricsLike = (),
+        run_eagerly: bool = False,
+    ) -> None:
+        """Set how to train: an optimizer or its name, a loss, and metrics, names, functions or ``pb.metrics``.
+
+        Of a model with several outputs each argument may be a list, or a dict by the outputs' names; the loss is the
+        sum of theirs, each times its ``loss_weights``.  ``weighted_metrics`` take sample weights into account.  A
+        training step is compiled, unless ``eager`` (or Keras's ``run_eagerly``); both give the same numbers.
 
         >>> model = pb.sequential([pb.layers.dense(1, input_shape=[2])])
         >>> model.compile(optimizer=pb.train.adam(0.01), loss="mean_squared_error", metrics=["mae"])
         """
-        self._trainer.compile(optimizer, loss, metrics, eager)
+        settings = Settings(loss, metrics, loss_weights, weighted_metrics)
+        self._trainer.compile(optimizer, settings, eager or run_eagerly)
 
     def fit(
         self,
-        x: DataLike,
-        y: DataLike,
+        x: Any,
+        y: DataLike | None = None,
         epochs: int = 1,
-        batch_size: int = 32,
+        batch_size: int | None = None,
         validation_split: float = 0.0,
-        validation_data: Dataset | Sequence[Any] | None = None,
+        validation_data: Any = None,
         callbacks: CallbackLike = (),
         shuffle: bool = True,
         verbose: int | str = "auto",
         resume: StrPath | None = None,
+        *,
+        sample_weight: WeightLike = None,
+        class_weight: ClassWeight = None,
+        initial_epoch: int = 0,
+        steps_per_epoch: int | None = None,
+        validation_steps: int | None = None,
+        validation_batch_size: int | None = None,
+        validation_freq: int | Sequence[int] = 1,
     ) -> History:
-        """Train on arrays for ``epochs`` epochs; the last ``validation_split`` of the examples only validate.
+        """Train on arrays, on a ``pb.data.Dataset`` of batches, or on any iterable of batches.
 
         Ctrl-C stops after the current step.  A loss that is not finite raises an error that says where that came from,
-        and leaves the model as it was before.  ``resume`` is a file that ``callbacks.model_checkpoint`` writes: if it
-        exists, training continues from it.
+        and leaves the model as it was before.
+
+        Args:
+            x: Inputs with the examples along the first axis: an array, a list of one for each input, or a dict by
+                their names.  Or batches: pairs of inputs and targets, or triples with weights.
+            y: Targets: an array, a list of one for each output, or a dict by their names.
+            epochs: The number of the epoch to end with.
+            batch_size: How many examples make a step; 32 unless it is given.
+            validation_split: The share of the examples, the last ones, that only validate.
+            validation_data: A pair of inputs and targets, or a triple with weights, or batches, to validate with.
+            callbacks: One of ``pb.callbacks``, a dict of functions, or a list of these.
+            shuffle: Whether the examples of arrays are shuffled in every epoch.
+            verbose: 0 for nothing, 1 for a bar, 2 for a line for each epoch; a bar in terminals unless it is given.
+            resume: A file that ``callbacks.model_checkpoint`` writes: if it exists, training continues from it.
+            sample_weight: A weight of each example, or of each step of each; of several outputs like ``y``.
+            class_weight: A dict from class to weight; of several outputs a dict of these, or a list.
+            initial_epoch: The number of the epoch to begin with.
+            steps_per_epoch: How many batches make an epoch; the next one continues there.
+            validation_steps: How many batches to validate with.
+            validation_batch_size: How many examples of ``validation_data`` make a batch.
+            validation_freq: Validate after every so many epochs, or after those in a list, the first being 1.
 
         >>> pb.random.seed(0)
         >>> x = np.linspace(-1, 1, 64, dtype=np.float32).reshape(-1, 1)
@@ -197,20 +275,28 @@ class Model(Layer):
         array([[1.],
                [4.]], dtype=float32)
         """
-        return self._trainer.fit(
-            x, y, epochs, batch_size, validation_split, validation_data, callbacks, shuffle, verbose, resume
+        validation = Validation(
+            validation_data, validation_split, validation_batch_size, validation_steps, validation_freq
         )
+        schedule = Schedule(epochs, initial_epoch, steps_per_epoch, callbacks, verbose, resume)
+        return self._trainer.fit(x, y, batch_size, shuffle, sample_weight, class_weight, validation, schedule)
 
     def fit_dataset(
         self,
-        dataset: Dataset,
+        dataset: Any,
         epochs: int = 1,
-        validation_data: Dataset | Sequence[Any] | None = None,
+        validation_data: Any = None,
         callbacks: CallbackLike = (),
         verbose: int | str = "auto",
         resume: StrPath | None = None,
+        *,
+        batches_per_epoch: int | None = None,
+        class_weight: ClassWeight = None,
+        initial_epoch: int = 0,
+        validation_batches: int | None = None,
+        validation_batch_size: int | None = None,
     ) -> History:
-        """Train on the batches of a dataset: pairs of inputs and targets.
+        """Train on the batches of a dataset: pairs of inputs and targets.  ``fit(dataset)`` is the same.
 
         >>> x = np.linspace(-1, 1, 64, dtype=np.float32).reshape(-1, 1)
         >>> model = pb.sequential([pb.layers.dense(1, input_shape=[1])])
@@ -219,42 +305,108 @@ class Model(Layer):
         >>> model.fit_dataset(data, epochs=2).epochs
         [0, 1]
         """
-        return self._trainer.fit_dataset(dataset, epochs, validation_data, callbacks, verbose, resume)
+        if not is_stream(dataset):
+            raise ArgumentError(
+                f"{self.name}.fit_dataset: expected a pb.data.Dataset or another iterable of batches, got "
+                f"{type(dataset).__name__}. Arrays are for fit."
+            )
+        validation = Validation(validation_data, 0.0, validation_batch_size, validation_batches)
+        schedule = Schedule(epochs, initial_epoch, batches_per_epoch, callbacks, verbose, resume)
+        return self._trainer.fit(dataset, None, None, False, None, class_weight, validation, schedule, "fit_dataset")
 
-    def train_on_batch(self, x: DataLike, y: DataLike) -> list[float]:
-        """Make one step with these examples; return the loss before it, and the metrics.
+    def train_on_batch(
+        self,
+        x: DataLike,
+        y: DataLike | None = None,
+        sample_weight: WeightLike = None,
+        class_weight: ClassWeight = None,
+        reset: bool = True,
+        return_dict: bool = False,
+    ) -> Any:
+        """Make one step with these examples; return the loss before it, and the metrics, as a list or a dict.
+
+        Without ``reset`` they are over all batches since the latest call with it.
 
         >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="zeros", input_shape=[1])])
         >>> model.compile("sgd", "mean_squared_error")
         >>> model.train_on_batch(np.ones((2, 1)), np.ones((2, 1)))
         [1.0]
         """
-        return self._trainer.train_on_batch(x, y)
+        return self._trainer.train_on_batch(x, y, sample_weight, class_weight, reset, return_dict)
 
-    def evaluate(self, x: DataLike | Dataset, y: DataLike | None = None, batch_size: int = 32) -> Any:
-        """Return the mean loss over arrays, or over a dataset of batches; with metrics a list of the loss and these.
+    def test_on_batch(
+        self,
+        x: DataLike,
+        y: DataLike | None = None,
+        sample_weight: WeightLike = None,
+        reset: bool = True,
+        return_dict: bool = False,
+    ) -> Any:
+        """Return the loss of these examples and the metrics, as a list or a dict.
+
+        >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="zeros", input_shape=[1])])
+        >>> model.compile("sgd", "mean_squared_error", metrics=["mae"])
+        >>> model.test_on_batch(np.ones((2, 1)), np.ones((2, 1)), return_dict=True)
+        {'loss': 1.0, 'mae': 1.0}
+        """
+        return self._trainer.test_on_batch(x, y, sample_weight, reset, return_dict)
+
+    def evaluate(
+        self,
+        x: Any,
+        y: DataLike | None = None,
+        batch_size: int | None = None,
+        sample_weight: WeightLike = None,
+        steps: int | None = None,
+        verbose: int | str = 0,
+        return_dict: bool = False,
+    ) -> Any:
+        """Return the mean loss over arrays, or over batches; with metrics a list of the loss and these, or a dict.
+
+        ``steps`` is how many batches are read; ``verbose`` is accepted, and nothing is shown.
 
         >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[1])])
         >>> model.compile("sgd", "mean_squared_error", metrics=["mae"])
         >>> model.evaluate(np.ones((2, 1)), np.zeros((2, 1)))
         [1.0, 1.0]
         """
-        return self._trainer.evaluate(x, y, batch_size)
+        return self._trainer.evaluate(x, y, batch_size, sample_weight, steps, return_dict)
 
-    def predict(self, x: DataLike, batch_size: int = 32) -> Any:
-        """Return the outputs for these examples, as arrays.
+    def evaluate_dataset(self, dataset: Any, batches: int | None = None, verbose: int | str = 0) -> Any:
+        """Return the mean loss over the batches of a dataset, or over the first ``batches``; like ``evaluate``.
+
+        >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[1])])
+        >>> model.compile("sgd", "mean_squared_error")
+        >>> model.evaluate_dataset(pb.data.Dataset.from_arrays((np.ones((4, 1)), np.zeros((4, 1)))).batch(2))
+        1.0
+        """
+        return self._trainer.evaluate(dataset, None, None, None, batches, False)
+
+    def predict(self, x: Any, batch_size: int | None = None, verbose: int | str = 0, steps: int | None = None) -> Any:
+        """Return the outputs for these examples, or for batches of them, as arrays.
 
         >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
         >>> model.predict([[1.0, 2.0], [3.0, 4.0]])
         array([[3.],
                [7.]], dtype=float32)
         """
-        return self._trainer.predict(x, batch_size)
+        return self._trainer.predict(x, batch_size, steps)
+
+    def predict_on_batch(self, x: DataLike) -> Any:
+        """Return the outputs for one batch, as arrays.
+
+        >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
+        >>> model.predict_on_batch(np.array([[1.0, 2.0]]))
+        array([[3.]], dtype=float32)
+        """
+        return self._trainer.predict_on_batch(x)
 
     # ---- files and copies
 
     def save(self, path: StrPath) -> None:
         """Write the model to a file: layers, variables, and what it is compiled with.  ``pb.load_model`` reads it.
+
+        A path that ends in ``.json``, or a folder, is written for TensorFlow.js; ``.keras`` and ``.h5`` for Keras.
 
         >>> import os, tempfile
         >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
@@ -265,6 +417,50 @@ class Model(Layer):
         array([[3.]], dtype=float32)
         """
         self._trainer.save_model(path)
+
+    def save_weights(self, path: StrPath, map: ModuleMap | None = None) -> None:
+        """Write the variables alone; ``load_weights`` reads them.
+
+        A path that ends in ``.h5`` is written for Keras, ``.json`` for TensorFlow.js, others as safetensors; with
+        ``map``, as a state dict of PyTorch: see ``load_weights``.
+
+        >>> import os, tempfile
+        >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
+        >>> other = pb.sequential([pb.layers.dense(1, input_shape=[2])])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save_weights(os.path.join(folder, "weights.safetensors"))
+        ...     other.load_weights(os.path.join(folder, "weights.safetensors"))
+        >>> other.predict([[1.0, 2.0]])
+        array([[3.]], dtype=float32)
+        """
+        write_weights(path, self, map)
+
+    def load_weights(self, path: StrPath, map: ModuleMap | None = None) -> None:
+        """Load the variables from a file of ``save_weights``, Keras (``.h5``) or TensorFlow.js (``model.json``).
+
+        Every name and shape must match, or nothing is assigned.  With ``map`` the file is a state dict of PyTorch in
+        safetensors: a dict from its modules to layers here, or ``"torch"`` if they have the same names.  Axes, gates
+        and projections are put in order.
+
+        >>> import os, tempfile
+        >>> model = pb.sequential([pb.layers.dense(2, kernel_initializer="ones", input_shape=[3])])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "linear.safetensors")
+        ...     model.save_weights(path, map={"fc": "dense_1"})
+        ...     {name: x.shape for name, x in pb.train.load(path).items()}
+        ...     model.load_weights(path, map={"fc": "dense_1"})
+        {'fc.weight': (2, 3), 'fc.bias': (2,)}
+        """
+        read_weights(path, self, map)
+
+    def to_json(self) -> str:
+        """Return the layers and their arguments as JSON text in Keras's form, without the weights.
+
+        >>> model = pb.sequential([pb.layers.dense(1, input_shape=[2])])
+        >>> pb.model_from_json(model.to_json()).output_shape((2,))
+        (1,)
+        """
+        return describe_as_json(self)
 
     def save_checkpoint(self, path: StrPath) -> None:
         """Write variables, the optimizer's state and the position in training, for ``fit(resume=path)``."""
@@ -281,6 +477,8 @@ class Model(Layer):
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update({key: x for key, x in state.items() if key != "_trainer"})
         self._trainer.import_state(state["_trainer"])
+        for step in vars(self).get("_order", ()):
+            step.layer.register_call(step)
 
 
 class VariableOverrides:
@@ -300,14 +498,18 @@ class VariableOverrides:
 class Sequential(Model):
     """A model that applies one layer after the other; ``sequential`` makes one."""
 
-    def __init__(self, layers: Sequence[Layer] = (), name: str = "") -> None:
-        super().__init__(name)
+    def __init__(self, layers: Sequence[Layer | SymbolicTensor] = (), name: str = "", trainable: bool = True) -> None:
+        super().__init__(name, trainable)
         self.stack: list[Layer] = []
+        self._chain: list[SymbolicTensor] = []  # the input, and the output of each layer
         for layer in layers:
             self.add(layer)
 
-    def add(self, layer: Layer) -> None:
-        """Add a layer at the end."""
+    def add(self, layer: Layer | SymbolicTensor) -> None:
+        """Add a layer at the end; before the first one, ``pb.input(shape)`` gives the shape of examples."""
+        if isinstance(layer, SymbolicTensor) and layer.layer is None and not self.stack:
+            self.input_shape = layer.shape
+            return
         if not isinstance(layer, Layer):
             raise ArgumentError(f"{self.name}.add: expected a layer, got {type(layer).__name__}.")
         if any(layer is one for one in self.stack):
@@ -315,35 +517,82 @@ class Sequential(Model):
         _name_layers([*self.stack, layer], self.name)  # raises an error for a duplicate name
         first, self._built = not self.stack, False
         self.stack.append(layer)
-        if first:
+        if first and self.input_shape is None:
             self.input_shape = layer.input_shape
         if self.input_shape is not None:
             self.build_for([tuple(self.input_shape)])
 
+    def pop(self) -> Layer:
+        """Remove the last layer and return it.
+
+        >>> model = pb.sequential([pb.layers.dense(3, input_shape=[2]), pb.layers.dense(1)])
+        >>> model.pop().units, len(model.layers), model.outputs[0].shape
+        (1, 1, (3,))
+        """
+        if not self.stack:
+            raise ArgumentError(f"{self.name}.pop: there are no layers.")
+        del self._chain[len(self.stack) :]
+        layer = self.stack.pop()
+        self._built = self._built and bool(self.stack)
+        return layer
+
+    @property
+    def inputs(self) -> list[SymbolicTensor]:
+        """The symbolic input, in a list, once the shape of examples is known."""
+        return self._get_chain()[:1]
+
+    @property
+    def outputs(self) -> list[SymbolicTensor]:
+        """The symbolic output, in a list, once the shape of examples is known."""
+        return self._get_chain()[-1:]
+
+    def _get_chain(self) -> list[SymbolicTensor]:
+        if not self._chain:
+            raise ArgumentError(f"{self.name} has no input yet. Give input_shape to its first layer, or call it once.")
+        return self._chain
+
     def parts(self) -> Iterator[tuple[str, Any]]:
         yield from _name_layers(vars(self).get("stack", ()), self.name).items()
 
-    def build(self, shape: Sequence[int]) -> None:
+    def build(self, shape: Sequence[int | None]) -> None:
         if not self.stack:
             raise ShapeError(f"{self.name} has no layers yet; add some.")
-        first = self.input_shape = as_shape(f"{self.name}.build", shape)
-        given: Shape = first
-        for layer in self.stack:
-            layer.build_for([given])
-            given = layer.output_shape(given)
-        self._built, self._shapes = True, (first,)
+        first = self.input_shape = as_lengths_or_none(f"{self.name}.build", shape)
+        if not self._chain or self._chain[0].shape != first:
+            self._chain = [SymbolicTensor(first, None, ())]
+        for layer in self.stack[len(self._chain) - 1 :]:
+            self._chain.append(SymbolicTensor.apply(layer, self._chain[-1:]))
+        known: Any = (first,)
+        self._built, self._shapes = True, known
+
+    def output_shape(self, *shapes: UnknownShape, **settings: Any) -> Any:
+        chain = self._chain
+        known = not settings and self._built and chain and shapes == (chain[0].shape,)
+        return chain[-1].shape if known else super().output_shape(*shapes, **settings)
+
+    @property
+    def output_names(self) -> list[str] | None:
+        return list(_name_layers(self.stack, self.name))[-1:] or None
 
     def check_inputs(self, *xs: Value) -> None:
         for first in self.stack[:1]:
             first.check_inputs(*xs)
 
-    def call(self, x: Value, training: bool = False) -> Any:
+    def call(self, x: Value) -> Any:
         for layer in self.stack:
-            x = layer(x, training=training)
+            x = layer(x)
         return x
 
     def get_config(self) -> dict[str, Any]:
         return {"layers": self.stack, "name": "" if self.numbered else self.name, "input_shape": self.input_shape}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_chain": []}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if self._built and self.input_shape is not None:
+            self.build(self.input_shape)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Sequential:
@@ -357,7 +606,11 @@ class Sequential(Model):
 class Functional(Model):
     """A model defined by its inputs and outputs, symbolic tensors that layers were applied to; ``model`` makes one."""
 
-    def __init__(self, inputs: SymbolicTensors, outputs: SymbolicTensors, name: str = "") -> None:
+    several = True
+
+    def __init__(
+        self, inputs: SymbolicTensors, outputs: SymbolicTensors, name: str = "", trainable: bool = True
+    ) -> None:
         super().__init__(name)
         self._single = isinstance(outputs, SymbolicTensor)
         self._order: list[SymbolicTensor] = []  # each after its inputs
@@ -369,12 +622,49 @@ class Functional(Model):
                     f"{self.name}: inputs and outputs are made by pb.input and by layers, got {type(x).__name__}."
                 )
         self._order = _sort_steps(self._inputs, self._outputs, self.name)
-        self._built, self._shapes = True, tuple(p.shape for p in self._inputs)
+        known: Any = tuple(p.shape for p in self._inputs)
+        self._built, self._shapes = True, known
+        if not trainable:
+            self.trainable = False
         list(self.parts())  # raises an error for two layers of one name
+
+    @property
+    def inputs(self) -> list[SymbolicTensor]:
+        """The symbolic inputs."""
+        return list(self._inputs)
+
+    @property
+    def outputs(self) -> list[SymbolicTensor]:
+        """The symbolic outputs."""
+        return list(self._outputs)
 
     def parts(self) -> Iterator[tuple[str, Any]]:
         layers = {id(step.layer): step.layer for step in vars(self).get("_order", ()) if step.layer is not None}
         yield from _name_layers(list(layers.values()), self.name).items()
+
+    @property
+    def input_names(self) -> list[str]:
+        return [p.name or f"input_{i + 1}" for i, p in enumerate(self._inputs)]
+
+    @property
+    def output_names(self) -> list[str] | None:
+        names = {id(layer): name for name, layer in self.parts()}
+        found: list[str] = []
+        for output in self._outputs:
+            name = "input" if output.layer is None else names[id(_find_source(output).layer)]
+            number, free = 0, name
+            while free in found:  # a layer that makes several outputs
+                number += 1
+                free = f"{name}_{number}"
+            found.append(free)
+        return found
+
+    def list_structure(self) -> list[object]:
+        found: list[object] = [self, self.trainable]
+        for step in self._order:
+            if step.layer is not None:
+                found += step.layer.list_structure()
+        return found
 
     def check_inputs(self, *xs: Value) -> None:
         given = {id(p): x for p, x in zip(self._inputs, xs, strict=False)}
@@ -382,13 +672,21 @@ class Functional(Model):
             if step.layer is not None and all(id(p) in given for p in step.inputs):
                 step.layer.check_inputs(*[given[id(p)] for p in step.inputs])
 
-    def call(self, *xs: Value, training: bool = False) -> Any:
+    def output_shape(self, *shapes: UnknownShape, **settings: Any) -> Any:
+        if not settings and shapes == self._shapes:
+            return self._outputs[0].shape if self._single else tuple(p.shape for p in self._outputs)
+        return super().output_shape(*shapes, **settings)
+
+    def call(self, *xs: Value) -> Any:
         if len(xs) != len(self._inputs):
             raise ArgumentError(f"{self.name}: expected {len(self._inputs)} inputs, got {len(xs)}.")
         values = {id(p): x for p, x in zip(self._inputs, xs, strict=True)}
         for step in self._order:
             if step.layer is not None:
-                values[id(step)] = step.layer(*[values[id(p)] for p in step.inputs], training=training)
+                given: list[Any] = [values[id(p)] for p in step.inputs]
+                if len(given) > 1 and not step.layer.several and step.layer.max_inputs == 1:
+                    given = [given]  # a layer of the user's that takes a list
+                values[id(step)] = step.layer(*given, **_fill_settings(step.settings, values))
         out = [values[id(p)] for p in self._outputs]
         return out[0] if self._single else tuple(out)
 
@@ -399,7 +697,9 @@ class Functional(Model):
         return {
             "layers": self.layers,
             "inputs": [p.shape for p in self._inputs],
+            "names": [p.name for p in self._inputs],
             "steps": [[layers[id(p.layer)], [number[id(x)] for x in p.inputs]] for p in self._order],
+            "settings": {str(i): _encode_settings(p.settings, number) for i, p in enumerate(self._order) if p.settings},
             "outputs": [number[id(p)] for p in self._outputs],
             "single": self._single,
             "name": "" if self.numbered else self.name,
@@ -407,12 +707,30 @@ class Functional(Model):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Functional:
-        every = [SymbolicTensor(tuple(shape), None, ()) for shape in config["inputs"]]
+        names = config.get("names") or [""] * len(config["inputs"])
+        every = [SymbolicTensor(tuple(x), None, (), name=name) for x, name in zip(config["inputs"], names, strict=True)]
         inputs = list(every)
-        for layer, given in config["steps"]:
-            every.append(SymbolicTensor.apply(config["layers"][layer], [every[i] for i in given]))
+        settings = config.get("settings") or {}
+        for i, (layer, given) in enumerate(config["steps"]):
+            called = _decode_settings(settings.get(str(i), {}), every)
+            every.append(SymbolicTensor.apply(config["layers"][layer], [every[n] for n in given], called))
         outputs = [every[i] for i in config["outputs"]]
         return cls(inputs, outputs[0] if config["single"] else outputs, config["name"])
+
+
+def _fill_settings(settings: Mapping[str, Any], values: Mapping[int, Any]) -> dict[str, Any]:
+    """Return the settings of a step with values in place of symbolic tensors."""
+    return {key: values[id(x)] if isinstance(x, SymbolicTensor) else x for key, x in settings.items()}
+
+
+def _encode_settings(settings: Mapping[str, Any], number: Mapping[int, int]) -> dict[str, Any]:
+    return {
+        key: {"step": number[id(x)]} if isinstance(x, SymbolicTensor) else {"value": x} for key, x in settings.items()
+    }
+
+
+def _decode_settings(settings: Mapping[str, Any], every: Sequence[SymbolicTensor]) -> dict[str, Any]:
+    return {key: every[x["step"]] if "step" in x else x["value"] for key, x in settings.items()}
 
 
 def _name_layers(layers: Sequence[Layer], name: str) -> dict[str, Layer]:
@@ -426,6 +744,11 @@ def _name_layers(layers: Sequence[Layer], name: str) -> dict[str, Layer]:
             raise ArgumentError(f"{name}: two layers are called {called!r}. Give one another name.")
         found[called] = layer
     return found
+
+
+def _find_source(step: SymbolicTensor) -> SymbolicTensor:
+    """Return the output of several that this one was selected from, or itself."""
+    return step.inputs[0] if isinstance(step.layer, SelectOutput) else step
 
 
 def _sort_steps(inputs: list[SymbolicTensor], outputs: list[SymbolicTensor], name: str) -> list[SymbolicTensor]:
@@ -442,22 +765,31 @@ def _sort_steps(inputs: list[SymbolicTensor], outputs: list[SymbolicTensor], nam
             if step.layer is None:
                 raise ArgumentError(f"{name}: an output needs an input of shape {step.shape} that is not among inputs.")
             todo.append((step, True))
-            todo.extend((p, False) for p in reversed(step.inputs))
+            todo.extend((p, False) for p in reversed(step.sources))
     return order
 
 
-def sequential(layers: Sequence[Layer] = (), name: str = "") -> Sequential:
+def sequential(layers: Sequence[Layer | SymbolicTensor] = (), name: str = "", trainable: bool = True) -> Sequential:
     """Return a model that applies one layer after the other.
+
+    - layers: the layers; the first may be ``pb.input(shape)``.
+    - name: the name of the model.
+    - trainable: whether training changes its variables.
 
     >>> model = pb.sequential([pb.layers.dense(4, activation="relu", input_shape=[3]), pb.layers.dense(1)])
     >>> model(np.ones((2, 3))).shape
     (2, 1)
     """
-    return Sequential(layers, name)
+    return Sequential(layers, name, trainable)
 
 
-def model(inputs: SymbolicTensors, outputs: SymbolicTensors, name: str = "") -> Functional:
+def model(inputs: SymbolicTensors, outputs: SymbolicTensors, name: str = "", trainable: bool = True) -> Functional:
     """Return a model from inputs to outputs: layers applied to ``pb.input`` and to each other's outputs.
+
+    - inputs: one input, or a list of them.
+    - outputs: one output, or a list of them.
+    - name: the name of the model.
+    - trainable: whether training changes its variables.
 
     >>> x = pb.input([3])
     >>> h = pb.layers.dense(3, activation="tanh")(x)
@@ -465,7 +797,7 @@ def model(inputs: SymbolicTensors, outputs: SymbolicTensors, name: str = "") -> 
     >>> [y.shape for y in both(np.ones((5, 3)))]
     [(5, 1), (5, 2)]
     """
-    return Functional(inputs, outputs, name)
+    return Functional(inputs, outputs, name, trainable)
 
 
 def load_model(path: StrPath) -> Any:
@@ -483,5 +815,5 @@ def load_model(path: StrPath) -> Any:
     """
     model, training = read_model(path)
     if training is not None:
-        model.compile(training.optimizer, training.losses, training.metrics)
+        model.compile(training.optimizer, **training.arguments)
     return model

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pullback.display.html import frame, table
 from pullback.train.nn.layers.base import Layer
 
-__all__ = ["format_summary"]
+__all__ = ["format_summary", "show_summary"]
 
 Row = tuple[str, str, str]
 UNKNOWN = "?"
@@ -32,6 +33,16 @@ def format_summary(model: Layer) -> str:
     lines = [f"{name:<{widths[0]}}  {shape:<{widths[1]}}  {count:>{widths[2]}}" for name, shape, count in [head, *rows]]
     rule = "-" * len(lines[0])
     return "\n".join([f"Model '{model.name}' ({model.kind})", lines[0], rule, *lines[1:], rule, _format_totals(model)])
+
+
+def show_summary(model: Layer) -> str:
+    """Return the summary as HTML, for notebooks.
+
+    >>> "dense_1 (dense)" in show_summary(pb.sequential([pb.layers.dense(4, input_shape=[3], name="dense_1")]))
+    True
+    """
+    rows = table(["layer (kind)", "output shape", "parameters"], _make_rows(model), right=[2])
+    return frame(f"Model {model.name}", [model.kind], rows, _format_totals(model))
 
 
 def _format_totals(model: Layer) -> str:

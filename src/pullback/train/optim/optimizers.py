@@ -7,35 +7,72 @@ and the new slots.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Unpack
+from functools import wraps
+from inspect import signature
+from typing import Any, TypeVar, Unpack
 
 import numpy as np
 
 from pullback.core.convert import as_number
+from pullback.errors import ArgumentError
 from pullback.train.optim.schedules import LearningRate, Number
 from pullback.train.optim.step import Common, Optimizer, Options
-from pullback.typing import Value
+from pullback.typing import Shape, Value
 
-__all__ = ["adadelta", "adagrad", "adam", "adamax", "adamw", "lion", "momentum", "rmsprop", "sgd"]
+__all__ = [
+    "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw", "ftrl", "lamb", "lion", "momentum", "nadam",
+    "rmsprop", "schedule_free_adamw", "sgd",
+]  # fmt: skip
 
 EPSILON = 1e-7  # TensorFlow.js's, for float32
 
 
-def sgd(learning_rate: LearningRate, **options: Unpack[Options]) -> Optimizer:
-    """Return gradient descent: ``x - learning_rate * g``.
+KERAS_NAMES = {
+    "beta_1": "beta1", "beta_2": "beta2", "clipnorm": "clip_norm", "clipvalue": "clip_value",
+    "global_clipnorm": "clip_global_norm", "rho": "decay", "nesterov": "use_nesterov",
+}  # fmt: skip
+Maker = TypeVar("Maker", bound=Callable[..., Optimizer])
+
+
+def _accept_keras_names(make: Maker) -> Maker:
+    """Return a function that also takes Keras's names of its arguments."""
+    own = set(signature(make).parameters)
+
+    @wraps(make)
+    def call(*args: Any, **kwargs: Any) -> Optimizer:
+        renamed = {key if key in own else KERAS_NAMES.get(key, key): x for key, x in kwargs.items()}
+        return make(*args, **renamed)
+
+    return call  # type: ignore[return-value]
+
+
+@_accept_keras_names
+def sgd(
+    learning_rate: LearningRate = 0.01, momentum: float = 0.0, nesterov: bool = False, **options: Unpack[Options]
+) -> Optimizer:
+    """Return gradient descent: ``x - learning_rate * g``; with ``momentum``, by a decaying sum of these steps.
 
     >>> w = pb.variable(4.0)
     >>> pb.train.sgd(0.25).minimize(lambda: w * w)
     >>> w.item()
     2.0
     """
+    kept = _check_fraction("sgd", "momentum", momentum)
 
     def rule(x: Value, g: Value, rate: Number) -> Any:
         return (x - rate * g,)
 
-    return Optimizer(sgd, {"learning_rate": learning_rate}, rule, _return_rate, {}, options, row_wise=True)
+    def rule_with_momentum(x: Value, g: Value, m: Value, rate: Number) -> Any:
+        m = kept * m - rate * g
+        return x + (kept * m - rate * g if nesterov else m), m
+
+    if not kept:
+        return Optimizer(sgd, {"learning_rate": learning_rate}, rule, _return_rate, {}, options, row_wise=True)
+    config = {"learning_rate": learning_rate, "momentum": momentum, "nesterov": nesterov}
+    return Optimizer(sgd, config, rule_with_momentum, _return_rate, {"momentum": 0.0}, options)
 
 
+@_accept_keras_names
 def momentum(
     learning_rate: LearningRate, momentum: float, use_nesterov: bool = False, **options: Unpack[Options]
 ) -> Optimizer:
@@ -61,6 +98,7 @@ def momentum(
 _momentum = momentum  # inside it, its argument hides the name
 
 
+@_accept_keras_names
 def adagrad(
     learning_rate: LearningRate, initial_accumulator_value: float = 0.1, **options: Unpack[Options]
 ) -> Optimizer:
@@ -81,6 +119,7 @@ def adagrad(
     return Optimizer(adagrad, config, rule, _return_rate, {"accumulator": start}, options, row_wise=True)
 
 
+@_accept_keras_names
 def adadelta(
     learning_rate: LearningRate = 0.001, rho: float = 0.95, epsilon: float | None = None, **options: Unpack[Options]
 ) -> Optimizer:
@@ -102,11 +141,13 @@ def adadelta(
     return Optimizer(adadelta, config, rule, _return_rate, {"accum_grad": 0.0, "accum_var": 0.0}, options)
 
 
+@_accept_keras_names
 def adam(
     learning_rate: LearningRate = 0.001,
     beta1: float = 0.9,
     beta2: float = 0.999,
     epsilon: float | None = None,
+    amsgrad: bool = False,
     **options: Unpack[Options],
 ) -> Optimizer:
     """Adam: the moving average of the gradients over the root of that of their squares.
@@ -116,15 +157,17 @@ def adam(
     >>> w.numpy()
     array([ 0.5, 99.5], dtype=float32)
     """
-    return _make_adam(adam, learning_rate, beta1, beta2, epsilon, options)
+    return _make_adam(adam, learning_rate, beta1, beta2, epsilon, amsgrad, options)
 
 
+@_accept_keras_names
 def adamw(
     learning_rate: LearningRate = 0.001,
     beta1: float = 0.9,
     beta2: float = 0.999,
     epsilon: float | None = None,
     weight_decay: float = 0.01,
+    amsgrad: bool = False,
     **options: Unpack[Common],
 ) -> Optimizer:
     """AdamW: ``adam`` with decoupled weight decay of ``learning_rate * weight_decay``.
@@ -135,7 +178,7 @@ def adamw(
     array([ 0.45, 94.5 ], dtype=float32)
     """
     every: Options = {"weight_decay": weight_decay, **options}
-    return _make_adam(adamw, learning_rate, beta1, beta2, epsilon, every)
+    return _make_adam(adamw, learning_rate, beta1, beta2, epsilon, amsgrad, every)
 
 
 def _make_adam(
@@ -144,6 +187,7 @@ def _make_adam(
     beta1: float,
     beta2: float,
     epsilon: float | None,
+    amsgrad: bool,
     options: Options,
 ) -> Optimizer:
     name = make.__name__
@@ -158,10 +202,20 @@ def _make_adam(
         v = b2 * v + (1.0 - b2) * (g * g)
         return x - rate * m / (scale * np.sqrt(v) + small), m, v
 
+    def rule_with_largest(x: Value, g: Value, m: Value, v: Value, largest: Value, rate: Number, scale: Number) -> Any:
+        m = b1 * m + (1.0 - b1) * g
+        v = b2 * v + (1.0 - b2) * (g * g)
+        largest = np.maximum(largest, v)
+        return x - rate * m / (scale * np.sqrt(largest) + small), m, v, largest
+
     config = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "epsilon": small}
-    return Optimizer(make, config, rule, numbers, {"m": 0.0, "v": 0.0}, options)
+    if not amsgrad:
+        return Optimizer(make, config, rule, numbers, {"m": 0.0, "v": 0.0}, options)
+    starts = {"m": 0.0, "v": 0.0, "vhat": 0.0}
+    return Optimizer(make, {**config, "amsgrad": True}, rule_with_largest, numbers, starts, options)
 
 
+@_accept_keras_names
 def adamax(
     learning_rate: LearningRate = 0.002,
     beta1: float = 0.9,
@@ -194,6 +248,7 @@ def adamax(
     return Optimizer(adamax, config, rule, numbers, {"m": 0.0, "v": 0.0}, options)
 
 
+@_accept_keras_names
 def rmsprop(
     learning_rate: LearningRate,
     decay: float = 0.9,
@@ -238,6 +293,7 @@ def rmsprop(
     return Optimizer(rmsprop, config, about_mean if centered else plain, _return_rate, starts, options)
 
 
+@_accept_keras_names
 def lion(
     learning_rate: LearningRate = 1e-4, beta1: float = 0.9, beta2: float = 0.99, **options: Unpack[Options]
 ) -> Optimizer:
@@ -255,6 +311,227 @@ def lion(
 
     config = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2}
     return Optimizer(lion, config, rule, _return_rate, {"m": 0.0}, options)
+
+
+@_accept_keras_names
+def nadam(
+    learning_rate: LearningRate = 0.001,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float | None = None,
+    **options: Unpack[Options],
+) -> Optimizer:
+    """Nadam (Dozat): ``adam`` with Nesterov's momentum, which grows over the first steps.
+
+    >>> w = pb.variable([1.0, 100.0])
+    >>> pb.train.nadam(0.5).minimize(lambda: (w * w).sum())
+    >>> w.numpy().round(3)
+    array([ 0.469, 99.469], dtype=float32)
+    """
+    b1, b2 = _check_fraction("nadam", "beta1", beta1), _check_fraction("nadam", "beta2", beta2)
+    small = _check_epsilon("nadam", epsilon)
+
+    def numbers(rate: Number, steps: Number) -> Any:
+        now, after = b1 * (1.0 - 0.5 * 0.96**steps), b1 * (1.0 - 0.5 * 0.96 ** (steps + 1))
+        return rate, now, after, (1.0 - b2**steps) ** -0.5
+
+    def rule(
+        x: Value,
+        g: Value,
+        m: Value,
+        v: Value,
+        product: Value,
+        rate: Number,
+        now: Number,
+        after: Number,
+        scale: Number,
+    ) -> Any:
+        product = product * now
+        m = b1 * m + (1.0 - b1) * g
+        v = b2 * v + (1.0 - b2) * (g * g)
+        step = after * m / (1.0 - product * after) + (1.0 - now) * g / (1.0 - product)
+        return x - rate * step / (scale * np.sqrt(v) + small), m, v, product
+
+    config = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "epsilon": small}
+    starts = {"m": 0.0, "v": 0.0, "product": 1.0}
+    return Optimizer(nadam, config, rule, numbers, starts, options, slot_shapes={"product": _use_no_shape}, whole=True)
+
+
+@_accept_keras_names
+def ftrl(
+    learning_rate: LearningRate = 0.001,
+    learning_rate_power: float = -0.5,
+    initial_accumulator_value: float = 0.1,
+    l1_regularization_strength: float = 0.0,
+    l2_regularization_strength: float = 0.0,
+    l2_shrinkage_regularization_strength: float = 0.0,
+    beta: float = 0.0,
+    **options: Unpack[Options],
+) -> Optimizer:
+    """Return FTRL-proximal (McMahan and others, 2013), which sets parameters to zero: for wide linear models.
+
+    >>> w = pb.variable([1.0, 0.001])
+    >>> pb.train.ftrl(0.5, l1_regularization_strength=0.5).minimize(lambda: (w * w).sum())
+    >>> w.numpy().round(3)
+    array([0.226, 0.   ], dtype=float32)
+    """
+    power, l1 = -learning_rate_power, l1_regularization_strength
+    if power < 0:
+        raise ArgumentError(f"ftrl: learning_rate_power must not be more than 0, got {learning_rate_power!r}.")
+
+    def rule(x: Value, g: Value, squares: Value, linear: Value, rate: Number) -> Any:
+        new = squares + g * g
+        shrunk = g + 2.0 * l2_shrinkage_regularization_strength * x
+        linear = linear + shrunk - (new**power - squares**power) / rate * x
+        quadratic = new**power / rate + 2.0 * (l2_regularization_strength + beta / (2.0 * rate))
+        return (np.clip(linear, -l1, l1) - linear) / quadratic, new, linear
+
+    config = {
+        "learning_rate": learning_rate,
+        "learning_rate_power": learning_rate_power,
+        "initial_accumulator_value": initial_accumulator_value,
+        "l1_regularization_strength": l1_regularization_strength,
+        "l2_regularization_strength": l2_regularization_strength,
+        "l2_shrinkage_regularization_strength": l2_shrinkage_regularization_strength,
+        "beta": beta,
+    }
+    starts = {
+        "accumulator": as_number("ftrl", "initial_accumulator_value", initial_accumulator_value, 0),
+        "linear": 0.0,
+    }
+    return Optimizer(ftrl, config, rule, _return_rate, starts, options)
+
+
+@_accept_keras_names
+def lamb(
+    learning_rate: LearningRate = 0.001,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float | None = None,
+    **options: Unpack[Options],
+) -> Optimizer:
+    """Return LAMB (You and others, 2019): ``adam`` with the step of each variable scaled to its norm.
+
+    >>> w = pb.variable([3.0, 4.0])
+    >>> pb.train.lamb(0.5).minimize(lambda: (w * w).sum())
+    >>> w.numpy().round(3)
+    array([1.232, 2.232], dtype=float32)
+    """
+    b1, b2 = _check_fraction("lamb", "beta1", beta1), _check_fraction("lamb", "beta2", beta2)
+    small = _check_epsilon("lamb", epsilon)
+
+    def numbers(rate: Number, steps: Number) -> Any:
+        return rate, 1.0 / (1.0 - b1**steps), (1.0 - b2**steps) ** -0.5
+
+    def rule(x: Value, g: Value, m: Value, v: Value, rate: Number, first: Number, second: Number) -> Any:
+        m = b1 * m + (1.0 - b1) * g
+        v = b2 * v + (1.0 - b2) * (g * g)
+        step = first * m / (second * np.sqrt(v) + small)
+        length, reach = np.sqrt(np.sum(x * x)), np.sqrt(np.sum(step * step))
+        ratio = np.where((length > 0) & (reach > 0), length / np.where(reach > 0, reach, 1.0), 1.0)
+        return x - (rate * ratio).astype(x.dtype) * step, m, v
+
+    config = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "epsilon": small}
+    return Optimizer(lamb, config, rule, numbers, {"m": 0.0, "v": 0.0}, options, whole=True)
+
+
+@_accept_keras_names
+def adafactor(
+    learning_rate: LearningRate = 0.001,
+    beta_2_decay: float = -0.8,
+    epsilon_1: float = 1e-30,
+    epsilon_2: float = 1e-3,
+    clip_threshold: float = 1.0,
+    relative_step: bool = True,
+    **options: Unpack[Options],
+) -> Optimizer:
+    """Return Adafactor (Shazeer and Stern, 2018): of a matrix it keeps the sums of rows and columns, not all squares.
+
+    >>> w = pb.variable([[3.0, 4.0], [0.0, 1.0]])
+    >>> optimizer = pb.train.adafactor(0.5)
+    >>> optimizer.minimize(lambda: (w * w).sum())
+    >>> [x.shape for x in optimizer.state_dict().values() if np.ndim(x)]
+    [(2,), (2,), (0,)]
+    """
+
+    def numbers(rate: Number, steps: Number) -> Any:
+        limit = steps**-0.5  # Keras's rule has it with and without relative_step
+        return np.minimum(rate, limit)[()], 1.0 - steps**beta_2_decay
+
+    def rule(x: Value, g: Value, rows: Value, columns: Value, squares: Value, rate: Number, kept: Number) -> Any:
+        new = g * g + epsilon_1
+        if len(x.shape) >= 2:
+            rows = kept * rows + (1.0 - kept) * np.mean(new, axis=-1)
+            columns = kept * columns + (1.0 - kept) * np.mean(new, axis=-2)
+            share = rows / np.mean(rows, axis=-1, keepdims=True)
+            whole = share[..., None] * columns[..., None, :]
+        else:
+            whole = squares = kept * squares + (1.0 - kept) * new
+        step = g / np.sqrt(whole)
+        step = step / np.maximum(1.0, np.sqrt(np.mean(step * step)) / clip_threshold)
+        size = np.maximum(epsilon_2, np.sqrt(np.mean(x * x)))
+        return (x - rate * size * step).astype(x.dtype), rows, columns, squares
+
+    config = {
+        "learning_rate": learning_rate,
+        "beta_2_decay": beta_2_decay,
+        "epsilon_1": epsilon_1,
+        "epsilon_2": epsilon_2,
+        "clip_threshold": clip_threshold,
+        "relative_step": relative_step,
+    }
+    shapes = {
+        "rows": lambda shape: shape[:-1] if len(shape) >= 2 else (0,),
+        "columns": lambda shape: (*shape[:-2], shape[-1]) if len(shape) >= 2 else (0,),
+        "squares": lambda shape: (0,) if len(shape) >= 2 else shape,
+    }
+    starts = {"rows": 0.0, "columns": 0.0, "squares": 0.0}
+    return Optimizer(adafactor, config, rule, numbers, starts, options, whole=True, slot_shapes=shapes)
+
+
+@_accept_keras_names
+def schedule_free_adamw(
+    learning_rate: LearningRate = 0.0025,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    warmup_steps: int = 0,
+    **options: Unpack[Options],
+) -> Optimizer:
+    """Return schedule-free AdamW (Defazio and others, 2024): an average of the iterates in place of a schedule.
+
+    >>> w = pb.variable([1.0, 100.0])
+    >>> pb.train.schedule_free_adamw(0.5).minimize(lambda: (w * w).sum())
+    >>> w.numpy().round(3)
+    array([ 0.5, 99.5], dtype=float32)
+    """
+    name = "schedule_free_adamw"
+    b1, b2 = _check_fraction(name, "beta1", beta1), _check_fraction(name, "beta2", beta2)
+
+    def numbers(rate: Number, steps: Number) -> Any:
+        warm = np.minimum(steps / warmup_steps, 1.0)[()] if warmup_steps else 1.0
+        return rate * warm, (1.0 - b2**steps) ** -0.5, 1.0 / steps
+
+    def rule(x: Value, g: Value, ahead: Value, v: Value, rate: Number, scale: Number, weight: Number) -> Any:
+        v = b2 * v + (1.0 - b2) * (g * g)
+        fast = x + ahead  # the iterate without averaging
+        mean = (x - (1.0 - b1) * fast) / b1
+        fast = fast - rate * g / (scale * np.sqrt(v) + epsilon)
+        new = (1.0 - b1) * fast + b1 * ((1.0 - weight) * mean + weight * fast)
+        return new, fast - new, v
+
+    config = {
+        "learning_rate": learning_rate,
+        "beta1": beta1,
+        "beta2": beta2,
+        "epsilon": epsilon,
+        "warmup_steps": warmup_steps,
+    }
+    return Optimizer(schedule_free_adamw, config, rule, numbers, {"ahead": 0.0, "v": 0.0}, options)
+
+
+def _use_no_shape(shape: Shape) -> Shape:
+    return ()
 
 
 def _return_rate(rate: Number, steps: Number) -> tuple[Any, ...]:

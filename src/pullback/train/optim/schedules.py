@@ -5,7 +5,8 @@ The first step has the number 0.  Any function of that number can be a learning 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,8 +20,12 @@ __all__ = [
     "Schedule",
     "constant_rate",
     "cosine_decay",
+    "cosine_decay_restarts",
     "exponential_decay",
+    "inverse_time_decay",
     "one_cycle",
+    "piecewise_constant_decay",
+    "polynomial_decay",
     "step_decay",
     "warm_up",
 ]
@@ -88,8 +93,8 @@ def step_decay(rate: float, every: int, factor: float = 0.1) -> Schedule:
     return Schedule.of(step_decay, (rate, every, factor), lambda step: rate * factor ** np.floor(step / every))
 
 
-def exponential_decay(rate: float, steps: int, factor: float) -> Schedule:
-    """Return ``rate * factor ** (step / steps)``.
+def exponential_decay(rate: float, steps: int, factor: float, staircase: bool = False) -> Schedule:
+    """Return ``rate * factor ** (step / steps)``; ``staircase`` rounds the quotient down.
 
     >>> [pb.train.exponential_decay(1.0, steps=2, factor=0.25)(n) for n in (0, 1, 2)]
     [1.0, 0.5, 0.25]
@@ -97,7 +102,94 @@ def exponential_decay(rate: float, steps: int, factor: float) -> Schedule:
     _check_rate("exponential_decay", "rate", rate)
     _check_rate("exponential_decay", "factor", factor)
     _check_steps("exponential_decay", "steps", steps)
-    return Schedule.of(exponential_decay, (rate, steps, factor), lambda step: rate * factor ** (step / steps))
+    arguments = (rate, steps, factor, True) if staircase else (rate, steps, factor)
+    return Schedule.of(exponential_decay, arguments, lambda step: rate * factor ** _divide(step, steps, staircase))
+
+
+def inverse_time_decay(rate: float, steps: int, factor: float, staircase: bool = False) -> Schedule:
+    """Return ``rate / (1 + factor * step / steps)``; ``staircase`` rounds the quotient down.
+
+    >>> [pb.train.inverse_time_decay(1.0, steps=2, factor=1.0)(n) for n in (0, 2, 6)]
+    [1.0, 0.5, 0.25]
+    """
+    _check_rate("inverse_time_decay", "rate", rate)
+    _check_rate("inverse_time_decay", "factor", factor)
+    _check_steps("inverse_time_decay", "steps", steps)
+    return Schedule.of(
+        inverse_time_decay,
+        (rate, steps, factor, staircase),
+        lambda step: rate / (1.0 + factor * _divide(step, steps, staircase)),
+    )
+
+
+def _divide(step: Number, steps: int, staircase: bool) -> Any:
+    return np.floor(step / steps) if staircase else step / steps
+
+
+def piecewise_constant_decay(boundaries: Sequence[float], values: Sequence[float]) -> Schedule:
+    """Return the first value up to the first boundary, the boundary included, then the second, and so on.
+
+    >>> [pb.train.piecewise_constant_decay([2, 5], [1.0, 0.5, 0.1])(n) for n in (0, 2, 3, 5, 6)]
+    [1.0, 1.0, 0.5, 0.5, 0.1]
+    """
+    if len(values) != len(boundaries) + 1:
+        raise ArgumentError(
+            f"piecewise_constant_decay: {len(boundaries)} boundaries have {len(boundaries) + 1} values, got "
+            f"{len(values)}."
+        )
+
+    def at(step: Number) -> Any:
+        rate: Any = values[0]
+        for boundary, value in zip(boundaries, values[1:], strict=True):
+            rate = np.where(step > boundary, value, rate)[()]
+        return rate
+
+    return Schedule.of(piecewise_constant_decay, (list(boundaries), list(values)), at)
+
+
+def polynomial_decay(rate: float, steps: int, final: float = 1e-4, power: float = 1.0, cycle: bool = False) -> Schedule:
+    """From ``rate`` to ``final`` in ``steps`` steps, along a power; ``cycle`` then begins again with more steps.
+
+    >>> [pb.train.polynomial_decay(1.0, steps=4, final=0.0)(n) for n in (0, 1, 4, 9)]
+    [1.0, 0.75, 0.0, 0.0]
+    """
+    _check_rate("polynomial_decay", "rate", rate)
+    _check_rate("polynomial_decay", "final", final)
+    _check_steps("polynomial_decay", "steps", steps)
+
+    def at(step: Number) -> Any:
+        rounds = np.maximum(np.ceil(step / steps), 1.0) if cycle else 1.0
+        part = np.minimum(step / (steps * rounds), 1.0)
+        return (rate - final) * (1.0 - part) ** power + final
+
+    return Schedule.of(polynomial_decay, (rate, steps, final, power, cycle), at)
+
+
+def cosine_decay_restarts(
+    rate: float, steps: int, t_mul: float = 2.0, m_mul: float = 1.0, alpha: float = 0.0
+) -> Schedule:
+    """Return cosine decay that begins again, each time with ``t_mul`` times the steps and ``m_mul`` times the rate.
+
+    ``alpha`` is the share of the rate that each ends with (Loshchilov and Hutter, 2016).
+
+    >>> [round(pb.train.cosine_decay_restarts(1.0, steps=2, m_mul=0.5)(n), 3) for n in (0, 1, 2, 4, 6)]
+    [1.0, 0.5, 0.5, 0.25, 0.25]
+    """
+    _check_rate("cosine_decay_restarts", "rate", rate)
+    _check_steps("cosine_decay_restarts", "steps", steps)
+
+    def at(step: Number) -> Any:
+        done = step / steps
+        if t_mul == 1.0:
+            number = np.floor(done)
+            part = done - number
+        else:
+            number = np.floor(np.log(1.0 - done * (1.0 - t_mul)) / math.log(t_mul))
+            part = (done - (1.0 - t_mul**number) / (1.0 - t_mul)) / t_mul**number
+        cosine = 0.5 * m_mul**number * (1.0 + np.cos(np.pi * part))
+        return rate * ((1.0 - alpha) * cosine + alpha)
+
+    return Schedule.of(cosine_decay_restarts, (rate, steps, t_mul, m_mul, alpha), at)
 
 
 def cosine_decay(rate: float, steps: int, final: float = 0.0) -> Schedule:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from weakref import ref
 
@@ -10,8 +10,11 @@ import numpy as np
 
 from pullback.core.tape import constant
 from pullback.core.variable import Variable
+from pullback.typing import Shape
 
-__all__ = ["SlotTable", "Slot"]
+__all__ = ["Slot", "SlotShape", "SlotTable"]
+
+SlotShape = Callable[[Shape], Shape]  # from the shape of a variable
 
 
 class Slot(Variable):
@@ -31,8 +34,8 @@ class Slot(Variable):
 class SlotTable:
     """The slots of each variable; they are freed with the variable."""
 
-    def __init__(self, initial_values: dict[str, float]) -> None:
-        self.initial_values = initial_values
+    def __init__(self, initial_values: dict[str, float], shapes: Mapping[str, SlotShape]) -> None:
+        self.initial_values, self.shapes = initial_values, shapes
         self._table: dict[int, tuple[ref[Variable], list[Slot]]] = {}
 
     def get(self, v: Variable) -> list[Slot]:
@@ -40,10 +43,17 @@ class SlotTable:
         found = self._table.get(id(v))
         if found is not None:
             return found[1]
-        slots = [Slot(np.full(v.shape, x, v.dtype), f"{v.name}/{name}") for name, x in self.initial_values.items()]
+        slots = [
+            Slot(np.full(self.find_shape(name, v.shape), x, v.dtype), f"{v.name}/{name}")
+            for name, x in self.initial_values.items()
+        ]
         table, key = self._table, id(v)
         table[key] = ref(v, lambda _: table.pop(key, None)), slots
         return slots
+
+    def find_shape(self, name: str, shape: Shape) -> Shape:
+        """Return the shape of a slot of a variable of this shape: the same, unless the optimizer says another."""
+        return self.shapes[name](shape) if name in self.shapes else shape
 
     def __contains__(self, v: Variable) -> bool:
         return id(v) in self._table

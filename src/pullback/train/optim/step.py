@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
@@ -16,10 +17,11 @@ from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, find_only_variable, index_by_name, is_logged, writer
 from pullback.errors import ArgumentError, DataError, GradientError, ShapeError, TracedValueError, VariableError
 from pullback.names.answers import keyword_error
+from pullback.train.arguments import as_whole_number
 from pullback.train.optim.clipping import as_value, check_limit, clip_each_norm, clip_each_value, clip_joint_norm
 from pullback.train.optim.row_steps import RowUpdate, Rule, has_few_rows, is_large
 from pullback.train.optim.schedules import Number
-from pullback.train.optim.slots import Slot, SlotTable
+from pullback.train.optim.slots import Slot, SlotShape, SlotTable
 from pullback.train.optim.trees import match_leaves
 from pullback.transforms.grad import ValueAndGrads, convert_back, kind_of
 from pullback.transforms.variables import NamedGradients, differentiate_by_variables, variable_grads
@@ -28,6 +30,7 @@ from pullback.typing import Array, Tree, Value
 __all__ = ["Optimizer", "Options"]
 
 ITERATIONS = "iterations"
+AVERAGE, ACCUMULATOR = "average", "gradient_accumulator"  # slots
 RATE = "learning_rate"
 CLIPS = {"clip_value": clip_each_value, "clip_norm": clip_each_norm, "clip_global_norm": clip_joint_norm}
 
@@ -43,6 +46,11 @@ class Common(TypedDict, total=False):
     clip_norm: float  # each by its own norm,
     clip_global_norm: float  # or all by their norm together
     lazy: bool  # a row-sparse gradient changes only its rows; other rows and their slots stay
+    use_ema: bool  # keep a moving average of each variable, which fit assigns to it at the end
+    ema_momentum: float  # how much of the average stays in each step
+    ema_overwrite_frequency: int | None  # assign the averages after every so many steps
+    gradient_accumulation_steps: int | None  # one update for so many steps, with the mean of their gradients
+    loss_scale_factor: float | None  # gradients are those of the loss times this
 
 
 class Options(Common, total=False):
@@ -62,7 +70,9 @@ class Optimizer:
     Variable([0.8, -1.6], dtype=float32, name='x')
     """
 
-    _internal = ("get_initial_value", "maker", "slots", "wants_rows")  # what dir() of an optimizer does not list
+    _internal = (  # what dir() of an optimizer does not list
+        "get_initial_value", "is_compilable", "keeps_average", "loss_scale", "maker", "slots", "wants_rows",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -73,8 +83,11 @@ class Optimizer:
         initial_values: dict[str, float],
         options: Options,
         row_wise: bool = False,  # whether the rule changes nothing where the gradient is zero
+        whole: bool = False,  # whether the rule needs all elements of a variable at once
+        slot_shapes: Mapping[str, SlotShape] = MappingProxyType({}),  # of slots unlike their variables
     ) -> None:
         name = make.__name__
+        options = {key: x for key, x in options.items() if x is not None}  # type: ignore[assignment]
         unknown = options.keys() - Options.__annotations__.keys()
         if unknown:
             raise keyword_error(name, min(unknown), [*config, *Options.__annotations__])
@@ -84,11 +97,28 @@ class Optimizer:
         self._rule: Rule
         self._numbers: StepNumbers
         self._rule, self._numbers = add_weight_decay(rule, numbers, decay) if decay else (rule, numbers)
+        self.keeps_average = bool(options.get("use_ema", False))
+        if self.keeps_average:
+            momentum = as_number(name, "ema_momentum", options.get("ema_momentum", 0.99), 0, 1)
+            every = options.get("ema_overwrite_frequency")
+            self._rule, self._numbers = add_average(self._rule, self._numbers, momentum, every)
+            initial_values = self._initial_values = {**initial_values, AVERAGE: 0.0}
+        self._accumulated = as_whole_number(
+            name, "gradient_accumulation_steps", options.get("gradient_accumulation_steps") or 1, 1
+        )
+        if self._accumulated > 1:
+            initial_values = self._initial_values = {**initial_values, ACCUMULATOR: 0.0}
+        self.loss_scale = float(as_number(name, "loss_scale_factor", options.get("loss_scale_factor") or 1.0, 0))
         lazy = options.get("lazy", False)
         if not isinstance(lazy, bool):
             raise ArgumentError(f"{name}: lazy must be True or False, got {lazy!r}.")
-        self._lazy, self._row_wise = lazy, row_wise and not decay
-        self._slots = SlotTable(initial_values)
+        simple = not (self.keeps_average or whole or self._accumulated > 1)
+        if lazy and not simple:
+            raise ArgumentError(
+                f"{name}: lazy is for rules of single rows: not with averages or accumulated gradients."
+            )
+        self._lazy, self._row_wise, self._whole = lazy, row_wise and not decay and simple, whole
+        self._slots = SlotTable(initial_values, slot_shapes)
         self._steps = Slot(np.int64(0), ITERATIONS)
         rate = config[RATE]
         self._schedule = rate if callable(rate) and not isinstance(rate, Tensor) else None
@@ -137,6 +167,9 @@ class Optimizer:
         if len({id(v) for v, _ in pairs}) < len(pairs):
             raise ArgumentError(f"{self.name}.apply_gradients: a variable has two gradients; add them up first.")
         self._step(pairs)
+        for v, _ in pairs:
+            if v.constraint is not None:
+                v.assign(v.constraint(v.read()))
 
     @property
     def iterations(self) -> int:
@@ -167,7 +200,9 @@ class Optimizer:
         ]
         state: dict[str, Any] = {ITERATIONS: np.int64(0)}
         for name, start in self._initial_values.items():
-            state[name] = _rebuild_tree(params, [np.full(x.shape, start, x.dtype)[()] for x in values])
+            shapes = [self._slots.find_shape(name, x.shape) for x in values]
+            made = [np.full(shape, start, x.dtype)[()] for shape, x in zip(shapes, values, strict=True)]
+            state[name] = _rebuild_tree(params, made)
         return state
 
     def update(self, params: Tree, grads: Tree, state: Mapping[str, Any]) -> tuple[Tree, dict[str, Any]]:
@@ -184,6 +219,8 @@ class Optimizer:
         values = [self._check_trainable(as_value(x, self.name), where) for x, where in xs]
         live = [i for i, (g, _) in enumerate(gs) if g is not None]
         grown = [self._check_gradient(as_value(gs[i][0], self.name), values[i], f"grads{gs[i][1]}") for i in live]
+        if self._accumulated > 1:
+            raise ArgumentError(f"{self.name}.update: add up gradients yourself; accumulation is for variables.")
         steps = _as_step_count(state[ITERATIONS]) + 1
         numbers = self._compute_numbers(self._compute_rate(steps), steps)
         new = [(x, *(as_value(s[i][0], self.name) for s in slots)) for i, x in enumerate(values)]
@@ -240,13 +277,23 @@ class Optimizer:
         different = [
             f"'{key}' is {x.dtype} of shape {x.shape}, expected {like.dtype} of shape {like.shape}"
             for key, x in values.items()
-            if key in slots and (x.shape != (like := slots[key][0]).shape or x.dtype != like.dtype)
+            if key in slots and (x.shape != (like := self._get_slot(slots[key])).shape or x.dtype != like.dtype)
         ]
         different += [f"'{key}' is not one number" for key in numbers & values.keys() if values[key].shape]
         wanted = numbers | slots.keys()
         if wanted != values.keys() or different:
             missing, extra = wanted - values.keys(), values.keys() - wanted
             raise DataError(f"{what}: {_describe_differences('the state', missing, extra, different)}")
+
+    def _get_slot(self, place: tuple[Variable, int]) -> Slot:
+        return self._slots.get(place[0])[place[1]]
+
+    def use_averages(self, variables: Sequence[Variable]) -> None:
+        """Assign the moving averages to these variables, as ``fit`` does at its end."""
+        number = [*self._initial_values].index(AVERAGE)
+        for v in variables:
+            if v in self._slots:
+                v.assign(self._slots.get(v)[number].numpy())
 
     def __reduce__(self) -> Any:
         return _remake, (self._make, self.get_config(), self.state_dict())
@@ -275,14 +322,21 @@ class Optimizer:
             self._trace_step(pairs)
             return
         steps = self.iterations + 1
-        numbers = self._numbers(self._get_rate(steps - 1), steps)
+        if self._accumulated > 1:
+            mean = self._accumulate([(v, self._as_plain(v, g)) for v, g in pairs], steps)
+            if mean is None:
+                self._steps.hold(np.int64(steps))
+                return
+            pairs = mean
+        updates = -(-steps // self._accumulated)
+        numbers = self._numbers(self._get_rate(updates - 1), updates)
         ready = [self._prepare(self._as_plain(v, g)) for v, g in pairs]
         for (v, _), given, g in zip(pairs, ready, self._clip(ready), strict=True):
-            slots = self._slots.get(v)
+            slots = self._get_rule_slots(v)
             if isinstance(given, RowUpdate):
                 given.update(self._rule, g, (v, *slots), lambda x: x.held.value, numbers)
                 continue
-            if g.size > BLOCK and _are_contiguous(v.held.value, g):
+            if g.size > BLOCK and not self._whole and _are_contiguous(v.held.value, g):
                 _update_in_blocks(self._rule, v, g, slots, numbers)
                 continue
             made = self._rule(v.held.value, g, *[s.held.value for s in slots], *numbers)
@@ -292,6 +346,11 @@ class Optimizer:
 
     def _trace_step(self, pairs: list[tuple[Variable, Any]]) -> None:
         """Make a step in a program that is being traced: variables and slots are read and assigned by the program."""
+        if self._accumulated > 1:
+            raise ArgumentError(
+                f"{self.name}: gradient_accumulation_steps skips updates, which a compiled step cannot; compile the "
+                "gradients alone, or the model with eager=True."
+            )
         steps = self._steps.read() + 1
         numbers = self._compute_numbers(self._compute_rate(steps), steps)
         ready = [self._prepare(g) for _, g in pairs]
@@ -304,6 +363,30 @@ class Optimizer:
             for target, new in zip((v, *slots), made, strict=True):
                 target.assign(new)
         self._steps.assign(steps)
+
+    @property
+    def is_compilable(self) -> bool:
+        """Whether a step can be part of a compiled program: not if updates are skipped."""
+        return self._accumulated == 1
+
+    def _accumulate(self, pairs: list[tuple[Variable, Any]], steps: int) -> list[tuple[Variable, Any]] | None:
+        """Add gradients to those of the steps before; return their means if this is the step of an update."""
+        sums = []
+        for v, g in pairs:
+            slot = self._slots.get(v)[-1]
+            sums.append((v, slot, slot.held.value + (g.to_dense() if isinstance(g, RowSparse) else g)))
+        if steps % self._accumulated:
+            for _, slot, total in sums:
+                slot.hold(total)
+            return None
+        for _, slot, total in sums:
+            slot.hold(np.zeros_like(total))
+        return [(v, (total / self._accumulated).astype(total.dtype)) for v, _, total in sums]
+
+    def _get_rule_slots(self, v: Variable) -> list[Slot]:
+        """Return the slots of a variable that the rule takes: not that of accumulated gradients."""
+        slots = self._slots.get(v)
+        return slots[:-1] if self._accumulated > 1 else slots
 
     def _prepare(self, g: Gradient) -> Any:
         """Return a gradient as the rule takes it: a row update, or a dense array."""
@@ -390,6 +473,8 @@ class Optimizer:
         """Return a gradient in the dtype of its parameter; raise an error if the shapes differ."""
         if g.shape != x.shape:
             raise ShapeError(f"{self.name}: {where} has shape {g.shape}, expected {x.shape}.")
+        if self.loss_scale != 1.0:
+            g = g * (1.0 / self.loss_scale)
         if isinstance(g, RowSparse):
             return g if g.dtype == x.dtype else make_rows(g.indices, g.values.astype(x.dtype), g.shape)
         return g if g.dtype == x.dtype else g.astype(x.dtype)
@@ -413,6 +498,29 @@ def add_weight_decay(rule: Rule, numbers: StepNumbers, decay: float) -> tuple[Ru
         return rule(x * rest[-1], g, *rest[:-1])
 
     return decay_and_apply, lambda rate, steps: (*numbers(rate, steps), 1.0 - rate * decay)
+
+
+def add_average(rule: Rule, numbers: StepNumbers, momentum: float, every: int | None) -> tuple[Rule, StepNumbers]:
+    """Return a rule and its numbers that keep a moving average of the parameters in a last slot.
+
+    After every ``every`` steps the parameters become their averages.
+    """
+
+    count = len(numbers(1.0, 1))
+
+    def average(x: Value, g: Value, *rest: Any) -> tuple[Any, ...]:
+        at = len(rest) - count - 2  # of the rule's first number
+        slots, mean, own, (kept, overwrites) = rest[: at - 1], rest[at - 1], rest[at : at + count], rest[at + count :]
+        new, *made = rule(x, g, *slots, *own)
+        mean = kept * mean + (1.0 - kept) * new
+        return np.where(overwrites != 0, mean, new), *made, mean
+
+    def compute(rate: Number, steps: Number) -> tuple[Any, ...]:
+        kept = np.where(steps > 1, momentum, 0.0)[()]
+        due = np.where(steps - every * np.floor(steps / every) == 0, 1.0, 0.0)[()] if every else 0.0
+        return (*numbers(rate, steps), kept, due)
+
+    return average, compute
 
 
 def _cast_numbers(numbers: tuple[Any, ...], dtype: np.dtype[Any]) -> list[Any]:

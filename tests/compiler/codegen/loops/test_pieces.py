@@ -122,3 +122,21 @@ def test_piece_computed_in_kernel_does_not_change_other_uses() -> None:
         return np.sum(z**2)
 
     check(pb.grad(f), draw(40, 37))
+
+
+@pytest.mark.parametrize("place", [0, 7, 19])
+def test_one_column_among_arrays_is_no_reason_to_try_every_piece(place: int) -> None:
+    """The pieces that lie in the same way are found by a table, whatever the others are."""
+
+    def f(x: Any) -> Any:
+        y = x * 2.0  # a matrix in memory, of which one piece is a column
+        parts: list[Any] = [y[:, 0] + 1.0]
+        for i in range(1, 20):
+            parts.append(parts[-1] * 0.5 + y[:, i])
+        parts[place] = y[:, place]
+        return np.stack(parts, 1) * y, y
+
+    x = draw(32, 20)
+    check(lambda x: f(x)[0], x)
+    text = str(pb.compile(f).lower(x).stages.module.text)
+    assert text.count(" select ") < 10

@@ -187,3 +187,33 @@ def test_sums_over_rows_are_as_accurate_as_numpy() -> None:
     wide = [a.astype("f8") for a in (x, weights)]
     exact = np.sum(np.exp(wide[0]) * np.asarray(pb.log_sum_exp(wide[0] + wide[1], 1))[:, None], 0)
     np.testing.assert_allclose(f(x, weights), exact, rtol=2e-6)
+
+
+@pytest.mark.parametrize("length", [2, 3, 5, 7, 12, 20, 33])
+def test_sums_over_rows_with_a_factor_for_each_group_of_columns(length: int) -> None:
+    def f(x: Any, w: Any) -> Any:
+        y = np.concatenate([w, w[:, :1]], 1)[:, : w.shape[1], None] * x
+        return np.sum(w[:, :, None] * x, 0), np.max(y, 0), np.sum(w[:, :, None] * np.exp(-x * x), 0)
+
+    random = np.random.default_rng(length)
+    for dtype, tolerance in (("f4", 1e-5), ("f8", 1e-13)):
+        x, w = (random.standard_normal(s).astype(dtype) for s in ((37, 6, length), (37, 6)))
+        for a, b in zip(pb.compile(f, backend="llvm", cache=False)(x, w), f(x, w), strict=True):
+            np.testing.assert_allclose(a, b, tolerance, tolerance)
+
+
+@pytest.mark.parametrize("isa", ["sse2", "avx2", "avx512"])
+@pytest.mark.parametrize("length", [2, 3, 5, 7, 12, 20, 33])
+def test_no_vector_waits_for_the_accumulators_of_another(length: int, isa: str) -> None:
+    """Accumulators in memory are loaded right after those of other columns were stored: none may overlap."""
+    x, w = np.ones((37, 6, length), "f4"), np.ones((37, 6), "f4")
+    traced = pb.compile(lambda x, w: np.sum(w[:, :, None] * x, 0), backend="numpy").lower(x, w).traced
+    target = next(t for t in X86 if t.isa == isa)
+    stages = lower(traced, target, Options())
+    (plan,) = [s.plan.loops.plan for s in stages.scheduled]
+    partial = plan.lay_out_partial(plan.after[0])
+    places = [p for _, count, at in partial.ranges for p in range(at, at + count)]
+    assert sum(count for _, count, _ in partial.ranges) == partial.length == length
+    assert len({*places}) == length
+    assert max(places) < partial.stride
+    assert "llvm.masked.store" not in str(stages.module.text)

@@ -117,12 +117,12 @@ class ArrayAccess:
         lanes = ", ".join(f"i64 {i}" for i in range(width))
         return self.code.op(f"add <{width} x i64> {splat(self.code, index, 'i64', width)}, <{lanes}>")
 
-    def index_in_row(self, index: str) -> str:
-        """Return the index in a whole row from one along its innermost axis."""
-        split = self.plan.split or 0
-        units = (0,) * split + contiguous(self.plan.kernel.axes[split:])
-        for i, place in self.places.items():
-            index = self.code.add(index, self.code.times(place, units[i]))
+    def find_accumulator(self, index: str) -> str:
+        """Return the place among the accumulators of all columns of one with an index along the innermost axis."""
+        outer = self.plan.axes[1][:-1]
+        for axis, unit in zip(outer, contiguous(tuple(a.length for a in outer)), strict=True):
+            ahead = self.code.times(self.places[axis.members[-1]], unit * self.plan.column_length)
+            index = self.code.add(index, ahead)
         return index
 
     # ---- arrays

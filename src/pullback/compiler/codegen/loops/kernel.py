@@ -103,10 +103,10 @@ class KernelWriter:
         """Emit a pass that only sums over rows: each vector of columns in all rows of the block, in registers."""
 
         def emit(lanes: Lanes) -> None:
-            self.reductions.load_columns(lanes.start, lanes.width)
+            self.reductions.load_columns(lanes.kept, lanes.width)
             with self._each_row(row, count, rows):
                 self._emit_vector(number, self._hoist(number, lanes.axis, lanes.width), lanes)
-            self.reductions.store_columns(lanes.start)
+            self.reductions.store_columns(lanes.kept)
 
         self._emit_vectors(inner, emit)
 
@@ -178,11 +178,11 @@ class KernelWriter:
 
     def _emit_columns_of_rows(self, first: str, stop: str, rows: list[Axis], lanes: Lanes) -> None:
         code = self.code
-        self.reductions.load_columns(lanes.start, lanes.width)
+        self.reductions.load_columns(lanes.kept, lanes.width)
         with code.loop(first, stop) as row:
             self.rows.begin_row(row, split_index(code, row, rows))
             self._emit_vector(0, self._hoist(0, lanes.axis, lanes.width), lanes)
-        self.reductions.store_columns(lanes.start)
+        self.reductions.store_columns(lanes.kept)
 
     # ---- loops along a row
 

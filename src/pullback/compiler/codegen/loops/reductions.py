@@ -94,14 +94,14 @@ class Reductions:
         self._set(to, combine(self.code, n, self.load(n, to), v))
 
     def add(self, n: Node, v: Value, mask: str | None, index: str) -> None:
-        """Add the lanes of a vector that the mask has to a reduction."""
+        """Add the lanes of a vector that the mask has to a reduction; ``index`` is that of its accumulators."""
         accumulator = self.accumulators.get(n.number) or self.totals.get(n.number)
         is_lane_of_row = self.plan.is_transposed and n.number in self.accumulators
         if mask is not None and not is_lane_of_row:  # there, lanes are rows of their own
             name = self.code.op(f"select <{v.width} x i1> {mask}, {v.type} {v.name}, {v.type} {identity(n, v.width)}")
             v = Value(self.code, name, v.dtype, v.width)
         if accumulator is None:
-            self._add_to_columns(n, v, index, mask)
+            self._add_to_columns(n, v, index)
         else:
             self.accumulate(n, accumulator, v)
 
@@ -162,13 +162,10 @@ class Reductions:
             return n.size * self.plan.block
         return self.plan.count_partial_bytes(n) // n.dtype.itemsize
 
-    def _add_to_columns(self, n: Node, v: Value, index: str, mask: str | None) -> None:
-        code = self.code
-        pointer = self.access.element(n, self._columns(n), self.access.index_in_row(index))
-        if len(self.plan.axes[1]) == 1:  # all lanes have memory: the sum of the next row need not wait for a masked one
-            mask = None
-        old = read_vector(code, pointer, n.dtype, v.width, mask)
-        write_vector(code, combine(code, n, old, v), pointer, mask)
+    def _add_to_columns(self, n: Node, v: Value, index: str) -> None:
+        pointer = self.access.element(n, self._columns(n), self.access.find_accumulator(index))
+        old = read_vector(self.code, pointer, n.dtype, v.width, None)
+        write_vector(self.code, combine(self.code, n, old, v), pointer, None)
 
 
 def emit_finish(plan: LoopPlan, declared: set[str]) -> Function:
@@ -176,18 +173,23 @@ def emit_finish(plan: LoopPlan, declared: set[str]) -> Function:
     code = Code(plan.target.has_fma)
     size = sum(map(plan.count_partial_bytes, plan.after))
     for number, n in enumerate(plan.after):
-        memory = memory_type(n.dtype)
-        with code.loop("0", max(n.size, 1)) as i:
-            cell = code.allocate(memory)
-            write_vector(code, Value(code, identity(n, 1), code_of(n.dtype), 1), cell, None)
-            with code.loop("0", "%parts") as p:
-                place = code.add(code.times(p, size), str(plan.partial_at[n.number]))
-                base = code.op(f"getelementptr i8, ptr %partial, i64 {place}")
-                at = code.op(f"getelementptr {memory}, ptr {base}, i64 {i}")
-                part, total = (from_memory(code, code.op(f"load {memory}, ptr {x}"), n.dtype, 1) for x in (at, cell))
-                write_vector(code, combine(code, n, total, part), cell, None)
-            total = from_memory(code, code.op(f"load {memory}, ptr {cell}"), n.dtype, 1)
-            write_vector(code, total, code.op(f"getelementptr {memory}, ptr %o{number}, i64 {i}"), None)
+        memory, partial = memory_type(n.dtype), plan.lay_out_partial(n)
+        for first, count, place in partial.ranges:
+            with code.loop("0", partial.rows) as row, code.loop("0", count) as i:
+                at = code.add(code.add(code.times(row, partial.stride), str(place)), i)
+                to = code.add(code.add(code.times(row, partial.length), str(first)), i)
+                cell = code.allocate(memory)
+                write_vector(code, Value(code, identity(n, 1), code_of(n.dtype), 1), cell, None)
+                with code.loop("0", "%parts") as p:
+                    begin = code.add(code.times(p, size), str(plan.partial_at[n.number]))
+                    base = code.op(f"getelementptr i8, ptr %partial, i64 {begin}")
+                    here = code.op(f"getelementptr {memory}, ptr {base}, i64 {at}")
+                    part, total = (
+                        from_memory(code, code.op(f"load {memory}, ptr {x}"), n.dtype, 1) for x in (here, cell)
+                    )
+                    write_vector(code, combine(code, n, total, part), cell, None)
+                total = from_memory(code, code.op(f"load {memory}, ptr {cell}"), n.dtype, 1)
+                write_vector(code, total, code.op(f"getelementptr {memory}, ptr %o{number}, i64 {to}"), None)
     declared |= code.declared
     results = [f"ptr %o{i}" for i in range(len(plan.after))]
     return make_function(code, *results, "ptr %partial", "i64 %parts")

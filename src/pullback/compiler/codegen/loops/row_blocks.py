@@ -8,6 +8,7 @@ their reductions are put into lanes.  Rows that are longer still are done one at
 from __future__ import annotations
 
 from contextlib import nullcontext
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -112,18 +113,36 @@ class RowValues:
         plan, (rows, _) = self.plan, self.plan.axes
         key = tuple(use.steps[a.members[-1]] for a in rows)
         if key not in self.block_values:
-            code, kind, rest, total = self.code, f"<{plan.block} x i64>", self._rows, ""
-            for axis, step in zip(reversed(rows), reversed(key), strict=True):
-                place = rest
-                if axis is not rows[0]:
-                    length = literal(axis.length, "i8", plan.block)
-                    place = code.op(f"urem {kind} {rest}, {length}")
-                    rest = code.op(f"udiv {kind} {rest}, {length}")
+            code, kind, total = self.code, f"<{plan.block} x i64>", ""
+            for axis, step in zip(rows, key, strict=True):
                 if step:
+                    place = self._split_rows()[axis.members[-1]]
                     place = code.op(f"mul {kind} {place}, {literal(step, 'i8', plan.block)}")
                     total = code.op(f"add {kind} {total}, {place}") if total else place
             self.block_values[key] = total
         return str(self.block_values[key])
+
+    def _split_rows(self) -> dict[int, str]:
+        """Return the indices of the rows of the block along each of their axes."""
+        if "places" not in self.block_values:
+            code, block, (rows, _) = self.code, self.plan.block, self.plan.axes
+            wide, whole = f"<{block} x i64>", self._rows
+            # Vectors have no division of 64 bits by a constant: it would be done lane by lane.
+            size = 4 if prod(a.length for a in rows) < 2**31 else 8
+            kind = f"<{block} x i{8 * size}>"
+            rest = code.op(f"trunc {wide} {whole} to {kind}") if size == 4 and len(rows) > 1 else whole
+            found = {}
+            for axis in reversed(rows[1:]):
+                length = literal(axis.length, f"i{size}", block)
+                before = code.op(f"udiv {kind} {rest}, {length}")
+                place = code.op(f"sub {kind} {rest}, {code.op(f'mul {kind} {before}, {length}')}")
+                found[axis.members[-1]] = code.op(f"zext {kind} {place} to {wide}") if size == 4 else place
+                rest = before
+            is_narrow = size == 4 and len(rows) > 1
+            found[rows[0].members[-1]] = code.op(f"zext {kind} {rest} to {wide}") if is_narrow else rest
+            self.block_values["places"] = found
+        made: dict[int, str] = self.block_values["places"]
+        return made
 
     def _load_lanes(self, use: Use, at: str = "0") -> Value:
         """Load an element of each row of the block, ``at`` after where the row begins."""

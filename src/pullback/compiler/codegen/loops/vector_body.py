@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 from hashlib import sha256
+from itertools import pairwise
 from math import prod
 from typing import NamedTuple
 
@@ -49,7 +50,7 @@ class Lanes(NamedTuple):
     overlaps: bool = False  # the others are elements too, which the vector before has stored and reduced
     blends: bool = False  # and may have overwritten, so that they are not computed but kept as they are
     segment: Segment = Segment(0, 1, False, 0)  # of which they are
-    kept: str = ""  # the index of what is kept for later passes, if it is another
+    kept: str = ""  # the index of accumulators and of what is kept for later passes, if it is another
 
 
 class Piece(NamedTuple):
@@ -100,7 +101,7 @@ class VectorBody:
         """Add a vector to a reduction, or store it."""
         code, plan, access = self.code, self.plan, self.access
         if n.kind is FOLD:
-            self.reductions.add(n, v, self.lanes.mask, self.index)
+            self.reductions.add(n, v, self.lanes.mask, self.lanes.kept or self.index)
             return
         self.has_stored = True
         if n in plan.scratch_nodes:
@@ -223,11 +224,36 @@ class VectorBody:
                 pieces = [*pieces, Piece(use, bounds, conditions)] if conditions else [Piece(use, bounds, [])]
         if not pieces:
             return self._fill(n)
-        steps = {0 if self.axis is None else piece.use.steps[self.axis] for piece in pieces}
-        if steps <= {0, 1} and len(steps) == 1 and not any(self.plan.kernel.makes(piece.use) for piece in pieces):
+        if self._find_common_step(pieces) is not None:
             pointer = self._find_in_table(n, pieces) or self._select_address(n, pieces)
-            return self._read_from(n, pointer, steps == {1})
-        return self._select_value(n, pieces)
+            return self._read_from(n, pointer, pieces)
+        usual, others = self._separate_by_steps(pieces)
+        found = self._find_in_table(n, usual) if others else None
+        if found is None:
+            return self._select_value(pieces, self._fill(n))
+        return self._select_value(others, self._read_from(n, found, usual))
+
+    def _find_common_step(self, pieces: list[Piece]) -> int | None:
+        """Return the step of the lanes in the memory of all pieces, if it is 0 or 1; None if it is not the same one."""
+        steps = {0 if self.axis is None else piece.use.steps[self.axis] for piece in pieces}
+        is_stored = not any(self.plan.kernel.makes(piece.use) for piece in pieces)
+        return min(steps) if is_stored and len(steps) == 1 and steps <= {0, 1} else None
+
+    def _separate_by_steps(self, pieces: list[Piece]) -> tuple[list[Piece], list[Piece]]:
+        """Return the pieces of the most frequent strides that can be read, and the others; no two may overlap."""
+        groups: dict[tuple[int, ...] | None, list[Piece]] = {}
+        for piece in pieces:
+            key = None if self._find_common_step([piece]) is None else piece.use.steps
+            groups.setdefault(key, []).append(piece)
+        others = groups.pop(None, [])
+        usual = max(groups.values(), key=len, default=[])
+        bounds = [dict(self._list_bounds(piece.bounds)) for piece in pieces]
+        axes = {axis for found in bounds for axis in found}
+        ranges = sorted(next(iter(found.values())) for found in bounds if found)
+        is_apart = len(axes) == 1 and all(a[1] <= b[0] for a, b in pairwise(ranges))
+        if not is_apart or len(ranges) < len(pieces) or len(usual) < TABLE:
+            return [], []
+        return usual, others + [piece for group in groups.values() if group is not usual for piece in group]
 
     def _fill(self, n: Node) -> Value:
         dtype = code_of(n.dtype)
@@ -335,15 +361,14 @@ class VectorBody:
                 code.entry.append(f"store ptr {address}, ptr {slot}")
         return access.cells[key]
 
-    def _read_from(self, n: Node, pointer: str, side_by_side: bool) -> Value:
-        width = self.width if side_by_side else 1
+    def _read_from(self, n: Node, pointer: str, pieces: list[Piece]) -> Value:
+        width = self.width if self._find_common_step(pieces) == 1 else 1
         v = read_vector(self.code, pointer, n.dtype, width, None)
         return v if width == self.width else broadcast(v, self.width)
 
-    def _select_value(self, n: Node, pieces: list[Piece]) -> Value:
-        """Return the elements of pieces of several kinds: each is read where it has elements."""
+    def _select_value(self, pieces: list[Piece], v: Value) -> Value:
+        """Return the elements of pieces of several kinds, and ``v`` elsewhere: each is read where it has elements."""
         code, width = self.code, self.width
-        v = self._fill(n)
         for piece in pieces:
             if not piece.conditions:
                 v = self._read_piece(piece.use)

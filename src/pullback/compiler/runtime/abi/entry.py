@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.compiler.runtime.abi.entry_code import TEXT
-from pullback.compiler.runtime.abi.layout import is_layout_known, numpy_functions
+from pullback.compiler.runtime.abi.layout import Method, is_layout_known, numpy_functions
 from pullback.compiler.runtime.abi.memory_pool import FUNCTIONS, STATE, install_handler
 from pullback.compiler.runtime.disk_cache import default_cache
 from pullback.compiler.runtime.llvm import get_library
@@ -46,12 +46,6 @@ KEYS = (str, int, bytes)  # of dicts: those that are found without running anyth
 NUMBERS = ((float, np.dtype(np.float64)), (int, np.dtype(np.int64)))  # numbers of Python that are read where they lie
 LARGEST = 16  # bytes of a number: a scalar is made from a place of this size
 MOST_WORDS = 1 << 14  # on the stack; a program with more arguments or slots than that has no entry
-
-
-class Method(ctypes.Structure):
-    """CPython's record of a built-in function (``PyMethodDef``)."""
-
-    _fields_ = (("name", ctypes.c_char_p), ("call", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
 
 
 class Leaves(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["OFFSETS", "TUPLE_HAS_HASH", "find_mismatch", "is_layout_known", "numpy_functions"]
+__all__ = ["OFFSETS", "TUPLE_HAS_HASH", "Method", "find_mismatch", "is_layout_known", "numpy_functions"]
 
 # Bytes from the beginning of an object; the machine code of the entry has these names in it.
 OFFSETS = {
@@ -25,12 +25,22 @@ OFFSETS = {
     "ARRAY_DATA": 16,
     "ARRAY_RANK": 24,
     "ARRAY_SHAPE": 32,
+    "ARRAY_STRIDES": 40,
+    "ARRAY_BASE": 48,
     "ARRAY_DTYPE": 56,
     "ARRAY_FLAGS": 64,
     "ARRAY_HANDLER": 88,  # of its memory
     "DTYPE_ORDER": 26,
     "DTYPE_NUMBER": 28,
 }
+
+
+class Method(ctypes.Structure):
+    """CPython's record of a built-in function (``PyMethodDef``)."""
+
+    _fields_ = (("name", ctypes.c_char_p), ("call", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
+
+
 LOWEST = 1 << 16  # no memory of a process begins below
 TUPLE_HAS_HASH = tuple.__basicsize__ > 24  # from Python 3.14 on, in the word before the items
 
@@ -106,6 +116,8 @@ def _examine_array(x: Any) -> Iterator[tuple[str, bool]]:
     yield "the dtype of an array", _word(at + OFFSETS["ARRAY_DTYPE"]) == dtype
     yield "the flags of an array", _half(at + OFFSETS["ARRAY_FLAGS"]) == x.flags.num
     yield "the shape of an array", _reads(_word(at + OFFSETS["ARRAY_SHAPE"]), x.shape)
+    yield "the strides of an array", _reads(_word(at + OFFSETS["ARRAY_STRIDES"]), x.strides)
+    yield "the base of an array", _word(at + OFFSETS["ARRAY_BASE"]) == (0 if x.base is None else id(x.base))
     yield (
         "the memory handler of an array",
         _word(at + OFFSETS["ARRAY_HANDLER"]) == (_get_handler() if x.flags.owndata else 0),

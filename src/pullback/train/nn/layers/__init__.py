@@ -1,25 +1,67 @@
-"""Layers, by TensorFlow.js's names: ``pb.layers.dense(10, activation="relu")``."""
+"""Layers, by TensorFlow.js's and Keras's names: ``pb.layers.dense(10, activation="relu")``."""
 
 from __future__ import annotations
 
+from pullback.train.nn.layers.activation_layers import Activation as Activation
+from pullback.train.nn.layers.activation_layers import Elu as Elu
+from pullback.train.nn.layers.activation_layers import LeakyRelu as LeakyRelu
+from pullback.train.nn.layers.activation_layers import Prelu as Prelu
+from pullback.train.nn.layers.activation_layers import Relu as Relu
+from pullback.train.nn.layers.activation_layers import Softmax as Softmax
+from pullback.train.nn.layers.activation_layers import ThresholdedRelu as ThresholdedRelu
+from pullback.train.nn.layers.attention import AdditiveAttention as AdditiveAttention
 from pullback.train.nn.layers.attention import Attention as Attention
+from pullback.train.nn.layers.attention import GroupQueryAttention as GroupQueryAttention
 from pullback.train.nn.layers.attention import MultiHeadAttention as MultiHeadAttention
 from pullback.train.nn.layers.attention import PositionalEncoding as PositionalEncoding
+from pullback.train.nn.layers.attention import PositionEmbedding as PositionEmbedding
 from pullback.train.nn.layers.base import Layer as Layer
+from pullback.train.nn.layers.borders import Cropping1d as Cropping1d
+from pullback.train.nn.layers.borders import Cropping2d as Cropping2d
+from pullback.train.nn.layers.borders import Cropping3d as Cropping3d
+from pullback.train.nn.layers.borders import UpSampling1d as UpSampling1d
+from pullback.train.nn.layers.borders import UpSampling2d as UpSampling2d
+from pullback.train.nn.layers.borders import UpSampling3d as UpSampling3d
+from pullback.train.nn.layers.borders import ZeroPadding1d as ZeroPadding1d
+from pullback.train.nn.layers.borders import ZeroPadding2d as ZeroPadding2d
+from pullback.train.nn.layers.borders import ZeroPadding3d as ZeroPadding3d
+from pullback.train.nn.layers.cells import GruCell as GruCell
+from pullback.train.nn.layers.cells import LstmCell as LstmCell
+from pullback.train.nn.layers.cells import RecurrentCell as RecurrentCell
+from pullback.train.nn.layers.cells import SimpleRnnCell as SimpleRnnCell
+from pullback.train.nn.layers.cells import StackedRnnCells as StackedRnnCells
+from pullback.train.nn.layers.conv_recurrent import ConvLstm1d as ConvLstm1d
+from pullback.train.nn.layers.conv_recurrent import ConvLstm2d as ConvLstm2d
+from pullback.train.nn.layers.conv_recurrent import ConvLstm2dCell as ConvLstm2dCell
+from pullback.train.nn.layers.conv_recurrent import ConvLstm3d as ConvLstm3d
 from pullback.train.nn.layers.convolution import Conv1d as Conv1d
+from pullback.train.nn.layers.convolution import Conv1dTranspose as Conv1dTranspose
 from pullback.train.nn.layers.convolution import Conv2d as Conv2d
 from pullback.train.nn.layers.convolution import Conv2dTranspose as Conv2dTranspose
+from pullback.train.nn.layers.convolution import Conv3d as Conv3d
+from pullback.train.nn.layers.convolution import Conv3dTranspose as Conv3dTranspose
+from pullback.train.nn.layers.convolution import DepthwiseConv1d as DepthwiseConv1d
 from pullback.train.nn.layers.convolution import DepthwiseConv2d as DepthwiseConv2d
+from pullback.train.nn.layers.convolution import SeparableConv1d as SeparableConv1d
 from pullback.train.nn.layers.convolution import SeparableConv2d as SeparableConv2d
-from pullback.train.nn.layers.dense import Activation as Activation
 from pullback.train.nn.layers.dense import Dense as Dense
-from pullback.train.nn.layers.dense import Dropout as Dropout
+from pullback.train.nn.layers.dense import EinsumDense as EinsumDense
 from pullback.train.nn.layers.dense import Embedding as Embedding
-from pullback.train.nn.layers.dense import Flatten as Flatten
-from pullback.train.nn.layers.dense import GaussianNoise as GaussianNoise
-from pullback.train.nn.layers.dense import Permute as Permute
-from pullback.train.nn.layers.dense import RepeatVector as RepeatVector
-from pullback.train.nn.layers.dense import Reshape as Reshape
+from pullback.train.nn.layers.dense import ReversibleEmbedding as ReversibleEmbedding
+from pullback.train.nn.layers.general import ActivityRegularization as ActivityRegularization
+from pullback.train.nn.layers.general import Identity as Identity
+from pullback.train.nn.layers.general import Lambda as Lambda
+from pullback.train.nn.layers.general import Masking as Masking
+from pullback.train.nn.layers.image_preprocessing import CenterCrop as CenterCrop
+from pullback.train.nn.layers.image_preprocessing import RandomBrightness as RandomBrightness
+from pullback.train.nn.layers.image_preprocessing import RandomContrast as RandomContrast
+from pullback.train.nn.layers.image_preprocessing import RandomCrop as RandomCrop
+from pullback.train.nn.layers.image_preprocessing import RandomFlip as RandomFlip
+from pullback.train.nn.layers.image_preprocessing import RandomRotation as RandomRotation
+from pullback.train.nn.layers.image_preprocessing import RandomTranslation as RandomTranslation
+from pullback.train.nn.layers.image_preprocessing import RandomWidth as RandomWidth
+from pullback.train.nn.layers.image_preprocessing import RandomZoom as RandomZoom
+from pullback.train.nn.layers.image_preprocessing import Resizing as Resizing
 from pullback.train.nn.layers.merging import Add as Add
 from pullback.train.nn.layers.merging import Average as Average
 from pullback.train.nn.layers.merging import Concatenate as Concatenate
@@ -28,45 +70,198 @@ from pullback.train.nn.layers.merging import Maximum as Maximum
 from pullback.train.nn.layers.merging import Minimum as Minimum
 from pullback.train.nn.layers.merging import Multiply as Multiply
 from pullback.train.nn.layers.merging import Subtract as Subtract
+from pullback.train.nn.layers.noise import AlphaDropout as AlphaDropout
+from pullback.train.nn.layers.noise import Dropout as Dropout
+from pullback.train.nn.layers.noise import GaussianDropout as GaussianDropout
+from pullback.train.nn.layers.noise import GaussianNoise as GaussianNoise
+from pullback.train.nn.layers.noise import SpatialDropout1d as SpatialDropout1d
+from pullback.train.nn.layers.noise import SpatialDropout2d as SpatialDropout2d
+from pullback.train.nn.layers.noise import SpatialDropout3d as SpatialDropout3d
 from pullback.train.nn.layers.normalization import BatchNormalization as BatchNormalization
+from pullback.train.nn.layers.normalization import GroupNormalization as GroupNormalization
 from pullback.train.nn.layers.normalization import LayerNormalization as LayerNormalization
+from pullback.train.nn.layers.normalization import RmsNormalization as RmsNormalization
+from pullback.train.nn.layers.normalization import UnitNormalization as UnitNormalization
+from pullback.train.nn.layers.pooling import AdaptiveAveragePooling1d as AdaptiveAveragePooling1d
+from pullback.train.nn.layers.pooling import AdaptiveAveragePooling2d as AdaptiveAveragePooling2d
+from pullback.train.nn.layers.pooling import AdaptiveAveragePooling3d as AdaptiveAveragePooling3d
+from pullback.train.nn.layers.pooling import AdaptiveMaxPooling1d as AdaptiveMaxPooling1d
+from pullback.train.nn.layers.pooling import AdaptiveMaxPooling2d as AdaptiveMaxPooling2d
+from pullback.train.nn.layers.pooling import AdaptiveMaxPooling3d as AdaptiveMaxPooling3d
 from pullback.train.nn.layers.pooling import AveragePooling1d as AveragePooling1d
 from pullback.train.nn.layers.pooling import AveragePooling2d as AveragePooling2d
+from pullback.train.nn.layers.pooling import AveragePooling3d as AveragePooling3d
 from pullback.train.nn.layers.pooling import GlobalAveragePooling1d as GlobalAveragePooling1d
 from pullback.train.nn.layers.pooling import GlobalAveragePooling2d as GlobalAveragePooling2d
+from pullback.train.nn.layers.pooling import GlobalAveragePooling3d as GlobalAveragePooling3d
 from pullback.train.nn.layers.pooling import GlobalMaxPooling1d as GlobalMaxPooling1d
 from pullback.train.nn.layers.pooling import GlobalMaxPooling2d as GlobalMaxPooling2d
+from pullback.train.nn.layers.pooling import GlobalMaxPooling3d as GlobalMaxPooling3d
 from pullback.train.nn.layers.pooling import MaxPooling1d as MaxPooling1d
 from pullback.train.nn.layers.pooling import MaxPooling2d as MaxPooling2d
-from pullback.train.nn.layers.pooling import UpSampling2d as UpSampling2d
-from pullback.train.nn.layers.pooling import ZeroPadding2d as ZeroPadding2d
-from pullback.train.nn.layers.recurrent import Bidirectional as Bidirectional
+from pullback.train.nn.layers.pooling import MaxPooling3d as MaxPooling3d
+from pullback.train.nn.layers.preprocessing import CategoryEncoding as CategoryEncoding
+from pullback.train.nn.layers.preprocessing import Discretization as Discretization
+from pullback.train.nn.layers.preprocessing import Hashing as Hashing
+from pullback.train.nn.layers.preprocessing import IntegerLookup as IntegerLookup
+from pullback.train.nn.layers.preprocessing import Normalization as Normalization
+from pullback.train.nn.layers.preprocessing import Rescaling as Rescaling
+from pullback.train.nn.layers.preprocessing import StringLookup as StringLookup
+from pullback.train.nn.layers.preprocessing import TextVectorization as TextVectorization
 from pullback.train.nn.layers.recurrent import Gru as Gru
 from pullback.train.nn.layers.recurrent import Lstm as Lstm
+from pullback.train.nn.layers.recurrent import Rnn as Rnn
 from pullback.train.nn.layers.recurrent import SimpleRnn as SimpleRnn
-from pullback.train.nn.layers.recurrent import TimeDistributed as TimeDistributed
+from pullback.train.nn.layers.shaping import Flatten as Flatten
+from pullback.train.nn.layers.shaping import Permute as Permute
+from pullback.train.nn.layers.shaping import RepeatVector as RepeatVector
+from pullback.train.nn.layers.shaping import Reshape as Reshape
+from pullback.train.nn.layers.symbolic import InputLayer as InputLayer
+from pullback.train.nn.layers.symbolic import input as input
+from pullback.train.nn.layers.wrappers import Bidirectional as Bidirectional
+from pullback.train.nn.layers.wrappers import SpectralNormalization as SpectralNormalization
+from pullback.train.nn.layers.wrappers import TimeDistributed as TimeDistributed
+from pullback.train.nn.layers.wrappers import Wrapper as Wrapper
 
-attention, multi_head_attention, positional_encoding = Attention, MultiHeadAttention, PositionalEncoding
-conv1d, conv2d, conv2d_transpose = Conv1d, Conv2d, Conv2dTranspose
-depthwise_conv2d, separable_conv2d = DepthwiseConv2d, SeparableConv2d
-activation, dense, dropout = Activation, Dense, Dropout
-embedding, flatten, gaussian_noise = Embedding, Flatten, GaussianNoise
-permute, repeat_vector, reshape = Permute, RepeatVector, Reshape
-add, average, concatenate = Add, Average, Concatenate
-dot, maximum, minimum = Dot, Maximum, Minimum
-multiply, subtract = Multiply, Subtract
-batch_normalization, layer_normalization = BatchNormalization, LayerNormalization
-average_pooling1d, average_pooling2d, global_average_pooling1d = (
-    AveragePooling1d,
-    AveragePooling2d,
-    GlobalAveragePooling1d,
-)
-global_average_pooling2d, global_max_pooling1d, global_max_pooling2d = (
-    GlobalAveragePooling2d,
-    GlobalMaxPooling1d,
-    GlobalMaxPooling2d,
-)
-max_pooling1d, max_pooling2d, up_sampling2d = MaxPooling1d, MaxPooling2d, UpSampling2d
+activation = Activation
+activity_regularization = ActivityRegularization
+adaptive_average_pooling1d = AdaptiveAveragePooling1d
+adaptive_average_pooling2d = AdaptiveAveragePooling2d
+adaptive_average_pooling3d = AdaptiveAveragePooling3d
+adaptive_max_pooling1d = AdaptiveMaxPooling1d
+adaptive_max_pooling2d = AdaptiveMaxPooling2d
+adaptive_max_pooling3d = AdaptiveMaxPooling3d
+add = Add
+additive_attention = AdditiveAttention
+alpha_dropout = AlphaDropout
+attention = Attention
+average = Average
+average_pooling1d = AveragePooling1d
+average_pooling2d = AveragePooling2d
+average_pooling3d = AveragePooling3d
+batch_normalization = BatchNormalization
+bidirectional = Bidirectional
+category_encoding = CategoryEncoding
+center_crop = CenterCrop
+concatenate = Concatenate
+conv1d = Conv1d
+conv1d_transpose = Conv1dTranspose
+conv2d = Conv2d
+conv2d_transpose = Conv2dTranspose
+conv3d = Conv3d
+conv3d_transpose = Conv3dTranspose
+conv_lstm1d = ConvLstm1d
+conv_lstm2d = ConvLstm2d
+conv_lstm2d_cell = ConvLstm2dCell
+conv_lstm3d = ConvLstm3d
+cropping1d = Cropping1d
+cropping2d = Cropping2d
+cropping3d = Cropping3d
+dense = Dense
+depthwise_conv1d = DepthwiseConv1d
+depthwise_conv2d = DepthwiseConv2d
+discretization = Discretization
+dot = Dot
+dropout = Dropout
+einsum_dense = EinsumDense
+elu = Elu
+embedding = Embedding
+flatten = Flatten
+gaussian_dropout = GaussianDropout
+gaussian_noise = GaussianNoise
+global_average_pooling1d = GlobalAveragePooling1d
+global_average_pooling2d = GlobalAveragePooling2d
+global_average_pooling3d = GlobalAveragePooling3d
+global_max_pooling1d = GlobalMaxPooling1d
+global_max_pooling2d = GlobalMaxPooling2d
+global_max_pooling3d = GlobalMaxPooling3d
+group_normalization = GroupNormalization
+group_query_attention = GroupQueryAttention
+gru = Gru
+gru_cell = GruCell
+hashing = Hashing
+identity = Identity
+input_layer = InputLayer
+integer_lookup = IntegerLookup
+lambda_ = Lambda
+layer_normalization = LayerNormalization
+leaky_relu = LeakyRelu
+lstm = Lstm
+lstm_cell = LstmCell
+masking = Masking
+max_pooling1d = MaxPooling1d
+max_pooling2d = MaxPooling2d
+max_pooling3d = MaxPooling3d
+maximum = Maximum
+minimum = Minimum
+multi_head_attention = MultiHeadAttention
+multiply = Multiply
+normalization = Normalization
+permute = Permute
+position_embedding = PositionEmbedding
+positional_encoding = PositionalEncoding
+prelu = Prelu
+random_brightness = RandomBrightness
+random_contrast = RandomContrast
+random_crop = RandomCrop
+random_flip = RandomFlip
+random_rotation = RandomRotation
+random_translation = RandomTranslation
+random_width = RandomWidth
+random_zoom = RandomZoom
+relu = Relu
+repeat_vector = RepeatVector
+rescaling = Rescaling
+reshape = Reshape
+resizing = Resizing
+reversible_embedding = ReversibleEmbedding
+rms_normalization = RmsNormalization
+rnn = Rnn
+separable_conv1d = SeparableConv1d
+separable_conv2d = SeparableConv2d
+simple_rnn = SimpleRnn
+simple_rnn_cell = SimpleRnnCell
+softmax = Softmax
+spatial_dropout1d = SpatialDropout1d
+spatial_dropout2d = SpatialDropout2d
+spatial_dropout3d = SpatialDropout3d
+spectral_normalization = SpectralNormalization
+stacked_rnn_cells = StackedRnnCells
+string_lookup = StringLookup
+subtract = Subtract
+text_vectorization = TextVectorization
+thresholded_relu = ThresholdedRelu
+time_distributed = TimeDistributed
+unit_normalization = UnitNormalization
+up_sampling1d = UpSampling1d
+up_sampling2d = UpSampling2d
+up_sampling3d = UpSampling3d
+wrapper = Wrapper
+zero_padding1d = ZeroPadding1d
 zero_padding2d = ZeroPadding2d
-bidirectional, gru, lstm = Bidirectional, Gru, Lstm
-simple_rnn, time_distributed = SimpleRnn, TimeDistributed
+zero_padding3d = ZeroPadding3d
+
+# Other names of the same layers.
+avg_pool1d = AveragePooling1d
+avg_pool2d = AveragePooling2d
+avg_pool3d = AveragePooling3d
+avg_pooling1d = AveragePooling1d
+avg_pooling2d = AveragePooling2d
+avg_pooling3d = AveragePooling3d
+convolution1d = Conv1d
+convolution1d_transpose = Conv1dTranspose
+convolution2d = Conv2d
+convolution2d_transpose = Conv2dTranspose
+convolution3d = Conv3d
+convolution3d_transpose = Conv3dTranspose
+global_avg_pool1d = GlobalAveragePooling1d
+global_avg_pool2d = GlobalAveragePooling2d
+global_avg_pool3d = GlobalAveragePooling3d
+global_max_pool1d = GlobalMaxPooling1d
+global_max_pool2d = GlobalMaxPooling2d
+global_max_pool3d = GlobalMaxPooling3d
+max_pool1d = MaxPooling1d
+max_pool2d = MaxPooling2d
+max_pool3d = MaxPooling3d
+separable_convolution1d = SeparableConv1d
+separable_convolution2d = SeparableConv2d

@@ -4,34 +4,67 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from inspect import signature
 from math import inf
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
+from weakref import ref
 
 import numpy as np
 
-from pullback.core.convert import as_shape, get_default_dtype, join_array
+from pullback.core.convert import get_default_dtype, join_array
 from pullback.core.suggestions import snake_case
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, find_variable, watch_below
-from pullback.errors import ArgumentError, DataError, ShapeError
+from pullback.core.variable import Variable, find_variable, watch_below, writer
+from pullback.errors import ArgumentError, CheckpointError, DataError, ShapeError
 from pullback.names.answers import keyword_error
 from pullback.train.arguments import check_count
+from pullback.train.dry_runs import dry_run, is_dry_run
+from pullback.train.io.initial_values import check_room, take_initial_values
 from pullback.train.io.saving import load_weights
 from pullback.train.io.structure import Configurable
+from pullback.train.loop.added_losses import add_loss
+from pullback.train.masks import Mask, get_mask, set_mask
+from pullback.train.nn.constraints import ConstraintLike, constraint
 from pullback.train.nn.initializers import InitializerLike, initializer
 from pullback.train.nn.regularizers import RegularizerLike, regularizer
 from pullback.typing import DType, Shape, TensorLike, Value
 
 __all__ = [
-    "Layer", "LayerError", "SelectOutput", "SymbolicTensor", "check_choice", "check_counts", "check_shares", "input",
+    "Layer", "LayerError", "Symbolic", "UnknownShape", "as_lengths_or_none", "check_choice", "check_counts",
+    "check_shares", "make_unique_name", "takes_output_shape",
 ]  # fmt: skip
 
-NOT_PARTS = ("_activate", "_fixed", "_gate", "_penalized")  # attributes whose parts are counted elsewhere
+NOT_PARTS = (  # attributes whose parts are counted elsewhere, or that are no parts
+    "_activate", "_activity", "_added", "_calls", "_fixed", "_gate", "_initial_weights", "_penalized", "_states",
+)  # fmt: skip
 UNBUILT: tuple[Shape, ...] = ()
+NOTHING: Any = None
+LENGTHS = (32, 96), (512, 1536)  # in place of unknown lengths: two, as what differs in the results is unknown too
+UnknownShape = tuple[int | None, ...]  # lengths, of which some may be unknown
 _name_counts: Counter[str] = Counter()  # how many layers of each kind were made: for default names
+
+
+class CallContext(NamedTuple):
+    """What the calls of layers inside of a layer's call inherit."""
+
+    training: bool
+    losses: list[Any]  # of ``add_loss`` and activity regularizers
+
+
+_context: ContextVar[CallContext | None] = ContextVar("layer_call", default=None)
+
+
+class Symbolic:
+    """The base of symbolic tensors, which a layer does not compute with but is applied to in a functional model."""
+
+    shape: UnknownShape
+
+    def apply_layer(self, layer: Layer, inputs: Sequence[Any], settings: dict[str, Any]) -> Any:
+        """Return the symbolic output, or several, of a layer for inputs of which some are symbolic."""
+        raise NotImplementedError(f"{type(self).__name__} has no apply_layer.")
 
 
 @dataclass(eq=False)
@@ -58,29 +91,47 @@ class Layer(Configurable):
 
     name: str = field(default="", kw_only=True)
     trainable: bool = field(default=True, kw_only=True)
-    input_shape: Sequence[int] | None = field(default=None, kw_only=True)  # of one example
+    input_shape: Sequence[int | None] | None = field(default=None, kw_only=True)  # of one example
+    batch_input_shape: Sequence[int | None] | None = field(default=None, kw_only=True)  # with the batch in front
+    batch_size: int | None = field(default=None, kw_only=True)
+    dtype: DType | None = field(default=None, kw_only=True)  # of variables; floats among inputs are cast to it
+    weights: Any = field(default=None, kw_only=True)  # initial values of the variables
+    activity_regularizer: RegularizerLike | None = field(default=None, kw_only=True)
 
     _internal: ClassVar[tuple[str, ...]] = (  # what dir() of a layer does not list
-        "build_for", "check_inputs", "every_layer", "find_regularized", "generators", "kind", "max_inputs",
-        "min_inputs", "numbered", "parts", "penalties", "rank", "registered_name", "registry", "several", "shapes",
-        "stack", "whole",
+        "add_weight_by_arguments", "build_for", "call_with_masks", "check_inputs", "every_layer", "find_regularized",
+        "generators", "kind", "list_structure", "max_inputs", "min_inputs", "mixes_examples", "numbered", "parts",
+        "penalties", "rank", "register_call", "registered_name", "registry", "several", "shapes", "stack",
+        "takes_text", "whole",
     )  # fmt: skip
     whole = True  # in a tree it is a leaf, not a tree of its fields
     rank: ClassVar[int | None] = None  # of one example, if the layer takes only one
     several: ClassVar[bool] = False  # whether a list of arrays is several inputs
-    _takes_training = False
+    takes_text: ClassVar[bool] = False  # whether inputs may be text
+    supports_masking = False  # whether the output has the mask of the input
     min_inputs: ClassVar[int] = 0  # of ``call``
     max_inputs: ClassVar[float] = inf
+    _takes: ClassVar[frozenset[str]] = frozenset()  # the names of what ``call`` takes
+    _packs: ClassVar[bool] = False  # whether a list of inputs goes to ``call`` as a list
+    _counts_batch: ClassVar[bool] = False  # whether ``build`` takes shapes with the batch, as in Keras
     _built = False
     _shapes = UNBUILT
+    _activity = NOTHING  # the activity regularizer
+    _initial_weights = NOTHING
+    _added = NOTHING  # the losses of the latest call
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         takes = dict(list(signature(cls.call).parameters.items())[1:])
-        cls._takes_training = takes.pop("training", None) is not None
+        cls._takes = frozenset(takes)
+        for name in ("training", "mask"):
+            takes.pop(name, None)
         places = [p for p in takes.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         cls.min_inputs = sum(p.default is p.empty for p in places)
         cls.max_inputs = inf if any(p.kind is p.VAR_POSITIONAL for p in takes.values()) else len(places)
+        cls._packs = not cls.several and not cls.__module__.startswith("pullback.")
+        first = list(signature(cls.build).parameters)[1:2]
+        cls._counts_batch = first == ["input_shape"]
 
     def __post_init__(self) -> None:
         kind = self.kind
@@ -90,8 +141,16 @@ class Layer(Configurable):
         if self.numbered:
             _name_counts[kind] += 1
             self.name = f"{kind}_{_name_counts[kind]}"
+        if self.batch_input_shape is not None:
+            self.batch_size, *self.input_shape = as_lengths_or_none(
+                f"{self.name}: batch_input_shape", self.batch_input_shape
+            )
         if self.input_shape is not None:
-            self.input_shape = as_shape(f"{self.name}: input_shape", self.input_shape)
+            self.input_shape = as_lengths_or_none(f"{self.name}: input_shape", self.input_shape)
+        if self.dtype is not None:
+            self.dtype = _as_dtype(self.dtype, self.name)
+        if self.activity_regularizer is not None:
+            self._activity = regularizer(self.activity_regularizer, f"{self.name}: activity_regularizer")
 
     def __setattr__(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -120,68 +179,205 @@ class Layer(Configurable):
         """Return the output for inputs with the batch along the first axis."""
         raise NotImplementedError(f"{type(self).__name__} has no call(x).")
 
+    def compute_mask(self, inputs: Any, mask: Mask = None) -> Mask:
+        """Return the mask of the output: that of the input, if the layer supports masks."""
+        first = mask[0] if isinstance(mask, list | tuple) and mask else mask
+        return first if self.supports_masking else None
+
+    def mixes_examples(self, training: bool) -> bool:
+        """Return whether the output of an example may depend on others of the batch; of unknown classes it may."""
+        return self._packs
+
     def check_inputs(self, *xs: Value) -> None:
         """Raise an error for input values that it cannot take: compiled programs do not check values."""
 
     # ---- calls
 
-    def __call__(self, *inputs: Any, training: bool = False, **unknown: Any) -> Any:
-        for keyword in unknown:
-            raise keyword_error(f"layer '{self.name}'", keyword, ["training"])
-        inputs = self._unpack_inputs(inputs)
-        if any(isinstance(x, SymbolicTensor) for x in inputs):
-            return SymbolicTensor.apply(self, inputs).unpack()
-        xs = [_as_input(x, self.name) for x in inputs]
+    def __call__(self, *inputs: Any, training: bool | None = None, mask: Mask = None, **settings: Any) -> Any:
+        inputs, packed = self._unpack_inputs(inputs)
+        for keyword in settings.keys() - self._takes:
+            raise keyword_error(f"layer '{self.name}'", keyword, ["training", "mask", *sorted(self._takes)])
+        if symbolic := next((x for x in (*inputs, mask, *settings.values()) if isinstance(x, Symbolic)), None):
+            given = {"training": training, "mask": mask}
+            return symbolic.apply_layer(self, inputs, settings | {k: x for k, x in given.items() if x is not None})
+        xs = [_as_input(x, self) for x in inputs]
         if not self._built:
             self.build_for([x.shape[1:] for x in xs])
-        self._check_rank(xs[0].shape)
+        if xs:
+            self._check_rank(xs[0].shape)
+        masks = self._find_masks(inputs, mask)
+        outer = _context.get()
+        training = training if training is not None else outer is not None and outer.training
+        context = CallContext(bool(training), []) if outer is None else outer._replace(training=bool(training))
+        token = _context.set(context)
+        try:
+            y = self._call_with(xs, packed, masks, context.training, settings)
+        finally:
+            _context.reset(token)
+        if self._activity is not None:
+            for out in _as_list(y):
+                loss = _as_activity_loss(self._activity, out)
+                context.losses.append(loss)
+                if not is_dry_run():
+                    add_loss(loss)
+        if outer is None and (context.losses or self._added):
+            self._added = context.losses if writer() is None else None  # not of a program that is being compiled
+        return y
+
+    def _call_with(
+        self, xs: list[Any], packed: bool, masks: list[Mask] | None, training: bool, settings: dict[str, Any]
+    ) -> Any:
+        """Return what ``call`` returns, with its mask set."""
+        if "training" in self._takes:
+            settings["training"] = training
+        listed = self.several or packed
+        if masks is not None:
+            for x, one in zip(xs, masks, strict=False):
+                if one is not None and get_mask(x) is not one:
+                    set_mask(x, one)
+            if "mask" in self._takes:
+                settings["mask"] = masks if listed else masks[0]
         try:
             call: Any = self.call
-            return call(*xs, training=training) if self._takes_training else call(*xs)
+            y = call(xs, **settings) if packed else call(*xs, **settings)
         except ShapeError as error:
             if isinstance(error, LayerError):
                 raise  # it names the innermost layer
             shapes = " and ".join(str(x.shape) for x in xs)
             raise LayerError(f"layer '{self.name}', given shape {shapes}: {error}") from error
+        if type(self).compute_mask is not Layer.compute_mask or (masks is not None and self.supports_masking):
+            self._set_output_mask(y, xs if listed else xs[0], masks if listed or masks is None else masks[0])
+        return y
 
-    def _unpack_inputs(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the inputs, also of one list of them; raise an error if there are too many or too few."""
-        if self.several and len(inputs) == 1 and isinstance(inputs[0], list | tuple):
-            inputs = tuple(inputs[0]) if all(isinstance(x, INPUT_TYPES) for x in inputs[0]) else inputs
-        least, most = self.min_inputs, self.max_inputs
-        if not least <= len(inputs) <= most:
+    def _set_output_mask(self, y: Any, xs: Any, masks: Mask) -> None:
+        found = self.compute_mask(xs, masks)
+        for out, one in zip(_as_list(y), found if isinstance(found, list | tuple) else [found], strict=False):
+            set_mask(out, one)
+
+    def _find_masks(self, inputs: Sequence[Any], given: Mask) -> list[Mask] | None:
+        """Return the mask of each input, or None if there is no mask at all."""
+        if given is None:
+            found = [get_mask(x) for x in inputs]
+            return found if any(m is not None for m in found) else None
+        found = list(given) if isinstance(given, list | tuple) and self._takes_masks_as_list(given) else [given]
+        return [None if m is None else m if isinstance(m, Tensor) else np.asarray(m, bool) for m in found]
+
+    def _takes_masks_as_list(self, given: Sequence[Any]) -> bool:
+        """Return whether a list is one mask for each input: not one mask written as nested lists."""
+        return all(m is None or isinstance(m, np.ndarray | Tensor) for m in given)
+
+    def _unpack_inputs(self, inputs: tuple[Any, ...]) -> tuple[tuple[Any, ...], bool]:
+        """Return the inputs, also of one list of them, and whether ``call`` takes them as a list."""
+        packed = False
+        if (self.several or self._packs) and len(inputs) == 1 and isinstance(inputs[0], list | tuple):
+            listed = bool(inputs[0]) and all(isinstance(x, INPUT_TYPES) for x in inputs[0])
+            packed = listed and not self.several and self.min_inputs <= 1
+            inputs = tuple(inputs[0]) if listed else inputs
+        least, most, count = self.min_inputs, self.max_inputs, 1 if packed else len(inputs)
+        if not least <= count <= most:
             further = "" if least == most else " or more" if most == inf else f" to {most}"
             raise ArgumentError(f"layer '{self.name}': expected {least}{further} input(s), got {len(inputs)}.")
-        return inputs
+        return inputs, packed
 
-    def build_for(self, shapes: Sequence[Shape]) -> None:
+    def build_for(self, shapes: Sequence[UnknownShape]) -> None:
         """Make the variables for inputs of these shapes, without the batch, unless they are made already."""
         if self._built:
             return
-        self._check_rank((0, *shapes[0]))
+        if shapes:
+            self._check_rank((0, *shapes[0]))
         try:
             with watch_below(-1):  # initial values are not traced, even in a function that is being compiled
-                self.build(*shapes)
+                self._build_from(shapes)
         except LayerError:
             raise
         except ShapeError as error:
             raise LayerError(f"layer '{self.name}', given shape {shapes[0]} for each example: {error}") from error
         self._built = True
-        self._shapes = tuple(tuple(shape) for shape in shapes)
+        known: Any = tuple(tuple(shape) for shape in shapes)
+        self._shapes = known
+        if self._initial_weights is not None:
+            self.set_weights(self._initial_weights)
+            self._initial_weights = None
         if not self.trainable:
             self.trainable = False  # freezes the new variables too
+
+    def _build_from(self, shapes: Sequence[UnknownShape]) -> None:
+        """Call ``build`` with shapes as its class takes them."""
+        build: Any = self.build
+        if self._counts_batch:
+            shapes = [(self.batch_size, *shape) for shape in shapes]
+        if self._packs and len(shapes) > 1 and self.max_inputs == 1:
+            build(list(shapes))
+        else:
+            build(*shapes)
 
     def is_built(self) -> bool:
         """Return whether it and all its layers have their variables."""
         return self._built and all(part.is_built() for _, part in self.parts() if isinstance(part, Layer))
 
-    def output_shape(self, *shapes: Shape) -> Any:
-        """Return the output shape for an example of this shape, or those of several outputs, by running on zeros."""
-        with np.errstate(all="ignore"):  # only the shape matters
-            out = self(*[np.zeros((1, *shape), get_default_dtype()) for shape in shapes])
-        return tuple(y.shape[1:] for y in out) if isinstance(out, tuple) else tuple(out.shape[1:])
+    def output_shape(self, *shapes: UnknownShape, **settings: Any) -> Any:
+        """Return the output shape for an example of this shape, or those of several outputs, by running on zeros.
 
-    def _check_rank(self, shape: Shape) -> None:
+        Unknown lengths are None, in the result too.
+        """
+        if type(self).compute_output_shape is not Layer.compute_output_shape:
+            return self._ask_output_shape(shapes)
+        if not any(n is None for shape in shapes for n in shape):
+            return self._run_on_zeros(shapes, 1, settings)
+        for i, (short, long) in enumerate(LENGTHS):
+            try:
+                one, other = self._run_on_zeros(shapes, short, settings), self._run_on_zeros(shapes, long, settings)
+                return _mark_unknown(one, other)
+            except ShapeError:  # too short for a window, perhaps
+                if i == len(LENGTHS) - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """Return the output shape for an input shape, or a list of them, with the batch in front, as in Keras.
+
+        >>> pb.layers.conv2d(8, 3).compute_output_shape((None, 10, 10, 3))
+        (None, 8, 8, 8)
+        """
+        listed = bool(input_shape) and isinstance(input_shape[0], list | tuple)
+        given = list(input_shape) if listed else [input_shape]
+        self.build_for([tuple(shape[1:]) for shape in given])
+        made = self.output_shape(*[tuple(shape[1:]) for shape in given])
+        batch = given[0][0]
+        if made and isinstance(made[0], tuple):
+            return tuple((batch, *shape) for shape in made)
+        return (batch, *made)
+
+    def _ask_output_shape(self, shapes: Sequence[UnknownShape]) -> Any:
+        """Return what a subclass's own ``compute_output_shape`` says, without the batch."""
+        given = [(None, *shape) for shape in shapes]
+        made = self.compute_output_shape(given[0] if len(given) == 1 else given)
+        if made and isinstance(made[0], list | tuple):
+            return tuple(tuple(shape[1:]) for shape in made)
+        return tuple(made[1:])
+
+    def _run_on_zeros(self, shapes: Sequence[UnknownShape], length: int, settings: dict[str, Any]) -> Any:
+        """Return the output shape, without the batch, by running on zeros with this length for unknown ones."""
+        check_room(self, shapes)
+
+        def make_zeros(shape: UnknownShape, dtype: Any = None) -> Any:
+            known = [length if n is None else n for n in shape]
+            return np.zeros((self.batch_size or 1, *known), dtype or get_default_dtype())
+
+        def fill(x: Any) -> Any:
+            return make_zeros(x.shape, getattr(x, "dtype", None)) if isinstance(x, Symbolic) else x
+
+        given: Any = [make_zeros(shape) for shape in shapes]
+        given = [given] if self._packs and len(given) > 1 and self.max_inputs == 1 else given
+        token = _context.set(CallContext(False, []))  # losses of this call do not count
+        try:
+            with dry_run(), np.errstate(all="ignore"):  # only the shape matters
+                out = self(*given, **{key: fill(x) for key, x in settings.items()})
+        finally:
+            _context.reset(token)
+        return tuple(y.shape[1:] for y in out) if isinstance(out, list | tuple) else tuple(out.shape[1:])
+
+    def _check_rank(self, shape: UnknownShape) -> None:
         if self.rank is not None and len(shape) != self.rank + 1:
             raise LayerError(
                 f"layer '{self.name}': expected rank {self.rank + 1}, the batch included, got shape "
@@ -196,17 +392,76 @@ class Layer(Configurable):
         trainable: bool = True,
         dtype: DType | None = None,
         penalty: RegularizerLike | None = None,
+        limit: ConstraintLike | None = None,
     ) -> Variable:
         """Return a new variable of this layer, to be stored in an attribute; ``trainable=False`` is for statistics.
 
-        ``penalty`` is a regularizer, whose value is added to the loss.
+        ``penalty`` is a regularizer, whose value is added to the loss; ``limit`` is a constraint.
         """
-        values = initializer(initial, f"{self.name}: {name}")(tuple(shape), dtype or get_default_dtype())
-        v = Variable(values, trainable, _make_unique_name(f"{self.name}/{name}"))
+        what = f"{self.name}: {name}"
+        if None in shape:
+            raise ShapeError(f"{name} would have shape {tuple(shape)}: this length of the input must be known.")
+        wanted = np.dtype(dtype or (self.dtype if self.dtype is not None else get_default_dtype()))
+        values = take_initial_values(f"{self.name}/{name}", shape, wanted)
+        if values is None:
+            values = initializer(initial, what)(tuple(shape), wanted)
+        v = Variable(values, trainable, make_unique_name(f"{self.name}/{name}"))
         self.__dict__.setdefault("_fixed", []).extend(() if trainable else [v])
         if penalty is not None:
-            self.__dict__.setdefault("_penalized", []).append((v, regularizer(penalty, f"{self.name}: {name}")))
+            self.__dict__.setdefault("_penalized", []).append((v, regularizer(penalty, what)))
+        if limit is not None:
+            v.constraint = constraint(limit, what)
         return v
+
+    def add_weight_by_arguments(self, name: str, shape: Sequence[int], prefix: str = "") -> Variable:
+        """Return a new variable whose initializer, regularizer and constraint are the layer's arguments of this name.
+
+        ``prefix`` is that of the arguments, if it is another one than the name.
+        """
+        prefix = prefix or name
+        return self.weight(
+            name,
+            shape,
+            getattr(self, f"{prefix}_initializer"),
+            penalty=getattr(self, f"{prefix}_regularizer", None),
+            limit=getattr(self, f"{prefix}_constraint", None),
+        )
+
+    def add_weight(
+        self,
+        name: str = "weight",
+        shape: Sequence[int] = (),
+        initializer: InitializerLike = "glorot_uniform",
+        dtype: DType | None = None,
+        trainable: bool = True,
+        regularizer: RegularizerLike | None = None,
+        constraint: ConstraintLike | None = None,
+    ) -> Variable:
+        """Return a new variable of this layer, to be stored in an attribute: ``weight`` by Keras's keywords.
+
+        >>> layer = pb.layers.Layer(name="mine")
+        >>> layer.add_weight(name="w", shape=(2,), initializer="ones")
+        Variable([1., 1.], dtype=float32, name='mine/w')
+        """
+        return self.weight(name, shape, initializer, trainable, dtype, regularizer, constraint)
+
+    def add_loss(self, loss: Any) -> None:
+        """Add a number, computed in ``call``, to the loss of the model that is being called.
+
+        >>> class Spread(pb.layers.Layer):
+        ...     def call(self, x):
+        ...         self.add_loss(np.mean(x * x))
+        ...         return x
+        >>> layer = Spread()
+        >>> y = layer(np.array([[1.0, 3.0]]))
+        >>> layer.losses
+        [np.float64(5.0)]
+        """
+        context = _context.get()
+        if context is not None:
+            context.losses.append(loss)
+        if not is_dry_run():
+            add_loss(loss)  # to the training step, if there is one
 
     # ---- parts
 
@@ -249,6 +504,11 @@ class Layer(Configurable):
         """The variables that training changes."""
         return [v for v in self.variables if v.trainable]
 
+    @property
+    def losses(self) -> list[Any]:
+        """The values of regularizers, and those that the latest call added by ``add_loss``."""
+        return [cost(v) for v, cost in self.find_regularized(set())] + list(self._added or ())
+
     def penalties(self) -> Any:
         """Return the sum of the regularizers' values, to be added to the loss; None if there are none.
 
@@ -275,6 +535,17 @@ class Layer(Configurable):
         for _, part in self.parts():
             if isinstance(part, Layer):
                 yield from part.every_layer()
+
+    def list_structure(self) -> list[object]:
+        """Return this layer, its layers and its variables, each followed by whether it is trained.
+
+        Compiled steps are made anew when it has changed.
+        """
+        found: list[object] = [self, self.trainable]
+        for value in self.__dict__.values():
+            if type(value) not in PLAIN_TYPES and isinstance(value, PART_TYPES):
+                _list_structure(value, found)
+        return found
 
     def generators(self) -> Iterator[np.random.Generator]:
         """Iterate over the random generators of layers with a seed, whose states checkpoints store."""
@@ -304,13 +575,98 @@ class Layer(Configurable):
         """
         load_weights(self.named_variables(), weights)
 
+    def count_params(self) -> int:
+        """Return how many numbers its variables have.
+
+        >>> pb.sequential([pb.layers.dense(3, input_shape=[4])]).count_params()
+        15
+        """
+        return sum(v.size for v in self.variables)
+
+    @property
+    def trainable_weights(self) -> list[Variable]:
+        """The variables that training changes; Keras's name of ``trainable_variables``."""
+        return self.trainable_variables
+
+    @property
+    def non_trainable_variables(self) -> list[Variable]:
+        """The variables that training does not change."""
+        return [v for v in self.variables if not v.trainable]
+
+    @property
+    def non_trainable_weights(self) -> list[Variable]:
+        """The variables that training does not change; Keras's name of ``non_trainable_variables``."""
+        return self.non_trainable_variables
+
+    @property
+    def built(self) -> bool:
+        """Whether it has its variables; layers in Keras's style may set it."""
+        return self._built
+
+    @built.setter
+    def built(self, value: bool) -> None:
+        self._built = bool(value)
+
+    def reset_states(self) -> None:
+        """Set the states of stateful recurrent layers to zero, in this layer and its parts."""
+        for _, part in self.parts():
+            if isinstance(part, Layer):
+                part.reset_states()
+
+    def reset_state(self) -> None:
+        """Set the states of stateful recurrent layers to zero; Keras's name of ``reset_states``."""
+        self.reset_states()
+
+    # ---- places in functional models
+
+    def register_call(self, made: Any) -> None:
+        """Remember the symbolic output of a call, as long as it lives."""
+        calls = [one for one in self.__dict__.get("_calls", ()) if one() is not None]
+        self.__dict__["_calls"] = [*calls, ref(made)]
+
+    def _find_call(self) -> Any:
+        calls = [made for one in self.__dict__.get("_calls", ()) if (made := one()) is not None]
+        if not calls:
+            raise ArgumentError(f"layer '{self.name}' was not applied to an input of a model yet: it has no output.")
+        return calls[0]
+
+    @property
+    def output(self) -> Any:
+        """The symbolic output in the model where it was applied first; a tuple if it has several."""
+        return self._find_call().unpack()
+
+    @property
+    def input(self) -> Any:
+        """The symbolic input in the model where it was applied first; a list if it has several."""
+        inputs = self._find_call().inputs
+        return inputs[0] if len(inputs) == 1 else list(inputs)
+
+    # ---- files and copies
+
     def get_config(self) -> dict[str, Any]:
         """Return the arguments it was made with."""
-        config = super().get_config()
-        return config | {"name": ""} if self.numbered else config
+        config = super().get_config() if _has_generated_init(type(self)) else self._collect_arguments()
+        config.pop("weights", None)
+        config = {key: x for key, x in config.items() if key not in BASE_FIELDS or x is not None}
+        return config | {"name": ""} if self.numbered and "name" in config else config
+
+    def _collect_arguments(self) -> dict[str, Any]:
+        """Return the arguments of a class with an ``__init__`` of its own, from the attributes of the same names."""
+        takes = list(signature(type(self)).parameters.values())
+        named = [p for p in takes if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+        lost = [p.name for p in named if p.default is p.empty and not hasattr(self, p.name)]
+        if lost and type(self).get_config.__module__.startswith("pullback."):
+            raise CheckpointError(
+                f"save: {self.name}: what {type(self).__name__} was given for {lost[0]!r} is not known. Keep it in an "
+                "attribute of that name, or write get_config; or write the variables alone: pb.train.save(path, model)."
+            )
+        found = {p.name: getattr(self, p.name) for p in named if hasattr(self, p.name)}
+        if any(p.kind is p.VAR_KEYWORD for p in takes):
+            found = {f.name: getattr(self, f.name) for f in fields(Layer)} | found
+        return found
 
     def __getstate__(self) -> dict[str, Any]:
-        return dict(vars(self))
+        return {key: x for key, x in vars(self).items() if key not in ("_calls", "_added")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -319,7 +675,8 @@ class Layer(Configurable):
         """Return a copy with variables of its own, which start with the same values."""
         for v in self.variables:
             if id(v) not in memo:
-                memo[id(v)] = Variable(v.numpy(), v.trainable, _make_unique_name(v.name))
+                copy = memo[id(v)] = Variable(v.numpy(), v.trainable, make_unique_name(v.name))
+                copy.constraint = v.constraint
         made = memo[id(self)] = object.__new__(type(self))
         made.__setstate__(deepcopy(self.__getstate__(), memo))
         return made
@@ -336,64 +693,92 @@ class LayerError(ShapeError):
     """A shape does not fit a layer; the message names the layer."""
 
 
-class SymbolicTensor:
-    """An input or output of a layer in a functional model: a shape, without the batch, and no values."""
-
-    def __init__(
-        self, shape: Shape, layer: Layer | None, inputs: tuple[SymbolicTensor, ...], dtype: DType | None = None
-    ) -> None:
-        self.shape, self.layer, self.inputs, self.dtype = shape, layer, inputs, dtype
-
-    @classmethod
-    def apply(cls, layer: Layer, inputs: Sequence[Any]) -> SymbolicTensor:
-        """Return the output of a layer for symbolic inputs; makes the layer's variables."""
-        others = [type(x).__name__ for x in inputs if not isinstance(x, SymbolicTensor)]
-        if others:
-            raise ArgumentError(
-                f"layer '{layer.name}': got a symbolic tensor together with {others[0]}. "
-                "Make it an input of the model: pb.input(shape)."
-            )
-        shapes = [x.shape for x in inputs]
-        layer.build_for(shapes)
-        return cls(layer.output_shape(*shapes), layer, tuple(inputs))
-
-    def unpack(self) -> Any:
-        """Return itself; of several outputs, a tuple of one for each."""
-        if not (self.shape and isinstance(self.shape[0], tuple)):
-            return self
-        return tuple(SymbolicTensor.apply(SelectOutput(i), [self]) for i in range(len(self.shape)))
-
-    def __repr__(self) -> str:
-        made = "input" if self.layer is None else self.layer.name
-        return f"SymbolicTensor(shape={('batch', *self.shape)}, {made})"
+def _get_weights(self: Layer) -> list[Variable]:
+    """All variables, also those that are not trained."""
+    return self.variables
 
 
+def _set_weights(self: Layer, values: Sequence[Any] | None) -> None:
+    self.__dict__["_initial_weights"] = values
+
+
+Layer.weights = property(_get_weights, _set_weights)  # an argument by this name, and Keras's name of the variables
+BASE_FIELDS = ("batch_input_shape", "batch_size", "dtype", "activity_regularizer")
 PART_TYPES = (Variable, Layer, list, tuple, dict)  # what parts are, or may be in: a quick test of all attributes
-INPUT_TYPES = (Tensor, np.ndarray, SymbolicTensor)
+INPUT_TYPES = (Tensor, np.ndarray, Symbolic)
 
 
-@dataclass(eq=False)
-class SelectOutput(Layer):
-    """Selects one of several outputs of a layer, in a functional model."""
+def takes_output_shape(cls: Any) -> Any:
+    """Let a layer class have an argument ``output_shape``, stored as ``wanted_shape``, beside the method."""
+    cls.output_shape = Layer.output_shape
+    set_attribute, get_config = cls.__setattr__, cls.get_config
 
-    index: int
-    several = True
+    def store(self: Any, name: str, value: object) -> None:
+        set_attribute(self, "wanted_shape" if name == "output_shape" else name, value)
 
-    def call(self, *xs: Value) -> Any:
-        return xs[self.index]
+    def list_arguments(self: Any) -> dict[str, Any]:
+        config: dict[str, Any] = get_config(self)
+        return config | {"output_shape": self.wanted_shape}
 
-    def output_shape(self, *shapes: Shape) -> Any:
-        return shapes[0][self.index]
+    cls.__setattr__, cls.get_config = store, list_arguments
+    return cls
 
 
-def input(shape: Sequence[int], dtype: DType | None = None) -> SymbolicTensor:
-    """Return an input of a functional model: arrays of examples of this shape.
+def _has_generated_init(cls: type) -> bool:
+    """Return whether the constructor was generated from fields, so that all arguments are attributes."""
+    owner = next(part for part in cls.__mro__ if "__init__" in vars(part))
+    return "__dataclass_params__" in vars(owner)
 
-    >>> x = pb.input([8])
-    >>> pb.layers.dense(3)(x)
-    SymbolicTensor(shape=('batch', 3), dense...)
+
+def _as_list(y: Any) -> list[Any]:
+    return list(y) if isinstance(y, list | tuple) else [y]
+
+
+def _as_activity_loss(activity: Any, out: Value) -> Any:
+    """Return the value of an activity regularizer for each example, as in Keras."""
+    return activity(out) / max(out.shape[0], 1) if out.shape else activity(out)
+
+
+def _mark_unknown(one: Any, other: Any) -> Any:
+    """Return a shape, or several, with None for the lengths that differ."""
+    if isinstance(one, tuple):
+        return tuple(_mark_unknown(a, b) for a, b in zip(one, other, strict=True))
+    return one if one == other else None
+
+
+def as_lengths_or_none(what: str, shape: object) -> UnknownShape:
+    """Return a shape as a tuple, in which None stands for an unknown length.
+
+    >>> as_lengths_or_none("input", [None, 3])
+    (None, 3)
     """
-    return SymbolicTensor(as_shape("input: shape", shape), None, (), dtype)
+    given: list[Any] = list(shape) if isinstance(shape, list | tuple) else [shape]
+    for n in given:
+        if not (n is None or (isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 0)):
+            raise ArgumentError(f"{what}: lengths must be whole numbers of 0 or more, or None, got {shape!r}.")
+    return tuple(None if n is None else int(n) for n in given)
+
+
+def _as_dtype(given: Any, name: str) -> np.dtype[Any]:
+    try:
+        made: np.dtype[Any] = np.dtype(given)
+        return made
+    except TypeError:
+        raise ArgumentError(f"{name}: dtype must be one of NumPy's, as 'float32', got {given!r}.") from None
+
+
+PLAIN_TYPES = frozenset((bool, int, float, str, type(None)))  # most attributes: a quicker test
+
+
+def _list_structure(value: object, found: list[object]) -> None:
+    if isinstance(value, Variable):
+        found += value, value.trainable
+    elif isinstance(value, Layer):
+        found += value.list_structure()
+    elif isinstance(value, list | tuple | dict):
+        for part in value.values() if isinstance(value, dict) else value:
+            if isinstance(part, PART_TYPES):
+                _list_structure(part, found)
 
 
 def _find_parts(key: str, value: object) -> Iterator[tuple[str, Any]]:
@@ -404,8 +789,15 @@ def _find_parts(key: str, value: object) -> Iterator[tuple[str, Any]]:
             yield from _find_parts(f"{key}/{inner}", x)
 
 
-def _as_input(x: TensorLike, name: str) -> Any:
-    return join_array(x) if isinstance(x, Tensor | np.ndarray) else np.asarray(x, _find_dtype(x, name))
+def _as_input(x: TensorLike, layer: Layer) -> Any:
+    """Return an input as an array or a tensor; floats have the dtype of the layer, if it has one."""
+    if layer.takes_text and not isinstance(x, Tensor | np.ndarray):
+        return np.asarray(x)
+    made = join_array(x) if isinstance(x, Tensor | np.ndarray) else np.asarray(x, _find_dtype(x, layer.name))
+    dtype: Any = layer.dtype
+    if dtype is not None and made.dtype != dtype and made.dtype.kind == dtype.kind == "f":
+        return made.astype(dtype)
+    return made
 
 
 def _find_dtype(x: TensorLike, name: str) -> np.dtype[Any]:
@@ -416,7 +808,7 @@ def _find_dtype(x: TensorLike, name: str) -> np.dtype[Any]:
     return get_default_dtype() if kind.kind == "f" else kind
 
 
-def _make_unique_name(name: str) -> str:
+def make_unique_name(name: str) -> str:
     """Return the name, or one with a number if a live variable has it: names are unique in the process."""
     number, free = 1, name
     while find_variable(free) is not None:

@@ -1,39 +1,38 @@
-"""Convolution layers, for sequences (batch, steps, channels) and images (batch, height, width, channels)."""
+"""Convolution layers, for sequences, images and volumes: (batch, *space, channels)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from pullback.errors import ArgumentError
-from pullback.ops import convolution
-from pullback.train.arguments import is_count
+from pullback.numerics.windows import plan_windows
+from pullback.ops import joining
+from pullback.ops.convolution import convolve, convolve_input, depthwise
+from pullback.train.nn.constraints import ConstraintLike
 from pullback.train.nn.initializers import InitializerLike
 from pullback.train.nn.layers.activations import ActivationLike, find_activation
-from pullback.train.nn.layers.base import Layer, check_choice, check_counts
+from pullback.train.nn.layers.base import check_choice, check_counts
+from pullback.train.nn.layers.spatial import Lengths, SpatialLayer, as_lengths
 from pullback.train.nn.regularizers import RegularizerLike
 from pullback.typing import Shape, Value
 
-__all__ = ["Conv1d", "Conv2d", "Conv2dTranspose", "DepthwiseConv2d", "SeparableConv2d", "as_lengths"]
+__all__ = [
+    "Conv1d", "Conv1dTranspose", "Conv2d", "Conv2dTranspose", "Conv3d", "Conv3dTranspose", "DepthwiseConv1d",
+    "DepthwiseConv2d", "SeparableConv1d", "SeparableConv2d",
+]  # fmt: skip
 
 
-Lengths = int | Sequence[int]  # one number for all axes, or one for each
+@dataclass(eq=False)
+class BiasedLayer(SpatialLayer):
+    """The base of layers with a bias for each channel."""
+
+    bias_constraint: ConstraintLike | None = field(default=None, kw_only=True)
 
 
-def as_lengths(layer: Layer, name: str, axes: int) -> tuple[int, ...]:
-    """Return an argument that is one positive whole number, or one for each axis, as one for each axis."""
-    given = getattr(layer, name)
-    made = tuple(given) if isinstance(given, list | tuple) else (given,) * axes
-    if len(made) != axes or not all(map(is_count, made)):
-        each = f", or {axes} of them" if axes > 1 else ""
-        raise ArgumentError(f"{layer.name}: {name} must be a positive whole number{each}, got {given!r}.")
-    return tuple(int(n) for n in made)
-
-
-class WindowLayer(Layer):
+class WindowLayer(BiasedLayer):
     """The base of layers with filters; subclasses declare these fields in the order of their arguments."""
 
     kernel_size: Lengths
@@ -42,18 +41,14 @@ class WindowLayer(Layer):
     dilation_rate: Lengths
     activation: ActivationLike
     use_bias: bool
-    bias_initializer: InitializerLike
-    bias_regularizer: RegularizerLike | None
 
-    rank = 3
     paddings: tuple[str, ...] = ("valid", "same")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        axes = self.rank - 1
-        self._size = as_lengths(self, "kernel_size", axes)
-        self._strides = as_lengths(self, "strides", axes)
-        self._dilation = as_lengths(self, "dilation_rate", axes)
+        self._size = as_lengths(self, "kernel_size", self.axes)
+        self._strides = as_lengths(self, "strides", self.axes)
+        self._dilation = as_lengths(self, "dilation_rate", self.axes)
         check_choice(self, "padding", *self.paddings)
         if max(self._strides) > 1 and max(self._dilation) > 1:
             raise ArgumentError(
@@ -64,16 +59,28 @@ class WindowLayer(Layer):
     def build_bias(self, channels: int) -> None:
         """Make the bias of each output channel, if the layer has one."""
         if self.use_bias:
-            self.bias = self.weight("bias", (channels,), self.bias_initializer, penalty=self.bias_regularizer)
+            self.bias = self.add_weight_by_arguments("bias", (channels,))
 
-    def finish(self, y: Value) -> Any:
-        """Return the filters' output with bias and activation."""
-        return self._activate(y + self.bias if self.use_bias else y)
+    def apply_filters(self, x: Value) -> Any:
+        """Return the filters' output for inputs with the channels last."""
+        raise NotImplementedError(f"{type(self).__name__} has no apply_filters(x).")
+
+    def plan(self, x: Value, filters: Value) -> Any:
+        """Return the windows of filters over an input with the channels last."""
+        space = x.shape[1:-1]
+        return plan_windows(self.name, space, filters.shape[:-2], self._strides, self.padding, self._dilation)
+
+    def call(self, x: Value) -> Any:
+        x = self.move_channels_last(x)
+        if self.padding == "causal":
+            x = np.pad(x, [(0, 0), (self._dilation[0] * (self._size[0] - 1), 0), (0, 0)])
+        y = self.apply_filters(x)
+        return self._activate(self.move_channels_back(y + self.bias if self.use_bias else y))
 
 
 @dataclass(eq=False)
 class FullConvolution(WindowLayer):
-    """The base of convolutions in which every filter sees all channels."""
+    """The base of convolutions in which every filter sees all channels, or those of its group."""
 
     filters: int
     kernel_size: Lengths
@@ -86,22 +93,53 @@ class FullConvolution(WindowLayer):
     bias_initializer: InitializerLike = "zeros"
     kernel_regularizer: RegularizerLike | None = None
     bias_regularizer: RegularizerLike | None = None
+    kernel_constraint: ConstraintLike | None = field(default=None, kw_only=True)
+    groups: int = field(default=1, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_counts(self, "filters")
+        check_counts(self, "filters", "groups")
+        if self.filters % self.groups:
+            raise ArgumentError(f"{self.name}: filters={self.filters} is not a multiple of groups={self.groups}.")
 
     def build(self, shape: Shape) -> None:
-        size = (*self._size, shape[-1], self.filters)
-        self.kernel = self.weight("kernel", size, self.kernel_initializer, penalty=self.kernel_regularizer)
+        channels = self.count_channels(shape)
+        if channels is not None and channels % self.groups:
+            raise ArgumentError(f"{self.name}: {channels} channels are not a multiple of groups={self.groups}.")
+        inside: Any = None if channels is None else channels // self.groups
+        self.kernel = self.add_weight_by_arguments("kernel", (*self._size, inside, self.filters))
         self.build_bias(self.filters)
+
+    def apply_filters(self, x: Value) -> Any:
+        kernel = self.kernel.read()
+        if self.groups == 1:
+            return _convolve(self, x, kernel)
+        parts = zip(joining.split(x, self.groups, -1), joining.split(kernel, self.groups, -1), strict=True)
+        return joining.concat([_convolve(self, a, b) for a, b in parts], -1)
+
+    def plan(self, x: Value, filters: Value) -> Any:
+        space = x.shape[1:-1]
+        pad = "valid" if self.padding == "causal" else self.padding
+        return plan_windows(self.name, space, filters.shape[:-2], self._strides, pad, self._dilation)
+
+
+def _convolve(layer: WindowLayer, x: Value, kernel: Value) -> Any:
+    return convolve(x, kernel, layer.plan(x, kernel))
 
 
 @dataclass(eq=False)
 class Conv1d(FullConvolution):
     """Convolution along sequences (batch, steps, channels).
 
-    ``padding`` is "valid", "same", or "causal": then no step sees a later one.
+    - filters: the number of output channels.
+    - kernel_size: the length of the windows.
+    - strides: the distance between windows.
+    - padding: "valid", "same", or "causal": then no step sees a later one.
+    - dilation_rate: the distance between the elements of a window.
+    - activation: a function of the result, or its name.
+    - use_bias: whether a bias is added.
+    - groups: into how many groups channels and filters are divided.
+    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.conv1d(8, kernel_size=3, padding="same")(np.ones((2, 10, 4))).shape
     (2, 10, 8)
@@ -110,34 +148,50 @@ class Conv1d(FullConvolution):
     rank = 2
     paddings = ("valid", "same", "causal")
 
-    def call(self, x: Value) -> Any:
-        pad: Any = self.padding
-        if pad == "causal":
-            x, pad = np.pad(x, [(0, 0), (self._dilation[0] * (self._size[0] - 1), 0), (0, 0)]), "valid"
-        y = convolution.conv1d(x, self.kernel, self._strides[0], pad, dilation=self._dilation[0])
-        return self.finish(y)
-
 
 @dataclass(eq=False)
 class Conv2d(FullConvolution):
     """Convolution of images (batch, height, width, channels).
 
+    - filters: the number of output channels.
+    - kernel_size: the height and width of the windows, or one number for both.
+    - strides: the distance between windows, down and to the right.
+    - padding: "valid", or "same": zeros around the image, so that it keeps its size if ``strides`` are 1.
+    - dilation_rate: the distance between the elements of a window.
+    - activation: a function of the result, or its name.
+    - use_bias: whether a bias is added.
+    - groups: into how many groups channels and filters are divided.
+    - data_format: "channels_last" (default) or "channels_first".
+
     >>> pb.layers.conv2d(8, kernel_size=3, strides=2, activation="relu")(np.ones((2, 9, 9, 3))).shape
     (2, 4, 4, 8)
     """
 
-    def call(self, x: Value) -> Any:
-        y = convolution.conv2d(x, self.kernel, self._strides, self.padding, dilations=self._dilation)
-        return self.finish(y)
+
+@dataclass(eq=False)
+class Conv3d(FullConvolution):
+    """Convolution of volumes (batch, depth, height, width, channels).
+
+    - filters: the number of output channels.
+    - kernel_size: the lengths of the windows, or one number for all axes.
+    - strides: the distance between windows along each axis.
+    - padding: "valid" or "same".
+    - dilation_rate: the distance between the elements of a window.
+    - activation: a function of the result, or its name.
+    - use_bias: whether a bias is added.
+    - groups: into how many groups channels and filters are divided.
+    - data_format: "channels_last" (default) or "channels_first".
+
+    >>> pb.layers.conv3d(4, kernel_size=2)(np.ones((1, 3, 4, 5, 2))).shape
+    (1, 2, 3, 4, 4)
+    """
+
+    rank = 4
 
 
 @dataclass(eq=False)
-class Conv2dTranspose(WindowLayer):
-    """Transposed convolution: each pixel adds a filter to the output, so images become larger with ``strides``.
-
-    >>> pb.layers.conv2d_transpose(8, kernel_size=3, strides=2, padding="same")(np.ones((2, 4, 4, 3))).shape
-    (2, 8, 8, 8)
-    """
+class TransposedConvolution(WindowLayer):
+    """The base of transposed convolutions: each element adds a filter to the output."""
 
     filters: int
     kernel_size: Lengths
@@ -149,33 +203,94 @@ class Conv2dTranspose(WindowLayer):
     bias_initializer: InitializerLike = "zeros"
     kernel_regularizer: RegularizerLike | None = None
     bias_regularizer: RegularizerLike | None = None
-    dilation_rate = 1
+    kernel_constraint: ConstraintLike | None = field(default=None, kw_only=True)
+    dilation_rate: Lengths = field(default=1, kw_only=True)
+    output_padding: Lengths | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_counts(self, "filters")
+        more: Any = self.output_padding
+        self._more = None if more is None else tuple(more) if isinstance(more, list | tuple) else (more,) * self.axes
+        if self._more is not None and not all(0 <= n < s for n, s in zip(self._more, self._strides, strict=True)):
+            raise ArgumentError(f"{self.name}: output_padding must be less than strides, got {more!r}.")
 
     def build(self, shape: Shape) -> None:
-        size = (*self._size, self.filters, shape[-1])
-        self.kernel = self.weight("kernel", size, self.kernel_initializer, penalty=self.kernel_regularizer)
+        self.kernel = self.add_weight_by_arguments("kernel", (*self._size, self.filters, self.count_channels(shape)))
         self.build_bias(self.filters)
 
-    def call(self, x: Value) -> Any:
-        beyond = [
-            0 if self.padding == "same" else max(n - s, 0) for n, s in zip(self._size, self._strides, strict=True)
-        ]
-        space = [n * s + more for n, s, more in zip(x.shape[1:3], self._strides, beyond, strict=True)]
-        shape = [x.shape[0], *space, self.filters]
-        return self.finish(convolution.conv2d_transpose(x, self.kernel, shape, self._strides, self.padding))
+    def apply_filters(self, x: Value) -> Any:
+        kernel = self.kernel.read()
+        spans = [(n - 1) * d + 1 for n, d in zip(self._size, self._dilation, strict=True)]
+        same, pad = self.padding == "same", self.padding
+        sizes = list(zip(x.shape[1:-1], self._strides, spans, strict=True))
+        if self._more is None:
+            space = tuple(n * s if same else n * s + max(span - s, 0) for n, s, span in sizes)
+        else:
+            half = [span // 2 if same else 0 for span in spans]
+            pad = [(h, h) for h in half]  # type: ignore[assignment]
+            space = tuple(
+                (n - 1) * s + span - 2 * h + more for (n, s, span), h, more in zip(sizes, half, self._more, strict=True)
+            )
+        windows = plan_windows(self.name, space, self._size, self._strides, pad, self._dilation)
+        return convolve_input(x, kernel, windows, (x.shape[0], *space, self.filters))
 
 
 @dataclass(eq=False)
-class DepthwiseConv2d(WindowLayer):
-    """Depthwise convolution: each channel has ``depth_multiplier`` filters of its own.
+class Conv1dTranspose(TransposedConvolution):
+    """Transposed convolution of sequences, which become longer with ``strides``.
 
-    >>> pb.layers.depthwise_conv2d(kernel_size=3, depth_multiplier=2)(np.ones((2, 8, 8, 3))).shape
-    (2, 6, 6, 6)
+    - filters: the number of output channels.
+    - kernel_size: the length of the filters.
+    - strides: the distance between filters in the output.
+    - padding: "valid" or "same".
+    - output_padding: how many steps are added at the end of the output; less than ``strides``.
+    - activation, use_bias, data_format, dilation_rate: as of ``conv1d``.
+
+    >>> pb.layers.conv1d_transpose(4, kernel_size=3, strides=2, padding="same")(np.ones((2, 5, 3))).shape
+    (2, 10, 4)
     """
+
+    rank = 2
+
+
+@dataclass(eq=False)
+class Conv2dTranspose(TransposedConvolution):
+    """Transposed convolution: each pixel adds a filter to the output, so images become larger with ``strides``.
+
+    - filters: the number of output channels.
+    - kernel_size: the height and width of the filters, or one number for both.
+    - strides: the distance between filters in the output.
+    - padding: "valid" or "same".
+    - output_padding: how many rows and columns are added at the end of the output; less than ``strides``.
+    - activation, use_bias, data_format, dilation_rate: as of ``conv2d``.
+
+    >>> pb.layers.conv2d_transpose(8, kernel_size=3, strides=2, padding="same")(np.ones((2, 4, 4, 3))).shape
+    (2, 8, 8, 8)
+    """
+
+
+@dataclass(eq=False)
+class Conv3dTranspose(TransposedConvolution):
+    """Transposed convolution of volumes, which become larger with ``strides``.
+
+    - filters: the number of output channels.
+    - kernel_size: the lengths of the filters, or one number for all axes.
+    - strides: the distance between filters in the output.
+    - padding: "valid" or "same".
+    - output_padding: how many elements are added at the end of each axis; less than ``strides``.
+    - activation, use_bias, data_format, dilation_rate: as of ``conv3d``.
+
+    >>> pb.layers.conv3d_transpose(2, kernel_size=2, strides=2)(np.ones((1, 2, 2, 2, 1))).shape
+    (1, 4, 4, 4, 2)
+    """
+
+    rank = 4
+
+
+@dataclass(eq=False)
+class DepthwiseConvolution(WindowLayer):
+    """The base of depthwise convolutions: each channel has ``depth_multiplier`` filters of its own."""
 
     kernel_size: Lengths
     strides: Lengths = 1
@@ -188,35 +303,58 @@ class DepthwiseConv2d(WindowLayer):
     bias_initializer: InitializerLike = "zeros"
     depthwise_regularizer: RegularizerLike | None = None
     bias_regularizer: RegularizerLike | None = None
+    depthwise_constraint: ConstraintLike | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_counts(self, "depth_multiplier")
 
     def build(self, shape: Shape) -> None:
-        size = (*self._size, shape[-1], self.depth_multiplier)
-        self.depthwise_kernel = self.weight(
-            "depthwise_kernel", size, self.depthwise_initializer, penalty=self.depthwise_regularizer
-        )
-        self.build_bias(shape[-1] * self.depth_multiplier)
+        channels = self.count_channels(shape)
+        size = (*self._size, channels, self.depth_multiplier)
+        self.depthwise_kernel = self.add_weight_by_arguments("depthwise_kernel", size, "depthwise")
+        self.build_bias(channels * self.depth_multiplier)
 
-    def call(self, x: Value) -> Any:
-        y = convolution.depthwise_conv2d(
-            x, self.depthwise_kernel, self._strides, self.padding, dilations=self._dilation
-        )
-        return self.finish(y)
+    def apply_filters(self, x: Value) -> Any:
+        kernel = self.depthwise_kernel.read()
+        return depthwise(x, kernel, self.plan(x, kernel))
 
 
 @dataclass(eq=False)
-class SeparableConv2d(WindowLayer):
-    """Separable convolution: a depthwise convolution, then a pointwise one to ``filters`` channels.
+class DepthwiseConv1d(DepthwiseConvolution):
+    """Depthwise convolution of sequences: each channel has ``depth_multiplier`` filters of its own.
 
-    >>> layer = pb.layers.separable_conv2d(8, kernel_size=3)
-    >>> layer(np.ones((2, 8, 8, 3))).shape
-    (2, 6, 6, 8)
-    >>> {name: v.shape for name, v in layer.named_variables().items()}
-    {'depthwise_kernel': (3, 3, 3, 1), 'pointwise_kernel': (1, 1, 3, 8), 'bias': (8,)}
+    - kernel_size: the length of the windows.
+    - strides: the distance between windows.
+    - padding: "valid" or "same".
+    - depth_multiplier: the number of filters of each channel.
+    - dilation_rate, activation, use_bias, data_format: as of ``conv1d``.
+
+    >>> pb.layers.depthwise_conv1d(kernel_size=3, depth_multiplier=2)(np.ones((2, 8, 3))).shape
+    (2, 6, 6)
     """
+
+    rank = 2
+
+
+@dataclass(eq=False)
+class DepthwiseConv2d(DepthwiseConvolution):
+    """Depthwise convolution: each channel has ``depth_multiplier`` filters of its own.
+
+    - kernel_size: the height and width of the windows, or one number for both.
+    - strides: the distance between windows.
+    - padding: "valid" or "same".
+    - depth_multiplier: the number of filters of each channel.
+    - dilation_rate, activation, use_bias, data_format: as of ``conv2d``.
+
+    >>> pb.layers.depthwise_conv2d(kernel_size=3, depth_multiplier=2)(np.ones((2, 8, 8, 3))).shape
+    (2, 6, 6, 6)
+    """
+
+
+@dataclass(eq=False)
+class SeparableConvolution(WindowLayer):
+    """The base of separable convolutions: a depthwise convolution, then a pointwise one to ``filters`` channels."""
 
     filters: int
     kernel_size: Lengths
@@ -232,23 +370,52 @@ class SeparableConv2d(WindowLayer):
     depthwise_regularizer: RegularizerLike | None = None
     pointwise_regularizer: RegularizerLike | None = None
     bias_regularizer: RegularizerLike | None = None
+    depthwise_constraint: ConstraintLike | None = field(default=None, kw_only=True)
+    pointwise_constraint: ConstraintLike | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_counts(self, "filters", "depth_multiplier")
 
     def build(self, shape: Shape) -> None:
-        deep, wide = (*self._size, shape[-1], self.depth_multiplier), (1, 1, shape[-1] * self.depth_multiplier)
-        self.depthwise_kernel = self.weight(
-            "depthwise_kernel", deep, self.depthwise_initializer, penalty=self.depthwise_regularizer
-        )
-        self.pointwise_kernel = self.weight(
-            "pointwise_kernel", (*wide, self.filters), self.pointwise_initializer, penalty=self.pointwise_regularizer
-        )
+        channels = self.count_channels(shape)
+        deep = (*self._size, channels, self.depth_multiplier)
+        wide = (*(1,) * self.axes, channels * self.depth_multiplier, self.filters)
+        self.depthwise_kernel = self.add_weight_by_arguments("depthwise_kernel", deep, "depthwise")
+        self.pointwise_kernel = self.add_weight_by_arguments("pointwise_kernel", wide, "pointwise")
         self.build_bias(self.filters)
 
-    def call(self, x: Value) -> Any:
-        y = convolution.separable_conv2d(
-            x, self.depthwise_kernel, self.pointwise_kernel, self._strides, self.padding, self._dilation
-        )
-        return self.finish(y)
+    def apply_filters(self, x: Value) -> Any:
+        deep, wide = self.depthwise_kernel.read(), self.pointwise_kernel.read()
+        return depthwise(x, deep, self.plan(x, deep)) @ np.reshape(wide, wide.shape[-2:])
+
+
+@dataclass(eq=False)
+class SeparableConv1d(SeparableConvolution):
+    """Separable convolution of sequences: a depthwise convolution, then a pointwise one to ``filters`` channels.
+
+    - filters: the number of output channels.
+    - kernel_size, strides, padding, depth_multiplier, dilation_rate: of the depthwise convolution.
+    - activation, use_bias, data_format: as of ``conv1d``.
+
+    >>> pb.layers.separable_conv1d(8, kernel_size=3)(np.ones((2, 8, 3))).shape
+    (2, 6, 8)
+    """
+
+    rank = 2
+
+
+@dataclass(eq=False)
+class SeparableConv2d(SeparableConvolution):
+    """Separable convolution: a depthwise convolution, then a pointwise one to ``filters`` channels.
+
+    - filters: the number of output channels.
+    - kernel_size, strides, padding, depth_multiplier, dilation_rate: of the depthwise convolution.
+    - activation, use_bias, data_format: as of ``conv2d``.
+
+    >>> layer = pb.layers.separable_conv2d(8, kernel_size=3)
+    >>> layer(np.ones((2, 8, 8, 3))).shape
+    (2, 6, 6, 8)
+    >>> {name: v.shape for name, v in layer.named_variables().items()}
+    {'depthwise_kernel': (3, 3, 3, 1), 'pointwise_kernel': (1, 1, 3, 8), 'bias': (8,)}
+    """

@@ -1,31 +1,39 @@
-"""Dense layers, activations, reshaping, dropout, noise and embeddings."""
+"""Dense layers and embeddings."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from pullback.core.convert import as_number
 from pullback.core.tensor import all_values, strip
 from pullback.errors import ArgumentError, ShapeError
-from pullback.ops import gathering, random
+from pullback.ops import gathering
+from pullback.train.masks import Mask
+from pullback.train.nn.constraints import ConstraintLike
 from pullback.train.nn.initializers import InitializerLike
 from pullback.train.nn.layers.activations import ActivationLike, find_activation
-from pullback.train.nn.layers.base import Layer, LayerError, check_counts, check_shares
+from pullback.train.nn.layers.base import Layer, LayerError, UnknownShape, check_counts, takes_output_shape
 from pullback.train.nn.regularizers import RegularizerLike
 from pullback.typing import Shape, Value
 
-__all__ = [
-    "Activation", "Dense", "Dropout", "Embedding", "Flatten", "GaussianNoise", "Permute", "RepeatVector", "Reshape",
-]  # fmt: skip
+__all__ = ["Dense", "EinsumDense", "Embedding", "ReversibleEmbedding"]
 
 
 @dataclass(eq=False)
 class Dense(Layer):
     """``activation(x @ kernel + bias)``, along the last axis.
+
+    - units: the number of outputs.
+    - activation: a function of the result, or its name.
+    - use_bias: whether a bias is added.
+    - kernel_initializer, bias_initializer: the initial values.
+    - kernel_regularizer, bias_regularizer: terms that are added to the loss.
+    - kernel_constraint, bias_constraint: what is applied to the variables after each step.
+    - input_dim: another way to give ``input_shape=[input_dim]``.
 
     >>> layer = pb.layers.dense(2, activation="relu", kernel_initializer="ones")
     >>> layer(np.array([[1.0, 2.0], [-3.0, 1.0]], np.float32))
@@ -39,8 +47,15 @@ class Dense(Layer):
     bias_initializer: InitializerLike = "zeros"
     kernel_regularizer: RegularizerLike | None = None
     bias_regularizer: RegularizerLike | None = None
+    kernel_constraint: ConstraintLike | None = None
+    bias_constraint: ConstraintLike | None = None
+    input_dim: int | None = None
+
+    supports_masking = True
 
     def __post_init__(self) -> None:
+        if self.input_dim is not None and self.input_shape is None:
+            self.input_shape = [self.input_dim]
         super().__post_init__()
         check_counts(self, "units")
         self._activate = find_activation(self.activation, self.name)
@@ -48,173 +63,96 @@ class Dense(Layer):
     def build(self, shape: Shape) -> None:
         if not shape:
             raise ShapeError("there is no axis of features; layers.reshape([1]) makes one.")
-        size = (shape[-1], self.units)
-        self.kernel = self.weight("kernel", size, self.kernel_initializer, penalty=self.kernel_regularizer)
+        self.kernel = self.add_weight_by_arguments("kernel", (shape[-1], self.units))
         if self.use_bias:
-            self.bias = self.weight("bias", (self.units,), self.bias_initializer, penalty=self.bias_regularizer)
+            self.bias = self.add_weight_by_arguments("bias", (self.units,))
 
     def call(self, x: Value) -> Any:
         y = x @ self.kernel
         return self._activate(y + self.bias if self.use_bias else y)
 
 
+@takes_output_shape
 @dataclass(eq=False)
-class Activation(Layer):
-    """An activation function, by its name or itself.
+class EinsumDense(Layer):
+    """``activation(einsum(equation, x, kernel) + bias)``.
 
-    >>> pb.layers.activation("relu")(np.array([[-1.0, 2.0]]))
-    array([[0., 2.]])
+    - equation: of the input and the kernel, as "ab,bc->ac"; "..." stands for further axes.
+    - output_shape: the shape of an output, without the batch; None for lengths that the input gives.
+    - activation: a function of the result, or its name.
+    - bias_axes: the output axes that the bias has, as "c"; None for no bias.
+    - kernel_initializer, bias_initializer: the initial values.
+    - kernel_regularizer, bias_regularizer: terms that are added to the loss.
+    - kernel_constraint, bias_constraint: what is applied to the variables after each step.
+
+    >>> layer = pb.layers.einsum_dense("abc,cd->abd", output_shape=[None, 4], bias_axes="d")
+    >>> layer(np.ones((2, 5, 3))).shape, layer.kernel.shape
+    ((2, 5, 4), (3, 4))
     """
 
-    activation: ActivationLike
+    equation: str
+    output_shape: Any = None
+    activation: ActivationLike = None
+    bias_axes: str | None = None
+    kernel_initializer: InitializerLike = "glorot_uniform"
+    bias_initializer: InitializerLike = "zeros"
+    kernel_regularizer: RegularizerLike | None = None
+    bias_regularizer: RegularizerLike | None = None
+    kernel_constraint: ConstraintLike | None = None
+    bias_constraint: ConstraintLike | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._activate = find_activation(self.activation, self.name)
+        parts = re.fullmatch(r"(\.\.\.)?(\w+)(\.\.\.)?,(\w+)->(\.\.\.)?(\w+)(\.\.\.)?", self.equation.replace(" ", ""))
+        if parts is None:
+            raise ArgumentError(f"{self.name}: equation must be like 'ab,bc->ac', got {self.equation!r}.")
+
+    def build(self, shape: Shape) -> None:
+        left, right = self.equation.replace(" ", "").split("->")
+        inside, kernel = left.split(",")
+        lengths = _match_lengths(inside, (None, *shape)) | self._match_outputs(right)
+        if lost := [axis for axis in kernel if lengths.get(axis) is None]:
+            raise ShapeError(f"the length of axis {lost[0]!r} of the kernel in {self.equation!r} is not known.")
+        known = {axis: n for axis, n in lengths.items() if n is not None}
+        self.kernel = self.add_weight_by_arguments("kernel", [known[axis] for axis in kernel])
+        if self.bias_axes:
+            letters = right.replace(".", "")
+            first = min(letters.index(axis) for axis in self.bias_axes)
+            size = [known[axis] if axis in self.bias_axes else 1 for axis in letters[first:]]
+            self.bias = self.add_weight_by_arguments("bias", size)
+
+    def _match_outputs(self, right: str) -> dict[str, int]:
+        given: Any = self.wanted_shape  # type: ignore[attr-defined]
+        listed = list(given) if isinstance(given, list | tuple) else [given]
+        letters = right.replace("...", "")
+        if right.startswith("..."):
+            pairs = list(zip(letters[::-1], listed[::-1], strict=False))
+        else:
+            pairs = list(zip(letters, [None, *listed], strict=False))
+        return {axis: n for axis, n in pairs if n is not None}
 
     def call(self, x: Value) -> Any:
-        return self._activate(x)
+        y = np.einsum(self.equation, x, self.kernel)
+        return self._activate(y + self.bias if self.bias_axes else y)
 
 
-@dataclass(eq=False)
-class Flatten(Layer):
-    """Flattens every example.
-
-    >>> pb.layers.flatten()(np.ones((2, 3, 4))).shape
-    (2, 12)
-    """
-
-    def call(self, x: Value) -> Any:
-        return np.reshape(x, (x.shape[0], math.prod(x.shape[1:])))
-
-
-@dataclass(eq=False)
-class Reshape(Layer):
-    """Reshapes every example; one length may be -1, which is inferred.
-
-    >>> pb.layers.reshape([2, -1])(np.ones((5, 6))).shape
-    (5, 2, 3)
-    """
-
-    target_shape: Any
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        given = self.target_shape
-        lengths = given if isinstance(given, list | tuple) else [given]
-        whole = all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= -1 for n in lengths)
-        if not whole or list(lengths).count(-1) > 1:
-            raise ArgumentError(f"{self.name}: target_shape must be lengths, of which one may be -1, got {given!r}.")
-        self.target_shape = tuple(int(n) for n in lengths)
-
-    def call(self, x: Value) -> Any:
-        size, known = math.prod(x.shape[1:]), math.prod(n for n in self.target_shape if n != -1)
-        rest = size // known if known else 0
-        shape = tuple(rest if n == -1 else n for n in self.target_shape)
-        if math.prod(shape) != size:
-            raise ShapeError(f"{size} numbers do not fill the shape {self.target_shape}.")
-        return np.reshape(x, (x.shape[0], *shape))
-
-
-@dataclass(eq=False)
-class Permute(Layer):
-    """Transposes the axes of every example; the first is 1, as in Keras.
-
-    >>> pb.layers.permute([2, 1])(np.ones((5, 3, 4))).shape
-    (5, 4, 3)
-    """
-
-    dims: Any
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        given = self.dims
-        if not isinstance(given, list | tuple) or sorted(given) != list(range(1, len(given) + 1)):
-            raise ArgumentError(f"{self.name}: dims must be each of 1, 2, ... once, got {given!r}.")
-        self.dims = tuple(given)
-
-    def call(self, x: Value) -> Any:
-        if x.ndim != len(self.dims) + 1:
-            raise ShapeError(f"expected rank {len(self.dims) + 1}, the batch included, for dims {self.dims}.")
-        return np.transpose(x, (0, *self.dims))
-
-
-@dataclass(eq=False)
-class RepeatVector(Layer):
-    """Repeats every example ``n`` times along a new axis: a sequence from one vector.
-
-    >>> pb.layers.repeat_vector(3)(np.ones((2, 5))).shape
-    (2, 3, 5)
-    """
-
-    n: int
-    rank = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_counts(self, "n")
-
-    def call(self, x: Value) -> Any:
-        return np.broadcast_to(np.expand_dims(x, 1), (x.shape[0], self.n, x.shape[1]))
-
-
-@dataclass(eq=False)
-class RandomLayer(Layer):
-    """The base of layers that draw random numbers: with a seed, from a generator of their own that advances."""
-
-    seed: Any = field(default=None, kw_only=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        seed = self.seed
-        whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
-        if not (seed is None or whole or isinstance(seed, np.random.Generator)):
-            raise ArgumentError(f"{self.name}: seed must be a whole number of 0 or more, or None, got {seed!r}.")
-        self._generator = None if seed is None else np.random.default_rng(seed)
-
-
-@dataclass(eq=False)
-class Dropout(RandomLayer):
-    """In training, sets a share ``rate`` of the inputs to zero and scales the others up; otherwise the identity.
-
-    ``noise_shape`` is 1 along axes that are dropped together; None means the input's own length.
-
-    >>> pb.layers.dropout(0.5)(np.ones((1, 3)))
-    array([[1., 1., 1.]])
-    """
-
-    rate: float
-    noise_shape: Any = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_shares(self, "rate")
-
-    def call(self, x: Value, training: bool = False) -> Any:
-        return random.dropout(x, self.rate, self.noise_shape, self._generator) if training and self.rate else x
-
-
-@dataclass(eq=False)
-class GaussianNoise(RandomLayer):
-    """In training, adds normal noise of this standard deviation; otherwise the identity.
-
-    >>> pb.layers.gaussian_noise(0.5)(np.ones((1, 3)))
-    array([[1., 1., 1.]])
-    """
-
-    stddev: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        as_number(self.name, "stddev", self.stddev, 0)
-
-    def call(self, x: Value, training: bool = False) -> Any:
-        return x + random.normal(x.shape, 0.0, self.stddev, x.dtype, self._generator) if training else x
+def _match_lengths(axes: str, shape: UnknownShape) -> dict[str, int | None]:
+    """Return the length of each axis that has a letter."""
+    front, dots, back = axes.partition("...")
+    found = dict(zip(front, shape, strict=False))
+    return found | (dict(zip(back[::-1], shape[::-1], strict=False)) if dots else {})
 
 
 @dataclass(eq=False)
 class Embedding(Layer):
     """Maps each integer from 0 to ``input_dim - 1`` to a row of a learned table.
+
+    - input_dim: the number of rows.
+    - output_dim: the length of a row.
+    - embeddings_initializer, embeddings_regularizer, embeddings_constraint: of the table.
+    - mask_zero: whether 0 stands for padding; later layers then skip these steps.
+    - input_length: another way to give ``input_shape=[input_length]``.
 
     >>> layer = pb.layers.embedding(3, 2, embeddings_initializer=pb.initializers.constant([[0, 1], [2, 3], [4, 5]]))
     >>> layer(np.array([[2, 0]]))
@@ -225,16 +163,19 @@ class Embedding(Layer):
     output_dim: int
     embeddings_initializer: InitializerLike = "random_uniform"
     embeddings_regularizer: RegularizerLike | None = None
+    embeddings_constraint: ConstraintLike | None = None
+    mask_zero: bool = False
+    input_length: int | Sequence[int | None] | None = None
 
     def __post_init__(self) -> None:
+        if self.input_length is not None and self.input_shape is None:
+            given = self.input_length
+            self.input_shape = list(given) if isinstance(given, list | tuple) else [given]  # type: ignore[list-item]
         super().__post_init__()
         check_counts(self, "input_dim", "output_dim")
 
     def build(self, shape: Shape) -> None:
-        size = (self.input_dim, self.output_dim)
-        self.embeddings = self.weight(
-            "embeddings", size, self.embeddings_initializer, penalty=self.embeddings_regularizer
-        )
+        self.embeddings = self.add_weight_by_arguments("embeddings", (self.input_dim, self.output_dim))
 
     def check_inputs(self, *xs: Value) -> None:
         known: Any = np.ravel(all_values(xs[0]))
@@ -245,7 +186,49 @@ class Embedding(Layer):
                 f"{self.input_dim - 1}, got {wrong[0]}."
             )
 
+    def compute_mask(self, inputs: Any, mask: Mask = None) -> Mask:
+        return np.not_equal(strip(inputs), 0) if self.mask_zero else None
+
     def call(self, x: Value) -> Any:
         self.check_inputs(x)
         places = strip(x)
         return gathering.gather(self.embeddings, places if places.dtype.kind in "iu" else places.astype(np.int32))
+
+
+@dataclass(eq=False)
+class ReversibleEmbedding(Embedding):
+    """An embedding that can be run backwards, ``layer(h, reverse=True)``: from vectors to a score of each row.
+
+    - input_dim, output_dim: the number of rows and their length.
+    - tie_weights: whether the scores are products with the same table; else with one of their own.
+    - embeddings_initializer, embeddings_regularizer, embeddings_constraint: of the table.
+    - mask_zero: whether 0 stands for padding.
+    - logit_soft_cap: scores are kept between minus and plus this number by a tanh.
+
+    >>> layer = pb.layers.reversible_embedding(5, 3)
+    >>> h = layer(np.array([[2, 0]]))
+    >>> layer(h, reverse=True).shape
+    (1, 2, 5)
+    """
+
+    tie_weights: bool = True
+    reverse_dtype: Any = None
+    logit_soft_cap: float | None = None
+
+    def build(self, shape: Shape) -> None:
+        super().build(shape)
+        if not self.tie_weights:
+            self.reverse_embeddings = self.add_weight_by_arguments(
+                "reverse_embeddings", (self.output_dim, self.input_dim), "embeddings"
+            )
+
+    def compute_mask(self, inputs: Any, mask: Mask = None) -> Mask:
+        return super().compute_mask(inputs, mask) if inputs.dtype.kind in "iu" else mask
+
+    def call(self, x: Value, *, reverse: bool = False) -> Any:
+        if not reverse:
+            return super().call(x)
+        table: Any = np.swapaxes(self.embeddings, 0, 1) if self.tie_weights else self.reverse_embeddings
+        scores: Any = (x if self.reverse_dtype is None else x.astype(self.reverse_dtype)) @ table
+        cap = self.logit_soft_cap
+        return scores if cap is None else np.tanh(scores / cap) * cap

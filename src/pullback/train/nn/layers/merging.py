@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
 from pullback.ops import elementwise, joining
+from pullback.train.masks import Mask
 from pullback.train.nn.layers.base import Layer
 from pullback.typing import Value
 
@@ -18,9 +20,14 @@ __all__ = ["Add", "Average", "Concatenate", "Dot", "Maximum", "Minimum", "Multip
 
 
 class MergeLayer(Layer):
-    """The base of layers with several inputs."""
+    """The base of layers with several inputs; a step of the output is masked where it is in all inputs."""
 
     several = True
+
+    def compute_mask(self, inputs: Any, mask: Mask = None) -> Mask:
+        if mask is None or any(m is None for m in mask) or len(mask) < len(inputs):
+            return None
+        return reduce(np.logical_or, mask)
 
 
 @dataclass(eq=False)
@@ -99,11 +106,20 @@ class Minimum(MergeLayer):
 class Concatenate(MergeLayer):
     """Its inputs concatenated along ``axis``.
 
+    - axis: the axis; 0 is the batch.
+
     >>> pb.layers.concatenate()(np.ones((5, 2)), np.ones((5, 3))).shape
     (5, 5)
     """
 
     axis: int = -1
+
+    def compute_mask(self, inputs: Any, mask: Mask = None) -> Mask:
+        if mask is None or all(m is None for m in mask):
+            return None
+        axis = one_axis(inputs[0].ndim, self.axis, "concatenate")
+        full = [_expand_mask(x, m) for x, m in zip(inputs, mask, strict=True)]
+        return np.any(joining.concat(full, axis), axis=-1)
 
     def call(self, x: Value, y: Value, *others: Value) -> Any:
         return joining.concat([x, y, *others], self.axis)
@@ -111,15 +127,16 @@ class Concatenate(MergeLayer):
 
 @dataclass(eq=False)
 class Dot(MergeLayer):
-    """The dot product of two inputs along an axis of each; ``axes`` is one number or a pair, 0 is the batch.
+    """The dot product of two inputs along an axis of each.
 
-    ``normalize`` scales both to length 1 first: the result is then the cosine similarity.
+    - axes: one axis for both inputs, or one for each; 0 is the batch.
+    - normalize: whether both are scaled to length 1 first: the result is then the cosine similarity.
 
     >>> pb.layers.dot(-1)(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
     array([[11.]])
     """
 
-    axes: Any
+    axes: int | Sequence[int]
     normalize: bool = False
 
     def __post_init__(self) -> None:
@@ -129,6 +146,9 @@ class Dot(MergeLayer):
         if len(pair) != 2 or not all(isinstance(i, int) and not isinstance(i, bool) and i for i in pair):
             raise ArgumentError(f"{self.name}: axes must be one or two axes, not that of the batch, got {given!r}.")
         self._axes = pair
+
+    def compute_mask(self, inputs: Any, mask: Mask = None) -> Mask:
+        return None
 
     def call(self, x: Value, y: Value) -> Any:
         if x.ndim < 2 or y.ndim < 2:
@@ -145,6 +165,13 @@ class Dot(MergeLayer):
         a = np.reshape(a, (a.shape[0], int(np.prod(rest)), a.shape[-1]))
         b = np.reshape(b, (b.shape[0], int(np.prod(others)), b.shape[-1]))
         return np.reshape(a @ np.swapaxes(b, 1, 2), (x.shape[0], *(rest + others or (1,))))
+
+
+def _expand_mask(x: Value, mask: Mask) -> Any:
+    """Return a mask with the shape of its input; everything counts if there is none."""
+    if mask is None:
+        return np.ones(x.shape, bool)
+    return np.broadcast_to(np.reshape(mask, (*mask.shape, *(1,) * (x.ndim - mask.ndim))), x.shape)
 
 
 def _normalize(x: Value, axis: int) -> Any:

@@ -1,46 +1,77 @@
-"""Pooling, upsampling and padding layers."""
+"""Pooling layers: windows, everything at once, or a given number of parts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from pullback.errors import ArgumentError
-from pullback.ops import pooling, reductions
-from pullback.ops.image import resizing
-from pullback.train.nn.layers.base import Layer, check_choice
-from pullback.train.nn.layers.convolution import Lengths, as_lengths
+from pullback.ops import joining, pooling, reductions
+from pullback.train.masks import Mask
+from pullback.train.nn.layers.base import check_choice
+from pullback.train.nn.layers.spatial import Lengths, SpatialLayer, as_lengths
 from pullback.typing import Value
 
 __all__ = [
-    "AveragePooling1d", "AveragePooling2d", "GlobalAveragePooling1d", "GlobalAveragePooling2d", "GlobalMaxPooling1d",
-    "GlobalMaxPooling2d", "MaxPooling1d", "MaxPooling2d", "UpSampling2d", "ZeroPadding2d",
+    "AdaptiveAveragePooling1d", "AdaptiveAveragePooling2d", "AdaptiveAveragePooling3d", "AdaptiveMaxPooling1d",
+    "AdaptiveMaxPooling2d", "AdaptiveMaxPooling3d", "AveragePooling1d", "AveragePooling2d", "AveragePooling3d",
+    "GlobalAveragePooling1d", "GlobalAveragePooling2d", "GlobalAveragePooling3d", "GlobalMaxPooling1d",
+    "GlobalMaxPooling2d", "GlobalMaxPooling3d", "MaxPooling1d", "MaxPooling2d", "MaxPooling3d",
 ]  # fmt: skip
+
+MAXIMUM = {1: pooling.max_pool1d, 2: pooling.max_pool, 3: pooling.max_pool3d}  # by the axes of space
+MEAN = {1: pooling.avg_pool1d, 2: pooling.avg_pool, 3: pooling.avg_pool3d}
+
+
+# ---- windows
 
 
 @dataclass(eq=False)
-class PoolingLayer(Layer):
+class PoolingLayer(SpatialLayer):
     """The base of pooling layers: windows of ``pool_size``, at distances of ``strides`` (default: ``pool_size``)."""
 
     pool_size: Lengths = 2
     strides: Lengths | None = None
     padding: str = "valid"
 
-    rank = 3
-
     def __post_init__(self) -> None:
         super().__post_init__()
-        axes = self.rank - 1
-        self._size = as_lengths(self, "pool_size", axes)
-        self._strides = self._size if self.strides is None else as_lengths(self, "strides", axes)
+        self._size = as_lengths(self, "pool_size", self.axes)
+        self._strides = self._size if self.strides is None else as_lengths(self, "strides", self.axes)
         check_choice(self, "padding", "valid", "same")
+
+    def call(self, x: Value) -> Any:
+        return self.move_channels_back(self.pool(self.move_channels_last(x)))
+
+    def pool(self, x: Value) -> Any:
+        """Return one element for each window."""
+        raise NotImplementedError(f"{type(self).__name__} has no pool(x).")
+
+
+class MaxPooling(PoolingLayer):
+    """The base of maximum pooling."""
+
+    def pool(self, x: Value) -> Any:
+        return MAXIMUM[self.axes](x, self._size, self._strides, self.padding)
+
+
+class AveragePooling(PoolingLayer):
+    """The base of average pooling."""
+
+    def pool(self, x: Value) -> Any:
+        return MEAN[self.axes](x, self._size, self._strides, self.padding)
 
 
 @dataclass(eq=False)
-class MaxPooling1d(PoolingLayer):
+class MaxPooling1d(MaxPooling):
     """The maximum of each window of sequences (batch, steps, channels).
+
+    - pool_size: the length of the windows.
+    - strides: the distance between windows; by default ``pool_size``.
+    - padding: "valid", or "same": windows may reach over the end.
+    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.max_pooling1d(2)(np.array([[[1.0], [3.0], [2.0], [0.0]]])).ravel()
     array([3., 2.])
@@ -48,13 +79,45 @@ class MaxPooling1d(PoolingLayer):
 
     rank = 2
 
-    def call(self, x: Value) -> Any:
-        return pooling.max_pool1d(x, self._size[0], self._strides[0], self.padding)
+
+@dataclass(eq=False)
+class MaxPooling2d(MaxPooling):
+    """The maximum of each window of images (batch, height, width, channels).
+
+    - pool_size: the height and width of the windows, or one number for both.
+    - strides: the distance between windows; by default ``pool_size``.
+    - padding: "valid", or "same": windows may reach over the end.
+    - data_format: "channels_last" (default) or "channels_first".
+
+    >>> pb.layers.max_pooling2d()(np.arange(16.0).reshape(1, 4, 4, 1)).ravel()
+    array([ 5.,  7., 13., 15.])
+    """
 
 
 @dataclass(eq=False)
-class AveragePooling1d(PoolingLayer):
+class MaxPooling3d(MaxPooling):
+    """The maximum of each window of volumes (batch, depth, height, width, channels).
+
+    - pool_size: the lengths of the windows, or one number for all axes.
+    - strides: the distance between windows; by default ``pool_size``.
+    - padding: "valid", or "same": windows may reach over the end.
+    - data_format: "channels_last" (default) or "channels_first".
+
+    >>> pb.layers.max_pooling3d()(np.arange(8.0).reshape(1, 2, 2, 2, 1)).ravel()
+    array([7.])
+    """
+
+    rank = 4
+
+
+@dataclass(eq=False)
+class AveragePooling1d(AveragePooling):
     """The mean of each window of sequences (batch, steps, channels).
+
+    - pool_size: the length of the windows.
+    - strides: the distance between windows; by default ``pool_size``.
+    - padding: "valid", or "same": windows may reach over the end.
+    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.average_pooling1d(2)(np.array([[[1.0], [3.0], [2.0], [0.0]]])).ravel()
     array([2., 1.])
@@ -62,37 +125,75 @@ class AveragePooling1d(PoolingLayer):
 
     rank = 2
 
-    def call(self, x: Value) -> Any:
-        return pooling.avg_pool1d(x, self._size[0], self._strides[0], self.padding)
-
 
 @dataclass(eq=False)
-class MaxPooling2d(PoolingLayer):
-    """The maximum of each window of images (batch, height, width, channels).
-
-    >>> pb.layers.max_pooling2d()(np.arange(16.0).reshape(1, 4, 4, 1)).ravel()
-    array([ 5.,  7., 13., 15.])
-    """
-
-    def call(self, x: Value) -> Any:
-        return pooling.max_pool(x, self._size, self._strides, self.padding)
-
-
-@dataclass(eq=False)
-class AveragePooling2d(PoolingLayer):
+class AveragePooling2d(AveragePooling):
     """The mean of each window of images (batch, height, width, channels).
+
+    - pool_size: the height and width of the windows, or one number for both.
+    - strides: the distance between windows; by default ``pool_size``.
+    - padding: "valid", or "same": windows may reach over the end.
+    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.average_pooling2d()(np.arange(16.0).reshape(1, 4, 4, 1)).ravel()
     array([ 2.5,  4.5, 10.5, 12.5])
     """
 
-    def call(self, x: Value) -> Any:
-        return pooling.avg_pool(x, self._size, self._strides, self.padding)
+
+@dataclass(eq=False)
+class AveragePooling3d(AveragePooling):
+    """The mean of each window of volumes (batch, depth, height, width, channels).
+
+    - pool_size: the lengths of the windows, or one number for all axes.
+    - strides: the distance between windows; by default ``pool_size``.
+    - padding: "valid", or "same": windows may reach over the end.
+    - data_format: "channels_last" (default) or "channels_first".
+
+    >>> pb.layers.average_pooling3d()(np.arange(8.0).reshape(1, 2, 2, 2, 1)).ravel()
+    array([3.5])
+    """
+
+    rank = 4
+
+
+# ---- everything at once
 
 
 @dataclass(eq=False)
-class GlobalMaxPooling1d(Layer):
+class GlobalPooling(SpatialLayer):
+    """The base of pooling over all of space: one number for each channel."""
+
+    keepdims: bool = field(default=False, kw_only=True)
+
+    def call(self, x: Value) -> Any:
+        space = range(2, self.axes + 2) if self._first else range(1, self.axes + 1)
+        return self.reduce(x, axis=tuple(space), keepdims=self.keepdims)
+
+    def reduce(self, x: Value, axis: tuple[int, ...], keepdims: bool) -> Any:
+        """Return one number for each channel."""
+        raise NotImplementedError(f"{type(self).__name__} has no reduce(x, axis, keepdims).")
+
+
+class GlobalMaxPooling(GlobalPooling):
+    """The base of global maximum pooling."""
+
+    def reduce(self, x: Value, axis: tuple[int, ...], keepdims: bool) -> Any:
+        return reductions.max(x, axis=axis, keepdims=keepdims)
+
+
+class GlobalAveragePooling(GlobalPooling):
+    """The base of global average pooling."""
+
+    def reduce(self, x: Value, axis: tuple[int, ...], keepdims: bool) -> Any:
+        return reductions.mean(x, axis=axis, keepdims=keepdims)
+
+
+@dataclass(eq=False)
+class GlobalMaxPooling1d(GlobalMaxPooling):
     """The maximum of each channel of a sequence.
+
+    - keepdims: whether the axes of space stay, with length 1.
+    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.global_max_pooling1d()(np.array([[[1.0, 4.0], [3.0, 2.0]]]))
     array([[3., 4.]])
@@ -100,13 +201,39 @@ class GlobalMaxPooling1d(Layer):
 
     rank = 2
 
-    def call(self, x: Value) -> Any:
-        return reductions.max(x, axis=1)
+
+@dataclass(eq=False)
+class GlobalMaxPooling2d(GlobalMaxPooling):
+    """The maximum of each channel of an image.
+
+    - keepdims: whether the axes of space stay, with length 1.
+    - data_format: "channels_last" (default) or "channels_first".
+
+    >>> pb.layers.global_max_pooling2d()(np.arange(8.0).reshape(1, 2, 2, 2))
+    array([[6., 7.]])
+    """
 
 
 @dataclass(eq=False)
-class GlobalAveragePooling1d(Layer):
-    """The mean of each channel of a sequence.
+class GlobalMaxPooling3d(GlobalMaxPooling):
+    """The maximum of each channel of a volume.
+
+    - keepdims: whether the axes of space stay, with length 1.
+    - data_format: "channels_last" (default) or "channels_first".
+
+    >>> pb.layers.global_max_pooling3d()(np.arange(16.0).reshape(1, 2, 2, 2, 2))
+    array([[14., 15.]])
+    """
+
+    rank = 4
+
+
+@dataclass(eq=False)
+class GlobalAveragePooling1d(GlobalAveragePooling):
+    """The mean of each channel of a sequence.  Masked steps do not count.
+
+    - keepdims: whether the axes of space stay, with length 1.
+    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.global_average_pooling1d()(np.array([[[1.0, 4.0], [3.0, 2.0]]]))
     array([[2., 3.]])
@@ -114,93 +241,160 @@ class GlobalAveragePooling1d(Layer):
 
     rank = 2
 
-    def call(self, x: Value) -> Any:
-        return reductions.mean(x, axis=1)
+    def call(self, x: Value, mask: Mask = None) -> Any:
+        if mask is None:
+            return super().call(x)
+        steps = 2 if self._first else 1
+        counted = np.expand_dims(mask, 3 - steps).astype(x.dtype)
+        total = reductions.sum(x * counted, axis=steps, keepdims=self.keepdims)
+        return total / reductions.sum(counted, axis=steps, keepdims=self.keepdims)
 
 
 @dataclass(eq=False)
-class GlobalMaxPooling2d(Layer):
-    """The maximum of each channel of an image.
-
-    >>> pb.layers.global_max_pooling2d()(np.arange(8.0).reshape(1, 2, 2, 2))
-    array([[6., 7.]])
-    """
-
-    rank = 3
-
-    def call(self, x: Value) -> Any:
-        return reductions.max(x, axis=(1, 2))
-
-
-@dataclass(eq=False)
-class GlobalAveragePooling2d(Layer):
+class GlobalAveragePooling2d(GlobalAveragePooling):
     """The mean of each channel of an image.
+
+    - keepdims: whether the axes of space stay, with length 1.
+    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.global_average_pooling2d()(np.arange(8.0).reshape(1, 2, 2, 2))
     array([[3., 4.]])
     """
 
-    rank = 3
 
-    def call(self, x: Value) -> Any:
-        return reductions.mean(x, axis=(1, 2))
+@dataclass(eq=False)
+class GlobalAveragePooling3d(GlobalAveragePooling):
+    """The mean of each channel of a volume.
+
+    - keepdims: whether the axes of space stay, with length 1.
+    - data_format: "channels_last" (default) or "channels_first".
+
+    >>> pb.layers.global_average_pooling3d()(np.arange(16.0).reshape(1, 2, 2, 2, 2))
+    array([[7., 8.]])
+    """
+
+    rank = 4
+
+
+# ---- a given number of parts
 
 
 @dataclass(eq=False)
-class UpSampling2d(Layer):
-    """Enlarges images ``size`` times; "bilinear" uses half-pixel centers, as Keras does.
+class AdaptivePooling(SpatialLayer):
+    """The base of pooling to a given size: each axis is divided into parts of nearly equal length."""
 
-    >>> pb.layers.up_sampling2d()(np.array([[[[1.0], [2.0]]]]))[0, :, :, 0]
-    array([[1., 1., 2., 2.],
-           [1., 1., 2., 2.]])
-    """
-
-    size: Lengths = 2
-    interpolation: str = "nearest"
-    rank = 3
+    output_size: Lengths
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._size = as_lengths(self, "size", 2)
-        check_choice(self, "interpolation", "nearest", "bilinear")
+        self._out = as_lengths(self, "output_size", self.axes)
 
     def call(self, x: Value) -> Any:
-        batch, height, width, channels = x.shape
-        down, right = self._size
-        if self.interpolation == "bilinear":
-            return resizing.resize_bilinear(x, [height * down, width * right], half_pixel_centers=True)
-        z = np.reshape(x, (batch, height, 1, width, 1, channels))
-        z = np.broadcast_to(z, (batch, height, down, width, right, channels))
-        return np.reshape(z, (batch, height * down, width * right, channels))
+        for i, parts in enumerate(self._out):
+            axis = i + (2 if self._first else 1)
+            n = x.shape[axis]
+            at = [slice(k * n // parts, -(-(k + 1) * n // parts)) for k in range(parts)]
+            front = (slice(None),) * axis
+            x = joining.concat([self.reduce(x[(*front, part)], axis) for part in at], axis)
+        return x
+
+    @property
+    def reduce(self) -> Callable[[Value, int], Any]:
+        """The function that makes one element of a part, along an axis that stays."""
+        raise NotImplementedError(f"{type(self).__name__} has no reduce.")
+
+
+class AdaptiveMaxPooling(AdaptivePooling):
+    """The base of adaptive maximum pooling."""
+
+    @property
+    def reduce(self) -> Callable[[Value, int], Any]:
+        return lambda x, axis: reductions.max(x, axis=axis, keepdims=True)
+
+
+class AdaptiveAveragePooling(AdaptivePooling):
+    """The base of adaptive average pooling."""
+
+    @property
+    def reduce(self) -> Callable[[Value, int], Any]:
+        return lambda x, axis: reductions.mean(x, axis=axis, keepdims=True)
 
 
 @dataclass(eq=False)
-class ZeroPadding2d(Layer):
-    """Pads images with zeros: one width, [above and below, left and right], or [[above, below], [left, right]].
+class AdaptiveMaxPooling1d(AdaptiveMaxPooling):
+    """The maximum of each part of a sequence that is divided into ``output_size`` parts along the steps.
 
-    >>> pb.layers.zero_padding2d([[1, 0], [0, 2]])(np.ones((1, 1, 1, 1)))[0, :, :, 0]
-    array([[0., 0., 0.],
-           [1., 0., 0.]])
+    - output_size: the number of parts.
+    - data_format: "channels_last" (default) or "channels_first".
+
+    >>> pb.layers.adaptive_max_pooling1d(3)(np.ones((1, 5, 2))).shape
+    (1, 3, 2)
     """
 
-    padding: Any = 1
-    rank = 3
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        given = self.padding
-        pairs = given if isinstance(given, list | tuple) else (given, given)
-        pairs = [tuple(p) if isinstance(p, list | tuple) else (p, p) for p in pairs]
-        if len(pairs) != 2 or not all(len(p) == 2 and all(_is_pad_width(n) for n in p) for p in pairs):
-            raise ArgumentError(
-                f"{self.name}: padding must be a whole number of 0 or more, one for each axis, or one for each side; "
-                f"got {given!r}."
-            )
-        self._widths = [(0, 0), *pairs, (0, 0)]
-
-    def call(self, x: Value) -> Any:
-        return np.pad(x, self._widths)
+    rank = 2
 
 
-def _is_pad_width(n: object) -> bool:
-    return isinstance(n, int | np.integer) and not isinstance(n, bool) and bool(n >= 0)
+@dataclass(eq=False)
+class AdaptiveMaxPooling2d(AdaptiveMaxPooling):
+    """The maximum of each part of an image that is divided into ``output_size`` parts along each axis.
+
+    - output_size: the number of parts along each axis, or one number for all.
+    - data_format: "channels_last" (default) or "channels_first".
+
+    >>> pb.layers.adaptive_max_pooling2d(3)(np.ones((1, 5, 5, 2))).shape
+    (1, 3, 3, 2)
+    """
+
+
+@dataclass(eq=False)
+class AdaptiveMaxPooling3d(AdaptiveMaxPooling):
+    """The maximum of each part of a volume that is divided into ``output_size`` parts along each axis.
+
+    - output_size: the number of parts along each axis, or one number for all.
+    - data_format: "channels_last" (default) or "channels_first".
+
+    >>> pb.layers.adaptive_max_pooling3d(3)(np.ones((1, 5, 5, 5, 2))).shape
+    (1, 3, 3, 3, 2)
+    """
+
+    rank = 4
+
+
+@dataclass(eq=False)
+class AdaptiveAveragePooling1d(AdaptiveAveragePooling):
+    """The mean of each part of a sequence that is divided into ``output_size`` parts along the steps.
+
+    - output_size: the number of parts.
+    - data_format: "channels_last" (default) or "channels_first".
+
+    >>> pb.layers.adaptive_average_pooling1d(3)(np.ones((1, 5, 2))).shape
+    (1, 3, 2)
+    """
+
+    rank = 2
+
+
+@dataclass(eq=False)
+class AdaptiveAveragePooling2d(AdaptiveAveragePooling):
+    """The mean of each part of an image that is divided into ``output_size`` parts along each axis.
+
+    - output_size: the number of parts along each axis, or one number for all.
+    - data_format: "channels_last" (default) or "channels_first".
+
+    >>> pb.layers.adaptive_average_pooling2d(3)(np.ones((1, 5, 5, 2))).shape
+    (1, 3, 3, 2)
+    """
+
+
+@dataclass(eq=False)
+class AdaptiveAveragePooling3d(AdaptiveAveragePooling):
+    """The mean of each part of a volume that is divided into ``output_size`` parts along each axis.
+
+    - output_size: the number of parts along each axis, or one number for all.
+    - data_format: "channels_last" (default) or "channels_first".
+
+    >>> pb.layers.adaptive_average_pooling3d(3)(np.ones((1, 5, 5, 5, 2))).shape
+    (1, 3, 3, 3, 2)
+    """
+
+    rank = 4

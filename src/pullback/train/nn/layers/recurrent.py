@@ -1,131 +1,231 @@
-"""Recurrent layers, for sequences (batch, steps, features); gates and weights are in Keras's order."""
+"""Recurrent layers, for sequences (batch, steps, features): a cell that is applied to one step after the other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from pullback.core.variable import writer
+from pullback.core.variable import Variable, watch_below, writer
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import joining
-from pullback.train.nn.initializers import InitializerLike, initializer
-from pullback.train.nn.layers.activations import ActivationLike, find_activation
-from pullback.train.nn.layers.base import Layer, check_choice, check_counts
-from pullback.train.nn.regularizers import RegularizerLike
+from pullback.train.dry_runs import is_dry_run
+from pullback.train.masks import Mask
+from pullback.train.nn.layers.base import Layer, make_unique_name
+from pullback.train.nn.layers.cells import (
+    GruCell,
+    LstmCell,
+    RecurrentCell,
+    SimpleRnnCell,
+    StackedRnnCells,
+    States,
+    Step,
+)
 from pullback.transforms.control_flow import scan
-from pullback.typing import Array, Shape, Value
+from pullback.transforms.modifiers import stop_gradient
+from pullback.typing import Shape, TensorLike, Value
 
-__all__ = ["Bidirectional", "Gru", "Lstm", "SimpleRnn", "TimeDistributed"]
-
-States = tuple[Any, ...]  # h, and c of an LSTM
-Cell = Callable[[Any, States], States]  # from the projected inputs of a step and the states to the next states
+__all__ = ["Gru", "Lstm", "RecurrentLayer", "Rnn", "SimpleRnn"]
 
 
 @dataclass(eq=False)
 class RecurrentLayer(Layer):
-    """The base of recurrent layers: a cell that is applied to one step after the other.
+    """The base of recurrent layers.
 
-    They return the last ``h``, or all with ``return_sequences``; with ``return_state`` the last states too.
+    They return the last output, or all with ``return_sequences``; with ``return_state`` the last states too.
+    Steps that are masked do not change the states.
     """
 
-    units: int
-    activation: ActivationLike = "tanh"
-    use_bias: bool = field(default=True, kw_only=True)
-    kernel_initializer: InitializerLike = field(default="glorot_uniform", kw_only=True)
-    recurrent_initializer: InitializerLike = field(default="orthogonal", kw_only=True)
-    bias_initializer: InitializerLike = field(default="zeros", kw_only=True)
-    kernel_regularizer: RegularizerLike | None = field(default=None, kw_only=True)
-    recurrent_regularizer: RegularizerLike | None = field(default=None, kw_only=True)
-    bias_regularizer: RegularizerLike | None = field(default=None, kw_only=True)
     return_sequences: bool = field(default=False, kw_only=True)
     return_state: bool = field(default=False, kw_only=True)
     go_backwards: bool = field(default=False, kw_only=True)
+    stateful: bool = field(default=False, kw_only=True)
+    zero_output_for_mask: bool = field(default=False, kw_only=True)
+    unroll: bool = field(default=False, kw_only=True)  # accepted, as other libraries have it
+    input_dim: int | None = field(default=None, kw_only=True)
+    input_length: int | None = field(default=None, kw_only=True)
 
-    rank = 2
+    rank: ClassVar[int | None] = 2
     several = True  # the sequence and the initial states
-    gates = 1
-    states = 1
+    supports_masking = True
 
     def __post_init__(self) -> None:
+        if self.input_dim is not None and self.input_shape is None:
+            self.input_shape = [self.input_length, self.input_dim]
         super().__post_init__()
-        check_counts(self, "units")
-        self._activate = find_activation(self.activation, self.name)
+        self._states: list[Variable] = []
 
     def __call__(
-        self, *inputs: Any, initial_state: Value | Sequence[Value] | None = None, training: bool = False, **unknown: Any
+        self,
+        *inputs: Any,
+        initial_state: Value | Sequence[Value] | None = None,
+        training: bool | None = None,
+        mask: Mask = None,
+        **settings: Any,
     ) -> Any:
         begin = initial_state if isinstance(initial_state, list | tuple) else [initial_state]
-        return super().__call__(*inputs, *(() if initial_state is None else begin), training=training, **unknown)
+        given = () if initial_state is None else begin
+        return Layer.__call__(self, *inputs, *given, training=training, mask=mask, **settings)
 
-    def build(self, shape: Shape, *_: Shape) -> None:
-        width = self.gates * self.units
-        self.kernel = self.weight(
-            "kernel", (shape[-1], width), self.kernel_initializer, penalty=self.kernel_regularizer
-        )
-        self.recurrent_kernel = self.weight(
-            "recurrent_kernel", (self.units, width), self.recurrent_initializer, penalty=self.recurrent_regularizer
-        )
-        if self.use_bias:
-            self.bias = self.weight("bias", *self.get_bias_spec(width), penalty=self.bias_regularizer)
+    def get_cell(self) -> RecurrentCell:
+        """Return the cell; most layers are the cell themselves."""
+        assert isinstance(self, RecurrentCell)
+        return self
 
-    def get_bias_spec(self, width: int) -> tuple[Any, Any]:
-        """Return the shape of the bias and its initializer."""
-        return (width,), self.bias_initializer
+    def compute_mask(self, inputs: Any, mask: Mask = None) -> Mask:
+        first = mask[0] if isinstance(mask, list | tuple) and mask else mask
+        return first if self.return_sequences else None
 
-    def call(self, x: Value, *states: Value) -> Any:
+    def call(self, x: Value, *states: Value, mask: Mask = None, training: bool = False) -> Any:
         if not x.shape[1]:
             raise ShapeError("there are no steps in the sequence.")
-        states = self._make_initial_states(x, states)
-        projections = self.project_inputs(np.swapaxes(x, 0, 1))  # one product for all steps
-        outputs, states = (self._run_steps if writer() is None else self._scan_steps)(projections, states)
-        y = outputs if self.return_sequences else states[0]
+        states = self._find_initial_states(x, states)
+        steps_first = np.swapaxes(x, 0, 1)
+        inputs, step = self.get_cell().make_step(steps_first, training)
+        kept = None if mask is None or mask[0] is None else np.swapaxes(mask[0], 0, 1)
+        run = self._run_steps if writer() is None else self._scan_steps
+        outputs, last, states = run(inputs, states, step, kept)
+        if self.stateful and not is_dry_run():
+            for v, state in zip(self._states, states, strict=True):
+                v.assign(np.astype(stop_gradient(state), v.dtype))
+        y = outputs if self.return_sequences else last
         return (y, *states) if self.return_state else y
 
-    def _run_steps(self, projections: Value, states: States) -> tuple[Any, States]:
-        """Apply the cell to one step after the other; return all ``h`` and the last states."""
-        cell, outputs = self.cell(), []
-        for at in range(len(projections))[:: -1 if self.go_backwards else 1]:
-            states = cell(projections[at], states)
-            outputs.append(states[0])
-        return joining.stack(outputs, 1) if self.return_sequences else None, states
+    def _run_steps(self, inputs: Value, states: States, step: Step, mask: Mask) -> tuple[Any, Any, States]:
+        """Apply the cell to one step after the other; return all outputs, the last one, and the last states."""
+        outputs: list[Any] = []
+        y: Any = None
+        for at in range(len(inputs))[:: -1 if self.go_backwards else 1]:
+            new, after = step(inputs[at], states)
+            if mask is None:
+                y, states = new, after
+            else:
+                y, states = self._choose(mask[at], new, np.zeros_like(new) if y is None else y, after, states)
+            outputs.append(y)
+        return joining.stack(outputs, 1) if self.return_sequences else None, y, states
 
-    def _scan_steps(self, projections: Any, states: States) -> tuple[Any, States]:
+    def _choose(self, mask: Value, new: Value, before: Value, after: States, states: States) -> tuple[Any, States]:
+        """Return output and states after a step: where it is masked, those before it."""
+
+        def choose(x: Value, y: Value) -> Any:
+            return np.where(np.reshape(mask, (-1, *(1,) * (x.ndim - 1))), x, y)
+
+        y = choose(new, np.zeros_like(new) if self.zero_output_for_mask else before)
+        return y, tuple(choose(x, s) for x, s in zip(after, states, strict=True))
+
+    def _scan_steps(self, inputs: Any, states: States, step: Step, mask: Mask) -> tuple[Any, Any, States]:
         """Return the same as a loop of the program that is being compiled."""
-        cell = self.cell()
-        dtype = np.result_type(projections.dtype, *(s.dtype for s in states))
+        dtype = np.result_type(inputs.dtype, *(s.dtype for s in states))
         states = tuple(s if s.dtype == dtype else s.astype(dtype) for s in states)
+        if mask is None:
 
-        def step(states: States, x: Value) -> tuple[States, Any]:
-            states = cell(x, states)
-            return states, states[0]
+            def advance(states: States, x: Value) -> tuple[States, Any]:
+                y, states = step(x, states)
+                return states, y
 
-        states, outputs = scan(step, states, projections[::-1] if self.go_backwards else projections)
-        return np.swapaxes(outputs, 0, 1), states
+            states, outputs = scan(advance, states, inputs[::-1] if self.go_backwards else inputs)
+        else:
 
-    def _make_initial_states(self, x: Value, states: States) -> States:
-        size = (x.shape[0], self.units)
-        if not states:
-            return (np.zeros(size, x.dtype),) * self.states
-        if len(states) != self.states or any(s.shape != size for s in states):
-            got = " and ".join(str(s.shape) for s in states)
-            raise ShapeError(f"expected {self.states} initial state(s) of shape {size}, got {got}.")
-        return states
+            def advance_masked(carry: Any, given: Any) -> tuple[Any, Any]:
+                (before, states), (x, kept) = carry, given
+                new, after = step(x, states)
+                y, states = self._choose(kept, new, before, after, states)
+                return (y, states), y
 
-    def project_inputs(self, x: Value) -> Any:
-        """Return the inputs' part of the gates."""
-        return x @ self.kernel + self.bias if self.use_bias else x @ self.kernel
+            first, _ = step(inputs[0], states)
+            turn = slice(None, None, -1 if self.go_backwards else 1)
+            (_, states), outputs = scan(advance_masked, (np.zeros_like(first), states), (inputs[turn], mask[turn]))
+        return np.swapaxes(outputs, 0, 1), outputs[len(inputs) - 1], states
 
-    def cell(self) -> Cell:
-        """Return the function that is applied at each step."""
-        raise NotImplementedError(f"{type(self).__name__} has no cell().")
+    def _find_initial_states(self, x: Value, states: States) -> States:
+        """Return the states before the first step: those given, those kept from the call before, or zeros."""
+        shapes = [(x.shape[0], *shape) for shape in self.get_cell().get_state_shapes(x.shape[2:])]
+        if states:
+            if len(states) != len(shapes) or any(s.shape != size for s, size in zip(states, shapes, strict=True)):
+                got = " and ".join(str(s.shape) for s in states)
+                raise ShapeError(f"expected {len(shapes)} initial state(s) of shape {shapes[0]}, got {got}.")
+            if self.stateful and not is_dry_run():
+                self._make_states(shapes, x.dtype)
+            return states
+        if self.stateful and not is_dry_run():
+            self._make_states(shapes, x.dtype)
+            return tuple(stop_gradient(v) for v in self._states)
+        return tuple(np.zeros(shape, x.dtype) for shape in shapes)
+
+    def _make_states(self, shapes: list[Shape], dtype: np.dtype[Any]) -> None:
+        """Make the variables that keep the states between calls, for the batch of the first call."""
+        if not self._states:
+            with watch_below(-1):
+                self._states = [
+                    Variable(np.zeros(shape, dtype), False, make_unique_name(f"{self.name}/state")) for shape in shapes
+                ]
+        elif [v.shape for v in self._states] != shapes:
+            raise ShapeError(
+                f"a stateful layer takes batches of one size: it keeps states of shape {self._states[0].shape}, and "
+                f"needs {shapes[0]}. reset_states() with another batch needs a new layer."
+            )
+
+    def reset_states(self, states: Sequence[TensorLike] | None = None) -> None:
+        """Set the states that are kept between calls to zero, or to these.
+
+        - states: the new states, one array for each.
+        """
+        for i, v in enumerate(self._states):
+            v.assign(np.zeros(v.shape, v.dtype) if states is None else np.asarray(states[i], v.dtype))
 
 
 @dataclass(eq=False)
-class SimpleRnn(RecurrentLayer):
+class Rnn(RecurrentLayer):
+    """A cell, or a list of cells that are stacked, applied to sequences.
+
+    - cell: one of ``simple_rnn_cell``, ``gru_cell``, ``lstm_cell``, ``stacked_rnn_cells``, one of your own, or a list.
+    - return_sequences, return_state, go_backwards, stateful: as of ``lstm``.
+    - zero_output_for_mask: whether outputs of masked steps are zero; else they are the outputs before.
+
+    >>> layer = pb.layers.rnn([pb.layers.lstm_cell(3), pb.layers.gru_cell(2)], return_sequences=True)
+    >>> layer(np.ones((2, 5, 4))).shape
+    (2, 5, 2)
+    """
+
+    cell: Any
+
+    rank = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.cell, list | tuple):
+            self.cell = StackedRnnCells(self.cell)
+        if not isinstance(self.cell, RecurrentCell):
+            raise ArgumentError(
+                f"{self.name}: expected a cell, as layers.lstm_cell(3), or a list of them, got "
+                f"{type(self.cell).__name__}. A cell of your own is a subclass of layers.RecurrentCell."
+            )
+
+    def get_cell(self) -> RecurrentCell:
+        cell: RecurrentCell = self.cell
+        return cell
+
+    def build(self, shape: Shape, *_: Shape) -> None:
+        if len(shape) < 2:
+            raise ShapeError("expected sequences: (batch, steps, features).")
+        self.cell.build_for([shape[1:]])
+
+
+@dataclass(eq=False)
+class SimpleRnn(RecurrentLayer, SimpleRnnCell):
     """``h = activation(x @ kernel + h @ recurrent_kernel + bias)``, step by step.
+
+    - units: the number of outputs.
+    - activation: a function of each result, or its name.
+    - use_bias: whether a bias is added.
+    - return_sequences: whether all outputs are returned, and not the last one.
+    - return_state: whether the last states are returned, too.
+    - go_backwards: whether it begins with the last step.
+    - stateful: whether a call begins with the last states of the call before.
+    - dropout, recurrent_dropout: in training, the share of inputs and of states that is dropped.
+    - unroll, implementation: accepted, and without effect.
 
     >>> pb.layers.simple_rnn(3)(np.ones((2, 5, 4))).shape
     (2, 3)
@@ -133,27 +233,20 @@ class SimpleRnn(RecurrentLayer):
     (2, 5, 3)
     """
 
-    def cell(self) -> Cell:
-        recurrent = self.recurrent_kernel
-        return lambda x, states: (self._activate(x + states[0] @ recurrent),)
-
 
 @dataclass(eq=False)
-class GatedLayer(RecurrentLayer):
-    """The base of layers with gates."""
-
-    recurrent_activation: ActivationLike = "sigmoid"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._gate = find_activation(self.recurrent_activation, self.name)
-
-
-@dataclass(eq=False)
-class Lstm(GatedLayer):
+class Lstm(RecurrentLayer, LstmCell):
     """Long short-term memory: gates decide what enters the cell state ``c``, what stays in it, and what is output.
 
-    ``unit_forget_bias`` sets the initial bias of the forget gate to 1.
+    - units: the number of outputs.
+    - activation, recurrent_activation: of new values, and of the gates.
+    - unit_forget_bias: whether the initial bias of the forget gate is 1.
+    - return_sequences: whether all outputs are returned, and not the last one.
+    - return_state: whether the last states are returned, too: the output and ``c``.
+    - go_backwards: whether it begins with the last step.
+    - stateful: whether a call begins with the last states of the call before.
+    - dropout, recurrent_dropout: in training, the share of inputs and of states that is dropped.
+    - unroll, implementation: accepted, and without effect.
 
     >>> layer = pb.layers.lstm(3, return_state=True)
     >>> [y.shape for y in layer(np.ones((2, 5, 4)))]
@@ -162,145 +255,24 @@ class Lstm(GatedLayer):
     (4, 12)
     """
 
-    unit_forget_bias: bool = True
-    gates = 4
-    states = 2
-
-    def get_bias_spec(self, width: int) -> tuple[Any, Any]:
-        if not self.unit_forget_bias:
-            return super().get_bias_spec(width)
-        begin, units = initializer(self.bias_initializer, f"{self.name}: bias"), self.units
-
-        def values(shape: Shape, dtype: np.dtype[Any]) -> Array:
-            made = np.array(begin(shape, dtype))
-            made[units : 2 * units] = 1
-            return made
-
-        return (width,), values
-
-    def cell(self) -> Cell:
-        recurrent, activate, gate = self.recurrent_kernel, self._activate, self._gate
-
-        def step(x: Value, states: States) -> States:
-            h, c = states
-            enter, stay, new, show = joining.split(x + h @ recurrent, 4, 1)
-            c = gate(stay) * c + gate(enter) * activate(new)
-            return gate(show) * activate(c), c
-
-        return step
-
 
 @dataclass(eq=False)
-class Gru(GatedLayer):
+class Gru(RecurrentLayer, GruCell):
     """Gated recurrent unit: an update gate and a reset gate.
 
     ``reset_after`` applies the reset gate after the product with the recurrent kernel, as Keras 3 and cuDNN do;
     TensorFlow.js does not.
 
+    - units: the number of outputs.
+    - activation, recurrent_activation: of new values, and of the gates.
+    - reset_after: where the reset gate is applied.
+    - return_sequences: whether all outputs are returned, and not the last one.
+    - return_state: whether the last state is returned, too.
+    - go_backwards: whether it begins with the last step.
+    - stateful: whether a call begins with the last state of the call before.
+    - dropout, recurrent_dropout: in training, the share of inputs and of states that is dropped.
+    - unroll, implementation: accepted, and without effect.
+
     >>> pb.layers.gru(3)(np.ones((2, 5, 4))).shape
     (2, 3)
     """
-
-    reset_after: bool = False
-    gates = 3
-
-    def get_bias_spec(self, width: int) -> tuple[Any, Any]:
-        return ((2, width) if self.reset_after else (width,)), self.bias_initializer
-
-    def project_inputs(self, x: Value) -> Any:
-        return x @ self.kernel + self.bias[0] if self.use_bias and self.reset_after else super().project_inputs(x)
-
-    def cell(self) -> Cell:
-        recurrent, activate, gate, units = self.recurrent_kernel, self._activate, self._gate, self.units
-        later = self.bias[1] if self.use_bias and self.reset_after else None
-        for_gates, for_new = recurrent[:, : 2 * units], recurrent[:, 2 * units :]
-
-        def after(x: Value, states: States) -> States:
-            (h,) = states
-            memory = h @ recurrent if later is None else h @ recurrent + later
-            stay, use, new = joining.split(x, 3, 1)
-            stay_h, use_h, new_h = joining.split(memory, 3, 1)
-            return update(h, gate(stay + stay_h), new + gate(use + use_h) * new_h)
-
-        def before(x: Value, states: States) -> States:
-            (h,) = states
-            stay, use = joining.split(gate(x[:, : 2 * units] + h @ for_gates), 2, 1)
-            return update(h, stay, x[:, 2 * units :] + (use * h) @ for_new)
-
-        def update(h: Value, stay: Value, new: Value) -> States:
-            new = activate(new)
-            return (new + stay * (h - new),)
-
-        return after if self.reset_after else before
-
-
-@dataclass(eq=False)
-class Bidirectional(Layer):
-    """A recurrent layer and a copy that goes backwards; ``merge_mode`` is "concat", "sum", "mul" or "ave".
-
-    >>> pb.layers.bidirectional(pb.layers.lstm(3))(np.ones((2, 5, 4))).shape
-    (2, 6)
-    """
-
-    layer: Any
-    merge_mode: str = "concat"
-    rank = 2
-    several = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.layer, RecurrentLayer):
-            raise ArgumentError(f"{self.name}: expected a recurrent layer, got {type(self.layer).__name__}.")
-        check_choice(self, "merge_mode", "concat", "sum", "mul", "ave")
-        config = self.layer.get_config() | {"name": f"{self.layer.name}_backward"}
-        self.backward = type(self.layer)(**config | {"go_backwards": not self.layer.go_backwards})
-
-    def __call__(
-        self, *inputs: Any, initial_state: Value | Sequence[Value] | None = None, training: bool = False, **unknown: Any
-    ) -> Any:
-        return super().__call__(*inputs, *(initial_state or ()), training=training, **unknown)
-
-    def build(self, shape: Shape, *_: Shape) -> None:
-        self.layer.build_for([shape])
-        self.backward.build_for([shape])
-
-    def call(self, x: Value, *states: Value, training: bool = False) -> Any:
-        half = len(states) // 2
-        forward = self.layer(x, *states[:half], training=training)
-        backward = self.backward(x, *states[half:], training=training)
-        if not self.layer.return_state:
-            return self._merge(forward, backward)
-        return (self._merge(forward[0], backward[0]), *forward[1:], *backward[1:])
-
-    def _merge(self, x: Value, y: Value) -> Any:
-        if self.layer.return_sequences:
-            y = np.flip(y, 1)  # aligns the steps
-        if self.merge_mode == "concat":
-            return joining.concat([x, y], -1)
-        return x * y if self.merge_mode == "mul" else x + y if self.merge_mode == "sum" else (x + y) / 2
-
-
-@dataclass(eq=False)
-class TimeDistributed(Layer):
-    """Applies a layer to every step of sequences (batch, steps, …).
-
-    >>> pb.layers.time_distributed(pb.layers.flatten())(np.ones((2, 5, 3, 4))).shape
-    (2, 5, 12)
-    """
-
-    layer: Any
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.layer, Layer):
-            raise ArgumentError(f"{self.name}: expected a layer, got {type(self.layer).__name__}.")
-
-    def build(self, shape: Shape) -> None:
-        if not shape:
-            raise ShapeError("there is no axis of steps.")
-        self.layer.build_for([shape[1:]])
-
-    def call(self, x: Value, training: bool = False) -> Any:
-        batch, steps, *rest = x.shape
-        y = self.layer(np.reshape(x, (batch * steps, *rest)), training=training)
-        return np.reshape(y, (batch, steps, *y.shape[1:]))

@@ -1,4 +1,4 @@
-"""Losses and metrics of predictions, one number for each example: ``pb.metrics``.
+"""Losses and metrics of predictions as functions, one number for each example.
 
 With TensorFlow.js's names and formulas.  ``y_true`` is cast to the dtype of ``y_pred``; shapes ``(batch,)`` and
 ``(batch, 1)`` match, nothing else is broadcast.
@@ -7,6 +7,7 @@ With TensorFlow.js's names and formulas.  ``y_true`` is cast to the dtype of ``y
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,19 @@ from pullback.core.convert import get_default_dtype
 from pullback.core.tensor import all_values, strip
 from pullback.errors import DataError, ShapeError
 from pullback.ops import activations, losses, sorting
+from pullback.ops.reductions import log_sum_exp
 from pullback.typing import TensorLike, Value
 
 __all__ = [
-    "binary_accuracy", "binary_crossentropy", "categorical_accuracy", "categorical_crossentropy", "categorical_hinge",
-    "cosine_proximity", "hinge", "huber_loss", "kullback_leibler_divergence", "logcosh", "mae", "mape",
-    "mean_absolute_error", "mean_absolute_percentage_error", "mean_squared_error", "mean_squared_logarithmic_error",
-    "mse", "poisson", "precision", "r2_score", "recall", "sigmoid_cross_entropy", "softmax_cross_entropy",
-    "sparse_categorical_accuracy", "sparse_categorical_crossentropy", "sparse_softmax_cross_entropy",
-    "sparse_top_k_categorical_accuracy", "squared_hinge", "top_k_categorical_accuracy",
+    "accuracy", "binary_accuracy", "binary_crossentropy", "binary_focal_crossentropy", "categorical_accuracy",
+    "categorical_crossentropy", "categorical_focal_crossentropy", "categorical_generalized_cross_entropy",
+    "categorical_hinge", "circle", "concordance_correlation", "cosine_proximity", "cosine_similarity", "dice",
+    "hinge", "huber", "huber_loss", "kl_divergence", "kullback_leibler_divergence", "log_cosh", "logcosh", "mae",
+    "mape", "mean_absolute_error", "mean_absolute_percentage_error", "mean_squared_error",
+    "mean_squared_logarithmic_error", "mse", "msle", "pearson_correlation", "poisson", "precision", "r2_score",
+    "recall", "sigmoid_cross_entropy", "softmax_cross_entropy", "sparse_categorical_accuracy",
+    "sparse_categorical_crossentropy", "sparse_softmax_cross_entropy", "sparse_top_k_categorical_accuracy",
+    "squared_hinge", "top_k_categorical_accuracy", "tversky",
 ]  # fmt: skip
 
 EPSILON = 1e-7  # Keras's: keeps logarithms finite
@@ -33,7 +38,7 @@ EPSILON = 1e-7  # Keras's: keeps logarithms finite
 # ---- arguments
 
 
-def _match_predictions(name: str, y_true: TensorLike, y_pred: TensorLike) -> tuple[Any, Any]:
+def match_predictions(name: str, y_true: TensorLike, y_pred: TensorLike) -> tuple[Any, Any]:
     """Return labels and predictions in the shape and dtype of the predictions."""
     y, p = check_numbers(name, "y_true", y_true), check_numbers(name, "y_pred", y_pred)
     if p.dtype.kind != "f":
@@ -60,7 +65,7 @@ def _is_sparse(y: Value, p: Value) -> bool:
     return len(p.shape) > 0 and y.shape in (p.shape[:-1], (*p.shape[:-1], 1)) and y.shape != p.shape
 
 
-def _match_classes(name: str, y_true: TensorLike, y_pred: TensorLike) -> tuple[Any, Any]:
+def match_classes(name: str, y_true: TensorLike, y_pred: TensorLike) -> tuple[Any, Any]:
     """Return class numbers as integers, one for each example, and the predictions."""
     y, p = strip(check_numbers(name, "y_true", y_true)), check_numbers(name, "y_pred", y_pred)
     if not p.shape or y.shape not in (p.shape[:-1], (*p.shape[:-1], 1)):
@@ -126,7 +131,7 @@ def mean_squared_error(y_true: TensorLike, y_pred: TensorLike) -> Any:
     >>> pb.metrics.mean_squared_error(np.array([[0.0, 2.0], [1.0, 1.0]]), np.array([[1.0, 2.0], [1.0, 3.0]]))
     array([0.5, 2. ])
     """
-    y, p = _match_predictions("mean_squared_error", y_true, y_pred)
+    y, p = match_predictions("mean_squared_error", y_true, y_pred)
     return _mean_last_axis(np.square(p - y))
 
 
@@ -136,7 +141,7 @@ def mean_absolute_error(y_true: TensorLike, y_pred: TensorLike) -> Any:
     >>> pb.metrics.mean_absolute_error(np.array([[0.0, 2.0], [1.0, 1.0]]), np.array([[1.0, 2.0], [1.0, 3.0]]))
     array([0.5, 1. ])
     """
-    y, p = _match_predictions("mean_absolute_error", y_true, y_pred)
+    y, p = match_predictions("mean_absolute_error", y_true, y_pred)
     return _mean_last_axis(np.abs(p - y))
 
 
@@ -146,7 +151,7 @@ def mean_absolute_percentage_error(y_true: TensorLike, y_pred: TensorLike) -> An
     >>> pb.metrics.mean_absolute_percentage_error(np.array([[10.0, 20.0]]), np.array([[11.0, 24.0]]))
     array([15.])
     """
-    y, p = _match_predictions("mean_absolute_percentage_error", y_true, y_pred)
+    y, p = match_predictions("mean_absolute_percentage_error", y_true, y_pred)
     return _mean_last_axis(np.abs((y - p) / np.maximum(np.abs(y), EPSILON))) * 100.0
 
 
@@ -156,18 +161,18 @@ def mean_squared_logarithmic_error(y_true: TensorLike, y_pred: TensorLike) -> An
     >>> pb.metrics.mean_squared_logarithmic_error(np.array([[0.0]]), np.array([[np.e - 1]])).round(6)
     array([1.])
     """
-    y, p = _match_predictions("mean_squared_logarithmic_error", y_true, y_pred)
+    y, p = match_predictions("mean_squared_logarithmic_error", y_true, y_pred)
     return _mean_last_axis(np.square(np.log1p(np.maximum(p, EPSILON)) - np.log1p(np.maximum(y, EPSILON))))
 
 
-def huber_loss(y_true: TensorLike, y_pred: TensorLike) -> Any:
-    """Return the mean Huber loss: half the square of differences up to 1, linear beyond.
+def huber_loss(y_true: TensorLike, y_pred: TensorLike, delta: float = 1.0) -> Any:
+    """Return the mean Huber loss: half the square of differences up to ``delta``, linear beyond.
 
     >>> pb.metrics.huber_loss(np.array([[0.0, 0.0]]), np.array([[1.0, 3.0]]))
     array([1.5])
     """
-    y, p = _match_predictions("huber_loss", y_true, y_pred)
-    return _mean_last_axis(losses.huber_loss(y, p, reduction=losses.Reduction.NONE))
+    y, p = match_predictions("huber_loss", y_true, y_pred)
+    return _mean_last_axis(losses.huber_loss(y, p, delta=delta, reduction=losses.Reduction.NONE))
 
 
 def logcosh(y_true: TensorLike, y_pred: TensorLike) -> Any:
@@ -176,7 +181,7 @@ def logcosh(y_true: TensorLike, y_pred: TensorLike) -> Any:
     >>> pb.metrics.logcosh(np.array([[0.0]]), np.array([[1.0]]))
     array([0.43378083])
     """
-    y, p = _match_predictions("logcosh", y_true, y_pred)
+    y, p = match_predictions("logcosh", y_true, y_pred)
     x = p - y
     return _mean_last_axis(x + activations.softplus(x * -2.0) - math.log(2.0))
 
@@ -187,22 +192,56 @@ def poisson(y_true: TensorLike, y_pred: TensorLike) -> Any:
     >>> pb.metrics.poisson(np.array([[1.0]]), np.array([[1.0]])).round(6)
     array([1.])
     """
-    y, p = _match_predictions("poisson", y_true, y_pred)
+    y, p = match_predictions("poisson", y_true, y_pred)
     return _mean_last_axis(p - y * np.log(p + EPSILON))
 
 
-def cosine_proximity(y_true: TensorLike, y_pred: TensorLike) -> Any:
-    """Return the negative cosine of the angle between both.
+def cosine_proximity(y_true: TensorLike, y_pred: TensorLike, axis: int = -1) -> Any:
+    """Return the negative cosine of the angle between both: a loss.
 
     >>> pb.metrics.cosine_proximity(np.array([[3.0, 4.0]]), np.array([[6.0, 8.0]]))
     array([-1.])
     """
-    y, p = _match_predictions("cosine_proximity", y_true, y_pred)
-    return -np.sum(_normalize(y) * _normalize(p), axis=-1)
+    return -cosine_similarity(y_true, y_pred, axis)
 
 
-def _normalize(x: Value) -> Any:
-    return x / np.sqrt(np.maximum(np.sum(np.square(x), axis=-1, keepdims=True), EPSILON))
+def cosine_similarity(y_true: TensorLike, y_pred: TensorLike, axis: int = -1) -> Any:
+    """Return the cosine of the angle between both: a metric; the loss of this name is ``cosine_proximity``.
+
+    >>> pb.metrics.cosine_similarity(np.array([[3.0, 4.0]]), np.array([[6.0, 8.0]]))
+    array([1.])
+    """
+    y, p = match_predictions("cosine_similarity", y_true, y_pred)
+    return np.sum(_normalize(y, axis) * _normalize(p, axis), axis=axis)
+
+
+def _normalize(x: Value, axis: int) -> Any:
+    return x / np.sqrt(np.maximum(np.sum(np.square(x), axis=axis, keepdims=True), EPSILON))
+
+
+def pearson_correlation(y_true: TensorLike, y_pred: TensorLike, axis: int = -1) -> Any:
+    """Return the correlation coefficient of labels and predictions along an axis.
+
+    >>> pb.metrics.pearson_correlation(np.array([[1.0, 2.0, 3.0]]), np.array([[2.0, 4.0, 6.0]])).round(6)
+    array([1.])
+    """
+    y, p = match_predictions("pearson_correlation", y_true, y_pred)
+    y, p = y - np.mean(y, axis=axis, keepdims=True), p - np.mean(p, axis=axis, keepdims=True)
+    scale = np.sqrt(np.mean(y * y, axis=axis) * np.mean(p * p, axis=axis))
+    return np.mean(y * p, axis=axis) / scale
+
+
+def concordance_correlation(y_true: TensorLike, y_pred: TensorLike, axis: int = -1) -> Any:
+    """Return the concordance of labels and predictions along an axis: 1 where both are equal.
+
+    >>> pb.metrics.concordance_correlation(np.array([[1.0, 2.0, 3.0]]), np.array([[1.0, 2.0, 3.0]])).round(6)
+    array([1.])
+    """
+    y, p = match_predictions("concordance_correlation", y_true, y_pred)
+    distance = np.square(np.mean(y, axis=axis) - np.mean(p, axis=axis))
+    y, p = y - np.mean(y, axis=axis, keepdims=True), p - np.mean(p, axis=axis, keepdims=True)
+    spread = np.mean(y * y, axis=axis) + np.mean(p * p, axis=axis)
+    return 2.0 * np.mean(y * p, axis=axis) / (spread + distance + EPSILON)
 
 
 def r2_score(y_true: TensorLike, y_pred: TensorLike) -> Any:
@@ -211,7 +250,7 @@ def r2_score(y_true: TensorLike, y_pred: TensorLike) -> Any:
     >>> pb.metrics.r2_score(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 4.0]))
     np.float64(0.5)
     """
-    y, p = _match_predictions("r2_score", y_true, y_pred)
+    y, p = match_predictions("r2_score", y_true, y_pred)
     left = np.sum(np.square(y - p))
     return 1.0 - left / np.sum(np.square(y - np.mean(y)))
 
@@ -238,7 +277,7 @@ def squared_hinge(y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 
 def _compute_hinge(name: str, y_true: TensorLike, y_pred: TensorLike) -> Any:
-    y, p = _match_predictions(name, y_true, y_pred)
+    y, p = match_predictions(name, y_true, y_pred)
     y = np.where(np.all((y == 0) | (y == 1)), y * 2.0 - 1.0, y)  # Keras takes labels 0 and 1 as well
     return np.maximum(1.0 - y * p, 0.0)
 
@@ -249,43 +288,158 @@ def categorical_hinge(y_true: TensorLike, y_pred: TensorLike) -> Any:
     >>> pb.metrics.categorical_hinge(np.array([[0.0, 1.0, 0.0]]), np.array([[0.3, 0.9, 0.1]]))
     array([0.4])
     """
-    y, p = _match_predictions("categorical_hinge", y_true, y_pred)
+    y, p = match_predictions("categorical_hinge", y_true, y_pred)
     return np.maximum(np.max((1.0 - y) * p, axis=-1) - np.sum(y * p, axis=-1) + 1.0, 0.0)
 
 
 # ---- probabilities
 
 
-def binary_crossentropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
+def binary_crossentropy(
+    y_true: TensorLike,
+    y_pred: TensorLike,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+) -> Any:
     """Return the mean cross entropy of probabilities, each element being an independent yes or no.
+
+    ``from_logits`` takes predictions before the sigmoid; ``label_smoothing`` moves labels towards one half.
 
     >>> pb.metrics.binary_crossentropy(np.array([[1.0], [0.0]]), np.array([[0.5], [0.0]])).round(6)
     array([0.693147, 0.      ])
     """
-    y, p = _match_predictions("binary_crossentropy", y_true, y_pred)
+    y, p = match_predictions("binary_crossentropy", y_true, y_pred)
+    return _mean_axis(_compute_binary_entropy(_smooth_binary(y, label_smoothing), p, from_logits), axis)
+
+
+def _smooth_binary(y: Value, smoothing: float) -> Any:
+    return y * (1.0 - smoothing) + 0.5 * smoothing if smoothing else y
+
+
+def _compute_binary_entropy(y: Value, p: Value, from_logits: bool) -> Any:
+    if from_logits:
+        return losses.sigmoid_cross_entropy_with_logits(y, p)
     p = np.clip(p, EPSILON, 1.0 - EPSILON)
-    return -_mean_last_axis(y * np.log(p) + (1.0 - y) * np.log(1.0 - p))
+    return -(y * np.log(p) + (1.0 - y) * np.log(1.0 - p))
 
 
-def categorical_crossentropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
+def _mean_axis(x: Value, axis: int) -> Any:
+    return _mean_last_axis(x) if axis in (-1, len(x.shape) - 1) else np.mean(x, axis=axis)
+
+
+def binary_focal_crossentropy(
+    y_true: TensorLike,
+    y_pred: TensorLike,
+    apply_class_balancing: bool = False,
+    alpha: float = 0.25,
+    gamma: float = 2.0,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+) -> Any:
+    """Return ``binary_crossentropy`` times ``(1 - p) ** gamma``, p being the probability of the right answer.
+
+    ``apply_class_balancing`` weighs positives with ``alpha``, negatives with ``1 - alpha``.
+
+    >>> pb.metrics.binary_focal_crossentropy(np.array([[1.0]]), np.array([[0.5]])).round(6)
+    array([0.173287])
+    """
+    y, p = match_predictions("binary_focal_crossentropy", y_true, y_pred)
+    y, p = _smooth_binary(y, label_smoothing), activations.sigmoid(p) if from_logits else p
+    right = y * p + (1.0 - y) * (1.0 - p)
+    cost = (1.0 - right) ** gamma * _compute_binary_entropy(y, p, False)
+    return _mean_axis(cost * (y * alpha + (1.0 - y) * (1.0 - alpha)) if apply_class_balancing else cost, axis)
+
+
+def categorical_crossentropy(
+    y_true: TensorLike,
+    y_pred: TensorLike,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+) -> Any:
     """Return the cross entropy of the probabilities of classes, labels being one-hot.
+
+    ``from_logits`` takes predictions before the softmax; ``label_smoothing`` gives a share to all classes.
 
     >>> pb.metrics.categorical_crossentropy(np.array([[0.0, 1.0]]), np.array([[0.5, 0.5]]))
     array([0.69314718])
     """
-    y, p = _match_predictions("categorical_crossentropy", y_true, y_pred)
-    p = p / np.sum(p, axis=-1, keepdims=True)
-    return -np.sum(y * np.log(np.clip(p, EPSILON, 1.0 - EPSILON)), axis=-1)
+    y, p = match_predictions("categorical_crossentropy", y_true, y_pred)
+    y = _smooth_classes(y, label_smoothing)
+    if from_logits:
+        return -np.sum(y * activations.log_softmax(p, axis=axis), axis=axis)
+    return -np.sum(y * np.log(_normalize_classes(p, axis)), axis=axis)
 
 
-def sparse_categorical_crossentropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
+def _smooth_classes(y: Value, smoothing: float) -> Any:
+    return y * (1.0 - smoothing) + smoothing / y.shape[-1] if smoothing else y
+
+
+def _normalize_classes(p: Value, axis: int) -> Any:
+    """Return probabilities that sum to 1, far enough from 0 and 1 for a logarithm."""
+    return np.clip(p / np.sum(p, axis=axis, keepdims=True), EPSILON, 1.0 - EPSILON)
+
+
+def categorical_focal_crossentropy(
+    y_true: TensorLike,
+    y_pred: TensorLike,
+    alpha: float = 0.25,
+    gamma: float = 2.0,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+) -> Any:
+    """Return ``categorical_crossentropy`` with each class times ``alpha * (1 - p) ** gamma``.
+
+    >>> pb.metrics.categorical_focal_crossentropy(np.array([[0.0, 1.0]]), np.array([[0.5, 0.5]])).round(6)
+    array([0.043322])
+    """
+    y, p = match_predictions("categorical_focal_crossentropy", y_true, y_pred)
+    p = _normalize_classes(activations.softmax(p, axis=axis) if from_logits else p, axis)
+    return -np.sum(alpha * (1.0 - p) ** gamma * _smooth_classes(y, label_smoothing) * np.log(p), axis=axis)
+
+
+def sparse_categorical_crossentropy(
+    y_true: TensorLike,
+    y_pred: TensorLike,
+    from_logits: bool = False,
+    ignore_class: int | None = None,
+    axis: int = -1,
+) -> Any:
     """Return the cross entropy of the probabilities of classes, labels being numbers of classes.
+
+    Labels of ``ignore_class`` have a loss of 0, and as a loss they do not count.
 
     >>> pb.metrics.sparse_categorical_crossentropy(np.array([1]), np.array([[0.5, 0.5]]))
     array([0.69314718])
     """
-    y, p = _match_classes("sparse_categorical_crossentropy", y_true, y_pred)
-    return -np.log(np.clip(_select_class(p, y) / np.sum(p, axis=-1), EPSILON, 1.0 - EPSILON))
+    if axis != -1:
+        given_p: Any = check_numbers("sparse_categorical_crossentropy", "y_pred", y_pred)
+        y_pred = np.moveaxis(given_p, axis, -1)
+    if ignore_class is not None:
+        given = strip(check_numbers("sparse_categorical_crossentropy", "y_true", y_true))
+        kept = given != ignore_class
+        y_true = np.where(kept, given, 0)
+    y, p = match_classes("sparse_categorical_crossentropy", y_true, y_pred)
+    if from_logits:
+        made = -_select_class(activations.log_softmax(p), y)
+    else:
+        made = -np.log(np.clip(_select_class(p, y) / np.sum(p, axis=-1), EPSILON, 1.0 - EPSILON))
+    return made if ignore_class is None else np.where(np.reshape(kept, made.shape), made, 0.0)
+
+
+def categorical_generalized_cross_entropy(y_true: TensorLike, y_pred: TensorLike, q: float = 0.5) -> Any:
+    """Return ``(1 - p ** q) / q``, p being the probability of the right class; labels are numbers of classes.
+
+    It is robust to wrong labels.
+
+    >>> pb.metrics.categorical_generalized_cross_entropy(np.array([1]), np.array([[0.75, 0.25]]))
+    array([1.])
+    """
+    y, p = match_classes("categorical_generalized_cross_entropy", y_true, y_pred)
+    return (1.0 - _select_class(p, y) ** q) / q
 
 
 def kullback_leibler_divergence(y_true: TensorLike, y_pred: TensorLike) -> Any:
@@ -294,8 +448,67 @@ def kullback_leibler_divergence(y_true: TensorLike, y_pred: TensorLike) -> Any:
     >>> pb.metrics.kullback_leibler_divergence(np.array([[0.0, 1.0]]), np.array([[0.5, 0.5]]))
     array([0.69314718])
     """
-    y, p = _match_predictions("kullback_leibler_divergence", y_true, y_pred)
+    y, p = match_predictions("kullback_leibler_divergence", y_true, y_pred)
     return np.sum(y * np.log(np.clip(y, EPSILON, 1.0) / np.clip(p, EPSILON, 1.0)), axis=-1)
+
+
+# ---- regions and pairs
+
+
+def dice(y_true: TensorLike, y_pred: TensorLike, axis: int | Sequence[int] | None = None) -> Any:
+    """Return 1 less the Dice coefficient: twice the overlap over the sum of both regions, of the whole batch.
+
+    >>> pb.metrics.dice(np.array([[1.0, 0.0]]), np.array([[1.0, 0.0]])).round(6)
+    np.float64(0.0)
+    """
+    y, p = match_predictions("dice", y_true, y_pred)
+    axes = _as_axes(axis)
+    return 1.0 - 2.0 * np.sum(y * p, axis=axes) / (np.sum(y, axis=axes) + np.sum(p, axis=axes) + EPSILON)
+
+
+def tversky(
+    y_true: TensorLike,
+    y_pred: TensorLike,
+    alpha: float = 0.5,
+    beta: float = 0.5,
+    axis: int | Sequence[int] | None = None,
+) -> Any:
+    """Return 1 less the Tversky index: ``alpha`` weighs what is missed, ``beta`` what is found wrongly.
+
+    >>> pb.metrics.tversky(np.array([[1.0, 0.0]]), np.array([[1.0, 0.0]])).round(6)
+    np.float64(0.0)
+    """
+    y, p = match_predictions("tversky", y_true, y_pred)
+    axes = _as_axes(axis)
+    overlap = np.sum(y * p, axis=axes)
+    missed, wrong = np.sum((1.0 - p) * y, axis=axes), np.sum(p * (1.0 - y), axis=axes)
+    return 1.0 - overlap / (overlap + missed * alpha + wrong * beta + EPSILON)
+
+
+def _as_axes(axis: int | Sequence[int] | None) -> Any:
+    return tuple(axis) if isinstance(axis, list | tuple) else axis
+
+
+def circle(
+    y_true: TensorLike, y_pred: TensorLike, gamma: float = 80.0, margin: float = 0.4, remove_diagonal: bool = True
+) -> Any:
+    """Return the circle loss (Sun and others, 2020) of embeddings of length 1, labels being numbers of classes.
+
+    Pairs of one class are drawn together, others apart.
+
+    >>> pb.metrics.circle(np.array([0, 0, 1]), np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), gamma=1.0).shape
+    (3,)
+    """
+    y, p = check_numbers("circle", "y_true", y_true), check_numbers("circle", "y_pred", y_pred)
+    labels = np.reshape(y, -1)
+    distance = np.maximum(1.0 - p @ p.T, 0.0)
+    same = labels[:, None] == labels[None, :]
+    others = ~np.eye(labels.size, dtype=bool) if remove_diagonal else True
+    near = gamma * np.maximum(margin + distance, 0.0) * (distance - margin)
+    far = gamma * np.maximum(1.0 + margin - distance, 0.0) * (1.0 - margin - distance)
+    low = np.float32(-1e30)  # a pair that does not count
+    sums = [log_sum_exp(np.where(which, x, low), axis=1) for which, x in ((same & others, near), (~same, far))]
+    return activations.softplus(sums[0] + sums[1])
 
 
 # ---- logits
@@ -307,7 +520,7 @@ def sigmoid_cross_entropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
     >>> pb.metrics.sigmoid_cross_entropy(np.array([[1.0]]), np.array([[-1000.0]]))
     array([1000.])
     """
-    y, p = _match_predictions("sigmoid_cross_entropy", y_true, y_pred)
+    y, p = match_predictions("sigmoid_cross_entropy", y_true, y_pred)
     return _mean_last_axis(losses.sigmoid_cross_entropy_with_logits(y, p))
 
 
@@ -317,7 +530,7 @@ def softmax_cross_entropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
     >>> pb.metrics.softmax_cross_entropy(np.array([[0.0, 1.0]]), np.array([[1000.0, 1000.0]]))
     array([0.69314718])
     """
-    y, p = _match_predictions("softmax_cross_entropy", y_true, y_pred)
+    y, p = match_predictions("softmax_cross_entropy", y_true, y_pred)
     return losses.softmax_cross_entropy_with_logits(y, p)
 
 
@@ -327,11 +540,21 @@ def sparse_softmax_cross_entropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
     >>> pb.metrics.sparse_softmax_cross_entropy(np.array([1]), np.array([[1000.0, 1000.0]]))
     array([0.69314718])
     """
-    y, p = _match_classes("sparse_softmax_cross_entropy", y_true, y_pred)
+    y, p = match_classes("sparse_softmax_cross_entropy", y_true, y_pred)
     return -_select_class(activations.log_softmax(p), y)
 
 
 # ---- accuracy
+
+
+def accuracy(y_true: TensorLike, y_pred: TensorLike) -> Any:
+    """Return the share of predictions that equal the labels.
+
+    >>> pb.metrics.accuracy(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 2.0], [3.0, 5.0]]))
+    array([1. , 0.5])
+    """
+    y, p = match_predictions("accuracy", y_true, y_pred)
+    return _mean_last_axis((y == p).astype(p.dtype))
 
 
 def binary_accuracy(y_true: TensorLike, y_pred: TensorLike, threshold: float = 0.5) -> Any:
@@ -340,7 +563,7 @@ def binary_accuracy(y_true: TensorLike, y_pred: TensorLike, threshold: float = 0
     >>> pb.metrics.binary_accuracy(np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([[0.9, 0.6], [0.7, 0.8]]))
     array([0.5, 1. ])
     """
-    y, p = _match_predictions("binary_accuracy", y_true, y_pred)
+    y, p = match_predictions("binary_accuracy", y_true, y_pred)
     return _mean_last_axis((y == (p > threshold).astype(p.dtype)).astype(p.dtype))
 
 
@@ -350,7 +573,7 @@ def categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Any:
     >>> pb.metrics.categorical_accuracy(np.array([[0.0, 1.0], [0.0, 1.0]]), np.array([[0.3, 0.7], [0.6, 0.4]]))
     array([1., 0.])
     """
-    y, p = _match_predictions("categorical_accuracy", y_true, y_pred)
+    y, p = match_predictions("categorical_accuracy", y_true, y_pred)
     return (np.argmax(y, axis=-1) == np.argmax(p, axis=-1)).astype(p.dtype)
 
 
@@ -360,7 +583,7 @@ def sparse_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Any:
     >>> pb.metrics.sparse_categorical_accuracy(np.array([1, 1]), np.array([[0.3, 0.7], [0.6, 0.4]]))
     array([1., 0.])
     """
-    y, p = _match_classes("sparse_categorical_accuracy", y_true, y_pred)
+    y, p = match_classes("sparse_categorical_accuracy", y_true, y_pred)
     return (y == np.argmax(p, axis=-1)).astype(p.dtype)
 
 
@@ -370,7 +593,7 @@ def top_k_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike, k: int = 
     >>> pb.metrics.top_k_categorical_accuracy(np.array([[0.0, 0.0, 1.0]]), np.array([[0.1, 0.6, 0.3]]), k=2)
     array([1.])
     """
-    y, p = _match_predictions("top_k_categorical_accuracy", y_true, y_pred)
+    y, p = match_predictions("top_k_categorical_accuracy", y_true, y_pred)
     return _is_in_top_k(np.argmax(y, axis=-1), p, k)
 
 
@@ -380,7 +603,7 @@ def sparse_top_k_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike, k:
     >>> pb.metrics.sparse_top_k_categorical_accuracy(np.array([2]), np.array([[0.1, 0.6, 0.3]]), k=2)
     array([1.])
     """
-    y, p = _match_classes("sparse_top_k_categorical_accuracy", y_true, y_pred)
+    y, p = match_classes("sparse_top_k_categorical_accuracy", y_true, y_pred)
     return _is_in_top_k(y, p, k)
 
 
@@ -391,7 +614,7 @@ def _is_in_top_k(labels: Value, p: Value, k: int) -> Any:
 def precision(y_true: TensorLike, y_pred: TensorLike, threshold: float = 0.5) -> Any:
     """True positives over predicted positives; one number for all examples, 0 if there are no predicted positives.
 
-    ``fit`` and ``evaluate`` show its mean over batches, which differs from the precision over all examples.
+    ``pb.metrics.Precision``, which the name stands for in ``compile``, is exact over many batches.
 
     >>> pb.metrics.precision(np.array([1.0, 0.0, 1.0, 1.0]), np.array([0.9, 0.8, 0.7, 0.1])).round(3)
     np.float64(0.667)
@@ -402,7 +625,7 @@ def precision(y_true: TensorLike, y_pred: TensorLike, threshold: float = 0.5) ->
 def recall(y_true: TensorLike, y_pred: TensorLike, threshold: float = 0.5) -> Any:
     """True positives over actual positives; one number for all examples, 0 if there are no actual positives.
 
-    ``fit`` and ``evaluate`` show its mean over batches, which differs from the recall over all examples.
+    ``pb.metrics.Recall``, which the name stands for in ``compile``, is exact over many batches.
 
     >>> pb.metrics.recall(np.array([1.0, 0.0, 1.0, 1.0]), np.array([0.9, 0.8, 0.7, 0.1])).round(3)
     np.float64(0.667)
@@ -411,10 +634,16 @@ def recall(y_true: TensorLike, y_pred: TensorLike, threshold: float = 0.5) -> An
 
 
 def _compute_share(name: str, y_true: TensorLike, y_pred: TensorLike, threshold: float, of_predicted: bool) -> Any:
-    y, p = _match_predictions(name, y_true, y_pred)
+    y, p = match_predictions(name, y_true, y_pred)
     found = (p > threshold).astype(p.dtype)
     true = (y == 1).astype(p.dtype)
     return np.sum(true * found) / np.maximum(np.sum(found if of_predicted else true), 1.0)
 
 
-mse, mae, mape = mean_squared_error, mean_absolute_error, mean_absolute_percentage_error
+mse, mae, mape, msle = (
+    mean_squared_error,
+    mean_absolute_error,
+    mean_absolute_percentage_error,
+    mean_squared_logarithmic_error,
+)
+huber, log_cosh, kl_divergence = huber_loss, logcosh, kullback_leibler_divergence

@@ -1,0 +1,201 @@
+"""Pages of the documentation site that are made from what is elsewhere: docstrings, examples, README, changelog.
+
+A hook of MkDocs (see mkdocs.yml): ``on_config`` writes the reference into the navigation, ``on_files`` adds the pages.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import inspect
+import io
+import re
+import textwrap
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+REPOSITORY_ONLY = re.compile(r"\[([^\]]+)\]\((?!https?:|#)[^)]*\)")  # links to files that the site does not have
+SUBJECTS = {  # pages of the reference for names of pb itself, by the package that they are from
+    "core": "Tensors and variables",
+    "transforms": "Gradients and other transformations",
+    "compiler": "Compiling",
+    "diagnostics": "Checks and reports",
+    "ops": "Ops",
+    "train": "Models",
+    "interop": "Other libraries",
+}
+
+
+def on_config(config: Any) -> Any:
+    """Put the pages of the reference into the navigation."""
+
+    def replace(entry: Any) -> Any:
+        if isinstance(entry, list):
+            return [replace(e) for e in entry]
+        if isinstance(entry, dict):
+            return {k: list_reference() if v == "REFERENCE" else replace(v) for k, v in entry.items()}
+        return entry
+
+    config.nav = replace(config.nav)
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages that are made here."""
+    structure = import_module("mkdocs.structure.files")
+    for path, text in make_pages().items():
+        files.append(structure.File.generated(config, path, content=text))
+    return files
+
+
+def make_pages() -> dict[str, str]:
+    """Return every page that is made here, by its path in the site."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    return {
+        "index.md": move_links(readme),
+        "changelog.md": unlink((ROOT / "CHANGELOG.md").read_text("utf-8")),
+        "benchmarks.md": unlink((ROOT / "benchmarks" / "README.md").read_text("utf-8")),
+        "tour.md": make_tour(),
+        "errors.md": make_errors(),
+        "gallery.md": make_gallery(),
+        **{f"reference/{name}.md": text for name, text in make_reference().items()},
+    }
+
+
+def move_links(text: str) -> str:
+    """Return the README as a page of the site: links into docs/ are links beside it."""
+    text = text.replace("](docs/", "](").replace("](benchmarks/README.md", "](benchmarks.md")
+    text = text.replace("](CHANGELOG.md", "](changelog.md")
+    return re.sub(r"\[([^\]]+)\]\((CONTRIBUTING\.md|LICENSE)[^)]*\)", r"\1", text)
+
+
+def unlink(text: str) -> str:
+    """Return text in which links to files of the repository are plain words."""
+    return REPOSITORY_ONLY.sub(r"\1", text)
+
+
+def make_tour() -> str:
+    """Return the tour as a page: each example with what it prints."""
+    tour = import_module("pullback.command.tour")
+    parts = ["# Tour\n\nWhat `pullback tour` shows: worked examples of TensorFlow.js's documentation, run here.\n"]
+    for title, text in tour.EXAMPLES.items():
+        code = inspect.cleandoc(text) + "\n"
+        names: dict[str, Any] = {"np": np, "pb": import_module("pullback")}
+        with contextlib.redirect_stdout(io.StringIO()) as printed, np.errstate(all="ignore"):
+            exec(compile(code, "<tour>", "exec"), names)
+        parts.append(f"## {title}\n\n```python\n{code}```\n\n```text\n{printed.getvalue()}```\n")
+    return "\n".join(parts)
+
+
+def make_gallery() -> str:
+    """Return the examples as a page, each with its first sentence and its source."""
+    parts = ["# Gallery\n\nThe programs of `examples/`; each runs in the tests.\n"]
+    for path in sorted((ROOT / "examples").glob("*.py")):
+        text = path.read_text("utf-8")
+        about = ast.get_docstring(ast.parse(text)) or ""
+        parts.append(f'## {path.stem}\n\n{about}\n\n??? example "{path.name}"\n\n')
+        parts.append(textwrap.indent(f"```python\n{text}```\n", "    "))
+    return "\n".join(parts)
+
+
+def make_errors() -> str:
+    """Return a page with an entry for each error class."""
+    errors = import_module("pullback.errors")
+    parts = [f"# Errors\n\n{format_docstring(errors.__doc__ or '')}\n"]
+    for name in errors.__all__:
+        cls = getattr(errors, name)
+        bases = ", ".join(base.__name__ for base in cls.__bases__)
+        parts.append(f"## {name}\n\n*{bases}*\n\n{format_docstring(inspect.getdoc(cls) or '')}\n")
+    return "\n".join(parts)
+
+
+def list_reference() -> list[str]:
+    """Return the paths of the pages of the reference, in order."""
+    return [f"reference/{name}.md" for name in list_subjects()]
+
+
+def list_subjects() -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return for each page of the reference its title and what is on it, by name."""
+    pb = import_module("pullback")
+    table = import_module("pullback.names.table")
+    pages: dict[str, tuple[str, dict[str, Any]]] = {key: (title, {}) for key, title in SUBJECTS.items()}
+    for name in dir(pb):
+        thing = getattr(pb, name)
+        where = (getattr(thing, "__module__", None) or "").split(".")
+        if where[0] == "pullback" and len(where) > 1 and not inspect.ismodule(thing):
+            pages[where[1] if where[1] in pages else "core"][1][f"pb.{name}"] = thing
+    for name, path in table.MODULES.items():
+        if name not in ("pb", "pb.errors", "pb.typing"):
+            module = import_module(path)
+            found = {f"{name}.{n}": getattr(module, n) for n in dir(module)}
+            own = {n: thing for n, thing in found.items() if callable(thing) and not inspect.ismodule(thing)}
+            pages[name.removeprefix("pb.").replace(".", "-")] = (f"`{name}`", own)
+    plot = import_module("pullback.plot")
+    pages["plot"] = "`pb.plot`", {f"pb.plot.{n}": getattr(plot, n) for n in plot.__all__}
+    return {key: page for key, page in pages.items() if page[1]}
+
+
+def make_reference() -> dict[str, str]:
+    """Return the pages of the reference by name."""
+    return {
+        key: "\n".join([f"# {title}\n", *(format_entry(name, thing) for name, thing in sorted(entries.items()))])
+        for key, (title, entries) in list_subjects().items()
+    }
+
+
+def format_entry(name: str, thing: Any) -> str:
+    """Return the entry of a function or class: its signature and its docstring."""
+    try:
+        signature = str(inspect.signature(thing))
+    except (TypeError, ValueError):
+        signature = ""
+    signature = re.sub(r"<([\w.]+) object at 0x[0-9a-f]+>", r"\1", signature)
+    signature = re.sub(r"(: |-> )'([^']+)'", r"\1\2", signature)  # annotations are text
+    text = format_docstring(inspect.getdoc(thing) or "")
+    return f"## {name}\n\n```python\n{name}{signature}\n```\n\n{text}\n"
+
+
+def format_docstring(text: str) -> str:
+    """Return a docstring as Markdown: lines of arguments as a list, examples as code."""
+    return "\n".join(_format_lines(inspect.cleandoc(text).splitlines()))
+
+
+def _format_lines(lines: list[str]) -> Iterator[str]:
+    inside = False  # an example
+    argument = re.compile(r"^(\*{0,2}\w+): (.*)$")
+    listed = False
+    for line in lines:
+        if not inside and line.startswith(">>>"):
+            inside = True
+            yield "\n```pycon"
+        elif inside and not line.strip():
+            inside = False
+            yield "```\n"
+            continue
+        if inside:
+            yield line
+            continue
+        found = argument.match(line)
+        if found:
+            yield ("" if listed else "\n") + f"- **{found[1]}**: {_mark_code(found[2])}"
+        else:
+            yield _mark_code(line)
+        listed = bool(found) or (listed and line.startswith("    "))
+    if inside:
+        yield "```"
+
+
+def _mark_code(line: str) -> str:
+    line = re.sub(r":(?:class|func|mod):`([^`]+)`", r"`\1`", line)
+    return re.sub(r"``([^`]+)``", r"`\1`", line).replace("<", "&lt;") if "`" not in line else _mark_quoted(line)
+
+
+def _mark_quoted(line: str) -> str:
+    """Return a line with double backquotes as single ones; what is outside of them is escaped."""
+    parts = re.split(r"(``[^`]+``|`[^`]+`)", line)
+    return "".join(f"`{p.strip('`')}`" if p.startswith("`") else p.replace("<", "&lt;") for p in parts)

@@ -1,0 +1,134 @@
+"""A writer of LLVM text for functions that handle objects: fields, calls and conditions, one statement each.
+
+Values are LLVM's names, as text.  A condition that does not hold leaves for a label, so that the usual way through a
+function is read from top to bottom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["Writer"]
+
+
+class Writer:
+    """Writes one function: ``Writer("ptr", "name", "ptr x", "i64 n")`` has the arguments ``%x`` and ``%n``."""
+
+    def __init__(self, kind: str, name: str, *parameters: str, internal: bool = True) -> None:
+        typed = [p.split() for p in parameters]
+        named = ", ".join(f"{its} %{p}" for its, p in typed)
+        self.head = f"define {'internal ' if internal else ''}{kind} @{name}({named}) {{\nstart:\n"
+        self.places: list[str] = []
+        self.lines: list[str] = []
+        self.count = 0
+
+    def text(self) -> str:
+        """Return the function as LLVM text."""
+        return self.head + "".join(f"  {line}\n" for line in self.places) + "\n".join(self.lines) + "\n}\n"
+
+    def let(self, expression: str) -> str:
+        """Return a new name for the value of an LLVM expression."""
+        self.count += 1
+        self.lines.append(f"  %v{self.count} = {expression}")
+        return f"%v{self.count}"
+
+    def do(self, line: str) -> None:
+        """Write an instruction that has no value."""
+        self.lines.append(f"  {line}")
+
+    # ---- memory
+
+    def place(self, kind: str) -> str:
+        """Return the address of memory of the function's own, for a variable or an array."""
+        self.count += 1
+        self.places.append(f"%p{self.count} = alloca {kind}, align 16")
+        return f"%p{self.count}"
+
+    def at(self, address: str, offset: int | str, unit: str = "i8") -> str:
+        """Return the address that lies so many units further on."""
+        return address if offset == 0 else self.let(f"getelementptr {unit}, ptr {address}, i64 {offset}")
+
+    def load(self, kind: str, address: str, offset: int = 0) -> str:
+        """Return what lies some bytes after an address."""
+        return self.let(f"load {kind}, ptr {self.at(address, offset)}")
+
+    def store(self, kind: str, value: str | int, address: str, offset: int = 0) -> None:
+        """Write a value some bytes after an address."""
+        self.do(f"store {kind} {value}, ptr {self.at(address, offset)}")
+
+    def word(self, address: str, number: int | str, kind: str = "i64") -> str:
+        """Return the word of that number after an address."""
+        return self.let(f"load {kind}, ptr {self.at(address, number, 'i64')}")
+
+    def set_word(self, value: str | int, address: str, number: int | str, kind: str = "i64") -> None:
+        """Write the word of that number after an address."""
+        self.do(f"store {kind} {value}, ptr {self.at(address, number, 'i64')}")
+
+    # ---- calls
+
+    def call(self, kind: str, function: str, *arguments: str) -> str:
+        """Return the result of a function; arguments are written with their types."""
+        return self.let(f"call {kind} {function}({', '.join(arguments)})")
+
+    def run(self, function: str, *arguments: str) -> None:
+        """Call a function without a result."""
+        self.do(f"call void {function}({', '.join(arguments)})")
+
+    # ---- conditions
+
+    def test(self, relation: str, a: str, b: str | int, kind: str = "ptr") -> str:
+        """Return whether a relation holds, such as ``eq``, ``ne`` or ``slt``."""
+        return self.let(f"icmp {relation} {kind} {a}, {b}")
+
+    def both(self, a: str, b: str) -> str:
+        return self.let(f"and i1 {a}, {b}")
+
+    def either(self, a: str, b: str) -> str:
+        return self.let(f"or i1 {a}, {b}")
+
+    def choose(self, condition: str, kind: str, a: str | int, b: str | int) -> str:
+        return self.let(f"select i1 {condition}, {kind} {a}, {kind} {b}")
+
+    def require(self, condition: str, otherwise: str) -> None:
+        """Go on if a condition holds, else to a label."""
+        self.count += 1
+        self.lines.append(f"  br i1 {condition}, label %b{self.count}, label %{otherwise}")
+        self.lines.append(f"b{self.count}:")
+
+    def leave_if(self, condition: str, to: str) -> None:
+        """Go to a label if a condition holds, else on."""
+        self.count += 1
+        self.lines.append(f"  br i1 {condition}, label %{to}, label %b{self.count}")
+        self.lines.append(f"b{self.count}:")
+
+    def jump(self, to: str) -> None:
+        self.lines.append(f"  br label %{to}")
+
+    def label(self, name: str, falls: bool = False) -> None:
+        """Begin a block; with ``falls`` the one before goes on into it."""
+        if falls:
+            self.jump(name)
+        self.lines.append(f"{name}:")
+
+    def give(self, kind: str, value: str | int) -> None:
+        self.lines.append(f"  ret {kind} {value}")
+
+    def give_nothing(self) -> None:
+        self.lines.append("  ret void")
+
+    def branch(self, condition: str, yes: str, no: str) -> None:
+        self.lines.append(f"  br i1 {condition}, label %{yes}, label %{no}")
+
+    def loop(self, name: str, count: str, body: Sequence[str] = ()) -> str:
+        """Begin a loop over the numbers below ``count`` and return the number; ``end_loop`` ends it."""
+        at = self.place("i64")
+        self.store("i64", 0, at)
+        self.label(name, falls=True)
+        i = self.load("i64", at)
+        self.require(self.test("slt", i, count, "i64"), f"{name}.done")
+        self.store("i64", self.let(f"add i64 {i}, 1"), at)
+        return i
+
+    def end_loop(self, name: str) -> None:
+        self.jump(name)
+        self.label(f"{name}.done")

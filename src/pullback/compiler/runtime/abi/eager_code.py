@@ -1,0 +1,1008 @@
+"""The machine code of eager ops and of the backward pass (see ``eager_ops``), as LLVM text.
+
+Three records are read, rows of whole numbers in ``bytes``: of a meta (``META``), of an op (``OP``) and of a step
+(``STEP``); and programs, which are calls of NumPy's own inner loops (``PROGRAM``) on registers.
+
+Nothing is changed before all is computed.  Where an operand does not look as expected, or where a loop set a flag of
+floating-point arithmetic, so that NumPy may have to warn, the result is dropped and Python computes it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pullback.compiler.runtime.abi.code_writer import Writer
+from pullback.compiler.runtime.abi.layout import OFFSETS
+
+__all__ = ["CALL", "BLOCK", "EXPORTS", "META", "OP", "OUT", "REGISTERS", "SCRATCH", "STEP", "write_code"]
+
+EXPORTS = ("unary", "binary", "reflected", "walk", "run", "run_blocks")
+SCRATCH = 32 * 1024  # bytes of the largest arrays that are computed here
+BLOCK = 2048  # elements of large arrays that are computed at a time: dozens of such buffers fit into the cache
+REUSED = 4096  # bytes of a cotangent that is copied into the memory of the one before, rather than into new memory
+
+ARRAY, SCALAR, ABOVE = range(3)  # kinds of metas
+META = {
+    "kind": 0, "dtype": 1, "item": 2, "count": 3, "nodes": 4, "descr": 5, "rank": 6, "number": 7, "rows": 8,
+    "columns": 9, "shape": 10,
+}  # fmt: skip
+OP = {
+    "single": 1, "double": 2, "function": 3, "step": 4, "left": 5, "right": 6, "has_shortcuts": 7, "fit_x": 8,
+    "fit_y": 9, "keeps_y": 10,
+}  # fmt: skip
+STEP = {
+    "two": 0,
+    "single": 1,
+    "second_single": 3,
+    "numbers": 5,
+    "fitted": 6,
+}  # fitted: the number of the operand whose cotangent is
+# What is to be done for nodes with large values; the parts follow, one for each operand of a node.  Where a part reads
+# or writes is an address, the stride from element to element, and the bytes per element that it goes on by with the
+# blocks: 0 for a buffer of one block.
+JOB = {"count": 0, "item": 1, "sum": 2, "scratch": 3, "parts": 4, "first": 5}
+PART = {"program": 0, "inputs": 1, "before": 13, "out": 16, "words": 19}
+PROGRAM = {"length": 0, "numbers": 1, "reads": 2, "calls": 3}  # numbers: whether single numbers are computed so, too
+CALL = {"loop": 0, "data": 1, "inputs": 2, "first": 3, "second": 4, "out": 5}
+# Registers: the cotangent, the result and the two operands; where results go; temporaries.  A larger number is the
+# address of a constant.
+INPUTS, OUT, REGISTERS = 4, 4, 8
+FLAGS = 0x1D  # invalid (1), division by zero, overflow (8), underflow
+OF_NUMBER = 0x100  # added to them where numbers were added, not arrays
+
+DECLARED = """
+@ndarray = external global i8
+@tensor_type = external global i8
+@meta_type = external global i8
+@bytes_type = external global i8
+@float_type = external global i8
+@int_type = external global i8
+@none = external global i8
+@scratch = external global i8
+@sums = external global i8
+@fit = external global i8
+@warn_of_sum = external global i8
+@walk_node = external global i8
+@prepare = external global i8
+declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
+declare ptr @PyArray_Scalar(ptr, ptr, ptr)
+declare ptr @PyArray_NewCopy(ptr, i32)
+declare ptr @PyType_GenericAlloc(ptr, i64)
+declare i32 @PyList_Append(ptr, ptr)
+declare ptr @PyDict_GetItemWithError(ptr, ptr)
+declare ptr @PyErr_Occurred()
+declare ptr @PyNumber_Add(ptr, ptr)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare ptr @PyLong_FromLong(i64)
+declare void @Py_IncRef(ptr)
+declare void @Py_DecRef(ptr)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare void @llvm.x86.sse.stmxcsr(ptr)
+declare void @llvm.x86.sse.ldmxcsr(ptr)
+"""
+
+
+class Objects(Writer):
+    """A writer that knows the slots of tensors, metas and steps."""
+
+    slots: Mapping[str, int] = {}
+
+    def slot(self, x: str, name: str) -> str:
+        return self.load("ptr", x, self.slots[name])
+
+    def type_of(self, x: str) -> str:
+        return self.load("ptr", x, OFFSETS["TYPE"])
+
+    def require_type(self, x: str, kind: str, otherwise: str) -> None:
+        self.require(self.test("eq", self.type_of(x), kind), otherwise)
+
+    def hold(self, x: str) -> None:
+        self.run("@Py_IncRef", f"ptr {x}")
+
+    def drop(self, x: str) -> None:
+        self.run("@Py_DecRef", f"ptr {x}")
+
+    def fill(self, r: str, name: str, x: str, hold: bool = True) -> None:
+        """Store an object in an empty slot."""
+        if hold:
+            self.hold(x)
+        self.store("ptr", x, r, self.slots[name])
+
+    def replace(self, r: str, name: str, x: str) -> None:
+        """Store an object, whose reference is given away, in a slot in the place of another one."""
+        before = self.slot(r, name)
+        self.store("ptr", x, r, self.slots[name])
+        self.drop(before)
+
+    def count_references(self, x: str) -> str:
+        return self.load("i32", x)
+
+    def is_none(self, x: str) -> str:
+        return self.test("eq", x, "@none")
+
+    def give_none(self) -> None:
+        self.hold("@none")
+        self.give("ptr", "@none")
+
+
+def write_operand() -> str:
+    """``operand(v, code, strides)``: the memory of a value that fits a meta; null if it does not fit.
+
+    It fits as an array that broadcasts to that shape, with its rows in C order, or as one number.  Two strides are
+    given: from column to column, and from row to row.  Others are left to Python, whose results are in another order.
+    """
+    w = Objects("ptr", "operand", "ptr v", "ptr code", "ptr strides")
+    kind = w.type_of("%v")
+    w.require(w.test("eq", kind, "@ndarray"), "number")
+    dtype = w.load("ptr", "%v", OFFSETS["ARRAY_DTYPE"])
+    w.require(w.test("eq", dtype, w.word("%code", META["descr"], "ptr")), "odd")
+    flags = w.load("i32", "%v", OFFSETS["ARRAY_FLAGS"])
+    w.require(w.test("ne", w.let(f"and i32 {flags}, 256"), 0, "i32"), "odd")
+    rank = w.let(f"sext i32 {w.load('i32', '%v', OFFSETS['ARRAY_RANK'])} to i64")
+    data = w.load("ptr", "%v", OFFSETS["ARRAY_DATA"])
+    w.set_word(0, "%strides", 0)
+    w.set_word(0, "%strides", 1)
+    w.leave_if(w.test("eq", rank, 0, "i64"), "fits")
+    shape = w.load("ptr", "%v", OFFSETS["ARRAY_SHAPE"])
+    steps = w.load("ptr", "%v", OFFSETS["ARRAY_STRIDES"])
+    lengths = w.at("%code", META["shape"], "i64")
+    wanted = w.word("%code", META["rank"])
+    columns = w.word("%code", META["columns"])
+    w.require(w.test("eq", rank, wanted, "i64"), "lower")
+    i = w.loop("lengths", rank)
+    w.require(w.test("eq", w.word(shape, i), w.word(lengths, i), "i64"), "unlike")
+    w.end_loop("lengths")
+    w.require(w.test("ne", w.let(f"and i32 {flags}, 1"), 0, "i32"), "strided")
+    item = w.word("%code", META["item"])
+    w.set_word(item, "%strides", 0)
+    w.set_word(w.let(f"mul i64 {item}, {columns}"), "%strides", 1)
+    w.jump("fits")
+    w.label("fits")
+    w.give("ptr", data)
+
+    w.label("lower")  # a row, or a single element
+    w.require(w.test("eq", rank, 1, "i64"), "odd")
+    w.require(w.test("eq", wanted, 2, "i64"), "odd")
+    length = w.word(shape, 0)
+    w.leave_if(w.test("eq", length, 1, "i64"), "fits")
+    w.require(w.test("eq", length, columns, "i64"), "odd")
+    along = w.word(steps, 0)
+    w.require(w.test("sge", along, 0, "i64"), "odd")
+    w.set_word(along, "%strides", 0)
+    w.jump("fits")
+
+    w.label("unlike")  # a row or a column of two axes
+    w.require(w.test("eq", rank, 2, "i64"), "odd")
+    for axis, name in ((0, "down"), (1, "across")):
+        has, must = w.word(shape, axis), w.word(lengths, axis)
+        w.leave_if(w.test("eq", has, 1, "i64"), name)
+        w.require(w.test("eq", has, must, "i64"), "odd")
+        step = w.word(steps, axis)
+        w.require(w.test("sge", step, 0, "i64"), "odd")
+        w.set_word(step, "%strides", 1 - axis)
+        w.jump(name)
+        w.label(name)
+    w.jump("ordered")
+
+    w.label("strided")
+    w.leave_if(w.test("eq", rank, 1, "i64"), "line")
+    w.leave_if(w.test("eq", rank, 2, "i64"), "plane")
+    j = w.loop("steps", rank)  # more axes: one number that is repeated
+    w.require(w.test("eq", w.word(steps, j), 0, "i64"), "odd")
+    w.end_loop("steps")
+    w.jump("fits")
+    w.label("line")
+    w.set_word(w.word(steps, 0), "%strides", 0)
+    w.jump("ordered")
+    w.label("plane")
+    w.set_word(w.word(steps, 1), "%strides", 0)
+    w.set_word(w.word(steps, 0), "%strides", 1)
+    w.jump("ordered")
+    w.label("ordered")
+    inner, outer = w.word("%strides", 0), w.word("%strides", 1)
+    w.require(w.test("sge", inner, 0, "i64"), "odd")
+    w.require(w.test("sge", outer, 0, "i64"), "odd")
+    w.leave_if(w.test("eq", outer, 0, "i64"), "fits")
+    w.require(w.test("sge", outer, inner, "i64"), "odd")
+    w.jump("fits")
+
+    w.label("number")
+    w.require(w.test("eq", kind, w.word("%code", META["number"], "ptr")), "odd")
+    w.set_word(0, "%strides", 0)
+    w.set_word(0, "%strides", 1)
+    w.give("ptr", w.at("%v", OFFSETS["NUMBER"]))
+    w.label("odd")
+    w.give("ptr", "null")
+    return w.text()
+
+
+def write_flags() -> str:
+    """``clear_flags()`` and ``read_flags()``: what floating-point arithmetic has set since."""
+    w = Writer("void", "clear_flags")
+    state = w.place("i32")
+    w.run("@llvm.x86.sse.stmxcsr", f"ptr {state}")
+    flags = w.load("i32", state)
+    w.require(w.test("ne", w.let(f"and i32 {flags}, {FLAGS}"), 0, "i32"), "clear")
+    w.store("i32", w.let(f"and i32 {flags}, {~0x3F}"), state)
+    w.run("@llvm.x86.sse.ldmxcsr", f"ptr {state}")
+    w.give_nothing()
+    w.label("clear")
+    w.give_nothing()
+    r = Writer("i32", "read_flags")
+    state = r.place("i32")
+    r.run("@llvm.x86.sse.stmxcsr", f"ptr {state}")
+    r.give("i32", r.let(f"and i32 {r.load('i32', state)}, {FLAGS}"))
+    return w.text() + r.text()
+
+
+def write_run() -> str:
+    """``run(program, memory, strides, code)``: call the loops of a program; where they write is in its registers.
+
+    A loop is called once where all operands go on from row to row as they do within one, else for each row.
+    """
+    w = Objects("void", "run", "ptr program", "ptr memory", "ptr strides", "ptr code", internal=False)
+    given, steps, outer, count = w.place("[3 x ptr]"), w.place("[3 x i64]"), w.place("[3 x i64]"), w.place("i64")
+    one_row = w.place("i1")
+    item, rows, columns = (w.word("%code", META[name]) for name in ("item", "rows", "columns"))
+    has_one_row = w.test("eq", rows, 1, "i64")
+    row_bytes = w.let(f"mul i64 {item}, {columns}")
+    first = w.at("%program", PROGRAM["calls"], "i64")
+    i = w.loop("calls", w.word("%program", PROGRAM["length"]))
+    call = w.at(first, w.let(f"mul i64 {i}, {len(CALL)}"), "i64")
+    inputs = w.word(call, CALL["inputs"])
+    w.store("i1", 1, one_row)
+    j = w.loop("inputs", inputs)
+    which = w.word(w.at(call, CALL["first"], "i64"), j)
+    is_register = w.test("ult", which, REGISTERS, "i64")
+    number = w.choose(is_register, "i64", which, 0)
+    pair = w.at("%strides", w.let(f"mul i64 {number}, 2"), "i64")
+    own, inner, between = w.word("%memory", number, "ptr"), w.word(pair, 0), w.word(pair, 1)
+    w.set_word(w.choose(is_register, "ptr", own, w.let(f"inttoptr i64 {which} to ptr")), given, j, "ptr")
+    along = w.choose(is_register, "i64", inner, 0)
+    w.set_word(along, steps, j)
+    across = w.choose(is_register, "i64", between, 0)
+    w.set_word(across, outer, j)
+    goes_on = w.test("eq", across, w.let(f"mul i64 {along}, {columns}"), "i64")
+    before = w.load("i1", one_row)
+    w.store("i1", w.both(before, w.either(goes_on, has_one_row)), one_row)
+    w.end_loop("inputs")
+    w.set_word(w.word("%memory", w.word(call, CALL["out"]), "ptr"), given, inputs, "ptr")
+    w.set_word(item, steps, inputs)
+    w.set_word(row_bytes, outer, inputs)
+    loop, data = w.word(call, CALL["loop"], "ptr"), w.word(call, CALL["data"], "ptr")
+    at_once = w.load("i1", one_row)
+    w.store("i64", w.choose(at_once, "i64", w.word("%code", META["count"]), columns), count)
+    w.loop("rows", w.choose(at_once, "i64", 1, rows))
+    w.run(loop, f"ptr {given}", f"ptr {count}", f"ptr {steps}", f"ptr {data}")
+    for k in range(3):
+        further = w.at(w.word(given, k, "ptr"), w.word(outer, k))
+        w.set_word(further, given, k, "ptr")
+    w.end_loop("rows")
+    w.end_loop("calls")
+    w.give_nothing()
+    return w.text()
+
+
+def write_fresh() -> str:
+    """``fresh(code)``: a new array; ``number(memory, code)``: a NumPy scalar."""
+    w = Objects("ptr", "fresh", "ptr code")
+    descr = w.word("%code", META["descr"], "ptr")
+    w.hold(descr)  # which the array takes over
+    rank = w.let(f"trunc i64 {w.word('%code', META['rank'])} to i32")
+    shape = w.at("%code", META["shape"], "i64")
+    made = w.call(
+        "ptr", "@PyArray_NewFromDescr", "ptr @ndarray", f"ptr {descr}", f"i32 {rank}", f"ptr {shape}", "ptr null",
+        "ptr null", "i32 0", "ptr null",
+    )  # fmt: skip
+    w.give("ptr", made)
+    n = Objects("ptr", "number", "ptr memory", "ptr code")
+    descr = n.word("%code", META["descr"], "ptr")
+    n.give("ptr", n.call("ptr", "@PyArray_Scalar", "ptr %memory", f"ptr {descr}", "ptr null"))
+    return w.text() + n.text()
+
+
+def write_node() -> str:
+    """``node(v, m, record, step, x, y)``: put a node with a value, whose reference is given away, on the tape.
+
+    It is None, for Python to take over, if the meta changed meanwhile: making an object may run finalizers.
+    """
+    w = Objects("ptr", "node", "ptr v", "ptr m", "ptr record", "ptr step", "ptr x", "ptr y")
+    r = w.call("ptr", "@PyType_GenericAlloc", "ptr @tensor_type", "i64 0")
+    w.leave_if(w.test("eq", r, "null"), "failed")
+    w.require(w.test("eq", w.slot("%m", "record"), "%record"), "changed")
+    w.fill(r, "value", "%v", hold=False)
+    w.fill(r, "meta", "%m")
+    w.fill(r, "via", "%step")
+    w.fill(r, "g", "@none")
+    code = w.at("%record", OFFSETS["BYTES_DATA"])
+    nodes = w.word(code, META["nodes"], "ptr")
+    w.leave_if(w.test("eq", nodes, "null"), "constant")
+    w.fill(r, "x", "%x")
+    w.fill(r, "y", "%y")
+    status = w.call("i32", "@PyList_Append", f"ptr {nodes}", f"ptr {r}")
+    w.leave_if(w.test("slt", status, 0, "i32"), "refused")
+    w.give("ptr", r)
+    w.label("constant")
+    w.fill(r, "x", "@none")
+    w.fill(r, "y", "@none")
+    w.give("ptr", r)
+    w.label("changed")
+    w.drop(r)
+    w.drop("%v")
+    w.give_none()
+    w.label("refused")
+    w.drop(r)
+    w.give("ptr", "null")
+    w.label("failed")
+    w.drop("%v")
+    w.give("ptr", "null")
+    return w.text()
+
+
+def write_compute() -> str:
+    """``compute(plan, m, record, step, x, y, vx, vy)``: perform an op on values; ``y`` is what the node keeps.
+
+    ``vx`` and ``vy`` are the operands in the order of the op's inputs, ``vy`` null if there is one.
+    """
+    w = Objects(
+        "ptr", "compute", "ptr plan", "ptr m", "ptr record", "ptr step", "ptr x", "ptr y", "ptr vx", "ptr vy",
+    )  # fmt: skip
+    memory, strides, own = w.place(f"[{REGISTERS} x ptr]"), w.place(f"[{2 * REGISTERS} x i64]"), w.place("[2 x i64]")
+    code = w.at("%record", OFFSETS["BYTES_DATA"])
+    kind = w.word(code, META["kind"])
+    w.leave_if(w.test("eq", kind, ABOVE, "i64"), "above")
+    dtype = w.word(code, META["dtype"])
+    program = w.word(w.at("%plan", OP["single"], "i64"), dtype, "ptr")
+    w.require(w.test("ne", program, "null"), "odd")
+    is_number = w.test("eq", kind, SCALAR, "i64")
+    allowed = w.test("ne", w.word(program, PROGRAM["numbers"]), 0, "i64")
+    w.require(w.either(allowed, w.test("eq", kind, ARRAY, "i64")), "odd")
+    w.hold("%m")
+    first = w.call("ptr", "@operand", "ptr %vx", f"ptr {code}", f"ptr {strides}")
+    w.require(w.test("ne", first, "null"), "unfit")
+    w.set_word(first, memory, 0, "ptr")
+    w.leave_if(w.test("eq", "%vy", "null"), "ready")
+    second = w.call("ptr", "@operand", "ptr %vy", f"ptr {code}", f"ptr {w.at(strides, 16)}")
+    w.require(w.test("ne", second, "null"), "unfit")
+    w.set_word(second, memory, 1, "ptr")
+    w.jump("ready")
+    w.label("ready")
+    set_temporaries(w, code, memory, strides, range(OUT + 1, REGISTERS))
+    w.branch(is_number, "number", "array")
+    w.label("number")
+    w.set_word(own, memory, OUT, "ptr")
+    w.run("@clear_flags")
+    w.run("@run", f"ptr {program}", f"ptr {memory}", f"ptr {strides}", f"ptr {code}")
+    w.require(w.test("eq", w.call("i32", "@read_flags"), 0, "i32"), "unfit")
+    single = w.call("ptr", "@number", f"ptr {own}", f"ptr {code}")
+    w.leave_if(w.test("eq", single, "null"), "failed")
+    made = w.call(
+        "ptr", "@node", f"ptr {single}", "ptr %m", "ptr %record", "ptr %step", "ptr %x", "ptr %y"
+    )  # fmt: skip
+    w.drop("%m")
+    w.give("ptr", made)
+    w.label("array")
+    v = w.call("ptr", "@fresh", f"ptr {code}")
+    w.leave_if(w.test("eq", v, "null"), "failed")
+    w.set_word(w.load("ptr", v, OFFSETS["ARRAY_DATA"]), memory, OUT, "ptr")
+    w.run("@clear_flags")
+    w.run("@run", f"ptr {program}", f"ptr {memory}", f"ptr {strides}", f"ptr {code}")
+    w.require(w.test("eq", w.call("i32", "@read_flags"), 0, "i32"), "flagged")
+    made = w.call("ptr", "@node", f"ptr {v}", "ptr %m", "ptr %record", "ptr %step", "ptr %x", "ptr %y")
+    w.drop("%m")
+    w.give("ptr", made)
+
+    w.label("above")  # values are tensors: the op of these
+    given = w.place("[2 x ptr]")
+    w.hold("%m")
+    w.set_word("%vx", given, 0, "ptr")
+    w.set_word("%vy", given, 1, "ptr")
+    w.hold("%vx")
+    has_one = w.test("eq", "%vy", "null")
+    count = w.choose(has_one, "i64", 1, 2)
+    held = w.choose(has_one, "ptr", "@none", "%vy")
+    w.hold(held)
+    function = w.word("%plan", OP["function"], "ptr")
+    beneath = w.call("ptr", "@PyObject_Vectorcall", f"ptr {function}", f"ptr {given}", f"i64 {count}", "ptr null")
+    w.drop("%vx")
+    w.drop(held)
+    w.leave_if(w.test("eq", beneath, "null"), "failed")
+    made = w.call("ptr", "@node", f"ptr {beneath}", "ptr %m", "ptr %record", "ptr %step", "ptr %x", "ptr %y")
+    w.drop("%m")
+    w.give("ptr", made)
+
+    w.label("flagged")
+    w.drop(v)
+    w.jump("unfit")
+    w.label("unfit")
+    w.drop("%m")
+    w.jump("odd")
+    w.label("odd")
+    w.give_none()
+    w.label("failed")
+    w.drop("%m")
+    w.give("ptr", "null")
+    return w.text()
+
+
+def set_temporaries(w: Objects, code: str, memory: str, strides: str, registers: range) -> None:
+    """Write how registers get memory for temporaries, in C order."""
+    is_number = w.test("eq", w.word(code, META["kind"]), SCALAR, "i64")
+    along = w.choose(is_number, "i64", 0, w.word(code, META["item"]))
+    across = w.let(f"mul i64 {along}, {w.word(code, META['columns'])}")
+    for place, i in enumerate(registers):
+        w.set_word(w.at("@scratch", place * SCRATCH), memory, i, "ptr")
+        w.set_word(along, strides, 2 * i)
+        w.set_word(across, strides, 2 * i + 1)
+
+
+def begin_op(w: Objects, x: str) -> tuple[str, str, str]:
+    """Write the beginning of an op's function; return the plan, the meta of ``x`` and its record.
+
+    The labels ``odd`` and ``unprepared`` are written by ``end_op``.
+    """
+    plan = w.at(w.load("ptr", "%self", OFFSETS["TUPLE_ITEMS"]), OFFSETS["BYTES_DATA"])
+    w.require_type(x, "@tensor_type", "odd")
+    m = w.slot(x, "meta")
+    w.require(w.test("ne", m, "null"), "odd")
+    w.require_type(m, "@meta_type", "odd")
+    record = w.slot(m, "record")
+    w.require_type(record, "@bytes_type", "unprepared")
+    return plan, m, record
+
+
+def write_prepare() -> str:
+    """``prepare_meta(m)``: let Python write the record of a meta that has none yet; None, or null for an error."""
+    w = Objects("ptr", "prepare_meta", "ptr m")
+    w.require(w.is_none(w.slot("%m", "record")), "known")
+    given = w.place("ptr")
+    w.store("ptr", "%m", given)
+    prepare = w.load("ptr", "@prepare")
+    w.give("ptr", w.call("ptr", "@PyObject_Vectorcall", f"ptr {prepare}", f"ptr {given}", "i64 1", "ptr null"))
+    w.label("known")
+    w.give_none()
+    return w.text()
+
+
+def end_op(w: Objects, m: str) -> None:
+    w.label("unprepared")
+    w.give("ptr", w.call("ptr", "@prepare_meta", f"ptr {m}"))
+    w.label("failed")
+    w.give("ptr", "null")
+    w.label("odd")
+    w.give_none()
+
+
+def call_compute(w: Objects, plan: str, m: str, record: str, step: str, **values: str) -> None:
+    given = [f"ptr {values[name]}" for name in ("x", "y", "vx", "vy")]
+    w.give("ptr", w.call("ptr", "@compute", f"ptr {plan}", f"ptr {m}", f"ptr {record}", f"ptr {step}", *given))
+
+
+def write_unary() -> str:
+    """``unary(x)``: an op of one input, None if Python must perform it."""
+    w = Objects("ptr", "unary", "ptr self", "ptr args", "i64 given", internal=False)
+    x = w.load("ptr", "%args")
+    plan, m, record = begin_op(w, x)
+    v = w.slot(x, "value")
+    w.require(w.test("ne", v, "null"), "odd")
+    call_compute(w, plan, m, record, w.word(plan, OP["step"], "ptr"), x=x, y="@none", vx=v, vy="null")
+    end_op(w, m)
+    return w.text()
+
+
+def find_constant(w: Objects, m: str, number: str) -> str:
+    """Write how a Python number becomes the constant that a meta keeps for it."""
+    kind = w.type_of(number)
+    w.require(w.either(w.test("eq", kind, "@float_type"), w.test("eq", kind, "@int_type")), "odd")
+    found = w.call("ptr", "@PyDict_GetItemWithError", f"ptr {w.slot(m, 'constants')}", f"ptr {number}")
+    w.leave_if(w.test("ne", found, "null"), "known")
+    error = w.call("ptr", "@PyErr_Occurred")
+    w.branch(w.test("ne", error, "null"), "failed", "odd")
+    w.label("known")
+    return found
+
+
+def write_binary() -> str:
+    """``binary(x, y)``: an op of a tensor and a tensor of the same tape, a Python number, or an array."""
+    w = Objects("ptr", "binary", "ptr self", "ptr args", "i64 given", internal=False)
+    x, y = w.load("ptr", "%args"), w.load("ptr", "%args", 8)
+    plan, m, record = begin_op(w, x)
+    vx = w.slot(x, "value")
+    w.require(w.test("ne", vx, "null"), "odd")
+    w.require_type(y, "@tensor_type", "other")
+    q, vy = w.slot(y, "meta"), w.slot(y, "value")
+    w.require(w.test("ne", vy, "null"), "odd")
+    w.require(w.test("eq", q, m), "broadcast")
+    call_compute(w, plan, m, record, w.word(plan, OP["step"], "ptr"), x=x, y=y, vx=vx, vy=vy)
+
+    w.label("broadcast")  # the result has the meta of the larger one, or Python performs the op
+    w.require_type(q, "@meta_type", "odd")
+    second = w.slot(q, "record")
+    w.require_type(second, "@bytes_type", "second")
+    code, other = w.at(record, OFFSETS["BYTES_DATA"]), w.at(second, OFFSETS["BYTES_DATA"])
+    for its in (code, other):
+        w.require(w.test("ne", w.word(its, META["kind"]), ABOVE, "i64"), "odd")
+    for name in ("dtype", "nodes"):
+        w.require(w.test("eq", w.word(code, META[name]), w.word(other, META[name]), "i64"), "odd")
+    size, other_size = (w.word(its, META["count"]) for its in (code, other))
+    rank, other_rank = (w.word(its, META["rank"]) for its in (code, other))
+    larger = w.test("sgt", size, other_size, "i64")
+    as_large = w.test("eq", size, other_size, "i64")
+    first = w.either(larger, w.both(as_large, w.test("sgt", rank, other_rank, "i64")))
+    its_meta, its_record = w.choose(first, "ptr", m, q), w.choose(first, "ptr", record, second)
+    step = w.choose(first, "ptr", w.word(plan, OP["fit_y"], "ptr"), w.word(plan, OP["fit_x"], "ptr"))
+    call_compute(w, plan, its_meta, its_record, step, x=x, y=y, vx=vx, vy=vy)
+
+    w.label("second")
+    w.give("ptr", w.call("ptr", "@prepare_meta", f"ptr {q}"))
+
+    w.label("other")
+    w.leave_if(w.test("eq", w.type_of(y), "@ndarray"), "array")
+    w.require(w.test("eq", w.word(plan, OP["has_shortcuts"]), 0, "i64"), "odd")
+    c = find_constant(w, m, y)
+    call_compute(w, plan, m, record, w.word(plan, OP["left"], "ptr"), x=x, y=c, vx=vx, vy=c)
+
+    w.label("array")  # which the caller may change: a rule that reads it reads a copy
+    code = w.at(record, OFFSETS["BYTES_DATA"])
+    w.require(w.test("eq", w.word(code, META["kind"]), ARRAY, "i64"), "odd")
+    fits = w.call("ptr", "@operand", f"ptr {y}", f"ptr {code}", f"ptr {w.place('[2 x i64]')}")
+    w.require(w.test("ne", fits, "null"), "odd")
+    w.require(w.test("ne", w.word(plan, OP["keeps_y"]), 0, "i64"), "unread")
+    copy = w.call("ptr", "@PyArray_NewCopy", f"ptr {y}", "i32 0")
+    w.leave_if(w.test("eq", copy, "null"), "failed")
+    arguments = [f"ptr {v}" for v in (plan, m, record, w.word(plan, OP["left"], "ptr"), x, copy, vx, copy)]
+    made = w.call("ptr", "@compute", *arguments)
+    w.drop(copy)
+    w.give("ptr", made)
+    w.label("unread")
+    call_compute(w, plan, m, record, w.word(plan, OP["left"], "ptr"), x=x, y=y, vx=vx, vy=y)
+    end_op(w, m)
+    return w.text()
+
+
+def write_reflected() -> str:
+    """``reflected(y, x)``: an op of a Python number and a tensor."""
+    w = Objects("ptr", "reflected", "ptr self", "ptr args", "i64 given", internal=False)
+    y, x = w.load("ptr", "%args"), w.load("ptr", "%args", 8)
+    plan, m, record = begin_op(w, y)
+    vy = w.slot(y, "value")
+    w.require(w.test("ne", vy, "null"), "odd")
+    c = find_constant(w, m, x)
+    call_compute(w, plan, m, record, w.word(plan, OP["right"], "ptr"), x=y, y=c, vx=c, vy=vy)
+    end_op(w, m)
+    return w.text()
+
+
+def write_run_blocks() -> str:
+    """``run_blocks(job)``: the cotangents of operands with large values; gives the flags that were set.
+
+    All parts run on one block after the other, so that what they read, the cotangents between them and temporaries stay
+    in the cache; where an operand has a cotangent before, the new one is added to it there.
+    """
+    w = Objects("i32", "run_blocks", "ptr job", internal=False)
+    memory, strides = w.place(f"[{REGISTERS} x ptr]"), w.place(f"[{2 * REGISTERS} x i64]")
+    sides, steps, code = w.place(f"[{REGISTERS} x ptr]"), w.place(f"[{2 * REGISTERS} x i64]"), w.place("[12 x i64]")
+    count, item = w.word("%job", JOB["count"]), w.word("%job", JOB["item"])
+    scratch, total = w.word("%job", JOB["scratch"], "ptr"), w.word("%job", JOB["sum"], "ptr")
+    w.set_word(ARRAY, code, META["kind"])
+    w.set_word(item, code, META["item"])
+    w.set_word(1, code, META["rows"])
+    for i in range(2 * REGISTERS):
+        w.set_word(0 if i % 2 else item, strides, i)
+        w.set_word(0 if i % 2 else item, steps, i)
+    for i in range(OUT + 1, REGISTERS):
+        w.set_word(w.at(scratch, (i - OUT) * 8 * BLOCK), memory, i, "ptr")
+    w.run("@clear_flags")
+    blocks = w.let(f"sdiv i64 {w.let(f'add i64 {count}, {BLOCK - 1}')}, {BLOCK}")
+    b = w.loop("blocks", blocks)
+    start = w.let(f"mul i64 {b}, {BLOCK}")
+    left = w.let(f"sub i64 {count}, {start}")
+    size = w.choose(w.test("slt", left, BLOCK, "i64"), "i64", left, BLOCK)
+    w.set_word(size, code, META["count"])
+    w.set_word(size, code, META["columns"])
+    parts = w.at("%job", JOB["first"], "i64")
+    k = w.loop("parts", w.word("%job", JOB["parts"]))
+    part = w.at(parts, w.let(f"mul i64 {k}, {PART['words']}"), "i64")
+
+    def find(at: int) -> str:
+        return w.at(w.word(part, at, "ptr"), w.let(f"mul i64 {start}, {w.word(part, at + 2)}"))
+
+    for i in range(INPUTS):
+        w.set_word(find(PART["inputs"] + 3 * i), memory, i, "ptr")
+        w.set_word(w.word(part, PART["inputs"] + 3 * i + 1), strides, 2 * i)
+    program, out = w.word(part, PART["program"], "ptr"), find(PART["out"])
+    is_first = w.test("eq", w.word(part, PART["before"], "ptr"), "null")
+    w.set_word(w.choose(is_first, "ptr", out, scratch), memory, OUT, "ptr")
+    w.run("@run", f"ptr {program}", f"ptr {memory}", f"ptr {strides}", f"ptr {code}")
+    w.leave_if(is_first, "parts")
+    w.set_word(find(PART["before"]), sides, 0, "ptr")
+    w.set_word(w.word(part, PART["before"] + 1), steps, 0)
+    passes = w.test("eq", w.word(program, PROGRAM["length"]), 0, "i64")
+    w.set_word(w.choose(passes, "ptr", w.load("ptr", memory), scratch), sides, 1, "ptr")
+    w.set_word(w.choose(passes, "i64", w.load("i64", strides), item), steps, 2)
+    w.set_word(out, sides, OUT, "ptr")
+    w.run("@run", f"ptr {total}", f"ptr {sides}", f"ptr {steps}", f"ptr {code}")
+    w.end_loop("parts")
+    w.end_loop("blocks")
+    w.give("i32", w.call("i32", "@read_flags"))
+    return w.text()
+
+
+def write_is_own() -> str:
+    """``is_own(v)``: whether one reference is all there is to an array, and it may be written to."""
+    w = Objects("i1", "is_own", "ptr v")
+    w.require_type("%v", "@ndarray", "no")
+    w.require(w.test("eq", w.count_references("%v"), 1, "i32"), "no")
+    w.require(w.test("eq", w.load("ptr", "%v", OFFSETS["ARRAY_BASE"]), "null"), "no")
+    flags = w.load("i32", "%v", OFFSETS["ARRAY_FLAGS"])
+    w.give("i1", w.test("eq", w.let(f"and i32 {flags}, {1 | 4 | 256 | 1024}"), 1 | 4 | 256 | 1024, "i32"))
+    w.label("no")
+    w.give("i1", 0)
+    return w.text()
+
+
+def write_object() -> str:
+    """``as_object(memory, code)``: a new array, or a number, with what is in memory."""
+    w = Objects("ptr", "as_object", "ptr memory", "ptr code")
+    is_number = w.test("eq", w.word("%code", META["kind"]), SCALAR, "i64")
+    w.branch(is_number, "number", "array")
+    w.label("number")
+    w.give("ptr", w.call("ptr", "@number", "ptr %memory", "ptr %code"))
+    w.label("array")
+    v = w.call("ptr", "@fresh", "ptr %code")
+    w.require(w.test("ne", v, "null"), "failed")
+    size = w.let(f"mul i64 {w.word('%code', META['count'])}, {w.word('%code', META['item'])}")
+    data = w.load("ptr", v, OFFSETS["ARRAY_DATA"])
+    w.run("@llvm.memcpy.p0.p0.i64", f"ptr {data}", "ptr %memory", f"i64 {size}", "i1 false")
+    w.give("ptr", v)
+    w.label("failed")
+    w.give("ptr", "null")
+    return w.text()
+
+
+def write_add() -> str:
+    """``add(x, d, at, strides, code, r)``: add to the cotangent of a node; false if an error was raised.
+
+    What is added is the object ``d``, which is borrowed, and lies there; without an object it is in memory only.
+    Where the node had none, that of ``r`` is written over if nobody holds it any more.
+    """
+    w = Objects("i1", "add", "ptr x", "ptr d", "ptr at", "ptr strides", "ptr code", "ptr r")
+    e = w.slot("%x", "g")
+    count = w.word("%code", META["count"])
+    size = w.let(f"mul i64 {count}, {w.word('%code', META['item'])}")
+    memory, steps = w.place(f"[{REGISTERS} x ptr]"), w.place(f"[{2 * REGISTERS} x i64]")
+    w.require(w.is_none(e), "more")
+
+    w.leave_if(w.test("eq", "%d", "null"), "new")
+    w.hold("%d")
+    w.replace("%x", "g", "%d")
+    w.give("i1", 1)
+    w.label("new")
+    w.require(w.test("sle", size, REUSED, "i64"), "fresh")
+    w.require(w.test("eq", w.count_references("%r"), 1, "i32"), "fresh")
+    g = w.slot("%r", "g")
+    w.require(w.call("i1", "@is_own", f"ptr {g}"), "fresh")
+    data = w.load("ptr", g, OFFSETS["ARRAY_DATA"])
+    w.run("@llvm.memcpy.p0.p0.i64", f"ptr {data}", "ptr %at", f"i64 {size}", "i1 false")
+    w.hold(g)
+    w.replace("%x", "g", g)
+    w.give("i1", 1)
+    w.label("fresh")
+    made = w.call("ptr", "@as_object", "ptr %at", "ptr %code")
+    w.require(w.test("ne", made, "null"), "failed")
+    w.replace("%x", "g", made)
+    w.give("i1", 1)
+
+    w.label("more")
+    mine = w.call("ptr", "@operand", f"ptr {e}", "ptr %code", f"ptr {steps}")
+    w.require(w.test("ne", mine, "null"), "general")
+    w.set_word(mine, memory, 0, "ptr")
+    w.set_word("%at", memory, 1, "ptr")
+    for i in range(2):
+        w.set_word(w.word("%strides", i), steps, 2 + i)
+    sums = w.at("@sums", w.word("%code", META["dtype"]), "i64")
+    own = w.call("i1", "@is_own", f"ptr {e}")
+    into = w.choose(own, "ptr", mine, w.at("@scratch", 5 * SCRATCH))
+    w.set_word(into, memory, OUT, "ptr")
+    w.run("@clear_flags")
+    w.run("@run", f"ptr {w.load('ptr', sums)}", f"ptr {memory}", f"ptr {steps}", "ptr %code")
+    flags = w.call("i32", "@read_flags")
+    w.leave_if(own, "added")
+    total = w.call("ptr", "@as_object", f"ptr {into}", "ptr %code")
+    w.require(w.test("ne", total, "null"), "failed")
+    w.replace("%x", "g", total)
+    w.jump("added")
+    w.label("added")
+    w.require(w.test("ne", flags, 0, "i32"), "silent")
+    number = w.place("ptr")
+    of_number = w.test("eq", w.word("%code", META["kind"]), SCALAR, "i64")
+    told = w.let(f"or i32 {flags}, {w.choose(of_number, 'i32', OF_NUMBER, 0)}")
+    flag = w.call("ptr", "@PyLong_FromLong", f"i64 {w.let(f'zext i32 {told} to i64')}")
+    w.require(w.test("ne", flag, "null"), "failed")
+    w.store("ptr", flag, number)
+    warn = w.load("ptr", "@warn_of_sum")
+    told = w.call("ptr", "@PyObject_Vectorcall", f"ptr {warn}", f"ptr {number}", "i64 1", "ptr null")
+    w.drop(flag)
+    w.require(w.test("ne", told, "null"), "failed")
+    w.drop(told)
+    w.jump("silent")
+    w.label("silent")
+    w.give("i1", 1)
+
+    w.label("general")
+    w.hold(e)
+    w.leave_if(w.test("ne", "%d", "null"), "held")
+    object_made = w.call("ptr", "@as_object", "ptr %at", "ptr %code")
+    w.leave_if(w.test("eq", object_made, "null"), "let_go")
+    both = w.call("ptr", "@PyNumber_Add", f"ptr {e}", f"ptr {object_made}")
+    w.drop(object_made)
+    w.drop(e)
+    w.require(w.test("ne", both, "null"), "failed")
+    w.replace("%x", "g", both)
+    w.give("i1", 1)
+    w.label("held")
+    both = w.call("ptr", "@PyNumber_Add", f"ptr {e}", "ptr %d")
+    w.drop(e)
+    w.require(w.test("ne", both, "null"), "failed")
+    w.replace("%x", "g", both)
+    w.give("i1", 1)
+    w.label("let_go")
+    w.drop(e)
+    w.jump("failed")
+    w.label("failed")
+    w.give("i1", 0)
+    return w.text()
+
+
+def write_add_fitted() -> str:
+    """``add_fitted(x, d, at, code)``: the same for an operand that was broadcast, which Python undoes."""
+    w = Objects("i1", "add_fitted", "ptr x", "ptr d", "ptr at", "ptr code")
+    given = w.place("[2 x ptr]")
+    w.leave_if(w.test("eq", "%d", "null"), "new")
+    w.hold("%d")
+    w.set_word("%d", given, 0, "ptr")
+    w.jump("fit")
+    w.label("new")
+    made = w.call("ptr", "@as_object", "ptr %at", "ptr %code")
+    w.require(w.test("ne", made, "null"), "failed")
+    w.set_word(made, given, 0, "ptr")
+    w.jump("fit")
+    w.label("fit")
+    whole, value = w.load("ptr", given), w.slot("%x", "value")
+    w.hold(value)
+    w.set_word(value, given, 1, "ptr")
+    fit = w.load("ptr", "@fit")
+    d = w.call("ptr", "@PyObject_Vectorcall", f"ptr {fit}", f"ptr {given}", "i64 2", "ptr null")
+    w.drop(whole)
+    w.drop(value)
+    w.require(w.test("ne", d, "null"), "failed")
+    e = w.slot("%x", "g")
+    w.require(w.is_none(e), "more")
+    w.replace("%x", "g", d)
+    w.give("i1", 1)
+    w.label("more")
+    w.hold(e)
+    total = w.call("ptr", "@PyNumber_Add", f"ptr {e}", f"ptr {d}")
+    w.drop(e)
+    w.drop(d)
+    w.require(w.test("ne", total, "null"), "failed")
+    w.replace("%x", "g", total)
+    w.give("i1", 1)
+    w.label("failed")
+    w.give("i1", 0)
+    return w.text()
+
+
+def write_pull() -> str:
+    """``pull(r)``: give the operands of a node their cotangents; 1 if done, 0 for Python to do, -1 for an error."""
+    w = Objects("i32", "pull", "ptr r")
+    memory, strides = w.place(f"[{REGISTERS} x ptr]"), w.place(f"[{2 * REGISTERS} x i64]")
+    about = w.slot(w.slot("%r", "via"), "step_record")
+    w.require_type(about, "@bytes_type", "odd")
+    m = w.slot("%r", "meta")
+    record = w.slot(m, "record")
+    w.require_type(record, "@bytes_type", "odd")
+    code, rules = w.at(record, OFFSETS["BYTES_DATA"]), w.at(about, OFFSETS["BYTES_DATA"])
+    kind = w.word(code, META["kind"])
+    w.leave_if(w.test("eq", kind, ABOVE, "i64"), "odd")
+    dtype = w.word(code, META["dtype"])
+    first = w.word(w.at(rules, STEP["single"], "i64"), dtype, "ptr")
+    w.require(w.test("ne", first, "null"), "odd")
+    second = w.word(w.at(rules, STEP["second_single"], "i64"), dtype, "ptr")
+    two = w.test("ne", w.word(rules, STEP["two"]), 0, "i64")
+    is_array = w.test("eq", kind, ARRAY, "i64")
+    w.require(w.either(is_array, w.test("ne", w.word(rules, STEP["numbers"]), 0, "i64")), "odd")
+    x, y = w.slot("%r", "x"), w.slot("%r", "y")
+    w.require_type(x, "@tensor_type", "odd")
+    fitted = w.word(rules, STEP["fitted"])
+    fits_first, fits_second = (w.test("eq", fitted, number, "i64") for number in (1, 2))
+    w.require(w.either(fits_first, w.test("eq", w.slot(x, "meta"), m)), "odd")
+    value = w.place("ptr")
+    w.store("ptr", y, value)
+    w.require(two, "one")
+    w.require_type(y, "@tensor_type", "odd")
+    w.require(w.either(fits_second, w.test("eq", w.slot(y, "meta"), m)), "odd")
+    w.require(w.test("ne", second, "null"), "odd")
+    w.store("ptr", w.slot(y, "value"), value)
+    w.jump("one")
+    w.label("one")
+    reads_first = w.word(first, PROGRAM["reads"])
+    either = w.place("i64")
+    w.store("i64", reads_first, either)
+    w.require(two, "known")
+    w.store("i64", w.let(f"or i64 {reads_first}, {w.word(second, PROGRAM['reads'])}"), either)
+    w.jump("known")
+    w.label("known")
+    reads = w.load("i64", either)
+    for i, v in enumerate((w.slot("%r", "g"), w.slot("%r", "value"), w.slot(x, "value"), w.load("ptr", value))):
+        w.require(w.test("ne", w.let(f"and i64 {reads}, {1 << i}"), 0, "i64"), f"unread{i}")
+        w.require(w.test("ne", v, "null"), "odd")
+        at = w.call("ptr", "@operand", f"ptr {v}", f"ptr {code}", f"ptr {w.at(strides, 16 * i)}")
+        w.require(w.test("ne", at, "null"), "odd")
+        w.set_word(at, memory, i, "ptr")
+        w.jump(f"unread{i}")
+        w.label(f"unread{i}")
+    set_temporaries(w, code, memory, strides, range(OUT, REGISTERS))
+    w.run("@clear_flags")
+    w.run("@run", f"ptr {first}", f"ptr {memory}", f"ptr {strides}", f"ptr {code}")
+    other = w.at("@scratch", 4 * SCRATCH)
+    w.require(two, "computed")
+    w.set_word(other, memory, OUT, "ptr")
+    w.run("@run", f"ptr {second}", f"ptr {memory}", f"ptr {strides}", f"ptr {code}")
+    w.jump("computed")
+    w.label("computed")
+    w.require(w.test("eq", w.call("i32", "@read_flags"), 0, "i32"), "odd")
+    # Nothing was changed until here.
+    w.hold(record)
+    for number, (program, node, result) in enumerate(((first, x, "@scratch"), (second, y, other))):
+        if number:
+            w.require(two, "done")
+        g = w.slot("%r", "g")  # a rule without calls gives the cotangent itself
+        passes = w.test("eq", w.word(program, PROGRAM["length"]), 0, "i64")
+        d = w.choose(passes, "ptr", g, "null")
+        at = w.choose(passes, "ptr", w.load("ptr", memory), result)
+        steps = w.choose(passes, "ptr", strides, w.at(strides, 16 * OUT))
+        last = "%r" if number else w.choose(two, "ptr", "@none", "%r")  # whose cotangent no rule reads any more
+        w.leave_if((fits_first, fits_second)[number], f"fit{number}")
+        arguments = [f"ptr {v}" for v in (node, d, at, steps, code, last)]
+        w.require(w.call("i1", "@add", *arguments), "failed")
+        w.jump(f"added{number}")
+        w.label(f"fit{number}")
+        arguments = [f"ptr {v}" for v in (node, d, at, code)]
+        w.require(w.call("i1", "@add_fitted", *arguments), "failed")
+        w.jump(f"added{number}")
+        w.label(f"added{number}")
+    w.jump("done")
+    w.label("done")
+    w.drop(record)
+    w.give("i32", 1)
+    w.label("odd")
+    w.give("i32", 0)
+    w.label("failed")
+    w.drop(record)
+    w.give("i32", -1)
+    return w.text()
+
+
+def write_pull_in_python() -> str:
+    """``pull_in_python(r)``: the same by the rules, as ``Tape.walk`` does it; false if an error was raised."""
+    w = Objects("i1", "pull_in_python", "ptr r")
+    given = w.place("[4 x ptr]")
+    s = w.slot("%r", "via")
+    dx, dy = w.slot(s, "dx"), w.slot(s, "dy")
+    w.leave_if(w.is_none(dx), "back")
+    x, y = w.slot("%r", "x"), w.slot("%r", "y")
+    two = w.test("ne", dy, "@none")
+    w.require_type(x, "@tensor_type", "unusual")
+    value = w.place("ptr")
+    w.store("ptr", y, value)
+    w.require(two, "ready")
+    w.require_type(y, "@tensor_type", "unusual")
+    w.store("ptr", w.slot(y, "value"), value)
+    w.jump("ready")
+    w.label("ready")
+    held = [w.slot("%r", "g"), w.slot("%r", "value"), w.slot(x, "value"), w.load("ptr", value)]
+    for i, v in enumerate(held):
+        w.require(w.test("ne", v, "null"), "unusual")
+        w.set_word(v, given, i, "ptr")
+    held = [*held, x, y, s]
+    for v in held:
+        w.hold(v)
+    for number, (rule, node) in enumerate(((dx, x), (dy, y))):
+        if number:
+            w.require(two, "done")
+        d = w.call("ptr", "@PyObject_Vectorcall", f"ptr {rule}", f"ptr {given}", "i64 4", "ptr null")
+        w.require(w.test("ne", d, "null"), "failed")
+        e = w.slot(node, "g")
+        w.require(w.is_none(e), f"more{number}")
+        w.replace(node, "g", d)
+        w.jump(f"added{number}")
+        w.label(f"more{number}")
+        w.hold(e)
+        total = w.call("ptr", "@PyNumber_Add", f"ptr {e}", f"ptr {d}")
+        w.drop(e)
+        w.drop(d)
+        w.require(w.test("ne", total, "null"), "failed")
+        w.replace(node, "g", total)
+        w.jump(f"added{number}")
+        w.label(f"added{number}")
+    w.jump("done")
+    w.label("done")
+    for v in held:
+        w.drop(v)
+    w.give("i1", 1)
+    w.label("failed")
+    for v in held:
+        w.drop(v)
+    w.give("i1", 0)
+
+    w.label("back")  # which sees by reference counts what it may write to: nothing is held here
+    own = w.place("ptr")
+    w.store("ptr", "%r", own)
+    back = w.slot(s, "back")
+    told = w.call("ptr", "@PyObject_Vectorcall", f"ptr {back}", f"ptr {own}", "i64 1", "ptr null")
+    w.leave_if(w.test("eq", told, "null"), "raised")
+    w.drop(told)
+    w.give("i1", 1)
+    w.label("unusual")
+    w.store("ptr", "%r", given)
+    walk_node = w.load("ptr", "@walk_node")
+    told = w.call("ptr", "@PyObject_Vectorcall", f"ptr {walk_node}", f"ptr {given}", "i64 1", "ptr null")
+    w.leave_if(w.test("eq", told, "null"), "raised")
+    w.drop(told)
+    w.give("i1", 1)
+    w.label("raised")
+    w.give("i1", 0)
+    return w.text()
+
+
+def write_walk() -> str:
+    """``walk(nodes)``: walk back over a list of nodes, which is emptied."""
+    w = Objects("ptr", "walk", "ptr self", "ptr nodes", internal=False)
+    w.label("next", falls=True)
+    count = w.load("i64", "%nodes", OFFSETS["SIZE"])
+    w.require(w.test("sgt", count, 0, "i64"), "done")
+    last = w.let(f"sub i64 {count}, 1")
+    r = w.word(w.load("ptr", "%nodes", OFFSETS["LIST_ITEMS"]), last, "ptr")
+    w.store("i64", last, "%nodes", OFFSETS["SIZE"])  # its reference is ours now
+    w.require_type(r, "@tensor_type", "unusual")
+    w.leave_if(w.is_none(w.slot(r, "g")), "clear")
+    status = w.call("i32", "@pull", f"ptr {r}")
+    w.leave_if(w.test("sgt", status, 0, "i32"), "clear")
+    w.leave_if(w.test("slt", status, 0, "i32"), "failed")
+    w.require(w.call("i1", "@pull_in_python", f"ptr {r}"), "failed")
+    w.jump("clear")
+    w.label("clear")
+    w.leave_if(w.test("eq", w.count_references(r), 1, "i32"), "drop")
+    for name in ("x", "y"):  # whoever still holds this tensor does not hold the graph behind it
+        w.hold("@none")
+        w.replace(r, name, "@none")
+    w.jump("drop")
+    w.label("drop")
+    w.drop(r)
+    w.jump("next")
+    w.label("unusual")
+    given = w.place("ptr")
+    w.store("ptr", r, given)
+    walk_node = w.load("ptr", "@walk_node")
+    told = w.call("ptr", "@PyObject_Vectorcall", f"ptr {walk_node}", f"ptr {given}", "i64 1", "ptr null")
+    w.leave_if(w.test("eq", told, "null"), "failed")
+    w.drop(told)
+    w.jump("drop")
+    w.label("failed")
+    w.drop(r)
+    w.give("ptr", "null")
+    w.label("done")
+    w.give_none()
+    return w.text()
+
+
+def write_code(slots: Mapping[str, int]) -> str:
+    """Return the text of the module, for objects with their slots at these offsets."""
+    Objects.slots = slots
+    parts = (
+        write_operand, write_flags, write_run, write_fresh, write_node, write_compute, write_prepare, write_unary,
+        write_binary, write_reflected, write_run_blocks, write_is_own, write_object, write_add, write_add_fitted,
+        write_pull, write_pull_in_python, write_walk,
+    )  # fmt: skip
+    return DECLARED + "".join(part() for part in parts)

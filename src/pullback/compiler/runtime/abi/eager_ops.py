@@ -1,0 +1,290 @@
+"""Eager ops and the backward pass in machine code: what ``core.native`` uses when it may.
+
+A small op takes NumPy's ufunc some hundred nanoseconds to begin, and Python as long to make the node.  Here a built-in
+function does both: it looks whether the operands are usual ones, calls NumPy's own inner loop, so that the numbers are
+NumPy's bit by bit, fills in the node and appends it to the tape.  It gives None where anything is unusual, and the
+function in Python goes on from there.  The backward pass does the same for the steps of such ops.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import re
+import struct
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.compiler.runtime.abi.eager_blocks import MOST_NODES, Run, find_run
+from pullback.compiler.runtime.abi.eager_code import (
+    ABOVE,
+    ARRAY,
+    BLOCK,
+    DECLARED,
+    EXPORTS,
+    OF_NUMBER,
+    OP,
+    OUT,
+    REGISTERS,
+    SCALAR,
+    SCRATCH,
+    STEP,
+    write_code,
+)
+from pullback.compiler.runtime.abi.eager_programs import is_ufunc_known, trace_program
+from pullback.compiler.runtime.abi.layout import OFFSETS, Method, is_layout_known, numpy_functions
+from pullback.compiler.runtime.disk_cache import default_cache
+from pullback.compiler.runtime.llvm import get_library, llvm_available, load_library, make_code_key
+from pullback.core.axes import elementwise1, elementwise2
+from pullback.core.fitting import fit
+from pullback.core.tape import Meta, Step, walk_node
+from pullback.core.tensor import Tensor
+
+__all__ = ["load"]
+
+FASTCALL, ONE_ARGUMENT = 0x80, 0x08
+UNDERFLOW = 0x10  # the flag
+BUFFERS = 6  # where programs write
+MOST_ELEMENTS = 4096  # formulas may be others for more
+SLOTS = {
+    "g": Tensor, "meta": Tensor, "value": Tensor, "via": Tensor, "x": Tensor, "y": Tensor, "record": Meta,
+    "constants": Meta, "step_record": Step, "dx": Step, "dy": Step, "back": Step,
+}  # fmt: skip
+ELEMENTS = 11  # of the example that a program is tried on
+
+
+def load(compiles: bool) -> Machine | None:
+    """Return the machine code, from the disk cache or, with ``compiles``, made now; None if there is none here."""
+    if platform.machine() not in ("x86_64", "AMD64") or not is_layout_known() or not llvm_available():
+        return None
+    slots = {name: _find_offset(kind, name) for name, kind in SLOTS.items()}
+    missing = next((name for name, offset in slots.items() if not offset), None)
+    if missing is not None:
+        _warn(f"the slot {missing} of a {SLOTS[missing].__name__}")
+        return None
+    if not all(map(is_ufunc_known, (np.add, np.exp, np.multiply, np.negative, np.arctan2))):
+        _warn("the inner loops of a ufunc")
+        return None
+    text, cache = write_code(slots), default_cache()
+    machine = Machine()
+    if compiles:
+        library = get_library(text, [*EXPORTS], machine.imports, cache, effort=1)[0]
+    else:
+        found = load_library(make_code_key(text, cache, 1), [*EXPORTS], machine.imports, cache)
+        if found is None:
+            return None
+        library = found
+    library.keep()
+    machine.addresses = library.addresses
+    machine.run_blocks = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(machine.addresses["run_blocks"])
+    machine.walk = machine.make_function("walk", None, ONE_ARGUMENT)
+    return machine
+
+
+def _warn(what: str) -> None:
+    warnings.warn(
+        f"Python {sys.version.split()[0]} with NumPy {np.__version__} does not have {what} where it should be: "
+        "small ops are run in Python, which is right but slower.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+def _find_offset(kind: type, name: str) -> int:
+    """Return how far from its beginning an object has a slot, 0 if that is not found."""
+    x: Any = object.__new__(kind)
+    mark = object()
+    setattr(x, name, mark)
+    words = (ctypes.c_int64 * (kind.__basicsize__ // 8)).from_address(id(x))
+    places = [i for i, word in enumerate(words) if word == id(mark)]
+    return 8 * places[0] if len(places) == 1 else 0
+
+
+class Machine:
+    """The functions in machine code, and the records that they read; these are kept as long as the process."""
+
+    addresses: dict[str, int]
+    walk: Any = None
+    run_blocks: Any = None  # which runs without the interpreter's lock
+
+    def __init__(self) -> None:
+        self.kept: list[Any] = []
+        scratch = np.empty(BUFFERS * SCRATCH + 64, np.uint8)
+        sums = [trace_program(np.add, range(2), char) for char in "fd"]
+        programs = (ctypes.c_int64 * 2)(*map(ctypes.addressof, sums))
+        callbacks = warn_of_sum, walk_node, self.prepare, fit
+        called = (ctypes.c_int64 * 4)(*map(id, callbacks))
+        self.sums, self.copies = sums, [trace_program(np.positive, range(1), char) for char in "fd"]
+        self.buffers: list[Any] = []  # for blocks of large arrays
+        self.kept += [scratch, programs, callbacks, called]
+        at = ctypes.addressof(called)
+        table, api = numpy_functions(), ctypes.pythonapi
+        names = re.findall(r"declare .*@(Py(?!Array)\w+|Py_\w+)\(", DECLARED)
+        self.imports = {
+            **{name: ctypes.cast(getattr(api, name), ctypes.c_void_p).value or 0 for name in names},
+            "PyArray_NewFromDescr": table[94], "PyArray_Scalar": table[60], "PyArray_NewCopy": table[85],
+            "ndarray": id(np.ndarray), "tensor_type": id(Tensor), "meta_type": id(Meta), "bytes_type": id(bytes),
+            "float_type": id(float), "int_type": id(int), "none": id(None),
+            "scratch": -(-scratch.ctypes.data // 64) * 64, "sums": ctypes.addressof(programs),
+            "warn_of_sum": at, "walk_node": at + 8, "prepare": at + 16, "fit": at + 24,
+        }  # fmt: skip
+
+    def make_function(self, name: str, own: Any, flags: int = FASTCALL) -> Any:
+        """Return a built-in function of the interpreter."""
+        method = Method(name.encode(), self.addresses[name], flags, None)
+        self.kept += [method, own]
+        new = ctypes.pythonapi.PyCFunction_NewEx
+        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+        return new(ctypes.addressof(method), own, None)
+
+    # ---- large arrays
+
+    def pull_large(self, r: Any) -> list[Any]:
+        """Give the operands of a node with large values their cotangents, and those of nodes before it on the tape.
+
+        Return the nodes that are done, which are off the tape; none, with nothing done, if Python must.
+        """
+        rules = find_run(r)
+        if not rules:
+            return []
+        meta = r.meta
+        which = "fd".index(meta.dtype.char)
+        memory = self.buffers.pop() if self.buffers else np.empty((2 * MOST_NODES + 5) * 8 * BLOCK, np.uint8)
+        start = -(-memory.ctypes.data // 64) * 64
+        run = Run(rules, ctypes.addressof(self.copies[which]), start + 4 * 8 * BLOCK)
+        run.plan()
+        words = (
+            meta.size, meta.dtype.itemsize, ctypes.addressof(self.sums[which]), start, len(run.parts),
+            *(word for part in run.parts for word in part),
+        )  # fmt: skip
+        job = struct.pack(f"<{len(words)}q", *words)
+        flags = self.run_blocks(id(job) + OFFSETS["BYTES_DATA"])
+        self.buffers.append(memory)
+        if flags and (flags & ~UNDERFLOW or np.geterr()["under"] != "ignore"):
+            warn_of_product(flags)
+        return [rule.node for rule in rules]
+
+    # ---- records
+
+    @staticmethod
+    def prepare(m: Meta) -> None:
+        """Write the record of a meta; False if its tensors are for Python."""
+        m.record = False
+        nodes = _find_nodes(m)
+        if nodes is None or not m.small or not m.dtype.isnative:
+            return
+        if not m.raw:
+            m.record = struct.pack("<5q", ABOVE, 0, 0, 0, nodes)
+        elif m.dtype.char in "fd" and 0 < m.size <= MOST_ELEMENTS and m.size * m.dtype.itemsize <= SCRATCH:
+            words = (
+                ARRAY if m.shape else SCALAR, "fd".index(m.dtype.char), m.dtype.itemsize, m.size, nodes, id(m.dtype),
+                m.ndim, id(m.dtype.type), m.size // (m.shape or (1,))[-1], (m.shape or (1,))[-1], *m.shape,
+            )  # fmt: skip
+            m.record = struct.pack(f"<{len(words)}q", *words)
+
+    def describe_step(self, step: Any, fitted: int = 0) -> None:
+        """Write the record of a step, if its rules have programs; ``fitted`` operands were broadcast, 0 if none was."""
+        if step is None or step.operand_rules[0] is None or step.step_record is not None:
+            return
+        rules = [rule for rule in step.loose.operand_rules if rule is not None]  # not yet fitted
+        domain = step.op.domain
+        programs = [self._trace(rule, range(4), char, domain) for rule in rules for char in "fd"]
+        if any(program is None for program in programs):
+            return
+        at = [ctypes.addressof(program) for program in programs]
+        numbers = int(all(program[1] for program in programs))
+        words = dict.fromkeys(range(7), 0)
+        words |= {STEP["two"]: int(step.dy is not None), STEP["numbers"]: numbers, STEP["fitted"]: fitted}
+        for first, address in zip((1, 2, 3, 4), at, strict=False):
+            words[first] = address
+        step.step_record = struct.pack("<7q", *(words[i] for i in range(7)))
+        if not fitted:
+            reads = [programs[i][2] | programs[-2 + i][2] for i in range(2)]
+            step.programs = [(at[i::2], reads[i]) for i in range(2)]
+
+    def _trace(self, formula: Callable[..., Any], inputs: Sequence[int], char: str, domain: Sequence[Any]) -> Any:
+        """Return the program of a formula; None if it has none, or if it gives other numbers for an example."""
+        made = trace_program(formula, inputs, char)
+        if made is None or (made[0] and not self._is_right(formula, made, len(inputs), char, domain)):
+            return None
+        self.kept.append(made)
+        return made
+
+    def _is_right(
+        self, formula: Callable[..., Any], program: Any, count: int, char: str, domain: Sequence[Any]
+    ) -> bool:
+        """Return whether a program gives the numbers of its formula, bit by bit."""
+        low, high = domain
+        given = [np.linspace(low, high, ELEMENTS).astype(char)[::way].copy() for way in (1, -1, -1, 1)[-count:]]
+        results = [np.empty(ELEMENTS, char) for _ in range(OUT, REGISTERS)]
+        unread = [np.zeros(ELEMENTS, char)] * (OUT - count)
+        memory = (ctypes.c_void_p * REGISTERS)(*(v.ctypes.data for v in (*given, *unread, *results)))
+        strides = (ctypes.c_int64 * (2 * REGISTERS))(*[given[0].itemsize, 0] * REGISTERS)
+        code = (ctypes.c_int64 * 10)(ARRAY, 0, given[0].itemsize, ELEMENTS, 0, 0, 1, 0, 1, ELEMENTS)
+        with np.errstate(all="ignore"):
+            wanted = formula(*given)
+            ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(self.addresses["run"])(
+                ctypes.addressof(program), ctypes.addressof(memory), ctypes.addressof(strides), ctypes.addressof(code)
+            )
+        return type(wanted) is np.ndarray and wanted.tobytes() == results[0].tobytes()
+
+    def make_op(self, op: Any) -> tuple[Any, Any] | None:
+        """Return the built-in function of an op, and that for a number before a tensor; None if it has no program."""
+        count = 1 if op.acts is elementwise1 else 2 if op.acts is elementwise2 else 0
+        if op.params or op.form != count or not op.flows or not (op.one if count == 1 else op.both):
+            return None
+        if not (op.one if count == 1 else op.left and op.right) or op.kernel in (np.power, np.floor_divide):
+            return None
+        programs = [self._trace(op.run, range(count), char, op.domain) for char in "fd"]
+        if any(program is None or not program[0] for program in programs):
+            return None
+        words = dict.fromkeys(range(len(OP) + 1), 0)
+        words |= {1 + i: ctypes.addressof(program) for i, program in enumerate(programs)}
+        words |= {OP["function"]: id(op.function), OP["has_shortcuts"]: int(bool(op.shortcuts))}
+        steps = {"step": op.one} if count == 1 else {"step": op.both, "left": op.left, "right": op.right}
+        if count == 2:
+            steps |= {"fit_x": op.fit_x, "fit_y": op.fit_y}
+            words[OP["keeps_y"]] = int(op.left.needs[1])
+        for name, step in steps.items():
+            self.describe_step(step, {"fit_x": 1, "fit_y": 2}.get(name, 0))
+            words[OP[name]] = id(step)
+        own = (struct.pack(f"<{len(words)}q", *(words[i] for i in range(len(words)))), op.function, steps)
+        if count == 1:
+            return self.make_function("unary", own), None
+        return self.make_function("binary", own), self.make_function("reflected", own)
+
+
+def _find_nodes(m: Meta) -> int | None:
+    """Return the address of the list that a meta's tensors are put on, 0 for none; None if that is done otherwise."""
+    if not m.tape.level:
+        return 0 if getattr(m.push, "__name__", "") == "forget" else None
+    nodes = getattr(m.push, "__self__", None)
+    return id(nodes) if type(nodes) is list and m.push == nodes.append and nodes is m.tape.nodes else None
+
+
+def warn_of_product(flags: int) -> None:
+    """Let NumPy warn, or raise an error, of what rules of large arrays did; most of them multiply."""
+    one, none, large = np.array([1.0]), np.array([0.0]), np.array([np.finfo(float).max])
+    if flags & 1:
+        np.multiply(np.array([np.inf]), none)
+    if flags & 4:
+        np.divide(one, none)
+    if flags & 8:
+        np.multiply(large, large)
+    if flags & UNDERFLOW:
+        np.multiply(1 / large, 1 / large)
+
+
+def warn_of_sum(flags: int) -> None:
+    """Let NumPy warn, or raise an error, of a sum of cotangents that set flags of floating-point arithmetic."""
+    large, infinite = np.array([np.finfo(float).max]), np.array([np.inf])
+    if flags & OF_NUMBER:
+        large, infinite = large[0], infinite[0]
+    if flags & 1:
+        infinite + -infinite
+    if flags & 8:
+        large + large

@@ -1,0 +1,63 @@
+"""Machine code for small ops and for the backward pass, used once a process has recorded enough of them.
+
+The compiler knows this package, not the other way round: the public face sets ``load``, which gives a machine or None.
+Machine code that another process left in the disk cache is used early; it is compiled only for a process that goes on.
+Everything has its function in Python, which goes on where machine code finds something unusual.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from threading import RLock
+from typing import Any
+
+from pullback.settings import is_enabled
+
+__all__ = ["count_nodes", "give_nothing", "machine", "start", "stop"]
+
+EARLY, LATE = 1000, 10000  # nodes walked over until machine code is looked for in the cache, and until it is compiled
+
+load: Callable[[bool], Any] | None = None  # gives the machine; with True it is compiled if need be
+machine: Any = None  # with ``walk(nodes)``, ``make_op(op)`` and ``describe_step(step)``
+built: list[Any] = []  # ops whose functions are built, which are built again for the machine
+_counts = {"seen": 0, "next": EARLY}
+_loaded: list[Any] = []  # the machine, which stays when it is stopped: tensors may refer to it
+_lock = RLock()
+
+
+def count_nodes(count: int) -> None:
+    """Count the nodes of a backward pass, until there are enough to look for machine code."""
+    _counts["seen"] += count
+    if _counts["seen"] >= _counts["next"]:
+        start(_counts["seen"] >= LATE)
+
+
+def start(compiles: bool = True) -> bool:
+    """Use machine code from now on, if there is any for this interpreter; tell whether it is used."""
+    global machine
+    with _lock:
+        if machine is not None:
+            return True
+        _counts["next"] = sys.maxsize if compiles else LATE
+        if not _loaded and load is not None and is_enabled("native ops") and (found := load(compiles)) is not None:
+            _loaded.append(found)
+        if not _loaded:
+            return False
+        machine = _loaded[0]
+        for op in [*built]:
+            op.build_native()
+        return True
+
+
+def stop() -> None:
+    """Run everything in Python again."""
+    global machine
+    with _lock:
+        machine = None
+        for op in [*built]:
+            op.build_native()
+
+
+def give_nothing(*args: object) -> None:
+    """Stand for the machine code of an op that is observed: Python performs it."""

@@ -1,0 +1,34 @@
+"""The one module that imports matplotlib: axes to draw on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.errors import MissingPackageError
+
+__all__ = ["get_axes", "make_grid"]
+
+
+def _import_pyplot(what: str) -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise MissingPackageError(
+            f"{what} needs matplotlib, which is not installed. Install it with: pip install 'pullback[plot]'"
+        ) from None
+    return plt
+
+
+def get_axes(what: str, ax: Any) -> Any:
+    """Return the axes that were given, or those of a new figure."""
+    return _import_pyplot(what).subplots(layout="constrained")[1] if ax is None else ax
+
+
+def make_grid(what: str, count: int, columns: int) -> list[Any]:
+    """Return that many axes without ticks, in rows, of a new figure."""
+    rows = -(-count // columns)
+    size = (1.1 * columns, 1.1 * rows)
+    _, grid = _import_pyplot(what).subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+    for ax in grid.flat:
+        ax.axis("off")
+    return list(grid.flat[:count])

@@ -1,0 +1,79 @@
+"""Pieces of HTML: escaped text, tables, and the frame around what an object shows.
+
+Colours are those of the page, more or less transparent, so that light and dark themes both work: the theme of a
+notebook is not the browser's, which a style sheet could ask for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape as escape_text
+
+__all__ = ["Markup", "escape", "frame", "render_text", "table"]
+
+FAINT = "opacity:.65"
+RULE = "1px solid rgba(128,128,128,.35)"
+MONOSPACE = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:.92em"
+
+
+class Markup(str):
+    """Text that is HTML already; any other text is escaped where it is used."""
+
+    __slots__ = ()
+
+
+def escape(text: object) -> Markup:
+    """Return text as HTML that shows it.
+
+    >>> escape("<b> & co")
+    '&lt;b&gt; &amp; co'
+    >>> escape(Markup("<b>bold</b>"))
+    '<b>bold</b>'
+    """
+    return text if isinstance(text, Markup) else Markup(escape_text(str(text)))
+
+
+def frame(title: object, facts: Iterable[object] = (), *parts: object) -> Markup:
+    """Return a title, facts beside it, and parts below.
+
+    >>> frame("Tensor", ["float32", "[3]"])[:44]
+    '<div style="overflow-x:auto;max-width:100%">'
+    """
+    beside = " · ".join(escape(fact) for fact in facts)
+    head = f'<b>{escape(title)}</b> <span style="{FAINT}">{beside}</span>'
+    body = "".join(f'<div style="margin:.3em 0">{escape(part)}</div>' for part in parts if part)
+    return Markup(f'<div style="overflow-x:auto;max-width:100%"><div>{head}</div>{body}</div>')
+
+
+def render_text(text: object, label: str = "") -> Markup:
+    """Return text with its line breaks and spaces, under a heading that opens it if there is a label.
+
+    >>> render_text("a  b").endswith(">a  b</pre>")
+    True
+    """
+    block = f'<pre style="margin:0;background:none;{MONOSPACE}">{escape(text)}</pre>'
+    if not label:
+        return Markup(block)
+    return Markup(f'<details><summary style="cursor:pointer">{escape(label)}</summary>{block}</details>')
+
+
+def table(header: Sequence[object], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> Markup:
+    """Return a table; the columns named in ``right`` are set flush right, as numbers are.
+
+    >>> table(["op", "bytes"], [["exp", 16]], right=[1]).count("<td")
+    2
+    """
+
+    def line(cells: Sequence[object], tag: str, below: str) -> str:
+        return "".join(
+            f'<{tag} style="text-align:{"right" if i in right else "left"};padding:.1em .7em .1em 0;{below}">'
+            f"{escape(cell)}</{tag}>"
+            for i, cell in enumerate(cells)
+        )
+
+    plain = "background:none;border:none"
+    lines = "".join(f'<tr style="{plain}">{line(row, "td", "")}</tr>' for row in rows)
+    head = f'<tr style="{plain}">{line(header, "th", f"border-bottom:{RULE}")}</tr>'
+    return Markup(
+        f'<table style="border-collapse:collapse;{MONOSPACE}"><thead>{head}</thead><tbody>{lines}</tbody></table>'
+    )

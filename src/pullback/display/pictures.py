@@ -1,0 +1,103 @@
+"""Small pictures as SVG inside HTML: the elements of an array as colours, and curves over steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from math import isfinite
+
+import numpy as np
+
+from pullback.display.html import Markup, escape
+from pullback.typing import Array
+
+__all__ = ["draw_curves", "draw_elements"]
+
+ROWS, COLUMNS = 8, 64  # cells of a picture of an array at most
+CELL = 7  # pixels
+POSITIVE, NEGATIVE, NOT_FINITE = "rgb(214,96,40)", "rgb(49,130,206)", "rgb(200,0,160)"
+COLOURS = ("#3b82c4", "#d9772b", "#3fa34d", "#c2412d", "#8a63b8", "#7d6a55", "#c85fa3", "#808080")
+WIDTH, HEIGHT, MARGIN = 420, 150, 34
+
+
+def draw_elements(x: Array) -> Markup:
+    """Return a picture of an array, a cell for each element or block of elements: the larger, the stronger the colour.
+
+    Positive elements are orange, negative ones blue, NaN and infinities magenta.  Axes but the last are rows.
+
+    >>> draw_elements(np.array([[0.0, 1.0], [np.nan, -1.0]])).count("<rect")
+    3
+    """
+    cells = _shrink(_shrink(np.atleast_2d(x.reshape(-1, x.shape[-1] if x.ndim else 1)), 0, ROWS), 1, COLUMNS)
+    finite = np.isfinite(cells)
+    top = np.max(np.abs(cells), initial=0.0, where=finite) or 1.0
+    rows, columns = cells.shape
+    rects = [
+        f'<rect x="{c * CELL}" y="{r * CELL}" width="{CELL}" height="{CELL}" {_fill(cells[r, c], top)}/>'
+        for r in range(rows)
+        for c in range(columns)
+        if cells[r, c] != 0.0
+    ]
+    size = f'width="{columns * CELL}" height="{rows * CELL}" viewBox="0 0 {columns * CELL} {rows * CELL}"'
+    border = 'style="outline:1px solid rgba(128,128,128,.35)" role="img" aria-label="elements of the array as colours"'
+    return Markup(f"<svg {size} {border}>{''.join(rects)}</svg>")
+
+
+def _shrink(x: Array, axis: int, length: int) -> Array:
+    """Return means of equal blocks along an axis, at most so many; an array that is short enough as it is."""
+    n = x.shape[axis]
+    if n <= length:
+        return x.astype(np.float64)
+    edges = np.linspace(0, n, length + 1).astype(int)
+    with np.errstate(all="ignore"):
+        sums = np.add.reduceat(x.astype(np.float64), edges[:-1], axis=axis)
+    counts = np.diff(edges)
+    return sums / (counts[:, None] if axis == 0 else counts)
+
+
+def _fill(value: float, top: float) -> str:
+    if not isfinite(value):
+        return f'fill="{NOT_FINITE}"'
+    return f'fill="{POSITIVE if value > 0 else NEGATIVE}" fill-opacity="{max(abs(value) / top, 0.04):.2f}"'
+
+
+def draw_curves(curves: Mapping[str, Sequence[float]], dashed: Sequence[str] = ()) -> Markup:
+    """Return a picture of numbers over steps, a line for each name; gaps where a number is not finite.
+
+    >>> picture = draw_curves({"loss": [1.0, 0.5, 0.25]})
+    >>> picture.count("stroke-width"), "loss" in picture
+    (1, True)
+    """
+    numbers = [v for values in curves.values() for v in values if isfinite(v)]
+    if not numbers:
+        return Markup("")
+    low, high = min(numbers), max(numbers)
+    span, steps = (high - low) or 1.0, max(len(values) for values in curves.values())
+    lines, legend = [], []
+    for i, (name, values) in enumerate(curves.items()):
+        style = f'stroke="{COLOURS[i % len(COLOURS)]}"' + (' stroke-dasharray="5 3"' if name in dashed else "")
+        lines.append(f'<path d="{_trace(values, low, span, steps)}" fill="none" stroke-width="1.6" {style}/>')
+        legend.append(
+            f'<span style="color:{COLOURS[i % len(COLOURS)]}">{"╌" if name in dashed else "─"}</span> {escape(name)}'
+        )
+    labels = f'<text x="0" y="12">{high:.3g}</text><text x="0" y="{HEIGHT - 4}">{low:.3g}</text>'
+    axis = f'<path d="M{MARGIN} 2V{HEIGHT - 2}H{WIDTH}" fill="none" stroke="currentColor" stroke-opacity=".4"/>'
+    view = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="curves over steps"'
+    words = f'<g fill="currentColor" font-size="10" opacity=".8">{labels}</g>'
+    return Markup(f"<svg {view}>{axis}{words}{''.join(lines)}</svg><div>{' &nbsp; '.join(legend)}</div>")
+
+
+def _trace(values: Sequence[float], low: float, span: float, steps: int) -> str:
+    """Return the path of a curve; one number alone is a short level line."""
+    points = [
+        (MARGIN + 4 + (WIDTH - MARGIN - 8) * i / max(steps - 1, 1), HEIGHT - 8 - (HEIGHT - 16) * (v - low) / span)
+        for i, v in enumerate(values)
+    ]
+    good = [isfinite(v) for v in values]
+    path = [f"M{x:.1f} {y:.1f}h6" for (x, y), on in zip(points, good, strict=True) if on][
+        : 1 if len(values) == 1 else 0
+    ]
+    for i, (begin, end) in enumerate(pairwise(points)):
+        if good[i] and good[i + 1]:
+            path.append(f"M{begin[0]:.1f} {begin[1]:.1f}L{end[0]:.1f} {end[1]:.1f}")
+    return "".join(path)

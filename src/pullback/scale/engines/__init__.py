@@ -1,0 +1,1 @@
+"""Engines: what runs workers. Each has the methods of ``protocol.Engine``."""

@@ -1,0 +1,260 @@
+"""Stages that select, join, pad, keep or compute elements in processes: filter, zip, concatenate, cache, and more."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+
+from pullback.core.tree import map_leaves, replace_leaves
+from pullback.errors import ArgumentError, ShapeError
+from pullback.train.data.stages import (
+    DerivedStage,
+    RowAccess,
+    Stage,
+    as_leaf_array,
+    flatten,
+    is_plain_list,
+    stack_elements,
+)
+from pullback.typing import Array
+
+__all__ = [
+    "Cache", "Concatenate", "Filter", "PaddedBatch", "ParallelMap", "Zip", "apply_function", "check_picklable",
+]  # fmt: skip
+
+
+def apply_function(function: Callable[..., Any], element: Any) -> Any:
+    """Call a function with an element; the parts of a tuple are its arguments."""
+    return function(*element) if isinstance(element, tuple) else function(element)
+
+
+@dataclass(frozen=True)
+class Filter(DerivedStage):
+    """The elements for which a function is true."""
+
+    function: Callable[..., Any]
+
+    def __repr__(self) -> str:
+        return f"{self.source!r} > filter"
+
+    def length(self) -> int | float | None:
+        return None
+
+    def _stream(self, epoch: int, start: int) -> Iterator[Any]:
+        kept = (e for e in self.source.elements(epoch, 0) if apply_function(self.function, e))
+        return islice(kept, start, None)
+
+
+@dataclass(frozen=True)
+class Concatenate(DerivedStage):
+    """The elements of one stage, then those of another."""
+
+    second: Stage
+
+    def __repr__(self) -> str:
+        return f"({self.source!r}) + ({self.second!r})"
+
+    def rows(self, epoch: int) -> RowAccess | None:
+        first, second = self.source.rows(epoch), self.second.rows(epoch)
+        if first is None or second is None:
+            return None
+        n = len(first.order)
+
+        def at(i: int) -> Any:
+            return first.at(first.order[i]) if i < n else second.at(second.order[i - n])
+
+        return RowAccess(range(n + len(second.order)), at, lambda which: stack_elements([at(i) for i in which]))
+
+    def length(self) -> int | float | None:
+        n, m = self.source.length(), self.second.length()
+        return None if n is None or m is None else n + m
+
+    def _stream(self, epoch: int, start: int) -> Iterator[Any]:
+        return islice(chain(self.source.elements(epoch, 0), self.second.elements(epoch, 0)), start, None)
+
+    def seeds(self) -> list[int]:
+        return [*self.source.seeds(), *self.second.seeds()]
+
+    def with_seeds(self, seeds: list[int]) -> Stage:
+        n = len(self.source.seeds())
+        return replace(self, source=self.source.with_seeds(seeds[:n]), second=self.second.with_seeds(seeds[n:]))
+
+
+@dataclass(frozen=True)
+class Zip(Stage):
+    """One element of each of several stages as one element; it ends with the shortest."""
+
+    sources: tuple[Stage, ...]
+    structure: Any  # a tree with one leaf for each source
+
+    def __repr__(self) -> str:
+        return f"zip({', '.join(map(repr, self.sources))})"
+
+    def rows(self, epoch: int) -> RowAccess | None:
+        parts = [source.rows(epoch) for source in self.sources]
+        if any(part is None for part in parts):
+            return None
+        known = [part for part in parts if part is not None]
+
+        def at(i: int) -> Any:
+            return replace_leaves(self.structure, [part.at(part.order[i]) for part in known])
+
+        length = min(len(part.order) for part in known)
+        return RowAccess(range(length), at, lambda which: stack_elements([at(i) for i in which]))
+
+    def length(self) -> int | float | None:
+        lengths = [source.length() for source in self.sources]
+        known = [n for n in lengths if n is not None]
+        return min(known) if len(known) == len(lengths) else None
+
+    def _stream(self, epoch: int, start: int) -> Iterator[Any]:
+        readers = [source.elements(epoch, start) for source in self.sources]
+        return (replace_leaves(self.structure, list(parts)) for parts in zip(*readers, strict=False))
+
+    def seeds(self) -> list[int]:
+        return [seed for source in self.sources for seed in source.seeds()]
+
+    def with_seeds(self, seeds: list[int]) -> Stage:
+        left, made = list(seeds), []
+        for source in self.sources:
+            n = len(source.seeds())
+            made.append(source.with_seeds(left[:n]))
+            left = left[n:]
+        return replace(self, sources=tuple(made))
+
+
+@dataclass(frozen=True)
+class PaddedBatch(DerivedStage):
+    """Batches of elements of different shapes, padded to the largest of each batch or to given shapes."""
+
+    size: int
+    drop: bool
+    shapes: Any  # None, a shape, or a list of one for each part of an element
+    value: float
+
+    def __repr__(self) -> str:
+        return f"{self.source!r} > padded_batch({self.size})"
+
+    def length(self) -> int | float | None:
+        n = self.source.length()
+        if not isinstance(n, int):
+            return n
+        return n // self.size if self.drop else -(-n // self.size)
+
+    def _stream(self, epoch: int, start: int) -> Iterator[Any]:
+        elements = self.source.elements(epoch, start * self.size)
+        while group := list(islice(elements, self.size)):
+            if not self.drop or len(group) == self.size:
+                yield self._stack(group)
+
+    def _stack(self, elements: list[Any]) -> Any:
+        columns = [[as_leaf_array(x, "padded_batch") for x in flatten(element)] for element in elements]
+        parts = list(zip(*columns, strict=True))
+        wanted = self._list_shapes(len(parts))
+        made = [self._pad(part, shape) for part, shape in zip(parts, wanted, strict=True)]
+        return replace_leaves(map_leaves(lambda _: 0, elements[0], whole=is_plain_list), made)
+
+    def _list_shapes(self, count: int) -> list[Any]:
+        if self.shapes is None:
+            return [None] * count
+        given = [self.shapes] if _is_shape(self.shapes) else list(self.shapes)
+        if len(given) != count:
+            raise ArgumentError(f"padded_batch: elements have {count} parts, padded_shapes {len(given)}.")
+        return given
+
+    def _pad(self, arrays: tuple[Array, ...], wanted: Any) -> Array:
+        ranks = {x.ndim for x in arrays}
+        if len(ranks) > 1:
+            raise ShapeError(f"padded_batch: elements of one batch have ranks {sorted(ranks)}; one rank is needed.")
+        largest = tuple(np.max([x.shape for x in arrays], axis=0)) if arrays[0].ndim else ()
+        shape = tuple(int(n if w is None else w) for n, w in zip(largest, wanted or [None] * len(largest), strict=True))
+        if any(n > w for n, w in zip(largest, shape, strict=True)):
+            raise ShapeError(f"padded_batch: an element has shape {largest}, larger than {shape}.")
+        made = np.full((len(arrays), *shape), self.value, arrays[0].dtype)
+        for i, x in enumerate(arrays):
+            where: Any = (i, *[slice(n) for n in x.shape])
+            made[where] = x
+        return made
+
+
+def _is_shape(given: object) -> bool:
+    return isinstance(given, list | tuple) and all(n is None or isinstance(n, int) for n in given)
+
+
+@dataclass(frozen=True)
+class Cache(DerivedStage):
+    """The elements of the first epoch, kept in memory."""
+
+    kept: dict[int, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"{self.source!r} > cache"
+
+    def rows(self, epoch: int) -> RowAccess | None:
+        rows = self.source.rows(0)
+        if rows is None:
+            return None
+        known = rows
+
+        def at(i: int) -> Any:
+            if i not in self.kept:
+                self.kept[i] = known.at(known.order[i])
+            return self.kept[i]
+
+        return RowAccess(range(len(rows.order)), at, lambda which: stack_elements([at(i) for i in which]))
+
+    def _stream(self, epoch: int, start: int) -> Iterator[Any]:
+        while start in self.kept:
+            yield self.kept[start]
+            start += 1
+        first = len(self.kept)
+        for i, element in enumerate(self.source.elements(0, first), first):
+            self.kept[i] = element
+            if i >= start:
+                yield element
+
+
+@dataclass(frozen=True)
+class ParallelMap(DerivedStage):
+    """A function of each element, computed in processes; the order is kept."""
+
+    function: Callable[..., Any]
+    workers: int
+
+    def __repr__(self) -> str:
+        return f"{self.source!r} > map(workers={self.workers})"
+
+    def _stream(self, epoch: int, start: int) -> Iterator[Any]:
+        context = get_context("forkserver" if os.name == "posix" else "spawn")
+        with ProcessPoolExecutor(self.workers, mp_context=context) as pool:
+            pending: deque[Future[Any]] = deque()
+            try:
+                for element in self.source.elements(epoch, start):
+                    pending.append(pool.submit(apply_function, self.function, element))
+                    if len(pending) > 2 * self.workers:
+                        yield pending.popleft().result()
+                while pending:
+                    yield pending.popleft().result()
+            finally:
+                for future in pending:
+                    future.cancel()
+
+
+def check_picklable(function: Callable[..., Any]) -> None:
+    """Raise an error for a function that cannot be sent to another process."""
+    try:
+        pickle.dumps(function)
+    except Exception as error:
+        raise ArgumentError(
+            f"map: workers need a function that can be pickled: one that is defined at the top of a module, no lambda "
+            f"and none inside a function. {error}"
+        ) from None

@@ -1,0 +1,35 @@
+"""Calls of a model of which only the shape or the kind of the output matters, so that layers must not change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+__all__ = ["dry_run", "is_dry_run"]
+
+_dry: ContextVar[bool] = ContextVar("dry_run", default=False)
+
+
+def is_dry_run() -> bool:
+    """Return whether only the shape or the kind of the output matters.
+
+    >>> is_dry_run()
+    False
+    """
+    return _dry.get()
+
+
+@contextmanager
+def dry_run() -> Iterator[None]:
+    """Keep layers from storing states and adding losses in a ``with`` block.
+
+    >>> with dry_run():
+    ...     is_dry_run()
+    True
+    """
+    token = _dry.set(True)
+    try:
+        yield
+    finally:
+        _dry.reset(token)

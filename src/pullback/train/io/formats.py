@@ -1,0 +1,111 @@
+"""The formats of model files: found by what a file begins with, or, for one to be written, by how its name ends."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pullback.errors import CheckpointError
+from pullback.train.io.hdf5 import MAGIC
+from pullback.train.io.keras_files import (
+    read_archive,
+    read_h5,
+    read_h5_weights,
+    write_archive,
+    write_h5,
+    write_h5_weights,
+)
+from pullback.train.io.model_json import read_model_json, read_tfjs_weights, write_model_json, write_tfjs_weights
+from pullback.train.io.saving import StrPath, load, save
+from pullback.train.io.topology import Builder
+from pullback.train.io.torch_names import ModuleMap, load_torch_weights, save_torch_weights
+from pullback.train.io.training_config import CompileSettings, OptimizerState, describe_training, read_training
+from pullback.train.optim.step import Optimizer
+
+__all__ = ["find_format", "read_layers_model", "read_weights", "write_layers_model", "write_weights"]
+
+
+class Read(NamedTuple):
+    """A model from a file, and what it was compiled with and the optimizer's state, if the file has them."""
+
+    model: Any
+    settings: CompileSettings | None
+    state: OptimizerState | None
+
+
+def find_format(path: StrPath) -> str:
+    """Return the format of a file that exists: "json", "keras", "h5" or "safetensors"."""
+    given = Path(os.fspath(path))
+    if given.is_dir():
+        return "json"
+    if not given.is_file():
+        raise FileNotFoundError(f"load: there is no file {os.fspath(path)!r}.")
+    with given.open("rb") as file:
+        first = file.read(16)
+    if first.startswith(b"PK\x03\x04"):
+        return "keras"
+    if first.startswith(MAGIC):
+        return "h5"
+    return "json" if first.lstrip()[:1] in (b"{", b"[") and given.suffix != ".safetensors" else "safetensors"
+
+
+def read_layers_model(path: StrPath, builder: Builder, compiles: bool) -> Read:
+    """Return the model of a file of Keras or TensorFlow.js, and what it was compiled with."""
+    where = os.path.basename(os.fspath(path))
+    readers = {"json": read_model_json, "keras": read_archive, "h5": read_h5}
+    model, training, state = readers[find_format(path)](path, builder)
+    return Read(model, read_training(training, where) if compiles else None, state)
+
+
+def write_layers_model(
+    path: StrPath, model: Any, optimizer: Optimizer | None, arguments: Mapping[str, Any] | None
+) -> bool:
+    """Write a model in the format of another library, if the path ends like one; return whether it does.
+
+    ``arguments`` are those of ``compile`` by name; they are written if the library has them.
+    """
+    given = Path(os.fspath(path))
+    if given.suffix == ".json" or given.is_dir() or os.fspath(path).endswith(("/", os.sep)):
+        write_model_json(path, model, describe_training(optimizer, arguments, False))
+    elif given.suffix == ".keras":
+        write_archive(path, model, describe_training(optimizer, arguments, True))
+    elif given.suffix in (".h5", ".hdf5"):
+        write_h5(path, model, describe_training(optimizer, arguments, True))
+    else:
+        return False
+    return True
+
+
+def read_weights(path: StrPath, model: Any, modules: ModuleMap | None = None) -> None:
+    """Load the weights of a file into a model that has its variables; ``modules`` names those of PyTorch."""
+    if not model.variables:
+        raise CheckpointError(f"load_weights: {model.name} has no variables yet: build it, or call it once.")
+    kind = find_format(path)
+    if modules is not None:
+        load_torch_weights(path, model, modules)
+    elif kind == "json":
+        read_tfjs_weights(path, model)
+    elif kind == "h5":
+        read_h5_weights(path, model)
+    elif kind == "keras":
+        raise CheckpointError("load_weights: a .keras archive is read by pb.load_layers_model.")
+    else:
+        load(path, into=model)
+
+
+def write_weights(path: StrPath, model: Any, modules: ModuleMap | None = None) -> None:
+    """Write the weights of a model alone: for Keras if the path ends in .h5, for TensorFlow.js if in .json.
+
+    With ``modules``, which names those of PyTorch, as a state dict of PyTorch.
+    """
+    suffix = Path(os.fspath(path)).suffix
+    if modules is not None:
+        save_torch_weights(path, model, modules)
+    elif suffix in (".h5", ".hdf5"):
+        write_h5_weights(path, model)
+    elif suffix == ".json":
+        write_tfjs_weights(path, model)
+    else:
+        save(path, model)

@@ -1,0 +1,257 @@
+"""Keras's models in files: ``.keras`` archives, ``.h5`` files, and files of weights alone."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pullback.core.variable import Variable
+from pullback.errors import CheckpointError
+from pullback.train.io.hdf5 import Hdf5Content, encode_hdf5, read_hdf5
+from pullback.train.io.initial_values import expect_weights
+from pullback.train.io.keras_names import spell_class, spell_group
+from pullback.train.io.saving import StrPath, write_atomically
+from pullback.train.io.structure import is_kind
+from pullback.train.io.tfjs import parse_json
+from pullback.train.io.topology import Builder, TopologyReader, find_dialect
+from pullback.train.io.topology_writing import KERAS_VERSION, WRITES_KERAS, TopologyWriter
+from pullback.train.io.training_config import OptimizerState
+from pullback.train.io.weight_places import Place, assign_matches, find_places, match_by_name, match_in_order
+from pullback.typing import Array
+
+__all__ = ["read_archive", "read_h5", "read_h5_weights", "write_archive", "write_h5", "write_h5_weights"]
+
+Json = Any  # what json.loads returns
+Order = Mapping[int, list[Any]]  # the layers of functional models, by identity, as a file lists them
+LARGEST_TEXT = 1 << 28  # bytes of a config
+LARGEST_RATIO = 64  # of the bytes of a member to those in the archive: Keras does not compress
+# What Keras calls the parts of layers that have another name here.
+PARTS = {
+    "layer": "forward_layer", "backward": "backward_layer", "query": "query_dense", "key": "key_dense",
+    "value": "value_dense", "attention_output": "output_dense",
+}  # fmt: skip
+
+
+# ---- read
+
+
+def read_archive(path: StrPath, builder: Builder) -> tuple[Any, Json, OptimizerState | None]:
+    """Return the model of a ``.keras`` archive, what it was compiled with, and the state of Adam, if it has that."""
+    where = os.path.basename(os.fspath(path))
+    members = _read_members(Path(path), where)
+    config = parse_json(members["config.json"], where)
+    metadata = parse_json(members.get("metadata.json", b"{}"), where)
+    version = metadata.get("keras_version") if isinstance(metadata, dict) else None
+    content = read_hdf5(members["model.weights.h5"], where)
+    reader = TopologyReader(where, find_dialect(version, False), builder)
+    with expect_weights(where, sum(x.size for x in content.arrays.values())):
+        model = reader.read_model(config)
+    _assign_tree(model, content, where, reader.order)
+    training = config.get("compile_config")
+    return model, training, _read_adam(model, training, content, reader.order)
+
+
+def _read_adam(model: Any, training: Json, content: Hdf5Content, order: Order) -> OptimizerState | None:
+    """Return the state of Adam: after the steps and the rate, two slots for each trainable variable in order."""
+    described = training.get("optimizer") if isinstance(training, dict) else None
+    if not isinstance(described, dict) or described.get("class_name") not in ("Adam", "AdamW"):
+        return None
+    values = [content.arrays.get(f"optimizer/vars/{i}") for i in range(len(content.arrays))]
+    found = [x for x in values if x is not None]
+    variables = [v for _, v in _iterate_paths(model, "", order, set()) if v.trainable]
+    fits = len(found) == 2 + 2 * len(variables) and found[0].size == 1
+    if not fits or any(x.shape != variables[i // 2].shape for i, x in enumerate(found[2:])):
+        return None
+    slots = [(variables[i // 2], "mv"[i % 2], x) for i, x in enumerate(found[2:])]
+    return OptimizerState(int(found[0].ravel()[0]), slots)
+
+
+def _read_members(path: Path, where: str) -> dict[str, bytes]:
+    """Return the files of an archive that a model needs, after checking what they say of their lengths."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            found: dict[str, bytes] = {}
+            for name in ("config.json", "metadata.json", "model.weights.h5"):
+                if name in archive.NameToInfo:
+                    info = archive.getinfo(name)
+                    limit = LARGEST_TEXT if name.endswith(".json") else info.compress_size * LARGEST_RATIO
+                    if info.file_size > min(limit, LARGEST_RATIO * info.compress_size + LARGEST_RATIO):
+                        raise CheckpointError(
+                            f"load: {where}: {name} would have {info.file_size} bytes; it is not read."
+                        )
+                    with archive.open(info) as file:
+                        found[name] = file.read(info.file_size + 1)
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError, NotImplementedError) as error:
+        raise CheckpointError(f"load: {where} is not a whole .keras archive ({error}).") from None
+    for name in ("config.json", "model.weights.h5"):
+        if name not in found:
+            raise CheckpointError(f"load: {where} has no {name}, so it is not a model of Keras 3.")
+    return found
+
+
+def read_h5(path: StrPath, builder: Builder) -> tuple[Any, Json, OptimizerState | None]:
+    """Return the model of an ``.h5`` file, and what it was compiled with, None if it was not."""
+    where = os.path.basename(os.fspath(path))
+    content = read_hdf5(Path(path), where)
+    text = content.get_text("model_config")
+    if text is None:
+        raise CheckpointError(
+            f"load: {where} holds weights, but not the model they are of. Make the model and use "
+            "model.load_weights(path)."
+        )
+    reader = TopologyReader(where, find_dialect(content.get_text("keras_version"), False), builder)
+    config = parse_json(text, where)
+    with expect_weights(where, sum(x.size for x in content.arrays.values())):
+        model = reader.read_model(config)
+    _assign_groups(model, content, "model_weights", where)
+    training = content.get_text("training_config")
+    return model, None if training is None else parse_json(training, where), None
+
+
+def read_h5_weights(path: StrPath, model: Any) -> None:
+    """Load the weights of an ``.h5`` file, with or without a model, into a model."""
+    where = os.path.basename(os.fspath(path))
+    content = read_hdf5(Path(path), where)
+    if "layer_names" in content.attributes.get("model_weights", {}):
+        _assign_groups(model, content, "model_weights", where)
+    elif "layer_names" in content.attributes.get("", {}):
+        _assign_groups(model, content, "", where)
+    else:
+        _assign_tree(model, content, where, {})
+
+
+def _assign_groups(model: Any, content: Hdf5Content, root: str, where: str) -> None:
+    """Assign weights that are listed layer by layer, as Keras 2 does: by their names, or in their order."""
+    layers = {name: part for name, part in model.parts() if not isinstance(part, Variable)}
+    prefix = f"{root}/" if root else ""
+    values: dict[str, Array] = {}
+    found: dict[str, Variable] = {}
+    for name in content.attributes.get(root, {}).get("layer_names", []):
+        listed = content.attributes.get(f"{prefix}{name}", {}).get("weight_names", [])
+        if not listed:
+            continue
+        if name not in layers:
+            raise CheckpointError(f"load: {where} has weights of a layer {name!r}, which the model has not.")
+        paths = {weight: f"{prefix}{name}/{weight}" for weight in listed}
+        if lost := [weight for weight in listed if paths[weight] not in content.arrays]:
+            raise CheckpointError(f"load: {where} lists the weight {lost[0]!r} of {name!r}, but has it not.")
+        matched = _match_layer(layers[name], name, listed, where)
+        found |= {paths[weight]: v for weight, v in matched.items()}
+        values |= {path: content.arrays[path] for path in paths.values()}
+    taken = {id(v) for v in found.values()}
+    if missing := [place.path for place in find_places(model) if id(place.variable) not in taken]:
+        raise CheckpointError(f"load: {where} has no weights for {', '.join(missing)}.")
+    assign_matches(found, values, where)
+
+
+def _match_layer(layer: Any, name: str, listed: list[str], where: str) -> dict[str, Variable]:
+    places = [Place(((name,), *place.layers), place.name, place.variable) for place in find_places(layer)]
+    try:
+        return match_by_name(places, listed, where)
+    except CheckpointError:
+        return match_in_order(places, listed, where)
+
+
+def _assign_tree(model: Any, content: Hdf5Content, where: str, order: Order) -> None:
+    """Assign weights whose paths are those of attributes and numbers, as Keras 3 writes them."""
+    values = {
+        _spell_path(path): x
+        for path, x in content.arrays.items()
+        if not path.startswith(("optimizer/", "metrics/")) and "seed_generator" not in path.split("/")
+    }
+    found = dict(_iterate_paths(model, "", order, set()))
+    assign_matches(found, values, where)
+
+
+def _spell_path(path: str) -> str:
+    """Return a path of Keras 2, which has underscores before attributes, as Keras 3 writes it."""
+    parts = (part.lstrip("_") for part in path.split("/"))
+    return "/".join("layers" if part == "layer_checkpoint_dependencies" else part for part in parts)
+
+
+def _iterate_paths(layer: Any, above: str, order: Order, seen: set[int]) -> Iterator[tuple[str, Variable]]:
+    """Iterate over the variables with their paths in a file of Keras 3."""
+    if id(layer) in seen:
+        return
+    seen.add(id(layer))
+    if is_kind(layer, "Sequential") or is_kind(layer, "Functional"):
+        counts: Counter[str] = Counter()
+        for inner in order.get(id(layer)) or layer.layers:
+            name = spell_group(spell_class(type(inner).__name__))
+            number, counts[name] = counts[name], counts[name] + 1
+            group = f"{name}_{number}" if number else name
+            yield from _iterate_paths(inner, f"{above}layers/{group}/", order, seen)
+        return
+    own = [part for _, part in layer.parts() if isinstance(part, Variable)]
+    own = [v for v in own if not is_fixed(layer, v)] + [v for v in own if is_fixed(layer, v)]
+    inside = "cell/" if hasattr(layer, "recurrent_kernel") and not type(layer).__name__.endswith("Cell") else ""
+    for i, v in enumerate(own):
+        yield f"{above}{inside}vars/{i}", v
+    for key, part in layer.parts():
+        if not isinstance(part, Variable):
+            renamed = key if is_kind(layer, "TimeDistributed") or is_kind(layer, "Model") else PARTS.get(key, key)
+            yield from _iterate_paths(part, f"{above}{renamed}/", order, seen)
+
+
+def is_fixed(layer: Any, v: Variable) -> bool:
+    """Return whether a variable is never trained, such as a moving average."""
+    return any(v is one for one in vars(layer).get("_fixed", ()))
+
+
+# ---- write
+
+
+def write_archive(path: StrPath, model: Any, training: Json = None) -> None:
+    """Write a model as a ``.keras`` archive."""
+    writer = TopologyWriter(WRITES_KERAS)
+    config = writer.describe_model(model) | {"build_config": {"input_shape": None}}
+    if training is not None:
+        config["compile_config"] = training
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        archive.writestr("metadata.json", json.dumps({"keras_version": KERAS_VERSION, "date_saved": ""}))
+        archive.writestr("config.json", json.dumps(config))
+        archive.writestr("model.weights.h5", _encode_tree(model, writer))
+    write_atomically(Path(os.fspath(path)), target.getvalue())
+
+
+def write_h5_weights(path: StrPath, model: Any) -> None:
+    """Write the weights alone, as ``.weights.h5`` of Keras 3."""
+    writer = TopologyWriter(WRITES_KERAS)
+    writer.describe_model(model)
+    write_atomically(Path(os.fspath(path)), _encode_tree(model, writer))
+
+
+def _encode_tree(model: Any, writer: TopologyWriter) -> bytes:
+    paths = dict(_iterate_paths(model, "", writer.order, set()))
+    return encode_hdf5({path: v.numpy() for path, v in paths.items()}, {})
+
+
+def write_h5(path: StrPath, model: Any, training: Json = None) -> None:
+    """Write a model as an ``.h5`` file: the config as text, weights layer by layer."""
+    writer = TopologyWriter(WRITES_KERAS)
+    config = writer.describe_model(model)
+    top = {"keras_version": KERAS_VERSION, "backend": "pullback", "model_config": json.dumps(config)}
+    if training is not None:
+        plain = {key: x for key, x in training.items() if key != "optimizer"}
+        top["training_config"] = json.dumps(plain | {"optimizer_config": training["optimizer"]})
+    attributes: dict[str, dict[str, Any]] = {"": top}
+    arrays: dict[str, Array] = {}
+    layers = [(writer.names[id(part)], part) for _, part in model.parts()]
+    attributes["model_weights"] = {"layer_names": [name for name, _ in layers]}
+    for name, layer in layers:
+        places = find_places(layer)
+        ordered = [p for p in places if p.variable.trainable] + [p for p in places if not p.variable.trainable]
+        names = ["/".join([name, *(one[0] for one in p.layers), p.name]) for p in ordered]
+        attributes[f"model_weights/{name}"] = {"weight_names": names}
+        arrays |= {
+            f"model_weights/{name}/{weight}": p.variable.numpy() for weight, p in zip(names, ordered, strict=True)
+        }
+    write_atomically(Path(os.fspath(path)), encode_hdf5(arrays, attributes))

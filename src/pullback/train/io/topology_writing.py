@@ -1,0 +1,361 @@
+"""Models as the JSON of Keras and TensorFlow.js, with arguments that the other library has, or an error."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from inspect import Parameter, signature
+from typing import Any
+
+import numpy as np
+
+from pullback.core.suggestions import snake_case
+from pullback.errors import CheckpointError
+from pullback.train.io.keras_names import find_class, is_without_effect, normalize_name, spell_class
+from pullback.train.io.peer_arguments import KERAS, TFJS
+from pullback.train.io.structure import Configurable, is_kind
+
+__all__ = ["KERAS_VERSION", "WRITES_KERAS", "WRITES_TFJS", "TopologyWriter"]
+
+Json = Any  # what json.dumps takes
+KERAS_VERSION = "3.15.0"  # whose files these are like
+Config = dict[str, Any]
+DESCRIBED = {"_initializer": "initializers", "_regularizer": "regularizers", "_constraint": "constraints"}
+SCALINGS = {"glorot": (1.0, "fan_avg"), "he": (2.0, "fan_in"), "lecun": (1.0, "fan_in")}
+TFJS_ACTIVATIONS = {
+    "elu", "selu", "relu", "relu6", "linear", "sigmoid", "hard_sigmoid", "softplus", "softsign", "tanh", "softmax",
+    "log_softmax", "gelu", "mish", "swish",
+}  # fmt: skip
+RENAMED = {"output_dim": "output_shape", "alpha": "negative_slope", "negative_slope": "alpha"}
+UNREADABLE = ("SpectralNormalization",)  # its variables are stored otherwise in Keras
+KERAS_ACTIVATIONS = {"hard_sigmoid6": "hard_sigmoid", "silu": "swish"}
+CALL_SETTINGS = {"causal": "use_causal_mask", "return_attention_scores": "return_attention_scores"}
+
+
+@dataclass(frozen=True)
+class Target:
+    """The library that a file is written for: its layers, and what computes something else there."""
+
+    library: str
+    layers: Mapping[str, str]
+    refused: tuple[tuple[str, str, Any], ...]  # class, argument and value; the class may be empty for all
+    is_keras: bool
+
+
+WRITES_TFJS = Target(
+    "TensorFlow.js",
+    TFJS,
+    (("UpSampling2d", "interpolation", "bilinear"), ("", "reset_after", True), ("Conv1d", "padding", "causal")),
+    False,
+)
+WRITES_KERAS = Target(
+    "Keras 3", KERAS, (("", "activation", "hard_sigmoid"), ("", "recurrent_activation", "hard_sigmoid")), True
+)
+
+
+class TopologyWriter:
+    """Describes one model for one library; gives every layer a name that no other has."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.names: dict[int, str] = {}  # of layers, by identity
+        self.order: dict[int, list[Any]] = {}  # the layers of functional models as Keras orders them
+        self._taken: set[str] = set()
+        self._counts: Counter[str] = Counter()
+
+    def describe_model(self, model: Any) -> Config:
+        """Return the JSON data of a model."""
+        self._name_layers(model, model.name)
+        return self._describe_layer(model)
+
+    def name_layer(self, wanted: str) -> str:
+        """Return this name, or one with a number if another layer has it."""
+        free, number = wanted, 0
+        while free in self._taken:
+            number += 1
+            free = f"{wanted}_{number}"
+        self._taken.add(free)
+        return free
+
+    def _name_layers(self, layer: Any, name: str) -> None:
+        if id(layer) in self.names:
+            return
+        self.names[id(layer)] = self.name_layer(name)
+        for key, part in layer.parts():
+            if is_kind(part, "Layer"):
+                self._name_layers(part, key if is_kind(layer, "Model") else part.name.rpartition("/")[2])
+
+    # ---- layers
+
+    def _describe_layer(self, layer: Any) -> Config:
+        kind, name = type(layer), self.names[id(layer)]
+        if kind is Configurable.registry["Sequential"]:
+            return self._wrap("Sequential", self._describe_sequential(layer, name), "keras")
+        if kind is Configurable.registry["Functional"]:
+            spelt = "Functional" if self.target.is_keras else "Model"
+            graph = Graph(self, layer, name)
+            self.order[id(layer)] = graph.sort_layers()
+            return self._wrap(spelt, graph.describe(), "keras.src.models.functional")
+        own = is_own_class(kind)
+        spelt = kind.registered_name if own else spell_class(kind.__name__)
+        if not own and (spelt not in self.target.layers or spelt in UNREADABLE):
+            raise CheckpointError(f"save: {name} is a {kind.__name__} layer, which {self.target.library} has not.")
+        config = self._describe_arguments(layer, spelt, own, name)
+        frozen = {} if layer.trainable else {"trainable": False}  # not every layer of Keras takes it
+        return self._wrap(spelt, config | {"name": name, **frozen}, "keras.layers", own)
+
+    def _wrap(self, kind: str, config: Config, module: str, own: bool = False) -> Config:
+        made: Config = {"class_name": kind, "config": config}
+        if self.target.is_keras:
+            made |= {"module": None if own else module, "registered_name": f"Custom>{kind}" if own else None}
+        return made
+
+    def _describe_arguments(self, layer: Any, spelt: str, own: bool, name: str) -> Config:
+        """Return the arguments of a layer that the library has; refuse the others, unless they mean nothing."""
+        takes = signature(type(layer)).parameters
+        known = set(takes) if own else set(self.target.layers[spelt].split())
+        config: Config = {}
+        for argument, value in layer.get_config().items():
+            if argument in ("name", "trainable", "input_shape", "batch_input_shape"):
+                continue
+            written = RENAMED[argument] if argument not in known and RENAMED.get(argument) in known else argument
+            self._check_meaning(type(layer).__name__, argument, value, name)
+            if argument == "dtype" or (argument in CALL_SETTINGS and self.target.is_keras):
+                config |= (
+                    {} if value is None or argument != "dtype" else {"dtype": self._describe(value, name, "dtype")}
+                )
+            elif written in known and value is None and written in config:
+                continue  # an argument with two names, of which this one is not given
+            elif written in known:
+                config[written] = self._describe(_repeat(value, argument, spelt), name, argument)
+            elif not _says_nothing(argument, value, takes.get(argument)):
+                raise CheckpointError(
+                    f"save: {name} has {argument}={value!r}, which {spelt} of {self.target.library} does not take."
+                )
+        return config
+
+    def _check_meaning(self, kind: str, argument: str, value: Any, name: str) -> None:
+        refused = any(
+            owner in ("", kind) and argument == known and value == other for owner, known, other in self.target.refused
+        )
+        if argument.endswith("activation") and isinstance(value, str) and not self.target.is_keras:
+            refused = refused or self._spell_activation(value) not in TFJS_ACTIVATIONS
+        if refused:
+            raise CheckpointError(
+                f"save: {name} has {argument}={value!r}, which {self.target.library} does not compute as it is here."
+            )
+
+    def _describe(self, value: Any, name: str, argument: str) -> Json:
+        """Return the value of an argument as JSON data."""
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        if isinstance(value, str):
+            module = next((one for end, one in DESCRIBED.items() if argument.endswith(end)), None)
+            if module is not None:
+                return self._describe_named(value, name, argument, module)
+            return self._spell_activation(value) if argument.endswith("activation") else value
+        if isinstance(value, np.generic):
+            return value.item()
+        if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+            return str(np.dtype(value))
+        if isinstance(value, np.ndarray):
+            return value.tolist()
+        if isinstance(value, list | tuple):
+            return [self._describe(item, name, argument) for item in value]
+        if isinstance(value, dict):
+            return {str(key): self._describe(item, name, argument) for key, item in value.items()}
+        if is_kind(value, "Layer"):
+            return self._describe_inner(value, name)
+        if isinstance(value, Configurable):
+            return self._describe_configurable(value, name, argument)
+        raise CheckpointError(f"save: {name} has {argument}={value!r}, which a file cannot hold. Use a name.")
+
+    def _spell_activation(self, name: str) -> str:
+        """Return the name of an activation in the library that is written for."""
+        known = KERAS_ACTIVATIONS if self.target.is_keras else {"silu": "swish"}
+        return known.get(snake_case(name), snake_case(name))
+
+    def _describe_inner(self, layer: Any, name: str) -> Config:
+        if id(layer) not in self.names:
+            self._name_layers(layer, layer.name.rpartition("/")[2])
+        return self._describe_layer(layer)
+
+    def _describe_named(self, value: str, name: str, argument: str, module: str) -> Json:
+        """Return an initializer, regularizer or constraint that is given by its name."""
+        plain = normalize_name(value)
+        for family, (scale, mode) in SCALINGS.items():
+            for distribution in ("uniform", "normal"):
+                if plain == family + distribution:
+                    return self._describe_scaling({"scale": scale, "mode": mode, "distribution": distribution})
+        kind = find_class(value)
+        if kind is None:
+            raise CheckpointError(f"save: {name} has {argument}={value!r}, which is not one of pb.{module}.")
+        return self._describe_configurable(kind(), name, argument)
+
+    def _describe_scaling(self, config: Config) -> Config:
+        if self.target.is_keras and config["distribution"] == "normal":
+            config = config | {"distribution": "truncated_normal"}
+        return self._wrap("VarianceScaling", {"seed": None, **config}, "keras.initializers")
+
+    def _describe_configurable(self, x: Any, name: str, argument: str) -> Config:
+        kind, config = type(x).__name__, x.get_config()
+        if kind == "VarianceScaling":
+            return self._describe_scaling(config)
+        if kind in ("L1", "L2") and not self.target.is_keras:
+            kind, config = "L1L2", {"l1": 0.0, "l2": 0.0, **config}
+        module = next((one for end, one in DESCRIBED.items() if argument.endswith(end)), "layers")
+        plain = {key: self._describe(item, name, f"{argument}: {key}") for key, item in config.items()}
+        own = is_own_class(type(x))
+        return self._wrap(type(x).registered_name if own else spell_class(kind), plain, f"keras.{module}", own)
+
+    # ---- models
+
+    def _describe_sequential(self, model: Any, name: str) -> Config:
+        described = [self._describe_layer(layer) for layer in model.layers]
+        for layer, one in zip(model.layers, described, strict=True):
+            if settings := find_call_settings(layer):
+                raise CheckpointError(
+                    f"save: {one['config']['name']} has {', '.join(settings)}, which are arguments of the call in "
+                    f"{self.target.library}: make the model with pb.model."
+                )
+        if model.shapes:
+            first = self.describe_input(self.name_layer(f"{name}_input"), model.shapes[0])
+            described.insert(0, first)
+        return {"name": name, "layers": described}
+
+    def describe_input(self, name: str, shape: Sequence[int | None], dtype: Any = None) -> Config:
+        """Return the JSON data of an input layer."""
+        size = [None, *(None if n is None else int(n) for n in shape)]
+        key = "batch_shape" if self.target.is_keras else "batch_input_shape"
+        plain = "float32" if dtype is None else str(np.dtype(dtype))
+        return self._wrap("InputLayer", {key: size, "dtype": plain, "sparse": False, "name": name}, "keras.layers")
+
+    def describe_applied(self, layer: Any) -> Config:
+        """Return the JSON data of a layer of a functional model."""
+        return self._describe_layer(layer)
+
+
+class Graph:
+    """The functional graph of one model, as a list of layers with the outputs that each is applied to."""
+
+    def __init__(self, writer: TopologyWriter, model: Any, name: str) -> None:
+        self.writer, self.name = writer, name
+        self.config = model.get_config()
+        self.keras = writer.target.is_keras
+        self.layers: list[Any] = self.config["layers"]
+
+    def describe(self) -> Config:
+        """Return the config of the model: layers, inputs and outputs."""
+        inputs = self.config["inputs"]
+        called = self.config.get("names") or [""] * len(inputs)
+        numbers = [f"_{i + 1}" if len(inputs) > 1 else "" for i in range(len(inputs))]
+        names = [
+            self.writer.name_layer(name or f"{self.name}_input{number}")
+            for name, number in zip(called, numbers, strict=True)
+        ]
+        ends: list[list[Any]] = [[name, 0, 0] for name in names]
+        listed = [
+            self.writer.describe_input(name, shape) | {"name": name, "inbound_nodes": []}
+            for name, shape in zip(names, inputs, strict=True)
+        ]
+        described: dict[int, Config] = {}
+        for i, (number, given) in enumerate(self.config["steps"]):
+            layer = self.layers[number]
+            if is_kind(layer, "SelectOutput"):
+                name, node, _ = ends[given[0]]
+                ends.append([name, node, layer.index])
+                continue
+            if number not in described:
+                name = self.writer.names[id(layer)]
+                described[number] = self.writer.describe_applied(layer) | {"name": name, "inbound_nodes": []}
+            one = described[number]
+            ends.append([one["name"], len(one["inbound_nodes"]) + self._find_offset(layer), 0])
+            settings = self._describe_settings(i, one["name"], ends)
+            one["inbound_nodes"].append(self._describe_node(layer, [ends[i] for i in given], settings))
+        return {
+            "name": self.name,
+            "layers": [*listed, *described.values()],
+            "input_layers": [[name, 0, 0] for name in names],
+            "output_layers": [ends[i] for i in self.config["outputs"]],
+        }
+
+    def sort_layers(self) -> list[Any]:
+        """Return the layers as Keras orders them: by their distance from the outputs, then as they are found."""
+        steps, first = self.config["steps"], len(self.config["inputs"])
+        depths: dict[int, int] = {}  # of steps
+        for i in range(len(steps) - 1, -1, -1):
+            depth = depths.setdefault(i, 0)
+            for given in steps[i][1]:
+                if given >= first:
+                    depths[given - first] = max(depths.get(given - first, 0), depth + 1)
+        found: dict[int, int] = {}  # the order of layers in a walk from the outputs
+        todo, seen = [number - first for number in reversed(self.config["outputs"])], set()
+        while todo:
+            i = todo.pop()
+            if i >= 0 and i not in seen:
+                seen.add(i)
+                found.setdefault(steps[i][0], len(found))
+                todo.extend(given - first for given in reversed(steps[i][1]))
+        deepest: dict[int, int] = {}
+        for i, (number, _) in enumerate(steps):
+            deepest[number] = max(deepest.get(number, 0), depths[i])
+        return [self.layers[n] for n in sorted(deepest, key=lambda n: (-deepest[n], found[n]))]
+
+    def _find_offset(self, layer: Any) -> int:
+        """Return by how much applications are numbered higher: in TensorFlow.js, models count how they were made."""
+        return int(not self.keras and is_kind(layer, "Model"))
+
+    def _describe_settings(self, i: int, name: str, ends: list[list[Any]]) -> Config:
+        """Return the keywords that a step calls its layer with."""
+        found = (self.config.get("settings") or {}).get(str(i), {})
+        given = {key: x for key, x in found.items() if x.get("value", True) not in (None, False)}
+        if given and not self.keras:
+            raise CheckpointError(f"save: {name} is called with {', '.join(given)}, which TensorFlow.js does not take.")
+        return {key: _make_tensor(ends[x["step"]]) if "step" in x else x["value"] for key, x in given.items()}
+
+    def _describe_node(self, layer: Any, inputs: list[list[Any]], settings: Config) -> Json:
+        if not self.keras:
+            return [[*one, {}] for one in inputs]
+        tensors = [_make_tensor(one) for one in inputs]
+        settings = settings | {CALL_SETTINGS[key]: True for key in find_call_settings(layer)}
+        if hasattr(layer, "num_heads"):
+            return {"args": tensors if len(tensors) > 1 else tensors * 2, "kwargs": settings}
+        if hasattr(layer, "return_state") or hasattr(layer, "merge_mode"):
+            states = {"initial_state": tensors[1:]} if len(tensors) > 1 else {}
+            return {"args": tensors[:1], "kwargs": settings | states}
+        return {"args": tensors if len(tensors) == 1 else [tensors], "kwargs": settings}
+
+
+def _make_tensor(end: list[Any]) -> Config:
+    """Return the JSON data of an output of a layer, as Keras 3 has it."""
+    return {"class_name": "__keras_tensor__", "config": {"shape": [None], "dtype": "float32", "keras_history": end}}
+
+
+def find_call_settings(layer: Any) -> list[str]:
+    """Return which arguments of a layer are set that belong to the call in Keras."""
+    return [key for key in CALL_SETTINGS if getattr(layer, key, False)]
+
+
+def is_own_class(kind: type[Any]) -> bool:
+    """Return whether a class is the user's."""
+    return not kind.__module__.startswith("pullback.")
+
+
+def _repeat(value: Any, argument: str, kind: str) -> Any:
+    """Return one number for all axes as a list of one for each, where TensorFlow.js takes nothing else."""
+    if argument not in ("size", "cropping") or not isinstance(value, int):
+        return value
+    axes = next((int(c) for c in kind if c.isdigit()), 1)
+    return value if axes == 1 else [value if argument == "size" else [value, value]] * axes
+
+
+# Arguments that only layers here have, and which change nothing where they are at their defaults.
+OURS = ("fill_value", "negative_slope", "seed", "threshold", "unit_forget_bias")
+
+
+def _says_nothing(argument: str, value: Any, parameter: Parameter | None) -> bool:
+    """Return whether an argument that the library has not changes nothing."""
+    if is_without_effect(argument, value) or value == ():
+        return True
+    return parameter is not None and argument in OURS and value == parameter.default

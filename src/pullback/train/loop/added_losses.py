@@ -1,0 +1,36 @@
+"""Losses that layers add while a model is called: ``layer.add_loss``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+__all__ = ["add_loss", "collect_losses"]
+
+_collected: ContextVar[list[Any] | None] = ContextVar("_collected", default=None)
+
+
+def add_loss(loss: Any) -> None:
+    """Add a number to the loss of the step that is being computed; outside of one it has no effect."""
+    collected = _collected.get()
+    if collected is not None:
+        collected.append(loss)
+
+
+@contextmanager
+def collect_losses() -> Iterator[list[Any]]:
+    """Collect what is added in a ``with`` block.
+
+    >>> with collect_losses() as found:
+    ...     add_loss(2.0)
+    >>> found
+    [2.0]
+    """
+    found: list[Any] = []
+    token = _collected.set(found)
+    try:
+        yield found
+    finally:
+        _collected.reset(token)

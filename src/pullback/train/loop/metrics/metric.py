@@ -1,0 +1,168 @@
+"""The base class of metrics: numbers over many batches, exact for any batch size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from pullback.core.convert import as_array
+from pullback.core.suggestions import snake_case
+from pullback.errors import ArgumentError
+from pullback.train.loop.weights import sum_weighted
+from pullback.typing import Array, TensorLike, Value
+
+__all__ = ["FunctionMetric", "Mean", "MeanMetricWrapper", "Metric", "Sum", "add_sums"]
+
+
+class Metric:
+    """A number over many batches: the statistics of every batch are added up, and the result is computed of the sums.
+
+    A metric of your own has ``measure``, which returns the statistics of a batch as a tuple of numbers and arrays, and
+    ``compute``, which returns the result from their sums; ``fit`` compiles the first.
+
+    >>> class Largest(pb.metrics.Metric):
+    ...     def measure(self, y_true, y_pred, sample_weight=None):
+    ...         return np.sum(np.abs(y_pred - y_true) > 1.0), y_true.size
+    ...     def compute(self, far, count):
+    ...         return far / count
+    >>> share = Largest()
+    >>> share.update_state(np.zeros(4), np.array([0.0, 3.0, 2.0, 0.5]))
+    >>> share.result(), share.name
+    (0.5, 'largest')
+    """
+
+    def __init__(self, name: str | None = None, dtype: object = None) -> None:
+        self.name = name or snake_case(type(self).__name__)
+        self.dtype = dtype  # Keras's argument; sums are always float64
+        self._sums: list[Any] = []
+
+    def measure(self, y_true: Value, y_pred: Value, sample_weight: Value | None = None) -> tuple[Any, ...]:
+        """Return the statistics of a batch."""
+        raise NotImplementedError(f"{type(self).__name__} has no measure(y_true, y_pred, sample_weight).")
+
+    def compute(self, *sums: Any) -> Any:
+        """Return the result from the sums of the statistics of all batches."""
+        raise NotImplementedError(f"{type(self).__name__} has no compute(*sums).")
+
+    # ---- used by itself, as in Keras
+
+    def update_state(self, y_true: TensorLike, y_pred: TensorLike, sample_weight: TensorLike | None = None) -> None:
+        """Add the statistics of a batch."""
+        weight = None if sample_weight is None else np.asarray(as_array(sample_weight))
+        made = self.measure(np.asarray(as_array(y_true)), np.asarray(as_array(y_pred)), weight)
+        self._sums = add_sums(self._sums, made)
+
+    def result(self) -> Any:
+        """Return the result over all batches since ``reset_state``; 0 if there were none."""
+        return self.compute(*self._sums) if self._sums else 0.0
+
+    def reset_state(self) -> None:
+        """Forget all batches."""
+        self._sums = []
+
+    def __call__(self, y_true: TensorLike, y_pred: TensorLike, sample_weight: TensorLike | None = None) -> Any:
+        """Add a batch and return the result."""
+        self.update_state(y_true, y_pred, sample_weight)
+        return self.result()
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments it was made with, from the attributes of the same names."""
+        return {name: getattr(self, name) for name in signature(type(self)).parameters if name != "dtype"}
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{k}={v!r}" for k, v in self.get_config().items() if k != "name")
+        return f"{type(self).__name__}({given})"
+
+
+def add_sums(sums: Sequence[Any], statistics: Sequence[Any]) -> list[Any]:
+    """Return the sums with the statistics of one more batch, in float64.
+
+    >>> add_sums([], (np.float32(2.0), 3)), add_sums([1.0, 2.0], (1.0, 1.0))
+    ([2.0, 3.0], [2.0, 3.0])
+    """
+    new = [_as_float64(x) for x in statistics]
+    return [a + b for a, b in zip(sums, new, strict=True)] if sums else new
+
+
+def _as_float64(x: Any) -> float | Array:
+    return float(x) if not getattr(x, "shape", ()) else np.asarray(x, np.float64)
+
+
+class FunctionMetric(Metric):
+    """The mean over the examples of a function of labels and predictions."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        name: str | None = None,
+        dtype: object = None,
+        **arguments: Any,
+    ) -> None:
+        super().__init__(name or getattr(function, "__name__", "metric"), dtype)
+        self.function, self.arguments = function, arguments
+
+    def measure(self, y_true: Value, y_pred: Value, sample_weight: Value | None = None) -> tuple[Any, ...]:
+        values = self.function(y_true, y_pred, **self.arguments)
+        if not hasattr(values, "shape") and not isinstance(values, float | int):
+            raise ArgumentError(
+                f"{self.name}: a metric gives one number or one for each example, this one gave "
+                f"{type(values).__name__}."
+            )
+        if not getattr(values, "shape", ()):  # the mean of a batch, as functions of TensorFlow.js's users return it
+            return values * len(y_true), len(y_true)
+        total, count = sum_weighted(self.name, values, sample_weight)
+        each = len(values) / values.size  # the weight of one of several values of an example
+        return (total, count) if each == 1.0 else (total * each, count * each)
+
+    def compute(self, *sums: Any) -> Any:
+        total, count = sums
+        return total / count if count else 0.0
+
+    def get_config(self) -> dict[str, Any]:
+        return {"function": self.function, "name": self.name, **self.arguments}
+
+
+MeanMetricWrapper = FunctionMetric
+
+
+class Mean(Metric):
+    """The weighted mean of values.
+
+    >>> mean = pb.metrics.Mean()
+    >>> mean.update_state([1.0, 3.0, 5.0, 7.0], sample_weight=[1, 1, 0, 0])
+    >>> mean.result()
+    2.0
+    """
+
+    def measure(self, y_true: Value, y_pred: Value, sample_weight: Value | None = None) -> tuple[Any, ...]:
+        return sum_weighted(self.name, y_true, sample_weight)
+
+    def compute(self, *sums: Any) -> Any:
+        return sums[0] / sums[1] if sums[1] else 0.0
+
+    def update_state(  # type: ignore[override]  # of values alone
+        self, values: TensorLike, sample_weight: TensorLike | None = None
+    ) -> None:
+        """Add values to the mean."""
+        super().update_state(values, values, sample_weight)
+
+    def __call__(self, values: TensorLike, sample_weight: TensorLike | None = None) -> Any:  # type: ignore[override]
+        """Add values and return the result."""
+        self.update_state(values, sample_weight)
+        return self.result()
+
+
+class Sum(Mean):
+    """The weighted sum of values.
+
+    >>> total = pb.metrics.Sum()
+    >>> total.update_state([1.0, 3.0, 5.0, 7.0])
+    >>> total.result()
+    16.0
+    """
+
+    def compute(self, *sums: Any) -> Any:
+        return sums[0]

@@ -1,0 +1,182 @@
+"""Convolutional recurrent layers: an LSTM whose gates are convolutions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pullback.numerics.windows import plan_windows
+from pullback.ops import joining, random
+from pullback.ops.convolution import convolve
+from pullback.train.nn.constraints import ConstraintLike
+from pullback.train.nn.initializers import InitializerLike
+from pullback.train.nn.layers.activations import ActivationLike, find_activation
+from pullback.train.nn.layers.base import check_choice, check_counts, check_shares
+from pullback.train.nn.layers.cells import RecurrentCell, States, Step, set_forget_bias
+from pullback.train.nn.layers.recurrent import RecurrentLayer
+from pullback.train.nn.layers.spatial import Lengths, as_lengths
+from pullback.train.nn.regularizers import RegularizerLike
+from pullback.typing import Shape, Value
+
+__all__ = ["ConvLstm1d", "ConvLstm2d", "ConvLstm2dCell", "ConvLstm3d"]
+
+
+@dataclass(eq=False)
+class ConvLstmCell(RecurrentCell):
+    """The base of convolutional LSTM cells, for any number of axes."""
+
+    filters: int
+    kernel_size: Lengths
+    strides: Lengths = 1
+    padding: str = "valid"
+    data_format: str | None = None
+    dilation_rate: Lengths = 1
+    activation: ActivationLike = "tanh"
+    recurrent_activation: ActivationLike = "sigmoid"
+    use_bias: bool = True
+    kernel_initializer: InitializerLike = "glorot_uniform"
+    recurrent_initializer: InitializerLike = "orthogonal"
+    bias_initializer: InitializerLike = "zeros"
+    unit_forget_bias: bool = True
+    kernel_regularizer: RegularizerLike | None = field(default=None, kw_only=True)
+    recurrent_regularizer: RegularizerLike | None = field(default=None, kw_only=True)
+    bias_regularizer: RegularizerLike | None = field(default=None, kw_only=True)
+    kernel_constraint: ConstraintLike | None = field(default=None, kw_only=True)
+    recurrent_constraint: ConstraintLike | None = field(default=None, kw_only=True)
+    bias_constraint: ConstraintLike | None = field(default=None, kw_only=True)
+    dropout: float = field(default=0.0, kw_only=True)
+    recurrent_dropout: float = field(default=0.0, kw_only=True)
+    implementation: int = field(default=2, kw_only=True)  # accepted, as other libraries have it
+
+    axes = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_counts(self, "filters")
+        check_shares(self, "dropout", "recurrent_dropout")
+        check_choice(self, "padding", "valid", "same")
+        if self.data_format is not None:
+            check_choice(self, "data_format", "channels_last", "channels_first")
+        self._first = self.data_format == "channels_first"
+        self._size = as_lengths(self, "kernel_size", self.axes)
+        self._strides = as_lengths(self, "strides", self.axes)
+        self._dilation = as_lengths(self, "dilation_rate", self.axes)
+        self._activate = find_activation(self.activation, self.name)
+        self._gate = find_activation(self.recurrent_activation, self.name)
+
+    def build(self, shape: Shape, *_: Shape) -> None:
+        channels = shape[-self.axes - 1] if self._first else shape[-1]
+        self.kernel = self.add_weight_by_arguments("kernel", (*self._size, channels, 4 * self.filters))
+        self.recurrent_kernel = self.add_weight_by_arguments(
+            "recurrent_kernel", (*self._size, self.filters, 4 * self.filters), "recurrent"
+        )
+        if self.use_bias:
+            initial = self.bias_initializer
+            if self.unit_forget_bias:
+                initial = set_forget_bias(self, initial, self.filters)
+            self.bias = self.weight(
+                "bias", (4 * self.filters,), initial, penalty=self.bias_regularizer, limit=self.bias_constraint
+            )
+
+    def get_state_shapes(self, shape: Shape) -> list[Shape]:
+        space = shape[1:] if self._first else shape[:-1]
+        out = self._plan(space).out
+        return [(self.filters, *out) if self._first else (*out, self.filters)] * 2
+
+    def _plan(self, space: Shape) -> Any:
+        return plan_windows(self.name, space, self._size, self._strides, self.padding, self._dilation)
+
+    def make_step(self, x: Value, training: bool) -> tuple[Any, Step]:
+        given: Any = x
+        x = np.moveaxis(given, 2, -1) if self._first else given
+        steps, batch, *space, channels = x.shape
+        if training and self.dropout:
+            x = x * random.dropout(np.ones(x.shape[1:], x.dtype), self.dropout, seed=self._generator)
+        windows = self._plan(tuple(space))
+        flat = np.reshape(x, (steps * batch, *space, channels))
+        projected = convolve(flat, self.kernel.read(), windows)
+        projected = projected + self.bias if self.use_bias else projected
+        projected = np.reshape(projected, (steps, batch, *windows.out, 4 * self.filters))
+        around = plan_windows(self.name, windows.out, self._size, 1, "same")
+        drop: Any = None
+        if training and self.recurrent_dropout:
+            ones = np.ones((batch, *windows.out, self.filters), x.dtype)
+            drop = random.dropout(ones, self.recurrent_dropout, seed=self._generator)
+        recurrent = self.recurrent_kernel.read()
+
+        def step(x: Value, states: States) -> tuple[Any, States]:
+            h, c = [np.moveaxis(s, 1, -1) for s in states] if self._first else states
+            z = x + convolve(h if drop is None else h * drop, recurrent, around)
+            enter, stay, new, show = joining.split(z, 4, -1)
+            c = self._gate(stay) * c + self._gate(enter) * self._activate(new)
+            h = self._gate(show) * self._activate(c)
+            if self._first:
+                h, c = np.moveaxis(h, -1, 1), np.moveaxis(c, -1, 1)
+            return h, (h, c)
+
+        return projected, step
+
+    def call(self, x: Value, *states: Value, training: bool = False) -> Any:
+        states = states or tuple(np.zeros((x.shape[0], *s), x.dtype) for s in self.get_state_shapes(x.shape[1:]))
+        projected, step = self.make_step(np.expand_dims(x, 0), training)
+        out, states = step(projected[0], states)
+        return out, *states
+
+
+@dataclass(eq=False)
+class ConvLstm2dCell(ConvLstmCell):
+    """One step of ``conv_lstm2d``, for images (batch, height, width, channels).
+
+    - filters, kernel_size, strides, padding, data_format, dilation_rate: of the convolution of inputs.
+    - activation, recurrent_activation, unit_forget_bias, dropout, recurrent_dropout: as of ``lstm_cell``.
+
+    >>> h, (h, c) = pb.layers.conv_lstm2d_cell(3, 2)(np.ones((1, 4, 4, 2)), [np.zeros((1, 3, 3, 3))] * 2)
+    >>> h.shape
+    (1, 3, 3, 3)
+    """
+
+
+@dataclass(eq=False)
+class ConvLstm1d(RecurrentLayer, ConvLstmCell):
+    """An LSTM for sequences of sequences (batch, steps, length, channels), whose gates are convolutions.
+
+    - filters, kernel_size, strides, padding, data_format, dilation_rate: of the convolution of inputs.
+    - return_sequences, return_state, go_backwards, stateful, dropout, recurrent_dropout: as of ``lstm``.
+
+    >>> pb.layers.conv_lstm1d(3, 2)(np.ones((1, 5, 4, 2))).shape
+    (1, 3, 3)
+    """
+
+    rank = 3
+    axes = 1
+
+
+@dataclass(eq=False)
+class ConvLstm2d(RecurrentLayer, ConvLstmCell):
+    """An LSTM for sequences of images (batch, steps, height, width, channels), whose gates are convolutions.
+
+    - filters, kernel_size, strides, padding, data_format, dilation_rate: of the convolution of inputs.
+    - return_sequences, return_state, go_backwards, stateful, dropout, recurrent_dropout: as of ``lstm``.
+
+    >>> pb.layers.conv_lstm2d(3, 2, return_sequences=True)(np.ones((1, 5, 4, 4, 2))).shape
+    (1, 5, 3, 3, 3)
+    """
+
+    rank = 4
+
+
+@dataclass(eq=False)
+class ConvLstm3d(RecurrentLayer, ConvLstmCell):
+    """An LSTM for sequences of volumes (batch, steps, depth, height, width, channels), whose gates are convolutions.
+
+    - filters, kernel_size, strides, padding, data_format, dilation_rate: of the convolution of inputs.
+    - return_sequences, return_state, go_backwards, stateful, dropout, recurrent_dropout: as of ``lstm``.
+
+    >>> pb.layers.conv_lstm3d(2, 2)(np.ones((1, 2, 3, 3, 3, 1))).shape
+    (1, 2, 2, 2, 2)
+    """
+
+    rank = 5
+    axes = 3

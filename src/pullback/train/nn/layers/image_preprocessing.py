@@ -1,0 +1,409 @@
+"""Layers that prepare images: resizing and cropping, and random changes in training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pullback.core.variable import writer
+from pullback.errors import ArgumentError, CompileError
+from pullback.ops import random
+from pullback.ops.image import resizing, warping
+from pullback.train.nn.layers.base import Layer, check_choice, check_counts
+from pullback.train.nn.layers.noise import RandomLayer
+from pullback.train.nn.layers.spatial import SpatialLayer
+from pullback.typing import Value
+
+__all__ = [
+    "CenterCrop", "RandomBrightness", "RandomContrast", "RandomCrop", "RandomFlip", "RandomRotation",
+    "RandomTranslation", "RandomWidth", "RandomZoom", "Resizing",
+]  # fmt: skip
+
+Factor = float | Sequence[float]  # one number for both directions, or the lowest and the highest
+FILLS = ("constant", "reflect", "wrap", "nearest")
+
+
+def _as_range(layer: Layer, name: str, symmetric: bool = True) -> tuple[float, float]:
+    """Return an argument that is one number, or the lowest and the highest, as the latter."""
+    given = getattr(layer, name)
+    pair = tuple(given) if isinstance(given, list | tuple) else ((-given if symmetric else 0.0), given)
+    if len(pair) != 2 or not all(isinstance(n, int | float) and math.isfinite(n) for n in pair) or pair[0] > pair[1]:
+        raise ArgumentError(f"{layer.name}: {name} must be a number, or the lowest and the highest, got {given!r}.")
+    return float(pair[0]), float(pair[1])
+
+
+def _resize(x: Value, height: int, width: int, interpolation: str) -> Any:
+    if interpolation == "nearest":
+        return resizing.resize_nearest_neighbor(x, [height, width], half_pixel_centers=True)
+    return resizing.resize_bilinear(x, [height, width], half_pixel_centers=True)
+
+
+def _crop(x: Value, top: int, left: int, height: int, width: int) -> Any:
+    return x[:, top : top + height, left : left + width]
+
+
+# ---- always
+
+
+@dataclass(eq=False)
+class Resizing(SpatialLayer):
+    """Resizes images to ``height`` and ``width``.
+
+    - height, width: the new size.
+    - interpolation: "bilinear" or "nearest".
+    - crop_to_aspect_ratio: whether images are cropped first, so that they are not distorted.
+    - pad_to_aspect_ratio: whether images are padded first, so that they are not distorted.
+    - fill_value: what they are padded with.
+    - data_format: "channels_last" (default) or "channels_first".
+
+    >>> pb.layers.resizing(4, 6)(np.ones((1, 2, 3, 1))).shape
+    (1, 4, 6, 1)
+    """
+
+    height: int
+    width: int
+    interpolation: str = "bilinear"
+    crop_to_aspect_ratio: bool = False
+    pad_to_aspect_ratio: bool = field(default=False, kw_only=True)
+    fill_value: float = field(default=0.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_counts(self, "height", "width")
+        check_choice(self, "interpolation", "bilinear", "nearest")
+        if self.crop_to_aspect_ratio and self.pad_to_aspect_ratio:
+            raise ArgumentError(f"{self.name}: give one of crop_to_aspect_ratio and pad_to_aspect_ratio.")
+
+    def call(self, x: Value) -> Any:
+        x = self.move_channels_last(x)
+        x = x if x.dtype.kind == "f" else x.astype(np.float32)
+        height, width = x.shape[1:3]
+        tall, wide = int(width * self.height / self.width), int(height * self.width / self.height)
+        if self.crop_to_aspect_ratio:
+            tall, wide = max(min(height, tall), 1), max(min(width, wide), 1)
+            x = _crop(x, (height - tall) // 2, (width - wide) // 2, tall, wide)
+        elif self.pad_to_aspect_ratio:
+            down, right = max(tall - height, 0), max(wide - width, 0)
+            sides = [(0, 0), (down // 2, down - down // 2), (right // 2, right - right // 2), (0, 0)]
+            x = np.pad(x, sides, constant_values=self.fill_value)
+        return self.move_channels_back(_resize(x, self.height, self.width, self.interpolation))
+
+
+@dataclass(eq=False)
+class CenterCrop(SpatialLayer):
+    """Cuts the middle out of images; smaller ones are resized first.
+
+    - height, width: the size of what is cut out.
+    - data_format: "channels_last" (default) or "channels_first".
+
+    >>> pb.layers.center_crop(1, 2)(np.arange(12.0).reshape(1, 3, 4, 1)).ravel()
+    array([5., 6.])
+    """
+
+    height: int
+    width: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_counts(self, "height", "width")
+
+    def call(self, x: Value) -> Any:
+        x = self.move_channels_last(x)
+        height, width = x.shape[1:3]
+        if height < self.height or width < self.width:
+            tall, wide = int(width * self.height / self.width), int(height * self.width / self.height)
+            tall, wide = max(min(height, tall), 1), max(min(width, wide), 1)
+            x = _crop(x, (height - tall) // 2, (width - wide) // 2, tall, wide)
+            return self.move_channels_back(_resize(x, self.height, self.width, "bilinear"))
+        y = _crop(x, (height - self.height) // 2, (width - self.width) // 2, self.height, self.width)
+        return self.move_channels_back(y)
+
+
+# ---- at random, in training
+
+
+@dataclass(eq=False)
+class RandomImageLayer(RandomLayer):
+    """The base of layers that change images in training only, each in its own way."""
+
+    data_format: str | None = field(default=None, kw_only=True)
+
+    rank = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.data_format is not None:
+            check_choice(self, "data_format", "channels_last", "channels_first")
+
+    def call(self, x: Value, training: bool = False) -> Any:
+        if not training or not x.shape[0]:
+            return self.keep(x)
+        y: Any = x
+        first = self.data_format == "channels_first"
+        y = self.change(np.moveaxis(y, 1, -1) if first else y)
+        return np.moveaxis(y, -1, 1) if first else y
+
+    def keep(self, x: Value) -> Any:
+        """Return what images become outside of training."""
+        return x
+
+    def change(self, x: Value) -> Any:
+        """Return changed images, with the channels last."""
+        raise NotImplementedError(f"{type(self).__name__} has no change(x).")
+
+    def draw(self, x: Value, low: float, high: float) -> Any:
+        """Return a number between two for each image."""
+        return random.uniform([x.shape[0]], low, high, np.float32, self._generator)
+
+
+@dataclass(eq=False)
+class WarpLayer(RandomImageLayer):
+    """The base of layers that move the pixels of images."""
+
+    fill_mode: str = field(default="reflect", kw_only=True)
+    interpolation: str = field(default="bilinear", kw_only=True)
+    fill_value: float = field(default=0.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice(self, "fill_mode", *FILLS)
+        check_choice(self, "interpolation", "bilinear", "nearest")
+
+    def warp(self, x: Value, a: Sequence[Any], b: Sequence[Any]) -> Any:
+        """Return images whose pixel (column, row) is read at ``a[0] column + a[1] row + a[2]`` and the same with b."""
+        zero = np.zeros(x.shape[0], np.float32)
+        rows = np.stack([n + zero for n in (*a, *b, 0.0, 0.0)], axis=1)
+        return warping.transform(x, rows, self.interpolation, self.fill_mode, self.fill_value).astype(x.dtype)
+
+
+@dataclass(eq=False)
+class RandomFlip(RandomImageLayer):
+    """In training, mirrors half of the images.
+
+    - mode: "horizontal", "vertical" or "horizontal_and_vertical".
+    - seed: makes the draws the same every time the program runs.
+    - data_format: "channels_last" (default) or "channels_first".
+
+    >>> pb.layers.random_flip()(np.ones((2, 3, 3, 1))).shape
+    (2, 3, 3, 1)
+    """
+
+    mode: str = "horizontal_and_vertical"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice(self, "mode", "horizontal", "vertical", "horizontal_and_vertical")
+
+    def change(self, x: Value) -> Any:
+        for name, axis in (("horizontal", 2), ("vertical", 1)):
+            if name in self.mode:
+                flips = np.reshape(self.draw(x, 0.0, 1.0) < 0.5, (-1, 1, 1, 1))
+                x = np.where(flips, np.flip(x, axis), x)
+        return x
+
+
+@dataclass(eq=False)
+class RandomRotation(WarpLayer):
+    """In training, rotates images about their centers by random angles.
+
+    - factor: the largest angle as a share of a full turn, in both directions, or the lowest and the highest.
+    - fill_mode: what is beyond the border: "reflect", "wrap", "nearest", or "constant": ``fill_value``.
+    - interpolation: "bilinear" or "nearest".
+    - seed: makes the draws the same every time the program runs.
+    - data_format: "channels_last" (default) or "channels_first".
+
+    >>> pb.layers.random_rotation(0.1, seed=1)(np.ones((2, 3, 3, 1)), training=True).shape
+    (2, 3, 3, 1)
+    """
+
+    factor: Factor
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._range = _as_range(self, "factor")
+
+    def change(self, x: Value) -> Any:
+        angle = self.draw(x, *self._range) * (2 * math.pi)
+        height, width = x.shape[1] - 1, x.shape[2] - 1
+        cos, sin = np.cos(angle), np.sin(angle)
+        right = (width - (cos * width - sin * height)) / 2.0
+        down = (height - (sin * width + cos * height)) / 2.0
+        return self.warp(x, (cos, -sin, right), (sin, cos, down))
+
+
+@dataclass(eq=False)
+class RandomTranslation(WarpLayer):
+    """In training, shifts images by random distances.
+
+    - height_factor: the largest shift as a share of the height, up and down, or the lowest and the highest.
+    - width_factor: the same of the width.
+    - fill_mode: what is beyond the border: "reflect", "wrap", "nearest", or "constant": ``fill_value``.
+    - interpolation: "bilinear" or "nearest".
+    - seed: makes the draws the same every time the program runs.
+    - data_format: "channels_last" (default) or "channels_first".
+
+    >>> pb.layers.random_translation(0.2, 0.2, seed=1)(np.ones((2, 3, 3, 1)), training=True).shape
+    (2, 3, 3, 1)
+    """
+
+    height_factor: Factor
+    width_factor: Factor
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._down, self._right = _as_range(self, "height_factor"), _as_range(self, "width_factor")
+
+    def change(self, x: Value) -> Any:
+        down, right = self.draw(x, *self._down) * x.shape[1], self.draw(x, *self._right) * x.shape[2]
+        return self.warp(x, (1.0, 0.0, -right), (0.0, 1.0, -down))
+
+
+@dataclass(eq=False)
+class RandomZoom(WarpLayer):
+    """In training, zooms images by random factors.
+
+    - height_factor: how much larger the part of the image is that is seen: 0.2 for up to a fifth, negative to zoom in.
+    - width_factor: the same of the width; by default the same draw, so that images are not distorted.
+    - fill_mode: what is beyond the border: "reflect", "wrap", "nearest", or "constant": ``fill_value``.
+    - interpolation: "bilinear" or "nearest".
+    - seed: makes the draws the same every time the program runs.
+    - data_format: "channels_last" (default) or "channels_first".
+
+    >>> pb.layers.random_zoom(0.2, seed=1)(np.ones((2, 3, 3, 1)), training=True).shape
+    (2, 3, 3, 1)
+    """
+
+    height_factor: Factor
+    width_factor: Factor | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._down = _as_range(self, "height_factor")
+        self._right = None if self.width_factor is None else _as_range(self, "width_factor")
+
+    def change(self, x: Value) -> Any:
+        down = self.draw(x, *self._down) + 1.0
+        right = down if self._right is None else self.draw(x, *self._right) + 1.0
+        height, width = x.shape[1] - 1, x.shape[2] - 1
+        return self.warp(x, (right, 0.0, width * (1.0 - right) / 2.0), (0.0, down, height * (1.0 - down) / 2.0))
+
+
+@dataclass(eq=False)
+class RandomCrop(RandomImageLayer):
+    """In training, cuts a random part out of each image; otherwise the middle.
+
+    - height, width: the size of what is cut out.
+    - seed: makes the draws the same every time the program runs.
+    - data_format: "channels_last" (default) or "channels_first".
+
+    >>> pb.layers.random_crop(2, 2, seed=1)(np.ones((3, 4, 5, 1)), training=True).shape
+    (3, 2, 2, 1)
+    """
+
+    height: int
+    width: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_counts(self, "height", "width")
+
+    def keep(self, x: Value) -> Any:
+        middle = CenterCrop(self.height, self.width, name=f"{self.name}_center", data_format=self.data_format)
+        return middle(x)
+
+    def change(self, x: Value) -> Any:
+        batch, height, width, channels = x.shape
+        if height < self.height or width < self.width:
+            x = _resize(x, max(height, self.height), max(width, self.width), "bilinear")
+            batch, height, width, channels = x.shape
+        top = np.floor(self.draw(x, 0.0, 1.0) * (height - self.height + 1)).astype(np.int32)
+        left = np.floor(self.draw(x, 0.0, 1.0) * (width - self.width + 1)).astype(np.int32)
+        rows = np.reshape(top, (-1, 1)) + np.arange(self.height, dtype=np.int32)
+        columns = np.reshape(left, (-1, 1)) + np.arange(self.width, dtype=np.int32)
+        each = np.reshape(np.arange(batch, dtype=np.int32), (-1, 1, 1)) * (height * width)
+        places = each + np.expand_dims(rows, 2) * width + np.expand_dims(columns, 1)
+        return np.take(np.reshape(x, (batch * height * width, channels)), places, axis=0)
+
+
+@dataclass(eq=False)
+class RandomBrightness(RandomImageLayer):
+    """In training, makes images lighter or darker: adds a random number to each.
+
+    - factor: the largest share of ``value_range`` that is added, in both directions, or the lowest and the highest.
+    - value_range: the lowest and the highest value of a pixel.
+    - seed: makes the draws the same every time the program runs.
+
+    >>> pb.layers.random_brightness(0.2, value_range=[0, 1], seed=1)(np.ones((2, 3, 3, 1)), training=True).shape
+    (2, 3, 3, 1)
+    """
+
+    factor: Factor
+    value_range: Sequence[float] = (0, 255)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._range = _as_range(self, "factor")
+
+    def change(self, x: Value) -> Any:
+        low, high = self.value_range
+        more = np.reshape(self.draw(x, *self._range) * (high - low), (-1, 1, 1, 1)).astype(x.dtype)
+        return np.clip(x + more, low, high)
+
+
+@dataclass(eq=False)
+class RandomContrast(RandomImageLayer):
+    """In training, raises or lowers the contrast: multiplies what differs from the mean of a channel.
+
+    - factor: by how much the factor differs from 1, in both directions, or how much below and above it may be.
+    - value_range: the lowest and the highest value of a pixel.
+    - seed: makes the draws the same every time the program runs.
+
+    >>> pb.layers.random_contrast(0.2, value_range=[0, 1], seed=1)(np.ones((2, 3, 3, 1)), training=True).shape
+    (2, 3, 3, 1)
+    """
+
+    factor: Factor
+    value_range: Sequence[float] = (0, 255)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given = self.factor
+        self._range = (-given[0], given[1]) if isinstance(given, list | tuple) else _as_range(self, "factor")
+
+    def change(self, x: Value) -> Any:
+        factor = np.reshape(self.draw(x, *self._range) + 1.0, (-1, 1, 1, 1)).astype(x.dtype)
+        mean = np.mean(x, axis=(1, 2), keepdims=True)
+        low, high = self.value_range
+        return np.clip((x - mean) * factor + mean, low, high)
+
+
+@dataclass(eq=False)
+class RandomWidth(RandomImageLayer):
+    """In training, resizes a batch to a random width; it cannot be compiled, as compiled programs have fixed shapes.
+
+    - factor: the largest share by which the width changes, in both directions, or the lowest and the highest.
+    - interpolation: "bilinear" or "nearest".
+    - seed: makes the draws the same every time the program runs.
+
+    >>> pb.layers.random_width([0.5, 0.5])(np.ones((1, 2, 4, 1)), training=True).shape
+    (1, 2, 6, 1)
+    """
+
+    factor: Factor
+    interpolation: str = "bilinear"
+    auto_vectorize: bool = False  # accepted, as TensorFlow.js has it
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._range = _as_range(self, "factor")
+        check_choice(self, "interpolation", "bilinear", "nearest")
+
+    def change(self, x: Value) -> Any:
+        if writer() is not None:
+            raise CompileError(f"layer '{self.name}': a random width cannot be compiled. Train with eager=True.")
+        share = float(np.asarray(self.draw(x[:1], *self._range))[0])
+        return _resize(x, x.shape[1], max(int(x.shape[2] * (1.0 + share)), 1), self.interpolation)

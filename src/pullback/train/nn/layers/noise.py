@@ -1,0 +1,204 @@
+"""Layers that draw random numbers in training: dropout and noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pullback.core.convert import as_number
+from pullback.errors import ArgumentError
+from pullback.ops import random
+from pullback.train.nn.layers.base import Layer, check_choice, check_shares
+from pullback.typing import Shape, Value
+
+__all__ = [
+    "AlphaDropout", "Dropout", "GaussianDropout", "GaussianNoise", "RandomLayer", "SpatialDropout1d",
+    "SpatialDropout2d", "SpatialDropout3d",
+]  # fmt: skip
+
+Seed = int | np.random.Generator | None
+
+
+@dataclass(eq=False)
+class RandomLayer(Layer):
+    """The base of layers that draw random numbers: with a seed, from a generator of their own that advances."""
+
+    seed: Seed = field(default=None, kw_only=True)
+    supports_masking = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        seed = self.seed
+        whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
+        if not (seed is None or whole or isinstance(seed, np.random.Generator)):
+            raise ArgumentError(f"{self.name}: seed must be a whole number of 0 or more, or None, got {seed!r}.")
+        self._generator = None if seed is None else np.random.default_rng(seed)
+
+
+@dataclass(eq=False)
+class Dropout(RandomLayer):
+    """In training, sets a share ``rate`` of the inputs to zero and scales the others up; otherwise the identity.
+
+    - rate: the share of the inputs that is dropped.
+    - noise_shape: 1 along axes that are dropped together; None means the input's own length.
+    - seed: makes the draws the same every time the program runs.
+
+    >>> pb.layers.dropout(0.5)(np.ones((1, 3)))
+    array([[1., 1., 1.]])
+    """
+
+    rate: float
+    noise_shape: Sequence[int | None] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_shares(self, "rate")
+
+    def call(self, x: Value, training: bool = False) -> Any:
+        shape: Any = self.noise_shape
+        return random.dropout(x, self.rate, shape, self._generator) if training and self.rate else x
+
+
+@dataclass(eq=False)
+class SpatialDropout(RandomLayer):
+    """The base of layers that drop whole channels."""
+
+    rate: float
+    data_format: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_shares(self, "rate")
+        if self.data_format is not None:
+            check_choice(self, "data_format", "channels_last", "channels_first")
+
+    def call(self, x: Value, training: bool = False) -> Any:
+        if not (training and self.rate):
+            return x
+        axis = 1 if self.data_format == "channels_first" else x.ndim - 1
+        shape = [n if i in (0, axis) else 1 for i, n in enumerate(x.shape)]
+        return random.dropout(x, self.rate, shape, self._generator)
+
+
+@dataclass(eq=False)
+class SpatialDropout1d(SpatialDropout):
+    """In training, drops whole channels of sequences (batch, steps, channels).
+
+    - rate: the share of the channels that is dropped.
+    - seed: makes the draws the same every time the program runs.
+
+    >>> y = pb.layers.spatial_dropout1d(0.5, seed=1)(np.ones((1, 3, 4)), training=True)
+    >>> bool(np.all(y[0] == y[0, 0]))
+    True
+    """
+
+    rank = 2
+
+
+@dataclass(eq=False)
+class SpatialDropout2d(SpatialDropout):
+    """In training, drops whole channels of images (batch, height, width, channels).
+
+    - rate: the share of the channels that is dropped.
+    - data_format: "channels_last" (default) or "channels_first".
+    - seed: makes the draws the same every time the program runs.
+
+    >>> pb.layers.spatial_dropout2d(0.5)(np.ones((1, 2, 2, 3))).shape
+    (1, 2, 2, 3)
+    """
+
+    rank = 3
+
+
+@dataclass(eq=False)
+class SpatialDropout3d(SpatialDropout):
+    """In training, drops whole channels of volumes (batch, depth, height, width, channels).
+
+    - rate: the share of the channels that is dropped.
+    - data_format: "channels_last" (default) or "channels_first".
+    - seed: makes the draws the same every time the program runs.
+
+    >>> pb.layers.spatial_dropout3d(0.5)(np.ones((1, 2, 2, 2, 3))).shape
+    (1, 2, 2, 2, 3)
+    """
+
+    rank = 4
+
+
+@dataclass(eq=False)
+class GaussianNoise(RandomLayer):
+    """In training, adds normal noise of this standard deviation; otherwise the identity.
+
+    - stddev: the standard deviation.
+    - seed: makes the draws the same every time the program runs.
+
+    >>> pb.layers.gaussian_noise(0.5)(np.ones((1, 3)))
+    array([[1., 1., 1.]])
+    """
+
+    stddev: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_number(self.name, "stddev", self.stddev, 0)
+
+    def call(self, x: Value, training: bool = False) -> Any:
+        return x + random.normal(x.shape, 0.0, self.stddev, x.dtype, self._generator) if training else x
+
+
+@dataclass(eq=False)
+class GaussianDropout(RandomLayer):
+    """In training, multiplies by normal numbers with mean 1 and the variance that ``dropout(rate)`` has.
+
+    - rate: the share that ``dropout`` would drop.
+    - seed: makes the draws the same every time the program runs.
+
+    >>> pb.layers.gaussian_dropout(0.5)(np.ones((1, 3)))
+    array([[1., 1., 1.]])
+    """
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_shares(self, "rate")
+
+    def call(self, x: Value, training: bool = False) -> Any:
+        if not (training and self.rate):
+            return x
+        return x * random.normal(x.shape, 1.0, math.sqrt(self.rate / (1.0 - self.rate)), x.dtype, self._generator)
+
+
+@dataclass(eq=False)
+class AlphaDropout(RandomLayer):
+    """In training, drops inputs to ``selu``'s lowest value and keeps mean 0 and variance 1: for networks with ``selu``.
+
+    - rate: the share of the inputs that is dropped.
+    - noise_shape: 1 along axes that are dropped together; None means the input's own length.
+    - seed: makes the draws the same every time the program runs.
+
+    >>> pb.layers.alpha_dropout(0.5)(np.ones((1, 3)))
+    array([[1., 1., 1.]])
+    """
+
+    rate: float
+    noise_shape: Sequence[int | None] | None = None
+    lowest = -1.6732632423543772848170429916717 * 1.0507009873554804934193349852946  # what selu tends to
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_shares(self, "rate")
+
+    def call(self, x: Value, training: bool = False) -> Any:
+        if not (training and self.rate):
+            return x
+        given: Any = self.noise_shape or x.shape
+        shape: Shape = tuple(n if k is None else k for k, n in zip(given, x.shape, strict=True))
+        drawn = random.uniform(shape, 0.0, 1.0, x.dtype, self._generator)
+        kept = np.broadcast_to(drawn >= self.rate, x.shape)
+        scale = ((1.0 - self.rate) * (1.0 + self.rate * self.lowest**2)) ** -0.5
+        return np.where(kept, x, 0.0 * x + self.lowest) * scale - scale * self.lowest * self.rate

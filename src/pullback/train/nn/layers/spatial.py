@@ -1,0 +1,62 @@
+"""What layers for sequences, images and volumes share: the number of axes, and where the channels are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pullback.errors import ArgumentError
+from pullback.train.arguments import is_count
+from pullback.train.nn.layers.base import Layer, UnknownShape, check_choice
+
+__all__ = ["Lengths", "SpatialLayer", "as_lengths"]
+
+Lengths = int | Sequence[int]  # one number for all axes, or one for each
+
+
+def as_lengths(layer: Layer, name: str, axes: int) -> tuple[int, ...]:
+    """Return an argument that is one positive whole number, or one for each axis, as one for each axis."""
+    given = getattr(layer, name)
+    made = tuple(given) if isinstance(given, list | tuple) else (given,) * axes
+    if len(made) != axes or not all(map(is_count, made)):
+        each = f", or {axes} of them" if axes > 1 else ""
+        raise ArgumentError(f"{layer.name}: {name} must be a positive whole number{each}, got {given!r}.")
+    return tuple(int(n) for n in made)
+
+
+@dataclass(eq=False)
+class SpatialLayer(Layer):
+    """The base of layers for (batch, *space, channels), or with ``data_format="channels_first"`` (batch, channels, …).
+
+    A subclass says by ``rank`` how many axes an example has, and computes with the channels last.
+    """
+
+    data_format: str | None = field(default="channels_last", kw_only=True)
+
+    rank = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.data_format = "channels_last" if self.data_format is None else self.data_format
+        check_choice(self, "data_format", "channels_last", "channels_first")
+        self._first = self.data_format == "channels_first"
+
+    @property
+    def axes(self) -> int:
+        """The number of axes of space."""
+        return self.rank - 1
+
+    def count_channels(self, shape: UnknownShape) -> Any:
+        """Return the number of channels in the shape of an example."""
+        return shape[0] if self._first else shape[-1]
+
+    def move_channels_last(self, x: Any) -> Any:
+        """Return the input with the channels along the last axis."""
+        return np.moveaxis(x, 1, -1) if self._first else x
+
+    def move_channels_back(self, y: Any) -> Any:
+        """Return the output with the channels where the input has them."""
+        return np.moveaxis(y, -1, 1) if self._first else y

@@ -1,0 +1,67 @@
+"""Models from the files of TensorFlow.js and Keras."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from pullback.errors import PullbackError
+from pullback.train.io.formats import find_format, read_layers_model
+from pullback.train.io.model_json import read_topology
+from pullback.train.io.saving import StrPath
+from pullback.train.io.tfjs import parse_json
+from pullback.train.io.topology import Builder
+from pullback.train.io.training_config import make_training_error, restore_state
+from pullback.train.nn.layers.symbolic import input as make_input
+from pullback.train.nn.models import Functional, Sequential, load_model
+
+__all__ = ["load_layers_model", "model_from_json"]
+
+BUILDER = Builder(make_input, Functional, Sequential)
+
+
+def load_layers_model(path: StrPath, compile: bool = True) -> Any:
+    """Return the model of a file of TensorFlow.js or Keras, with its weights; files of ``model.save`` are read too.
+
+    Nothing in a file is run, and an argument that is unknown here is refused by name unless it means nothing.
+
+    Args:
+        path: a ``model.json`` of TensorFlow.js, or its folder; a ``.keras`` archive or an ``.h5`` file of Keras.
+        compile: whether to compile the model with the optimizer, losses and metrics of the file, if it has them.
+
+    >>> import os, tempfile
+    >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(os.path.join(folder, "model.json"))
+    ...     sorted(os.listdir(folder))
+    ...     again = pb.load_layers_model(os.path.join(folder, "model.json"))
+    ['model.json', 'model.weights.bin']
+    >>> again.predict([[1.0, 2.0]])
+    array([[3.]], dtype=float32)
+    """
+    if find_format(path) == "safetensors":
+        return load_model(path)
+    model, settings, state = read_layers_model(path, BUILDER, compile)
+    where = os.path.basename(os.fspath(path))
+    if settings is not None:
+        try:
+            model.compile(settings.optimizer, **settings.arguments)
+        except (PullbackError, TypeError) as error:
+            raise make_training_error(where, error) from error
+        if state is not None:
+            restore_state(model.optimizer, state, where)
+    return model
+
+
+def model_from_json(text: str) -> Any:
+    """Return a model with the layers of JSON text from ``model.to_json`` of Keras, TensorFlow.js or here.
+
+    Args:
+        text: the JSON; the weights, which it does not have, begin as the initializers say.
+
+    >>> text = pb.sequential([pb.layers.dense(3, input_shape=[2], name="first")]).to_json()
+    >>> pb.model_from_json(text).get_layer("first").units
+    3
+    """
+    data = parse_json(text, "model_from_json")
+    return read_topology(data, BUILDER, "model_from_json", in_browser=False)

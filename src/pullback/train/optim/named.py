@@ -1,0 +1,37 @@
+"""Optimizers by name: those of TensorFlow.js and Keras, however they are spelt."""
+
+from __future__ import annotations
+
+from pullback.core.suggestions import did_you_mean
+from pullback.errors import ArgumentError
+from pullback.train.optim import optimizers
+from pullback.train.optim.step import Optimizer
+
+__all__ = ["as_optimizer"]
+
+DEFAULTS: dict[str, tuple[float, ...]] = {
+    "sgd": (0.01,),
+    "momentum": (0.01, 0.9),
+    "adagrad": (0.01,),
+    "rmsprop": (0.001,),
+}
+SPELLINGS = {name.replace("_", ""): name for name in optimizers.__all__}
+
+
+def as_optimizer(given: Optimizer | str | None) -> Optimizer:
+    """Return an optimizer; of a name, in any spelling, the one with default arguments.
+
+    >>> as_optimizer("RMSprop").name
+    'rmsprop'
+    """
+    if isinstance(given, Optimizer):
+        return given
+    name = SPELLINGS.get(given.replace("_", "").lower()) if isinstance(given, str) else None
+    if name is None:
+        known = optimizers.__all__
+        raise ArgumentError(
+            f"compile: optimizer must be one of pb.train's, or one of the names {', '.join(known)}; got {given!r}."
+            f"{did_you_mean(given, known)}"
+        )
+    made: Optimizer = getattr(optimizers, name)(*DEFAULTS.get(name, ()))
+    return made

@@ -1,0 +1,346 @@
+"""Small ops and the backward pass in machine code: the same numbers, bit by bit, as in Python, and the same errors."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.core import native
+from pullback.core.op import list_ops
+
+HERE = os.path.dirname(__file__)
+random = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def machine() -> None:
+    if not native.start():
+        pytest.skip("there is no machine code for this interpreter")
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> list[dict[str, Any]]:
+    """Return what every program gives, in machine code and in Python."""
+    found = []
+    for begin in (native.start, native.stop):
+        begin()
+        found.append({name: run_silently(f) for name, f in (*ELEMENTWISE.items(), *PROGRAMS.items())})
+        found[-1] |= {f"warnings of {name}": list_warnings(f) for name, f in ODD.items()}
+    native.start()
+    return found
+
+
+def run_silently(f: Callable[[], Any]) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return as_bytes(f())
+
+
+def list_warnings(f: Callable[[], Any]) -> list[str]:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        f()
+    return [str(w.message) for w in found]
+
+
+def as_bytes(x: Any) -> Any:
+    """Return the very bits of numbers, with their types."""
+    if isinstance(x, list | tuple):
+        return [as_bytes(y) for y in x]
+    if isinstance(x, pb.Tensor):
+        return "tensor", as_bytes(x.numpy())
+    return type(x).__name__, np.asarray(x).dtype.str, np.asarray(x).tobytes()
+
+
+def call_elementwise(op: Any) -> Callable[[], Any]:
+    """Return a function that gives values and gradients of an op of elements, for arrays, numbers and constants."""
+    f, (low, high) = op.function, op.domain
+
+    def run() -> list[Any]:
+        found: list[Any] = []
+        for dtype in ("f8", "f4"):
+            draw = np.random.default_rng(1)
+            for shape in ((), (7,), (3, 4)):
+                xs = [np.asarray(draw.uniform(low, high, shape), dtype)[()] for _ in range(op.form)]
+                weights = np.asarray(draw.normal(size=shape), dtype)[()]
+                found += pb.value_and_grads(lambda *xs, w=weights: pb.sum(f(*xs) * w))(xs)
+                found.append(f(*map(pb.tensor, xs)))
+                if op.form == 2 and all(map(op.d.differentiable, range(2))):
+                    number = float(draw.uniform(low, high))
+                    found.append(pb.grad(lambda x, w=weights, n=number: pb.sum(f(x, n) * w))(xs[0]))
+                    found.append(pb.grad(lambda y, w=weights, n=number: pb.sum(f(n, y) * w))(xs[0]))
+        return found
+
+    return run
+
+
+FILES = tuple(f"pullback.ops.{name}" for name in ("activations", "elementwise", "math", "scientific", "trigonometry"))
+ELEMENTWISE = {
+    op.name: call_elementwise(op) for op in list_ops()
+    if op.elementwise and op.form in (1, 2) and not op.params and op.flows and op.function.__module__.startswith(FILES)
+    and op.name != "prelu"  # which takes no Python number first
+}  # fmt: skip
+
+
+def layers(n: Any, x: Any, w: Any) -> Any:
+    y = x
+    for _ in range(4):
+        y = n.tanh(y * w + 0.25) - y / 3
+        y = 1.5 - n.sin(y) * x
+        y += y * w
+    return y
+
+
+X, W = random.uniform(0.1, 1, (3, 5)), random.uniform(0.1, 1, (3, 5))
+PROGRAMS: dict[str, Callable[[], Any]] = {
+    "first order": lambda: pb.value_and_grads(lambda x, w: pb.sum(layers(np, x, w)))([X, W]),
+    "scalars": lambda: pb.value_and_grads(lambda x, w: layers(np, x, w))([0.5, 0.75]),
+    "short floats": lambda: pb.value_and_grads(lambda x, w: pb.sum(layers(np, x, w)))([X.astype("f4"), W.astype("f4")]),
+    "second order": lambda: pb.grad(lambda x: pb.sum(pb.grad(lambda x: pb.sum(layers(np, x, W)))(x) ** 2))(X),
+    "third order": lambda: pb.grad(pb.grad(pb.grad(lambda x: np.tanh(x) * x * 2.0)))(0.3),
+    "forward over reverse": lambda: pb.jvp(pb.grad(lambda x: pb.sum(layers(np, x, W))), [X], [W]),
+    "reverse over forward": lambda: pb.grad(lambda x: pb.sum(pb.jvp(lambda y: layers(np, y, W), [x], [W])[1]))(X),
+    "vmap of grad": lambda: pb.vmap(pb.grad(lambda x: pb.sum(layers(np, x, x))))(X),
+    "grad of vmap": lambda: pb.grad(lambda x: pb.sum(pb.vmap(lambda r: layers(np, r, r))(x)))(X),
+    "one tensor twice": lambda: pb.grad(lambda x: pb.sum((x * x + x) * (x - x * x)))(X),
+    "shared cotangent": lambda: pb.grads(lambda x, w: pb.sum((x + w) + (x + w) * x))([X, W]),
+    "transposed operands": lambda: pb.grad(lambda x: pb.sum(np.tanh(x.T) * x.T))(X),
+    "views and writes": lambda: pb.grad(write)(X),
+    "broadcast": lambda: pb.grads(lambda x, b: pb.sum(np.tanh(x + b) * b))([X, W[0]]),
+    "rows and columns": lambda: pb.grads(mix_shapes)([X, W[0], W[:, :1], W[:1], np.float64(0.5)]),
+    "slices": lambda: pb.grads(lambda x, w: pb.sum(np.tanh(x[:, 1:4]) * w[:, :3] + x[:, ::2] / w[1, 2:]))([X, W]),
+    "reversed rows": lambda: pb.grad(lambda x: pb.sum(np.sin(x[::-1]) * x[:, ::-1] * x[0, ::-1]))(X),
+    "arrays beside tensors": lambda: pb.grad(lambda x: pb.sum((x * W - W[0]) * W[:, :1] / W + x * W.T.copy().T))(X),
+    "arrays changed later": lambda: change_later(),
+    "cotangents along rows": lambda: pb.grad(lambda x: pb.sum(np.sin(pb.sum(np.tanh(x), axis=0)) * W[0]))(X),
+    "cotangents along columns": lambda: pb.grad(lambda x: pb.sum(pb.sum(np.tanh(x) * x, axis=1) * W[:, 0]))(X),
+    "mixed dtypes": lambda: pb.grads(lambda x, w: pb.sum(np.tanh(x) * w))([X.astype("f4"), W]),
+    "integers": lambda: pb.tensor([1, 2]) * pb.tensor([3, 4]) + 2,
+    "weak numbers": lambda: [pb.tensor(X.astype("f4")) * 2, 2.5 / pb.tensor(X.astype("f2")), pb.tensor(X) - True],
+    "negative zero": lambda: [pb.tensor(X) * -0.0, pb.tensor(X) * 0.0, 0.0 - pb.tensor(X)],
+    "empty": lambda: pb.tensor(np.zeros((0, 3))) * 2.0,
+    "large": lambda: pb.grad(lambda x: pb.sum(layers(np, x, x)))(np.linspace(0.1, 1, 5000)),
+    "big": lambda: pb.value_and_grads(use_much)([BIG, BIG[::-1].copy()]),
+    "big short floats": lambda: pb.value_and_grads(use_much)([np.repeat(BIG, 2).astype("f4")] * 2),
+    "big second order": lambda: pb.grad(lambda x: pb.sum(pb.grad(lambda y: pb.sum(y * np.sin(y)))(x) * x))(BIG),
+    "tape": lambda: record_twice(),
+}
+
+
+BIG = np.linspace(0.1, 1, 70_000)  # above the size from which buffers are recycled
+KEPT: list[Any] = []
+
+
+def use_much(x: Any, w: Any) -> Any:
+    KEPT.clear()
+    y = x * w
+    unused = y * 3.0
+    y = y + x
+    KEPT.append(y)
+    for _ in range(5):  # longer than what is done at once
+        y = y * x - w / 2.0
+        y = y * y + y
+        y = np.tanh(y) + (x + x)
+    z = -y
+    return pb.sum(z * w + z - 1.5 * y) + pb.sum(unused * 0.0)
+
+
+def mix_shapes(x: Any, row: Any, column: Any, other: Any, number: Any) -> Any:
+    y = x * row + column - other / number
+    z = row * x - column + number * other
+    return pb.sum(np.tanh(y) * z + (row + number) * (column * number))
+
+
+def change_later() -> Any:
+    w = W.copy()
+
+    def f(x: Any) -> Any:
+        nonlocal w
+        y = np.tanh(x * w)
+        w[:] = 0.0
+        return pb.sum(y)
+
+    return pb.grad(f)(X)
+
+
+def write(x: Any) -> Any:
+    y = x * 2.0
+    row = y[0]
+    row *= x[1]
+    y[1:] = np.sin(y[:-1]) * x[1:]
+    y += x
+    return pb.sum(y * y)
+
+
+def record_twice() -> list[Any]:
+    x = pb.tensor(X)
+    with pb.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = layers(np, x, W)
+        z = pb.sum(y * y)
+    outside = y * 2.0
+    return [tape.gradient(z, x), tape.gradient(z, y), tape.gradient(y, x), outside]
+
+
+@pytest.mark.parametrize("name", [*ELEMENTWISE, *PROGRAMS])
+def test_machine_code_gives_bits_of_python(name: str, outcomes: list[dict[str, Any]]) -> None:
+    ours, theirs = outcomes
+    assert ours[name] == theirs[name]
+
+
+# ---- warnings and errors are NumPy's
+
+
+HUGE = np.full(3, 1e308)
+ODD: dict[str, Callable[[], Any]] = {
+    "log of zero": lambda: pb.log(pb.tensor(np.zeros(3))),
+    "division of scalars": lambda: pb.tensor(1.0) / pb.tensor(0.0),
+    "overflow": lambda: pb.exp(pb.tensor(np.full(3, 1e4))),
+    "invalid": lambda: pb.sqrt(pb.tensor(-np.ones(3))),
+    "in a rule": lambda: pb.grad(lambda x: pb.sum(pb.sqrt(x)))(np.zeros(3)),
+    "in a sum of cotangents": lambda: pb.grad(lambda x: pb.sum(x * HUGE + x * HUGE))(np.ones(3) * 0.5),
+    "in rules of big arrays": lambda: pb.grad(lambda x: pb.sum((x * 1e300) * 1e300))(BIG * 1e-300),
+    "in a sum of scalar cotangents": lambda: pb.grad(lambda x: x * 1e308 + x * 1e308)(0.5),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_machine_code_leaves_warnings_to_numpy(name: str, outcomes: list[dict[str, Any]]) -> None:
+    ours, theirs = (found[f"warnings of {name}"] for found in outcomes)
+    assert ours == theirs != []
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+        ODD[name]()
+    with np.errstate(all="ignore"):
+        assert list_warnings(ODD[name]) == []
+
+
+def test_underflow_is_reported_where_it_is_asked_for() -> None:
+    tiny = pb.tensor(np.full(3, 1e-300))
+    assert list_warnings(lambda: tiny * tiny) == []
+    with np.errstate(under="raise"), pytest.raises(FloatingPointError, match="underflow"):
+        tiny * tiny
+
+
+def test_error_in_a_rule_ends_the_backward_pass() -> None:
+    @pb.custom_grad
+    def f(x: Any) -> Any:
+        def back(g: Any) -> Any:
+            raise RuntimeError("no gradient today")
+
+        return x * 2.0, back
+
+    with pytest.raises(RuntimeError, match="no gradient today"):
+        pb.grad(lambda x: pb.sum(np.sin(f(np.cos(x)))))(np.ones(3))
+    assert pb.grad(lambda x: pb.sum(np.sin(x)))(np.zeros(3)).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_observers_see_ops_that_machine_code_would_run() -> None:
+    f = pb.grad(lambda x: pb.sum(np.log(x * 0.0)))
+    with pb.debug_nans(), pytest.raises(pb.errors.PullbackError, match="log"), np.errstate(all="ignore"):
+        f(np.ones(3))
+
+
+def test_array_resized_under_a_tensor_is_not_read_beyond_its_end() -> None:
+    values = np.arange(6.0)
+    x = pb.tensor(values)
+    kept = x * 1.0
+    x.value = values  # the very array, as a leaf holds its caller's
+    values.resize((2,), refcheck=False)
+    assert kept.shape == (6,)
+    with pytest.raises(Exception, match=r"shape|broadcast"):
+        (x + kept).numpy()
+
+
+# ---- what is made is let go
+
+
+def test_machine_code_leaks_no_references() -> None:
+    x, w, nothing = np.linspace(0.1, 1, 10), np.linspace(1, 2, 10), np.linspace(0, 0, 3)
+    f = pb.value_and_grads(lambda x, w: pb.sum(layers(np, x, w) * 2.0))
+    second = pb.grad(lambda x: pb.sum(pb.grad(lambda x: pb.sum(np.sin(x) * x))(x)))
+
+    def count() -> tuple[int, int, int]:
+        gc.collect()
+        return len(gc.get_objects()), sys.getrefcount(x), sys.getrefcount(np.dtype(float))
+
+    def run() -> None:
+        for _ in range(50):
+            f([x, w])
+            f([0.5, 0.25])
+            second(x)
+            pb.tensor(x) * pb.tensor(w) + 1.0
+            with np.errstate(all="ignore"):
+                pb.grad(lambda x: pb.sum(np.log(x)))(nothing)
+
+    run()
+    before = count()
+    run()
+    after = count()
+    assert all(abs(a - b) <= 10 for a, b in zip(after, before, strict=True)), (before, after)
+
+
+def test_threads_share_machine_code() -> None:
+    f = pb.grad(lambda x: pb.sum(layers(np, x, x)))
+    wanted = [f(X * n).tobytes() for n in range(1, 5)]
+    found: list[bool] = []
+
+    def run(n: int) -> None:
+        found.extend(f(X * n).tobytes() == wanted[n - 1] for _ in range(50))
+
+    workers = [threading.Thread(target=run, args=(n,)) for n in range(1, 5)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert found == [True] * 200
+
+
+# ---- when it is used
+
+COUNTED = (
+    "import numpy as np, pullback as pb\n"
+    "from pullback.core import native\n"
+    "native.LATE = 40\n"
+    "native._counts['next'] = 40\n"
+    "f = pb.grad(lambda x: np.sin(x) * x)\n"
+    "for _ in range(60): f(0.5)\n"
+    "print(native.machine is not None, f(0.0))\n"
+)
+
+
+@pytest.mark.parametrize(("setting", "used"), [("1", "True"), ("0", "False")])
+def test_machine_code_is_started_after_enough_nodes_unless_switched_off(setting: str, used: str) -> None:
+    environment = {**os.environ, "PULLBACK_NATIVE_OPS": setting, "PULLBACK_SAFE": "0"}
+    done = subprocess.run([sys.executable, "-c", COUNTED], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.split() == [used, "0.0"]
+
+
+def test_changed_layout_of_ufuncs_or_slots_leaves_ops_to_python() -> None:
+    code = (
+        "import warnings, pullback as pb\n"
+        "from pullback.core import native\n"
+        "from pullback.compiler.runtime.abi import {module} as m\n"
+        "{change}\n"
+        "with warnings.catch_warnings(record=True) as found:\n"
+        "    warnings.simplefilter('always')\n"
+        "    assert not native.start()\n"
+        "print(found[0].message, pb.grad(lambda x: x * x)(3.0))\n"
+    )
+    for module, change, what in (
+        ("eager_programs", "m.UFUNC['name'] = 64", "the inner loops of a ufunc"),
+        ("eager_ops", "m._find_offset = lambda kind, name: 0", "the slot"),
+    ):
+        text = code.format(module=module, change=change)
+        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+        assert what in done.stdout
+        assert done.stdout.endswith("6.0\n")

@@ -1,0 +1,107 @@
+"""The page of a gradient, in a real browser."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from browser import run_in_page
+
+import pullback as pb
+
+CLICK = 'document.querySelectorAll("#graph .node")[%d].dispatchEvent(new MouseEvent("click", {bubbles: true}));'
+DETAILS = 'document.getElementById("details").textContent'
+
+
+def model(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    h = np.tanh(x @ w)
+    y = np.log(h - np.max(h))
+    return np.sum(y) + np.sum(w**2)
+
+
+def make_page(folder: Path) -> str:
+    report = pb.diagnose(model)(np.ones((2, 3)), np.ones((3, 2)))
+    return report.to_html(folder / "report.html").read_text("utf-8")
+
+
+def test_page_marks_first_nan_and_its_path(tmp_path: Path) -> None:
+    script = f"""
+        const marked = [...document.querySelectorAll("#graph .node.first text")].map(t => t.textContent);
+        const edges = document.querySelectorAll("#graph path.bad").length;
+        const lines = [...document.querySelectorAll("#source .line.bad .code")].map(e => e.textContent.trim());
+        return [marked[0], edges > 0, lines.some(l => l.startsWith("y = np.log")), {DETAILS}];
+    """
+    label, has_path, has_line, details = run_in_page(make_page(tmp_path), script)
+    assert (label, has_path, has_line) == ("log", True, True)
+    assert "the first value that is not finite was made here" in details
+
+
+def test_click_shows_values_rule_cotangent_and_line(tmp_path: Path) -> None:
+    report = pb.trace(lambda x: np.sum(np.sin(x)))(np.array([0.0, 1.0]))
+    page = report.to_html(tmp_path / "page.html").read_text("utf-8")
+    details = run_in_page(page, CLICK % 1 + f"return {DETAILS};")
+    for text in ("sin", "0, 0.841471", "dx = g * np.cos(x)", "norm 1.414", "test_page.py"):
+        assert text in details
+
+
+def test_keyboard_moves_along_edges(tmp_path: Path) -> None:
+    page = pb.trace(lambda x: np.exp(np.sin(x)))(1.0).to_html(tmp_path / "page.html").read_text("utf-8")
+    script = f"""
+        const nodes = document.querySelectorAll("#graph .node"), key = k => new KeyboardEvent("keydown", {{key: k}});
+        nodes[0].focus(); nodes[0].dispatchEvent(key("Enter"));
+        const before = {DETAILS};
+        nodes[0].dispatchEvent(key("ArrowDown"));
+        return [before, {DETAILS}, document.activeElement === nodes[1], nodes[1].getAttribute("aria-label")];
+    """
+    before, after, moved, label = run_in_page(page, script)
+    assert before.startswith("x")
+    assert after.startswith("sin")
+    assert moved
+    assert label == "sin, float64[]"
+
+
+def test_gradients_are_shown_as_colours_and_zoom_works(tmp_path: Path) -> None:
+    script = """
+        document.getElementById("gradients").click();
+        const legend = document.getElementById("legend").textContent, svg = document.querySelector("#graph svg");
+        const before = svg.getBoundingClientRect().width; document.getElementById("in").click();
+        return [legend, svg.getBoundingClientRect().width > before];
+    """
+    page = pb.trace(lambda x: np.sum(x * x))(np.ones(3)).to_html(tmp_path / "page.html").read_text("utf-8")
+    legend, grew = run_in_page(page, script)
+    assert legend.startswith("blue: |g| from 1 to")
+    assert grew
+
+
+def test_page_fits_a_phone(tmp_path: Path) -> None:
+    script = "return document.documentElement.scrollWidth <= window.innerWidth;"
+    assert run_in_page(make_page(tmp_path), script, "--window-size=500,900")
+
+
+def test_page_is_one_file_without_network_and_small(tmp_path: Path) -> None:
+    def deep(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+        for _ in range(125):
+            x = np.tanh(x @ w) + x * 0.5
+        return np.sum(x)
+
+    page = pb.explain(deep)(np.ones((2, 3)), np.eye(3)).to_html(tmp_path / "deep.html").read_text("utf-8")
+    assert page.count('class="node"') > 500
+    assert len(page.encode()) < 2_000_000
+    assert not re.search(r"(src|href)\s*=|@import|url\(", page)
+    assert set(re.findall(r"https?://[^\"\s]+", page)) == {"http://www.w3.org/2000/svg"}
+
+
+def test_names_and_source_do_not_end_the_script(tmp_path: Path) -> None:
+    v = pb.variable(2.0, name="</script><script>alert(1)</script>{{data}}")
+    page = pb.diagnose(lambda x: x * v)(1.0).to_html(tmp_path / "page.html").read_text("utf-8")
+    names = run_in_page(page, 'return [...document.querySelectorAll("#graph .node text")].map(t => t.textContent);')
+    assert v.name in names
+
+
+def test_report_of_a_pass_that_is_over_says_what_to_call() -> None:
+    with pytest.raises(pb.errors.NanError) as raised, pb.debug_nans():
+        pb.grad(lambda x: pb.sqrt(x))(0.0)
+    with pytest.raises(pb.errors.ArgumentError, match="diagnose"):
+        raised.value.report.to_html("page.html")

@@ -1,0 +1,214 @@
+"""Sums over shards: the same numbers as in one process, with all derivatives, and what happens when workers fail."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pullback as pb
+
+sys.path.insert(0, str(Path(__file__).parent))
+import scale_functions as functions
+
+rng = np.random.default_rng(0)
+DATA = {"x": rng.normal(size=(60, 4)), "y": rng.normal(size=60)}
+PARAMS = {"w": rng.normal(size=4), "b": 0.3}
+SHARDS = pb.scale.Shards(DATA, parts=5)
+
+
+@pytest.fixture(scope="module")
+def serial() -> Iterator[pb.scale.Pool]:
+    with pb.scale.Pool("serial") as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[pb.scale.Pool]:
+    with pb.scale.Pool("processes", workers=2) as pool:
+        yield pool
+
+
+def local(params):
+    return functions.loss(params, DATA)
+
+
+def flatten(tree) -> np.ndarray:
+    return np.concatenate([np.ravel(x) for x in tree.values()])
+
+
+def test_sum_has_value_and_gradient_of_the_whole(serial: pb.scale.Pool) -> None:
+    total = serial.sum(functions.loss, SHARDS)
+    value, grads = pb.value_and_grad(total)(PARAMS)
+    wanted, slopes = pb.value_and_grad(local)(PARAMS)
+    np.testing.assert_allclose(value, wanted)
+    np.testing.assert_allclose(flatten(grads), flatten(slopes))
+    np.testing.assert_allclose(total(PARAMS), wanted)
+    mean = serial.mean(functions.loss, SHARDS)
+    np.testing.assert_allclose(pb.grad(mean)(PARAMS)["w"], slopes["w"] / 5)
+
+
+def test_sum_stands_beside_local_terms_and_scales(serial: pb.scale.Pool) -> None:
+    total = serial.sum(functions.loss, SHARDS)
+
+    def prior(p):
+        return np.sum(p["w"] ** 2)
+
+    ours = pb.grad(lambda p: 3.0 * total(p) + prior(p))(PARAMS)
+    np.testing.assert_allclose(ours["w"], pb.grad(lambda p: 3.0 * local(p) + prior(p))(PARAMS)["w"])
+
+
+def test_second_order_and_forward_mode(serial: pb.scale.Pool) -> None:
+    total = serial.sum(functions.loss, SHARDS)
+
+    def ours(w):
+        return total({"w": w, "b": 0.3})
+
+    def wanted(w):
+        return local({"w": w, "b": 0.3})
+
+    w, v = PARAMS["w"], np.ones(4)
+    np.testing.assert_allclose(pb.hvp(ours, w, v), pb.hvp(wanted, w, v))
+    np.testing.assert_allclose(pb.jvp(ours, [w], [v])[1], pb.jvp(wanted, [w], [v])[1])
+    np.testing.assert_allclose(pb.vjp(ours, w)[1](2.0)[0], pb.vjp(wanted, w)[1](2.0)[0])
+    np.testing.assert_allclose(
+        pb.grad(lambda w: np.sum(pb.grad(ours)(w) ** 3))(w), pb.grad(lambda w: np.sum(pb.grad(wanted)(w) ** 3))(w)
+    )
+
+
+def test_variables_tapes_and_optimizers(serial: pb.scale.Pool) -> None:
+    total = serial.sum(functions.loss, SHARDS)
+    w = pb.variable(PARAMS["w"], name="scale_w")
+    grads = pb.variable_grads(lambda: total({"w": w, "b": 0.3})).grads
+    np.testing.assert_allclose(grads["scale_w"].numpy(), pb.grad(local)(PARAMS)["w"])
+    with pb.GradientTape() as tape:
+        y = total({"w": w, "b": 0.3})
+    np.testing.assert_allclose(tape.gradient(y, w).numpy(), pb.grad(local)(PARAMS)["w"])
+    before = float(total({"w": w, "b": 0.3}).numpy())
+    optimizer = pb.train.sgd(1e-3)
+    for _ in range(5):
+        optimizer.minimize(lambda: total({"w": w, "b": 0.3}))
+    assert float(total({"w": w, "b": 0.3}).numpy()) < before
+
+
+def test_array_valued_sum(serial: pb.scale.Pool) -> None:
+    x = np.arange(12.0).reshape(6, 2)
+    total = serial.sum(functions.vector, pb.scale.Shards(x, parts=3))
+    np.testing.assert_allclose(total(np.array([1.0, 2.0])), x.sum(axis=0) * [1, 2])
+    np.testing.assert_allclose(pb.grad(total)(np.ones(2), dy=np.array([1.0, 10.0])), x.sum(axis=0) * [1, 10])
+
+
+def test_processes_give_the_same_bits(serial: pb.scale.Pool, processes: pb.scale.Pool) -> None:
+    one, two = (pb.value_and_grad(pool.sum(functions.loss, SHARDS))(PARAMS) for pool in (serial, processes))
+    assert np.asarray(one.value).tobytes() == np.asarray(two.value).tobytes()
+    assert flatten(one.grad).tobytes() == flatten(two.grad).tobytes()
+
+
+@pytest.mark.parametrize("engine", ["ray", "dask"])
+def test_clusters_give_the_same_bits(engine: str, serial: pb.scale.Pool) -> None:
+    pytest.importorskip({"ray": "ray", "dask": "distributed"}[engine])
+    one = pb.value_and_grad(serial.sum(functions.loss, SHARDS))(PARAMS)
+    with pb.scale.Pool(engine, workers=2, start_timeout=120) as pool:
+        two = pb.value_and_grad(pool.sum(functions.loss, SHARDS))(PARAMS)
+        assert flatten(one.grad).tobytes() == flatten(two.grad).tobytes()
+        assert pool.map(functions.double, [1, 2]) == [2, 4]
+        total = pool.sum(functions.fail, pb.scale.Shards(np.arange(4.0), parts=2))
+        with pytest.raises(pb.errors.WorkerError, match="shard rows 2 of 2: ValueError: this shard is broken"):
+            total(1.0)
+
+
+@pytest.mark.parametrize("engine", ["ray", "dask"])
+def test_missing_engine_is_named(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, engine, None)
+    with pytest.raises(pb.errors.MissingPackageError, match=rf"pullback\[{engine}\]"):
+        pb.scale.Pool(engine)
+
+
+def test_killed_worker_is_replaced(processes: pb.scale.Pool) -> None:
+    total = processes.sum(functions.loss, SHARDS)
+    before = pb.grad(total)(PARAMS)
+    for worker in range(2):
+        os.kill(processes.engine.processes[worker].pid, signal.SIGKILL)
+        again = pb.grad(total)(PARAMS)
+        assert flatten(before).tobytes() == flatten(again).tobytes()
+
+
+def test_error_names_shard_and_has_traceback(processes: pb.scale.Pool) -> None:
+    total = processes.sum(functions.fail, pb.scale.Shards(np.arange(4.0), parts=2))
+    with pytest.raises(
+        pb.errors.WorkerError, match=r"shard rows 2 of 2: ValueError: this shard is broken\n(.|\n)*in fail"
+    ):
+        total(1.0)
+
+
+def test_nan_names_shard_op_and_line(serial: pb.scale.Pool) -> None:
+    total = serial.sum(functions.make_nan, pb.scale.Shards(np.array([2.0, 0.5]), parts=2))
+    with pytest.raises(pb.errors.NanError, match=r"shard rows 2 of 2: (.|\n)*log at scale_functions.py:\d+"):
+        pb.grad(total)(1.0)
+
+
+def test_function_that_always_crashes_is_an_error() -> None:
+    with pb.scale.Pool("processes", workers=1) as pool:
+        total = pool.sum(functions.crash, pb.scale.Shards(np.ones(2), parts=1))
+        with pytest.raises(pb.errors.WorkerError, match="died 4 times in a row"):
+            total(1.0)
+
+
+def test_variable_that_is_not_a_parameter_is_an_error(serial: pb.scale.Pool) -> None:
+    w = pb.variable(2.0, name="captured_w")
+    total = serial.sum(lambda p, x: np.sum(p * x) * w, pb.scale.Shards(np.arange(4.0), parts=2))
+    for _ in range(2):
+        with pytest.raises(pb.errors.WorkerError, match="CapturedError: the function reads the variable captured_w"):
+            pb.variable_grads(lambda: total(w))
+    frozen = pb.variable(2.0, trainable=False, name="frozen_w")
+    total = serial.sum(lambda p, x: np.sum(p * x) * frozen, pb.scale.Shards(np.arange(4.0), parts=2))
+    assert pb.grad(total)(1.0) == 12.0
+
+
+def test_map_keeps_order_and_names_item(processes: pb.scale.Pool) -> None:
+    assert processes.map(functions.double, range(7)) == [2 * i for i in range(7)]
+    with pytest.raises(pb.errors.WorkerError, match="item 0: ZeroDivisionError"):
+        processes.map(functions.divide, [1, 0, 2])
+    assert processes.map(functions.double, [4]) == [8]
+
+
+def test_files_are_loaded_where_they_are_used(tmp_path: Path, processes: pb.scale.Pool) -> None:
+    paths = []
+    for i in range(3):
+        paths.append(tmp_path / f"part{i}.npy")
+        np.save(paths[-1], np.full((4, 2), float(i)))
+    shards = pb.scale.Shards(paths)
+    assert isinstance(shards.load(0), np.memmap)
+    np.testing.assert_allclose(processes.sum(functions.vector, shards)(np.ones(2)), [12.0, 12.0])
+    (tmp_path / "part.csv").write_text("a,b\n1,2\n3,4\n")
+    np.testing.assert_array_equal(pb.scale.Shards([tmp_path / "part.csv"]).load(0), [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize(
+    ("make", "answer"),
+    [
+        (lambda: pb.scale.Pool("slurm"), "engine must be one of"),
+        (lambda: pb.scale.Pool("processes", workers=0), "workers must be 1 or more"),
+        (lambda: pb.scale.Shards(np.ones(3), parts=4), "parts must be from 1 to 3"),
+        (lambda: pb.scale.Shards({"x": np.ones(3), "y": np.ones(2)}), "one number of rows"),
+        (lambda: pb.scale.Shards([]), "no shards"),
+        (lambda: pb.scale.Shards(["a.bin"]).load(0), "Give load="),
+        (lambda: pb.scale.Pool("serial").sum(3, SHARDS), "f must be a function"),
+        (lambda: pb.scale.Pool("serial").sum(functions.loss, [1]), r"must be pb\.scale\.Shards"),
+    ],
+)
+def test_bad_arguments(make, answer: str) -> None:
+    with pytest.raises((pb.errors.ArgumentError, pb.errors.DataError), match=answer):
+        make()
+
+
+def test_closed_pool_says_so() -> None:
+    with pb.scale.Pool("serial") as pool:
+        total = pool.sum(functions.loss, SHARDS)
+    with pytest.raises(pb.errors.WorkerError, match="the pool is closed"):
+        total(PARAMS)

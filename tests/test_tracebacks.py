@@ -1,0 +1,74 @@
+"""What IPython and pytest show of an error: the user's frames, no others."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+CELLS = {
+    "op": ("pb.matmul(pb.ones([2, 3]), pb.ones([2, 3]))", "ShapeError: matmul"),
+    "nested lists": ("pb.tensor([[1, 2], [3]])", "DataError: tensor"),
+    "grad": (
+        "def f(x):\n    y = x * 2\n    return np.sum(y @ np.ones(5))\npb.grad(f)(np.ones(3))",
+        "ShapeError: matmul",
+    ),
+    "float": ("def f(x):\n    return x * float(x)\npb.grad(f)(2.0)", "(cell 5, line 2)"),
+    "own error": ("def f(x):\n    return {}[0]\npb.grad(f)(2.0)", "KeyError: 0"),
+    "compile": ("def f(x):\n    return x if x > 0 else -x\npb.compile(f)(1.0)", "SymbolValueError"),
+    "model": ("pb.sequential([pb.layers.dense(3, input_shape=[2])]).predict(np.ones((3, 4)))", "LayerError"),
+}
+SHELL = """
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance(colors="NoColor", xmode="Context")
+shell.run_cell("import numpy as np, pullback as pb", store_history=True)
+for cell in {cells!r}:
+    print("=== cell")
+    shell.run_cell(cell, store_history=True)
+"""
+
+
+def run_cells(**environment: str) -> list[str]:
+    """Return what IPython writes for each of the cells."""
+    code = SHELL.format(cells=[cell for cell, _ in CELLS.values()])
+    env = {**os.environ, "IPYTHONDIR": os.devnull, "PULLBACK_FULL_TRACEBACK": "0", **environment}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=env)
+    return run.stdout.split("=== cell\n")[1:]
+
+
+def test_ipython_ends_at_the_users_line() -> None:
+    pytest.importorskip("IPython")
+    shown = run_cells()
+    assert len(shown) == len(CELLS)
+    for (name, (_, message)), text in zip(CELLS.items(), shown, strict=True):
+        lines = text.rstrip().splitlines()
+        assert message in text, name
+        assert len(lines) <= 15, text
+        assert "src/pullback" not in text, text
+        assert "<op " not in text, text
+
+
+def test_ipython_shows_all_frames_on_request() -> None:
+    pytest.importorskip("IPython")
+    assert "pullback/core" in run_cells(PULLBACK_FULL_TRACEBACK="1")[0]
+
+
+def test_pytest_hides_frames(tmp_path: Path) -> None:
+    body = """
+        import numpy as np, pullback as pb
+
+        def f(x):
+            return np.sum(x @ np.ones(5))
+
+        def test_gradient():
+            pb.grad(f)(np.ones(3))
+    """
+    (tmp_path / "test_user.py").write_text(textwrap.dedent(body))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, str(tmp_path)]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path).stdout
+    assert "ShapeError: matmul" in shown
+    assert "src/pullback" not in shown, shown

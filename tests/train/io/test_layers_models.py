@@ -1,0 +1,481 @@
+"""Models of TensorFlow.js and Keras: recorded files give the recorded predictions, and every layer comes back."""
+
+from __future__ import annotations
+
+import json
+import sys
+import zipfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from layer_cases import list_layers, make_model, predict
+
+import pullback as pb
+from pullback.errors import CheckpointError, MissingPackageError, PullbackError
+from pullback.train.io import hdf5
+from pullback.train.io.peer_arguments import KERAS, TFJS
+
+pytest.importorskip("safetensors")
+DATA = Path(__file__).parent / "data"
+ENDS = (".json", ".keras", ".h5", ".safetensors")
+PEERS = {".json": TFJS, ".keras": KERAS, ".h5": KERAS}
+
+
+def is_there(name: str, end: str) -> bool:
+    """Return whether the library of a format has this layer."""
+    known = {known.lower() for known in PEERS.get(end, ())} - {"spectralnormalization"}
+    return end not in PEERS or name.lower() in known
+
+
+def list_recorded(archive: str) -> list[str]:
+    with zipfile.ZipFile(DATA / archive) as file:
+        return sorted({name.split("/")[0].split(".")[0] for name in file.namelist()} - {"version"})
+
+
+def check(model: Any, inputs: list[Any], outputs: list[Any]) -> None:
+    made = predict(model, inputs)
+    assert [y.shape for y in made] == [y.shape for y in outputs]
+    for y, expected in zip(made, outputs, strict=True):
+        np.testing.assert_allclose(y, expected, rtol=1e-6, atol=1e-6)
+
+
+# ---- recorded files
+
+
+def extract_tfjs(name: str, folder: Path) -> tuple[Path, list[Any], list[Any]]:
+    with zipfile.ZipFile(DATA / "tfjs_models.zip") as file:
+        file.extractall(folder, [one for one in file.namelist() if one.startswith(f"{name}/")])
+    found = json.loads((folder / name / "recorded.json").read_text())
+    inputs, outputs = ([np.reshape(x["values"], x["shape"]).astype(np.float32) for x in found[key]] for key in found)
+    return folder / name, inputs, outputs
+
+
+def extract_keras(name: str, folder: Path, archive: str = "keras_models.zip") -> tuple[list[Any], list[Any]]:
+    with zipfile.ZipFile(DATA / archive) as file:
+        file.extractall(folder, [one for one in file.namelist() if one.startswith(f"{name}.")])
+    arrays = np.load(folder / f"{name}.npz")
+    inputs, outputs = ([arrays[key] for key in arrays if key.startswith(kind)] for kind in "xy")
+    return inputs, outputs
+
+
+@pytest.mark.parametrize("name", list_recorded("tfjs_models.zip"))
+def test_model_json_of_tensorflow_js_predicts_as_recorded(tmp_path: Path, name: str) -> None:
+    folder, inputs, outputs = extract_tfjs(name, tmp_path)
+    model = pb.load_layers_model(folder / "model.json")
+    check(model, inputs, outputs)
+    for v in model.variables:
+        v.assign(np.zeros_like(v.numpy()))
+    model.load_weights(folder)
+    check(model, inputs, outputs)
+
+
+@pytest.mark.parametrize(
+    ("archive", "name"),
+    [(archive, name) for archive in ("keras_models.zip", "keras2_models.zip") for name in list_recorded(archive)],
+)
+def test_files_of_keras_predict_as_recorded(tmp_path: Path, archive: str, name: str) -> None:
+    pytest.importorskip("h5py")
+    inputs, outputs = extract_keras(name, tmp_path, archive)
+    for end in (".keras", ".h5"):
+        model = pb.load_layers_model(tmp_path / f"{name}{end}")
+        check(model, inputs, outputs)
+        for v in model.variables:
+            v.assign(np.zeros_like(v.numpy()))
+        model.load_weights(tmp_path / f"{name}.weights.h5")
+        check(model, inputs, outputs)
+        if (archive, name) != ("keras2_models.zip", "image"):  # it has Keras 2's hard sigmoid, which Keras 3 has not
+            model.save(tmp_path / f"again{end}")
+            check(pb.load_layers_model(tmp_path / f"again{end}"), inputs, outputs)
+
+
+def test_load_layers_model_compiles_with_what_the_file_says(tmp_path: Path) -> None:
+    folder, inputs, _ = extract_tfjs("trained", tmp_path)
+    model = pb.load_layers_model(folder)
+    assert (model.optimizer.name, model.optimizer.learning_rate) == ("adam", 0.01)
+    assert len(model.evaluate(inputs[0], np.eye(2, dtype=np.float32))) == 2
+    assert model.optimizer.iterations == 1
+    moments = [x for name, x in model.optimizer.state_dict().items() if name.endswith("/v")]
+    assert len(moments) == len(model.trainable_variables)
+    assert all(np.all(x >= 0) for x in moments)
+    assert any(np.any(x > 0) for x in moments)
+    assert pb.load_layers_model(folder, compile=False).optimizer is None
+
+
+@pytest.mark.parametrize("name", ["dense", "image", "sequence", "branches"])
+def test_models_of_the_converter_predict_as_recorded(tmp_path: Path, name: str) -> None:
+    """The converter of TensorFlow.js writes the config of an ``.h5`` file, and its weights by their names there."""
+    h5py = pytest.importorskip("h5py")
+    inputs, outputs = extract_keras(name, tmp_path)
+    weights: dict[str, Any] = {}
+    with h5py.File(tmp_path / f"{name}.h5") as file:
+        topology = {key: file.attrs[key] for key in ("keras_version", "backend")}
+        topology["model_config"] = json.loads(file.attrs["model_config"])
+        for group in file["model_weights"].values():
+            weights |= {key: group[key][()] for key in group.attrs["weight_names"]}
+    entries = [{"name": key, "shape": x.shape, "dtype": "float32"} for key, x in weights.items()]
+    (tmp_path / "group1-shard1of1.bin").write_bytes(b"".join(x.tobytes() for x in weights.values()))
+    manifest = [{"paths": ["group1-shard1of1.bin"], "weights": entries}]
+    content = {"format": "layers-model", "modelTopology": topology, "weightsManifest": manifest}
+    (tmp_path / "model.json").write_text(json.dumps(content))
+    check(pb.load_layers_model(tmp_path / "model.json"), inputs, outputs)
+
+
+@pytest.mark.parametrize("end", [".json", ".keras", ".h5"])
+@pytest.mark.parametrize("optimizer", [pb.train.momentum(0.1, 0.9), pb.train.rmsprop(0.02), pb.train.adam(0.03)])
+def test_what_a_model_is_compiled_with_comes_back(tmp_path: Path, end: str, optimizer: Any) -> None:
+    pytest.importorskip("h5py")
+    model = pb.sequential([pb.layers.dense(1, input_shape=[2])])
+    model.compile(optimizer, "mse", metrics=["mae"])
+    model.save(tmp_path / f"model{end}")
+    again = pb.load_layers_model(tmp_path / f"model{end}")
+    assert (again.optimizer.name, again.optimizer.get_config()) == (optimizer.name, optimizer.get_config())
+    x, y = np.ones((4, 2), np.float32), np.zeros((4, 1), np.float32)
+    assert again.evaluate(x, y) == model.evaluate(x, y)
+
+
+def test_load_layers_model_refuses_unknown_losses_by_name(tmp_path: Path) -> None:
+    folder, *_ = extract_tfjs("trained", tmp_path)
+    data = json.loads((folder / "model.json").read_text())
+    data["trainingConfig"]["loss"] = "my_loss"
+    (folder / "model.json").write_text(json.dumps(data))
+    with pytest.raises(CheckpointError, match=r"'my_loss'.*compile=False"):
+        pb.load_layers_model(folder)
+    data["trainingConfig"] |= {"loss": "mse", "optimizer_config": {"class_name": "Adam", "config": {"amsgrad": True}}}
+    (folder / "model.json").write_text(json.dumps(data))
+    with pytest.raises(CheckpointError, match=r"amsgrad=True.*compile=False"):
+        pb.load_layers_model(folder)
+
+
+# ---- round trips
+
+
+def as_plain(x: Any, key: str = "") -> Any:
+    """Return a config such that a tuple is a list, one number stands for equal ones, and objects for their names."""
+    if isinstance(x, pb.layers.Layer):
+        return as_plain({key: item for key, item in x.get_config().items() if key not in ("name", "input_shape")})
+    if isinstance(x, list | tuple):
+        items = [as_plain(item) for item in x]
+        return items[0] if items and all(item == items[0] for item in items) else items
+    if isinstance(x, dict):
+        return {key: as_plain(item, key) for key, item in x.items()}
+    return pb.initializers.initializer(x) if key.endswith("_initializer") and isinstance(x, str) else x
+
+
+@pytest.mark.parametrize("name", list_layers())
+def test_every_layer_comes_back_from_every_format(tmp_path: Path, name: str) -> None:
+    pytest.importorskip("h5py")
+    model, inputs = make_model(name)
+    expected = predict(model, inputs)
+    for end in ENDS:
+        path = tmp_path / f"model{end}"
+        if not is_there(name, end):
+            with pytest.raises(CheckpointError, match=f"{name} layer, which (TensorFlow.js|Keras 3) has not"):
+                model.save(path)
+            continue
+        model.save(path)
+        again = pb.load_layers_model(path)
+        for y, wanted in zip(predict(again, inputs), expected, strict=True):
+            np.testing.assert_array_equal(y, wanted)
+        for layer, other in zip(model.layers, again.layers, strict=True):
+            assert as_plain(layer) == as_plain(other)
+
+
+@dataclass(eq=False)
+class Scale(pb.layers.Layer):
+    start: float = 1.0
+
+    def build(self, shape: tuple[int, ...]) -> None:
+        self.factor = self.weight("factor", shape, pb.initializers.constant(self.start))
+
+    def call(self, x: Any) -> Any:
+        return x * self.factor
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_layers_of_the_user_are_found_by_their_class(tmp_path: Path, end: str) -> None:
+    pytest.importorskip("h5py")
+    x = np.ones((1, 2), np.float32)
+    model = pb.sequential([Scale(3.0, input_shape=[2]), pb.layers.dense(1, kernel_initializer="ones")])
+    model.save(tmp_path / f"model{end}")
+    again = pb.load_layers_model(tmp_path / f"model{end}")
+    assert again.layers[0].start == 3
+    assert again.predict(x).tolist() == [[6]]
+
+
+def test_same_layer_names_in_nested_models_are_told_apart(tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    x = pb.input([2])
+    inner = [pb.sequential([pb.layers.dense(2, input_shape=[2])]) for _ in range(2)]
+    model = pb.model(x, [inner[0](x), inner[1](inner[0](x))])
+    given = np.random.default_rng(0).normal(size=(3, 2)).astype(np.float32)
+    for end in ENDS:
+        model.save(tmp_path / f"model{end}")
+        check(pb.load_layers_model(tmp_path / f"model{end}"), [given], predict(model, [given]))
+
+
+@pytest.mark.parametrize("end", [".weights.h5", ".json", ".safetensors"])
+def test_weights_alone_come_back(tmp_path: Path, end: str) -> None:
+    pytest.importorskip("h5py")
+
+    def make() -> Any:
+        stack = [pb.layers.lstm(2, input_shape=[3, 2]), pb.layers.batch_normalization(), pb.layers.dense(1)]
+        return pb.sequential(stack)
+
+    model, other = make(), make()
+    model.save_weights(tmp_path / f"weights{end}")
+    other.load_weights(tmp_path / f"weights{end}")
+    given = np.ones((2, 3, 2), np.float32)
+    check(other, [given], predict(model, [given]))
+    with pytest.raises(CheckpointError):
+        pb.sequential([pb.layers.dense(3, input_shape=[2])]).load_weights(tmp_path / f"weights{end}")
+
+
+def test_keywords_of_calls_come_back(tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    x, allowed = pb.input([4, 6], name="x"), pb.input([4, 4], name="allowed")
+    heads = pb.layers.multi_head_attention(2, 3)
+    model = pb.model([x, allowed], [heads(x, x, use_causal_mask=True), heads(x, x, attention_mask=allowed)])
+    rng = np.random.default_rng(0)
+    inputs = [rng.normal(size=(2, 4, 6)).astype(np.float32), np.tile(np.eye(4, dtype=np.float32), (2, 1, 1))]
+    for end in (".keras", ".h5", ".safetensors"):
+        model.save(tmp_path / f"model{end}")
+        again = pb.load_layers_model(tmp_path / f"model{end}")
+        check(again, inputs, predict(model, inputs))
+    with pytest.raises(CheckpointError, match=r"which TensorFlow.js has not"):
+        model.save(tmp_path / "model.json")
+
+
+def test_hard_sigmoid_of_keras_3_is_another_function_than_that_of_tensorflow_js() -> None:
+    x = np.array([[1.0]], np.float32)
+    layer = {"class_name": "Activation", "config": {"activation": "hard_sigmoid", "batch_input_shape": [None, 1]}}
+    data = {"class_name": "Sequential", "config": {"layers": [layer]}}
+    for version, expected in (("2.15.0", 0.7), ("tfjs-layers 4.22.0", 0.7), ("3.15.0", 4 / 6)):
+        model = pb.model_from_json(json.dumps(data | {"keras_version": version}))
+        np.testing.assert_allclose(model.predict(x), [[expected]], rtol=1e-6)
+
+
+# ---- refusals
+
+
+def describe_dense(**config: Any) -> dict[str, Any]:
+    layer = {"class_name": "Dense", "config": {"units": 3, "name": "a", "batch_input_shape": [None, 2]} | config}
+    return {"class_name": "Sequential", "config": {"name": "m", "layers": [layer]}}
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"bogus": 3}, r"layer 'a' has bogus=3, which is unknown here"),
+        ({"kernel_initializer": {"class_name": "Strange", "config": {}}}, "'Strange', which is not known here"),
+        ({"units": -1}, "units must be"),
+        ({"units": "three"}, "units must be"),
+        ({"activation": "strange"}, "strange"),
+        ({"activation": {"class_name": "function", "config": "os.system", "module": "os"}}, "is code in a file"),
+        ({"dtype": "float99"}, "float99"),
+        ({"batch_input_shape": [None, -2]}, "which is no shape"),
+        ({"batch_input_shape": []}, "which is no shape"),
+    ],
+)
+def test_arguments_unknown_here_are_refused_by_name(config: dict[str, Any], message: str) -> None:
+    with pytest.raises(CheckpointError, match=message):
+        pb.model_from_json(json.dumps(describe_dense(**config)))
+
+
+@pytest.mark.parametrize("config", [{"bogus": None}, {"bogus": False}, {"groups": 1}, {"implementation": 2}])
+def test_arguments_that_mean_nothing_pass(config: dict[str, Any]) -> None:
+    assert pb.model_from_json(json.dumps(describe_dense(**config))).layers[0].units == 3
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([], "is not described by a class name"),
+        ({"class_name": "Lambda", "config": {"function": ["4wEAAAA=", None, None]}}, "never run"),
+        ({"class_name": "ApplyFunction", "config": {"function": "np.save"}}, "never run"),
+        ({"class_name": "Dense", "config": {"units": 3}}, "and no model"),
+        ({"class_name": "Zeros", "config": {}}, "which is not a layer here"),
+        ({"class_name": "Sequential", "config": {"layers": 5}}, "no list of layers"),
+        ({"class_name": "Functional", "config": {"layers": []}}, "input_layers is None"),
+        ({"class_name": "Nested", "config": {}}, "'Nested', which is not a layer here"),
+    ],
+)
+def test_descriptions_that_are_no_models_are_refused(data: Any, message: str) -> None:
+    with pytest.raises(CheckpointError, match=message):
+        pb.model_from_json(json.dumps(data))
+
+
+def test_functional_graph_with_a_cycle_is_refused() -> None:
+    layers = [
+        {"name": "x", "class_name": "InputLayer", "config": {"batch_input_shape": [None, 2]}, "inbound_nodes": []},
+        {"name": "a", "class_name": "Activation", "config": {"activation": "relu"}, "inbound_nodes": [[["b", 0, 0]]]},
+        {"name": "b", "class_name": "Activation", "config": {"activation": "relu"}, "inbound_nodes": [[["a", 0, 0]]]},
+    ]
+    config = {"layers": layers, "input_layers": [["x", 0, 0]], "output_layers": [["b", 0, 0]]}
+    with pytest.raises(CheckpointError, match="needs its own output"):
+        pb.model_from_json(json.dumps({"class_name": "Model", "config": config}))
+
+
+def test_layers_that_compute_something_else_there_are_refused(tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    up = pb.sequential([pb.layers.up_sampling2d(interpolation="bilinear", input_shape=[2, 2, 1])])
+    with pytest.raises(CheckpointError, match="does not compute as it is here"):
+        up.save(tmp_path / "model.json")
+    with pytest.raises(CheckpointError, match="reset_after=True"):
+        pb.sequential([pb.layers.gru(2, reset_after=True, input_shape=[2, 2])]).save(tmp_path / "model.json")
+    with pytest.raises(CheckpointError, match="which a file cannot hold"):
+        pb.sequential([pb.layers.dense(2, activation=np.tanh, input_shape=[2])]).save(tmp_path / "model.keras")
+
+
+# ---- files that lie
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    pb.sequential([pb.layers.dense(3, input_shape=[2], name="a")]).save(tmp_path / "model.json")
+    return tmp_path / "model.json"
+
+
+def change(path: Path, **weight: Any) -> None:
+    """Change the first weight of a manifest, or its paths."""
+    data = json.loads(path.read_text())
+    group = data["weightsManifest"][0]
+    (group if "paths" in weight else group["weights"][0]).update(weight)
+    path.write_text(json.dumps(data))
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ({"paths": ["../secret.bin"]}, "not a file in its folder"),
+        ({"paths": ["/etc/passwd"]}, "not a file in its folder"),
+        ({"paths": ["..\\secret.bin"]}, "not a file in its folder"),
+        ({"paths": ["link.bin"]}, "not a file in its folder"),
+        ({"paths": ["there/is/none.bin"]}, "which is not in its folder"),
+        ({"paths": [3]}, "not a file in its folder"),
+        ({"shape": [2**39, 2**39]}, "bytes from"),
+        ({"shape": [-1]}, "of shape"),
+        ({"shape": [2, 4]}, "needs 44 bytes from .*, which have 36"),
+        ({"dtype": "object"}, "dtype 'object'"),
+        ({"name": "b/kernel"}, "'b/kernel', for which the model has no variable"),
+        ({"name": "a/bias"}, "two weights called"),
+        ({"quantization": {"dtype": "uint4", "scale": 1, "min": 0}}, "quantization"),
+        ({"quantization": {"dtype": "uint8", "scale": "1", "min": 0}}, "quantization"),
+    ],
+)
+def test_manifests_that_lie_are_refused(saved: Path, weight: dict[str, Any], message: str) -> None:
+    (saved.parent.parent / "secret.bin").write_bytes(b"x" * 36)
+    (saved.parent / "link.bin").symlink_to(saved.parent.parent / "secret.bin")
+    change(saved, **weight)
+    with pytest.raises(CheckpointError, match=message):
+        pb.load_layers_model(saved)
+
+
+def test_layers_larger_than_the_file_are_refused_before_memory_is_taken(saved: Path) -> None:
+    data = json.loads(saved.read_text())
+    data["modelTopology"]["config"]["layers"][1]["config"]["units"] = 10**12
+    saved.write_text(json.dumps(data))
+    with pytest.raises(CheckpointError, match="but the file has only 9 numbers"):
+        pb.load_layers_model(saved)
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        [("ZeroPadding2D", {"padding": 10**5})],
+        [("ZeroPadding2D", {"padding": [[10**5, 1], [10**5, 1]]})],
+        [("UpSampling2D", {"size": [10**5, 10**5]})],
+        [("UpSampling2D", {"size": [8, 8]})] * 12,
+        [("Resizing", {"height": 10**6, "width": 10**6})],
+        [("Flatten", {}), ("RepeatVector", {"n": 10**10}), ("Flatten", {})],
+    ],
+)
+def test_layers_that_make_too_much_of_an_example_are_refused(saved: Path, layers: list[Any]) -> None:
+    data = json.loads(saved.read_text())
+    first = {"class_name": "InputLayer", "config": {"batch_input_shape": [None, 2, 2, 1], "name": "x"}}
+    made = [{"class_name": kind, "config": {"name": f"l{i}", **config}} for i, (kind, config) in enumerate(layers)]
+    data["modelTopology"]["config"]["layers"] = [first, *made]
+    saved.write_text(json.dumps(data))
+    with pytest.raises(CheckpointError, match="which no model does"):
+        pb.load_layers_model(saved)
+
+
+def test_deep_json_is_refused(saved: Path) -> None:
+    saved.write_text('{"modelTopology":' + "[" * 100_000 + "]" * 100_000 + "}")
+    with pytest.raises(CheckpointError, match="nested too deeply"):
+        pb.load_layers_model(saved)
+    saved.write_text('{"modelTopology":' + '{"config":' * 100 + "1" + "}" * 100 + "}")
+    with pytest.raises(CheckpointError, match="levels"):
+        pb.load_layers_model(saved)
+
+
+@pytest.mark.parametrize("name", ["np.save", "np.load", "np.ctypeslib.load_library", "np.fromfile", "os.system"])
+def test_functions_that_a_file_may_not_call_are_refused(tmp_path: Path, name: str) -> None:
+    x = pb.input([2])
+    model = pb.model(x, np.tanh(x))
+    model.layers[0].function = name
+    model.save(tmp_path / "model.safetensors")
+    with pytest.raises(CheckpointError, match=f"there is no function {name!r}"):
+        pb.load_model(tmp_path / "model.safetensors")
+
+
+def test_zip_bombs_are_refused(tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    path = tmp_path / "model.keras"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("config.json", " " * 50_000_000)
+        archive.writestr("model.weights.h5", b"")
+    with pytest.raises(CheckpointError, match="would have 50000000 bytes; it is not read"):
+        pb.load_layers_model(path)
+
+
+def test_hdf5_that_lies_is_refused(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "model.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("layers/dense/vars/0", shape=(10**6, 10**6), dtype="f4", chunks=(100, 100))
+    model = pb.sequential([pb.layers.dense(3, input_shape=[2])])
+    with pytest.raises(CheckpointError, match="it is not read"):
+        model.load_weights(path)
+    with h5py.File(path, "w") as file:
+        file["outside"] = h5py.ExternalLink("/etc/hosts", "/")
+    with pytest.raises(CheckpointError, match="which is not followed"):
+        model.load_weights(path)
+    with h5py.File(path, "w") as file:
+        file["again"] = file
+    with pytest.raises(CheckpointError, match="inside itself"):
+        model.load_weights(path)
+    with h5py.File(path, "w") as file:
+        file["text"] = "text"
+    with pytest.raises(CheckpointError, match="expected numbers"):
+        model.load_weights(path)
+
+
+@pytest.mark.parametrize("end", [".json", ".keras", ".h5"])
+def test_damaged_files_raise_errors_of_the_library_only(tmp_path: Path, end: str) -> None:
+    pytest.importorskip("h5py")
+    x = pb.input([3, 2])
+    model = pb.model(x, pb.layers.dense(2)(pb.layers.lstm(2)(x)))
+    path, rng = tmp_path / f"model{end}", np.random.default_rng(5)
+    model.save(path)
+    whole = path.read_bytes()
+    for i in range(150):
+        data = bytearray(whole)
+        if i % 3 == 0:
+            data = data[: rng.integers(len(data))]
+        for at in rng.integers(len(data), size=0 if i % 3 == 0 else 1 + i % 5) if data else ():
+            data[at] = rng.integers(256)
+        path.write_bytes(data)
+        with suppress(PullbackError):
+            pb.load_layers_model(path)
+
+
+def test_keras_files_without_h5py_say_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    hdf5._import_h5py.cache_clear()
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(MissingPackageError, match=r"pip install 'pullback\[keras\]'"):
+        pb.sequential([pb.layers.dense(3, input_shape=[2])]).save(tmp_path / "model.keras")
+    hdf5._import_h5py.cache_clear()
