@@ -119,7 +119,8 @@ def test_bench_ratios_and_missing_peers(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "torch is absent" in done.stdout
     row = re.search(r"^Rosenbrock, 2 scalars +(\S+) +(\S+)$", done.stdout, re.MULTILINE)
-    assert row and all(float(figure) > 0 for figure in row.groups())
+    assert row
+    assert all(float(figure) > 0 for figure in row.groups())
     assert "geometric mean" in done.stdout
     found = json.loads(figures.read_text())
     assert found["ratios"].keys() == {"scalars", "second"}
