@@ -35,7 +35,6 @@ OPTIONAL = {
     "pyarrow",
     "safetensors",
     "torch",
-    "tqdm",
 }
 
 # The only imports inside functions: file (from src/pullback) -> modules.
@@ -65,7 +64,6 @@ IMPORTERS: dict[str, set[str]] = {
     "train/data/files.py": {"pyarrow.parquet"},
     "display/axes.py": {"matplotlib.pyplot"},
     "train/optim/lbfgs.py": {"scipy.optimize"},
-    "train/loop/progress.py": {"tqdm.auto"},
     "train/io/hdf5.py": {"h5py"},
     "train/io/saving.py": {"safetensors.numpy"},
 }

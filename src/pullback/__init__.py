@@ -214,6 +214,7 @@ _LAZY_MODULES = {
     "diagnostics.paths": ["explain"],
     "diagnostics.program": ["trace"],
     "diagnostics.strong_zero": ["strong_zero"],
+    "display.progress": ["progress", "show_progress"],
     "interop.dlpack": ["from_dlpack"],
     "plot": ["plot"],  # a package
     "scale": ["scale"],  # a package

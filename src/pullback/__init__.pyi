@@ -120,6 +120,7 @@ from pullback.train.nn.models import model as model
 from pullback.train.nn.model_files import model_from_json as model_from_json
 from pullback.signatures.transforms import override_gradient as override_gradient
 from pullback import plot as plot
+from pullback.display.progress import progress as progress
 from pullback.signatures import random as random
 from pullback.transforms.ravel import ravel_tree as ravel_tree
 from pullback.signatures.transforms import recompute_grad as recompute_grad
@@ -136,6 +137,7 @@ from pullback.train.nn.models import sequential as sequential
 from pullback.core.convert import set_default_dtype as set_default_dtype
 from pullback.compiler.runtime.threads import set_num_threads as set_num_threads
 from pullback import settings as settings
+from pullback.display.progress import show_progress as show_progress
 from pullback.signatures import signal as signal
 from pullback import sklearn as sklearn
 from pullback.signatures.transforms import sparse_hessian as sparse_hessian

@@ -155,3 +155,17 @@ def test_custom_grad_check_argument():
 def test_check_grads_refuses_bad_arguments(call, error, said):
     with pytest.raises(error, match=said):
         call()
+
+
+def test_check_grads_report():
+    report = pb.check_grads(lambda x, y: np.sin(x) * y, [np.array([1.0, 2.0]), 3.0], modes="rev")
+    assert [(row.derivative, row.argument, row.elements) for row in report.rows] == [
+        ("derivative by reverse mode", "x", 2),
+        ("derivative by reverse mode", "y", 1),
+        ("second derivative by reverse mode over reverse", "x", 2),
+        ("second derivative by reverse mode over reverse", "y", 1),
+    ]
+    assert report.difference == max(row.difference for row in report.rows) < 1e-6
+    assert "4 derivatives agree" in repr(report)
+    assert report._repr_html_().count("<tr") == 5
+    assert "check_grads(&lt;lambda&gt;)" in report._repr_html_()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,9 +12,11 @@ from pullback.core.calculus import total
 from pullback.core.convert import bare, join_array
 from pullback.core.tensor import Tensor, all_values
 from pullback.diagnostics.monitored_run import is_number
+from pullback.display.html import frame, table
+from pullback.display.progress import Progress, report_progress
 from pullback.errors import ArgumentError, GradientError, GradientMismatchError
 from pullback.transforms.arguments import name_leaves, parameters_of
-from pullback.transforms.compare import along, list_mismatches, mismatches, movable, to_double
+from pullback.transforms.compare import Comparison, along, compare_derivatives, list_mismatches, movable, to_double
 from pullback.transforms.forward import jvp
 from pullback.transforms.grad import as_leaf, grads
 from pullback.transforms.leaves import whole_leaves, whole_mapped
@@ -22,7 +24,7 @@ from pullback.transforms.leaves import whole_leaves, whole_mapped
 if TYPE_CHECKING:
     from pullback.typing import Array, Value
 
-__all__ = ["check_grads"]
+__all__ = ["GradientCheck", "check_grads"]
 
 MODES = {"fwd": "forward", "rev": "reverse"}
 ORDERS = {1: "derivative", 2: "second derivative", 3: "third derivative"}
@@ -31,16 +33,21 @@ Scalar = Callable[..., Any]  # of all inputs, flat: one real number
 
 def check_grads(
     f: Callable[..., Any], args: Sequence[Any], order: int = 2, modes: Sequence[str] = ("fwd", "rev")
-) -> None:
+) -> GradientCheck:
     """Compare the derivatives of ``f`` at ``args`` with finite differences, and raise an error if they differ.
 
-    ``args`` is the list of arguments of ``f``, which may be trees; so may its result.  All is computed in double
-    precision, whatever the inputs are.  Each derivative is compared along random directions, and element by element:
-    all elements of a small input, some of a big one.  An error of 0.1 % is found, and the message tells for each
-    argument the worst element.  Integers and bools are left as they are.
+    f: a function of floats, arrays or trees of them, that returns the same.
+    args: the list of its arguments; integers and bools among them are left as they are.
+    order: the highest derivative that is compared.
+    modes: ``"rev"`` for gradients, ``"fwd"`` for ``jvp``, or both.
+
+    All is computed in double precision, whatever the inputs are.  Each derivative is compared along random directions,
+    and element by element: all elements of a small input, some of a big one.  An error of 0.1 % is found, and the
+    message tells for each argument the worst element.  The result tells what was compared.
 
     >>> import numpy as np, pullback as pb
     >>> pb.check_grads(lambda x, y: np.sin(x) * y, [np.array([1.0, 2.0]), 3.0])
+    check_grads(<lambda>): 12 derivatives agree with finite differences; the largest difference is ...
     >>> wrong = pb.custom_grad(lambda x, save: (x * x, lambda dy, saved: dy * 2))
     >>> pb.check_grads(wrong, [3.0], order=1)
     Traceback (most recent call last):
@@ -57,14 +64,53 @@ def check_grads(
         raise ArgumentError(f"check_grads: modes must be 'fwd' or 'rev', or a list of them, got {modes!r}.")
     if type(order) is not int or order < 1:
         raise ArgumentError(f"check_grads: order must be 1 or more, got {order!r}.")
-    Check(f, args).run(order, modes)
+    total = sum(len(modes) ** k for k in range(1, order + 1))
+    with report_progress("check_grads", total) as shown:
+        check = Check(f, args, shown)
+        check.run(order, modes)
+        shown.close({})
+    return GradientCheck(check.name, check.rows)
+
+
+class CheckedDerivative(NamedTuple):
+    """A derivative that agrees with finite differences: which one, by which argument, and how nearly."""
+
+    derivative: str
+    argument: str
+    elements: int  # that were compared one by one
+    difference: float  # the largest among them
+
+
+class GradientCheck:
+    """What ``check_grads`` compared: ``rows`` has each derivative by each argument; printed, it is a sentence."""
+
+    def __init__(self, name: str, rows: Sequence[CheckedDerivative]) -> None:
+        self.name, self.rows = name, list(rows)
+
+    @property
+    def difference(self) -> float:
+        """The largest difference of an element from finite differences."""
+        return max((row.difference for row in self.rows), default=0.0)
+
+    def __repr__(self) -> str:
+        return (
+            f"check_grads({self.name}): {len(self.rows)} derivatives agree with finite differences; "
+            f"the largest difference is {self.difference:.2g}"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [(row.derivative, row.argument, row.elements, f"{row.difference:.2g}") for row in self.rows]
+        header = ["derivative", "by", "elements", "largest difference"]
+        return frame(f"check_grads({self.name})", ["all agree"], table(header, rows, right=[2, 3]))
 
 
 class Check:
     """The inputs of one check as flat lists, and the function of them."""
 
-    def __init__(self, f: Callable[..., Any], args: Sequence[Any]) -> None:
-        self.f, self.args = f, args
+    def __init__(self, f: Callable[..., Any], args: Sequence[Any], progress: Progress) -> None:
+        self.f, self.args, self.progress = f, args, progress
+        self.name = getattr(f, "__name__", type(f).__name__)
+        self.rows: list[CheckedDerivative] = []
         self.xs: list[Any] = []
         names = []
         for parameter, a in zip(parameters_of(f, len(args)), args, strict=True):
@@ -105,17 +151,24 @@ class Check:
         """Compare each mode with differences of ``f``, then the derivative itself up to ``order``."""
         us = [to_double(_random(x, 100 + k)) for k, x in enumerate(xs)]
         for mode in modes:
-            told = mismatches(lambda xs: _number(f(*xs)), xs, DERIVATIVES[mode](f, xs))
-            if any(told):
-                what = f"{ORDERS.get(now, f'derivative of order {now}')} by {MODES[mode]} mode{path}"
-                name = getattr(self.f, "__name__", type(self.f).__name__)
-                lines = "".join(f"\n  {line}" for line in list_mismatches(self.names, told))
-                raise GradientMismatchError(
-                    f"check_grads({name}): the {what} is not what finite differences say:{lines}"
-                )
+            compared = compare_derivatives(lambda xs: _number(f(*xs)), xs, DERIVATIVES[mode](f, xs))
+            self.add(f"{ORDERS.get(now, f'derivative of order {now}')} by {MODES[mode]} mode{path}", compared)
             if now < order:
                 over = f" over {MODES[mode]}{path}"
                 self.compare(FUNCTIONS[mode](f, us), xs, order, now + 1, modes, over)
+
+    def add(self, derivative: str, compared: Sequence[Comparison]) -> None:
+        """Keep what was compared; raise an error if something does not agree."""
+        if any(c.told for c in compared):
+            lines = "".join(f"\n  {line}" for line in list_mismatches(self.names, compared))
+            raise GradientMismatchError(
+                f"check_grads({self.name}): the {derivative} is not what finite differences say:{lines}"
+            )
+        self.rows += [
+            CheckedDerivative(derivative, name, c.elements, c.difference)
+            for name, c in zip(self.names, compared, strict=True)
+        ]
+        self.progress.step()
 
 
 def _random(x: Value, seed: int) -> Any:

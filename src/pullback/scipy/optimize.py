@@ -13,6 +13,7 @@ import numpy as np
 
 from pullback.core import tree as trees
 from pullback.core.tensor import Tensor, concrete, strip
+from pullback.display.progress import Progress, report_progress
 from pullback.errors import ArgumentError, NoRuleError
 from pullback.names.scipy import FUNCTIONS
 from pullback.ops import linalg
@@ -256,9 +257,23 @@ def _run_minimize(
         more["constraints"] = _make_constraints(unknowns, constraints)
     if callback is not None:
         more["callback"] = _adapt_callback(callback, unknowns)
-    return load("optimize").minimize(
-        function, start, method=method, jac=name not in WITHOUT_GRADIENT, tol=tol, options=options, **more
-    )
+    with report_progress("minimize") as shown:
+        result = load("optimize").minimize(
+            _count_calls(function, shown), start, method=method, jac=name not in WITHOUT_GRADIENT, tol=tol,
+            options=options, **more,
+        )  # fmt: skip
+        shown.close({"value": result.fun})
+    return result
+
+
+def _count_calls(f: Function, progress: Progress) -> Function:
+    """Return ``f`` whose calls are steps of the progress."""
+
+    def call(v: Value) -> Any:
+        progress.step()
+        return f(v)
+
+    return call
 
 
 def _adapt_callback(callback: Function, unknowns: Unknowns) -> Any:
@@ -327,10 +342,13 @@ def least_squares(
 
     def solve(f: Function | None, start: Tree) -> Any:
         more = {} if callback is None else {"callback": _adapt_callback(callback, unknowns)}
-        kept["result"] = load("optimize").least_squares(
-            lambda v: _plain_array(residuals(v)), start, differentiate, limits or (-np.inf, np.inf), method,
-            loss=loss, f_scale=f_scale, **more, **options,
-        )  # fmt: skip
+        with report_progress("least_squares") as shown:
+            compute = _count_calls(lambda v: _plain_array(residuals(v)), shown)
+            kept["result"] = load("optimize").least_squares(
+                compute, start, differentiate, limits or (-np.inf, np.inf), method, loss=loss, f_scale=f_scale,
+                **more, **options,
+            )  # fmt: skip
+            shown.close({"cost": kept["result"].cost})
         return kept["result"].x
 
     def condition(v: Value) -> Any:
@@ -418,10 +436,13 @@ def root(
         def differentiate(v: Value) -> Any:
             return _plain_array(jacobian(lambda v: function(v, *given))(v))
 
-        kept["result"] = load("optimize").root(
-            lambda v: _plain_array(function(v, *given)), start, method=method, tol=tol, callback=callback,
-            options=options, jac=differentiate if method in ("hybr", "lm") else None,
-        )  # fmt: skip
+        with report_progress("root") as shown:
+            compute = _count_calls(lambda v: _plain_array(function(v, *given)), shown)
+            kept["result"] = load("optimize").root(
+                compute, start, method=method, tol=tol, callback=callback, options=options,
+                jac=differentiate if method in ("hybr", "lm") else None,
+            )  # fmt: skip
+            shown.close({})
         return kept["result"].x
 
     if is_traced(function(unknowns.start, *args)):

@@ -19,7 +19,7 @@ from pullback.core.variable import Variable, call_with_values, watch_below, watc
 from pullback.errors import ArgumentError, DataError, GradientMismatchError
 from pullback.transforms.arguments import Arguments
 from pullback.transforms.captured import line_of
-from pullback.transforms.compare import along, list_mismatches, mismatches, movable, to_double
+from pullback.transforms.compare import along, compare_derivatives, list_mismatches, movable, to_double
 from pullback.transforms.customcall import Call, NestedCall, SavingCall
 
 if TYPE_CHECKING:
@@ -165,12 +165,12 @@ class Stated(Customized):
                     zs = call.run(at[:count]).values
                 return sum(along(dy, concrete(z)) for dy, z in zip(dys, zs, strict=True))
 
-            told = mismatches(weigh, [xs[i] for i in given], lambda i, v: along(ds[given[i]], v))
-        if any(told):
+            compared = compare_derivatives(weigh, [xs[i] for i in given], lambda i, v: along(ds[given[i]], v))
+        if any(c.told for c in compared):
             names = [*arguments.names(self.__wrapped__), *(v.name for v in read)]
             names = [names[i] for i in given if movable(xs[i])]
             line = line_of(call.grad_func)
-            found = "; ".join(list_mismatches(names, told))
+            found = "; ".join(list_mismatches(names, compared))
             raise GradientMismatchError(f"{call.name}, check=True: not what finite differences say ({line}): {found}.")
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from pullback.core.convert import bare, float_of
 from pullback.core.tensor import all_values
+from pullback.display.progress import report_progress
 from pullback.errors import GradientError
 from pullback.transforms.batch import Batched, take_out
 
@@ -107,9 +108,12 @@ def passes(back: Back, cotangents: Any, widest: int, number: int) -> Iterator[li
     ``widest`` is how many bytes one direction has at the widest place of the program, ``number`` the level of many.
     """
     size = 1 if widest >= WIDE else max(1, BATCH_BYTES // max(widest, 1))
-    for start in range(0, len(cotangents), size):
-        part = cotangents[start : start + size]
-        if size == 1:
-            yield [None if d is None else bare(d)[None] for d in back(part[0])]
-        else:
-            yield [None if d is None else take_out(d, 0, number, len(part)) for d in back(Batched(number, part))]
+    with report_progress("derivatives", -(-len(cotangents) // size)) as shown:
+        for start in range(0, len(cotangents), size):
+            part = cotangents[start : start + size]
+            if size == 1:
+                yield [None if d is None else bare(d)[None] for d in back(part[0])]
+            else:
+                yield [None if d is None else take_out(d, 0, number, len(part)) for d in back(Batched(number, part))]
+            shown.step()
+        shown.close({})

@@ -17,6 +17,7 @@ import numpy as np
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, WriteLog, log_writes
 from pullback.diagnostics.nans import diagnose
+from pullback.display.progress import Progress, make_progress
 from pullback.errors import DataError, NanError
 from pullback.ops import random
 from pullback.train.io.saving import StrPath
@@ -26,7 +27,6 @@ from pullback.train.loop.examples import Arrays, Examples
 from pullback.train.loop.history import History
 from pullback.train.loop.model import TrainableModel
 from pullback.train.loop.objectives import Objectives
-from pullback.train.loop.progress import Progress, make_progress
 from pullback.train.loop.results import RunningResults, StepResults
 from pullback.train.optim.step import Optimizer
 from pullback.typing import Array
@@ -162,7 +162,8 @@ class TrainingRun:
         epoch = self.epoch
         if self._stored is None:
             self.callbacks.on_epoch_begin(epoch, {})
-        with make_progress(self.length, epoch, self.epochs, self.verbose) as progress:
+        title = f"Epoch {epoch + 1}/{self.epochs}"
+        with make_progress(title, self.length, self.verbose, "fit") as progress:
             self._train_batches(progress, is_interrupted)
             results = self._begin_results() if self.results is None and self._stored else self.results
             if results is None:
