@@ -22,6 +22,7 @@ from pullback.compiler.frontend.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSO
 from pullback.compiler.ir.graph import Graph, fingerprint
 from pullback.compiler.passes.simplify import simplify
 from pullback.compiler.pipeline import Stages, compile_graph, lower
+from pullback.compiler.profile import Profile, profile_graph
 from pullback.compiler.runtime.abi.entry import Leaves
 from pullback.compiler.runtime.executable import Executable
 from pullback.compiler.runtime.llvm import InvalidCodeError, TranslatorError, llvm_available
@@ -370,6 +371,29 @@ class Compiled:
         if call is None:
             raise CompileError("lower: an argument is followed by a transform; there is no program then.")
         return call[0]
+
+    def profile(self, *args: object, rounds: int = 20, **kwargs: object) -> Profile:
+        """Run the program for these arguments step by step, and return what each step moves and how long it takes.
+
+        rounds: how many runs are timed; the times are medians.
+
+        A call of a step by itself takes about a microsecond, which is part of its time; variables are not assigned.
+
+        >>> import numpy as np, pullback as pb
+        >>> profile = pb.compile(lambda x: np.sum(np.exp(x))).profile(np.ones(1000))
+        >>> [(step.ops, step.bytes_read, step.bytes_written) for step in profile.steps]
+        [(('exp', 'sum'), 8000, 8)]
+        """
+        if rounds < 1:
+            raise ArgumentError(f"profile: rounds must be 1 or more, got {rounds!r}.")
+        call = self.find_program(args, kwargs)
+        if call is None:
+            raise CompileError("profile: an argument is followed by a transform; there is no program then.")
+        program, values, _ = call
+        if not isinstance(program.run, Executable) or program.target is None:
+            raise CompileError(f"profile: {self.__name__} is not machine code here, so it has no steps to time.")
+        given = [*values, *(v.held.value for v in program.reads)]
+        return profile_graph(program.traced, program.target, program.options, given, self.__wrapped__, rounds)
 
     def find_program(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]

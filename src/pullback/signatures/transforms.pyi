@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Concatenate, Generic, Literal, NamedTuple, ParamSpec, Protocol, TypeVar, overload
 
 from pullback.compiler.api import Program
+from pullback.compiler.profile import Profile
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable
 from pullback.typing import TensorLike
@@ -129,6 +130,7 @@ class CompiledFunction(Protocol[P, R_co]):
     __name__: str
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Program: ...
+    def profile(self, *args: Any, rounds: int = 20, **kwargs: Any) -> Profile: ...
     @overload
     def __get__(self, instance: None, owner: type, /) -> CompiledFunction[P, R_co]: ...
     @overload

@@ -98,6 +98,9 @@ def emit(steps: Sequence[Step], memory: Memory, target: Target, options: Options
             continue
         code = code or CallList()
         call_step(module, code, step)
+        if options.apart:
+            module.close_segment(code)
+            code = None
     if code is not None:
         module.close_segment(code)
     return Module(module.render(), tuple(module.segments), tuple(sorted(module.imports)), tuple(module.described))

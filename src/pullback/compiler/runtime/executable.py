@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +34,14 @@ class SegmentCall(NamedTuple):
     given: tuple[int, ...]
     made: tuple[int, ...]
     gone: tuple[int, ...]
+
+
+class PieceMemory(NamedTuple):
+    """The memory of one run of a program piece by piece."""
+
+    guards: Guards
+    arrays: list[Any]  # by slot
+    arena: Any
 
 
 class Executable:
@@ -125,6 +133,15 @@ class Executable:
 
     def _run_with_ctypes(self, *values: Any) -> list[Any]:
         """Run the program without an entry: every segment is called through ctypes."""
+        memory = self.prepare_pieces(values)
+        self.call_pieces(memory, lambda call: call())
+        arrays = memory.arrays
+        if self.check >= 0 and arrays[self.check]:
+            return [z[()] for z in run_again(self.traced, values)]
+        return [np.array(arrays[place])[()] for place in self.outputs]
+
+    def prepare_pieces(self, values: Sequence[Any]) -> PieceMemory:
+        """Return memory for a run of the program piece by piece, with these arguments in it."""
         guards = Guards()
         arrays: list[Any] = [None] * len(self.slots)
         for place, v in zip(self.inputs, values, strict=True):
@@ -134,21 +151,25 @@ class Executable:
                 arrays[i] = guards.copy(self.constants[i])
             elif arrays[i] is None and not n.kind.runs_on_host:
                 arrays[i] = guards.empty(n.shape, n.dtype)
-        arena = guards.arena(self.manifest.arena, self.manifest.blocks)
+        return PieceMemory(guards, arrays, guards.arena(self.manifest.arena, self.manifest.blocks))
+
+    def call_pieces(self, memory: PieceMemory, run: Callable[[Callable[[], object]], object]) -> None:
+        """Call the pieces of the program in order; ``run`` is given the call of each."""
+        guards, arrays, arena = memory
         start = -(-arena.ctypes.data // ALIGN) * ALIGN
         kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
         ops = iter(self.host_ops)
         for piece in self.manifest.pieces:
             if piece.host_op is not None:
-                for place, z in HostCall(self, piece.host_op, next(ops)).results(arrays):
+                made: list[tuple[int, Any]] = []
+                host_call = HostCall(self, piece.host_op, next(ops))
+                run(lambda call=host_call, made=made: made.extend(call.results(arrays)))  # type: ignore[misc]
+                for place, z in made:
                     arrays[place] = guards.copy(z)
             else:
                 table = (ctypes.c_void_p * len(arrays))(*[0 if a is None else a.ctypes.data for a in arrays])
-                kind(self.addresses[piece.name])(table, start)
+                run(partial(kind(self.addresses[piece.name]), table, start))
             guards.check()
-        if self.check >= 0 and arrays[self.check]:
-            return [z[()] for z in run_again(self.traced, values)]
-        return [np.array(arrays[place])[()] for place in self.outputs]
 
 
 def refuse(*values: Any) -> Any:
