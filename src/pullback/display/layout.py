@@ -40,21 +40,8 @@ def lay_out_graph(inputs: Sequence[Sequence[int]], widths: Sequence[float], heig
     >>> layout.nodes[0][0] < layout.nodes[2][0] < layout.nodes[1][0]
     True
     """
-    layers = _find_layers(inputs)
-    spans = [*widths]
-    chains: dict[tuple[int, int], list[int]] = {}  # the places that an edge goes through, ends included
-    trunks = [[node] for node in range(len(inputs))]  # a node and the places below it that its edges go through
-    rows: list[list[int]] = [[] for _ in range(max(layers, default=-1) + 1)]
-    for node, layer in enumerate(layers):
-        rows[layer].append(node)
-    for node, sources in enumerate(inputs):
-        for source in dict.fromkeys(sources):
-            trunk = trunks[source]
-            for layer in range(layers[source] + len(trunk), layers[node]):
-                trunk.append(len(spans))
-                rows[layer].append(len(spans))
-                spans.append(PASSING)
-            chains[source, node] = [*trunk[: layers[node] - layers[source]], node]
+    rows, chains, count = _route_edges(inputs, _find_layers(inputs))
+    spans = [*widths, *[PASSING] * (count - len(inputs))]
     above: list[list[int]] = [[] for _ in spans]
     below: list[list[int]] = [[] for _ in spans]
     for a, b in dict.fromkeys(pair for chain in chains.values() for pair in pairwise(chain)):
@@ -62,16 +49,37 @@ def lay_out_graph(inputs: Sequence[Sequence[int]], widths: Sequence[float], heig
         below[a].append(b)
     _order_rows(rows, above, below)
     xs = _place_rows(rows, spans, above, below)
-    ys = [0.0] * len(spans)
-    for layer, row in enumerate(rows):
-        for place in row:
-            ys[place] = height / 2 + layer * (height + GAP_Y)
-    points = list(zip(xs, ys, strict=True))
+    ys = {place: height / 2 + layer * (height + GAP_Y) for layer, row in enumerate(rows) for place in row}
+    points = [(x, ys[place]) for place, x in enumerate(xs)]
     wide = max((x + w / 2 for x, w in zip(xs, spans, strict=True)), default=0.0)
     tall = len(rows) * (height + GAP_Y) - GAP_Y if rows else 0.0
     return Layout(
         points[: len(inputs)], {edge: [points[p] for p in chain] for edge, chain in chains.items()}, wide, tall
     )
+
+
+def _route_edges(
+    inputs: Sequence[Sequence[int]], layers: Sequence[int]
+) -> tuple[list[list[int]], dict[tuple[int, int], list[int]], int]:
+    """Return the rows of places, the places that each edge goes through, ends included, and the number of places.
+
+    A place is a node, by its number, or a point where an edge passes a row; edges from one node share theirs.
+    """
+    count = len(inputs)
+    chains: dict[tuple[int, int], list[int]] = {}
+    trunks = [[node] for node in range(count)]  # a node and the places below it that its edges go through
+    rows: list[list[int]] = [[] for _ in range(max(layers, default=-1) + 1)]
+    for node, layer in enumerate(layers):
+        rows[layer].append(node)
+    for node, sources in enumerate(inputs):
+        for source in dict.fromkeys(sources):
+            trunk = trunks[source]
+            for layer in range(layers[source] + len(trunk), layers[node]):
+                trunk.append(count)
+                rows[layer].append(count)
+                count += 1
+            chains[source, node] = [*trunk[: layers[node] - layers[source]], node]
+    return rows, chains, count
 
 
 def _find_layers(inputs: Sequence[Sequence[int]]) -> list[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -223,13 +223,18 @@ def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
         dtype, casting = kwargs["dtype"], kwargs.get("casting", "same_kind")
         args = convert_operands(name, args, dtype, casting)
         kwargs = {k: v for k, v in kwargs.items() if k != "dtype"}
-    given = {k: v for k, v in kwargs.items() if k not in USUAL or not is_same(v, USUAL[k])}
     call, takes = find_ufunc_call(ufunc, method)
-    unknown = [k for k in given if k not in takes and k not in WITHOUT_EFFECT]
-    given = {k: v for k, v in given.items() if k in takes}
+    given, unknown = _sort_keywords(kwargs, takes)
     if call is None or unknown:
         return call_without_rule(name, function, args, kwargs, unknown)
     return call(*args, **given)
+
+
+def _sort_keywords(kwargs: dict[str, Any], takes: Collection[str]) -> tuple[dict[str, Any], list[str]]:
+    """Return the keywords to pass on, and the names of those that have an effect and cannot be passed on."""
+    given = {k: v for k, v in kwargs.items() if k not in USUAL or not is_same(v, USUAL[k])}
+    unknown = [k for k in given if k not in takes and k not in WITHOUT_EFFECT]
+    return {k: v for k, v in given.items() if k in takes}, unknown
 
 
 def _get_method(ufunc: Any, method: str) -> tuple[str, Any]:

@@ -268,19 +268,15 @@ def solve_ivp(
     if events is not None or dense_output:
         raise NoRuleError("pb.scipy.integrate.solve_ivp: events and dense_output are not differentiable here.")
     name = method if isinstance(method, str) else method.__name__
-    exact = name in EXPLICIT
-    if exact and t_eval is None:
-        steps = found.t
-    else:
-        steps = _find_steps(
-            plain, start, end, state, name if exact else "DOP853", options if exact else _tighten(options)
-        )
+    is_exact = name in EXPLICIT  # otherwise another method, with a tight tolerance, gives the derivatives
+    name, options = (name, options) if is_exact else ("DOP853", _tighten(options))
+    ends_steps = is_exact and t_eval is None  # the times of the result are the ends of the steps
+    steps = found.t if ends_steps else _find_steps(plain, start, end, state, name, options)
     t, y = _repeat_steps(
         lambda t, y: as_operand(fun(t, y, *args)), t_span, (start, end), as_float(y0), steps,
-        getattr(integrate, name if exact else "DOP853"), found.t if t_eval is None else t_eval,
-        t_eval is None and exact,
+        getattr(integrate, name), found.t if t_eval is None else t_eval, ends_steps,
     )  # fmt: skip
-    found.t, found.y = t, y if exact else found.y + (y - strip(y))
+    found.t, found.y = t, y if is_exact else found.y + (y - strip(y))
     return found
 
 

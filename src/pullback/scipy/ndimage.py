@@ -281,6 +281,8 @@ def _fold(index: Value, n: int, mode: str) -> Any:
 
 def _list_neighbours(at: Value, n: int, order: int, mode: str) -> list[tuple[Any, Any]]:
     """Return the positions of the pixels around places along an axis, with the weight of each."""
+    if mode == "nearest":
+        at = np.clip(at, 0, n - 1)
     base = np.floor(strip(at) + 0.5) if order % 2 == 0 else np.floor(strip(at))
     weights = _spline_weights(at - base, order)
     first = base.astype(int) - (len(weights) - 1) // 2
@@ -309,22 +311,18 @@ def map_coordinates(
     inner = "mirror" if mode in ("constant", "nearest") else "grid-wrap" if mode == "grid-wrap" else mode
     if prefilter and order > 1:
         x = spline_filter(x, order, mode=inner)
-    outside: Any = False
-    choices = []
-    for axis, n in enumerate(x.shape):
-        at = places[axis]
-        if mode == "constant":
-            outside = outside | (strip(at) < 0) | (strip(at) > n - 1)
-        if mode == "nearest":
-            at = np.clip(at, 0, n - 1)
-        choices.append(_list_neighbours(at, n, order, inner if mode != "nearest" else "nearest"))
+    reads = "nearest" if mode == "nearest" else inner
+    choices = [_list_neighbours(places[axis], n, order, reads) for axis, n in enumerate(x.shape)]
     made: Any = 0.0
     for parts in product(*choices):
         term = x[tuple(index for index, _ in parts)]
         for _, w in parts:
             term = term * w
         made = made + term
-    return np.where(outside, cval, made) if mode == "constant" else made
+    if mode != "constant":
+        return made
+    at, last = strip(places), np.reshape(np.array(x.shape) - 1, (-1, *(1,) * (places.ndim - 1)))
+    return np.where(((at < 0) | (at > last)).any(axis=0), cval, made)
 
 
 def _swap(function: Function, second: object, first: object) -> Any:

@@ -159,9 +159,11 @@ class ScanOp(StructuredOp):
         outputs = [joint.pulled[i] if i in joint.pulled else make_zeros(likes[joint.inputs[i]]) for i in targets]
         step = whole.select([*known, *joint.cotangents.values(), *joint.sums.values()], outputs)
         ys = {number: gs[i] for i, number in joint.cotangents.items() if i >= self.carry}
-        known = {**known, **{number: g for number, g in ys.items() if g is not None}}
-        for number in sorted(ys.keys() - known.keys()):  # of results that were not used
-            step = step.bind(number, make_zeros(likes[number]))
+        for number, g in sorted(ys.items()):
+            if g is None:  # of a result that was not used
+                step = step.bind(number, make_zeros(likes[number]))
+            else:
+                known = known | {number: g}
         used = step.list_used()
         fixed = [i for i in joint.inputs[:first] if i in used]
         each = [i for i in known if i in used and i not in fixed]
@@ -171,10 +173,8 @@ class ScanOp(StructuredOp):
         begin = [make_zeros(likes[n]) if g is None else g for n, g in carried.items()]
         op = ScanOp(step, len(fixed), len(begin), self.length, not self.reverse, self.recompute)
         made = op.apply([*(known[i] for i in fixed), *begin, *(known[i] for i in each)])
-        ds: list[Any] = [None] * len(joint.inputs)
-        for i, d in zip(targets, made, strict=True):
-            ds[i] = d
-        return ds
+        ds = dict(zip(targets, made, strict=True))
+        return [ds.get(i) for i in range(len(joint.inputs))]
 
 
 def reach_carry(body: Any, on: Sequence[bool], constants: int, floats: bool, carry: int | None = None) -> list[bool]:

@@ -409,6 +409,16 @@ def test_multi_head_attention(causal: bool) -> None:
     close(alone(query), alone(query, query, query))
 
 
+@pytest.mark.parametrize("kind", ["multi_head_attention", "group_query_attention"])
+def test_attention_query_mask_argument_is_the_mask_of_the_first_input(kind: str) -> None:
+    layer = getattr(layers, kind)(2, 4, *[2] * (kind == "group_query_attention"))
+    x, seen = generator.normal(size=(2, 3, 4)), np.array([[True, True, False], [True, False, True]])
+    by_name = layer(x, x, query_mask=seen, return_attention_scores=True)[1]
+    by_input = layer(x, x, mask=[seen, None], return_attention_scores=True)[1]
+    assert np.array_equal(by_name, by_input)
+    assert not by_name[0, :, 2].any()
+
+
 def test_positional_encoding() -> None:
     y = layers.positional_encoding(100.0)(np.zeros((1, 3, 5)))[0]
     for step in range(3):

@@ -8,7 +8,7 @@ import os
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -134,21 +134,27 @@ def _assign_groups(model: Any, content: Hdf5Content, root: str, where: str) -> N
     values: dict[str, Array] = {}
     found: dict[str, Variable] = {}
     for name in content.attributes.get(root, {}).get("layer_names", []):
-        listed = content.attributes.get(f"{prefix}{name}", {}).get("weight_names", [])
-        if not listed:
-            continue
-        if name not in layers:
-            raise CheckpointError(f"load: {where} has weights of a layer {name!r}, which the model has not.")
-        paths = {weight: f"{prefix}{name}/{weight}" for weight in listed}
-        if lost := [weight for weight in listed if paths[weight] not in content.arrays]:
-            raise CheckpointError(f"load: {where} lists the weight {lost[0]!r} of {name!r}, but has it not.")
-        matched = _match_layer(layers[name], name, listed, where)
-        found |= {paths[weight]: v for weight, v in matched.items()}
-        values |= {path: content.arrays[path] for path in paths.values()}
+        group = f"{prefix}{name}"
+        if listed := content.attributes.get(group, {}).get("weight_names", []):
+            if name not in layers:
+                raise CheckpointError(f"load: {where} has weights of a layer {name!r}, which the model has not.")
+            values |= _read_listed(content, group, listed, where)
+            matched = _match_layer(layers[name], name, listed, where)
+            found |= {f"{group}/{weight}": v for weight, v in matched.items()}
     taken = {id(v) for v in found.values()}
     if missing := [place.path for place in find_places(model) if id(place.variable) not in taken]:
         raise CheckpointError(f"load: {where} has no weights for {', '.join(missing)}.")
     assign_matches(found, values, where)
+
+
+def _read_listed(content: Hdf5Content, group: str, listed: Sequence[str], where: str) -> dict[str, Array]:
+    """Return the arrays of a group by their paths; every weight that it lists must be there."""
+    for weight in listed:
+        if f"{group}/{weight}" not in content.arrays:
+            raise CheckpointError(
+                f"load: {where} lists the weight {weight!r} of {group.rpartition('/')[2]!r}, but has it not."
+            )
+    return {f"{group}/{weight}": content.arrays[f"{group}/{weight}"] for weight in listed}
 
 
 def _match_layer(layer: Any, name: str, listed: list[str], where: str) -> dict[str, Variable]:
@@ -182,22 +188,28 @@ def _iterate_paths(layer: Any, above: str, order: Order, seen: set[int]) -> Iter
         return
     seen.add(id(layer))
     if is_kind(layer, "Sequential") or is_kind(layer, "Functional"):
-        counts: Counter[str] = Counter()
-        for inner in order.get(id(layer)) or layer.layers:
-            name = spell_group(spell_class(type(inner).__name__))
-            number, counts[name] = counts[name], counts[name] + 1
-            group = f"{name}_{number}" if number else name
+        for group, inner in _name_groups(order.get(id(layer)) or layer.layers):
             yield from _iterate_paths(inner, f"{above}layers/{group}/", order, seen)
         return
     own = [part for _, part in layer.parts() if isinstance(part, Variable)]
-    own = [v for v in own if not is_fixed(layer, v)] + [v for v in own if is_fixed(layer, v)]
+    own.sort(key=lambda v: is_fixed(layer, v))
     inside = "cell/" if hasattr(layer, "recurrent_kernel") and not type(layer).__name__.endswith("Cell") else ""
     for i, v in enumerate(own):
         yield f"{above}{inside}vars/{i}", v
+    keeps_names = is_kind(layer, "TimeDistributed") or is_kind(layer, "Model")
     for key, part in layer.parts():
         if not isinstance(part, Variable):
-            renamed = key if is_kind(layer, "TimeDistributed") or is_kind(layer, "Model") else PARTS.get(key, key)
+            renamed = key if keeps_names else PARTS.get(key, key)
             yield from _iterate_paths(part, f"{above}{renamed}/", order, seen)
+
+
+def _name_groups(layers: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """Iterate over layers with their names in a file: the class, and a number from the second one on."""
+    counts: Counter[str] = Counter()
+    for layer in layers:
+        name = spell_group(spell_class(type(layer).__name__))
+        yield f"{name}_{counts[name]}" if counts[name] else name, layer
+        counts[name] += 1
 
 
 def is_fixed(layer: Any, v: Variable) -> bool:

@@ -108,23 +108,31 @@ def _find_shard(name: Json, folder: Path, where: str) -> Path:
 
 
 def _read_weight(data: Json, where: str) -> Weight:
+    """Return an entry of a manifest after checking it."""
     if not isinstance(data, dict):
         raise CheckpointError(f"load: {where} has a weight {data!r}, expected a name, a shape and a dtype.")
     name, shape, dtype = data.get("name"), data.get("shape"), data.get("dtype")
-    group = str(data.get("group"))
-    whole = isinstance(shape, list) and len(shape) <= 32 and all(type(n) is int and 0 <= n < 2**40 for n in shape)
-    if not isinstance(name, str) or not isinstance(dtype, str) or not whole or dtype not in DTYPES:
+    if not isinstance(name, str) or not isinstance(dtype, str) or dtype not in DTYPES or not _is_shape(shape):
         raise CheckpointError(f"load: {where} has a weight {name!r} of shape {shape!r} and dtype {dtype!r}.")
+    weight = Weight(name, tuple(shape or ()), dtype, np.dtype(DTYPES[dtype]), None, 0.0, str(data.get("group")))
     quantization = data.get("quantization")
-    if quantization is None:
-        return Weight(name, tuple(shape or ()), dtype, np.dtype(DTYPES[dtype]), None, 0.0, group)
-    small = quantization.get("dtype") if isinstance(quantization, dict) else None
-    scale, minimum = (quantization.get(key) for key in ("scale", "min")) if small else (None, None)
-    affine = all(isinstance(x, int | float) and not isinstance(x, bool) for x in (scale, minimum))
-    if small not in QUANTIZED or (small != "float16" and not affine):
-        raise CheckpointError(f"load: {where} has a weight {name!r} with the quantization {quantization!r}.")
-    stored = np.dtype(QUANTIZED[small])
-    return Weight(name, tuple(shape or ()), dtype, stored, None if small == "float16" else scale, minimum or 0.0, group)
+    return weight if quantization is None else _quantize(weight, quantization, where)
+
+
+def _is_shape(data: Json) -> bool:
+    return isinstance(data, list) and len(data) <= 32 and all(type(n) is int and 0 <= n < 2**40 for n in data)
+
+
+def _quantize(weight: Weight, data: Json, where: str) -> Weight:
+    """Return a weight whose numbers are stored as small integers or halves, as the manifest describes."""
+    small = data.get("dtype") if isinstance(data, dict) else None
+    scale, minimum = (data.get("scale"), data.get("min")) if small else (None, None)
+    is_affine = all(isinstance(x, int | float) and not isinstance(x, bool) for x in (scale, minimum))
+    if small == "float16":
+        return weight._replace(stored=np.dtype(QUANTIZED[small]))
+    if small not in QUANTIZED or not is_affine:
+        raise CheckpointError(f"load: {where} has a weight {weight.name!r} with the quantization {data!r}.")
+    return weight._replace(stored=np.dtype(QUANTIZED[small]), scale=scale, minimum=minimum or 0.0)
 
 
 def _decode(weight: Weight, data: bytes) -> Array:

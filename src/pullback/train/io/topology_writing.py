@@ -151,16 +151,11 @@ class TopologyWriter:
         if value is None or isinstance(value, bool | int | float):
             return value
         if isinstance(value, str):
-            module = next((one for end, one in DESCRIBED.items() if argument.endswith(end)), None)
-            if module is not None:
-                return self._describe_named(value, name, argument, module)
-            return self._spell_activation(value) if argument.endswith("activation") else value
-        if isinstance(value, np.generic):
-            return value.item()
+            return self._describe_text(value, name, argument)
+        if isinstance(value, np.ndarray | np.generic):
+            return value.tolist()
         if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
             return str(np.dtype(value))
-        if isinstance(value, np.ndarray):
-            return value.tolist()
         if isinstance(value, list | tuple):
             return [self._describe(item, name, argument) for item in value]
         if isinstance(value, dict):
@@ -170,6 +165,13 @@ class TopologyWriter:
         if isinstance(value, Configurable):
             return self._describe_configurable(value, name, argument)
         raise CheckpointError(f"save: {name} has {argument}={value!r}, which a file cannot hold. Use a name.")
+
+    def _describe_text(self, value: str, name: str, argument: str) -> Json:
+        """Return an argument that is text: the name of an initializer and the like, of an activation, or plain text."""
+        module = next((one for end, one in DESCRIBED.items() if argument.endswith(end)), None)
+        if module is not None:
+            return self._describe_named(value, name, argument, module)
+        return self._spell_activation(value) if argument.endswith("activation") else value
 
     def _spell_activation(self, name: str) -> str:
         """Return the name of an activation in the library that is written for."""

@@ -6,7 +6,7 @@ variables are in PyTorch, in both directions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from pullback.core.variable import Variable
 from pullback.errors import ArgumentError, CheckpointError
 from pullback.train.io.saving import StrPath, load, save
 from pullback.train.io.structure import is_kind
-from pullback.typing import Array
+from pullback.typing import Array, Shape
 
 __all__ = ["ModuleMap", "load_torch_weights", "save_torch_weights"]
 
@@ -211,35 +211,44 @@ def load_torch_weights(path: StrPath, model: Any, modules: ModuleMap) -> None:
 
 def load_state(state: Mapping[str, Array], model: Any, modules: ModuleMap) -> None:
     """Load a state dict into a model, if everything fits; otherwise nothing is assigned."""
-    left = {name for name in state if name.rpartition(".")[2] not in IGNORED}
     found: list[tuple[Variable, Array]] = []
+    read: set[str] = set()
     for module, layer in _iterate_modules(model, modules):
         variables = layer.named_variables()
         for rule in find_rules(layer):
             names = [f"{module}.{name}" if module else name for name in rule.names]
-            if lost := [name for name in names if name not in state]:
-                raise CheckpointError(
-                    f"load_weights: the file has no {lost[0]!r} for {layer.name}/{rule.variable}."
-                    f"{did_you_mean(lost[0], state)}"
-                )
-            value = _convert(rule, [np.asarray(state[name]) for name in names], names)
-            if value.shape != variables[rule.variable].shape:
-                raise CheckpointError(
-                    f"load_weights: {names[0]} is of shape {state[names[0]].shape}, which gives {value.shape}; "
-                    f"{layer.name}/{rule.variable} has {variables[rule.variable].shape}."
-                )
-            found.append((variables[rule.variable], value))
-            left -= set(names)
-    met = {id(v) for v, _ in found}
-    missing = [place for place, v in model.named_variables().items() if id(v) not in met]
-    if left or missing:
-        parts = [f"{', '.join(sorted(left))} of the file", f"{', '.join(missing)} of the model"]
-        raise CheckpointError(
-            f"load_weights: {' and '.join(part for part, one in zip(parts, (left, missing), strict=True) if one)} "
-            "was not met, so nothing was assigned. Give map= a module for each layer."
-        )
+            target = variables[rule.variable]
+            found.append((target, _read_parameter(state, rule, names, target.shape, f"{layer.name}/{rule.variable}")))
+            read.update(names)
+    _check_complete(state, read, model, {id(v) for v, _ in found})
     for v, value in found:
         v.assign(np.ascontiguousarray(value, v.dtype))
+
+
+def _read_parameter(state: Mapping[str, Array], rule: Rule, names: list[str], shape: Shape, where: str) -> Array:
+    """Return the value of a variable from the tensors of a state dict that a rule combines."""
+    if lost := next((name for name in names if name not in state), None):
+        raise CheckpointError(f"load_weights: the file has no {lost!r} for {where}.{did_you_mean(lost, state)}")
+    value = _convert(rule, [np.asarray(state[name]) for name in names], names)
+    if value.shape != shape:
+        raise CheckpointError(
+            f"load_weights: {names[0]} is of shape {state[names[0]].shape}, which gives {value.shape}; "
+            f"{where} has {shape}."
+        )
+    return value
+
+
+def _check_complete(state: Iterable[str], read: set[str], model: Any, assigned: set[int]) -> None:
+    """Check that every tensor of the file was read, and that every variable of the model has a value."""
+    left = sorted(name for name in state if name not in read and name.rpartition(".")[2] not in IGNORED)
+    missing = [place for place, v in model.named_variables().items() if id(v) not in assigned]
+    named = {"file": left, "model": missing}
+    parts = [f"{', '.join(names)} of the {owner}" for owner, names in named.items() if names]
+    if parts:
+        raise CheckpointError(
+            f"load_weights: {' and '.join(parts)} was not met, so nothing was assigned. "
+            "Give map= a module for each layer."
+        )
 
 
 def _convert(rule: Rule, values: list[Array], names: list[str]) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -130,23 +130,28 @@ def _read_optimizer(data: Json) -> Optimizer:
     config = data.get("config") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not isinstance(data.get("class_name"), str) or not isinstance(config, dict):
         raise CheckpointError(f"{data!r} is no optimizer.")
+    given = {normalize_name(key): value for key, value in config.items() if value is not None}
     name = normalize_name(data["class_name"].rpartition(">")[2])
-    given = {normalize_name(key): value for key, value in config.items()}
     if name == "sgd" and given.get("momentum"):
         name = "momentum"
     make = {normalize_name(known): getattr(optimizers, known) for known in optimizers.__all__}.get(name)
     if make is None:
         raise CheckpointError(f"there is no optimizer {data['class_name']!r} here.")
-    takes = [*signature(make).parameters, *OPTIONS]
-    arguments: Config = {}
-    for key, value in given.items():
-        target = next((one for one in ARGUMENTS.get(key, ()) if one in takes), None)
-        if target is not None and value is not None:
-            arguments[target] = value
-        elif value is not None and value is not False and value != 0 and key not in WITHOUT_EFFECT:
-            raise CheckpointError(f"{data['class_name']} has {key}={value!r}, which it cannot have here.")
+    arguments = _match_arguments(given, [*signature(make).parameters, *OPTIONS], data["class_name"])
     made: Optimizer = make(**arguments)
     return made
+
+
+def _match_arguments(config: Config, takes: Sequence[str], name: str) -> Config:
+    """Return the arguments of an optimizer by their names here; one that it has not must be switched off."""
+    arguments: Config = {}
+    for key, value in config.items():
+        target = next((one for one in ARGUMENTS.get(key, ()) if one in takes), None)
+        if target is not None:
+            arguments[target] = value
+        elif value is not False and value != 0 and key not in WITHOUT_EFFECT:
+            raise CheckpointError(f"{name} has {key}={value!r}, which it cannot have here.")
+    return arguments
 
 
 # ---- write

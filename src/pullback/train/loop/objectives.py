@@ -337,16 +337,19 @@ class Objectives:
             )
         none = [None] * len(ys)
         weights, masks = weights or none, masks or none
-        values = [
-            loss(y, p, w, mask)
-            for loss, y, p, w, mask in zip(self.losses, ys, predictions, weights, masks, strict=True)
-            if loss is not None
-        ]
-        factors = [factor for factor, loss in zip(self.loss_weights, self.losses, strict=True) if loss is not None]
-        terms = [v if factor == 1.0 else v * factor for v, factor in zip(values, factors, strict=True)]
+        rows = zip(self.losses, self.loss_weights, ys, predictions, weights, masks, strict=True)
+        parts = [(loss(y, p, w, mask), factor) for loss, factor, y, p, w, mask in rows if loss is not None]
+        terms = [value if factor == 1.0 else value * factor for value, factor in parts]
         terms += extra
         if not terms:
             raise ArgumentError(f"{self.what}: there is no loss: give compile one, or call add_loss in a layer.")
+        statistics = self._measure(ys, predictions, weights, masks)
+        return sum(terms[1:], terms[0]), [value for value, _ in parts] if self.loss_names else [], statistics
+
+    def _measure(
+        self, ys: Sequence[Any], predictions: Sequence[Any], weights: Sequence[Any], masks: Sequence[Any]
+    ) -> list[Any]:
+        """Return the statistics of every metric, through which no gradient goes."""
         seen = [stop_gradient(p) if isinstance(p, Tensor) else p for p in predictions] if self.metrics else []
         statistics = []
         for bound in self.metrics:
@@ -354,7 +357,7 @@ class Objectives:
             weight = multiply_weights(weights[i] if bound.weighted else None, masks[i])
             statistics.append(list(bound.metric.measure(ys[i], seen[i], weight)))
         self.sizes = [len(made) for made in statistics]
-        return sum(terms[1:], terms[0]), values if self.loss_names else [], statistics
+        return statistics
 
 
 def _spread(given: Any, outputs: Sequence[str], what: str) -> list[Any]:

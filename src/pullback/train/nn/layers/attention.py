@@ -223,7 +223,6 @@ class HeadedAttention(RandomLayer):
     dropout = 0.0
     causal = False
     return_attention_scores = False
-    heads = 1
     size = 1
 
     def make_projection(self, name: str, shape_in: Shape, shape_out: Shape, activation: str | None = None) -> Any:
@@ -270,11 +269,64 @@ class HeadedAttention(RandomLayer):
             _as_mask(attention_mask),
         )
 
-    def finish(self, out: Value, weights: Value, gate: Any, scored: bool) -> Any:
-        """Return the projected outputs of the heads, and the weights if they are wanted."""
-        projection: Any = self.attention_output  # type: ignore[attr-defined]
-        y = projection(out if gate is None else out * gate)
+    def find_axes(self, rank: int) -> tuple[int, ...]:
+        """Return the axes of inputs of this rank over which is attended: all but the batch and the features."""
+        return tuple(range(1, rank - 1))
+
+    def share_heads(self, x: Value) -> Any:
+        """Return a projected key or value, (batch, …, heads, features), with as many heads as the query."""
+        return x
+
+    def call(
+        self,
+        query: Value,
+        value: Value | None = None,
+        key: Value | None = None,
+        *,
+        mask: Mask = None,
+        query_mask: Mask = None,
+        value_mask: Mask = None,
+        key_mask: Mask = None,
+        attention_mask: Mask = None,
+        return_attention_scores: bool = False,
+        use_causal_mask: bool = False,
+        training: bool = False,
+    ) -> Any:
+        masks = _choose_masks(mask, [query_mask, value_mask, key_mask], value is None, key is None)
+        value = query if value is None else value
+        key = value if key is None else key
+        if query.ndim < 3 or not query.ndim == value.ndim == key.ndim:
+            raise ShapeError("query, value and key must have the same rank, 3 or more: (batch, steps, features).")
+        if value.shape[:-1] != key.shape[:-1] or query.shape[0] != value.shape[0]:
+            raise ShapeError("query, value and key must have the same batch, and value as many steps as key.")
+        axes = self.find_axes(query.ndim)
+        shape = math.prod(query.shape[i] for i in axes), math.prod(key.shape[i] for i in axes)
+        if attention_mask is not None and len(axes) > 1:
+            attention_mask = np.reshape(attention_mask, (-1, *shape))
+        allowed = self.find_allowed(shape, masks, attention_mask, use_causal_mask or self.causal)
+        parts: Any = self
+        q, k, v = parts.query(query), parts.key(key), parts.value(value)  # (batch, …, heads, features)
+        k, v = self.share_heads(k), self.share_heads(v)
+        scored = return_attention_scores or self.return_attention_scores
+        out, weights = self.attend(q, k, v, _spread(allowed, q.ndim - len(axes) + 1), axes, training, scored)
+        if len(axes) > 1:
+            lengths = [x.shape[i] for x in (query, key) for i in axes]
+            weights = np.reshape(weights, (*weights.shape[:-2], *lengths))
+        y = parts.attention_output(out * parts.gate(query) if self.use_gate else out)
         return (y, weights) if scored else y
+
+
+def _choose_masks(inputs: Sequence[Mask] | None, given: list[Mask], is_self: bool, is_keyless: bool) -> list[Mask]:
+    """Return the masks of query, value and key: the arguments that were given, else those of the inputs.
+
+    With ``is_self`` the value is the query, with ``is_keyless`` the key is the value, whose mask serves for both.
+    """
+    own = [_get_given(inputs, i) for i in range(3)]
+    if is_self:
+        own[1] = own[0]
+    if is_keyless:
+        own[2] = None
+    return [theirs if mask is None else mask for mask, theirs in zip(given, own, strict=True)]
 
 
 def _bring_forward(x: Value, axes: tuple[int, ...]) -> Any:
@@ -355,51 +407,12 @@ class MultiHeadAttention(HeadedAttention):
         self.value = self.make_projection("value", value[-1:], wide)
         self.attention_output = self.make_projection("attention_output", wide, out)
 
-    def _find_axes(self, rank: int) -> tuple[int, ...]:
+    def find_axes(self, rank: int) -> tuple[int, ...]:
         given: Any = self.attention_axes
         if given is None:
-            return tuple(range(1, rank - 1))
+            return super().find_axes(rank)
         axes = list(given) if isinstance(given, list | tuple) else [given]
         return tuple(axis if axis >= 0 else axis + rank for axis in axes)
-
-    def call(
-        self,
-        query: Value,
-        value: Value | None = None,
-        key: Value | None = None,
-        *,
-        mask: Mask = None,
-        query_mask: Mask = None,
-        value_mask: Mask = None,
-        key_mask: Mask = None,
-        attention_mask: Mask = None,
-        return_attention_scores: bool = False,
-        use_causal_mask: bool = False,
-        training: bool = False,
-    ) -> Any:
-        alone, value = value is None, query if value is None else value
-        key, keyed = (value, False) if key is None else (key, True)
-        axes = self._find_axes(query.ndim)
-        if query.ndim < 3 or not query.ndim == value.ndim == key.ndim:
-            raise ShapeError("query, value and key must have the same rank, 3 or more: (batch, steps, features).")
-        if value.shape[:-1] != key.shape[:-1] or query.shape[0] != value.shape[0]:
-            raise ShapeError("query, value and key must have the same batch, and value as many steps as key.")
-        given = [_get_given(mask, i) for i in range(3)]
-        value_mask = value_mask if value_mask is not None else given[0 if alone else 1]
-        key_mask = key_mask if key_mask is not None else given[2] if keyed else None
-        scored = return_attention_scores or self.return_attention_scores
-        shape = math.prod(query.shape[i] for i in axes), math.prod(key.shape[i] for i in axes)
-        if attention_mask is not None and len(axes) > 1:
-            attention_mask = np.reshape(attention_mask, (-1, *shape))
-        allowed = self.find_allowed(
-            shape, [given[0], value_mask, key_mask], attention_mask, use_causal_mask or self.causal
-        )
-        q, k, v = self.query(query), self.key(key), self.value(value)  # (batch, …, heads, features)
-        out, weights = self.attend(q, k, v, _spread(allowed, q.ndim - len(axes) + 1), axes, training, scored)
-        if len(axes) > 1:
-            lengths = [n for x in (query, key) for n in (x.shape[i] for i in axes)]
-            weights = np.reshape(weights, (*weights.shape[:-2], *lengths))
-        return self.finish(out, weights, self.gate(query) if self.use_gate else None, scored)
 
 
 def _spread(allowed: Mask, rank: int) -> Mask:
@@ -462,37 +475,8 @@ class GroupQueryAttention(HeadedAttention):
         self.value = self.make_projection("value", value[-1:], few)
         self.attention_output = self.make_projection("attention_output", many, query[-1:])
 
-    def call(
-        self,
-        query: Value,
-        value: Value | None = None,
-        key: Value | None = None,
-        *,
-        mask: Mask = None,
-        query_mask: Mask = None,
-        value_mask: Mask = None,
-        key_mask: Mask = None,
-        attention_mask: Mask = None,
-        return_attention_scores: bool = False,
-        use_causal_mask: bool = False,
-        training: bool = False,
-    ) -> Any:
-        alone, value = value is None, query if value is None else value
-        key, keyed = (value, False) if key is None else (key, True)
-        _check_shapes(query, value, key)
-        given = [_get_given(mask, i) for i in range(3)]
-        masks = [
-            query_mask if query_mask is not None else given[0],
-            value_mask if value_mask is not None else given[0 if alone else 1],
-            key_mask if key_mask is not None else given[2] if keyed else None,
-        ]
-        allowed = self.find_allowed((query.shape[1], key.shape[1]), masks, attention_mask, use_causal_mask)
-        times = self.num_query_heads // self.num_key_value_heads
-        q, k, v = self.query(query), self.key(key), self.value(value)
-        k, v = np.repeat(k, times, axis=2), np.repeat(v, times, axis=2)
-        scored = return_attention_scores
-        out, weights = self.attend(q, k, v, _spread(allowed, 4), (1,), training, scored)
-        return self.finish(out, weights, self.gate(query) if self.use_gate else None, scored)
+    def share_heads(self, x: Value) -> Any:
+        return np.repeat(x, self.num_query_heads // self.num_key_value_heads, axis=2)
 
 
 # ---- positions

@@ -237,12 +237,12 @@ class Layer(Configurable):
                     set_mask(x, one)
             if "mask" in self._takes:
                 settings["mask"] = masks if listed else masks[0]
+        call: Any = self.call
         try:
-            call: Any = self.call
             y = call(xs, **settings) if packed else call(*xs, **settings)
+        except LayerError:
+            raise  # it names the innermost layer
         except ShapeError as error:
-            if isinstance(error, LayerError):
-                raise  # it names the innermost layer
             shapes = " and ".join(str(x.shape) for x in xs)
             raise LayerError(f"layer '{self.name}', given shape {shapes}: {error}") from error
         if type(self).compute_mask is not Layer.compute_mask or (masks is not None and self.supports_masking):

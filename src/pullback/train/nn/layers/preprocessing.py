@@ -360,18 +360,17 @@ class Lookup(Layer):
             with open(vocabulary, encoding="utf-8") as file:
                 vocabulary = file.read().split("\n")
         tokens = [self.as_token(token) for token in np.asarray(vocabulary).ravel().tolist()]
+        weights = [float(n) for n in idf_weights or ()]
         special = self._list_special()
-        weights = None if idf_weights is None else [float(n) for n in idf_weights]
         if tokens[: len(special)] == special:
-            tokens = tokens[len(special) :]
-            weights = weights if weights is None else weights[len(special) :]
+            tokens, weights = tokens[len(special) :], weights[len(special) :]
         if twice := [token for token, count in Counter(tokens).items() if count > 1]:
             raise ArgumentError(f"{self.name}: the vocabulary has {twice[0]!r} twice.")
         if self.max_tokens is not None and len(tokens) + len(special) > self.max_tokens:
             raise ArgumentError(f"{self.name}: {len(tokens)} tokens are more than max_tokens={self.max_tokens}.")
-        if self.output_mode == "tf_idf" and (weights is None or len(weights) != len(tokens)):
+        if self.output_mode == "tf_idf" and len(weights) != len(tokens):
             raise ArgumentError(f"{self.name}: output_mode='tf_idf' needs idf_weights, one for each token.")
-        self._tokens, self._weights = tokens, weights or []
+        self._tokens, self._weights = tokens, weights
         self._index = {token: i + len(special) for i, token in enumerate(tokens)}
 
     def _list_special(self) -> list[Any]:
