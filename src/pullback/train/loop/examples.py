@@ -27,6 +27,7 @@ Examples = tuple[Arrays, Arrays, Arrays]  # inputs, targets, and weights or noth
 DataLike: TypeAlias = "TensorLike | Sequence[TensorLike] | Mapping[str, TensorLike]"  # one, or one for each
 WeightLike: TypeAlias = "DataLike | None"
 LARGE_ARRAY = 2**26  # bytes; floats of larger ones are cast batch by batch
+TEXT_KINDS = "OSTU"  # of dtypes: objects, bytes, StringDType, text
 ClassWeight: TypeAlias = "Mapping[Any, Any] | Sequence[Any] | None"  # by class; of several outputs, one for each
 
 
@@ -38,7 +39,8 @@ def as_inputs(model: TrainableModel, dtype: np.dtype[Any], x: DataLike) -> Array
             f"{model.name}: a list of {len(inputs)} arrays is so many inputs, and it has {model.max_inputs}. "
             "np.stack makes one array of the arrays of single examples."
         )
-    xs = tuple([_as_array(a, dtype, model.name, "x") for a in inputs])
+    takes_text = any(not _is_numeric(a) for a in inputs) and model.runs_on_host()
+    xs = tuple([_as_array(a, dtype, model.name, "x", takes_text) for a in inputs])
     if any(a.ndim == 1 for a in xs) and len(xs) == len(model.shapes):
         xs = tuple(_add_feature_axis(a, shape, model.name) for a, shape in zip(xs, model.shapes, strict=True))
     _check_sizes(model.name, xs)
@@ -207,12 +209,18 @@ def _is_array(x: object) -> bool:
     return x is None or isinstance(x, np.ndarray | Tensor) or (hasattr(x, "__array__") and hasattr(x, "shape"))
 
 
-def _as_array(x: TensorLike, dtype: np.dtype[Any], name: str, argument: str) -> Array:
+def _is_numeric(x: object) -> bool:
+    return isinstance(x, Tensor) or (isinstance(x, np.ndarray) and x.dtype.kind not in TEXT_KINDS)
+
+
+def _as_array(x: TensorLike, dtype: np.dtype[Any], name: str, argument: str, takes_text: bool = False) -> Array:
+    if takes_text and not isinstance(x, np.ndarray | Tensor):
+        x = np.asarray(x)
     array = x if isinstance(x, np.ndarray) else np.asarray(as_array(x, what=f"{name}: {argument}"))
     if not array.ndim:
         raise ShapeError(f"{name}: {argument}: expected an array of examples, got one number.")
     kind = array.dtype.kind
-    if kind not in "fiubc":
+    if kind not in "fiubc" and not (takes_text and kind in TEXT_KINDS):
         raise DataError(f"{name}: {argument}: expected numbers, got dtype {array.dtype}.")
     is_read_later = isinstance(x, np.memmap) or array.nbytes > LARGE_ARRAY
     return array.astype(dtype) if kind == "f" and array.dtype != dtype and not is_read_later else array

@@ -39,6 +39,12 @@ class TrainableModel(StoredModel, Protocol):
     def call_with_masks(self, *inputs: Any, training: bool = False) -> tuple[Any, Sequence[Any]]:
         """Return what a call returns, and the mask of each output, None for one without; empty if none has one."""
 
+    def runs_on_host(self) -> bool:
+        """Return whether it has layers that cannot be compiled: their inputs may be text."""
+
+    def split_host_layers(self) -> tuple[TrainableModel, TrainableModel] | None:
+        """Return the model in two: up to the last layer that cannot be compiled, and the rest; None if all can be."""
+
     def check_inputs(self, *xs: Value) -> None:
         """Raise an error for values that a layer cannot take."""
 

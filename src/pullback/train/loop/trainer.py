@@ -100,6 +100,8 @@ class Trainer:
         self._programs: dict[str, Callable[..., Any]] = {}
         self._structure: list[object] = []
         self._prepared: Prepared | None = None
+        self._parts: tuple[TrainableModel, TrainableModel] | None = None  # of a model with layers for text
+        self._has_parts: bool | None = None  # None before it is known
         self._results: RunningResults | None = None  # of calls of train_on_batch that are not reset
         self._run: TrainingRun | None = None  # while fit runs
 
@@ -194,7 +196,7 @@ class Trainer:
     ) -> Any:
         """Make one step; return the loss before it and the metrics."""
         self._check_compiled("train_on_batch")
-        examples = self._as_examples(x, y, sample_weight, class_weight)
+        examples = self._run_front(self._as_examples(x, y, sample_weight, class_weight))
         results = self.make_train_step()(*examples)
         return self._format_batch(results, len(examples[0][0]), reset, return_dict)
 
@@ -203,7 +205,7 @@ class Trainer:
     ) -> Any:
         """Return the loss of a batch and the metrics."""
         self._check_compiled("test_on_batch", trains=False)
-        examples = self._as_examples(x, y, sample_weight)
+        examples = self._run_front(self._as_examples(x, y, sample_weight))
         step = self._test_step if self._eager else self._get_program("test", self._test_step)
         return self._format_batch(step(*examples), len(examples[0][0]), reset, return_dict)
 
@@ -329,6 +331,7 @@ class Trainer:
         self._refresh()
         batches = as_batches(Dataset.from_arrays(flatten_examples((xs, (), ()))).batch(size), steps)
         runs_eagerly = self._eager or len(xs[0]) < size
+        model = self._get_compiled_part()
         program = model if runs_eagerly else self._get_program("predict", self._predict_step)
         cast = self._make_cast((xs, (), ()))
         outputs = []
@@ -341,8 +344,8 @@ class Trainer:
         """Return the model's outputs for a batch, as arrays."""
         xs = as_inputs(self.model, self._find_dtype(), x)
         self._refresh()
-        program = self.model if self._eager else self._get_program("predict", self._predict_step)
-        return _to_arrays(program(*cast_examples(self._find_dtype(), (xs, (), ()))[0]))
+        program = self._get_compiled_part() if self._eager else self._get_program("predict", self._predict_step)
+        return _to_arrays(program(*self._run_front(cast_examples(self._find_dtype(), (xs, (), ())))[0]))
 
     # ---- files and copies
 
@@ -382,7 +385,7 @@ class Trainer:
         """Return the loss of a batch, the losses of the outputs, and the statistics of the metrics."""
         model = self.model
         with collect_losses() as extra:
-            out, masks = model.call_with_masks(*xs, training=training)
+            out, masks = self._get_compiled_part().call_with_masks(*xs, training=training)
         if training and (penalty := model.penalties()) is not None:
             extra.append(penalty)
         return self.objectives.compute(ys, _list_outputs(out), ws, masks, extra)
@@ -412,7 +415,28 @@ class Trainer:
         return [value, *losses, *chain.from_iterable(statistics)]
 
     def _predict_step(self, *xs: Value) -> Any:
-        return self.model(*xs)
+        return self._get_compiled_part()(*xs)
+
+    # ---- layers for text, which run before a compiled step
+
+    def _find_parts(self) -> tuple[TrainableModel, TrainableModel] | None:
+        """Return the model's part that runs on the host and the rest; None for a model without such layers."""
+        if self._has_parts is None:
+            self._parts = self.model.split_host_layers() if self.model.runs_on_host() and not self._eager else None
+            self._has_parts = self._parts is not None
+        return self._parts
+
+    def _get_compiled_part(self) -> TrainableModel:
+        parts = self._find_parts()
+        return self.model if parts is None else parts[1]
+
+    def _run_front(self, examples: Examples) -> Examples:
+        """Return a batch with the inputs of the compiled part."""
+        parts = self._find_parts()
+        if parts is None:
+            return examples
+        out = parts[0](*examples[0])
+        return tuple(np.asarray(x) for x in _list_outputs(out)), *examples[1:]
 
     def _get_program(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a compiled step."""
@@ -431,6 +455,7 @@ class Trainer:
 
     def _forget(self) -> None:
         self._programs, self._prepared, self._structure = {}, None, []
+        self._parts, self._has_parts = None, None
 
     def _prepare(self, xs: Arrays) -> Prepared:
         """Return what is known of the model; it is called with one example if that is not known yet."""
@@ -475,11 +500,13 @@ class Trainer:
     def _convert_batch(self, batch: Any, what: str, class_weight: ClassWeight = None) -> Examples:
         """Return a batch as users give it as arrays."""
         x, y, weight = as_parts(batch, f"{self.model.name}.{what}")
-        return cast_examples(self._find_dtype(), self._as_examples(x, y, weight, class_weight))
+        return self._run_front(cast_examples(self._find_dtype(), self._as_examples(x, y, weight, class_weight)))
 
     def _make_cast(self, examples: Examples) -> Callable[[Any], Examples]:
         """Return the function that gives batches of these examples their structure and the dtype of the model."""
         dtype, group = self._find_dtype(), make_grouping(examples)
+        if self._find_parts() is not None:
+            return lambda batch: self._run_front(cast_examples(dtype, group(batch)))
         return (lambda batch: cast_examples(dtype, group(batch))) if needs_cast(dtype, examples) else group
 
     # ---- checks
@@ -501,7 +528,7 @@ class Trainer:
         """Run one example, so that validation data that does not fit is reported before the first epoch."""
         first = (tuple(None if a is None else a[:1] for a in part) for part in examples)
         with dry_run(), np.errstate(all="ignore"):
-            self._test_step(*cast_examples(self._find_dtype(), tuple(first)))  # type: ignore[arg-type]
+            self._test_step(*self._run_front(cast_examples(self._find_dtype(), tuple(first))))  # type: ignore[arg-type]
 
 
 def _check_single(settings: Settings, name: str) -> None:

@@ -24,6 +24,7 @@ from pullback.train.loop.run import Schedule
 from pullback.train.loop.trainer import Trainer, Validation
 from pullback.train.masks import get_mask, set_mask
 from pullback.train.nn.layers.base import Layer, UnknownShape, as_lengths_or_none
+from pullback.train.nn.layers.general import Identity
 from pullback.train.nn.layers.symbolic import SelectOutput, SymbolicTensor
 from pullback.train.nn.summary import format_summary, show_summary
 from pullback.train.optim.step import Optimizer
@@ -197,6 +198,13 @@ class Model(Layer):
         out = self(*inputs, training=training)
         masks = [get_mask(y) for y in (out if isinstance(out, list | tuple) else [out])]
         return out, masks if any(m is not None for m in masks) else ()
+
+    def runs_on_host(self) -> bool:
+        return any(part.runs_on_host() for _, part in self.parts() if isinstance(part, Layer))
+
+    def split_host_layers(self) -> tuple[Model, Model] | None:
+        """Return the model in two: up to the last layer that cannot be compiled, and the rest; None if all can be."""
+        return None
 
     def compile(
         self,
@@ -583,6 +591,13 @@ class Sequential(Model):
             x = layer(x)
         return x
 
+    def split_host_layers(self) -> tuple[Model, Model] | None:
+        last = max((i + 1 for i, layer in enumerate(self.stack) if layer.runs_on_host()), default=0)
+        if not last:
+            return None
+        _check_host_layers(self.name, self.stack[:last])
+        return Sequential(self.stack[:last]), Sequential(self.stack[last:] or [Identity()])
+
     def get_config(self) -> dict[str, Any]:
         return {"layers": self.stack, "name": "" if self.numbered else self.name, "input_shape": self.input_shape}
 
@@ -690,6 +705,18 @@ class Functional(Model):
         out = [values[id(p)] for p in self._outputs]
         return out[0] if self._single else tuple(out)
 
+    def split_host_layers(self) -> tuple[Model, Model] | None:
+        ends = [step for step in self._order if step.layer is not None and step.layer.runs_on_host()]
+        if not ends:
+            return None
+        front = _sort_steps(self._inputs, ends, self.name)
+        _check_host_layers(self.name, [step.layer for step in front if step.layer is not None])
+        done = {id(step) for step in front}
+        rest = [step for step in self._order if id(step) not in done]
+        used = [x for step in rest for x in step.sources] + self._outputs
+        given = list({id(x): x for x in used if id(x) in done or x.layer is None}.values())
+        return Functional(self._inputs, given), Functional(given, self._outputs[0] if self._single else self._outputs)
+
     def get_config(self) -> dict[str, Any]:
         every = [*self._inputs, *self._order]
         number = {id(p): i for i, p in enumerate(every)}
@@ -731,6 +758,16 @@ def _encode_settings(settings: Mapping[str, Any], number: Mapping[int, int]) -> 
 
 def _decode_settings(settings: Mapping[str, Any], every: Sequence[SymbolicTensor]) -> dict[str, Any]:
     return {key: every[x["step"]] if "step" in x else x["value"] for key, x in settings.items()}
+
+
+def _check_host_layers(name: str, front: Sequence[Layer]) -> None:
+    """Raise an error if a layer in front of one that cannot be compiled has something to train."""
+    for layer in front:
+        if layer.trainable_variables:
+            raise ArgumentError(
+                f"{name}: layer '{layer.name}' trains, and is or has a layer that cannot be compiled, or comes before "
+                "one. Put layers for text in front of the outermost model, or compile it with eager=True."
+            )
 
 
 def _name_layers(layers: Sequence[Layer], name: str) -> dict[str, Layer]:

@@ -101,13 +101,12 @@ class Layer(Configurable):
     _internal: ClassVar[tuple[str, ...]] = (  # what dir() of a layer does not list
         "add_weight_by_arguments", "build_for", "call_with_masks", "check_inputs", "every_layer", "find_regularized",
         "generators", "kind", "list_structure", "max_inputs", "min_inputs", "mixes_examples", "numbered", "parts",
-        "penalties", "rank", "register_call", "registered_name", "registry", "several", "shapes", "stack",
-        "takes_text", "whole",
+        "penalties", "rank", "register_call", "registered_name", "registry", "runs_on_host", "several", "shapes",
+        "stack", "whole",
     )  # fmt: skip
     whole = True  # in a tree it is a leaf, not a tree of its fields
     rank: ClassVar[int | None] = None  # of one example, if the layer takes only one
     several: ClassVar[bool] = False  # whether a list of arrays is several inputs
-    takes_text: ClassVar[bool] = False  # whether inputs may be text
     supports_masking = False  # whether the output has the mask of the input
     min_inputs: ClassVar[int] = 0  # of ``call``
     max_inputs: ClassVar[float] = inf
@@ -187,6 +186,10 @@ class Layer(Configurable):
     def mixes_examples(self, training: bool) -> bool:
         """Return whether the output of an example may depend on others of the batch; of unknown classes it may."""
         return self._packs
+
+    def runs_on_host(self) -> bool:
+        """Return whether ``call`` is Python code on values, which may be text: it cannot be compiled."""
+        return False
 
     def check_inputs(self, *xs: Value) -> None:
         """Raise an error for input values that it cannot take: compiled programs do not check values."""
@@ -791,7 +794,7 @@ def _find_parts(key: str, value: object) -> Iterator[tuple[str, Any]]:
 
 def _as_input(x: TensorLike, layer: Layer) -> Any:
     """Return an input as an array or a tensor; floats have the dtype of the layer, if it has one."""
-    if layer.takes_text and not isinstance(x, Tensor | np.ndarray):
+    if not isinstance(x, Tensor | np.ndarray) and layer.runs_on_host():
         return np.asarray(x)
     made = join_array(x) if isinstance(x, Tensor | np.ndarray) else np.asarray(x, _find_dtype(x, layer.name))
     dtype: Any = layer.dtype

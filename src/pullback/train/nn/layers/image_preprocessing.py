@@ -87,8 +87,8 @@ class Resizing(SpatialLayer):
             tall, wide = max(min(height, tall), 1), max(min(width, wide), 1)
             x = _crop(x, (height - tall) // 2, (width - wide) // 2, tall, wide)
         elif self.pad_to_aspect_ratio:
-            down, right = max(tall - height, 0), max(wide - width, 0)
-            sides = [(0, 0), (down // 2, down - down // 2), (right // 2, right - right // 2), (0, 0)]
+            down, right = max(tall - height, 0) // 2, max(wide - width, 0) // 2  # as in Keras, the same on both sides
+            sides = [(0, 0), (down, down), (right, right), (0, 0)]
             x = np.pad(x, sides, constant_values=self.fill_value)
         return self.move_channels_back(_resize(x, self.height, self.width, self.interpolation))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 from collections import Counter
@@ -14,10 +13,12 @@ import numpy as np
 
 from pullback.core.convert import get_default_dtype
 from pullback.core.tensor import Tensor, all_values, strip
-from pullback.errors import ArgumentError, DataError, ShapeError
+from pullback.core.variable import writer
+from pullback.errors import ArgumentError, CompileError, DataError, ShapeError
 from pullback.numerics.axis_arguments import resolve_axes
+from pullback.numerics.hashes import farm_hash, sip_hash
 from pullback.train.data.dataset import Dataset
-from pullback.train.nn.layers.base import Layer, LayerError, check_choice, check_counts
+from pullback.train.nn.layers.base import Layer, LayerError, UnknownShape, check_choice, check_counts
 from pullback.typing import Array, Shape, TensorLike, Value
 
 __all__ = [
@@ -63,6 +64,19 @@ def encode_classes(x: Value, mode: str, depth: int, weights: Value | None = None
         hot = hot * np.expand_dims(weights, -1).astype(hot.dtype)
     axis = -2 if x.ndim > 0 else -1
     return np.max(hot, axis=axis, initial=0.0) if mode == "multi_hot" else np.sum(hot, axis=axis)
+
+
+def find_encoded_shape(shape: UnknownShape, mode: str, depth: int) -> UnknownShape:
+    """Return the shape of an example that ``encode_classes`` makes of one of this shape.
+
+    >>> find_encoded_shape((None,), "count", 3), find_encoded_shape((5,), "one_hot", 3)
+    ((3,), (5, 3))
+    """
+    if mode == "int":
+        return shape
+    if mode == "one_hot":
+        return (*(shape[:-1] if shape and shape[-1] == 1 else shape), depth)
+    return (*shape[:-1], depth)
 
 
 # ---- numbers
@@ -274,47 +288,72 @@ class CategoryEncoding(Layer):
 # ---- text
 
 
+class HostLayer(Layer):
+    """The base of layers whose ``call`` is Python code on values, text among them: ``fit`` runs them before a step."""
+
+    def runs_on_host(self) -> bool:
+        return True
+
+    def read_values(self, x: Value) -> Array:
+        """Return the input as an array; raise an error while a function is being compiled."""
+        if isinstance(x, Tensor) and writer() is not None:
+            raise CompileError(
+                f"layer '{self.name}': it looks values up in Python and cannot be compiled. Put it in front of a "
+                "sequential or functional model, whose fit runs it before the compiled step; apply it to the data; or "
+                "compile the model with eager=True."
+            )
+        return np.asarray(strip(x))
+
+
 @dataclass(eq=False)
-class Hashing(Layer):
+class Hashing(HostLayer):
     """The number of a bin for each text or integer, by a hash: no vocabulary is needed.
 
-    The hash is BLAKE2, which is the same on every computer; bins are others than Keras's.
+    The hash is FarmHash, with a salt SipHash: bins are Keras's.
 
     - num_bins: the number of bins.
     - mask_value: the element that stands for padding, which gets bin 0.
-    - salt: another number gives other bins.
+    - salt: a number, or two, that make other bins.
     - output_mode: "int", or vectors of bins: "one_hot", "multi_hot" or "count".
 
     >>> pb.layers.hashing(10)(np.array([["a"], ["b"], ["a"]])).ravel()
-    array([4, 2, 4])
+    array([9, 2, 9])
     """
 
     num_bins: int
     mask_value: Any = None
     salt: int | Sequence[int] | None = None
     output_mode: str = "int"
-    takes_text = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_counts(self, "num_bins")
         check_choice(self, "output_mode", *MODES)
+        given = self.salt
+        key = given if given is None or isinstance(given, list | tuple) else (given, given)
+        if key is not None and (len(key) != 2 or not all(isinstance(n, int) for n in key)):
+            raise ArgumentError(f"{self.name}: salt must be a whole number, or two, got {given!r}.")
+        self._key = None if key is None else (int(key[0]), int(key[1]))
 
     def _find_bin(self, token: object) -> int:
         if self.mask_value is not None and str(token) == str(self.mask_value):
             return 0
         first = 0 if self.mask_value is None else 1
-        digest = hashlib.blake2b(f"{self.salt}:{token}".encode(), digest_size=8).digest()
-        return first + int.from_bytes(digest, "little") % max(self.num_bins - first, 1)
+        text = token if isinstance(token, bytes) else str(token).encode()
+        found = farm_hash(text) if self._key is None else sip_hash(text, self._key)
+        return first + found % max(self.num_bins - first, 1)
 
     def call(self, x: Value) -> Any:
-        tokens = np.asarray(strip(x))
+        tokens = self.read_values(x)
         places = np.array([self._find_bin(token) for token in tokens.ravel().tolist()], np.int64)
         return encode_classes(places.reshape(tokens.shape), self.output_mode, self.num_bins)
 
+    def output_shape(self, *shapes: UnknownShape, **_: Any) -> Any:
+        return find_encoded_shape(shapes[0], self.output_mode, self.num_bins)
+
 
 @dataclass(eq=False)
-class Lookup(Layer):
+class Lookup(HostLayer):
     """The base of layers that map tokens to their numbers in a vocabulary, which is given or learnt by ``adapt``."""
 
     max_tokens: int | None = None
@@ -326,8 +365,6 @@ class Lookup(Layer):
     invert: bool = field(default=False, kw_only=True)
     output_mode: str = field(default="int", kw_only=True)
     pad_to_max_tokens: bool = field(default=False, kw_only=True)
-
-    takes_text = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -438,12 +475,18 @@ class Lookup(Layer):
             return first
         if isinstance(token, int):
             return first + token % self.num_oov_indices
-        digest = hashlib.blake2b(str(token).encode(), digest_size=8).digest()
-        return first + int.from_bytes(digest, "little") % self.num_oov_indices
+        return first + farm_hash(str(token).encode()) % self.num_oov_indices
+
+    def count_columns(self) -> int:
+        """Return the length of the vectors of all modes but "int"."""
+        return self.max_tokens if self.pad_to_max_tokens and self.max_tokens else self.vocabulary_size()
+
+    def output_shape(self, *shapes: UnknownShape, **_: Any) -> Any:
+        return find_encoded_shape(shapes[0], self.output_mode, self.count_columns())
 
     def encode(self, numbers: Array) -> Any:
         """Return numbers of tokens as ``output_mode`` says."""
-        depth = self.max_tokens if self.pad_to_max_tokens and self.max_tokens else self.vocabulary_size()
+        depth = self.count_columns()
         if self.output_mode != "tf_idf":
             return encode_classes(numbers, self.output_mode, depth)
         mean = sum(self._weights) / max(len(self._weights), 1)
@@ -455,7 +498,7 @@ class Lookup(Layer):
     def call(self, x: Value) -> Any:
         if not self._tokens:
             raise ArgumentError(f"{self.name}: there is no vocabulary yet: give vocabulary, or call adapt(data).")
-        tokens = np.asarray(strip(x))
+        tokens = self.read_values(x)
         if self.invert:
             names = self.get_vocabulary()
             known = [names[i] if 0 <= i < len(names) else self.oov_token for i in tokens.ravel().astype(int).tolist()]
@@ -513,7 +556,7 @@ class IntegerLookup(Lookup):
 
 
 @dataclass(eq=False)
-class TextVectorization(Layer):
+class TextVectorization(HostLayer):
     """Texts as numbers of their words: standardizes, splits, and looks words up in a vocabulary.
 
     - max_tokens: the largest size of the vocabulary, with 0 for padding and 1 for unknown words.
@@ -543,8 +586,6 @@ class TextVectorization(Layer):
     pad_to_max_tokens: bool = False
     vocabulary: Any = None
     idf_weights: Sequence[float] | None = None
-
-    takes_text = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -590,6 +631,16 @@ class TextVectorization(Layer):
         learnt = {"vocabulary": self._lookup.get_config()["vocabulary"]}
         return super().get_config() | learnt | {"idf_weights": self._lookup.get_config()["idf_weights"]}
 
+    def output_shape(self, *shapes: UnknownShape, **_: Any) -> Any:
+        if self.output_mode != "int":
+            return (self._lookup.count_columns(),)
+        return shapes[0] if self._keeps_shape() else (self.output_sequence_length,)
+
+    def _keeps_shape(self) -> bool:
+        """Return whether there is one number for each text: texts are not split."""
+        whole = self.split is None and self.ngrams is None and self.output_sequence_length is None
+        return whole and self.output_mode == "int"
+
     def find_words(self, text: Any) -> list[str]:
         """Return the words of a text, and groups of them with ``ngrams``."""
         text = text.decode() if isinstance(text, bytes) else str(text)
@@ -609,7 +660,7 @@ class TextVectorization(Layer):
         return text.split() if self.split == "whitespace" else list(text) if self.split == "character" else [text]
 
     def call(self, x: Value) -> Any:
-        texts = np.asarray(strip(x))
+        texts = self.read_values(x)
         if texts.ndim > 1 and texts.shape[-1] != 1:
             raise ShapeError(f"expected texts along one axis, or a last axis of length 1, got shape {texts.shape}.")
         rows = [self._lookup.find_numbers(self.find_words(text)) for text in texts.ravel().tolist()]
@@ -619,4 +670,6 @@ class TextVectorization(Layer):
         numbers = np.full((len(rows), length), filler, np.int64)
         for i, row in enumerate(rows):
             numbers[i, : len(row[:length])] = row[:length]
+        if self._keeps_shape():
+            numbers = numbers.reshape(texts.shape)  # one number for each text, as in Keras
         return self._lookup.encode(numbers)

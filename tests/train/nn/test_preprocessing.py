@@ -1,0 +1,125 @@
+"""Preprocessing layers against answers recorded from Keras on TensorFlow, and layers for text in models that train."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback import layers
+from pullback.numerics.hashes import farm_hash, sip_hash
+
+CASES = json.loads((Path(__file__).parent / "recorded" / "keras_preprocessing.json").read_text())
+NAMES = {name.replace("_", "").lower(): name for name in dir(layers)}
+TEXTS = np.array(["the cat sat", "a dog ran away", "the dog sat", "cat and dog"] * 4)
+LABELS = np.array([0, 1, 0, 1] * 4)
+
+
+def make_array(given: Any) -> Any:
+    if isinstance(given, list) and given[0] == "sin":
+        _, shape, phase, scale, shift = given
+        return (np.sin(np.arange(np.prod(shape)) * 0.7 + phase).reshape(shape) * scale + shift).astype(np.float32)
+    return np.array(given)
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, id=f"{i}-{c['layer']}") for i, c in enumerate(CASES)])
+def test_preprocessing_layer_agrees_with_keras_and_survives_its_config(case: Any) -> None:
+    layer = getattr(layers, NAMES[case["layer"].lower()])(**case["config"])
+    trains = case["data"] == "train"
+    if case["data"] is not None and not trains:
+        layer.adapt(make_array(case["data"]))
+    again = type(layer).from_config(layer.get_config())
+    given = make_array(case["given"])
+    if layer.variables:
+        again.build_for([given.shape[1:]])
+        again.set_weights(layer.get_weights())
+    for one in (layer, again):
+        y = np.asarray(one(given, training=trains))
+        assert y.shape == tuple(case["shape"])
+        if isinstance(case["values"][0], str):
+            assert y.ravel().tolist() == case["values"]
+        else:
+            np.testing.assert_allclose(y.ravel(), case["values"], rtol=2e-5, atol=2e-4)
+        if "vocabulary" in case:
+            assert one.get_vocabulary() == case["vocabulary"]
+
+
+def test_hashes_of_every_length_are_those_of_tensorflow() -> None:
+    buckets, combined = 2**62, [0, 0]
+    for n in range(200):
+        text = "".join(chr(97 + (i * 7 + n) % 26) for i in range(n)).encode()
+        found = farm_hash(text) % buckets, sip_hash(text, (1, 2)) % buckets
+        combined = [(total * 31 + one) % buckets for total, one in zip(combined, found, strict=True)]
+    assert combined == [
+        2306478198375728195,
+        3891651940547320082,
+    ]  # of tf.strings.to_hash_bucket_fast and to_hash_bucket_strong
+
+
+def make_text_model(kind: str) -> Any:
+    words = layers.text_vectorization(output_sequence_length=4)
+    words.adapt(TEXTS)
+    rest = [layers.embedding(words.vocabulary_size(), 3, mask_zero=True), layers.global_average_pooling1d()]
+    if kind == "sequential":
+        return pb.sequential([words, *rest, layers.dense(2)])
+    text, size = pb.input([], dtype="string", name="text"), pb.input([1], name="size")
+    h = words(text)
+    for layer in rest:
+        h = layer(h)
+    return pb.model([text, size], layers.dense(2)(layers.concatenate()([h, size])))
+
+
+@pytest.mark.parametrize("kind", ["sequential", "functional"])
+def test_text_is_an_input_of_fit(kind: str, tmp_path: Path) -> None:
+    losses = {}
+    sizes = np.linspace(-1, 1, 16, dtype=np.float32)[:, None]
+    x: Any = TEXTS if kind == "sequential" else {"text": TEXTS, "size": sizes}
+    for eager in (False, True):
+        pb.random.seed(3)
+        model = make_text_model(kind)
+        model.compile(pb.train.adam(0.1), "sparse_softmax_cross_entropy", metrics=["accuracy"], eager=eager)
+        history = model.fit(x, LABELS, epochs=3, batch_size=4, shuffle=False, verbose=0, validation_split=0.25)
+        losses[eager] = history.history["loss"]
+    np.testing.assert_allclose(losses[True], losses[False], rtol=1e-5)
+    assert losses[True][2] < losses[True][0]
+    loss, accuracy = model.evaluate(x, LABELS)
+    assert accuracy == 1.0
+    np.testing.assert_allclose(model.test_on_batch(x, LABELS), [loss, accuracy], rtol=1e-5)
+    expected = model.predict(x)
+    for name in ("model.keras", "model.safetensors"):
+        model.save(tmp_path / name)
+        again = (
+            pb.load_model(tmp_path / name) if name.endswith("safetensors") else pb.load_layers_model(tmp_path / name)
+        )
+        np.testing.assert_allclose(again.predict(x), expected, rtol=1e-6)
+
+
+def test_text_layers_say_where_they_cannot_be() -> None:
+    class Inside(pb.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.words, self.out = layers.string_lookup(vocabulary=["a", "b"], output_mode="one_hot"), layers.dense(1)
+
+        def call(self, x: Any) -> Any:
+            return self.out(self.words(x))
+
+    x, y = np.array([["a"], ["b"]]), np.array([[0.0], [1.0]])
+    model = Inside()
+    model.compile("sgd", "mse", eager=True)
+    assert len(model.fit(x, y, verbose=0).history["loss"]) == 1
+    model.compile("sgd", "mse")
+    with pytest.raises(pb.errors.PullbackError, match=r"text|Python"):
+        model.fit(x, y, verbose=0)
+    with pytest.raises(pb.errors.DataError, match="expected numbers"):
+        pb.sequential([layers.dense(1)]).predict(x)
+    nested = pb.sequential(
+        [pb.sequential([layers.string_lookup(vocabulary=["a"], output_mode="count"), layers.dense(1)])]
+    )
+    nested.compile("sgd", "mse")
+    nested.build_for([(1,)])
+    with pytest.raises(pb.errors.ArgumentError, match="layers for text in front"):
+        nested.fit(x, y, verbose=0)
