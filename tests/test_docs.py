@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from check import ops_cases
 
+import pullback as pb
 from pullback.core.op import list_ops
+from pullback.names.table import MODULES
+from pullback.train.nn.layers.base import Layer
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "ops.md"
@@ -68,3 +75,41 @@ def test_ops_table_is_complete() -> None:
     modules = {name.rpartition(".")[2] for name in BY_NAME}
     built_in = {op.name for op in list_ops() if op.function.__module__.startswith("pullback.ops")}
     assert not built_in - modules
+
+
+# Classes that users do not make themselves, and enumerations.
+MADE_ELSEWHERE = {
+    "pb.UnconnectedGradients", "pb.losses.Reduction", "pb.train.LBFGS", "pb.train.Optimizer", "pb.data.Dataset",
+    "pb.callbacks.CallbackList", "pb.metrics.Metric", "pb.metrics.MeanMetricWrapper",
+}  # fmt: skip
+OF_EVERY_LAYER = set(inspect.signature(Layer).parameters)
+
+
+def list_public_functions() -> dict[str, Any]:
+    found = {f"pb.{name}": getattr(pb, name) for name in dir(pb)}
+    for path in (path for path in MODULES if path not in ("pb", "pb.errors", "pb.typing")):
+        module = import_module(MODULES[path])
+        found |= {f"{path}.{name}": getattr(module, name) for name in dir(module) if not name.startswith("_")}
+    return {name: thing for name, thing in found.items() if callable(thing) and not inspect.ismodule(thing)}
+
+
+def list_undescribed(thing: Any) -> list[str]:
+    """Return the parameters that the docstring neither has a line for nor mentions as code."""
+    text = inspect.getdoc(thing) or ""
+    lines = re.findall(r"^\s*(?:- )?((?:\*{0,2}\w+)(?:, \*{0,2}\w+)*): ", text, re.MULTILINE)
+    described = {name.strip(" *") for line in lines for name in line.split(",")}
+    taken = [p for p in inspect.signature(thing).parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    names = {p.name for p in taken} - described - {"self", "name"}
+    if isinstance(thing, type) and issubclass(thing, Layer):
+        names -= OF_EVERY_LAYER
+    return [name for name in names if not re.search(rf"``(\w+=)?{name}(=[^`]*)?``", text)]
+
+
+def test_docstrings_of_public_functions_describe_every_argument() -> None:
+    lacking = {
+        name: missing
+        for name, thing in list_public_functions().items()
+        if name not in MADE_ELSEWHERE and not (isinstance(thing, type) and issubclass(thing, tuple))
+        and (missing := list_undescribed(thing))
+    }  # fmt: skip
+    assert not lacking

@@ -33,6 +33,8 @@ def get_default_dtype() -> np.dtype[Any]:
 def set_default_dtype(dtype: DType) -> None:
     """Choose the dtype that Python numbers get in new tensors, for the whole process.
 
+    dtype: float16, float32 or float64.
+
     >>> set_default_dtype("float32")
     """
     global _process_default
@@ -43,6 +45,8 @@ def set_default_dtype(dtype: DType) -> None:
 @contextmanager
 def default_dtype(dtype: DType) -> Iterator[None]:
     """Set the default dtype in this block, in this thread.
+
+    dtype: float16, float32 or float64.
 
     >>> import pullback as pb
     >>> with pb.default_dtype("float64"):

@@ -38,6 +38,10 @@ _watchers: ContextVar[tuple[Any, ...]] = ContextVar("watchers", default=())
 class Variable(Wrapped):
     """A tensor that can be assigned to, with a name.  ``v += d`` and its kin assign in place.
 
+    initial: the initial value.
+    trainable: whether ``variable_grads`` and optimizers change it.
+    dtype: its dtype; without it, that of the initial value.
+
     >>> import pullback as pb
     >>> w = pb.variable([1.0, 2.0], name="weights")
     >>> w.assign_add([0.5, 0.5])

@@ -148,6 +148,8 @@ def explain(f: Callable[..., Any]) -> Explained:
     It names the op where the path from the input to the result ends, and the line that it stands in: ``stop_gradient``,
     a cast to integers, a comparison, rounding, a factor of zero, saturation, or that the input is not used at all.
 
+    f: the function whose gradient is explained.
+
     >>> import pullback as pb
     >>> print(pb.explain(lambda x, y: pb.floor(x) + y)(1.5, 2.0))
     x: zero

@@ -198,6 +198,8 @@ def trace(f: Callable[..., Any]) -> Traced:
     Each line says what was computed from what, its dtype and shape, the range of its values, how many bytes of it are
     kept for the backward pass, and the line of the source it stands in.
 
+    f: the function to record.
+
     >>> import numpy as np, pullback as pb
     >>> print(pb.trace(lambda x: pb.exp(x).sum())(np.array([0.0, 1.0])))
     x             float64[2]  0..1

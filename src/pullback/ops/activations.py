@@ -131,6 +131,9 @@ def _leaky_relu(x: Array, alpha: ArrayOrNumber | None = 0.2) -> Any:
 def leaky_relu(x: TensorLike, /, alpha: float = 0.2) -> Any:
     """Return ``x`` where it is positive, else ``alpha * x``.
 
+    x: a tensor, an array or a number.
+    alpha: the slope for negative inputs.
+
     >>> pb.leaky_relu(np.array([-1.0, 2.0]))
     array([-0.2,  2. ])
     """
@@ -150,6 +153,9 @@ def _prelu(x: Array, alpha: ArrayOrNumber) -> Any:
 )
 def prelu(x: TensorLike, alpha: TensorLike, /) -> Any:
     """Return ``leaky_relu`` whose slope is a tensor, to be learned.
+
+    x: a tensor, an array or a number.
+    alpha: the slopes for negative inputs, broadcast against ``x``.
 
     >>> pb.prelu(np.array([-1.0, 2.0]), np.array([0.5, 0.5]))
     array([-0.5,  2. ])
@@ -192,6 +198,8 @@ def _selu(x: Array) -> Any:
 )
 def selu(x: TensorLike, /) -> Any:
     """Return ``elu`` with the two scales that keep mean 0 and variance 1 through a network.
+
+    x: a tensor, an array or a number.
 
     >>> pb.selu(np.array([-1.0, 1.0]))
     array([-1.11133074,  1.05070099])
@@ -254,6 +262,8 @@ def _share(e: Any) -> Any:
 def sigmoid(x: TensorLike, /) -> Any:
     """Return ``1 / (1 + exp(-x))``, without overflow.
 
+    x: a tensor, an array or a number.
+
     >>> pb.sigmoid(np.array([-1000.0, 0.0, 1000.0]))
     array([0. , 0.5, 1. ])
     """
@@ -271,6 +281,8 @@ def _softplus(x: Array) -> Any:
 )
 def softplus(x: TensorLike, /) -> Any:
     """Return ``log(1 + exp(x))``, without overflow.
+
+    x: a tensor, an array or a number.
 
     >>> pb.softplus(np.array([-1000.0, 0.0, 1000.0]))
     array([0.00000000e+00, 6.93147181e-01, 1.00000000e+03])
@@ -290,6 +302,8 @@ def _log_sigmoid(x: Array) -> Any:
 def log_sigmoid(x: TensorLike, /) -> Any:
     """Return ``log(sigmoid(x))``, without overflow.
 
+    x: a tensor, an array or a number.
+
     >>> pb.log_sigmoid(np.array([-1000.0, 0.0]))
     array([-1.00000000e+03, -6.93147181e-01])
     """
@@ -298,6 +312,8 @@ def log_sigmoid(x: TensorLike, /) -> Any:
 @method
 def swish(x: TensorLike) -> Any:
     """Return ``x * sigmoid(x)``.
+
+    x: a tensor, an array or a number.
 
     >>> pb.swish(np.array([-1000.0, 0.0, 3.0]))
     array([-0.        ,  0.        ,  2.85772238])
@@ -374,6 +390,10 @@ def _softmax_rule(g: Value, z: Value, dim: int, axis: int | None) -> Any:
 def softmax(logits: TensorLike, /, dim: int = -1, axis: Axis = None) -> Any:
     """Return ``exp(logits)`` divided by its sum over ``dim``, which may be called ``axis`` too.
 
+    logits: scores, whose exponentials are proportional to probabilities.
+    dim: the axis of the classes.
+    axis: the axis; a negative one counts from the last.
+
     >>> pb.softmax(np.array([1000.0, 1000.0]))
     array([0.5, 0.5])
     """
@@ -425,6 +445,9 @@ def _probabilities(logits: Value, z: Any, axis: int | None) -> Any:
 )
 def log_softmax(logits: TensorLike, /, axis: Axis = -1) -> Any:
     """Return the logarithm of ``softmax``, precise where that is near 0.
+
+    logits: scores, whose exponentials are proportional to probabilities.
+    axis: the axis; a negative one counts from the last.
 
     >>> pb.log_softmax(np.array([0.0, 1000.0]))
     array([-1000.,     0.])

@@ -138,6 +138,10 @@ def _to_space(g: Value, block_shape: Sequence[int], paddings: list[Any]) -> Any:
 def batch_to_space_nd(x: TensorLike, /, block_shape: Lengths | Array, crops: Sequence[Any] | Array) -> Any:
     """Return the batch laid out in blocks of ``block_shape`` in space, from which ``crops`` are cut off.
 
+    x: a tensor, an array or a number.
+    block_shape: the lengths of a block.
+    crops: a pair [before, after] for each axis that is cut off.
+
     >>> batch_to_space_nd(np.array([[1.0], [2.0], [3.0], [4.0]]), [2], [[0, 0]])
     array([[1., 3.],
            [2., 4.]])
@@ -162,6 +166,10 @@ def batch_to_space_nd(x: TensorLike, /, block_shape: Lengths | Array, crops: Seq
 )  # fmt: skip
 def space_to_batch_nd(x: TensorLike, /, block_shape: Lengths | Array, paddings: Sequence[Any] | Array) -> Any:
     """Return space, padded with zeros, cut into blocks of ``block_shape`` whose places become part of the batch.
+
+    x: a tensor, an array or a number.
+    block_shape: the lengths of a block.
+    paddings: a pair [before, after] for each axis.
 
     >>> space_to_batch_nd(np.array([[1.0, 3.0], [2.0, 4.0]]), [2], [[0, 0]])
     array([[1.],
@@ -249,6 +257,10 @@ def _to_width(g: Value, block_size: int, data_format: str) -> Any:
 def depth_to_space(x: TensorLike, /, block_size: int, data_format: str = "NHWC") -> Any:
     """Return the depth of each pixel laid out as a block of pixels.
 
+    x: a tensor, an array or a number.
+    block_size: the height and width of a block.
+    data_format: ``"NHWC"``, channels last; ``"NCHW"`` is channels first.
+
     >>> depth_to_space(np.array([1.0, 2.0, 3.0, 4.0]).reshape(1, 1, 1, 4), 2)[0, :, :, 0]
     array([[1., 2.],
            [3., 4.]])
@@ -271,6 +283,10 @@ def depth_to_space(x: TensorLike, /, block_size: int, data_format: str = "NHWC")
 )  # fmt: skip
 def space_to_depth(x: TensorLike, /, block_size: int, data_format: str = "NHWC") -> Any:
     """Return each block of pixels stacked into the depth of one pixel.
+
+    x: a tensor, an array or a number.
+    block_size: the height and width of a block.
+    data_format: ``"NHWC"``, channels last; ``"NCHW"`` is channels first.
 
     >>> space_to_depth(np.array([[1.0, 2.0], [3.0, 4.0]]).reshape(1, 2, 2, 1), 2)[0, 0, 0]
     array([1., 2., 3., 4.])
@@ -312,6 +328,9 @@ def _common_shape(a: Array, b: Array) -> Any:
 def broadcast_args(s0: TensorLike, s1: TensorLike, /) -> Any:
     """Return the shape that two shapes broadcast to; all three are vectors of integers.
 
+    s0: a shape.
+    s1: another shape.
+
     >>> broadcast_args(np.array([2, 1]), np.array([3]))
     array([2, 3])
     """
@@ -320,6 +339,9 @@ def broadcast_args(s0: TensorLike, s1: TensorLike, /) -> Any:
 @method
 def ensure_shape(x: TensorLike, shape: ShapeLike) -> Any:
     """Return ``x`` itself, if it has this shape; ``None`` stands for any length.
+
+    x: a tensor, an array or a number.
+    shape: the lengths; None where any will do.
 
     >>> ensure_shape(np.ones((2, 3)), [None, 3]).shape
     (2, 3)
@@ -337,6 +359,10 @@ def meshgrid(*xs: TensorLike, indexing: str = "xy", sparse: bool = False) -> tup
     """Return the coordinates of every point of a grid, one result for each vector of coordinates along an axis.
 
     With ``"xy"`` the first one runs along the columns, with ``"ij"`` along the rows.
+
+    xs: vectors.
+    indexing: ``"xy"`` or ``"ij"``, as in NumPy.
+    sparse: whether axes along which a grid is constant have length 1.
 
     >>> meshgrid(np.array([1.0, 2.0]), np.array([3.0, 4.0, 5.0]))[1]
     array([[3., 3.],

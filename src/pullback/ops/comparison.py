@@ -73,6 +73,9 @@ setattr(Tensor, "__ne__", _compare_numbers(not_equal))  # noqa: B010
 def less(x: TensorLike, y: TensorLike, /) -> Any:
     """Return where ``x < y``.
 
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
+
     >>> pb.less(np.array([1.0, 2.0]), 2.0)
     array([ True, False])
     """
@@ -81,6 +84,9 @@ def less(x: TensorLike, y: TensorLike, /) -> Any:
 @op(np.less_equal, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.less_equal(x, y)))
 def less_equal(x: TensorLike, y: TensorLike, /) -> Any:
     """Return where ``x <= y``.
+
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
 
     >>> pb.less_equal(np.array([1.0, 2.0]), 1.0)
     array([ True, False])
@@ -91,6 +97,9 @@ def less_equal(x: TensorLike, y: TensorLike, /) -> Any:
 def greater(x: TensorLike, y: TensorLike, /) -> Any:
     """Return where ``x > y``.
 
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
+
     >>> pb.greater(2.0, 1.0)
     np.True_
     """
@@ -99,6 +108,9 @@ def greater(x: TensorLike, y: TensorLike, /) -> Any:
 @op(np.greater_equal, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.greater_equal(x, y)))
 def greater_equal(x: TensorLike, y: TensorLike, /) -> Any:
     """Return where ``x >= y``.
+
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
 
     >>> pb.greater_equal(np.array([1.0, 2.0]), 2.0)
     array([False,  True])
@@ -112,6 +124,9 @@ def greater_equal(x: TensorLike, y: TensorLike, /) -> Any:
 def logical_and(x: TensorLike, y: TensorLike, /) -> Any:
     """Return where both are true, that is, not 0.
 
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
+
     >>> pb.logical_and(np.array([True, True]), np.array([True, False]))
     array([ True, False])
     """
@@ -121,6 +136,9 @@ def logical_and(x: TensorLike, y: TensorLike, /) -> Any:
 def logical_or(x: TensorLike, y: TensorLike, /) -> Any:
     """Return where at least one is true.
 
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
+
     >>> pb.logical_or(np.array([True, False]), False)
     array([ True, False])
     """
@@ -129,6 +147,9 @@ def logical_or(x: TensorLike, y: TensorLike, /) -> Any:
 @op(np.logical_xor, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.logical_xor(x, y)))
 def logical_xor(x: TensorLike, y: TensorLike, /) -> Any:
     """Return where exactly one is true.
+
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
 
     >>> pb.logical_xor(np.array([True, False]), True)
     array([False,  True])
@@ -157,6 +178,9 @@ _WHOLE = _Sampled(
 def bitwise_and(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the bits that both integers have; of bools, where both are true.
 
+    x: integers or bools.
+    y: the same; broadcast against ``x``.
+
     >>> pb.bitwise_and(6, 3)
     np.int64(2)
     """
@@ -166,6 +190,9 @@ def bitwise_and(x: TensorLike, y: TensorLike, /) -> Any:
 def bitwise_or(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the bits that at least one integer has.
 
+    x: integers or bools.
+    y: the same; broadcast against ``x``.
+
     >>> pb.bitwise_or(6, 3)
     np.int64(7)
     """
@@ -174,6 +201,9 @@ def bitwise_or(x: TensorLike, y: TensorLike, /) -> Any:
 @op(np.bitwise_xor, acts=_WHOLE, d=constant(), lower=scalar(lambda s, x, y: s.bitwise_xor(x, y)))
 def bitwise_xor(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the bits that exactly one integer has.
+
+    x: integers or bools.
+    y: the same; broadcast against ``x``.
 
     >>> pb.bitwise_xor(6, 3)
     np.int64(5)
@@ -213,6 +243,9 @@ _SHIFTED = _Sampled(
 def left_shift(x: TensorLike, y: TensorLike, /) -> Any:
     """The bits of integers moved up by ``y`` places: ``x << y``.
 
+    x: integers.
+    y: the same; broadcast against ``x``.
+
     >>> pb.left_shift(3, 2)
     np.int64(12)
     """
@@ -221,6 +254,9 @@ def left_shift(x: TensorLike, y: TensorLike, /) -> Any:
 @op(np.right_shift, acts=_SHIFTED, d=constant(), lower=scalar(lambda s, x, y: s.right_shift(x, y)))
 def right_shift(x: TensorLike, y: TensorLike, /) -> Any:
     """The bits of integers moved down by ``y`` places: ``x >> y``.
+
+    x: integers.
+    y: the same; broadcast against ``x``.
 
     >>> pb.right_shift(12, 2)
     np.int64(3)
@@ -281,6 +317,10 @@ def is_finite(x: TensorLike, /) -> Any:
 )
 def where(condition: TensorLike, a: TensorLike, b: TensorLike, /) -> Any:
     """Return ``a`` where the condition holds, else ``b``; the gradient goes where the value came from.
+
+    condition: where it is true ``a`` is taken, else ``b``.
+    a: what is taken where the condition is true.
+    b: what is taken elsewhere.
 
     >>> pb.where(np.array([True, False]), np.array([1.0, 2.0]), 0.0)
     array([1., 0.])

@@ -53,6 +53,8 @@ parts = Parts("()->()")
 def real(x: TensorLike, /) -> Any:
     """Return the real part; of real numbers they themselves.
 
+    x: a tensor, an array or a number.
+
     >>> pb.real(np.array([1 + 2j, 3 - 4j]))
     array([1., 3.])
     """
@@ -68,6 +70,8 @@ def real(x: TensorLike, /) -> Any:
 def imag(x: TensorLike, /) -> Any:
     """Return the imaginary part; of real numbers 0.
 
+    x: a tensor, an array or a number.
+
     >>> pb.imag(np.array([1 + 2j, 3 - 4j]))
     array([ 2., -4.])
     """
@@ -76,6 +80,8 @@ def imag(x: TensorLike, /) -> Any:
 @op(np.conjugate, acts=parts, d=linear(lambda g: np.conjugate(g)), lower=scalar(lambda s, x: x))
 def conj(x: TensorLike, /) -> Any:
     """Return the complex conjugate; of real numbers they themselves.
+
+    x: a tensor, an array or a number.
 
     >>> pb.conj(np.array([1 + 2j, 3 - 4j]))
     array([1.-2.j, 3.+4.j])
@@ -102,6 +108,8 @@ def angle_of(x: Array) -> Any:
 def angle(x: TensorLike, /) -> Any:
     """Return the angle from the positive real axis, between -π and π; its derivative at 0 is 0.
 
+    x: a tensor, an array or a number.
+
     >>> pb.angle(np.array([1.0, 1j, -1j]))
     array([ 0.        ,  1.57079633, -1.57079633])
     """
@@ -125,6 +133,9 @@ def _join_parts(real: Array, imag: Array) -> Any:
 )
 def complex(real: TensorLike, imag: TensorLike, /) -> Any:
     """Return the complex numbers with these real and imaginary parts.
+
+    real: the real part.
+    imag: the imaginary part.
 
     >>> pb.complex(np.array([1.0, 3.0]), np.array([2.0, -4.0]))
     array([1.+2.j, 3.-4.j])

@@ -112,6 +112,9 @@ def into_right(g: Value, x: Value) -> Any:
 def matmul(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the matrix product ``x @ y`` over the last two axes; leading axes broadcast, vectors are rows or columns.
 
+    x: matrices along the last two axes, or a vector.
+    y: the same.
+
     >>> pb.matmul(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]))
     array([[11.]])
     """
@@ -120,6 +123,11 @@ def matmul(x: TensorLike, y: TensorLike, /) -> Any:
 @method
 def mat_mul(a: TensorLike, b: TensorLike, transpose_a: bool = False, transpose_b: bool = False) -> Any:
     """Return the matrix product over the last two axes, with either operand transposed first; leading axes broadcast.
+
+    a: matrices, along the last two axes.
+    b: matrices, along the last two axes.
+    transpose_a: whether ``a`` is transposed first.
+    transpose_b: whether ``b`` is transposed first.
 
     >>> pb.mat_mul(np.array([[1.0], [2.0]]), np.array([[3.0], [4.0]]), transpose_a=True)
     array([[11.]])
@@ -333,6 +341,9 @@ def dot(a: TensorLike, b: TensorLike) -> Any:
 def inner(a: TensorLike, b: TensorLike) -> Any:
     """Return the product over the last axis of both.
 
+    a: an array.
+    b: an array with the same last axis.
+
     >>> pb.inner(np.ones((2, 3)), np.ones((4, 3))).shape
     (2, 4)
     """
@@ -451,6 +462,9 @@ def einsum(equation: str, *operands: TensorLike) -> Any:
 
     Repeated labels take a diagonal, ``...`` stands for any axes, and without ``->`` the result has the labels that
     occur once, in alphabetical order.
+
+    equation: the axes as letters, as in NumPy: ``"ij,jk->ik"``.
+    operands: the arrays.
 
     >>> pb.einsum("ij,jk->ik", np.ones((2, 3)), np.ones((3, 4))).shape
     (2, 4)

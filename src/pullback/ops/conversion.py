@@ -28,6 +28,8 @@ __all__ = ["clone", "identity", "cast", "astype", "to_float", "to_int", "to_bool
 def clone(x: TensorLike, /) -> Any:
     """Return a tensor of its own with the same values, through which gradients pass.
 
+    x: a tensor, an array or a number.
+
     >>> pb.grad(lambda x: pb.clone(x) * x)(3.0)
     6.0
     """
@@ -87,6 +89,9 @@ def cast(x: TensorLike, dtype: DType) -> Any:
     """Return ``x`` in another dtype.  Between floats the gradient is cast back; integers and bools carry none.
 
     Of complex numbers it is the real part, unless the dtype is complex too.
+
+    x: a tensor, an array or a number.
+    dtype: the dtype to convert to.
 
     >>> pb.cast(pb.tensor([1.7, -1.7]), "int32")
     Tensor([1, -1], dtype=int32)

@@ -414,6 +414,15 @@ def conv1d(
 ) -> Any:
     """Return the convolution of (batch, width, channels) with a filter of (width, channels, channels of the result).
 
+    x: rows (batch, length, channels).
+    filter: the weights (length, channels, results).
+    stride: the distance between windows.
+    pad: ``"same"``, ``"valid"``, a number, or a pair [before, after] for each axis.
+    data_format: ``"NWC"``, channels last.
+    dilation: the distance between the elements of a window.
+    dim_rounding_mode: how to round the size of the result if ``pad`` is a number: ``"floor"``, ``"ceil"`` or
+        ``"round"``.
+
     >>> conv1d(np.array([[[1.0], [2.0], [4.0]]]), np.array([[[-1.0]], [[1.0]]])).ravel()
     array([1., 2.])
     """
@@ -434,6 +443,15 @@ def conv2d(
 
     ``pad`` is "same", "valid", a number, or a pair [before, after] for each axis.
 
+    x: images.
+    filter: the weights.
+    strides: the distance between windows, a number or one for each axis.
+    pad: ``"same"``, ``"valid"``, a number, or a pair [before, after] for each axis.
+    data_format: ``"NHWC"``, channels last; ``"NCHW"`` is channels first.
+    dilations: the distance between the elements of a window, a number or one for each axis.
+    dim_rounding_mode: how to round the size of the result if ``pad`` is a number: ``"floor"``, ``"ceil"`` or
+        ``"round"``.
+
     >>> conv2d(np.ones((1, 3, 3, 1)), np.ones((2, 2, 1, 1)), 1, "same")[0, :, :, 0]
     array([[4., 4., 2.],
            [4., 4., 2.],
@@ -453,6 +471,15 @@ def conv3d(
     dim_rounding_mode: str | None = None,
 ) -> Any:
     """Return the convolution of (batch, depth, height, width, channels) with a filter over three axes.
+
+    x: volumes (batch, depth, height, width, channels).
+    filter: the weights (depth, height, width, channels, results).
+    strides: the distance between windows, a number or one for each axis.
+    pad: ``"same"``, ``"valid"``, a number, or a pair [before, after] for each axis.
+    data_format: ``"NDHWC"``, channels last.
+    dilations: the distance between the elements of a window, a number or one for each axis.
+    dim_rounding_mode: how to round the size of the result if ``pad`` is a number: ``"floor"``, ``"ceil"`` or
+        ``"round"``.
 
     >>> conv3d(np.ones((1, 2, 2, 2, 1)), np.ones((2, 2, 2, 1, 1))).ravel()
     array([8.])
@@ -506,6 +533,15 @@ def conv2d_transpose(
 ) -> Any:
     """Return the adjoint of ``conv2d`` in the image, with a filter (height, width, channels of the result, channels).
 
+    x: images (batch, height, width, channels).
+    filter: the weights (height, width, results, channels).
+    output_shape: the shape of the result.
+    strides: the distance between windows, a number or one for each axis.
+    pad: ``"same"``, ``"valid"``, a number, or a pair [before, after] for each axis.
+    dim_rounding_mode: how to round the size of the result if ``pad`` is a number: ``"floor"``, ``"ceil"`` or
+        ``"round"``.
+    data_format: ``"NHWC"``, channels last; ``"NCHW"`` is channels first.
+
     >>> conv2d_transpose(np.ones((1, 1, 2, 1)), np.ones((2, 2, 1, 1)), [1, 2, 3, 1])[0, :, :, 0]
     array([[1., 2., 1.],
            [1., 2., 1.]])
@@ -526,6 +562,13 @@ def conv3d_transpose(
 ) -> Any:
     """Return the adjoint of ``conv3d`` in the image.
 
+    x: volumes (batch, depth, height, width, channels).
+    filter: the weights (depth, height, width, results, channels).
+    output_shape: the shape of the result.
+    strides: the distance between windows, a number or one for each axis.
+    pad: ``"same"``, ``"valid"``, a number, or a pair [before, after] for each axis.
+    data_format: ``"NDHWC"``, channels last.
+
     >>> conv3d_transpose(np.ones((1, 1, 1, 1, 1)), np.ones((2, 1, 1, 1, 1)), [1, 2, 1, 1, 1]).ravel()
     array([1., 1.])
     """
@@ -543,6 +586,15 @@ def depthwise_conv2d(
     dim_rounding_mode: str | None = None,
 ) -> Any:
     """Return ``conv2d`` of each channel by itself, with a filter (height, width, channels, results of each).
+
+    x: images (batch, height, width, channels).
+    filter: the weights (height, width, channels, multiplier).
+    strides: the distance between windows, a number or one for each axis.
+    pad: ``"same"``, ``"valid"``, a number, or a pair [before, after] for each axis.
+    data_format: ``"NHWC"``, channels last; ``"NCHW"`` is channels first.
+    dilations: the distance between the elements of a window, a number or one for each axis.
+    dim_rounding_mode: how to round the size of the result if ``pad`` is a number: ``"floor"``, ``"ceil"`` or
+        ``"round"``.
 
     >>> depthwise_conv2d(np.ones((1, 2, 2, 3)), np.ones((2, 2, 3, 1))).ravel()
     array([4., 4., 4.])
@@ -563,6 +615,14 @@ def separable_conv2d(
     data_format: str = "NHWC",
 ) -> Any:
     """Return ``depthwise_conv2d``, then a filter (1, 1, channels, of the result) that mixes the channels.
+
+    x: images (batch, height, width, channels).
+    depthwise_filter: the weights of each channel (height, width, channels, multiplier).
+    pointwise_filter: the weights (1, 1, channels × multiplier, results).
+    strides: the distance between windows, a number or one for each axis.
+    pad: ``"same"``, ``"valid"``, a number, or a pair [before, after] for each axis.
+    dilation: the distance between the elements of a window.
+    data_format: ``"NHWC"``, channels last; ``"NCHW"`` is channels first.
 
     >>> separable_conv2d(np.ones((1, 2, 2, 3)), np.ones((2, 2, 3, 1)), np.ones((1, 1, 3, 1))).ravel()
     array([12.])

@@ -34,6 +34,10 @@ def tensor(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = No
 
     Python numbers become float32 (see ``default_dtype``), an array keeps its dtype.
 
+    values: numbers, nested lists of them, or an array.
+    shape: the shape; without it, that of the values.
+    dtype: the dtype of the result.
+
     >>> tensor([1, 2, 3, 4], [2, 2])
     Tensor([[1., 2.], [3., 4.]], dtype=float32)
     >>> tensor([1, 2], dtype="int32")
@@ -101,6 +105,9 @@ def array(values: TensorLike, dtype: DType = None) -> Tensor:
 def scalar(value: TensorLike, dtype: DType = None) -> Tensor:
     """Return a tensor of rank 0.
 
+    value: the number.
+    dtype: the dtype of the result.
+
     >>> scalar(3.5)
     Tensor(3.5, dtype=float32)
     """
@@ -109,6 +116,9 @@ def scalar(value: TensorLike, dtype: DType = None) -> Tensor:
 
 def tensor1d(values: TensorLike, dtype: DType = None) -> Tensor:
     """Return a tensor of rank 1.
+
+    values: numbers, nested lists of them, or an array.
+    dtype: the dtype of the result.
 
     >>> tensor1d([1, 2, 3])
     Tensor([1., 2., 3.], dtype=float32)
@@ -119,6 +129,10 @@ def tensor1d(values: TensorLike, dtype: DType = None) -> Tensor:
 def tensor2d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
     """Return a tensor of rank 2, from nested lists, or from a flat one and its shape.
 
+    values: numbers, nested lists of them, or an array.
+    shape: the shape of the result.
+    dtype: the dtype of the result.
+
     >>> tensor2d([1, 2, 3, 4], [2, 2])
     Tensor([[1., 2.], [3., 4.]], dtype=float32)
     """
@@ -127,6 +141,10 @@ def tensor2d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = 
 
 def tensor3d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
     """Return a tensor of rank 3.
+
+    values: numbers, nested lists of them, or an array.
+    shape: the shape of the result.
+    dtype: the dtype of the result.
 
     >>> tensor3d([1, 2], [1, 2, 1]).shape
     (1, 2, 1)
@@ -137,6 +155,10 @@ def tensor3d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = 
 def tensor4d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
     """Return a tensor of rank 4.
 
+    values: numbers, nested lists of them, or an array.
+    shape: the shape of the result.
+    dtype: the dtype of the result.
+
     >>> tensor4d([1, 2], [1, 2, 1, 1]).shape
     (1, 2, 1, 1)
     """
@@ -146,6 +168,10 @@ def tensor4d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = 
 def tensor5d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
     """Return a tensor of rank 5.
 
+    values: numbers, nested lists of them, or an array.
+    shape: the shape of the result.
+    dtype: the dtype of the result.
+
     >>> tensor5d([1, 2], [1, 2, 1, 1, 1]).shape
     (1, 2, 1, 1, 1)
     """
@@ -154,6 +180,10 @@ def tensor5d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = 
 
 def tensor6d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
     """Return a tensor of rank 6.
+
+    values: numbers, nested lists of them, or an array.
+    shape: the shape of the result.
+    dtype: the dtype of the result.
 
     >>> tensor6d([1, 2], [1, 2, 1, 1, 1, 1]).shape
     (1, 2, 1, 1, 1, 1)
@@ -171,6 +201,9 @@ def _dtype(name: str, dtype: DType) -> np.dtype[Any]:
 def zeros(shape: ShapeLike, dtype: DType = None) -> Tensor:
     """Return zeros.
 
+    shape: the shape of the result.
+    dtype: the dtype of the result.
+
     >>> zeros([2])
     Tensor([0., 0.], dtype=float32)
     """
@@ -180,6 +213,9 @@ def zeros(shape: ShapeLike, dtype: DType = None) -> Tensor:
 def ones(shape: ShapeLike, dtype: DType = None) -> Tensor:
     """Ones.
 
+    shape: the shape of the result.
+    dtype: the dtype of the result.
+
     >>> ones([2], "int32")
     Tensor([1, 1], dtype=int32)
     """
@@ -188,6 +224,10 @@ def ones(shape: ShapeLike, dtype: DType = None) -> Tensor:
 
 def fill(shape: ShapeLike, value: TensorLike, dtype: DType = None) -> Any:
     """Return a tensor with one value everywhere.
+
+    shape: the shape of the result.
+    value: the number.
+    dtype: the dtype of the result.
 
     >>> fill([2, 2], 3)
     Tensor([[3., 3.], [3., 3.]], dtype=float32)
@@ -217,6 +257,9 @@ def _everywhere(x: Tensor, value: float, dtype: DType, name: str) -> Any:
 def zeros_like(x: TensorLike, /, dtype: DType = None) -> Any:
     """Return zeros in the shape of ``x``.
 
+    x: a tensor, an array or a number.
+    dtype: the dtype of the result.
+
     >>> zeros_like(np.array([1.0, 2.0]))
     array([0., 0.])
     """
@@ -231,6 +274,9 @@ def zeros_like(x: TensorLike, /, dtype: DType = None) -> Any:
 )
 def ones_like(x: TensorLike, /, dtype: DType = None) -> Any:
     """Return ones in the shape of ``x``.
+
+    x: a tensor, an array or a number.
+    dtype: the dtype of the result.
 
     >>> ones_like(np.array([1.0, 2.0]))
     array([1., 1.])
@@ -253,6 +299,10 @@ def ones_like(x: TensorLike, /, dtype: DType = None) -> Any:
 def full_like(x: TensorLike, /, fill_value: Number, dtype: DType = None) -> Any:
     """Return one value everywhere, in the shape of ``x``.
 
+    x: a tensor, an array or a number.
+    fill_value: the number.
+    dtype: the dtype of the result.
+
     >>> full_like(np.array([1.0, 2.0]), 7)
     array([7., 7.])
     """
@@ -265,6 +315,11 @@ def range(
     start: TensorLike, stop: TensorLike | None = None, step: float | Value | None = 1, dtype: DType = None
 ) -> Tensor:
     """Return numbers from ``start`` up to but without ``stop``; downwards if ``stop`` is less and no step is given.
+
+    start: where it begins.
+    stop: where it ends.
+    step: the distance between two numbers.
+    dtype: the dtype of the result.
 
     >>> range(0, 1, 0.25)
     Tensor([0., 0.25, 0.5, 0.75], dtype=float32)
@@ -296,6 +351,11 @@ def _number(name: str, argument: str, value: Any) -> Any:
 def linspace(start: TensorLike, stop: TensorLike, num: float | Array = 50, dtype: DType = None) -> Tensor:
     """Return ``num`` numbers at equal distances, from ``start`` to ``stop``.
 
+    start: where it begins.
+    stop: where it ends.
+    num: how many numbers.
+    dtype: the dtype of the result.
+
     >>> linspace(0, 1, 5)
     Tensor([0., 0.25, 0.5, 0.75, 1.], dtype=float32)
     """
@@ -309,6 +369,11 @@ def eye(
     num_rows: int, num_columns: int | None = None, batch_shape: ShapeLike | None = None, dtype: DType = None
 ) -> Tensor:
     """Return ones on the diagonal, zeros elsewhere; repeated over ``batch_shape``.
+
+    num_rows: how many rows.
+    num_columns: how many columns; as many as rows if it is not given.
+    batch_shape: the axes in front of the matrix.
+    dtype: the dtype of the result.
 
     >>> eye(2)
     Tensor([[1., 0.], [0., 1.]], dtype=float32)

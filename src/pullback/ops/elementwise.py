@@ -34,6 +34,9 @@ __all__ = [
 def add(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the sum ``x + y``, element by element.
 
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
+
     >>> pb.add(2.0, 3.0)
     np.float64(5.0)
     """
@@ -43,6 +46,9 @@ def add(x: TensorLike, y: TensorLike, /) -> Any:
 def sub(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the difference ``x - y``.
 
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
+
     >>> pb.sub(2.0, 3.0)
     np.float64(-1.0)
     """
@@ -51,6 +57,9 @@ def sub(x: TensorLike, y: TensorLike, /) -> Any:
 @op(np.multiply, acts=elementwise2, d=partials(lambda y: y, lambda x: x), lower=scalar(lambda s, x, y: x * y))
 def mul(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the product ``x * y``, element by element.
+
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
 
     >>> pb.mul(2.0, 3.0)
     np.float64(6.0)
@@ -66,6 +75,9 @@ def mul(x: TensorLike, y: TensorLike, /) -> Any:
 )
 def div(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the quotient ``x / y``; of integers it is a float, as in Python.
+
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
 
     >>> pb.div(3.0, 2.0)
     np.float64(1.5)
@@ -88,6 +100,9 @@ def _quotient(x: Operand, y: Operand) -> Any:
 def div_no_nan(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the quotient ``x / y``, and 0 where ``y`` is 0; the derivatives there are 0 too.
 
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
+
     >>> pb.div_no_nan(np.array([1.0, 1.0]), np.array([2.0, 0.0]))
     array([0.5, 0. ])
     """
@@ -96,6 +111,8 @@ def div_no_nan(x: TensorLike, y: TensorLike, /) -> Any:
 @observable
 def add_n(tensors: Sequence[TensorLike]) -> Any:
     """Return the sum of a list of tensors.
+
+    tensors: a list of tensors or arrays.
 
     >>> pb.add_n([np.array([1.0, 2.0]), np.array([3.0, 4.0]), 1.0])
     array([5., 7.])
@@ -125,6 +142,9 @@ def _squared_difference(x: ArrayOrNumber, y: Array) -> Any:
 def squared_difference(x: TensorLike, y: TensorLike, /) -> Any:
     """Return ``(x - y) ** 2``.
 
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
+
     >>> pb.squared_difference(5.0, 2.0)
     np.float64(9.0)
     """
@@ -139,6 +159,9 @@ def squared_difference(x: TensorLike, y: TensorLike, /) -> Any:
 )
 def mod(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the remainder of ``x // y``, with the sign of ``y``.
+
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
 
     >>> pb.mod(np.array([5.0, -5.0]), 3.0)
     array([2., 1.])
@@ -164,6 +187,9 @@ def _floor_quotient(x: Any, y: Any) -> Any:
 def floor_div(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the quotient rounded down; its derivative is 0 between the jumps.
 
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
+
     >>> pb.floor_div(np.array([5.0, -5.0]), 3.0)
     array([ 1., -2.])
     """
@@ -180,6 +206,9 @@ def floor_div(x: TensorLike, y: TensorLike, /) -> Any:
 )
 def maximum(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the larger of the two; where they are equal each gets half of the gradient.
+
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
 
     >>> pb.maximum(np.array([1.0, 4.0]), 2.0)
     array([2., 4.])
@@ -198,6 +227,9 @@ def maximum(x: TensorLike, y: TensorLike, /) -> Any:
 def minimum(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the smaller of the two; where they are equal each gets half of the gradient.
 
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
+
     >>> pb.minimum(np.array([1.0, 4.0]), 2.0)
     array([1., 2.])
     """
@@ -209,6 +241,8 @@ def minimum(x: TensorLike, y: TensorLike, /) -> Any:
 @op(np.negative, acts=elementwise1, d=partials(-1), lower=scalar(lambda s, x: -x))
 def neg(x: TensorLike, /) -> Any:
     """Return the opposite ``-x``.
+
+    x: a tensor, an array or a number.
 
     >>> pb.neg(2.0)
     np.float64(-2.0)
@@ -223,6 +257,8 @@ def neg(x: TensorLike, /) -> Any:
 )
 def abs(x: TensorLike, /) -> Any:
     """Return the absolute value, of complex numbers their distance from 0; its derivative at 0 is 0.
+
+    x: a tensor, an array or a number.
 
     >>> pb.abs(-2.0)
     np.float64(2.0)
@@ -250,6 +286,8 @@ def _sign(x: Array) -> Any:
 def sign(x: TensorLike, /) -> Any:
     """-1, 0 or 1; of NaN it is 0, as in TensorFlow.js (``np.sign`` gives NaN); of complex numbers ``x / abs(x)``.
 
+    x: a tensor, an array or a number.
+
     >>> pb.sign(-3.0)
     np.float64(-1.0)
     """
@@ -258,6 +296,8 @@ def sign(x: TensorLike, /) -> Any:
 @op(np.square, acts=elementwise1, d=partials(lambda x: x + x), run=lambda x: x * x, lower=scalar(lambda s, x: x * x))
 def square(x: TensorLike, /) -> Any:
     """Return the square.
+
+    x: a tensor, an array or a number.
 
     >>> pb.square(3.0)
     np.float64(9.0)
@@ -271,6 +311,8 @@ def _cube(x: Array) -> Any:
 @op(_cube, acts=elementwise1, d=partials(lambda g, x: g * (x * x) * 3), run=_cube, lower=scalar(lambda s, x: x * x * x))
 def cube(x: TensorLike, /) -> Any:
     """Return the third power, which ``x ** 3`` means: two products are many times quicker than a power.
+
+    x: a tensor, an array or a number.
 
     >>> pb.cube(3.0)
     np.float64(27.0)
@@ -286,6 +328,8 @@ def cube(x: TensorLike, /) -> Any:
 )
 def sqrt(x: TensorLike, /) -> Any:
     """Return the square root; its derivative at 0 is infinite.
+
+    x: a tensor, an array or a number.
 
     >>> pb.sqrt(9.0)
     np.float64(3.0)
@@ -306,6 +350,8 @@ def _rsqrt(x: Array) -> Any:
 def rsqrt(x: TensorLike, /) -> Any:
     """Return ``1 / sqrt(x)``.
 
+    x: a tensor, an array or a number.
+
     >>> pb.rsqrt(4.0)
     np.float64(0.5)
     """
@@ -324,6 +370,8 @@ def _reciprocal(x: Array) -> Any:
 )
 def reciprocal(x: TensorLike, /) -> Any:
     """Return ``1 / x``; of an integer too it is a float (``np.reciprocal`` gives an integer).
+
+    x: a tensor, an array or a number.
 
     >>> pb.reciprocal(4.0)
     np.float64(0.25)
@@ -378,6 +426,8 @@ def pow(x: TensorLike, y: TensorLike, /) -> Any:
 def exp(x: TensorLike, /) -> Any:
     """Return the exponential, its own derivative.
 
+    x: a tensor, an array or a number.
+
     >>> pb.exp(0.0)
     np.float64(1.0)
     """
@@ -395,6 +445,8 @@ def expm1(x: TensorLike, /) -> Any:
 @op(np.log, acts=elementwise1, domain=(0.5, 3.0), d=partials(lambda x: 1 / x), lower=scalar(lambda s, x: s.log(x)))
 def log(x: TensorLike, /) -> Any:
     """Return the natural logarithm.
+
+    x: a tensor, an array or a number.
 
     >>> pb.log(1.0)
     np.float64(0.0)
@@ -437,6 +489,10 @@ def log1p(x: TensorLike, /) -> Any:
 def clip_by_value(x: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike, /) -> Any:
     """Return ``x`` kept between two bounds, which may be tensors; at a bound the gradient still goes to ``x``.
 
+    x: a tensor, an array or a number.
+    clip_value_min: the least value.
+    clip_value_max: the largest value.
+
     >>> pb.clip_by_value(np.array([-2.0, 0.5, 2.0]), -1, 1)
     array([-1. ,  0.5,  1. ])
     """
@@ -445,6 +501,10 @@ def clip_by_value(x: TensorLike, clip_value_min: TensorLike, clip_value_max: Ten
 @method
 def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Any:
     """Return ``clip_by_value`` as NumPy calls it: a bound that is ``None`` is no bound.
+
+    x: a tensor, an array or a number.
+    min: the least value.
+    max: the largest value.
 
     >>> pb.clip(np.array([-2.0, 0.5, 2.0]), min=0)
     array([0. , 0.5, 2. ])
@@ -480,6 +540,9 @@ def _round(x: Array, decimals: int = 0) -> Any:
 def round(x: TensorLike, /, decimals: int = 0) -> Any:
     """Return the nearest whole number, of two equally near ones the even one; its derivative is 0 between the jumps.
 
+    x: a tensor, an array or a number.
+    decimals: how many digits after the point.
+
     >>> pb.round(np.array([0.5, 1.5, 1.7]))
     array([0., 2., 2.])
     """
@@ -489,6 +552,8 @@ def round(x: TensorLike, /, decimals: int = 0) -> Any:
 def ceil(x: TensorLike, /) -> Any:
     """Return the next whole number above; its derivative is 0 between the jumps.
 
+    x: a tensor, an array or a number.
+
     >>> pb.ceil(1.2)
     np.float64(2.0)
     """
@@ -497,6 +562,8 @@ def ceil(x: TensorLike, /) -> Any:
 @op(np.floor, acts=elementwise1, d=partials(lambda g: zero_cotangent(g)), lower=scalar(lambda s, x: s.floor(x)))
 def floor(x: TensorLike, /) -> Any:
     """Return the next whole number below; its derivative is 0 between the jumps.
+
+    x: a tensor, an array or a number.
 
     >>> pb.floor(-1.2)
     np.float64(-2.0)

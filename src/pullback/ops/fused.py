@@ -57,6 +57,15 @@ def mat_mul(
 ) -> Any:
     """Return ``mat_mul``, plus ``bias``, through ``activation``: linear, relu, relu6, elu, sigmoid, leakyrelu or prelu.
 
+    a: matrices, along the last two axes.
+    b: matrices, along the last two axes.
+    transpose_a: whether ``a`` is transposed first.
+    transpose_b: whether ``b`` is transposed first.
+    bias: what is added to the result.
+    activation: the name of a function of the result.
+    prelu_activation_weights: the slopes of ``activation="prelu"``.
+    leakyrelu_alpha: the slope of ``activation="leakyrelu"``.
+
     >>> pb.fused.mat_mul(np.eye(2), np.array([[1.0], [-5.0]]), bias=np.array([1.0]), activation="relu").ravel()
     array([2., 0.])
     """
@@ -93,6 +102,19 @@ def conv2d(
 ) -> Any:
     """Return ``conv2d``, plus ``bias``, through ``activation``.
 
+    x: images.
+    filter: the weights.
+    strides: the distance between windows, a number or one for each axis.
+    pad: ``"same"``, ``"valid"``, a number, or a pair [before, after] for each axis.
+    data_format: ``"NHWC"``, channels last; ``"NCHW"`` is channels first.
+    dilations: the distance between the elements of a window, a number or one for each axis.
+    dim_rounding_mode: how to round the size of the result if ``pad`` is a number: ``"floor"``, ``"ceil"`` or
+        ``"round"``.
+    bias: what is added to the result.
+    activation: the name of a function of the result.
+    prelu_activation_weights: the slopes of ``activation="prelu"``.
+    leakyrelu_alpha: the slope of ``activation="leakyrelu"``.
+
     >>> pb.fused.conv2d(np.ones((1, 2, 2, 1)), -np.ones((2, 2, 1, 1)), bias=np.array([5.0]), activation="relu").ravel()
     array([1.])
     """
@@ -116,6 +138,19 @@ def depthwise_conv2d(
     leakyrelu_alpha: float = 0.2,
 ) -> Any:
     """Return ``depthwise_conv2d``, plus ``bias``, through ``activation``.
+
+    x: a tensor, an array or a number.
+    filter: the weights.
+    strides: the distance between windows, a number or one for each axis.
+    pad: ``"same"``, ``"valid"``, a number, or a pair [before, after] for each axis.
+    data_format: ``"NHWC"``, channels last; ``"NCHW"`` is channels first.
+    dilations: the distance between the elements of a window, a number or one for each axis.
+    dim_rounding_mode: how to round the size of the result if ``pad`` is a number: ``"floor"``, ``"ceil"`` or
+        ``"round"``.
+    bias: what is added to the result.
+    activation: the name of a function of the result.
+    prelu_activation_weights: the slopes of ``activation="prelu"``.
+    leakyrelu_alpha: the slope of ``activation="leakyrelu"``.
 
     >>> pb.fused.depthwise_conv2d(np.ones((1, 2, 2, 1)), np.ones((2, 2, 1, 1)), activation="relu6").ravel()
     array([4.])

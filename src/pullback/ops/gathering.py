@@ -146,6 +146,11 @@ def _scatter_cotangent(g: Value, x_shape: Shape, indices: Value, axis: int, batc
 def gather(x: TensorLike, indices: TensorLike, /, axis: Axis = 0, batch_dims: int = 0) -> Any:
     """Return the slices of ``x`` at these positions along ``axis``; the first ``batch_dims`` axes go together.
 
+    x: a tensor, an array or a number.
+    indices: integers: the positions.
+    axis: the axis; a negative one counts from the last.
+    batch_dims: how many first axes are the same in both.
+
     >>> gather(np.array([1.0, 2.0, 3.0]), [2, 0, 2])
     Tensor([3., 1., 3.], dtype=float64)
     """
@@ -295,6 +300,10 @@ def _scatter_nd(indices: Array, updates: Array, shape: Sequence[int]) -> Any:
 def scatter_nd(indices: TensorLike, updates: TensorLike, /, shape: ShapeLike) -> Any:
     """Return zeros of ``shape`` with ``updates`` added at coordinates; what is named twice is added up.
 
+    indices: integers: the positions.
+    updates: what is written.
+    shape: the shape of the result.
+
     >>> scatter_nd(np.array([[3], [1]]), np.array([9.0, 7.0]), [4])
     array([0., 7., 0., 9.])
     """
@@ -370,6 +379,10 @@ def _update_tangent(dtensor: Array, indices: Value, dupdates: Array) -> Any:
 def tensor_scatter_update(tensor: TensorLike, indices: TensorLike, updates: TensorLike, /) -> Any:
     """Return a copy of ``tensor`` with ``updates`` in place of what was at these coordinates.
 
+    tensor: the tensor that is changed in a copy.
+    indices: integers: the positions.
+    updates: what is written.
+
     >>> tensor_scatter_update(np.zeros(4), np.array([[3], [1]]), np.array([9.0, 7.0]))
     array([0., 7., 0., 9.])
     """
@@ -383,6 +396,11 @@ def take(x: TensorLike, indices: TensorLike, axis: Axis = None, mode: str = "rai
     """Return the elements at these positions along ``axis``, or of all elements in one row.
 
     A position outside is an error; ``mode="clip"`` takes the nearest one inside, ``mode="wrap"`` goes round.
+
+    x: a tensor, an array or a number.
+    indices: integers: the positions.
+    axis: the axis; without it, positions count through all elements.
+    mode: what is done with positions out of range, as in NumPy.
 
     >>> take(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([3, 0]))
     array([4., 1.])
@@ -424,6 +442,10 @@ def take_along_axis(x: TensorLike, indices: TensorLike, axis: int = -1) -> Any:
 @method
 def repeat(x: TensorLike, repeats: Lengths | Value, axis: Axis = None) -> Any:
     """Return each element ``repeats`` times in a row, along ``axis`` or of all elements in one row.
+
+    x: a tensor, an array or a number.
+    repeats: how often, a number or one for each element.
+    axis: the axis; without it, the elements of all axes as a row.
 
     >>> repeat(np.array([1.0, 2.0]), 2)
     array([1., 1., 2., 2.])
@@ -483,6 +505,12 @@ def one_hot(
     indices: TensorLike, /, depth: int, on_value: TensorLike = 1, off_value: TensorLike = 0, dtype: DType = None
 ) -> Any:
     """Return ``on_value`` at each index and ``off_value`` elsewhere along a new last axis; int32 by default.
+
+    indices: integers: the positions.
+    depth: how many classes there are.
+    on_value: what stands at the place of the class.
+    off_value: what stands elsewhere.
+    dtype: the dtype of the result.
 
     >>> one_hot(np.array([0, 2]), 3)
     array([[1, 0, 0],
@@ -557,6 +585,10 @@ def topk_indices(x: TensorLike, /, k: int = 1, sorted: bool = True) -> Any:
 @method
 def topk(x: TensorLike, k: int | None = 1, sorted: bool = True) -> TopK:
     """Return the ``k`` largest elements along the last axis, the largest first, and where they are.
+
+    x: a tensor, an array or a number.
+    k: how many of each row.
+    sorted: whether the largest comes first.
 
     >>> topk(np.array([1.0, 5.0, 3.0]), 2)
     TopK(values=array([5., 3.]), indices=array([1, 2], dtype=int32))

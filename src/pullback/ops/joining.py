@@ -99,6 +99,9 @@ def _join_each(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any])
 def concat(tensors: Sequence[TensorLike] | Value, /, axis: Axis = 0) -> Any:
     """Return the tensors one after the other along an axis they have.
 
+    tensors: a list of tensors or arrays.
+    axis: the axis along which they are joined.
+
     >>> concat([np.array([1.0, 2.0]), np.array([3.0])])
     array([1., 2., 3.])
     """
@@ -116,6 +119,8 @@ def _concat_of_rank(name: str, rank: int, tensors: Sequence[TensorLike] | Value,
 def concat1d(tensors: Sequence[TensorLike] | Value) -> Any:
     """Return vectors, one after the other.
 
+    tensors: a list of tensors or arrays.
+
     >>> concat1d([np.array([1.0]), np.array([2.0])])
     array([1., 2.])
     """
@@ -124,6 +129,9 @@ def concat1d(tensors: Sequence[TensorLike] | Value) -> Any:
 
 def concat2d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Any:
     """Return ``concat`` of tensors of rank 2.
+
+    tensors: a list of tensors or arrays.
+    axis: the axis along which they are joined.
 
     >>> concat2d([np.ones((1, 2)), np.ones((1, 3))], 1).shape
     (1, 5)
@@ -134,6 +142,9 @@ def concat2d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Any:
 def concat3d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Any:
     """Return ``concat`` of tensors of rank 3.
 
+    tensors: a list of tensors or arrays.
+    axis: the axis along which they are joined.
+
     >>> concat3d([np.ones((1, 1, 2)), np.ones((1, 1, 3))], 2).shape
     (1, 1, 5)
     """
@@ -142,6 +153,9 @@ def concat3d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Any:
 
 def concat4d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Any:
     """Return ``concat`` of tensors of rank 4.
+
+    tensors: a list of tensors or arrays.
+    axis: the axis along which they are joined.
 
     >>> concat4d([np.ones((1, 1, 1, 2)), np.ones((1, 1, 1, 3))], 3).shape
     (1, 1, 1, 5)
@@ -197,6 +211,9 @@ def _stack_each(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any]
 def stack(tensors: Sequence[TensorLike] | Value, /, axis: int = 0) -> Any:
     """Return the tensors along a new axis.
 
+    tensors: a list of tensors or arrays.
+    axis: where the new axis is.
+
     >>> stack([np.array([1.0, 2.0]), np.array([3.0, 4.0])], axis=1)
     array([[1., 3.],
            [2., 4.]])
@@ -217,6 +234,9 @@ alias("stack", _method_stack)
 def unstack(x: TensorLike, axis: Axis = 0) -> list[Any]:
     """Return the list of what lies along ``axis``: the inverse of ``stack``.
 
+    x: a tensor, an array or a number.
+    axis: the axis that is taken apart.
+
     >>> unstack(np.array([[1.0, 2.0], [3.0, 4.0]]))
     [array([1., 2.]), array([3., 4.])]
     """
@@ -228,6 +248,10 @@ def unstack(x: TensorLike, axis: Axis = 0) -> list[Any]:
 @method
 def split(x: TensorLike, num_or_size_splits: Lengths, axis: Axis = 0) -> list[Any]:
     """Return ``x`` cut along ``axis``: into so many equal pieces, or into pieces of these lengths (one may be -1).
+
+    x: a tensor, an array or a number.
+    num_or_size_splits: how many equal parts, or a list with the length of each.
+    axis: the axis; a negative one counts from the last.
 
     >>> split(np.arange(5.0), [2, -1])
     [array([0., 1.]), array([2., 3., 4.])]
@@ -313,6 +337,10 @@ def _as_integers(name: str, argument: str, values: Any) -> list[int]:
 def slice1d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
     """Return ``slice`` of a vector.
 
+    x: a tensor, an array or a number.
+    begin: where the slice begins.
+    size: how long the slice is.
+
     >>> slice1d(np.arange(4.0), 1, 2)
     array([1., 2.])
     """
@@ -322,6 +350,10 @@ def slice1d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
 @method
 def slice2d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
     """Return ``slice`` of a tensor of rank 2.
+
+    x: a tensor, an array or a number.
+    begin: where the slice begins.
+    size: how long the slice is.
 
     >>> slice2d(np.ones((3, 4)), [1, 1], [2, 2]).shape
     (2, 2)
@@ -333,6 +365,10 @@ def slice2d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
 def slice3d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
     """Return ``slice`` of a tensor of rank 3.
 
+    x: a tensor, an array or a number.
+    begin: where the slice begins.
+    size: how long the slice is.
+
     >>> slice3d(np.ones((3, 4, 5)), [1, 1, 1], [2, 2, 2]).shape
     (2, 2, 2)
     """
@@ -342,6 +378,10 @@ def slice3d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
 @method
 def slice4d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
     """Return ``slice`` of a tensor of rank 4.
+
+    x: a tensor, an array or a number.
+    begin: where the slice begins.
+    size: how long the slice is.
 
     >>> slice4d(np.ones((3, 4, 5, 6)), [1, 1, 1, 1], [2, 2, 2, 2]).shape
     (2, 2, 2, 2)
@@ -355,6 +395,16 @@ def strided_slice(
     ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0,
 ) -> Any:  # fmt: skip
     """Return ``x[begin:end:strides]`` along each axis; bit ``i`` of a mask changes what entry ``i`` means.
+
+    x: a tensor, an array or a number.
+    begin: where each axis begins.
+    end: where each axis ends; not included.
+    strides: the steps.
+    begin_mask: bits: axes whose ``begin`` is not used.
+    end_mask: bits: axes whose ``end`` is not used.
+    ellipsis_mask: the bit of the place that stands for all further axes.
+    new_axis_mask: bits: places with a new axis of length 1.
+    shrink_axis_mask: bits: axes that are indexed by ``begin`` alone and dropped.
 
     >>> strided_slice(np.arange(6.0), [1], [5], [2])
     array([1., 3.])

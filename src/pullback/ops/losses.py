@@ -124,6 +124,11 @@ def compute_weighted_loss(
 
     ``Reduction.MEAN`` divides by the sum of the weights.  Where all weights are 0 the loss is 0.
 
+    losses: the loss of each element.
+    weights: how much each element counts: a number, or an array that is broadcast.
+    reduction: a ``pb.losses.Reduction``: how losses are added up; by default their sum over the number of weights that
+        are not 0.
+
     >>> pb.losses.compute_weighted_loss(np.array([1.0, 2.0, 3.0]), np.array([1.0, 0.0, 1.0]))
     np.float64(2.0)
     >>> pb.losses.compute_weighted_loss(np.array([1.0, 2.0]), 0.5, pb.losses.Reduction.NONE)
@@ -138,6 +143,12 @@ def absolute_difference(
 ) -> Any:
     """Return ``abs(labels - predictions)``, weighted and reduced.
 
+    labels: the true values.
+    predictions: the predicted values, of the same shape.
+    weights: how much each element counts: a number, or an array that is broadcast.
+    reduction: a ``pb.losses.Reduction``: how losses are added up; by default their sum over the number of weights that
+        are not 0.
+
     >>> pb.losses.absolute_difference(np.array([1.0, 2.0]), np.array([1.5, 4.0]))
     np.float64(1.25)
     """
@@ -149,6 +160,12 @@ def mean_squared_error(
     labels: TensorLike, predictions: TensorLike, weights: TensorLike | None = None, reduction: str | int | None = None
 ) -> Any:
     """Return ``(labels - predictions) ** 2``, weighted and reduced.
+
+    labels: the true values.
+    predictions: the predicted values, of the same shape.
+    weights: how much each element counts: a number, or an array that is broadcast.
+    reduction: a ``pb.losses.Reduction``: how losses are added up; by default their sum over the number of weights that
+        are not 0.
 
     >>> pb.losses.mean_squared_error(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
     np.float64(2.0)
@@ -166,6 +183,13 @@ def cosine_distance(
 ) -> Any:
     """Return ``1 - sum(labels * predictions)`` over ``axis``, of vectors that have length 1 already.
 
+    labels: the true values.
+    predictions: the predicted values, of the same shape.
+    axis: the axis; a negative one counts from the last.
+    weights: how much each element counts: a number, or an array that is broadcast.
+    reduction: a ``pb.losses.Reduction``: how losses are added up; by default their sum over the number of weights that
+        are not 0.
+
     >>> pb.losses.cosine_distance(np.array([0.0, 1.0]), np.array([0.6, 0.8]), 0)
     np.float64(0.19999999999999996)
     """
@@ -178,6 +202,12 @@ def hinge_loss(
     labels: TensorLike, predictions: TensorLike, weights: TensorLike | None = None, reduction: str | int | None = None
 ) -> Any:
     """Return how far predictions are from the right side of the margin; labels are 0 or 1.
+
+    labels: the true values.
+    predictions: the predicted values, of the same shape.
+    weights: how much each element counts: a number, or an array that is broadcast.
+    reduction: a ``pb.losses.Reduction``: how losses are added up; by default their sum over the number of weights that
+        are not 0.
 
     >>> pb.losses.hinge_loss(np.array([1.0, 0.0]), np.array([0.5, -3.0]), reduction=0)
     array([0.5, 0. ])
@@ -228,6 +258,13 @@ def huber_loss(
 ) -> Any:
     """Return squares for small differences, absolute values for those beyond ``delta``; weighted and reduced.
 
+    labels: the true values.
+    predictions: the predicted values, of the same shape.
+    weights: how much each element counts: a number, or an array that is broadcast.
+    delta: where squares end and absolute values begin.
+    reduction: a ``pb.losses.Reduction``: how losses are added up; by default their sum over the number of weights that
+        are not 0.
+
     >>> pb.losses.huber_loss(np.array([1.0, 2.0]), np.array([1.5, 5.0]), reduction=0)
     array([0.125, 2.5  ])
     """
@@ -246,6 +283,13 @@ def log_loss(
     reduction: str | int | None = None,
 ) -> Any:
     """Return the cross entropy of probabilities, ``epsilon`` keeping the logarithms finite.
+
+    labels: the true values.
+    predictions: the predicted values, of the same shape.
+    weights: how much each element counts: a number, or an array that is broadcast.
+    epsilon: what is added to probabilities before the logarithm.
+    reduction: a ``pb.losses.Reduction``: how losses are added up; by default their sum over the number of weights that
+        are not 0.
 
     >>> pb.losses.log_loss(np.array([1.0, 0.0]), np.array([0.5, 0.5]))
     np.float64(0.6931469805599654)
@@ -282,6 +326,9 @@ def _sigmoid_cross_entropy(labels: Array, logits: Array) -> Any:
 def sigmoid_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, /) -> Any:
     """Return the cross entropy of ``sigmoid(logits)``, without overflow: one loss per element.
 
+    labels: probabilities.
+    logits: scores, whose exponentials are proportional to probabilities.
+
     >>> pb.losses.sigmoid_cross_entropy_with_logits(np.array([0.0, 1.0]), np.array([-1000.0, -1000.0]))
     array([   0., 1000.])
     """
@@ -302,6 +349,13 @@ def sigmoid_cross_entropy(
     reduction: str | int | None = None,
 ) -> Any:
     """Return the cross entropy of ``sigmoid(logits)``, every element being a question of its own; weighted and reduced.
+
+    multi_class_labels: 0 or 1 for each class.
+    logits: scores, whose exponentials are proportional to probabilities.
+    weights: how much each element counts: a number, or an array that is broadcast.
+    label_smoothing: how far labels are drawn towards one half.
+    reduction: a ``pb.losses.Reduction``: how losses are added up; by default their sum over the number of weights that
+        are not 0.
 
     >>> pb.losses.sigmoid_cross_entropy(np.array([0.0, 1.0]), np.array([0.0, 0.0]))
     np.float64(0.6931471805599453)
@@ -326,6 +380,9 @@ def softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike) ->
     """Return the cross entropy of ``softmax(logits)`` over the last axis: one loss per example.
 
     The labels may be any numbers, and have a gradient too.
+
+    labels: probabilities of the classes, along the last axis.
+    logits: scores, whose exponentials are proportional to probabilities.
 
     >>> pb.losses.softmax_cross_entropy_with_logits(np.array([[0.0, 1.0]]), np.array([[1000.0, 1000.0]]))
     array([0.69314718])
@@ -353,6 +410,13 @@ def softmax_cross_entropy(
     reduction: str | int | None = None,
 ) -> Any:
     """Return the cross entropy of ``softmax(logits)`` over the last axis, weighted by example and reduced.
+
+    onehot_labels: probabilities of the classes along the last axis.
+    logits: scores, whose exponentials are proportional to probabilities.
+    weights: how much each element counts: a number, or an array that is broadcast.
+    label_smoothing: the share of each label that is spread evenly over all classes.
+    reduction: a ``pb.losses.Reduction``: how losses are added up; by default their sum over the number of weights that
+        are not 0.
 
     >>> pb.losses.softmax_cross_entropy(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[0.0, 0.0], [9.0, -9.0]]))
     np.float64(0.346573597894...)
@@ -392,6 +456,9 @@ def _places(labels: TensorLike, shape: Shape) -> Any:
 def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike) -> Any:
     """Return ``softmax_cross_entropy_with_logits`` where a label is the number of its class: nothing is made one-hot.
 
+    labels: the true class of each row, an integer.
+    logits: scores, whose exponentials are proportional to probabilities.
+
     >>> pb.losses.sparse_softmax_cross_entropy_with_logits(np.array([1]), np.array([[0.0, 0.0]]))
     array([0.69314718])
     """
@@ -403,6 +470,12 @@ def sparse_softmax_cross_entropy(
     labels: TensorLike, logits: TensorLike, weights: TensorLike | None = None, reduction: str | int | None = None
 ) -> Any:
     """Return the cross entropy of ``softmax(logits)``, a label being the number of its class; weighted and reduced.
+
+    labels: the true class of each row, an integer.
+    logits: scores, whose exponentials are proportional to probabilities.
+    weights: how much each element counts: a number, or an array that is broadcast.
+    reduction: a ``pb.losses.Reduction``: how losses are added up; by default their sum over the number of weights that
+        are not 0.
 
     >>> pb.losses.sparse_softmax_cross_entropy(np.array([1, 0]), np.array([[0.0, 0.0], [9.0, -9.0]]))
     np.float64(0.346573597894...)

@@ -68,6 +68,10 @@ def _square(labels: tuple[int, ...], predictions: tuple[int, ...], num_classes: 
 def confusion_matrix(labels: TensorLike, predictions: TensorLike, /, num_classes: int) -> Any:
     """Return how often each label (the row) was predicted as each class (the column).
 
+    labels: the true classes.
+    predictions: the predicted classes.
+    num_classes: how many classes there are.
+
     >>> confusion_matrix(np.array([0, 1, 1]), np.array([0, 1, 0]), 2)
     array([[1, 0],
            [1, 1]], dtype=int32)

@@ -101,6 +101,13 @@ def dilation2d(
 ) -> Any:
     """Return the largest element of each window with ``filter`` (height, width, channels) added to it.
 
+    x: a tensor, an array or a number.
+    filter: what is added to each window (height, width, channels).
+    strides: the distance between windows, a number or one for each axis.
+    pad: ``"same"``, ``"valid"``, a number, or a pair [before, after] for each axis.
+    dilations: the distance between the elements of a window, a number or one for each axis.
+    data_format: ``"NHWC"``, channels last.
+
     >>> dilation2d(np.arange(4.0).reshape(1, 2, 2, 1), np.array([[[9.0], [0.0]], [[0.0], [0.0]]])).ravel()
     array([9.])
     """

@@ -77,6 +77,9 @@ def _resolve_shape(s: tuple[int, ...], shape: Any) -> tuple[int, ...]:
 def reshape(x: TensorLike, /, shape: ShapeLike) -> Any:
     """Return the elements of ``x``, in order, in another shape; a length of -1 is worked out.
 
+    x: a tensor, an array or a number.
+    shape: the new shape; one length may be -1.
+
     >>> reshape(np.arange(4.0), [2, -1])
     array([[0., 1.],
            [2., 3.]])
@@ -99,6 +102,9 @@ def reshape(x: TensorLike, /, shape: ShapeLike) -> Any:
 )  # fmt: skip
 def expand_dims(x: TensorLike, /, axis: Axis = 0) -> Any:
     """Return a new axis of length 1 at ``axis``.
+
+    x: a tensor, an array or a number.
+    axis: where the new axis is.
 
     >>> expand_dims(np.ones(3), 1).shape
     (3, 1)
@@ -135,6 +141,9 @@ def squeeze(x: TensorLike, /, axis: Axis = None) -> Any:
 def flatten(x: TensorLike, order: Any = "C") -> Any:
     """Return a copy of all elements in one row; ``order="F"`` has those of the first axis side by side.
 
+    x: a tensor, an array or a number.
+    order: the order of the elements, as in NumPy.
+
     >>> flatten(np.ones((2, 3))).shape
     (6,)
     """
@@ -162,6 +171,8 @@ def ravel(x: TensorLike, /, order: str = "C") -> Any:
 def as_scalar(x: TensorLike) -> Any:
     """Return the one element, with rank 0.
 
+    x: a tensor, an array or a number.
+
     >>> as_scalar(pb.tensor([[2.0]]))
     Tensor(2., dtype=float32)
     """
@@ -175,6 +186,8 @@ def as_scalar(x: TensorLike) -> Any:
 def as1d(x: TensorLike) -> Any:
     """Return all elements in one row.
 
+    x: a tensor, an array or a number.
+
     >>> as1d(np.ones((2, 3))).shape
     (6,)
     """
@@ -184,6 +197,10 @@ def as1d(x: TensorLike) -> Any:
 @method
 def as2d(x: TensorLike, rows: int, columns: int) -> Any:
     """Return the elements as a matrix.
+
+    x: a tensor, an array or a number.
+    rows: the length of the first axis.
+    columns: that of the second.
 
     >>> as2d(np.ones(6), 2, 3).shape
     (2, 3)
@@ -195,6 +212,11 @@ def as2d(x: TensorLike, rows: int, columns: int) -> Any:
 def as3d(x: TensorLike, rows: int, columns: int, depth: int) -> Any:
     """Return the elements in three axes.
 
+    x: a tensor, an array or a number.
+    rows: the first length.
+    columns: the second length.
+    depth: how many classes there are.
+
     >>> as3d(np.ones(6), 1, 2, 3).shape
     (1, 2, 3)
     """
@@ -205,6 +227,12 @@ def as3d(x: TensorLike, rows: int, columns: int, depth: int) -> Any:
 def as4d(x: TensorLike, rows: int, columns: int, depth: int, depth2: int) -> Any:
     """Return the elements in four axes.
 
+    x: a tensor, an array or a number.
+    rows: the first length.
+    columns: the second length.
+    depth: how many classes there are.
+    depth2: the fourth length.
+
     >>> as4d(np.ones(6), 1, 2, 3, 1).shape
     (1, 2, 3, 1)
     """
@@ -214,6 +242,13 @@ def as4d(x: TensorLike, rows: int, columns: int, depth: int, depth2: int) -> Any
 @method
 def as5d(x: TensorLike, rows: int, columns: int, depth: int, depth2: int, depth3: int) -> Any:
     """Return the elements in five axes.
+
+    x: a tensor, an array or a number.
+    rows: the first length.
+    columns: the second length.
+    depth: how many classes there are.
+    depth2: the fourth length.
+    depth3: the fifth length.
 
     >>> as5d(np.ones(6), 1, 2, 3, 1, 1).shape
     (1, 2, 3, 1, 1)
@@ -308,6 +343,10 @@ NUMPY[np.transpose] = lambda a, axes=None: transpose(a, axes)  # its parameter h
 def swapaxes(x: TensorLike, /, axis1: int, axis2: int) -> Any:
     """Return ``x`` with two axes exchanged; its own inverse.
 
+    x: a tensor, an array or a number.
+    axis1: an axis.
+    axis2: the axis to exchange it with.
+
     >>> swapaxes(np.ones((2, 3)), 0, 1).shape
     (3, 2)
     """
@@ -330,6 +369,10 @@ def swapaxes(x: TensorLike, /, axis1: int, axis2: int) -> Any:
 )
 def moveaxis(x: TensorLike, /, source: Lengths, destination: Lengths) -> Any:
     """Axes moved from ``source`` to ``destination``; the others keep their order.
+
+    x: a tensor, an array or a number.
+    source: where the axes are.
+    destination: where they go.
 
     >>> moveaxis(np.ones((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
@@ -356,6 +399,9 @@ def moveaxis(x: TensorLike, /, source: Lengths, destination: Lengths) -> Any:
 def reverse(x: TensorLike, /, axis: Axis = None) -> Any:
     """Return the elements in reverse order along ``axis``, or along all axes.
 
+    x: a tensor, an array or a number.
+    axis: the axis or axes; all of them without it.
+
     >>> reverse(np.array([1.0, 2.0, 3.0]))
     array([3., 2., 1.])
     """
@@ -368,6 +414,8 @@ flip = alias("flip", reverse)
 def reverse1d(x: TensorLike) -> Any:
     """Return the elements of a vector in reverse order.
 
+    x: a tensor, an array or a number.
+
     >>> reverse1d(np.array([1.0, 2.0]))
     array([2., 1.])
     """
@@ -377,6 +425,9 @@ def reverse1d(x: TensorLike) -> Any:
 @method
 def reverse2d(x: TensorLike, axis: Axis = None) -> Any:
     """Return ``reverse`` of a tensor of rank 2.
+
+    x: a tensor, an array or a number.
+    axis: the axes to reverse; all without it.
 
     >>> reverse2d(np.array([[1.0, 2.0]]), 1)
     array([[2., 1.]])
@@ -388,6 +439,9 @@ def reverse2d(x: TensorLike, axis: Axis = None) -> Any:
 def reverse3d(x: TensorLike, axis: Axis = None) -> Any:
     """Return ``reverse`` of a tensor of rank 3.
 
+    x: a tensor, an array or a number.
+    axis: the axes to reverse; all without it.
+
     >>> reverse3d(np.array([[[1.0, 2.0]]]), [0, 2])
     array([[[2., 1.]]])
     """
@@ -397,6 +451,9 @@ def reverse3d(x: TensorLike, axis: Axis = None) -> Any:
 @method
 def reverse4d(x: TensorLike, axis: Axis = None) -> Any:
     """Return ``reverse`` of a tensor of rank 4.
+
+    x: a tensor, an array or a number.
+    axis: the axes to reverse; all without it.
 
     >>> reverse4d(np.array([[[[1.0, 2.0]]]]), 3)
     array([[[[2., 1.]]]])
@@ -441,6 +498,9 @@ def _spread_shape(s: tuple[int, ...], shape: Any) -> tuple[int, ...]:
 )  # fmt: skip
 def broadcast_to(x: TensorLike, /, shape: ShapeLike) -> Any:
     """Return ``x`` repeated along axes of length 1 and new leading axes, without copying.
+
+    x: a tensor, an array or a number.
+    shape: the shape to broadcast to.
 
     >>> broadcast_to(np.array([1.0, 2.0]), [2, 2])
     array([[1., 2.],

@@ -63,6 +63,13 @@ def batch_norm(
 ) -> Any:
     """Return ``x`` less ``mean``, divided by the square root of ``variance``, times ``scale``, plus ``offset``.
 
+    x: a tensor, an array or a number.
+    mean: the mean of each channel.
+    variance: the variance of each channel.
+    offset: what is added at the end.
+    scale: what the normalized values are multiplied by.
+    variance_epsilon: what is added to the variance.
+
     >>> batch_norm(np.array([[1.0], [3.0]]), np.array([2.0]), np.array([1.0]), variance_epsilon=0.0).ravel()
     array([-1.,  1.])
     """
@@ -79,6 +86,13 @@ def batch_norm2d(
     variance_epsilon: float | Value | None = 0.001,
 ) -> Any:
     """Return ``batch_norm`` of a tensor of rank 2.
+
+    x: a tensor, an array or a number.
+    mean: the mean of each channel.
+    variance: the variance of each channel.
+    offset: what is added at the end.
+    scale: what the normalized values are multiplied by.
+    variance_epsilon: what is added to the variance.
 
     >>> batch_norm2d(np.ones((1, 2)), np.ones(2), np.ones(2), np.array([5.0, 6.0]))
     array([[5., 6.]])
@@ -97,6 +111,13 @@ def batch_norm3d(
 ) -> Any:
     """Return ``batch_norm`` of a tensor of rank 3.
 
+    x: a tensor, an array or a number.
+    mean: the mean of each channel.
+    variance: the variance of each channel.
+    offset: what is added at the end.
+    scale: what the normalized values are multiplied by.
+    variance_epsilon: what is added to the variance.
+
     >>> batch_norm3d(np.ones((1, 1, 2)), np.ones(2), np.ones(2)).shape
     (1, 1, 2)
     """
@@ -114,6 +135,13 @@ def batch_norm4d(
 ) -> Any:
     """Return ``batch_norm`` of a tensor of rank 4.
 
+    x: a tensor, an array or a number.
+    mean: the mean of each channel.
+    variance: the variance of each channel.
+    offset: what is added at the end.
+    scale: what the normalized values are multiplied by.
+    variance_epsilon: what is added to the variance.
+
     >>> batch_norm4d(np.ones((1, 1, 1, 2)), np.ones(2), np.ones(2)).shape
     (1, 1, 1, 2)
     """
@@ -129,6 +157,12 @@ def layer_norm(
     variance_epsilon: float | Value | None = 1e-5,
 ) -> Any:
     """Return ``x`` brought to mean 0 and variance 1 over ``axis``, times ``scale``, plus ``offset``.
+
+    x: a tensor, an array or a number.
+    offset: what is added at the end.
+    scale: what the normalized values are multiplied by.
+    axis: the axes over which mean and variance are taken.
+    variance_epsilon: what is added to the variance.
 
     >>> layer_norm(np.array([[1.0, 3.0], [10.0, 30.0]]), variance_epsilon=0.0)
     array([[-1.,  1.],
@@ -158,6 +192,12 @@ def local_response_normalization(
     beta: float | Value | None = 0.5,
 ) -> Any:
     """Return ``x`` divided by ``(bias + alpha * s) ** beta``, ``s`` the sum of squares of the channels around each one.
+
+    x: a tensor, an array or a number.
+    depth_radius: how many channels to each side count.
+    bias: what is added to the sum of squares.
+    alpha: what the sum of squares is multiplied by.
+    beta: the exponent.
 
     >>> local_response_normalization(np.array([[[[1.0, 1.0]]]]), 1, 2.0).ravel()
     array([0.5, 0.5])

@@ -56,6 +56,10 @@ def compose_length(x: Any, axis: Axis, keepdims: bool) -> Any:
 def euclidean_norm(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """Return the square root of the sum of squares; its gradient at 0 is 0.
 
+    x: a tensor, an array or a number.
+    axis: the axis or axes; all of them without it.
+    keepdims: whether the axes that are reduced stay, with length 1.
+
     >>> pb.euclidean_norm(np.array([3.0, 4.0]))
     np.float64(5.0)
     >>> pb.grad(pb.euclidean_norm)(np.zeros(2))
@@ -113,6 +117,11 @@ def norm(x: TensorLike, ord: str | float | None = "euclidean", axis: Axis = None
     """Return the norm of vectors or, over two axes, of matrices; without ``axis`` that of all elements as one vector.
 
     ``ord`` is ``"euclidean"`` (or 2, or ``"fro"`` for matrices), 1, ``inf``, ``-inf``, or for vectors any number.
+
+    x: a tensor, an array or a number.
+    ord: which norm, as in NumPy.
+    axis: the axis or axes; all of them without it.
+    keepdims: whether the axes that are reduced stay, with length 1.
 
     >>> pb.norm(np.array([[3.0, 4.0], [0.0, 1.0]]), 1, [0, 1])
     np.float64(5.0)

@@ -77,6 +77,10 @@ def _pad_tangent(dx: Array, paddings: Sequence[Any]) -> Any:
 def pad(x: TensorLike, /, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Any:
     """Return ``x`` with ``constant_value`` around it, ``[before, after]`` elements along each axis.
 
+    x: a tensor, an array or a number.
+    paddings: a pair [before, after] for each axis.
+    constant_value: what is put around.
+
     >>> pad(np.array([1.0, 2.0]), [[1, 2]])
     array([0., 1., 2., 0., 0.])
     """
@@ -85,6 +89,10 @@ def pad(x: TensorLike, /, paddings: Sequence[Any] | Array, constant_value: Numbe
 @method
 def pad1d(x: TensorLike, paddings: Sequence[int] | Array, constant_value: Number = 0) -> Any:
     """Return ``pad`` of a vector; ``paddings`` is one pair.
+
+    x: a tensor, an array or a number.
+    paddings: a pair [before, after] for each axis.
+    constant_value: what is put around.
 
     >>> pad1d(np.array([1.0, 2.0]), [1, 0])
     array([0., 1., 2.])
@@ -96,6 +104,10 @@ def pad1d(x: TensorLike, paddings: Sequence[int] | Array, constant_value: Number
 def pad2d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Any:
     """Return ``pad`` of a tensor of rank 2.
 
+    x: a tensor, an array or a number.
+    paddings: a pair [before, after] for each axis.
+    constant_value: what is put around.
+
     >>> pad2d(np.ones((1, 1)), [[0, 0], [1, 0]])
     array([[0., 1.]])
     """
@@ -105,6 +117,10 @@ def pad2d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: Number
 @method
 def pad3d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Any:
     """Return ``pad`` of a tensor of rank 3.
+
+    x: a tensor, an array or a number.
+    paddings: a pair [before, after] for each axis.
+    constant_value: what is put around.
 
     >>> pad3d(np.ones((1, 1, 1)), [[0, 0], [0, 0], [1, 0]])
     array([[[0., 1.]]])
@@ -116,6 +132,10 @@ def pad3d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: Number
 def pad4d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Any:
     """Return ``pad`` of a tensor of rank 4.
 
+    x: a tensor, an array or a number.
+    paddings: a pair [before, after] for each axis.
+    constant_value: what is put around.
+
     >>> pad4d(np.ones((1, 1, 1, 1)), [[0, 0], [0, 0], [0, 0], [1, 0]])
     array([[[[0., 1.]]]])
     """
@@ -125,6 +145,10 @@ def pad4d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: Number
 @method
 def mirror_pad(x: TensorLike, paddings: Sequence[Any] | Array, mode: str = "reflect") -> Any:
     """Return ``x`` with its mirror image around it; ``"symmetric"`` repeats the element at the edge, ``"reflect"`` not.
+
+    x: a tensor, an array or a number.
+    paddings: a pair [before, after] for each axis.
+    mode: ``"reflect"`` or ``"symmetric"``.
 
     >>> mirror_pad(np.array([1.0, 2.0, 3.0]), [[2, 1]], "reflect")
     array([3., 2., 1., 2., 3., 2.])

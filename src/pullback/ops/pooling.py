@@ -361,6 +361,14 @@ def max_pool1d(
 ) -> Any:
     """Return the largest element of each window of (batch, width, channels).
 
+    x: a tensor, an array or a number.
+    filter_size: the size of the windows, a number or one for each axis.
+    strides: the distance between windows, a number or one for each axis.
+    pad: ``"same"``, ``"valid"``, a number, or a pair [before, after] for each axis.
+    dim_rounding_mode: how to round the size of the result if ``pad`` is a number: ``"floor"``, ``"ceil"`` or
+        ``"round"``.
+    data_format: ``"NWC"``, channels last.
+
     >>> max_pool1d(np.array([[[1.0], [3.0], [2.0], [0.0]]]), 2, 2).ravel()
     array([3., 2.])
     """
@@ -377,6 +385,14 @@ def max_pool(
     data_format: str = "NHWC",
 ) -> Any:
     """Return the largest element of each window of images (batch, height, width, channels).
+
+    x: a tensor, an array or a number.
+    filter_size: the size of the windows, a number or one for each axis.
+    strides: the distance between windows, a number or one for each axis.
+    pad: ``"same"``, ``"valid"``, a number, or a pair [before, after] for each axis.
+    dim_rounding_mode: how to round the size of the result if ``pad`` is a number: ``"floor"``, ``"ceil"`` or
+        ``"round"``.
+    data_format: ``"NHWC"``, channels last; ``"NCHW"`` is channels first.
 
     >>> max_pool(np.arange(16.0).reshape(1, 4, 4, 1), 2, 2).ravel()
     array([ 5.,  7., 13., 15.])
@@ -395,6 +411,14 @@ def max_pool3d(
 ) -> Any:
     """Return the largest element of each window of (batch, depth, height, width, channels).
 
+    x: a tensor, an array or a number.
+    filter_size: the size of the windows, a number or one for each axis.
+    strides: the distance between windows, a number or one for each axis.
+    pad: ``"same"``, ``"valid"``, a number, or a pair [before, after] for each axis.
+    dim_rounding_mode: how to round the size of the result if ``pad`` is a number: ``"floor"``, ``"ceil"`` or
+        ``"round"``.
+    data_format: ``"NDHWC"``, channels last.
+
     >>> max_pool3d(np.arange(8.0).reshape(1, 2, 2, 2, 1), 2).ravel()
     array([7.])
     """
@@ -411,6 +435,14 @@ def avg_pool1d(
     data_format: str = "NWC",
 ) -> Any:
     """Return the mean of each window of (batch, width, channels).
+
+    x: a tensor, an array or a number.
+    filter_size: the size of the windows, a number or one for each axis.
+    strides: the distance between windows, a number or one for each axis.
+    pad: ``"same"``, ``"valid"``, a number, or a pair [before, after] for each axis.
+    dim_rounding_mode: how to round the size of the result if ``pad`` is a number: ``"floor"``, ``"ceil"`` or
+        ``"round"``.
+    data_format: ``"NWC"``, channels last.
 
     >>> avg_pool1d(np.array([[[1.0], [3.0], [2.0], [0.0]]]), 2, 2).ravel()
     array([2., 1.])
@@ -429,6 +461,14 @@ def avg_pool(
 ) -> Any:
     """Return the mean of each window of images (batch, height, width, channels).
 
+    x: a tensor, an array or a number.
+    filter_size: the size of the windows, a number or one for each axis.
+    strides: the distance between windows, a number or one for each axis.
+    pad: ``"same"``, ``"valid"``, a number, or a pair [before, after] for each axis.
+    dim_rounding_mode: how to round the size of the result if ``pad`` is a number: ``"floor"``, ``"ceil"`` or
+        ``"round"``.
+    data_format: ``"NHWC"``, channels last; ``"NCHW"`` is channels first.
+
     >>> avg_pool(np.arange(9.0).reshape(1, 3, 3, 1), 2, 2, "same").ravel()
     array([2. , 3.5, 6.5, 8. ])
     """
@@ -445,6 +485,14 @@ def avg_pool3d(
     data_format: str = "NDHWC",
 ) -> Any:
     """Return the mean of each window of (batch, depth, height, width, channels).
+
+    x: a tensor, an array or a number.
+    filter_size: the size of the windows, a number or one for each axis.
+    strides: the distance between windows, a number or one for each axis.
+    pad: ``"same"``, ``"valid"``, a number, or a pair [before, after] for each axis.
+    dim_rounding_mode: how to round the size of the result if ``pad`` is a number: ``"floor"``, ``"ceil"`` or
+        ``"round"``.
+    data_format: ``"NDHWC"``, channels last.
 
     >>> avg_pool3d(np.arange(8.0).reshape(1, 2, 2, 2, 1), 2).ravel()
     array([3.5])
@@ -473,6 +521,12 @@ def max_pool_with_argmax(
 ) -> PoolWithArgmax:
     """Return ``max_pool``, and the position of each of its elements in the flattened image, or in the whole batch.
 
+    x: a tensor, an array or a number.
+    filter_size: the size of the windows, a number or one for each axis.
+    strides: the distance between windows, a number or one for each axis.
+    pad: ``"same"``, ``"valid"``, a number, or a pair [before, after] for each axis.
+    include_batch_in_index: whether positions count through the whole batch.
+
     >>> max_pool_with_argmax(np.array([[[[1.0], [4.0]], [[2.0], [3.0]]]]), 2)
     PoolWithArgmax(result=array([[[[4.]]]]), indexes=array([[[[1]]]], dtype=int32))
     """
@@ -498,6 +552,15 @@ def pool(
     """Return ``max_pool`` or ``avg_pool`` ("max", "avg"), whose windows may have gaps: ``dilations``.
 
     With gaps and ``pad="same"`` the zeros around the image are elements like others, as in TensorFlow.
+
+    input: a tensor or array.
+    window_shape: the size of the windows, a number or one for each axis.
+    pooling_type: ``"avg"`` or ``"max"``.
+    pad: ``"same"``, ``"valid"``, a number, or a pair [before, after] for each axis.
+    dilations: the distance between the elements of a window, a number or one for each axis.
+    strides: the distance between windows, a number or one for each axis.
+    dim_rounding_mode: how to round the size of the result if ``pad`` is a number: ``"floor"``, ``"ceil"`` or
+        ``"round"``.
 
     >>> pool(np.arange(9.0).reshape(1, 3, 3, 1), 2, "max", "valid", 2).ravel()
     array([8.])

@@ -59,6 +59,8 @@ _lock = threading.RLock()  # while the generator of the process moves on
 def seed(seed: Seed = None) -> None:
     """Seed the generator of the process; ``None`` takes a random seed, and a generator gives it a key.
 
+    seed: the number that all further draws depend on.
+
     >>> pb.random.seed(7)
     >>> x = pb.random.normal([3])
     >>> pb.random.seed(7)
@@ -88,6 +90,8 @@ def get_state() -> dict[str, Any]:
 
 def set_state(state: Mapping[str, Any]) -> None:
     """Set the state of the generator to one from ``get_state``.
+
+    state: what ``get_state`` returned.
 
     >>> pb.random.set_state(pb.random.get_state())
     """
@@ -354,6 +358,12 @@ def normal(
 
     Without ``shape`` there is one number for each element of the parameters.
 
+    shape: the shape of the result.
+    mean: the mean.
+    std_dev: the standard deviation.
+    dtype: the dtype of the result.
+    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
+
     >>> pb.random.normal([2, 3], seed=1).shape
     (2, 3)
     >>> pb.grad(lambda mean: pb.sum(pb.random.normal([4], mean)))(0.0)
@@ -366,6 +376,10 @@ def normal(
 
 def standard_normal(shape: ShapeLike, dtype: DType = None, seed: Seed = None) -> Tensor:
     """Return normally distributed numbers of mean 0 and standard deviation 1.
+
+    shape: the shape of the result.
+    dtype: the dtype of the result.
+    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
 
     >>> pb.random.standard_normal([2], seed=1).shape
     (2,)
@@ -381,6 +395,12 @@ def truncated_normal(
     seed: Seed = None,
 ) -> Tensor:
     """Return ``normal`` without what is further than two standard deviations from the mean; that is drawn again.
+
+    shape: the shape of the result.
+    mean: the mean.
+    std_dev: the standard deviation.
+    dtype: the dtype of the result.
+    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
 
     >>> bool(pb.all(pb.abs(pb.random.truncated_normal([1000], seed=1)) <= 2))
     True
@@ -406,6 +426,12 @@ def uniform(
 ) -> Tensor:
     """Return numbers equally likely between ``minval`` and ``maxval``, differentiable in both.
 
+    shape: the shape of the result.
+    minval: the least number.
+    maxval: the end of the range.
+    dtype: the dtype of the result.
+    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
+
     >>> pb.random.uniform([2], 3, 4, seed=1) >= 3
     Tensor([True, True], dtype=bool)
     """
@@ -421,6 +447,11 @@ def exponential(
     shape: ShapeLike | None = None, scale: TensorLike = 1.0, dtype: DType = None, seed: Seed = None
 ) -> Tensor:
     """Return waiting times of mean ``scale``, differentiable in it.
+
+    shape: the shape of the result.
+    scale: the mean.
+    dtype: the dtype of the result.
+    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
 
     >>> bool(pb.all(pb.random.exponential([5], seed=1) >= 0))
     True
@@ -442,6 +473,12 @@ def gamma(
     seed: Seed = None,
 ) -> Tensor:
     """Gamma distributed numbers of shape parameter ``alpha`` and rate ``beta``, differentiable in both, to any order.
+
+    shape: the shape of the result.
+    alpha: the shape of the distribution.
+    beta: its rate: the inverse of the scale.
+    dtype: the dtype of the result.
+    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
 
     >>> pb.random.gamma([3], 2.0, seed=1).shape
     (3,)
@@ -477,6 +514,12 @@ def uniform_int(
 ) -> Tensor:
     """Return integers equally likely from ``minval`` up to but without ``maxval``.
 
+    shape: the shape of the result.
+    minval: the least number.
+    maxval: the end of the range; not included.
+    dtype: the dtype of the result.
+    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
+
     >>> bool(pb.all(pb.random.uniform_int([100], 3, 5, seed=1) < 5))
     True
     """
@@ -502,6 +545,11 @@ def uniform_int(
 def bernoulli(shape: ShapeLike | None = None, p: TensorLike = 0.5, dtype: DType = None, seed: Seed = None) -> Tensor:
     """Return 1 with probability ``p``, else 0.
 
+    shape: the shape of the result.
+    p: the probability of 1.
+    dtype: the dtype of the result.
+    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
+
     >>> pb.random.bernoulli([4], 1.0)
     Tensor([1., 1., 1., 1.], dtype=float32)
     """
@@ -512,6 +560,11 @@ def bernoulli(shape: ShapeLike | None = None, p: TensorLike = 0.5, dtype: DType 
 
 def poisson(shape: ShapeLike | None = None, lam: TensorLike = 1.0, dtype: DType = None, seed: Seed = None) -> Tensor:
     """Return Poisson distributed integers of mean ``lam``.
+
+    shape: the shape of the result.
+    lam: the mean.
+    dtype: the dtype of the result.
+    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
 
     >>> pb.random.poisson([3], 0.0)
     Tensor([0., 0., 0.], dtype=float32)
@@ -525,6 +578,11 @@ def poisson(shape: ShapeLike | None = None, lam: TensorLike = 1.0, dtype: DType 
 
 def categorical(logits: TensorLike, num_samples: int, dtype: DType = "int32", seed: Seed = None) -> Tensor:
     """Classes drawn with the probabilities ``softmax(logits)`` over the last axis: ``num_samples`` for each row.
+
+    logits: scores, whose exponentials are proportional to probabilities.
+    num_samples: how many numbers are drawn for each row.
+    dtype: the dtype of the result.
+    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
 
     >>> pb.random.categorical(np.array([[0.0, 100.0], [100.0, 0.0]]), 3)
     Tensor([[1, 1, 1], [0, 0, 0]], dtype=int32)
@@ -544,6 +602,11 @@ def categorical(logits: TensorLike, num_samples: int, dtype: DType = "int32", se
 
 def multinomial(logits: TensorLike, num_samples: int, seed: Seed = None, normalized: bool = False) -> Tensor:
     """Return ``categorical`` as TensorFlow.js calls it; with ``normalized`` the logits are probabilities already.
+
+    logits: scores, whose exponentials are proportional to probabilities.
+    num_samples: how many numbers are drawn for each row.
+    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
+    normalized: whether ``logits`` are probabilities already.
 
     >>> pb.multinomial([0.0, 1.0], 4, normalized=True)
     Tensor([1, 1, 1, 1], dtype=int32)
@@ -588,6 +651,9 @@ def _pick_positions(
 def permutation(n: int, seed: Seed = None) -> Tensor:
     """Return the integers from 0 to ``n - 1`` in random order.
 
+    n: how many.
+    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
+
     >>> pb.sum(pb.random.permutation(5)).item()
     10
     """
@@ -597,6 +663,10 @@ def permutation(n: int, seed: Seed = None) -> Tensor:
 
 def shuffle(x: TensorLike, axis: int = 0, seed: Seed = None) -> Any:
     """Return ``x`` with its slices along ``axis`` in random order, differentiable in ``x``.
+
+    x: a tensor, an array or a number.
+    axis: the axis; a negative one counts from the last.
+    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
 
     >>> float(np.sum(pb.random.shuffle(np.array([1.0, 2.0, 3.0]))))
     6.0
@@ -612,6 +682,11 @@ def dropout(x: TensorLike, rate: float, noise_shape: ShapeLike | None = None, se
 
     ``noise_shape`` has length 1 (and ``None`` for the length of ``x``) along the axes that are dropped together.
     Under ``vmap`` all examples lose the same elements, unless each has a seed of its own.
+
+    x: a tensor, an array or a number.
+    rate: the share of the elements that become 0.
+    noise_shape: the shape in which zeros are drawn, broadcast against ``x``.
+    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
 
     >>> pb.dropout(np.array([1.0, 2.0]), 0)
     array([1., 2.])
@@ -645,6 +720,10 @@ def dropout(x: TensorLike, rate: float, noise_shape: ShapeLike | None = None, se
 
 def rand(shape: ShapeLike, rand_function: Callable[[], float], dtype: DType = None) -> Tensor:
     """Return a tensor of numbers from calls of a function.
+
+    shape: the shape of the result.
+    rand_function: a function without arguments that returns a number.
+    dtype: the dtype of the result.
 
     >>> pb.rand([2, 2], lambda: 0.5)
     Tensor([[0.5, 0.5], [0.5, 0.5]], dtype=float32)

@@ -68,6 +68,13 @@ def basic_lstm_cell(
     ``lstm_kernel`` has shape (inputs + units, 4 * units), in the order of gates of TensorFlow.js: input, candidate,
     forget, output.
 
+    forget_bias: what is added to the forget gate.
+    lstm_kernel: the weights of all gates.
+    lstm_bias: the bias of all gates.
+    data: the input of the step.
+    c: the cell state.
+    h: the output of the step before.
+
     >>> zeros = np.zeros((1, 2))
     >>> pb.basic_lstm_cell(1.0, np.ones((5, 8)), np.zeros(8), np.ones((1, 3)), zeros, zeros).c
     array([[0.94786341, 0.94786341]])
@@ -93,6 +100,11 @@ def multi_rnn_cell(
     lstm_cells: Sequence[object], data: TensorLike, c: Sequence[TensorLike], h: Sequence[TensorLike]
 ) -> CellState:
     """Perform one step of stacked cells: each takes the output of the one below as its data.
+
+    lstm_cells: functions ``(data, c, h)`` that return the new state, one for each layer.
+    data: the input of the step.
+    c: the cell state.
+    h: the output of the step before.
 
     >>> cell = lambda data, c, h: (c + data, h + data)
     >>> state = pb.multi_rnn_cell([cell, cell], 1.0, [0.0, 0.0], [1.0, 2.0])
@@ -127,6 +139,12 @@ def moving_average(
     """Return the average ``v`` moved towards ``x`` by ``1 - decay``; nothing is assigned.
 
     With ``zero_debias`` an average that began at 0 is corrected for that, by the number ``step`` of the update.
+
+    v: the average up to now.
+    x: the new value.
+    decay: the share of the average that stays.
+    step: the number of updates before this one, for ``zero_debias``.
+    zero_debias: whether the average is corrected for having begun with 0.
 
     >>> pb.moving_average(np.array([1.0, 2.0]), np.array([3.0, 2.0]), 0.75, zero_debias=False)
     array([1.5, 2. ])

@@ -54,6 +54,10 @@ def reducer(reduce: Any) -> Any:
 def sum(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """Return the sum of the elements of ``x`` over ``axis``.
 
+    x: a tensor, an array or a number.
+    axis: the axis or axes; all of them without it.
+    keepdims: whether the axes that are reduced stay, with length 1.
+
     >>> pb.sum(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     array([4., 6.])
     """
@@ -97,6 +101,10 @@ def as_floats(x: Any) -> Any:
 )
 def mean(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """Return the mean of the elements of ``x`` over ``axis``; of integers it is a float.
+
+    x: a tensor, an array or a number.
+    axis: the axis or axes; all of them without it.
+    keepdims: whether the axes that are reduced stay, with length 1.
 
     >>> pb.mean(np.array([1.0, 2.0, 6.0]))
     np.float64(3.0)
@@ -143,6 +151,11 @@ def compose_var(x: Tensor, axis: Axis, keepdims: bool, ddof: int) -> Any:
 def var(x: TensorLike, /, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Any:
     """Return the variance: the mean squared distance from the mean, over ``n - ddof`` elements.
 
+    x: a tensor, an array or a number.
+    axis: the axis or axes; all of them without it.
+    keepdims: whether the axes that are reduced stay, with length 1.
+    ddof: what is subtracted from the number of elements.
+
     >>> pb.var(np.array([1.0, 2.0, 6.0]), ddof=1)
     np.float64(7.0)
     """
@@ -167,6 +180,11 @@ def var(x: TensorLike, /, axis: Axis = None, keepdims: bool = False, ddof: float
 def std(x: TensorLike, /, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Any:
     """Return the standard deviation, the square root of the variance; where that is 0, so is the gradient.
 
+    x: a tensor, an array or a number.
+    axis: the axis or axes; all of them without it.
+    keepdims: whether the axes that are reduced stay, with length 1.
+    ddof: what is subtracted from the number of elements.
+
     >>> pb.std(np.array([1.0, 3.0]))
     np.float64(1.0)
     """
@@ -187,6 +205,10 @@ class Moments(NamedTuple):
 @rename_errors("moments")
 def moments(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Moments:
     """Mean and variance over ``axis``, as a named tuple.
+
+    x: a tensor, an array or a number.
+    axis: the axis or axes; all of them without it.
+    keepdims: whether the axes that are reduced stay, with length 1.
 
     >>> pb.moments(np.array([1.0, 3.0]))
     Moments(mean=np.float64(2.0), variance=np.float64(1.0))
@@ -254,6 +276,10 @@ def prod_vjp(g: Value, x: Value, z: Value, axis: Axis) -> Any:
 def prod(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """Return the product of the elements of ``x`` over ``axis``.
 
+    x: a tensor, an array or a number.
+    axis: the axis or axes; all of them without it.
+    keepdims: whether the axes that are reduced stay, with length 1.
+
     >>> pb.prod(np.array([2.0, 3.0, 4.0]))
     np.float64(24.0)
     >>> pb.grad(pb.prod)(np.array([2.0, 0.0, 4.0]))
@@ -295,6 +321,10 @@ def extreme_jvp(dx: Array, x: Array, z: Array, axis: Axis, keepdims: bool) -> An
 def max(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """Return the largest element of ``x`` over ``axis``; ties share the gradient.
 
+    x: a tensor, an array or a number.
+    axis: the axis or axes; all of them without it.
+    keepdims: whether the axes that are reduced stay, with length 1.
+
     >>> pb.max(np.array([1.0, 5.0, 2.0]))
     np.float64(5.0)
     >>> pb.grad(pb.max)(np.array([1.0, 5.0, 5.0]))
@@ -311,6 +341,10 @@ def max(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
 )
 def min(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """Return the smallest element of ``x`` over ``axis``; ties share the gradient.
+
+    x: a tensor, an array or a number.
+    axis: the axis or axes; all of them without it.
+    keepdims: whether the axes that are reduced stay, with length 1.
 
     >>> pb.min(np.array([1.0, 5.0, 2.0]))
     np.float64(1.0)
@@ -466,6 +500,10 @@ def pull_log_of_sum(g: Value, x: Value, z: Value, axis: Axis) -> Any:
 def log_sum_exp(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """Return ``log(sum(exp(x)))`` over ``axis``, without overflow.
 
+    x: a tensor, an array or a number.
+    axis: the axis or axes; all of them without it.
+    keepdims: whether the axes that are reduced stay, with length 1.
+
     >>> pb.log_sum_exp(np.array([1000.0, 1000.0]))
     np.float64(1000.6931471805599)
     """
@@ -487,6 +525,10 @@ logsumexp = alias("logsumexp", log_sum_exp)
 def all(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """Return whether all elements over ``axis`` are true.
 
+    x: a tensor, an array or a number.
+    axis: the axis or axes; all of them without it.
+    keepdims: whether the axes that are reduced stay, with length 1.
+
     >>> pb.all(np.array([[True, False], [True, True]]), axis=1)
     array([False,  True])
     """
@@ -502,6 +544,10 @@ def all(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
 def any(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """Return whether some element over ``axis`` is true.
 
+    x: a tensor, an array or a number.
+    axis: the axis or axes; all of them without it.
+    keepdims: whether the axes that are reduced stay, with length 1.
+
     >>> pb.any(np.array([False, True]))
     np.True_
     """
@@ -516,6 +562,10 @@ def any(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
 )
 def count_nonzero(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """Return how many elements over ``axis`` are not 0.
+
+    x: a tensor, an array or a number.
+    axis: the axis or axes; all of them without it.
+    keepdims: whether the axes that are reduced stay, with length 1.
 
     >>> pb.count_nonzero(np.array([0.0, 2.0, 3.0]))
     np.int64(2)
@@ -552,6 +602,10 @@ class OneAxis(reduces):
 def arg_max(x: TensorLike, /, axis: Axis = 0, keepdims: bool = False) -> Any:
     """Return where along ``axis`` the largest element is, the first of several; ``axis=None`` takes all elements.
 
+    x: a tensor, an array or a number.
+    axis: the axis; a negative one counts from the last.
+    keepdims: whether the axes that are reduced stay, with length 1.
+
     >>> pb.arg_max(np.array([[1.0, 5.0], [4.0, 2.0]]))
     array([1, 0])
     """
@@ -560,6 +614,10 @@ def arg_max(x: TensorLike, /, axis: Axis = 0, keepdims: bool = False) -> Any:
 @op(np.argmin, acts=OneAxis(), d=constant(), run=make_arg_function("argmin"), lower=position("lt"))
 def arg_min(x: TensorLike, /, axis: Axis = 0, keepdims: bool = False) -> Any:
     """Return where along ``axis`` the smallest element is, the first of several; ``axis=None`` takes all elements.
+
+    x: a tensor, an array or a number.
+    axis: the axis; a negative one counts from the last.
+    keepdims: whether the axes that are reduced stay, with length 1.
 
     >>> pb.arg_min(np.array([[1.0, 5.0], [4.0, 2.0]]), 1)
     array([0, 1])

@@ -64,6 +64,10 @@ def _roll_by_halves(x: Value, shift: Lengths, axis: Axis) -> Any:
 def roll(x: TensorLike, /, shift: Lengths, axis: Axis = None) -> Any:
     """Return the elements moved on by ``shift`` places; those pushed out come in again at the other end.
 
+    x: a tensor, an array or a number.
+    shift: by how many places.
+    axis: the axis or axes.
+
     >>> roll(np.array([1.0, 2.0, 3.0]), 1)
     array([3., 1., 2.])
     """

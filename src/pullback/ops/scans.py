@@ -73,6 +73,11 @@ def sum_back(g: Value, axis: int, exclusive: bool, reverse: bool) -> Any:
 def cumsum(x: TensorLike, /, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Any:
     """Return the running sum along ``axis``; ``exclusive`` leaves out each element itself, ``reverse`` runs backwards.
 
+    x: a tensor, an array or a number.
+    axis: the axis; a negative one counts from the last.
+    exclusive: whether each element itself is left out.
+    reverse: whether it runs from the end.
+
     >>> pb.cumsum(np.array([1.0, 2.0, 3.0]))
     array([1., 3., 6.])
     >>> pb.cumsum(np.array([1.0, 2.0, 3.0]), exclusive=True, reverse=True)
@@ -198,6 +203,11 @@ def cumprod_jvp(dx: Array, x: Array, axis: int, exclusive: bool, reverse: bool) 
 )
 def cumprod(x: TensorLike, /, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Any:
     """Return the running product along ``axis``, from the end if ``reverse``; ``exclusive`` leaves out each itself.
+
+    x: a tensor, an array or a number.
+    axis: the axis; a negative one counts from the last.
+    exclusive: whether each element itself is left out.
+    reverse: whether it runs from the end.
 
     >>> pb.cumprod(np.array([1.0, 2.0, 3.0]))
     array([1., 2., 6.])

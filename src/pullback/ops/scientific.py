@@ -31,6 +31,8 @@ LN2, LN10 = ln(2), ln(10)
 def log2(x: TensorLike, /) -> Any:
     """Return the logarithm to the base 2.
 
+    x: a tensor, an array or a number.
+
     >>> np.log2(pb.tensor([8.0]))
     Tensor([3.], dtype=float32)
     """
@@ -46,6 +48,8 @@ def log2(x: TensorLike, /) -> Any:
 def log10(x: TensorLike, /) -> Any:
     """Return the logarithm to the base 10.
 
+    x: a tensor, an array or a number.
+
     >>> np.log10(pb.tensor(np.array([1000.0])))
     Tensor([3.], dtype=float64)
     """
@@ -60,6 +64,8 @@ def log10(x: TensorLike, /) -> Any:
 )
 def cbrt(x: TensorLike, /) -> Any:
     """Return the cube root.
+
+    x: a tensor, an array or a number.
 
     >>> np.cbrt(pb.tensor([-8.0]))
     Tensor([-2.], dtype=float32)
@@ -82,6 +88,9 @@ def _part(x: Value, z: Value) -> Any:
 def hypot(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the length ``sqrt(x**2 + y**2)``; its derivative at the origin is 0, as that of a norm.
 
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
+
     >>> np.hypot(pb.tensor([3.0]), 4.0)
     Tensor([5.], dtype=float32)
     """
@@ -95,6 +104,9 @@ def hypot(x: TensorLike, y: TensorLike, /) -> Any:
 )
 def logaddexp(x: TensorLike, y: TensorLike, /) -> Any:
     """Return ``log(exp(x) + exp(y))``, without overflow.
+
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
 
     >>> np.logaddexp(pb.tensor([1000.0]), 0.0)
     Tensor([1000.], dtype=float32)
@@ -110,6 +122,9 @@ def logaddexp(x: TensorLike, y: TensorLike, /) -> Any:
 def logaddexp2(x: TensorLike, y: TensorLike, /) -> Any:
     """Return ``log2(2**x + 2**y)``, without overflow.
 
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
+
     >>> np.logaddexp2(pb.tensor([3.0]), 3.0)
     Tensor([4.], dtype=float32)
     """
@@ -124,6 +139,9 @@ def logaddexp2(x: TensorLike, y: TensorLike, /) -> Any:
 )
 def fmod(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the remainder with the sign of ``x``.
+
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
 
     >>> np.fmod(pb.tensor([-7.0]), 3.0)
     Tensor([-1.], dtype=float32)

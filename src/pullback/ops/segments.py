@@ -243,6 +243,10 @@ _max, _min = _extreme(np.maximum, "unsorted_segment_max", -1), _extreme(np.minim
 def unsorted_segment_max(x: TensorLike, segment_ids: TensorLike, /, num_segments: int) -> Any:
     """Return the largest element of each segment; the lowest number for an empty one.  Equal ones share the gradient.
 
+    x: a tensor, an array or a number.
+    segment_ids: an integer for each row: the segment it belongs to.
+    num_segments: how many segments there are.
+
     >>> unsorted_segment_max(np.array([1.0, 2.0, 4.0]), np.array([1, 0, 1]), 2)
     array([2., 4.])
     """
@@ -251,6 +255,10 @@ def unsorted_segment_max(x: TensorLike, segment_ids: TensorLike, /, num_segments
 @op(_min, acts=moves(_segments_shape, FULL, _segments_each), d=rule(_cotangent, None, jvp=_tangent), run=_min)
 def unsorted_segment_min(x: TensorLike, segment_ids: TensorLike, /, num_segments: int) -> Any:
     """Return the smallest element of each segment; of nothing it is the highest number there is.
+
+    x: a tensor, an array or a number.
+    segment_ids: an integer for each row: the segment it belongs to.
+    num_segments: how many segments there are.
 
     >>> unsorted_segment_min(np.array([1.0, 2.0, 4.0]), np.array([1, 0, 1]), 2)
     array([2., 1.])
@@ -266,6 +274,10 @@ def _counts(ids: Value, n: int, rank: int, dtype: DType) -> Any:
 def unsorted_segment_mean(x: TensorLike, segment_ids: TensorLike, num_segments: int) -> Any:
     """Return the mean of the elements of each segment; of nothing it is 0.
 
+    x: a tensor, an array or a number.
+    segment_ids: an integer for each row: the segment it belongs to.
+    num_segments: how many segments there are.
+
     >>> unsorted_segment_mean(np.array([1.0, 2.0, 4.0]), np.array([1, 0, 1]), 3)
     array([2. , 2.5, 0. ])
     """
@@ -280,6 +292,10 @@ def unsorted_segment_mean(x: TensorLike, segment_ids: TensorLike, num_segments: 
 @method
 def unsorted_segment_prod(x: TensorLike, segment_ids: TensorLike, num_segments: int) -> Any:
     """Return the product of the elements of each segment; of nothing it is 1.  Zeros do not disturb the gradient.
+
+    x: a tensor, an array or a number.
+    segment_ids: an integer for each row: the segment it belongs to.
+    num_segments: how many segments there are.
 
     >>> unsorted_segment_prod(np.array([1.0, 2.0, 4.0]), np.array([1, 0, 1]), 3)
     array([2., 4., 1.])
@@ -334,6 +350,9 @@ def _or_zero(z: Value, ids: Array, n: int) -> Any:
 def segment_sum(x: TensorLike, segment_ids: TensorLike) -> Any:
     """Return the sum of each run of slices with the same number; the numbers are sorted.
 
+    x: a tensor, an array or a number.
+    segment_ids: an integer for each row: the segment it belongs to.
+
     >>> segment_sum(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 2]))
     array([3., 0., 4.])
     """
@@ -343,6 +362,9 @@ def segment_sum(x: TensorLike, segment_ids: TensorLike) -> Any:
 @method
 def segment_mean(x: TensorLike, segment_ids: TensorLike) -> Any:
     """Return the mean of each run of slices with the same number; the numbers are sorted.
+
+    x: a tensor, an array or a number.
+    segment_ids: an integer for each row: the segment it belongs to.
 
     >>> segment_mean(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 2]))
     array([1.5, 0. , 4. ])
@@ -354,6 +376,9 @@ def segment_mean(x: TensorLike, segment_ids: TensorLike) -> Any:
 def segment_prod(x: TensorLike, segment_ids: TensorLike) -> Any:
     """Return the product of each run of slices with the same number; the numbers are sorted.
 
+    x: a tensor, an array or a number.
+    segment_ids: an integer for each row: the segment it belongs to.
+
     >>> segment_prod(np.array([3.0, 2.0, 4.0]), np.array([0, 0, 2]))
     array([6., 1., 4.])
     """
@@ -363,6 +388,9 @@ def segment_prod(x: TensorLike, segment_ids: TensorLike) -> Any:
 @method
 def segment_max(x: TensorLike, segment_ids: TensorLike) -> Any:
     """Return the largest of each run of slices with the same number; the numbers are sorted, a missing one gives 0.
+
+    x: a tensor, an array or a number.
+    segment_ids: an integer for each row: the segment it belongs to.
 
     >>> segment_max(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 2]))
     array([2., 0., 4.])
@@ -374,6 +402,9 @@ def segment_max(x: TensorLike, segment_ids: TensorLike) -> Any:
 @method
 def segment_min(x: TensorLike, segment_ids: TensorLike) -> Any:
     """Return the smallest of each run of slices with the same number; the numbers are sorted, a missing one gives 0.
+
+    x: a tensor, an array or a number.
+    segment_ids: an integer for each row: the segment it belongs to.
 
     >>> segment_min(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 2]))
     array([1., 0., 4.])
@@ -408,6 +439,10 @@ def _bincount_arguments(
 def bincount(x: TensorLike, weights: TensorLike | None = None, size: int | None = None) -> Any:
     """Return how often each number from 0 to ``size - 1`` is in ``x``, or the sum of its weights.
 
+    x: a tensor, an array or a number.
+    weights: how much each element counts.
+    size: how many bins there are.
+
     >>> bincount(np.array([1, 1, 3]), np.array([0.5, 1.0, 2.0]), 4)
     array([0. , 1.5, 0. , 2. ])
     """
@@ -420,6 +455,11 @@ def dense_bincount(
     x: TensorLike, weights: TensorLike | None = None, size: int | None = None, binary_output: bool = False
 ) -> Any:
     """Return ``bincount`` of a vector, or of each row of a matrix; ``binary_output`` tells only what is there, as 1.
+
+    x: a tensor, an array or a number.
+    weights: how much each element counts.
+    size: how many bins there are.
+    binary_output: whether it only tells if a number occurs.
 
     >>> dense_bincount(np.array([[1, 1, 0], [2, 2, 2]]), None, 3)
     array([[1, 2, 0],
@@ -444,6 +484,11 @@ def sparse_to_dense(
     sparse_indices: TensorLike, sparse_values: TensorLike, output_shape: ShapeLike, default_value: TensorLike | None = 0
 ) -> Any:
     """Return ``default_value`` but at these coordinates, where the values are; of one named twice the last counts.
+
+    sparse_indices: the positions, as rows.
+    sparse_values: the value at each position.
+    output_shape: the shape of the result.
+    default_value: what stands elsewhere.
 
     >>> sparse_to_dense(np.array([[0, 1], [1, 0]]), np.array([5.0, 6.0]), [2, 2])
     array([[0., 5.],

@@ -46,6 +46,9 @@ def _cosine(name: str, window_length: Any, middle: float, dtype: DType) -> Tenso
 def hann_window(window_length: int, dtype: DType = None) -> Tensor:
     """Return the Hann window, one arch of a cosine; of even length it is periodic, of odd length symmetric.
 
+    window_length: how many samples it has.
+    dtype: the dtype of the result.
+
     >>> pb.signal.hann_window(5)
     Tensor([0., 0.5, 1., 0.5, 0.], dtype=float32)
     """
@@ -54,6 +57,9 @@ def hann_window(window_length: int, dtype: DType = None) -> Tensor:
 
 def hamming_window(window_length: int, dtype: DType = None) -> Tensor:
     """Return the Hamming window, which does not go down to 0; of even length it is periodic, of odd length symmetric.
+
+    window_length: how many samples it has.
+    dtype: the dtype of the result.
 
     >>> pb.signal.hamming_window(5)
     Tensor([0.08, 0.54, 1., 0.54, 0.08], dtype=float32)
@@ -163,6 +169,10 @@ def overlap_and_add(x: TensorLike, /, frame_step: int, length: int | None = None
 
     ``length`` cuts the signal or fills it with zeros.
 
+    x: a tensor, an array or a number.
+    frame_step: samples from one frame to the next.
+    length: how many samples the result has.
+
     >>> pb.signal.overlap_and_add(np.ones((2, 3)), 2)
     array([1., 1., 2., 1., 1.])
     """
@@ -172,6 +182,12 @@ def frame(signal: TensorLike, frame_length: int, frame_step: int, pad_end: bool 
     """Return the last axis in overlapping frames, as rows, each beginning ``frame_step`` after the one before.
 
     With ``pad_end`` frames that reach over the end are there too, filled with ``pad_value``.
+
+    signal: samples along the last axis.
+    frame_length: samples in a frame.
+    frame_step: samples from one frame to the next.
+    pad_end: whether the last frame is filled up.
+    pad_value: what it is filled with.
 
     >>> pb.signal.frame(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), 3, 2)
     array([[1., 2., 3.],
@@ -199,6 +215,12 @@ def stft(
 
     ``fft_length`` is the next power of two from ``frame_length`` on, unless given; ``window_fn`` makes the window from
     its length, ``None`` for none.
+
+    signal: samples along the last axis.
+    frame_length: samples in a frame.
+    frame_step: samples from one frame to the next.
+    fft_length: the length of the transform.
+    window_fn: a function of the length of a frame that returns a window.
 
     >>> pb.signal.stft(np.ones(8), 4, 2).shape
     (3, 3)

@@ -79,6 +79,10 @@ def _same(s: Shape, axis: float, descending: bool) -> Shape:
 def argsort(x: TensorLike, /, axis: int = -1, descending: bool = False) -> Any:
     """Return where the elements along ``axis`` come from when they are sorted; equal ones stay in their order.
 
+    x: a tensor, an array or a number.
+    axis: the axis; a negative one counts from the last.
+    descending: whether the largest comes first.
+
     >>> argsort(np.array([3.0, 1.0, 2.0, 1.0]))
     array([1, 3, 2, 0])
     """
@@ -87,6 +91,10 @@ def argsort(x: TensorLike, /, axis: int = -1, descending: bool = False) -> Any:
 @observable
 def sort(x: TensorLike, axis: int | None = -1, descending: bool = False) -> Any:
     """Return the elements sorted along ``axis``, or all of them in one row; gradients go back to where they were.
+
+    x: a tensor, an array or a number.
+    axis: the axis; a negative one counts from the last.
+    descending: whether the largest comes first.
 
     >>> sort(np.array([3.0, 1.0, 2.0]))
     array([1., 2., 3.])
@@ -172,6 +180,10 @@ def _search_shape(sequence: Shape, values: Shape, side: str) -> Shape:
 def search_sorted(sorted_sequence: TensorLike, values: TensorLike, /, side: str = "left") -> Any:
     """Return where each value would have to be put in to keep the sequence sorted, before or after equal ones.
 
+    sorted_sequence: rows in ascending order.
+    values: what is looked for.
+    side: ``"left"`` or ``"right"`` of equal elements.
+
     >>> search_sorted(np.array([1.0, 3.0, 5.0]), np.array([2.0, 5.0]))
     array([1, 2], dtype=int32)
     """
@@ -185,6 +197,9 @@ searchsorted = alias("searchsorted", search_sorted)
 def lower_bound(sorted_sequence: TensorLike, values: TensorLike) -> Any:
     """Return where the first element is that is not less than each value.
 
+    sorted_sequence: rows in ascending order.
+    values: what is looked for.
+
     >>> lower_bound(np.array([1.0, 3.0, 3.0]), np.array([3.0]))
     array([1], dtype=int32)
     """
@@ -195,6 +210,9 @@ def lower_bound(sorted_sequence: TensorLike, values: TensorLike) -> Any:
 @rename_errors("upper_bound")
 def upper_bound(sorted_sequence: TensorLike, values: TensorLike) -> Any:
     """Return where the first element is that is greater than each value.
+
+    sorted_sequence: rows in ascending order.
+    values: what is looked for.
 
     >>> upper_bound(np.array([1.0, 3.0, 3.0]), np.array([3.0]))
     array([3], dtype=int32)
@@ -245,6 +263,10 @@ def _top_k_shape(predictions: Shape, targets: Shape, k: Any) -> Shape:
 )  # fmt: skip
 def in_top_k(predictions: TensorLike, targets: TensorLike, /, k: int = 1) -> Any:
     """Return whether the prediction for the target class is among the ``k`` highest ones.
+
+    predictions: scores of the classes, along the last axis.
+    targets: the true class of each row.
+    k: among how many the true class must be.
 
     >>> in_top_k(np.array([[0.1, 0.6, 0.3], [0.5, 0.2, 0.3]]), np.array([2, 1]), 2)
     array([ True, False])
@@ -305,6 +327,9 @@ def unique(x: TensorLike, axis: Axis = 0) -> Unique:
 
     The gradient goes to the first of several equal slices.
 
+    x: a tensor, an array or a number.
+    axis: the axis; a negative one counts from the last.
+
     >>> unique(np.array([5.0, 3.0, 5.0]))
     Unique(values=array([5., 3.]), indices=array([0, 1, 0], dtype=int32))
     """
@@ -332,6 +357,9 @@ def unique(x: TensorLike, axis: Axis = 0) -> Unique:
 )
 def isin(element: TensorLike, test_elements: TensorLike, /) -> Any:
     """Return whether each element is among the others.
+
+    element: what is looked for.
+    test_elements: where it is looked for.
 
     >>> isin(np.array([1.0, 2.0, 3.0]), np.array([3.0, 1.0]))
     array([ True, False,  True])
@@ -405,6 +433,9 @@ def intersect1d(x: TensorLike, y: TensorLike) -> Any:
 @method
 def setxor1d(x: TensorLike, y: TensorLike) -> Any:
     """Return the different elements that are in one of both and not in the other, in order.
+
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
 
     >>> setxor1d(np.array([3.0, 1.0]), np.array([2.0, 1.0]))
     array([2., 3.])

@@ -123,6 +123,11 @@ def real_only(name: str, transform: Any) -> Any:
 def fft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
     """Return the discrete Fourier transform.
 
+    x: an array.
+    n: the length of the transformed axis, to which it is cut or filled up with zeros.
+    axis: the axis that is transformed.
+    norm: ``"backward"``, ``"ortho"`` or ``"forward"``, as in NumPy.
+
     >>> pb.spectral.fft(np.array([1.0, 0.0, 0.0, 0.0]))
     array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j])
     """
@@ -136,6 +141,11 @@ def fft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | Non
 )
 def ifft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
     """Return the inverse of ``fft``.
+
+    x: an array.
+    n: the length of the transformed axis, to which it is cut or filled up with zeros.
+    axis: the axis that is transformed.
+    norm: ``"backward"``, ``"ortho"`` or ``"forward"``, as in NumPy.
 
     >>> pb.spectral.ifft(np.array([1.0, 1.0, 1.0, 1.0]))
     array([1.+0.j, 0.+0.j, 0.+0.j, 0.+0.j])
@@ -157,6 +167,11 @@ def _rfft_adjoint(g: Value, x_shape: Shape, n: int | None, axis: int, norm: str 
 def rfft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
     """Return the first half of the Fourier transform of real numbers; the other half is its mirror image.
 
+    x: an array.
+    n: the length of the transformed axis, to which it is cut or filled up with zeros.
+    axis: the axis that is transformed.
+    norm: ``"backward"``, ``"ortho"`` or ``"forward"``, as in NumPy.
+
     >>> pb.spectral.rfft(np.array([1.0, 0.0, 0.0, 0.0]))
     array([1.+0.j, 1.+0.j, 1.+0.j])
     """
@@ -177,6 +192,11 @@ def _irfft_adjoint(g: Value, x: Value, axis: int, norm: str | None) -> Any:
 def irfft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
     """Return the real numbers with this ``rfft``; give ``n`` if they are odd in number.
 
+    x: an array.
+    n: the length of the transformed axis, to which it is cut or filled up with zeros.
+    axis: the axis that is transformed.
+    norm: ``"backward"``, ``"ortho"`` or ``"forward"``, as in NumPy.
+
     >>> pb.spectral.irfft(np.array([1.0, 1.0, 1.0]))
     array([1., 0., 0., 0.])
     """
@@ -184,6 +204,11 @@ def irfft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | N
 
 def hfft(x: TensorLike, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
     """Return the Fourier transform, real, of numbers whose other half is the mirror image of the given one.
+
+    x: an array.
+    n: the length of the transformed axis, to which it is cut or filled up with zeros.
+    axis: the axis that is transformed.
+    norm: ``"backward"``, ``"ortho"`` or ``"forward"``, as in NumPy.
 
     >>> pb.spectral.hfft(np.array([1.0, 0.0, 0.0]))
     array([1., 1., 1., 1.])
@@ -196,6 +221,11 @@ def hfft(x: TensorLike, n: int | None = None, axis: Axis = -1, norm: str | None 
 @rename_errors("ihfft")
 def ihfft(x: TensorLike, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
     """Return the inverse of ``hfft``.
+
+    x: an array.
+    n: the length of the transformed axis, to which it is cut or filled up with zeros.
+    axis: the axis that is transformed.
+    norm: ``"backward"``, ``"ortho"`` or ``"forward"``, as in NumPy.
 
     >>> pb.spectral.ihfft(np.array([1.0, 1.0, 1.0, 1.0]))
     array([1.-0.j, 0.-0.j, 0.-0.j])
@@ -232,6 +262,11 @@ def _plan(name: str, x: Any, s: Any, axes: Any, given: Callable[[int], int] = in
 def fftn(x: TensorLike, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Any:
     """Return ``fft`` along several axes, all by default; ``s`` has the length of the transform along each.
 
+    x: an array.
+    s: the length of each of these axes, to which it is cut or filled up with zeros.
+    axes: the axes that are transformed; the last ones without it.
+    norm: ``"backward"``, ``"ortho"`` or ``"forward"``, as in NumPy.
+
     >>> pb.spectral.fftn(np.ones((2, 2)))
     array([[4.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]])
@@ -244,6 +279,11 @@ def fftn(x: TensorLike, s: Sequence[int] | None = None, axes: Axis = None, norm:
 
 def ifftn(x: TensorLike, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Any:
     """Return the inverse of ``fftn``.
+
+    x: an array.
+    s: the length of each of these axes, to which it is cut or filled up with zeros.
+    axes: the axes that are transformed; the last ones without it.
+    norm: ``"backward"``, ``"ortho"`` or ``"forward"``, as in NumPy.
 
     >>> pb.spectral.ifftn(np.ones((2, 2)))
     array([[1.+0.j, 0.+0.j],
@@ -259,6 +299,11 @@ def ifftn(x: TensorLike, s: Sequence[int] | None = None, axes: Axis = None, norm
 def rfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Any:
     """Return ``rfft`` along the last of the axes, ``fft`` along the others.
 
+    x: an array.
+    s: the length of each of these axes, to which it is cut or filled up with zeros.
+    axes: the axes that are transformed; the last ones without it.
+    norm: ``"backward"``, ``"ortho"`` or ``"forward"``, as in NumPy.
+
     >>> pb.spectral.rfftn(np.ones((2, 2)))
     array([[4.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]])
@@ -273,6 +318,11 @@ def rfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Axis = None, norm
 
 def irfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Any:
     """Return the inverse of ``rfftn``.
+
+    x: an array.
+    s: the length of each of these axes, to which it is cut or filled up with zeros.
+    axes: the axes that are transformed; the last ones without it.
+    norm: ``"backward"``, ``"ortho"`` or ``"forward"``, as in NumPy.
 
     >>> pb.spectral.irfftn(np.array([[4.0, 0.0], [0.0, 0.0]]))
     array([[1., 1.],
@@ -298,6 +348,11 @@ def fft2(
 ) -> Any:
     """Return ``fftn`` along the last two axes.
 
+    x: an array.
+    s: the length of each of these axes, to which it is cut or filled up with zeros.
+    axes: the axes that are transformed; the last ones without it.
+    norm: ``"backward"``, ``"ortho"`` or ``"forward"``, as in NumPy.
+
     >>> pb.spectral.fft2(np.ones((1, 2, 2))).real
     array([[[4., 0.],
             [0., 0.]]])
@@ -309,6 +364,11 @@ def ifft2(
     x: TensorLike, s: Sequence[int] | None = None, axes: int | Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Any:
     """Return ``ifftn`` along the last two axes.
+
+    x: an array.
+    s: the length of each of these axes, to which it is cut or filled up with zeros.
+    axes: the axes that are transformed; the last ones without it.
+    norm: ``"backward"``, ``"ortho"`` or ``"forward"``, as in NumPy.
 
     >>> pb.spectral.ifft2(np.ones((1, 2, 2))).real
     array([[[1., 0.],
@@ -322,6 +382,11 @@ def rfft2(
 ) -> Any:
     """Return ``rfftn`` along the last two axes.
 
+    x: an array.
+    s: the length of each of these axes, to which it is cut or filled up with zeros.
+    axes: the axes that are transformed; the last ones without it.
+    norm: ``"backward"``, ``"ortho"`` or ``"forward"``, as in NumPy.
+
     >>> pb.spectral.rfft2(np.ones((1, 2, 2))).real
     array([[[4., 0.],
             [0., 0.]]])
@@ -333,6 +398,11 @@ def irfft2(
     x: TensorLike, s: Sequence[int] | None = None, axes: int | Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Any:
     """Return ``irfftn`` along the last two axes.
+
+    x: an array.
+    s: the length of each of these axes, to which it is cut or filled up with zeros.
+    axes: the axes that are transformed; the last ones without it.
+    norm: ``"backward"``, ``"ortho"`` or ``"forward"``, as in NumPy.
 
     >>> pb.spectral.irfft2(np.array([[[4.0, 0.0], [0.0, 0.0]]]))
     array([[[1., 1.],
@@ -347,6 +417,9 @@ def irfft2(
 def fftshift(x: TensorLike, axes: Axis = None) -> Any:
     """Return the zero frequency moved to the middle of the axes.
 
+    x: an array.
+    axes: the axes that are transformed; the last ones without it.
+
     >>> pb.spectral.fftshift(np.array([0.0, 1.0, 2.0, -2.0, -1.0]))
     array([-2., -1.,  0.,  1.,  2.])
     """
@@ -357,6 +430,9 @@ def fftshift(x: TensorLike, axes: Axis = None) -> Any:
 
 def ifftshift(x: TensorLike, axes: Axis = None) -> Any:
     """Return the inverse of ``fftshift``.
+
+    x: an array.
+    axes: the axes that are transformed; the last ones without it.
 
     >>> pb.spectral.ifftshift(np.array([-2.0, -1.0, 0.0, 1.0, 2.0]))
     array([ 0.,  1.,  2., -2., -1.])

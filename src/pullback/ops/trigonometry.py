@@ -24,6 +24,8 @@ __all__ = [
 def sin(x: TensorLike, /) -> Any:
     """Return the sine.
 
+    x: a tensor, an array or a number.
+
     >>> pb.sin(0.0)
     np.float64(0.0)
     """
@@ -32,6 +34,8 @@ def sin(x: TensorLike, /) -> Any:
 @op(np.cos, acts=elementwise1, d=partials(lambda g, x: -(g * np.sin(x))), lower=scalar(lambda s, x: s.cos(x)))
 def cos(x: TensorLike, /) -> Any:
     """Return the cosine.
+
+    x: a tensor, an array or a number.
 
     >>> pb.cos(0.0)
     np.float64(1.0)
@@ -47,6 +51,8 @@ def cos(x: TensorLike, /) -> Any:
 )
 def tan(x: TensorLike, /) -> Any:
     """Return the tangent.
+
+    x: a tensor, an array or a number.
 
     >>> pb.tan(0.0)
     np.float64(0.0)
@@ -118,6 +124,8 @@ def atan2(a: TensorLike, b: TensorLike, /) -> Any:
 def sinh(x: TensorLike, /) -> Any:
     """Return the hyperbolic sine.
 
+    x: a tensor, an array or a number.
+
     >>> pb.sinh(0.0)
     np.float64(0.0)
     """
@@ -127,6 +135,8 @@ def sinh(x: TensorLike, /) -> Any:
 def cosh(x: TensorLike, /) -> Any:
     """Return the hyperbolic cosine.
 
+    x: a tensor, an array or a number.
+
     >>> pb.cosh(0.0)
     np.float64(1.0)
     """
@@ -135,6 +145,8 @@ def cosh(x: TensorLike, /) -> Any:
 @op(np.tanh, acts=elementwise1, d=partials(lambda g, z: g - g * (z * z)), lower=scalar(lambda s, x: s.tanh(x)))
 def tanh(x: TensorLike, /) -> Any:
     """Return the hyperbolic tangent.
+
+    x: a tensor, an array or a number.
 
     >>> pb.tanh(0.0)
     np.float64(0.0)

@@ -130,7 +130,8 @@ def jvp(
 ) -> tuple[Any, ...]:
     """Return the value of ``f(*args, **kwargs)`` and its derivative in the direction of ``tangents``.
 
-    Both are lists or tuples with one entry for each argument of ``f``, which may be trees; so may its result.
+    ``args`` and ``tangents`` are lists or tuples with one entry for each argument of ``f``, which may be trees; so may
+    its result.
     ``argnums`` and ``argnames`` choose the arguments that move: ``tangents`` has one entry for each of those.
     ``has_aux=True``: ``f`` returns ``(y, aux)`` and the result is ``(y, tangent, aux)``.
 

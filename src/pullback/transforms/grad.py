@@ -481,6 +481,12 @@ def value_and_grad(
 
     The arguments are those of ``grad``; with ``has_aux`` the result is ``((y, aux), grad)``.
 
+    f: a function.
+    argnums: which arguments to differentiate by, by position.
+    argnames: the same by name.
+    has_aux: whether ``f`` returns ``(y, aux)``.
+    unconnected: ``"raise"``, ``"zero"`` or ``"none"`` for an input that ``f`` does not reach.
+
     >>> import pullback as pb
     >>> value, grad = pb.value_and_grad(lambda x: x**2)(3.0)
     >>> value, grad

@@ -214,6 +214,9 @@ def scale_gradient(x: object, factor: object) -> Any:
 def reverse_gradient(x: Value, factor: float = 1.0) -> Any:
     """Return ``x``, whose cotangent is multiplied by ``-factor``: for training against an adversary.
 
+    x: a tensor, an array or a number.
+    factor: what the gradient is multiplied by, besides -1.
+
     >>> import pullback as pb
     >>> pb.value_and_grad(lambda x: pb.reverse_gradient(x) ** 2)(3.0)
     ValueAndGrad(value=9.0, grad=-6.0)

@@ -143,6 +143,8 @@ def register_gradient(name: str) -> Callable[[F], F]:
 def override_gradient(gradients: Mapping[str, str]) -> Iterator[None]:
     """Give the named ops the gradients that ``register_gradient`` registered, in this block and thread.
 
+    gradients: a dict from names of ops to names of registered gradients.
+
     >>> import pullback as pb
     >>> @pb.register_gradient("straight_through")
     ... def straight_through(op, dy):

@@ -53,6 +53,9 @@ class GradientTape:
     A tape answers once, unless it is ``persistent``.  Tapes nest for higher derivatives: a tape does not record the
     gradients that are taken from it, and warns if that is done inside of its block.
 
+    persistent: whether ``gradient`` may be called several times.
+    watch_accessed_variables: whether variables that are read are watched.
+
     >>> import pullback as pb
     >>> x = pb.tensor(3.0)
     >>> with pb.GradientTape() as tape:

@@ -147,6 +147,12 @@ def non_max_suppression(
 ) -> Any:  # fmt: skip
     """Return which boxes ``[y1, x1, y2, x2]`` stay, best first, if none may overlap a better one by ``iou_threshold``.
 
+    boxes: rows [y1, x1, y2, x2].
+    scores: a number for each box.
+    max_output_size: how many boxes are kept at most.
+    iou_threshold: the overlap from which on a box is left out.
+    score_threshold: boxes of a lower score are left out.
+
     >>> boxes = np.array([[0.0, 0.0, 1.0, 1.0], [0.0, 0.1, 1.0, 1.1], [0.0, 2.0, 1.0, 3.0]])
     >>> pb.image.non_max_suppression(boxes, np.array([0.6, 0.9, 0.3]), 3)
     array([1, 2], dtype=int32)
@@ -175,6 +181,13 @@ def non_max_suppression_with_score(
     """Return which boxes stay, and their scores; a ``soft_nms_sigma`` lowers those of boxes that overlap better ones.
 
     The scores carry gradients to ``scores`` and, if they are lowered, to ``boxes``.
+
+    boxes: rows [y1, x1, y2, x2].
+    scores: a number for each box.
+    max_output_size: how many boxes are kept at most.
+    iou_threshold: the overlap from which on a box is left out.
+    score_threshold: boxes of a lower score are left out.
+    soft_nms_sigma: above 0 overlapping boxes get lower scores instead of being left out.
 
     >>> boxes = np.array([[0.0, 0.0, 1.0, 1.0], [0.0, 0.5, 1.0, 1.5]])
     >>> pb.image.non_max_suppression_with_score(boxes, np.array([0.9, 0.8]), 2, soft_nms_sigma=0.5).selected_scores
@@ -209,6 +222,13 @@ def non_max_suppression_padded(
     score_threshold: float | None = -inf, pad_to_max_output_size: bool = False,
 ) -> PaddedSuppression:  # fmt: skip
     """Return which boxes stay, filled up with zeros if that is wanted, and how many they are.
+
+    boxes: rows [y1, x1, y2, x2].
+    scores: a number for each box.
+    max_output_size: how many boxes are kept at most.
+    iou_threshold: the overlap from which on a box is left out.
+    score_threshold: boxes of a lower score are left out.
+    pad_to_max_output_size: whether the result is filled up to ``max_output_size``.
 
     >>> boxes = np.array([[0.0, 0.0, 1.0, 1.0], [0.0, 0.1, 1.0, 1.1]])
     >>> pb.image.non_max_suppression_padded(boxes, np.array([0.6, 0.9]), 2, pad_to_max_output_size=True)

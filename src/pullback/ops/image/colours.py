@@ -37,6 +37,8 @@ def _check_image(name: str, image: TensorLike, depth: int) -> Value:
 def grayscale_to_rgb(image: TensorLike) -> Any:
     """Grey pictures with three equal colours.
 
+    image: images with channels along the last axis.
+
     >>> pb.image.grayscale_to_rgb(np.array([[1.0], [2.0]]))
     array([[1., 1., 1.],
            [2., 2., 2.]])
@@ -48,6 +50,8 @@ def grayscale_to_rgb(image: TensorLike) -> Any:
 @observable
 def rgb_to_grayscale(image: TensorLike) -> Any:
     """Return how bright coloured pictures are; integers stay integers.
+
+    image: images with channels along the last axis.
 
     >>> pb.image.rgb_to_grayscale(np.array([[1.0, 1.0, 1.0], [1.0, 0.0, 0.0]]))
     array([[0.9999],
@@ -123,6 +127,11 @@ def threshold(
     """255 where a picture (of brightness 0 to 255) is brighter than the threshold, 0 elsewhere; or the other way round.
 
     The threshold is ``thresh_value`` of 255, or with the method ``"otsu"`` the one that divides the picture best.
+
+    image: images with channels along the last axis.
+    method: ``"binary"``, or ``"otsu"``, which finds the threshold itself.
+    inverted: whether pixels below the threshold are white.
+    thresh_value: the threshold from 0 to 1, times 255.
 
     >>> pb.image.threshold(np.array([10.0, 200.0]).reshape(1, 2, 1)).ravel()
     array([  0, 255], dtype=int32)

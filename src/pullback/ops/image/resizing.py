@@ -263,6 +263,11 @@ def resize_bilinear(
 
     ``align_corners`` puts the corners on the corners; ``half_pixel_centers`` takes pixels for squares, not points.
 
+    images: images (batch, height, width, channels).
+    size: [height, width] of the results.
+    align_corners: whether the centres of the corner pixels of both images coincide.
+    half_pixel_centers: whether pixels have their centre at half numbers.
+
     >>> pb.image.resize_bilinear(np.array([1.0, 2.0]).reshape(1, 1, 2, 1), [1, 4]).ravel()
     array([1. , 1.5, 2. , 2. ])
     """
@@ -335,6 +340,11 @@ def resize_nearest_neighbor(
     images: TensorLike, /, size: Sequence[int] | Array, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Any:  # fmt: skip
     """Return pictures of ``size`` [height, width], each new pixel being a copy of the nearest one.
+
+    images: images (batch, height, width, channels).
+    size: [height, width] of the results.
+    align_corners: whether the centres of the corner pixels of both images coincide.
+    half_pixel_centers: whether pixels have their centre at half numbers.
 
     >>> pb.image.resize_nearest_neighbor(np.array([1.0, 2.0]).reshape(1, 1, 2, 1), [1, 4]).ravel()
     array([1., 1., 2., 2.])

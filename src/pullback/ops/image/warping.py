@@ -91,6 +91,13 @@ def crop_and_resize(
     Beyond the border is ``extrapolation_value``.  There are gradients by ``image`` and by ``boxes``; with the method
     ``"nearest"`` that by ``boxes`` is 0.
 
+    image: images with channels along the last axis.
+    boxes: rows [y1, x1, y2, x2].
+    box_ind: the image of each box.
+    crop_size: the height and width of the results.
+    method: ``"bilinear"`` or ``"nearest"``.
+    extrapolation_value: what stands outside of the image.
+
     >>> image = np.array([[1.0, 2.0], [3.0, 4.0]]).reshape(1, 2, 2, 1)
     >>> pb.image.crop_and_resize(image, np.array([[0.0, 0.0, 1.0, 0.5]]), np.array([0]), [2, 2])[0, :, :, 0]
     array([[1. , 1.5],
@@ -180,6 +187,13 @@ def transform(
     is ``fill_value``, or what ``fill_mode`` says: ``"reflect"``, ``"wrap"`` or ``"nearest"``.  There are gradients by
     ``image`` and by ``transforms``; with the interpolation ``"nearest"`` the latter is 0.
 
+    image: images with channels along the last axis.
+    transforms: eight numbers for each image, or for all.
+    interpolation: ``"nearest"`` or ``"bilinear"``.
+    fill_mode: what stands outside: ``"constant"``, ``"reflect"``, ``"wrap"`` or ``"nearest"``.
+    fill_value: what stands outside of the image.
+    output_shape: the shape of the result.
+
     >>> image = np.array([1.0, 2.0, 3.0]).reshape(1, 1, 3, 1)
     >>> pb.image.transform(image, np.array([[1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0]])).ravel()
     array([2., 3., 0.])
@@ -239,6 +253,11 @@ def rotate_with_offset(
 
     What comes from outside is ``fill_value``: a number, or one for each of three colours, opaque if there is a fourth.
 
+    image: images with channels along the last axis.
+    radians: the angle.
+    fill_value: what stands outside of the image.
+    center: the point that stays, as shares of width and height.
+
     >>> image = np.array([[1.0, 2.0], [3.0, 4.0]]).reshape(1, 2, 2, 1)
     >>> pb.image.rotate_with_offset(image, np.pi, center=0.25)[0, :, :, 0]
     array([[4., 3.],
@@ -275,6 +294,8 @@ def rotate_with_offset(
 @observable
 def flip_left_right(image: TensorLike) -> Any:
     """Return pictures with left and right exchanged.
+
+    image: images with channels along the last axis.
 
     >>> pb.image.flip_left_right(np.array([1.0, 2.0, 3.0]).reshape(1, 1, 3, 1)).ravel()
     array([3., 2., 1.])

@@ -147,6 +147,10 @@ def svd(x: TensorLike, full_matrices: bool = False, compute_uv: bool = True) -> 
     that are not square those that are 0, have no vectors of their own: the gradient of what depends on these is
     infinite or NaN there.  First derivatives of the singular values alone are fine.
 
+    x: a tensor, an array or a number.
+    full_matrices: whether ``U`` and ``Vh`` are square.
+    compute_uv: whether the vectors are computed.
+
     >>> u, s, v = pb.linalg.svd(np.array([[3.0, 0.0], [0.0, 4.0], [0.0, 0.0]]))
     >>> s
     array([4., 3.])
@@ -174,6 +178,8 @@ def svd(x: TensorLike, full_matrices: bool = False, compute_uv: bool = True) -> 
 )
 def svdvals(x: TensorLike, /) -> Any:
     """Return the singular values of matrices, in descending order.  Second derivatives need values that differ.
+
+    x: a tensor, an array or a number.
 
     >>> pb.linalg.svdvals(np.array([[3.0, 0.0], [0.0, -4.0]]))
     array([4., 3.])
@@ -358,6 +364,8 @@ def gram_schmidt(xs: TensorLike) -> Any:
     """Return vectors made orthonormal one after the other: the rows of a matrix, or a list, which gives a list.
 
     They must be linearly independent, so there are no more of them than they have components.
+
+    xs: vectors, as rows or a list.
 
     >>> pb.linalg.gram_schmidt(np.array([[2.0, 0.0, 0.0], [3.0, 4.0, 0.0]])).round(6) + 0.0
     array([[1., 0., 0.],

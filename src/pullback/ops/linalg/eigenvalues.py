@@ -231,6 +231,8 @@ def eig(x: TensorLike) -> Eig:
     have no eigenvectors of their own: gradients are infinite or NaN there.  (``np.linalg.eig`` of a tensor gives real
     numbers where NumPy does: where no eigenvalue has an imaginary part.)
 
+    x: a tensor, an array or a number.
+
     >>> w, v = pb.linalg.eig(np.array([[2.0, 1.0], [0.0, 1.0]]))
     >>> w
     array([2.+0.j, 1.+0.j])
@@ -252,6 +254,8 @@ def values_of_eig(x: Array) -> Any:
 )
 def eigvals(x: TensorLike, /) -> Any:
     """Return the eigenvalues of square matrices, in no order; they are complex.
+
+    x: a tensor, an array or a number.
 
     >>> pb.linalg.eigvals(np.array([[0.0, -4.0], [1.0, 0.0]]))
     array([0.+2.j, 0.-2.j])

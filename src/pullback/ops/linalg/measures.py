@@ -29,6 +29,10 @@ def matrix_norm(x: TensorLike, ord: str | float = "fro", keepdims: bool = False)
     ``ord`` is ``"fro"`` (of all elements), ``"nuc"`` (the sum of the singular values), 2 or -2 (the largest or
     smallest of them), 1 or -1 (the largest or smallest column sum), ``inf`` or ``-inf`` (the same of rows).
 
+    x: a tensor, an array or a number.
+    ord: which norm, as in NumPy.
+    keepdims: whether the axes that are reduced stay, with length 1.
+
     >>> pb.linalg.matrix_norm(np.array([[3.0, 0.0], [0.0, 4.0]]), "nuc")
     np.float64(7.0)
     """
@@ -45,6 +49,9 @@ def matrix_norm(x: TensorLike, ord: str | float = "fro", keepdims: bool = False)
 @rename_errors("cond")
 def cond(x: TensorLike, p: str | float | None = None) -> Any:
     """Return the condition number: how much errors may grow in solving equations; ``p`` is that of a matrix norm.
+
+    x: a tensor, an array or a number.
+    p: which norm, as in NumPy.
 
     >>> pb.linalg.cond(np.array([[1.0, 0.0], [0.0, 4.0]]))
     np.float64(4.0)
@@ -72,6 +79,11 @@ def matrix_rank(
     x: TensorLike, /, tol: float | Value | None = None, hermitian: bool = False, rtol: float | Value | None = None
 ) -> Any:
     """Return how many singular values are more than ``tol``, or than ``rtol`` times the largest.  It has no gradient.
+
+    x: a tensor, an array or a number.
+    tol: singular values below it count as zero.
+    hermitian: whether the matrices are symmetric or Hermitian.
+    rtol: the same, as a share of the largest.
 
     >>> pb.linalg.matrix_rank(np.array([[1.0, 2.0], [2.0, 4.0]]))
     np.int64(1)

@@ -25,6 +25,9 @@ __all__ = ["matrix_power", "multi_dot"]
 def matrix_power(x: TensorLike, n: int) -> Any:
     """Return square matrices multiplied by themselves ``n`` times; negative ``n`` are powers of the inverse.
 
+    x: square matrices, along the last two axes.
+    n: the power, an integer.
+
     >>> pb.linalg.matrix_power(np.array([[1.0, 1.0], [0.0, 1.0]]), 3)
     array([[1., 3.],
            [0., 1.]])
@@ -72,6 +75,8 @@ def shift_order(order: Any, by: int) -> Any:
 @observable
 def multi_dot(arrays: Sequence[Any]) -> Any:
     """Return the product of several matrices, in the order that takes the least work; the ends may be vectors.
+
+    arrays: matrices, in order.
 
     >>> pb.linalg.multi_dot([np.ones((2, 3)), np.ones((3, 4)), np.ones(4)])
     array([12., 12.])

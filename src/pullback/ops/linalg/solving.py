@@ -83,6 +83,8 @@ def solution_tangent(dx: Array, dy: Array, x: Array, z: Array) -> Any:
 def inv(x: TensorLike, /) -> Any:
     """Return the inverse of square matrices over the last two axes.
 
+    x: a tensor, an array or a number.
+
     >>> pb.linalg.inv(np.array([[2.0, 0.0], [0.0, 4.0]]))
     array([[0.5 , 0.  ],
            [0.  , 0.25]])
@@ -110,6 +112,10 @@ def pinv(x: TensorLike, /, rtol: float | Value | None = None, hermitian: bool = 
     Its derivative exists where the rank does not change nearby, so always at full rank; it is right where the values
     that count as 0 are.  Without ``rtol`` it is the larger side times the precision of the dtype.
     ``hermitian`` says that the matrices are symmetric or Hermitian, which is quicker.
+
+    x: a tensor, an array or a number.
+    rtol: singular values below this share of the largest count as zero.
+    hermitian: whether the matrices are symmetric or Hermitian.
 
     >>> pb.linalg.pinv(np.array([[2.0, 0.0], [0.0, 0.0]]))
     array([[0.5, 0. ],
@@ -157,6 +163,10 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> LeastSqua
     """Return the shortest ``x`` that makes ``a @ x`` as near to ``b`` as can be; ``b`` is a vector or has columns.
 
     ``residuals`` are the squared distances.  Differentiable where the rank of ``a`` does not change nearby.
+
+    a: the matrix.
+    b: the right-hand side, a vector or a matrix.
+    rcond: singular values below this share of the largest count as zero.
 
     >>> pb.linalg.lstsq(np.array([[1.0], [1.0]]), np.array([1.0, 3.0])).x
     array([2.])
@@ -236,6 +246,8 @@ def det(x: TensorLike, /) -> Any:
     """Return the determinant of square matrices over the last two axes.
 
     The gradient is right for singular matrices too; second and higher derivatives need an invertible one.
+
+    x: a tensor, an array or a number.
 
     >>> pb.linalg.det(np.array([[1.0, 2.0], [3.0, 5.0]])).round(6)
     np.float64(-1.0)
@@ -342,6 +354,8 @@ def slogdet(x: TensorLike) -> SlogDet:
 
     The gradient is the transposed inverse, so there is none for a singular matrix, whose logarithm is ``-inf``.  Of
     complex matrices the sign is a number of absolute value 1, with a gradient of its own.
+
+    x: a tensor, an array or a number.
 
     >>> sign, log = pb.linalg.slogdet(np.array([[0.0, 2.0], [1.0, 0.0]]))
     >>> print(sign, round(float(log), 6))

@@ -97,6 +97,8 @@ def diag(x: TensorLike, /) -> Any:
 def tensor_diag_part(x: TensorLike, /) -> Any:
     """Return the diagonal of a tensor whose shape is another one twice: what ``diag`` was given.
 
+    x: a tensor, an array or a number.
+
     >>> pb.linalg.tensor_diag_part(np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([1., 4.])
     """
@@ -152,6 +154,9 @@ WIDTHS: tuple[dict[str, Any], ...] = ({}, {"k": 1}, {"k": -2})
 )
 def diag_part(x: TensorLike, /, k: int = 0) -> Any:
     """Return the diagonals of matrices over the last two axes; ``k`` above the main one, or below it if negative.
+
+    x: a tensor, an array or a number.
+    k: how far above the main diagonal; below it if negative.
 
     >>> pb.linalg.diag_part(np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([1., 4.])
@@ -223,6 +228,9 @@ def diag_embed(x: TensorLike, /, k: int = 0, shape: ShapeLike | None = None) -> 
 def trace(x: TensorLike, offset: int = 0) -> Any:
     """Return the sum of the diagonal, of matrices over the last two axes.
 
+    x: matrices, along the last two axes.
+    offset: which diagonal: above 0 those above the main one.
+
     >>> pb.linalg.trace(np.array([[1.0, 2.0], [3.0, 4.0]]))
     np.float64(5.0)
     """
@@ -261,6 +269,10 @@ def band_part(x: TensorLike, /, num_lower: int, num_upper: int) -> Any:
     """Return a copy with zeros outside a band: ``num_lower`` diagonals below the main one stay, ``num_upper`` above it.
 
     A negative number means all of them, so ``band_part(x, -1, 0)`` is the lower triangle.
+
+    x: a tensor, an array or a number.
+    num_lower: diagonals below the main one that stay; all if negative.
+    num_upper: diagonals above the main one that stay; all if negative.
 
     >>> pb.linalg.band_part(np.array([[1.0, 2.0], [3.0, 4.0]]), 0, -1)
     array([[1., 2.],

@@ -108,6 +108,11 @@ def triangular_solve(x: TensorLike, y: TensorLike, /, lower: bool = True, trans:
 
     What is on the other side of the diagonal is not read.  ``y`` is one vector or, with more axes, has columns.
 
+    x: triangular matrices.
+    y: the same; broadcast against ``x``.
+    lower: whether the matrix is lower triangular.
+    trans: whether the transposed system is solved.
+
     >>> x = np.array([[2.0, 9.0], [1.0, 4.0]])
     >>> pb.linalg.triangular_solve(x, np.array([2.0, 5.0]))
     array([1., 1.])

@@ -71,6 +71,9 @@ def _next_order(n: Operand, x: Value) -> Any:
 def polygamma(n: TensorLike, x: TensorLike, /) -> Any:
     """Return the derivative of order ``n`` of ``digamma``.
 
+    n: the order.
+    x: a tensor, an array or a number.
+
     >>> pb.special.polygamma(1, 1.0)
     np.float64(1.64493406684822...)
     """
@@ -79,6 +82,8 @@ def polygamma(n: TensorLike, x: TensorLike, /) -> Any:
 @op(Through("digamma"), acts=elementwise1, d=partials(lambda x: polygamma(1, x)), domain=POSITIVE)
 def digamma(x: TensorLike, /) -> Any:
     """Return the derivative of ``gammaln``.
+
+    x: a tensor, an array or a number.
 
     >>> pb.special.digamma(1.0)
     np.float64(-0.5772156649015...)
@@ -89,6 +94,8 @@ def digamma(x: TensorLike, /) -> Any:
 def gammaln(x: TensorLike, /) -> Any:
     """Return the logarithm of the absolute value of the gamma function.
 
+    x: a tensor, an array or a number.
+
     >>> pb.special.gammaln(np.array([1.0, 5.0]))
     array([0.        , 3.17805383])
     """
@@ -97,6 +104,8 @@ def gammaln(x: TensorLike, /) -> Any:
 @op(Through("gamma"), acts=elementwise1, d=partials(lambda z, x: z * digamma(x)), domain=POSITIVE)
 def gamma(x: TensorLike, /) -> Any:
     """Return the gamma function: of whole numbers the factorial of the one before.
+
+    x: a tensor, an array or a number.
 
     >>> pb.special.gamma(5.0)
     np.float64(24.0)
@@ -112,6 +121,9 @@ def gamma(x: TensorLike, /) -> Any:
 def betaln(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the logarithm of the absolute value of the beta function.
 
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
+
     >>> pb.special.betaln(1.0, 1.0)
     np.float64(0.0)
     """
@@ -126,6 +138,9 @@ def betaln(x: TensorLike, y: TensorLike, /) -> Any:
 def beta(x: TensorLike, y: TensorLike, /) -> Any:
     """Return ``gamma(x) * gamma(y) / gamma(x + y)``.
 
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
+
     >>> pb.special.beta(1.0, 2.0)
     np.float64(0.5)
     """
@@ -139,6 +154,9 @@ def _zeta_slope(x: Value, q: Value) -> Any:
 def zeta(x: TensorLike, q: TensorLike, /) -> Any:
     """Return the Hurwitz zeta function: the sum of ``(k + q) ** -x`` over all ``k`` from 0; no derivative in ``x``.
 
+    x: the exponent.
+    q: the second argument.
+
     >>> pb.special.zeta(2.0, 1.0)
     np.float64(1.64493406684822...)
     """
@@ -151,6 +169,8 @@ def zeta(x: TensorLike, q: TensorLike, /) -> Any:
 def erfc(x: TensorLike, /) -> Any:
     """Return ``1 - erf(x)``, precise where that is near 0.
 
+    x: a tensor, an array or a number.
+
     >>> pb.special.erfc(10.0)
     np.float64(2.0884875837625...e-45)
     """
@@ -159,6 +179,8 @@ def erfc(x: TensorLike, /) -> Any:
 @op(Through("erfcx"), acts=elementwise1, d=partials(lambda g, z, x: g * (x + x) * z - g * (2 / ROOT_PI)))
 def erfcx(x: TensorLike, /) -> Any:
     """Return ``exp(x * x) * erfc(x)``, without overflow.
+
+    x: a tensor, an array or a number.
 
     >>> pb.special.erfcx(100.0)
     np.float64(0.0056416137829894...)
@@ -196,6 +218,8 @@ def ndtr(x: TensorLike, /) -> Any:
 def log_ndtr(x: TensorLike, /) -> Any:
     """Return the logarithm of ``ndtr``, precise far to the left.
 
+    x: a tensor, an array or a number.
+
     >>> pb.special.log_ndtr(-40.0)
     np.float64(-804.60844201375...)
     """
@@ -217,6 +241,8 @@ def ndtri(x: TensorLike, /) -> Any:
 def expit(x: TensorLike, /) -> Any:
     """Return ``1 / (1 + exp(-x))``, the inverse of ``logit``.
 
+    x: a tensor, an array or a number.
+
     >>> pb.special.expit(np.array([-1000.0, 0.0]))
     array([0. , 0.5])
     """
@@ -230,6 +256,8 @@ def expit(x: TensorLike, /) -> Any:
 )
 def log_expit(x: TensorLike, /) -> Any:
     """Return the logarithm of ``expit``.
+
+    x: a tensor, an array or a number.
 
     >>> pb.special.log_expit(-1000.0)
     np.float64(-1000.0)
@@ -245,6 +273,8 @@ def log_expit(x: TensorLike, /) -> Any:
 )
 def logit(x: TensorLike, /) -> Any:
     """Return ``log(x / (1 - x))``.
+
+    x: a tensor, an array or a number.
 
     >>> pb.special.logit(np.array([0.0, 0.5, 1.0]))
     array([-inf,   0.,  inf])
@@ -297,6 +327,8 @@ def xlog1py(x: TensorLike, y: TensorLike, /) -> Any:
 def entr(x: TensorLike, /) -> Any:
     """Return ``-x * log(x)``, and 0 at 0: a term of the entropy.
 
+    x: a tensor, an array or a number.
+
     >>> pb.special.entr(np.array([0.0, 0.5]))
     array([0.        , 0.34657359])
     """
@@ -312,6 +344,9 @@ def entr(x: TensorLike, /) -> Any:
 def rel_entr(x: TensorLike, y: TensorLike, /) -> Any:
     """Return ``x * log(x / y)``, and 0 where ``x`` is 0: a term of the relative entropy.
 
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
+
     >>> pb.special.rel_entr(np.array([0.0, 1.0]), 1.0)
     array([0., 0.])
     """
@@ -325,6 +360,9 @@ def rel_entr(x: TensorLike, y: TensorLike, /) -> Any:
 )
 def kl_div(x: TensorLike, y: TensorLike, /) -> Any:
     """Return ``x * log(x / y) - x + y``, which is never negative.
+
+    x: a tensor, an array or a number.
+    y: the same; broadcast against ``x``.
 
     >>> pb.special.kl_div(2.0, 2.0)
     np.float64(0.0)
@@ -360,6 +398,9 @@ def _iv_slope(v: Operand, x: Value) -> Any:
 def iv(v: TensorLike, x: TensorLike, /) -> Any:
     """Return the modified Bessel function of the first kind, of order ``v``; no derivative in ``v``.
 
+    v: the order.
+    x: a tensor, an array or a number.
+
     >>> pb.special.iv(0, 0.0)
     np.float64(1.0)
     """
@@ -372,6 +413,9 @@ def _ive_slope(v: Operand, x: Value) -> Any:
 @op(Real("ive"), acts=Ordered(0, 1, 3), d=partials(_orders("ive", "v"), _ive_slope), domain=POSITIVE)
 def ive(v: TensorLike, x: TensorLike, /) -> Any:
     """Return ``exp(-abs(x)) * iv(v, x)``, without overflow.
+
+    v: the order.
+    x: a tensor, an array or a number.
 
     >>> pb.special.ive(0, 0.0)
     np.float64(1.0)
@@ -386,6 +430,8 @@ def _i0_slope(x: Value) -> Any:
 def i0(x: TensorLike, /) -> Any:
     """Return the modified Bessel function of order 0.
 
+    x: a tensor, an array or a number.
+
     >>> pb.special.i0(0.0)
     np.float64(1.0)
     """
@@ -394,6 +440,8 @@ def i0(x: TensorLike, /) -> Any:
 @op(Real("i1"), acts=elementwise1, d=partials(lambda x: (i0(x) + iv(2, x)) * 0.5))
 def i1(x: TensorLike, /) -> Any:
     """Return the modified Bessel function of order 1.
+
+    x: a tensor, an array or a number.
 
     >>> pb.special.i1(0.0)
     np.float64(0.0)
@@ -407,6 +455,8 @@ def _i0e_slope(z: Value, x: Value) -> Any:
 @op(Real("i0e"), acts=elementwise1, d=partials(_i0e_slope), domain=POSITIVE)
 def i0e(x: TensorLike, /) -> Any:
     """Return ``exp(-abs(x)) * i0(x)``, without overflow.
+
+    x: a tensor, an array or a number.
 
     >>> pb.special.i0e(1000.0)
     np.float64(0.012617240455891...)
@@ -422,6 +472,8 @@ def i0e(x: TensorLike, /) -> Any:
 def i1e(x: TensorLike, /) -> Any:
     """Return ``exp(-abs(x)) * i1(x)``, without overflow.
 
+    x: a tensor, an array or a number.
+
     >>> pb.special.i1e(0.0)
     np.float64(0.0)
     """
@@ -435,6 +487,9 @@ def _jv_slope(v: Operand, x: Value) -> Any:
 def jv(v: TensorLike, x: TensorLike, /) -> Any:
     """Return the Bessel function of the first kind, of order ``v``; no derivative in ``v``.
 
+    v: the order.
+    x: a tensor, an array or a number.
+
     >>> pb.special.jv(0, 0.0)
     np.float64(1.0)
     """
@@ -444,6 +499,8 @@ def jv(v: TensorLike, x: TensorLike, /) -> Any:
 def j0(x: TensorLike, /) -> Any:
     """Return the Bessel function of order 0.
 
+    x: a tensor, an array or a number.
+
     >>> pb.special.j0(0.0)
     np.float64(1.0)
     """
@@ -452,6 +509,8 @@ def j0(x: TensorLike, /) -> Any:
 @op(Real("j1"), acts=elementwise1, d=partials(lambda x: (j0(x) - jv(2, x)) * 0.5))
 def j1(x: TensorLike, /) -> Any:
     """Return the Bessel function of order 1.
+
+    x: a tensor, an array or a number.
 
     >>> pb.special.j1(0.0)
     np.float64(0.0)

@@ -87,6 +87,8 @@ class Dataset:
         The arrays are not copied: one may be a ``np.memmap`` of a file larger than memory.
         Batches that are not shuffled are read-only views of them.
 
+        arrays: an array, or a tree of arrays with the same first axis.
+
         >>> list(pb.data.Dataset.from_arrays({"x": [[1.0, 2.0], [3.0, 4.0]], "y": [0, 1]}))[1]
         {'x': array([3., 4.], dtype=float32), 'y': np.int64(1)}
         """
@@ -95,6 +97,8 @@ class Dataset:
     @classmethod
     def from_generator(cls, function: Callable[[], Iterable[Any]]) -> Dataset:
         """Return a dataset of what a generator function yields; it is called once for every epoch.
+
+        function: a function that returns an iterator.
 
         >>> def squares():
         ...     for i in range(5):
@@ -123,6 +127,13 @@ class Dataset:
 
         Columns are floats of the default dtype (an empty cell is NaN) unless ``dtypes``, one or a dict by column, says
         otherwise; ``names`` gives the column names of a file without a header line.
+
+        path: the file.
+        columns: which columns, by name.
+        label: the column of labels.
+        dtypes: the dtype of each column.
+        names: the names of the columns, for a file without a first line of them.
+        delimiter: what stands between two columns.
 
         >>> import pathlib, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -226,6 +237,8 @@ class Dataset:
     @classmethod
     def zip(cls, datasets: Tree) -> Dataset:
         """Return a dataset whose elements are one of each dataset of a tuple, list or dict; the shortest ends it.
+
+        datasets: datasets, whose elements are taken together.
 
         >>> x, y = pb.data.Dataset.from_arrays(np.arange(3)), pb.data.Dataset.from_arrays(np.arange(3) * 10)
         >>> [(int(a), int(b)) for a, b in pb.data.Dataset.zip((x, y))]

@@ -61,6 +61,9 @@ def save(path: StrPath, tree: Tree) -> None:
     Variables alone, or in a list, are stored by their names, everything else by its path in the tree, as in
     ``"layers/0/kernel"``.  The file is replaced atomically: after a crash there is the old one or the whole new one.
 
+    path: the file.
+    tree: a tree of arrays.
+
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "step.safetensors")
@@ -166,6 +169,10 @@ def load(path: StrPath, into: Tree = None, names: Mapping[str, str] | None = Non
     Variables are assigned; arrays are replaced in the tree that is returned.  ``names`` maps names in the file to
     names in ``into``.
 
+    path: the file.
+    into: the variables or the tree to load into.
+    names: names in ``into`` by names in the file.
+
     >>> import os, tempfile
     >>> w, b = pb.variable([1.0, 2.0], name="w1"), pb.variable(0.5, name="b1")
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -194,6 +201,10 @@ def load_weights(
 
     ``names`` are their names in ``into``: for a list one name each, for a dict a map of its names; without it a list
     goes in order.  Floats of another width are cast.  Nothing is assigned unless everything matches.
+
+    into: the variables or the tree to load into.
+    weights: arrays by name.
+    names: names in ``into`` by names in the file.
 
     >>> kernel, bias = pb.variable(np.zeros((2, 1)), name="kernel"), pb.variable(np.zeros(1), name="bias")
     >>> pb.train.load_weights([kernel, bias], [np.array([3.0]), np.array([[1.0], [2.0]])], ["bias", "kernel"])

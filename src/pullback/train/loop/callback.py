@@ -86,6 +86,9 @@ class Callback:
 class LambdaCallback(Callback):
     """A callback made of functions by hook; TensorFlow.js's names work too, as in ``onEpochEnd``.
 
+    functions: hooks by name, as a dict.
+    more: hooks by name, as keywords.
+
     >>> shown = pb.callbacks.lambda_callback(on_epoch_end=lambda epoch, logs: print(epoch, logs))
     >>> shown.on_epoch_end(3, {"loss": 0.5})
     3 {'loss': 0.5}

@@ -111,6 +111,15 @@ class EarlyStopping(MonitorCallback):
     Only a change of more than ``min_delta``, and beyond ``baseline`` if there is one, counts as an improvement.
     ``restore_best_weights`` sets the weights to those after the best epoch.
 
+    monitor: the name of the number that is watched.
+    min_delta: a smaller change does not count as an improvement.
+    patience: for how many epochs.
+    mode: ``"min"``, ``"max"``, or ``"auto"``: by the name.
+    baseline: what the number must be better than.
+    restore_best_weights: whether the weights of the best epoch are restored.
+    start_from_epoch: epochs before it are not looked at.
+    verbose: 1 prints a line when it acts.
+
     >>> pb.callbacks.early_stopping(monitor="val_loss", patience=3).patience
     3
     """
@@ -167,6 +176,16 @@ class ModelCheckpoint(MonitorCallback):
     The path may contain ``{epoch}``, from 1 on, and names of ``logs``, as in ``"{epoch:03d}-{val_loss:.3f}"``.
     ``save_best_only`` saves only when ``monitor`` is better than ever before.  Other callbacks are called first, so
     that their state is saved as it is after the epoch.
+
+    path: the file.
+    monitor: the name of the number that is watched.
+    save_best_only: whether only better ones are saved.
+    mode: ``"min"``, ``"max"``, or ``"auto"``: by the name.
+    every: save after so many steps, not after each epoch.
+    save_weights_only: whether only weights are saved, without optimizer and position.
+    save_freq: ``"epoch"``, or a number of steps.
+    initial_value_threshold: what the first value must be better than.
+    verbose: 1 prints a line when it acts.
 
     >>> pb.callbacks.model_checkpoint("best.safetensors", save_best_only=True).monitor
     'val_loss'
@@ -246,6 +265,10 @@ class BackupAndRestore(ModelCheckpoint):
 
     After a training that came to its end the checkpoint is deleted, unless ``delete_checkpoint`` is False.
 
+    backup_dir: the folder.
+    save_freq: ``"epoch"``, or a number of steps.
+    delete_checkpoint: whether it is deleted after a training that came to its end.
+
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     pb.callbacks.backup_and_restore(folder).resumes_from.endswith("latest.safetensors")
@@ -277,6 +300,8 @@ class TerminateOnNan(Callback):
 
     The model keeps the weights of its last finite step.
 
+    raise_error: whether to raise an error instead.
+
     >>> pb.callbacks.terminate_on_nan().stops_at_nan
     True
     """
@@ -287,6 +312,9 @@ class TerminateOnNan(Callback):
 
 class JsonLogger(Callback):
     """Write an object with the numbers of each epoch to a file of JSON lines.
+
+    path: the file.
+    append: whether lines are added to a file that is there.
 
     >>> import os, pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -315,6 +343,9 @@ class TensorBoard(Callback):
     """Write event files that TensorBoard reads: losses and metrics, those of the validation in a folder of their own.
 
     ``update_freq`` is ``"epoch"``, ``"batch"`` or a number of batches, after which those of the batch are written too.
+
+    log_dir: the folder of the event files.
+    update_freq: ``"epoch"``, ``"batch"`` or a number of batches.
 
     >>> pb.callbacks.tensorboard("logs", update_freq=10).log_dir
     'logs'
@@ -363,6 +394,10 @@ class CsvLogger(StatefulCallback):
 
     A resumed training appends to the file, after removing the rows of epochs that are trained again.
 
+    path: the file.
+    separator: what stands between two columns.
+    append: whether lines are added to a file that is there.
+
     >>> import os, pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     log = pb.callbacks.csv_logger(os.path.join(folder, "log.csv"))
@@ -404,6 +439,9 @@ class CsvLogger(StatefulCallback):
 class LearningRateSchedule(Callback):
     """Set the learning rate before each epoch, by a function of its number, from 0 on, or of that and the rate.
 
+    function: returns the rate.
+    verbose: 1 prints a line when it acts.
+
     >>> pb.callbacks.learning_rate_schedule(lambda epoch: 0.1 / (epoch + 1)).function(1)
     0.05
     """
@@ -430,6 +468,15 @@ class ReduceLrOnPlateau(MonitorCallback):
     """Multiply the learning rate by ``factor`` when a number has not improved for ``patience`` epochs.
 
     Afterwards no epochs are counted for ``cooldown`` epochs; the rate never gets below ``min_lr``.
+
+    monitor: the name of the number that is watched.
+    factor: what the rate is multiplied by.
+    patience: for how many epochs.
+    mode: ``"min"``, ``"max"``, or ``"auto"``: by the name.
+    min_delta: a smaller change does not count as an improvement.
+    cooldown: epochs after a reduction that do not count.
+    min_lr: the least learning rate.
+    verbose: 1 prints a line when it acts.
 
     >>> pb.callbacks.reduce_lr_on_plateau(factor=0.5, patience=3).factor
     0.5

@@ -76,6 +76,8 @@ class Ones(Initializer):
 class Constant(Initializer):
     """One number everywhere, or an array of the variable's shape.
 
+    value: the number.
+
     >>> pb.initializers.constant(0.5)([2])
     array([0.5, 0.5], dtype=float32)
     """
@@ -110,6 +112,10 @@ class Identity(Initializer):
 class RandomNormal(Initializer):
     """Normally distributed numbers.
 
+    mean: the mean.
+    stddev: the standard deviation.
+    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
+
     >>> pb.initializers.random_normal(stddev=0.1, seed=1)([2])
     array([-0.11290556, -0.00840177], dtype=float32)
     """
@@ -125,6 +131,10 @@ class RandomNormal(Initializer):
 @dataclass(frozen=True)
 class TruncatedNormal(Initializer):
     """Normally distributed numbers, truncated at two standard deviations.
+
+    mean: the mean.
+    stddev: the standard deviation.
+    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
 
     >>> bool(np.all(np.abs(pb.initializers.truncated_normal(stddev=0.5)([100])) <= 1.0))
     True
@@ -142,6 +152,10 @@ class TruncatedNormal(Initializer):
 class RandomUniform(Initializer):
     """Uniformly distributed numbers between ``minval`` and ``maxval``.
 
+    minval: the least number.
+    maxval: the end of the range.
+    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
+
     >>> bool(np.all(np.abs(pb.initializers.random_uniform(-1.0, 1.0)([100])) <= 1.0))
     True
     """
@@ -157,6 +171,9 @@ class RandomUniform(Initializer):
 @dataclass(frozen=True)
 class Orthogonal(Initializer):
     """A matrix with orthogonal columns (or rows) of length ``gain``.
+
+    gain: what the matrix is multiplied by.
+    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
 
     >>> q = pb.initializers.orthogonal(seed=1)([3, 2])
     >>> (q.T @ q).round(5) + 0.0
@@ -180,6 +197,11 @@ class Orthogonal(Initializer):
 @dataclass(frozen=True)
 class VarianceScaling(Initializer):
     """Numbers whose variance is ``scale`` divided by the number of inputs, of outputs, or the mean of both.
+
+    scale: what the variance is multiplied by.
+    mode: ``"fan_in"``, ``"fan_out"`` or ``"fan_avg"``.
+    distribution: ``"normal"``, ``"truncated_normal"`` or ``"uniform"``.
+    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
 
     >>> pb.initializers.variance_scaling(2.0, "fan_in", "normal")
     VarianceScaling(scale=2.0, mode='fan_in', distribution='normal', seed=None)
@@ -225,6 +247,8 @@ def _compute_fans(shape: Shape) -> tuple[float, float, float]:
 def glorot_uniform(seed: Seed = None) -> VarianceScaling:
     """Return uniform numbers that keep the variance forward and backward: for ``tanh``, ``sigmoid``, ``softmax``.
 
+    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
+
     >>> float(np.abs(pb.initializers.glorot_uniform()([3, 3])).max()) <= 1.0
     True
     """
@@ -233,6 +257,8 @@ def glorot_uniform(seed: Seed = None) -> VarianceScaling:
 
 def glorot_normal(seed: Seed = None) -> VarianceScaling:
     """Return normal numbers that keep the variance forward and backward.
+
+    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
 
     >>> pb.initializers.glorot_normal()([3, 3]).shape
     (3, 3)
@@ -243,6 +269,8 @@ def glorot_normal(seed: Seed = None) -> VarianceScaling:
 def he_uniform(seed: Seed = None) -> VarianceScaling:
     """Return uniform numbers that keep the variance through ``relu``.
 
+    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
+
     >>> pb.initializers.he_uniform()([3, 3]).shape
     (3, 3)
     """
@@ -251,6 +279,8 @@ def he_uniform(seed: Seed = None) -> VarianceScaling:
 
 def he_normal(seed: Seed = None) -> VarianceScaling:
     """Return normal numbers that keep the variance through ``relu``.
+
+    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
 
     >>> pb.initializers.he_normal()([3, 3]).shape
     (3, 3)
@@ -261,6 +291,8 @@ def he_normal(seed: Seed = None) -> VarianceScaling:
 def lecun_uniform(seed: Seed = None) -> VarianceScaling:
     """Return uniform numbers that keep the variance forward: for ``selu``.
 
+    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
+
     >>> pb.initializers.lecun_uniform()([3, 3]).shape
     (3, 3)
     """
@@ -269,6 +301,8 @@ def lecun_uniform(seed: Seed = None) -> VarianceScaling:
 
 def lecun_normal(seed: Seed = None) -> VarianceScaling:
     """Return normal numbers that keep the variance forward: for ``selu``.
+
+    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
 
     >>> pb.initializers.lecun_normal()([3, 3]).shape
     (3, 3)
@@ -289,6 +323,9 @@ BY_NAME: dict[str, Callable[..., Initializer]] = {
 
 def initializer(given: InitializerLike, what: str = "initializer") -> Callable[[Shape, Any], Any]:
     """Return the initializer of a name, TensorFlow.js's too; an initializer or any function of shape and dtype is kept.
+
+    given: a name, an object or None.
+    what: what it is for, in errors.
 
     >>> pb.initializers.initializer("glorotUniform")
     VarianceScaling(scale=1.0, mode='fan_avg', distribution='uniform', seed=None)

@@ -842,6 +842,8 @@ def load_model(path: StrPath) -> Any:
 
     Layers of your own are found by the names of their classes, which must be defined already.
 
+    path: the file.
+
     >>> import os, tempfile
     >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -86,6 +86,9 @@ BY_NAME: dict[str, Callable[..., Regularizer]] = {"l1": l1, "l2": l2, "l1_l2": l
 def regularizer(given: RegularizerLike, what: str = "regularizer") -> Callable[[Any], Any]:
     """Return the regularizer of a name, a regularizer itself, or any function of a variable.
 
+    given: a name, an object or None.
+    what: what it is for, in errors.
+
     >>> pb.regularizers.regularizer("l1l2")
     L1L2(l1=0.01, l2=0.01)
     """

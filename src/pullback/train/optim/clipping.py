@@ -21,6 +21,9 @@ __all__ = ["clip_global_norm", "clip_norms", "clip_values", "global_norm"]
 def clip_values(grads: Tree, limit: float) -> Tree:
     """Return the gradients with every element clipped to ``[-limit, limit]``.
 
+    grads: a list or dict of gradients.
+    limit: the largest absolute value.
+
     >>> pb.train.clip_values({"w": np.array([0.5, -7.0])}, 1.0)
     {'w': array([ 0.5, -1. ])}
     """
@@ -30,6 +33,9 @@ def clip_values(grads: Tree, limit: float) -> Tree:
 
 def clip_norms(grads: Tree, limit: float) -> Tree:
     """Return the gradients, each scaled down if its own norm is more than ``limit``.
+
+    grads: a list or dict of gradients.
+    limit: the largest norm of each.
 
     >>> pb.train.clip_norms({"w": np.array([3.0, 4.0]), "b": np.array([0.5])}, 1.0)
     {'w': array([0.6, 0.8]), 'b': array([0.5])}
@@ -43,6 +49,9 @@ def clip_global_norm(grads: Tree, limit: float) -> Tree:
 
     The direction stays the same.
 
+    grads: a list or dict of gradients.
+    limit: the largest norm of all together.
+
     >>> pb.train.clip_global_norm({"w": np.array([3.0, 0.0]), "b": np.array([4.0])}, 1.0)
     {'w': array([0.6, 0. ]), 'b': array([0.8])}
     """
@@ -52,6 +61,8 @@ def clip_global_norm(grads: Tree, limit: float) -> Tree:
 
 def global_norm(grads: Tree) -> Any:
     """Return the joint norm of all gradients of a tree, in float64 so that it does not overflow.
+
+    grads: a list or dict of gradients.
 
     >>> pb.train.global_norm({"w": np.array([3.0, 0.0]), "b": np.array([4.0])})
     np.float64(5.0)

@@ -56,6 +56,11 @@ def lbfgs(
 
     One ``minimize`` makes up to ``max_iterations`` steps and calls the function as often as it needs to.
 
+    max_iterations: how many steps are made at most.
+    history: how many gradients are kept.
+    gradient_tolerance: the largest element of the gradient at which it stops.
+    value_tolerance: the relative change of the value at which it stops.
+
     >>> x = pb.variable([-1.2, 1.0], dtype="float64", name="x")
     >>> rosenbrock = lambda: (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
     >>> float(pb.train.lbfgs().minimize(rosenbrock, return_cost=True)) < 1e-8

@@ -52,6 +52,12 @@ def sgd(
 ) -> Optimizer:
     """Return gradient descent: ``x - learning_rate * g``; with ``momentum``, by a decaying sum of these steps.
 
+    learning_rate: how long a step is: a number or a schedule.
+    momentum: the share of the last step that is added.
+    nesterov: whether the gradient is looked at a step ahead.
+    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
+
     >>> w = pb.variable(4.0)
     >>> pb.train.sgd(0.25).minimize(lambda: w * w)
     >>> w.item()
@@ -77,6 +83,12 @@ def momentum(
     learning_rate: LearningRate, momentum: float, use_nesterov: bool = False, **options: Unpack[Options]
 ) -> Optimizer:
     """Return gradient descent with momentum: along an exponentially decaying sum of the gradients.
+
+    learning_rate: how long a step is: a number or a schedule.
+    momentum: the share of the last step that is added.
+    use_nesterov: whether the gradient is looked at a step ahead.
+    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
 
     >>> w = pb.variable(4.0)
     >>> optimizer = pb.train.momentum(0.25, 0.5)
@@ -104,6 +116,11 @@ def adagrad(
 ) -> Optimizer:
     """Adagrad: steps divided by the root of the sum of all squared gradients.
 
+    learning_rate: how long a step is: a number or a schedule.
+    initial_accumulator_value: what the sums of squares begin with.
+    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
+
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.adagrad(0.5).minimize(lambda: (w * w).sum())
     >>> w.numpy().round(2)
@@ -124,6 +141,12 @@ def adadelta(
     learning_rate: LearningRate = 0.001, rho: float = 0.95, epsilon: float | None = None, **options: Unpack[Options]
 ) -> Optimizer:
     """Adadelta (Zeiler): steps scaled by the root mean square of recent steps over that of recent gradients.
+
+    learning_rate: how long a step is: a number or a schedule.
+    rho: the share of the averages that stays.
+    epsilon: what is added to the divisor.
+    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.adadelta(1000.0).minimize(lambda: (w * w).sum())
@@ -152,6 +175,14 @@ def adam(
 ) -> Optimizer:
     """Adam: the moving average of the gradients over the root of that of their squares.
 
+    learning_rate: how long a step is: a number or a schedule.
+    beta1: the share of the average of gradients that stays.
+    beta2: the share of the average of their squares that stays.
+    epsilon: what is added to the divisor.
+    amsgrad: whether the largest average of squares counts.
+    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
+
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.adam(0.5).minimize(lambda: (w * w).sum())
     >>> w.numpy()
@@ -171,6 +202,15 @@ def adamw(
     **options: Unpack[Common],
 ) -> Optimizer:
     """AdamW: ``adam`` with decoupled weight decay of ``learning_rate * weight_decay``.
+
+    learning_rate: how long a step is: a number or a schedule.
+    beta1: the share of the average of gradients that stays.
+    beta2: the share of the average of their squares that stays.
+    epsilon: what is added to the divisor.
+    weight_decay: the share of each weight that is subtracted, times the rate.
+    amsgrad: whether the largest average of squares counts.
+    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.adamw(0.5, weight_decay=0.1).minimize(lambda: (w * w).sum())
@@ -228,6 +268,14 @@ def adamax(
 
     The learning rate is divided by ``1 + decay * step``.
 
+    learning_rate: how long a step is: a number or a schedule.
+    beta1: the share of the average of gradients that stays.
+    beta2: the share of the average of their squares that stays.
+    epsilon: what is added to the divisor.
+    decay: how quickly the rate becomes smaller.
+    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
+
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.adamax(0.5).minimize(lambda: (w * w).sum())
     >>> w.numpy()
@@ -258,6 +306,14 @@ def rmsprop(
     **options: Unpack[Options],
 ) -> Optimizer:
     """RMSprop: the gradient over the root of the moving average of its squares; if ``centered``, of its variance.
+
+    learning_rate: how long a step is: a number or a schedule.
+    decay: the share of the average of squares that stays.
+    momentum: the share of the last step that is added.
+    epsilon: what is added to the divisor.
+    centered: whether the mean of the gradients is subtracted.
+    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.rmsprop(0.1, decay=0.75).minimize(lambda: (w * w).sum())
@@ -299,6 +355,12 @@ def lion(
 ) -> Optimizer:
     """Lion (Chen and others, 2023): steps by the sign of a moving average of the gradients.
 
+    learning_rate: how long a step is: a number or a schedule.
+    beta1: the share of the average of gradients that stays.
+    beta2: the share of the average of their squares that stays.
+    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
+
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.lion(0.5).minimize(lambda: (w * w).sum())
     >>> w.numpy()
@@ -322,6 +384,13 @@ def nadam(
     **options: Unpack[Options],
 ) -> Optimizer:
     """Nadam (Dozat): ``adam`` with Nesterov's momentum, which grows over the first steps.
+
+    learning_rate: how long a step is: a number or a schedule.
+    beta1: the share of the average of gradients that stays.
+    beta2: the share of the average of their squares that stays.
+    epsilon: what is added to the divisor.
+    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.nadam(0.5).minimize(lambda: (w * w).sum())
@@ -370,6 +439,16 @@ def ftrl(
 ) -> Optimizer:
     """Return FTRL-proximal (McMahan and others, 2013), which sets parameters to zero: for wide linear models.
 
+    learning_rate: how long a step is: a number or a schedule.
+    learning_rate_power: the exponent of the sums of squares.
+    initial_accumulator_value: what the sums of squares begin with.
+    l1_regularization_strength: the weight of the absolute values.
+    l2_regularization_strength: the weight of the squares.
+    l2_shrinkage_regularization_strength: the weight of the squares in the gradient alone.
+    beta: what is added to the root of the sums of squares.
+    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
+
     >>> w = pb.variable([1.0, 0.001])
     >>> pb.train.ftrl(0.5, l1_regularization_strength=0.5).minimize(lambda: (w * w).sum())
     >>> w.numpy().round(3)
@@ -412,6 +491,13 @@ def lamb(
 ) -> Optimizer:
     """Return LAMB (You and others, 2019): ``adam`` with the step of each variable scaled to its norm.
 
+    learning_rate: how long a step is: a number or a schedule.
+    beta1: the share of the average of gradients that stays.
+    beta2: the share of the average of their squares that stays.
+    epsilon: what is added to the divisor.
+    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
+
     >>> w = pb.variable([3.0, 4.0])
     >>> pb.train.lamb(0.5).minimize(lambda: (w * w).sum())
     >>> w.numpy().round(3)
@@ -446,6 +532,15 @@ def adafactor(
     **options: Unpack[Options],
 ) -> Optimizer:
     """Return Adafactor (Shazeer and Stern, 2018): of a matrix it keeps the sums of rows and columns, not all squares.
+
+    learning_rate: how long a step is: a number or a schedule.
+    beta_2_decay: how quickly the averages of squares become longer.
+    epsilon_1: what is added to squares.
+    epsilon_2: the least size of a parameter that a step is measured by.
+    clip_threshold: the largest root mean square of a step.
+    relative_step: whether steps become shorter by themselves.
+    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
 
     >>> w = pb.variable([[3.0, 4.0], [0.0, 1.0]])
     >>> optimizer = pb.train.adafactor(0.5)
@@ -499,6 +594,14 @@ def schedule_free_adamw(
     **options: Unpack[Options],
 ) -> Optimizer:
     """Return schedule-free AdamW (Defazio and others, 2024): an average of the iterates in place of a schedule.
+
+    learning_rate: how long a step is: a number or a schedule.
+    beta1: the share of the average of gradients that stays.
+    beta2: the share of the average of their squares that stays.
+    epsilon: what is added to the divisor.
+    warmup_steps: steps over which the rate grows.
+    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.schedule_free_adamw(0.5).minimize(lambda: (w * w).sum())

@@ -37,6 +37,8 @@ LearningRate = float | Callable[[Any], Any]  # a number, or a function of the st
 class Schedule:
     """A learning rate as a function of the step's number, with a readable name.
 
+    rate: the learning rate at the beginning.
+
     >>> pb.train.Schedule("halved(0.1)", lambda step: 0.1 / (step + 1))(1)
     0.05
     """
@@ -74,6 +76,8 @@ class Schedule:
 def constant_rate(rate: float) -> Schedule:
     """Return the same learning rate at every step.
 
+    rate: the learning rate at the beginning.
+
     >>> pb.train.constant_rate(0.1)(1000)
     0.1
     """
@@ -96,6 +100,11 @@ def step_decay(rate: float, every: int, factor: float = 0.1) -> Schedule:
 def exponential_decay(rate: float, steps: int, factor: float, staircase: bool = False) -> Schedule:
     """Return ``rate * factor ** (step / steps)``; ``staircase`` rounds the quotient down.
 
+    rate: the learning rate at the beginning.
+    steps: how many steps until the rate has been multiplied once.
+    factor: what the rate is multiplied by.
+    staircase: whether the rate falls in steps.
+
     >>> [pb.train.exponential_decay(1.0, steps=2, factor=0.25)(n) for n in (0, 1, 2)]
     [1.0, 0.5, 0.25]
     """
@@ -108,6 +117,11 @@ def exponential_decay(rate: float, steps: int, factor: float, staircase: bool = 
 
 def inverse_time_decay(rate: float, steps: int, factor: float, staircase: bool = False) -> Schedule:
     """Return ``rate / (1 + factor * step / steps)``; ``staircase`` rounds the quotient down.
+
+    rate: the learning rate at the beginning.
+    steps: how many steps.
+    factor: how quickly the rate falls.
+    staircase: whether the rate falls in steps.
 
     >>> [pb.train.inverse_time_decay(1.0, steps=2, factor=1.0)(n) for n in (0, 2, 6)]
     [1.0, 0.5, 0.25]
@@ -128,6 +142,9 @@ def _divide(step: Number, steps: int, staircase: bool) -> Any:
 
 def piecewise_constant_decay(boundaries: Sequence[float], values: Sequence[float]) -> Schedule:
     """Return the first value up to the first boundary, the boundary included, then the second, and so on.
+
+    boundaries: step numbers.
+    values: a rate for each part, one more than boundaries.
 
     >>> [pb.train.piecewise_constant_decay([2, 5], [1.0, 0.5, 0.1])(n) for n in (0, 2, 3, 5, 6)]
     [1.0, 1.0, 0.5, 0.5, 0.1]
@@ -150,6 +167,12 @@ def piecewise_constant_decay(boundaries: Sequence[float], values: Sequence[float
 def polynomial_decay(rate: float, steps: int, final: float = 1e-4, power: float = 1.0, cycle: bool = False) -> Schedule:
     """From ``rate`` to ``final`` in ``steps`` steps, along a power; ``cycle`` then begins again with more steps.
 
+    rate: the learning rate at the beginning.
+    steps: how many steps.
+    final: the rate at the end.
+    power: the exponent.
+    cycle: whether it begins again after ``steps``.
+
     >>> [pb.train.polynomial_decay(1.0, steps=4, final=0.0)(n) for n in (0, 1, 4, 9)]
     [1.0, 0.75, 0.0, 0.0]
     """
@@ -171,6 +194,12 @@ def cosine_decay_restarts(
     """Return cosine decay that begins again, each time with ``t_mul`` times the steps and ``m_mul`` times the rate.
 
     ``alpha`` is the share of the rate that each ends with (Loshchilov and Hutter, 2016).
+
+    rate: the learning rate at the beginning.
+    steps: how many steps.
+    t_mul: how much longer each restart is.
+    m_mul: what the rate is multiplied by at each restart.
+    alpha: the share of the rate that each ends with.
 
     >>> [round(pb.train.cosine_decay_restarts(1.0, steps=2, m_mul=0.5)(n), 3) for n in (0, 1, 2, 4, 6)]
     [1.0, 0.5, 0.5, 0.25, 0.25]
@@ -234,6 +263,12 @@ def one_cycle(peak: float, steps: int, warm: float = 0.3, start: float = 25.0, e
     """From ``peak / start`` up to ``peak`` in the share ``warm`` of the steps, then down to ``peak / start / end``.
 
     Both along half a cosine, as super-convergence (Smith, 2018) is usually done.
+
+    peak: the largest rate.
+    steps: how many steps.
+    warm: the share of the steps in which the rate rises.
+    start: ``peak`` over the rate at the beginning.
+    end: the rate at the beginning over that at the end.
 
     >>> cycle = pb.train.one_cycle(1.0, steps=100)
     >>> [round(cycle(n), 3) for n in (0, 15, 30, 65, 100)]

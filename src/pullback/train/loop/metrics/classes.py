@@ -39,7 +39,7 @@ class _MeanOfFunction(FunctionMetric):
 
 def _make_class(class_name: str, function: Callable[..., Any], name: str) -> type[_MeanOfFunction]:
     """Return the class of a function; its arguments after labels and predictions are those of the class."""
-    takes = ", ".join([*list(signature(function).parameters)[2:], "name", "dtype"])
+    takes = ", ".join(f"``{name}``" for name in [*list(signature(function).parameters)[2:], "name", "dtype"])
     body = {
         "__module__": __name__,
         "__doc__": f"The mean over all examples of ``pb.metrics.{function.__name__}``; takes {takes}.",

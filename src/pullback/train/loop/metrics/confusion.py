@@ -97,6 +97,9 @@ def _keep_highest(p: Value, k: int) -> Any:
 class TruePositives(ThresholdMetric):
     """The weighted number of positives that were predicted as such; for each threshold if there are several.
 
+    thresholds: the thresholds from which on a prediction is positive.
+    dtype: accepted as in Keras; sums are always float64.
+
     >>> count = pb.metrics.TruePositives()
     >>> count.update_state([0, 1, 1, 1], [1, 0, 1, 1])
     >>> count.result()
@@ -116,19 +119,31 @@ class TruePositives(ThresholdMetric):
 
 
 class FalsePositives(TruePositives):
-    """The weighted number of negatives that were predicted as positives."""
+    """The weighted number of negatives that were predicted as positives.
+
+    thresholds: the thresholds from which on a prediction is positive.
+    dtype: accepted as in Keras; sums are always float64.
+    """
 
     _which = 1
 
 
 class TrueNegatives(TruePositives):
-    """The weighted number of negatives that were predicted as such."""
+    """The weighted number of negatives that were predicted as such.
+
+    thresholds: the thresholds from which on a prediction is positive.
+    dtype: accepted as in Keras; sums are always float64.
+    """
 
     _which = 2
 
 
 class FalseNegatives(TruePositives):
-    """The weighted number of positives that were predicted as negatives."""
+    """The weighted number of positives that were predicted as negatives.
+
+    thresholds: the thresholds from which on a prediction is positive.
+    dtype: accepted as in Keras; sums are always float64.
+    """
 
     _which = 3
 
@@ -137,6 +152,11 @@ class Precision(ThresholdMetric):
     """True positives over predicted positives, over all examples; 0 if there are no predicted positives.
 
     ``top_k`` counts the k highest classes as predicted; ``class_id`` looks at one class alone.
+
+    thresholds: the thresholds from which on a prediction is positive.
+    top_k: only the ``top_k`` highest predictions of a row are positive.
+    class_id: the one class that is looked at.
+    dtype: accepted as in Keras; sums are always float64.
 
     >>> precision = pb.metrics.Precision()
     >>> precision.update_state([0, 1, 1, 1], [1, 0, 1, 1])
@@ -154,6 +174,11 @@ class Precision(ThresholdMetric):
 
 class Recall(ThresholdMetric):
     """True positives over actual positives, over all examples; 0 if there are no actual positives.
+
+    thresholds: the thresholds from which on a prediction is positive.
+    top_k: only the ``top_k`` highest predictions of a row are positive.
+    class_id: the one class that is looked at.
+    dtype: accepted as in Keras; sums are always float64.
 
     >>> recall = pb.metrics.Recall()
     >>> recall.update_state([0, 1, 1, 1], [1, 0, 1, 1])
@@ -183,6 +208,16 @@ class AUC(Metric):
 
     ``summation_method`` is ``"interpolation"``, ``"minoring"`` or ``"majoring"``; ``multi_label`` averages the areas of
     the labels along the last axis, with ``label_weights``; ``from_logits`` applies the sigmoid first.
+
+    num_thresholds: how many thresholds from 0 to 1 are tried.
+    curve: ``"ROC"`` or ``"PR"``.
+    summation_method: how the area is computed.
+    dtype: accepted as in Keras; sums are always float64.
+    thresholds: the thresholds from which on a prediction is positive.
+    multi_label: whether each label has an area of its own.
+    num_labels: how many labels there are, if ``multi_label``.
+    label_weights: how much each label counts.
+    from_logits: whether predictions are logits, not probabilities.
 
     >>> area = pb.metrics.AUC(num_thresholds=3)
     >>> area.update_state([0, 0, 1, 1], [0, 0.5, 0.3, 0.9])
@@ -287,6 +322,11 @@ class CurvePoint(ThresholdMetric):
 class SensitivityAtSpecificity(CurvePoint):
     """The best share of positives found where the share of negatives found is at least ``specificity``.
 
+    specificity: the specificity that is asked for.
+    num_thresholds: how many thresholds from 0 to 1 are tried.
+    class_id: the one class that is looked at.
+    dtype: accepted as in Keras; sums are always float64.
+
     >>> best = pb.metrics.SensitivityAtSpecificity(0.5)
     >>> best.update_state([0, 0, 0, 1, 1], [0, 0.3, 0.8, 0.3, 0.8])
     >>> best.result()
@@ -309,7 +349,13 @@ class SensitivityAtSpecificity(CurvePoint):
 
 
 class SpecificityAtSensitivity(CurvePoint):
-    """The best share of negatives found where the share of positives found is at least ``sensitivity``."""
+    """The best share of negatives found where the share of positives found is at least ``sensitivity``.
+
+    sensitivity: the sensitivity that is asked for.
+    num_thresholds: how many thresholds from 0 to 1 are tried.
+    class_id: the one class that is looked at.
+    dtype: accepted as in Keras; sums are always float64.
+    """
 
     def __init__(
         self,
@@ -327,7 +373,13 @@ class SpecificityAtSensitivity(CurvePoint):
 
 
 class PrecisionAtRecall(CurvePoint):
-    """The best precision where the recall is at least ``recall``."""
+    """The best precision where the recall is at least ``recall``.
+
+    recall: the recall that is asked for.
+    num_thresholds: how many thresholds from 0 to 1 are tried.
+    class_id: the one class that is looked at.
+    dtype: accepted as in Keras; sums are always float64.
+    """
 
     def __init__(
         self,
@@ -345,7 +397,13 @@ class PrecisionAtRecall(CurvePoint):
 
 
 class RecallAtPrecision(CurvePoint):
-    """The best recall where the precision is at least ``precision``."""
+    """The best recall where the precision is at least ``precision``.
+
+    precision: the precision that is asked for.
+    num_thresholds: how many thresholds from 0 to 1 are tried.
+    class_id: the one class that is looked at.
+    dtype: accepted as in Keras; sums are always float64.
+    """
 
     def __init__(
         self,
@@ -370,6 +428,11 @@ class FBetaScore(Metric):
 
     Without a ``threshold`` the highest class is predicted.  ``average`` is None for one number of each class, or
     ``"micro"``, ``"macro"`` or ``"weighted"``.
+
+    average: how the classes are joined: None, ``"micro"``, ``"macro"`` or ``"weighted"``.
+    beta: how much more recall counts than precision.
+    threshold: from which on a prediction is positive.
+    dtype: accepted as in Keras; sums are always float64.
 
     >>> score = pb.metrics.FBetaScore(beta=2.0, threshold=0.5)
     >>> score.update_state([[1, 1, 1], [1, 0, 0], [1, 1, 0]], [[0.2, 0.6, 0.7], [0.2, 0.6, 0.6], [0.6, 0.8, 0.0]])
@@ -417,6 +480,10 @@ class FBetaScore(Metric):
 
 class F1Score(FBetaScore):
     """The harmonic mean of precision and recall, by class; see ``FBetaScore``.
+
+    average: how the classes are joined: None, ``"micro"``, ``"macro"`` or ``"weighted"``.
+    threshold: from which on a prediction is positive.
+    dtype: accepted as in Keras; sums are always float64.
 
     >>> score = pb.metrics.F1Score(average="macro")
     >>> score.update_state([[1, 0], [0, 1], [0, 1]], [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])

@@ -17,6 +17,14 @@ __all__ = ["BinaryIoU", "IoU", "MeanIoU", "OneHotIoU", "OneHotMeanIoU"]
 class IoU(Metric):
     """The intersection over the union of the true and the predicted region, averaged over ``target_class_ids``.
 
+    num_classes: how many classes there are.
+    target_class_ids: the classes that count.
+    dtype: accepted as in Keras; sums are always float64.
+    ignore_class: a class whose examples do not count.
+    sparse_y_true: whether labels are integers, not one-hot.
+    sparse_y_pred: whether predictions are integers, not scores.
+    axis: the axis; a negative one counts from the last.
+
     >>> share = pb.metrics.IoU(num_classes=2, target_class_ids=[0])
     >>> share.update_state([0, 0, 1, 1], [0, 1, 0, 1])
     >>> round(share.result(), 6)
@@ -67,6 +75,13 @@ class IoU(Metric):
 class MeanIoU(IoU):
     """``IoU`` of all classes that occur.
 
+    num_classes: how many classes there are.
+    dtype: accepted as in Keras; sums are always float64.
+    ignore_class: a class whose examples do not count.
+    sparse_y_true: whether labels are integers, not one-hot.
+    sparse_y_pred: whether predictions are integers, not scores.
+    axis: the axis; a negative one counts from the last.
+
     >>> share = pb.metrics.MeanIoU(num_classes=2)
     >>> share.update_state([0, 0, 1, 1], [0, 1, 0, 1])
     >>> round(share.result(), 6)
@@ -87,7 +102,12 @@ class MeanIoU(IoU):
 
 
 class BinaryIoU(IoU):
-    """``IoU`` of two classes, predictions being probabilities of the class 1."""
+    """``IoU`` of two classes, predictions being probabilities of the class 1.
+
+    target_class_ids: the classes that count.
+    threshold: from which on a prediction is positive.
+    dtype: accepted as in Keras; sums are always float64.
+    """
 
     def __init__(
         self,
@@ -104,7 +124,15 @@ class BinaryIoU(IoU):
 
 
 class OneHotIoU(IoU):
-    """``IoU`` of one-hot labels, and predictions by class unless ``sparse_y_pred``."""
+    """``IoU`` of one-hot labels, and predictions by class unless ``sparse_y_pred``.
+
+    num_classes: how many classes there are.
+    target_class_ids: the classes that count.
+    dtype: accepted as in Keras; sums are always float64.
+    ignore_class: a class whose examples do not count.
+    sparse_y_pred: whether predictions are integers, not scores.
+    axis: the axis; a negative one counts from the last.
+    """
 
     def __init__(
         self,
@@ -120,7 +148,14 @@ class OneHotIoU(IoU):
 
 
 class OneHotMeanIoU(IoU):
-    """``MeanIoU`` of one-hot labels, and predictions by class unless ``sparse_y_pred``."""
+    """``MeanIoU`` of one-hot labels, and predictions by class unless ``sparse_y_pred``.
+
+    num_classes: how many classes there are.
+    dtype: accepted as in Keras; sums are always float64.
+    ignore_class: a class whose examples do not count.
+    sparse_y_pred: whether predictions are integers, not scores.
+    axis: the axis; a negative one counts from the last.
+    """
 
     def __init__(
         self,

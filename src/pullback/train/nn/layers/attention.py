@@ -77,6 +77,7 @@ class Attention(RandomLayer):
     - dropout: the share of the weights that is dropped in training.
     - causal: the same as ``use_causal_mask`` at every call.
     - score_mode: "dot", or "concat": ``sum(tanh(query + key))``.
+    - seed: makes the draws the same every time the program runs.
 
     >>> x = np.array([[[0.0], [1.0]]])
     >>> pb.layers.attention()(x, x).round(3)
@@ -149,6 +150,9 @@ class AdditiveAttention(Attention):
 
     - use_scale: whether there is a learned factor for each feature.
     - dropout: the share of the weights that is dropped in training.
+    - causal: whether a step sees only those up to itself.
+    - seed: makes the draws the same every time the program runs.
+    - score_mode: accepted as in Keras; the score is always ``sum(tanh(query + key))``.
 
     >>> x = np.ones((2, 5, 3), np.float32)
     >>> pb.layers.additive_attention()(x, x).shape
@@ -364,6 +368,14 @@ class MultiHeadAttention(HeadedAttention):
     - attention_axes: the axes over which is attended, for inputs with more than one axis of steps.
     - sliding_window: how far queries see: less than so many steps.
     - use_gate: whether a learned gate of the query is multiplied with the output of the heads.
+    - kernel_initializer: the initial values of the kernel.
+    - bias_initializer: those of the bias.
+    - seed: makes the draws the same every time the program runs.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - bias_regularizer: one of the bias.
+    - kernel_constraint: what is applied to the kernel after each step.
+    - bias_constraint: what is applied to the bias after each step.
+    - flash_attention: accepted, and has no effect.
 
     >>> x = np.ones((2, 5, 8), np.float32)
     >>> layer = pb.layers.multi_head_attention(num_heads=2, key_dim=4, causal=True)
@@ -437,6 +449,14 @@ class GroupQueryAttention(HeadedAttention):
     - kernel_initializer, bias_initializer, and regularizers and constraints alike: of the projections.
     - sliding_window: how far queries see: less than so many steps.
     - use_gate: whether a learned gate of the query is multiplied with the output of the heads.
+    - kernel_initializer: the initial values of the kernel.
+    - bias_initializer: those of the bias.
+    - seed: makes the draws the same every time the program runs.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - bias_regularizer: one of the bias.
+    - kernel_constraint: what is applied to the kernel after each step.
+    - bias_constraint: what is applied to the bias after each step.
+    - flash_attention: accepted, and has no effect.
 
     >>> layer = pb.layers.group_query_attention(head_dim=4, num_query_heads=4, num_key_value_heads=2)
     >>> layer(np.ones((2, 5, 8), np.float32)).shape, layer.key.kernel.shape

@@ -34,6 +34,8 @@ class RecurrentCell(RandomLayer):
 
     A cell of your own has ``state_size``, a length or a list of them, and ``call(x, *states)``, which returns the
     output and a list of states; ``layers.rnn(cell)`` applies it to sequences.
+
+    seed: makes the draws the same every time the program runs.
     """
 
     several = True
@@ -145,6 +147,17 @@ class SimpleRnnCell(UnitCell):
     - use_bias: whether a bias is added.
     - kernel_initializer, recurrent_initializer, bias_initializer, and regularizers and constraints: of the weights.
     - dropout, recurrent_dropout: in training, the share of inputs and of states that is dropped.
+    - seed: makes the draws the same every time the program runs.
+    - kernel_initializer: the initial values of the kernel.
+    - recurrent_initializer: those of the recurrent kernel.
+    - bias_initializer: those of the bias.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - recurrent_regularizer: one of the recurrent kernel.
+    - bias_regularizer: one of the bias.
+    - kernel_constraint: what is applied to the kernel after each step.
+    - recurrent_constraint: what is applied to the recurrent kernel after each step.
+    - bias_constraint: what is applied to the bias after each step.
+    - implementation: accepted, and has no effect.
 
     >>> h, states = pb.layers.simple_rnn_cell(3)(np.ones((2, 4)), [np.zeros((2, 3))])
     >>> h.shape, len(states)
@@ -183,6 +196,17 @@ class LstmCell(GatedCell):
     - use_bias: whether a bias is added.
     - kernel_initializer, recurrent_initializer, bias_initializer, and regularizers and constraints: of the weights.
     - dropout, recurrent_dropout: in training, the share of inputs and of states that is dropped.
+    - seed: makes the draws the same every time the program runs.
+    - kernel_initializer: the initial values of the kernel.
+    - recurrent_initializer: those of the recurrent kernel.
+    - bias_initializer: those of the bias.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - recurrent_regularizer: one of the recurrent kernel.
+    - bias_regularizer: one of the bias.
+    - kernel_constraint: what is applied to the kernel after each step.
+    - recurrent_constraint: what is applied to the recurrent kernel after each step.
+    - bias_constraint: what is applied to the bias after each step.
+    - implementation: accepted, and has no effect.
 
     >>> h, (h, c) = pb.layers.lstm_cell(3)(np.ones((2, 4)), [np.zeros((2, 3)), np.zeros((2, 3))])
     >>> h.shape, c.shape
@@ -233,6 +257,17 @@ class GruCell(GatedCell):
     - use_bias: whether a bias is added.
     - kernel_initializer, recurrent_initializer, bias_initializer, and regularizers and constraints: of the weights.
     - dropout, recurrent_dropout: in training, the share of inputs and of states that is dropped.
+    - seed: makes the draws the same every time the program runs.
+    - kernel_initializer: the initial values of the kernel.
+    - recurrent_initializer: those of the recurrent kernel.
+    - bias_initializer: those of the bias.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - recurrent_regularizer: one of the recurrent kernel.
+    - bias_regularizer: one of the bias.
+    - kernel_constraint: what is applied to the kernel after each step.
+    - recurrent_constraint: what is applied to the recurrent kernel after each step.
+    - bias_constraint: what is applied to the bias after each step.
+    - implementation: accepted, and has no effect.
 
     >>> h, states = pb.layers.gru_cell(3)(np.ones((2, 4)), [np.zeros((2, 3))])
     >>> h.shape
@@ -280,6 +315,7 @@ class StackedRnnCells(RecurrentCell):
     """Several cells as one: each takes the output of the one before.
 
     - cells: the cells, the first one first.
+    - seed: makes the draws the same every time the program runs.
 
     >>> cell = pb.layers.stacked_rnn_cells([pb.layers.gru_cell(3), pb.layers.lstm_cell(2)])
     >>> pb.layers.rnn(cell)(np.ones((2, 5, 4))).shape

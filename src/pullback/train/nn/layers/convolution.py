@@ -140,6 +140,12 @@ class Conv1d(FullConvolution):
     - use_bias: whether a bias is added.
     - groups: into how many groups channels and filters are divided.
     - data_format: "channels_last" (default) or "channels_first".
+    - kernel_initializer: the initial values of the kernel.
+    - bias_initializer: those of the bias.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - bias_regularizer: one of the bias.
+    - bias_constraint: what is applied to the bias after each step.
+    - kernel_constraint: what is applied to the kernel after each step.
 
     >>> pb.layers.conv1d(8, kernel_size=3, padding="same")(np.ones((2, 10, 4))).shape
     (2, 10, 8)
@@ -162,6 +168,12 @@ class Conv2d(FullConvolution):
     - use_bias: whether a bias is added.
     - groups: into how many groups channels and filters are divided.
     - data_format: "channels_last" (default) or "channels_first".
+    - kernel_initializer: the initial values of the kernel.
+    - bias_initializer: those of the bias.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - bias_regularizer: one of the bias.
+    - bias_constraint: what is applied to the bias after each step.
+    - kernel_constraint: what is applied to the kernel after each step.
 
     >>> pb.layers.conv2d(8, kernel_size=3, strides=2, activation="relu")(np.ones((2, 9, 9, 3))).shape
     (2, 4, 4, 8)
@@ -181,6 +193,12 @@ class Conv3d(FullConvolution):
     - use_bias: whether a bias is added.
     - groups: into how many groups channels and filters are divided.
     - data_format: "channels_last" (default) or "channels_first".
+    - kernel_initializer: the initial values of the kernel.
+    - bias_initializer: those of the bias.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - bias_regularizer: one of the bias.
+    - bias_constraint: what is applied to the bias after each step.
+    - kernel_constraint: what is applied to the kernel after each step.
 
     >>> pb.layers.conv3d(4, kernel_size=2)(np.ones((1, 3, 4, 5, 2))).shape
     (1, 2, 3, 4, 4)
@@ -246,6 +264,12 @@ class Conv1dTranspose(TransposedConvolution):
     - padding: "valid" or "same".
     - output_padding: how many steps are added at the end of the output; less than ``strides``.
     - activation, use_bias, data_format, dilation_rate: as of ``conv1d``.
+    - kernel_initializer: the initial values of the kernel.
+    - bias_initializer: those of the bias.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - bias_regularizer: one of the bias.
+    - bias_constraint: what is applied to the bias after each step.
+    - kernel_constraint: what is applied to the kernel after each step.
 
     >>> pb.layers.conv1d_transpose(4, kernel_size=3, strides=2, padding="same")(np.ones((2, 5, 3))).shape
     (2, 10, 4)
@@ -264,6 +288,12 @@ class Conv2dTranspose(TransposedConvolution):
     - padding: "valid" or "same".
     - output_padding: how many rows and columns are added at the end of the output; less than ``strides``.
     - activation, use_bias, data_format, dilation_rate: as of ``conv2d``.
+    - kernel_initializer: the initial values of the kernel.
+    - bias_initializer: those of the bias.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - bias_regularizer: one of the bias.
+    - bias_constraint: what is applied to the bias after each step.
+    - kernel_constraint: what is applied to the kernel after each step.
 
     >>> pb.layers.conv2d_transpose(8, kernel_size=3, strides=2, padding="same")(np.ones((2, 4, 4, 3))).shape
     (2, 8, 8, 8)
@@ -280,6 +310,12 @@ class Conv3dTranspose(TransposedConvolution):
     - padding: "valid" or "same".
     - output_padding: how many elements are added at the end of each axis; less than ``strides``.
     - activation, use_bias, data_format, dilation_rate: as of ``conv3d``.
+    - kernel_initializer: the initial values of the kernel.
+    - bias_initializer: those of the bias.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - bias_regularizer: one of the bias.
+    - bias_constraint: what is applied to the bias after each step.
+    - kernel_constraint: what is applied to the kernel after each step.
 
     >>> pb.layers.conv3d_transpose(2, kernel_size=2, strides=2)(np.ones((1, 2, 2, 2, 1))).shape
     (1, 4, 4, 4, 2)
@@ -329,6 +365,12 @@ class DepthwiseConv1d(DepthwiseConvolution):
     - padding: "valid" or "same".
     - depth_multiplier: the number of filters of each channel.
     - dilation_rate, activation, use_bias, data_format: as of ``conv1d``.
+    - depthwise_initializer: the initial values of the depthwise kernel.
+    - bias_initializer: those of the bias.
+    - depthwise_regularizer: a term of the depthwise kernel that is added to the loss.
+    - bias_regularizer: one of the bias.
+    - bias_constraint: what is applied to the bias after each step.
+    - depthwise_constraint: what is applied to the depthwise kernel after each step.
 
     >>> pb.layers.depthwise_conv1d(kernel_size=3, depth_multiplier=2)(np.ones((2, 8, 3))).shape
     (2, 6, 6)
@@ -346,6 +388,12 @@ class DepthwiseConv2d(DepthwiseConvolution):
     - padding: "valid" or "same".
     - depth_multiplier: the number of filters of each channel.
     - dilation_rate, activation, use_bias, data_format: as of ``conv2d``.
+    - depthwise_initializer: the initial values of the depthwise kernel.
+    - bias_initializer: those of the bias.
+    - depthwise_regularizer: a term of the depthwise kernel that is added to the loss.
+    - bias_regularizer: one of the bias.
+    - bias_constraint: what is applied to the bias after each step.
+    - depthwise_constraint: what is applied to the depthwise kernel after each step.
 
     >>> pb.layers.depthwise_conv2d(kernel_size=3, depth_multiplier=2)(np.ones((2, 8, 8, 3))).shape
     (2, 6, 6, 6)
@@ -397,6 +445,15 @@ class SeparableConv1d(SeparableConvolution):
     - filters: the number of output channels.
     - kernel_size, strides, padding, depth_multiplier, dilation_rate: of the depthwise convolution.
     - activation, use_bias, data_format: as of ``conv1d``.
+    - depthwise_initializer: the initial values of the depthwise kernel.
+    - pointwise_initializer: those of the pointwise kernel.
+    - bias_initializer: those of the bias.
+    - depthwise_regularizer: a term of the depthwise kernel that is added to the loss.
+    - pointwise_regularizer: one of the pointwise kernel.
+    - bias_regularizer: one of the bias.
+    - bias_constraint: what is applied to the bias after each step.
+    - depthwise_constraint: what is applied to the depthwise kernel after each step.
+    - pointwise_constraint: what is applied to the pointwise kernel after each step.
 
     >>> pb.layers.separable_conv1d(8, kernel_size=3)(np.ones((2, 8, 3))).shape
     (2, 6, 8)
@@ -412,6 +469,15 @@ class SeparableConv2d(SeparableConvolution):
     - filters: the number of output channels.
     - kernel_size, strides, padding, depth_multiplier, dilation_rate: of the depthwise convolution.
     - activation, use_bias, data_format: as of ``conv2d``.
+    - depthwise_initializer: the initial values of the depthwise kernel.
+    - pointwise_initializer: those of the pointwise kernel.
+    - bias_initializer: those of the bias.
+    - depthwise_regularizer: a term of the depthwise kernel that is added to the loss.
+    - pointwise_regularizer: one of the pointwise kernel.
+    - bias_regularizer: one of the bias.
+    - bias_constraint: what is applied to the bias after each step.
+    - depthwise_constraint: what is applied to the depthwise kernel after each step.
+    - pointwise_constraint: what is applied to the pointwise kernel after each step.
 
     >>> layer = pb.layers.separable_conv2d(8, kernel_size=3)
     >>> layer(np.ones((2, 8, 8, 3))).shape

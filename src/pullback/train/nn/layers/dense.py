@@ -204,6 +204,8 @@ class ReversibleEmbedding(Embedding):
     - embeddings_initializer, embeddings_regularizer, embeddings_constraint: of the table.
     - mask_zero: whether 0 stands for padding.
     - logit_soft_cap: scores are kept between minus and plus this number by a tanh.
+    - input_length: how many steps the input has.
+    - reverse_dtype: the dtype in which scores are computed.
 
     >>> layer = pb.layers.reversible_embedding(5, 3)
     >>> h = layer(np.array([[2, 0]]))

@@ -215,6 +215,7 @@ class RandomRotation(WarpLayer):
     - interpolation: "bilinear" or "nearest".
     - seed: makes the draws the same every time the program runs.
     - data_format: "channels_last" (default) or "channels_first".
+    - fill_value: what stands outside of the image.
 
     >>> pb.layers.random_rotation(0.1, seed=1)(np.ones((2, 3, 3, 1)), training=True).shape
     (2, 3, 3, 1)
@@ -245,6 +246,7 @@ class RandomTranslation(WarpLayer):
     - interpolation: "bilinear" or "nearest".
     - seed: makes the draws the same every time the program runs.
     - data_format: "channels_last" (default) or "channels_first".
+    - fill_value: what stands outside of the image.
 
     >>> pb.layers.random_translation(0.2, 0.2, seed=1)(np.ones((2, 3, 3, 1)), training=True).shape
     (2, 3, 3, 1)
@@ -272,6 +274,7 @@ class RandomZoom(WarpLayer):
     - interpolation: "bilinear" or "nearest".
     - seed: makes the draws the same every time the program runs.
     - data_format: "channels_last" (default) or "channels_first".
+    - fill_value: what stands outside of the image.
 
     >>> pb.layers.random_zoom(0.2, seed=1)(np.ones((2, 3, 3, 1)), training=True).shape
     (2, 3, 3, 1)
@@ -336,6 +339,7 @@ class RandomBrightness(RandomImageLayer):
     - factor: the largest share of ``value_range`` that is added, in both directions, or the lowest and the highest.
     - value_range: the lowest and the highest value of a pixel.
     - seed: makes the draws the same every time the program runs.
+    - data_format: ``"channels_last"`` (default) or ``"channels_first"``.
 
     >>> pb.layers.random_brightness(0.2, value_range=[0, 1], seed=1)(np.ones((2, 3, 3, 1)), training=True).shape
     (2, 3, 3, 1)
@@ -361,6 +365,7 @@ class RandomContrast(RandomImageLayer):
     - factor: by how much the factor differs from 1, in both directions, or how much below and above it may be.
     - value_range: the lowest and the highest value of a pixel.
     - seed: makes the draws the same every time the program runs.
+    - data_format: ``"channels_last"`` (default) or ``"channels_first"``.
 
     >>> pb.layers.random_contrast(0.2, value_range=[0, 1], seed=1)(np.ones((2, 3, 3, 1)), training=True).shape
     (2, 3, 3, 1)
@@ -388,6 +393,8 @@ class RandomWidth(RandomImageLayer):
     - factor: the largest share by which the width changes, in both directions, or the lowest and the highest.
     - interpolation: "bilinear" or "nearest".
     - seed: makes the draws the same every time the program runs.
+    - auto_vectorize: accepted, and has no effect.
+    - data_format: ``"channels_last"`` (default) or ``"channels_first"``.
 
     >>> pb.layers.random_width([0.5, 0.5])(np.ones((1, 2, 4, 1)), training=True).shape
     (1, 2, 6, 1)

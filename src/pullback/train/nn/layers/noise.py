@@ -90,6 +90,7 @@ class SpatialDropout1d(SpatialDropout):
 
     - rate: the share of the channels that is dropped.
     - seed: makes the draws the same every time the program runs.
+    - data_format: ``"channels_last"`` (default) or ``"channels_first"``.
 
     >>> y = pb.layers.spatial_dropout1d(0.5, seed=1)(np.ones((1, 3, 4)), training=True)
     >>> bool(np.all(y[0] == y[0, 0]))

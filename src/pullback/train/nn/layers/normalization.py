@@ -132,6 +132,13 @@ class LayerNormalization(Layer):
     - center, scale: whether there is an offset ``beta`` and a factor ``gamma``.
     - beta_initializer, gamma_initializer, and regularizers and constraints alike: of offset and factor.
 
+    - beta_initializer: the initial values of ``beta``, which is added.
+    - gamma_initializer: those of ``gamma``, which multiplies.
+    - beta_regularizer: a term of ``beta`` that is added to the loss.
+    - gamma_regularizer: one of ``gamma``.
+    - beta_constraint: what is applied to ``beta`` after each step.
+    - gamma_constraint: what is applied to ``gamma`` after each step.
+
     >>> pb.layers.layer_normalization(epsilon=0.0)(np.array([[1.0, 3.0], [10.0, 30.0]]))
     Tensor([[-1., 1.], [-1., 1.]], dtype=float64)
     """
@@ -179,6 +186,13 @@ class GroupNormalization(Layer):
     - epsilon: is added to the variance.
     - center, scale: whether there is an offset ``beta`` and a factor ``gamma``.
     - beta_initializer, gamma_initializer, and regularizers and constraints alike: of offset and factor.
+
+    - beta_initializer: the initial values of ``beta``, which is added.
+    - gamma_initializer: those of ``gamma``, which multiplies.
+    - beta_regularizer: a term of ``beta`` that is added to the loss.
+    - gamma_regularizer: one of ``gamma``.
+    - beta_constraint: what is applied to ``beta`` after each step.
+    - gamma_constraint: what is applied to ``gamma`` after each step.
 
     >>> pb.layers.group_normalization(2, epsilon=0.0)(np.array([[1.0, 3.0, 10.0, 30.0]]))
     Tensor([[-1., 1., -1., 1.]], dtype=float64)

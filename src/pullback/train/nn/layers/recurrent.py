@@ -183,6 +183,9 @@ class Rnn(RecurrentLayer):
     - cell: one of ``simple_rnn_cell``, ``gru_cell``, ``lstm_cell``, ``stacked_rnn_cells``, one of your own, or a list.
     - return_sequences, return_state, go_backwards, stateful: as of ``lstm``.
     - zero_output_for_mask: whether outputs of masked steps are zero; else they are the outputs before.
+    - unroll: accepted, and has no effect.
+    - input_dim: the length of the last axis of the input.
+    - input_length: how many steps the input has.
 
     >>> layer = pb.layers.rnn([pb.layers.lstm_cell(3), pb.layers.gru_cell(2)], return_sequences=True)
     >>> layer(np.ones((2, 5, 4))).shape
@@ -226,6 +229,19 @@ class SimpleRnn(RecurrentLayer, SimpleRnnCell):
     - stateful: whether a call begins with the last states of the call before.
     - dropout, recurrent_dropout: in training, the share of inputs and of states that is dropped.
     - unroll, implementation: accepted, and without effect.
+    - seed: makes the draws the same every time the program runs.
+    - kernel_initializer: the initial values of the kernel.
+    - recurrent_initializer: those of the recurrent kernel.
+    - bias_initializer: those of the bias.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - recurrent_regularizer: one of the recurrent kernel.
+    - bias_regularizer: one of the bias.
+    - kernel_constraint: what is applied to the kernel after each step.
+    - recurrent_constraint: what is applied to the recurrent kernel after each step.
+    - bias_constraint: what is applied to the bias after each step.
+    - zero_output_for_mask: whether the output of masked steps is 0.
+    - input_dim: the length of the last axis of the input.
+    - input_length: how many steps the input has.
 
     >>> pb.layers.simple_rnn(3)(np.ones((2, 5, 4))).shape
     (2, 3)
@@ -247,6 +263,20 @@ class Lstm(RecurrentLayer, LstmCell):
     - stateful: whether a call begins with the last states of the call before.
     - dropout, recurrent_dropout: in training, the share of inputs and of states that is dropped.
     - unroll, implementation: accepted, and without effect.
+    - seed: makes the draws the same every time the program runs.
+    - use_bias: whether a bias is added.
+    - kernel_initializer: the initial values of the kernel.
+    - recurrent_initializer: those of the recurrent kernel.
+    - bias_initializer: those of the bias.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - recurrent_regularizer: one of the recurrent kernel.
+    - bias_regularizer: one of the bias.
+    - kernel_constraint: what is applied to the kernel after each step.
+    - recurrent_constraint: what is applied to the recurrent kernel after each step.
+    - bias_constraint: what is applied to the bias after each step.
+    - zero_output_for_mask: whether the output of masked steps is 0.
+    - input_dim: the length of the last axis of the input.
+    - input_length: how many steps the input has.
 
     >>> layer = pb.layers.lstm(3, return_state=True)
     >>> [y.shape for y in layer(np.ones((2, 5, 4)))]
@@ -272,6 +302,20 @@ class Gru(RecurrentLayer, GruCell):
     - stateful: whether a call begins with the last state of the call before.
     - dropout, recurrent_dropout: in training, the share of inputs and of states that is dropped.
     - unroll, implementation: accepted, and without effect.
+    - seed: makes the draws the same every time the program runs.
+    - use_bias: whether a bias is added.
+    - kernel_initializer: the initial values of the kernel.
+    - recurrent_initializer: those of the recurrent kernel.
+    - bias_initializer: those of the bias.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - recurrent_regularizer: one of the recurrent kernel.
+    - bias_regularizer: one of the bias.
+    - kernel_constraint: what is applied to the kernel after each step.
+    - recurrent_constraint: what is applied to the recurrent kernel after each step.
+    - bias_constraint: what is applied to the bias after each step.
+    - zero_output_for_mask: whether the output of masked steps is 0.
+    - input_dim: the length of the last axis of the input.
+    - input_length: how many steps the input has.
 
     >>> pb.layers.gru(3)(np.ones((2, 5, 4))).shape
     (2, 3)

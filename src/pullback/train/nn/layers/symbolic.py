@@ -232,6 +232,7 @@ class InputLayer(Layer):
     """The input of a sequential model, as a layer of its own: the identity.
 
     - input_shape: the shape of one example.
+    - sparse: whether axes along which a grid is constant have length 1.
 
     >>> model = pb.sequential([pb.layers.input_layer(input_shape=[3]), pb.layers.dense(2)])
     >>> model.outputs[0].shape
