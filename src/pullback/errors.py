@@ -73,6 +73,8 @@ class ArgumentError(PullbackError, TypeError):
     Traceback (most recent call last):
     ...
     pullback.errors.ArgumentError: grad(f): f must be a function, got int.
+    >>> pb.grad(lambda x: 5.0 * x)(1.0)
+    5.0
     """
 
 
@@ -84,6 +86,8 @@ class DataError(PullbackError, ValueError):
     Traceback (most recent call last):
     ...
     pullback.errors.DataError: tensor: the nested lists are ragged: found lengths 2 and 1 at depth 1. ...
+    >>> pb.tensor([[1, 2], [3, 0]]).shape
+    (2, 2)
     """
 
 
@@ -95,6 +99,8 @@ class ShapeError(PullbackError, ValueError):
     Traceback (most recent call last):
     ...
     pullback.errors.ShapeError: add: shapes (2,) and (3,) do not broadcast. ...
+    >>> pb.add(np.ones(2), np.ones((3, 1))).shape
+    (3, 2)
     """
 
 
@@ -106,6 +112,8 @@ class IndexRangeError(ShapeError, IndexError):
     Traceback (most recent call last):
     ...
     pullback.errors.IndexRangeError: getitem: shapes (2,) (float32) with index=2: index 2 is out of bounds ...
+    >>> pb.tensor([1.0, 2.0])[-1].numpy()
+    array(2., dtype=float32)
     """
 
 
@@ -117,6 +125,8 @@ class IntegerRangeError(PullbackError, OverflowError, ValueError):
     Traceback (most recent call last):
     ...
     pullback.errors.IntegerRangeError: floor_div: Python integer -3 out of bounds for uint8. ...
+    >>> (pb.tensor(np.array([7, 8], np.int16)) // -3).numpy()
+    array([-3, -3], dtype=int16)
     """
 
     @classmethod
@@ -136,6 +146,9 @@ class MatrixError(PullbackError, LinAlgError):
     Traceback (most recent call last):
     ...
     pullback.errors.MatrixError: inv: a matrix is singular, so it has no inverse; ...
+    >>> pb.linalg.pinv(np.zeros((2, 2)))
+    array([[0., 0.],
+           [0., 0.]])
     """
 
 
@@ -147,6 +160,8 @@ class ConvergenceError(PullbackError, ValueError):
     Traceback (most recent call last):
     ...
     pullback.errors.ConvergenceError: custom_fixed_point: after 1000 steps x still moves by 1. ...
+    >>> round(pb.custom_fixed_point(lambda x: 0.5 * x + 1)(0.0), 6)
+    2.0
     """
 
 
@@ -178,6 +193,7 @@ class MissingImportError(PullbackError, ImportError):
     Traceback (most recent call last):
     ...
     pullback.errors.MissingImportError: cannot import name 'jit' from 'pullback'. pb.jit is pb.compile.
+    >>> from pullback import compile
     """
 
 
@@ -197,6 +213,8 @@ class GradientError(PullbackError, ValueError):
     Traceback (most recent call last):
     ...
     pullback.errors.GradientError: grad(f): f must return one tensor, got tuple. ...
+    >>> pb.grad(lambda x: (x, x), has_aux=True)(1.0)
+    (1.0, 1.0)
     """
 
 
@@ -224,6 +242,10 @@ class UnconnectedError(GradientError):
     >>> import pullback as pb
     >>> pb.grads(lambda x, y: x * x, unconnected="zero")([3.0, 5.0])
     [6.0, 0.0]
+    >>> pb.grads(lambda x, y: x * x)([3.0, 5.0])
+    Traceback (most recent call last):
+    ...
+    pullback.errors.UnconnectedError: ...
     """
 
 
@@ -249,6 +271,16 @@ class PrecisionWarning(PullbackError, UserWarning):  # noqa: N818
 
     The gradient is cast to the dtype of the input.  Compute it in that dtype: Python's numbers and ``dy`` are as wide
     as the input, a NumPy array made with ``dtype="float32"`` is not.
+
+    >>> import warnings, numpy as np, pullback as pb
+    >>> f = pb.custom_grad(lambda x: (x * 2, lambda dy: np.array(2.0, "float32")))
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = pb.grad(f)(np.float64(1.0))
+    >>> caught[0].category.__name__
+    'PrecisionWarning'
+    >>> pb.grad(pb.custom_grad(lambda x: (x * 2, lambda dy: dy * 2)))(np.float64(1.0))
+    np.float64(2.0)
     """
 
 
@@ -257,6 +289,15 @@ class UnrecordedGradientWarning(PullbackError, UserWarning):  # noqa: N818
 
     To this tape the gradient is a constant, so what is computed with it in the block has no derivative through it.
     Nest a second tape to differentiate a gradient.
+
+    >>> import pullback as pb
+    >>> x = pb.variable(3.0)
+    >>> with pb.GradientTape() as outer:
+    ...     with pb.GradientTape() as inner:
+    ...         y = x * x * x
+    ...     slope = inner.gradient(y, x)
+    >>> outer.gradient(slope, x).numpy()
+    array(18., dtype=float32)
     """
 
 
@@ -269,6 +310,9 @@ class GradientMismatchError(CustomGradientError):
     Traceback (most recent call last):
     ...
     pullback.errors.GradientMismatchError: check_grads(...): ...
+    >>> right = pb.custom_grad(lambda x, save: (save([x]) or x * x, lambda dy, saved: dy * 2 * saved[0]))
+    >>> pb.check_grads(right, [3.0])
+    check_grads(...): ... derivatives agree with finite differences; ...
     """
 
 
@@ -314,22 +358,52 @@ class TracedValueError(PullbackError, TypeError):
     Traceback (most recent call last):
     ...
     pullback.errors.TracedValueError: float() of a traced tensor of shape () would lose its gradient. ...
+    >>> pb.grad(lambda x: x * x)(2.0)
+    4.0
     """
 
 
 class CompileError(PullbackError, ValueError):
-    """A function cannot be compiled as it is: the message says which line and what to use instead."""
+    """A function cannot be compiled as it is: the message says which line and what to use instead.
+
+    >>> import numpy as np, pullback as pb
+    >>> pb.compile(np.sum, backend="numpy").profile(np.ones(3))
+    Traceback (most recent call last):
+    ...
+    pullback.errors.CompileError: profile: sum is not machine code here, so it has no steps to time.
+    >>> len(pb.compile(np.sum).profile(np.ones(3)).steps)
+    1
+    """
 
 
 class SymbolValueError(CompileError, TypeError):
     """A value is needed while ``compile`` traces a function, when only shapes and dtypes are known.
 
     ``where`` chooses by value; an argument that decides what the program is belongs in ``static_argnums``.
+
+    >>> import pullback as pb
+    >>> pb.compile(lambda x: x if x > 0 else -x)(2.0)
+    Traceback (most recent call last):
+    ...
+    pullback.errors.SymbolValueError: ...
+    >>> float(pb.compile(lambda x: pb.where(x > 0, x, -x))(-2.0))
+    2.0
     """
 
 
 class NoRuleError(PullbackError, TypeError):
-    """A NumPy function without a rule of differentiation was called on a traced tensor."""
+    """A NumPy function without a rule of differentiation was called on a traced tensor.
+
+    The message says what to use in its place; ``stop_gradient`` gives the value without a gradient.
+
+    >>> import numpy as np, pullback as pb
+    >>> pb.grad(lambda x: x + np.spacing(x))(2.0)
+    Traceback (most recent call last):
+    ...
+    pullback.errors.NoRuleError: np.spacing has no rule of differentiation in pullback, ...
+    >>> pb.grad(lambda x: x + np.spacing(pb.stop_gradient(x).numpy()))(2.0)
+    1.0
+    """
 
 
 class VariableError(PullbackError, ValueError):
