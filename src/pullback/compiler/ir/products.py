@@ -10,7 +10,9 @@ from pullback.compiler.ir.graph import Node, contiguous
 from pullback.compiler.ir.kinds import VIEW
 from pullback.settings import is_enabled
 
-__all__ = ["Batch", "Matrix", "ProductPlan", "Product", "is_gemm_ready", "is_tiny", "find_operand", "plan_product"]
+__all__ = [
+    "SMALL", "Batch", "Matrix", "Product", "ProductPlan", "find_operand", "is_gemm_ready", "is_tiny", "plan_product",
+]  # fmt: skip
 
 SMALL = 96**3  # multiplications; above, others are quicker
 TINY = 8  # rows and columns of matrices that fit the registers

@@ -54,6 +54,7 @@ from pullback.compiler.math.cost import count_instructions
 from pullback.compiler.math.functions import VectorFunctions
 from pullback.compiler.passes.matrices import lower_matrices, multiply_triangle
 from pullback.compiler.passes.simplify import remove_dead_nodes
+from pullback.compiler.passes.slice_maps import slice_maps
 from pullback.compiler.passes.split_complex import split_complex
 from pullback.compiler.passes.windows import lower_windows
 from pullback.core.axes import together
@@ -86,7 +87,7 @@ def legalize(graph: Graph) -> Graph:
             found = next((z for rule in rules if (z := rule(new, n, args, alone)) is not None), None)
             made[n.number] = _legalize_node(new, n, args) if found is None else found
     new.outputs = [made[o.number] for o in graph.outputs]
-    return remove_dead_nodes(new)
+    return slice_maps(remove_dead_nodes(new))
 
 
 def _is_map(n: Node, kernel: Any) -> bool:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import gcd
 
 import numpy as np
 
 from pullback.compiler.ir.graph import (
     Graph,
     Node,
+    Pieces,
     View,
     contiguous,
     is_in_order,
     is_number,
+    is_transposed,
     rebase_view,
     resolve_view,
 )
-from pullback.compiler.ir.kinds import CONSTANT, INPUT, LOOP, MAP, PRODUCT, RESULT, VIEW
+from pullback.compiler.ir.kinds import CONSTANT, INPUT, LOOP, MAP, PIECES, PRODUCT, RESULT, VIEW
+from pullback.compiler.ir.products import SMALL
 from pullback.compiler.ir.structured import Loop
 from pullback.core.tensor import BY_KERNEL
 
@@ -28,6 +32,11 @@ Simplify = Callable[[Graph], Graph]
 # quick one by one, while they are cached.
 FEW_ROWS = 4
 FEW_TERMS = 8
+# The first cache has this many sets of lines.  Rows of a matrix that lie in few sets displace each other: it may fill
+# half of the eight lines of a set, the others are for the left matrix and the result.
+LINE = 64  # bytes
+SETS = 64
+LINES_OF_SET = 4
 
 
 def simplify_loops(graph: Graph, simplify: Simplify) -> Graph:
@@ -92,6 +101,7 @@ class LoopSimplifier:
         self._list_rows()
         self._move_out()
         self._multiply_rows()
+        self._spread_rows()
         wanted = self._list_reached([self.body.outputs[i] for i in places])
         self.rows = {number: x for number, x in self.rows.items() if number in wanted}
         self._build(carried, wanted)
@@ -234,6 +244,21 @@ class LoopSimplifier:
                 many = self._reshape(x, (x.size // k, k))
                 made = self.graph.add(PRODUCT, (many, matrix), (x.size // k, m), n.dtype, None, n.line)
                 self.rows[n.number] = self._reshape(made, (self.loop.length, *n.shape))
+
+    def _spread_rows(self) -> None:
+        """Copy right matrices of small products before the loop, if their rows lie in few sets of the first cache."""
+        for n in self.body.nodes:
+            is_fixed = n.kind is PRODUCT and n.args[1].number in self.moved
+            if not is_fixed or len(n.shape) != 2 or n.shape[0] < FEW_ROWS or n.size * n.args[0].shape[1] > SMALL:
+                continue
+            b = self.moved[n.args[1].number]
+            (rows, columns), width = b.shape, LINE // b.dtype.itemsize
+            step = columns if is_transposed(b) else resolve_view(b)[2][0]
+            if step % width == 0 and rows * gcd(step // width, SETS) > SETS * LINES_OF_SET:
+                wide = (columns // width + 1) | 1
+                pieces = Pieces(((0, 0),), 0.0)
+                spread = self.graph.add(PIECES, (b,), (rows, wide * width), b.dtype, pieces, n.line)
+                self.moved[n.args[1].number] = self._view(spread, b.shape, View(0, (wide * width, 1)))
 
     def _find_rows(self, x: Node) -> Node | None:
         """Return what is given for all steps, if one of them has the elements of ``x`` in order."""

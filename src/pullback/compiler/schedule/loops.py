@@ -20,6 +20,7 @@ __all__ = ["Axis", "Cut", "LoopPlan", "Partial", "Remainder", "RowBlock", "Scrat
 
 REGISTERS = 4  # of a vector, at most: their computations do not wait for each other
 VECTORS = 3  # along a row, at least, if they are of several registers: for fewer, long code is not worth compiling
+MANY_ROWS = 16  # of which two vectors are enough
 SEGMENTS = 4  # ranges of an axis that have loops of their own, for pieces that lie along it
 MANY_SEGMENTS = 12  # the same of long ones; the others are done element by element
 LONGEST_SUM = 2**15  # elements that are added up one after the other; longer rows are in runs, for precision
@@ -406,7 +407,7 @@ class LoopPlan:
 
     def _count_registers(self) -> int:
         """Return the registers of a vector: several, if rows are long and elements lie side by side."""
-        _, columns = self.axes
+        rows, columns = self.axes
         if not columns or self.is_by_element or any(n.kind is TAKE for n in self.kernel.nodes):
             return 1
         inner = columns[-1].members[-1]
@@ -415,7 +416,8 @@ class LoopPlan:
             return 1
         registers, lanes = REGISTERS, self._count_lanes()
         sums = max(sum(n.kind is FOLD for n in results) for results in self.results)
-        most = min(self.target.registers // (sums + 2), length // (VECTORS * lanes))
+        vectors = VECTORS if prod(a.length for a in rows) < MANY_ROWS else 2
+        most = min(self.target.registers // (sums + 2), length // (vectors * lanes))
         while registers > max(most, 1):
             registers //= 2
         return registers

@@ -1,0 +1,72 @@
+"""Parts of elementwise results, and matrices of products in loops: stored as little, or as well, as can be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.compiler.ir.kinds import LOOP, MAP, VIEW
+
+
+def gates(x: Any, w: Any, b: Any) -> Any:
+    i, f = np.split(x @ w + b, 2, -1)
+    return np.tanh(i) * pb.sigmoid(f)
+
+
+def overlap(x: Any, w: Any, b: Any) -> Any:
+    z = x @ w + b
+    return np.tanh(z[:, :20]) * z[:, 12:]
+
+
+def blocks(x: Any, w: Any, b: Any) -> Any:
+    z = (x @ w + b).reshape(3, 2, 2, 16)
+    return np.exp(z[:, :, 0]) - z[:, :, 1] * 2.0
+
+
+def rows(x: Any, w: Any, b: Any) -> Any:
+    z = x @ w * b
+    return np.exp(z[:3]) - z[3:]
+
+
+def whole(x: Any, w: Any, b: Any) -> Any:
+    z = x @ w + b
+    return np.tanh(z[:, :16]) * z[:, 16:], z
+
+
+@pytest.mark.parametrize("f", [gates, overlap, blocks, rows, whole])
+def test_parts_of_a_sum_are_what_numpy_gives(f: Any) -> None:
+    rng = np.random.default_rng(0)
+    x, w, b = rng.normal(size=(6, 5)), rng.normal(size=(5, 32)), rng.normal(size=32)
+    for z, expected in zip(pb.compile(f)(x, w, b), f(x, w, b), strict=True):
+        np.testing.assert_allclose(z, expected, rtol=1e-12)
+    gradients = pb.grads(lambda *a: np.sum(f(*a)[0] ** 2))
+    for z, expected in zip(pb.compile(gradients)([x, w, b]), gradients([x, w, b]), strict=True):
+        np.testing.assert_allclose(z, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(("f", "is_stored"), [(gates, False), (blocks, False), (rows, False), (overlap, True)])
+def test_a_sum_of_which_parts_are_used_is_not_stored(f: Any, is_stored: bool) -> None:
+    nodes = pb.compile(f).lower(np.ones((6, 5)), np.ones((5, 32)), np.ones(32)).stages.legalized.nodes
+    assert any(n.kind is VIEW and n.args[0].kind is MAP for n in nodes) == is_stored
+
+
+def test_rows_of_a_matrix_in_a_loop_do_not_share_cache_lines() -> None:
+    rng = np.random.default_rng(0)
+    w, h, xs = rng.normal(size=(64, 128)) / 8, rng.normal(size=(8, 64)), rng.normal(size=(3, 8, 64))
+
+    def f(w: Any, h: Any, xs: Any) -> Any:
+        def step(h: Any, x: Any) -> Any:
+            z = np.tanh(h @ w)
+            return z[:, :64] * z[:, 64:] + x, None
+
+        return np.sum(pb.scan(step, h, xs)[0])
+
+    compiled = pb.compile(pb.value_and_grad(f, argnums=0))
+    (value, dw), (expected, dw_expected) = compiled(w, h, xs), pb.value_and_grad(f, argnums=0)(w, h, xs)
+    np.testing.assert_allclose(value, expected, rtol=1e-12)
+    np.testing.assert_allclose(dw, dw_expected, rtol=1e-10, atol=1e-12)
+    loops = [n for n in compiled.lower(w, h, xs).stages.legalized.nodes if n.kind is LOOP]
+    assert any((64, 136) in [a.shape for a in n.args] for n in loops)
