@@ -18,6 +18,22 @@ X = RNG.permutation(24).reshape(2, 3, 4) + 0.25
 # ------------------------------------------------------------------ order
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "i8", "u1"])
+@pytest.mark.parametrize("spread", [1.0, 1e3, 1e14])
+def test_argsort_of_long_rows_keeps_the_order_of_equal_elements(dtype: str, spread: float) -> None:
+    x = np.asarray(np.random.default_rng(1).normal(size=(3, 300)) * spread)
+    if dtype[0] == "f":
+        x[:, ::50], x[:, 7::50], x[:, 9::60], x[:, 11::70] = np.nan, -np.nan, 0.0, -0.0
+        x[1, 20:23], x[2, 30::90] = np.inf, -np.inf
+    else:
+        x = np.round(np.clip(x, -(2**31), 2**31 - 1)) if dtype == "i4" else x
+    x = x.astype(dtype) if dtype != "u1" else np.abs(x % 200).astype(dtype)
+    np.testing.assert_array_equal(pb.argsort(x), np.argsort(x, kind="stable"))
+    np.testing.assert_array_equal(pb.argsort(x.T, 0), np.argsort(x.T, 0, kind="stable"))
+    down = x.shape[1] - 1 - np.argsort(x[:, ::-1], kind="stable")[:, ::-1]
+    np.testing.assert_array_equal(pb.argsort(x, descending=True), down)
+
+
 @pytest.mark.parametrize("axis", [0, 1, -1, None])
 @pytest.mark.parametrize("descending", [False, True])
 def test_sort(axis: Any, descending: bool) -> None:

@@ -19,6 +19,7 @@ from pullback.core.tensor import LATER, read_sizes
 from pullback.errors import ArgumentError, IndexRangeError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
 from pullback.numerics.batching import batch_leading_axes
+from pullback.numerics.order import argsort_stable
 from pullback.numerics.positions import (
     add_example_numbers,
     gather_each,
@@ -544,8 +545,7 @@ def _top_indices(x: Array, k: int = 1, sorted: bool = True) -> Any:
 
 def _sort_downwards(rows: Array) -> Any:
     """Return where the elements of each row come from in descending order; equal ones stay in their order."""
-    # Backwards, so that of equal elements the first one comes first.
-    return rows.shape[1] - 1 - np.argsort(rows[:, ::-1], axis=1, kind="stable")[:, ::-1]
+    return argsort_stable(rows, 1, descending=True)
 
 
 def _select_largest(rows: Array, k: int) -> Any:

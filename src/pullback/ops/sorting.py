@@ -26,6 +26,7 @@ from pullback.numerics.batching import (
     broadcast_examples,
     one_by_one,
 )
+from pullback.numerics.order import argsort_stable
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -45,11 +46,7 @@ Shape = tuple[int, ...]
 def _argsort(x: Array, axis: int = -1, descending: bool = False) -> Any:
     if not x.ndim:
         return np.intp(0)
-    at = one_axis(x.ndim, axis, "argsort")
-    if not descending:
-        return np.argsort(x, at, kind="stable")
-    # Backwards twice, so that of equal elements the first one still comes first.
-    return x.shape[at] - 1 - np.flip(np.argsort(np.flip(x, at), at, kind="stable"), at)
+    return argsort_stable(x, one_axis(x.ndim, axis, "argsort"), descending)
 
 
 def _argsort_each(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
