@@ -129,6 +129,19 @@ def cube_slope(g: Any, x: Any) -> Any:
     return g * (twice + square)
 
 
+def test_kernel_that_reads_a_variable_is_called_each_time() -> None:
+    factor = [2.0]
+
+    @op(lambda x: x * factor[0], acts=elementwise1, d=partials(1))
+    def scale_by_variable(x: Any, /) -> Any:
+        """Made for a test."""
+
+    f = pb.value_and_grad(lambda x: np.sum(scale_by_variable(x)))
+    assert f(X)[0] == np.sum(X * 2.0)
+    factor[0] = 5.0
+    assert f(X)[0] == np.sum(X * 5.0)
+
+
 def check_derivatives(f: Any, x: Any, first: Any, second: Any) -> None:
     """Reverse, forward and second order agree with what they must be."""
     np.testing.assert_allclose(pb.grad(lambda x: np.sum(f(x)))(x), first)

@@ -8,6 +8,7 @@ Everything has its function in Python, which goes on where machine code finds so
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from threading import RLock
 from typing import Any
@@ -40,7 +41,7 @@ def start(compiles: bool = True) -> bool:
         if machine is not None:
             return True
         _counts["next"] = sys.maxsize if compiles else LATE
-        if not _loaded and load is not None and is_enabled("native ops") and (found := load(compiles)) is not None:
+        if not _loaded and load is not None and is_enabled("native ops") and (found := _load(compiles)) is not None:
             _loaded.append(found)
         if not _loaded:
             return False
@@ -48,6 +49,20 @@ def start(compiles: bool = True) -> bool:
         for op in [*built]:
             op.build_native()
         return True
+
+
+def _load(compiles: bool) -> Any:
+    """Return the machine, or None; a gradient does not fail because it could not be made quicker."""
+    assert load is not None
+    try:
+        return load(compiles)
+    except (OSError, RuntimeError, ValueError) as error:
+        warnings.warn(
+            f"small ops are run in Python, which is right but slower: their machine code could not be made ({error}).",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
 
 
 def stop() -> None:

@@ -14,10 +14,10 @@ __all__ = ["Writer"]
 class Writer:
     """Writes one function: ``Writer("ptr", "name", "ptr x", "i64 n")`` has the arguments ``%x`` and ``%n``."""
 
-    def __init__(self, kind: str, name: str, *parameters: str, internal: bool = True) -> None:
+    def __init__(self, kind: str, name: str, *parameters: str, internal: bool = True, attributes: str = "") -> None:
         typed = [p.split() for p in parameters]
         named = ", ".join(f"{its} %{p}" for its, p in typed)
-        self.head = f"define {'internal ' if internal else ''}{kind} @{name}({named}) {{\nstart:\n"
+        self.head = f"define {'internal ' if internal else ''}{kind} @{name}({named}) {attributes} {{\nstart:\n"
         self.places: list[str] = []
         self.lines: list[str] = []
         self.count = 0

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.compiler.runtime.abi.eager_code import BLOCK
+from pullback.compiler.runtime.abi.eager_code import BLOCK, FLAGS
 from pullback.core.memory import calls_function, is_sole, take
 from pullback.core.tensor import Tensor
 
@@ -46,6 +46,14 @@ def find_place(v: Any, meta: Any) -> Place | None:
         held = np.array(v)
         return Place(held.ctypes.data, 0, 0, held)
     return None
+
+
+def view_place(at: int, count: int, stride: int, dtype: np.dtype[Any]) -> Any:
+    """Return the elements at an address as an array, one number as an array without axes; None for no address."""
+    if not at:
+        return None
+    memory: Any = (ctypes.c_char * (dtype.itemsize + (count - 1) * stride)).from_address(at)
+    return np.ndarray((count,) if stride else (), dtype, memory, strides=(stride,) if stride else ())
 
 
 class Rules(NamedTuple):
@@ -100,11 +108,14 @@ def find_run(r: Any) -> list[Rules]:
 class Run:
     """The parts of a job: for each operand of each node of a run, a program and where it reads and writes."""
 
-    def __init__(self, rules: list[Rules], copy: int, buffers: int) -> None:
+    def __init__(self, rules: list[Rules], copy: int, buffers: int, ignored: int) -> None:
         self.rules, self.copy, self.buffers = rules, copy, buffers  # the addresses of a program and of free memory
+        self.ignored = ignored  # flags of floating-point arithmetic that are not told of
         self.meta = rules[0].node.meta
         self.item = self.meta.dtype.itemsize
         self.parts: list[tuple[int, ...]] = []
+        self.formulas: list[Any] = []  # the rule of each part, in Python
+        self.held: list[Any] = []  # arrays that parts read, which may have no other holder any more
         self.inside = {id(n.node) for n in rules}
         self.now: dict[int, tuple[Place, bool]] = {}  # cotangents as far as they are known, and whether they are ours
 
@@ -116,10 +127,12 @@ class Run:
                 continue  # not reached
             source = self.now[id(r)][0] if id(r) in self.now else find_place(r.g, self.meta)
             assert source is not None
-            for program, a in zip(rule.programs, rule.operands, strict=True):
-                self._add(program, a, source, rule.values)
+            self.held.append(source)
+            formulas = [f for f in r.via.plain.operand_rules if f is not None]
+            for program, formula, a in zip(rule.programs, formulas, rule.operands, strict=True):
+                self._add(program, formula, a, source, rule.values)
 
-    def _add(self, program: int, a: Any, source: Place, values: list[Any]) -> None:
+    def _add(self, program: int, formula: Any, a: Any, source: Place, values: list[Any]) -> None:
         passes, is_inside = not ctypes.c_int64.from_address(program).value, id(a) in self.inside
         if id(a) in self.now:
             before, is_ours = self.now[id(a)]
@@ -142,7 +155,18 @@ class Run:
         self.now[id(a)] = out, True
         inputs = [word for place in (source, *values[1:]) for word in (place.words if place else NOTHING)]
         first = NOTHING if before is None else before.words
-        self.parts.append((self.copy if passes and before is None else program, *inputs, *first, *out.words))
+        program = self.copy if passes and before is None else program
+        self.parts.append((program, *inputs, *first, *out.words, self.ignored))
+        self.formulas.append(formula)
+        self.held.append(before)
+
+    def warn(self, flags: int, number: int, block: int) -> None:
+        """Let NumPy warn, or raise an error, of what a rule did in one block, by computing that block again."""
+        start, dtype = block * BLOCK, self.meta.dtype
+        size = min(BLOCK, self.meta.size - start)
+        if flags & FLAGS:
+            inputs = zip(*[iter(self.parts[number][1:13])] * 3, strict=True)
+            self.formulas[number](*[view_place(at + start * go, size, step, dtype) for at, step, go in inputs])
 
     def _take(self, a: Any, is_inside: bool) -> Place:
         """Return a place for a cotangent: a buffer of one block for a node of the run, else an array."""

@@ -39,9 +39,9 @@ STEP = {
 }  # fitted: the number of the operand whose cotangent is
 # What is to be done for nodes with large values; the parts follow, one for each operand of a node.  Where a part reads
 # or writes is an address, the stride from element to element, and the bytes per element that it goes on by with the
-# blocks: 0 for a buffer of one block.
-JOB = {"count": 0, "item": 1, "sum": 2, "scratch": 3, "parts": 4, "first": 5}
-PART = {"program": 0, "inputs": 1, "before": 13, "out": 16, "words": 19}
+# blocks: 0 for a buffer of one block.  The numbers of the block and of the part that is next change while it runs.
+JOB = {"count": 0, "item": 1, "sum": 2, "scratch": 3, "parts": 4, "block": 5, "part": 6, "first": 7}
+PART = {"program": 0, "inputs": 1, "before": 13, "out": 16, "told": 19, "words": 20}
 PROGRAM = {"length": 0, "numbers": 1, "reads": 2, "calls": 3}  # numbers: whether single numbers are computed so, too
 CALL = {"loop": 0, "data": 1, "inputs": 2, "first": 3, "second": 4, "out": 5}
 # Registers: the cotangent, the result and the two operands; where results go; temporaries.  A larger number is the
@@ -49,6 +49,7 @@ CALL = {"loop": 0, "data": 1, "inputs": 2, "first": 3, "second": 4, "out": 5}
 INPUTS, OUT, REGISTERS = 4, 4, 8
 FLAGS = 0x1D  # invalid (1), division by zero, overflow (8), underflow
 OF_NUMBER = 0x100  # added to them where numbers were added, not arrays
+OF_SUM = 8  # bits by which the flags of a sum are shifted, beside those of the rule before it
 
 DECLARED = """
 @ndarray = external global i8
@@ -77,8 +78,8 @@ declare ptr @PyLong_FromLong(i64)
 declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
-declare void @llvm.x86.sse.stmxcsr(ptr)
-declare void @llvm.x86.sse.ldmxcsr(ptr)
+declare i32 @fetestexcept(i32)
+declare i32 @feclearexcept(i32)
 """
 
 
@@ -216,31 +217,30 @@ def write_operand() -> str:
     return w.text()
 
 
-def write_flags() -> str:
-    """``clear_flags()`` and ``read_flags()``: what floating-point arithmetic has set since."""
+def write_clear_flags() -> str:
+    """``clear_flags()``: forget what floating-point arithmetic has set.
+
+    The C library does it slowly, and reads both units that have flags: it sets those of an overflow in the older one.
+    """
     w = Writer("void", "clear_flags")
-    state = w.place("i32")
-    w.run("@llvm.x86.sse.stmxcsr", f"ptr {state}")
-    flags = w.load("i32", state)
-    w.require(w.test("ne", w.let(f"and i32 {flags}, {FLAGS}"), 0, "i32"), "clear")
-    w.store("i32", w.let(f"and i32 {flags}, {~0x3F}"), state)
-    w.run("@llvm.x86.sse.ldmxcsr", f"ptr {state}")
+    w.require(w.test("ne", w.call("i32", "@fetestexcept", f"i32 {FLAGS}"), 0, "i32"), "clear")
+    w.call("i32", "@feclearexcept", f"i32 {FLAGS}")
     w.give_nothing()
     w.label("clear")
     w.give_nothing()
-    r = Writer("i32", "read_flags")
-    state = r.place("i32")
-    r.run("@llvm.x86.sse.stmxcsr", f"ptr {state}")
-    r.give("i32", r.let(f"and i32 {r.load('i32', state)}, {FLAGS}"))
-    return w.text() + r.text()
+    return w.text()
 
 
 def write_run() -> str:
     """``run(program, memory, strides, code)``: call the loops of a program; where they write is in its registers.
 
-    A loop is called once where all operands go on from row to row as they do within one, else for each row.
+    A loop is called once where all operands go on from row to row as they do within one, else for each row.  It gives
+    the flags of floating-point arithmetic that were set, which are read after each loop: some of NumPy's clear them.
     """
-    w = Objects("void", "run", "ptr program", "ptr memory", "ptr strides", "ptr code", internal=False)
+    w = Objects("i32", "run", "ptr program", "ptr memory", "ptr strides", "ptr code", internal=False)
+    seen = w.place("i32")
+    w.store("i32", 0, seen)
+    w.run("@clear_flags")
     given, steps, outer, count = w.place("[3 x ptr]"), w.place("[3 x i64]"), w.place("[3 x i64]"), w.place("i64")
     one_row = w.place("i1")
     item, rows, columns = (w.word("%code", META[name]) for name in ("item", "rows", "columns"))
@@ -274,12 +274,14 @@ def write_run() -> str:
     w.store("i64", w.choose(at_once, "i64", w.word("%code", META["count"]), columns), count)
     w.loop("rows", w.choose(at_once, "i64", 1, rows))
     w.run(loop, f"ptr {given}", f"ptr {count}", f"ptr {steps}", f"ptr {data}")
+    flags = w.call("i32", "@fetestexcept", f"i32 {FLAGS}")
+    w.store("i32", w.let(f"or i32 {w.load('i32', seen)}, {flags}"), seen)
     for k in range(3):
         further = w.at(w.word(given, k, "ptr"), w.word(outer, k))
         w.set_word(further, given, k, "ptr")
     w.end_loop("rows")
     w.end_loop("calls")
-    w.give_nothing()
+    w.give("i32", w.load("i32", seen))
     return w.text()
 
 
@@ -371,9 +373,8 @@ def write_compute() -> str:
     w.branch(is_number, "number", "array")
     w.label("number")
     w.set_word(own, memory, OUT, "ptr")
-    w.run("@clear_flags")
-    w.run("@run", f"ptr {program}", f"ptr {memory}", f"ptr {strides}", f"ptr {code}")
-    w.require(w.test("eq", w.call("i32", "@read_flags"), 0, "i32"), "unfit")
+    flags = w.call("i32", "@run", f"ptr {program}", f"ptr {memory}", f"ptr {strides}", f"ptr {code}")
+    w.require(w.test("eq", flags, 0, "i32"), "unfit")
     single = w.call("ptr", "@number", f"ptr {own}", f"ptr {code}")
     w.leave_if(w.test("eq", single, "null"), "failed")
     made = w.call(
@@ -385,9 +386,8 @@ def write_compute() -> str:
     v = w.call("ptr", "@fresh", f"ptr {code}")
     w.leave_if(w.test("eq", v, "null"), "failed")
     w.set_word(w.load("ptr", v, OFFSETS["ARRAY_DATA"]), memory, OUT, "ptr")
-    w.run("@clear_flags")
-    w.run("@run", f"ptr {program}", f"ptr {memory}", f"ptr {strides}", f"ptr {code}")
-    w.require(w.test("eq", w.call("i32", "@read_flags"), 0, "i32"), "flagged")
+    flags = w.call("i32", "@run", f"ptr {program}", f"ptr {memory}", f"ptr {strides}", f"ptr {code}")
+    w.require(w.test("eq", flags, 0, "i32"), "flagged")
     made = w.call("ptr", "@node", f"ptr {v}", "ptr %m", "ptr %record", "ptr %step", "ptr %x", "ptr %y")
     w.drop("%m")
     w.give("ptr", made)
@@ -473,9 +473,15 @@ def end_op(w: Objects, m: str) -> None:
     w.give_none()
 
 
-def call_compute(w: Objects, plan: str, m: str, record: str, step: str, **values: str) -> None:
+def call_compute(
+    w: Objects, plan: str, m: str, record: str, step: str, held: tuple[str, ...] = (), **values: str
+) -> None:
+    """Write the end of an op's function; ``held`` are objects that are let go afterwards."""
     given = [f"ptr {values[name]}" for name in ("x", "y", "vx", "vy")]
-    w.give("ptr", w.call("ptr", "@compute", f"ptr {plan}", f"ptr {m}", f"ptr {record}", f"ptr {step}", *given))
+    made = w.call("ptr", "@compute", f"ptr {plan}", f"ptr {m}", f"ptr {record}", f"ptr {step}", *given)
+    for v in held:
+        w.drop(v)
+    w.give("ptr", made)
 
 
 def write_unary() -> str:
@@ -491,7 +497,7 @@ def write_unary() -> str:
 
 
 def find_constant(w: Objects, m: str, number: str) -> str:
-    """Write how a Python number becomes the constant that a meta keeps for it."""
+    """Write how a Python number becomes the constant that a meta keeps for it, with a reference to it."""
     kind = w.type_of(number)
     w.require(w.either(w.test("eq", kind, "@float_type"), w.test("eq", kind, "@int_type")), "odd")
     found = w.call("ptr", "@PyDict_GetItemWithError", f"ptr {w.slot(m, 'constants')}", f"ptr {number}")
@@ -499,6 +505,7 @@ def find_constant(w: Objects, m: str, number: str) -> str:
     error = w.call("ptr", "@PyErr_Occurred")
     w.branch(w.test("ne", error, "null"), "failed", "odd")
     w.label("known")
+    w.hold(found)  # making a node may run finalizers, and these may empty the dict
     return found
 
 
@@ -540,7 +547,7 @@ def write_binary() -> str:
     w.leave_if(w.test("eq", w.type_of(y), "@ndarray"), "array")
     w.require(w.test("eq", w.word(plan, OP["has_shortcuts"]), 0, "i64"), "odd")
     c = find_constant(w, m, y)
-    call_compute(w, plan, m, record, w.word(plan, OP["left"], "ptr"), x=x, y=c, vx=vx, vy=c)
+    call_compute(w, plan, m, record, w.word(plan, OP["left"], "ptr"), (c,), x=x, y=c, vx=vx, vy=c)
 
     w.label("array")  # which the caller may change: a rule that reads it reads a copy
     code = w.at(record, OFFSETS["BYTES_DATA"])
@@ -548,12 +555,16 @@ def write_binary() -> str:
     fits = w.call("ptr", "@operand", f"ptr {y}", f"ptr {code}", f"ptr {w.place('[2 x i64]')}")
     w.require(w.test("ne", fits, "null"), "odd")
     w.require(w.test("ne", w.word(plan, OP["keeps_y"]), 0, "i64"), "unread")
+    held = m, record, vx  # NumPy lets other threads run while it copies
+    for v in held:
+        w.hold(v)
     copy = w.call("ptr", "@PyArray_NewCopy", f"ptr {y}", "i32 0")
-    w.leave_if(w.test("eq", copy, "null"), "failed")
-    arguments = [f"ptr {v}" for v in (plan, m, record, w.word(plan, OP["left"], "ptr"), x, copy, vx, copy)]
-    made = w.call("ptr", "@compute", *arguments)
-    w.drop(copy)
-    w.give("ptr", made)
+    w.leave_if(w.test("eq", copy, "null"), "uncopied")
+    call_compute(w, plan, m, record, w.word(plan, OP["left"], "ptr"), (copy, *held), x=x, y=copy, vx=vx, vy=copy)
+    w.label("uncopied")
+    for v in held:
+        w.drop(v)
+    w.jump("failed")
     w.label("unread")
     call_compute(w, plan, m, record, w.word(plan, OP["left"], "ptr"), x=x, y=y, vx=vx, vy=y)
     end_op(w, m)
@@ -568,20 +579,22 @@ def write_reflected() -> str:
     vy = w.slot(y, "value")
     w.require(w.test("ne", vy, "null"), "odd")
     c = find_constant(w, m, x)
-    call_compute(w, plan, m, record, w.word(plan, OP["right"], "ptr"), x=y, y=c, vx=c, vy=vy)
+    call_compute(w, plan, m, record, w.word(plan, OP["right"], "ptr"), (c,), x=y, y=c, vx=c, vy=vy)
     end_op(w, m)
     return w.text()
 
 
 def write_run_blocks() -> str:
-    """``run_blocks(job)``: the cotangents of operands with large values; gives the flags that were set.
+    """``run_blocks(job)``: the cotangents of operands with large values; gives 0 when all is done.
 
     All parts run on one block after the other, so that what they read, the cotangents between them and temporaries stay
-    in the cache; where an operand has a cotangent before, the new one is added to it there.
+    in the cache; where an operand has a cotangent before, the new one is added to it there.  A part that set flags that
+    it has not ``told`` of ends the call with these, for NumPy to warn of them; the next call goes on after it.
     """
     w = Objects("i32", "run_blocks", "ptr job", internal=False)
     memory, strides = w.place(f"[{REGISTERS} x ptr]"), w.place(f"[{2 * REGISTERS} x i64]")
     sides, steps, code = w.place(f"[{REGISTERS} x ptr]"), w.place(f"[{2 * REGISTERS} x i64]"), w.place("[12 x i64]")
+    seen = w.place("i32")
     count, item = w.word("%job", JOB["count"]), w.word("%job", JOB["item"])
     scratch, total = w.word("%job", JOB["scratch"], "ptr"), w.word("%job", JOB["sum"], "ptr")
     w.set_word(ARRAY, code, META["kind"])
@@ -592,17 +605,19 @@ def write_run_blocks() -> str:
         w.set_word(0 if i % 2 else item, steps, i)
     for i in range(OUT + 1, REGISTERS):
         w.set_word(w.at(scratch, (i - OUT) * 8 * BLOCK), memory, i, "ptr")
-    w.run("@clear_flags")
-    blocks = w.let(f"sdiv i64 {w.let(f'add i64 {count}, {BLOCK - 1}')}, {BLOCK}")
-    b = w.loop("blocks", blocks)
+    w.label("block", falls=True)
+    b = w.word("%job", JOB["block"])
     start = w.let(f"mul i64 {b}, {BLOCK}")
+    w.require(w.test("slt", start, count, "i64"), "done")
     left = w.let(f"sub i64 {count}, {start}")
     size = w.choose(w.test("slt", left, BLOCK, "i64"), "i64", left, BLOCK)
     w.set_word(size, code, META["count"])
     w.set_word(size, code, META["columns"])
-    parts = w.at("%job", JOB["first"], "i64")
-    k = w.loop("parts", w.word("%job", JOB["parts"]))
-    part = w.at(parts, w.let(f"mul i64 {k}, {PART['words']}"), "i64")
+    w.label("part", falls=True)
+    k = w.word("%job", JOB["part"])
+    w.require(w.test("slt", k, w.word("%job", JOB["parts"]), "i64"), "next")
+    w.set_word(w.let(f"add i64 {k}, 1"), "%job", JOB["part"])
+    part = w.at(w.at("%job", JOB["first"], "i64"), w.let(f"mul i64 {k}, {PART['words']}"), "i64")
 
     def find(at: int) -> str:
         return w.at(w.word(part, at, "ptr"), w.let(f"mul i64 {start}, {w.word(part, at + 2)}"))
@@ -613,29 +628,53 @@ def write_run_blocks() -> str:
     program, out = w.word(part, PART["program"], "ptr"), find(PART["out"])
     is_first = w.test("eq", w.word(part, PART["before"], "ptr"), "null")
     w.set_word(w.choose(is_first, "ptr", out, scratch), memory, OUT, "ptr")
-    w.run("@run", f"ptr {program}", f"ptr {memory}", f"ptr {strides}", f"ptr {code}")
-    w.leave_if(is_first, "parts")
+    flags = w.call("i32", "@run", f"ptr {program}", f"ptr {memory}", f"ptr {strides}", f"ptr {code}")
+    w.store("i32", flags, seen)
+    w.leave_if(is_first, "look")
     w.set_word(find(PART["before"]), sides, 0, "ptr")
     w.set_word(w.word(part, PART["before"] + 1), steps, 0)
     passes = w.test("eq", w.word(program, PROGRAM["length"]), 0, "i64")
     w.set_word(w.choose(passes, "ptr", w.load("ptr", memory), scratch), sides, 1, "ptr")
     w.set_word(w.choose(passes, "i64", w.load("i64", strides), item), steps, 2)
     w.set_word(out, sides, OUT, "ptr")
-    w.run("@run", f"ptr {total}", f"ptr {sides}", f"ptr {steps}", f"ptr {code}")
-    w.end_loop("parts")
-    w.end_loop("blocks")
-    w.give("i32", w.call("i32", "@read_flags"))
+    of_sum = w.call("i32", "@run", f"ptr {total}", f"ptr {sides}", f"ptr {steps}", f"ptr {code}")
+    of_sum = w.let(f"shl i32 {of_sum}, {OF_SUM}")
+    w.store("i32", w.let(f"or i32 {flags}, {of_sum}"), seen)
+    w.jump("look")
+    w.label("look")
+    wide = w.let(f"zext i32 {w.load('i32', seen)} to i64")
+    told = w.word(part, PART["told"])
+    new = w.let(f"and i64 {wide}, {w.let(f'xor i64 {told}, -1')}")
+    w.leave_if(w.test("eq", new, 0, "i64"), "part")
+    w.set_word(w.let(f"or i64 {told}, {new}"), part, PART["told"])
+    w.give("i32", w.let(f"trunc i64 {new} to i32"))
+    w.label("next")
+    w.set_word(0, "%job", JOB["part"])
+    w.set_word(w.let(f"add i64 {b}, 1"), "%job", JOB["block"])
+    w.jump("block")
+    w.label("done")
+    w.give("i32", 0)
     return w.text()
 
 
 def write_is_own() -> str:
-    """``is_own(v)``: whether one reference is all there is to an array, and it may be written to."""
-    w = Objects("i1", "is_own", "ptr v")
+    """``is_own(v, code)``: whether one reference is all there is to an array like a meta, and it may be written to."""
+    w = Objects("i1", "is_own", "ptr v", "ptr code")
     w.require_type("%v", "@ndarray", "no")
     w.require(w.test("eq", w.count_references("%v"), 1, "i32"), "no")
     w.require(w.test("eq", w.load("ptr", "%v", OFFSETS["ARRAY_BASE"]), "null"), "no")
     flags = w.load("i32", "%v", OFFSETS["ARRAY_FLAGS"])
-    w.give("i1", w.test("eq", w.let(f"and i32 {flags}, {1 | 4 | 256 | 1024}"), 1 | 4 | 256 | 1024, "i32"))
+    usual = 1 | 4 | 256 | 1024  # in C order, with its own memory, aligned and writeable
+    w.require(w.test("eq", w.let(f"and i32 {flags}, {usual}"), usual, "i32"), "no")
+    w.require(w.test("eq", w.load("ptr", "%v", OFFSETS["ARRAY_DTYPE"]), w.word("%code", META["descr"], "ptr")), "no")
+    rank = w.let(f"sext i32 {w.load('i32', '%v', OFFSETS['ARRAY_RANK'])} to i64")
+    w.require(w.test("ne", rank, 0, "i64"), "no")  # NumPy's result would be a number
+    w.require(w.test("eq", rank, w.word("%code", META["rank"]), "i64"), "no")
+    shape, lengths = w.load("ptr", "%v", OFFSETS["ARRAY_SHAPE"]), w.at("%code", META["shape"], "i64")
+    i = w.loop("lengths", rank)
+    w.require(w.test("eq", w.word(shape, i), w.word(lengths, i), "i64"), "no")
+    w.end_loop("lengths")
+    w.give("i1", 1)
     w.label("no")
     w.give("i1", 0)
     return w.text()
@@ -681,7 +720,7 @@ def write_add() -> str:
     w.require(w.test("sle", size, REUSED, "i64"), "fresh")
     w.require(w.test("eq", w.count_references("%r"), 1, "i32"), "fresh")
     g = w.slot("%r", "g")
-    w.require(w.call("i1", "@is_own", f"ptr {g}"), "fresh")
+    w.require(w.call("i1", "@is_own", f"ptr {g}", "ptr %code"), "fresh")
     data = w.load("ptr", g, OFFSETS["ARRAY_DATA"])
     w.run("@llvm.memcpy.p0.p0.i64", f"ptr {data}", "ptr %at", f"i64 {size}", "i1 false")
     w.hold(g)
@@ -701,12 +740,10 @@ def write_add() -> str:
     for i in range(2):
         w.set_word(w.word("%strides", i), steps, 2 + i)
     sums = w.at("@sums", w.word("%code", META["dtype"]), "i64")
-    own = w.call("i1", "@is_own", f"ptr {e}")
-    into = w.choose(own, "ptr", mine, w.at("@scratch", 5 * SCRATCH))
+    own = w.call("i1", "@is_own", f"ptr {e}", "ptr %code")
+    into = w.choose(own, "ptr", mine, w.at("@scratch", 4 * SCRATCH))
     w.set_word(into, memory, OUT, "ptr")
-    w.run("@clear_flags")
-    w.run("@run", f"ptr {w.load('ptr', sums)}", f"ptr {memory}", f"ptr {steps}", "ptr %code")
-    flags = w.call("i32", "@read_flags")
+    flags = w.call("i32", "@run", f"ptr {w.load('ptr', sums)}", f"ptr {memory}", f"ptr {steps}", "ptr %code")
     w.leave_if(own, "added")
     total = w.call("ptr", "@as_object", f"ptr {into}", "ptr %code")
     w.require(w.test("ne", total, "null"), "failed")
@@ -794,8 +831,12 @@ def write_add_fitted() -> str:
 
 
 def write_pull() -> str:
-    """``pull(r)``: give the operands of a node their cotangents; 1 if done, 0 for Python to do, -1 for an error."""
-    w = Objects("i32", "pull", "ptr r")
+    """``pull(r, other)``: give the operands of a node their cotangents; 1 if done, 0 for Python to do, -1 for an error.
+
+    The second cotangent is computed in ``other``, which is the caller's: adding the first may run Python, and with it
+    other threads and backward passes, which use the common memory for temporaries.
+    """
+    w = Objects("i32", "pull", "ptr r", "ptr other")
     memory, strides = w.place(f"[{REGISTERS} x ptr]"), w.place(f"[{2 * REGISTERS} x i64]")
     about = w.slot(w.slot("%r", "via"), "step_record")
     w.require_type(about, "@bytes_type", "odd")
@@ -843,18 +884,17 @@ def write_pull() -> str:
         w.jump(f"unread{i}")
         w.label(f"unread{i}")
     set_temporaries(w, code, memory, strides, range(OUT, REGISTERS))
-    w.run("@clear_flags")
-    w.run("@run", f"ptr {first}", f"ptr {memory}", f"ptr {strides}", f"ptr {code}")
-    other = w.at("@scratch", 4 * SCRATCH)
+    flags = w.call("i32", "@run", f"ptr {first}", f"ptr {memory}", f"ptr {strides}", f"ptr {code}")
+    w.require(w.test("eq", flags, 0, "i32"), "odd")
     w.require(two, "computed")
-    w.set_word(other, memory, OUT, "ptr")
-    w.run("@run", f"ptr {second}", f"ptr {memory}", f"ptr {strides}", f"ptr {code}")
+    w.set_word("%other", memory, OUT, "ptr")
+    flags = w.call("i32", "@run", f"ptr {second}", f"ptr {memory}", f"ptr {strides}", f"ptr {code}")
+    w.require(w.test("eq", flags, 0, "i32"), "odd")
     w.jump("computed")
     w.label("computed")
-    w.require(w.test("eq", w.call("i32", "@read_flags"), 0, "i32"), "odd")
     # Nothing was changed until here.
     w.hold(record)
-    for number, (program, node, result) in enumerate(((first, x, "@scratch"), (second, y, other))):
+    for number, (program, node, result) in enumerate(((first, x, "@scratch"), (second, y, "%other"))):
         if number:
             w.require(two, "done")
         g = w.slot("%r", "g")  # a rule without calls gives the cotangent itself
@@ -958,7 +998,8 @@ def write_pull_in_python() -> str:
 
 def write_walk() -> str:
     """``walk(nodes)``: walk back over a list of nodes, which is emptied."""
-    w = Objects("ptr", "walk", "ptr self", "ptr nodes", internal=False)
+    w = Objects("ptr", "walk", "ptr self", "ptr nodes", internal=False, attributes='"probe-stack"="inline-asm"')
+    other = w.place(f"[{SCRATCH} x i8]")
     w.label("next", falls=True)
     count = w.load("i64", "%nodes", OFFSETS["SIZE"])
     w.require(w.test("sgt", count, 0, "i64"), "done")
@@ -967,7 +1008,7 @@ def write_walk() -> str:
     w.store("i64", last, "%nodes", OFFSETS["SIZE"])  # its reference is ours now
     w.require_type(r, "@tensor_type", "unusual")
     w.leave_if(w.is_none(w.slot(r, "g")), "clear")
-    status = w.call("i32", "@pull", f"ptr {r}")
+    status = w.call("i32", "@pull", f"ptr {r}", f"ptr {other}")
     w.leave_if(w.test("sgt", status, 0, "i32"), "clear")
     w.leave_if(w.test("slt", status, 0, "i32"), "failed")
     w.require(w.call("i1", "@pull_in_python", f"ptr {r}"), "failed")
@@ -1001,7 +1042,7 @@ def write_code(slots: Mapping[str, int]) -> str:
     """Return the text of the module, for objects with their slots at these offsets."""
     Objects.slots = slots
     parts = (
-        write_operand, write_flags, write_run, write_fresh, write_node, write_compute, write_prepare, write_unary,
+        write_operand, write_clear_flags, write_run, write_fresh, write_node, write_compute, write_prepare, write_unary,
         write_binary, write_reflected, write_run_blocks, write_is_own, write_object, write_add, write_add_fitted,
         write_pull, write_pull_in_python, write_walk,
     )  # fmt: skip

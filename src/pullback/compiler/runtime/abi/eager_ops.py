@@ -26,7 +26,9 @@ from pullback.compiler.runtime.abi.eager_code import (
     BLOCK,
     DECLARED,
     EXPORTS,
+    JOB,
     OF_NUMBER,
+    OF_SUM,
     OP,
     OUT,
     REGISTERS,
@@ -36,19 +38,20 @@ from pullback.compiler.runtime.abi.eager_code import (
     write_code,
 )
 from pullback.compiler.runtime.abi.eager_programs import is_ufunc_known, trace_program
-from pullback.compiler.runtime.abi.layout import OFFSETS, Method, is_layout_known, numpy_functions
+from pullback.compiler.runtime.abi.layout import Method, is_layout_known, numpy_functions
 from pullback.compiler.runtime.disk_cache import default_cache
 from pullback.compiler.runtime.llvm import get_library, llvm_available, load_library, make_code_key
 from pullback.core.axes import elementwise1, elementwise2
 from pullback.core.fitting import fit
+from pullback.core.memory import SOLE, TRUSTED
 from pullback.core.tape import Meta, Step, walk_node
 from pullback.core.tensor import Tensor
 
 __all__ = ["load"]
 
 FASTCALL, ONE_ARGUMENT = 0x80, 0x08
-UNDERFLOW = 0x10  # the flag
-BUFFERS = 6  # where programs write
+FLAG_OF = {"invalid": 0x01, "divide": 0x04, "over": 0x08, "under": 0x10}  # by NumPy's names
+BUFFERS = 5  # where programs write
 MOST_ELEMENTS = 4096  # formulas may be others for more
 SLOTS = {
     "g": Tensor, "meta": Tensor, "value": Tensor, "via": Tensor, "x": Tensor, "y": Tensor, "record": Meta,
@@ -82,6 +85,9 @@ def load(compiles: bool) -> Machine | None:
     machine.addresses = library.addresses
     machine.run_blocks = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(machine.addresses["run_blocks"])
     machine.walk = machine.make_function("walk", None, ONE_ARGUMENT)
+    if not machine.counts_alike():
+        _warn("as many references to an object that machine code passes on")
+        return None
     return machine
 
 
@@ -141,6 +147,23 @@ class Machine:
         new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
         return new(ctypes.addressof(method), own, None)
 
+    def counts_alike(self) -> bool:
+        """Return whether a function that ``walk`` calls sees what nobody else holds by the same reference count."""
+        seen: list[bool] = []
+        node = Tensor()
+        node.g, node.x, node.y, node.via = (
+            True,
+            None,
+            None,
+            Step(None, back=lambda r: seen.append(sys.getrefcount(r) == SOLE)),
+        )
+        held, nodes = node, [node]
+        self.walk(nodes)
+        nodes.append(node)
+        del held, node
+        self.walk(nodes)
+        return not TRUSTED or seen == [False, True]
+
     # ---- large arrays
 
     def pull_large(self, r: Any) -> list[Any]:
@@ -153,19 +176,24 @@ class Machine:
             return []
         meta = r.meta
         which = "fd".index(meta.dtype.char)
-        memory = self.buffers.pop() if self.buffers else np.empty((2 * MOST_NODES + 5) * 8 * BLOCK, np.uint8)
+        try:
+            memory = self.buffers.pop()
+        except IndexError:  # not "if self.buffers": another thread may take the last one in between
+            memory = np.empty((2 * MOST_NODES + 5) * 8 * BLOCK, np.uint8)
         start = -(-memory.ctypes.data // 64) * 64
-        run = Run(rules, ctypes.addressof(self.copies[which]), start + 4 * 8 * BLOCK)
+        ignored = sum(FLAG_OF[name] for name, mode in np.geterr().items() if mode == "ignore")
+        run = Run(rules, ctypes.addressof(self.copies[which]), start + 4 * 8 * BLOCK, ignored | ignored << OF_SUM)
         run.plan()
         words = (
-            meta.size, meta.dtype.itemsize, ctypes.addressof(self.sums[which]), start, len(run.parts),
+            meta.size, meta.dtype.itemsize, ctypes.addressof(self.sums[which]), start, len(run.parts), 0, 0,
             *(word for part in run.parts for word in part),
         )  # fmt: skip
-        job = struct.pack(f"<{len(words)}q", *words)
-        flags = self.run_blocks(id(job) + OFFSETS["BYTES_DATA"])
+        job = np.array(words, np.int64)
+        address = job.ctypes.data
+        while flags := self.run_blocks(address):
+            run.warn(flags, int(job[JOB["part"]]) - 1, int(job[JOB["block"]]))
+            warn_of_sum(flags >> OF_SUM)
         self.buffers.append(memory)
-        if flags and (flags & ~UNDERFLOW or np.geterr()["under"] != "ignore"):
-            warn_of_product(flags)
         return [rule.node for rule in rules]
 
     # ---- records
@@ -227,7 +255,7 @@ class Machine:
         code = (ctypes.c_int64 * 10)(ARRAY, 0, given[0].itemsize, ELEMENTS, 0, 0, 1, 0, 1, ELEMENTS)
         with np.errstate(all="ignore"):
             wanted = formula(*given)
-            ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(self.addresses["run"])(
+            ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)(self.addresses["run"])(
                 ctypes.addressof(program), ctypes.addressof(memory), ctypes.addressof(strides), ctypes.addressof(code)
             )
         return type(wanted) is np.ndarray and wanted.tobytes() == results[0].tobytes()
@@ -237,6 +265,8 @@ class Machine:
         count = 1 if op.acts is elementwise1 else 2 if op.acts is elementwise2 else 0
         if op.params or op.form != count or not op.flows or not (op.one if count == 1 else op.both):
             return None
+        if not str(op.function.__module__).startswith("pullback."):
+            return None  # a function of the user's may compute something else at each call
         if not (op.one if count == 1 else op.left and op.right) or op.kernel in (np.power, np.floor_divide):
             return None
         programs = [self._trace(op.run, range(count), char, op.domain) for char in "fd"]
@@ -264,19 +294,6 @@ def _find_nodes(m: Meta) -> int | None:
         return 0 if getattr(m.push, "__name__", "") == "forget" else None
     nodes = getattr(m.push, "__self__", None)
     return id(nodes) if type(nodes) is list and m.push == nodes.append and nodes is m.tape.nodes else None
-
-
-def warn_of_product(flags: int) -> None:
-    """Let NumPy warn, or raise an error, of what rules of large arrays did; most of them multiply."""
-    one, none, large = np.array([1.0]), np.array([0.0]), np.array([np.finfo(float).max])
-    if flags & 1:
-        np.multiply(np.array([np.inf]), none)
-    if flags & 4:
-        np.divide(one, none)
-    if flags & 8:
-        np.multiply(large, large)
-    if flags & UNDERFLOW:
-        np.multiply(1 / large, 1 / large)
 
 
 def warn_of_sum(flags: int) -> None:
