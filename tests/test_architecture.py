@@ -58,7 +58,7 @@ IMPORTERS: dict[str, set[str]] = {
     },
     "compiler/runtime/llvm.py": {"llvmlite", "llvmlite.binding"},
     "scale/engines/dask.py": {"dask", "distributed"},
-    "scale/engines/processes.py": {"cloudpickle"},
+    "scale/engines/protocol.py": {"cloudpickle"},
     "scale/engines/ray.py": {"ray"},
     "sklearn/estimators.py": {"scipy.optimize"},
     "train/data/files.py": {"pyarrow.parquet"},

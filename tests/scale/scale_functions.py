@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import numpy as np
 
@@ -27,8 +28,16 @@ def make_nan(w, x):
     return np.sum(np.log(x - w))
 
 
+def rows(w, x):
+    return np.tanh(x @ w)
+
+
 def crash(w, x):
-    os.kill(os.getpid(), signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def find_pid(item):
+    return os.getpid()
 
 
 def double(item):
@@ -37,3 +46,12 @@ def double(item):
 
 def divide(item):
     return 1 / item
+
+
+def half_square(w, x):
+    return np.sum((x @ w) ** 2) / 2
+
+
+def find_anonymous(item):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.command import main
+from pullback.scale.sums import add_range, plan_blocks
 
 sys.path.insert(0, str(Path(__file__).parent))
 import scale_functions as functions
@@ -96,6 +98,46 @@ def test_variables_tapes_and_optimizers(serial: pb.scale.Pool) -> None:
     assert float(total({"w": w, "b": 0.3}).numpy()) < before
 
 
+def test_vjp_with_aux_tree_and_tape_of_second_order(serial: pb.scale.Pool) -> None:
+    total = serial.sum(functions.loss, SHARDS)
+
+    def ours(p):
+        return total(p) * 2.0, {"kept": [p["b"], total(p)]}
+
+    y, pull, aux = pb.vjp(ours, PARAMS, has_aux=True)
+    np.testing.assert_allclose(y, 2 * local(PARAMS))
+    np.testing.assert_allclose(aux["kept"][1], local(PARAMS))
+    np.testing.assert_allclose(pull(3.0)[0]["w"], 6.0 * pb.grad(local)(PARAMS)["w"])
+    w = pb.variable(PARAMS["w"], name="scale_tape_w")
+    with pb.GradientTape() as outer:
+        with pb.GradientTape() as inner:
+            value = total({"w": w, "b": 0.3})
+        slope = inner.gradient(value, w)
+        norm = (slope * slope).sum()
+    wanted = pb.grad(lambda w: np.sum(pb.grad(lambda w: local({"w": w, "b": 0.3}))(w) ** 2))(PARAMS["w"])
+    np.testing.assert_allclose(outer.gradient(norm, w).numpy(), wanted)
+
+
+def test_concat_joins_rows_with_derivatives_of_any_order(serial: pb.scale.Pool, processes: pb.scale.Pool) -> None:
+    x = rng.normal(size=(7, 3))
+    shards = pb.scale.Shards(x, parts=3)
+    w, v = rng.normal(size=3), rng.normal(size=3)
+
+    def wanted(w):
+        return np.tanh(x @ w)
+
+    for pool in (serial, processes):
+        rows = pool.concat(functions.rows, shards)
+        np.testing.assert_allclose(rows(w), wanted(w))
+        np.testing.assert_allclose(pb.vjp(rows, w)[1](np.arange(7.0))[0], pb.vjp(wanted, w)[1](np.arange(7.0))[0])
+        np.testing.assert_allclose(pb.jvp(rows, [w], [v])[1], pb.jvp(wanted, [w], [v])[1])
+        np.testing.assert_allclose(
+            pb.hvp(lambda w, rows=rows: np.sum(rows(w) ** 3), w, v), pb.hvp(lambda w: np.sum(wanted(w) ** 3), w, v)
+        )
+    with pytest.raises(pb.errors.WorkerError, match="loss must return one array"):
+        serial.concat(functions.loss, SHARDS)(PARAMS)
+
+
 def test_array_valued_sum(serial: pb.scale.Pool) -> None:
     x = np.arange(12.0).reshape(6, 2)
     total = serial.sum(functions.vector, pb.scale.Shards(x, parts=3))
@@ -110,19 +152,6 @@ def test_processes_give_the_same_bits(serial: pb.scale.Pool, processes: pb.scale
 
 
 @pytest.mark.parametrize("engine", ["ray", "dask"])
-def test_clusters_give_the_same_bits(engine: str, serial: pb.scale.Pool) -> None:
-    pytest.importorskip({"ray": "ray", "dask": "distributed"}[engine])
-    one = pb.value_and_grad(serial.sum(functions.loss, SHARDS))(PARAMS)
-    with pb.scale.Pool(engine, workers=2, start_timeout=120) as pool:
-        two = pb.value_and_grad(pool.sum(functions.loss, SHARDS))(PARAMS)
-        assert flatten(one.grad).tobytes() == flatten(two.grad).tobytes()
-        assert pool.map(functions.double, [1, 2]) == [2, 4]
-        total = pool.sum(functions.fail, pb.scale.Shards(np.arange(4.0), parts=2))
-        with pytest.raises(pb.errors.WorkerError, match="shard rows 2 of 2: ValueError: this shard is broken"):
-            total(1.0)
-
-
-@pytest.mark.parametrize("engine", ["ray", "dask"])
 def test_missing_engine_is_named(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, engine, None)
     with pytest.raises(pb.errors.MissingPackageError, match=rf"pullback\[{engine}\]"):
@@ -133,7 +162,7 @@ def test_killed_worker_is_replaced(processes: pb.scale.Pool) -> None:
     total = processes.sum(functions.loss, SHARDS)
     before = pb.grad(total)(PARAMS)
     for worker in range(2):
-        os.kill(processes.engine.processes[worker].pid, signal.SIGKILL)
+        os.kill(processes.engine.workers[worker].process.pid, signal.SIGKILL)
         again = pb.grad(total)(PARAMS)
         assert flatten(before).tobytes() == flatten(again).tobytes()
 
@@ -155,7 +184,9 @@ def test_nan_names_shard_op_and_line(serial: pb.scale.Pool) -> None:
 def test_function_that_always_crashes_is_an_error() -> None:
     with pb.scale.Pool("processes", workers=1) as pool:
         total = pool.sum(functions.crash, pb.scale.Shards(np.ones(2), parts=1))
-        with pytest.raises(pb.errors.WorkerError, match="died 4 times in a row"):
+        with pytest.raises(
+            pb.errors.WorkerError, match=r"worker 1 died 4 times in a row in crash at shard rows 1 of 1(.|\n)*in crash"
+        ):
             total(1.0)
 
 
@@ -168,6 +199,18 @@ def test_variable_that_is_not_a_parameter_is_an_error(serial: pb.scale.Pool) -> 
     frozen = pb.variable(2.0, trainable=False, name="frozen_w")
     total = serial.sum(lambda p, x: np.sum(p * x) * frozen, pb.scale.Shards(np.arange(4.0), parts=2))
     assert pb.grad(total)(1.0) == 12.0
+
+
+def test_map_shows_a_bar(processes: pb.scale.Pool, capsys: pytest.CaptureFixture[str]) -> None:
+    processes.map(functions.double, range(3), verbose=2)
+    assert "map double" in capsys.readouterr().err
+
+
+def test_large_arrays_do_not_block_pipes(processes: pb.scale.Pool) -> None:
+    # more shards than workers, and more bytes in both directions than a pipe holds
+    total = processes.sum(functions.vector, pb.scale.Shards(np.ones((5, 1)), parts=5))
+    w = np.arange(200_000.0)
+    np.testing.assert_array_equal(total(w), 5 * w)
 
 
 def test_map_keeps_order_and_names_item(processes: pb.scale.Pool) -> None:
@@ -185,6 +228,8 @@ def test_files_are_loaded_where_they_are_used(tmp_path: Path, processes: pb.scal
     shards = pb.scale.Shards(paths)
     assert isinstance(shards.load(0), np.memmap)
     np.testing.assert_allclose(processes.sum(functions.vector, shards)(np.ones(2)), [12.0, 12.0])
+    dataset = pb.data.Dataset.from_arrays({"x": np.arange(7.0)}).map(lambda row: row["x"] * 2)
+    np.testing.assert_array_equal(pb.scale.Shards(dataset, parts=3).load(1), [6.0, 8.0])
     (tmp_path / "part.csv").write_text("a,b\n1,2\n3,4\n")
     np.testing.assert_array_equal(pb.scale.Shards([tmp_path / "part.csv"]).load(0), [[1, 2], [3, 4]])
 
@@ -194,6 +239,10 @@ def test_files_are_loaded_where_they_are_used(tmp_path: Path, processes: pb.scal
     [
         (lambda: pb.scale.Pool("slurm"), "engine must be one of"),
         (lambda: pb.scale.Pool("processes", workers=0), "workers must be 1 or more"),
+        (lambda: pb.scale.Pool("serial", tree="oak"), "tree must be 'driver' or 'workers'"),
+        (lambda: pb.scale.Pool("serial", held=0), "held must be 1 or more"),
+        (lambda: pb.scale.Pool("serial", address="auto"), "address= is for"),
+        (lambda: pb.scale.Shards(pb.data.Dataset.from_generator(list)), "must know its length"),
         (lambda: pb.scale.Shards(np.ones(3), parts=4), "parts must be from 1 to 3"),
         (lambda: pb.scale.Shards({"x": np.ones(3), "y": np.ones(2)}), "one number of rows"),
         (lambda: pb.scale.Shards([]), "no shards"),
@@ -205,6 +254,21 @@ def test_files_are_loaded_where_they_are_used(tmp_path: Path, processes: pb.scal
 def test_bad_arguments(make, answer: str) -> None:
     with pytest.raises((pb.errors.ArgumentError, pb.errors.DataError), match=answer):
         make()
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 4, 7])
+def test_order_of_sums_does_not_depend_on_workers(workers: int) -> None:
+    join = lambda a, b: f"({a}{b})"
+    for count in range(1, 20):
+        blocks = plan_blocks(count, workers)
+        assert [i for block in blocks for i in range(*block)] == list(range(count))
+        sums = [add_range(lambda i: f"{i} ", *block, join) for block in blocks]
+        assert add_range(sums.__getitem__, 0, len(sums), join) == add_range(lambda i: f"{i} ", 0, count, join)
+
+
+def test_command_checks_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scale", "check", "--engine", "serial"]) == 0
+    assert "same bits as one process: yes" in capsys.readouterr().out
 
 
 def test_closed_pool_says_so() -> None:

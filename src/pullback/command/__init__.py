@@ -1,4 +1,4 @@
-"""The ``pullback`` command: ``tour``, ``report``, ``bench`` and ``info``."""
+"""The ``pullback`` command: ``tour``, ``report``, ``bench``, ``scale`` and ``info``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from pullback.command import bench, info, report, tour
+from pullback.command import bench, info, report, scale, tour
 
 __all__ = ["main"]
 
@@ -23,9 +23,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return bench.run(given[1:])  # argparse would reject the benchmark's own options
     if given[:1] == ["report"]:
         return report.run(given[1:])
+    if given[:1] == ["scale"]:
+        return scale.run(given[1:])
     parser = argparse.ArgumentParser(prog="pullback", description="Gradients of NumPy programs.")
     commands = parser.add_subparsers(title="commands", metavar="command", required=True)
-    for module in (tour, report, bench, info):
+    for module in (tour, report, bench, scale, info):
         name, line = module.__name__.rpartition(".")[2], (module.__doc__ or "").partition("\n")[0]
         commands.add_parser(name, help=line, description=line).set_defaults(run=module.run)
     status: int = parser.parse_args(given).run()

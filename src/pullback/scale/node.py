@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from pullback.core.tensor import Tensor
 from pullback.transforms.custom import custom_gradient
 
-__all__ = ["add_pairs", "make_node"]
+__all__ = ["Kind", "list_kinds", "make_node"]
 
 Ask = Callable[[tuple[int, ...], Sequence[Any]], list[Any]]  # (counts of arrays by order, arrays) -> results
+Kind = Literal["whole", "parts"]  # of an array: the same for all shards, or one for each of them
 
 
 def make_node(ask: Ask, counts: tuple[int, ...]) -> Callable[..., Any]:
@@ -34,14 +35,17 @@ def make_node(ask: Ask, counts: tuple[int, ...]) -> Callable[..., Any]:
     return node  # type: ignore[no-any-return]
 
 
-def add_pairs(terms: Sequence[Sequence[Any]]) -> list[Any]:
-    """Return the sums of rows of arrays, added in pairs, pairs of pairs and so on, so that the order is fixed.
+def list_kinds(leaves: int, order: int) -> tuple[list[Kind], list[Kind]]:
+    """Return the kinds of the arrays and of the results of a derivative of a function with a result for each shard.
 
-    >>> add_pairs([[1.0], [2.0], [3.0]])
-    [6.0]
+    The arrays of the next order are these arrays and a cotangent for each result; its results are cotangents of these
+    arrays.
+
+    >>> list_kinds(2, 1)
+    (['whole', 'whole', 'parts'], ['whole', 'whole'])
     """
-    rows = [list(row) for row in terms]
-    while len(rows) > 1:
-        pairs = [[a + b for a, b in zip(*rows[i : i + 2], strict=True)] for i in range(0, len(rows) - 1, 2)]
-        rows = pairs + rows[len(rows) - len(rows) % 2 :]
-    return rows[0]
+    arrays: list[Kind] = ["whole"] * leaves
+    results: list[Kind] = ["parts"]
+    for _ in range(order):
+        arrays, results = arrays + results, arrays
+    return arrays, results

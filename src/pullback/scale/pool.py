@@ -1,4 +1,4 @@
-"""``Pool``: workers, sums over shards that they compute, and independent calls."""
+"""``Pool``: workers, sums over shards that they compute, training, and independent calls."""
 
 from __future__ import annotations
 
@@ -6,21 +6,27 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
 from pullback.core import tree
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable
+from pullback.display.progress import make_progress
 from pullback.errors import ArgumentError, NanError, WorkerError
+from pullback.ops.joining import concat
 from pullback.scale.engines.dask import DaskEngine
 from pullback.scale.engines.processes import ProcessEngine
-from pullback.scale.engines.protocol import Engine
+from pullback.scale.engines.protocol import Answer, CallDied, Engine, Shared
 from pullback.scale.engines.ray import RayEngine
 from pullback.scale.engines.serial import SerialEngine
-from pullback.scale.node import add_pairs, make_node
+from pullback.scale.node import list_kinds, make_node
 from pullback.scale.shards import Shards
-from pullback.scale.work import Failure, Task
+from pullback.scale.sums import Failure, add_range, plan_blocks
+from pullback.scale.training import ShardSteps
+from pullback.scale.work import Task
+from pullback.train.loop.trainer import Trainer
 
 __all__ = ["Pool"]
 
@@ -30,6 +36,7 @@ ENGINES: dict[str, Callable[..., Engine]] = {
     "ray": RayEngine,
     "dask": DaskEngine,
 }
+IN_FLIGHT = 2  # calls of map that a worker has: one that it runs, and the next
 
 
 class Answers:
@@ -56,13 +63,13 @@ class Answers:
 
     def _compute(self, counts: tuple[int, ...], arrays: list[Any]) -> list[Any]:
         if len(counts) == 1 and self.is_traced:
-            value, *gradients = self.ask("compute_both", arrays)
+            value, *gradients = self.ask((), arrays)
             if gradients:  # the value is one number
                 self.gradients = gradients
                 return [value]
         if len(counts) == 2 and self.gradients is not None:
             return [arrays[-1] * g for g in self.gradients]
-        return self.ask("differentiate", counts, arrays)
+        return self.ask(counts, arrays)
 
 
 class Pool:
@@ -74,10 +81,14 @@ class Pool:
     address: of a cluster of Ray or Dask that runs; without it one is started on this machine, for this program alone.
     compile: whether workers compile functions; those that cannot be compiled are run op by op.
     check_nans: whether a NaN or infinity from a shard is an error that names the shard, the op and the line.
-    start_timeout: seconds until workers must have started.
+    start_timeout: seconds until workers must have started, also those that replace one.
+    tree: where results are added: by the ``"driver"``, which is this program, or by the ``"workers"`` of Ray or Dask,
+        which send them to each other, so that one sum comes back; each adds up its own shards in any case.
+    held: how many shards a worker keeps in memory.
 
     Results are added in a fixed order, so that they do not depend on the number of workers or on who is first: bit for
-    bit, as long as BLAS has one thread, as it has in the workers.  A worker that dies is replaced, and asked again.
+    bit, as long as BLAS has one thread, as it has in the workers (set ``OMP_NUM_THREADS=1`` for this program itself, if
+    it is compared with them).  A worker that dies is replaced, and asked again.
 
     >>> import numpy as np, pullback as pb
     >>> shards = pb.scale.Shards({"x": np.arange(6.0), "y": 2 * np.arange(6.0)}, parts=3)
@@ -96,17 +107,24 @@ class Pool:
         compile: bool = True,
         check_nans: bool = True,
         start_timeout: float = 60.0,
+        tree: str = "driver",
+        held: int = 1,
     ) -> None:
         if engine not in ENGINES:
             raise ArgumentError(f"Pool: engine must be one of {', '.join(ENGINES)}, got {engine!r}.")
         self.workers = 1 if engine == "serial" else (os.cpu_count() or 1) if workers is None else workers
         if type(self.workers) is not int or self.workers < 1:
             raise ArgumentError(f"Pool: workers must be 1 or more, got {workers!r}.")
-        self.engine_name, self.compiles, self.check_nans = engine, compile, check_nans
+        if tree not in ("driver", "workers"):
+            raise ArgumentError(f"Pool: tree must be 'driver' or 'workers', got {tree!r}.")
+        if type(held) is not int or held < 1:
+            raise ArgumentError(f"Pool: held must be 1 or more shards, got {held!r}.")
+        self.engine_name, self.compiles, self.check_nans, self.tree, self.held = engine, compile, check_nans, tree, held
         if address is not None and engine not in ("ray", "dask"):
             raise ArgumentError(f"Pool: address= is for the engines ray and dask, not for {engine!r}.")
         self.engine = ENGINES[engine](**({} if address is None else {"address": address}))
-        self.numbers = count()
+        self.names: dict[str, tuple[str, Sequence[str]]] = {}  # of each task: the function, and the shards
+        self.asked: dict[int, tuple[str, str]] = {}  # of each call: the function, and the shards or the item
         self.is_open = True
         self.engine.start(self.workers, start_timeout)
 
@@ -117,13 +135,16 @@ class Pool:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<pool of {self.workers} {self.engine_name} worker{'s' * (self.workers != 1)}>"
+        plural = "s" * (self.workers != 1)
+        return f"<pool of {self.workers} {self.engine_name} worker{plural}, one BLAS thread each>"
 
     def close(self) -> None:
         """End the workers."""
         if self.is_open:
             self.is_open = False
             self.engine.stop()
+
+    # ---- functions of parameters
 
     def sum(self, f: Callable[[Any, Any], Any], shards: Shards) -> Callable[[Any], Any]:
         """Return a differentiable function of parameters: the sum of ``f(params, shard)`` over all shards.
@@ -137,7 +158,7 @@ class Pool:
         ...     pb.grad(total)({"a": 3.0})
         {'a': 14.0}
         """
-        return self._make_total("sum", f, shards, 1)
+        return self._make_total("sum", f, shards)
 
     def mean(self, f: Callable[[Any, Any], Any], shards: Shards) -> Callable[[Any], Any]:
         """Return a differentiable function of parameters: the mean of ``f(params, shard)`` over the shards.
@@ -150,44 +171,43 @@ class Pool:
         ...     pool.mean(lambda w, x: w * np.mean(x), pb.scale.Shards(np.arange(4.0), parts=2))(2.0)
         np.float64(3.0)
         """
-        return self._make_total("mean", f, shards, len(shards))
+        return self._make_total("mean", f, shards)
 
-    def map(self, f: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-        """Return ``f(item)`` for each item, in their order, computed by the workers.
+    def concat(self, f: Callable[[Any, Any], Any], shards: Shards) -> Callable[[Any], Any]:
+        """Return a differentiable function of parameters: the arrays ``f(params, shard)``, joined by their first axis.
 
-        f: a function of an item.
-        items: what it is called with.
+        f: a function of parameters, which may be a tree, and the data of a shard; it returns an array.
+        shards: the data.
 
-        >>> import pullback as pb
+        >>> import numpy as np, pullback as pb
         >>> with pb.scale.Pool("serial") as pool:
-        ...     pool.map(lambda seed: seed * 2, [1, 2, 3])
-        [2, 4, 6]
+        ...     rows = pool.concat(lambda w, x: w * x, pb.scale.Shards(np.arange(5.0), parts=2))
+        ...     rows(2.0), pb.grad(lambda w: np.sum(rows(w) ** 2))(2.0)
+        (array([0., 2., 4., 6., 8.]), 120.0)
         """
-        self._check_open("map")
-        calls = [self.engine.call(i % self.workers, "call", f, item) for i, item in enumerate(items)]
-        return [self._check(answer, "map") for answer in self.engine.wait(calls)]
+        learn = self._make_learner("concat", f, shards)
 
-    def _make_total(
-        self, name: str, f: Callable[[Any, Any], Any], shards: Shards, divisor: int
-    ) -> Callable[[Any], Any]:
-        if not callable(f):
-            raise ArgumentError(f"pool.{name}(f, shards): f must be a function, got {type(f).__name__}.")
-        if not isinstance(shards, Shards):
-            raise ArgumentError(f"pool.{name}(f, shards): shards must be pb.scale.Shards, got {type(shards).__name__}.")
-        known: dict[Any, int] = {}  # the task for each structure of parameters
+        def join_rows(params: Any) -> Any:
+            key, xs = learn(params)
+            results = make_node(lambda counts, arrays: self._ask_parts(key, len(xs), counts, arrays), (len(xs),))(*xs)
+            are_tensors = any(isinstance(x, Tensor) for x in xs)
+            return concat(results) if are_tensors else np.concatenate([np.asarray(y) for y in results])
+
+        join_rows.__name__ = getattr(f, "__name__", "f")
+        return join_rows
+
+    def _make_total(self, name: str, f: Callable[[Any, Any], Any], shards: Shards) -> Callable[[Any], Any]:
+        learn = self._make_learner(name, f, shards)
+        divisor = len(shards) if name == "mean" else 1
 
         def total(params: Any) -> Any:
-            self._check_open(name)
-            structure = tree.map_leaves(lambda _: 0, params)
-            key = repr(structure)
-            if key not in known:
-                task = Task(next(self.numbers), f, shards, structure, self.compiles)
-                self.engine.learn(task)
-                known[key] = task.number
-            xs = [x.read() if isinstance(x, Variable) else x for x in tree.leaves(params)]
+            key, xs = learn(params)
             is_traced = any(isinstance(x, Tensor) and x.level for x in xs)
-            answers = Answers(lambda *given: self._ask(name, known[key], shards, *given), is_traced)
-            results = make_node(answers.get, (len(xs),))(*xs)
+
+            def ask(counts: tuple[int, ...], arrays: list[Any]) -> list[Any]:
+                return list(self.add_up(name, key, len(shards), "differentiate", arrays, counts))
+
+            results = make_node(Answers(ask, is_traced).get, (len(xs),))(*xs)
             value = results[0] if len(results) == 1 else results
             value = value if divisor == 1 else tree.map_leaves(lambda y: y / divisor, value)
             are_tensors = any(isinstance(x, Tensor) for x in xs)
@@ -196,12 +216,159 @@ class Pool:
         total.__name__ = getattr(f, "__name__", "f")
         return total
 
-    def _ask(self, name: str, task: int, shards: Shards, method: str, *given: Any) -> list[Any]:
-        """Return the sums over all shards; shard number i always goes to the same worker, which may hold it."""
-        calls = [
-            self.engine.call(i % self.workers, method, task, i, self.check_nans, *given) for i in range(len(shards))
-        ]
-        return add_pairs([self._check(answer, name) for answer in self.engine.wait(calls)])
+    def _make_learner(self, name: str, f: Any, shards: Any) -> Callable[[Any], tuple[str, list[Any]]]:
+        """Return the function that gives the key of a task for parameters, and their leaves."""
+        if not callable(f):
+            raise ArgumentError(f"pool.{name}(f, shards): f must be a function, got {type(f).__name__}.")
+        if not isinstance(shards, Shards):
+            raise ArgumentError(f"pool.{name}(f, shards): shards must be pb.scale.Shards, got {type(shards).__name__}.")
+        known: dict[Any, str] = {}  # the task for each structure of parameters
+
+        def learn(params: Any) -> tuple[str, list[Any]]:
+            structure = tree.map_leaves(lambda _: 0, params)
+            shown = repr(structure)
+            if shown not in known:
+                known[shown] = self._learn(name, f, shards, structure)
+            self._check_open(name)
+            return known[shown], [x.read() if isinstance(x, Variable) else x for x in tree.leaves(params)]
+
+        return learn
+
+    def _ask_parts(self, key: str, leaves: int, counts: tuple[int, ...], arrays: Sequence[Any]) -> list[Any]:
+        """Return a derivative of the arrays of all shards: one for each shard, or the sums over them."""
+        kinds, made = list_kinds(leaves, len(counts) - 1)
+        size = len(self.names[key][1])
+        given = iter(arrays)
+        split = [[next(given) for _ in range(size)] if kind == "parts" else [next(given)] for kind in kinds]
+        whole = Shared([x[0] for kind, x in zip(kinds, split, strict=True) if kind == "whole"])
+        own = [[x[i] for kind, x in zip(kinds, split, strict=True) if kind == "parts"] for i in range(size)]
+        calls = [self._call(i, (i, i + 1), "differentiate_parts", key, i, kinds, own[i], whole) for i in range(size)]
+        found = [self._check(answer, "concat") for answer in self._wait(calls)]
+        if any(len(row) != len(made) or (len(counts) == 1 and not np.ndim(row[0])) for row in found):
+            raise WorkerError(f"pool.concat: {self.names[key][0]} must return one array with at least one axis.")
+        results: list[Any] = []
+        for j, kind in enumerate(made):
+            column = [row[j] for row in found]
+            results += column if kind == "parts" else add_range([[x] for x in column].__getitem__, 0, size)
+        return results
+
+    # ---- independent calls
+
+    def map(self, f: Callable[[Any], Any], items: Iterable[Any], *, verbose: int | str = "auto") -> list[Any]:
+        """Return ``f(item)`` for each item, in their order; a worker that is free takes the next item.
+
+        f: a function of an item.
+        items: what it is called with.
+        verbose: 0 for nothing, 1 for a bar, 2 for a line at the end; a bar in terminals unless it is given.
+
+        >>> import pullback as pb
+        >>> with pb.scale.Pool("serial") as pool:
+        ...     pool.map(lambda seed: seed * 2, [1, 2, 3])
+        [2, 4, 6]
+        """
+        if not callable(f):
+            raise ArgumentError(f"pool.map(f, items): f must be a function, got {type(f).__name__}.")
+        given = list(items)
+        key = self._learn("map", f, None)
+        answers: list[Any] = [None] * len(given)
+        left, running = count(), {}
+        name = self.names[key][0]
+
+        def send(worker: int) -> None:
+            if (i := next(left)) < len(given):
+                call = self.engine.call(worker, "call", key, given[i])
+                self.asked[call] = name, f"item {repr(given[i])[:200]}"
+                running[call] = worker, i
+
+        with make_progress(f"map {name}", len(given), verbose, "pool.map") as progress:
+            for worker in list(range(self.workers)) * IN_FLIGHT:
+                send(worker)
+            while running:
+                call = self._guard(self.engine.wait_any, list(running))
+                worker, i = running.pop(call)
+                (answers[i],) = self._wait([call])
+                progress.step()
+                send(worker)
+            progress.close({})
+        return [self._check(answer, "map") for answer in answers]
+
+    # ---- training
+
+    def begin_training(
+        self, trainer: Trainer, shards: Any, batch_size: int, shuffle: bool, class_weight: Any
+    ) -> ShardSteps:
+        """Return the steps of a training on shards, for ``model.fit(shards, pool=pool)``."""
+        return ShardSteps(self, trainer, shards, batch_size, shuffle, class_weight)
+
+    def learn_model(self, model: Any, shards: Shards) -> str:
+        """Send a model, or none, with shards to the workers; return the key of the task."""
+        return self._learn("fit", model, shards)
+
+    # ---- asking
+
+    def _learn(self, name: str, f: Any, shards: Shards | None, structure: Any = None) -> str:
+        """Send a function or a model to the workers; return the key of the task."""
+        self._check_open(name)
+        code = self.engine.dump_code(f, None if shards is None else shards.loader)
+        items, names = ((), ()) if shards is None else (shards.items, shards.names)
+        task = Task(uuid4().hex, code, items, names, structure, self.compiles, self.check_nans, self.held)
+        self.names[task.key] = str(getattr(f, "__name__", getattr(f, "name", "f"))), names
+        self.engine.learn(task)
+        return task.key
+
+    def add_up(self, name: str, key: str, count: int, method: str, given: object, *more: object) -> Sequence[Any]:
+        """Return the sums over a number of shards of what a method of the workers gives, added in a fixed order."""
+        self._check_open(name)
+        shared, blocks = Shared(given), plan_blocks(count, self.workers)
+        calls = [self._call(i, block, method, key, *block, *more, shared) for i, block in enumerate(blocks)]
+        if self.tree == "workers" and self.engine.sends_answers:
+            places = {call: i % self.workers for i, call in enumerate(calls)}
+
+            def add(a: int, b: int) -> int:
+                both = self.engine.call(places[a], "add_up", Answer(a), Answer(b))
+                places[both], self.asked[both] = places[a], (self.names[key][0], "a sum over shards")
+                return both
+
+            answer = self._wait([add_range(lambda i: calls[i], 0, len(calls), add)])[0]
+        else:
+            answers = self._wait(calls)
+            answer = add_range(lambda i: answers[i], 0, len(answers))
+        self.asked = {}
+        found: Sequence[Any] = self._check(answer, name)
+        return found
+
+    def ask_each(self, name: str, key: str, count: int, method: str, *given: object) -> list[Any]:
+        """Return what a method of the workers gives for each shard."""
+        self._check_open(name)
+        shared = [Shared(given[0])] if given else []
+        calls = [self._call(i, (i, i + 1), method, key, i, *shared) for i in range(count)]
+        return [self._check(answer, name) for answer in self._wait(calls)]
+
+    def _call(self, number: int, block: tuple[int, int], method: str, key: str, *given: object) -> int:
+        """Ask a worker about a block of shards, which always goes to the same worker: it may hold them."""
+        call = self.engine.call(number % self.workers, method, key, *given)
+        name, names = self.names[key]
+        self.asked[call] = name, f"shard{'s' * (block[1] - block[0] > 1)} {', '.join(names[slice(*block)])}"
+        return call
+
+    def _wait(self, calls: Sequence[int]) -> list[Any]:
+        answers: list[Any] = self._guard(self.engine.wait, calls)
+        for call in calls:
+            del self.asked[call]
+        return answers
+
+    def _guard(self, wait: Callable[[Sequence[int]], Any], calls: Sequence[int]) -> Any:
+        """Return what an engine waits for; if workers die at a call again and again, end them and name the call."""
+        try:
+            return wait(calls)
+        except CallDied as died:
+            name, what = self.asked.get(died.call, ("a function", "unknown shards"))
+            worker = "workers" if died.worker is None else f"worker {died.worker + 1}"
+            self.close()
+            raise WorkerError(
+                f"Pool: {worker} died {died.deaths} times in a row in {name} at {what}. What it computes ends the "
+                f"process: run it with engine='serial' to see where. {died.detail}"
+            ) from None
 
     def _check(self, answer: Any, name: str) -> Any:
         """Return an answer, or raise the error that it tells of."""
@@ -209,7 +376,8 @@ class Pool:
             return answer
         kind = NanError if answer.is_nan else WorkerError
         what = "item" if name == "map" else "shard"
-        raise kind(f"pool.{name}: {what} {answer.name}: {answer.error}\n{answer.text}".rstrip())
+        text = f"pool.{name}: {what} {answer.name}: {answer.error}\n(in {answer.place})\n{answer.text}"
+        raise kind(text.rstrip())
 
     def _check_open(self, name: str) -> None:
         if not self.is_open:

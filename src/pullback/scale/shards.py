@@ -11,17 +11,19 @@ import numpy as np
 
 from pullback.core import tree
 from pullback.errors import ArgumentError, DataError
+from pullback.train.data.dataset import Dataset
 
 __all__ = ["Shards"]
 
 
 class Shards:
-    """Parts of the data: files that are loaded where they are used, or arrays that are split by rows.
+    """Parts of the data: files that are loaded where they are used, or arrays or a dataset that are split by rows.
 
-    data: a list of paths, or arrays (also trees of arrays) whose first axis is split.
-    load: a function from a path to the data of a shard; without it, ``.npy`` files are mapped into memory and ``.csv``
-        files are read as numbers.
-    parts: how many shards arrays are split into.
+    data: a list of paths; or arrays (also trees of arrays), whose first axis is split; or a ``pb.data.Dataset`` whose
+        length is known, of which each worker reads its part.
+    load: a function from a path to the data of a shard; without it, ``.npy`` files are mapped into memory, ``.csv``
+        files are read as rows of numbers, and ``.parquet`` files as a dict of columns.
+    parts: how many shards arrays or a dataset are split into; 8 unless it is given.
 
     >>> import numpy as np, pullback as pb
     >>> shards = pb.scale.Shards({"x": np.arange(6.0), "y": np.ones(6)}, parts=3)
@@ -41,8 +43,9 @@ class Shards:
         else:
             if load is not None:
                 raise ArgumentError("Shards: load= is for paths, but arrays were given.")
-            self.loader = _give
-            self.items = split_rows(data, parts)
+            is_dataset = isinstance(data, Dataset)
+            self.loader = read_range if is_dataset else _give
+            self.items = split_dataset(data, parts) if is_dataset else split_rows(data, parts)
             self.names = [f"rows {i + 1} of {len(self.items)}" for i in range(len(self.items))]
         if not self.items:
             raise DataError("Shards: there are no shards: the list of paths is empty.")
@@ -73,12 +76,32 @@ def _give(item: Any) -> Any:
 
 
 def load_file(path: str) -> Any:
-    """Return the numbers of a file: ``.npy`` mapped into memory, ``.csv`` without its header line."""
+    """Return the data of a file: mapped into memory (``.npy``), rows (``.csv``), or columns (``.parquet``)."""
     if path.endswith(".npy"):
         return np.load(path, mmap_mode="r", allow_pickle=False)
     if path.endswith(".csv"):
         return np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
+    if path.endswith(".parquet"):
+        rows = Dataset.from_parquet(path)
+        return next(iter(rows.batch(max(len(rows), 1))))
     raise ArgumentError(f"Shards: how to read {Path(path).name} is not known. Give load=, a function of the path.")
+
+
+def read_range(item: tuple[Dataset, int, int]) -> Any:
+    """Return some of the elements of a dataset as one batch."""
+    dataset, start, count = item
+    return next(iter(dataset.skip(start).take(count).batch(count)))
+
+
+def split_dataset(dataset: Dataset, parts: int | None) -> list[tuple[Dataset, int, int]]:
+    """Return a dataset with the first element and the number of elements of each part."""
+    try:
+        rows = len(dataset)
+    except TypeError:
+        raise DataError(
+            "Shards: a dataset that is split must know its length; one of a generator does not. Give files, or arrays."
+        ) from None
+    return [(dataset, start, stop - start) for start, stop in split_range(rows, parts)]
 
 
 def split_rows(data: Any, parts: int | None) -> list[Any]:
@@ -90,9 +113,17 @@ def split_rows(data: Any, parts: int | None) -> list[Any]:
     lengths = {len(leaf) if np.ndim(leaf) else -1 for leaf in tree.leaves(data)}
     if len(lengths) != 1 or -1 in lengths:
         raise DataError(f"Shards: arrays must have one number of rows, got {sorted(lengths)}; -1 is a single number.")
-    rows = lengths.pop()
+    ranges = split_range(lengths.pop(), parts)
+    return [tree.map_leaves(lambda a, rows=slice(*ends): np.asarray(a)[rows], data) for ends in ranges]
+
+
+def split_range(rows: int, parts: int | None) -> list[tuple[int, int]]:
+    """Return where the parts of a number of rows begin and end.
+
+    >>> split_range(5, 2)
+    [(0, 3), (3, 5)]
+    """
     count = min(rows, 8) if parts is None else parts
     if type(count) is not int or not 1 <= count <= max(rows, 1):
         raise ArgumentError(f"Shards: parts must be from 1 to {rows}, the number of rows, got {parts!r}.")
-    edges = [0, *accumulate(rows // count + (i < rows % count) for i in range(count))]
-    return [tree.map_leaves(lambda a, rows=slice(*ends): np.asarray(a)[rows], data) for ends in pairwise(edges)]
+    return list(pairwise([0, *accumulate(rows // count + (i < rows % count) for i in range(count))]))

@@ -1,8 +1,12 @@
-"""What a worker does: sums, gradients of sums to any order, and calls of functions, each for one item."""
+"""What a worker does: sums, gradients of sums to any order, steps of training, and calls, for shards."""
 
 from __future__ import annotations
 
+import os
+import pickle
+import platform
 import traceback
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,101 +18,195 @@ from pullback.core import tree
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Recorder
 from pullback.diagnostics.nans import diagnose
-from pullback.errors import CapturedError, PullbackError
-from pullback.scale.shards import Shards
+from pullback.errors import CapturedError, PullbackError, WorkerError
+from pullback.scale.node import Kind
+from pullback.scale.replica import Replica, Step, count_rows, take_rows
+from pullback.scale.sums import Failure, Terms, add_range, add_terms
 from pullback.transforms.linear import vjp
 
-__all__: list[str] = []
+__all__ = ["Task", "Worker"]
 
 Arrays = Sequence[Any]
 
 
 @dataclass(frozen=True)
 class Task:
-    """A function of parameters and a shard, as it is sent to the workers once."""
+    """A function of parameters and a shard, or a model, as it is sent to the workers once."""
 
-    number: int
-    function: Callable[..., Any]
-    shards: Shards
-    structure: Any  # of the parameters: a tree of anything
-    is_compiled: bool
-
-
-@dataclass(frozen=True)
-class Failure:
-    """What went wrong in a worker."""
-
-    name: str  # of the shard or item
-    error: str
-    text: str  # the worker's traceback
-    is_nan: bool = False
+    key: str
+    code: bytes | tuple[Any, ...]  # the function or the model, and the function that loads a shard
+    items: Sequence[Any]  # what shards are loaded from
+    names: Sequence[str]  # of the shards
+    structure: Any = None  # of the parameters: a tree of anything
+    is_compiled: bool = False
+    checks_nans: bool = False
+    held: int = 1  # shards that stay in memory
 
 
 class Worker:
-    """The tasks that a worker knows, its programs, and the shard that it holds."""
+    """The tasks that a worker knows, its programs, and the shards that it holds."""
 
     def __init__(self) -> None:
-        self.tasks: dict[int, Task] = {}
-        self.programs: dict[tuple[int, tuple[int, ...]], Callable[..., Any]] = {}
-        self.block: tuple[int, int, Any] | None = None  # a task, a shard of it, and its data: one block at a time
+        self.tasks: dict[str, Task] = {}
+        self.codes: dict[str, Any] = {}
+        self.programs: dict[tuple[str, tuple[int, ...]], Callable[..., Any]] = {}
+        self.replicas: dict[str, Replica] = {}
+        self.shards: OrderedDict[tuple[str, int], Any] = OrderedDict()  # the latest ones
 
     def add(self, task: Task) -> None:
-        """Learn a task."""
-        self.tasks[task.number] = task
+        """Learn a task, if it is not known."""
+        self.tasks.setdefault(task.key, task)
 
-    def differentiate(self, number: int, shard: int, checks_nans: bool, counts: tuple[int, ...], arrays: Arrays) -> Any:
-        """Return what a shard contributes to the sum, or to a derivative of it; a Failure if that fails."""
-        task = self.tasks[number]
+    def forget(self, key: str) -> None:
+        """Forget a task, and what was made for it."""
+        for known in (self.tasks, self.codes, self.replicas):
+            known.pop(key, None)
+        self.programs = {k: program for k, program in self.programs.items() if k[0] != key}
+        self.shards = OrderedDict((k, data) for k, data in self.shards.items() if k[0] != key)
+
+    # ---- calls
+
+    def differentiate(self, key: str, start: int, stop: int, counts: tuple[int, ...], arrays: Arrays) -> Any:
+        """Return what a range of shards adds to the sum, or to a derivative of it; a Failure if that fails."""
+
+        def compute(shard: int) -> Any:
+            return self._try(key, shard, lambda task, data: self._differentiate(task, data, counts, arrays))
+
+        return add_range(compute, start, stop)
+
+    def differentiate_parts(self, key: str, shard: int, kinds: Sequence[Kind], own: Arrays, whole: Arrays) -> Any:
+        """Return a derivative of what one shard gives, from arrays of its own and those of all shards."""
+        orders = list_orders(kinds)
+        mine, all_ = iter(own), iter(whole)
+        arrays = [next(mine) if kind == "parts" else next(all_) for kind in kinds]
+        return self._try(key, shard, lambda task, data: self._differentiate(task, data, orders, arrays))
+
+    def call(self, key: str, item: Any) -> Any:
+        """Return what a function gives for an item; a Failure if it raises."""
         try:
-            data = self._load(task, shard)
-            results = [_to_array(y) for y in self._get_program(task, counts)(data, *arrays)]
-            return self._check_finite(task, data, shard, arrays, results) if checks_nans else results
+            return self._get_code(self.tasks[key])[0](item)
         except Exception as error:
-            return Failure(task.shards.names[shard], f"{type(error).__name__}: {error}", traceback.format_exc())
+            return _make_failure(repr(item)[:200], error)
 
-    def compute_both(self, number: int, shard: int, checks_nans: bool, arrays: Arrays) -> Any:
-        """Return what a shard contributes to the value and, if that is one number, to the gradients after it."""
-        return self.differentiate(number, shard, checks_nans, (), arrays)
+    def peek(self, key: str, shard: int) -> Any:
+        """Return the number of rows of a shard, and the first one."""
+        return self._try(key, shard, lambda task, data: (count_rows(data), take_rows(data, slice(0, 1))))
+
+    def train(self, key: str, start: int, stop: int, step: Step) -> Any:
+        """Return what a range of shards adds to losses, statistics, gradients and states of a step of training."""
+
+        def compute(shard: int) -> Any:
+            return self._try(key, shard, lambda task, data: self._get_replica(task).train(shard, data, step))
+
+        return add_range(compute, start, stop)
+
+    def evaluate(self, key: str, start: int, stop: int, step: Step) -> Any:
+        """Return what a range of shards adds to losses and statistics of an evaluation."""
+
+        def compute(shard: int) -> Any:
+            return self._try(key, shard, lambda task, data: self._get_replica(task).evaluate(data, step))
+
+        return add_range(compute, start, stop)
+
+    def explain_nan(self, key: str, shard: int, step: Step) -> Any:
+        """Return where a NaN or infinity came from in a step; None if this shard gives none."""
+        return self._try(key, shard, lambda task, data: self._get_replica(task).explain_nan(shard, data, step))
+
+    @staticmethod
+    def add_up(a: Terms, b: Terms) -> Any:
+        """Return the sum of what two workers gave."""
+        return add_terms(a, b)
+
+    def echo(self, arrays: Arrays) -> Arrays:
+        """Return what it was given."""
+        return [np.array(x) for x in arrays]
+
+    # ---- parts of them
+
+    def _try(self, key: str, shard: int, compute: Callable[[Task, Any], Any]) -> Any:
+        """Return what is computed of a shard; a Failure if that raises an error."""
+        task = self.tasks[key]
+        try:
+            return compute(task, self._load(task, shard))
+        except _NanFound as found:
+            return Failure(task.names[shard], f"a value is not finite.\n{found}", "", _find_place(), is_nan=True)
+        except Exception as error:
+            return _make_failure(task.names[shard], error)
+
+    def _get_code(self, task: Task) -> Any:
+        """Return the function or model of a task, and the function that loads its shards."""
+        if task.key not in self.codes:
+            try:
+                self.codes[task.key] = pickle.loads(task.code) if isinstance(task.code, bytes) else task.code
+            except ImportError as error:
+                raise WorkerError(
+                    f"the worker cannot import what the function needs: {error}. Install it where the workers run, or "
+                    "define the function in the script itself."
+                ) from None
+        return self.codes[task.key]
 
     def _load(self, task: Task, shard: int) -> Any:
-        """Return the data of a shard, which stays until another one is asked for."""
-        if self.block is None or self.block[:2] != (task.number, shard):
-            self.block = None
-            self.block = task.number, shard, task.shards.load(shard)
-        return self.block[2]
+        """Return the data of a shard; the latest ones stay in memory."""
+        key = task.key, shard
+        if key not in self.shards:
+            load = self._get_code(task)[1]
+            while len(self.shards) >= task.held:
+                self.shards.popitem(last=False)
+            self.shards[key] = load(task.items[shard])
+        self.shards.move_to_end(key)
+        return self.shards[key]
+
+    def _get_replica(self, task: Task) -> Replica:
+        if task.key not in self.replicas:
+            self.replicas[task.key] = Replica(self._get_code(task)[0])
+        return self.replicas[task.key]
+
+    def _differentiate(self, task: Task, data: Any, counts: tuple[int, ...], arrays: Arrays) -> list[Any]:
+        results = [_to_array(y) for y in self._get_program(task, counts)(data, *arrays)]
+        if task.checks_nans and not all(_is_finite(y) for y in results):
+            self._explain(task, data, arrays)
+        return results
 
     def _get_program(self, task: Task, counts: tuple[int, ...]) -> Callable[..., Any]:
         """Return the function of a shard and arrays that gives a derivative, compiled where that can be."""
-        key = task.number, counts
+        key = task.key, counts
         if key not in self.programs:
-            plain = make_derivative(task, counts)
+            plain = make_derivative(self._get_code(task)[0], task.structure, counts)
             self.programs[key] = _compile_if_possible(plain) if task.is_compiled else plain
         return self.programs[key]
 
-    @staticmethod
-    def _check_finite(task: Task, data: Any, shard: int, arrays: Arrays, results: list[Any]) -> Any:
-        """Return the results, or a Failure that says where the first NaN or infinity came from."""
-        if all(np.isfinite(y).all() for y in results if y.dtype.kind in "fc"):
-            return results
+    def _explain(self, task: Task, data: Any, arrays: Arrays) -> None:
+        """Raise an error that says where the first NaN or infinity came from."""
+        f = self._get_code(task)[0]
         count = len(tree.leaves(task.structure))
-        report = diagnose(lambda *xs: task.function(tree.replace_leaves(task.structure, list(xs)), data))(
-            *arrays[:count]
-        )
-        return Failure(task.shards.names[shard], f"a value is not finite.\n{report}", "", is_nan=True)
-
-    @staticmethod
-    def call(function: Callable[[Any], Any], item: Any) -> Any:
-        """Return what a function gives for an item; a Failure if it raises."""
-        try:
-            return function(item)
-        except Exception as error:
-            return Failure(repr(item)[:200], f"{type(error).__name__}: {error}", traceback.format_exc())
+        report = diagnose(lambda *xs: f(tree.replace_leaves(task.structure, list(xs)), data))(*arrays[:count])
+        raise _NanFound(str(report))
 
 
-def run_function(task: Task, shard: Any, xs: Sequence[Any]) -> list[Any]:
-    """Return the results of a task's function; an error if it reads a variable, whose gradient would be lost."""
+class _NanFound(Exception):  # noqa: N818
+    """Says where a NaN or infinity came from."""
+
+
+def _find_place() -> str:
+    return f"process {os.getpid()} on {platform.node()}"
+
+
+def _make_failure(name: str, error: Exception) -> Failure:
+    return Failure(name, f"{type(error).__name__}: {error}", traceback.format_exc(), _find_place())
+
+
+def _is_finite(y: Any) -> bool:
+    """Return whether all elements are finite; their sum is, if they are, unless it overflows."""
+    if y.dtype.kind not in "fc":
+        return True
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(np.sum(y)) or np.isfinite(y).all())
+
+
+def run_function(f: Callable[..., Any], structure: Any, shard: Any, xs: Sequence[Any]) -> list[Any]:
+    """Return the results of a function; an error if it reads a variable, whose gradient would be lost."""
     with Recorder() as seen:
-        results = tree.leaves(task.function(tree.replace_leaves(task.structure, list(xs)), shard))
+        results = tree.leaves(f(tree.replace_leaves(structure, list(xs)), shard))
     names = sorted({v.name for v in seen.read.values() if v.trainable})
     if names:
         raise CapturedError(
@@ -118,22 +216,37 @@ def run_function(task: Task, shard: Any, xs: Sequence[Any]) -> list[Any]:
     return results
 
 
-def make_derivative(task: Task, counts: tuple[int, ...]) -> Callable[..., list[Any]]:
+def list_orders(kinds: Sequence[Kind]) -> tuple[int, ...]:
+    """Return the numbers of arrays by order of a derivative, from the kinds of its arrays (see ``list_kinds``).
+
+    >>> list_orders(["whole", "whole", "parts", "whole", "whole"])
+    (2, 3, 5)
+    """
+    first = list(kinds).index("parts") if "parts" in kinds else len(kinds)
+    counts = [first]
+    results = 1
+    while counts[-1] < len(kinds):
+        counts.append(counts[-1] + results)
+        results = counts[-2]
+    return tuple(counts)
+
+
+def make_derivative(f: Callable[..., Any], structure: Any, counts: tuple[int, ...]) -> Callable[..., list[Any]]:
     """Return the function of a shard and arrays: of order 0 the results, of each further one a vjp of the one before.
 
     ``counts`` has the number of arrays for each order; without any, it is the value with its gradients.  The arrays of
     order n + 1 are those of order n and a cotangent for each of its results.
     """
     if not counts:
-        return _make_both(task)
+        return _make_both(f, structure)
     *below, _ = counts
     if not below:
 
         def compute(shard: Any, *xs: Any) -> list[Any]:
-            return run_function(task, shard, xs)
+            return run_function(f, structure, shard, xs)
 
         return compute
-    lower = make_derivative(task, tuple(below))
+    lower = make_derivative(f, structure, tuple(below))
 
     def pull_back(shard: Any, *xs: Any) -> list[Any]:
         _, pull = vjp(lambda *ys: lower(shard, *ys), *xs[: below[-1]])
@@ -142,11 +255,11 @@ def make_derivative(task: Task, counts: tuple[int, ...]) -> Callable[..., list[A
     return pull_back
 
 
-def _make_both(task: Task) -> Callable[..., list[Any]]:
+def _make_both(f: Callable[..., Any], structure: Any) -> Callable[..., list[Any]]:
     """Return the function that gives the results and, if that is one number, the gradients by all parameters."""
 
     def compute(shard: Any, *xs: Any) -> list[Any]:
-        values, pull = vjp(lambda *ys: run_function(task, shard, ys), *xs)
+        values, pull = vjp(lambda *ys: run_function(f, structure, shard, ys), *xs)
         is_number = len(values) == 1 and np.ndim(values[0]) == 0
         return [*values, *(pull([np.ones_like(values[0])]) if is_number else ())]
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import sys
-from collections.abc import Sequence
-from typing import Any
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from pullback.errors import MissingPackageError, WorkerError
-from pullback.scale.engines.protocol import send_module_by_value
+from pullback.scale.engines.protocol import MOST_DEATHS, ONE_THREAD, Answer, CallDied, Shared, dump_by_value, find_bytes
 from pullback.scale.work import Task, Worker
 
 __all__ = ["DaskEngine"]
 
-# Without MALLOC_TRIM_THRESHOLD_, which Dask sets otherwise and which doubles the time of a gradient.
-ENVIRONMENT = {"OMP_NUM_THREADS": 1, "OPENBLAS_NUM_THREADS": 1, "MKL_NUM_THREADS": 1}
+# Instead of what Dask sets itself: its MALLOC_TRIM_THRESHOLD_ doubles the time of a gradient.
+ENVIRONMENT = {name: int(value) for name, value in ONE_THREAD.items()}
+SMALL = 2**16  # bytes that go with a call; more are sent to all workers first
 WORKER = Worker()  # of a process of Dask
 
 
@@ -33,82 +36,154 @@ def run_method(method: str, task: Task | None, *given: object) -> Any:
     """Run a method of the worker of this process, which is told the task if it does not know it."""
     if task is None:
         return getattr(WORKER, method)(*given)
-    if WORKER.tasks.get(task.number) is not task:
-        WORKER.add(task)
-    return getattr(WORKER, method)(task.number, *given)
+    WORKER.add(task)
+    return getattr(WORKER, method)(task.key, *given)
 
 
-def _give(x: object) -> object:
-    return x
+def forget_tasks(keys: Sequence[str]) -> None:
+    """Let the worker of this process forget the tasks of a pool that is closed."""
+    for key in keys:
+        WORKER.forget(key)
+
+
+class Call(NamedTuple):
+    """What was submitted."""
+
+    worker: int
+    method: str
+    given: tuple[Any, ...]
 
 
 class DaskEngine:
     """Tasks of Dask; without an address a cluster is started on this machine, for this program alone.
 
-    Calls are tasks and not methods of actors, which die with their worker: Dask runs a task again elsewhere.
+    Calls are tasks and not methods of actors, which die with their worker: Dask runs a task again elsewhere.  What was
+    sent to all workers and lost with the last of them is sent again.
     """
+
+    sends_answers = True
 
     def __init__(self, address: str | None = None) -> None:
         self.dask, self.distributed = _import_dask()
         self.address = address
         self.cluster: Any = None
         self.client: Any = None
-        self.tasks: dict[int, Any] = {}
+        self.folder: tempfile.TemporaryDirectory[str] | None = None
+        self.tasks: dict[str, Shared] = {}
+        self.addresses: list[str] = []  # of the workers
+        self.calls: dict[int, Call] = {}
         self.futures: dict[int, Any] = {}
         self.asked = 0
-        self.stored: tuple[Any, Any] | None = None
 
     def start(self, workers: int, timeout: float) -> None:
-        with self.dask.config.set({"distributed.nanny.pre-spawn-environ": ENVIRONMENT}):
-            if self.address is None:
+        if self.address is None:
+            self.folder = tempfile.TemporaryDirectory(prefix="pullback-dask-", ignore_cleanup_errors=True)
+            with self.dask.config.set({"distributed.nanny.pre-spawn-environ": ENVIRONMENT}):
                 self.cluster = self.distributed.LocalCluster(
-                    n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    host="127.0.0.1",
+                    dashboard_address=None,
+                    local_directory=self.folder.name,
+                    silence_logs=logging.CRITICAL,  # errors are raised here
                 )
-            self.client = self.distributed.Client(self.cluster or self.address, set_as_default=False)
         try:
+            self.client = self.distributed.Client(self.cluster or self.address, set_as_default=False, timeout=timeout)
             self.client.wait_for_workers(workers, timeout=timeout)
-        except TimeoutError:
+        except (TimeoutError, OSError) as error:
+            found = 0 if self.client is None else len(self.client.nthreads())
             self.stop()
             raise WorkerError(
-                f"Pool: {workers} workers were not there within {timeout:g} s (start_timeout=). "
-                "Has the cluster as many?"
+                f"Pool: {workers} workers were not there within {timeout:g} s (start_timeout=): the cluster has "
+                f"{found}. {error}"
             ) from None
+        self.addresses = sorted(self.client.nthreads())
+
+    def dump_code(self, *parts: Any) -> bytes:
+        return dump_by_value(sys.modules["cloudpickle"], parts)
 
     def learn(self, task: Any) -> None:
-        send_module_by_value(sys.modules["cloudpickle"], task.function)
-        self.tasks[task.number] = self.client.submit(_give, task, pure=False)
+        self.tasks[task.key] = Shared(task)
 
     def call(self, worker: int, method: str, *given: Any) -> int:
         self.asked += 1
-        if method == "call":
-            future = self.client.submit(run_method, method, None, *given, pure=False)
-        else:
-            number, *others, arrays = given
-            future = self.client.submit(
-                run_method, method, self.tasks[number], *others, self._store(arrays), pure=False
-            )
-        self.futures[self.asked] = future
+        self.calls[self.asked] = Call(worker, method, given)
+        self._submit(self.asked)
         return self.asked
 
-    def _store(self, x: Any) -> Any:
-        """Return a task that gives an object; that of the call before is known, so that parameters go out once."""
-        if self.stored is None or self.stored[0] is not x:
-            self.stored = x, self.client.submit(_give, x, pure=False)
-        return self.stored[1]
+    def _submit(self, number: int) -> None:
+        worker, method, given = self.calls[number]
+        takes_task = bool(given) and isinstance(given[0], str) and given[0] in self.tasks
+        task = self.tasks[given[0]] if takes_task else None
+        self.futures[number] = self.client.submit(
+            run_method,
+            method,
+            *(self._place(x) for x in (task, *given[takes_task:])),
+            pure=False,
+            workers=self.addresses[worker % len(self.addresses)],  # which may hold the shard
+            allow_other_workers=True,
+        )
+
+    def _place(self, x: Any) -> Any:
+        """Return an argument as Dask takes it: what is shared and large is sent to all workers once."""
+        if isinstance(x, Answer):
+            return self.futures[x.call]
+        if not isinstance(x, Shared):
+            return x
+        if "dask" not in x.places:
+            is_small = find_bytes(getattr(x.value, "items", x.value)) < SMALL
+            x.places["dask"] = x.value if is_small else self.client.scatter([x.value], broadcast=True, hash=False)[0]
+        return x.places["dask"]
 
     def wait(self, calls: Sequence[int]) -> list[Any]:
-        try:
-            return [self.futures.pop(number).result() for number in calls]
-        except self.distributed.KilledWorker as error:
-            self.stop()
-            raise WorkerError(
-                f"Pool: workers died again and again at the same call ({error}). What it computes ends the process: "
-                "run it with engine='serial' to see where."
-            ) from None
+        for losses in range(MOST_DEATHS + 1):
+            futures = [self.futures[number] for number in calls]
+            try:
+                answers = self.client.gather(futures)
+                break
+            except self.distributed.KilledWorker as error:
+                number = next((n for n, future in self.futures.items() if future.key == error.task), calls[0])
+                raise CallDied(number, None, error.allowed_failures + 1, str(error)) from None
+            except self.distributed.client.FutureCancelledError as error:  # what it was given is lost
+                if losses == MOST_DEATHS:
+                    raise CallDied(calls[0], None, losses + 1, str(error)) from None
+                self._send_again()
+        for number in calls:
+            self._forget(number)
+        return list(answers)
+
+    def wait_any(self, calls: Sequence[int]) -> int:
+        with self.client.as_current():
+            found = self.distributed.wait([self.futures[n] for n in calls], return_when="FIRST_COMPLETED").done
+        return next(n for n in calls if self.futures[n] in found)
+
+    def _send_again(self) -> None:
+        """Send tasks and arguments again, and submit the calls that were lost with them."""
+        self.addresses = sorted(self.client.nthreads()) or self.addresses
+        for shared in (*self.tasks.values(), *(x for c in self.calls.values() for x in c.given)):
+            if isinstance(shared, Shared):
+                shared.places.pop("dask", None)
+        for number in self.calls:
+            self._submit(number)
+
+    def _forget(self, number: int) -> None:
+        """Let go of a call and of those whose answers it was given."""
+        for x in self.calls.pop(number).given:
+            if isinstance(x, Answer):
+                self._forget(x.call)
+        del self.futures[number]
+
+    def describe(self) -> Mapping[str, object]:
+        hosts = {address.rpartition(":")[0].rpartition("/")[2] for address in self.client.nthreads()}
+        return {"Dask": self.distributed.__version__, "nodes": len(hosts), "addresses": ", ".join(sorted(hosts))}
 
     def stop(self) -> None:
-        self.futures, self.tasks, self.stored = {}, {}, None
         if self.client is not None:
+            if self.cluster is None and self.tasks:
+                self.client.run(forget_tasks, list(self.tasks))
+            self.calls, self.futures, self.tasks = {}, {}, {}
             self.client.close()
         if self.cluster is not None:
             self.cluster.close()
+        if self.folder is not None:
+            self.folder.cleanup()

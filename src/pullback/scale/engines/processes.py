@@ -2,173 +2,220 @@
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
 import os
 import pickle
-import sys
+import tempfile
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, NamedTuple
 
 from pullback.errors import WorkerError
+from pullback.scale.engines.protocol import MOST_DEATHS, ONE_THREAD, CallDied, Shared, dump, set_environment
 from pullback.scale.work import Worker
 
 __all__ = ["ProcessEngine"]
 
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-MOST_DEATHS = 3  # in a row, of workers that were asked the same
+
+class Call(NamedTuple):
+    """What a worker is asked: a message, and what it shares with other calls."""
+
+    number: int
+    text: bytes
+    shared: Shared | None
 
 
-def dump(x: object) -> bytes:
-    """Return an object as bytes: by cloudpickle, where it is installed, also functions of a script or a notebook."""
-    cloudpickle = sys.modules.get("cloudpickle") or _import_cloudpickle()
-    try:
-        text: bytes = (cloudpickle or pickle).dumps(x, protocol=pickle.HIGHEST_PROTOCOL)
-        return text
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise WorkerError(
-            f"Pool: the function or its data cannot be sent to a process: {error}. Define the function in a module, "
-            "or install cloudpickle, which sends functions of a script or a notebook, too."
-        ) from None
-
-
-def _import_cloudpickle() -> Any:
-    try:
-        import cloudpickle
-    except ImportError:
-        return None
-    return cloudpickle
-
-
-def _serve(pipe: Connection) -> None:
+def _serve(pipe: Connection, crash_file: str) -> None:
     """Answer calls until the other end is closed: the body of a worker's process."""
-    worker = Worker()
+    faulthandler.enable(open(crash_file, "w"))  # noqa: SIM115  # it stays open: a crash writes its traceback there
+    worker, shared = Worker(), None
     pipe.send_bytes(b"ready")
     while True:
         try:
-            number, method, given = pickle.loads(pipe.recv_bytes())
+            number, method, given, takes_shared = pickle.loads(pipe.recv_bytes())
+            if takes_shared:
+                text = pipe.recv_bytes()
+                shared = pickle.loads(text) if text else shared
         except (EOFError, OSError):
             return
-        pipe.send_bytes(dump((number, getattr(worker, method)(*given))))
+        answer = getattr(worker, method)(*given, *((shared,) if takes_shared else ()))
+        try:
+            pipe.send_bytes(dump((number, answer)))
+        except OSError:  # the program that asked has ended
+            return
+
+
+class Process:
+    """A worker: its process, its pipe, the calls it has not answered, and what it was sent last."""
+
+    def __init__(self, number: int, folder: str) -> None:
+        self.number, self.crash_file = number, os.path.join(folder, f"crash{number}")
+        self.calls: deque[Call] = deque()  # the first one was sent, the others are sent after its answer
+        self.deaths = 0  # since its last answer
+        self.spawn()
+
+    def spawn(self) -> None:
+        """Start a process whose BLAS has one thread."""
+        context = multiprocessing.get_context("spawn")
+        self.pipe, there = context.Pipe()
+        self.shared: Shared | None = None
+        with set_environment(ONE_THREAD):
+            self.process = context.Process(target=_serve, args=(there, self.crash_file), daemon=True)
+            self.process.start()
+        there.close()
+
+    def is_ready(self, timeout: float) -> bool:
+        """Return whether the process began to listen within a time; False if it died at once."""
+        if not self.pipe.poll(max(timeout, 0.0)):
+            raise TimeoutError
+        try:
+            self.pipe.recv_bytes()
+        except (EOFError, OSError):
+            return False
+        return True
+
+    def add(self, call: Call) -> None:
+        """Ask the process, now or after the calls that it has."""
+        self.calls.append(call)
+        if len(self.calls) == 1:
+            self.send_first()
+
+    def send_first(self) -> None:
+        """Send the first call: one at a time, as two ends that both write a long message would wait for ever."""
+        call = self.calls[0]
+        try:
+            self.pipe.send_bytes(call.text)
+            if call.shared is not None:
+                is_known = self.shared is call.shared
+                self.shared = call.shared
+                self.pipe.send_bytes(b"" if is_known else _dump_shared(call.shared))
+        except OSError:  # it died: it is replaced when its answers are waited for
+            return
+
+    def describe_death(self) -> str:
+        """Return how the process ended: its exit code, and the traceback of a crash, if it wrote one."""
+        self.process.join()
+        with open(self.crash_file) as file:
+            text = file.read().strip()
+        return f"exit code {self.process.exitcode}" + (f"\n{text}" if text else "")
+
+    def end(self) -> None:
+        """End the process: it ends by itself when its pipe is closed and it does not compute."""
+        self.pipe.close()
+        self.process.join(2.0)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+
+def _dump_shared(shared: Shared) -> bytes:
+    if "text" not in shared.places:
+        shared.places["text"] = dump(shared.value)
+    text: bytes = shared.places["text"]
+    return text
 
 
 class ProcessEngine:
     """Processes of this machine, each with one thread for BLAS."""
 
+    sends_answers = False
+
     def __init__(self) -> None:
-        self.context = multiprocessing.get_context("spawn")
-        self.processes: list[Any] = []
-        self.pipes: list[Connection] = []
-        self.tasks: list[bytes] = []
-        self.waiting: list[deque[tuple[int, bytes]]] = []  # what each worker was asked and has not answered
-        self.deaths: list[int] = []  # of each worker since its last answer
+        self.workers: list[Process] = []
+        self.tasks: list[Call] = []
         self.answers: dict[int, Any] = {}
         self.asked = 0
         self.timeout = 60.0
+        self.folder = tempfile.TemporaryDirectory(prefix="pullback-")
 
     def start(self, workers: int, timeout: float) -> None:
         self.timeout = timeout
-        self.waiting = [deque() for _ in range(workers)]
-        self.deaths = [0] * workers
-        for _ in range(workers):
-            process, pipe = self._spawn()
-            self.processes.append(process)
-            self.pipes.append(pipe)
+        self.workers = [Process(i, self.folder.name) for i in range(workers)]
         end = time.monotonic() + timeout
-        for i, pipe in enumerate(self.pipes):
-            self._await_ready(i, pipe, end)
+        for worker in self.workers:
+            if not self._await(worker, end):
+                self.stop()
+                raise WorkerError(
+                    f"Pool: the process of worker {worker.number + 1} ended while it started. In a script, make the "
+                    "pool below if __name__ == '__main__':, because the processes import the script."
+                )
 
-    def _spawn(self) -> tuple[Any, Connection]:
-        """Start a process whose BLAS has one thread: the number of threads changes the last bits of products."""
-        here, there = self.context.Pipe()
-        before = {name: os.environ.get(name) for name in THREADS}
-        os.environ.update(dict.fromkeys(THREADS, "1"))
+    def _await(self, worker: Process, end: float) -> bool:
         try:
-            process = self.context.Process(target=_serve, args=(there,), daemon=True)
-            process.start()
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    del os.environ[name]
-                else:
-                    os.environ[name] = value
-        there.close()
-        return process, here
-
-    def _await_ready(self, worker: int, pipe: Connection, end: float) -> None:
-        if not pipe.poll(max(end - time.monotonic(), 0.0)):
-            self.stop()
-            raise WorkerError(f"Pool: worker {worker + 1} did not start within {self.timeout:g} s (start_timeout=).")
-        try:
-            pipe.recv_bytes()
-        except EOFError:
+            return worker.is_ready(end - time.monotonic())
+        except TimeoutError:
             self.stop()
             raise WorkerError(
-                f"Pool: the process of worker {worker + 1} ended while it started. In a script, make the pool below "
-                "if __name__ == '__main__':, because the processes import the script."
+                f"Pool: worker {worker.number + 1} did not start within {self.timeout:g} s (start_timeout=)."
             ) from None
 
+    def dump_code(self, *parts: Any) -> bytes:
+        return dump(parts)
+
     def learn(self, task: Any) -> None:
-        text = dump((-1, "add", (task,)))
-        self.tasks.append(text)
-        for i in range(len(self.pipes)):
-            self._send(i, text)
+        call = Call(-1, dump((-1, "add", (task,), False)), None)
+        self.tasks.append(call)
+        for worker in self.workers:
+            worker.add(call)
 
     def call(self, worker: int, method: str, *given: object) -> int:
         self.asked += 1
-        text = dump((self.asked, method, given))
-        self.waiting[worker].append((self.asked, text))
-        self._send(worker, text)
+        shared = given[-1] if given and isinstance(given[-1], Shared) else None
+        plain = given if shared is None else given[:-1]
+        self.workers[worker].add(Call(self.asked, dump((self.asked, method, plain, shared is not None)), shared))
         return self.asked
 
-    def _send(self, worker: int, text: bytes) -> None:
-        try:
-            self.pipes[worker].send_bytes(text)
-        except OSError:  # it died: it is replaced when its answers are waited for
-            return
-
     def wait(self, calls: Sequence[int]) -> list[Any]:
-        missing = {*calls} - self.answers.keys()
-        while missing:
-            for ready in wait(self.pipes):
-                worker = self.pipes.index(ready)  # type: ignore[arg-type]
-                try:
-                    number, answer = pickle.loads(self.pipes[worker].recv_bytes())
-                except (EOFError, OSError):
-                    self._replace(worker)
-                    continue
-                if number >= 0:
-                    self.waiting[worker].popleft()
-                    self.deaths[worker] = 0
-                    self.answers[number] = answer
-                    missing.discard(number)
+        while any(number not in self.answers for number in calls):
+            self._receive()
         return [self.answers.pop(number) for number in calls]
 
-    def _replace(self, worker: int) -> None:
+    def wait_any(self, calls: Sequence[int]) -> int:
+        while not (found := self.answers.keys() & set(calls)):
+            self._receive()
+        return min(found)
+
+    def _receive(self) -> None:
+        """Take the answers that are there, and send the next calls."""
+        pipes = {worker.pipe: worker for worker in self.workers if worker.calls}
+        for pipe in wait(list(pipes)):
+            worker = pipes[pipe]  # type: ignore[index]
+            try:
+                number, answer = pickle.loads(worker.pipe.recv_bytes())
+            except (EOFError, OSError):
+                self._replace(worker)
+                continue
+            worker.calls.popleft()
+            if number >= 0:
+                worker.deaths = 0
+                self.answers[number] = answer
+            if worker.calls:
+                worker.send_first()
+
+    def _replace(self, worker: Process) -> None:
         """Start a new process for one that died, and ask it again what that one had not answered."""
-        self.deaths[worker] += 1
-        code = self.processes[worker].exitcode
-        if self.deaths[worker] > MOST_DEATHS:
-            self.stop()
-            raise WorkerError(
-                f"Pool: worker {worker + 1} died {self.deaths[worker]} times in a row at the same call (exit code "
-                f"{code}). What it computes ends the process: run it with engine='serial' to see where."
-            )
-        self.pipes[worker].close()
-        self.processes[worker].join()
-        self.processes[worker], self.pipes[worker] = self._spawn()
-        self._await_ready(worker, self.pipes[worker], time.monotonic() + self.timeout)
-        for text in [*self.tasks, *(text for _, text in self.waiting[worker])]:
-            self._send(worker, text)
+        asked = [call for call in worker.calls if call.number >= 0]
+        while True:
+            worker.deaths += 1
+            detail = worker.describe_death()
+            if worker.deaths > MOST_DEATHS:
+                raise CallDied(asked[0].number if asked else -1, worker.number, worker.deaths, detail)
+            worker.pipe.close()
+            worker.spawn()
+            if self._await(worker, time.monotonic() + self.timeout):
+                break
+        worker.calls.clear()
+        for call in (*self.tasks, *asked):
+            worker.add(call)
+
+    def describe(self) -> Mapping[str, object]:
+        return {"nodes": 1}
 
     def stop(self) -> None:
-        for pipe in self.pipes:
-            pipe.close()
-        for process in self.processes:
-            process.join(2.0)
-            if process.is_alive():
-                process.kill()
-                process.join()
-        self.processes, self.pipes, self.tasks = [], [], []
+        for worker in self.workers:
+            worker.end()
+        self.workers, self.tasks, self.answers = [], [], {}
+        self.folder.cleanup()

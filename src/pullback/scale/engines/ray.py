@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Any
+import re
+import secrets
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from pullback.errors import MissingPackageError, WorkerError
-from pullback.scale.engines.protocol import send_module_by_value
+from pullback.scale.engines.protocol import (
+    MOST_DEATHS,
+    ONE_THREAD,
+    Answer,
+    CallDied,
+    Shared,
+    dump_by_value,
+    find_bytes,
+    set_environment,
+)
 from pullback.scale.work import Worker
 
 __all__ = ["RayEngine"]
 
-MOST_DEATHS = 3  # in a row, of actors that were asked the same
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+SMALL = 2**16  # bytes that go with a call; more are put into Ray's store once
+FOLDER = "pullback-ray-"  # of what Ray writes, followed by the number of the process
+LOOPBACK = "127.0.0.1"
+TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}  # of this process's own clusters
 
 
 def _import_ray() -> Any:
@@ -28,44 +46,90 @@ def _import_ray() -> Any:
     return ray
 
 
+class Call(NamedTuple):
+    """What an actor is asked."""
+
+    worker: int
+    method: str
+    given: tuple[Any, ...]
+
+
 class RayEngine:
     """Actors of Ray; without an address Ray is started on this machine, for this program alone."""
+
+    sends_answers = True
 
     def __init__(self, address: str | None = None) -> None:
         self.ray = _import_ray()
         self.address = address
-        self.is_own = False
+        self.folder: Path | None = None  # of a cluster of its own
         self.actors: list[Any] = []
         self.tasks: list[Any] = []
-        self.waiting: list[dict[int, tuple[str, tuple[object, ...]]]] = []  # what each actor has not answered
-        self.references: dict[int, tuple[int, Any]] = {}  # of a call: its worker, and where the answer will be
+        self.calls: dict[int, Call] = {}  # those whose answers were not taken
+        self.references: dict[int, Any] = {}  # where the answers will be
         self.deaths: list[int] = []
         self.asked = 0
-        self.stored: tuple[Any, Any] | None = None  # what was sent last, and where Ray keeps it
+        self.timeout = 60.0
+        errors = self.ray.exceptions
+        self.losses = (errors.RayActorError, errors.ObjectLostError, errors.NodeDiedError, errors.WorkerCrashedError)
 
     def start(self, workers: int, timeout: float) -> None:
+        self.timeout = timeout
         if not self.ray.is_initialized():
-            self.is_own = self.address is None
-            options = {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
-            self.ray.init(address=self.address, log_to_driver=False, **(options if self.is_own else {}))
-        self.waiting = [{} for _ in range(workers)]
+            if self.address is None:
+                self._start_cluster(workers)
+            else:
+                self.ray.init(address=self.address, log_to_driver=False, logging_level="ERROR")
         self.deaths = [0] * workers
         self.actors = [self._spawn() for _ in range(workers)]
         try:
             self.ray.get([actor.call.remote(abs, 1) for actor in self.actors], timeout=timeout)
         except self.ray.exceptions.GetTimeoutError:
+            free = self.ray.cluster_resources().get("CPU", 0)
             self.stop()
             raise WorkerError(
-                f"Pool: {workers} workers were not there within {timeout:g} s (start_timeout=). "
-                "Has the cluster as many free CPUs?"
+                f"Pool: {workers} workers were not there within {timeout:g} s (start_timeout=): the cluster has "
+                f"{free:g} CPUs, and each worker needs a free one."
             ) from None
+
+    def _start_cluster(self, workers: int) -> None:
+        """Start Ray on this machine: on the loopback interface, with a token, its files where they are removed."""
+        _remove_left_folders()
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
+        with set_environment({} if "RAY_AUTH_MODE" in os.environ else TOKEN), self._stay_on_loopback():
+            if hasattr(self.ray, "_raylet") and hasattr(self.ray._raylet, "Config"):
+                self.ray._raylet.Config.initialize("")  # it reads these variables
+            self.ray.init(
+                num_cpus=workers,
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level="ERROR",
+                _node_ip_address=LOOPBACK,
+                _temp_dir=str(self.folder),
+            )
+        address = self.ray.util.get_node_ip_address()
+        if address != LOOPBACK:
+            warnings.warn(f"Pool: this version of Ray listens at {address}, not only at {LOOPBACK}.", stacklevel=5)
+
+    @contextmanager
+    def _stay_on_loopback(self) -> Iterator[None]:
+        """Let Ray take the loopback address as it is; otherwise it takes that of the network for it."""
+        constants = self.ray._private.ray_constants
+        before = getattr(constants, "ENABLE_RAY_CLUSTER", True)
+        constants.ENABLE_RAY_CLUSTER = False
+        try:
+            yield
+        finally:
+            constants.ENABLE_RAY_CLUSTER = before
 
     def _spawn(self) -> Any:
         """Start an actor; it is replaced here and not by Ray, which would not tell it the tasks again."""
         return self.ray.remote(num_cpus=1, max_restarts=0, runtime_env={"env_vars": ONE_THREAD})(Worker).remote()
 
+    def dump_code(self, *parts: Any) -> bytes:
+        return dump_by_value(self.ray.cloudpickle, parts)
+
     def learn(self, task: Any) -> None:
-        send_module_by_value(self.ray.cloudpickle, task.function)
         kept = self.ray.put(task)
         self.tasks.append(kept)
         for actor in self.actors:
@@ -73,52 +137,110 @@ class RayEngine:
 
     def call(self, worker: int, method: str, *given: object) -> int:
         self.asked += 1
-        self.waiting[worker][self.asked] = method, (*given[:-1], self._store(given[-1]))
-        self._send(worker, self.asked)
+        self.calls[self.asked] = Call(worker, method, given)
+        self._send(self.asked)
         return self.asked
 
-    def _store(self, x: Any) -> Any:
-        """Return where Ray keeps an object; that of the call before is known, so that parameters go out once."""
-        if self.stored is None or self.stored[0] is not x:
-            self.stored = x, self.ray.put(x)
-        return self.stored[1]
+    def _send(self, number: int) -> None:
+        worker, method, given = self.calls[number]
+        self.references[number] = getattr(self.actors[worker], method).remote(*map(self._place, given))
 
-    def _send(self, worker: int, number: int) -> None:
-        method, given = self.waiting[worker][number]
-        self.references[number] = worker, getattr(self.actors[worker], method).remote(*given)
+    def _place(self, x: Any) -> Any:
+        """Return an argument as Ray takes it: what is shared and large is put into its store once."""
+        if isinstance(x, Answer):
+            return self.references[x.call]
+        if not isinstance(x, Shared):
+            return x
+        if "ray" not in x.places:
+            x.places["ray"] = x.value if find_bytes(x.value) < SMALL else self.ray.put(x.value)
+        return x.places["ray"]
 
     def wait(self, calls: Sequence[int]) -> list[Any]:
-        answers: dict[int, Any] = {}
-        while len(answers) < len(calls):
-            number = next(i for i in calls if i not in answers)
-            worker, reference = self.references[number]
-            try:
-                answers[number] = self.ray.get(reference)
-            except self.ray.exceptions.RayActorError:
-                self._replace(worker)
-                continue
-            self.deaths[worker] = 0
-            del self.waiting[worker][number], self.references[number]
-        return [answers[number] for number in calls]
+        answers = []
+        for number in calls:
+            answers.append(self._get(number))
+            self.deaths[self.calls[number].worker] = 0
+            self._forget(number)
+        return answers
 
-    def _replace(self, worker: int) -> None:
-        """Start a new actor for one that died, and ask it again what that one had not answered."""
+    def wait_any(self, calls: Sequence[int]) -> int:
+        by_reference = {self.references[number]: number for number in calls}
+        ready, _ = self.ray.wait(list(by_reference), num_returns=1)
+        return by_reference[ready[0]]
+
+    def _get(self, number: int) -> Any:
+        while True:
+            try:
+                return self.ray.get(self.references[number])
+            except self.losses as error:
+                self._recover(number, error)
+            except self.ray.exceptions.RayTaskError as error:
+                if not isinstance(error.cause, self.losses):
+                    raise WorkerError(f"Pool: a worker cannot run what it was sent.\n{error}") from None
+                self._recover(number, error.cause)
+
+    def _forget(self, number: int) -> None:
+        """Let go of a call and of those whose answers it was given."""
+        for x in self.calls.pop(number).given:
+            if isinstance(x, Answer):
+                self._forget(x.call)
+        del self.references[number]
+
+    def _recover(self, number: int, error: Any) -> None:
+        """Replace the actor that died, and ask again what was lost with it."""
+        dead = getattr(error, "actor_id", None)
+        found = [i for i, actor in enumerate(self.actors) if actor._actor_id.hex() == dead]
+        worker = found[0] if found else self.calls[number].worker
         self.deaths[worker] += 1
         if self.deaths[worker] > MOST_DEATHS:
-            self.stop()
-            raise WorkerError(
-                f"Pool: worker {worker + 1} died {MOST_DEATHS + 1} times in a row at the same call. "
-                "What it computes ends the process: run it with engine='serial' to see where."
-            )
+            first = min((n for n, call in self.calls.items() if call.worker == worker), default=number)
+            raise CallDied(first, worker, self.deaths[worker], str(error))
+        if found or not isinstance(error, self.ray.exceptions.RayActorError):
+            self._replace(worker)
+        lost: set[int] = set()
+        for n, call in self.calls.items():  # in their order: those that are given answers come after these
+            if call.worker == worker or any(isinstance(x, Answer) and x.call in lost for x in call.given):
+                lost.add(n)
+                self._send(n)
+
+    def _replace(self, worker: int) -> None:
+        self.ray.kill(self.actors[worker])
         self.actors[worker] = self._spawn()
+        try:
+            self.ray.get(self.actors[worker].call.remote(abs, 1), timeout=self.timeout)
+        except self.ray.exceptions.GetTimeoutError:
+            raise WorkerError(
+                f"Pool: worker {worker + 1} died and could not be replaced within {self.timeout:g} s (start_timeout=). "
+                "The cluster has no free CPU for it."
+            ) from None
+        except self.losses:  # it died, too: the calls that are sent to it say so
+            return
         for task in self.tasks:
             self.actors[worker].add.remote(task)
-        for number in self.waiting[worker]:
-            self._send(worker, number)
+
+    def describe(self) -> Mapping[str, object]:
+        nodes = [node for node in self.ray.nodes() if node["Alive"]]
+        return {
+            "Ray": self.ray.__version__,
+            "nodes": len(nodes),
+            "addresses": ", ".join(sorted({node["NodeManagerAddress"] for node in nodes})),
+            "CPUs": f"{self.ray.cluster_resources().get('CPU', 0):g}",
+        }
 
     def stop(self) -> None:
-        for actor in self.actors:
-            self.ray.kill(actor)
-        self.actors, self.stored = [], None
-        if self.is_own and self.ray.is_initialized():
+        if self.ray.is_initialized():
+            for actor in self.actors:
+                self.ray.kill(actor)
+        self.actors, self.tasks, self.calls, self.references = [], [], {}, {}
+        if self.folder is not None:
             self.ray.shutdown()
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder = None
+
+
+def _remove_left_folders() -> None:
+    """Remove what Ray wrote for programs that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
+        found = re.match(rf"{FOLDER}(\d+)-", folder.name)
+        if found and not Path(f"/proc/{found[1]}").exists() and Path("/proc").exists():
+            shutil.rmtree(folder, ignore_errors=True)

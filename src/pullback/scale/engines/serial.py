@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Mapping, Sequence
 from contextvars import Context
 from typing import Any
 
+from pullback.scale.engines.protocol import Shared
 from pullback.scale.work import Worker
 
 __all__ = ["SerialEngine"]
@@ -14,25 +16,38 @@ __all__ = ["SerialEngine"]
 class SerialEngine:
     """Runs every call where it is made."""
 
+    sends_answers = False
+
     def __init__(self) -> None:
         self.worker = Worker()
-        self.answers: list[Any] = []
+        self.answers: dict[int, Any] = {}
+        self.asked = 0
 
     def start(self, workers: int, timeout: float) -> None:
         """Do nothing: there is nothing to start."""
+
+    def dump_code(self, *parts: Any) -> tuple[Any, ...]:
+        """Return functions as they are, which need not be sent, and a copy of a model, which training changes."""
+        return tuple(copy.deepcopy(part) if hasattr(part, "list_structure") else part for part in parts)
 
     def learn(self, task: Any) -> None:
         self.worker.add(task)
 
     def call(self, worker: int, method: str, *given: object) -> int:
         # in a context of its own, as in a process: no transform that is under way follows what it computes
-        self.answers.append(Context().run(getattr(self.worker, method), *given))
-        return len(self.answers) - 1
+        self.asked += 1
+        plain = [x.value if isinstance(x, Shared) else x for x in given]
+        self.answers[self.asked] = Context().run(getattr(self.worker, method), *plain)
+        return self.asked
 
     def wait(self, calls: Sequence[int]) -> list[Any]:
-        found = [self.answers[i] for i in calls]
-        self.answers = []
-        return found
+        return [self.answers.pop(i) for i in calls]
+
+    def wait_any(self, calls: Sequence[int]) -> int:
+        return calls[0]
+
+    def describe(self) -> Mapping[str, object]:
+        return {"nodes": 1}
 
     def stop(self) -> None:
-        self.worker = Worker()
+        self.worker, self.answers = Worker(), {}

@@ -50,6 +50,11 @@ class Loss:
         """Return the loss of each example."""
         raise NotImplementedError(f"{type(self).__name__} has no call(y_true, y_pred).")
 
+    @property
+    def has_mask(self) -> bool:
+        """Whether it may find out itself which values count."""
+        return type(self).find_mask is not Loss.find_mask
+
     def find_mask(self, y_true: Value, values: Value) -> Any:
         """Return which values count; None for all of them."""
         return None
@@ -94,6 +99,10 @@ class FunctionLoss(Loss):
 
     def call(self, y_true: Value, y_pred: Value) -> Any:
         return self.function(y_true, y_pred, **self.arguments)
+
+    @property
+    def has_mask(self) -> bool:
+        return self.arguments.get("ignore_class") is not None or self.function is functions.circle
 
     def find_mask(self, y_true: Value, values: Value) -> Any:
         ignored = self.arguments.get("ignore_class")

@@ -324,11 +324,13 @@ class Objectives:
         weights: Sequence[Any],
         masks: Sequence[Any],
         extra: Sequence[Any] = (),
+        share: Any = None,
     ) -> tuple[Any, list[Any], list[Any]]:
         """Return the loss of a batch, the losses of the outputs if there are several, and the metrics' statistics.
 
         ``weights`` and ``masks`` have one array, or None, for each output, or are empty.  ``extra`` is added to the
-        loss as it is.  No gradient goes through the statistics.
+        loss as it is.  No gradient goes through the statistics.  ``share`` is for a part of a batch, which has this
+        share of its examples: the losses of all parts add up to that of the batch.
         """
         if len(predictions) != len(self.outputs) or len(ys) != len(self.outputs):
             raise ArgumentError(
@@ -339,6 +341,8 @@ class Objectives:
         weights, masks = weights or none, masks or none
         rows = zip(self.losses, self.loss_weights, ys, predictions, weights, masks, strict=True)
         parts = [(loss(y, p, w, mask), factor) for loss, factor, y, p, w, mask in rows if loss is not None]
+        if share is not None:
+            parts, extra = self._share_losses(parts, masks, share), [x * share for x in extra]
         terms = [value if factor == 1.0 else value * factor for value, factor in parts]
         terms += extra
         if not terms:
@@ -358,6 +362,18 @@ class Objectives:
             statistics.append(list(bound.metric.measure(ys[i], seen[i], weight)))
         self.sizes = [len(made) for made in statistics]
         return statistics
+
+    def _share_losses(self, parts: Sequence[Any], masks: Sequence[Any], share: Any) -> list[Any]:
+        """Return what a part of a batch adds to the losses: a mean is that of the parts, weighted by their sizes."""
+        used = [(loss, mask) for loss, mask in zip(self.losses, masks, strict=True) if loss is not None]
+        for loss, mask in used:
+            if mask is not None or loss.has_mask or loss.reduction not in ("sum_over_batch_size", "mean", "sum"):
+                raise ArgumentError(
+                    f"{self.what}: the loss {loss.name} with a mask, or with reduction={loss.reduction!r}, is not the "
+                    "sum or the mean of the losses of parts of a batch. Train without pool=, or take reduction='sum'."
+                )
+        shares = [1.0 if loss.reduction == "sum" else share for loss, _ in used]
+        return [(value * part, factor) for part, (value, factor) in zip(shares, parts, strict=True)]
 
 
 def _spread(given: Any, outputs: Sequence[str], what: str) -> list[Any]:

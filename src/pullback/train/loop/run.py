@@ -16,7 +16,6 @@ import numpy as np
 
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, WriteLog, log_writes
-from pullback.diagnostics.nans import diagnose
 from pullback.display.progress import Progress, make_progress
 from pullback.errors import DataError, NanError
 from pullback.ops import random
@@ -68,8 +67,8 @@ class Stepper(Protocol):
     def make_train_step(self) -> Callable[[Arrays, Arrays, Arrays], StepResults]:
         """Return the function that makes one step."""
 
-    def compute_loss(self, xs: Arrays, ys: Arrays, ws: Arrays, training: bool) -> tuple[Any, list[Any], list[Any]]:
-        """Return the loss, those of the outputs, and the statistics of metrics of a batch."""
+    def explain_nan(self, xs: Arrays, ys: Arrays, ws: Arrays) -> object:
+        """Return a report of where NaN or infinity came from in a step."""
 
     def load_checkpoint(self, path: StrPath) -> tuple[Any, Any]:
         """Load a checkpoint; return the position in training and the callbacks' state."""
@@ -232,7 +231,7 @@ class TrainingRun:
         """Return an error that says where NaN or infinity came from; the model is put back before it had them."""
         xs, ys, ws = undo.undo_to_finite()
         before = undo.get_values()
-        report = diagnose(lambda *xs: self.trainer.compute_loss(xs, ys, ws, True)[0])(*xs)
+        report = self.trainer.explain_nan(xs, ys, ws)
         undo.set_values(before)
         error = NanError(f"{self.model.name}.fit: {what}. The model is as it was after its last finite step.\n{report}")
         error.report = report

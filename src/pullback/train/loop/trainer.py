@@ -13,6 +13,8 @@ import numpy as np
 
 from pullback.compiler.api import compile as compiled
 from pullback.core.convert import get_default_dtype
+from pullback.core.variable import Variable
+from pullback.diagnostics.nans import diagnose
 from pullback.errors import ArgumentError, DataError, GradientError
 from pullback.train.arguments import check_count
 from pullback.train.data.dataset import Dataset
@@ -28,7 +30,7 @@ from pullback.train.io.checkpoints import (
 from pullback.train.io.formats import write_layers_model
 from pullback.train.io.saving import StrPath
 from pullback.train.loop.added_losses import collect_losses
-from pullback.train.loop.batches import Batches, as_batches
+from pullback.train.loop.batches import Batches, LimitedBatches, as_batches
 from pullback.train.loop.examples import (
     Arrays,
     ClassWeight,
@@ -49,8 +51,9 @@ from pullback.train.loop.examples import (
 from pullback.train.loop.history import History
 from pullback.train.loop.model import TrainableModel
 from pullback.train.loop.objectives import Objectives, Settings, check_labels, describe_settings, find_loss, find_metric
+from pullback.train.loop.pools import TrainingPool
 from pullback.train.loop.results import RunningResults, StepResults
-from pullback.train.loop.run import Schedule, TrainingRun
+from pullback.train.loop.run import Schedule, Stepper, TrainingRun
 from pullback.train.optim.named import as_optimizer
 from pullback.train.optim.step import Optimizer
 from pullback.transforms.variables import differentiate_by_variables
@@ -158,9 +161,17 @@ class Trainer:
         validation: Validation,
         schedule: Schedule,
         what: str = "fit",
+        pool: TrainingPool | None = None,
     ) -> History:
-        """Train on arrays, or on the batches of a dataset or an iterable."""
+        """Train on arrays, or on the batches of a dataset or an iterable; with a pool, on shards."""
         self._check_compiled(what)
+        if pool is not None:
+            if y is not None or sample_weight is not None or validation.split:
+                raise ArgumentError(
+                    f"{self.model.name}.{what}: with pool=, targets and weights are in the shards: "
+                    "fit(pb.scale.Shards((x, y)), pool=pool). validation_data takes other data."
+                )
+            return self._fit_shards(pool, x, batch_size or 32, shuffle, class_weight, validation, schedule, what)
         if y is None and is_stream(x):
             if sample_weight is not None or validation.split:
                 raise ArgumentError(
@@ -184,6 +195,28 @@ class Trainer:
             schedule,
             what,
         )
+
+    def _fit_shards(
+        self,
+        pool: TrainingPool,
+        shards: Any,
+        batch_size: int,
+        shuffle: bool,
+        class_weight: ClassWeight,
+        validation: Validation,
+        schedule: Schedule,
+        what: str,
+    ) -> History:
+        """Train on shards, whose parts of each batch workers compute."""
+        steps = pool.begin_training(self, shards, batch_size, shuffle, class_weight)
+        evaluate = steps.make_validation(validation.data, validation.batch_size or batch_size)
+        if evaluate is None:
+            validate = self._make_validation(validation, VALIDATION_BATCH)
+        else:
+            validate = partial(_validate_if_due, validation.freq, evaluate)
+        limit = schedule.steps_per_epoch
+        batches: Batches = steps if limit is None else LimitedBatches(steps, limit)
+        return self._train(batches, lambda batch: ((batch,), (), ()), validate, schedule, what, steps)
 
     def train_on_batch(
         self,
@@ -227,12 +260,13 @@ class Trainer:
         validate: Callable[[int], dict[str, Any] | None] | None,
         schedule: Schedule,
         what: str,
+        stepper: Stepper | None = None,
     ) -> History:
         name = f"{self.model.name}.{what}"
         check_count(name, "epochs", schedule.epochs)
         if schedule.steps_per_epoch is not None:
             check_count(name, "steps_per_epoch", schedule.steps_per_epoch)
-        run = TrainingRun(self, batches, convert, validate, schedule)
+        run = TrainingRun(self if stepper is None else stepper, batches, convert, validate, schedule)
         resume = run.callbacks.resumes_from if schedule.resume is None else schedule.resume
         if resume is not None:
             run.resume(resume)
@@ -258,14 +292,7 @@ class Trainer:
             self._check_one(examples)
             evaluate = partial(self._evaluate_examples, examples, size, validation.steps)
 
-        def is_due(epoch: int) -> bool:
-            freq = validation.freq
-            return (epoch + 1) % freq == 0 if isinstance(freq, int) else (epoch + 1) in freq
-
-        def validate(epoch: int) -> dict[str, Any] | None:
-            return evaluate() if is_due(epoch) else None
-
-        return validate
+        return partial(_validate_if_due, validation.freq, evaluate)
 
     def evaluate(
         self,
@@ -302,7 +329,14 @@ class Trainer:
         Batches of ``compiled_size``, or of the size of the first one, run compiled; others, such as a smaller last
         one, run eagerly.
         """
-        convert = convert or partial(self._convert_batch, what="evaluate")
+        return self._sum_results(
+            batches, convert or partial(self._convert_batch, what="evaluate"), compiled_size
+        ).compute()
+
+    def _sum_results(
+        self, batches: Iterable[Any], convert: Callable[[Any], Examples], compiled_size: int | None
+    ) -> RunningResults:
+        """Return the results over all batches; an error if there are none."""
         results: RunningResults | None = None
         for batch in batches:
             examples = convert(batch)
@@ -314,7 +348,7 @@ class Trainer:
             results.add((program if size == compiled_size else self._test_step)(*examples), size)
         if results is None:
             raise DataError(f"{self.model.name}: there is nothing to evaluate: the dataset is empty.")
-        return results.compute()
+        return results
 
     def predict(self, x: Any, batch_size: int | None, steps: int | None) -> Any:
         """Return the model's outputs for all examples, as arrays."""
@@ -381,14 +415,19 @@ class Trainer:
 
     # ---- steps
 
-    def compute_loss(self, xs: Arrays, ys: Arrays, ws: Arrays, training: bool) -> tuple[Any, list[Any], list[Any]]:
-        """Return the loss of a batch, the losses of the outputs, and the statistics of the metrics."""
+    def compute_loss(
+        self, xs: Arrays, ys: Arrays, ws: Arrays, training: bool, share: Any = None
+    ) -> tuple[Any, list[Any], list[Any]]:
+        """Return the loss of a batch, the losses of the outputs, and the statistics of the metrics.
+
+        ``share`` is for a part of a batch: which share of the batch's examples it has.
+        """
         model = self.model
         with collect_losses() as extra:
             out, masks = self._get_compiled_part().call_with_masks(*xs, training=training)
         if training and (penalty := model.penalties()) is not None:
             extra.append(penalty)
-        return self.objectives.compute(ys, _list_outputs(out), ws, masks, extra)
+        return self.objectives.compute(ys, _list_outputs(out), ws, masks, extra, share)
 
     def make_train_step(self) -> Callable[[Arrays, Arrays, Arrays], StepResults]:
         """Return the function that makes a step and returns losses and statistics, compiled unless eager."""
@@ -396,19 +435,83 @@ class Trainer:
         return self._train_step if runs_eagerly else self._get_program("train", self._train_step)
 
     def _train_step(self, xs: Arrays, ys: Arrays, ws: Arrays) -> StepResults:
+        optimizer = self.get_optimizer()
+        results, grads = self._differentiate(xs, ys, ws, optimizer.wants_rows)
+        optimizer.apply_gradients(grads)
+        return results
+
+    def _differentiate(
+        self, xs: Arrays, ys: Arrays, ws: Arrays, wants_rows: Callable[[Variable], bool] | bool, share: Any = None
+    ) -> tuple[StepResults, dict[Variable, Any]]:
+        """Return losses and statistics of a batch, or of a part of one, and the gradients."""
         found: list[Any] = []
 
         def compute_loss() -> Any:
-            loss, *found[:] = self.compute_loss(xs, ys, ws, True)
+            loss, *found[:] = self.compute_loss(xs, ys, ws, True, share)
             return loss if scale == 1.0 else loss * scale
 
-        optimizer = self.get_optimizer()
-        scale = optimizer.loss_scale
-        value, grads = differentiate_by_variables(compute_loss, self.model.trainable_variables, optimizer.wants_rows)
-        optimizer.apply_gradients(grads)
+        scale = self.get_optimizer().loss_scale
+        value, grads = differentiate_by_variables(compute_loss, self.model.trainable_variables, wants_rows)
         value = value if scale == 1.0 else value / scale
         losses, statistics = found
-        return [value, *losses, *chain.from_iterable(statistics)]
+        return [value, *losses, *chain.from_iterable(statistics)], grads
+
+    def explain_nan(self, xs: Arrays, ys: Arrays, ws: Arrays) -> object:
+        """Return a report of where NaN or infinity came from in a step."""
+        return diagnose(lambda *xs: self.compute_loss(xs, ys, ws, True)[0])(*xs)
+
+    # ---- parts of a batch, which workers compute
+
+    def prepare_parts(self, batch: Any) -> None:
+        """Find out what must be known of the model, from a batch of one example; raise an error for what cannot be."""
+        optimizer = self.get_optimizer()
+        if optimizer.get_config().get("lazy"):
+            raise ArgumentError(
+                f"{self.model.name}.fit: {optimizer.name} has lazy=True, which needs gradients of rows; those that "
+                "workers compute with pool= are dense."
+            )
+        self._check_one(self._as_examples(*as_parts(batch, f"{self.model.name}.fit")))
+
+    def compute_part(self, batch: Any, share: float, class_weight: ClassWeight = None) -> list[Any]:
+        """Return losses, statistics and gradients of a part of a batch, whose sums over all parts are the batch's.
+
+        The gradient of a variable that the loss does not depend on is empty.
+        """
+        xs, ys, ws = self._convert_batch(batch, "fit", class_weight)
+        program = self._part_step if self._eager else self._get_program("part", self._part_step)
+        return [np.asarray(y) for y in program(xs, ys, ws, np.asarray(share, self._find_dtype()))]
+
+    def _part_step(self, xs: Arrays, ys: Arrays, ws: Arrays, share: Any) -> list[Any]:
+        results, grads = self._differentiate(xs, ys, ws, False, share)
+        return [*results, *(grads.get(v, np.zeros(0)) for v in self.model.trainable_variables)]
+
+    def apply_parts(self, totals: Sequence[Any]) -> StepResults:
+        """Make a step with what all parts of a batch add up to; return its losses and statistics."""
+        variables = self.model.trainable_variables
+        at = len(totals) - len(variables)
+        grads = [(g, v) for g, v in zip(totals[at:], variables, strict=True) if np.shape(g) == v.shape]
+        self.get_optimizer().apply_gradients(grads)
+        return totals[:at]
+
+    def explain_batch(self, batch: Any, class_weight: ClassWeight = None) -> object:
+        """Return a report of where NaN or infinity came from in a batch as users give it."""
+        return self.explain_nan(*self._convert_batch(batch, "fit", class_weight))
+
+    def evaluate_part(self, data: Any, batch_size: int) -> list[Any]:
+        """Return the number of examples, the losses times it, and the metrics' statistics of a part of the data."""
+        batches = as_batches(Dataset.from_arrays(data).batch(batch_size))
+        results = self._sum_results(batches, partial(self._convert_batch, what="evaluate"), batch_size)
+        sums = [np.float64(results.count), *map(np.float64, results.sums)]
+        return [*sums, *(np.asarray(x) for part in results.statistics for x in part)]
+
+    def name_parts(self, totals: Sequence[Any]) -> dict[str, Any]:
+        """Return losses and metrics by name, from the sums of what ``evaluate_part`` gave."""
+        results = RunningResults(self.objectives)
+        numbers = iter(totals)
+        count, sums = int(next(numbers)), [float(next(numbers)) for _ in results.sums]
+        statistics = [[next(numbers) for _ in range(size)] for size in self.objectives.sizes]
+        results.restore({"count": count, "sums": sums, "statistics": statistics})
+        return results.compute()
 
     def _test_step(self, xs: Arrays, ys: Arrays, ws: Arrays) -> StepResults:
         value, losses, statistics = self.compute_loss(xs, ys, ws, False)
@@ -529,6 +632,12 @@ class Trainer:
         first = (tuple(None if a is None else a[:1] for a in part) for part in examples)
         with dry_run(), np.errstate(all="ignore"):
             self._test_step(*self._run_front(cast_examples(self._find_dtype(), tuple(first))))  # type: ignore[arg-type]
+
+
+def _validate_if_due(freq: int | Sequence[int], evaluate: Callable[[], dict[str, Any]], epoch: int) -> Any:
+    """Return what is measured after an epoch of this number; None if it is not one of those that are validated."""
+    is_due = (epoch + 1) % freq == 0 if isinstance(freq, int) else (epoch + 1) in freq
+    return evaluate() if is_due else None
 
 
 def _check_single(settings: Settings, name: str) -> None:

@@ -20,6 +20,7 @@ from pullback.train.loop.callback import CallbackLike
 from pullback.train.loop.examples import ClassWeight, DataLike, WeightLike, is_stream
 from pullback.train.loop.history import History
 from pullback.train.loop.objectives import LossLike, LossWeights, MetricsLike, Settings
+from pullback.train.loop.pools import TrainingPool
 from pullback.train.loop.run import Schedule
 from pullback.train.loop.trainer import Trainer, Validation
 from pullback.train.masks import get_mask, set_mask
@@ -248,6 +249,7 @@ class Model(Layer):
         validation_steps: int | None = None,
         validation_batch_size: int | None = None,
         validation_freq: int | Sequence[int] = 1,
+        pool: TrainingPool | None = None,
     ) -> History:
         """Train on arrays, on a ``pb.data.Dataset`` of batches, or on any iterable of batches.
 
@@ -273,6 +275,8 @@ class Model(Layer):
             validation_steps: How many batches to validate with.
             validation_batch_size: How many examples of ``validation_data`` make a batch.
             validation_freq: Validate after every so many epochs, or after those in a list, the first being 1.
+            pool: Workers, a ``pb.scale.Pool``, that compute the gradients; ``x`` is then ``pb.scale.Shards`` of pairs
+                of inputs and targets, or triples with weights, and every shard gives its part of each batch.
 
         >>> pb.random.seed(0)
         >>> x = np.linspace(-1, 1, 64, dtype=np.float32).reshape(-1, 1)
@@ -287,7 +291,9 @@ class Model(Layer):
             validation_data, validation_split, validation_batch_size, validation_steps, validation_freq
         )
         schedule = Schedule(epochs, initial_epoch, steps_per_epoch, callbacks, verbose, resume)
-        return self._trainer.fit(x, y, batch_size, shuffle, sample_weight, class_weight, validation, schedule)
+        return self._trainer.fit(
+            x, y, batch_size, shuffle, sample_weight, class_weight, validation, schedule, pool=pool
+        )
 
     def fit_dataset(
         self,
