@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -389,6 +390,32 @@ def test_real_and_imaginary_parts_are_views() -> None:
     np.testing.assert_allclose(pb.grad(f)(X), slopes(f), rtol=1e-4)
 
 
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda y: np.lib.stride_tricks.sliding_window_view(y, 2),
+        lambda y: y.astype(y.dtype, copy=False),
+        lambda y: np.astype(y, y.dtype, copy=False),
+        lambda y: y.conj(),
+        lambda y: np.diff(y, 0),
+        lambda y: np.meshgrid(y, y, copy=False)[0],
+        np.copy,  # and what NumPy copies does not
+        lambda y: np.reshape(y, (2, 3), copy=True),
+        lambda y: np.meshgrid(y, y)[0],
+        lambda y: np.meshgrid(y, y, sparse=True)[0],
+        np.block,
+    ],
+)
+def test_views_see_later_writes(view: Any) -> None:
+    def f(x: Any) -> Any:
+        y = x * 1.0
+        v = view(y)
+        y[1] = 3.0 * x[0]
+        return (v * v).sum()
+
+    np.testing.assert_allclose(pb.grad(f)(X), slopes(f), rtol=1e-4)
+
+
 # ---- casting and broadcasting in x += y
 
 
@@ -547,6 +574,32 @@ def test_small_captured_array_may_change_after_use() -> None:
 
     expected = pb.grad(lambda x: ((x + x.sum()) ** 2).sum())(X)
     np.testing.assert_allclose(pb.grad(f)(X), expected)
+
+
+def set_at(x: Any, at: Any) -> Any:
+    y = x * 1.0
+    y[at] = x[:2] ** 2
+    return y
+
+
+PARAMETERS: list[tuple[Callable[[Any, Any], Any], Any]] = [  # with what the caller changes after the call
+    (lambda x, p: x[p], np.array([0, 5])), (lambda x, p: x[p], [0, 5]), (lambda x, p: x[p], np.arange(6) < 2),
+    (set_at, np.array([0, 5])), (set_at, np.arange(6) < 2), (pb.boolean_mask, np.arange(6) < 2),
+    (lambda x, p: np.transpose(x.reshape(2, 3), p), [1, 0]), (lambda x, p: pb.sum(x.reshape(2, 3), p), [1]),
+    (np.tile, [2]), (np.roll, np.array([1])), (lambda x, p: np.pad(x, p), [[1, 0]]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("use", "parameter"), PARAMETERS)
+def test_parameters_may_change_after_use(use: Any, parameter: Any) -> None:
+    def f(x: Any, change: bool) -> Any:
+        p = copy.deepcopy(parameter)
+        y = use(x, p)
+        if change:
+            p[:] = p[:][::-1] if len(p) > 1 else [0]
+        return (y * y * np.arange(1.0, 1.0 + y.size).reshape(y.shape)).sum()
+
+    np.testing.assert_array_equal(pb.grad(lambda x: f(x, True))(X), pb.grad(lambda x: f(x, False))(X))
 
 
 @pytest.mark.parametrize("use", [lambda x, a: x * a, lambda x, a: a @ x, lambda x, a: np.where(a > 0, x * a, x)])

@@ -326,7 +326,7 @@ def kind_of(x: Any) -> str:
 def iterate_numbers(result: Any) -> Iterator[Any]:
     """Yield the arrays in a result."""
     if isinstance(result, np.ndarray) and result.dtype.kind == "O":  # traced numbers, which any op joins
-        result = pb.stack(result)
+        result = pb.asarray(result)
     if isinstance(result, list | tuple):
         for item in result:
             yield from iterate_numbers(item)

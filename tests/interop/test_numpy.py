@@ -13,7 +13,7 @@ import pytest
 from differences import gradient
 
 import pullback as pb
-from pullback.errors import ArgumentError, NoRuleError, TracedValueError, UnconnectedError
+from pullback.errors import ArgumentError, NoRuleError, SymbolValueError, TracedValueError, UnconnectedError
 
 rng = np.random.default_rng(7)
 A, B, D = rng.normal(size=(3, 3, 3))
@@ -89,6 +89,8 @@ CASES: dict[str, Case] = {
         np.array([1.0, -3.0, 2.0]),
     ),
     "polyfit": (lambda x, y: np.polyfit(x, y, 2), V, W),
+    "polyfit with covariance": (lambda y: np.polyfit(np.arange(4.0), y, 1, cov=True)[1], V),
+    "polyfit with residuals": (lambda y: np.polyfit(np.arange(4.0), y, 1, full=True)[1], V),
     "polyfit with weights": (lambda y, w: np.polyfit(np.arange(4.0), y, 1, w=w), V, np.abs(W)),
     **{
         f"quantile, method {m}": (lambda x, q, m=m: np.quantile(x, q, axis=1, method=m), A, np.array([0.3, 0.6]))
@@ -449,7 +451,8 @@ def test_second_order(name: str) -> None:
 
 WIDER = {  # NumPy itself makes these float64
     "float_power", "scalars", "sum with dtype", "ufunc with dtype and order", "concatenate with dtype",
-    "roots with zeros at both ends", "polyfit with weights", "trim_zeros",
+    "roots with zeros at both ends", "polyfit with weights", "polyfit with covariance", "polyfit with residuals",
+    "trim_zeros",
 }  # fmt: skip
 
 
@@ -943,6 +946,6 @@ def test_integers_and_assertions_take_values_of_traced_tensors() -> None:
         pb.grad(lambda x: np.testing.assert_allclose(x, 0.0))(x)
 
 
-def test_refusal_of_traced_coefficients_names_what_to_use() -> None:
-    with pytest.raises(TracedValueError, match="chebvander"):
-        pb.grad(lambda c: np.polynomial.chebyshev.chebval(0.3, c))(np.ones(3))
+def test_refusal_of_series_under_compile_names_what_to_use() -> None:
+    with pytest.raises(SymbolValueError, match=r"np\.polydiv|np\.polyfit"):
+        pb.compile(lambda c: np.polynomial.polynomial.polydiv(c, [1.0, 2.0])[0])(np.ones(3))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from differences import gradient
 from scipy.optimize import fsolve, least_squares
 
 import pullback as pb
@@ -457,3 +458,29 @@ def test_means_without_nan_of_traced_numbers() -> None:
     for mean in (np.nanmean, np.nanvar, np.nanstd):
         grad = pb.grad(lambda x, mean=mean: mean([x[0], x[1] ** 2, 5.0]))(X)
         np.testing.assert_allclose(grad, slope(lambda x, mean=mean: mean([x[0], x[1] ** 2, 5.0]), X), atol=1e-6)
+
+
+def test_series_of_numpy_with_traced_coefficients_and_points() -> None:
+    series = np.polynomial
+    c = np.array([0.7, -1.3, 2.1])
+
+    def f(x: Any) -> Any:
+        p = series.Polynomial(x)
+        q = p.deriv() * p + series.Polynomial([1.0, 2.0])
+        cheb = series.chebyshev.chebval(np.array([0.2, 0.3]), x)
+        grid = series.polynomial.polyval2d(x[0], 0.4, np.outer(x, x))
+        quotient = series.polynomial.polydiv(x, [1.0, 2.0])[0]
+        return q(x).sum() + p.integ()(0.5) + cheb[0] * cheb[1] + grid + quotient.sum()
+
+    np.testing.assert_allclose(pb.grad(f)(c), gradient(f, c), rtol=1e-6)
+
+
+def test_in_place_operators_of_object_arrays_with_tensors() -> None:
+    def f(x: Any) -> Any:
+        o = np.array([x[0], x[1], 2.0])
+        o -= x * 2.0
+        o[1:] *= x[:2]
+        return (o * x).sum()
+
+    c = np.array([0.7, -1.3, 2.1])
+    np.testing.assert_allclose(pb.grad(f)(c), gradient(f, c), rtol=1e-6)

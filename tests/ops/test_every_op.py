@@ -245,6 +245,18 @@ def test_second_order(op: Any, inputs: Any, params: Any) -> None:
     close(pb.jvp(first, point, ts)[1], want, 1e-5, 1e-6)
 
 
+@pytest.mark.parametrize("op", [op for op in ELEMENTWISE if len(op.inputs) > 1], ids=lambda op: op.name)
+def test_plain_number_may_be_any_operand(op: Any) -> None:
+    samples, params = op.acts.samples()[0]
+    given = [np.full(2, np.mean(op.domain) if is_shape(x) else np.ravel(x)[0]) for x in samples]
+    for i, x in enumerate(given):
+        number = [x[0].item() if j == i else y for j, y in enumerate(given)]
+        expected = op.function(*given, **params)
+        np.testing.assert_allclose(op.function(*number, **params), expected)
+        tensors = [y if j == i else pb.tensor(y) for j, y in enumerate(number)]
+        np.testing.assert_allclose(np.asarray(op.function(*tensors, **params)), expected)
+
+
 @for_samples(CONSTANT)
 def test_constant_ops_have_no_gradient(op: Any, inputs: Any, params: Any) -> None:
     xs = drawn(op, inputs)

@@ -31,6 +31,7 @@ from pullback.compiler.runtime.threads import check_thread_count, choose_options
 from pullback.compiler.target import Options, Target, get_target
 from pullback.core import hooks, tree
 from pullback.core.callers import reveal
+from pullback.core.conditions import RefusedConditions
 from pullback.core.convert import as_array, as_value, has_tensors, join_array
 from pullback.core.environment import environment, process_environment, word_of
 from pullback.core.rowsparse import RowSparse
@@ -97,7 +98,7 @@ class Program:
             outputs.append(trace.node(x.read() if isinstance(x, Tensor) else x))
             return HOLE
 
-        with watch_variables(trace):
+        with watch_variables(trace), RefusedConditions():
             self.structure = tree.map_leaves(out, f(*tree.map_leaves(fill, args), **tree.map_leaves(fill, kwargs)))
         self.results = len(outputs)
         self.forms = OutputKinds(trace, leaves, given, outputs)

@@ -36,9 +36,11 @@ MEANS = frozenset(
 )
 # Functions of numpy.polynomial that evaluate a series: they arrange coefficients in columns only where x is an ndarray.
 SERIES = frozenset({"polyval", "chebval", "legval", "hermval", "hermeval", "lagval"})
-# which take an array apart and use its elements: np.r_ and np.c_; np.vectorize; np.ndenumerate; the products of pandas
+# which take an array apart and use its elements: np.r_ and np.c_; np.vectorize; np.ndenumerate; series of
+# numpy.polynomial, whose coefficients may be objects; the products of pandas
 _TAKING_APART = {
     "numpy": ("AxisConcatenator.", "vectorize.", "ndenumerate."),
+    f"numpy{sep}polynomial": ("",),
     "pandas": ("DataFrame.dot", "Series.dot"),
 }
 
@@ -64,8 +66,8 @@ ADVICE = {
 
 OF_OBJECTS = "Make one tensor of traced numbers first, pb.stack(array), or call the function of this name in pb"
 OF_SERIES = (
-    "numpy.polynomial takes traced points, but no traced coefficients: np.polyval(c[::-1], x) is a power series, and "
-    "np.polynomial.chebyshev.chebvander(x, n) @ c a Chebyshev series (legvander, hermvander, … the others)"
+    "numpy.polynomial computes with traced numbers one by one, and asks whether some are 0. Of power series, "
+    "np.polyval, np.polymul, np.polyder, np.polyfit and np.roots (from the highest power down) take arrays"
 )
 DEFAULT = (
     "Compute with NumPy's functions, or give the result a gradient with pb.custom_gradient (with SCIPY_ARRAY_API=1 in "

@@ -20,6 +20,16 @@ if TYPE_CHECKING:
 
 COPIED = 32 * 1024  # bytes; up to here a copy costs less than a microsecond or two
 SAMPLE = 127  # elements, spread evenly
+MUTABLE = frozenset({list, np.ndarray})  # types of parameters that the caller can change
+
+
+def copy_parameter(p: Any) -> Any:
+    """Return a parameter of an op as a tape keeps it: the axes or widths that it has now.
+
+    >>> copy_parameter([[0, 1], 2])
+    [[0, 1], 2]
+    """
+    return p.copy() if type(p) is np.ndarray else [copy_parameter(i) if type(i) in MUTABLE else i for i in p]
 
 
 def capture(a: Array, tape: Tape) -> Any:

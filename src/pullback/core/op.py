@@ -21,7 +21,7 @@ from numpy import ndarray
 from pullback.core import hooks, native, templates
 from pullback.core.axes import Acts, broadcast, elementwise1, elementwise2, moves
 from pullback.core.calculus import Calculus
-from pullback.core.capture import COPIED, capture
+from pullback.core.capture import COPIED, MUTABLE, capture, copy_parameter
 from pullback.core.convert import as_value, bare, join_tensors, several
 from pullback.core.fitting import fit, floats_of
 from pullback.core.formula import Expr, Names, derive_rule, flatten_formula, halves_bytes, is_product
@@ -324,8 +324,8 @@ class Op:
             "OP": self, "kernel": self.kernel, "run": self.run, "saving": self.saving, "new_node": Tensor,
             "place": place, "translate_error": self.translate_error, "CAUGHT": CAUGHT, "several": several, "keep": keep,
             "take": take,
-            "capture": capture, "COPIED": COPIED, "note_view": note_view, "OBJECT": OBJECT,
-            "call_with_unknown": call_with_unknown,
+            "capture": capture, "COPIED": COPIED, "MUTABLE": MUTABLE, "copy_parameter": copy_parameter,
+            "note_view": note_view, "OBJECT": OBJECT, "call_with_unknown": call_with_unknown,
             "REQUIRED": templates.REQUIRED, **others,
             **{f"_{n}": templates.REQUIRED if n in self.required else d for n, d in self.params.items()},
             **{k: self.__dict__.get(k) for k in STEPS},
@@ -435,6 +435,9 @@ class Op:
         signature, check = templates.write_parameters(
             list(self.params), self.required, not word, ", ".join(self.inputs)
         )
+        # a number or a word cannot change, and an index is copied when it is normalized
+        mutable = [n for n, d in self.params.items() if not isinstance(d, bool | int | float | str) and n != "index"]
+        check["own"] = templates.write_copies(mutable)
         return ", ".join(f"{n!r}: {n}" for n in self.params), signature, check
 
     def _write_unary(self, sign: str | None) -> str:

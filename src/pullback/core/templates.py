@@ -48,7 +48,7 @@ def {name}(x):{native}
 """
 
 UNARY_WITH_PARAMS = """
-def {name}(x, {params}{unknown}):{refuse}
+def {name}(x, {params}{unknown}):{refuse}{own}
     if type(x) is Tensor:
         m = x.meta
         if m.raw:
@@ -128,7 +128,7 @@ def reflected(y, x):{native_reflected}
 """
 
 MANY = """
-def {name}({signature}, {unknown}):{refuse}
+def {name}({signature}, {unknown}):{refuse}{own}
     return perform(OP, {args}, {{{items}}})
 """
 
@@ -151,6 +151,11 @@ def write_parameters(
     items = ", ".join(f"{n!r}: {n}" for n in names)
     refuse = f"\n    if unknown{misses}: return call_with_unknown(OP, ({first},), unknown, {{{items}}})"
     return ", ".join(f"{n}=_{n}" for n in names), {"unknown": "**unknown", "refuse": refuse}
+
+
+def write_copies(names: Sequence[str]) -> str:
+    """Return the text that copies parameters which the caller could change before the backward pass needs them."""
+    return "".join(f"\n    if type({n}) in MUTABLE: {n} = copy_parameter({n})" for n in names)
 
 
 def list_parameters(code: CodeType) -> tuple[str, str]:

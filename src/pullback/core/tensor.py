@@ -20,6 +20,7 @@ from pullback.core.callers import (
     leaves_product,
     takes_elements,
 )
+from pullback.core.conditions import note_refusal
 from pullback.core.printing import tensor_repr, tensor_text
 from pullback.core.source import user_line
 from pullback.errors import ArgumentError, BatchedValueError, SymbolValueError, TracedValueError
@@ -383,7 +384,15 @@ class Tensor(TensorOps):
         return int(concrete(self))  # integers carry no gradient
 
     def __bool__(self) -> bool:
-        return bool(concrete(self))
+        try:
+            return bool(self._condition())
+        except VALUELESS as error:
+            note_refusal(error)
+            raise
+
+    def _condition(self) -> Any:
+        """Return the plain value for ``if`` and ``while``."""
+        return concrete(self)
 
     def __floor__(self) -> Any:
         return _whole(np.floor(self))

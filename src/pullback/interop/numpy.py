@@ -216,7 +216,7 @@ def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
     if method == "at":
         return numpy_writes.write_at(ufunc, *args)
     out = kwargs.get("out")
-    if out is not None and all(o is None or isinstance(o, Tensor) for o in out):
+    if out is not None and all(o is None or isinstance(o, Tensor) or o.dtype.kind == "O" for o in out):
         return write_results(name, function, args, kwargs)
     args = lists_to_arrays(args)
     if method == "__call__" and kwargs.get("dtype") is not None and out is None:
@@ -292,7 +292,10 @@ def replace_skipped(ufunc: Callable[..., Any], x: Any, chosen: Any) -> Any:
 
 
 def write_result(what: str, out: Value, new: Value) -> Any:
-    """Write a result into the tensor ``out`` and return it."""
+    """Write a result into ``out``, a tensor or an array of objects, and return it."""
+    if not isinstance(out, Tensor):
+        out[...] = np.array(new, object)
+        return out
     write(out, lambda _: fit_result(out, new, what), what)
     return out
 

@@ -32,7 +32,7 @@ def _positions(x: TensorLike) -> Any:
 
 
 def _take(a: Value, indices: TensorLike, /, axis: int | None = None, mode: str = "raise") -> Any:
-    if axis is None:
+    if axis is None or not a.ndim:
         a, axis = np.reshape(a, -1), 0
     index, n = _positions(indices), a.shape[axis]
     if mode != "raise":
@@ -385,6 +385,7 @@ FUNCTIONS = {
     np.shape: lambda a, /: to_array(a).shape, np.ndim: lambda a, /: to_array(a).ndim,
     np.result_type: _from_dtypes(np.result_type), np.common_type: _from_dtypes(np.common_type),
     np.iscomplexobj: lambda x, /: x.dtype.kind == "c", np.isrealobj: lambda x, /: x.dtype.kind != "c",
+    np.isposinf: lambda x, /: np.isinf(x) & ~np.signbit(x), np.isneginf: lambda x, /: np.isinf(x) & np.signbit(x),
     np.angle: _angle, np.fix: lambda x, /: np.trunc(x), np.real_if_close: _real_if_close,
     np.size: lambda a, /, axis=None: prod(a.shape[i] for i in resolve_axes(a.ndim, axis, "np.size")),
 }  # fmt: skip

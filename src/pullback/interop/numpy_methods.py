@@ -87,6 +87,15 @@ def _tobytes(x: Tensor, order: str = "C") -> bytes:
     return values
 
 
+def _conj(x: Tensor, out: Any = None) -> Any:
+    """Return the complex conjugate of each element; of real numbers ``x`` itself, as in NumPy.
+
+    >>> pb.tensor([1.0 + 2.0j]).conj()
+    Tensor([1.-2.j], dtype=complex128)
+    """
+    return np.conjugate(x, out=out) if out is not None or x.dtype.kind == "c" else x
+
+
 class Flat:
     """All elements in one row, for reading and writing: ``x.flat``.
 
@@ -115,7 +124,7 @@ class Flat:
 _METHODS: dict[str, Callable[..., Any]] = {
     "compress": _compress, "partition": _partition, "put": _put, "view": _view, "tobytes": _tobytes,
     "trace": _call(np.trace), "diagonal": _call(np.diagonal), "argpartition": _call(np.argpartition),
-    "nonzero": _call(np.nonzero), "choose": _call(np.choose),
+    "nonzero": _call(np.nonzero), "choose": _call(np.choose), "conj": _conj, "conjugate": _conj, "dot": _call(np.dot),
 }  # fmt: skip
 for _name, _method in _METHODS.items():
     alias(_name, _method)

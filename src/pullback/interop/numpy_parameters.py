@@ -37,7 +37,6 @@ WITHOUT_NAN: dict[Any, Function] = {
 # Where the order of elements in memory is all that ``order`` changes.
 ORDERED = frozenset({np.copy, np.zeros_like, np.ones_like, np.full_like, np.empty_like})
 SORTING = frozenset({"kind", "stable"})  # how, not what: every way here is stable
-COPYING = frozenset({np.astype, np.reshape, np.nan_to_num})
 # What the caller allows or promises, of which nothing is made use of here.
 PERMISSIONS = frozenset({"overwrite_input", "assume_unique"})
 
@@ -55,6 +54,9 @@ def apply_parameters(func: Any, call: Function, args: list[Any], kwargs: dict[st
         dtype = np.dtype(extra.pop("dtype"))
         made = apply_parameters(func, call, [convert(a, dtype) for a in args], kwargs, extra)
         return made if made is NotImplemented else convert(made, dtype)
+    if "copy" in extra and func is np.reshape:
+        del extra["copy"]
+        return np.copy(apply_parameters(func, call, args, kwargs, extra))
     if "order" in extra and func in REORDERING:
         return REORDERING[func](call, args, kwargs, extra["order"]) if len(extra) == 1 else NotImplemented
     return _apply_where(func, call, args, kwargs, extra)
@@ -83,7 +85,7 @@ def _has_no_effect(func: Any, name: str, value: Any) -> bool:
     if name == "order":
         return value is None or func in ORDERED
     if name == "copy":
-        return func in (np.astype, np.meshgrid, np.reshape) or (func in COPYING and value is True)
+        return value is True if func is np.nan_to_num else func is np.reshape and not value
     if name in PERMISSIONS or (name == "device" and value == "cpu"):
         return True
     return name in SORTING or (name == "subok" and func is not np.broadcast_to) or value is None

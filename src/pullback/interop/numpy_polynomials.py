@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from inspect import unwrap
 from typing import Any
 
 import numpy as np
+from numpy.polynomial import polynomial as series
 
 from pullback.core.tape import as_tensor
 from pullback.core.tensor import strip
@@ -102,7 +104,9 @@ def _roots(p: Any, /) -> Any:
     return np.pad(found, (0, zeros)) if zeros else found
 
 
-def _polyfit(x: Any, y: Any, deg: int, /, rcond: float | None = None, w: Any = None) -> Any:
+def _polyfit(
+    x: Any, y: Any, deg: int, /, rcond: float | None = None, full: bool = False, w: Any = None, cov: bool | str = False
+) -> Any:
     """Return the coefficients of the least-squares fit, by columns of the same norm, as NumPy does."""
     if np.ndim(deg):
         raise ArgumentError(f"np.polyfit: deg must be one degree, got {deg!r}.")
@@ -112,13 +116,26 @@ def _polyfit(x: Any, y: Any, deg: int, /, rcond: float | None = None, w: Any = N
         powers = powers * np.expand_dims(w, 1)
         y = y * (np.expand_dims(w, 1) if np.ndim(y) == 2 else w)
     scale = np.sqrt(np.sum(powers * powers, axis=0))
-    found = np.linalg.lstsq(powers / scale, y, rcond)[0]
-    return found / (np.expand_dims(scale, 1) if np.ndim(y) == 2 else scale)
+    rcond = len(x) * float(np.finfo(x.dtype).eps) if rcond is None else rcond
+    found, residuals, rank, singular = np.linalg.lstsq(powers / scale, y, rcond)
+    found = found / (np.expand_dims(scale, 1) if np.ndim(y) == 2 else scale)
+    if full:
+        return found, residuals, rank, singular, rcond
+    if not cov:
+        return found
+    covariance = np.linalg.inv(np.transpose(powers) @ powers)
+    if cov != "unscaled":
+        covariance = (np.expand_dims(covariance, 2) if np.ndim(y) == 2 else covariance) * (
+            residuals / (len(x) - int(deg) - 1)
+        )
+    return found, covariance
 
 
 FUNCTIONS = {
     np.polyadd: _polyadd, np.polysub: lambda a1, a2, /: _polyadd(a1, -as_tensor(_coefficients(a2)[0])),
     np.polymul: _polymul, np.polyder: _polyder, np.polyint: _polyint, np.polydiv: _polydiv, np.poly: _poly,
     np.roots: _roots, np.polyfit: _polyfit,
+    # NumPy's own code, on objects
+    series.polyval2d: unwrap(series.polyval2d), series.polygrid2d: unwrap(series.polygrid2d),
 }  # fmt: skip
 TABLES.append(FUNCTIONS)

@@ -344,6 +344,8 @@ def _arg(kernel: Any) -> Function:
 def _diff(a: Value, /, n: int = 1, axis: int = -1, prepend: Operand | None = None, append: Value | None = None) -> Any:
     if n < 0:
         raise ArgumentError(f"np.diff: n must not be negative, got {n}.")
+    if not n:
+        return a
     a, prepend, append = align_operands((a, prepend, append))
     edge = [1 if i == axis % a.ndim else k for i, k in enumerate(a.shape)]
     ends = [x if np.ndim(x) else np.broadcast_to(x, edge) for x in (prepend, append) if x is not None]
@@ -370,6 +372,8 @@ def _unwrap(p: Value, /, discont: Any = None, axis: int = -1, *, period: Any = 6
 
 
 def _trim_zeros(filt: Value, trim: str = "fb", axis: Axis = None) -> Any:
+    if not filt.ndim:
+        return filt
     present = np.nonzero(read_sizes("np.trim_zeros", filt))
     parts: list[slice] = [slice(None)] * filt.ndim
     for i in resolve_axes(filt.ndim, axis, "np.trim_zeros"):

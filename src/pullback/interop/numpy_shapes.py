@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.tensor import BY_KERNEL, Tensor, concrete, strip
-from pullback.core.writes import order_axes
+from pullback.core.writes import link_part, order_axes
 from pullback.interop.numpy_arguments import align_operands, run_without_rule, to_array
 from pullback.ops import blocks, conversion, gathering, movement
 
@@ -133,7 +133,7 @@ def _block(arrays: list[Any], /) -> Any:
             return _concatenate([join(item, level - 1) for item in x], -level)
         return np.reshape(x, (1,) * (n - np.ndim(x)) + np.shape(x))
 
-    return join(arrays, levels)
+    return join(arrays, levels) if levels else np.copy(join(arrays, levels))
 
 
 # ---- splitting
@@ -180,14 +180,20 @@ def _apply_over_axes(func: Function, a: Value, axes: Any, /) -> Any:
     return made
 
 
-def _meshgrid(*xi: object, sparse: bool = False, indexing: str = "xy") -> Any:
-    return blocks.meshgrid(*align_operands(xi), indexing=indexing, sparse=sparse)
+def _meshgrid(*xi: object, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+    make = blocks.meshgrid if copy else blocks.view_grid
+    return tuple(make(*align_operands(xi), indexing=indexing, sparse=sparse))
 
 
 def _sliding_window_view(x: Value, /, window_shape: Lengths, axis: int | None = None) -> Any:
-    """Index the tensor by NumPy's windows of element numbers; the result is a copy."""
+    """Index the tensor by NumPy's windows of element numbers."""
     numbers = np.reshape(np.arange(x.size), x.shape)
-    return np.reshape(x, -1)[np.lib.stride_tricks.sliding_window_view(numbers, window_shape, axis)]
+    places = np.lib.stride_tricks.sliding_window_view(numbers, window_shape, axis)
+
+    def derive(base: Value) -> Any:
+        return np.reshape(base, -1)[places]
+
+    return link_part(derive(x), x, derive)  # a read-only view in NumPy
 
 
 # ---- padding

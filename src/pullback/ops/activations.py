@@ -139,10 +139,11 @@ def leaky_relu(x: TensorLike, /, alpha: float = 0.2) -> Any:
     """
 
 
-def _prelu(x: Array, alpha: ArrayOrNumber) -> Any:
-    if x.dtype not in ZERO:
-        _zero("prelu", x)
-    return select(x < 0, x * alpha, x)
+def _prelu(x: ArrayOrNumber, alpha: ArrayOrNumber) -> Any:
+    product = x * alpha
+    if product.dtype not in ZERO:
+        _zero("prelu", product)
+    return select(np.less(x, 0), product, x)
 
 
 @op(

@@ -13,7 +13,7 @@ from pullback.core.calculus import constant, linear
 from pullback.core.composition import check_numbers
 from pullback.core.lowering import made_of
 from pullback.core.op import method, op
-from pullback.core.tensor import Tensor, concrete
+from pullback.core.tensor import concrete
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.batching import batch_by_folding
 
@@ -369,6 +369,11 @@ def meshgrid(*xs: TensorLike, indexing: str = "xy", sparse: bool = False) -> tup
            [4., 4.],
            [5., 5.]])
     """
+    return tuple(np.copy(x) for x in view_grid(*xs, indexing=indexing, sparse=sparse))
+
+
+def view_grid(*xs: TensorLike, indexing: str, sparse: bool) -> list[Any]:
+    """Return the coordinates of a grid as views of the given ones."""
     if indexing not in ("xy", "ij"):
         raise ArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}.")
     n = len(xs)
@@ -377,7 +382,6 @@ def meshgrid(*xs: TensorLike, indexing: str = "xy", sparse: bool = False) -> tup
     if indexing == "xy" and n > 1:
         grid = [np.swapaxes(x, 0, 1) for x in grid]
     if sparse:
-        return tuple(grid)
+        return grid
     shape = np.broadcast_shapes(*(x.shape for x in grid))
-    whole: list[Any] = [np.broadcast_to(x, shape) for x in grid]
-    return tuple(x if isinstance(x, Tensor) else x.copy() for x in whole)  # no two elements of an array are one
+    return [np.broadcast_to(x, shape) for x in grid]

@@ -144,11 +144,15 @@ def _astype_method(
 ) -> Any:
     """Return the elements in another dtype; ``casting`` says which conversions are allowed, as in NumPy.
 
+    ``copy=False`` returns ``x`` itself where it has that dtype already.
+
     >>> pb.tensor([1.0, 2.5]).astype("int32")
     Tensor([1, 2], dtype=int32)
     """
     if casting != "unsafe" and not np.can_cast(x.dtype, dtype, casting):  # type: ignore[arg-type]
         raise ArgumentError(f"x.astype({dtype!r}): {x.dtype} cannot be cast to that by the rule {casting!r}.")
+    if not copy and x.dtype == as_dtype(dtype, "astype"):
+        return x
     return cast(x, dtype)
 
 
@@ -156,4 +160,4 @@ alias("astype", _astype_method)
 alias("as_type", cast)
 alias("copy", clone)
 alias("__pos__", clone)
-NUMPY[np.astype] = lambda x, dtype, /, *, copy=True, device=None: cast(x, dtype)
+NUMPY[np.astype] = lambda x, dtype, /, *, copy=True, device=None: _astype_method(x, dtype, copy=copy)

@@ -62,7 +62,8 @@ def _names_once(index: Index) -> bool:
 def normalize_index(index: Index) -> Any:
     """Return the index as NumPy takes it, with arrays for lists and tensors: positions carry no gradient.
 
-    Only those that are different for each example of ``vmap`` stay tensors.
+    Only those that are different for each example of ``vmap`` stay tensors.  Arrays are copied: the gradient needs
+    them as they are now, and the caller may change his.
     """
     return tuple([_part(i) for i in index]) if type(index) is tuple else _part(index)
 
@@ -75,6 +76,8 @@ def _part(i: Any) -> Any:
     if isinstance(i, list):
         parts = [_part(j) for j in i]
         i = np.stack(parts) if any(isinstance(j, Tensor) for j in parts) else np.array(parts) if i else EMPTY
+    elif type(i) is ndarray:
+        i = i.copy()
     i = strip(i)
     return i if isinstance(i, Tensor) else int(i) if getattr(i, "ndim", None) == 0 and i.dtype.kind in "iu" else i
 
@@ -413,4 +416,4 @@ def boolean_mask(x: TensorLike, mask: TensorLike, axis: Axis = None) -> Any:
         raise ShapeError(
             f"boolean_mask: x has shape {x.shape} and mask has shape {mask.shape}; from axis {at} on they must agree."
         )
-    return getitem(x, (slice(None),) * at + (mask,))
+    return getitem(x, normalize_index((slice(None),) * at + (mask,)))

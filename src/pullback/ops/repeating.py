@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,8 +75,8 @@ def roll(x: TensorLike, /, shift: Lengths, axis: Axis = None) -> Any:
 
 
 def _align_reps(s: tuple[int, ...], reps: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return shape and repetitions padded to equal length."""
-    reps = (reps,) if np.ndim(reps) == 0 else tuple(reps)
+    """Return shape and repetitions, which may be a tensor, padded to equal length."""
+    reps = tuple(index(r) for r in ([reps] if np.ndim(reps) == 0 else reps))
     n = max(len(s), len(reps))
     return (1,) * (n - len(s)) + s, (1,) * (n - len(reps)) + reps
 
@@ -128,7 +129,7 @@ def _side_by_side(x: Value, reps: Lengths) -> Any:
         _tile_each,
     ),
     d=linear(lambda g, x_shape, reps: _untile(g, x_shape, reps)),
-    run=np.tile,
+    run=lambda x, reps: np.tile(x, _align_reps(np.shape(x), reps)[1]),
     lower=made_of(_side_by_side),
 )  # fmt: skip
 def tile(x: TensorLike, /, reps: Lengths) -> Any:

@@ -278,10 +278,10 @@ class TensorOps:
         """Return ``x.concat(y)`` and ``x.concat([y, z])``, as in TensorFlow.js."""
     def confusion_matrix(self, predictions: TensorLike, /, num_classes: int) -> Tensor:
         """Return how often each label (the row) was predicted as each class (the column)."""
-    def conj(self) -> Tensor:
-        """Return the complex conjugate; of real numbers they themselves."""
-    def conjugate(self) -> Tensor:
-        """Return the complex conjugate; of real numbers they themselves."""
+    def conj(self, out: Any = None) -> Tensor:
+        """Return the complex conjugate of each element; of real numbers ``x`` itself, as in NumPy."""
+    def conjugate(self, out: Any = None) -> Tensor:
+        """Return the complex conjugate of each element; of real numbers ``x`` itself, as in NumPy."""
     def conv1d(
         self,
         filter: TensorLike,
@@ -392,8 +392,8 @@ class TensorOps:
         """Return the quotient ``x / y``, and 0 where ``y`` is 0; the derivatives there are 0 too."""
     def divide(self, y: TensorLike, /) -> Tensor:
         """Return the quotient ``x / y``; of integers it is a float, as in Python."""
-    def dot(self, b: TensorLike) -> Tensor:
-        """Return the product of vectors, matrices or scalars; in general over ``a``'s last axis and ``b``'s last but one."""
+    def dot(self, *args: object, **kwargs: object) -> Tensor:
+        """As ``np.dot(x, ...)``."""
     def draw_below(
         self, place: TensorLike, key0: TensorLike, key1: TensorLike, bound: TensorLike, /, dtype: str = "f8"
     ) -> Tensor:

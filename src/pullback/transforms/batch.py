@@ -16,6 +16,7 @@ from numpy import ndarray
 
 from pullback.core import hooks, tree
 from pullback.core.callers import MEANS, explain_refusal, reveal
+from pullback.core.conditions import RefusedConditions
 from pullback.core.convert import bare
 from pullback.core.interpreter import level_of, new_level
 from pullback.core.tape import ARRAYS, CAUGHT, constant
@@ -98,8 +99,8 @@ class Batched(Wrapped):
             "choose for each example, or give what decides to the function with in_axes=None."
         )
 
-    def __bool__(self) -> bool:
-        return bool(self._concrete("bool"))
+    def _condition(self) -> Any:
+        return self._concrete("bool")
 
     def __index__(self) -> int:
         return int(self._concrete("an index"))
@@ -313,7 +314,8 @@ class Mapped:
             return convert_back(take_out(v, axis, number, size), kind)
 
         try:
-            y = self.__wrapped__(*tree.map_leaves(enter, ins), **tree.map_leaves(enter, named))
+            with RefusedConditions():
+                y = self.__wrapped__(*tree.map_leaves(enter, ins), **tree.map_leaves(enter, named))
         except Exception as error:
             reveal(error)
             raise

@@ -36,7 +36,14 @@ def all_twice(x: Any) -> Any:
     return pb.sum(np.cos(x)) + rows(x) + pb.sum(x**3)
 
 
-@pytest.mark.parametrize("f", [rows, gates, some_rows, rows_and_all, overlap, all_twice])
+def overwritten(x: Any) -> Any:
+    """A block of zeros is written over another block in the gradient of ``y[1] = …``."""
+    y = x.copy()
+    y[1] = 5.0 * x[0]
+    return pb.sum(y[1:3] * x[2])
+
+
+@pytest.mark.parametrize("f", [rows, gates, some_rows, rows_and_all, overlap, all_twice, overwritten])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_gradients_of_slices_match_eager(f: Any, dtype: str) -> None:
     x = np.random.default_rng(0).normal(size=(7, 4, 6)).astype(dtype)

@@ -252,13 +252,13 @@ class BodyTrace(Trace):
         if not isinstance(a, Tensor):
             return a
         a = a.read()
-        if isinstance(a, Symbol) and a.trace is self:
+        if isinstance(a, Symbol) and a.traced_by is self:
             return a
         if not a.level:
             return a.value
         if isinstance(a, Symbol) and a.node.kind is CONSTANT and not a.weak:
             return a.node.data
-        key = (id(a.trace), a.node.number, a.weak) if isinstance(a, Symbol) else id(a)
+        key = (id(a.traced_by), a.node.number, a.weak) if isinstance(a, Symbol) else id(a)
         if key not in self.captured:
             weak = a.weak if isinstance(a, Symbol) else None
             self.captured[key] = a, self._add_input(a.shape, a.dtype, weak)

@@ -125,14 +125,14 @@ class Symbol(Wrapped):
     stands_for_numbers = True
     has_derivative = False
     node: Any = vars(Tensor)["value"]  # in the slots of any tensor: so a GradientTape can make it a handle of its own
-    trace: Any = vars(Tensor)["y"]
+    traced_by: Any = vars(Tensor)["y"]
     weak: Any = vars(Tensor)["via"]  # the type of a Python number, which does not widen arrays, that it stands for
 
     def __init__(self, trace: Trace, node: Node, weak: Any = None) -> None:
-        self.trace, self.node, self.weak = trace, node, weak
+        self.traced_by, self.node, self.weak = trace, node, weak
 
     def twin(self) -> Symbol:
-        return Symbol(self.trace, self.node, self.weak)
+        return Symbol(self.traced_by, self.node, self.weak)
 
     @property
     def shape(self) -> Shape:
@@ -146,10 +146,10 @@ class Symbol(Wrapped):
 
     @property
     def level(self) -> int:
-        return cast("int", self.trace.level)
+        return cast("int", self.traced_by.level)
 
     def interpret(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        return self.trace.perform(op, args, params)
+        return self.traced_by.perform(op, args, params)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
         """Return NumPy's result, which is strong where all arguments are Python numbers: ``np.exp(0.5)`` is float64."""
@@ -159,42 +159,44 @@ class Symbol(Wrapped):
 
     def embed(self, x: Any) -> Any:
         """Return a constant as a symbol: what is computed from a number alone is then no large array."""
-        return self.trace.symbol(x)
+        return self.traced_by.symbol(x)
 
     def call_unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
-        return self.trace.opaque(HostFunction(f), args, {})
+        return self.traced_by.opaque(HostFunction(f), args, {})
 
     def note_tensor(self) -> None:
         """Note that it is a tensor where the function itself is called, even if no argument is one."""
-        self.trace.tensors.add(self.node.number)
+        self.traced_by.tensors.add(self.node.number)
 
     def stop_following(self) -> Any:
-        return self.trace.stop(self)
+        return self.traced_by.stop(self)
 
     def strip(self) -> Any:
-        return self.trace.strip(self)
+        return self.traced_by.strip(self)
 
     def all_values(self) -> Any:
         return np.empty(0, self.dtype)
 
     @property
     def form(self) -> int:  # type: ignore[override]
-        return PYTHON if self.weak or self.node.number in self.trace.lists else GIVEN
+        return PYTHON if self.weak or self.node.number in self.traced_by.lists else GIVEN
 
     def as_leaf(self) -> Symbol:
         """Return a leaf of a tape; Python's numbers are float64, as they are in Python."""
         if self.form != PYTHON:
             return self
-        node = self.trace.lists.get(self.node.number, self.node)
-        return Symbol(self.trace, node if node.dtype.kind in "fc" else self.trace.cast(node, np.dtype(np.float64)))
+        node = self.traced_by.lists.get(self.node.number, self.node)
+        if node.dtype.kind not in "fc":
+            node = self.traced_by.cast(node, np.dtype(np.float64))
+        return Symbol(self.traced_by, node)
 
     def in_form(self, form: int) -> Symbol:
         if form == PYTHON and not self.shape:
-            return Symbol(self.trace, self.node, BY_KIND[self.dtype.kind])
+            return Symbol(self.traced_by, self.node, BY_KIND[self.dtype.kind])
         if form == PYTHON:
-            self.trace.lists.setdefault(self.node.number, self.node)
+            self.traced_by.lists.setdefault(self.node.number, self.node)
         elif form == GIVEN:
-            self.trace.given_back.add(self.node.number)
+            self.traced_by.given_back.add(self.node.number)
         return self
 
     def beneath(self) -> Any:
@@ -209,8 +211,8 @@ class Symbol(Wrapped):
             "the argument that decides in static_argnums."
         )
 
-    def __bool__(self) -> bool:
-        return bool(self._concrete("bool()"))
+    def _condition(self) -> Any:
+        return self._concrete("bool()")
 
     def __index__(self) -> int:
         return int(self._concrete("the index"))
@@ -302,7 +304,7 @@ class Trace:
 
     def node(self, x: Any, dtype: Any = None) -> Node:
         """Return the node of an argument: a symbol's own, a constant for anything else."""
-        if isinstance(x, Symbol) and x.trace is self:
+        if isinstance(x, Symbol) and x.traced_by is self:
             if x.weak is int and dtype is not None and dtype.kind in "iu" and dtype != x.dtype:
                 return cast("Node", self.opaque(make_integer_cast(dtype), [Symbol(self, x.node)], {}).node)
             own: Node = x.node

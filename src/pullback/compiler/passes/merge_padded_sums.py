@@ -37,13 +37,13 @@ def find_padded_sums(graph: Graph) -> dict[int, PaddedSum]:
             continue
         leaves, sums = _collect_terms(n, users, outputs)
         inner.update(sums)
-        padded = [leaf for leaf in leaves if _is_padded(leaf)]
+        padded, others = _split_terms(leaves)
         # pieces without elements are left out
-        placed = [(a, start) for p in padded for a, start in zip(p.args, p.data.starts, strict=True)]
+        placed = [block for p in padded for block in _place_blocks(p)]
         if len(padded) > 1 and placed:
             groups = _group_blocks(placed)
             if len(groups) < len(padded):
-                found[n.number] = PaddedSum(groups, [leaf for leaf in leaves if not _is_padded(leaf)])
+                found[n.number] = PaddedSum(groups, others)
     return found
 
 
@@ -53,7 +53,14 @@ def _is_sum(n: Node) -> bool:
 
 
 def _is_padded(n: Node) -> bool:
-    return n.kind is PIECES and n.data.fill == 0.0 and not np.signbit(n.data.fill)
+    """Whether ``n`` is the sum of its blocks: zeros elsewhere, and no block is written over another one."""
+    if n.kind is not PIECES or n.data.fill != 0.0 or np.signbit(n.data.fill):
+        return False
+    return len(n.args) < 2 or len(_group_blocks(_place_blocks(n))) == 1
+
+
+def _place_blocks(n: Node) -> list[Block]:
+    return list(zip(n.args, n.data.starts, strict=True))
 
 
 def _collect_terms(root: Node, users: dict[int, list[Node]], outputs: set[int]) -> tuple[list[Node], list[int]]:
@@ -69,6 +76,15 @@ def _collect_terms(root: Node, users: dict[int, list[Node]], outputs: set[int]) 
         else:
             leaves.append(n)
     return leaves, sums
+
+
+def _split_terms(leaves: list[Node]) -> tuple[list[Node], list[Node]]:
+    """Return the terms of a sum that are sums of blocks, and the other ones."""
+    padded: list[Node] = []
+    others: list[Node] = []
+    for leaf in leaves:
+        (padded if _is_padded(leaf) else others).append(leaf)
+    return padded, others
 
 
 def _group_blocks(placed: list[Block]) -> list[list[Block]]:
