@@ -140,7 +140,7 @@ def leaky_relu(x: TensorLike, /, alpha: float = 0.2) -> Any:
 
 
 def _prelu(x: ArrayOrNumber, alpha: ArrayOrNumber) -> Any:
-    product = x * alpha
+    product: Any = x * alpha
     if product.dtype not in ZERO:
         _zero("prelu", product)
     return select(np.less(x, 0), product, x)
