@@ -15,6 +15,8 @@ from pullback.train.nn import constraints as constraints
 from pullback.train.nn import initializers as initializers
 from pullback.train.nn import layers as layers
 from pullback.train.nn import regularizers as regularizers
+from pullback.train.nn.policies import global_policy as global_policy
+from pullback.train.nn.policies import set_global_policy as set_global_policy
 from pullback.train.optim.clipping import clip_global_norm as clip_global_norm
 from pullback.train.optim.clipping import clip_norms as clip_norms
 from pullback.train.optim.clipping import clip_values as clip_values
@@ -31,6 +33,7 @@ from pullback.train.optim.optimizers import adamw as adamw
 from pullback.train.optim.optimizers import ftrl as ftrl
 from pullback.train.optim.optimizers import lamb as lamb
 from pullback.train.optim.optimizers import lion as lion
+from pullback.train.optim.optimizers import loss_scale_optimizer as loss_scale_optimizer
 from pullback.train.optim.optimizers import momentum as momentum
 from pullback.train.optim.optimizers import nadam as nadam
 from pullback.train.optim.optimizers import rmsprop as rmsprop

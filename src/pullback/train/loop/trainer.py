@@ -56,7 +56,6 @@ from pullback.train.loop.results import RunningResults, StepResults
 from pullback.train.loop.run import Schedule, Stepper, TrainingRun
 from pullback.train.optim.named import as_optimizer
 from pullback.train.optim.step import Optimizer
-from pullback.transforms.variables import differentiate_by_variables
 from pullback.typing import Shape, Value
 
 __all__ = ["Trainer", "TrainerState", "Validation"]
@@ -448,11 +447,10 @@ class Trainer:
 
         def compute_loss() -> Any:
             loss, *found[:] = self.compute_loss(xs, ys, ws, True, share)
-            return loss if scale == 1.0 else loss * scale
+            return loss
 
-        scale = self.get_optimizer().loss_scale
-        value, grads = differentiate_by_variables(compute_loss, self.model.trainable_variables, wants_rows)
-        value = value if scale == 1.0 else value / scale
+        optimizer = self.get_optimizer()
+        value, grads = optimizer.differentiate(compute_loss, self.model.trainable_variables, wants_rows)
         losses, statistics = found
         return [value, *losses, *chain.from_iterable(statistics)], grads
 

@@ -15,7 +15,8 @@ DEFAULTS: dict[str, tuple[float, ...]] = {
     "adagrad": (0.01,),
     "rmsprop": (0.001,),
 }
-SPELLINGS = {name.replace("_", ""): name for name in optimizers.__all__}
+NAMES = [name for name in optimizers.__all__ if name != "loss_scale_optimizer"]
+SPELLINGS = {name.replace("_", ""): name for name in NAMES}
 
 
 def as_optimizer(given: Optimizer | str | None) -> Optimizer:
@@ -28,10 +29,9 @@ def as_optimizer(given: Optimizer | str | None) -> Optimizer:
         return given
     name = SPELLINGS.get(given.replace("_", "").lower()) if isinstance(given, str) else None
     if name is None:
-        known = optimizers.__all__
         raise ArgumentError(
-            f"compile: optimizer must be one of pb.train's, or one of the names {', '.join(known)}; got {given!r}."
-            f"{did_you_mean(given, known)}"
+            f"compile: optimizer must be one of pb.train's, or one of the names {', '.join(NAMES)}; got {given!r}."
+            f"{did_you_mean(given, NAMES)}"
         )
     made: Optimizer = getattr(optimizers, name)(*DEFAULTS.get(name, ()))
     return made

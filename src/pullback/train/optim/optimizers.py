@@ -20,8 +20,8 @@ from pullback.train.optim.step import Common, Optimizer, Options
 from pullback.typing import Shape, Value
 
 __all__ = [
-    "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw", "ftrl", "lamb", "lion", "momentum", "nadam",
-    "rmsprop", "schedule_free_adamw", "sgd",
+    "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw", "ftrl", "lamb", "lion", "loss_scale_optimizer",
+    "momentum", "nadam", "rmsprop", "schedule_free_adamw", "sgd",
 ]  # fmt: skip
 
 EPSILON = 1e-7  # TensorFlow.js's, for float32
@@ -639,6 +639,30 @@ def _use_no_shape(shape: Shape) -> Shape:
 
 def _return_rate(rate: Number, steps: Number) -> tuple[Any, ...]:
     return (rate,)
+
+
+def loss_scale_optimizer(
+    inner_optimizer: Optimizer, initial_scale: float = 32768.0, dynamic_growth_steps: int = 2000
+) -> Optimizer:
+    """Return the optimizer with a dynamic loss scale, for gradients in float16, as Keras's ``LossScaleOptimizer``.
+
+    ``fit`` and ``minimize`` multiply the loss by the scale, and gradients are divided by it.  A step with gradients
+    that are not finite is skipped and halves the scale.
+
+    - inner_optimizer: the optimizer; its state so far is not taken over.
+    - initial_scale: the first scale.
+    - dynamic_growth_steps: after so many steps with finite gradients in a row the scale is doubled.
+
+    >>> w = pb.variable(np.float16(0.5))
+    >>> optimizer = pb.train.loss_scale_optimizer(pb.train.sgd(0.25), initial_scale=2.0**17)
+    >>> for _ in range(3):
+    ...     optimizer.minimize(lambda: w * w)  # the gradient is 1, and 2**17 is more than float16 has
+    >>> w.item(), optimizer.state_dict()["loss_scale"], optimizer.iterations
+    (0.25, 32768.0, 1)
+    """
+    config = inner_optimizer.get_config()
+    scale = {"loss_scale_factor": initial_scale, "dynamic_growth_steps": dynamic_growth_steps}
+    return inner_optimizer.maker(**{**config, **scale})
 
 
 def _check_fraction(name: str, argument: str, value: float) -> float:

@@ -19,6 +19,7 @@ from pullback.errors import ArgumentError, DataError, GradientError, ShapeError,
 from pullback.names.answers import keyword_error
 from pullback.train.arguments import as_whole_number
 from pullback.train.optim.clipping import as_value, check_limit, clip_each_norm, clip_each_value, clip_joint_norm
+from pullback.train.optim.loss_scale import FINITE_STEPS, LOSS_SCALE, LossScale, are_finite
 from pullback.train.optim.row_steps import RowUpdate, Rule, has_few_rows, is_large
 from pullback.train.optim.schedules import Number
 from pullback.train.optim.slots import Slot, SlotShape, SlotTable
@@ -51,6 +52,7 @@ class Common(TypedDict, total=False):
     ema_overwrite_frequency: int | None  # assign the averages after every so many steps
     gradient_accumulation_steps: int | None  # one update for so many steps, with the mean of their gradients
     loss_scale_factor: float | None  # gradients are those of the loss times this
+    dynamic_growth_steps: int | None  # the scale is dynamic and doubled after so many steps with finite gradients
 
 
 class Options(Common, total=False):
@@ -108,7 +110,11 @@ class Optimizer:
         )
         if self._accumulated > 1:
             initial_values = self._initial_values = {**initial_values, ACCUMULATOR: 0.0}
-        self.loss_scale = float(as_number(name, "loss_scale_factor", options.get("loss_scale_factor") or 1.0, 0))
+        growth = options.get("dynamic_growth_steps")
+        self.loss_scale = LossScale(
+            float(as_number(name, "loss_scale_factor", options.get("loss_scale_factor") or 1.0, 0)),
+            None if growth is None else as_whole_number(name, "dynamic_growth_steps", growth, 1),
+        )
         lazy = options.get("lazy", False)
         if not isinstance(lazy, bool):
             raise ArgumentError(f"{name}: lazy must be True or False, got {lazy!r}.")
@@ -136,9 +142,27 @@ class Optimizer:
 
         ``f`` returns a scalar, which is returned if ``return_cost``.
         """
-        value, grads = differentiate_by_variables(f, var_list, self.wants_rows)
-        self._step([*grads.items()])
+        value, grads = self.differentiate(f, var_list, self.wants_rows)
+        self._step([self._check_pair(v, g) for v, g in grads.items()] if self.loss_scale.is_used else [*grads.items()])
         return value if return_cost else None
+
+    def differentiate(
+        self,
+        f: Callable[[], Any],
+        var_list: Sequence[Variable] | None,
+        wants_rows: Callable[[Variable], bool] | bool,
+    ) -> tuple[Any, Any]:
+        """Return the value of ``f()``, and its gradients times the loss scale, as ``apply_gradients`` takes them."""
+        if not self.loss_scale.is_used:
+            return differentiate_by_variables(f, var_list, wants_rows)
+
+        def compute_scaled() -> Any:
+            loss = f()
+            return self.loss_scale.scale(loss), loss
+
+        with np.errstate(over="ignore", invalid="ignore"):  # a gradient that overflows is not used
+            (_, loss), grads = differentiate_by_variables(compute_scaled, var_list, wants_rows, has_aux=True)
+        return loss, grads
 
     def compute_gradients(
         self,
@@ -152,7 +176,7 @@ class Optimizer:
 
     def wants_rows(self, v: Variable) -> bool:
         """Return whether a row-sparse gradient of ``v`` is useful: the step would change only its rows."""
-        return self._lazy or (self._row_wise and is_large(v))
+        return not self.loss_scale.is_dynamic and (self._lazy or (self._row_wise and is_large(v)))
 
     def apply_gradients(self, grads: Gradients) -> None:
         """Make one step with gradients: a dict by name (or variable), a list of ``{"name": …, "tensor": …}``, or of
@@ -242,6 +266,9 @@ class Optimizer:
         state: dict[str, Any] = {ITERATIONS: self.iterations}
         if self._schedule is None:
             state[RATE] = self.learning_rate
+        if self.loss_scale.is_dynamic:
+            state[LOSS_SCALE] = float(self.loss_scale.current.held.value)
+            state[FINITE_STEPS] = int(self.loss_scale.finite_steps.held.value)
         return state | {s.name: s.numpy() for _, slots in self._slots for s in slots}
 
     def load_state_dict(self, state: Mapping[str, Any], var_list: Sequence[Variable] | None = None) -> None:
@@ -257,6 +284,9 @@ class Optimizer:
         if self._schedule is None:
             self._rate.assign(np.float64(self._check_rate(values[RATE].item())))
         self._steps.assign(np.int64(values[ITERATIONS]))
+        if self.loss_scale.is_dynamic:
+            self.loss_scale.current.assign(np.float64(values[LOSS_SCALE]))
+            self.loss_scale.finite_steps.assign(np.int64(values[FINITE_STEPS]))
         for key, (v, i) in slots.items():
             self._slots.get(v)[i].assign(values[key])
 
@@ -274,6 +304,7 @@ class Optimizer:
     def _check_state(self, values: Mapping[str, Array], slots: Mapping[str, tuple[Variable, int]], what: str) -> None:
         """Raise an error unless a state has exactly these slots and numbers, with their shapes and dtypes."""
         numbers = {ITERATIONS} | ({RATE} if self._schedule is None else set())
+        numbers |= {LOSS_SCALE, FINITE_STEPS} if self.loss_scale.is_dynamic else set()
         different = [
             f"'{key}' is {x.dtype} of shape {x.shape}, expected {like.dtype} of shape {like.shape}"
             for key, x in values.items()
@@ -311,7 +342,8 @@ class Optimizer:
         """Return its state as variables: the step number, the learning rate, and all slots, of these variables too."""
         for v in variables:
             self._slots.get(v)
-        return [self._steps, self._rate, *(s for _, slots in self._slots for s in slots)]
+        own = [self._steps, self._rate, self.loss_scale.current, self.loss_scale.finite_steps]
+        return [*own, *(s for _, slots in self._slots for s in slots)]
 
     # ---- one step
 
@@ -321,6 +353,12 @@ class Optimizer:
         if writer() is not None:
             self._trace_step(pairs)
             return
+        if self.loss_scale.is_dynamic:
+            pairs = [(v, self._as_plain(v, g)) for v, g in pairs]
+            is_finite = are_finite([g for _, g in pairs])
+            self.loss_scale.update(is_finite)
+            if not is_finite:
+                return
         steps = self.iterations + 1
         if self._accumulated > 1:
             mean = self._accumulate([(v, self._as_plain(v, g)) for v, g in pairs], steps)
@@ -351,9 +389,11 @@ class Optimizer:
                 f"{self.name}: gradient_accumulation_steps skips updates, which a compiled step cannot; compile the "
                 "gradients alone, or the model with eager=True."
             )
-        steps = self._steps.read() + 1
+        before = self._steps.read()
+        steps = before + 1
         numbers = self._compute_numbers(self._compute_rate(steps), steps)
         ready = [self._prepare(g) for _, g in pairs]
+        finite = are_finite(ready) if self.loss_scale.is_dynamic else None
         for (v, _), given, g in zip(pairs, ready, self._clip(ready), strict=True):
             slots = self._slots.get(v)
             if isinstance(given, RowUpdate):
@@ -361,8 +401,10 @@ class Optimizer:
                 continue
             made = self._rule(v.read(), g, *[s.read() for s in slots], *_cast_numbers(numbers, v.dtype))
             for target, new in zip((v, *slots), made, strict=True):
-                target.assign(new)
-        self._steps.assign(steps)
+                target.assign(new if finite is None else np.where(finite, new, target.read()))
+        self._steps.assign(steps if finite is None else np.where(finite, steps, before))
+        if finite is not None:
+            self.loss_scale.update(finite)
 
     @property
     def is_compilable(self) -> bool:
@@ -392,6 +434,8 @@ class Optimizer:
         """Return a gradient as the rule takes it: a row update, or a dense array."""
         if not isinstance(g, RowSparse):
             return g
+        if self.loss_scale.is_dynamic:  # a skipped step must not write rows
+            return g.to_dense()
         return RowUpdate.from_gradient(g) if self._lazy or (self._row_wise and has_few_rows(g)) else g.to_dense()
 
     def _clip(self, ready: list[Any]) -> list[Any]:
@@ -473,8 +517,8 @@ class Optimizer:
         """Return a gradient in the dtype of its parameter; raise an error if the shapes differ."""
         if g.shape != x.shape:
             raise ShapeError(f"{self.name}: {where} has shape {g.shape}, expected {x.shape}.")
-        if self.loss_scale != 1.0:
-            g = g * (1.0 / self.loss_scale)
+        if self.loss_scale.is_used:
+            g = self.loss_scale.unscale(g)
         if isinstance(g, RowSparse):
             return g if g.dtype == x.dtype else make_rows(g.indices, g.values.astype(x.dtype), g.shape)
         return g if g.dtype == x.dtype else g.astype(x.dtype)

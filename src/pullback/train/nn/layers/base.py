@@ -29,6 +29,7 @@ from pullback.train.loop.added_losses import add_loss
 from pullback.train.masks import Mask, get_mask, set_mask
 from pullback.train.nn.constraints import ConstraintLike, constraint
 from pullback.train.nn.initializers import InitializerLike, initializer
+from pullback.train.nn.policies import as_layer_dtype
 from pullback.train.nn.regularizers import RegularizerLike, regularizer
 from pullback.typing import DType, Shape, TensorLike, Value
 
@@ -147,7 +148,7 @@ class Layer(Configurable):
         if self.input_shape is not None:
             self.input_shape = as_lengths_or_none(f"{self.name}: input_shape", self.input_shape)
         if self.dtype is not None:
-            self.dtype = _as_dtype(self.dtype, self.name)
+            self.dtype = as_layer_dtype(self.dtype, self.name)
         if self.activity_regularizer is not None:
             self._activity = regularizer(self.activity_regularizer, f"{self.name}: activity_regularizer")
 
@@ -760,14 +761,6 @@ def as_lengths_or_none(what: str, shape: object) -> UnknownShape:
         if not (n is None or (isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 0)):
             raise ArgumentError(f"{what}: lengths must be whole numbers of 0 or more, or None, got {shape!r}.")
     return tuple(None if n is None else int(n) for n in given)
-
-
-def _as_dtype(given: Any, name: str) -> np.dtype[Any]:
-    try:
-        made: np.dtype[Any] = np.dtype(given)
-        return made
-    except TypeError:
-        raise ArgumentError(f"{name}: dtype must be one of NumPy's, as 'float32', got {given!r}.") from None
 
 
 PLAIN_TYPES = frozenset((bool, int, float, str, type(None)))  # most attributes: a quicker test
