@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
@@ -307,3 +309,70 @@ def test_misspelt_loss_or_metric_suggests_nearest_name(given, proposed):
     if "error" in proposed or "entropy" in proposed:
         with pytest.raises(ArgumentError, match=rf"got '{given}'\. Did you mean '{proposed}'"):
             find_loss(given)
+
+
+class MeanDistance(pb.metrics.Metric):
+    """In Keras's style: state in variables."""
+
+    def __init__(self, name: str = "distance") -> None:
+        super().__init__(name=name)
+        self.total = self.add_weight(name="total", initializer="zeros")
+        self.count = self.add_weight(shape=(), name="count")
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        far = np.abs(y_true - y_pred) * (1.0 if sample_weight is None else sample_weight[:, None])
+        self.total.assign_add(np.sum(far))
+        self.count.assign_add(np.float32(far.size if sample_weight is None else np.sum(sample_weight)))
+
+    def result(self) -> Any:
+        return self.total / self.count
+
+
+class Worst(pb.metrics.Metric):
+    """In Keras's style: state in an attribute, and Python code that cannot be compiled."""
+
+    largest = 0.0
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        self.largest = max(self.largest, float(np.max(np.abs(y_true - y_pred))))
+
+    def result(self) -> float:
+        return self.largest
+
+    def reset_state(self) -> None:
+        self.largest = 0.0
+
+
+class MeanSquare(pb.metrics.Mean):
+    """In Keras's style: a mean of values that are computed first."""
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:  # type: ignore[override]
+        super().update_state((y_true - y_pred) ** 2, sample_weight)
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_metrics_in_the_style_of_keras(eager: bool) -> None:
+    x = np.sin(np.arange(40.0)).reshape(20, 2).astype(np.float32)
+    y, weights = x[:, :1] * 3, np.linspace(0, 1, 20, dtype=np.float32)
+    model = pb.sequential([pb.layers.dense(1, kernel_initializer="zeros", input_shape=[2])])
+    model.compile(
+        pb.train.sgd(0.1), "mse", metrics=[MeanDistance(), "mae", Worst(), MeanSquare()], eager=eager,
+        weighted_metrics=[MeanDistance("weighted"), pb.metrics.MeanAbsoluteError("weighted_mae")],
+    )  # fmt: skip
+    seen: list[float] = []
+    watch = pb.callbacks.lambda_callback(on_batch_end=lambda batch, logs: seen.append(logs["distance"]))
+    history = model.fit(
+        x, y, sample_weight=weights, epochs=2, batch_size=8, verbose=0, shuffle=False, callbacks=[watch],
+        validation_data=(x[:9], y[:9], weights[:9]),
+    ).history  # fmt: skip
+    for prefix in ("", "val_"):
+        np.testing.assert_allclose(history[f"{prefix}distance"], history[f"{prefix}mae"], rtol=1e-5)
+        np.testing.assert_allclose(history[f"{prefix}weighted"], history[f"{prefix}weighted_mae"], rtol=1e-5)
+    assert len(seen) == 6
+    assert seen[2] == history["distance"][0]
+    found = model.evaluate(x, y, batch_size=7, return_dict=True)
+    away = np.abs(y - model.predict(x))
+    assert found["worst"] == pytest.approx(away.max(), rel=1e-6)
+    assert found["mean_square"] == pytest.approx((away**2).mean(), rel=1e-5)
+    one = model.test_on_batch(x[:4], y[:4], return_dict=True)
+    assert one["distance"] == pytest.approx(away[:4].mean(), rel=1e-5)

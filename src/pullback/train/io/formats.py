@@ -70,9 +70,9 @@ def write_layers_model(
     if given.suffix == ".json" or given.is_dir() or os.fspath(path).endswith(("/", os.sep)):
         write_model_json(path, model, describe_training(optimizer, arguments, False))
     elif given.suffix == ".keras":
-        write_archive(path, model, describe_training(optimizer, arguments, True))
+        write_archive(path, model, describe_training(optimizer, arguments, True), optimizer)
     elif given.suffix in (".h5", ".hdf5"):
-        write_h5(path, model, describe_training(optimizer, arguments, True))
+        write_h5(path, model, describe_training(optimizer, arguments, True), optimizer)
     else:
         return False
     return True

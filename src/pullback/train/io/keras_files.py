@@ -17,19 +17,22 @@ from pullback.errors import CheckpointError
 from pullback.train.io.hdf5 import Hdf5Content, encode_hdf5, read_hdf5
 from pullback.train.io.initial_values import expect_weights
 from pullback.train.io.keras_names import spell_class, spell_group
+from pullback.train.io.optimizer_slots import list_state
 from pullback.train.io.saving import StrPath, write_atomically
 from pullback.train.io.structure import is_kind
 from pullback.train.io.tfjs import parse_json
 from pullback.train.io.topology import Builder, TopologyReader, find_dialect
 from pullback.train.io.topology_writing import KERAS_VERSION, WRITES_KERAS, TopologyWriter
-from pullback.train.io.training_config import OptimizerState
+from pullback.train.io.training_config import ListedState, OptimizerState
 from pullback.train.io.weight_places import Place, assign_matches, find_places, match_by_name, match_in_order
+from pullback.train.optim.step import Optimizer
 from pullback.typing import Array
 
 __all__ = ["read_archive", "read_h5", "read_h5_weights", "write_archive", "write_h5", "write_h5_weights"]
 
 Json = Any  # what json.loads returns
 Order = Mapping[int, list[Any]]  # the layers of functional models, by identity, as a file lists them
+STATE_GROUP = "optimizer_state"  # not optimizer_weights: Keras 3.15 cannot train a model whose .h5 file has them
 LARGEST_TEXT = 1 << 28  # bytes of a config
 LARGEST_RATIO = 64  # of the bytes of a member to those in the archive: Keras does not compress
 # What Keras calls the parts of layers that have another name here.
@@ -43,7 +46,7 @@ PARTS = {
 
 
 def read_archive(path: StrPath, builder: Builder) -> tuple[Any, Json, OptimizerState | None]:
-    """Return the model of a ``.keras`` archive, what it was compiled with, and the state of Adam, if it has that."""
+    """Return the model of a ``.keras`` archive, what it was compiled with and the optimizer's state, or None."""
     where = os.path.basename(os.fspath(path))
     members = _read_members(Path(path), where)
     config = parse_json(members["config.json"], where)
@@ -55,22 +58,14 @@ def read_archive(path: StrPath, builder: Builder) -> tuple[Any, Json, OptimizerS
         model = reader.read_model(config)
     _assign_tree(model, content, where, reader.order)
     training = config.get("compile_config")
-    return model, training, _read_adam(model, training, content, reader.order)
-
-
-def _read_adam(model: Any, training: Json, content: Hdf5Content, order: Order) -> OptimizerState | None:
-    """Return the state of Adam: after the steps and the rate, two slots for each trainable variable in order."""
-    described = training.get("optimizer") if isinstance(training, dict) else None
-    if not isinstance(described, dict) or described.get("class_name") not in ("Adam", "AdamW"):
-        return None
     values = [content.arrays.get(f"optimizer/vars/{i}") for i in range(len(content.arrays))]
-    found = [x for x in values if x is not None]
-    variables = [v for _, v in _iterate_paths(model, "", order, set()) if v.trainable]
-    fits = len(found) == 2 + 2 * len(variables) and found[0].size == 1
-    if not fits or any(x.shape != variables[i // 2].shape for i, x in enumerate(found[2:])):
-        return None
-    slots = [(variables[i // 2], "mv"[i % 2], x) for i, x in enumerate(found[2:])]
-    return OptimizerState(int(found[0].ravel()[0]), slots)
+    state = ListedState([x for x in values if x is not None], _list_trainable(model, reader.order))
+    return model, training, state if state.values else None
+
+
+def _list_trainable(model: Any, order: Order) -> list[Variable]:
+    """Return the trainable variables in the order of the file."""
+    return [v for _, v in _iterate_paths(model, "", order, set()) if v.trainable]
 
 
 def _read_members(path: Path, where: str) -> dict[str, bytes]:
@@ -97,7 +92,7 @@ def _read_members(path: Path, where: str) -> dict[str, bytes]:
 
 
 def read_h5(path: StrPath, builder: Builder) -> tuple[Any, Json, OptimizerState | None]:
-    """Return the model of an ``.h5`` file, and what it was compiled with, None if it was not."""
+    """Return the model of an ``.h5`` file, what it was compiled with, and the optimizer's state, if it has them."""
     where = os.path.basename(os.fspath(path))
     content = read_hdf5(Path(path), where)
     text = content.get_text("model_config")
@@ -112,7 +107,12 @@ def read_h5(path: StrPath, builder: Builder) -> tuple[Any, Json, OptimizerState 
         model = reader.read_model(config)
     _assign_groups(model, content, "model_weights", where)
     training = content.get_text("training_config")
-    return model, None if training is None else parse_json(training, where), None
+    group = STATE_GROUP if STATE_GROUP in content.attributes else "optimizer_weights"
+    names = content.attributes.get(group, {}).get("weight_names", [])
+    values = [x for name in names if (x := content.arrays.get(f"{group}/{name}")) is not None]
+    is_known = bool(names) and names[0].endswith("iteration")  # Keras 2 has another order
+    state = ListedState(values, _list_trainable(model, reader.order)) if is_known else None
+    return model, None if training is None else parse_json(training, where), state
 
 
 def read_h5_weights(path: StrPath, model: Any) -> None:
@@ -220,8 +220,8 @@ def is_fixed(layer: Any, v: Variable) -> bool:
 # ---- write
 
 
-def write_archive(path: StrPath, model: Any, training: Json = None) -> None:
-    """Write a model as a ``.keras`` archive."""
+def write_archive(path: StrPath, model: Any, training: Json = None, optimizer: Optimizer | None = None) -> None:
+    """Write a model as a ``.keras`` archive, with the state of its optimizer if that is known to Keras."""
     writer = TopologyWriter(WRITES_KERAS)
     config = writer.describe_model(model) | {"build_config": {"input_shape": None}}
     if training is not None:
@@ -230,7 +230,9 @@ def write_archive(path: StrPath, model: Any, training: Json = None) -> None:
     with zipfile.ZipFile(target, "w") as archive:
         archive.writestr("metadata.json", json.dumps({"keras_version": KERAS_VERSION, "date_saved": ""}))
         archive.writestr("config.json", json.dumps(config))
-        archive.writestr("model.weights.h5", _encode_tree(model, writer))
+        state = list_state(None if training is None else optimizer, _list_trainable(model, writer.order))
+        slots = {f"optimizer/vars/{i}": x for i, (_, x) in enumerate(state)}
+        archive.writestr("model.weights.h5", _encode_tree(model, writer, slots))
     write_atomically(Path(os.fspath(path)), target.getvalue())
 
 
@@ -238,16 +240,16 @@ def write_h5_weights(path: StrPath, model: Any) -> None:
     """Write the weights alone, as ``.weights.h5`` of Keras 3."""
     writer = TopologyWriter(WRITES_KERAS)
     writer.describe_model(model)
-    write_atomically(Path(os.fspath(path)), _encode_tree(model, writer))
+    write_atomically(Path(os.fspath(path)), _encode_tree(model, writer, {}))
 
 
-def _encode_tree(model: Any, writer: TopologyWriter) -> bytes:
+def _encode_tree(model: Any, writer: TopologyWriter, slots: dict[str, Array]) -> bytes:
     paths = dict(_iterate_paths(model, "", writer.order, set()))
-    return encode_hdf5({path: v.numpy() for path, v in paths.items()}, {})
+    return encode_hdf5({path: v.numpy() for path, v in paths.items()} | slots, {})
 
 
-def write_h5(path: StrPath, model: Any, training: Json = None) -> None:
-    """Write a model as an ``.h5`` file: the config as text, weights layer by layer."""
+def write_h5(path: StrPath, model: Any, training: Json = None, optimizer: Optimizer | None = None) -> None:
+    """Write a model as an ``.h5`` file: the config as text, weights layer by layer, the optimizer's state."""
     writer = TopologyWriter(WRITES_KERAS)
     config = writer.describe_model(model)
     top = {"keras_version": KERAS_VERSION, "backend": "pullback", "model_config": json.dumps(config)}
@@ -266,4 +268,9 @@ def write_h5(path: StrPath, model: Any, training: Json = None) -> None:
         arrays |= {
             f"model_weights/{name}/{weight}": p.variable.numpy() for weight, p in zip(names, ordered, strict=True)
         }
+    state = list_state(None if training is None else optimizer, _list_trainable(model, writer.order))
+    if optimizer is not None and state:
+        names = [f"{optimizer.name}/{name}" for name, _ in state]
+        attributes[STATE_GROUP] = {"weight_names": names}
+        arrays |= {f"{STATE_GROUP}/{name}": x for name, (_, x) in zip(names, state, strict=True)}
     write_atomically(Path(os.fspath(path)), encode_hdf5(arrays, attributes))

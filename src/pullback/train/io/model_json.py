@@ -16,7 +16,7 @@ from pullback.train.io.structure import is_kind
 from pullback.train.io.tfjs import as_folder, read_json, read_weights, write_weights
 from pullback.train.io.topology import Builder, TopologyReader, find_dialect
 from pullback.train.io.topology_writing import KERAS_VERSION, WRITES_KERAS, WRITES_TFJS, TopologyWriter
-from pullback.train.io.training_config import OptimizerState
+from pullback.train.io.training_config import NamedState, OptimizerState
 from pullback.train.io.weight_places import assign_matches, find_places, match_by_name, name_part
 from pullback.typing import Array
 
@@ -60,7 +60,7 @@ def _read_state(slots: dict[str, Array], found: dict[str, Variable], where: str)
     steps = slots.pop("iter", None)
     if steps is None or steps.size != 1:
         return None
-    state = OptimizerState(int(steps.ravel()[0]), [])
+    state = NamedState(int(steps.ravel()[0]), [])
     for name, x in slots.items():
         weight, _, slot = name.rpartition("/")
         if weight not in found or x.shape != found[weight].shape:

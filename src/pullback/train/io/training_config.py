@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -12,13 +12,15 @@ from pullback.core.suggestions import snake_case
 from pullback.core.variable import Variable
 from pullback.errors import CheckpointError, PullbackError
 from pullback.train.io.keras_names import normalize_name
+from pullback.train.io.optimizer_slots import load_state
 from pullback.train.optim import optimizers
 from pullback.train.optim.named import as_optimizer
 from pullback.train.optim.step import ITERATIONS, Optimizer
 from pullback.typing import Array
 
 __all__ = [
-    "CompileSettings", "OptimizerState", "describe_training", "make_training_error", "read_training", "restore_state",
+    "CompileSettings", "ListedState", "NamedState", "OptimizerState", "describe_training", "make_training_error",
+    "read_training", "restore_state",
 ]  # fmt: skip
 
 Json = Any  # what json.loads returns
@@ -27,9 +29,14 @@ OPTIONS = ("clip_value", "clip_norm", "clip_global_norm", "weight_decay")
 # Arguments of optimizers that are called otherwise here; of two, the one that the optimizer takes.
 ARGUMENTS: dict[str, tuple[str, ...]] = {
     "learningrate": ("learning_rate",), "lr": ("learning_rate",), "beta1": ("beta1",), "beta2": ("beta2",),
-    "nesterov": ("use_nesterov",), "usenesterov": ("use_nesterov",), "rho": ("rho", "decay"), "decay": ("decay",),
+    "nesterov": ("use_nesterov", "nesterov"), "usenesterov": ("use_nesterov",), "rho": ("rho", "decay"),
+    "decay": ("decay",),
     "clipnorm": ("clip_norm",), "clipvalue": ("clip_value",), "globalclipnorm": ("clip_global_norm",),
     "weightdecay": ("weight_decay",), "epsilon": ("epsilon",), "momentum": ("momentum",), "centered": ("centered",),
+    "amsgrad": ("amsgrad",), "learningratepower": ("learning_rate_power",), "beta": ("beta",),
+    "l1regularizationstrength": ("l1_regularization_strength",),
+    "l2regularizationstrength": ("l2_regularization_strength",),
+    "l2shrinkageregularizationstrength": ("l2_shrinkage_regularization_strength",),
     "initialaccumulatorvalue": ("initial_accumulator_value",),
 }  # fmt: skip
 WITHOUT_EFFECT = ("name", "emamomentum", "jitcompile", "islegacyoptimizer")
@@ -50,19 +57,32 @@ class CompileSettings(NamedTuple):
     arguments: Config
 
 
-class OptimizerState(NamedTuple):
+class NamedState(NamedTuple):
     """The state of an optimizer in a file: how many steps it made, and the slots of variables by their names."""
 
     iterations: int
     slots: list[tuple[Variable, str, Array]]
 
 
+class ListedState(NamedTuple):
+    """The state of an optimizer in a file: the arrays as Keras lists them, and the variables that they are of."""
+
+    values: list[Array]
+    variables: list[Variable]
+
+
+OptimizerState: TypeAlias = "NamedState | ListedState"
+
+
 def restore_state(optimizer: Optimizer, state: OptimizerState, where: str) -> None:
     """Load a state into the optimizer that a file was compiled with."""
-    plain = {key: x for key, x in optimizer.state_dict().items() if "/" not in key}
-    slots = {f"{v.name}/{slot}": np.asarray(x, v.dtype) for v, slot, x in state.slots}
-    variables = list({id(v): v for v, _, _ in state.slots}.values())
     try:
+        if isinstance(state, ListedState):
+            load_state(optimizer, state.values, state.variables)
+            return
+        plain = {key: x for key, x in optimizer.state_dict().items() if "/" not in key}
+        slots = {f"{v.name}/{slot}": np.asarray(x, v.dtype) for v, slot, x in state.slots}
+        variables = list({id(v): v for v, _, _ in state.slots}.values())
         optimizer.load_state_dict(plain | {ITERATIONS: state.iterations} | slots, variables)
     except PullbackError as error:
         raise make_training_error(where, error) from error
@@ -132,8 +152,6 @@ def _read_optimizer(data: Json) -> Optimizer:
         raise CheckpointError(f"{data!r} is no optimizer.")
     given = {normalize_name(key): value for key, value in config.items() if value is not None}
     name = normalize_name(data["class_name"].rpartition(">")[2])
-    if name == "sgd" and given.get("momentum"):
-        name = "momentum"
     make = {normalize_name(known): getattr(optimizers, known) for known in optimizers.__all__}.get(name)
     if make is None:
         raise CheckpointError(f"there is no optimizer {data['class_name']!r} here.")

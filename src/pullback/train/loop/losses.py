@@ -77,6 +77,10 @@ class Loss:
             return np.mean(values) if values.shape else values
         return reduce_values(self.name, values, sample_weight, mask, self.reduction)
 
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments of every loss, to which those of a class of your own are added."""
+        return {"name": self.name, "reduction": self.reduction}
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}(name={self.name!r}, reduction={self.reduction!r})"
 

@@ -112,12 +112,16 @@ _momentum = momentum  # inside it, its argument hides the name
 
 @_accept_keras_names
 def adagrad(
-    learning_rate: LearningRate, initial_accumulator_value: float = 0.1, **options: Unpack[Options]
+    learning_rate: LearningRate,
+    initial_accumulator_value: float = 0.1,
+    epsilon: float | None = None,
+    **options: Unpack[Options],
 ) -> Optimizer:
     """Adagrad: steps divided by the root of the sum of all squared gradients.
 
     learning_rate: how long a step is: a number or a schedule.
     initial_accumulator_value: what the sums of squares begin with.
+    epsilon: what is added to the sums; 1e-7 unless given.
     options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
         ``use_ema``, ...
 
@@ -127,12 +131,17 @@ def adagrad(
     array([ 0.51, 99.5 ], dtype=float32)
     """
     start = as_number("adagrad", "initial_accumulator_value", initial_accumulator_value, 0)
+    small = _check_epsilon("adagrad", epsilon)
 
     def rule(x: Value, g: Value, squares: Value, rate: Number) -> Any:
         squares = squares + g * g
-        return x - rate * g / np.sqrt(squares + EPSILON), squares
+        return x - rate * g / np.sqrt(squares + small), squares
 
-    config = {"learning_rate": learning_rate, "initial_accumulator_value": initial_accumulator_value}
+    config = {
+        "learning_rate": learning_rate,
+        "initial_accumulator_value": initial_accumulator_value,
+        "epsilon": small,
+    }
     return Optimizer(adagrad, config, rule, _return_rate, {"accumulator": start}, options, row_wise=True)
 
 

@@ -27,6 +27,8 @@ class _MeanOfFunction(FunctionMetric):
 
     def __init__(self, *given: Any, name: str | None = None, dtype: object = None, **arguments: Any) -> None:
         takes = list(signature(type(self).of).parameters)[2:]
+        if given and isinstance(given[0], str):  # as in Keras, a text in front is the name
+            name, given = given[0], given[1:]
         if len(given) > len(takes) or (unknown := [key for key in arguments if key not in takes]):
             wrong = repr(unknown[0]) if len(given) <= len(takes) else f"{len(given)} arguments"
             raise ArgumentError(f"{type(self).__name__}: it takes {', '.join([*takes, 'name', 'dtype'])}; got {wrong}.")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from inspect import signature
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pullback.core.convert import as_array
 from pullback.core.suggestions import snake_case
+from pullback.core.variable import Variable
 from pullback.errors import ArgumentError
 from pullback.train.loop.weights import sum_weighted
-from pullback.typing import Array, TensorLike, Value
+from pullback.typing import Array, DType, TensorLike, Value
 
 __all__ = ["FunctionMetric", "Mean", "MeanMetricWrapper", "Metric", "Sum", "add_sums"]
 
@@ -21,7 +22,9 @@ class Metric:
     """A number over many batches: the statistics of every batch are added up, and the result is computed of the sums.
 
     A metric of your own has ``measure``, which returns the statistics of a batch as a tuple of numbers and arrays, and
-    ``compute``, which returns the result from their sums; ``fit`` compiles the first.
+    ``compute``, which returns the result from their sums; ``fit`` compiles the first.  One in Keras's style has
+    ``update_state``, ``result`` and ``reset_state`` in their place, and its state in attributes or in variables from
+    ``add_weight``; ``fit`` calls these with the arrays of each batch.
 
     >>> class Largest(pb.metrics.Metric):
     ...     def measure(self, y_true, y_pred, sample_weight=None):
@@ -34,13 +37,23 @@ class Metric:
     (0.5, 'largest')
     """
 
+    keeps_state: ClassVar[bool] = False  # whether it is in Keras's style: its own update_state is the newest method
+
     def __init__(self, name: str | None = None, dtype: object = None) -> None:
         self.name = name or snake_case(type(self).__name__)
         self.dtype = dtype  # Keras's argument; sums are always float64
         self._sums: list[Any] = []
+        self._variables: list[Variable] = []
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        places = {name: _find_place(cls, name) for name in ("measure", "update_state")}
+        cls.keeps_state = places["update_state"] < places["measure"]
 
     def measure(self, y_true: Value, y_pred: Value, sample_weight: Value | None = None) -> tuple[Any, ...]:
-        """Return the statistics of a batch."""
+        """Return the statistics of a batch; of a metric in Keras's style, what ``update_state`` takes."""
+        if self.keeps_state:
+            return (y_true, y_pred) if sample_weight is None else (y_true, y_pred, sample_weight)
         raise NotImplementedError(f"{type(self).__name__} has no measure(y_true, y_pred, sample_weight).")
 
     def compute(self, *sums: Any) -> Any:
@@ -60,8 +73,37 @@ class Metric:
         return self.compute(*self._sums) if self._sums else 0.0
 
     def reset_state(self) -> None:
-        """Forget all batches."""
+        """Forget all batches; variables become 0."""
         self._sums = []
+        for v in self._variables:
+            v.assign(np.zeros(v.shape, v.dtype))
+
+    def add_weight(
+        self, shape: Any = (), initializer: Any = "zeros", dtype: DType | None = None, name: str | None = None
+    ) -> Variable:
+        """Return a variable for the state of a metric in Keras's style.
+
+        - shape: its shape.
+        - initializer: "zeros", "ones", or a function of shape and dtype.
+        - dtype: its dtype, float32 unless given.
+        - name: its name.
+        """
+        lengths = (shape,) if isinstance(shape, int) else () if isinstance(shape, str) else tuple(shape)
+        name = shape if isinstance(shape, str) else name
+        wanted = np.dtype(dtype or np.float32)
+        make = STARTS.get(initializer, initializer) if isinstance(initializer, str | None) else initializer
+        if not callable(make):
+            raise ArgumentError(f"{self.name}.add_weight: initializer must be 'zeros', 'ones' or a function.")
+        v = Variable(np.asarray(make(lengths, wanted), wanted), False, None if name is None else f"{self.name}/{name}")
+        self._variables.append(v)
+        return v
+
+    add_variable = add_weight
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The variables from ``add_weight``."""
+        return list(self._variables)
 
     def __call__(self, y_true: TensorLike, y_pred: TensorLike, sample_weight: TensorLike | None = None) -> Any:
         """Add a batch and return the result."""
@@ -75,6 +117,14 @@ class Metric:
     def __repr__(self) -> str:
         given = ", ".join(f"{k}={v!r}" for k, v in self.get_config().items() if k != "name")
         return f"{type(self).__name__}({given})"
+
+
+STARTS: dict[Any, Any] = {"zeros": np.zeros, "ones": np.ones, None: np.zeros}
+
+
+def _find_place(cls: type, name: str) -> int:
+    """Return which class of the method resolution order defines a name; 0 is the class itself."""
+    return next(i for i, one in enumerate(cls.__mro__) if name in vars(one))
 
 
 def add_sums(sums: Sequence[Any], statistics: Sequence[Any]) -> list[Any]:
