@@ -359,7 +359,7 @@ class Objectives:
         for bound in self.metrics:
             i = bound.output
             weight = multiply_weights(weights[i] if bound.weighted else None, masks[i])
-            statistics.append(list(bound.metric.measure(ys[i], seen[i], weight)))
+            statistics.append(list(bound.metric.collect(ys[i], seen[i], weight)))
         self.sizes = [len(made) for made in statistics]
         return statistics
 

@@ -468,7 +468,14 @@ class Trainer:
                 f"{self.model.name}.fit: {optimizer.name} has lazy=True, which needs gradients of rows; those that "
                 "workers compute with pool= are dense."
             )
+        if optimizer.loss_scale.is_dynamic:
+            raise ArgumentError(f"{self.model.name}.fit: workers of pool= do not know a dynamic loss scale.")
         self._check_one(self._as_examples(*as_parts(batch, f"{self.model.name}.fit")))
+        if own := [bound.name for bound in self.objectives.metrics if bound.metric.keeps_state]:
+            raise ArgumentError(
+                f"{self.model.name}.fit: the metric {own[0]!r} has update_state, which workers of pool= cannot add up. "
+                "Write measure and compute in its place."
+            )
 
     def compute_part(self, batch: Any, share: float, class_weight: ClassWeight = None) -> list[Any]:
         """Return losses, statistics and gradients of a part of a batch, whose sums over all parts are the batch's.

@@ -51,14 +51,18 @@ class Metric:
         cls.keeps_state = places["update_state"] < places["measure"]
 
     def measure(self, y_true: Value, y_pred: Value, sample_weight: Value | None = None) -> tuple[Any, ...]:
-        """Return the statistics of a batch; of a metric in Keras's style, what ``update_state`` takes."""
-        if self.keeps_state:
-            return (y_true, y_pred) if sample_weight is None else (y_true, y_pred, sample_weight)
+        """Return the statistics of a batch."""
         raise NotImplementedError(f"{type(self).__name__} has no measure(y_true, y_pred, sample_weight).")
 
     def compute(self, *sums: Any) -> Any:
         """Return the result from the sums of the statistics of all batches."""
         raise NotImplementedError(f"{type(self).__name__} has no compute(*sums).")
+
+    def collect(self, y_true: Value, y_pred: Value, sample_weight: Value | None = None) -> tuple[Any, ...]:
+        """Return the statistics of a batch; of a metric in Keras's style, what ``update_state`` takes."""
+        if not self.keeps_state:
+            return self.measure(y_true, y_pred, sample_weight)
+        return (y_true, y_pred) if sample_weight is None else (y_true, y_pred, sample_weight)
 
     # ---- used by itself, as in Keras
 
