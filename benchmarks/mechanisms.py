@@ -82,6 +82,19 @@ def measure_first_call(with_imports: bool) -> Measure:
     return measure
 
 
+def measure_compiling() -> float:
+    """Return the time of the first call of a gradient with several functions, after another program."""
+    import numpy as np
+
+    import pullback as pb
+
+    pb.compile(lambda x: np.sum(x * x))(np.ones(3))
+    f = pb.compile(pb.grad(lambda x: np.sum(np.tanh(np.sin(x) * np.exp(-x * x / 2) + np.log(1 + x * x)))))
+    begin = process_time()
+    f(np.ones(1000))
+    return process_time() - begin
+
+
 def measure_results(n: int) -> Measure:
     """Return a measure of the compiled gradient of a polynomial by four arrays of ``n`` elements."""
 
@@ -275,6 +288,7 @@ ROWS: dict[str, dict[str, Measure]] = {
         "gradient of an RNN, 400 steps, first call": measure_python_loop(True),
         "the same, a call": measure_python_loop(False),
     },
+    "deferred slow paths": {"gradient of tanh, sin, exp and log, first call": measure_compiling},
     "eager kernels": {
         **list_convolutions((8, 56, 64, 3), (16, 14, 32, 5), (4, 14, 256, 3)),
         "gradient of max_pool, 16 × 28 × 28 × 16": measure_pooling,

@@ -20,6 +20,7 @@ MECHANISMS = {
     "thread pool": "PULLBACK_THREAD_POOL",
     "matrix products": "PULLBACK_MATRIX_PRODUCTS",
     "loop rolling": "PULLBACK_LOOP_ROLLING",
+    "deferred slow paths": "PULLBACK_DEFERRED_SLOW_PATHS",
     "eager kernels": "PULLBACK_EAGER_KERNELS",
     "native ops": "PULLBACK_NATIVE_OPS",
     "buffer recycling": "PULLBACK_BUFFER_RECYCLING",

@@ -45,6 +45,8 @@ class Code:
         self.count = 0
         self.exact_depth = 0
         self.rare: list[Value] | None = None  # lanes whose slow path is left to the caller, where that collects them
+        self.flags_rare = False  # there are no slow paths: where a lane needs one, a flag is set
+        self.existing: str | None = None  # the lanes of vectors of rows that are of any; None if all are
         self.shared: dict[Any, Any] = {}  # values that later lines of the same block may use again
 
     def line(self, text: str) -> None:

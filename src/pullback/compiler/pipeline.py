@@ -78,13 +78,19 @@ def build(traced: Graph, target: Target, options: Options, cache: Any = NO_CACHE
 
 def compile_graph(traced: Graph, target: Target, options: Options, use_cache: bool = True) -> Executable:
     """Return the executable of a traced graph: loaded from the disk cache, or built and stored there."""
+    linked = _load_or_build(traced, target, options, use_cache)
+    complete = partial(_load_or_build, traced, target, options._replace(has_slow_paths=True), use_cache)
+    for op, _ in linked.contents.host_ops:
+        if hasattr(op, "compile_bodies"):  # a loop that calls host ops
+            op.compile_bodies(partial(compile_graph, target=target, options=options, use_cache=use_cache))
+    return Executable(linked, traced, options.guarded, complete if linked.contents.manifest.flags_rare else None)
+
+
+def _load_or_build(traced: Graph, target: Target, options: Options, use_cache: bool) -> Linked:
     cache = default_cache() if use_cache else NO_CACHE
     key = make_cache_key(cache, traced, target, options)
     linked = load(cache, key, traced, lambda: lower(traced, target, options).legalized)
     if linked is None:
         linked = build(traced, target, options, cache)
         store(cache, key, linked, traced)
-    for op, _ in linked.contents.host_ops:
-        if hasattr(op, "compile_bodies"):  # a loop that calls host ops
-            op.compile_bodies(partial(compile_graph, target=target, options=options, use_cache=use_cache))
-    return Executable(linked, traced, options.guarded)
+    return linked

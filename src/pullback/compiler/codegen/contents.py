@@ -46,6 +46,7 @@ def collect_contents(traced: Graph, graph: Graph, memory: Memory, module: Module
         blocks=tuple(memory.layout.blocks),
         long=sum(map(_count_instructions, graph.nodes)) > LONG,
         described=module.described,
+        flags_rare=module.flags_rare,
     )
     constants = {i: n.data for i, n in enumerate(nodes) if n.kind is CONSTANT}
     return Contents(manifest, constants, tuple(s.host_op.data for s in module.segments if s.host_op is not None))

@@ -46,6 +46,7 @@ from pullback.compiler.target import Options, Target
 
 __all__ = ["Module", "emit"]
 
+STRUCTURES = (LOOP, WHILE, SWITCH)
 # How the steps that are no kernels are called.
 CALLS: dict[Kind, Callable[[ModuleBuilder, CallList, Step], None]] = {
     SCAN: call_scan,
@@ -58,7 +59,7 @@ CALLS: dict[Kind, Callable[[ModuleBuilder, CallList, Step], None]] = {
     MATRICES: call_matrices,
     WINDOWS: call_windows,
     PRODUCT: call_product,
-    **dict.fromkeys((LOOP, WHILE, SWITCH), lambda module, code, step: call_structure(module, code, step, call_step)),
+    **dict.fromkeys(STRUCTURES, lambda module, code, step: call_structure(module, code, step, call_step)),
 }
 
 
@@ -70,6 +71,7 @@ class Module:
     segments: tuple[Segment, ...]
     imports: tuple[str, ...]
     described: tuple[str, ...]  # what each step does, in a line
+    flags_rare: bool  # it has no slow paths, and tells where one is needed
 
     def __str__(self) -> str:
         return self.text
@@ -84,7 +86,8 @@ def emit(steps: Sequence[Step], memory: Memory, target: Target, options: Options
     """Return the module of a program: its kernels, and functions that call them in the order of the steps."""
     counts = Counter(step.plan.loops.plan for step in steps if isinstance(step.what, Kernel))
     repeated = frozenset(plan for plan, count in counts.items() if count > 1)
-    module = ModuleBuilder(memory, target, options, repeated)
+    flags_rare = not options.has_slow_paths and all(map(_may_be_repeated, steps))
+    module = ModuleBuilder(memory, target, options, repeated, flags_rare)
     code: CallList | None = None
     for step in steps:
         what = step.what
@@ -103,4 +106,15 @@ def emit(steps: Sequence[Step], memory: Memory, target: Target, options: Options
             code = None
     if code is not None:
         module.close_segment(code)
-    return Module(module.render(), tuple(module.segments), tuple(sorted(module.imports)), tuple(module.described))
+    return Module(
+        module.render(), tuple(module.segments), tuple(sorted(module.imports)), tuple(module.described), module.has_flag
+    )
+
+
+def _may_be_repeated(step: Step) -> bool:
+    """Return whether a step ends whatever its numbers are, and may be done again: it is no ``while`` nor a host op."""
+    if not isinstance(step.what, Node):
+        return True
+    bodies = step.plan if step.what.kind in STRUCTURES else ()
+    is_known = step.what.kind is not WHILE and not step.what.kind.runs_on_host
+    return is_known and all(_may_be_repeated(inner) for body in bodies for inner in body.steps)

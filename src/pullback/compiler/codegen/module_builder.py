@@ -10,6 +10,7 @@ from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_fun
 from pullback.compiler.codegen.loops.kernel import KernelWriter
 from pullback.compiler.codegen.parallel import emit_task
 from pullback.compiler.ir.graph import Node
+from pullback.compiler.math.building_blocks import RARE
 from pullback.compiler.schedule.loops import LoopPlan
 from pullback.compiler.schedule.memory import Memory
 from pullback.compiler.schedule.schedule import KernelPlan
@@ -34,10 +35,11 @@ class ModuleBuilder:
     """Collects the functions of a module, and the segments that call them."""
 
     def __init__(
-        self, memory: Memory, target: Target, options: Options, repeated: frozenset[LoopPlan] = frozenset()
+        self, memory: Memory, target: Target, options: Options, repeated: frozenset[LoopPlan], flags_rare: bool
     ) -> None:
         self.memory, self.target, self.options, self.threads = memory, target, options, options.threads
         self.repeated = repeated  # plans of several kernels
+        self.flags_rare = flags_rare  # kernels have no slow paths, but tell that one is needed
         self.segments: list[Segment] = []
         self.described: list[str] = []  # what each step does, in a line
         self.imports: set[str] = set()
@@ -53,7 +55,7 @@ class ModuleBuilder:
 
     def open_body(self, memory: Memory) -> ModuleBuilder:
         """Return a builder for the body of a loop or a branch, whose functions become part of this module."""
-        inner = ModuleBuilder(memory, self.target, self.options, self.repeated)
+        inner = ModuleBuilder(memory, self.target, self.options, self.repeated, self.flags_rare)
         inner.imports, inner.declared, inner.helpers, inner.bodies = (
             self.imports, self.declared, self.helpers, self.bodies
         )  # fmt: skip
@@ -68,7 +70,7 @@ class ModuleBuilder:
         """Return the code of a loop kernel, which may write results over what it reads; it is emitted once."""
         key = plan, overwrites
         if key not in self._kernels:
-            self._kernels[key] = KernelWriter(plan, overwrites).write()
+            self._kernels[key] = KernelWriter(plan, overwrites, self.flags_rare).write()
         return self._kernels[key]
 
     def render(self) -> str:
@@ -79,29 +81,35 @@ class ModuleBuilder:
             '!0 = !{!"branch_weights", i32 1, i32 100000}', "",
         ])  # fmt: skip
 
+    @property
+    def has_flag(self) -> bool:
+        """Whether slow paths are left out that may be needed."""
+        return RARE in self.declared
+
     def close_segment(self, code: CallList) -> None:
-        """Make a function of calls, and begin the next segment."""
+        """Make a function of calls, and begin the next segment; it returns 0, or 1 if results need slow paths."""
         name = f"run{len(self.segments)}"
         self.segments.append(Segment(name, slots=frozenset(self._slots)))
-        self._write(name, "", code)
+        last = ["%rare = load i64, ptr @rare", "ret i64 %rare"] if self.has_flag else ["ret i64 0"]
+        self._write(f"i64 @{name}", code, last)
 
     def close_body(self, code: CallList) -> str:
         """Make a function of the calls of the body of a loop or a branch, and return its name."""
         name = f"body{len(self.bodies)}"
         self.bodies.append(name)
-        self._write(name, "internal ", code)
+        self._write(f"internal void @{name}", code, ["ret void"])
         return name
 
-    def _write(self, name: str, linkage: str, code: CallList) -> None:
+    def _write(self, named: str, code: CallList, last: list[str]) -> None:
         if self._shared >= WORTH_WAKING:
             code.declared.add("declare void @rouse(i64)")
             code.call_void("rouse", [integer(self.threads)], first=True)
-        lines, tables = code.render(f"{name}_calls", self._stack > 0)
+        lines, tables = code.render(f"{named.partition('@')[2]}_calls", self._stack > 0)
         self.declared |= code.declared
         small = [f"%small = alloca [{self._stack} x i8], align {ALIGN}"] if self._stack else []
         attributes = "noinline optnone " if len(lines) > MANY_LINES else ""
-        head = f"define {linkage}void @{name}(ptr %slots, ptr %arena) {attributes}{{"
-        self._runs.append("\n".join([*tables, head, "entry:", *small, *lines, "ret void", "}"]))
+        head = f"define {named}(ptr %slots, ptr %arena) {attributes}{{"
+        self._runs.append("\n".join([*tables, head, "entry:", *small, *lines, *last, "}"]))
         self._slots, self._shared, self._stack = set(), 0, 0
 
     # ---- addresses

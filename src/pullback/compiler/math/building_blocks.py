@@ -12,7 +12,7 @@ from typing import Any
 from pullback.compiler.builder import Code, Value
 from pullback.errors import CompileError
 
-__all__ = ["BITS_OF_ONE", "LEAST", "LN2", "MANTISSA", "ROUND", "MathBuilder"]
+__all__ = ["BITS_OF_ONE", "LEAST", "LN2", "MANTISSA", "RARE", "ROUND", "MathBuilder"]
 
 MANTISSA = {"f4": 23, "f8": 52}
 LEAST = {"f4": 2.0**-126, "f8": 2.0**-1022}  # the smallest normal number
@@ -20,6 +20,7 @@ ROUND = {"f4": 1.5 * 2.0**23, "f8": 1.5 * 2.0**52}  # adding and subtracting the
 BITS_OF_ONE = {"f4": 0x3F800000, "f8": 0x3FF0000000000000}
 LN2 = {"f4": (0.693359375, -2.12194440e-4), "f8": (6.93147180369123816490e-01, 1.90821492927058770002e-10)}
 
+RARE = "@rare = external global i64"  # not 0: a slow path was needed that is not in the code
 Helpers = tuple[dict[str, str], set[str]]  # texts by name, and what they declare
 _helpers: dict[tuple[str, bool], Helpers] = {}  # the same in every program, with FMA or without
 
@@ -169,6 +170,9 @@ class MathBuilder:
         if code.rare is not None:
             code.rare.append(rare)
             return y
+        if code.flags_rare:
+            self.flag_rare(rare, code.existing)
+            return y
         any_ = self.any_lane(rare)
         here, cold, on = code.block("usual"), code.block("rare"), code.block("on")
         shared = dict(code.shared)
@@ -181,6 +185,20 @@ class MathBuilder:
         code.begin(on)
         code.shared.update(shared)  # it is computed before the branch
         return y.like(code.op(f"phi {y.type} [{y.name}, %{here}], [{other.name}, %{cold}]"))
+
+    def flag_rare(self, rare: Value, counted: str | None) -> None:
+        """Set the flag that tells that slow paths are needed if a lane is rare, of those that are ``counted``."""
+        code, shared = self.code, dict(self.code.shared)
+        if counted is not None and rare.width > 1:
+            rare = rare.like(code.op(f"and {rare!r}, {counted}"))
+        code.declared.add(RARE)
+        cold, on = code.block("rare"), code.block("on")
+        code.branch(self.any_lane(rare), cold, on, unlikely=True)
+        code.begin(cold)
+        code.line("store i64 1, ptr @rare")
+        code.jump(on)
+        code.begin(on)
+        code.shared.update(shared)  # it is computed before the branch
 
     def any_lane(self, condition: Value) -> str:
         """Return whether a condition is true in any lane."""

@@ -47,8 +47,11 @@ class PieceMemory(NamedTuple):
 class Executable:
     """A program whose machine code is in memory."""
 
-    def __init__(self, linked: Linked, traced: Graph, guarded: bool = False) -> None:
+    def __init__(
+        self, linked: Linked, traced: Graph, guarded: bool = False, complete: Callable[[], Linked] | None = None
+    ) -> None:
         self.traced = traced
+        self.complete = complete  # gives the same program with slow paths; None if its code needs none
         self.manifest, arrays, self.host_ops = linked.contents
         self.library, self.addresses, self.stats = linked.library, linked.addresses, linked.stats
         self.slots: Sequence[Slot] = self.manifest.slots
@@ -59,6 +62,8 @@ class Executable:
         self.constants = {
             i: fit_array(x, self.slots[i].shape, self.slots[i].dtype.newbyteorder("=")) for i, x in arrays.items()
         }
+        self.code = {name: ctypes.c_int64(address) for name, address in self.addresses.items()}  # what entries run
+        self.kept: list[Any] = [self.library, self.constants]  # what code and entries refer to
         self.direct = is_entry_usable() and not guarded and self.check not in self.outputs
         self.run = self._choose_runner()
 
@@ -92,7 +97,7 @@ class Executable:
         pieces = self.manifest.pieces
         if len(pieces) > 1 or any(p.host_op for p in pieces) or not self.direct:
             return None
-        run = self.addresses[pieces[0].name] if pieces else 0
+        run = self.code[pieces[0].name] if pieces else None
         results, taken = [], set(self.inputs) | set(self.constants)
         for i, place in enumerate(self.outputs):
             n, python = self.slots[place], floats is not None and floats[i]
@@ -108,13 +113,19 @@ class Executable:
         """Return a native function that checks its arguments and passes their leaves to another function."""
         if not self.direct:
             return None
-        return make_entry(0, [], [0] * len(leaves.inputs), [], leaves, otherwise, hand=given, switch=switch)
+        return make_entry(None, [], [0] * len(leaves.inputs), [], leaves, otherwise, hand=given, switch=switch)
 
     def make_segment_entry(
-        self, run: int, leaves: Leaves, inputs: Sequence[int], results: Sequence[Result], otherwise: Any, **how: Any
+        self,
+        run: ctypes.c_int64 | None,
+        leaves: Leaves,
+        inputs: Sequence[int],
+        results: Sequence[Result],
+        otherwise: Any,
+        **how: Any,
     ) -> Callable[..., Any] | None:
         """Return a native function for one segment; the slot after the last is that of the arena."""
-        how |= {"held": (self.library, self.constants), "release": self.manifest.long}
+        how |= {"held": self.kept, "release": self.manifest.long}
         return make_entry(run, self.slot_addresses, inputs, results, leaves, otherwise, **how)
 
     @cached_property
@@ -123,10 +134,25 @@ class Executable:
         return [self.constants[i].ctypes.data if i in self.constants else 0 for i in range(len(self.slots) + 1)]
 
     def _refuse(self, *values: Any) -> Any:
-        """Raise for arguments that the program does not take; run it by NumPy where a check failed."""
+        """Raise for arguments that the program does not take; run it by NumPy where a check failed.
+
+        Where its code may have needed slow paths, it is run with them before.
+        """
+        if self.complete is not None:
+            self._add_slow_paths(self.complete)
+            return self.run(*values)
         if self.check >= 0:
             return run_again(self.traced, values)
         return refuse(*values)
+
+    def _add_slow_paths(self, complete: Callable[[], Linked]) -> None:
+        """Let all entries run code that has slow paths; calls that are under way end with the code that they began."""
+        linked = complete()
+        self.kept.append(linked.library)
+        self.addresses = linked.addresses
+        for name, address in linked.addresses.items():
+            self.code[name].value = address
+        self.complete = None
 
     def _list_signatures(self, places: Sequence[int]) -> list[tuple[tuple[int, ...], Any, Any]]:
         return [(self.slots[i].shape, self.slots[i].dtype, None) for i in places]
@@ -136,6 +162,9 @@ class Executable:
         memory = self.prepare_pieces(values)
         self.call_pieces(memory, lambda call: call())
         arrays = memory.arrays
+        if self.complete is not None and self.library is not None and self.library.rare.value:
+            self._add_slow_paths(self.complete)
+            return self._run_with_ctypes(*values)
         if self.check >= 0 and arrays[self.check]:
             return [z[()] for z in run_again(self.traced, values)]
         return [np.array(arrays[place])[()] for place in self.outputs]
@@ -157,7 +186,7 @@ class Executable:
         """Call the pieces of the program in order; ``run`` is given the call of each."""
         guards, arrays, arena = memory
         start = -(-arena.ctypes.data // ALIGN) * ALIGN
-        kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+        kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
         ops = iter(self.host_ops)
         for piece in self.manifest.pieces:
             if piece.host_op is not None:
@@ -256,9 +285,7 @@ class SegmentedProgram:
 
         def make(otherwise: Callable[..., Any]) -> Any:
             inputs = [*given, arena]
-            return native.make_segment_entry(
-                native.addresses[name], leaves, inputs, results, otherwise, arena_from=arena
-            )
+            return native.make_segment_entry(native.code[name], leaves, inputs, results, otherwise, arena_from=arena)
 
         found = make(ArgumentFitter(kinds, make(refuse)))
         self.complete &= found is not None

@@ -175,6 +175,8 @@ class Library:
     """Object code in memory, and the addresses of its functions.  The memory is given back when this goes."""
 
     def __init__(self, data: bytes, names: list[str], imports: dict[str, int]) -> None:
+        self.rare = ctypes.c_int64()  # not 0: a slow path was needed that is not in the code
+        imports = {**imports, "rare": ctypes.addressof(self.rare)}
         if data[:1] == IMAGE:
             image = unpack(data[1:])
             self.held: Any = Loaded(image, {name: imports.get(name) or _find_symbol(name) for name in image.imports})

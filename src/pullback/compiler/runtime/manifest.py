@@ -77,6 +77,7 @@ class Manifest:
     blocks: tuple[tuple[int, int], ...] = ()  # of the arena, where they are walled in
     long: bool = False
     described: tuple[str, ...] = ()
+    flags_rare: bool = False  # its code has no slow paths, and tells where one is needed
 
 
 class Contents(NamedTuple):

@@ -315,4 +315,6 @@ def check_thread_count(what: str, n: Any) -> int:
 def choose_options(threads: int | None) -> Options:
     """Return the options of programs that are compiled now, for ``threads`` threads, or as many as are set."""
     wanted = -threads if threads is not None else max(count_usable_cpus(), get_num_threads())
-    return Options(wanted if is_supported() else 1, Guards().on)
+    guarded = Guards().on
+    slow = guarded or not is_enabled("deferred slow paths")
+    return Options(wanted if is_supported() else 1, guarded, has_slow_paths=slow)

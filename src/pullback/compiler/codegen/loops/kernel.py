@@ -24,15 +24,17 @@ from pullback.compiler.schedule.loops import Axis, LoopPlan, Segment
 __all__ = ["KernelWriter"]
 
 ROWS = 16  # that reductions over rows are done for at a time, in registers
+MANY_LINES = 128  # of code that may need more values at a time than there are registers
 RUN = 4096  # elements along a row that are added up before they are added to the others
 
 
 class KernelWriter:
     """Emits the loops of one kernel."""
 
-    def __init__(self, plan: LoopPlan, overwrites: bool) -> None:
+    def __init__(self, plan: LoopPlan, overwrites: bool, flags_rare: bool) -> None:
         self.overwrites = overwrites  # some results are written over what the kernel reads
         self.plan, self.code = plan, Code(plan.target.has_fma, plan.target.vector_bytes)
+        self.code.flags_rare = flags_rare
         self.access = ArrayAccess(self.code, plan)
         self.reductions = Reductions(self.code, plan, self.access)
         self.rows = RowValues(self.code, plan, self.access)
@@ -62,7 +64,10 @@ class KernelWriter:
         code, plan = self.code, self.plan
         finish = emit_finish(plan, code.declared) if plan.after else None
         addresses = [f"ptr noalias %a{i}" for i in range(len(plan.arrays))]
-        function = make_function(code, *addresses, "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch")
+        # Vectors for which there is no register would else be stored across cache lines.
+        aligned = f"alignstack({plan.target.vector_bytes}) " if len(code.lines) > MANY_LINES else ""
+        given = *addresses, "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch"
+        function = make_function(code, *given, attributes=f"noinline {aligned}")
         return KernelCode(function, plan.work, frozenset(code.declared), finish, tuple(code.helpers.items()))
 
     # ---- loops over rows

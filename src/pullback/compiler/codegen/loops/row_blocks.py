@@ -89,7 +89,7 @@ class RowValues:
         self.row, self.values, self.access.places, self.block_values = row, {}, {}, {}
         here = self.access.lane_indices(row, b)
         last = splat(code, code.op("sub i64 %hi, 1"), "i64", b)
-        self.mask = code.op(f"icmp sle <{b} x i64> {here}, {last}")
+        self.mask = code.existing = code.op(f"icmp sle <{b} x i64> {here}, {last}")
         self._rows = code.op(f"select <{b} x i1> {self.mask}, <{b} x i64> {here}, <{b} x i64> {last}")
 
     def _begin_adjacent_rows(self, number: str) -> None:

@@ -87,11 +87,13 @@ class VectorBody:
             for n in plan.results[number]:
                 use = plan.uses_of(n)[0] if n.kind is FOLD else Use(n, 0, plan.kernel.natural(n))
                 v = self.value(use)
-                if rare:
+                if rare and not self.code.flags_rare:
                     waiting[n] = use
                 else:
                     self._finish(n, v)
-        if rare:
+        if rare and self.code.flags_rare:
+            MathBuilder(self.code).flag_rare(reduce(Value.__or__, rare), self.lanes.mask)
+        elif rare:
             uses = list(dict.fromkeys(waiting.values()))
             made = dict(zip(uses, self._redo_rare_lanes(rare, uses), strict=True))
             for n, use in waiting.items():

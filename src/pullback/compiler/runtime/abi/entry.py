@@ -103,17 +103,24 @@ def _code() -> Any:
     return code
 
 
+@lru_cache(1)
+def _get_empty_code() -> ctypes.c_int64:
+    """Return where the address of a function that does nothing is kept."""
+    return ctypes.c_int64(_code().addresses["nothing"])
+
+
 def make_entry(
-    run: int, slots: Sequence[int], inputs: Sequence[int], results: Sequence[Result], leaves: Leaves,
-    otherwise: Callable[..., Any], *, arena: int = 0, held: Any = None, release: bool = False, arena_from: int = -1,
-    hand: Callable[..., Any] | None = None, switch: int | None = None, check: int = -1,
+    run: ctypes.c_int64 | None, slots: Sequence[int], inputs: Sequence[int], results: Sequence[Result],
+    leaves: Leaves, otherwise: Callable[..., Any], *, arena: int = 0, held: Any = None, release: bool = False,
+    arena_from: int = -1, hand: Callable[..., Any] | None = None, switch: int | None = None, check: int = -1,
 ) -> Callable[..., Any] | None:  # fmt: skip
     """Return a function that runs a program for arguments like ``leaves``, and calls ``otherwise`` for any others.
 
-    ``run`` is the address of its code, 0 if there is nothing to do; ``slots`` has the addresses of constants and 0
-    elsewhere; ``inputs`` says which slots the arguments go to.  With ``hand`` nothing is run: that function is given
-    the leaves of the arguments.  ``switch`` is the address of a word; while that is not 0, everything is handed on.
-    ``check`` is the slot of a truth value: where the program sets it the arguments are handed on as well.
+    ``run`` is where the address of its code is kept, None if there is nothing to do; ``slots`` has the addresses of
+    constants and 0 elsewhere; ``inputs`` says which slots the arguments go to.  With ``hand`` nothing is run: that
+    function is given the leaves of the arguments.  ``switch`` is the address of a word; while that is not 0, everything
+    is handed on.  ``check`` is the slot of a truth value: where the program sets it, or its code returns another number
+    than 0, the arguments are handed on as well.
     None if there is something in the trees that can only be taken apart, or put together, in Python.
     """
     if not is_entry_usable() or not _can_handle(leaves, results, builds=hand is None):
@@ -126,7 +133,8 @@ def make_entry(
         return None
     code = _code()
     head = {
-        "run": run or code.addresses["nothing"], "arguments": len(leaves.arguments), "takes": len(takes),
+        "run": ctypes.addressof(_get_empty_code() if run is None else run),
+        "arguments": len(leaves.arguments), "takes": len(takes),
         "results": len(results), "slots": len(slots), "arena": arena, "arena_from": arena_from, "release": int(release),
         "containers": containers, "steps": len(steps) // 3, "hand": int(hand is not None),
         "switch": ctypes.addressof(ALWAYS) if switch is None else switch,
@@ -143,7 +151,7 @@ def make_entry(
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
     function: Callable[..., Any] = new(
-        ctypes.addressof(method), (plan, otherwise, hand, method, code, held, objects, more), None
+        ctypes.addressof(method), (plan, otherwise, hand, method, code, run, held, objects, more), None
     )
     return function
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 __all__ = ["ENTRY"]
 
 ENTRY = """
-define void @nothing(ptr %slots, ptr %arena) {
-  ret void
+define i64 @nothing(ptr %slots, ptr %arena) {
+  ret i64 0
 }
 
 define ptr @entry(ptr %self, ptr %args, i64 %given, ptr %names) {
@@ -164,12 +164,13 @@ no.memory:
   br label %failed
 run:
   %arena = phi ptr [%lent, %theirs], [null, %ours], [%taken, %need]
-  %code = pointer %plan 0
+  %code.at = pointer %plan 0
+  %code = load ptr, ptr %code.at
   %alone = icmp eq i64 %release, 0
   %holding = select i1 %alone, i64 0, i64 %takes
   br i1 %alone, label %locked, label %hold
 locked:
-  call void %code(ptr %slots, ptr %arena)
+  %locked.again = call i64 %code(ptr %slots, ptr %arena)
   br label %ran
 hold:
   %h = phi i64 [0, %run], [%h.next, %held]
@@ -182,18 +183,20 @@ held:
   br label %hold
 unlocked:
   %thread = call ptr @PyEval_SaveThread()
-  call void %code(ptr %slots, ptr %arena)
+  %unlocked.again = call i64 %code(ptr %slots, ptr %arena)
   call void @PyEval_RestoreThread(ptr %thread)
   br label %ran
 
 ran:
+  %again = phi i64 [%locked.again, %locked], [%unlocked.again, %unlocked]
   br i1 %given.arena, label %giving, label %give.back
 give.back:
   call void @pool_give(ptr %arena)
   br label %giving
 giving:
   %flagged = load i64, ptr %flag
-  %is.wrong = icmp ne i64 %flagged, 0
+  %flags = or i64 %flagged, %again
+  %is.wrong = icmp ne i64 %flags, 0
   br i1 %is.wrong, label %wrong, label %give
 wrong:
   %w = phi i64 [0, %giving], [%w.next, %wrong.result]
