@@ -88,6 +88,7 @@ def load(compiles: bool) -> Machine | None:
     if not machine.counts_alike():
         _warn("as many references to an object that machine code passes on")
         return None
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(machine))  # also while the interpreter ends, and with it this module
     return machine
 
 
