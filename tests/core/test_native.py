@@ -343,7 +343,8 @@ def test_machine_code_leaks_no_references() -> None:
     before = count()
     run()
     after = count()
-    assert all(abs(a - b) <= 10 for a, b in zip(after, before, strict=True)), (before, after)
+    assert after[0] - before[0] <= 10  # fewer objects are what others left
+    assert all(abs(a - b) <= 10 for a, b in zip(after[1:], before[1:], strict=True)), (before, after)
 
 
 def test_threads_share_machine_code() -> None:

@@ -10,7 +10,7 @@ from numpy import generic, ndarray
 
 from pullback.core.memory import Scratch
 from pullback.core.tensor import Tensor
-from pullback.numerics.small_arrays import column_sum, ones
+from pullback.numerics.small_arrays import column_sum, ones, quick_sum
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -75,7 +75,9 @@ def fit(g: Any, x: Any) -> Any:
         else:
             extra = len(have) - len(shape)
             axes = (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and have[i + extra] != 1))
-            if axes:
+            if len(axes) == 1 and type(g) is ndarray:
+                g = quick_sum(g, axes[0])
+            elif axes:
                 g = np.add.reduce(g, axes) if isinstance(g, ndarray) else np.sum(g, axis=axes)
             if g.shape != shape:
                 g = np.reshape(g, shape) if len(shape) <= len(have) else np.broadcast_to(g, shape)

@@ -8,6 +8,7 @@ digits.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ add_reduce: Any = np.add.reduce
 max_reduce: Any = np.maximum.reduce
 LONG = 4096  # up to here one vector is summed by a product
 ROWS = 1024  # and so are rows and columns
+NARROW = 64  # elements beside each other up to which NumPy's own sums along an axis before them are slow
 SHORT = 32  # rows up to here are better compared down the columns
 ONES: dict[Any, Any] = {}
 ZEROS: dict[Any, Any] = {}
@@ -74,6 +76,13 @@ def quick_sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
         n = x.size
         if n <= LONG:
             return x.dot(ones(n, dtype))
+    elif ndim > 2 and type(axis) is int and -ndim <= axis < ndim and dtype.char in "fd" and x.flags.c_contiguous:
+        shape = x.shape
+        n, before, after = shape[axis], shape[: axis % ndim], shape[axis % ndim + 1 :]
+        inner = prod(after)
+        if 0 < n <= ROWS and 0 < inner <= NARROW:
+            z = x.reshape(-1, n).dot(ones(n, dtype)) if inner == 1 else ones(n, dtype) @ x.reshape(-1, n, inner)
+            return z.reshape(*before, *((1,) * keepdims), *after)
     return add_reduce(x, tuple(axis) if type(axis) is list else axis, None, None, keepdims)
 
 

@@ -346,8 +346,10 @@ def _below_top(x: Array, axis: int) -> Any:
 
 def _softmax(x: Array, dim: int | None = -1, axis: int | None = None) -> Any:
     axis = _axis(dim, axis)
-    e = np.exp(_below_top(x, axis))
-    return e / _total(e, axis)
+    y = _below_top(x, axis)
+    into = y if type(y) is ndarray else None  # which is ours
+    e = np.exp(y, out=into)
+    return np.divide(e, _total(e, axis), out=into)
 
 
 def _over(name: str) -> moves:
@@ -407,7 +409,7 @@ def _log_softmax(x: Array, axis: int | None = -1, saves: bool = False) -> Any:
         return y
     e = np.exp(y)
     s = _total(e, axis)
-    z = y - np.log(s)
+    z = np.subtract(y, np.log(s), out=y if type(y) is ndarray else None)
     if saves:
         keep_residual(z, (e, s))
     return z
