@@ -158,6 +158,31 @@ def measure_python_loop(first: bool) -> Measure:
     return measure
 
 
+def measure_dropout() -> float:
+    """Return the time of a compiled dropout of a million elements and a sum."""
+    import numpy as np
+
+    import pullback as pb
+
+    f, x = pb.compile(lambda x: np.sum(pb.dropout(x, 0.5) * x), threads=1), np.ones((1000, 1000), "f4")
+    return time_calls(lambda: f(x), 5)
+
+
+def measure_fourier(rows: int, n: int) -> Measure:
+    """Return a measure of the compiled gradient of a power spectrum."""
+
+    def measure() -> float:
+        import numpy as np
+
+        import pullback as pb
+
+        x = np.random.default_rng(0).normal(size=(rows, n))
+        f = pb.compile(pb.grad(lambda x: np.sum(np.abs(np.fft.rfft(x)) ** 2)), threads=1)
+        return time_calls(lambda: f(x), max(3, 1_000_000 // (rows * n)))
+
+    return measure
+
+
 def measure_convolution(images: int, size: int, channels: int, k: int, gradient: bool) -> Measure:
     """Return a measure of an eager convolution of images, or of its gradients by images and filter."""
 
@@ -289,6 +314,11 @@ ROWS: dict[str, dict[str, Measure]] = {
         "the same, a call": measure_python_loop(False),
     },
     "deferred slow paths": {"gradient of tanh, sin, exp and log, first call": measure_compiling},
+    "compiled draws": {"sum of dropout, 1e6 float32": measure_dropout},
+    "Fourier transforms": {
+        "gradient of a power spectrum, 1000 × 64": measure_fourier(1000, 64),
+        "the same, 4 × 4096": measure_fourier(4, 4096),
+    },
     "eager kernels": {
         **list_convolutions((8, 56, 64, 3), (16, 14, 32, 5), (4, 14, 256, 3)),
         "gradient of max_pool, 16 × 28 × 28 × 16": measure_pooling,

@@ -49,7 +49,8 @@ def make_table() -> str:
     rows: dict[str, list[str]] = {}
     for name, (kind, others) in sorted(list_layers().items()):
         module = kind.__module__.rpartition(".")[2]
-        takes = ", ".join(f"`{f.name}`" for f in fields(kind) if f.init and f.name not in COMMON)
+        own = sorted((f for f in fields(kind) if f.init and f.name not in COMMON), key=lambda f: bool(f.kw_only))
+        takes = ", ".join(f"`{f.name}`" for f in own)
         also = f" ({', '.join(f'`{n}`' for n in others)})" if others else ""
         rows.setdefault(KINDS[module], []).append(f"| `{name}`{also} | {takes} |")
     lines = []

@@ -113,6 +113,31 @@ def test_loop_rolling_off_keeps_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     assert counts[0] < 10 < 1000 < counts[1]
 
 
+@llvm
+@pytest.mark.parametrize(
+    ("variable", "name", "f"),
+    [
+        ("PULLBACK_COMPILED_DRAWS", "draw_uniform", lambda x: x + pb.random.uniform((8,), dtype="f8")),
+        ("PULLBACK_FOURIER_TRANSFORMS", "rfft", lambda x: np.fft.rfft(x)),
+    ],
+    ids=["draws", "fourier"],
+)
+def test_compiled_draws_and_fourier_transforms_off_run_on_the_host(
+    variable: str, name: str, f: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_host = []
+    for value in ("1", "0"):
+        monkeypatch.setenv(variable, value)
+        pb.random.seed(3)
+        compiled = pb.compile(f, backend="llvm")
+        found = compiled(np.arange(8.0))
+        pb.random.seed(3)
+        np.testing.assert_allclose(found, f(np.arange(8.0)), rtol=1e-12, atol=1e-12)
+        steps = compiled.lower(np.arange(8.0)).kernels
+        on_host.append([step.split()[0] for step in steps if "NumPy kernel" in step and "take" not in step])
+    assert on_host == [[], [name]]
+
+
 def test_eager_kernels_off_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accelerate, "_programs", {})
     monkeypatch.setenv("PULLBACK_EAGER_KERNELS", "0")

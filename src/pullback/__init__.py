@@ -124,7 +124,7 @@ from pullback.ops.gathering import (
 
 from pullback.ops import diagonals as _diagonals, draws as _draws  # noqa: F401
 
-# ---- Errors, and what other libraries are told of tensors
+# ---- Errors, and the registration of tensors with other libraries
 
 from pullback import errors as errors, typing as typing
 from pullback.tracebacks import register_with_ipython as _register_with_ipython

@@ -1011,7 +1011,7 @@ def cumsum(x: ArrayLike, /, axis: Axis = 0, exclusive: bool = False, reverse: bo
 def dense_bincount(
     x: TensorOrNested, weights: TensorLike | None = None, size: int | None = None, binary_output: bool = False
 ) -> Tensor:
-    """Return ``bincount`` of a vector, or of each row of a matrix; ``binary_output`` tells only what is there, as 1."""
+    """Return ``bincount`` of a vector, or of each row of a matrix; with ``binary_output`` 1 for what occurs."""
 
 @overload
 def dense_bincount(

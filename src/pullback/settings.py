@@ -1,6 +1,6 @@
 """Environment variables that switch hand-written mechanisms off; each has a portable path beside it.
 
-``docs/design-notes.md`` says what each mechanism does, what it gains and what it assumes.
+``docs/design-notes.md`` describes what each mechanism does, what it gains and what it assumes.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ MECHANISMS = {
     "matrix products": "PULLBACK_MATRIX_PRODUCTS",
     "loop rolling": "PULLBACK_LOOP_ROLLING",
     "deferred slow paths": "PULLBACK_DEFERRED_SLOW_PATHS",
+    "compiled draws": "PULLBACK_COMPILED_DRAWS",
+    "Fourier transforms": "PULLBACK_FOURIER_TRANSFORMS",
     "eager kernels": "PULLBACK_EAGER_KERNELS",
     "native ops": "PULLBACK_NATIVE_OPS",
     "buffer recycling": "PULLBACK_BUFFER_RECYCLING",
@@ -30,7 +32,7 @@ MECHANISMS = {
 
 
 def is_enabled(mechanism: str) -> bool:
-    """Tell whether a mechanism may be used.
+    """Return whether a mechanism may be used.
 
     >>> is_enabled("eager kernels") or "PULLBACK_EAGER_KERNELS" in os.environ or "PULLBACK_SAFE" in os.environ
     True

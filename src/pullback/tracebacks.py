@@ -1,4 +1,4 @@
-"""Tracebacks that end at the user's line: IPython and pytest are told which frames are the library's own."""
+"""Tracebacks that end at the user's line: IPython and pytest hide the library's own frames."""
 
 from __future__ import annotations
 

@@ -174,9 +174,9 @@ def judge_estimator(name: str) -> str:
     except Exception as error:
         return f"refused: {type(error).__name__}: {str(error)[:110]}"
     for method in methods:
-        told = compare(pb.sklearn.differentiable(fitted, method), getattr(fitted, method), x)
-        if told != "right":
-            return f"{method} {told}"
+        results = compare(pb.sklearn.differentiable(fitted, method), getattr(fitted, method), x)
+        if results != "right":
+            return f"{method} {results}"
     return "right"
 
 
@@ -256,12 +256,12 @@ def judge_call(call: Callable[[Any], Any], x: Any) -> str:
     return compare(lambda t: run(pb.tensor(t) if isinstance(t, np.ndarray) else t), call, x)
 
 
-def print_counts(title: str, told: dict[str, str]) -> None:
+def print_counts(title: str, results: dict[str, str]) -> None:
     counts = Counter(
-        t.split(":")[0].split(" ")[-1] if t == "right" or "refused" in t else "wrong" for t in told.values()
+        t.split(":")[0].split(" ")[-1] if t == "right" or "refused" in t else "wrong" for t in results.values()
     )
-    print(f"{title}: {counts['right']} of {len(told)} right, {counts['refused']} refused, {counts['wrong']} wrong")
-    for name, t in told.items():
+    print(f"{title}: {counts['right']} of {len(results)} right, {counts['refused']} refused, {counts['wrong']} wrong")
+    for name, t in results.items():
         if t != "right":
             print(f"  {name}: {t}")
 

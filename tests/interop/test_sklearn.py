@@ -33,8 +33,8 @@ def counts() -> Any:
 
 @pytest.mark.filterwarnings("ignore")
 def test_fitted_estimators_have_their_values_and_gradients(counts: Any) -> None:
-    told = {name: counts.judge_estimator(name) for name in sample([*counts.ESTIMATORS], 3)}
-    assert {*told.values()} == {"right"}, told
+    results = {name: counts.judge_estimator(name) for name in sample([*counts.ESTIMATORS], 3)}
+    assert {*results.values()} == {"right"}, results
 
 
 def test_constant_estimators_are_refused(counts: Any) -> None:
@@ -101,10 +101,10 @@ def test_metrics_keep_gradients_unless_uninstalled(counts: Any, monkeypatch: pyt
     pytest.importorskip("sklearn", "1.9")  # older versions dispatch less
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")  # which scikit-learn asks for
     calls = counts.list_calls()
-    told = {name: counts.judge_call(*calls[name]) for name in sample([*calls], 5)}
-    wrong = {name: t for name, t in told.items() if t != "right" and not t.startswith("refused")}
+    results = {name: counts.judge_call(*calls[name]) for name in sample([*calls], 5)}
+    wrong = {name: t for name, t in results.items() if t != "right" and not t.startswith("refused")}
     assert not wrong, wrong
-    assert [*told.values()].count("right") > len(told) * 0.8, told
+    assert [*results.values()].count("right") > len(results) * 0.8, results
     metrics = sys.modules["sklearn.metrics._regression"]
     assert np.dtype(metrics.float) == np.dtype(float)
     assert isinstance(1.5, metrics.float)

@@ -13,7 +13,7 @@ from numpy import (
     int8 as int8, int16 as int16, int32 as int32, int64 as int64, uint8 as uint8, uint16 as uint16,
     uint32 as uint32, uint64 as uint64,
 )
-from numpy import lib as lib  # whose stride_tricks take tensors; xarray asks a namespace for them
+from numpy import lib as lib  # whose stride_tricks take tensors; xarray looks for them in a namespace
 
 from pullback.array_api import fft as fft, linalg as linalg, special as special
 from pullback.interop.array_api.data_types import (

@@ -20,7 +20,7 @@ NUMBERS = (Tensor, np.ndarray, np.number, float, int, complex)
 
 def children(x: Tree) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
     """Return the parts of a list, tuple or dict and how to put others in their place; None for what is none."""
-    return tree.branches(x) if isinstance(x, list | tuple | dict) else None
+    return tree.get_branches(x) if isinstance(x, list | tuple | dict) else None
 
 
 def flatten(x: Tree) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What tells traced values from plain ones."""
+"""Functions and classes that distinguish traced values from plain ones."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class _BoxType(type):
 
 
 class Box(metaclass=_BoxType):
-    """What ``isinstance`` says of a traced value; it cannot be subclassed here."""
+    """The class of traced values for ``isinstance``; it cannot be subclassed here."""
 
     def __init_subclass__(cls) -> None:
         raise TypeError(

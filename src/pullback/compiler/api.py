@@ -33,12 +33,12 @@ from pullback.core import hooks, tree
 from pullback.core.callers import reveal
 from pullback.core.conditions import RefusedConditions
 from pullback.core.convert import as_array, as_value, has_tensors, join_array
-from pullback.core.environment import environment, process_environment, word_of
+from pullback.core.environment import get_environment, process_environment, word_of
 from pullback.core.rowsparse import RowSparse
 from pullback.core.tape import RAW
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, flag_changes, is_watched, watch_variables
-from pullback.display.html import Markup, frame, render_text, table
+from pullback.display.html import Markup, render_frame, render_table, render_text
 from pullback.errors import ArgumentError, CompileError
 
 __all__ = ["compile"]
@@ -162,7 +162,7 @@ class Program:
         """Return a native function for positional arguments like these; None if there can be none.
 
         ``otherwise`` takes any others, ``run`` those that this is not the program for any more; ``switch`` is the word
-        that tells whether the environment is the program's.
+        that is set while the environment is the program's.
         """
         if not isinstance(self.run, Executable):
             return None
@@ -231,8 +231,8 @@ class Program:
     def _repr_html_(self) -> str:
         name = getattr(self.function, "__name__", type(self.function).__name__)
         facts = [f"compiled in {sum(self.stats.values()):.0f} ms", f"{self.temporaries:,} bytes of temporaries"]
-        steps = table(["step", "what it does"], enumerate(self.kernels, 1), right=[0])
-        return frame(f"Program of {name}", facts, steps, render_text(self.graph, "graph"))
+        steps = render_table(["step", "what it does"], enumerate(self.kernels, 1), right=[0])
+        return render_frame(f"Program of {name}", facts, steps, render_text(self.graph, "graph"))
 
 
 @contextmanager
@@ -411,7 +411,7 @@ class Compiled:
             ins = [follow(x, i in self.static or i - len(args) in self.static) for i, x in enumerate(args)]
             named = {k: follow(x, k in self.static_names) for k, x in kwargs.items()}
             keys = *self._make_keys(enumerate(ins, 1)), *self._make_keys(named.items())
-            key = (*keys, environment(), tuple(found.leaves))
+            key = (*keys, get_environment(), tuple(found.leaves))
             program = self.programs.get(key)
             while program is not None and not program.is_current():
                 key = (*key[:-1], program.trainable_flags(), key[-1])
@@ -442,7 +442,7 @@ class Compiled:
         except Exception as error:
             reveal(error)
             raise
-        traced_in = environment()
+        traced_in = get_environment()
         if not named and traced_in == process_environment():
             before = self.__call__ if len(self.programs) % MANY_TRACES else self._run  # no long way for the last
             self.__call__ = program.entry(ins, leaves, before, self._run, word_of(traced_in)) or self.__call__
@@ -464,8 +464,8 @@ class Compiled:
             )
             for key, program in self.programs.items()
         ]
-        programs = table(["arguments", "compiled in, ms", "steps", "temporaries, bytes"], rows, right=[1, 2, 3])
-        return frame(
+        programs = render_table(["arguments", "compiled in, ms", "steps", "temporaries, bytes"], rows, right=[1, 2, 3])
+        return render_frame(
             f"compiled {self.__name__}", [f"backend {self.backend}"], programs if rows else Markup("not called yet")
         )
 
@@ -484,7 +484,7 @@ def _find_static(f: Callable[..., Any], numbers: Any, names: Any) -> tuple[set[i
     words = {names} if isinstance(names, str) else {*names}
     try:
         parameters = list(signature(f).parameters.values()) if places or words else []
-    except (TypeError, ValueError):  # a function that does not tell
+    except (TypeError, ValueError):  # a function without a signature
         return places, words
     _check_names(words, parameters)
     ordered = [p.name for p in parameters if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]

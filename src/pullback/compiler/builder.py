@@ -413,7 +413,7 @@ def literal(x: Any, dtype: str, width: int) -> str:
 
 
 def constant(code: Code, x: Any, dtype: str, width: int) -> Value:
-    """Return a number in all lanes, as a value that knows it."""
+    """Return a number in all lanes, as a value that keeps it as a Python number."""
     return Value(code, literal(x, dtype, width), dtype, width, float(np.float32(x)) if dtype == "f4" else x)
 
 

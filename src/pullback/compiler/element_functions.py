@@ -30,9 +30,9 @@ def _has_own_avx512() -> bool:
 
 
 def compile_function(op: Any, dtype: Any, repeated: tuple[bool, ...]) -> Callable[..., bool] | None:
-    """Return a function ``(*operands, out)`` of arrays of any length, which tells whether a result is not finite.
+    """Return a function ``(*operands, out)`` of arrays of any length, which returns whether a result is not finite.
 
-    ``repeated`` says which operands are single numbers.  None if there is no such function that is faster than NumPy's.
+    ``repeated``: which operands are single numbers.  None if there is no such function that is faster than NumPy's.
 
     >>> from pullback.core.op import REGISTRY
     >>> f, z = compile_function(REGISTRY["exp"], np.dtype("f8"), (False,)), np.ones(2)

@@ -19,7 +19,7 @@ from pullback.compiler.runtime.executable import Executable
 from pullback.compiler.runtime.link import link
 from pullback.compiler.target import Options, Target
 from pullback.core.source import name_file
-from pullback.display.html import MONOSPACE, Markup, escape, frame, table
+from pullback.display.html import MONOSPACE, Markup, escape, render_frame, render_table
 
 if TYPE_CHECKING:
     from pullback.compiler.schedule.order import Step
@@ -89,7 +89,7 @@ class Profile:
         ]
         header = ["step", "share of the time", "µs", "read", "written", "what it does", "lines"]
         facts = [f"{len(rows)} steps", f"{self.seconds * 1e6:.1f} µs"]
-        return frame(f"profile of {self.name}", facts, table(header, rows, right=[0, 2, 3, 4]))
+        return render_frame(f"profile of {self.name}", facts, render_table(header, rows, right=[0, 2, 3, 4]))
 
     def to_html(self, path: str | Path) -> Path:
         """Write a page with the function's source, each line with the steps it became, beside the table of steps.
@@ -187,4 +187,4 @@ def _show_source(function: Callable[..., Any], steps: Sequence[ProfiledStep]) ->
         found = [str(i) for i, s in enumerate(steps, 1) if f"{file}:{number}" in s.lines]
         code = Markup(f'<span style="white-space:pre;{MONOSPACE}">{escape(line.rstrip())}</span>')
         rows.append((number, code, ", ".join(found)))
-    return frame(file, [], table(["line", "source", "steps"], rows, right=[0]))
+    return render_frame(file, [], render_table(["line", "source", "steps"], rows, right=[0]))

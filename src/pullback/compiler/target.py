@@ -78,7 +78,7 @@ def get_machine() -> str:
 
 
 def read_cpuinfo() -> str:
-    """Return what Linux says of the first core, which is the same for all of one machine; empty where it does not."""
+    """Return what Linux reports of the first core, as of all cores of one machine; empty where it does not."""
     try:
         with open(CPUINFO) as file:
             first = "".join(takewhile(str.strip, file))
@@ -118,7 +118,7 @@ def list_isa_names() -> list[str]:
 
 
 def get_target() -> Target:
-    """Return the target of programs that are compiled now: this CPU, or less if ``PULLBACK_MAX_ISA`` says so."""
+    """Return the target of programs that are compiled now: this CPU, or less if ``PULLBACK_MAX_ISA`` is set."""
     return _cap(os.environ.get(MAX_ISA, ""))._replace(has_blas=bool(find_blas()))
 
 

@@ -1,1 +1,1 @@
-"""The engine: knows what an op is, knows none by name."""
+"""The engine: tensors, tapes and ops in general; it refers to no op by name."""

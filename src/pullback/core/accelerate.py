@@ -1,7 +1,7 @@
 """Machine code for ops that are run one at a time, where they have much to do.
 
-The compiler knows this package, not the other way round: the public face sets ``compile_op`` and ``compile_function``,
-which import the compiler when the first such op is met.  NumPy runs an op that there is no machine code for.
+The compiler imports this package, not the other way round: ``pullback/__init__.py`` sets ``compile_op`` and
+``compile_function``, which import the compiler when the first such op runs.  NumPy runs the other ops.
 
 Machine code and NumPy round differently.  So which of them runs an op depends on shapes, dtypes and parameters alone,
 and is decided once for each signature in a process: the same call gives the same numbers every time.
@@ -48,7 +48,7 @@ def _is_in_order(v: Any) -> bool:
 
 
 def run_compiled_if(is_worthwhile: Callable[..., bool], kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the ``run`` of an op: machine code where ``is_worthwhile`` says so of its arguments, else ``kernel``.
+    """Return the ``run`` of an op: machine code if ``is_worthwhile`` of its arguments, else ``kernel``.
 
     >>> run_compiled_if(lambda x: x.size > 1_000_000, np.negative)(np.ones(2))
     array([-1., -1.])
@@ -103,7 +103,7 @@ def find_function(ufunc: Any, values: Sequence[Any], shape: tuple[int, ...], dty
             return None
         repeated.append(once)
     if ufunc is np.power and repeated[1] and values[1] == 2:
-        return None  # which NumPy knows is a product
+        return None  # which NumPy computes as a product
     key = ufunc, dtype.char, *repeated
     try:
         return _functions[key]

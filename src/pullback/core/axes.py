@@ -4,7 +4,7 @@ elementwise1, elementwise2        z has the broadcast shape of the inputs
 broadcast("(m,k),(k,n)->(m,n)")   the same, over trailing core axes (a NumPy gufunc signature)
 reduces()                         some axes disappear, named by ``axis`` and ``keepdims``
 scans()                           the shape stays, ``axis`` names the one that is run along
-moves(shape, samples, batch)      anything else: the op says it itself
+moves(shape, samples, batch)      anything else: the op has functions for it
 
 A sample is ``(inputs, params)``; an input is a shape, to be filled with numbers of the op's domain, or an array.
 
@@ -171,7 +171,7 @@ class scans(Acts):
 
 
 class moves(Acts):
-    """The op itself says the output shape: ``shape(*shapes, **params)``.
+    """Ops with a function for the output shape: ``shape(*shapes, **params)``.
 
     ``samples`` may be a function that gives them, so that importing does not compute what only tests use.
     ``batch(op, args, on, params)`` performs it on many examples; without one they are done one by one.

@@ -11,7 +11,7 @@
     rule(..., adjoint=True)       the same, with vjps that are adjoints of complex numbers too: nothing is conjugated
     constant()                    the derivative is zero wherever it exists
 
-A formula's parameter names say what it needs (see formula.py).  Formulas are plain NumPy and operators.
+A formula's parameter names are what it needs (see formula.py).  Formulas are plain NumPy and operators.
 """
 
 from __future__ import annotations

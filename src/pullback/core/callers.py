@@ -76,7 +76,7 @@ DEFAULT = (
 REFUSALS = (TracedValueError, BatchedValueError, SymbolValueError)
 
 
-def _instruction(frame: FrameType) -> tuple[int, int]:
+def _read_instruction(frame: FrameType) -> tuple[int, int]:
     """Return the operation that a frame is performing, and its argument."""
     code, at = frame.f_code.co_code, frame.f_lasti
     return code[at], code[at + 1]
@@ -87,7 +87,7 @@ def is_formatting(depth: int = 2) -> bool:
 
     Of all left operands only text converts the right one to a number; others hand the operator over to the tensor.
     """
-    operation, argument = _instruction(sys._getframe(depth))
+    operation, argument = _read_instruction(sys._getframe(depth))
     return operation == opmap["BINARY_OP"] and argument in _REMAINDERS
 
 
@@ -107,7 +107,7 @@ def _user_instruction() -> tuple[int, int]:
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith(NOT_THE_USER):
         frame = frame.f_back
-    return (-1, -1) if frame is None else _instruction(frame)
+    return (-1, -1) if frame is None else _read_instruction(frame)
 
 
 def is_called_by(package: str, depth: int = 2) -> bool:
@@ -132,7 +132,7 @@ def checks_values() -> bool:
 
 
 def leaves_product(depth: int = 2) -> bool:
-    """Return whether the caller of the caller is a sparse array of SciPy's that is asked for a product."""
+    """Return whether the caller of the caller is a sparse array of SciPy's that is multiplied."""
     code = sys._getframe(depth).f_code
     return code.co_name == "_matmul_dispatch" and _is_in("sparse", code)
 
@@ -160,7 +160,7 @@ def arrange_coefficients(frame: FrameType, args: tuple[Any, ...]) -> tuple[Any, 
     return tuple(a.reshape(a.shape + (1,) * ndim) if type(a) is np.ndarray else a for a in args)
 
 
-# ---- what to say when a value is refused
+# ---- messages for values that are refused
 
 # The last call into SciPy that was refused a value, by the id and the code of its frame (a later one may have the same
 # id): C code may go on with the error set, and whatever is called then fails in a way of its own.
@@ -180,7 +180,7 @@ def explain_refusal(dtype: np.dtype[Any]) -> tuple[str, str]:
     scipy_files = _scipy_files()
     if by_numpy and not frame.f_code.co_filename.startswith(scipy_files):
         return f" (in NumPy's {by_numpy})", OF_SERIES if of_series else OF_OBJECTS
-    if _instruction(frame)[0] in _WRITES and not frame.f_code.co_filename.startswith(scipy_files):
+    if _read_instruction(frame)[0] in _WRITES and not frame.f_code.co_filename.startswith(scipy_files):
         line = f"{basename(frame.f_code.co_filename)}:{frame.f_lineno}"
         made = f'out = pb.zeros(shape, "{dtype}")'
         cure = f"Make out a tensor, which takes traced values: {made}; or collect them in a list for np.array(list)"
@@ -190,7 +190,7 @@ def explain_refusal(dtype: np.dtype[Any]) -> tuple[str, str]:
         called, frame = frame, frame.f_back
     if called is None:
         return "", ""
-    package, name = _package(called.f_code), _public_name(called)
+    package, name = _find_package(called.f_code), _public_name(called)
     cure = find_replacement(package, name) or ADVICE.get(name, DEFAULT)
     purpose = f" (scipy.{package}.{name} computes with plain numbers)"
     _refused.set((id(called), called.f_code, purpose, cure))
@@ -203,7 +203,7 @@ def _scipy_files() -> str:
     return dirname(module.__file__) + sep if module is not None and module.__file__ else "\0"
 
 
-def _package(code: CodeType) -> str:
+def _find_package(code: CodeType) -> str:
     """Return the public package of SciPy's that a function of it is in."""
     first, *rest = code.co_filename.removeprefix(_scipy_files()).split(sep)
     return f"{first}.distance" if first == "spatial" and rest == ["distance.py"] else first
@@ -239,18 +239,18 @@ def find_replacement(package: str, name: str) -> str:
     return f"Use pb.scipy.{package}.{name}, which is differentiable, or call pb.scipy.install() first"
 
 
-# what SciPy's C code says when it has printed a refusal and gone on
+# the message of SciPy's C code after it has printed our error and gone on
 _SWALLOWING = "Result from function call is not a proper array of floats"
 _SEVERAL = "Multiple namespaces for array inputs"
-_HIDING = "setting an array element with a sequence"  # what NumPy says in front of a refusal
-_OBJECTS = (  # what NumPy says of object arrays: no loop for them, no method of the elements, no cast to numbers
+_HIDING = "setting an array element with a sequence"  # the beginning of NumPy's message where our error is the cause
+_OBJECTS = (  # NumPy's messages about object arrays: no loop for them, no method of the elements, no cast
     "loop of ufunc does not support argument", "not supported for the input types", "from dtype('O') to dtype(",
     "array type object is unsupported in linalg",
 )  # fmt: skip
 
 
 def reveal(error: BaseException) -> None:
-    """Raise what an error is about, if C code made it that knows nothing of tensors; else hide our frames of it."""
+    """Raise an error about tensors in place of one that C code made of it; otherwise hide our frames."""
     hide_frames(error.__traceback__)
     if isinstance(error, PullbackError):
         return
@@ -260,13 +260,7 @@ def reveal(error: BaseException) -> None:
     frame, code, purpose, cure = _refused.get()
     if _is_from(frame, code, error.__traceback__):
         raise TracedValueError(f"float() of a traced tensor would lose its gradient{purpose}. {cure}.") from None
-    fails = isinstance(error, TypeError) and any(words in text for words in _OBJECTS)
-    by_numpy = isinstance(error, AttributeError) and _function_in(NUMPY_FILES, error.__traceback__)
-    if fails or _is_of_ufunc(error) or (by_numpy and by_numpy != "__getattr__"):  # that is of a misspelt np.name
-        raise ArgumentError(
-            f"{f'NumPy, in {by_numpy}: ' if by_numpy else ''}{text}. np.array makes an object array of traced numbers, "
-            f"for which NumPy has arithmetic, but not every function. {OF_OBJECTS}."
-        ) from error
+    _explain_object_arrays(error)
     if text.startswith(_SWALLOWING):
         name = _function_in(_scipy_files(), error.__traceback__)
         cure = find_replacement("integrate", name) or find_replacement("optimize", name) or ADVICE.get(name, DEFAULT)
@@ -281,12 +275,24 @@ def reveal(error: BaseException) -> None:
         ) from error
 
 
+def _explain_object_arrays(error: BaseException) -> None:
+    """Raise an error that explains what NumPy cannot do with object arrays, if that is what an error is about."""
+    text = str(error)
+    fails = isinstance(error, TypeError) and any(words in text for words in _OBJECTS)
+    by_numpy = isinstance(error, AttributeError) and _function_in(NUMPY_FILES, error.__traceback__)
+    if fails or _is_of_ufunc(error) or (by_numpy and by_numpy != "__getattr__"):  # that is of a misspelt np.name
+        raise ArgumentError(
+            f"{f'NumPy, in {by_numpy}: ' if by_numpy else ''}{text}. np.array makes an object array of traced numbers, "
+            f"for which NumPy has arithmetic, but not every function. {OF_OBJECTS}."
+        ) from error
+
+
 def _find_replacement_in(traceback: TracebackType | None) -> str:
     """Return what to use in place of the first function of SciPy's on the way to an error."""
     while traceback is not None:
         frame = traceback.tb_frame
         if frame.f_code.co_filename.startswith(_scipy_files()):
-            return find_replacement(_package(frame.f_code), _public_name(frame))
+            return find_replacement(_find_package(frame.f_code), _public_name(frame))
         traceback = traceback.tb_next
     return ""
 

@@ -1,4 +1,4 @@
-"""What compositions of ops share: how they take their arguments, and how they say what is wrong with them."""
+"""What compositions of ops share: how they take their arguments, and their error messages."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def bare(x: Any, what: str = "tensor") -> Value:
         try:
             return as_value(x, what)
         except (DataError, TracedValueError):
-            x = _array_inside(x)
+            x = _get_array_inside(x)
             if not has_tensors(x):
                 made: Array | None = _numbers_in(x)
                 if made is None:
@@ -175,7 +175,7 @@ def bare(x: Any, what: str = "tensor") -> Value:
     return value
 
 
-def _array_inside(x: TensorLike) -> Any:
+def _get_array_inside(x: TensorLike) -> Any:
     """Return what another library's container holds: a tensor, or an object array of tensors."""
     held = getattr(x, "data", None)
     return held if isinstance(held, Tensor) else np.asarray(x) if hasattr(x, "__array__") else x
@@ -293,7 +293,7 @@ def as_array(data: Any, dtype: DType = None, what: str = "tensor") -> Array:
     try:
         return np.array(data, wanted)
     except (OverflowError, TypeError, ValueError) as error:
-        _shape_of(data, what, set())  # if they are ragged, that is the trouble
+        _shape_of(data, what, set())  # if they are ragged, that is the error
         raise DataError(f"{what}: the values do not fit dtype {wanted}: {error}.") from None
 
 
@@ -327,17 +327,21 @@ def _cast(made: Array, dtype: np.dtype[Any]) -> Any:
     return made if made.dtype == dtype else made.astype(dtype)
 
 
+def _check_equal_shapes(shapes: list[tuple[int, ...]], what: str, depth: int) -> None:
+    for other in shapes:
+        if other != shapes[0]:
+            a, b = (s[0] if s else "a number" for s in (shapes[0], other))
+            raise DataError(
+                f"{what}: the nested lists are ragged: found lengths {a} and {b} at depth {depth}. "
+                "Every row must have the same length; pad the short ones."
+            )
+
+
 def _shape_of(data: TensorLike, what: str, kinds: set[Any], depth: int = 0) -> tuple[int, ...]:
     """Return the shape of nested lists; notes the kinds of their elements, and refuses what no array can be made of."""
     if isinstance(data, list | tuple | range):
         shapes = [_shape_of(item, what, kinds, depth + 1) for item in data]
-        for other in shapes:
-            if other != shapes[0]:
-                a, b = (s[0] if s else "a number" for s in (shapes[0], other))
-                raise DataError(
-                    f"{what}: the nested lists are ragged: found lengths {a} and {b} at depth {depth + 1}. "
-                    "Every row must have the same length; pad the short ones."
-                )
+        _check_equal_shapes(shapes, what, depth + 1)
         return (len(data), *(shapes[0] if shapes else ()))
     if isinstance(data, Tensor):
         if data.level:

@@ -27,7 +27,7 @@ def add_part(here: Read, everywhere: Read = lambda: None) -> None:
     _parts.append((here, everywhere))
 
 
-def environment() -> tuple[Hashable, ...]:
+def get_environment() -> tuple[Hashable, ...]:
     """Return everything that differs, in this context, from what it is when the process starts."""
     return tuple([value for here, _ in _parts if (value := here()) is not None])
 
@@ -38,7 +38,7 @@ def process_environment() -> tuple[Hashable, ...]:
 
 
 def change_blocks(count: int) -> None:
-    """Tell that a block that changes the environment of its thread begins (1) or ends (-1)."""
+    """Count a block that changes the environment of its thread: it begins (1) or ends (-1)."""
     global _blocks
     with _lock:
         _blocks += count
@@ -46,7 +46,7 @@ def change_blocks(count: int) -> None:
 
 
 def change_process() -> None:
-    """Tell that the environment of the process has changed."""
+    """Note that the environment of the process has changed."""
     with _lock:
         _set_words()
 

@@ -1,6 +1,6 @@
 """Compilation of formulas: each rule of an op, written with names, becomes a positional function.
 
-A formula's parameter names say what it needs: ``g`` the cotangent, ``z`` the result, ``x`` an input, ``x_shape`` only
+A formula's parameter names are what it needs: ``g`` the cotangent, ``z`` the result, ``x`` an input, ``x_shape`` only
 its shape, ``axis`` a parameter.  Each becomes one positional function ``(g, z, x, y)``, the second operand of a
 one-input op being its parameters.  Simple formulas are flattened: they are run once on an ``Expr``, which records
 what they do, so the hot path calls no formula, only the arithmetic that was in it.

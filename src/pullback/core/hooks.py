@@ -29,7 +29,7 @@ class Observer:
     """What a block adds to the engine.  ``events`` names the methods that it has, by which the engine finds it.
 
     ``run_call(entry, function, *args, **kwargs)``
-        runs a call of a transform, of a compiled function or of a function made of ops; ``entry`` says which
+        runs a call of a transform, of a compiled function or of a function made of ops; ``entry`` is its name
     ``perform(op, args, params)``
         performs an op that ``observes`` the observer; called by the op's own function
     ``open_tape()``, ``walk(nodes, keep, transposed)``
@@ -41,7 +41,7 @@ class Observer:
     ``capture(args)``
         gives the operands of an op that is no ``Op`` as the block has them
     ``note(kind, *data)``
-        gives a block in which ops are performed for a purpose that reports tell
+        gives a block in which ops are performed for a purpose that reports name
     """
 
     events: frozenset[str] = frozenset()

@@ -31,7 +31,7 @@ def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     top, level, is_plain, is_read = None, -1, True, True
     for a in args:
         if isinstance(a, Tensor):
-            if a.refers:  # a variable: what it holds, for whoever is watching
+            if a.refers:  # a variable: the value it holds, or the tensor of a tape that watches it
                 is_read = False
                 if type(a) is Weak:  # which takes the dtype of the others
                     is_plain = False

@@ -21,8 +21,10 @@ from typing import Any
 
 
 class scalar:
-    def __init__(self, emit: Callable[..., Any]) -> None:
-        self.emit = emit
+    """``draws``: the op draws random numbers, by a generator that other array libraries do not have."""
+
+    def __init__(self, emit: Callable[..., Any], draws: bool = False) -> None:
+        self.emit, self.draws = emit, draws
 
 
 class fold:
@@ -34,7 +36,7 @@ class view:
     """``put(base, value, **params)`` gives the base with a value written into its view; None for a read-only view.
 
     By default every element of the base is in the view once, and the op's own adjoint takes the value back.
-    ``is_view(**params)`` says for which parameters NumPy gives a view and not a copy; ``by_layout``, that this also
+    ``is_view(**params)``: for which parameters NumPy gives a view and not a copy; ``by_layout``, that this also
     depends on how the elements lie in memory.
     """
 
@@ -53,7 +55,7 @@ class made_of:
 
 
 class pieces:
-    """``fill`` is the number between the pieces, or the name of the parameter that says it."""
+    """``fill`` is the number between the pieces, or the name of the parameter that has it."""
 
     def __init__(self, places: Callable[..., Any], fill: float | str = 0) -> None:
         self.places, self.fill = places, fill
@@ -62,7 +64,7 @@ class pieces:
 class scan:
     """Each value from the one before and an element of each input; the first is the last input's first element.
 
-    ``start`` stands before it where the op's parameter ``exclusive`` says so.  ``regroups`` allows that values are put
+    ``start`` stands before it if the op's parameter ``exclusive`` is True.  ``regroups`` allows that values are put
     together from partial ones, as sums may be.
     """
 
@@ -78,14 +80,14 @@ class position:
 
 
 class rows:
-    """``dtype`` is that of the result; ``fits(shapes, **params)`` says whether there is machine code for these."""
+    """``dtype`` is that of the result; ``fits(shapes, **params)``: whether there is machine code for these."""
 
     def __init__(self, symbol: str, dtype: Any, fits: Callable[..., bool] = lambda shapes, **params: True) -> None:
         self.symbol, self.dtype, self.fits = symbol, dtype, fits
 
 
 class matrices:
-    """``fails`` says that the kernel treats some matrices, such as singular ones, in another way or raises for them.
+    """``fails``: the kernel treats some matrices, such as singular ones, in another way or raises for them.
 
     Machine code gives NaN for these, and NumPy runs the program again.
     """

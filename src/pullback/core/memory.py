@@ -126,7 +126,7 @@ def keep(node: Tensor, value: Value) -> None:
 class Scratch:
     """A big array while rules run: results go into recycled buffers, temporaries are overwritten.
 
-    ``fresh`` says that nobody else holds the array.  A formula may still hold the Scratch in a variable,
+    ``fresh``: nobody else holds the array.  A formula may still hold the Scratch in a variable,
     to use it again: its reference count shows that.
     """
 
@@ -178,7 +178,7 @@ def _compute(ufunc: Callable[..., Any], args: tuple[Any, ...], meta: Meta, way: 
         other = 1 if is_all_ones(raw[0], meta) else 0 if is_all_ones(raw[1], meta) else None
         if other is not None and type(raw[other]) is ndarray and raw[other].shape == meta.shape:
             a = args[other]
-            return a if type(a) is Scratch and a.fresh else scratch(_lent(raw[other]), meta)
+            return a if type(a) is Scratch and a.fresh else scratch(_make_readonly(raw[other]), meta)
     out = None
     for a in args:
         if type(a) is Scratch and a.fresh:
@@ -220,7 +220,7 @@ def is_all_ones(v: ArrayOrNumber, meta: Meta) -> bool:
     return type(v) is ndarray and v.shape == meta.shape and not any(v.strides) and bool(v[(0,) * v.ndim] == 1)
 
 
-def _lent(v: Array) -> Any:
+def _make_readonly(v: Array) -> Any:
     """Return a read-only view of an array that others hold; it is copied before it is returned to users."""
     view = v.view()
     view.flags.writeable = False
@@ -298,7 +298,7 @@ def unwrap_scratch(a: object) -> Any:
     return {k: unwrap_scratch(v) for k, v in a.items()} if isinstance(a, dict) else a
 
 
-def on_scratch(f: Callable[..., Any], values: list[Any], meta: Meta) -> Any:
+def use_scratch(f: Callable[..., Any], values: list[Any], meta: Meta) -> Any:
     """Return ``f`` of big arrays, elementwise, with its result and temporaries in recycled buffers."""
     if type(f) is np.ufunc and _fits_buffer(f, values, meta):  # there are no temporaries
         return _run_ufunc(f, values, meta)

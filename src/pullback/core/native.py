@@ -1,6 +1,7 @@
 """Machine code for small ops and for the backward pass, used once a process has recorded enough of them.
 
-The compiler knows this package, not the other way round: the public face sets ``load``, which gives a machine or None.
+The compiler imports this package, not the other way round: ``pullback/__init__.py`` sets ``load``, which returns a
+machine or None.
 Machine code that another process left in the disk cache is used early; it is compiled only for a process that goes on.
 Everything has its function in Python, which goes on where machine code finds something unusual.
 """
@@ -35,7 +36,7 @@ def count_nodes(count: int) -> None:
 
 
 def start(compiles: bool = True) -> bool:
-    """Use machine code from now on, if there is any for this interpreter; tell whether it is used."""
+    """Use machine code from now on, if there is any for this interpreter; return whether it is used."""
     global machine
     with _lock:
         if machine is not None:

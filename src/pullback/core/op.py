@@ -170,7 +170,7 @@ def first_reflected(*args: object) -> Any:
 
 
 class Op:
-    """What the engine knows of an op.  ``function`` is what users call.
+    """An op: its kernel, its facts, and all that is derived from them.  ``function`` is what users call.
 
     ``form`` is how its nodes are laid out, in the slots ``x`` and ``y``:
 
@@ -481,7 +481,7 @@ class Op:
     def _write_binary(self, sign: str | None) -> str:
         same = {"m": "m", "x": "x", "y": "y"}
         quick = self.acts is elementwise2
-        if quick:  # which variant of the rule: told by the identity of the metas
+        if quick:  # which variant of the rule: by the identity of the metas
             same_shape, two = "q is m", "fit_y if q is m else fit_x if q is p else both_fit"
         else:  # nothing was broadcast if only core axes are left
             core = len(self.acts.out) if isinstance(self.acts, broadcast) else -1

@@ -32,15 +32,19 @@ def call_prepared(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     if op.kernel in MATRIX_SIGNS and any(isinstance(a, np.matrix) for a in args) and not is_in_place():
         op = _matrix_op(op, args)
     dtypes = [a.dtype for a in args if isinstance(a, ARRAYS) and type(a) is not Weak and type(a) not in WEAK_TYPES]
+    z = op.call(_prepare_operands(op, args, dtypes), params)
+    is_weak = any(type(a) is Weak for a in args) and not any(d.kind in "fc" for d in dtypes)
+    return weaken(z) if is_weak and "dtype" not in params else z
+
+
+def _prepare_operands(op: Op, args: Sequence[Any], dtypes: list[Any]) -> list[Any]:
+    """Return operands as tensors and arrays; weak numbers and lists take the dtype of the others (``dtypes``)."""
     floats = {d for d in dtypes if d.kind == "f"}
     wide = np.result_type(*floats) if floats else None
-    ready = [
+    return [
         a.among(dtypes) if type(a) is Weak else a.read() if isinstance(a, Tensor) else _as_operand(op, a, i, wide)
         for i, a in enumerate(args)
     ]
-    z = op.call(ready, params)
-    alone = any(type(a) is Weak for a in args) and not any(d.kind in "fc" for d in dtypes)
-    return weaken(z) if alone and "dtype" not in params else z
 
 
 def _defer(op: Any, args: Sequence[Any], other: Any) -> Any:

@@ -38,7 +38,7 @@ def tensor_text(values: NDArray[Any], verbose: bool = False) -> str:
     if values.ndim == 0:
         lines = [_scalar_text(values)]
     else:
-        lines = _lines(values, _element_text(values.dtype), _column_widths(values), is_last=True)
+        lines = _format_lines(values, _element_text(values.dtype), _column_widths(values), is_last=True)
     header = ["Tensor"]
     if verbose:
         dtype = "string" if _is_text(values.dtype) else values.dtype.name
@@ -144,7 +144,7 @@ def _list_shown(size: int) -> Iterable[int | None]:
     return range(size) if size <= LIMIT else [*range(EDGE), None, *range(size - EDGE, size)]
 
 
-def _lines(values: NDArray[Any], text: Callable[[Any], str], widths: dict[int, int], is_last: bool) -> list[str]:
+def _format_lines(values: NDArray[Any], text: Callable[[Any], str], widths: dict[int, int], is_last: bool) -> list[str]:
     """Return the lines of an array of rank one or more, with exactly TensorFlow.js's commas and blank lines."""
     size = len(values)
     if values.ndim == 1:
@@ -152,7 +152,7 @@ def _lines(values: NDArray[Any], text: Callable[[Any], str], widths: dict[int, i
         return ["[" + ", ".join(cells) + "]"]
     lines: list[str] = []
     for i in _list_shown(size):
-        lines += ["..."] if i is None else _lines(values[i], text, widths, i == size - 1)
+        lines += ["..."] if i is None else _format_lines(values[i], text, widths, i == size - 1)
     comma = "," if values.ndim == 2 else ""
     lines = lines or [""]
     lines[0] = "[" + lines[0] + (comma if size else "")

@@ -22,7 +22,7 @@ from pullback.numerics.rows import add_rows
 if TYPE_CHECKING:
     from pullback.typing import Array, Index, Shape, TensorLike, Value
 
-LINEAR = frozenset({np.multiply, np.divide, np.negative, np.positive})  # these need not know the sums of repeated rows
+LINEAR = frozenset({np.multiply, np.divide, np.negative, np.positive})  # these do not need the sums of repeated rows
 
 
 class RowSparse(NDArrayOperatorsMixin):
@@ -173,9 +173,9 @@ class RowSparse(NDArrayOperatorsMixin):
 
 
 def make_rows(indices: Value, values: Value, shape: tuple[int, ...], distinct: bool = False) -> RowSparse:
-    """Return a ``RowSparse`` of what is known to fit.
+    """Return a ``RowSparse`` without checking that indices and values fit.
 
-    ``distinct`` says that no row comes twice and all are in order.
+    ``distinct``: no row comes twice and all are in order.
     """
     made = RowSparse.__new__(RowSparse)
     made._fill(indices, values, shape, distinct)
@@ -229,15 +229,19 @@ def _apply(ufunc: Callable[..., Any], args: tuple[Any, ...]) -> RowSparse | None
     if ufunc in (np.add, np.subtract) and len(rows) == 2 and rows[0].shape == rows[1].shape:
         x, y = rows
         return _join([(x.indices, x.values), (y.indices, y.values if ufunc is np.add else -y.values)], x.shape)
-    numbers = [a for a in args if not isinstance(a, RowSparse)]
-    if len(rows) != 1 or any(np.ndim(a) or (isinstance(a, Tensor) and a.level) for a in numbers):
+    if len(rows) != 1 or not all(a is rows[0] or _is_number(a) for a in args):
         return None
-    (x,) = rows
+    x = rows[0]
     if not _keeps_zero(ufunc, args, x):
         return None
     x = x if x.is_symbolic else x.coalesce()
     made = ufunc(*(x.values if isinstance(a, RowSparse) else a for a in args))
     return x.with_values(made)
+
+
+def _is_number(a: Any) -> bool:
+    """Return whether an operand has no axes and is not traced."""
+    return not isinstance(a, RowSparse) and not np.ndim(a) and not (isinstance(a, Tensor) and a.level)
 
 
 def _keeps_zero(ufunc: Callable[..., Any], args: tuple[Any, ...], x: RowSparse) -> bool:
@@ -293,7 +297,7 @@ def collect_rows(leaf: Tensor) -> None:
 def add_rows_picked(back: Any, rows: Any) -> Any:
     """Return the ``back`` of an op of several inputs that picks rows of its first.
 
-    ``rows(g, z, values, params)`` tells them.
+    ``rows(g, z, values, params)`` returns them.
 
     They are added to a ``RowSum``, or into an array that nobody else holds; otherwise ``back`` is run.
     """

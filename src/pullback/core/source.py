@@ -83,7 +83,7 @@ def is_defined_again(new: Callable[..., Any], old: Callable[..., Any]) -> bool:
         return True  # cells of a notebook, or lines typed in
     if new.__qualname__ != old.__qualname__:
         return False
-    at_top = "<" not in new.__qualname__  # neither within a function nor a lambda: the name tells which it is
+    at_top = "<" not in new.__qualname__  # neither within a function nor a lambda: the name shows which it is
     return at_top or (code.co_filename, code.co_firstlineno) == (before.co_filename, before.co_firstlineno)
 
 

@@ -1,6 +1,6 @@
 """The tape: the recorded steps, in order, and the backward pass over them.
 
-A ``grad`` call opens a tape of its own and nothing is global: a tensor knows its tape through its metadata, and an op
+A ``grad`` call opens a tape of its own and nothing is global: a tensor has its tape in its metadata, and an op
 finds the tape through its operands.  So threads share nothing, nested gradients cannot confuse each other's variables,
 and the hot path reads no context variable.
 
@@ -24,7 +24,7 @@ from pullback.core.capture import check_captured
 from pullback.core.convert import as_value, bare, has_tensors, join_tensors
 from pullback.core.fitting import conjugate_rule, conjugate_rules, fit, keep_rule, widen_rule, widen_rules
 from pullback.core.interpreter import dispatch, new_level
-from pullback.core.memory import IDLE, KEPT, RECYCLED, Large, Pool, add_large, is_sole, keep, node_of, on_scratch
+from pullback.core.memory import IDLE, KEPT, RECYCLED, Large, Pool, add_large, is_sole, keep, node_of, use_scratch
 from pullback.core.rowsparse import RowSum
 from pullback.core.source import user_place
 from pullback.core.tensor import LATER, Tensor
@@ -124,7 +124,7 @@ class Step:
     the rules are then ``rule``, of the same form, or ``rules(g, z, values, params, live)`` for any number of inputs.
     All other code calls ``operands``, ``values`` and ``cotangents`` of a node.
 
-    ``needs`` says of each input whether the rules read its value, ``needs_z`` the same of the result;
+    ``needs``: for each input whether the rules read its value, ``needs_z`` the same of the result;
     ``blockwise`` that they may be run on parts of the arrays; ``crossed`` that the first operand is the op's second
     input, the other one being a constant.
     """
@@ -375,7 +375,7 @@ class Tape(dict[Any, Any]):
         nodes = self.nodes
         if nodes:
             while nodes:
-                forget(nodes.pop())  # whoever still holds one does not hold the graph behind it
+                forget(nodes.pop())  # so that a tensor that a user keeps does not keep the graph behind it
         if self.cuts:
             self.cuts.clear()
         if self.views or self.captured or self.has_writes:
@@ -465,7 +465,7 @@ class Tape(dict[Any, Any]):
             if big is not None and all(
                 v.dtype == big.dtype if isinstance(v, RAW) else type(v) in (float, int) for v in values
             ):
-                return op.run_guarded(lambda: on_scratch(op.run, values, big), values, params)
+                return op.run_guarded(lambda: use_scratch(op.run, values, big), values, params)
         if all(isinstance(v, RAW) for v in values):
             return op.perform(values, params)
         return dispatch(op, values, params)
@@ -511,7 +511,7 @@ class Tape(dict[Any, Any]):
             g = r.g
             x = r.x
             if g is None:
-                r.x = r.y = None  # whoever still holds this tensor does not hold the graph behind it
+                r.x = r.y = None  # so that a tensor that a user keeps does not keep the graph behind it
                 continue
             s = r.via
             dy = s.dy
@@ -552,9 +552,9 @@ def walk_node(r: Tensor) -> None:
 
 
 def walk_again(nodes: list[Tensor], keep: bool = True, transposed: bool = False) -> None:
-    """Walk back over nodes that stay as they are; ``keep`` says whether their cotangents are read afterwards.
+    """Walk back over nodes that stay as they are; ``keep``: whether their cotangents are read afterwards.
 
-    ``transposed`` says that they are those of a backward pass, so that this one computes tangents.
+    ``transposed``: they are those of a backward pass, so that this one computes tangents.
     """
     if hooks.blocks and (observer := hooks.find("walk")) is not None:
         observer.walk(nodes, keep, transposed)
@@ -657,7 +657,7 @@ def place(z: Value, m: Meta, step: Step, x: Any, y: object) -> Any:
 def add_into(rule: Callable[..., Any], into: Any, rows: Any = None) -> Any:
     """Return the ``back`` of an op that can add its cotangent into one that is there, when nobody else holds that.
 
-    ``rows`` tells which rows of the operand it picks, for a leaf that collects them.
+    ``rows`` gives the rows of the operand that it picks, for a leaf that collects them.
     """
 
     def back(r: Tensor) -> None:

@@ -6,7 +6,7 @@ node; nothing is looked up.  Everything else takes the general way (``dispatch``
 m, q           metas; ``m is q`` proves same shape, dtype, tape and kind of value
 unknown        keywords that the op does not take
 Tensor, …      the types whose values go the quick way: ``Tensor``, ``ndarray`` and ``Large``; None while the op is
-               observed (see hooks.py), so that all calls come to ``dispatch`` or ``perform``, which tell the observer
+               observed (see hooks.py), so that all calls come to ``dispatch`` or ``perform``, which call the observer
 kernel, run    what computes the value; ``run`` may be a quicker way than the kernel that names the op
 one, both, …   the steps: variants of the op's rules by which operands are on the tape (see op.py)
 """

@@ -33,7 +33,7 @@ else:  # the ops are put on the class where they are defined, as methods and ope
 
 OBJECT = np.dtype(object)
 BY_KERNEL: dict[Any, Any] = {}  # NumPy callable -> op; filled by the definitions of the ops
-NUMPY: dict[Any, Any] = {}  # NumPy callable -> what stands for it here; filled as functions are met
+NUMPY: dict[Any, Any] = {}  # NumPy callable -> what implements it here; filled when a function is first called
 INSTEAD = {  # what to do when a plain value is refused
     "np.asarray": "Stay with pullback or NumPy functions (np.stack joins arrays, np.array only numbers)",
     "float": "Stay with pullback or NumPy functions (np.sin for math.sin; np.array without a dtype)",
@@ -55,7 +55,7 @@ class MethodLater:
 
 
 class Tensor(TensorOps):
-    """An array that NumPy's own dispatch protocols carry through every function we know.
+    """An array that NumPy's functions take, by its dispatch protocols.
 
     There is no ``__init__``: tensors are made by storing slots, which is the quickest way Python has.
     Users make them with ``pb.tensor``.
@@ -67,7 +67,7 @@ class Tensor(TensorOps):
     """
 
     __slots__ = (
-        "__weakref__",  # by which a base knows its views
+        "__weakref__",  # by which a base refers to its views
         "g",  # the cotangent, while the tape walks back
         "links",  # base and views, for tensors that share memory in NumPy; not set for others (see writes.py)
         "meta",  # interned shape, dtype and tape: two tensors alike in all three share one object
@@ -232,7 +232,7 @@ class Tensor(TensorOps):
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
             return observer.run_call("numpy function", Tensor.__array_function__, self, func, types, args, kwargs)
         if len(types) > 1 and not all(issubclass(t, ORDINARY) for t in types):
-            return NotImplemented  # another library's array may know better
+            return NotImplemented  # another library's array may have an operator of its own
         stand_in = NUMPY.get(func)
         if stand_in is not None:
             return stand_in(*args, **kwargs)
@@ -322,7 +322,7 @@ class Tensor(TensorOps):
         values = np.asarray(self._concrete("DLPack export"))
         if copy is not False:
             values = values.copy()
-        elif tuple(max_version or ()) >= (1, 0):  # since then DLPack can say that memory must not be written to
+        elif tuple(max_version or ()) >= (1, 0):  # since then DLPack has a flag for read-only memory
             values = values.view()
             values.flags.writeable = False
         return values.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)

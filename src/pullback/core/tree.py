@@ -28,7 +28,7 @@ def is_tensor_data(tree: Tree) -> bool:
     return tree is None or (isinstance(tree, int | float | complex) and not isinstance(tree, Tensor))
 
 
-def branches(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
+def get_branches(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
     """Return the children of a node and how to put others in their place; None for a leaf."""
     t = type(tree)
     if t is list:
@@ -183,7 +183,7 @@ def leaves(tree: Tree) -> list[Any]:
     """
     if tree is None:
         return []
-    parts = branches(tree)
+    parts = get_branches(tree)
     if parts is None:
         return [tree]
     return [leaf for branch in parts[0] for leaf in leaves(branch)]
@@ -226,12 +226,12 @@ def map_leaves(f: Callable[..., Any], tree: Tree, *others: object, whole: Callab
     """
     if tree is None:
         return None
-    parts = None if whole is not None and whole(tree) else branches(tree)
+    parts = None if whole is not None and whole(tree) else get_branches(tree)
     if parts is None:
         return f(tree, *others)
     more = []
     for other in others:
-        its = branches(other)
+        its = get_branches(other)
         if its is None or len(its[0]) != len(parts[0]):
             raise ValueError(f"trees differ: {type(tree).__name__} of {len(parts[0])} against {other!r}")
         more.append(its[0])

@@ -114,7 +114,7 @@ class Variable(Wrapped):
         >>> pb.variable([1.0, 2.0], name="v").assign([3.0, 4.0])
         Variable([3., 4.], dtype=float32, name='v')
         """
-        if (by := writer()) is not None:
+        if (by := get_trace()) is not None:
             by.assign(self, value)
             return self
         new = self._as_held(value, f"{self.name}.assign")
@@ -141,7 +141,7 @@ class Variable(Wrapped):
         >>> pb.variable([[1.0, 2.0], [3.0, 4.0]], name="t").assign_rows([1], [[5.0, 6.0]])
         Variable([[1., 2.], [5., 6.]], dtype=float32, name='t')
         """
-        symbolic = writer() is not None and isinstance(values, Tensor)
+        symbolic = get_trace() is not None and isinstance(values, Tensor)
         rows = RowSparse(indices, values if symbolic else self._as_held(values, f"{self.name}.assign_rows"), self.shape)
         if rows.dtype != self.dtype:
             raise VariableError(
@@ -151,8 +151,8 @@ class Variable(Wrapped):
         return self
 
     def write_rows(self, indices: Any, values: Any) -> None:
-        """Put rows that are known to fit in their places: in the array itself, where nobody else can see it."""
-        if (by := writer()) is not None:
+        """Write rows to their places without checks: into the array itself if nothing else refers to it."""
+        if (by := get_trace()) is not None:
             by.assign_rows(self, indices, values)
             return
         x = self.own_array()
@@ -225,9 +225,9 @@ class Variable(Wrapped):
 
     def _assign_changed(self, change: Callable[..., Any], delta: TensorLike, what: str) -> Variable:
         """Hold ``change(held, delta)``; the delta, and what comes out, is cast as NumPy's in-place arithmetic casts."""
-        by: Any = delta if writer() is not None and isinstance(delta, Tensor) else self._as_held(delta, what)
+        by: Any = delta if get_trace() is not None and isinstance(delta, Tensor) else self._as_held(delta, what)
         self._check_cast(delta if isinstance(delta, Tensor) else np.asarray(delta), what)
-        if writer() is not None:
+        if get_trace() is not None:
             new = change(self.read(), by if by.dtype == self.dtype else np.astype(by, self.dtype))
             self._check_changed(new, by, what)
             return self.assign(new)
@@ -316,7 +316,7 @@ def is_logged() -> bool:
     return _log.get() is not None
 
 
-def writer() -> Any:
+def get_trace() -> Any:
     """Return the trace of the program that is being compiled, None if there is none."""
     return next((w for w in _watchers.get() if w.writes), None)
 
@@ -328,10 +328,10 @@ def call_with_values(f: Callable[..., Any], *args: Value) -> None:
     >>> call_with_values(print, pb.tensor(2.0))
     2.0
     """
-    program = writer()
+    program = get_trace()
 
     def run(*given: Array) -> Any:
-        if writer() is None:  # while tracing there are no values
+        if get_trace() is None:  # while tracing there are no values
             f(*given)
         return np.zeros(())
 
@@ -349,17 +349,17 @@ def flag_changes() -> int:
 
 def find_variable(name: str) -> Variable | None:
     """Return the newest live variable of this name, if there is one."""
-    same = _same_named(name)
+    same = _list_same_named(name)
     return same[-1] if same else None
 
 
 def find_only_variable(name: str, what: str) -> Variable | None:
     """Return the live variable of this name, if there is one; refused if there are several."""
-    return index_by_name(_same_named(name), what).get(name)
+    return index_by_name(_list_same_named(name), what).get(name)
 
 
 def index_by_name(variables: Iterable[Variable], what: str) -> dict[str, Variable]:
-    """Return variables by their names; refused if two have the same one, which ``what`` needs to tell them apart.
+    """Return variables by their names; refused if two have the same one, which ``what`` needs to distinguish them.
 
     >>> [*index_by_name([Variable(0.0, name="left"), Variable(1.0, name="right")], "save")]
     ['left', 'right']
@@ -380,7 +380,7 @@ def _get_place(v: Variable) -> str:
     return getattr(v, "made_at", "an unknown line")
 
 
-def _same_named(name: str) -> list[Variable]:
+def _list_same_named(name: str) -> list[Variable]:
     return [v for one in _live.get(name, ()) if (v := one()) is not None]
 
 
@@ -393,7 +393,7 @@ def _forget(name: str, gone: ref[Variable]) -> None:
 
 
 def _restore(values: Array, trainable: bool, name: str, constraint: Callable[[Any], Any] | None = None) -> Variable:
-    v = Variable(values, trainable, None if _same_named(name) else name)
+    v = Variable(values, trainable, None if _list_same_named(name) else name)
     v.constraint = constraint
     return v
 
@@ -408,7 +408,7 @@ def variable(initial: TensorLike, trainable: bool = True, name: str | None = Non
     """Return a variable: a tensor that can be assigned to and that ``variable_grads`` differentiates by.
 
     ``initial`` is what it holds at first, copied.
-    ``trainable`` says whether ``variable_grads`` and ``GradientTape`` follow it.
+    ``trainable``: whether ``variable_grads`` and ``GradientTape`` follow it.
     ``name`` is its key in the dict of ``variable_grads`` and in files; the newest variable of a name has it.
     ``dtype`` is that of the numbers; without it Python's numbers have the default one, and arrays their own.
 
@@ -518,11 +518,11 @@ def is_watched() -> bool:
 
 def as_symbol(v: Array) -> Any:
     """Return an array as a symbol of the program that is being traced; a constant if there is none."""
-    writes = writer()
+    writes = get_trace()
     return constant(v) if writes is None else writes.symbol(v).in_form(writes.form)
 
 
-def leaves_on(v: Variable, tape: Tape) -> list[Any] | None:
+def list_leaves_on(v: Variable, tape: Tape) -> list[Any] | None:
     """Return the tensors that stand for a variable on a tape, one for each value that was read.
 
     It is None if the variable is not followed.
@@ -531,7 +531,7 @@ def leaves_on(v: Variable, tape: Tape) -> list[Any] | None:
     return [leaf for w in watchers for _, leaf in w.leaves.get(id(v), (v, []))[1]] if watchers else None
 
 
-def highest_watcher() -> Any:
+def find_highest_watcher() -> Any:
     """Return the watcher of the highest level that follows variables onto a tape; None if there is none."""
     watchers = _watchers.get()
     if not watchers:

@@ -1,4 +1,4 @@
-"""Results of Python numbers alone, which do not widen what they meet: ``(x > 0) * 0.5``, ``pb.maximum(1.0, 2.0)``.
+"""Results of Python numbers alone, such as ``pb.maximum(1.0, 2.0)``: they do not widen the other operand's dtype.
 
 A number is a NumPy scalar of a class of its own, an array is a tensor of the class ``Weak``.
 """
@@ -131,7 +131,7 @@ def _call_function(self: Any, function: Any, types: tuple[Any, ...], args: Any, 
 
 
 def _define_methods(kind: Any, plain: type) -> None:
-    """Give a class of weak numbers its methods: NumPy does not know scalars that have a second base class."""
+    """Give a class of weak numbers its methods: NumPy does not dispatch on scalars that have a second base class."""
     kind.__array_ufunc__, kind.__array_function__ = _call_ufunc, _call_function
     kind.__reduce__ = lambda self: (kind, (self.item(),))
     kind.__repr__ = lambda self: repr(plain(self))
@@ -154,7 +154,7 @@ def stands_for_number(x: Any) -> bool:
 
 
 def weaken_value(z: Value) -> Any:
-    """Return a value that was computed from Python numbers only, as one that does not widen what it meets."""
+    """Return a value that was computed from Python numbers only as a weak one."""
     if type(z) is np.ndarray:
         return weaken(LATER["constant"](z)) if z.dtype.kind == "f" else z
     made = WEAK_NUMBERS.get(type(z))
@@ -169,7 +169,7 @@ def are_numbers(args: Any) -> bool:
 def weaken(z: Value) -> Any:
     """Return a result that was computed from Python's floats, integers and weak tensors only, as a weak tensor.
 
-    One that is differentiated, because the integers are, is left as it is: transforms tell their own tensors by type.
+    One that is differentiated, because the integers are, is left as it is: transforms find their own tensors by type.
     """
     if not isinstance(z, Tensor) or z.refers or z.has_derivative or z.dtype.kind != "f" or stands_for_number(z):
         return z

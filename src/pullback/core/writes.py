@@ -11,8 +11,8 @@ saw (``resolve_writes``).  So a write takes constant time beside the update itse
 nothing.  Other tensors (big ones, dual numbers, batches, symbols) are handles apart from what is recorded, and only
 change what they refer to.
 
-A view knows its base and how it is derived from it.  A write through a view is a write to its base; every other view of
-that base becomes a ``StaleView``, which is derived again when it is next used.
+A view refers to its base and to how it is derived from it.  A write through a view is a write to its base; every other
+view of that base becomes a ``StaleView``, which is derived again when it is next used.
 """
 
 from __future__ import annotations
@@ -34,7 +34,17 @@ if TYPE_CHECKING:
     from pullback.core.op import Op
     from pullback.typing import Operand, Value
 
-__all__ = ["Reference", "StaleView", "alias", "assign", "define_in_place", "freeze", "link_view", "note_view", "write"]
+__all__ = [
+    "Reference",
+    "StaleView",
+    "make_alias",
+    "assign",
+    "define_in_place",
+    "freeze",
+    "link_view",
+    "note_view",
+    "write",
+]
 
 PRUNED = 32  # a base drops its dead views whenever it has twice as many as after the last time
 
@@ -101,9 +111,9 @@ def note_view(z: Tensor, base: Tensor, op: Op, params: dict[str, Any]) -> Any:
     """Remember that ``z``, made by an op that moves elements, is a view of ``base`` if NumPy's is; return it."""
     base = base.read()
     if type(z) is Tensor and z.level and type(base) is Tensor:
-        z.meta.note(z)  # its step tells the rest
+        z.meta.note(z)  # its step has the rest
     elif is_view(z, base, op, params):
-        link_view(z, base, *_ways(op, params))
+        link_view(z, base, *_find_derivation(op, params))
         if type(z) is Tensor and z.level:
             z.meta.note(z)
     return z
@@ -114,10 +124,10 @@ def link_constant(z: Tensor) -> None:
     op = z.via.op
     params = dict(zip(op.params, z.y, strict=True))
     if is_view(z, z.x, op, params):
-        link_view(z, z.x, *_ways(op, params))
+        link_view(z, z.x, *_find_derivation(op, params))
 
 
-def _ways(op: Any, params: dict[str, Any]) -> tuple[Any, Any, Any]:
+def _find_derivation(op: Any, params: dict[str, Any]) -> tuple[Any, Any, Any]:
     """Return how a view is derived from its base by an op, how it is written into it, and by which parameters."""
     put = op.lower.put
 
@@ -211,7 +221,7 @@ def base_links(x: Tensor) -> Links | None:
         return None
     op = x.via.op
     params = dict(zip(op.params, x.y, strict=True))
-    return Links(x.x, *_ways(op, params), by_step=True) if is_view(x, x.x, op, params) else None
+    return Links(x.x, *_find_derivation(op, params), by_step=True) if is_view(x, x.x, op, params) else None
 
 
 def _pop_views(x: Tensor) -> Iterator[tuple[Any, Links]]:
@@ -428,12 +438,12 @@ def _copy_slots(to: Tensor, of: Tensor) -> None:
             setattr(to, slot, getattr(of, slot))
 
 
-def alias(x: Tensor) -> Any:
+def make_alias(x: Tensor) -> Any:
     """Return a tensor of the same value that no write of the user's reaches: for what a transform inside keeps."""
-    return x if type(x) is Tensor and x.x is None else twin(x)  # an input is never written to
+    return x if type(x) is Tensor and x.x is None else make_twin(x)  # an input is never written to
 
 
-def twin(x: Any) -> Any:
+def make_twin(x: Any) -> Any:
     """Return another tensor of the same value, which the transform of ``x`` follows as well."""
     if type(x) is Large:
         handle = Large()
@@ -447,7 +457,7 @@ def twin(x: Any) -> Any:
     return made
 
 
-LATER["alias"] = alias
+LATER["alias"] = make_alias
 LATER["note_view"] = note_view
 LATER["link_constant"] = link_constant
 

@@ -35,13 +35,13 @@ Change = Callable[[Any], Any]
 def list_cotangents(r: Any, strong: bool = False) -> Iterator[tuple[Any, Any]]:
     """Yield each operand of a node that is on the tape with its part of the cotangent."""
     step = r.via.plain
-    ds = strong_cotangents(r, step.loose) if strong else step.cotangents(r)
+    ds = compute_strong_cotangents(r, step.loose) if strong else step.cotangents(r)
     for a, d in zip(step.operands(r), ds, strict=True):
         if a is not None and d is not None:
             yield a, d
 
 
-def strong_cotangents(r: Any, step: Any) -> list[Any]:
+def compute_strong_cotangents(r: Any, step: Any) -> list[Any]:
     """Return the cotangents of the inputs of a step, where zeros of ``r.g`` give zero.
 
     ``step`` undoes no broadcasting.

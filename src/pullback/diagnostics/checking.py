@@ -12,14 +12,21 @@ from pullback.core.calculus import total
 from pullback.core.convert import bare, join_array
 from pullback.core.tensor import Tensor, all_values
 from pullback.diagnostics.monitored_run import is_number
-from pullback.display.html import frame, table
+from pullback.display.html import render_frame, render_table
 from pullback.display.progress import Progress, report_progress
 from pullback.errors import ArgumentError, GradientError, GradientMismatchError
 from pullback.transforms.arguments import name_leaves, parameters_of
-from pullback.transforms.compare import Comparison, along, compare_derivatives, list_mismatches, movable, to_double
+from pullback.transforms.compare import (
+    Comparison,
+    compare_derivatives,
+    compute_slope,
+    is_movable,
+    list_mismatches,
+    to_double,
+)
 from pullback.transforms.forward import jvp
 from pullback.transforms.grad import as_leaf, grads
-from pullback.transforms.leaves import whole_leaves, whole_mapped
+from pullback.transforms.leaves import list_whole_leaves, map_whole
 
 if TYPE_CHECKING:
     from pullback.typing import Array, Value
@@ -43,7 +50,7 @@ def check_grads(
 
     All is computed in double precision, whatever the inputs are.  Each derivative is compared along random directions,
     and element by element: all elements of a small input, some of a big one.  An error of 0.1 % is found, and the
-    message tells for each argument the worst element.  The result tells what was compared.
+    message names for each argument the worst element.  The result has what was compared.
 
     >>> import numpy as np, pullback as pb
     >>> pb.check_grads(lambda x, y: np.sin(x) * y, [np.array([1.0, 2.0]), 3.0])
@@ -101,7 +108,7 @@ class GradientCheck:
     def _repr_html_(self) -> str:
         rows = [(row.derivative, row.argument, row.elements, f"{row.difference:.2g}") for row in self.rows]
         header = ["derivative", "by", "elements", "largest difference"]
-        return frame(f"check_grads({self.name})", ["all agree"], table(header, rows, right=[2, 3]))
+        return render_frame(f"check_grads({self.name})", ["all agree"], render_table(header, rows, right=[2, 3]))
 
 
 class Check:
@@ -118,14 +125,14 @@ class Check:
                 if is_number(x):
                     self.xs.append(to_double(all_values(bare(as_leaf(x, "check_grads")))))
                     names.append(name)
-        self.on = [movable(x) for x in self.xs]
+        self.on = [is_movable(x) for x in self.xs]
         self.names = [name for name, on in zip(names, self.on, strict=True) if on]
         if not self.names:
             raise GradientError("check_grads: none of the arguments is a float, so there is no derivative to check.")
 
     def run(self, order: int, modes: Sequence[str]) -> None:
         given = [x for x, on in zip(self.xs, self.on, strict=True) if on]
-        weights = [to_double(_random(y, k)) for k, y in enumerate(self.results(given))]
+        weights = [to_double(_draw_like(y, k)) for k, y in enumerate(self.results(given))]
         if not weights:
             raise GradientError("check_grads: f returned no float, so there is no derivative to check.")
 
@@ -142,14 +149,14 @@ class Check:
             if not is_number(leaf):
                 return leaf
             x = next(fixed)
-            return next(moved) if movable(x) else x
+            return next(moved) if is_movable(x) else x
 
-        out = tree.map_leaves(join_array, self.f(*(whole_mapped(fill, a) for a in self.args)))
-        return [y for y in whole_leaves(out) if movable(y) or (isinstance(y, Tensor) and y.dtype.kind in "fc")]
+        out = tree.map_leaves(join_array, self.f(*(map_whole(fill, a) for a in self.args)))
+        return [y for y in list_whole_leaves(out) if is_movable(y) or (isinstance(y, Tensor) and y.dtype.kind in "fc")]
 
     def compare(self, f: Scalar, xs: list[Any], order: int, now: int, modes: Sequence[str], path: str) -> None:
         """Compare each mode with differences of ``f``, then the derivative itself up to ``order``."""
-        us = [to_double(_random(x, 100 + k)) for k, x in enumerate(xs)]
+        us = [to_double(_draw_like(x, 100 + k)) for k, x in enumerate(xs)]
         for mode in modes:
             compared = compare_derivatives(lambda xs: _number(f(*xs)), xs, DERIVATIVES[mode](f, xs))
             self.add(f"{ORDERS.get(now, f'derivative of order {now}')} by {MODES[mode]} mode{path}", compared)
@@ -159,7 +166,7 @@ class Check:
 
     def add(self, derivative: str, compared: Sequence[Comparison]) -> None:
         """Keep what was compared; raise an error if something does not agree."""
-        if any(c.told for c in compared):
+        if any(c.mismatch for c in compared):
             lines = "".join(f"\n  {line}" for line in list_mismatches(self.names, compared))
             raise GradientMismatchError(
                 f"check_grads({self.name}): the {derivative} is not what finite differences say:{lines}"
@@ -171,7 +178,7 @@ class Check:
         self.progress.step()
 
 
-def _random(x: Value, seed: int) -> Any:
+def _draw_like(x: Value, seed: int) -> Any:
     """Return numbers of the shape and kind of ``x``: weights of results, directions of inputs."""
     random = np.random.default_rng(seed)
     w = random.standard_normal(x.shape)
@@ -184,7 +191,7 @@ def _number(y: Array) -> float:
 
 def _differentiate_reverse(f: Scalar, xs: Sequence[Any]) -> Any:
     ds = [all_values(d) for d in grads(f, unconnected="zero")(list(xs))]
-    return lambda i, v: along(ds[i], v)
+    return lambda i, v: compute_slope(ds[i], v)
 
 
 def _differentiate_forward(f: Scalar, xs: Sequence[Any]) -> Any:

@@ -18,7 +18,7 @@ from pullback.diagnostics.nan_report import NanReport
 from pullback.errors import NanError
 from pullback.transforms.arguments import name_leaves
 from pullback.transforms.grad import as_leaf
-from pullback.transforms.leaves import whole_mapped
+from pullback.transforms.leaves import map_whole
 
 __all__: list[str] = []
 
@@ -64,15 +64,15 @@ def check_new(
 
 
 def are_finite(out: Any) -> bool:
-    return all(is_finite(v) for v in map(_numbers, tree.leaves(out)) if isinstance(v, (*ARRAYS, float)))
+    return all(is_finite(v) for v in map(_get_stored, tree.leaves(out)) if isinstance(v, (*ARRAYS, float)))
 
 
 def _has_nan(out: Any) -> bool:
-    leaves = [np.asarray(all_values(v)) for v in map(_numbers, tree.leaves(out)) if isinstance(v, (*ARRAYS, float))]
+    leaves = [np.asarray(all_values(v)) for v in map(_get_stored, tree.leaves(out)) if isinstance(v, (*ARRAYS, float))]
     return any(v.dtype.kind in "fc" and bool(np.isnan(v).any()) for v in leaves)
 
 
-def _numbers(leaf: Any) -> Any:
+def _get_stored(leaf: Any) -> Any:
     """Return those that are stored of a sparse array; anything else as it is."""
     if isinstance(leaf, RowSparse):
         return leaf.values
@@ -82,7 +82,7 @@ def _numbers(leaf: Any) -> Any:
 def report_origin(
     call: Any, args: Any, kwargs: Any, names: Names | None = None, lifts: Callable[[Any], bool] = is_number
 ) -> NanReport | str:
-    """Return the report of a second run.  ``lifts`` tells which arguments are monitored."""
+    """Return the report of a second run.  ``lifts``: which arguments are monitored."""
     monitor, names = Monitor(), names or Names()
 
     def lift(x: object, label: str) -> Any:
@@ -97,7 +97,7 @@ def report_origin(
         if type(a) in (list, tuple) and type(name) is list:  # a list of inputs, also if they are plain numbers
             return type(a)(lift_all(x, n) for x, n in zip(a, name, strict=True))
         labels = iter([label for label, _ in name_leaves(name, a)])
-        return whole_mapped(lambda x: lift(x, next(labels, "")), a)
+        return map_whole(lambda x: lift(x, next(labels, "")), a)
 
     given = [lift_all(a, _name_argument(names, i, a, lifts)) for i, a in enumerate(args)]
     out = monitor.run(call, *given, **kwargs)

@@ -42,7 +42,7 @@ def _write(formula: Callable[..., Any]) -> str:
     """Return a formula as an expression; its source where it is more than arithmetic."""
     try:
         flat = formula(*[Expr(name) for name in get_parameters(formula)])
-    except Exception:  # a formula that branches, or asks for shapes
+    except Exception:  # a formula that branches, or reads shapes
         flat = None
     if isinstance(flat, Expr):
         return flat.text.replace("np_", "np.")

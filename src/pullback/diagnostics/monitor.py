@@ -93,7 +93,7 @@ class Note:
                     self._belong_to(*data)
                     return
                 if kind == "run":
-                    inside = False  # what is around it only tells the line
+                    inside = False  # the op around it is only needed for the line
                 elif not self.file:
                     self._serve(kind, data)
             if not self.file:
@@ -293,7 +293,7 @@ class Monitor(PassObserver):
 
     def walk_noted(self, nodes: Iterable[Any], strong: bool, turned: bool = False) -> None:
         """Go back through the nodes, latest first; the cotangents to begin with are there."""
-        picked: dict[int, Any] = {}  # what a node with several results is, known by the first that is met
+        picked: dict[int, Any] = {}  # what a node with several results is, identified by the first of them
         for r in nodes:
             if r.g is None:
                 continue

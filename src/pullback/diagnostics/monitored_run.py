@@ -15,7 +15,7 @@ from pullback.diagnostics.monitor import Monitor, Note
 from pullback.errors import ArgumentError
 from pullback.transforms.arguments import name_leaves, parameters_of
 from pullback.transforms.grad import as_leaf
-from pullback.transforms.leaves import whole_leaves, whole_mapped
+from pullback.transforms.leaves import list_whole_leaves, map_whole
 from pullback.transforms.session import open_tape, pull
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class MonitoredRun:
             leaves.append(tape.leaf(as_leaf(x, "diagnostics")))
             return leaves[-1]
 
-        args = [whole_mapped(enter, a) for a in self.args]
+        args = [map_whole(enter, a) for a in self.args]
         names = [
             name
             for parameter, a in zip(parameters_of(self.f, len(self.args)), self.args, strict=True)
@@ -81,7 +81,7 @@ class MonitoredRun:
         for v, reads in watcher.leaves.values():
             leaves += [leaf for _, leaf in reads]
             names += [v.name] * len(reads)
-        return [z.read() if isinstance(z, Tensor) else z for z in map(join_array, whole_leaves(y))], names, leaves
+        return [z.read() if isinstance(z, Tensor) else z for z in map(join_array, list_whole_leaves(y))], names, leaves
 
     def _run_backward(self, tape: Tape, results: list[Any], names: list[str], leaves: list[Any]) -> None:
         floats = [z for z in results if tape.holds(z) and z.dtype.kind in "fc"]

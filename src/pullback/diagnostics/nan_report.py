@@ -15,7 +15,7 @@ from pullback.diagnostics.monitor import GIVEN, PASSED, SEED, Note
 from pullback.diagnostics.monitored_run import Result
 from pullback.diagnostics.origins import Index, Visit, get_values, list_bad_inputs, list_way, locate_operand, visit_bad
 from pullback.diagnostics.page import Reported
-from pullback.display.html import frame, render_text, table
+from pullback.display.html import render_frame, render_table, render_text
 
 __all__: list[str] = []
 
@@ -45,7 +45,7 @@ class Event:
             of, given = about, about.args
         elif note.tangent_of is not None:
             self.op, given = note.tangent_of[0].name, note.tangent_of[1]
-        self.note, self.chain = note, _links(list_way(visit))
+        self.note, self.chain = note, _make_links(list_way(visit))
         self.phase = BACKWARD if note.backward else FORWARD
         self.file, self.line, self.where = note.file, note.line, _where(note)
         split = max(note.examples, 0)
@@ -53,8 +53,8 @@ class Event:
         self.example: Any = example[0] if len(example) == 1 else example or None
         self.index: Index = index[split:]
         self.output: Any = note.array[index]
-        self.operands = [_element(a, note, note, index) for a in note.args]
-        self.inputs: list[Any] = [_element(a, of, note, index) for a in given]
+        self.operands = [_locate_argument(a, note, note, index) for a in note.args]
+        self.inputs: list[Any] = [_locate_argument(a, of, note, index) for a in given]
         self.outside = any(not isinstance(a, Note) for a, _ in list_bad_inputs(note, index))
 
     @property
@@ -87,19 +87,19 @@ def _where(note: Note) -> str:
     return format_place(note.file, note.line) if note.file else "an unknown place"
 
 
-def _element(a: object, of: Note, note: Note, index: Index) -> Any:
+def _locate_argument(a: object, of: Note, note: Note, index: Index) -> Any:
     """Return the number of an argument that belongs to an element of ``note``; all of them if that is not known."""
     values = get_values(a)
     if values is None:
         return a
     shape = note.array.shape
-    own = of.array.shape  # there may be examples in front that the program knows nothing of
+    own = of.array.shape  # there may be axes of examples in front, which the program does not have
     elementwise = isinstance(of.op, Op) and of.op.elementwise and shape[len(shape) - len(own) :] == own
     place = locate_operand(values, index, shape) if elementwise else None
     return values[place] if place is not None else values[()]
 
 
-def _links(notes: Sequence[Note]) -> list[Link]:
+def _make_links(notes: Sequence[Note]) -> list[Link]:
     links: list[Link] = []
     for note in notes:
         link = Link(note.about.name, BACKWARD if note.backward else FORWARD, _where(note))
@@ -122,9 +122,9 @@ def _call(name: str, values: Sequence[Any]) -> str:
 class NanReport(Reported):
     """Where a NaN or infinity came from.  ``print`` it, or read its fields.
 
-    ``found`` says whether there is any.  ``op``, ``phase``, ``where`` (``file.py:12``), ``file``, ``line``, ``index``,
+    ``found``: whether there is any.  ``op``, ``phase``, ``where`` (``file.py:12``), ``file``, ``line``, ``index``,
     ``example`` (under ``vmap``), ``inputs`` and ``output`` are those of the first op that made one; ``chain`` leads
-    from there to the result; ``suggestion`` says what helps.  ``arguments`` are the names of the arguments on which
+    from there to the result; ``suggestion`` is what helps.  ``arguments`` are the names of the arguments on which
     that op depends.  ``forward`` and ``backward`` are the first such op of the
     program and of the backward pass, each with the same fields, or None.
 
@@ -139,8 +139,8 @@ class NanReport(Reported):
         self.bad = [result.name for result, seen in found if seen]
         self.bad += [r.name for r in results if r.note is None and r.value is not None and not is_finite(r.value)]
         seen = [v for _, visited in found for v in visited]
-        self.forward = _earliest([v for v in seen if v.clean and not v.note.backward])
-        self.backward = _earliest([v for v in seen if v.first_back])
+        self.forward = _find_earliest([v for v in seen if v.clean and not v.note.backward])
+        self.backward = _find_earliest([v for v in seen if v.first_back])
         self.found = bool(self.bad)
         event = self.forward or self.backward
         self.op = event.op if event else ""
@@ -154,8 +154,8 @@ class NanReport(Reported):
         self.output = event.output if event else None
         self.chain: list[Link] = event.chain if event else []
         self.function = function
-        self.arguments = _arguments(event.note) if event else []
-        self.suggestion = _suggestion(event, notes) if event else ""
+        self.arguments = _name_arguments(event.note) if event else []
+        self.suggestion = _make_suggestion(event, notes) if event else ""
 
     def __bool__(self) -> bool:
         return self.found
@@ -186,14 +186,14 @@ class NanReport(Reported):
 
     def _repr_html_(self) -> str:
         if not self.found:
-            return frame("no NaN, no infinity", [], str(self))
+            return render_frame("no NaN, no infinity", [], str(self))
         facts = [f"{self.op} in the {self.phase} pass", self.where] if self.op else []
         rows = [(f"{link.op} ({link.phase})", link.where) for link in self.chain]
-        way = table(["from the first to the result", "line"], rows) if len(rows) > 1 else ""
-        return frame("NaN or infinity", facts, render_text(self), way)
+        way = render_table(["from the first to the result", "line"], rows) if len(rows) > 1 else ""
+        return render_frame("NaN or infinity", facts, render_text(self), way)
 
 
-def _arguments(note: Note) -> list[str]:
+def _name_arguments(note: Note) -> list[str]:
     """Return how the user calls the arguments that an op was computed from."""
     names: dict[str, None] = {}
     seen, waiting = set[int](), [note]
@@ -207,14 +207,14 @@ def _arguments(note: Note) -> list[str]:
     return sorted(names)
 
 
-def _earliest(seen: Sequence[Visit]) -> Event | None:
+def _find_earliest(seen: Sequence[Visit]) -> Event | None:
     """Return the first of these, on its longest way: to a gradient rather than to the value."""
     number = min((v.note.number for v in seen), default=None)
     same = [v for v in seen if v.note.number == number]
     return Event(max(same, key=lambda v: list_way(v)[-1].number)) if same else None
 
 
-def _suggestion(event: Event, notes: Sequence[Note]) -> str:
+def _make_suggestion(event: Event, notes: Sequence[Note]) -> str:
     note, about = event.note, event.note.about
     after = {id(note)}
     names = set()

@@ -13,7 +13,7 @@ from pullback.core.convert import float_of
 from pullback.core.op import perform_observed
 from pullback.core.tape import ARRAYS
 from pullback.core.tensor import BY_KERNEL, Tensor
-from pullback.core.variable import writer
+from pullback.core.variable import get_trace
 from pullback.diagnostics.finite_checks import (
     Names,
     Naming,
@@ -73,7 +73,7 @@ def diagnose(f: Callable[..., Any]) -> Diagnosed:
 
 @contextmanager
 def debug_nans() -> Iterator[None]:
-    """Raise an error for a NaN or infinity in this block and thread, which says where it came from.
+    """Raise an error for a NaN or infinity in this block and thread, which names the op that it came from.
 
     It holds for ``grad`` and its family, ``variable_grads``, ``jvp``, ``vjp``, ``linearize``, ``jacobian``,
     ``hessian``, ``hvp``, the sparse ones, ``GradientTape``, and for all that a compiled function gives.  Where no
@@ -109,13 +109,13 @@ class NanGuard(hooks.CallObserver):
     def run_call(self, entry: str, function: Any, *args: object, **kwargs: object) -> Any:
         """Run a call, and raise an error if its result is not finite."""
         with hooks.observe(without=NanGuard):
-            if writer() is not None:  # while a program is compiled there are no numbers
+            if get_trace() is not None:  # while a program is compiled there are no numbers
                 return function(*args, **kwargs)
             return CALLS[entry](function, args, kwargs)
 
     def perform(self, op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Perform an op, and raise an error if its result is not finite, unless it is differentiated."""
-        if writer() is not None or _is_differentiated(args):
+        if get_trace() is not None or _is_differentiated(args):
             return perform_observed(op, args, params, NanGuard)
 
         def call(*args: Any, **params: object) -> Any:
@@ -136,7 +136,7 @@ def _check_derivatives(naming: Naming) -> Any:
 
 def _check_values(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Check a call that takes no gradient: its result may be infinite if its arguments are."""
-    return check_new(function, args, kwargs, _of_function, is_number)
+    return check_new(function, args, kwargs, _name_function, is_number)
 
 
 def _check_ops(naming: Callable[[Any, tuple[Any, ...]], Names]) -> Any:
@@ -216,57 +216,57 @@ def _hold(variables: Sequence[Any], values: Sequence[Any]) -> None:
         v.hold(held.value)
 
 
-def _of_function(args: tuple[Any, ...]) -> Names:
+def _name_function(args: tuple[Any, ...]) -> Names:
     """Return the names in a call of ``f``, or of what was made of it."""
-    f = _program(args[0])
+    f = _find_program(args[0])
     return Names(_name(f), ["", *parameters_of(f, len(args) - 1)])
 
 
-def _of_gradients(args: tuple[Any, ...]) -> Names:
+def _name_gradients(args: tuple[Any, ...]) -> Names:
     """Return what gives the value and the gradients of a list of arguments, or of those that are chosen."""
     _, body, xs, _, given = args
-    call = given if isinstance(given, Call) else WholeCall(_program(body.__self__), xs)
-    return _of_call(call, xs, ["", "", None], ["the value"], "the gradient of {}")
+    call = given if isinstance(given, Call) else WholeCall(_find_program(body.__self__), xs)
+    return _name_call(call, xs, ["", "", None], ["the value"], "the gradient of {}")
 
 
-def _of_jacobian(args: tuple[Any, ...]) -> Names:
+def _name_jacobian(args: tuple[Any, ...]) -> Names:
     _, xs, call = args
-    return _of_call(call, xs, ["", None], [], "the derivative by {}")
+    return _name_call(call, xs, ["", None], [], "the derivative by {}")
 
 
-def _of_tangent(args: tuple[Any, ...]) -> Names:
+def _name_tangent(args: tuple[Any, ...]) -> Names:
     xs, _, call = args
-    return _of_call(call, xs, [None], ["the value", "the tangent"])
+    return _name_call(call, xs, [None], ["the value", "the tangent"])
 
 
-def _of_hessian_product(args: tuple[Any, ...]) -> Names:
+def _name_hessian_product(args: tuple[Any, ...]) -> Names:
     xs, _, call = args
-    return _of_call(call, xs, [None], [], "the product for {}")
+    return _name_call(call, xs, [None], [], "the product for {}")
 
 
-def _of_pull(args: tuple[Any, ...]) -> Names:
+def _name_pull(args: tuple[Any, ...]) -> Names:
     xs, call, *given = args
-    return _of_call(call, xs, [None], [], "the gradient of {}" if given else "")
+    return _name_call(call, xs, [None], [], "the gradient of {}" if given else "")
 
 
 def _of_push(args: tuple[Any, ...]) -> Names:
     xs, call, *_ = args
-    return _of_call(call, xs, [None], [])
+    return _name_call(call, xs, [None], [])
 
 
-def _of_call(call: Call, xs: Sequence[Any], arguments: list[Any], results: list[str], each: str = "") -> Names:
+def _name_call(call: Call, xs: Sequence[Any], arguments: list[Any], results: list[str], each: str = "") -> Names:
     """Return the names of a call of ``f`` that is differentiated by ``xs``.
 
     Those of ``xs`` are put in place of None in ``arguments``.  The results are those that are given and, if ``each`` is
     a text, one for each leaf of ``xs``.
     """
-    names, f = call.names, _program(call.f)
+    names, f = call.names, _find_program(call.f)
     leaves = [label for name, x in zip(names, xs, strict=True) for label, _ in name_leaves(name, x)]
     given = [names if name is None else name for name in arguments]
     return Names(_name(f), given, [*results, *(each.format(label) for label in leaves if each)])
 
 
-def _program(f: Any) -> Any:
+def _find_program(f: Any) -> Any:
     """Return the function that a transformed one was made of."""
     return getattr(f, "__wrapped__", f)
 
@@ -279,7 +279,7 @@ def _of_composition(f: Any, args: tuple[Any, ...]) -> Names:
     return Names(f.__name__, parameters_of(f, len(args)))
 
 
-def _of_ufunc(f: Any, args: tuple[Any, ...]) -> Names:
+def _name_ufunc(f: Any, args: tuple[Any, ...]) -> Names:
     """Return the names of the arguments of a ufunc, in a call of ``Tensor.__array_ufunc__``."""
     _, ufunc, _, *given = args
     op = BY_KERNEL.get(ufunc)
@@ -287,7 +287,7 @@ def _of_ufunc(f: Any, args: tuple[Any, ...]) -> Names:
     return Names(ufunc.__name__, ["", "", "", *names[: len(given)]])
 
 
-def _of_numpy_function(f: Any, args: tuple[Any, ...]) -> Names:
+def _name_numpy_function(f: Any, args: tuple[Any, ...]) -> Names:
     """Return the names in a call of ``Tensor.__array_function__``."""
     _, func, _, given, _ = args
     return Names(func.__name__, ["", "", "", parameters_of(func, len(given))])
@@ -306,18 +306,18 @@ def _is_followed(x: object) -> bool:
 
 # How each entry of the engine is checked.
 CALLS: dict[str, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
-    "gradients": _check_derivatives(_of_gradients),
-    "jacobian": _check_derivatives(_of_jacobian),
-    "jvp": _check_derivatives(_of_tangent),
-    "hvp": _check_derivatives(_of_hessian_product),
+    "gradients": _check_derivatives(_name_gradients),
+    "jacobian": _check_derivatives(_name_jacobian),
+    "jvp": _check_derivatives(_name_tangent),
+    "hvp": _check_derivatives(_name_hessian_product),
     "variables": _check_derivatives(name_nothing),
-    "vjp": _check_both(_of_pull),
+    "vjp": _check_both(_name_pull),
     "linearize": _check_both(_of_push),
     "sparse jacobian": _check_sparse,
     "tape": check_pulled,
     "function": _check_values,
     "compiled": _check_compiled,
     "composition": _check_ops(_of_composition),
-    "ufunc": _check_ops(_of_ufunc),
-    "numpy function": _check_ops(_of_numpy_function),
+    "ufunc": _check_ops(_name_ufunc),
+    "numpy function": _check_ops(_name_numpy_function),
 }

@@ -75,7 +75,7 @@ def _pop_back(nodes: list[Any]) -> Iterable[Any]:
     while nodes:
         r = nodes.pop()
         yield r
-        r.x = r.y = None  # whoever still holds this tensor does not hold the graph behind it
+        r.x = r.y = None  # so that a tensor that a user keeps does not keep the graph behind it
 
 
 def _iterate_back(nodes: list[Any], keep: bool) -> Iterable[Any]:

@@ -16,7 +16,7 @@ from pullback.diagnostics.monitor import STOPPED, Note
 from pullback.diagnostics.monitored_run import Examined, MonitoredRun, Result, is_number
 from pullback.diagnostics.page import Reported
 from pullback.diagnostics.record import make_record
-from pullback.display.html import frame, table
+from pullback.display.html import render_frame, render_table
 from pullback.transforms.arguments import name_leaves
 
 if TYPE_CHECKING:
@@ -124,7 +124,9 @@ class Explanation(Reported):
                 *([] if i.ends else [(i.name, i.status, "", i.reason, "")]),
             ]
         ]
-        return frame("paths of the gradient", [], table(["input", "gradient", "ends at", "because", "line"], rows))
+        return render_frame(
+            "paths of the gradient", [], render_table(["input", "gradient", "ends at", "because", "line"], rows)
+        )
 
 
 class Explained(Examined):

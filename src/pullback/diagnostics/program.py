@@ -13,7 +13,7 @@ from pullback.diagnostics.monitor import GIVEN, PASSED, Note
 from pullback.diagnostics.monitored_run import Examined, MonitoredRun
 from pullback.diagnostics.page import Reported
 from pullback.diagnostics.record import make_record
-from pullback.display.html import frame, table
+from pullback.display.html import render_frame, render_table
 from pullback.errors import PullbackError
 
 __all__ = ["trace"]
@@ -82,7 +82,9 @@ class Program(Reported):
 
     def _repr_html_(self) -> str:
         facts = [f"{len(self.steps)} steps", f"{_format_bytes(self.total)} kept for the backward pass"]
-        return frame(f"trace of {self.name}", facts, table(["step", "result", "range", "", "line"], self._make_rows()))
+        return render_frame(
+            f"trace of {self.name}", facts, render_table(["step", "result", "range", "", "line"], self._make_rows())
+        )
 
     def __str__(self) -> str:
         rows = self._make_rows()
@@ -195,7 +197,7 @@ class Traced(Examined):
 def trace(f: Callable[..., Any]) -> Traced:
     """Return a function of the same arguments that gives the recorded program, as text and step by step.
 
-    Each line says what was computed from what, its dtype and shape, the range of its values, how many bytes of it are
+    Each line has what was computed from what, its dtype and shape, the range of its values, how many bytes of it are
     kept for the backward pass, and the line of the source it stands in.
 
     f: the function to record.

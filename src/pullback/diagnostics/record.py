@@ -24,7 +24,7 @@ SHOWN = 12  # elements of an array
 
 @dataclass(frozen=True)
 class Summary:
-    """What is told of an array: its range, its norm, how much of it is not finite, and its first elements."""
+    """A summary of an array: its range, its norm, how much of it is not finite, and its first elements."""
 
     low: float | None
     high: float | None
@@ -65,7 +65,7 @@ class Record:
 
 
 def summarize(x: Array) -> Summary:
-    """Return what is told of an array.
+    """Return the summary of an array.
 
     >>> summarize(np.array([3.0, 4.0, np.nan])).nans, summarize(np.array([3.0, 4.0])).norm
     (1, 5.0)

@@ -53,10 +53,10 @@ class StrongZero(PassObserver):
         return "strong zero"
 
     def fix_tangent(self, made: Dual, op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        return made.tangent if is_finite(made.tangent) else _tangent(op, args, params, made)
+        return made.tangent if is_finite(made.tangent) else _recompute_tangent(op, args, params, made)
 
 
-def _tangent(op: Op, args: tuple[Any, ...], params: dict[str, Any], made: Dual) -> Any:
+def _recompute_tangent(op: Op, args: tuple[Any, ...], params: dict[str, Any], made: Dual) -> Any:
     """Return the tangent again, from one input after the other, each without what its zeros would bring in."""
     mine = [isinstance(a, Dual) and a.number == made.number for a in args]
     primals = [a.primal if on else a for a, on in zip(args, mine, strict=True)]

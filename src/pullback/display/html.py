@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape as escape_text
 
-__all__ = ["Markup", "escape", "frame", "render_text", "table"]
+__all__ = ["Markup", "escape", "render_frame", "render_text", "render_table"]
 
 FAINT = "opacity:.65"
 RULE = "1px solid rgba(128,128,128,.35)"
@@ -33,7 +33,7 @@ def escape(text: object) -> Markup:
     return text if isinstance(text, Markup) else Markup(escape_text(str(text)))
 
 
-def frame(title: object, facts: Iterable[object] = (), *parts: object) -> Markup:
+def render_frame(title: object, facts: Iterable[object] = (), *parts: object) -> Markup:
     """Return a title, facts beside it, and parts below.
 
     >>> frame("Tensor", ["float32", "[3]"])[:44]
@@ -57,7 +57,7 @@ def render_text(text: object, label: str = "") -> Markup:
     return Markup(f'<details><summary style="cursor:pointer">{escape(label)}</summary>{block}</details>')
 
 
-def table(header: Sequence[object], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> Markup:
+def render_table(header: Sequence[object], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> Markup:
     """Return a table; the columns named in ``right`` are set flush right, as numbers are.
 
     >>> table(["op", "bytes"], [["exp", 16]], right=[1]).count("<td")

@@ -1,7 +1,7 @@
 """A layered layout of a directed graph without cycles: nodes in rows, edges from top to bottom with few crossings.
 
 Sugiyama's method: rows by the longest path, long edges through a place in each row that they pass (one for all edges of
-a node), orders by the mean of the neighbours, then positions by the same mean as far as the row leaves room.
+a node), orders by the mean of the neighbours, then positions by the same mean as far as the row allows.
 """
 
 from __future__ import annotations

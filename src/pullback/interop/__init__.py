@@ -1,9 +1,9 @@
-"""Other libraries: NumPy's functions on tensors, DLPack, and what other libraries are told of tensors.
+"""Other libraries: NumPy's functions on tensors, DLPack, and the registration of tensors with other libraries.
 
 What answers NumPy's functions is imported when the first of them is called.
 """
 
-from pullback.interop import libraries as libraries  # waits for the libraries that want to be told of tensors
+from pullback.interop import libraries as libraries  # waits for the libraries that tensors are registered with
 from pullback.interop import numpy_methods as numpy_methods  # gives tensors the methods of NumPy's arrays
 from pullback.interop import scipy_fourier as scipy_fourier
 from pullback.interop import sklearn_metrics as sklearn_metrics

@@ -1,4 +1,4 @@
-"""What einops and autoray are told of tensors: at once if they are imported, else when they are."""
+"""Registration of tensors with einops and autoray: at once if they are imported, else when they are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from pullback.core.tensor import Tensor
 
 
-def tell_einops(module: ModuleType) -> None:
+def register_einops(module: ModuleType) -> None:
     """Define a backend of einops, which finds the subclasses of ``AbstractBackend``."""
 
     class PullbackBackend(module.AbstractBackend):  # type: ignore[name-defined, misc]
@@ -62,18 +62,21 @@ def tell_einops(module: ModuleType) -> None:
     vars(module)["PullbackBackend"] = PullbackBackend  # which is found as long as someone holds it
 
 
-def tell_autoray(module: ModuleType) -> None:
+def register_autoray(module: ModuleType) -> None:
     """Let autoray call NumPy's functions with tensors: those of ``pb`` may have other defaults."""
     module.register_module_alias("pullback", "numpy")
     module.register_function("pullback", "to_numpy", np.asarray)
 
 
-WAITING: dict[str, Callable[[ModuleType], None]] = {"einops._backends": tell_einops, "autoray.autoray": tell_autoray}
+WAITING: dict[str, Callable[[ModuleType], None]] = {
+    "einops._backends": register_einops,
+    "autoray.autoray": register_autoray,
+}
 
 
-def _tell(tell: Callable[[ModuleType], None], module: ModuleType) -> None:
-    with suppress(AttributeError, TypeError):  # a version without such a backend: its own error says so when it is used
-        tell(module)
+def _register(register: Callable[[ModuleType], None], module: ModuleType) -> None:
+    with suppress(AttributeError, TypeError):  # a version without such a backend, which raises when it is used
+        register(module)
 
 
 class AfterImport:
@@ -86,25 +89,25 @@ class AfterImport:
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return the spec of a module that is waited for, such that the function is called after it is run."""
-        tell = WAITING.pop(fullname, None)
-        spec = None if tell is None else PathFinder.find_spec(fullname, path, target)
+        register = WAITING.pop(fullname, None)
+        spec = None if register is None else PathFinder.find_spec(fullname, path, target)
         loader: Any = None if spec is None else spec.loader
-        if tell is None or loader is None:
+        if register is None or loader is None:
             return None
         run = loader.exec_module
 
-        def run_and_tell(module: ModuleType) -> None:
+        def run_and_register(module: ModuleType) -> None:
             run(module)
-            _tell(tell, module)
+            _register(register, module)
 
-        loader.exec_module = run_and_tell
+        loader.exec_module = run_and_register
         return spec
 
 
 def wait_for_libraries() -> None:
-    """Tell the libraries that are imported already, and wait for the others."""
+    """Register tensors with the libraries that are imported already, and wait for the others."""
     for name in [name for name in WAITING if name in sys.modules]:
-        _tell(WAITING.pop(name), sys.modules[name])
+        _register(WAITING.pop(name), sys.modules[name])
     sys.meta_path.insert(0, AfterImport())
 
 

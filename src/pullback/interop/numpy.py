@@ -31,9 +31,9 @@ from pullback.interop.numpy_arguments import (
     align_operands,
     has_inexact,
     is_traced,
+    iterate_tensors,
     no_rule_error,
     run_without_rule,
-    tensors,
     unwrap,
 )
 from pullback.interop.numpy_parameters import apply_parameters, convert_operands
@@ -88,9 +88,9 @@ def call_without_rule(
     ``unknown`` are the given parameters that the function of this library does not take.
     """
     out = kwargs.get("out", out)
-    if any(True for _ in tensors([out])):
+    if any(True for _ in iterate_tensors([out])):
         raise ArgumentError(f"{name}(out=): write the result into the tensor instead, as in x[...] = {name}(...).")
-    followed = any(t.read().level and strip(t) is not t.read() for t in tensors((args, kwargs)))
+    followed = any(t.read().level and strip(t) is not t.read() for t in iterate_tensors((args, kwargs)))
     loses = out is not None and is_traced(args, kwargs) and any(map(has_inexact, out if type(out) is tuple else [out]))
     if (unknown and followed) or loses:
         unknown = unknown or ["out"]

@@ -11,7 +11,7 @@ from numpy import generic, ndarray
 from pullback.core.interpreter import level_of
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, call_unfollowed, concrete, strip
-from pullback.core.variable import writer
+from pullback.core.variable import get_trace
 from pullback.errors import BatchedValueError, NoRuleError, SymbolValueError
 
 __all__: list[str] = []
@@ -19,20 +19,20 @@ __all__: list[str] = []
 TABLES: list[Mapping[Any, Any]] = []  # NumPy's functions as compositions, from the files of this package
 
 
-def tensors(x: Any) -> Iterator[Tensor]:
+def iterate_tensors(x: Any) -> Iterator[Tensor]:
     """Yield the tensors among arguments, also those in lists, tuples and dicts."""
     if isinstance(x, Tensor):
         yield x
     elif isinstance(x, list | tuple):
         for item in x:
-            yield from tensors(item)
+            yield from iterate_tensors(item)
     elif isinstance(x, dict):
-        yield from tensors(list(x.values()))
+        yield from iterate_tensors(list(x.values()))
 
 
 def is_traced(*args: object) -> bool:
     """Return whether a transform traces one of the arguments."""
-    return any(level_of(t) for t in tensors(args))
+    return any(level_of(t) for t in iterate_tensors(args))
 
 
 def unwrap(x: object, value: Callable[[Any], Any] = concrete) -> Any:
@@ -70,7 +70,7 @@ def to_array(x: Any, like: np.dtype[Any] | None = None) -> Any:
     """Return a list or number as an array, or as a tensor if it contains tensors; floats get the dtype ``like``."""
     if not isinstance(x, list | tuple | float | int):
         return x
-    if isinstance(x, list | tuple) and any(True for _ in tensors(x)):
+    if isinstance(x, list | tuple) and any(True for _ in iterate_tensors(x)):
         return np.stack([to_array(item, like) for item in x])
     made = np.asarray(x)
     return made.astype(like) if like is not None and like.kind == "f" and made.dtype.kind == "f" else made
@@ -78,7 +78,7 @@ def to_array(x: Any, like: np.dtype[Any] | None = None) -> Any:
 
 def align_operands(args: Sequence[Any]) -> list[Any]:
     """Return operands with lists and numbers as arrays of the dtype of the tensors among them."""
-    floats = [t.dtype for t in tensors(args) if t.dtype.kind == "f"]
+    floats = [t.dtype for t in iterate_tensors(args) if t.dtype.kind == "f"]
     return [to_array(a, floats[0] if floats else None) for a in args]
 
 
@@ -87,7 +87,7 @@ def wrap_constant(name: str, result: object, *args: object) -> Any:
 
     Every tape remembers that the path ended here, for the message of an input that is not reached.
     """
-    for t in tensors(args):
+    for t in iterate_tensors(args):
         x: Any = t.read()
         while isinstance(x, Tensor) and x.level:
             tape = getattr(getattr(x, "meta", None), "tape", None)  # a dual number has none
@@ -109,7 +109,7 @@ def run_without_rule(
 ) -> Any:
     """Run a function without a rule on plain values; an error if traced tensors would lose a gradient."""
     given = args, kwargs or {}
-    found = [t.read() for t in tensors(given)]
+    found = [t.read() for t in iterate_tensors(given)]
     if any(isinstance(strip(t), Tensor) for t in found):  # many examples
         shapes: set[tuple[int, ...]] = set()
         result = call_unfollowed(lambda *values: _run_example(name, run, given, values, shapes), *found)
@@ -131,7 +131,7 @@ def _run_example(
     made = np.asarray(None if isinstance(result, list | tuple) else result)
     shapes.add(made.shape)
     if made.dtype.kind not in "fiubc" or len(shapes) > 1:
-        if writer() is not None:
+        if get_trace() is not None:
             raise SymbolValueError(
                 f"{name} in a function that is being compiled: its results are several, or their shape depends on "
                 "values. Use np.where to choose, or do this outside of it."

@@ -13,7 +13,7 @@ import numpy as np
 
 from pullback.core.tensor import Tensor, strip
 from pullback.errors import ArgumentError
-from pullback.interop.numpy_arguments import tensors
+from pullback.interop.numpy_arguments import iterate_tensors
 from pullback.interop.numpy_reductions import take_root
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _has_no_effect(func: Any, name: str, value: Any) -> bool:
 def convert(x: Any, dtype: DType) -> Any:
     """Return arrays, tensors and lists of them in another dtype, with their gradients."""
     if isinstance(x, list | tuple):
-        return [convert(item, dtype) for item in x] if any(True for _ in tensors(x)) else np.asarray(x, dtype)
+        return [convert(item, dtype) for item in x] if any(True for _ in iterate_tensors(x)) else np.asarray(x, dtype)
     if isinstance(x, Tensor | np.ndarray | np.generic):
         return x if x.dtype == dtype else x.astype(dtype)
     return x

@@ -21,7 +21,7 @@ __all__: list[str] = []
 Function = Callable[..., Any]
 
 
-def _blank(shape: tuple[int, ...]) -> Any:
+def _make_blank(shape: tuple[int, ...]) -> Any:
     """Return a broadcast array of this shape without memory of its own, to find NumPy's result shapes."""
     return np.broadcast_to(False, shape)
 
@@ -146,8 +146,8 @@ def _split(func: Callable[..., Any], fixed: int | None = None) -> Function:
         sections = concrete(indices_or_sections)
         if np.ndim(sections):
             points = [0, *(int(i) for i in sections), ary.shape[axis]]
-        else:  # NumPy knows which numbers of sections are right
-            points = [0, *np.cumsum([len(p) for p in func(_blank((ary.shape[axis],)), int(sections))]).tolist()]
+        else:  # NumPy checks the number of sections
+            points = [0, *np.cumsum([len(p) for p in func(_make_blank((ary.shape[axis],)), int(sections))]).tolist()]
         return [along(ary, slice(start, stop), axis) for start, stop in pairwise(points)]
 
     return split
@@ -159,7 +159,7 @@ def _unstack(x: Value, /, axis: int = 0) -> Any:
 
 def _to_rank(func: Callable[..., Any]) -> Function:
     def at_least(*arys: object) -> Any:
-        made = [np.reshape(a, func(_blank(np.shape(a))).shape) for a in align_operands(arys)]
+        made = [np.reshape(a, func(_make_blank(np.shape(a))).shape) for a in align_operands(arys)]
         return made[0] if len(made) == 1 else tuple(made)
 
     return at_least

@@ -16,7 +16,7 @@ import numpy as np
 from pullback.core.tensor import LATER, Tensor
 
 MODULES = ("sklearn.metrics._regression", "sklearn.metrics._classification", "sklearn.metrics._ranking")
-enabled = True  # by the first dispatch; `uninstall` says no
+enabled = True  # by the first dispatch; `uninstall` sets it to False
 
 
 class _FloatType(type):

@@ -60,7 +60,7 @@ def run_merged(op: Op, args: Sequence[Any], places: Sequence[Any], out: int, n: 
 def batch_products(first: tuple[Any, Any], second: tuple[Any, Any]) -> Callable[..., Any]:
     """Return the batching rule of a convolution or one of its adjoints.
 
-    ``first`` and ``second`` say for each input by which axis the examples go in if it alone has some, and by which
+    ``first`` and ``second`` give for each input by which axis the examples go in if it alone has some, and by which
     axis of the result they come out; None is the batch.
     """
 
@@ -71,7 +71,7 @@ def batch_products(first: tuple[Any, Any], second: tuple[Any, Any]) -> Callable[
             return batch_by_folding(op, args, on, params)
         if not n:  # the result needs no split
             return one_by_one(op, args, on, params)
-        if all(on):  # the kernel tells by the rank
+        if all(on):  # the kernel distinguishes by the rank
             return op.call(args, {**params, "shape": (n, *params["shape"])} if "shape" in params else params)
         into, out = (-rank if axis is None else axis for axis in (first if on[0] else second))
         return run_merged(op, args, [into if b else None for b in on], out, n, params)

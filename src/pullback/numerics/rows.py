@@ -24,7 +24,7 @@ BLOCK = 1024  # rows of one product, so that its matrix of ones and zeros stays 
 
 
 def add_rows(into: Array, rows: Any, values: Array, fresh: bool = False) -> None:
-    """Add ``values[i]`` to ``into[rows[i]]`` for every ``i``; ``fresh`` says that ``into`` holds zeros.
+    """Add ``values[i]`` to ``into[rows[i]]`` for every ``i``; ``fresh``: ``into`` holds zeros.
 
     >>> acc = np.zeros((3, 2))
     >>> add_rows(acc, np.array([2, 0, 2]), np.ones((3, 2)))

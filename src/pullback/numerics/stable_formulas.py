@@ -46,6 +46,6 @@ def rel_entr(s: Any, x: Any, y: Any) -> Any:
     ratio = x / y
     near = s.logical_and(s.greater(ratio, 0.5), s.less(ratio, 2))
     tiny = float(np.finfo(str(x.dtype).rpartition(".")[2]).tiny)  # the dtype may be of another library
-    far = s.logical_or(s.less(ratio, tiny), s.equal(ratio, inf))  # too small or too large to be told
+    far = s.logical_or(s.less(ratio, tiny), s.equal(ratio, inf))  # too small or too large to be represented
     log = s.select(near, s.log1p((x - y) / y), s.select(far, s.log(x) - s.log(y), s.log(ratio)))
     return s.select(usual, x * log, otherwise)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BLOCK", "Windows", "channels_last", "frame_adjoint", "frame_slices", "is_layered", "lowest_value", "make_frame",
-    "panes", "parts", "per_axis", "plan_windows", "window_view",
+    "iterate_windows", "parts", "per_axis", "plan_windows", "window_view",
 ]  # fmt: skip
 
 Ints = tuple[int, ...]
@@ -89,7 +89,7 @@ def lowest_value(dtype: np.dtype[Any]) -> Any:
     return -np.inf if dtype.kind == "f" else False if dtype.kind == "b" else np.iinfo(dtype).min
 
 
-# ---- what users say
+# ---- arguments of users
 
 
 def per_axis(name: str, argument: str, given: Any, axes: int) -> Ints:
@@ -170,7 +170,7 @@ def _compute_windows(
         out = tuple(ceil(n / s) for n, s in zip(space, strides, strict=True))
         more = [(m - 1) * s + k - n for m, s, k, n in zip(out, strides, wide, space, strict=True)]
         return Windows(size, strides, dilations, tuple(max(n, 0) // 2 for n in more), out)
-    pairs = ((0, 0),) * axes if word == "valid" else _pairs(name, pad, axes, last)
+    pairs = ((0, 0),) * axes if word == "valid" else _read_padding(name, pad, axes, last)
     padded = [n + a + b for n, (a, b) in zip(space, pairs, strict=True)]
     if any(k > n for k, n in zip(wide, padded, strict=True)):
         raise ShapeError(
@@ -192,7 +192,7 @@ def _check_rounding(name: str, rounding: str | None, pad: object, by_word: bool)
         )
 
 
-def _pairs(name: str, pad: Any, axes: int, last: bool) -> tuple[tuple[int, int], ...]:
+def _read_padding(name: str, pad: Any, axes: int, last: bool) -> tuple[tuple[int, int], ...]:
     """Return the padding before and after each axis of space."""
     if isinstance(pad, int | float | np.integer) and pad == int(pad) and pad >= 0:
         return ((int(pad), int(pad)),) * axes
@@ -291,7 +291,7 @@ def parts(images: int, each: int) -> Iterator[slice]:
     return (slice(i, min(i + step, images)) for i in range(0, images, step))
 
 
-def panes(x: Array, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any, int]]:
+def iterate_windows(x: Array, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any, int]]:
     """Yield the windows of ``x`` as rows of matrices, in parts that stay in the cache: where, the rows, and a step.
 
     Where windows follow each other closely only their layers along the first axis are laid out: they overlap, so that
@@ -329,7 +329,7 @@ def panes(x: Array, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any, 
             strip = view[here, i : i + high + more]
             if buffer is None:
                 buffer = np.empty(0 if strip.flags.c_contiguous else strip.size, x.dtype)
-            matrix, n = _rows(strip, len(space), length, buffer), len(strip) if layered else 1
+            matrix, n = _make_rows(strip, len(space), length, buffer), len(strip) if layered else 1
             yield where, matrix.reshape(n, len(matrix) // n, length), step
 
 
@@ -344,7 +344,7 @@ def is_layered(windows: Windows, channels: int, itemsize: int) -> bool:
     return len(windows.size) > 1 and windows.strides[0] == 1 and windows.size[0] > 1 and big and run >= 8 * RUN
 
 
-def _rows(view: Array, axes: int, length: int, buffer: Array) -> Any:
+def _make_rows(view: Array, axes: int, length: int, buffer: Array) -> Any:
     """Return windows as the rows of a matrix, in ``buffer`` if they must be copied.
 
     Where little lies together they are copied one position of the window at a time.

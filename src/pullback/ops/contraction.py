@@ -77,7 +77,7 @@ def batch_sum(x: Value) -> Any:
 
 
 def into_left(g: Value, y: Value) -> Any:
-    """Return the cotangent of ``x`` in ``x @ y``; the ranks tell which operands were vectors."""
+    """Return the cotangent of ``x`` in ``x @ y``; the ranks show which operands were vectors."""
     if type(g) is ndarray and type(y) is ndarray and g.ndim == 2 and y.ndim == 2:
         return g.dot(y.T) if g.shape[1] > 1 or (g.size > 1 and y.size > 1) else np.matmul(g, y.T)
     if y.ndim == 1:

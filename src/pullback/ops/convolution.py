@@ -33,8 +33,8 @@ from pullback.numerics.windows import (
     channels_last,
     frame_adjoint,
     is_layered,
+    iterate_windows,
     make_frame,
-    panes,
     parts,
     plan_windows,
 )
@@ -64,7 +64,7 @@ def _convolve(x: Array, filter: Array, windows: Windows) -> Any:
     matrices = filter.reshape(_layer_shape(windows, channels, filter.shape[-1], x.itemsize))
     z = np.empty(shape, x.dtype)
     columns = z.reshape(x.shape[0], *windows.out, filter.shape[-1])
-    for part, rows, step in panes(x, windows):
+    for part, rows, step in iterate_windows(x, windows):
         _sum_products(rows, step, matrices, columns[part].reshape(len(rows), -1, filter.shape[-1]))
     return z
 
@@ -126,7 +126,7 @@ def _convolve_input(x: Array, filter: Array, windows: Windows, shape: Ints) -> A
 def _convolve_filter(x: Array, y: Array, windows: Windows) -> Any:
     channels, depth = x.shape[-1], y.shape[-1]
     totals: Any = np.zeros(_layer_shape(windows, channels, depth, x.itemsize), x.dtype)
-    for part, rows, step in panes(x, windows):
+    for part, rows, step in iterate_windows(x, windows):
         _add_transposed_products(rows, step, y[part].reshape(len(rows), -1, depth), totals)
     return totals.reshape(*windows.size, channels, depth)
 
@@ -367,7 +367,7 @@ def depthwise_filter(x: TensorLike, y: TensorLike, /, windows: Windows) -> Any:
     """
 
 
-# ---- as users say it
+# ---- the functions that users call
 
 
 def _same_channels(name: str, x: Value, filter: Value, axes: int, axis: int) -> None:

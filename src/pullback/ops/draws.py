@@ -37,22 +37,25 @@ class _Places(broadcast):
         return [((*given, *keys, *bounds), {"dtype": "f4"}) for given in places]
 
 
-def _list_numbers(first: int, count: int, key: tuple[int, int], dtype: str) -> Array:
-    """Return neighbouring numbers of a stream."""
+def _list_numbers(at: Array, key: tuple[int, int], dtype: str) -> Any:
+    """Return the numbers at these places of a stream."""
+    first, count = int(at.min()), int(at.max() - at.min()) + 1
     block, skipped = divmod(first, PER_BLOCK[dtype])
     words = np.array(key, np.int64).view(np.uint64)
     stream = np.random.Generator(np.random.Philox(counter=block, key=words))
     precision: Any = np.float32 if dtype == "f4" else np.float64
-    return stream.random(skipped + count, precision)[skipped:]
+    return stream.random(skipped + count, precision)[skipped:][at - first]
 
 
 def _draw_uniform(base: Any, place: Any, key0: Any, key1: Any, dtype: str) -> Any:
-    at, key0, key1 = np.broadcast_arrays(np.asarray(base) + place, key0, key1)
+    at = np.asarray(base) + place
+    if np.ndim(key0) == np.ndim(key1) == 0 and at.size:
+        return _list_numbers(at, (int(key0), int(key1)), dtype)
+    at, key0, key1 = np.broadcast_arrays(at, key0, key1)
     made = np.empty(at.shape, dtype)
     for key in {*zip(key0.ravel().tolist(), key1.ravel().tolist(), strict=True)}:
         here = (key0 == key[0]) & (key1 == key[1])
-        first, last = int(at[here].min()), int(at[here].max())
-        made[here] = _list_numbers(first, last - first + 1, key, dtype)[at[here] - first]
+        made[here] = _list_numbers(at[here], key, dtype)
     return made
 
 
@@ -64,7 +67,7 @@ def _draw_below(base: Any, place: Any, key0: Any, key1: Any, bound: Any, dtype: 
     _draw_uniform,
     acts=_Places("(),(),(),()->()"),
     d=constant(mixes=False),
-    lower=scalar(lambda s, base, place, key0, key1, dtype: s.philox(base, place, key0, key1, dtype)),
+    lower=scalar(lambda s, base, place, key0, key1, dtype: s.philox(base, place, key0, key1, dtype), draws=True),
 )
 def draw_uniform(base: TensorLike, place: TensorLike, key0: TensorLike, key1: TensorLike, /, dtype: str = "f8") -> Any:
     """Return the numbers at the places ``base + place`` of the stream with a key, which are at least 0 and below 1.
@@ -79,7 +82,8 @@ def draw_uniform(base: TensorLike, place: TensorLike, key0: TensorLike, key1: Te
     acts=_Places("(),(),(),(),()->()"),
     d=constant(mixes=False),
     lower=scalar(
-        lambda s, base, place, key0, key1, bound, dtype: s.less(s.philox(base, place, key0, key1, dtype), bound)
+        lambda s, base, place, key0, key1, bound, dtype: s.less(s.philox(base, place, key0, key1, dtype), bound),
+        draws=True,
     ),
 )
 def draw_below(

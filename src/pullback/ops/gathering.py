@@ -389,7 +389,7 @@ def tensor_scatter_update(tensor: TensorLike, indices: TensorLike, updates: Tens
     """
 
 
-# ---- NumPy's way of saying it
+# ---- NumPy's functions
 
 
 @method
@@ -553,7 +553,7 @@ def _select_largest(rows: Array, k: int) -> Any:
     found = np.sort(np.argpartition(rows, -k, axis=1)[:, -k:], axis=1)
     values = np.take_along_axis(rows, found, 1)
     made = np.take_along_axis(found, _sort_downwards(values), 1).astype(np.int32)
-    # Which of several elements equal to the least of them are first, is only told by sorting all.
+    # Which of several elements equal to the least of them are first, is only found by sorting all.
     least = values.min(axis=1, keepdims=True)
     unclear = (rows == least).sum(1) != (values == least).sum(1)
     if rows.dtype.kind == "f":

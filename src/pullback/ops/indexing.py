@@ -42,7 +42,7 @@ def _is_basic(index: Any) -> bool:
     t = type(index)
     if t is not tuple:
         return t in BASIC_TYPES or (isinstance(index, BASIC) and t is not bool)
-    for i in index:  # noqa: SIM110  # a generator is slow, and each index in a backward pass is asked about
+    for i in index:  # noqa: SIM110  # a generator is slow, and each index in a backward pass is checked
         if type(i) not in BASIC_TYPES and (not isinstance(i, BASIC) or type(i) is bool):
             return False
     return True

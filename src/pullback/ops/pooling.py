@@ -316,7 +316,7 @@ def _counts(windows: Windows, space: Ints, dtype: np.dtype[Any]) -> Any:
     return np.where(count == 0, np.nan, count).astype(dtype)[()]
 
 
-# ---- as users say it
+# ---- the functions that users call
 
 
 def _pool(

@@ -31,7 +31,7 @@ from pullback.core.convert import as_dtype, as_number, as_shape, get_default_dty
 from pullback.core.op import REGISTRY, find_op, method
 from pullback.core.tape import TAPED, constant
 from pullback.core.tensor import Tensor, all_values, call_unfollowed, concrete, may_be, strip
-from pullback.core.variable import writer
+from pullback.core.variable import get_trace
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
 
@@ -162,11 +162,11 @@ def _draw(name: str, seed: object, draw: Callable[..., Any], *parameters: object
 
     if isinstance(seed, Tensor):
         return call_unfollowed(lambda seed, *given: run(_generator(name, seed), *given), seed, *parameters)
-    if (program := writer()) is None or not (seed is None or isinstance(seed, np.random.Generator)):
+    if (program := get_trace()) is None or not (seed is None or isinstance(seed, np.random.Generator)):
         return call_unfollowed(lambda *given: run(_generator(name, seed), *given), *parameters)
 
     def run_later(_: Any, *given: object) -> Any:  # while a function is traced only shape and dtype are needed
-        return run(_generator(name, seed) if writer() is None else np.random.default_rng(0), *given)
+        return run(_generator(name, seed) if get_trace() is None else np.random.default_rng(0), *given)
 
     return call_unfollowed(run_later, program.every_time(), *parameters)
 
@@ -176,7 +176,7 @@ def _draw(name: str, seed: object, draw: Callable[..., Any], *parameters: object
 
 def _draw_uniform(name: str, seed: object, shape: Shape, precision: Any) -> Any:
     """Return numbers of a shape, and of one of two precisions."""
-    program = writer()
+    program = get_trace()
     if program is None or seed is not None:
         return _draw(name, seed, lambda random: _list_next(random, shape, precision), takes_words=True)
     return REGISTRY["draw_uniform"].function(
@@ -186,7 +186,7 @@ def _draw_uniform(name: str, seed: object, shape: Shape, precision: Any) -> Any:
 
 def _draw_below(name: str, seed: object, shape: Shape, precision: Any, bound: Any) -> Any:
     """Return where numbers are below a bound, which has their precision."""
-    program = writer()
+    program = get_trace()
     if program is None or seed is not None or (isinstance(bound, Tensor) and bound.level):
         return _draw(
             name, seed, lambda random, bound: _compare_next(random, shape, precision, bound), bound, takes_words=True
@@ -222,7 +222,7 @@ def _take_places(program: Any, shape: Shape, precision: Any) -> tuple[Any, ...]:
     each = 2 if precision is np.float32 else 1
 
     def take(_: Any) -> Any:
-        return np.zeros(3, np.int64) if writer() is not None else _take_words(words, each)
+        return np.zeros(3, np.int64) if get_trace() is not None else _take_words(words, each)
 
     taken = call_unfollowed(take, program.every_time())
     before, within = _split_places(shape)

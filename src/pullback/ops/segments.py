@@ -454,7 +454,7 @@ def bincount(x: TensorLike, weights: TensorLike | None = None, size: int | None 
 def dense_bincount(
     x: TensorLike, weights: TensorLike | None = None, size: int | None = None, binary_output: bool = False
 ) -> Any:
-    """Return ``bincount`` of a vector, or of each row of a matrix; ``binary_output`` tells only what is there, as 1.
+    """Return ``bincount`` of a vector, or of each row of a matrix; with ``binary_output`` 1 for what occurs.
 
     x: a tensor, an array or a number.
     weights: how much each element counts.

@@ -88,7 +88,7 @@ def field(
     length[length == 0.0] = 1.0
     ax.quiver(
         p.ravel(), q.ravel(), u / length, v / length, alpha=0.45, width=0.003
-    )  # of one length: they tell where to
+    )  # of one length: they show the direction
     if path is not None:
         way = np.asarray(path, np.float64)
         if way.ndim != 2 or way.shape[1] != 2:

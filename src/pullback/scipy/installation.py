@@ -138,7 +138,7 @@ def install() -> Installed:
         _install_distributions()
         _install_instances()
         for module, ours in MODULES.items():
-            load(module)  # an error that says what is missing, if it is
+            load(module)  # an error that names what is missing, if it is
             theirs = import_module(f"scipy.{module}")
             for name in ours.NAMES:
                 if hasattr(theirs, name):

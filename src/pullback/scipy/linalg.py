@@ -50,7 +50,7 @@ def solve(
     a: TensorLike, b: TensorLike, lower: bool = False, overwrite_a: bool = False, overwrite_b: bool = False,
     check_finite: bool = True, assume_a: str | None = None, transposed: bool = False,
 ) -> Any:  # fmt: skip
-    """Return the solution of ``a @ x = b``; of a symmetric ``a`` one triangle is read, as ``lower`` says.
+    """Return the solution of ``a @ x = b``; of a symmetric ``a`` one triangle is read, by ``lower``.
 
     >>> solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 4.0])
     array([1., 1.])

@@ -308,7 +308,7 @@ def map_coordinates(
         raise NoRuleError("pb.scipy.ndimage.map_coordinates: mode='nearest' only of orders 0 and 1 here.")
     if places.shape[0] != x.ndim:
         raise ShapeError(f"map_coordinates: coordinates of {places.shape[0]} axes for an image of {x.ndim}.")
-    inner = "mirror" if mode in ("constant", "nearest") else "grid-wrap" if mode == "grid-wrap" else mode
+    inner = "mirror" if mode in ("constant", "nearest") else mode
     if prefilter and order > 1:
         x = spline_filter(x, order, mode=inner)
     reads = "nearest" if mode == "nearest" else inner

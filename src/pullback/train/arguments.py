@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from operator import index
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 
+from pullback.core.suggestions import did_you_mean, snake_case
 from pullback.errors import ArgumentError
 
-__all__ = ["as_whole_number", "check_count", "is_count"]
+__all__ = ["as_whole_number", "bind_arguments", "check_count", "find_function", "is_count", "list_arguments"]
 
 
 def is_count(value: object) -> bool:
@@ -40,3 +43,54 @@ def as_whole_number(what: str, argument: str, value: SupportsIndex, least: int) 
     if isinstance(value, bool) or number < least:
         raise ArgumentError(f"{what}: {argument} must be an integer of {least} or more, got {value!r}.")
     return number
+
+
+def find_function(given: object, table: Mapping[str, Callable[[], Any]], what: str, kind: str, takes: str) -> Any:
+    """Return what a table makes for a name, in any spelling; a function that is given itself is returned as it is.
+
+    - what: what it is for, named in errors.
+    - kind: what the table has, such as "constraint"; ``pb.constraints`` is its module.
+    - takes: the arguments of such a function, in words.
+
+    >>> find_function("maxNorm", {"max_norm": lambda: 1.0}, "dense", "constraint", "the variable")
+    1.0
+    """
+    if isinstance(given, str):
+        name = snake_case(given)
+        if name not in table:
+            raise ArgumentError(
+                f"{what}: there is no {kind} {given!r}; there are {', '.join(table)}.{did_you_mean(name, table)}"
+            )
+        return table[name]()
+    if not callable(given):
+        article = "an" if kind[0] in "aeiou" else "a"
+        raise ArgumentError(
+            f"{what}: {article} {kind} is a name, one of pb.{kind}s, or a function of {takes}; "
+            f"got {type(given).__name__}."
+        )
+    return given
+
+
+def list_arguments(function: Callable[..., Any]) -> list[str]:
+    """Return the names of a loss's or metric's arguments after labels and predictions.
+
+    >>> list_arguments(lambda y_true, y_pred, delta: 0.0)
+    ['delta']
+    """
+    return list(signature(function).parameters)[2:]
+
+
+def bind_arguments(
+    what: str, function: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any], options: Sequence[str]
+) -> dict[str, Any]:
+    """Return the arguments of a loss's or metric's function by name, of those given by place and by name.
+
+    - what: the class that they were given to, named in errors.
+    - options: names that the class takes besides, which errors list.
+    """
+    takes = list_arguments(function)
+    unknown = [name for name in named if name not in takes]
+    if len(given) > len(takes) or unknown:
+        wrong = f"{len(given)} arguments" if len(given) > len(takes) else repr(unknown[0])
+        raise ArgumentError(f"{what}: it takes {', '.join([*takes, *options])}; got {wrong}.")
+    return dict(zip(takes, given, strict=False)) | dict(named)

@@ -1,6 +1,6 @@
 """Masks: which steps of a sequence are data and which are padding.  A layer's output carries its mask along.
 
-A mask is an array of booleans, (batch, steps).  It belongs to one value and is forgotten with it.
+A mask is an array of booleans, (batch, steps).  It is stored for one value and removed with it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Functions of functions.  No transformation knows any op by name."""
+"""Transformations of functions: gradients, Jacobians, forward mode, vmap, checkpoints.  They refer to no op by name."""

@@ -13,7 +13,7 @@ from pullback.core import tree
 from pullback.core.convert import as_array, bare
 from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import Tensor
-from pullback.core.variable import writer
+from pullback.core.variable import get_trace
 
 __all__: list[str] = []
 
@@ -64,7 +64,7 @@ class Arguments:
             self.flat = [x for x in tree.leaves(self.tree) if isinstance(x, ARRAYS)]
 
     def _leaves(self, x: object) -> Iterator[Any]:
-        parts = None if tree.is_tensor_data(x) else tree.branches(x)
+        parts = None if tree.is_tensor_data(x) else tree.get_branches(x)
         if parts is None:
             yield x
         else:
@@ -79,7 +79,7 @@ class Arguments:
             bools = x == [] or all(isinstance(n, bool) for n in tree.leaves(x))
             made = as_array(x, None if bools or any(isinstance(n, complex) for n in tree.leaves(x)) else self.width)
             return made[()]
-        parts = tree.branches(x)
+        parts = tree.get_branches(x)
         if parts is not None:
             return parts[1]([self._unify(branch) for branch in parts[0]])
         return bare(x) if hasattr(x, "__array__") else x
@@ -117,13 +117,13 @@ class Arguments:
         """Return arrays for arrays; Tensors as soon as a Tensor was given."""
         if self.given_tensor or not self.flat:
             return as_tensor(z)
-        writes = writer() if isinstance(z, Tensor) else None
+        writes = get_trace() if isinstance(z, Tensor) else None
         return z if writes is None else z.in_form(writes.form)
 
 
 def paths(name: str, x: object) -> Iterator[tuple[str, Any]]:
     """Yield the leaves of a tree, ``None`` too, each with how one would write it."""
-    parts = tree.branches(x)
+    parts = tree.get_branches(x)
     if parts is None:
         yield name, x
         return
@@ -138,7 +138,7 @@ def is_leaf(x: object) -> bool:
 
 def name_leaves(name: str, x: Any) -> Iterator[tuple[str, Any]]:
     """Yield the leaves of a tree, each with how one would write it; a list of numbers only is one."""
-    parts = None if x is None or is_leaf(x) or tree.is_number_list(x) else tree.branches(x)
+    parts = None if x is None or is_leaf(x) or tree.is_number_list(x) else tree.get_branches(x)
     if parts is None:
         if x is not None:
             yield name, x

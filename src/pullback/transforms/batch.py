@@ -1,7 +1,7 @@
 """``vmap``: a function of one example becomes a function of many.
 
 Many examples look like one: a ``Batched`` tensor has the shape of a single example, and an op on it is the op on all of
-them, by the way its ``acts`` says.  It is a level like any other, so gradients are taken inside and outside of it.
+them, by its ``acts``.  It is a level like any other, so gradients are taken inside and outside of it.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class Batched(Wrapped):
         try:
             return op.run(*arrays) if arrays else None
         except CAUGHT:
-            return None  # the general way says what is wrong
+            return None  # the general way raises the error
 
     def around(self, z: TensorLike) -> Any:
         """Return a result for all examples; of an op with several results, each of them."""
@@ -406,7 +406,7 @@ def _map_axes(name: str, axes: Axis, value: Any, f: Callable[[Any, Any], Any]) -
     """Return ``value`` with ``f(leaf, axis)`` for each array; ``axes`` is a number or a tree of its structure."""
     if axes is None or hasattr(axes, "__index__"):
         return tree.map_leaves(lambda leaf: f(leaf, axes) if _is_data(leaf) else leaf, value, whole=tree.is_number_list)
-    theirs, parts = tree.branches(axes), None if value is None else tree.branches(value)
+    theirs, parts = tree.get_branches(axes), None if value is None else tree.get_branches(value)
     same = theirs is not None and parts is not None and len(theirs[0]) == len(parts[0])
     if not same or (isinstance(axes, dict) and ({*axes} != {*value} if isinstance(value, dict) else True)):
         raise ArgumentError(
@@ -442,9 +442,9 @@ def take_out(v: Any, axis: int, number: int, size: int) -> Any:
 def vmap(f: Callable[..., Any], in_axes: Lengths = 0, out_axes: int = 0) -> Mapped:
     """Return ``f`` of many examples, made from ``f`` of one.
 
-    ``in_axes`` says along which axis of each argument the examples lie: a number for all of them, or a list with one
+    ``in_axes``: along which axis of each argument the examples lie: a number for all of them, or a list with one
     for each; ``None`` is for what is the same for all examples.  An argument that is a tree may have a tree of them.
-    ``out_axes`` says where they are to lie in the results.  Keyword arguments have their examples along axis 0.
+    ``out_axes``: where they are to lie in the results.  Keyword arguments have their examples along axis 0.
 
     >>> import numpy as np, pullback as pb
     >>> pb.vmap(np.dot)(np.ones((3, 2)), np.arange(6.0).reshape(3, 2))

@@ -32,8 +32,8 @@ def make_capture_error(
     """Return the error for a result of a higher level than ``above``, with the names of the captured tensors."""
     functions = list(functions)
     names = {f"the variable '{v.name}'": None for v in read if level_of(v) > above}
-    for name, held in [*known.items(), *(pair for f in functions for pair in _surroundings(f))]:
-        for path, t in _tensors(name, held, DEPTH, set()):
+    for name, held in [*known.items(), *(pair for f in functions for pair in _iterate_names(f))]:
+        for path, t in _iterate_tensors(name, held, DEPTH, set()):
             if level_of(t) > above:
                 names[f"the variable '{t.name}'" if isinstance(t, Variable) else f"the traced tensor '{path}'"] = None
     what = " and ".join(names) or "a traced tensor"
@@ -57,10 +57,10 @@ def make_variable_error(
     )
 
 
-def _surroundings(f: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+def _iterate_names(f: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
     """Yield the names a function finds outside itself, and what they stand for."""
     if isinstance(f, partial):
-        yield from _surroundings(f.func)
+        yield from _iterate_names(f.func)
         yield from ((f"argument {i}", a) for i, a in enumerate(f.args))
         yield from f.keywords.items()
         return
@@ -88,7 +88,7 @@ def _global_names(code: CodeType) -> Iterator[str]:
             yield from _global_names(inner)
 
 
-def _tensors(name: str, held: object, depth: int, seen: set[int]) -> Iterator[tuple[str, Tensor]]:
+def _iterate_tensors(name: str, held: object, depth: int, seen: set[int]) -> Iterator[tuple[str, Tensor]]:
     """Yield the tensors in what a name stands for, each with its path."""
     if isinstance(held, Tensor):
         yield name, held
@@ -96,7 +96,7 @@ def _tensors(name: str, held: object, depth: int, seen: set[int]) -> Iterator[tu
         return
     seen.add(id(held))
     if isinstance(held, FunctionType | MethodType | partial):
-        inner = list(_surroundings(held))
+        inner = list(_iterate_names(held))
     elif isinstance(held, dict):
         inner = [(f"{name}[{k!r}]", v) for k, v in held.items()]
     elif isinstance(held, list | tuple):
@@ -104,4 +104,4 @@ def _tensors(name: str, held: object, depth: int, seen: set[int]) -> Iterator[tu
     else:
         inner = [(f"{name}.{k}", v) for k, v in getattr(held, "__dict__", {}).items()]
     for path, v in inner:
-        yield from _tensors(path, v, depth - 1, seen)
+        yield from _iterate_tensors(path, v, depth - 1, seen)

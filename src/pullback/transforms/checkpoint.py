@@ -88,7 +88,7 @@ class Rematerialize:
             with open_tape() as tape:
                 for m in tape.values():
                     if type(m.pool) is Pool:
-                        m.pool.wanted = 0  # what earlier users of the tape asked for is no reason to keep buffers
+                        m.pool.wanted = 0  # what earlier calls on the tape kept is no reason to keep buffers
                 return self.call.pull_back(tape, self._recover_values(), self.noted, dys)
         finally:
             if self.dropped:

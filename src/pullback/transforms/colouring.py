@@ -21,7 +21,7 @@ def color_columns(rows: Array, columns: Array, row_count: int) -> Any:
 
     Colours are given in turn if that is possible with few of them, else greedily.
 
-    ``rows`` are those of the first column, then of the second and so on; ``columns`` says where each begins.
+    ``rows`` are those of the first column, then of the second and so on; ``columns``: where each begins.
 
     >>> color_columns(np.array([0, 0, 1, 1]), np.array([0, 1, 3, 4]), 2)
     array([0, 1, 0])
@@ -30,7 +30,7 @@ def color_columns(rows: Array, columns: Array, row_count: int) -> Any:
     widest = int(np.bincount(rows).max(initial=0))
     of_each = np.repeat(np.arange(count), np.diff(columns))
     for colours in range(widest, widest + TURNS):  # in turn: for a band there is nothing better
-        if colours and colours * row_count <= MANY and _apart(rows, of_each % colours, colours, row_count):
+        if colours and colours * row_count <= MANY and _is_valid(rows, of_each % colours, colours, row_count):
             return np.arange(count) % colours
     taken = [0] * row_count  # for each row the colours it has, a bit for each
     where, starts = rows.tolist(), columns.tolist()
@@ -47,7 +47,7 @@ def color_columns(rows: Array, columns: Array, row_count: int) -> Any:
     return np.array(found, np.intp)
 
 
-def _apart(rows: Array, colours: Array, count: int, row_count: int) -> bool:
+def _is_valid(rows: Array, colours: Array, count: int, row_count: int) -> bool:
     """Return whether no row has a colour twice."""
     met = np.zeros(row_count * count, bool)
     met[rows * count + colours] = True

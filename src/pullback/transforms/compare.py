@@ -26,7 +26,7 @@ Derivative = Callable[[int, Any], float]  # of the function, when one input move
 class Comparison(NamedTuple):
     """The derivative by one input beside finite differences."""
 
-    told: str  # what is wrong, at the worst element; "" if nothing is
+    mismatch: str  # what is wrong, at the worst element; "" if nothing is
     elements: int  # that were compared one by one
     difference: float  # the largest among them
 
@@ -35,16 +35,16 @@ def compare_derivatives(f: Function, xs: Sequence[Any], derivative: Derivative) 
     """Compare the derivative by each input that can be moved with finite differences.
 
     >>> [right] = compare_derivatives(lambda xs: xs[0] ** 2, [np.float64(3.0)], lambda i, v: 6 * v)
-    >>> right.told, right.elements, right.difference < 1e-8
+    >>> right.mismatch, right.elements, right.difference < 1e-8
     ('', 1, True)
-    >>> compare_derivatives(lambda xs: xs[0] ** 2, [np.float64(3.0)], lambda i, v: 3 * v)[0].told
+    >>> compare_derivatives(lambda xs: xs[0] ** 2, [np.float64(3.0)], lambda i, v: 3 * v)[0].mismatch
     'is off by 3 (analytic 3, numeric 6, ratio 0.5)'
     """
     with np.errstate(all="ignore"):  # a step may leave the domain
-        return [_compare_input(f, xs, i, derivative) for i, x in enumerate(xs) if movable(x)]
+        return [_compare_input(f, xs, i, derivative) for i, x in enumerate(xs) if is_movable(x)]
 
 
-def movable(x: Value) -> bool:
+def is_movable(x: Value) -> bool:
     """Return whether an input can be moved a little: integers and bools cannot."""
     return getattr(x, "dtype", np.dtype(object)).kind in "fc"
 
@@ -77,7 +77,7 @@ def _compare_input(f: Function, xs: Sequence[Any], i: int, derivative: Derivativ
         places = np.arange(x.size)
     else:
         places = random.choice(x.size, SEARCHED, replace=False)
-    worst, told, largest = 0.0, "", 0.0
+    worst, mismatch, largest = 0.0, "", 0.0
     for at in places:
         for unit in (1.0, 1j) if x.dtype.kind == "c" else (1.0,):
             v = np.zeros(x.shape, x.dtype)
@@ -89,10 +89,10 @@ def _compare_input(f: Function, xs: Sequence[Any], i: int, derivative: Derivativ
             off = abs(found - expected)
             largest = max(largest, float(off))
             if not agrees and not off <= worst:
-                worst, told = off, _at(x.shape, int(at), unit, found, expected)
-    if not told and not good and x.size > SEARCHED:
-        told = "is off along a random direction, by elements that were not looked at one by one"
-    return Comparison(told, len(places), largest)
+                worst, mismatch = off, _describe_element(x.shape, int(at), unit, found, expected)
+    if not mismatch and not good and x.size > SEARCHED:
+        mismatch = "is off along a random direction, by elements that were not looked at one by one"
+    return Comparison(mismatch, len(places), largest)
 
 
 def _normal(random: np.random.Generator, x: Array) -> Any:
@@ -110,7 +110,7 @@ def _compare_direction(
     """
     nearest = before = np.nan
     for h, count in STEPS:
-        expected = _central(f, xs, i, v, h, count)
+        expected = _difference(f, xs, i, v, h, count)
         if np.isnan(nearest) or abs(expected - found) < abs(nearest - found):
             nearest = expected
         if abs(found - nearest) <= NEAR * abs(nearest):
@@ -121,7 +121,7 @@ def _compare_direction(
     return nearest, False
 
 
-def _central(f: Function, xs: Sequence[Any], i: int, v: Array, h: float, count: int) -> float:
+def _difference(f: Function, xs: Sequence[Any], i: int, v: Array, h: float, count: int) -> float:
     def move(by: float) -> float:
         return float(f([*xs[:i], (xs[i] + by * v)[()], *xs[i + 1 :]]))
 
@@ -129,14 +129,14 @@ def _central(f: Function, xs: Sequence[Any], i: int, v: Array, h: float, count: 
     return near if count == 1 else (4 * near - (move(2 * h) - move(-2 * h)) / (4 * h)) / 3
 
 
-def _at(shape: tuple[int, ...], at: int, unit: complex, found: float, expected: float) -> str:
+def _describe_element(shape: tuple[int, ...], at: int, unit: complex, found: float, expected: float) -> str:
     place = f" at {[int(k) for k in np.unravel_index(at, shape)]}" if shape else ""
     part = " (imaginary part)" if unit == 1j else ""
     ratio = f", ratio {found / expected:.6g}" if expected else ""
     return f"is off by {abs(found - expected):.3g}{place}{part} (analytic {found:.6g}, numeric {expected:.6g}{ratio})"
 
 
-def along(g: Any, v: Array) -> float:
+def compute_slope(g: Any, v: Array) -> float:
     """Return how fast a function with the gradient ``g`` grows in the direction ``v``.
 
     >>> along(np.array([1.0, 2.0]), np.array([10.0, 1.0]))
@@ -147,4 +147,4 @@ def along(g: Any, v: Array) -> float:
 
 def list_mismatches(names: Sequence[str], compared: Sequence[Comparison]) -> Iterator[str]:
     """Return what is wrong with the derivative by each input, with its name."""
-    return (f"'{name}' {c.told or 'agrees'}" for name, c in zip(names, compared, strict=True))
+    return (f"'{name}' {c.mismatch or 'agrees'}" for name, c in zip(names, compared, strict=True))

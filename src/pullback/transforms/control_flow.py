@@ -18,7 +18,7 @@ from pullback.core import tree
 from pullback.core.convert import as_value, bare, join_array
 from pullback.core.tape import ARRAYS
 from pullback.core.tensor import BY_KERNEL, Tensor, all_values, concrete
-from pullback.core.variable import writer
+from pullback.core.variable import get_trace
 from pullback.errors import ArgumentError, ShapeError
 from pullback.transforms.arguments import paths
 from pullback.transforms.batch import is_batched
@@ -75,7 +75,7 @@ def _scan(
     unroll: int = 1,
     recompute: bool = False,
 ) -> tuple[Any, Any]:
-    steps, program = Steps(name, f, carry, xs, length, reverse), writer()
+    steps, program = Steps(name, f, carry, xs, length, reverse), get_trace()
     if program is not None:
         return steps.trace(program, unroll, recompute)
     return steps.run() if steps.length else steps.run_none()
@@ -137,7 +137,7 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carry: Any, m
             raise ArgumentError(f"while_loop: {name} must be a function, got {type(f).__name__}.")
     most = None if max_steps is None else _check_count("while_loop: max_steps", max_steps)
     carry = tree.map_leaves(as_operand, carry, whole=tree.is_number_list)
-    program = writer()
+    program = get_trace()
     made = None if program is None else _trace_while(program, cond, body, carry, most)
     if made is not None:
         return made
@@ -235,7 +235,7 @@ def _choose(name: str, number: Any, branches: list[Callable[..., Any]], operands
     for f in branches:
         if not callable(f):
             raise ArgumentError(f"{name}: a branch must be a function, got {type(f).__name__}.")
-    last, program = len(branches) - 1, writer()
+    last, program = len(branches) - 1, get_trace()
     if last and isinstance(number, Tensor) and number.level:
         made = None if program is None else _trace_branches(name, program, number, branches, operands)
         if made is not None:
@@ -528,15 +528,15 @@ def _is_number(z: Any) -> bool:
 def _arrange_like(before: Any, after: Any) -> Any:
     """Return a tree with the keys of its dicts in the order that they have in another one."""
     if isinstance(before, dict) and isinstance(after, dict) and {*before} == {*after}:
-        return tree.branches(before)[1]([_arrange_like(before[k], after[k]) for k in before])  # type: ignore[index]
-    parts, others = (None if x is None else tree.branches(x) for x in (before, after))
+        return tree.get_branches(before)[1]([_arrange_like(before[k], after[k]) for k in before])  # type: ignore[index]
+    parts, others = (None if x is None else tree.get_branches(x) for x in (before, after))
     if parts is None or others is None or len(parts[0]) != len(others[0]) or type(before) is not type(after):
         return after
     return others[1]([_arrange_like(b, a) for b, a in zip(parts[0], others[0], strict=True)])
 
 
 def _get_structure(x: Any) -> Any:
-    parts = None if x is None else tree.branches(x)
+    parts = None if x is None else tree.get_branches(x)
     if parts is None:
         return x is None
     return (type(x), [*x] if isinstance(x, dict) else None, *[_get_structure(part) for part in parts[0]])

@@ -19,7 +19,7 @@ from pullback.core.variable import Variable, call_with_values, watch_below, watc
 from pullback.errors import ArgumentError, DataError, GradientMismatchError
 from pullback.transforms.arguments import Arguments
 from pullback.transforms.captured import line_of
-from pullback.transforms.compare import along, compare_derivatives, list_mismatches, movable, to_double
+from pullback.transforms.compare import compare_derivatives, compute_slope, is_movable, list_mismatches, to_double
 from pullback.transforms.customcall import Call, NestedCall, SavingCall
 
 if TYPE_CHECKING:
@@ -149,11 +149,7 @@ class Stated(Customized):
             run = call.run([to_double(x) for x in plain])
             count, read = len(plain), list(run.variables)
             xs = [*map(to_double, plain), *(to_double(v.held.value) for v in read)]
-            random = np.random.default_rng(0)
-            dys = [
-                to_double(random.standard_normal(z.shape).astype(float_of(z.dtype))) * (z.dtype.kind in "fc")
-                for z in map(concrete, run.values)
-            ]
+            dys = _draw_cotangents([*map(concrete, run.values)])
             ds = [d if d is None else concrete(d) for d in run.back(dys)]
             given = [i for i, d in enumerate(ds) if d is not None]
 
@@ -163,15 +159,21 @@ class Stated(Customized):
                     at[i] = x
                 with watch_variables(Held({id(v): x for v, x in zip(read, at[count:], strict=True)})):
                     zs = call.run(at[:count]).values
-                return sum(along(dy, concrete(z)) for dy, z in zip(dys, zs, strict=True))
+                return sum(compute_slope(dy, concrete(z)) for dy, z in zip(dys, zs, strict=True))
 
-            compared = compare_derivatives(weigh, [xs[i] for i in given], lambda i, v: along(ds[given[i]], v))
-        if any(c.told for c in compared):
+            compared = compare_derivatives(weigh, [xs[i] for i in given], lambda i, v: compute_slope(ds[given[i]], v))
+        if any(c.mismatch for c in compared):
             names = [*arguments.names(self.__wrapped__), *(v.name for v in read)]
-            names = [names[i] for i in given if movable(xs[i])]
+            names = [names[i] for i in given if is_movable(xs[i])]
             line = line_of(call.grad_func)
             found = "; ".join(list_mismatches(names, compared))
             raise GradientMismatchError(f"{call.name}, check=True: not what finite differences say ({line}): {found}.")
+
+
+def _draw_cotangents(zs: Sequence[Any]) -> list[Any]:
+    """Return random cotangents of results, the same at every call; those of integers are zero."""
+    random = np.random.default_rng(0)
+    return [to_double(random.standard_normal(z.shape).astype(float_of(z.dtype))) * (z.dtype.kind in "fc") for z in zs]
 
 
 class CustomGrad(Stated):

@@ -19,7 +19,7 @@ from pullback.transforms.captured import line_of, make_capture_error, make_varia
 from pullback.transforms.customop import Back, CustomOp, Run, gradient_for, is_number, like, tangent_for
 from pullback.transforms.enclosing import Scope
 from pullback.transforms.leaves import pair_branches
-from pullback.transforms.signatures import BY_KEYWORD, BY_POSITION, accepts, takes_separately, way_to_pass
+from pullback.transforms.signatures import BY_KEYWORD, BY_POSITION, accepts, find_passing, takes_separately
 
 if TYPE_CHECKING:
     from pullback.typing import TensorLike
@@ -236,7 +236,7 @@ class SavingCall(Call):
         key = len(args), *self.kwargs
         way = self.owner.ways.get(key)
         if way is None:
-            way = self.owner.ways[key] = way_to_pass(self.f, "save", len(args), self.kwargs)
+            way = self.owner.ways[key] = find_passing(self.f, "save", len(args), self.kwargs)
         if way == BY_POSITION:
             return self.f(*args, save, **self.kwargs)
         return self.f(*args, **self.kwargs, **{"save": save} if way == BY_KEYWORD else {})
@@ -254,7 +254,7 @@ class SavingCall(Call):
             given = list(map(as_tensor, dys))
             if count > 1 and not takes_separately(grad_func, count, ("saved", "variables")):
                 given = [tree.replace_leaves(form, given)]
-            way = way_to_pass(grad_func, "saved", len(given), ("variables",))
+            way = find_passing(grad_func, "saved", len(given), ("variables",))
             named = {"variables": followed} if followed else {}
             if way == BY_KEYWORD:
                 named["saved"] = saved[0]
@@ -331,9 +331,9 @@ def _with_gaps(x: object) -> list[Any]:
 
 def _align(arg: Any, d: Any) -> list[Any] | None:
     """Return for each input in a tree what is in its place in another; None if their structures differ."""
-    parts = None if arg is None else tree.branches(arg)
+    parts = None if arg is None else tree.get_branches(arg)
     if parts is None:
-        single = tree.branches(d) is None
+        single = tree.get_branches(d) is None
         return ([d] if single else None) if isinstance(arg, ARRAYS) else []
     if d is None:  # no gradient for anything in here
         return [None for x in tree.leaves(arg) if isinstance(x, ARRAYS)]

@@ -24,7 +24,7 @@ from pullback.core.interpreter import level_of
 from pullback.core.memory import node_of
 from pullback.core.tape import ARRAYS, Tape, constant
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, highest_watcher, is_watched, watch_below
+from pullback.core.variable import Variable, find_highest_watcher, is_watched, watch_below
 from pullback.errors import CustomGradientError, PrecisionWarning
 from pullback.numerics.adjoints import real_product
 from pullback.transforms.enclosing import DualLevel, Scope, is_made_from, pause, scopes
@@ -155,7 +155,7 @@ class CustomOp:
 
     def _apply(self, args: Sequence[Any]) -> tuple[Any, ...]:
         top: Any = max(args, key=level_of, default=None)
-        watcher = highest_watcher() if self.follows else None
+        watcher = find_highest_watcher() if self.follows else None
         if watcher is not None and watcher.level > level_of(top):
             return self.record(watcher.tape, args, args, {})
         if not level_of(top):
@@ -168,7 +168,7 @@ class CustomOp:
 
     def below(self, values: Sequence[Any]) -> int:
         """Return the highest level that results of these values may have."""
-        watcher = highest_watcher() if self.follows else None
+        watcher = find_highest_watcher() if self.follows else None
         return max([*map(level_of, values), watcher.level if watcher is not None else 0])
 
     def run_reduced(self, values: Sequence[Any]) -> Run:

@@ -62,7 +62,7 @@ def unit_pulls(
     """
     if not shape:
         return [None if d is None else bare(d) for d in back(dtype.type(one))]
-    chunks = list(passes(back, Units(shape, dtype, one), widest, number))
+    chunks = list(pull_in_batches(back, Units(shape, dtype, one), widest, number))
     if len(chunks) == 1:
         return chunks[0]
     return [_join(rows) for rows in zip(*chunks, strict=True)] or [None] * count
@@ -73,7 +73,7 @@ def example_pulls(face: str, back: Back, y: Tensor, widest: int, number: int) ->
 
     The cotangents of all examples are pulled back at once, so none may depend on another.
     """
-    chunks = list(passes(back, UnitsOfExamples(y.shape, float_of(y.dtype)), widest, number))
+    chunks = list(pull_in_batches(back, UnitsOfExamples(y.shape, float_of(y.dtype)), widest, number))
     found = []
     for i, rows in enumerate(zip(*chunks, strict=True)):
         d = _join(rows)
@@ -102,7 +102,7 @@ def _join(rows: Sequence[Any]) -> Any:
     return None if rows[0] is None else np.concatenate(rows)
 
 
-def passes(back: Back, cotangents: Any, widest: int, number: int) -> Iterator[list[Any]]:
+def pull_in_batches(back: Back, cotangents: Any, widest: int, number: int) -> Iterator[list[Any]]:
     """Yield cotangents, along axis 0, pulled back as many at a time as is good.
 
     ``widest`` is how many bytes one direction has at the widest place of the program, ``number`` the level of many.

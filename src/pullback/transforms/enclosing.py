@@ -104,7 +104,7 @@ def is_made_from(z: Tensor, operands: Sequence[Any], within: Sequence[Scope], si
         seen.add(id(node))
         if id(node) not in inside:
             return False
-        waiting += _operands(node, tape)
+        waiting += _list_operands(node, tape)
     return True
 
 
@@ -127,7 +127,7 @@ def pause(tape: Tape) -> Iterator[None]:
             m.attach(*before)
 
 
-def _operands(node: Tensor, tape: Tape) -> list[Any]:
+def _list_operands(node: Tensor, tape: Tape) -> list[Any]:
     """Return the operands of a node that are on its tape; a leaf has none."""
     if node.x is None:
         return []

@@ -17,7 +17,7 @@ from pullback.core.writes import INPUT, freeze
 from pullback.errors import ArgumentError
 from pullback.transforms.argnums import Call, call_by_all
 from pullback.transforms.enclosing import scopes
-from pullback.transforms.grad import apart, as_leaf, convert_back, kind_of_passed, split_aux
+from pullback.transforms.grad import as_leaf, convert_back, copy_if_shared, kind_of_passed, split_aux
 from pullback.transforms.leaves import Inputs, Outputs, finish_derivative
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Dual(Wrapped):
 
     @staticmethod
     def _note(made: Dual, args: tuple[Any, ...]) -> None:
-        """Let the functions with a gradient of their own that are being run know what this was made of."""
+        """Note for the functions with custom gradients that are being run which inputs this was made of."""
         for scope in scopes():
             scope.note_dual(made, [a for a in args if isinstance(a, Tensor)])
 
@@ -183,12 +183,12 @@ def push_once(xs: Sequence[Any], tangents: Sequence[Any], call: Call) -> tuple[A
             now = t.read() if isinstance(t, Tensor) and not t.is_variable else t  # a view may be stale
             if not isinstance(now, Dual) or now.number != number:
                 return t
-            return convert_back(apart(bare(now.primal), inputs.values), kind)
+            return convert_back(copy_if_shared(bare(now.primal), inputs.values), kind)
 
         aux = tree.map_leaves(value, aux)
     out = Outputs("jvp", y, kind)
     pairs = [split_dual(z, number) for z in out.given]
-    values = [apart(z, inputs.values) for z, _ in pairs]
+    values = [copy_if_shared(z, inputs.values) for z, _ in pairs]
     moved = [finish_derivative(t, z.shape, float_of(z.dtype), directions) for z, t in pairs]
     return out.convert_back(values), out.convert_back(moved), aux
 

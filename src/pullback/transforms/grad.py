@@ -156,7 +156,7 @@ class Differentiated(Derivative):
             elif type(d) is not m.kind or (
                 m.ndim and (d.dtype is not m.dtype or d.base is not None or (d is seed and dy is not None))
             ):
-                d = _own(d, float_of(m.dtype, value.dtype))
+                d = _make_own(d, float_of(m.dtype, value.dtype))
             out.append(d)
         if kind and len(out) > 1 and len({*map(id, out)}) < len(out):
             out = [d.copy() if isinstance(d, ndarray) else d for d in out]  # one array, given twice
@@ -208,7 +208,7 @@ class Differentiated(Derivative):
                 )
         if self.unconnected == "raise":
             raise UnconnectedError(UNREACHED + cut_text(tape))
-        return tape.leaf(bare(y))  # so that it is no input, and whoever follows its value still does
+        return tape.leaf(bare(y))  # so that it is no input, and outer tapes still follow its value
 
     def _seed(self, dy: Operand | None, value: Value) -> Any:
         """Return the cotangent to begin with: ones, or ``dy`` if it has the shape of the result."""
@@ -217,7 +217,7 @@ class Differentiated(Derivative):
         dtype = float_of(value.dtype)
         if dy is None:
             if dtype.kind == "c":
-                raise GradientError(directionless(f"{self.face}(f): f returned", dtype, "dy"))
+                raise GradientError(explain_missing_direction(f"{self.face}(f): f returned", dtype, "dy"))
             return np.ones(value.shape, dtype)[()]
         seed = bare(dy, "dy")
         if seed.shape != value.shape:
@@ -276,7 +276,7 @@ def detach_aux(aux: object, tape: Tape, taken: Sequence[Any], kind: int) -> Any:
     def detach(t: Any) -> Any:
         t = join_array(t)
         now = t.read() if isinstance(t, Tensor) and not t.is_variable else t  # a view may be stale
-        return convert_back(apart(now.value, taken), kind) if tape.holds(now) else t
+        return convert_back(copy_if_shared(now.value, taken), kind) if tape.holds(now) else t
 
     return tree.map_leaves(detach, aux)
 
@@ -297,19 +297,19 @@ def gradient_dtype(x: Any, results: Sequence[Any]) -> Any:
     return np.result_type(float_of(x.dtype), *(float_of(x.dtype, z.dtype) for z in results))
 
 
-def _own(d: Value, wanted: np.dtype[Any]) -> Any:
+def _make_own(d: Value, wanted: np.dtype[Any]) -> Any:
     """Return a cotangent as an array of its own, in the dtype of the gradient."""
     if d.dtype != wanted:
         return d.astype(wanted)
     return d.copy() if type(d) is ndarray else d  # it was a view, or the caller's dy itself
 
 
-def apart(v: Value, taken: Sequence[Any]) -> Any:
+def copy_if_shared(v: Value, taken: Sequence[Any]) -> Any:
     """Return an array, copied if it is a view or one of ``taken``, which belong to others."""
     return v.copy() if type(v) is ndarray and (v.base is not None or any(v is t for t in taken)) else v
 
 
-def directionless(returned: str, dtype: np.dtype[Any], dy: str) -> str:
+def explain_missing_direction(returned: str, dtype: np.dtype[Any], dy: str) -> str:
     """Return why there is no gradient of complex numbers, unless the direction is given in which they are to go."""
     return (
         f"{returned} complex numbers ({dtype}), of which none is larger than another. "
@@ -444,7 +444,7 @@ def grad(
     as ``f`` is, with ``dy=`` besides, and passes the other arguments on.  One gives its gradient, a tuple of them a
     tuple.  Without them ``g`` takes one argument, and passes keywords on to ``f``.
     ``has_aux=True``: ``f`` returns ``(y, aux)`` and the result is ``(gradient, aux)``.
-    ``unconnected`` says what to do if ``f`` does not reach ``x``: ``"raise"``, ``"zero"`` or ``"none"``.
+    ``unconnected``: what to do if ``f`` does not reach ``x``: ``"raise"``, ``"zero"`` or ``"none"``.
 
     >>> import numpy as np, pullback as pb
     >>> pb.grad(lambda x: x**3)(2.0)

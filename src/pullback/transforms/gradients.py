@@ -17,9 +17,9 @@ from pullback.core.convert import bare, float_of
 from pullback.core.memory import node_of
 from pullback.core.tape import SAME, TAPED, Step, Tape, as_tensor, constant, place, substitute
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, leaves_on
+from pullback.core.variable import Variable, list_leaves_on
 from pullback.errors import ArgumentError, GradientError, UnconnectedError
-from pullback.transforms.grad import UNREACHED, cut_text, directionless
+from pullback.transforms.grad import UNREACHED, cut_text, explain_missing_direction
 from pullback.transforms.recording import unwatch
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def gradients(
 
     ``ys`` and ``xs`` are tensors, or lists of them, computed inside ``with pb.GradientTape()`` or in a function that is
     being differentiated; ``xs`` may be variables.  ``grad_ys`` has a cotangent for each of ``ys``, ``None`` for ones.
-    ``unconnected_gradients`` says what to give for one that is not reached: ``"none"``, ``"zero"`` or ``"raise"``.
+    ``unconnected_gradients``: what to return for one that is not reached: ``"none"``, ``"zero"`` or ``"raise"``.
     Nothing flows past the tensors in ``stop_gradients``.  The result is on the tape as well: ``gradients`` of it are
     second derivatives.
 
@@ -60,9 +60,9 @@ def gradients(
         )
     targets, sources = _tensors("ys", ys), _tensors("xs", xs)
     tape = _tape_of(targets)
-    seeds = _seeds(targets, grad_ys)
+    seeds = _make_seeds(targets, grad_ys)
     stops = {id(node_of(t.read())) for t in _tensors("stop_gradients", stop_gradients)}
-    walk = Walk(tape, [_nodes(i, x, tape) for i, x in enumerate(sources)], stops)
+    walk = Walk(tape, [_find_nodes(i, x, tape) for i, x in enumerate(sources)], stops)
     found = walk.back([(node_of(y.read()), g) for y, g in zip(targets, seeds, strict=True) if tape.holds(y.read())])
     return [_give(d, x, float_of(x.dtype), tape, unconnected_gradients) for d, x in zip(found, sources, strict=True)]
 
@@ -93,7 +93,7 @@ def _tape_of(targets: Sequence[Any]) -> Tape:
     return found
 
 
-def _seeds(targets: Sequence[Any], grad_ys: Sequence[Any] | None) -> list[Any]:
+def _make_seeds(targets: Sequence[Any], grad_ys: Sequence[Any] | None) -> list[Any]:
     given = [None] * len(targets) if grad_ys is None else grad_ys
     given = given if isinstance(given, list | tuple) else [given]
     if len(given) != len(targets):
@@ -102,7 +102,7 @@ def _seeds(targets: Sequence[Any], grad_ys: Sequence[Any] | None) -> list[Any]:
     for y, g in zip(targets, given, strict=True):
         dtype = float_of(y.dtype)
         if g is None and dtype.kind == "c":
-            raise GradientError(directionless("gradients: ys has", dtype, "grad_ys"))
+            raise GradientError(explain_missing_direction("gradients: ys has", dtype, "grad_ys"))
         seed = np.ones(y.shape, dtype)[()] if g is None else bare(g, "grad_ys")
         if seed.shape != y.shape:
             raise GradientError(
@@ -112,10 +112,10 @@ def _seeds(targets: Sequence[Any], grad_ys: Sequence[Any] | None) -> list[Any]:
     return found
 
 
-def _nodes(i: int, x: Tensor, tape: Tape) -> list[Any]:
+def _find_nodes(i: int, x: Tensor, tape: Tape) -> list[Any]:
     """Return what stands for ``x`` on the tape: a variable is a leaf each time that it was read with another value."""
     if isinstance(x, Variable):
-        leaves = leaves_on(x, tape)
+        leaves = list_leaves_on(x, tape)
     else:
         leaves = [x.read()] if tape.holds(x.read()) else None
     if leaves is None:
@@ -164,7 +164,7 @@ class Walk:
         """Return the nodes that depend on the sources."""
         reached = {id(n) for group in self.sources for n in group}
         for r in self.nodes:
-            if id(r) not in self.stops and any(id(n) in reached for n in _operands(r)):
+            if id(r) not in self.stops and any(id(n) in reached for n in _list_operands(r)):
                 reached.add(id(r))
         return reached
 
@@ -201,10 +201,10 @@ class Walk:
         if d is None:
             return None
         value = d.value if self.tape.holds(d) else bare(d)
-        return place(value, self.tape.meta_of(value), UNKNOWN, _operands(r), None)
+        return place(value, self.tape.meta_of(value), UNKNOWN, _list_operands(r), None)
 
 
-def _operands(r: Tensor) -> list[Any]:
+def _list_operands(r: Tensor) -> list[Any]:
     """Return the nodes that a step was computed from."""
     return [node for node in r.via.plain.operands(r) if node is not None]
 

@@ -2,7 +2,7 @@
 
 A solver of ``F(x, p) = 0`` gives a number ``x`` whose dependence on ``p`` is not recorded.  A step towards the root,
 ``x - A⁻¹ F(x, p)``, with ``A`` the derivative of ``F`` by ``x`` there, taken as a constant, does not move it, but has
-the derivative that the implicit function theorem says.  A second step makes the second derivative right as well, and so
+the derivative by the implicit function theorem.  A second step makes the second derivative right as well, and so
 on: as many steps as there are transforms in progress.  So every order, both modes, ``vmap``, variables and captured
 tensors come from the ops in ``F``.
 """
@@ -129,7 +129,7 @@ class Implicit:
             )
         if not hasattr(found, "__array__") and unknowns.single:  # what SciPy's root and root_scalar give
             found = getattr(found, "x", getattr(found, "root", found))
-        found = tree.map_leaves(_plain, found, whole=tree.is_number_list)
+        found = tree.map_leaves(_as_arrays, found, whole=tree.is_number_list)
         if not unknowns.fits(found):
             got = [np.shape(leaf) for leaf in tree.leaves(found)]
             raise ShapeError(
@@ -139,7 +139,7 @@ class Implicit:
 
     def _as_array(self, y: Value) -> Any:
         try:
-            return _plain(y)
+            return _as_arrays(y)
         except BatchedValueError:
             raise make_capture_error(self.name, "f", [self.f], 0, {}, ()) from None
 
@@ -151,7 +151,7 @@ class Implicit:
         while step < steps:
             rest = self._rest(unknowns, arguments, values, x)
             if inverse is None:
-                steps = len({*_levels(rest)})
+                steps = len({*_iterate_levels(rest)})
                 if not steps:
                     break
                 inverse = self._inverse(unknowns, arguments, values, x)
@@ -163,7 +163,7 @@ class Implicit:
         _, *params = unmark(arguments.fill(values))
         y = self.f(_as_tensors(unknowns.split(x)), *params)
         y = tree.map_leaves(
-            lambda part: part if isinstance(part, Tensor) else _plain(part), tree.map_leaves(join_array, y)
+            lambda part: part if isinstance(part, Tensor) else _as_arrays(part), tree.map_leaves(join_array, y)
         )
         if not unknowns.fits(y):
             got = [np.shape(leaf) for leaf in tree.leaves(y)]
@@ -194,7 +194,7 @@ class Implicit:
         return inverse
 
 
-def _plain(x: Operand) -> Any:
+def _as_arrays(x: Operand) -> Any:
     """Return tensors and numbers as arrays."""
     return concrete(join_array(x)) if isinstance(x, ARRAYS) else as_leaf(x, "custom_root")
 
@@ -203,19 +203,19 @@ def _as_tensors(x: Any) -> Any:
     return tree.map_leaves(lambda leaf: as_tensor(leaf) if isinstance(leaf, RAW) else leaf, x)
 
 
-def _levels(x: Any) -> Iterator[int]:
+def _iterate_levels(x: Any) -> Iterator[int]:
     """Yield the levels of all transforms that differentiate ``x``."""
     if isinstance(x, Tensor):
         x = x.read()
     if not level_of(x):
         return
     if isinstance(x, Batched):
-        yield from _levels(x.array)
+        yield from _iterate_levels(x.array)
         return
     yield x.level
-    yield from _levels(x.beneath())
+    yield from _iterate_levels(x.beneath())
     if isinstance(x, Dual):
-        yield from _levels(x.tangent)
+        yield from _iterate_levels(x.tangent)
 
 
 class Root(Implicit):

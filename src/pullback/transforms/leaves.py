@@ -14,7 +14,7 @@ from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, DataError, GradientError, ShapeError
 from pullback.transforms.argnums import Call
 from pullback.transforms.arguments import is_leaf, keys_of, name_input
-from pullback.transforms.grad import apart, as_leaf, convert_back, describe, gradient_dtype, kind_of
+from pullback.transforms.grad import as_leaf, convert_back, copy_if_shared, describe, gradient_dtype, kind_of
 
 if TYPE_CHECKING:
     from pullback.typing import Operand, Value
@@ -27,7 +27,7 @@ class Inputs:
 
     def __init__(self, face: str, args: Sequence[Any], call: Call) -> None:
         self.face, self.args, self.names = face, args, [f"input {i + 1}" for i in range(len(args))]
-        self.given: list[Any] = [leaf for a in args for leaf in whole_leaves(a)]
+        self.given: list[Any] = [leaf for a in args for leaf in list_whole_leaves(a)]
         try:
             self.values = [bare(as_leaf(leaf, face)) for leaf in self.given]
         except DataError:
@@ -60,7 +60,7 @@ class Inputs:
     def fill(self, new: Sequence[Any]) -> list[Any]:
         """Return the arguments with others in the place of the numbers."""
         source = iter(new)
-        return [whole_mapped(lambda _: next(source), a) for a in self.args]
+        return [map_whole(lambda _: next(source), a) for a in self.args]
 
     def convert_back(self, ds: Sequence[Any]) -> tuple[Any, ...]:
         """Return derivatives in the structure of the arguments, each in the form of its own input."""
@@ -84,7 +84,7 @@ class Outputs:
 
     def __init__(self, face: str, y: object, kind: int) -> None:
         self.face, self.kind, self.structure = face, kind, y
-        self.given = [join_array(leaf) for leaf in whole_leaves(y)]
+        self.given = [join_array(leaf) for leaf in list_whole_leaves(y)]
         for leaf in self.given:
             if not isinstance(leaf, (*ARRAYS, int, float, complex, list)):
                 raise GradientError(
@@ -99,7 +99,7 @@ class Outputs:
     def place(self, parts: Sequence[Any]) -> Any:
         """Return the structure with these in the places of the numbers, as they are."""
         source = iter(parts)
-        return whole_mapped(lambda _: next(source), self.structure)
+        return map_whole(lambda _: next(source), self.structure)
 
     def release(self, values: Sequence[Any]) -> None:
         """Keep the structure only, and what shape and dtype the values have: not what they were computed from."""
@@ -107,14 +107,14 @@ class Outputs:
         self.structure, self.given = self.place(plain), list(values)
 
 
-def whole_leaves(x: object) -> list[Any]:
+def list_whole_leaves(x: object) -> list[Any]:
     """Return the leaves of a tree, where a list of numbers only is one."""
     found: list[Any] = []
-    whole_mapped(found.append, x)
+    map_whole(found.append, x)
     return found
 
 
-def whole_mapped(f: Callable[..., Any], x: object) -> Any:
+def map_whole(f: Callable[..., Any], x: object) -> Any:
     return None if x is None else tree.map_numbers(f, x)
 
 
@@ -122,8 +122,8 @@ def pair_leaves(face: str, what: str, name: str, x: Any, other: Any) -> Iterator
     """Yield each leaf of a tree with its name and its counterpart in another tree of the same structure."""
     if x is None:
         return
-    if is_leaf(x) or tree.is_number_list(x) or tree.branches(x) is None:
-        if other is None or (not is_leaf(other) and tree.branches(other) is not None):
+    if is_leaf(x) or tree.is_number_list(x) or tree.get_branches(x) is None:
+        if other is None or (not is_leaf(other) and tree.get_branches(other) is not None):
             raise ArgumentError(
                 f"{face}: {name} is one tensor, but its {what} is {describe(other)}; they must be built alike."
             )
@@ -140,7 +140,7 @@ def pair_leaves(face: str, what: str, name: str, x: Any, other: Any) -> Iterator
 
 def pair_branches(x: Any, other: Any) -> list[tuple[Any, Any]] | None:
     """Return the branches of two trees in pairs, by keys in dicts; None if they are built differently."""
-    own, theirs = tree.branches(x), tree.branches(other)
+    own, theirs = tree.get_branches(x), tree.get_branches(other)
     if own is None or theirs is None or len(theirs[0]) != len(own[0]):
         return None
     if isinstance(x, Mapping) and isinstance(other, Mapping):
@@ -174,4 +174,4 @@ def finish_derivative(d: Value | None, shape: tuple[int, ...], dtype: np.dtype[A
     d = bare(d)
     if d.dtype != dtype:
         return d.astype(dtype)
-    return apart(d, taken)
+    return copy_if_shared(d, taken)

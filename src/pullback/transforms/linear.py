@@ -21,7 +21,7 @@ from pullback.core.tape import Tape
 from pullback.core.tensor import Tensor
 from pullback.transforms.argnums import Call, call_by_all
 from pullback.transforms.customop import set_transposing
-from pullback.transforms.grad import apart, as_leaf, detach_aux, kind_of_passed, split_aux
+from pullback.transforms.grad import as_leaf, copy_if_shared, detach_aux, kind_of_passed, split_aux
 from pullback.transforms.leaves import Inputs, Outputs, check_alike, finish_derivative, pair_leaves
 from pullback.transforms.session import open_recording, pull_again
 
@@ -108,7 +108,7 @@ class Linear:
 
     @property
     def value(self) -> Any:
-        return self.outputs.convert_back([apart(z, self.inputs.values) for z in self.record.values])
+        return self.outputs.convert_back([copy_if_shared(z, self.inputs.values) for z in self.record.values])
 
 
 def _record(face: str, xs: Sequence[Any], call: Call) -> Linear:

@@ -34,7 +34,7 @@ def is_linear(rule: Rule, likes: Sequence[Any]) -> bool | None:
 
     The result is None if there are no numbers.
 
-    ``likes`` say the shape and dtype of what it takes.  Factors that are powers of two leave no rounding errors.
+    ``likes`` have the shapes and dtypes of what it takes.  Factors that are powers of two leave no rounding errors.
 
     >>> is_linear(lambda ds: [3.0 * ds[0]], [np.ones(2)]), is_linear(lambda ds: [abs(ds[0])], [np.ones(2)])
     (True, False)

@@ -19,7 +19,7 @@ from pullback.core.interpreter import level_of
 from pullback.core.tape import ARRAYS, RAW, constant
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, call_with_values, watch_below
-from pullback.core.writes import alias
+from pullback.core.writes import make_alias
 from pullback.errors import ArgumentError, CustomGradientError, ShapeError
 from pullback.transforms.arguments import is_leaf
 from pullback.transforms.captured import line_of, make_capture_error
@@ -49,7 +49,7 @@ def stop_gradient(x: Value) -> Any:
     """
     if isinstance(x, (Tensor, *RAW)):
         return _stop(x)
-    if is_leaf(x) or tree.branches(x) is None:
+    if is_leaf(x) or tree.get_branches(x) is None:
         return constant(x)
     return tree.map_leaves(_stop, x)
 
@@ -64,7 +64,7 @@ def _stop(x: Any) -> Any:
     x = x.read()
     while isinstance(x, Tensor) and (beneath := x.stop_following()) is not x:
         x = beneath.read() if isinstance(beneath, Tensor) else beneath
-    return alias(x) if level_of(x) else constant(x.value if isinstance(x, Tensor) else x)
+    return make_alias(x) if level_of(x) else constant(x.value if isinstance(x, Tensor) else x)
 
 
 class PassedCall(NestedCall):

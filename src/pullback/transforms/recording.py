@@ -15,7 +15,7 @@ from pullback.core.memory import Large, node_of
 from pullback.core.tape import Tape
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, Watcher
-from pullback.core.writes import twin
+from pullback.core.writes import make_twin
 
 __all__: list[str] = []
 
@@ -76,7 +76,7 @@ def follow(tape: Recording, t: Tensor) -> Tensor:
     if not t.level:
         value = bare(t)
     else:
-        value = twin(t)
+        value = make_twin(t)
     node = Tensor()
     node.value, node.meta = value, tape.meta_of(value)
     node.g = node.x = node.y = None

@@ -22,11 +22,11 @@ from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, watch_variables
 from pullback.errors import ArgumentError, GradientError, ShapeError, UnconnectedError, UnrecordedGradientWarning
 from pullback.transforms.directions import example_pulls, unit_pulls
-from pullback.transforms.grad import UNREACHED, cut_text, directionless
+from pullback.transforms.grad import UNREACHED, cut_text, explain_missing_direction
 from pullback.transforms.jacobian import block_dtype, join_parts
 from pullback.transforms.recording import Follower, Recording, become, follow, stages, unwatch
 from pullback.transforms.session import pull_again
-from pullback.transforms.variables import finish_cotangent, own_rows
+from pullback.transforms.variables import copy_rows, finish_cotangent
 
 if TYPE_CHECKING:
     from pullback.typing import Array, TensorLike, Value
@@ -202,7 +202,7 @@ class GradientTape:
         if self._tape is not None:
             for r in self._tape.nodes:
                 if type(r) is Tensor:
-                    r.x = r.y = None  # whoever still holds one does not hold the graph behind it
+                    r.x = r.y = None  # so that a tensor that a user keeps does not keep the graph behind it
             self._tape.nodes.clear()
             self._tape = None
             self._watched.clear()
@@ -409,7 +409,9 @@ class GradientTape:
         dtype = float_of(target.dtype)
         if dy is None:
             if dtype.kind == "c":
-                raise GradientError(directionless("GradientTape.gradient: the target has", dtype, "output_gradients"))
+                raise GradientError(
+                    explain_missing_direction("GradientTape.gradient: the target has", dtype, "output_gradients")
+                )
             return np.ones(target.shape, dtype)[()]
         seed = bare(dy, "output_gradients")
         if seed.dtype.kind == "c" != dtype.kind:
@@ -453,7 +455,7 @@ class GradientTape:
                 raise UnconnectedError(UNREACHED + (cut_text(self._tape) if self._tape is not None else ""))
             return None if unconnected == "none" else constant(np.zeros(shape, dtype))
         if isinstance(d, RowSparse):
-            return own_rows(d)
+            return copy_rows(d)
         d = bare(d)
         if isinstance(d, RAW):
             return constant(np.array(d, dtype))  # its own, whatever it was a view of

@@ -13,9 +13,9 @@ from pullback.transforms.split_loop import SplitLoop
 from pullback.transforms.structured import (
     Joint,
     StructuredOp,
+    get_array,
     is_float,
     make_zeros,
-    plain,
     record_batch,
     record_jvp,
 )
@@ -60,7 +60,7 @@ class ScanOp(StructuredOp):
         return [*((like.shape, like.dtype) for like in likes[: self.carry]), *stacked]
 
     def run(self, args: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(plain(z) for z in self.run_unrolled(args))
+        return tuple(get_array(z) for z in self.run_unrolled(args))
 
     def run_unrolled(self, args: Sequence[Any]) -> list[Any]:
         """Return the results of the steps one after the other, on tensors of any level."""
@@ -151,19 +151,18 @@ class ScanOp(StructuredOp):
     def _pull(self, joint: Joint, states: list[int], known: dict[int, Any], gs: Sequence[Any]) -> list[Any]:
         """Run the backward pass: the loop in the other direction, of the backward pass of a step.
 
-        ``states`` are the inputs of a step that are carried and have cotangents, ``known`` the values that steps know.
+        ``states`` are the inputs of a step that are carried and have cotangents, ``known`` the values that steps have.
         """
         whole, likes, first = joint.whole, joint.whole.likes, self.constants
         rows = [i for i in joint.pulled if i >= first + self.carry]
         targets = [*states, *joint.sums, *rows]
         outputs = [joint.pulled[i] if i in joint.pulled else make_zeros(likes[joint.inputs[i]]) for i in targets]
         step = whole.select([*known, *joint.cotangents.values(), *joint.sums.values()], outputs)
-        ys = {number: gs[i] for i, number in joint.cotangents.items() if i >= self.carry}
-        for number, g in sorted(ys.items()):
-            if g is None:  # of a result that was not used
+        for i, number in joint.cotangents.items():
+            if i >= self.carry and gs[i] is not None:
+                known = known | {number: gs[i]}
+            elif i >= self.carry:  # of a result that was not used
                 step = step.bind(number, make_zeros(likes[number]))
-            else:
-                known = known | {number: g}
         used = step.list_used()
         fixed = [i for i in joint.inputs[:first] if i in used]
         each = [i for i in known if i in used and i not in fixed]

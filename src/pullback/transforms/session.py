@@ -57,7 +57,7 @@ def open_tape() -> Iterator[Tape]:
 
 @contextmanager
 def open_recording() -> Iterator[Recording]:
-    """Give a tape whose nodes stay; after the block its tensors are constants to whoever holds them."""
+    """Give a tape whose nodes stay; after the block its tensors are constants."""
     tape = Recording(new_level())
     try:
         yield tape

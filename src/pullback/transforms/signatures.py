@@ -27,7 +27,7 @@ _known: dict[int, tuple[CodeType, int, list[Parameter]]] = {}
 MANY = 1000
 
 
-def parameters(f: Callable[..., Any]) -> list[Parameter] | None:
+def list_parameters(f: Callable[..., Any]) -> list[Parameter] | None:
     """Return the parameters of a function, a method, a ``partial`` or an object with ``__call__``.
 
     The result is None if they are not known.
@@ -63,7 +63,7 @@ def _of_code(f: FunctionType) -> list[Parameter]:
     return found
 
 
-def way_to_pass(f: Callable[..., Any], name: str, given: int, keywords: Collection[str] = ()) -> str:
+def find_passing(f: Callable[..., Any], name: str, given: int, keywords: Collection[str] = ()) -> str:
     """Return how ``f`` takes the argument ``name`` after ``given`` positional ones.
 
     By keyword, by position, or not at all.
@@ -75,7 +75,7 @@ def way_to_pass(f: Callable[..., Any], name: str, given: int, keywords: Collecti
     >>> way_to_pass(lambda x, k=2.0: x, "save", 1), way_to_pass(lambda *xs: xs, "save", 3)
     ('', '')
     """
-    known = parameters(f)
+    known = list_parameters(f)
     if known is None:
         return BY_POSITION
     named = next((p for p in known if p.name == name), None)
@@ -95,7 +95,7 @@ def takes_separately(f: Callable[..., Any], count: int, apart_from: Collection[s
     >>> takes_separately(lambda d1, d2, saved: d1, 2, ["saved"]), takes_separately(lambda dy, saved: dy, 2, ["saved"])
     (True, False)
     """
-    known = parameters(f) or []
+    known = list_parameters(f) or []
     several = any(p.kind is VAR_POSITIONAL for p in known)
     return several or len(list_required(known, apart_from)) >= count
 
@@ -106,7 +106,7 @@ def accepts(f: Callable[..., Any], name: str) -> bool:
     >>> accepts(lambda dy, variables=None: dy, "variables"), accepts(lambda dy: dy, "variables")
     (True, False)
     """
-    known = parameters(f)
+    known = list_parameters(f)
     if known is None:
         return True
     return any(p.kind is VAR_KEYWORD or (p.name == name and p.kind is not POSITIONAL_ONLY) for p in known)

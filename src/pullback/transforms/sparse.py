@@ -22,13 +22,13 @@ from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, MissingPackageError, ShapeError, TracedValueError
 from pullback.transforms.argnums import Call, Derivative, WholeCall
 from pullback.transforms.colouring import color_columns
-from pullback.transforms.directions import passes
+from pullback.transforms.directions import pull_in_batches
 from pullback.transforms.grad import grad
 from pullback.transforms.jacobian import check_real
-from pullback.transforms.leaves import whole_leaves
+from pullback.transforms.leaves import list_whole_leaves
 from pullback.transforms.linear import Linear, Record
 from pullback.transforms.session import open_tape
-from pullback.transforms.sparsity import Outline, pattern
+from pullback.transforms.sparsity import Outline, find_pattern
 
 if TYPE_CHECKING:
     from pullback.typing import ArgNames, ArgNums, TensorLike
@@ -131,7 +131,7 @@ class SparseJacobian(Derivative):
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
             return observer.run_call("sparse jacobian", SparseJacobian.at, self, x, call)
         sparse = _import_scipy()
-        self._one("x", whole_leaves(x))
+        self._one("x", list_whole_leaves(x))
         number = new_level()  # lower than the tapes', whose steps see many directions as one
         with open_tape() as tape:
             made = Linear(self.face, (x,), WholeCall(self.get_function(call), (x,)), tape)
@@ -165,7 +165,7 @@ class SparseJacobian(Derivative):
         """Return the plan of the last run if this one ran the same steps, else a new one."""
         seen, plan = Outline(forward), self._plan
         if plan is None or not seen.same(plan.forward):
-            places = pattern(forward, sparse, self.face).T.tocsr()
+            places = find_pattern(forward, sparse, self.face).T.tocsr()
             plan = self._plans[self._key] = Plan(places, back.freeze_arrays(), seen.freeze_arrays())
         return plan
 
@@ -176,7 +176,7 @@ class SparseJacobian(Derivative):
         data = np.zeros(len(plan.indices), dtype)
         seeds = plan.directions(float_of(value.dtype)).reshape(plan.passes, *value.shape)
         first = 0
-        for (rows,) in passes(record.only(0), seeds, record.widest, number):
+        for (rows,) in pull_in_batches(record.only(0), seeds, record.widest, number):
             if rows is None:  # nothing depends on anything
                 break
             last = first + len(rows)

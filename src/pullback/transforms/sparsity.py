@@ -33,7 +33,7 @@ MOST = 20_000_000  # places that a pattern may have; with more of them it is not
 
 
 class Operand(NamedTuple):
-    """One input of a step: its node if it is on the tape, and its value or what is left of it."""
+    """One input of a step: its node if it is on the tape, and its value, or its shape and dtype if that is all."""
 
     node: Tensor | None
     value: Any
@@ -52,7 +52,7 @@ class Spread(NamedTuple):
     places: Any = None
 
 
-def operands(r: Tensor) -> tuple[Any, list[Operand], dict[str, Any]]:
+def read_step(r: Tensor) -> tuple[Any, list[Operand], dict[str, Any]]:
     """Return the op of a step, or None for a gradient of the user's own, its inputs and its parameters."""
     step = r.via.plain
     op = step.op
@@ -64,7 +64,7 @@ def operands(r: Tensor) -> tuple[Any, list[Operand], dict[str, Any]]:
 
 
 class Outline:
-    """All that the pattern depends on: ops, who feeds whom, shapes, and the numbers that say where elements go."""
+    """All that the pattern depends on: ops, operands, shapes, and the numbers that determine where elements go."""
 
     def __init__(self, record: Record) -> None:
         self.facts: list[Any] = []
@@ -74,9 +74,9 @@ class Outline:
         self._note(record.leaves[0].meta.shape)
         self._note(numbers.get(id(record.results[0])))
         for r in record.nodes:
-            op, args, params = operands(r)
+            op, args, params = read_step(r)
             if op is None:
-                self._note(object())  # one never knows: no run is like another
+                self._note(object())  # unknown: no two runs are alike
                 continue
             self.facts += (op, r.meta.shape)
             by_axes = isinstance(op.acts, broadcast)
@@ -121,7 +121,7 @@ class Outline:
 # ---- the pattern
 
 
-def pattern(record: Record, sparse: Any, face: str) -> Any:
+def find_pattern(record: Record, sparse: Any, face: str) -> Any:
     """Return a sparse array of bools: which elements of the result depend on which of the input, of each the first."""
     leaf, result = record.leaves[0], record.results[0]
     n = leaf.meta.size
@@ -129,7 +129,7 @@ def pattern(record: Record, sparse: Any, face: str) -> Any:
         return sparse.csr_array((int(record.values[0].size), n), dtype=bool)
     found: dict[int, Any] = {id(leaf): sparse.csr_array(sparse.identity(n, bool, "csr"))}
     for r in record.nodes:
-        op, args, params = operands(r)
+        op, args, params = read_step(r)
         size = r.meta.size
         total = None
         for k, (node, _) in enumerate(args):
@@ -211,7 +211,7 @@ def _by_signature(core: Sequence[str], left: Sequence[str], shape: tuple[int, ..
     return Spread(_number_elements(few, shape), prod(few), np.broadcast_to(ordered, out).ravel())
 
 
-# ---- ops that say nothing of axes: do they merely move elements?
+# ---- ops without a rule for axes: whether they merely move elements
 
 
 def _by_trial(

@@ -131,7 +131,7 @@ class Joint:
     """
 
     def __init__(self, body: Any, moving: Sequence[bool], given: Sequence[bool], summed: int = 0) -> None:
-        """Run the body and its backward pass; ``given`` tells which outputs have cotangents."""
+        """Run the body and its backward pass; ``given``: which outputs have cotangents."""
         with body.open_trace() as trace:
             xs = [trace.add_input(*like) for like in body.input_likes]
             with open_recording() as tape:
@@ -180,6 +180,6 @@ def _make_dense(d: Any) -> Any:
     return d.to_dense() if hasattr(d, "to_dense") else d
 
 
-def plain(x: Any) -> Any:
+def get_array(x: Any) -> Any:
     """Return the array in a tensor that no transform follows."""
     return x.value if isinstance(x, Tensor) and not x.level else x

@@ -12,9 +12,9 @@ from pullback.transforms.batch import Batched, take_out
 from pullback.transforms.structured import (
     Joint,
     StructuredOp,
+    get_array,
     is_float,
     make_zeros,
-    plain,
     record_batch,
     record_jvp,
 )
@@ -38,7 +38,7 @@ class SwitchOp(StructuredOp):
 
     def run(self, args: Sequence[Any]) -> tuple[Any, ...]:
         number = min(max(int(args[0]), 0), len(self.branches) - 1)
-        return tuple(plain(z) for z in self.branches[number](args[1:]))
+        return tuple(get_array(z) for z in self.branches[number](args[1:]))
 
     def lower(self, trace: Any, args: Sequence[Any]) -> tuple[Any, ...]:
         found: tuple[Any, ...] = trace.add_switch(self.branches, args)

@@ -13,7 +13,7 @@ from pullback.core.memory import node_of
 from pullback.core.rowsparse import RowSparse, RowSum, make_rows
 from pullback.core.tape import RAW, Tape, constant
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, Watcher, index_by_name, watch_variables, writer
+from pullback.core.variable import Variable, Watcher, get_trace, index_by_name, watch_variables
 from pullback.errors import ArgumentError, GradientError, UnconnectedError
 from pullback.transforms.grad import TENSOR, ValueAndGrads, convert_back, cut_text, describe, detach_aux, split_aux
 from pullback.transforms.session import pull, run_session
@@ -63,7 +63,7 @@ def variable_grads(
         19 Tensor
         [1, 4]
     """
-    frozen = _frozen(var_list)
+    frozen = _list_frozen(var_list)
     value, grads = differentiate_by_variables(f, var_list, sparse, has_aux)
     return ValueAndGrads(value, NamedGradients(index_by_name([*grads, *frozen], "variable_grads"), grads))
 
@@ -85,7 +85,7 @@ def differentiate_by_variables(
     """Return the value of ``f()`` and its gradients by the trainable variables it reads, as a dict by variable."""
     if not callable(f):
         raise ArgumentError(f"variable_grads(f): f must be a function, got {type(f).__name__}.")
-    _frozen(var_list)
+    _list_frozen(var_list)
 
     def body(tape: Tape, f: Callable[[], Any], *_: None) -> tuple[Any, dict[Variable, Any], Any]:
         return _pull_variables(tape, f, var_list, sparse, has_aux)
@@ -120,7 +120,7 @@ def _pull_variables(
     return value, out, aux
 
 
-def _frozen(var_list: Any) -> list[Variable]:
+def _list_frozen(var_list: Any) -> list[Variable]:
     """Return the listed variables that are not trainable; checks the list."""
     if var_list is None:
         return []
@@ -173,14 +173,14 @@ def finish_cotangent(g: object) -> Any:
     rows = g.total()
     if rows is None:
         return None
-    by = writer()
+    by = get_trace()
     known = 0 if by is None else by.level  # rows may be symbols of a program that is being compiled
     if any(isinstance(part, Tensor) and part.level not in (0, known) for part in (rows.indices, rows.values)):
         return rows.to_dense()
     return rows
 
 
-def own_rows(d: RowSparse) -> RowSparse:
+def copy_rows(d: RowSparse) -> RowSparse:
     """Return rows as they are given back: values that are a tensor of their own, whatever they were a view of."""
     values = d.values if isinstance(d.values, Tensor) else constant(np.array(d.values))
     return make_rows(d.indices, values, d.shape)
@@ -188,7 +188,7 @@ def own_rows(d: RowSparse) -> RowSparse:
 
 def _for_variable(d: Any, dtype: Any) -> Any:
     if isinstance(d, RowSparse):
-        return own_rows(d)
+        return copy_rows(d)
     if isinstance(d, RAW):
         return constant(np.array(d, dtype)[()])  # its own, whatever it was a view of
     return d if d.dtype == dtype else d.astype(dtype)

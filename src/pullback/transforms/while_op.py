@@ -10,7 +10,15 @@ import numpy as np
 from pullback.core.convert import float_of
 from pullback.errors import GradientError
 from pullback.transforms.scan_op import ScanOp, arrange_extra, reach_carry
-from pullback.transforms.structured import StructuredOp, close, is_float, make_zeros, plain, record_batch, record_jvp
+from pullback.transforms.structured import (
+    StructuredOp,
+    close,
+    get_array,
+    is_float,
+    make_zeros,
+    record_batch,
+    record_jvp,
+)
 from pullback.transforms.switch_op import SwitchOp
 
 __all__: list[str] = []
@@ -33,8 +41,8 @@ class WhileOp(StructuredOp):
     def run(self, args: Sequence[Any]) -> tuple[Any, ...]:
         constants, carry = args[: self.constants], list(args[self.constants :])
         steps = 0
-        while plain(self.condition([*constants, *carry])[0]) and steps != self.max_steps:
-            carry, steps = [plain(z) for z in self.body([*constants, *carry])], steps + 1
+        while get_array(self.condition([*constants, *carry])[0]) and steps != self.max_steps:
+            carry, steps = [get_array(z) for z in self.body([*constants, *carry])], steps + 1
         return tuple(carry)
 
     def lower(self, trace: Any, args: Sequence[Any]) -> tuple[Any, ...]:

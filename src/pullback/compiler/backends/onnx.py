@@ -282,21 +282,7 @@ class Onnx(Library):
 
     def slice(self, x: OnnxValue, index: Any) -> Any:
         """Return a part of a value: slices, whole numbers, None and an ellipsis."""
-        index = index if isinstance(index, tuple) else (index,)
-        if Ellipsis in [i for i in index if not isinstance(i, OnnxValue)]:
-            at = next(k for k, i in enumerate(index) if i is Ellipsis)
-            rest = x.ndim - sum(i is not None and i is not Ellipsis for i in index)
-            index = (*index[:at], *(slice(None),) * rest, *index[at + 1 :])
-        bounds: list[tuple[int, int, int]] = []
-        kept: list[int] = []
-        for i in index:
-            if i is None:
-                kept.append(1)
-                continue
-            n = x.shape[len(bounds)]
-            place = slice(i, i + 1 or None) if isinstance(i, int) else i
-            bounds.append(place.indices(n))
-            kept += [] if isinstance(i, int) else [len(range(*bounds[-1]))]
+        bounds, kept = _read_index(index if isinstance(index, tuple) else (index,), x.shape)
         left = x.shape[len(bounds) :]
         shape = (*(len(range(*one)) for one in bounds), *left)
         made = x
@@ -566,3 +552,20 @@ def _list_inputs(node: Any) -> list[str]:
     """Return the names that a node takes, those in its bodies too."""
     inner = [one for a in node.attribute if a.HasField("g") for n in a.g.node for one in _list_inputs(n)]
     return [*node.input, *inner]
+
+
+def _read_index(index: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[list[tuple[int, int, int]], list[int]]:
+    """Return start, stop and step for each indexed axis, and the lengths of the axes that the index makes of them."""
+    if (at := next((k for k, i in enumerate(index) if i is Ellipsis), None)) is not None:
+        rest = len(shape) - sum(i is not None and i is not Ellipsis for i in index)
+        index = (*index[:at], *(slice(None),) * rest, *index[at + 1 :])
+    bounds: list[tuple[int, int, int]] = []
+    lengths: list[int] = []
+    for i in index:
+        if i is None:
+            lengths.append(1)
+            continue
+        place = slice(i, i + 1 or None) if isinstance(i, int) else i
+        bounds.append(place.indices(shape[len(bounds)]))
+        lengths += [] if isinstance(i, int) else [len(range(*bounds[-1]))]
+    return bounds, lengths

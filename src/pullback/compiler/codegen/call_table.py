@@ -144,7 +144,7 @@ class CallList(Code):
                 if any(a.rounded for call in run for a in call.addresses):
                     self.declared.add("declare ptr @llvm.ptrmask.p0.i64(ptr, i64)")
                 table = f"{name}_{len(functions)}"
-                functions.append(_table(table, run))
+                functions.append(_emit_table(table, run))
                 self.line(f"call void @{table}(ptr %slots, ptr %arena, ptr {'%small' if has_stack else 'null'})")
             run.clear()
 
@@ -179,7 +179,7 @@ def _format_operand(operand: Address | Local, name: str) -> str:
     return f"{'ptr' if isinstance(operand, Address) else operand.type} {name}"
 
 
-def _table(name: str, run: list[Call]) -> str:
+def _emit_table(name: str, run: list[Call]) -> str:
     """Return a table of calls, and the function that makes them."""
     kinds: dict[Kind, int] = {}
     rows = []

@@ -20,7 +20,7 @@ COPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 
 
 def emit_elements(op: Any, dtype: str, repeated: tuple[bool, ...], target: Target, threads: bool) -> str:
-    """Return the module of an op on floats; ``repeated`` says of each operand whether it is one number for all."""
+    """Return the module of an op on floats; ``repeated``: for each operand whether it is one number for all."""
     writer = ElementsWriter(op, dtype, repeated, target)
     code = writer.code
     writer.write()

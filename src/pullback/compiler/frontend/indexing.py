@@ -125,13 +125,18 @@ def find_last_places(index: Any, shape: Shape) -> list[int] | None:
     parts = index if type(index) is tuple else (index,)
     if len(shape) < 2 or not parts or not isinstance(parts[-1], list | np.ndarray):
         return None
-    before, at, length = parts[:-1], np.asarray(parts[-1]), shape[-1]
-    has_rest = any(part is Ellipsis for part in before)
-    is_whole = all(part is Ellipsis or (type(part) is slice and part == slice(None)) for part in before)
-    if not is_whole or not (has_rest or len(before) == len(shape) - 1) or at.dtype.kind not in "iu" or at.ndim != 1:
+    at, length = np.asarray(parts[-1]), shape[-1]
+    if not _keeps_axes(parts[:-1], len(shape) - 1) or at.dtype.kind not in "iu" or at.ndim != 1:
         return None
     is_narrow = 0 < at.size <= NARROW and length <= NARROW
     return [int(i) % length for i in at] if is_narrow and np.all((-length <= at) & (at < length)) else None
+
+
+def _keeps_axes(parts: tuple[Any, ...], rank: int) -> bool:
+    """Return whether parts of an index keep all of this number of axes as they are."""
+    has_rest = any(part is Ellipsis for part in parts)
+    is_whole = all(part is Ellipsis or (type(part) is slice and part == slice(None)) for part in parts)
+    return is_whole and (has_rest or len(parts) == rank)
 
 
 def take_last_places(t: Any, x: Node, places: list[int]) -> Any:

@@ -23,13 +23,13 @@ class Frozen(dict[str, Any]):
 
     def __init__(self, params: dict[str, Any]) -> None:
         super().__init__(params)
-        self.told = fingerprint(params) if params else ()
+        self.key = fingerprint(params) if params else ()
 
     def __hash__(self) -> int:  # type: ignore[override]
-        return hash(self.told)
+        return hash(self.key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Frozen) and self.told == other.told
+        return isinstance(other, Frozen) and self.key == other.key
 
 
 NO_PARAMS = Frozen({})

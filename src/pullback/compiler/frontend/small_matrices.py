@@ -55,7 +55,7 @@ def lower_small_matrices(t: Any, op: Any, args: Sequence[Any], params: dict[str,
     dtypes = {np.dtype(a.dtype) for a in args if hasattr(a, "dtype")}
     if len(dtypes) != 1 or next(iter(dtypes)).char not in "fd":
         return None
-    op.acts.shape(op.name, [np.shape(a) for a in args], params)  # which says what does not fit
+    op.acts.shape(op.name, [np.shape(a) for a in args], params)  # which raises the error
     return SMALL_MATRICES[op.name](t, op, *args)
 
 

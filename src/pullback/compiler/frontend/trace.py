@@ -72,7 +72,7 @@ from pullback.core.tape import RAW
 from pullback.core.tensor import BY_KERNEL, PLAIN, Tensor, Wrapped
 from pullback.core.variable import Variable
 from pullback.core.weak import Weak, stands_for_number
-from pullback.core.writes import HELD, INPUT, alias, freeze
+from pullback.core.writes import HELD, INPUT, freeze, make_alias
 from pullback.errors import SymbolValueError, VariableError
 from pullback.numerics.axis_arguments import resolve_axes
 from pullback.numerics.positions import pick_lines
@@ -272,7 +272,7 @@ class Trace:
     def assign(self, v: Variable, value: Any) -> None:
         """Take an assignment: from now on the variable is this, and afterwards it will hold it."""
         if isinstance(value, Tensor):
-            value = alias(value.read())
+            value = make_alias(value.read())
         if isinstance(value, Symbol) and value.weak:
             value = Symbol(self, self.node(value, v.dtype))
         new = value if isinstance(value, Tensor) else self.symbol(np.asarray(value, v.dtype))
@@ -389,7 +389,7 @@ class Trace:
             return PICKING[symbol](self, op, args, params)
         if symbol == "gemm":
             dtype = self.infer_dtype(op, args, params)
-            op.acts.shape(op.name, [_shape(a) for a in args], params)  # which says what does not fit
+            op.acts.shape(op.name, [_shape(a) for a in args], params)  # which raises the error
             return self.product(*(self.node(a, dtype) for a in args))
         if symbol == "cast":
             return Symbol(self, self.cast(self.node(args[0]), params["dtype"]))
@@ -455,13 +455,13 @@ class Trace:
         if floats:
             return np.result_type(*floats, *(make_example(d) for _, d in mixed if d is float))
         found = np.result_type(*kinds, *(_find_example(a, d, kinds) for a, d in mixed if d not in kinds))
-        whole = all(d is int or d is bool or d in kinds for _, d in mixed)
-        return None if whole and found.kind == "f" else found  # int64 and uint64, which no dtype holds
+        are_whole = {d for _, d in mixed} <= {int, bool, *kinds}
+        return None if are_whole and found.kind == "f" else found  # int64 and uint64, which no dtype holds
 
     def fold(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Symbol:
         (x,), dtype = args, self.infer_dtype(op, args, params)
         source = self.node(x, dtype)
-        if not source.size and abs(op.lower.start) == np.inf:  # of nothing there is no largest: the kernel says so
+        if not source.size and abs(op.lower.start) == np.inf:  # the kernel raises
             return cast("Symbol", self.opaque(op, [x], params))
         axes = resolve_axes(len(source.shape), params["axis"], op.name)
         left = tuple(n for i, n in enumerate(source.shape) if i not in axes)
@@ -498,7 +498,7 @@ class Trace:
         return base is source, made.shape, (made.__array_interface__["data"][0] - begin, made.strides)
 
     def elements(self, op: Any, source: Node, params: dict[str, Any]) -> Any:
-        """Return elements of an input that are no view: the kernel, run on element numbers, tells which."""
+        """Return elements of an input that are no view: the kernel, run on element numbers, gives which."""
         lines = find_constant_lines(params["index"], source.shape) if "index" in params else None
         if lines is not None:
             return pick_lines(Symbol(self, source), lines)

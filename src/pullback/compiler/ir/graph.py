@@ -92,7 +92,7 @@ class Node:
         models = self._list_models()
         if all(a.layout == natural for a in models):
             return natural
-        given = [_like(a) for a in models]
+        given = [_make_like(a) for a in models]
         return np.nditer([*given, None], op_dtypes=[np.int8] * (len(given) + 1)).operands[-1].strides
 
     def _is_copy(self) -> bool:
@@ -116,7 +116,7 @@ class Node:
         return f"{self!r} = {self.name}({given}){how} : {self.dtype}{list(self.shape)}".replace("()", "", 1)
 
 
-def _like(node: Node) -> Any:
+def _make_like(node: Node) -> Any:
     """Return an array without memory of its own with the shape and the strides of a node."""
     return as_strided(np.zeros(1, np.int8), node.shape, node.strides)
 
@@ -212,6 +212,12 @@ def fingerprint(data: Any, otherwise: Any = id) -> Any:
         return ("slice", fingerprint((data.start, data.stop, data.step), otherwise))
     if isinstance(data, set):
         return ("set", frozenset(data))
+    return _fingerprint_object(data, otherwise)
+
+
+def _fingerprint_object(data: Any, otherwise: Any) -> Any:
+    """Return the fingerprint of a dataclass, of a container that users registered, or of something with a hash."""
+    kind = type(data)
     fields = getattr(kind, "__dataclass_fields__", None)
     if fields is not None and not getattr(kind, "whole", False):
         return (kind, *[fingerprint(getattr(data, f, None), otherwise) for f in fields])

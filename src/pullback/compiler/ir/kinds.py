@@ -1,4 +1,4 @@
-"""The kinds of graph nodes: one record each, with all that the compiler knows of a kind below code generation.
+"""The kinds of graph nodes: one record each, for all stages before code generation.
 
 INPUT       an argument of the program; ``data`` is its place among the inputs
 CONSTANT    an array or a number that the program holds; ``data`` is the array
@@ -28,7 +28,7 @@ WHILE       a loop with a condition: constants and the carry; ``data`` is a Whil
 SWITCH      branches: the number of the one that is taken, and what it takes; ``data`` is a Switch
 RESULT      one of the results of a loop or of branches; ``data`` is its place
 
-What only a later stage knows of a kind, such as how it is emitted, is in a table of that stage, keyed by the record.
+What only a later stage needs, such as how a kind is emitted, is in a table of that stage, keyed by the record.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Kind:
     name: str
     evaluate: Callable[..., Any]  # of a node and the arrays of its arguments: its value, by NumPy
     check: Callable[[Node], str] = _find_no_problem  # what is wrong with a node; empty for a good one
-    describe: Callable[[Node], str] = _describe_nothing  # what its printed line says besides its arguments
+    describe: Callable[[Node], str] = _describe_nothing  # what is printed besides its arguments
     get_op: Callable[[Node], Any] = _find_no_op  # the op of a node, None for a kind without
     is_leaf: bool = False  # it has no arguments: a value that exists before the program runs
     is_elementwise: bool = False  # an element depends on one element of each argument

@@ -17,7 +17,7 @@ ROUNDS = 10
 MULTIPLIERS = 0xD2E7470EE14C6C93, 0xCA5A826395121157
 KEY_STEPS = 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B
 WORDS = {"f4": 3, "f8": 2}  # numbers in a block, as a power of two
-DROPPED = {"f4": 8, "f8": 11}  # bits that a float has no room for
+DROPPED = {"f4": 8, "f8": 11}  # bits that a float cannot hold
 PARAMS = "ptr %places, ptr %k0s, ptr %k1s"
 
 

@@ -16,6 +16,7 @@ from pullback.compiler.ir.fourier import Fourier, count_transforms, factorize, m
 from pullback.compiler.ir.graph import Graph, Node, Pieces, View, contiguous
 from pullback.compiler.ir.kinds import FOURIER, MAP, PIECES, VIEW
 from pullback.core.tensor import BY_KERNEL
+from pullback.settings import is_enabled
 
 __all__ = ["TRANSFORMS", "lower_fourier"]
 
@@ -27,7 +28,7 @@ LONG = 256  # numbers from which on a transform is worth two rounds
 def lower_fourier(g: Graph, n: Node, parts: Sequence[Node]) -> list[Node] | None:
     """Return the parts of a transform of real and, if there are any, imaginary parts; None if it is a host op."""
     data = _describe(n, parts[0])
-    if data is None:
+    if data is None or not is_enabled("Fourier transforms"):
         return None
     x = parts[0]
     sides = _find_sides(data.n)

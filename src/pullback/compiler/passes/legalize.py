@@ -61,6 +61,7 @@ from pullback.core.axes import together
 from pullback.core.lowering import matrices, windows
 from pullback.core.tensor import BY_KERNEL
 from pullback.errors import CompileError
+from pullback.settings import is_enabled
 
 __all__ = ["legalize"]
 
@@ -335,6 +336,8 @@ class KindOp:
 
 def _has_code(n: Node, args: list[Node]) -> bool:
     op, params = n.data
+    if op.lower.draws and not is_enabled("compiled draws"):
+        return False
     dtypes = tuple([code_of(a.dtype) for a in args])
     return count_instructions(op, dtypes, code_of(n.dtype), Frozen(params) if params else NO_PARAMS) is not None
 
@@ -406,6 +409,12 @@ def _arrange_product(g: Graph, n: Node, args: list[Node]) -> Node:
     product = g.add(PRODUCT, args, n.shape, n.dtype, None, n.line)
     if len(n.shape) > 2 and n.shape[-2:] != (1, 1) and plan_product(product).is_tiny:
         return product
+    return _arrange_vector_product(g, n, product)
+
+
+def _arrange_vector_product(g: Graph, n: Node, product: Node) -> Node:
+    """Return the product of a matrix and a vector as multiplications and a sum along contiguous rows; others as is."""
+    a, b = product.args
     if b.shape[-1] == 1 and len(a.shape) == 2 and is_transposed(a) and a.shape[0] <= a.shape[1]:
         return _sum_along(g, n, transpose(g, a), b, 0)
     if a.shape[-2] == 1 and is_transposed(b) and plan_product(product).matrices.m == 1:

@@ -81,7 +81,7 @@ class LoopSimplifier:
         loop, body = self.loop, self.body
         inputs, outputs = body.inputs, body.outputs
         unchanged = {k for k in range(loop.carry) if outputs[k] is inputs[loop.constants + k]}
-        sums = {k: found for k in used - unchanged if k < loop.carry and (found := self._find_sum(k)) is not None}
+        sums = self._find_sums(used - unchanged)
         stacks = {n.number: self._stack(n) for found in sums.values() for n in found}
         carried = self._find_needed(used - unchanged - {*sums})
         ys = [i for i in range(loop.carry, len(outputs)) if i in used or i in stacks.values()]
@@ -126,19 +126,22 @@ class LoopSimplifier:
 
     # ---- sums of products with few terms, which are done for all steps after the loop
 
+    def _find_sums(self, places: set[int]) -> dict[int, tuple[Node, Node]]:
+        """Return the matrices of ``_find_sum`` for those parts of the carry that have them."""
+        found = {k: self._find_sum(k) for k in places if k < self.loop.carry}
+        return {k: matrices for k, matrices in found.items() if matrices is not None}
+
     def _find_sum(self, k: int) -> tuple[Node, Node] | None:
         """Return the matrices whose product, the first one transposed, is all that steps add to a part of the carry."""
         state, n = self.body.inputs[self.loop.constants + k], self.body.outputs[k]
         if n.kind is not MAP or n.data[0].kernel is not np.add or n.dtype.kind != "f" or n.args[0] is n.args[1]:
             return None
         product = next((a for a in n.args if a is not state), n)
-        alone = all(self._count_uses(x) == 1 for x in (state, n, product))
-        if not alone or state not in n.args or product.kind is not PRODUCT or product.shape != n.shape:
+        if state not in n.args or product.shape != n.shape or not _is_short_product(product):
             return None
-        a, b = product.args[:2]
-        if len(product.args) != 2 or product.data is not None or len(a.shape) != 2 or a.shape[1] >= FEW_TERMS:
+        if any(self._count_uses(x) != 1 for x in (state, n, product)):
             return None
-        turned, right = self._find_transposed(a), self._find_source(b)
+        turned, right = self._find_transposed(product.args[0]), self._find_source(product.args[1])
         return (turned, right) if turned is not None and right is not None else None
 
     def _count_uses(self, n: Node) -> int:
@@ -281,20 +284,13 @@ class LoopSimplifier:
 
     def _build(self, carried: list[int], wanted: set[int]) -> None:
         """Build the new body: its constants are the first inputs, in the order in which they are met."""
+        done = {*self.moved, *self.rows}
+        later = [n for n in self.body.nodes if n.number in wanted and n.number not in done]
+        outputs = [o for o in self.body.outputs if o.number in wanted]
         constants: dict[int, Node] = {}  # outside, by number
-        later: list[Node] = []
-        for n in self.body.nodes:
-            if n.number in wanted and n.number not in self.moved and n.number not in self.rows:
-                later.append(n)
-                for a in n.args:
-                    self._meet(a, constants)
-        for o in self.body.outputs:
-            if o.number in wanted:
-                self._meet(o, constants)
-        for number, x in constants.items():
-            made = self.inner.input(x.shape, x.dtype)
-            self.constants.append((x, made))
-            constants[number] = made
+        for used in [*(a for n in later for a in n.args), *outputs]:
+            self._meet(used, constants)
+        constants = self._add_constants(constants)
         for number in [*(self.body.inputs[self.loop.constants + k].number for k in carried), *self.rows]:
             source = self.body.nodes[number]
             self.made[number] = self.inner.input(source.shape, source.dtype)
@@ -302,9 +298,15 @@ class LoopSimplifier:
             if n.kind is not INPUT:
                 args = [self._use(a, constants) for a in n.args]
                 self.made[n.number] = self.inner.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
-        for o in self.body.outputs:
-            if o.number in wanted and o.number in self.moved:
+        for o in outputs:
+            if o.number in self.moved:
                 self.made[o.number] = self._use(o, constants)
+
+    def _add_constants(self, outside: dict[int, Node]) -> dict[int, Node]:
+        """Return the inputs of the new body for nodes outside of the loop, by the numbers in the old one."""
+        inputs = {number: self.inner.input(x.shape, x.dtype) for number, x in outside.items()}
+        self.constants += [(x, inputs[number]) for number, x in outside.items()]
+        return inputs
 
     def _meet(self, n: Node, constants: dict[int, Node]) -> None:
         if n.number in self.moved:
@@ -326,3 +328,11 @@ class LoopSimplifier:
         base = self._find_base(x)
         found = self.inner.constant(base.data) if is_number(base) else constants[base.number]
         return found if x is base else self.inner.add(VIEW, (found,), x.shape, x.dtype, x.data, x.line)
+
+
+def _is_short_product(n: Node) -> bool:
+    """Return whether a node is a product of two matrices that adds few terms."""
+    if n.kind is not PRODUCT or len(n.args) != 2 or n.data is not None:
+        return False
+    left = n.args[0].shape
+    return len(left) == 2 and left[1] < FEW_TERMS

@@ -1,7 +1,7 @@
 """Roll loops that tracing has unrolled: a Python ``for`` of many equal steps becomes one loop.
 
 Each step of such a loop adds the same nodes to the graph, and so does each step of its backward pass.  ``find_periods``
-finds where nodes repeat.  ``Region`` tells what each operand is: of the same step, of a step before, the same in all
+finds where nodes repeat.  ``Region`` finds what each operand is: of the same step, of a step before, the same in all
 steps, or another element of one array in each.  ``LoopWriter`` writes the loop.  Steps at both ends that differ stay as
 they are, and so does everything that does not fit.
 """

@@ -70,7 +70,7 @@ def _evaluate(n: Node, values: list[Any]) -> Any:
         return np.broadcast_to(n.kind.evaluate(n, *values), n.shape).astype(n.dtype, copy=False)
 
 
-# ---- one constructor per kind that has something to say
+# ---- one constructor for each kind that can be simplified
 
 
 def _simplify_constant(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
@@ -199,16 +199,25 @@ def _permute(g: Graph, x: Node, order: tuple[int, ...], depth: int = DEEPEST) ->
     shape = (1,) * (rank - len(x.shape)) + x.shape
     permuted = tuple(shape[i] for i in order)
     if x.kind.is_elementwise and len(x.shape) == rank:
-        whole = x.size if x.kind is MAP else x.size + 1
-        fits = [a.size < whole or a.kind.is_elementwise for a in x.args]
-        args = [_permute(g, a, order, depth - 1) if fit else None for a, fit in zip(x.args, fits, strict=True)]
-        made = tuple(a for a in args if a is not None)
-        return g.add(x.kind, made, permuted, x.dtype, x.data, x.line) if len(made) == len(args) else None
+        args = _permute_args(g, x, order, depth - 1)
+        return None if args is None else g.add(x.kind, args, permuted, x.dtype, x.data, x.line)
     if x.kind is CONSTANT and x.size <= SMALL:
         return g.constant(np.transpose(x.data.reshape(shape), order)) if x.shape else x
     base, offset, steps = resolve_view(x)
     steps = (0,) * (rank - len(steps)) + steps
     return g.add(VIEW, (base,), permuted, x.dtype, View(offset, tuple(steps[i] for i in order)), x.line)
+
+
+def _permute_args(g: Graph, x: Node, order: tuple[int, ...], depth: int) -> tuple[Node, ...] | None:
+    """Return the arguments of an elementwise node with their axes in another order, if ``_permute`` can do each."""
+    limit = x.size if x.kind is MAP else x.size + 1
+    args = []
+    for a in x.args:
+        made = _permute(g, a, order, depth) if a.size < limit or a.kind.is_elementwise else None
+        if made is None:
+            return None
+        args.append(made)
+    return tuple(args)
 
 
 def _simplify_fold(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:

@@ -55,7 +55,7 @@ def _describe(graph: Graph, target: Target, options: Options) -> list[str] | Non
 
 
 def _describe_graph(graph: Graph, seen: dict[Any, int]) -> list[str]:
-    """Return the nodes of a graph as lines; ``seen`` tells host ops apart."""
+    """Return the nodes of a graph as lines; ``seen`` numbers host ops."""
     lines: list[str] = []
     dtypes: dict[Any, str] = {}
     ops: dict[int, str] = {}
@@ -112,7 +112,7 @@ def canonical_text(x: Any) -> str:
 
 
 def _is_own(op: Op) -> bool:
-    """Return whether an op is this library's, so that its name tells what it does."""
+    """Return whether an op is this library's, so that its name identifies what it does."""
     home = op.function.__module__.split(".")
     return REGISTRY.get(op.name) is op and home[0] == PACKAGE and home[1] in PACKAGES
 

@@ -68,7 +68,7 @@ class Cache:
         self.written = most  # so that the first write measures the directory
 
     def key(self, *parts: str) -> bytes:
-        """Return the key for texts that say all that the entry depends on."""
+        """Return the key for texts that describe all that the entry depends on."""
         return compute_digest(FORMAT, *(p.encode() for p in parts))
 
     def _file(self, key: bytes) -> str:
@@ -173,7 +173,7 @@ def default_cache() -> Any:
     if not is_enabled("disk cache"):
         return NO_CACHE
     place = get_directory(), get_limit()
-    if not os.path.isabs(place[0]) and "PULLBACK_CACHE_DIR" not in os.environ:  # a user without a home
+    if not os.path.isabs(place[0]) and "PULLBACK_CACHE_DIR" not in os.environ:  # a user without a home directory
         return NO_CACHE
     return _caches.setdefault(place, Cache(*place))
 

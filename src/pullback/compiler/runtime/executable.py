@@ -56,7 +56,7 @@ class Executable:
         self.library, self.addresses, self.stats = linked.library, linked.addresses, linked.stats
         self.slots: Sequence[Slot] = self.manifest.slots
         self.inputs, self.outputs = self.manifest.inputs, self.manifest.outputs
-        self.check = -1  # the slot that tells whether positions are out of range
+        self.check = -1  # the slot for whether positions are out of range
         if traced.checks:
             self.outputs, self.check = self.outputs[:-1], self.outputs[-1]
         self.constants = {
@@ -92,7 +92,7 @@ class Executable:
         """Return a native function for these trees of arguments and results; None if there can be none.
 
         ``floats`` and ``switch`` are told for one that users come in by: which results are floats of Python's, and the
-        word that tells whether the environment is the program's.
+        word that is set while the environment is the program's.
         """
         pieces = self.manifest.pieces
         if len(pieces) > 1 or any(p.host_op for p in pieces) or not self.direct:

@@ -189,7 +189,7 @@ class Library:
             raise ValueError("neither an image nor object code")
 
     def keep(self) -> None:
-        """Keep the memory for as long as the process lives."""
+        """Keep the memory until the process ends."""
         for x in (self, *(() if isinstance(self.held, Loaded) else (_linker(),))):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(x))
 

@@ -131,30 +131,30 @@ def place_values(
     arena = Region(inf, inf)
     # a result is free until it is written, or what it is written over
     hosts = {slot: Region(v.size - ALIGN + 1, by_root[root].first) for root, (slot, v) in homes.items()}
-    tried = sorted(sorted(hosts, key=lambda s: -hosts[s].size)[:HOSTS], key=lambda s: hosts[s].size)
+    largest = sorted(hosts.items(), key=lambda host: -host[1].size)[:HOSTS]
+    regions = [*sorted(largest, key=lambda host: host[1].size), (ARENA, arena)]
     free = sorted((g for g in groups if g.key not in homes), key=lambda g: (-g.size, g.first))
     found = {root: Place(slot, 0, False) for root, (slot, _) in homes.items()}
-
-    def find_place(g: Value) -> tuple[Region, Place]:
-        for slot in tried:
-            if g.last < hosts[slot].until:
-                offset = hosts[slot].offset(g)
-                if offset is not None:
-                    return hosts[slot], Place(slot, offset)
-        offset = arena.offset(g)
-        assert offset is not None
-        return arena, Place(ARENA, offset)
-
     for g in free[:LARGEST]:
-        region, found[g.key] = find_place(g)
+        region, found[g.key] = _find_place(g, regions)
         region.reserve(g, found[g.key].offset)
     for g in sorted(free[LARGEST:], key=lambda g: g.first):
-        for region in (arena, *(hosts[s] for s in tried)):
+        for _, region in regions:
             region.forget(g.first)
-        region, found[g.key] = find_place(g)
+        region, found[g.key] = _find_place(g, regions)
         region.take(g, found[g.key].offset)
     length = max((found[g.key].offset + round_up(g.size) for g in free if found[g.key].slot == ARENA), default=0)
     return Layout({k: found[root] for k, root in whose.items()}, length, [])
+
+
+def _find_place(g: Value, regions: list[tuple[int, Region]]) -> tuple[Region, Place]:
+    """Return the first region that a value fits into, and its place there; it fits into the arena, the last one."""
+    for slot, region in regions:
+        if g.last < region.until:
+            offset = region.offset(g)
+            if offset is not None:
+                return region, Place(slot, offset)
+    raise AssertionError("the arena has no end")
 
 
 def place_apart(

@@ -73,7 +73,7 @@ class Kernel:
         self.folds = 0
 
     def can_add(self, n: Node, cost: int, is_long: bool) -> bool:
-        """Return whether a node of this cost may be added; ``is_long`` says that the program is long."""
+        """Return whether a node of this cost may be added; ``is_long``: the program is long."""
         heaviest = SHORTER if is_long and prod(self.axes) <= CACHED else HEAVIEST
         return self.cost + cost <= heaviest and (n.kind is not FOLD or self.folds < FOLDS)
 
@@ -305,17 +305,14 @@ class Fusion:
     def _level(self, n: Node, k: Kernel, axes: tuple[int, ...], needs: list[Use]) -> str:
         """Return the level at which a kernel could compute a node; empty if it cannot."""
         row = n.kind.is_elementwise and k.split is not None and axes == k.axes[: k.split] and axes != k.axes
-        if axes != k.axes and not row:
-            return ""
-        if n.kind is TAKE and self._takes_from(n, k):
+        if (axes != k.axes and not row) or (n.kind is TAKE and self._takes_from(n, k)):
             return ""
         missing = (0,) * (len(k.axes) - len(axes))
-        for u in needs:
-            level = k.levels.get(u.node.number)
-            if level is not None and ((row and level == FULL) or not k.makes(u._replace(steps=u.steps + missing))):
-                return ""
+        inner = [u for u in needs if u.node.number in k.levels]
+        if any(not k.makes(u._replace(steps=u.steps + missing)) for u in inner):
+            return ""
         if row:
-            return ROW if any(u.node.number in k.levels for u in needs) else ""
+            return ROW if inner and all(k.levels[u.node.number] != FULL for u in inner) else ""
         return self._fold_level(n, k, len(axes)) if n.kind is FOLD else FULL
 
     def _takes_from(self, n: Node, k: Kernel) -> bool:

@@ -17,7 +17,7 @@ from pullback.settings import is_enabled
 __all__ = ["ProductSchedule", "panel_depth", "plan_panels", "schedule_product"]
 
 LARGEST = 640**3  # multiplications; above, BLAS is quicker
-LEFT = 3 / 4  # of the second cache that the left matrix may take while it meets all panels
+LEFT = 3 / 4  # of the second cache that the left matrix may take while it is multiplied by all panels
 TRANSPOSED = 2**16  # elements of a transposed left matrix; for a larger one BLAS is quicker, as it makes a copy
 DEPTH = {"f4": 320, "f8": 160}  # of a panel: what fits the first cache
 BATCHES = 32  # parts of a batch of products
@@ -72,12 +72,16 @@ def is_panel_product(p: Product, target: Target) -> bool:
     """Return whether panels are the quickest way, by measurement: for contiguous rows and mostly full panels."""
     if not is_enabled("matrix products"):
         return False
-    wide = panel_width(p, target)
-    in_order = p.a.column == 1 or (p.a.row == 1 and p.m * p.k <= TRANSPOSED)
-    if target.vector_bytes < 32 or not in_order or p.m < 2 or p.k < 16 or 1 not in p.b:
+    if target.vector_bytes < 32 or p.m < 2 or p.k < 16 or 1 not in p.b or not _is_left_in_order(p):
         return False
+    wide = panel_width(p, target)
     size = int(p.dtype[1])
     near = p.m >= 16 or p.b.row == 1 or p.k * p.n * size <= target.second_cache  # few rows: copying takes as long
     full = p.n % wide == 0 or p.n >= 4 * wide or p.is_small
     kept = p.m * panel_depth(p) * size <= LEFT * target.second_cache or plan_panels(p, target).rows == 1
     return near and full and kept and p.m * p.n * p.k <= LARGEST
+
+
+def _is_left_in_order(p: Product) -> bool:
+    """Return whether the left matrix is read along its rows, or is transposed and small enough to be copied."""
+    return p.a.column == 1 or (p.a.row == 1 and p.m * p.k <= TRANSPOSED)

@@ -209,12 +209,17 @@ def find_shared_elements(
     return sorted(found.items())
 
 
+def _estimate_reload(s: ConvolutionPlan, target: Target) -> float:
+    """Return the time in which an image that the cache does not hold is read again, for each block of columns."""
+    image = 0 if s.c.of_filter or s.keeps_filter else prod(s.frame) * s.channels * s.size
+    return image / LINE * FROM_MEMORY if image > IMAGE * target.second_cache else 0.0
+
+
 def choose_tiling(s: ConvolutionPlan, summed: list[Axis], target: Target) -> Tiling:
     """Return the tiling of least estimated time: many sums at once, few of them twice, and few loads."""
     lengths, columns = [a.length for a in s.along], -(-s.c.depth // s.width)
     short, all_steps = summed[len(s.c.space) - 1], prod(a.length for a in summed)
-    image = 0 if s.c.of_filter or s.keeps_filter else prod(s.frame) * s.channels * s.size
-    again = image / LINE * FROM_MEMORY if image > IMAGE * target.second_cache else 0  # for each block of columns
+    again = _estimate_reload(s, target)
     best, least = Tiling((1,) * len(lengths), 1, 1), float("inf")
     for vectors, steps, tile in _list_tilings(s, short.length, target):
         far = all_steps * max(vectors * s.width * s.size, LINE) > NEAR * target.first_cache
@@ -226,8 +231,7 @@ def choose_tiling(s: ConvolutionPlan, summed: list[Axis], target: Target) -> Til
             taken = [(i * short.step, 0) for i in range(steps)]
             places = [place for place, _ in find_shared_elements([*product(*map(range, tile))], s.along, taken)]
             reads = len(places) * (vectors if s.c.apart else 1) + vectors * steps
-            if s.c.of_filter and far:
-                more += len({place * s.size // LINE for place in places}) * FAR
+            more += far * s.c.of_filter * len({place * s.size // LINE for place in places}) * FAR
             total = times * (max(busy, reads * READ) + more) + again * blocks
             if total < least or (total == least and vectors == best.vectors):  # rather a high tile than a wide one
                 best, least = Tiling(tile, vectors, steps), total

@@ -1,4 +1,4 @@
-"""Functions that are not in the Array API but that libraries ask a namespace for: xarray, scikit-learn."""
+"""Functions that are not in the Array API but that libraries use of a namespace: xarray, scikit-learn."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def gradient(f: Value, /, *spacing: Value, axis: Axis = None, edge_order: int = 
     axis: one axis, several, or None for all.
     edge_order: 1 or 2, the order of the differences at the edges.
     """
-    slopes: Callable[..., object] = np.gradient  # whose stubs tell edge orders apart
+    slopes: Callable[..., object] = np.gradient  # whose stubs distinguish edge orders
     made: Tensor | tuple[Tensor, ...] = as_result(
         slopes(as_operand(f), *map(as_operand, spacing), axis=axis, edge_order=edge_order)
     )

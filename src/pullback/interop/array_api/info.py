@@ -1,4 +1,4 @@
-"""What the namespace says of itself: devices and dtypes."""
+"""The inspection functions of the namespace: its devices and dtypes."""
 
 from __future__ import annotations
 
@@ -56,5 +56,5 @@ class Info:
 
 
 def __array_namespace_info__() -> Info:  # noqa: N807
-    """Return an object that says what the namespace has: dtypes, devices and capabilities."""
+    """Return an object that lists what the namespace has: dtypes, devices and capabilities."""
     return Info()

@@ -1,7 +1,7 @@
 """Decompositions: QR and singular values.
 
 An op has one result, so the parts of a decomposition are computed as one, with their rows on top of each other, and
-taken apart by slices.  So they are computed once, and one rule knows the cotangents of all of them.
+taken apart by slices.  So they are computed once, and one rule has the cotangents of all of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Eigenvalues and eigenvectors, of symmetric (Hermitian) matrices and of any square ones.
 
 An op has one result, so eigenvalues and eigenvectors are computed as one array, the values as a row above the matrix of
-vectors, and taken apart by slices.  So they are computed once, and one rule knows the cotangents of both.
+vectors, and taken apart by slices.  So they are computed once, and one rule has the cotangents of both.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def pinv(x: TensorLike, /, rtol: float | Value | None = None, hermitian: bool = 
 
     Its derivative exists where the rank does not change nearby, so always at full rank; it is right where the values
     that count as 0 are.  Without ``rtol`` it is the larger side times the precision of the dtype.
-    ``hermitian`` says that the matrices are symmetric or Hermitian, which is quicker.
+    ``hermitian``: the matrices are symmetric or Hermitian, which is quicker.
 
     x: a tensor, an array or a number.
     rtol: singular values below this share of the largest count as zero.

@@ -83,7 +83,7 @@ class Through:
 
 
 class Real(Through):
-    """One that refuses complex numbers: SciPy does not know it of them, or there is no rule for its derivative."""
+    """One that refuses complex numbers: SciPy does not have it for them, or there is no rule for its derivative."""
 
     def __call__(self, *args: Value) -> Any:
         for x in args:

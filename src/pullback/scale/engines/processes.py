@@ -1,4 +1,4 @@
-"""The engine of the standard library: a process for each worker, asked through a pipe."""
+"""The engine of the standard library: a process for each worker, called through a pipe."""
 
 from __future__ import annotations
 

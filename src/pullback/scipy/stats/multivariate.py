@@ -209,7 +209,7 @@ class Wishart(Vectors):
 class gaussian_kde:  # noqa: N801
     """The density of a sample, a sum of normal ones around its points: ``scipy.stats.gaussian_kde``.
 
-    It is differentiable by the points at which it is asked for, by the sample and by the weights.
+    It is differentiable by the points at which it is evaluated, by the sample and by the weights.
 
     >>> density = gaussian_kde(np.array([0.0, 1.0, 3.0]))
     >>> pb.grad(density)(np.array([1.0])).round(4)

@@ -69,7 +69,7 @@ def _list_trainable(model: Any, order: Order) -> list[Variable]:
 
 
 def _read_members(path: Path, where: str) -> dict[str, bytes]:
-    """Return the files of an archive that a model needs, after checking what they say of their lengths."""
+    """Return the files of an archive that a model needs, after checking the lengths that the archive states."""
     try:
         with zipfile.ZipFile(path) as archive:
             found: dict[str, bytes] = {}

@@ -21,7 +21,7 @@ import numpy as np
 from pullback.core.convert import as_array
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor
-from pullback.core.tree import branches, map_leaves
+from pullback.core.tree import get_branches, map_leaves
 from pullback.core.variable import Variable, index_by_name
 from pullback.errors import ArgumentError, CheckpointError, DataError, MissingPackageError
 from pullback.train.data.stages import is_plain_list
@@ -85,9 +85,9 @@ def save(path: StrPath, tree: Tree) -> None:
 def _as_tree(what: str, tree: Tree) -> Tree:
     """Return the tree to store: of a model its variables, of variables alone or in a list a dict by name."""
     named, variables = getattr(tree, "named_variables", None), getattr(tree, "variables", None)
-    if branches(tree) is None and callable(named):
+    if get_branches(tree) is None and callable(named):
         return named()
-    if branches(tree) is None and isinstance(variables, list | tuple):
+    if get_branches(tree) is None and isinstance(variables, list | tuple):
         return _as_tree(what, list(variables))
     if isinstance(tree, Variable):
         tree = [tree]
@@ -96,9 +96,9 @@ def _as_tree(what: str, tree: Tree) -> Tree:
     return tree
 
 
-def _branches(tree: Tree) -> list[tuple[Any, Any]] | None:
+def _list_branches(tree: Tree) -> list[tuple[Any, Any]] | None:
     """Return the children of a node with their keys; None for a leaf."""
-    parts = None if is_plain_list(tree) else branches(tree)
+    parts = None if is_plain_list(tree) else get_branches(tree)
     if parts is None:
         return None
     if isinstance(tree, dict):
@@ -114,7 +114,7 @@ def _describe(tree: Tree, where: str, tensors: dict[str, Any]) -> Any:
         return None
     if type(tree) in SCALARS:
         return {"number": tree}
-    children = _branches(tree)
+    children = _list_branches(tree)
     if children is None:
         name = where or "value"
         tensors[name] = _as_storable(tree, name)
@@ -277,7 +277,7 @@ def _iterate_leaves(tree: Tree, where: str = "") -> Iterator[tuple[str, Any]]:
     """Iterate over the leaves with their names in a file."""
     if tree is None:
         return
-    children = None if type(tree) in SCALARS else _branches(tree)
+    children = None if type(tree) in SCALARS else _list_branches(tree)
     if children is None:
         yield where or "value", tree
         return

@@ -129,7 +129,7 @@ class TopologyWriter:
                 continue  # an argument with two names, of which this one is not given
             elif written in known:
                 config[written] = self._describe(_repeat(value, argument, spelt), name, argument)
-            elif not _says_nothing(argument, value, takes.get(argument)):
+            elif not _is_without_effect(argument, value, takes.get(argument)):
                 raise CheckpointError(
                     f"save: {name} has {argument}={value!r}, which {spelt} of {self.target.library} does not take."
                 )
@@ -356,7 +356,7 @@ def _repeat(value: Any, argument: str, kind: str) -> Any:
 OURS = ("fill_value", "negative_slope", "seed", "threshold", "unit_forget_bias")
 
 
-def _says_nothing(argument: str, value: Any, parameter: Parameter | None) -> bool:
+def _is_without_effect(argument: str, value: Any, parameter: Parameter | None) -> bool:
     """Return whether an argument that the library has not changes nothing."""
     if is_without_effect(argument, value) or value == ():
         return True

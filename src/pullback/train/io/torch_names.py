@@ -205,7 +205,7 @@ def _iterate_layers(model: Any, above: str) -> Iterator[tuple[str, Any]]:
 
 
 def load_torch_weights(path: StrPath, model: Any, modules: ModuleMap) -> None:
-    """Load a state dict in a safetensors file into a model; every parameter and every variable must be met."""
+    """Load a state dict in a safetensors file into a model; it must have exactly the model's variables."""
     load_state(load(path), model, modules)
 
 

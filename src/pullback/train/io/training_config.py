@@ -89,7 +89,7 @@ def restore_state(optimizer: Optimizer, state: OptimizerState, where: str) -> No
 
 
 def read_training(data: Json, where: str) -> CompileSettings | None:
-    """Return what a file says that a model was compiled with; None if it was not."""
+    """Return the arguments of ``compile`` that a file has; None if the model was not compiled."""
     if not isinstance(data, dict):
         return None
     described = data.get("optimizer", data.get("optimizer_config"))
@@ -232,7 +232,7 @@ def _describe_for_keras(name: str, config: Config, loss: Json, metrics: Json, we
 
 
 def _spell_names(names: Json) -> Json:
-    """Return losses in their structure, by the names that every library knows; one in a list alone."""
+    """Return losses in their structure, by the names that all libraries have; one in a list alone."""
     if isinstance(names, str):
         plain = snake_case(names) if not names.isupper() else names.lower()
         return LOSS_NAMES.get(plain, plain)

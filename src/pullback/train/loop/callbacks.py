@@ -76,7 +76,7 @@ class MonitorCallback(StatefulCallback):
         improves_upward = monitor.removeprefix("val_").endswith(("acc", "accuracy", "precision", "recall", "r2_score"))
         self.sign = 1.0 if mode == "max" or (mode == "auto" and improves_upward) else -1.0
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """Print a line, if ``verbose``."""
         if self.verbose:
             print(text, file=sys.stderr)
@@ -162,7 +162,7 @@ class EarlyStopping(MonitorCallback):
                 "never a number" if self.best is None else f"best, {self.best:.4g}, after epoch {self.best_epoch + 1}"
             )
             self.stop(f"early_stopping: {self.monitor} was {best}")
-            self.say(f"Epoch {epoch + 1}: early stopping: {self.monitor} was {best}")
+            self.print_line(f"Epoch {epoch + 1}: early stopping: {self.monitor} was {best}")
 
     def on_train_end(self, logs: Logs) -> None:
         super().on_train_end(logs)
@@ -242,7 +242,7 @@ class ModelCheckpoint(MonitorCallback):
             value = self.get_monitored(logs)
             if not self.is_better(value, self.initial_value_threshold if self.best is None else self.best):
                 return
-            self.say(f"Epoch {epoch + 1}: {self.monitor} improved to {value:.5g}, saving")
+            self.print_line(f"Epoch {epoch + 1}: {self.monitor} improved to {value:.5g}, saving")
             self.best = value
         self._save(logs)
 
@@ -519,7 +519,7 @@ class ReduceLrOnPlateau(MonitorCallback):
             rate = self.model.optimizer.learning_rate
             if self.wait >= self.patience and rate > self.min_lr:
                 self.model.optimizer.set_learning_rate(max(rate * self.factor, self.min_lr))
-                self.say(f"Epoch {epoch + 1}: the learning rate is {self.model.optimizer.learning_rate:.5g}")
+                self.print_line(f"Epoch {epoch + 1}: the learning rate is {self.model.optimizer.learning_rate:.5g}")
                 self.rest, self.wait = self.cooldown, 0
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.display.axes import get_axes
-from pullback.display.html import frame, table
+from pullback.display.html import render_frame, render_table
 from pullback.display.pictures import draw_curves
 from pullback.errors import DataError
 
@@ -83,9 +83,9 @@ class History:
         losses = {name: values for name, values in numbered.items() if name in ("loss", "val_loss")}
         others = {name: values for name, values in numbered.items() if name not in losses}
         last = [(name, f"{values[0]:.4g}", f"{values[-1]:.4g}") for name, values in numbered.items() if values]
-        numbers = table(["", "first", "last"], last, right=[1, 2])
+        numbers = render_table(["", "first", "last"], last, right=[1, 2])
         pictures = [draw_curves(curves, dashed) for curves in (losses, others) if curves]
-        return frame("History", filter(None, facts), *pictures, numbers)
+        return render_frame("History", filter(None, facts), *pictures, numbers)
 
     def _list_curves(self) -> list[str]:
         """Return the names to plot: each number once, and those that only the validation has."""

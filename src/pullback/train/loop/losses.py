@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import signature
 from typing import Any
 
 import numpy as np
 
 from pullback.errors import ArgumentError
+from pullback.train.arguments import bind_arguments, list_arguments
 from pullback.train.loop.metrics import functions
 from pullback.train.loop.weights import REDUCTIONS, reduce_values
 from pullback.typing import Value
@@ -115,63 +115,48 @@ class FunctionLoss(Loss):
         return (values > 0).astype(values.dtype) if self.function is functions.circle else None
 
 
-def _make_class(class_name: str, function: Function, name: str, sparse: bool = False) -> type[FunctionLoss]:
+OPTIONS = ("reduction", "name", "dtype")
+
+
+def _make_class(
+    class_name: str, function: Function, name: str | None = None, sparse: bool = False
+) -> type[FunctionLoss]:
     """Return the class of losses by one function; the function's arguments are those of the class."""
-    takes = list(signature(function).parameters)[2:]
 
     def init(self: FunctionLoss, *given: Any, **more: Any) -> None:
-        options = {key: more.pop(key) for key in ("name", "reduction", "dtype") if key in more}
-        if len(given) > len(takes) or (unknown := [key for key in more if key not in takes]):
-            wrong = f"{len(given)} arguments" if len(given) > len(takes) else repr(unknown[0])
-            raise ArgumentError(
-                f"{class_name}: it takes {', '.join([*takes, 'reduction', 'name', 'dtype'])}; got {wrong}."
-            )
+        options = {key: more.pop(key) for key in OPTIONS if key in more}
         options.pop("dtype", None)
-        every = dict(zip(takes, given, strict=False)) | more
-        FunctionLoss.__init__(self, function, **{"name": name, **options}, sparse=sparse, **every)
+        options.setdefault("name", name or function.__name__)
+        arguments = bind_arguments(class_name, function, given, more, OPTIONS)
+        FunctionLoss.__init__(self, function, **options, sparse=sparse, **arguments)
 
-    text = f"The loss ``pb.metrics.{function.__name__}``; takes {', '.join([*takes, 'reduction', 'name'])}."
+    takes = ", ".join([*list_arguments(function), "reduction", "name"])
+    text = f"The loss ``pb.metrics.{function.__name__}``; takes {takes}."
     return type(class_name, (FunctionLoss,), {"__init__": init, "__module__": __name__, "__doc__": text})
 
 
-MeanSquaredError = _make_class("MeanSquaredError", functions.mean_squared_error, "mean_squared_error")
-MeanAbsoluteError = _make_class("MeanAbsoluteError", functions.mean_absolute_error, "mean_absolute_error")
-MeanAbsolutePercentageError = _make_class(
-    "MeanAbsolutePercentageError", functions.mean_absolute_percentage_error, "mean_absolute_percentage_error"
-)
-MeanSquaredLogarithmicError = _make_class(
-    "MeanSquaredLogarithmicError", functions.mean_squared_logarithmic_error, "mean_squared_logarithmic_error"
-)
-Huber = _make_class("Huber", functions.huber_loss, "huber_loss")
+MeanSquaredError = _make_class("MeanSquaredError", functions.mean_squared_error)
+MeanAbsoluteError = _make_class("MeanAbsoluteError", functions.mean_absolute_error)
+MeanAbsolutePercentageError = _make_class("MeanAbsolutePercentageError", functions.mean_absolute_percentage_error)
+MeanSquaredLogarithmicError = _make_class("MeanSquaredLogarithmicError", functions.mean_squared_logarithmic_error)
+Huber = _make_class("Huber", functions.huber_loss)
 LogCosh = _make_class("LogCosh", functions.logcosh, "log_cosh")
-Poisson = _make_class("Poisson", functions.poisson, "poisson")
+Poisson = _make_class("Poisson", functions.poisson)
 CosineSimilarity = _make_class("CosineSimilarity", functions.cosine_proximity, "cosine_similarity")
-Hinge = _make_class("Hinge", functions.hinge, "hinge")
-SquaredHinge = _make_class("SquaredHinge", functions.squared_hinge, "squared_hinge")
-CategoricalHinge = _make_class("CategoricalHinge", functions.categorical_hinge, "categorical_hinge")
+Hinge = _make_class("Hinge", functions.hinge)
+SquaredHinge = _make_class("SquaredHinge", functions.squared_hinge)
+CategoricalHinge = _make_class("CategoricalHinge", functions.categorical_hinge)
 KLDivergence = _make_class("KLDivergence", functions.kl_divergence, "kl_divergence")
-BinaryCrossentropy = _make_class("BinaryCrossentropy", functions.binary_crossentropy, "binary_crossentropy")
-BinaryFocalCrossentropy = _make_class(
-    "BinaryFocalCrossentropy", functions.binary_focal_crossentropy, "binary_focal_crossentropy"
-)
-CategoricalCrossentropy = _make_class(
-    "CategoricalCrossentropy", functions.categorical_crossentropy, "categorical_crossentropy"
-)
-CategoricalFocalCrossentropy = _make_class(
-    "CategoricalFocalCrossentropy", functions.categorical_focal_crossentropy, "categorical_focal_crossentropy"
-)
+BinaryCrossentropy = _make_class("BinaryCrossentropy", functions.binary_crossentropy)
+BinaryFocalCrossentropy = _make_class("BinaryFocalCrossentropy", functions.binary_focal_crossentropy)
+CategoricalCrossentropy = _make_class("CategoricalCrossentropy", functions.categorical_crossentropy)
+CategoricalFocalCrossentropy = _make_class("CategoricalFocalCrossentropy", functions.categorical_focal_crossentropy)
 SparseCategoricalCrossentropy = _make_class(
-    "SparseCategoricalCrossentropy",
-    functions.sparse_categorical_crossentropy,
-    "sparse_categorical_crossentropy",
-    sparse=True,
+    "SparseCategoricalCrossentropy", functions.sparse_categorical_crossentropy, sparse=True
 )
 CategoricalGeneralizedCrossEntropy = _make_class(
-    "CategoricalGeneralizedCrossEntropy",
-    functions.categorical_generalized_cross_entropy,
-    "categorical_generalized_cross_entropy",
-    sparse=True,
+    "CategoricalGeneralizedCrossEntropy", functions.categorical_generalized_cross_entropy, sparse=True
 )
-Dice = _make_class("Dice", functions.dice, "dice")
-Tversky = _make_class("Tversky", functions.tversky, "tversky")
-Circle = _make_class("Circle", functions.circle, "circle")
+Dice = _make_class("Dice", functions.dice)
+Tversky = _make_class("Tversky", functions.tversky)
+Circle = _make_class("Circle", functions.circle)

@@ -289,7 +289,7 @@ def _is_finite(x: Array) -> bool:
 
 @contextmanager
 def defer_sigint() -> Iterator[Callable[[], bool]]:
-    """Give a function that says whether Ctrl-C was pressed in this block; a second Ctrl-C interrupts at once."""
+    """Give a function that returns whether Ctrl-C was pressed in this block; a second Ctrl-C interrupts at once."""
     received: list[int] = []
 
     def handle(number: int, frame: FrameType | None) -> None:

@@ -60,7 +60,7 @@ from pullback.typing import Shape, Value
 
 __all__ = ["Trainer", "TrainerState", "Validation"]
 
-VALIDATION_BATCH = 32  # for arrays beside a dataset, whose batches say nothing of these
+VALIDATION_BATCH = 32  # for arrays beside a dataset, whose batches do not have these
 
 
 class TrainerState(NamedTuple):

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.convert import as_number
-from pullback.core.suggestions import did_you_mean, snake_case
-from pullback.errors import ArgumentError
+from pullback.train.arguments import find_function
 from pullback.train.io.structure import Configurable
 from pullback.typing import Value
 
@@ -137,18 +136,5 @@ def constraint(given: ConstraintLike, what: str = "constraint") -> Callable[[Any
     >>> pb.constraints.constraint("maxNorm")
     MaxNorm(max_value=2.0, axis=0)
     """
-    if isinstance(given, str):
-        name = snake_case(given)
-        if name not in BY_NAME:
-            raise ArgumentError(
-                f"{what}: there is no constraint {given!r}; there are {', '.join(BY_NAME)}."
-                f"{did_you_mean(name, BY_NAME)}"
-            )
-        return BY_NAME[name]()
-    if not callable(given):
-        raise ArgumentError(
-            f"{what}: a constraint is a name, one of pb.constraints, or a function of the variable; "
-            f"got {type(given).__name__}."
-        )
-    made: Callable[[Any], Any] = given
+    made: Callable[[Any], Any] = find_function(given, BY_NAME, what, "constraint", "the variable")
     return made

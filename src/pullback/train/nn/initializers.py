@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from pullback.core.convert import as_number, get_default_dtype
-from pullback.core.suggestions import did_you_mean, snake_case
+from pullback.core.suggestions import did_you_mean
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import random
+from pullback.train.arguments import find_function
 from pullback.train.io.structure import Configurable
 from pullback.typing import DType, Shape
 
@@ -330,18 +331,5 @@ def initializer(given: InitializerLike, what: str = "initializer") -> Callable[[
     >>> pb.initializers.initializer("glorotUniform")
     VarianceScaling(scale=1.0, mode='fan_avg', distribution='uniform', seed=None)
     """
-    if isinstance(given, str):
-        name = snake_case(given)
-        if name not in BY_NAME:
-            raise ArgumentError(
-                f"{what}: there is no initializer {given!r}; there are {', '.join(BY_NAME)}."
-                f"{did_you_mean(name, BY_NAME)}"
-            )
-        return BY_NAME[name]()
-    if not callable(given):
-        raise ArgumentError(
-            f"{what}: an initializer is a name, one of pb.initializers, or a function of shape and dtype; "
-            f"got {type(given).__name__}."
-        )
-    made: Callable[[Shape, Any], Any] = given
+    made: Callable[[Shape, Any], Any] = find_function(given, BY_NAME, what, "initializer", "shape and dtype")
     return made

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.convert import as_number
-from pullback.core.suggestions import did_you_mean, snake_case
-from pullback.errors import ArgumentError
+from pullback.train.arguments import find_function
 from pullback.train.io.structure import Configurable
 from pullback.typing import Value
 
@@ -92,18 +91,5 @@ def regularizer(given: RegularizerLike, what: str = "regularizer") -> Callable[[
     >>> pb.regularizers.regularizer("l1l2")
     L1L2(l1=0.01, l2=0.01)
     """
-    if isinstance(given, str):
-        name = snake_case(given)
-        if name not in BY_NAME:
-            raise ArgumentError(
-                f"{what}: there is no regularizer {given!r}; there are {', '.join(BY_NAME)}."
-                f"{did_you_mean(name, BY_NAME)}"
-            )
-        return BY_NAME[name]()
-    if not callable(given):
-        raise ArgumentError(
-            f"{what}: a regularizer is a name, one of pb.regularizers, or a function of the variable; "
-            f"got {type(given).__name__}."
-        )
-    made: Callable[[Any], Any] = given
+    made: Callable[[Any], Any] = find_function(given, BY_NAME, what, "regularizer", "the variable")
     return made

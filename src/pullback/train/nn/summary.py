@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pullback.display.html import frame, table
+from pullback.display.html import render_frame, render_table
 from pullback.train.nn.layers.base import Layer
 
 __all__ = ["format_summary", "show_summary"]
@@ -41,8 +41,8 @@ def show_summary(model: Layer) -> str:
     >>> "dense_1 (dense)" in show_summary(pb.sequential([pb.layers.dense(4, input_shape=[3], name="dense_1")]))
     True
     """
-    rows = table(["layer (kind)", "output shape", "parameters"], _make_rows(model), right=[2])
-    return frame(f"Model {model.name}", [model.kind], rows, _format_totals(model))
+    rows = render_table(["layer (kind)", "output shape", "parameters"], _make_rows(model), right=[2])
+    return render_frame(f"Model {model.name}", [model.kind], rows, _format_totals(model))
 
 
 def _format_totals(model: Layer) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from pullback.core import tree
 from pullback.core.convert import as_number
 from pullback.core.tape import constant
-from pullback.core.variable import Variable, writer
+from pullback.core.variable import Variable, get_trace
 from pullback.errors import ArgumentError, CompileError, GradientError, MissingPackageError
 from pullback.train.optim.clipping import as_value
 from pullback.train.optim.trees import match_leaves
@@ -93,7 +93,7 @@ class LBFGS:
         self, f: Callable[[], Any], var_list: Sequence[Variable] | None = None, return_cost: bool = False
     ) -> Any:
         """Minimize ``f()`` by the trainable variables it reads; ``return_cost`` returns its value at the minimum."""
-        if writer() is not None:
+        if get_trace() is not None:
             raise CompileError(
                 "lbfgs.minimize decides by values how to continue; compile the function f, not this call."
             )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.rowsparse import RowSparse
-from pullback.core.variable import writer
+from pullback.core.variable import get_trace
 from pullback.train.optim.slots import Slot
 from pullback.typing import Value
 
@@ -35,7 +35,7 @@ class LossScale:
         """Return the factor now; in a program that is being compiled, what the program reads."""
         if not self.is_dynamic:
             return self.factor
-        return self.current.read() if writer() is not None else float(self.current.held.value)
+        return self.current.read() if get_trace() is not None else float(self.current.held.value)
 
     def scale(self, loss: Any) -> Any:
         """Return the loss times the factor, at least in float32."""
@@ -56,7 +56,7 @@ class LossScale:
 
     def update(self, finite: Any) -> None:
         """Count a step whose gradients were finite or not; traced if ``finite`` is."""
-        if writer() is None:
+        if get_trace() is None:
             grows = finite and int(self.finite_steps.held.value) == (self.growth_steps or 0) - 1
             change = 2.0 if grows else 1.0 if finite else 0.5
             self.current.hold(np.float64(self.current.held.value * change))

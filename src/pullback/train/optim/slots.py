@@ -52,7 +52,7 @@ class SlotTable:
         return slots
 
     def find_shape(self, name: str, shape: Shape) -> Shape:
-        """Return the shape of a slot of a variable of this shape: the same, unless the optimizer says another."""
+        """Return the shape of a slot of a variable of this shape: the same, unless the optimizer has another."""
         return self.shapes[name](shape) if name in self.shapes else shape
 
     def __contains__(self, v: Variable) -> bool:

@@ -14,7 +14,7 @@ from pullback.core.memory import BLOCK
 from pullback.core.rowsparse import RowSparse, make_rows
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, find_only_variable, index_by_name, is_logged, writer
+from pullback.core.variable import Variable, find_only_variable, get_trace, index_by_name, is_logged
 from pullback.errors import ArgumentError, DataError, GradientError, ShapeError, TracedValueError, VariableError
 from pullback.names.answers import keyword_error
 from pullback.train.arguments import as_whole_number
@@ -350,7 +350,7 @@ class Optimizer:
     def _step(self, pairs: list[tuple[Variable, Any]]) -> None:
         for v, _ in pairs:
             self._check_trainable(v, f"variable '{v.name}'")
-        if writer() is not None:
+        if get_trace() is not None:
             self._trace_step(pairs)
             return
         if self.loss_scale.is_dynamic:
@@ -452,7 +452,7 @@ class Optimizer:
 
     def _compute_rate(self, steps: Any) -> Any:
         """Return the learning rate of the step with this number; the first is 1."""
-        if not isinstance(steps, Tensor) and writer() is None:
+        if not isinstance(steps, Tensor) and get_trace() is None:
             return self._get_rate(int(steps) - 1)
         if self._schedule is None:
             return self._rate.read()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.core.tree import branches, is_number_list
+from pullback.core.tree import get_branches, is_number_list
 from pullback.errors import ArgumentError
 from pullback.typing import Tree
 
@@ -19,7 +19,7 @@ def match_leaves(params: Tree, other: Tree, what: str, where: str = "") -> list[
     """
     if params is None:
         return []
-    parts = None if is_number_list(params) else branches(params)
+    parts = None if is_number_list(params) else get_branches(params)
     if parts is None:
         return [(other, where)]
     rows: list[Any] | None
@@ -29,7 +29,7 @@ def match_leaves(params: Tree, other: Tree, what: str, where: str = "") -> list[
         rows = [other[key] for key in keys] if isinstance(other, dict) and same else None
     else:
         keys = list(range(len(parts[0])))
-        its = None if isinstance(other, dict) else branches(other)
+        its = None if isinstance(other, dict) else get_branches(other)
         rows = its[0] if its is not None and len(its[0]) == len(keys) else None
     if rows is None:
         raise ArgumentError(f"{what}{where}: expected {_describe(params)} as in params, got {_describe(other)}.")
@@ -41,7 +41,7 @@ def match_leaves(params: Tree, other: Tree, what: str, where: str = "") -> list[
 
 
 def _describe(tree: Tree) -> str:
-    parts = branches(tree)
+    parts = get_branches(tree)
     if isinstance(tree, dict):
         return f"a dict of {', '.join(map(repr, tree)) or 'nothing'}"
     return type(tree).__name__ if parts is None else f"a {type(tree).__name__} of {len(parts[0])}"

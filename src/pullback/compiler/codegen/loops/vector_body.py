@@ -324,11 +324,8 @@ class VectorBody:
         if len(axes) > 1 or not pieces[0].conditions or len({piece.use.steps for piece in pieces}) > 1:
             return None
         (axis,) = axes
-        ranges = [dict(found)[axis] for found in bounds]
-        lengths, firsts = {last - first for first, last in ranges}, {first for first, _ in ranges}
-        if len(lengths) > 1 or len(firsts) < len(pieces) or any(first % max(lengths) for first in firsts):
-            return None
-        return self._load_address(n, pieces, axis, [first for first, _ in ranges], max(lengths))
+        firsts, length = _read_grid([dict(found)[axis] for found in bounds])
+        return self._load_address(n, pieces, axis, firsts, length) if length else None
 
     def _load_address(self, n: Node, pieces: list[Piece], axis: int, firsts: list[int], length: int) -> str:
         """Return where a vector lies in a piece, of those that begin at these places along an axis."""
@@ -417,3 +414,15 @@ class VectorBody:
         # In place, lanes that the vector before has done hold results where positions were.
         mask = self.lanes.mask if self.lanes.blends else self.mask
         return access.gather_at(use.node, first, rows * length if length != 1 else rows, mask)
+
+
+def _read_grid(ranges: list[tuple[int, int]]) -> tuple[list[int], int]:
+    """Return where ranges begin and how long they are; 0 unless they differ and are cells of one regular grid.
+
+    >>> _read_grid([(4, 8), (0, 4)]), _read_grid([(0, 4), (6, 10)])[1]
+    (([4, 0], 4), 0)
+    """
+    firsts = [first for first, _ in ranges]
+    length = ranges[0][1] - ranges[0][0]
+    is_grid = all(last - first == length and first % length == 0 for first, last in ranges)
+    return firsts, length if is_grid and len({*firsts}) == len(firsts) else 0

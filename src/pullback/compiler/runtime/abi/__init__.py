@@ -1,1 +1,1 @@
-"""Everything that knows the memory layout of CPython, NumPy or object files."""
+"""Everything that depends on the memory layout of CPython, NumPy or object files."""

@@ -187,7 +187,7 @@ def _can_be_built(x: Any) -> bool:
         isinstance(x, tuple) and hasattr(x, "_fields") and type(x).__bases__ == (tuple,)
     ):
         return all(map(_can_be_built, x.values() if type(x) is dict else x))
-    return tree.branches(x) is None
+    return tree.get_branches(x) is None
 
 
 def _kind(r: Result) -> tuple[int, ...]:

@@ -95,7 +95,7 @@ def _half(place: int) -> int:
     return ctypes.c_int32.from_address(place).value
 
 
-def _reads(place: int, words: tuple[int, ...]) -> bool:
+def _has_words(place: int, words: tuple[int, ...]) -> bool:
     """Return whether these words are at an address; nothing is read where no address can be."""
     return not words or (
         place > LOWEST and place % 8 == 0 and all(_word(place + 8 * i) == n for i, n in enumerate(words))
@@ -115,8 +115,8 @@ def _examine_array(x: Any) -> Iterator[tuple[str, bool]]:
     yield "the rank of an array", _half(at + OFFSETS["ARRAY_RANK"]) == x.ndim
     yield "the dtype of an array", _word(at + OFFSETS["ARRAY_DTYPE"]) == dtype
     yield "the flags of an array", _half(at + OFFSETS["ARRAY_FLAGS"]) == x.flags.num
-    yield "the shape of an array", _reads(_word(at + OFFSETS["ARRAY_SHAPE"]), x.shape)
-    yield "the strides of an array", _reads(_word(at + OFFSETS["ARRAY_STRIDES"]), x.strides)
+    yield "the shape of an array", _has_words(_word(at + OFFSETS["ARRAY_SHAPE"]), x.shape)
+    yield "the strides of an array", _has_words(_word(at + OFFSETS["ARRAY_STRIDES"]), x.strides)
     yield "the base of an array", _word(at + OFFSETS["ARRAY_BASE"]) == (0 if x.base is None else id(x.base))
     yield (
         "the memory handler of an array",
@@ -133,8 +133,8 @@ def _examine_containers() -> Iterator[tuple[str, bool]]:
     a_list, a_tuple, a_dict = [first, second, first], (first, second), {1: first, 2: second}
     sizes = [(a_list, 3), (a_tuple, 2), (a_dict, 2)]
     yield "the length of a container", all(_word(id(x) + OFFSETS["SIZE"]) == n for x, n in sizes)
-    yield "the items of a tuple", _reads(id(a_tuple) + OFFSETS["TUPLE_ITEMS"], (id(first), id(second)))
-    yield "the items of a list", _reads(_word(id(a_list) + OFFSETS["LIST_ITEMS"]), (*map(id, a_list),))
+    yield "the items of a tuple", _has_words(id(a_tuple) + OFFSETS["TUPLE_ITEMS"], (id(first), id(second)))
+    yield "the items of a list", _has_words(_word(id(a_list) + OFFSETS["LIST_ITEMS"]), (*map(id, a_list),))
     yield "the contents of bytes", ctypes.string_at(id(some_bytes) + OFFSETS["BYTES_DATA"], 8) == some_bytes
     yield "the value of a float", ctypes.c_double.from_address(id(number) + OFFSETS["NUMBER"]).value == number
     yield "the value of a NumPy scalar", ctypes.c_float.from_address(id(single) + OFFSETS["NUMBER"]).value == single

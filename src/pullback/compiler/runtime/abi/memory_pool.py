@@ -1,7 +1,7 @@
 """Memory of results and of programs themselves, kept for the next call when nobody holds it any more.
 
 The system clears memory page by page before a process gets it, which takes longer than most programs take to fill it.
-So arrays of results belong to a memory handler, which NumPy asks to free them: their memory goes to a pool, from which
+So arrays of results belong to a memory handler, which NumPy calls to free them: their memory goes to a pool, from which
 the next results are taken, and what programs need besides.  It begins at a cache line.  All of it is done while the
 interpreter's lock is held.
 """
@@ -21,7 +21,7 @@ __all__ = ["CODE", "FUNCTIONS", "STATE", "clear", "install_handler"]
 
 MOST = 256 * 1024 * 1024  # bytes that are kept; what would be more empties the pool
 SMALLEST = 4096  # bytes of a result: NumPy is quick at smaller ones
-HUGE_PAGES = 14  # what madvise is told on Linux
+HUGE_PAGES = 14  # the advice of madvise on Linux
 ABOUT, LISTS = 8, 512  # words about the pool, and lists of free memory by size
 
 STATE = (ctypes.c_int64 * (ABOUT + LISTS))()
@@ -47,7 +47,7 @@ def install_handler(addresses: tuple[int, ...]) -> None:
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p] * 3
     capsule = new(ctypes.addressof(handler), ctypes.addressof(NAME), None)
-    for x in (handler, NAME, capsule, STATE):  # arrays may live longer than this module
+    for x in (handler, NAME, capsule, STATE):  # arrays may outlast this module
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(x))
     on = is_enabled("memory pool")
     STATE[LIMIT], STATE[LEAST] = (MOST, SMALLEST) if on else (0, sys.maxsize)
@@ -62,7 +62,7 @@ def clear() -> None:
 
 
 def _wants_huge_pages() -> bool:
-    """Return whether NumPy asks the system for huge pages, which users may forbid."""
+    """Return whether NumPy requests huge pages from the system, which users may forbid."""
     asked: Any = getattr(np._core.multiarray, "_get_madvise_hugepage", bool)  # type: ignore[attr-defined]
     return bool(asked())
 

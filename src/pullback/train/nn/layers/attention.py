@@ -55,10 +55,14 @@ def _get_given(masks: Sequence[Mask] | None, i: int) -> Mask:
     return masks[i] if masks is not None and i < len(masks) else None
 
 
-def _check_shapes(query: Value, value: Value, key: Value) -> None:
-    if not query.ndim == value.ndim == key.ndim == 3:
-        raise ShapeError("query, value and key must have rank 3: (batch, steps, features).")
-    if value.shape[1] != key.shape[1] or not query.shape[0] == value.shape[0] == key.shape[0]:
+def _check_shapes(query: Value, value: Value, key: Value, rank: int | None = None) -> None:
+    """Check that inputs belong together; of every rank from 3 on, unless one is given."""
+    ranks = {query.ndim, value.ndim, key.ndim}
+    if rank is not None and ranks != {rank}:
+        raise ShapeError(f"query, value and key must have rank {rank}: (batch, steps, features).")
+    if len(ranks) > 1 or query.ndim < 3:
+        raise ShapeError("query, value and key must have the same rank, 3 or more: (batch, steps, features).")
+    if value.shape[:-1] != key.shape[:-1] or query.shape[0] != value.shape[0]:
         raise ShapeError("query, value and key must have the same batch, and value as many steps as key.")
 
 
@@ -124,7 +128,7 @@ class Attention(RandomLayer):
         return_attention_scores: bool = False,
     ) -> Any:
         key = value if key is None else key
-        _check_shapes(query, value, key)
+        _check_shapes(query, value, key, 3)
         if query.shape[-1] != key.shape[-1]:
             raise ShapeError(f"query has {query.shape[-1]} features and key {key.shape[-1]}; they must be the same.")
         scores = self.compute_scores(query, key)
@@ -299,10 +303,7 @@ class HeadedAttention(RandomLayer):
         masks = _choose_masks(mask, [query_mask, value_mask, key_mask], value is None, key is None)
         value = query if value is None else value
         key = value if key is None else key
-        if query.ndim < 3 or not query.ndim == value.ndim == key.ndim:
-            raise ShapeError("query, value and key must have the same rank, 3 or more: (batch, steps, features).")
-        if value.shape[:-1] != key.shape[:-1] or query.shape[0] != value.shape[0]:
-            raise ShapeError("query, value and key must have the same batch, and value as many steps as key.")
+        _check_shapes(query, value, key)
         axes = self.find_axes(query.ndim)
         shape = math.prod(query.shape[i] for i in axes), math.prod(key.shape[i] for i in axes)
         if attention_mask is not None and len(axes) > 1:

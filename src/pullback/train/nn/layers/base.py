@@ -17,7 +17,7 @@ import numpy as np
 from pullback.core.convert import get_default_dtype, join_array
 from pullback.core.suggestions import snake_case
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, find_variable, watch_below, writer
+from pullback.core.variable import Variable, find_variable, get_trace, watch_below
 from pullback.errors import ArgumentError, CheckpointError, DataError, ShapeError
 from pullback.names.answers import keyword_error
 from pullback.train.arguments import check_count
@@ -225,7 +225,7 @@ class Layer(Configurable):
                 if not is_dry_run():
                     add_loss(loss)
         if outer is None and (context.losses or self._added):
-            self._added = context.losses if writer() is None else None  # not of a program that is being compiled
+            self._added = context.losses if get_trace() is None else None  # not of a program that is being compiled
         return y
 
     def _call_with(
@@ -236,9 +236,7 @@ class Layer(Configurable):
             settings["training"] = training
         listed = self.several or packed
         if masks is not None:
-            for x, one in zip(xs, masks, strict=False):
-                if one is not None and get_mask(x) is not one:
-                    set_mask(x, one)
+            _set_masks(xs, masks)
             if "mask" in self._takes:
                 settings["mask"] = masks if listed else masks[0]
         call: Any = self.call
@@ -325,7 +323,7 @@ class Layer(Configurable):
         Unknown lengths are None, in the result too.
         """
         if type(self).compute_output_shape is not Layer.compute_output_shape:
-            return self._ask_output_shape(shapes)
+            return self._call_output_shape(shapes)
         if not any(n is None for shape in shapes for n in shape):
             return self._run_on_zeros(shapes, 1, settings)
         for i, (short, long) in enumerate(LENGTHS):
@@ -352,8 +350,8 @@ class Layer(Configurable):
             return tuple((batch, *shape) for shape in made)
         return (batch, *made)
 
-    def _ask_output_shape(self, shapes: Sequence[UnknownShape]) -> Any:
-        """Return what a subclass's own ``compute_output_shape`` says, without the batch."""
+    def _call_output_shape(self, shapes: Sequence[UnknownShape]) -> Any:
+        """Return the result of a subclass's own ``compute_output_shape``, without the batch."""
         given = [(None, *shape) for shape in shapes]
         made = self.compute_output_shape(given[0] if len(given) == 1 else given)
         if made and isinstance(made[0], list | tuple):
@@ -624,7 +622,7 @@ class Layer(Configurable):
     # ---- places in functional models
 
     def register_call(self, made: Any) -> None:
-        """Remember the symbolic output of a call, as long as it lives."""
+        """Remember the symbolic output of a call, as long as it exists."""
         calls = [one for one in self.__dict__.get("_calls", ()) if one() is not None]
         self.__dict__["_calls"] = [*calls, ref(made)]
 
@@ -732,6 +730,13 @@ def _has_generated_init(cls: type) -> bool:
     """Return whether the constructor was generated from fields, so that all arguments are attributes."""
     owner = next(part for part in cls.__mro__ if "__init__" in vars(part))
     return "__dataclass_params__" in vars(owner)
+
+
+def _set_masks(xs: Sequence[Any], masks: Sequence[Mask]) -> None:
+    """Set the masks of inputs that have another one."""
+    for x, mask in zip(xs, masks, strict=False):
+        if mask is not None and get_mask(x) is not mask:
+            set_mask(x, mask)
 
 
 def _as_list(y: Any) -> list[Any]:

@@ -67,15 +67,9 @@ class RecurrentCell(RandomLayer):
 
 
 @dataclass(eq=False)
-class UnitCell(RecurrentCell):
-    """The base of cells with a number of units, a kernel, a recurrent kernel and a bias."""
+class WeightedCell(RecurrentCell):
+    """The base of cells with a kernel, a recurrent kernel and a bias: the arguments that all of them take."""
 
-    units: int
-    activation: ActivationLike = "tanh"
-    use_bias: bool = field(default=True, kw_only=True)
-    kernel_initializer: InitializerLike = field(default="glorot_uniform", kw_only=True)
-    recurrent_initializer: InitializerLike = field(default="orthogonal", kw_only=True)
-    bias_initializer: InitializerLike = field(default="zeros", kw_only=True)
     kernel_regularizer: RegularizerLike | None = field(default=None, kw_only=True)
     recurrent_regularizer: RegularizerLike | None = field(default=None, kw_only=True)
     bias_regularizer: RegularizerLike | None = field(default=None, kw_only=True)
@@ -86,6 +80,22 @@ class UnitCell(RecurrentCell):
     recurrent_dropout: float = field(default=0.0, kw_only=True)
     implementation: int = field(default=2, kw_only=True)  # accepted, as other libraries have it
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_shares(self, "dropout", "recurrent_dropout")
+
+
+@dataclass(eq=False)
+class UnitCell(WeightedCell):
+    """The base of cells with a number of units."""
+
+    units: int
+    activation: ActivationLike = "tanh"
+    use_bias: bool = field(default=True, kw_only=True)
+    kernel_initializer: InitializerLike = field(default="glorot_uniform", kw_only=True)
+    recurrent_initializer: InitializerLike = field(default="orthogonal", kw_only=True)
+    bias_initializer: InitializerLike = field(default="zeros", kw_only=True)
+
     rank: ClassVar[int | None] = 1
     gates = 1
     states = 1
@@ -93,7 +103,6 @@ class UnitCell(RecurrentCell):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_counts(self, "units")
-        check_shares(self, "dropout", "recurrent_dropout")
         self._activate = find_activation(self.activation, self.name)
 
     def build(self, shape: Shape, *_: Shape) -> None:

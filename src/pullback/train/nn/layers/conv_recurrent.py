@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,21 +10,19 @@ import numpy as np
 from pullback.numerics.windows import plan_windows
 from pullback.ops import joining, random
 from pullback.ops.convolution import convolve
-from pullback.train.nn.constraints import ConstraintLike
 from pullback.train.nn.initializers import InitializerLike
 from pullback.train.nn.layers.activations import ActivationLike, find_activation
-from pullback.train.nn.layers.base import check_choice, check_counts, check_shares
-from pullback.train.nn.layers.cells import RecurrentCell, States, Step, set_forget_bias
+from pullback.train.nn.layers.base import check_choice, check_counts
+from pullback.train.nn.layers.cells import States, Step, WeightedCell, set_forget_bias
 from pullback.train.nn.layers.recurrent import RecurrentLayer
 from pullback.train.nn.layers.spatial import Lengths, as_lengths
-from pullback.train.nn.regularizers import RegularizerLike
 from pullback.typing import Shape, Value
 
 __all__ = ["ConvLstm1d", "ConvLstm2d", "ConvLstm2dCell", "ConvLstm3d"]
 
 
 @dataclass(eq=False)
-class ConvLstmCell(RecurrentCell):
+class ConvLstmCell(WeightedCell):
     """The base of convolutional LSTM cells, for any number of axes."""
 
     filters: int
@@ -40,22 +38,12 @@ class ConvLstmCell(RecurrentCell):
     recurrent_initializer: InitializerLike = "orthogonal"
     bias_initializer: InitializerLike = "zeros"
     unit_forget_bias: bool = True
-    kernel_regularizer: RegularizerLike | None = field(default=None, kw_only=True)
-    recurrent_regularizer: RegularizerLike | None = field(default=None, kw_only=True)
-    bias_regularizer: RegularizerLike | None = field(default=None, kw_only=True)
-    kernel_constraint: ConstraintLike | None = field(default=None, kw_only=True)
-    recurrent_constraint: ConstraintLike | None = field(default=None, kw_only=True)
-    bias_constraint: ConstraintLike | None = field(default=None, kw_only=True)
-    dropout: float = field(default=0.0, kw_only=True)
-    recurrent_dropout: float = field(default=0.0, kw_only=True)
-    implementation: int = field(default=2, kw_only=True)  # accepted, as other libraries have it
 
     axes = 2
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_counts(self, "filters")
-        check_shares(self, "dropout", "recurrent_dropout")
         check_choice(self, "padding", "valid", "same")
         if self.data_format is not None:
             check_choice(self, "data_format", "channels_last", "channels_first")

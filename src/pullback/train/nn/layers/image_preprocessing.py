@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.variable import writer
+from pullback.core.variable import get_trace
 from pullback.errors import ArgumentError, CompileError
 from pullback.ops import random
 from pullback.ops.image import resizing, warping
@@ -410,7 +410,7 @@ class RandomWidth(RandomImageLayer):
         check_choice(self, "interpolation", "bilinear", "nearest")
 
     def change(self, x: Value) -> Any:
-        if writer() is not None:
+        if get_trace() is not None:
             raise CompileError(f"layer '{self.name}': a random width cannot be compiled. Train with eager=True.")
         share = float(np.asarray(self.draw(x[:1], *self._range))[0])
         return _resize(x, x.shape[1], max(int(x.shape[2] * (1.0 + share)), 1), self.interpolation)

@@ -40,7 +40,18 @@ class RandomLayer(Layer):
 
 
 @dataclass(eq=False)
-class Dropout(RandomLayer):
+class RateLayer(RandomLayer):
+    """The base of layers that drop a share of their inputs."""
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_shares(self, "rate")
+
+
+@dataclass(eq=False)
+class Dropout(RateLayer):
     """In training, sets a share ``rate`` of the inputs to zero and scales the others up; otherwise the identity.
 
     - rate: the share of the inputs that is dropped.
@@ -51,12 +62,7 @@ class Dropout(RandomLayer):
     array([[1., 1., 1.]])
     """
 
-    rate: float
     noise_shape: Sequence[int | None] | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_shares(self, "rate")
 
     def call(self, x: Value, training: bool = False) -> Any:
         shape: Any = self.noise_shape
@@ -64,15 +70,13 @@ class Dropout(RandomLayer):
 
 
 @dataclass(eq=False)
-class SpatialDropout(RandomLayer):
+class SpatialDropout(RateLayer):
     """The base of layers that drop whole channels."""
 
-    rate: float
     data_format: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_shares(self, "rate")
         if self.data_format is not None:
             check_choice(self, "data_format", "channels_last", "channels_first")
 
@@ -152,7 +156,7 @@ class GaussianNoise(RandomLayer):
 
 
 @dataclass(eq=False)
-class GaussianDropout(RandomLayer):
+class GaussianDropout(RateLayer):
     """In training, multiplies by normal numbers with mean 1 and the variance that ``dropout(rate)`` has.
 
     - rate: the share that ``dropout`` would drop.
@@ -162,12 +166,6 @@ class GaussianDropout(RandomLayer):
     array([[1., 1., 1.]])
     """
 
-    rate: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_shares(self, "rate")
-
     def call(self, x: Value, training: bool = False) -> Any:
         if not (training and self.rate):
             return x
@@ -175,7 +173,7 @@ class GaussianDropout(RandomLayer):
 
 
 @dataclass(eq=False)
-class AlphaDropout(RandomLayer):
+class AlphaDropout(RateLayer):
     """In training, drops inputs to ``selu``'s lowest value and keeps mean 0 and variance 1: for networks with ``selu``.
 
     - rate: the share of the inputs that is dropped.
@@ -186,13 +184,8 @@ class AlphaDropout(RandomLayer):
     array([[1., 1., 1.]])
     """
 
-    rate: float
     noise_shape: Sequence[int | None] | None = None
     lowest = -1.6732632423543772848170429916717 * 1.0507009873554804934193349852946  # what selu tends to
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_shares(self, "rate")
 
     def call(self, x: Value, training: bool = False) -> Any:
         if not (training and self.rate):

@@ -123,6 +123,14 @@ def _compute_moments(x: Value, axes: tuple[int, ...], mask: Mask) -> tuple[Any, 
     return mean, np.sum(centred * centred, axis=axes, keepdims=True) / count
 
 
+def _find_axes(name: str, shape: Shape, axis: int | Sequence[int]) -> tuple[int, ...]:
+    """Return axes of a batch of examples of this shape, counted from the front; the batch is none of them."""
+    axes = resolve_axes(len(shape) + 1, axis, name)
+    if 0 in axes:
+        raise ArgumentError(f"{name}: axis 0 is the batch; take axes of the examples.")
+    return axes
+
+
 @dataclass(eq=False)
 class LayerNormalization(Layer):
     """Normalizes each example to mean 0 and variance 1 over ``axis``, then applies a learned scale and offset.
@@ -161,9 +169,7 @@ class LayerNormalization(Layer):
         as_number(self.name, "epsilon", self.epsilon, 0)
 
     def build(self, shape: Shape) -> None:
-        self._axes = resolve_axes(len(shape) + 1, self.axis, self.name)
-        if 0 in self._axes:
-            raise ArgumentError(f"{self.name}: axis 0 is the batch; take axes of the examples.")
+        self._axes = _find_axes(self.name, shape, self.axis)
         size = tuple(shape[i - 1] for i in self._axes)
         if self.scale:
             self.gamma = self.add_weight_by_arguments("gamma", size)
@@ -260,9 +266,7 @@ class RmsNormalization(Layer):
         as_number(self.name, "epsilon", self.epsilon, 0)
 
     def build(self, shape: Shape) -> None:
-        self._axes = resolve_axes(len(shape) + 1, self.axis, self.name)
-        if 0 in self._axes:
-            raise ArgumentError(f"{self.name}: axis 0 is the batch; take axes of the examples.")
+        self._axes = _find_axes(self.name, shape, self.axis)
         self.scale = self.weight("scale", tuple(shape[i - 1] for i in self._axes), "ones")
 
     def call(self, x: Value) -> Any:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,6 +36,8 @@ class PoolingLayer(SpatialLayer):
     strides: Lengths | None = None
     padding: str = "valid"
 
+    functions: ClassVar[Mapping[int, Callable[..., Any]]]  # for each number of axes of space
+
     def __post_init__(self) -> None:
         super().__post_init__()
         self._size = as_lengths(self, "pool_size", self.axes)
@@ -43,25 +45,20 @@ class PoolingLayer(SpatialLayer):
         check_choice(self, "padding", "valid", "same")
 
     def call(self, x: Value) -> Any:
-        return self.move_channels_back(self.pool(self.move_channels_last(x)))
-
-    def pool(self, x: Value) -> Any:
-        """Return one element for each window."""
-        raise NotImplementedError(f"{type(self).__name__} has no pool(x).")
+        pool = self.functions[self.axes]
+        return self.move_channels_back(pool(self.move_channels_last(x), self._size, self._strides, self.padding))
 
 
 class MaxPooling(PoolingLayer):
     """The base of maximum pooling."""
 
-    def pool(self, x: Value) -> Any:
-        return MAXIMUM[self.axes](x, self._size, self._strides, self.padding)
+    functions = MAXIMUM
 
 
 class AveragePooling(PoolingLayer):
     """The base of average pooling."""
 
-    def pool(self, x: Value) -> Any:
-        return MEAN[self.axes](x, self._size, self._strides, self.padding)
+    functions = MEAN
 
 
 @dataclass(eq=False)
@@ -165,27 +162,23 @@ class GlobalPooling(SpatialLayer):
 
     keepdims: bool = field(default=False, kw_only=True)
 
+    reduce: ClassVar[Callable[..., Any]]  # of x, axis and keepdims
+
     def call(self, x: Value) -> Any:
         space = range(2, self.axes + 2) if self._first else range(1, self.axes + 1)
-        return self.reduce(x, axis=tuple(space), keepdims=self.keepdims)
-
-    def reduce(self, x: Value, axis: tuple[int, ...], keepdims: bool) -> Any:
-        """Return one number for each channel."""
-        raise NotImplementedError(f"{type(self).__name__} has no reduce(x, axis, keepdims).")
+        return type(self).reduce(x, axis=tuple(space), keepdims=self.keepdims)
 
 
 class GlobalMaxPooling(GlobalPooling):
     """The base of global maximum pooling."""
 
-    def reduce(self, x: Value, axis: tuple[int, ...], keepdims: bool) -> Any:
-        return reductions.max(x, axis=axis, keepdims=keepdims)
+    reduce = staticmethod(reductions.max)
 
 
 class GlobalAveragePooling(GlobalPooling):
     """The base of global average pooling."""
 
-    def reduce(self, x: Value, axis: tuple[int, ...], keepdims: bool) -> Any:
-        return reductions.mean(x, axis=axis, keepdims=keepdims)
+    reduce = staticmethod(reductions.mean)
 
 
 @dataclass(eq=False)
@@ -285,6 +278,8 @@ class AdaptivePooling(SpatialLayer):
 
     output_size: Lengths
 
+    reduce: ClassVar[Callable[..., Any]]  # of x, axis and keepdims
+
     def __post_init__(self) -> None:
         super().__post_init__()
         self._out = as_lengths(self, "output_size", self.axes)
@@ -295,29 +290,21 @@ class AdaptivePooling(SpatialLayer):
             n = x.shape[axis]
             at = [slice(k * n // parts, -(-(k + 1) * n // parts)) for k in range(parts)]
             front = (slice(None),) * axis
-            x = joining.concat([self.reduce(x[(*front, part)], axis) for part in at], axis)
+            reduced = [type(self).reduce(x[(*front, part)], axis=axis, keepdims=True) for part in at]
+            x = joining.concat(reduced, axis)
         return x
-
-    @property
-    def reduce(self) -> Callable[[Value, int], Any]:
-        """The function that makes one element of a part, along an axis that stays."""
-        raise NotImplementedError(f"{type(self).__name__} has no reduce.")
 
 
 class AdaptiveMaxPooling(AdaptivePooling):
     """The base of adaptive maximum pooling."""
 
-    @property
-    def reduce(self) -> Callable[[Value, int], Any]:
-        return lambda x, axis: reductions.max(x, axis=axis, keepdims=True)
+    reduce = staticmethod(reductions.max)
 
 
 class AdaptiveAveragePooling(AdaptivePooling):
     """The base of adaptive average pooling."""
 
-    @property
-    def reduce(self) -> Callable[[Value, int], Any]:
-        return lambda x, axis: reductions.mean(x, axis=axis, keepdims=True)
+    reduce = staticmethod(reductions.mean)
 
 
 @dataclass(eq=False)

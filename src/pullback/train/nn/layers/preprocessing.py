@@ -13,7 +13,7 @@ import numpy as np
 
 from pullback.core.convert import get_default_dtype
 from pullback.core.tensor import Tensor, all_values, strip
-from pullback.core.variable import writer
+from pullback.core.variable import get_trace
 from pullback.errors import ArgumentError, CompileError, DataError, ShapeError
 from pullback.numerics.axis_arguments import resolve_axes
 from pullback.numerics.hashes import farm_hash, sip_hash
@@ -296,7 +296,7 @@ class HostLayer(Layer):
 
     def read_values(self, x: Value) -> Array:
         """Return the input as an array; raise an error while a function is being compiled."""
-        if isinstance(x, Tensor) and writer() is not None:
+        if isinstance(x, Tensor) and get_trace() is not None:
             raise CompileError(
                 f"layer '{self.name}': it looks values up in Python and cannot be compiled. Put it in front of a "
                 "sequential or functional model, whose fit runs it before the compiled step; apply it to the data; or "

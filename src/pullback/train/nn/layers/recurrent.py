@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pullback.core.variable import Variable, watch_below, writer
+from pullback.core.variable import Variable, get_trace, watch_below
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import joining
 from pullback.train.dry_runs import is_dry_run
@@ -85,7 +85,7 @@ class RecurrentLayer(Layer):
         steps_first = np.swapaxes(x, 0, 1)
         inputs, step = self.get_cell().make_step(steps_first, training)
         kept = None if mask is None or mask[0] is None else np.swapaxes(mask[0], 0, 1)
-        run = self._run_steps if writer() is None else self._scan_steps
+        run = self._run_steps if get_trace() is None else self._scan_steps
         outputs, last, states = run(inputs, states, step, kept)
         if self.stateful and not is_dry_run():
             for v, state in zip(self._states, states, strict=True):

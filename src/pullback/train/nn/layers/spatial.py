@@ -31,7 +31,7 @@ def as_lengths(layer: Layer, name: str, axes: int) -> tuple[int, ...]:
 class SpatialLayer(Layer):
     """The base of layers for (batch, *space, channels), or with ``data_format="channels_first"`` (batch, channels, …).
 
-    A subclass says by ``rank`` how many axes an example has, and computes with the channels last.
+    The attribute ``rank`` of a subclass is the number of axes of an example, and computes with the channels last.
     """
 
     data_format: str | None = field(default="channels_last", kw_only=True)
