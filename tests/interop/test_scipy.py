@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -132,3 +133,38 @@ def test_products_with_sparse_arrays(kind: Any) -> None:
 def test_sum_of_sparse_array_and_tensor_raises() -> None:
     with pytest.raises(TypeError, match="only products"):
         pb.tensor(np.eye(2)) + sparse.csr_array(np.eye(2))
+
+
+EDGES: dict[str, tuple[Callable[[Any, Any], Any], float]] = {  # of the support, at poles, at the middle
+    "rgamma": (lambda s, x: s.special.rgamma(x), -2.0),
+    "poch": (lambda s, x: s.special.poch(x, 3.5), -1.0),
+    "poch, a polynomial": (lambda s, x: s.special.poch(x, 2.0), -10.0),
+    "binom by n": (lambda s, x: s.special.binom(x, 2.0), 0.0),
+    "binom by k": (lambda s, x: s.special.binom(1.0, x), 3.0),
+    "perm": (lambda s, x: s.special.perm(2.0, x), -1.5),
+    "spherical_jn": (lambda s, x: s.special.spherical_jn(1, x), 0.0),
+    "spherical_in": (lambda s, x: s.special.spherical_in(2, x), -1.3),
+    "laplace.cdf": (lambda s, x: s.stats.laplace.cdf(x), 0.0),
+    "lognorm.pdf": (lambda s, x: s.stats.lognorm.pdf(0.0, x), 0.8),
+    "gamma.pdf": (lambda s, x: s.stats.gamma.pdf(0.0, 1.7, scale=x), 1.3),
+    "genextreme.sf": (lambda s, x: s.stats.genextreme.sf(5.0, 0.2, scale=x), 1.0),
+    "invgauss.logsf": (lambda s, x: s.stats.invgauss.logsf(30.0, x), 0.8),
+    "invgauss.logcdf": (lambda s, x: s.stats.invgauss.logcdf(1e-6, x), 0.8),
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_derivatives_at_edges(name: str) -> None:
+    f, x = EDGES[name]
+    theirs = SimpleNamespace(special=special, stats=stats)
+    value, slope = pb.value_and_grad(lambda x: f(pb.scipy, x), unconnected="zero")(x)
+    np.testing.assert_allclose(value, f(theirs, x), rtol=1e-9)
+    h = 1e-5
+    expected = (f(theirs, x + h) - f(theirs, x - h)) / (2 * h)
+    np.testing.assert_allclose(slope, expected, rtol=1e-5, atol=1e-7)
+
+
+def test_generalized_eigenvalues_compiled() -> None:
+    a, b = np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([[1.0, 0.2], [0.2, 3.0]])
+    found = pb.compile(lambda a, b: pb.scipy.linalg.eigh(a, b)[1])(a, b)
+    np.testing.assert_allclose(found, linalg.eigh(a, b)[1], rtol=1e-9)

@@ -291,7 +291,10 @@ def _match_signs(v: Value, a: Value, b: TensorLike | None, lower: bool, kind: in
     def compare(v: Value, a: Value, *b: object) -> Any:
         if v.ndim > 2 or v.dtype.kind == "c":
             return np.ones(())
-        _, theirs = load("linalg").eigh(a, *b, lower=lower, type=kind)
+        try:
+            _, theirs = load("linalg").eigh(a, *b, lower=lower, type=kind)
+        except np.linalg.LinAlgError:  # of numbers by which shapes are found; a given matrix has been factored before
+            return np.ones(v.shape[-1])
         return np.where(np.sum(v * theirs, axis=0) < 0, -1.0, 1.0)
 
     return run_plain(compare, v, a, *([] if b is None else [as_float(b)]))

@@ -155,7 +155,7 @@ def perm(N: TensorLike, k: TensorLike, exact: bool = False) -> Any:
         return make_fallback("special", "perm")(N, k, exact=True)
     n, k = as_float(N), as_float(k)
     inside = (k <= n) & (n >= 0) & (k >= 0)
-    return np.where(inside, call("poch", np.where(inside, n - k + 1, 1.0), k), 0.0)
+    return np.where(inside, call("poch", np.where(inside, n - k + 1, 1.0), np.where(inside, k, 1.0)), 0.0)
 
 
 def factorial(n: TensorLike, exact: bool = False, extend: str = "zero") -> Any:
@@ -220,18 +220,38 @@ jvp, yvp = _derive("jv", -1.0, 1.0), _derive("yv", -1.0, 1.0)
 ivp, kvp = _derive("iv", 1.0, 1.0), _derive("kv", 1.0, -1.0)
 
 
-def _make_spherical(name: str, scale: float) -> Any:
-    def spherical(n: TensorLike, z: TensorLike, derivative: bool = False) -> Any:
-        n, z = as_operand(n), as_float(z)
+def _make_spherical(name: str, at_zero: float | None = None) -> Any:
+    """Return a spherical Bessel function; ``at_zero`` is its second derivative there, for the order 0."""
+
+    def compute(n: Any, z: Any, derivative: bool) -> Any:
+        root = np.sqrt(math.pi / 2 / z)
         if not derivative:
-            return np.sqrt(scale / z) * call(name, n + 0.5, z)
-        root = np.sqrt(scale / z)
+            return root * call(name, n + 0.5, z)
         slope = {"jv": jvp, "yv": yvp, "iv": ivp, "kv": kvp}[name]
         return root * slope(n + 0.5, z) - 0.5 * root / z * call(name, n + 0.5, z)
 
-    spherical.__doc__ = f"Return the spherical Bessel function that ``{name}`` belongs to, of positive ``z``."
+    def near_zero(n: Any, z: Any, derivative: bool) -> Any:
+        """Return the beginning of the series, with the first two derivatives."""
+        if derivative:
+            return np.where(n == 0, at_zero * z, np.where(n == 1, 1 / 3, np.where(n == 2, z * 2 / 15, 0.0)))
+        return np.where(n == 0, 1 + at_zero * z * z / 2, np.where(n == 1, z / 3, np.where(n == 2, z * z / 15, 0.0)))
+
+    def spherical(n: TensorLike, z: TensorLike, derivative: bool = False) -> Any:
+        n, z = as_operand(n), as_float(z)
+        if name == "kv":
+            return compute(n, z, derivative)
+        odd = np.remainder(n + (name == "yv") + derivative, 2) == 1
+        sign = np.where((z < 0) & odd, -1.0, 1.0)
+        if at_zero is None:
+            return sign * compute(n, np.where(z < 0, -z, z), derivative)
+        zero = z == 0
+        made = sign * compute(n, np.where(zero, 1.0, np.where(z < 0, -z, z)), derivative)
+        return np.where(zero, near_zero(n, z, derivative), made)
+
+    kinds = "positive" if name == "kv" else "real"
+    spherical.__doc__ = f"Return the spherical Bessel function that ``{name}`` belongs to, of {kinds} ``z``."
     return spherical
 
 
-spherical_jn, spherical_yn = _make_spherical("jv", math.pi / 2), _make_spherical("yv", math.pi / 2)
-spherical_in, spherical_kn = _make_spherical("iv", math.pi / 2), _make_spherical("kv", math.pi / 2)
+spherical_jn, spherical_yn = _make_spherical("jv", -1 / 3), _make_spherical("yv")
+spherical_in, spherical_kn = _make_spherical("iv", 1 / 3), _make_spherical("kv")

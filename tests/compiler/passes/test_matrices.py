@@ -198,3 +198,8 @@ def test_cholesky_reads_one_triangle() -> None:
         assert_allclose(pb.compile(pb.grad(f))(junk), pb.grad(f)(x), 1e-9, 1e-12)
         step = 1e-5 * np.random.default_rng(1).normal(size=x.shape)
         assert_allclose(np.sum(pb.grad(f)(x) * step), (f(x + step) - f(x - step)) / 2, 1e-5, 1e-10)
+
+
+def test_equations_of_one_constant_coefficient() -> None:
+    found = pb.compile(lambda b: np.linalg.solve(np.array([[2.0]]), b))(np.array([3.0]))
+    np.testing.assert_array_equal(found, [1.5])

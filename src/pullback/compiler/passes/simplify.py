@@ -90,8 +90,9 @@ def _broadcast(g: Graph, x: Node, n: Node) -> Node:
 
 def _find_repeated_number(a: Node) -> Node:
     """Return the constant that a node repeats, or the node itself if it repeats none."""
-    repeats = a.kind is VIEW and a.args[0].kind is CONSTANT and a.args[0].size == 1
-    return a.args[0] if repeats else a
+    if a.kind is not VIEW or a.args[0].kind is not CONSTANT or a.args[0].size != 1:
+        return a
+    return a.args[0] if len(a.args[0].shape) <= len(a.shape) else a  # a number in place of [[number]] has fewer axes
 
 
 def _simplify_map(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:

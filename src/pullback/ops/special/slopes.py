@@ -206,17 +206,49 @@ def _neighbours(name: str, sign: float, other: float, add: float = 0.0) -> tuple
     return None, slope
 
 
+def _is_pole(x: Any) -> Any:
+    """Return where the gamma function has none: at 0, -1, -2, …"""
+    return (x <= 0) & (np.floor(x) == x)
+
+
+def _rgamma_slope(z: Any, x: Any) -> Any:
+    """Return the derivative of 1 / gamma, which is smooth, by reflection on the left."""
+    left = x <= 0
+    under, over = np.where(left, x, 0.0), np.where(left, 1.0, x)
+    reflected = call("gamma", 1 - under) * np.cos(np.pi * under) - z * call("digamma", 1 - under)
+    return np.where(left, reflected, -z * call("digamma", over))
+
+
+def _ratio_slope(z: Any, x: Any, m: Any, factor: Any) -> Any:
+    """Return the derivative of ``z = factor * gamma(x + m) / gamma(x)`` by ``x``, with its limits at poles."""
+    end = x + m
+    below, above = _is_pole(x), _is_pole(end)
+    plain = z * (call("digamma", np.where(above, 1.0, end)) - call("digamma", np.where(below, 1.0, x)))
+    mirrored = z * (call("digamma", 1 - np.where(above, end, 0.0)) - call("digamma", 1 - np.where(below, x, 0.0)))
+    only = below & ~above
+    crossing = factor * call("gamma", np.where(only, end, 1.0)) * _rgamma_slope(0.0, np.where(only, x, 0.0))
+    return np.where(only, crossing, np.where(below & above, mirrored, plain))
+
+
+def _binom_slope_by_chosen(z: Any, n: Any, k: Any) -> Any:
+    rest = n - k + 1
+    pole = _is_pole(rest) & ~_is_pole(n + 1)
+    plain = z * (call("digamma", np.where(pole, 1.0, rest)) - call("digamma", k + 1))
+    at_pole = call("gamma", np.where(pole, n, 0.0) + 1) * call("rgamma", k + 1)
+    return np.where(pole, -at_pole * _rgamma_slope(0.0, np.where(pole, rest, 0.0)), plain)
+
+
 SLOPES.update({
     # gamma and its kin
-    "rgamma": (lambda z, x: -z * call("digamma", x),),
+    "rgamma": (_rgamma_slope,),
     "loggamma": (lambda z, x: call("digamma", x),),
     "gammasgn": (lambda z, x: np.zeros_like(z),),
     "binom": (
-        lambda z, n, k: z * (call("digamma", n + 1) - call("digamma", n - k + 1)),
-        lambda z, n, k: z * (call("digamma", n - k + 1) - call("digamma", k + 1)),
+        lambda z, n, k: _ratio_slope(z, n - k + 1, k, call("rgamma", k + 1)),
+        _binom_slope_by_chosen,
     ),
     "poch": (
-        lambda z, x, m: z * (call("digamma", x + m) - call("digamma", x)),
+        lambda z, x, m: _ratio_slope(z, x, m, 1.0),
         lambda z, x, m: z * call("digamma", x + m),
     ),
     "gammainc": (lambda z, a, x: gamma_share_by_shape(a, x), lambda z, a, x: gamma_density(a, x)),

@@ -33,6 +33,12 @@ def _xlog1py(x: Value, y: Value) -> Any:
     return call("xlog1py", x, y)
 
 
+def _invgauss_log_share(x: Any, mu: Any, sign: int) -> Any:
+    """Return the logarithm of the share below (1) or above (-1) ``x``, without the cancellation of the share itself."""
+    main = call("log_ndtr", sign * (x / mu - 1) / np.sqrt(x))
+    return main + np.log1p(sign * np.exp(2 / mu + call("log_ndtr", -(x / mu + 1) / np.sqrt(x)) - main))
+
+
 def _on_positive(*_: object) -> Any:
     return 0.0, np.inf
 
@@ -180,8 +186,8 @@ CONTINUOUS = {d.name: d for d in (
     ),
     Continuous(
         "laplace", (), lambda x: -np.abs(x) - math.log(2),
-        lambda x: np.where(x > 0, 1 - 0.5 * np.exp(-np.abs(x)), 0.5 * np.exp(-np.abs(x))),
-        lambda x: np.where(x > 0, 0.5 * np.exp(-np.abs(x)), 1 - 0.5 * np.exp(-np.abs(x))),
+        lambda x: np.where(x > 0, 1 - 0.5 * np.exp(np.where(x > 0, -x, x)), 0.5 * np.exp(np.where(x > 0, -x, x))),
+        lambda x: np.where(x > 0, 0.5 * np.exp(np.where(x > 0, -x, x)), 1 - 0.5 * np.exp(np.where(x > 0, -x, x))),
         lambda q: np.where(
             q > 0.5, -np.log(2 * (1 - np.where(q > 0.5, q, 0.5))), np.log(2 * np.where(q > 0.5, 0.5, q))
         ),
@@ -307,6 +313,7 @@ CONTINUOUS = {d.name: d for d in (
         lambda x, mu: call("ndtr", (x / mu - 1) / np.sqrt(x))
         + np.exp(2 / mu + call("log_ndtr", -(x / mu + 1) / np.sqrt(x))),
         mean_of=lambda mu: mu, var_of=lambda mu: mu**3, support=_on_positive,
+        logcdf_of=lambda x, mu: _invgauss_log_share(x, mu, 1), logsf_of=lambda x, mu: _invgauss_log_share(x, mu, -1),
     ),
     Continuous(
         "loguniform", ("a", "b"), lambda x, a, b: -np.log(x) - np.log(np.log(b / a)),
