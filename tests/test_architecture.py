@@ -237,6 +237,9 @@ from pullback.core.tensor import MethodLater, Tensor
 late = {name for name, value in vars(Tensor).items() if isinstance(value, MethodLater)}
 assert late and "pullback.ops.linalg" not in sys.modules and "numpy.fft" not in sys.modules
 before = dict(vars(Tensor))
+import numpy as np
+np.fft.fft(pb.tensor([1.0]))
+assert "pullback.ops.spectral" in sys.modules and "pullback.ops.image" not in sys.modules
 pb.Tensor.conv2d, pb.tensor([1.0]).relu()
 for name in dir(pb):
     value = getattr(pb, name)

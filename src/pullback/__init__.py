@@ -202,6 +202,10 @@ _METHODS = {  # of tensors, that these modules define
     "ops.spectral": ["fft", "ifft", "irfft", "rfft"],
 }  # fmt: skip
 _NUMPY_TABLES = ["interop.numpy_fft", "interop.numpy_linalg", "interop.numpy_polynomials"]
+_NUMPY_MODULES = {  # what implements their functions
+    "numpy.fft": ["ops.spectral", "interop.numpy_fft"],
+    "numpy.linalg": ["ops.linalg", "interop.numpy_linalg"],
+}
 _LAZY_MODULES = {
     **_LAZY_OPS,
     "autograd": ["autograd"],
@@ -290,6 +294,13 @@ def _load(path: str) -> _Module:
     return module
 
 
+def _load_numpy_module(name: str) -> bool:
+    """Import what implements the functions of a module of NumPy; return whether that was still to be done."""
+    for path in _NUMPY_MODULES.get(name, ()):
+        _load(path)
+    return _NUMPY_MODULES.pop(name, None) is not None  # when all is there: another thread may ask meanwhile
+
+
 def _load_ops() -> bool:
     """Import all ops, and what they implement of NumPy; return whether that was still to be done."""
     if _ABOVE["all_ops"] is not _load_ops:
@@ -331,6 +342,7 @@ _ABOVE["special_functions"] = lambda: _import_module("pullback.ops.special.funct
 _ABOVE["show_array"] = lambda *given: _import_module("pullback.display.values").show_array(*given)
 _ABOVE["linalg"] = lambda: _import_module("pullback.ops.linalg")
 _ABOVE["all_ops"] = _load_ops
+_ABOVE["numpy_module"] = _load_numpy_module
 _ABOVE["scipy_fft"] = lambda: _import_module("pullback.scipy.fft")
 _native.load = lambda compiles: _import_module("pullback.compiler.runtime.abi.eager_ops").load(compiles)
 _accelerate.compile_op = lambda *given: _import_module("pullback.compiler.single_ops").compile_op(*given)

@@ -118,7 +118,7 @@ def find_call(func: Any) -> Any:
         if func in table:
             return table[func]
     is_op = func in BY_KERNEL
-    if not (is_op and func.__module__ == "numpy") and LATER["all_ops"]():  # np.linalg, np.fft and rare ones
+    if LATER["numpy_module"](func.__module__) or (not is_op and LATER["all_ops"]()):  # np.linalg, np.fft; rare ones
         return find_call(func)
     return BY_KERNEL[func].function if is_op else None
 
