@@ -3,16 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from inspect import signature
 from operator import index
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, TypeVar
 
 import numpy as np
 
 from pullback.core.suggestions import did_you_mean, snake_case
 from pullback.errors import ArgumentError
 
-__all__ = ["as_whole_number", "bind_arguments", "check_count", "find_function", "is_count", "list_arguments"]
+__all__ = [
+    "accept_names", "as_whole_number", "bind_arguments", "check_count", "find_function", "is_count", "list_arguments",
+]  # fmt: skip
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def accept_names(names: Mapping[str, str]) -> Callable[[Function], Function]:
+    """Return a decorator of functions that also take other libraries' names of their arguments.
+
+    >>> accept_names({"decay_steps": "steps"})(lambda steps: steps)(decay_steps=3)
+    3
+    """
+
+    def decorate(function: Function) -> Function:
+        own = set(signature(function).parameters)
+
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return function(*args, **{key if key in own else names.get(key, key): x for key, x in kwargs.items()})
+
+        return call  # type: ignore[return-value]
+
+    return decorate
 
 
 def is_count(value: object) -> bool:

@@ -7,14 +7,13 @@ and the new slots.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
-from inspect import signature
-from typing import Any, TypeVar, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
 from pullback.core.convert import as_number
 from pullback.errors import ArgumentError
+from pullback.train.arguments import accept_names
 from pullback.train.optim.schedules import LearningRate, Number
 from pullback.train.optim.step import Common, Optimizer, Options
 from pullback.typing import Shape, Value
@@ -31,22 +30,9 @@ KERAS_NAMES = {
     "beta_1": "beta1", "beta_2": "beta2", "clipnorm": "clip_norm", "clipvalue": "clip_value",
     "global_clipnorm": "clip_global_norm", "rho": "decay", "nesterov": "use_nesterov",
 }  # fmt: skip
-Maker = TypeVar("Maker", bound=Callable[..., Optimizer])
 
 
-def _accept_keras_names(make: Maker) -> Maker:
-    """Return a function that also takes Keras's names of its arguments."""
-    own = set(signature(make).parameters)
-
-    @wraps(make)
-    def call(*args: Any, **kwargs: Any) -> Optimizer:
-        renamed = {key if key in own else KERAS_NAMES.get(key, key): x for key, x in kwargs.items()}
-        return make(*args, **renamed)
-
-    return call  # type: ignore[return-value]
-
-
-@_accept_keras_names
+@accept_names(KERAS_NAMES)
 def sgd(
     learning_rate: LearningRate = 0.01, momentum: float = 0.0, nesterov: bool = False, **options: Unpack[Options]
 ) -> Optimizer:
@@ -78,7 +64,7 @@ def sgd(
     return Optimizer(sgd, config, rule_with_momentum, _return_rate, {"momentum": 0.0}, options)
 
 
-@_accept_keras_names
+@accept_names(KERAS_NAMES)
 def momentum(
     learning_rate: LearningRate, momentum: float, use_nesterov: bool = False, **options: Unpack[Options]
 ) -> Optimizer:
@@ -110,7 +96,7 @@ def momentum(
 _momentum = momentum  # inside it, its argument hides the name
 
 
-@_accept_keras_names
+@accept_names(KERAS_NAMES)
 def adagrad(
     learning_rate: LearningRate,
     initial_accumulator_value: float = 0.1,
@@ -145,7 +131,7 @@ def adagrad(
     return Optimizer(adagrad, config, rule, _return_rate, {"accumulator": start}, options, row_wise=True)
 
 
-@_accept_keras_names
+@accept_names(KERAS_NAMES)
 def adadelta(
     learning_rate: LearningRate = 0.001, rho: float = 0.95, epsilon: float | None = None, **options: Unpack[Options]
 ) -> Optimizer:
@@ -173,7 +159,7 @@ def adadelta(
     return Optimizer(adadelta, config, rule, _return_rate, {"accum_grad": 0.0, "accum_var": 0.0}, options)
 
 
-@_accept_keras_names
+@accept_names(KERAS_NAMES)
 def adam(
     learning_rate: LearningRate = 0.001,
     beta1: float = 0.9,
@@ -200,7 +186,7 @@ def adam(
     return _make_adam(adam, learning_rate, beta1, beta2, epsilon, amsgrad, options)
 
 
-@_accept_keras_names
+@accept_names(KERAS_NAMES)
 def adamw(
     learning_rate: LearningRate = 0.001,
     beta1: float = 0.9,
@@ -264,7 +250,7 @@ def _make_adam(
     return Optimizer(make, {**config, "amsgrad": True}, rule_with_largest, numbers, starts, options)
 
 
-@_accept_keras_names
+@accept_names(KERAS_NAMES)
 def adamax(
     learning_rate: LearningRate = 0.002,
     beta1: float = 0.9,
@@ -305,7 +291,7 @@ def adamax(
     return Optimizer(adamax, config, rule, numbers, {"m": 0.0, "v": 0.0}, options)
 
 
-@_accept_keras_names
+@accept_names(KERAS_NAMES)
 def rmsprop(
     learning_rate: LearningRate,
     decay: float = 0.9,
@@ -358,7 +344,7 @@ def rmsprop(
     return Optimizer(rmsprop, config, about_mean if centered else plain, _return_rate, starts, options)
 
 
-@_accept_keras_names
+@accept_names(KERAS_NAMES)
 def lion(
     learning_rate: LearningRate = 1e-4, beta1: float = 0.9, beta2: float = 0.99, **options: Unpack[Options]
 ) -> Optimizer:
@@ -384,7 +370,7 @@ def lion(
     return Optimizer(lion, config, rule, _return_rate, {"m": 0.0}, options)
 
 
-@_accept_keras_names
+@accept_names(KERAS_NAMES)
 def nadam(
     learning_rate: LearningRate = 0.001,
     beta1: float = 0.9,
@@ -435,7 +421,7 @@ def nadam(
     return Optimizer(nadam, config, rule, numbers, starts, options, slot_shapes={"product": _use_no_shape}, whole=True)
 
 
-@_accept_keras_names
+@accept_names(KERAS_NAMES)
 def ftrl(
     learning_rate: LearningRate = 0.001,
     learning_rate_power: float = -0.5,
@@ -490,7 +476,7 @@ def ftrl(
     return Optimizer(ftrl, config, rule, _return_rate, starts, options)
 
 
-@_accept_keras_names
+@accept_names(KERAS_NAMES)
 def lamb(
     learning_rate: LearningRate = 0.001,
     beta1: float = 0.9,
@@ -530,7 +516,7 @@ def lamb(
     return Optimizer(lamb, config, rule, numbers, {"m": 0.0, "v": 0.0}, options, whole=True)
 
 
-@_accept_keras_names
+@accept_names(KERAS_NAMES)
 def adafactor(
     learning_rate: LearningRate = 0.001,
     beta_2_decay: float = -0.8,
@@ -593,7 +579,7 @@ def adafactor(
     return Optimizer(adafactor, config, rule, numbers, starts, options, whole=True, slot_shapes=shapes)
 
 
-@_accept_keras_names
+@accept_names(KERAS_NAMES)
 def schedule_free_adamw(
     learning_rate: LearningRate = 0.0025,
     beta1: float = 0.9,

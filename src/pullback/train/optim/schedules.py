@@ -13,6 +13,7 @@ import numpy as np
 
 from pullback.core.convert import as_number
 from pullback.errors import ArgumentError
+from pullback.train.arguments import accept_names
 from pullback.typing import Value
 
 __all__ = [
@@ -31,6 +32,10 @@ __all__ = [
 ]
 
 Number: TypeAlias = "float | Value"  # a step number or a rate: a tensor in a compiled step
+KERAS_NAMES = {
+    "initial_learning_rate": "rate", "decay_steps": "steps", "first_decay_steps": "steps", "decay_rate": "factor",
+    "end_learning_rate": "final",
+}  # fmt: skip
 LearningRate = float | Callable[[Any], Any]  # a number, or a function of the step number
 
 
@@ -97,6 +102,7 @@ def step_decay(rate: float, every: int, factor: float = 0.1) -> Schedule:
     return Schedule.of(step_decay, (rate, every, factor), lambda step: rate * factor ** np.floor(step / every))
 
 
+@accept_names(KERAS_NAMES)
 def exponential_decay(rate: float, steps: int, factor: float, staircase: bool = False) -> Schedule:
     """Return ``rate * factor ** (step / steps)``; ``staircase`` rounds the quotient down.
 
@@ -115,6 +121,7 @@ def exponential_decay(rate: float, steps: int, factor: float, staircase: bool = 
     return Schedule.of(exponential_decay, arguments, lambda step: rate * factor ** _divide(step, steps, staircase))
 
 
+@accept_names(KERAS_NAMES)
 def inverse_time_decay(rate: float, steps: int, factor: float, staircase: bool = False) -> Schedule:
     """Return ``rate / (1 + factor * step / steps)``; ``staircase`` rounds the quotient down.
 
@@ -164,6 +171,7 @@ def piecewise_constant_decay(boundaries: Sequence[float], values: Sequence[float
     return Schedule.of(piecewise_constant_decay, (list(boundaries), list(values)), at)
 
 
+@accept_names(KERAS_NAMES)
 def polynomial_decay(rate: float, steps: int, final: float = 1e-4, power: float = 1.0, cycle: bool = False) -> Schedule:
     """From ``rate`` to ``final`` in ``steps`` steps, along a power; ``cycle`` then begins again with more steps.
 
@@ -188,6 +196,7 @@ def polynomial_decay(rate: float, steps: int, final: float = 1e-4, power: float 
     return Schedule.of(polynomial_decay, (rate, steps, final, power, cycle), at)
 
 
+@accept_names(KERAS_NAMES)
 def cosine_decay_restarts(
     rate: float, steps: int, t_mul: float = 2.0, m_mul: float = 1.0, alpha: float = 0.0
 ) -> Schedule:
@@ -221,18 +230,45 @@ def cosine_decay_restarts(
     return Schedule.of(cosine_decay_restarts, (rate, steps, t_mul, m_mul, alpha), at)
 
 
-def cosine_decay(rate: float, steps: int, final: float = 0.0) -> Schedule:
+@accept_names(KERAS_NAMES)
+def cosine_decay(
+    rate: float,
+    steps: int,
+    final: float = 0.0,
+    alpha: float | None = None,
+    warmup_target: float | None = None,
+    warmup_steps: int = 0,
+) -> Schedule:
     """From ``rate`` down to ``final`` along half a cosine of ``steps`` steps, then constant.
+
+    rate: the learning rate at the beginning.
+    steps: how many steps the cosine takes.
+    final: the learning rate at the end.
+    alpha: the same as a share of the rate that the cosine begins with, as in Keras.
+    warmup_target: the rate that the cosine begins with, to which the rate grows first.
+    warmup_steps: in how many steps it does.
 
     >>> [round(pb.train.cosine_decay(1.0, steps=4)(n), 3) for n in (0, 1, 2, 4, 9)]
     [1.0, 0.854, 0.5, 0.0, 0.0]
     """
     _check_rate("cosine_decay", "rate", rate)
-    _check_rate("cosine_decay", "final", final)
     _check_steps("cosine_decay", "steps", steps)
-    return Schedule.of(
-        cosine_decay, (rate, steps, final), lambda step: _interpolate_cosine(rate, final, np.minimum(step / steps, 1.0))
-    )
+    top = rate if warmup_target is None else warmup_target
+    _check_rate("cosine_decay", "warmup_target", top)
+    if warmup_target is not None:
+        _check_steps("cosine_decay", "warmup_steps", warmup_steps)
+    if alpha is not None:
+        final = top * alpha
+    _check_rate("cosine_decay", "final", final)
+    further = () if warmup_target is None else (None, top, warmup_steps)
+
+    def at(step: Number) -> Any:
+        if warmup_target is None:
+            return _interpolate_cosine(rate, final, np.minimum(step / steps, 1.0))
+        after = _interpolate_cosine(top, final, np.clip((step - warmup_steps) / steps, 0.0, 1.0))
+        return np.where(step < warmup_steps, rate + (top - rate) * step / warmup_steps, after)[()]
+
+    return Schedule.of(cosine_decay, (rate, steps, final, *further), at)
 
 
 def warm_up(rate: LearningRate, steps: int, start: float = 0.0) -> Schedule:
