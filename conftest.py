@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -56,19 +57,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if is_in_sample(item, places)]
 
 
-def pytest_collection_finish() -> None:
+# The generators that modules of tests share among their tests, each with its state after the import.
+generators: dict[ModuleType, list[tuple[np.random.BitGenerator, Any]]] = {}
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Leave what was collected out of garbage collection: looking at thousands of tests takes half a second."""
-    gc.collect()
+    for module in {item.module for item in session.items if isinstance(item, pytest.Function)}:
+        found = [value.bit_generator for value in vars(module).values() if isinstance(value, np.random.Generator)]
+        generators[module] = [(bits, bits.state) for bits in found]
     gc.freeze()
     gc.enable()
 
 
-@pytest.fixture(autouse=True)
-def names_in_docstrings(request: pytest.FixtureRequest, doctest_namespace: dict[str, Any]) -> None:
-    """Examples in docstrings know `np` and `pb`; those of README and docs say their own imports."""
-    doctest_namespace.clear()
-    if isinstance(request.node, pytest.DoctestItem) and request.path.suffix == ".py":
-        doctest_namespace.update(np=np, pb=pullback)
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Give each test the same random numbers, whatever ran before it, and docstrings their names.
+
+    Examples in docstrings know `np` and `pb`; those of README and docs say their own imports.  This is a hook and not
+    a fixture, which would take longer than most tests.
+    """
+    pullback.random.seed(0)
+    if isinstance(item, pytest.Function):
+        for bits, state in generators[item.module]:
+            bits.state = state
+    elif isinstance(item, pytest.DoctestItem) and item.path.suffix == ".py":
+        item.dtest.globs.update(np=np, pb=pullback)
         for place, package in NEEDED.items():
-            if place in request.node.name:
+            if place in item.name:
                 pytest.importorskip(package)

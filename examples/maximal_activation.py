@@ -63,12 +63,13 @@ with pb.override_gradient({"relu": "guided_relu"}):
 def write(name, rows):
     """Write a grid of images, one row for each kind."""
     figure = Figure(figsize=(filters / 2, len(rows)))
-    axes = figure.subplots(len(rows), filters)
-    for line, (title, images) in zip(axes, rows.items(), strict=True):
-        for place, image in zip(line, images, strict=True):
-            place.imshow(image[..., 0], cmap="gray")
-            place.set_axis_off()
-        line[0].set_title(title, loc="left", fontsize=8)
+    axes = figure.subplots(len(rows))
+    for place, (title, images) in zip(axes, rows.items(), strict=True):
+        images = images[..., 0] - np.min(images[..., 0], axis=(1, 2), keepdims=True)
+        images = images / (np.max(images, axis=(1, 2), keepdims=True) + 1e-12)  # each from black to white
+        place.imshow(np.hstack(np.pad(images, ((0, 0), (1, 1), (1, 1)), constant_values=1.0)), cmap="gray")
+        place.set_axis_off()
+        place.set_title(title, loc="left", fontsize=8)
     figure.savefig(out / name)
     print("written:", out / name)
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import gc
 import io
 import os
 import re
@@ -55,53 +56,76 @@ class Found(NamedTuple):
     size: int
 
 
+class Function(NamedTuple):
+    where: str
+    node: ast.FunctionDef | ast.AsyncFunctionDef
+    nodes: list[ast.AST]  # its own and those of all that is in it
+    nested: bool
+
+
 class Module(NamedTuple):
     path: str
     lines: int
     tree: ast.Module
     nodes: list[ast.AST]  # all of the tree, walked once
+    functions: list[Function]  # all of them, ``__dunder__`` ones too
 
 
-class Function(NamedTuple):
-    where: str
-    node: ast.FunctionDef | ast.AsyncFunctionDef
-    nested: bool
+def walk_depth_first(node: ast.AST, nodes: list[ast.AST], ends: dict[int, int]) -> None:
+    """Append a node and all below it to ``nodes``; ``ends`` maps the position of a function to that of its end.
+
+    Contexts (``ast.Load`` and the like), which are almost half of a tree, are left out.
+    """
+    start = len(nodes)
+    nodes.append(node)
+    for field in node._fields:
+        value = getattr(node, field, None)
+        if isinstance(value, list):
+            for item in value:
+                if isinstance(item, ast.AST):
+                    walk_depth_first(item, nodes, ends)
+        elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+            walk_depth_first(value, nodes, ends)
+    if isinstance(node, FUNCTIONS):
+        ends[start] = len(nodes)
+
+
+def load_module(folder: Path, path: Path) -> Module:
+    """Parse a Python file and walk its syntax tree."""
+    text, name = path.read_text("utf-8"), path.relative_to(folder).as_posix()
+    tree, nodes, ends = ast.parse(text), [], {}
+    walk_depth_first(tree, nodes, ends)
+    functions, around = [], 0
+    for start, end in sorted(ends.items()):
+        f = nodes[start]
+        functions.append(Function(f"{name}:{f.lineno} {f.name}", f, nodes[start:end], nested=start < around))
+        around = max(around, end)
+    return Module(name, len(text.splitlines()), tree, nodes, functions)
 
 
 def load_modules(folder: Path) -> list[Module]:
     """Parse every Python file below a folder."""
-    modules = []
-    for path in sorted(folder.rglob("*.py")):
-        text = path.read_text("utf-8")
-        tree = ast.parse(text)
-        modules.append(Module(path.relative_to(folder).as_posix(), len(text.splitlines()), tree, [*ast.walk(tree)]))
-    return modules
+    gc.disable()  # millions of objects and no garbage
+    try:
+        return [load_module(folder, path) for path in sorted(folder.rglob("*.py"))]
+    finally:
+        gc.enable()
 
 
 def list_functions(modules: list[Module]) -> list[Function]:
-    """Return all functions but ``__dunder__`` ones, with the place of each."""
-
-    found = []
-    for m in modules:
-        functions = [node for node in m.nodes if isinstance(node, FUNCTIONS)]
-        inner = {id(part) for f in functions for part in ast.walk(f) if part is not f and isinstance(part, FUNCTIONS)}
-        found += [
-            Function(f"{m.path}:{f.lineno} {f.name}", f, id(f) in inner)
-            for f in functions
-            if not f.name.startswith("__")
-        ]
-    return found
+    """Return all functions but ``__dunder__`` ones."""
+    return [f for m in modules for f in m.functions if not f.node.name.startswith("__")]
 
 
-def count_branches(function: ast.AST) -> int:
+def count_branches(function: Function) -> int:
     """Count the branches of a function, those of nested functions too."""
     count = 0
-    for node in ast.walk(function):
+    for node in function.nodes:
         if isinstance(node, BRANCHES):
             count += 1
         if isinstance(node, ast.BoolOp):
             count += len(node.values) - 1
-        if isinstance(node, ast.comprehension):
+        elif isinstance(node, ast.comprehension):
             count += len(node.ifs)
     return count
 
@@ -135,11 +159,10 @@ def is_bare(parameter: ast.arg) -> bool:
 def list_parameters_of(modules: list[Module]) -> list[tuple[str, ast.arg]]:
     """Return every parameter of every function, dunder ones too, with its place."""
     return [
-        (f"{m.path}:{parameter.lineno} {node.name}({parameter.arg})", parameter)
+        (f"{m.path}:{parameter.lineno} {f.node.name}({parameter.arg})", parameter)
         for m in modules
-        for node in m.nodes
-        if isinstance(node, FUNCTIONS)
-        for parameter in list_parameters(node)
+        for f in m.functions
+        for parameter in list_parameters(f.node)
     ]
 
 
@@ -199,7 +222,7 @@ class Source:
         self.places: dict[str, list[Found]] = {
             "modules": [Found(m.path, m.lines) for m in self.modules],
             "long": [Found(f.where, count_lines(f.node)) for f in outer],
-            "branches": [Found(f.where, n) for f in outer if (n := count_branches(f.node)) > LONG_FUNCTION],
+            "branches": [Found(f.where, n) for f in outer if (n := count_branches(f)) > LONG_FUNCTION],
             "participle": [Found(f.where, 1) for f in self.functions if is_participle(f.node.name)],
             "any": [Found(where, 1) for where, parameter in parameters if is_bare(parameter)],
             "readers": list_nodes(self.modules, reads_rules),

@@ -6,7 +6,6 @@ between two marker comments.  With ``--check``, only say whether they are up to 
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 import tomllib
@@ -45,7 +44,8 @@ def find_source(container: str, name: str) -> Path | None:
 
 def read_summary(path: Path) -> str:
     """Return the first sentence of a module's docstring."""
-    text = (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").split("\n\n")[0]
+    docstring = re.match(r'"""(.*?)"""', path.read_text("utf-8"), re.DOTALL)
+    text = docstring[1].split("\n\n")[0] if docstring else ""
     return re.split(r"(?<=[.!?])\s", " ".join(text.split()), maxsplit=1)[0].replace("``", "`").replace("|", r"\|")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,12 +26,6 @@ collect_ignore += ["interop/traced_array_api.py", "interop/autograd_alias.py"]
 collect_ignore_glob = ["ops/data/*.py", "train/io/peers/*.py", "train/nn/recorded/*.py"]
 
 
-@pytest.fixture(scope="session", autouse=True)
-def use_machine_code() -> None:
-    """Run small ops in machine code from the first test on, as a process does that has recorded many."""
-    native.start()
-
-
 # The same examples on every run, and no deadline: a busy machine is not a failure.
 settings.register_profile("pullback", deadline=None, derandomize=True)
 settings.load_profile("pullback")
@@ -47,8 +42,25 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(SHARED), ignore_errors=True))
 
 
-@pytest.fixture(autouse=True)
-def share_object_code(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if any(request.path.is_relative_to(place) for place in SHARING):
-        monkeypatch.setenv("PULLBACK_CACHE", "1")
-        monkeypatch.setenv("PULLBACK_CACHE_DIR", os.environ[SHARED])
+@cache
+def use_machine_code() -> None:
+    """Run small ops in machine code from the first test on, as a process does that has recorded many."""
+    native.start()
+
+
+@cache
+def is_sharing(path: Path) -> bool:
+    return any(path.is_relative_to(place) for place in SHARING)
+
+
+# Hooks and not fixtures, which would take longer than most tests.
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    use_machine_code()
+    if is_sharing(item.path):
+        os.environ |= {"PULLBACK_CACHE": "1", "PULLBACK_CACHE_DIR": os.environ[SHARED]}
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    if is_sharing(item.path):
+        os.environ["PULLBACK_CACHE"] = "0"
+        os.environ.pop("PULLBACK_CACHE_DIR", None)

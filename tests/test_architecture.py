@@ -100,10 +100,7 @@ def walk_modules() -> Iterator[tuple[str, ast.AST]]:
 @cache
 def list_deferred_imports() -> list[tuple[str, int, str]]:
     """Return (path, line, module) of every import inside a function."""
-    functions = [(p, node) for p, node in walk_modules() if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    bodies = (
-        (p, inner) for p, f in functions for inner in ast.walk(f) if isinstance(inner, ast.Import | ast.ImportFrom)
-    )
+    bodies = [(m.path, node) for m in measure_source().modules for f in m.functions if not f.nested for node in f.nodes]
     return [(path, node.lineno, module) for path, node in bodies for module in list_imports(node)]
 
 

@@ -194,7 +194,7 @@ def test_eager_program_without_mechanism(variable: str, recycled: bool, built: b
     name, value = variable.split("=")
     done = subprocess.run(
         [sys.executable, "-c", SAFE_PROGRAM], env={**os.environ, name: value}, capture_output=True, text=True,
-        check=False, timeout=120,
+        check=False, timeout=600,
     )  # fmt: skip
     assert done.stdout.split() == [str(recycled), str(built)], done.stderr
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -32,9 +33,9 @@ for cell in {cells!r}:
 """
 
 
-def run_cells(**environment: str) -> list[str]:
-    """Return what IPython writes for each of the cells."""
-    code = SHELL.format(cells=[cell for cell, _ in CELLS.values()])
+def run_cells(names: Iterable[str], **environment: str) -> list[str]:
+    """Return what IPython writes for each of these cells."""
+    code = SHELL.format(cells=[CELLS[name][0] for name in names])
     env = {**os.environ, "IPYTHONDIR": os.devnull, "PULLBACK_FULL_TRACEBACK": "0", **environment}
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=env)
     return run.stdout.split("=== cell\n")[1:]
@@ -42,7 +43,7 @@ def run_cells(**environment: str) -> list[str]:
 
 def test_ipython_ends_at_the_users_line() -> None:
     pytest.importorskip("IPython")
-    shown = run_cells()
+    shown = run_cells(CELLS)
     assert len(shown) == len(CELLS)
     for (name, (_, message)), text in zip(CELLS.items(), shown, strict=True):
         lines = text.rstrip().splitlines()
@@ -54,7 +55,7 @@ def test_ipython_ends_at_the_users_line() -> None:
 
 def test_ipython_shows_all_frames_on_request() -> None:
     pytest.importorskip("IPython")
-    assert "pullback/core" in run_cells(PULLBACK_FULL_TRACEBACK="1")[0]
+    assert "pullback/core" in run_cells(["op"], PULLBACK_FULL_TRACEBACK="1")[0]
 
 
 def test_pytest_hides_frames(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from exhaustive import sample
 
 import pullback as pb
 from pullback.compiler.runtime.llvm import llvm_available
@@ -30,7 +31,8 @@ def repeat(f: Any, *args: Any) -> list[Any]:
 @pytest.mark.parametrize("name", DRAWS)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_numbers_are_those_of_eager_code_in_every_call(name: str, dtype: str) -> None:
-    for shape in SHAPES[:-1] if "rows" in name else SHAPES:  # what is not used is not drawn
+    shapes = SHAPES[:-1] if "rows" in name else SHAPES  # what is not used is not drawn
+    for shape in sample(shapes, 2, first=["f4", "f8"].index(dtype)):
         compiled = pb.compile(lambda shape=shape: DRAWS[name](shape, dtype))
         for found, expected in zip(
             repeat(compiled), repeat(lambda shape=shape: DRAWS[name](shape, dtype)), strict=True

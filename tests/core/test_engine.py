@@ -268,10 +268,10 @@ def measure_growth(call: Any, times: int) -> int:
 @pytest.mark.parametrize(
     ("call", "times"),
     [
-        (lambda: pb.grad(lambda x: x * x + x)(3.0), 4_000),
-        (lambda: pb.grad(lambda x: np.sum(np.tanh(x * W)))(X), 2_500),
-        (lambda: pb.grad(pb.grad(xexp))(0.5), 2_000),
-        (lambda: pb.jvp(xexp, [0.5], [1.0]), 2_000),
+        (lambda: pb.grad(lambda x: x * x + x)(3.0), 2_000),
+        (lambda: pb.grad(lambda x: np.sum(np.tanh(x * W)))(X), 1_500),
+        (lambda: pb.grad(pb.grad(xexp))(0.5), 1_500),
+        (lambda: pb.jvp(xexp, [0.5], [1.0]), 1_500),
         (lambda: pb.grad(lambda x: np.sum(np.tanh(x * x)))(BIG), 150),
     ],
 )

@@ -18,7 +18,7 @@ from pullback.errors import ArgumentError, GradientError, PullbackError, ShapeEr
 
 X = np.array([0.3, -0.7, 0.9, 0.55, -0.25, 0.8])
 DIRECTION = np.arange(1.0, SIZE + 1)
-PROGRAMS = 5000 if ALL else 150
+PROGRAMS = 5000 if ALL else 100
 BLOCK = 50
 
 

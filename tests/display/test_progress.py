@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import re
 import subprocess
@@ -15,6 +16,12 @@ import pytest
 import pullback as pb
 from pullback.display import progress
 from pullback.errors import ArgumentError
+
+
+@pytest.fixture(autouse=True)
+def count_time_by_calls(monkeypatch):
+    """A clock of which each reading is a millisecond after the one before, whatever else the machine does."""
+    monkeypatch.setattr(progress, "perf_counter", (n * 1e-3 for n in itertools.count()).__next__)
 
 
 class Terminal(io.StringIO):

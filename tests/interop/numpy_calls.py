@@ -220,6 +220,7 @@ def derive_calls(only: str = "", one_of: int = 1, first: int = 0) -> list[Call]:
         if only not in name or name in WRONG_IN_NUMPY:
             continue
         own = {"its own arguments": SPECIAL[name]} if name in SPECIAL else {}
+        keywords = list_keywords(name, function)
         for kind, args in (ARGUMENTS | own).items():
             if kind.startswith("symmetric") and "linalg" not in name:  # equal elements, between which sorting chooses
                 continue
@@ -229,7 +230,6 @@ def derive_calls(only: str = "", one_of: int = 1, first: int = 0) -> list[Call]:
                 continue  # NumPy makes one array of such a list, whatever is in it
             variants: list[dict[str, Any]] = [{}]
             base = _try(function, args, {})
-            keywords = list_keywords(name, function)
             variants += [{k: v} for k in keywords if k != "out" for v in KEYWORDS[k]]
             if "axis" in keywords:
                 more = [k for k in ("keepdims", "where", "initial", "ddof") if k in keywords]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from browser import find_chromium
-from exhaustive import ALL
+from exhaustive import DOWNLOADS
 
 import pullback as pb
 from pullback.command.tour import EXAMPLES
@@ -40,8 +39,8 @@ class QuietHandler(SimpleHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict:
     """Build the playground, serve it on this machine, and return what a browser saw."""
-    if not (os.environ.get("CI") or ALL):
-        pytest.skip("downloads Python for browsers and starts one: runs with CI=1 and with --all")
+    if not DOWNLOADS:
+        pytest.skip("downloads Python for browsers and starts one: runs with PULLBACK_TEST_DOWNLOADS=1 and --all")
     if shutil.which("npm") is None or find_chromium() is None:
         pytest.skip("needs npm and Chromium")
     folder = tmp_path_factory.mktemp("playground")
@@ -51,7 +50,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict:
     address = f"http://127.0.0.1:{server.server_port}/"
     command = ["node", ROOT / "tests/playground/drive.mjs", ROOT / "playground", str(find_chromium()), address]
     try:
-        run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+        run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     finally:
         server.shutdown()
         server.server_close()

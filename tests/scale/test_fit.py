@@ -61,7 +61,7 @@ def test_two_workers_give_the_bits_of_one_process(tmp_path: Path) -> None:
     assert [len(v) for v in wanted.history.values()] == [3] * 4
     loss, mae = one.evaluate(X, Y)
     np.testing.assert_allclose([wanted.history["val_loss"][-1], wanted.history["val_mae"][-1]], [loss, mae], rtol=1e-5)
-    with pb.scale.Pool("processes", workers=2) as pool:
+    with pb.scale.Pool("processes", workers=2, start_timeout=600) as pool:
         two, history = fit(pool, validation_data=validation)
         resumed, rest = fit(pool, validation_data=validation, resume=tmp_path / "model.npz")
     assert history.history == wanted.history == rest.history

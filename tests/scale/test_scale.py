@@ -32,7 +32,7 @@ def serial() -> Iterator[pb.scale.Pool]:
 
 @pytest.fixture(scope="module")
 def processes() -> Iterator[pb.scale.Pool]:
-    with pb.scale.Pool("processes", workers=2) as pool:
+    with pb.scale.Pool("processes", workers=2, start_timeout=600) as pool:
         yield pool
 
 
@@ -182,7 +182,7 @@ def test_nan_names_shard_op_and_line(serial: pb.scale.Pool) -> None:
 
 
 def test_function_that_always_crashes_is_an_error() -> None:
-    with pb.scale.Pool("processes", workers=1) as pool:
+    with pb.scale.Pool("processes", workers=1, start_timeout=600) as pool:
         total = pool.sum(functions.crash, pb.scale.Shards(np.ones(2), parts=1))
         with pytest.raises(
             pb.errors.WorkerError, match=r"worker 1 died 4 times in a row in crash at shard rows 1 of 1(.|\n)*in crash"

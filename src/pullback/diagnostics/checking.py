@@ -18,6 +18,7 @@ from pullback.errors import ArgumentError, GradientError, GradientMismatchError
 from pullback.transforms.arguments import name_leaves, parameters_of
 from pullback.transforms.compare import (
     Comparison,
+    Differences,
     compare_derivatives,
     compute_slope,
     is_movable,
@@ -157,8 +158,9 @@ class Check:
     def compare(self, f: Scalar, xs: list[Any], order: int, now: int, modes: Sequence[str], path: str) -> None:
         """Compare each mode with differences of ``f``, then the derivative itself up to ``order``."""
         us = [to_double(_draw_like(x, 100 + k)) for k, x in enumerate(xs)]
+        differences = Differences(lambda xs: _number(f(*xs)), xs)
         for mode in modes:
-            compared = compare_derivatives(lambda xs: _number(f(*xs)), xs, DERIVATIVES[mode](f, xs))
+            compared = compare_derivatives(differences, DERIVATIVES[mode](f, xs))
             self.add(f"{ORDERS.get(now, f'derivative of order {now}')} by {MODES[mode]} mode{path}", compared)
             if now < order:
                 over = f" over {MODES[mode]}{path}"

@@ -78,7 +78,8 @@ def _simpson_pairs(y: Value, h: Value) -> Any:
     """Return Simpson's rule of samples along axis 0, an odd number of them, with distances ``h``."""
     y0, y1, y2 = y[:-2:2], y[1:-1:2], y[2::2]
     h0, h1 = h[::2], h[1::2]
-    both, ratio = h0 + h1, h0 / h1
+    both: Any = h0 + h1
+    ratio: Any = h0 / h1
     return np.sum(both / 6 * (y0 * (2 - 1 / ratio) + y1 * (both * both / (h0 * h1)) + y2 * (2 - ratio)), 0)
 
 

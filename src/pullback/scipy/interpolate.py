@@ -233,7 +233,8 @@ def _solve_periodic(n: int, h: Value, rise: Value) -> Any:
 
 
 def _pchip_end(h0: Value, h1: Value, m0: Value, m1: Value) -> Any:
-    d = ((2 * h0 + h1) * m0 - h0 * m1) / (h0 + h1)
+    weight: Any = 2 * h0 + h1
+    d = (weight * m0 - h0 * m1) / (h0 + h1)
     against = np.sign(d) != np.sign(m0)
     steep = (np.sign(m0) != np.sign(m1)) & (np.abs(d) > 3 * np.abs(m0))
     return np.where(against, 0.0, np.where(steep, 3 * m0, d))

@@ -263,9 +263,9 @@ def _spline_weights(t: Value, order: int) -> list[Any]:
         return [1 - t, t]
     if order == 2:
         return [0.5 * (0.5 - t) ** 2, 0.75 - t * t, 0.5 * (0.5 + t) ** 2]
-    return [
-        (1 - t) ** 3 / 6, (4 - 6 * t * t + 3 * t**3) / 6, (4 - 6 * (1 - t) ** 2 + 3 * (1 - t) ** 3) / 6, t**3 / 6,
-    ]  # fmt: skip
+    cube: Any = t**3
+    s: Any = 1 - t
+    return [s**3 / 6, (4 - 6 * t * t + 3 * cube) / 6, (4 - 6 * s**2 + 3 * s**3) / 6, cube / 6]
 
 
 def _fold(index: Value, n: int, mode: str) -> Any:

@@ -185,7 +185,8 @@ def _last_state(b: Value, a: Value, x: Value, y: Value, start: Value) -> Any:
         for j in range(m + 1, order + 1):
             at = n - j + m
             if at >= 0:
-                state = state + b[j] * x[at] - a[j] * y[at]
+                back: Any = a[j] * y[at]
+                state = state + b[j] * x[at] - back
         states.append(state)
     return np.stack(states) if states else np.zeros((0, x.shape[1]))
 

@@ -19,7 +19,14 @@ from pullback.core.variable import Variable, call_with_values, watch_below, watc
 from pullback.errors import ArgumentError, DataError, GradientMismatchError
 from pullback.transforms.arguments import Arguments
 from pullback.transforms.captured import line_of
-from pullback.transforms.compare import compare_derivatives, compute_slope, is_movable, list_mismatches, to_double
+from pullback.transforms.compare import (
+    Differences,
+    compare_derivatives,
+    compute_slope,
+    is_movable,
+    list_mismatches,
+    to_double,
+)
 from pullback.transforms.customcall import Call, NestedCall, SavingCall
 
 if TYPE_CHECKING:
@@ -161,7 +168,8 @@ class Stated(Customized):
                     zs = call.run(at[:count]).values
                 return sum(compute_slope(dy, concrete(z)) for dy, z in zip(dys, zs, strict=True))
 
-            compared = compare_derivatives(weigh, [xs[i] for i in given], lambda i, v: compute_slope(ds[given[i]], v))
+            differences = Differences(weigh, [xs[i] for i in given])
+            compared = compare_derivatives(differences, lambda i, v: compute_slope(ds[given[i]], v))
         if any(c.mismatch for c in compared):
             names = [*arguments.names(self.__wrapped__), *(v.name for v in read)]
             names = [names[i] for i in given if is_movable(xs[i])]

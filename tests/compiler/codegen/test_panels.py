@@ -14,6 +14,7 @@ from pullback.compiler.target import MAX_ISA
 SIZES = [(2, 500, 900), (8, 128, 1000), (17, 330, 203), (64, 161, 128), (30, 29, 31), (9, 17, 5)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("isa", RUNNABLE)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("turned", [False, True])

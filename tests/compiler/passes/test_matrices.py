@@ -52,7 +52,7 @@ OPS: dict[str, Callable[..., Any]] = {
 SHAPES = [((6, 6), (6, 3)), ((5, 7, 7), (5, 7, 1)), ((2, 9, 9, 9), (9, 9, 4)), ((40, 40), (40, 40))]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("isa", RUNNABLE)
 @pytest.mark.parametrize("name", OPS)
 def test_matrices_match_numpy(name: str, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,7 +102,7 @@ def test_concurrent_callers_of_parallel_program() -> None:
     for t in callers:
         t.start()
     for t in callers:
-        t.join(60)
+        t.join(600)
     assert not wrong
     assert not any(t.is_alive() for t in callers)
 
@@ -121,7 +121,7 @@ def test_compile_threads_invalid_argument(n: Any) -> None:
 
 def run(code: str, **environment: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False,
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=False,
         env={**os.environ, **environment},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
@@ -185,8 +185,8 @@ def test_fork_during_parallel_kernel() -> None:
 def test_keyboard_interrupt_during_parallel_kernel() -> None:
     code = WORK + (
         "signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored\n"
-        "threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
         "try:\n"
+        "    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
         "    while True: f(x)\n"
         "except KeyboardInterrupt:\n"
         "    print(f(x).value == one.value)\n"

@@ -287,7 +287,7 @@ WRONG = (
 )
 def test_guard_pages_around_temporaries(moved: int, code: int, said: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", WRONG, str(moved)], env={**os.environ, "PULLBACK_CANARY": "1"}, timeout=60, check=False,
+        [sys.executable, "-c", WRONG, str(moved)], env={**os.environ, "PULLBACK_CANARY": "1"}, timeout=600, check=False,
         capture_output=True, text=True,
     )  # fmt: skip
     assert (done.returncode, bool(done.stdout)) == (code, bool(said)), done.stderr

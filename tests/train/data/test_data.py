@@ -296,7 +296,7 @@ def test_prefetch_thread_inherits_context_variables() -> None:
 
 def test_prefetch_does_not_block_process_exit() -> None:
     code = "import pullback as pb; r = iter(pb.data.Dataset.from_arrays(list(range(99))).prefetch(1)); print(next(r))"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=False)
     assert (run.stdout, run.stderr, run.returncode) == ("0\n", "", 0)
 
 

@@ -62,7 +62,7 @@ def test_trained_model_predicts_the_same_in_a_page(tmp_path: Path) -> None:
             browser, "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
             "--virtual-time-budget=30000", "--dump-dom", f"http://127.0.0.1:{server.server_port}/index.html",
         ]  # fmt: skip
-        made = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+        made = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
     finally:
         server.shutdown()
         server.server_close()

@@ -67,7 +67,7 @@ def test_models_written_here_predict_the_same_in_tensorflow_js(tmp_path: Path) -
         described = [{"values": x.ravel().tolist(), "shape": x.shape, "dtype": "float32"} for x in inputs]
         (tmp_path / name / "inputs.json").write_text(json.dumps(described))
     environment = os.environ | {"NODE_PATH": str(modules)}
-    subprocess.run(["node", str(SCRIPT), str(tmp_path)], env=environment, check=True, capture_output=True, timeout=100)
+    subprocess.run(["node", str(SCRIPT), str(tmp_path)], env=environment, check=True, capture_output=True, timeout=600)
     wrong, optimizers = [], []
     for name, outputs in there.items():
         found = json.loads((tmp_path / name / "outputs.json").read_text())

@@ -1,4 +1,7 @@
-"""The real TensorFlow.js for tests: in PULLBACK_TFJS, or installed once by npm into the user's cache."""
+"""The real TensorFlow.js for tests: in PULLBACK_TFJS, or installed once by npm into the user's cache.
+
+The usual run downloads nothing: npm installs it with ``--all`` or ``PULLBACK_TEST_DOWNLOADS=1``.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from exhaustive import DOWNLOADS
 
 VERSION = "4.22.0"
 
@@ -24,14 +28,16 @@ def find_node_modules() -> Path:
     done = home / "installed"
     if done.is_file():
         return home / "node_modules"
+    if not DOWNLOADS:
+        pytest.skip("TensorFlow.js is not installed: PULLBACK_TEST_DOWNLOADS=1 and --all let npm install it")
     if shutil.which("npm") is None:
         pytest.skip("npm, which installs TensorFlow.js, is not there")
     home.mkdir(parents=True, exist_ok=True)
     command = ["npm", "install", "--no-audit", "--no-fund", "--fetch-retries=0", f"@tensorflow/tfjs@{VERSION}"]
     try:
-        made = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=100, check=False)
+        made = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=600, check=False)
     except subprocess.TimeoutExpired:
-        pytest.skip("npm could not install TensorFlow.js in 100 seconds")
+        pytest.skip("npm could not install TensorFlow.js in 10 minutes")
     if made.returncode:
         pytest.skip(f"npm could not install TensorFlow.js: {made.stderr[-200:]}")
     done.touch()

@@ -47,7 +47,8 @@ def _pixels(image: Value, batch: Value, y: Value, x: Value) -> Any:
 
 def _interpolate(low: Value, high: Value, weight: Value) -> Any:
     """Interpolate linearly; exactly ``low`` for weight 0 and ``high`` for weight 1."""
-    return low * (1 - weight) + high * weight
+    part: Any = high * weight
+    return low * (1 - weight) + part
 
 
 def _round_place(at: Value) -> Any:

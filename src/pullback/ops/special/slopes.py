@@ -106,26 +106,31 @@ def _t_density(df: Value, t: Value) -> Any:
 
 
 def _t_by_df(z: Value, df: Value, t: Value) -> Any:
-    half, place = df / 2, df / (df + t * t)
+    squares: Any = t * t
+    both: Any = df + squares
+    half, place = df / 2, df / both
     by_a, _ = beta_share_by_shapes(half, np.full_like(half, 0.5) + 0 * t, place)
     by_place = np.exp(call("xlogy", half - 1, place) - call("betaln", half, 0.5 + 0 * half))
     # (1 - place)**-0.5 times the derivative of place by df, t² / (df + t²)²
-    moved = by_place * np.abs(t) / (df + t * t) ** 1.5
+    moved = by_place * np.abs(t) / both**1.5
     return -0.5 * np.sign(t) * (0.5 * by_a + moved)
 
 
 def _f_place(dfn: Value, dfd: Value, x: Value) -> Any:
-    return dfn * x / (dfd + dfn * x)
+    moved: Any = dfn * x
+    return moved / (dfd + moved)
 
 
 def _f_by_x(dfn: Value, dfd: Value, x: Value) -> Any:
-    return beta_density(dfn / 2, dfd / 2, _f_place(dfn, dfd, x)) * dfn * dfd / (dfd + dfn * x) ** 2
+    both: Any = dfd + dfn * x
+    return beta_density(dfn / 2, dfd / 2, _f_place(dfn, dfd, x)) * dfn * dfd / both**2
 
 
 def _f_by_degrees(i: int) -> Slope:
     def slope(z: Value, dfn: Value, dfd: Value, x: Value) -> Any:
         place = _f_place(dfn, dfd, x)
-        moved = beta_density(dfn / 2, dfd / 2, place) * x / (dfd + dfn * x) ** 2 * (dfn if i else dfd)
+        both: Any = dfd + dfn * x
+        moved = beta_density(dfn / 2, dfd / 2, place) * x / both**2 * (dfn if i else dfd)
         return 0.5 * beta_share_by_shapes(dfn / 2, dfd / 2, place)[i] + (-moved if i else moved)
 
     return slope

@@ -52,11 +52,13 @@ def sgd(
     kept = _check_fraction("sgd", "momentum", momentum)
 
     def rule(x: Value, g: Value, rate: Number) -> Any:
-        return (x - rate * g,)
+        step: Any = rate * g
+        return (x - step,)
 
     def rule_with_momentum(x: Value, g: Value, m: Value, rate: Number) -> Any:
-        m = kept * m - rate * g
-        return x + (kept * m - rate * g if nesterov else m), m
+        step: Any = rate * g
+        moved: Any = kept * m - step
+        return x + (kept * moved - step if nesterov else moved), moved
 
     if not kept:
         return Optimizer(sgd, {"learning_rate": learning_rate}, rule, _return_rate, {}, options, row_wise=True)
@@ -86,8 +88,8 @@ def momentum(
     decay_rate = _check_fraction("momentum", "momentum", momentum)
 
     def rule(x: Value, g: Value, m: Value, rate: Number) -> Any:
-        m = decay_rate * m + g
-        return x - rate * (g + decay_rate * m if use_nesterov else m), m
+        moved: Any = decay_rate * m + g
+        return x - rate * (g + decay_rate * moved if use_nesterov else moved), moved
 
     config = {"learning_rate": learning_rate, "momentum": momentum, "use_nesterov": use_nesterov}
     return Optimizer(_momentum, config, rule, _return_rate, {"momentum": 0.0}, options)
@@ -454,8 +456,8 @@ def ftrl(
         raise ArgumentError(f"ftrl: learning_rate_power must not be more than 0, got {learning_rate_power!r}.")
 
     def rule(x: Value, g: Value, squares: Value, linear: Value, rate: Number) -> Any:
-        new = squares + g * g
-        shrunk = g + 2.0 * l2_shrinkage_regularization_strength * x
+        new: Any = squares + g * g
+        shrunk: Any = g + 2.0 * l2_shrinkage_regularization_strength * x
         linear = linear + shrunk - (new**power - squares**power) / rate * x
         quadratic = new**power / rate + 2.0 * (l2_regularization_strength + beta / (2.0 * rate))
         return (np.clip(linear, -l1, l1) - linear) / quadratic, new, linear
@@ -615,7 +617,8 @@ def schedule_free_adamw(
         fast = x + ahead  # the iterate without averaging
         mean = (x - (1.0 - b1) * fast) / b1
         fast = fast - rate * g / (scale * np.sqrt(v) + epsilon)
-        new = (1.0 - b1) * fast + b1 * ((1.0 - weight) * mean + weight * fast)
+        kept_mean: Any = (1.0 - weight) * mean
+        new = (1.0 - b1) * fast + b1 * (kept_mean + weight * fast)
         return new, fast - new, v
 
     config = {

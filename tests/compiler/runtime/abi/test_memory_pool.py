@@ -37,7 +37,7 @@ def double() -> Any:
 
 def _run(code: str, **environment: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=os.environ | environment
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=600, env=os.environ | environment
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -313,7 +313,8 @@ class GruCell(GatedCell):
 
         def update(h: Value, stay: Value, new: Value) -> tuple[Any, States]:
             new = activate(new)
-            h = new + stay * (h - new)
+            less: Any = h - new
+            h = new + stay * less
             return h, (h,)
 
         return after if self.reset_after else before
