@@ -351,11 +351,12 @@ def test_machine_code_leaks_no_references() -> None:
                 pb.grad(lambda x: pb.sum(np.log(x)))(nothing)
 
     run()
-    before = count()
-    run()
-    after = count()
-    assert after[0] - before[0] <= 10  # fewer objects are what others left
-    assert all(abs(a - b) <= 10 for a, b in zip(after[1:], before[1:], strict=True)), (before, after)
+    growths = []
+    for _ in range(3):  # threads of the test runner make objects too: only what happens every time counts
+        before = count()
+        run()
+        growths.append([a - b for a, b in zip(count(), before, strict=True)])
+    assert all(min(map(abs, growth)) <= 10 for growth in zip(*growths, strict=True)), growths
 
 
 def test_threads_share_machine_code() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import pickle
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from leaks import leaves_objects
 from numpy.testing import assert_allclose, assert_array_equal
 
 import pullback as pb
@@ -681,11 +681,5 @@ def test_custom_grad_exceptions_do_not_leak_objects():
             pb.grad(lambda w: pb.custom_grad(lambda x, save: (x * w, lambda dy, saved: dy))(2.0))(1.0)
         pb.grad(pb.grad(x_exp_x))(1.0)
 
-    misuse()
-    gc.collect()
-    before = len(gc.get_objects())
-    for _ in range(30):
-        misuse()
-    gc.collect()
-    assert len(gc.get_objects()) - before < 30
+    assert not leaves_objects(misuse, times=30, limit=30)
     assert pb.grad(x_exp_x)(0.0) == 1.0

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from leaks import leaves_objects
 from numpy.testing import assert_allclose
 
 import pullback as pb
@@ -537,13 +537,8 @@ def test_tape_does_not_leak_objects():
             tape.watch(x)
             return x * v
 
-    z = use()
-    gc.collect()
-    before = len(gc.get_objects())
-    kept = [use() for _ in range(30)]
-    gc.collect()
-    assert len(gc.get_objects()) - before < 30 * 4  # each result and its metadata, and not the graph behind it
-    assert float(kept[0]) == float(z) == 6
+    assert not leaves_objects(use, times=30, limit=30 * 4)  # each result and its metadata, not the graph behind it
+    assert float(use()) == 6
 
 
 # ---- TensorFlow's other names
