@@ -203,3 +203,16 @@ def test_cholesky_reads_one_triangle() -> None:
 def test_equations_of_one_constant_coefficient() -> None:
     found = pb.compile(lambda b: np.linalg.solve(np.array([[2.0]]), b))(np.array([3.0]))
     np.testing.assert_array_equal(found, [1.5])
+
+
+@pytest.mark.parametrize("name", ["eigvals", "eigvalsh", "svdvals"])
+def test_values_and_their_gradient_need_one_factorization(name: str) -> None:
+    values = getattr(pb.linalg, name)
+    f = pb.value_and_grad(lambda x: np.sum(np.abs(values(x)) ** 3))
+    x = np.random.default_rng(0).normal(size=(2, 5, 5)) + np.diag(np.arange(5.0))
+    compiled = pb.compile(f)
+    for z, expected in zip(compiled(x), f(x), strict=True):
+        np.testing.assert_allclose(z, expected, rtol=1e-9)
+    names = [n.name for n in compiled.lower(x).stages.simplified.nodes]
+    assert name not in names
+    np.testing.assert_allclose(pb.compile(values)(x), values(x), rtol=1e-12)

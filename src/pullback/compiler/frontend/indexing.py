@@ -257,7 +257,11 @@ def lower_gather_nd(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]
 
 
 def lower_segments(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Return the sum of each segment, or its adjoint.  What is in no segment is put in one more, which is left out."""
+    """Return the sum of each segment, or its adjoint.
+
+    Rows that are in no segment are put in one more, which is left out.  Numbers become 0 in the first segment, so that
+    the adjoint has the same positions.
+    """
     x, ids = (t.symbol(a) for a in args)
     shape = tuple(op.acts.shape(op.name, [x.shape, ids.shape], params))
     many = x.shape[0] if op.lower.symbol == "spread" else shape[0]
@@ -269,6 +273,8 @@ def lower_segments(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any])
         kept = len(x.shape) - 1
         found = take_rows(t, x, np.where(inside, ids, 0), kept)
         return np.where(np.reshape(inside, ids.shape + (1,) * kept), found, np.zeros((), x.dtype))
+    if len(shape) == 1:
+        return scatter_rows(t, np.where(inside, x, np.zeros((), x.dtype)), np.where(inside, ids, 0), shape, 0)
     return scatter_rows(t, x, np.where(inside, ids, many), (many + 1, *shape[1:]), len(shape) - 1)[:many]
 
 

@@ -21,6 +21,8 @@ from pullback.core.op import Op
 from pullback.errors import CompileError
 
 Shape = tuple[int, ...]
+LARGE = 4096  # elements of a matrix that does not stay in the first cache
+LONG = 32  # elements of its rows and columns
 EXACT = frozenset({int, bool, str, type(None), Op})  # equal only if they are the same, given that their types are
 
 
@@ -332,6 +334,14 @@ def is_number(node: Node) -> bool:
 def is_transposed(x: Node) -> bool:
     """Return whether a matrix is a transposed view."""
     return x.kind is VIEW and x.data.strides[-2] == 1 and x.data.strides[-1] >= x.shape[-2] > 1
+
+
+def is_large_transposed(x: Node) -> bool:
+    """Return whether neighbours in a row of a large view lie far from each other, and those in a column do not."""
+    if x.kind is not VIEW or len(x.shape) < 2 or x.size < LARGE or min(x.shape[-2:]) < LONG:
+        return False
+    strides: tuple[int, ...] = x.data.strides
+    return strides[-1] > 1 and strides[-2] == 1
 
 
 def transpose(g: Graph, x: Node) -> Node:

@@ -52,6 +52,7 @@ from pullback.compiler.ir.products import is_gemm_ready, plan_product
 from pullback.compiler.ir.structured import Structure
 from pullback.compiler.math.cost import count_instructions
 from pullback.compiler.math.functions import VectorFunctions
+from pullback.compiler.passes.lay_out_rows import lay_out_rows
 from pullback.compiler.passes.matrices import lower_matrices, multiply_triangle
 from pullback.compiler.passes.simplify import remove_dead_nodes
 from pullback.compiler.passes.slice_maps import slice_maps
@@ -88,7 +89,7 @@ def legalize(graph: Graph) -> Graph:
             found = next((z for rule in rules if (z := rule(new, n, args, alone)) is not None), None)
             made[n.number] = _legalize_node(new, n, args) if found is None else found
     new.outputs = [made[o.number] for o in graph.outputs]
-    return slice_maps(remove_dead_nodes(new))
+    return lay_out_rows(slice_maps(remove_dead_nodes(new)))
 
 
 def _is_map(n: Node, kernel: Any) -> bool:

@@ -32,6 +32,7 @@ Simplify = Callable[[Graph], Graph]
 # quick one by one, while they are cached.
 FEW_ROWS = 4
 FEW_TERMS = 8
+LARGE = 8  # times the elements of its row and column, an outer product that takes long to add at each step
 # The first cache has this many sets of lines.  Rows of a matrix that lie in few sets displace each other: it may fill
 # half of the eight lines of a set, the others are for the left matrix and the result.
 LINE = 64  # bytes
@@ -83,7 +84,7 @@ class LoopSimplifier:
         unchanged = {k for k in range(loop.carry) if outputs[k] is inputs[loop.constants + k]}
         sums = self._find_sums(used - unchanged)
         stacks = {n.number: self._stack(n) for found in sums.values() for n in found}
-        carried = self._find_needed(used - unchanged - {*sums})
+        carried = self._find_needed((used - unchanged - {*sums}) | {i for i in stacks.values() if i >= 0})
         ys = [i for i in range(loop.carry, len(outputs)) if i in used or i in stacks.values()]
         for i in (*range(loop.constants), *(loop.constants + k for k in unchanged)):
             self.moved[inputs[i].number] = self.args[i]
@@ -137,11 +138,10 @@ class LoopSimplifier:
         if n.kind is not MAP or n.data[0].kernel is not np.add or n.dtype.kind != "f" or n.args[0] is n.args[1]:
             return None
         product = next((a for a in n.args if a is not state), n)
-        if state not in n.args or product.shape != n.shape or not _is_short_product(product):
+        factors = _find_factors(product) if product.shape == n.shape and state in n.args else None
+        if factors is None or any(self._count_uses(x) != 1 for x in (state, n, product)):
             return None
-        if any(self._count_uses(x) != 1 for x in (state, n, product)):
-            return None
-        turned, right = self._find_transposed(product.args[0]), self._find_source(product.args[1])
+        turned, right = self._find_transposed(factors[0]), self._find_source(factors[1])
         return (turned, right) if turned is not None and right is not None else None
 
     def _count_uses(self, n: Node) -> int:
@@ -330,9 +330,16 @@ class LoopSimplifier:
         return found if x is base else self.inner.add(VIEW, (found,), x.shape, x.dtype, x.data, x.line)
 
 
-def _is_short_product(n: Node) -> bool:
-    """Return whether a node is a product of two matrices that adds few terms."""
-    if n.kind is not PRODUCT or len(n.args) != 2 or n.data is not None:
-        return False
-    left = n.args[0].shape
-    return len(left) == 2 and left[1] < FEW_TERMS
+def _find_factors(product: Node) -> tuple[Node, Node] | None:
+    """Return the matrices of a product that adds few terms, or the column and the row of a large outer product."""
+    if product.kind is PRODUCT and len(product.args) == 2 and product.data is None and len(product.shape) == 2:
+        a, b = product.args
+        return (a, b) if a.shape[1] < FEW_TERMS else None
+    if product.kind is not MAP or product.data[0].kernel is not np.multiply or len(product.shape) != 2:
+        return None
+    m, n = product.shape
+    for a, b in (product.args, product.args[::-1]):
+        is_outer = a.shape == (m, 1) and b.shape in ((n,), (1, n)) and m * n >= LARGE * (m + n)
+        if is_outer and a.dtype == b.dtype == product.dtype:
+            return a, b
+    return None

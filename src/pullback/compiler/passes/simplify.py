@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, View, contiguous, is_in_order, resolve_view
-from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, INPUT, MAP, PIECES, PRODUCT, VIEW, Kind
+from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, INPUT, MAP, OPAQUE, PIECES, PRODUCT, VIEW, Kind
 from pullback.compiler.passes.loops import simplify_loops
 from pullback.compiler.passes.merge_padded_sums import PaddedSum, find_padded_sums
 from pullback.core.axes import together
 from pullback.core.tensor import BY_KERNEL
 
 SMALL = 1024  # constants up to this many elements are computed while compiling
+VALUES = {"eigvals": "eig_rows", "eigvalsh": "eigh_rows", "svdvals": "svd_rows"}  # and what has the vectors too
 DEEPEST = 8  # operations that are looked through for what their operands are made of
 
 
@@ -36,15 +37,38 @@ def _rebuild(graph: Graph) -> Graph:
     made: dict[int, Node] = {}
     for n in graph.inputs:
         made[n.number] = new.input(n.shape, n.dtype)
-    sums = find_padded_sums(graph)
+    sums, factored = find_padded_sums(graph), _find_factored(graph)
     for n in graph.nodes:
         if n.number in sums:
             made[n.number] = _merge_padded_sum(new, n, sums[n.number], made)
+        elif n.number in factored:
+            made[n.number] = _take_values(new, n, factored[n.number], made)
         elif n.kind is not INPUT:
             args = tuple(made[a.number] for a in n.args)
             made[n.number] = _simplify_node(new, n, args)
     new.outputs = [made[o.number] for o in graph.outputs]
     return new
+
+
+def _find_factored(graph: Graph) -> dict[int, Node]:
+    """Return the nodes that compute eigenvalues, or singular values, of matrices that are factored with their vectors.
+
+    A gradient needs the vectors: the values are then among what LAPACK gives with these, and not computed twice.
+    """
+    whole = {(n.name, n.args[0].number): n for n in graph.nodes if n.kind is OPAQUE and n.name in VALUES.values()}
+    if not whole:
+        return {}
+    values = [n for n in graph.nodes if n.kind is OPAQUE and n.name in VALUES]
+    found = {n.number: whole.get((VALUES[n.name], n.args[0].number)) for n in values}
+    return {n.number: z for n in values if (z := found[n.number]) is not None and z.dtype == n.dtype}
+
+
+def _take_values(g: Graph, n: Node, whole: Node, made: dict[int, Node]) -> Node:
+    """Return the row of values of a factorization: the first one, or that below the left vectors."""
+    z = g.add(OPAQUE, [made[whole.args[0].number]], whole.shape, whole.dtype, whole.data, whole.line)
+    *before, rows, columns = contiguous(z.shape)
+    row = whole.args[0].shape[-2] if n.name == "svdvals" else 0
+    return g.add(VIEW, (z,), n.shape, n.dtype, View(row * rows, (*before, columns)), n.line)
 
 
 def _merge_padded_sum(g: Graph, n: Node, whole: PaddedSum, made: dict[int, Node]) -> Node:

@@ -24,6 +24,7 @@ from pullback.compiler.ir.graph import (
     contiguous,
     find_contiguous,
     find_rows,
+    is_large_transposed,
     is_number,
     resolve_view,
     squeeze,
@@ -268,7 +269,7 @@ class Fusion:
             self.kernels.append(k)
             level = self._level(n, k, axes, needs)
         self.depth[n.number] = self._depth(needs, k) + own
-        k.cost += cost
+        k.cost += HEAVIEST if is_large_transposed(n) else cost  # a copy of its own, which others read in order
         k.folds += n.kind is FOLD
         self._join(n, k, level, mask)
 

@@ -31,6 +31,9 @@ MANY = 64  # parts of fewer elements are made, up to this number
 SHORT = 2  # vectors of a row that may be transposed
 ROWS = 16  # that are done one after the other, if they stay in the cache
 TRANSPOSE_COST = 2  # of each vector of a tile
+TOGETHER = 4  # rows that are multiplied by the same vector
+LIGHT = 4  # cost of what is summed in such rows
+PAGE = 4096  # bytes of such a row at most: those of longer ones do not arrive in time
 
 
 class Axis(NamedTuple):
@@ -416,6 +419,8 @@ class LoopPlan:
             return 1
         registers, lanes = REGISTERS, self._count_lanes()
         sums = max(sum(n.kind is FOLD for n in results) for results in self.results)
+        if self.rows_at_once > 1:
+            return self.target.registers // (2 * self.rows_at_once)
         vectors = VECTORS if prod(a.length for a in rows) < MANY_ROWS else 2
         most = min(self.target.registers // (sums + 2), length // (vectors * lanes))
         while registers > max(most, 1):
@@ -428,6 +433,41 @@ class LoopPlan:
         _, columns = self.axes
         is_one_pass = self.passes == 1 and not self.row_reductions[0]
         return is_one_pass and len(columns) == 1 and any(self.is_column(n) for n in self.after)
+
+    @cached_property
+    def reads_across_rows(self) -> bool:
+        """Whether neighbouring elements that are read lie in neighbouring rows, as those of a transposed matrix do.
+
+        Each vector is then done for several rows, which are the same cache lines, before the next one is.
+        """
+        rows, columns = self.axes
+        if self.passes > 1 or self.row_reductions[0] or len(columns) != 1 or not rows or self.block > 1:
+            return False
+        across, along = rows[-1].members[-1], columns[0].members[-1]
+        return any(u.steps[along] > 1 and u.steps[across] == 1 for u in self.loads) and columns[0].length >= LONG
+
+    @cached_property
+    def rows_at_once(self) -> int:
+        """How many rows are reduced at the same time: several, if all are multiplied by the same vector.
+
+        That vector is then loaded once for them.  A matrix that the second cache does not hold is read row by row.
+        """
+        rows, columns = self.axes
+        if self.split is None or self.passes > 1 or len(columns) != 1 or not rows or self.is_by_element:
+            return 1
+        levels, inner = self.kernel.levels, columns[0].members[-1]
+        nodes = [n for n in self.kernel.nodes if levels[n.number] == FULL]
+        if any(n.kind in READS for n in nodes) or sum(map(estimate_cost, nodes)) > LIGHT or len(self._ranges) > 1:
+            return 1
+        is_plain = self.results[0] == self.row_reductions[0] and len(self.results[0]) == 1
+        if not is_plain or prod(a.length for a in rows) < TOGETHER or columns[0].length > LONGEST_SUM:
+            return 1
+        along = [u for u in self.loads if u.steps[inner]]
+        shared = [u for u in along if self.is_same_for_rows(u)]
+        is_matrix = len(along) == 2 and len(shared) == 1 and all(u.steps[inner] == 1 for u in along)
+        bytes_of_row = columns[0].length * self.widest
+        is_cached = sum(u.node.nbytes for u in along) <= self.target.second_cache and bytes_of_row <= PAGE
+        return TOGETHER if is_matrix and is_cached and columns[0].length >= 4 * self._count_lanes() else 1
 
     def sums_only_columns(self, number: int) -> bool:
         """Return whether all that a pass does is to reduce over rows, with a result for each column."""
@@ -465,9 +505,8 @@ class LoopPlan:
             return RowBlock(self._count_adjacent_rows(lanes, len(folds)), True, True)
         if count >= lanes >= 4 and self._is_transposing_worth(lanes):
             return RowBlock(lanes, True)
-        if not any(levels[n.number] == ROW and estimate_cost(n) >= HEAVY for n in nodes) and not any(
-            map(self.sums_only_columns, range(self.passes))
-        ):
+        is_worth = any(levels[n.number] == ROW and estimate_cost(n) >= HEAVY for n in nodes) or self.rows_at_once > 1
+        if not is_worth and not any(map(self.sums_only_columns, range(self.passes))):
             return RowBlock(1, False)
         return RowBlock(self._count_cached_rows(count, lanes), False)
 

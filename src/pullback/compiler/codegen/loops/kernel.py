@@ -47,7 +47,7 @@ class KernelWriter:
         self.reductions.begin_part()
         if plan.flat:
             self._emit_flat(columns)
-        elif plan.sums_columns_in_registers:
+        elif plan.sums_columns_in_registers or plan.reads_across_rows:
             self._emit_columns(rows, columns[0])
         else:
             with code.loop("%lo", "%hi", 1 if plan.has_adjacent_elements else plan.block) as row:
@@ -92,9 +92,37 @@ class KernelWriter:
             if plan.sums_only_columns(number):
                 self._emit_columns_of_block(number, row, count, rows, columns[0])
                 continue
+            if plan.rows_at_once > 1:
+                self._emit_rows_at_once(row, count, rows, columns[0])
+                continue
             with self._each_row(row, count, rows):
                 self._emit_pass(number, columns)
         self.rows.store()
+
+    def _emit_rows_at_once(self, row: str, count: str, rows: list[Axis], inner: Axis) -> None:
+        """Emit the only pass along a few rows at the same time; the last one is done again where there are fewer."""
+        code, plan, reductions = self.code, self.plan, self.reductions
+        (n,), axis = plan.row_reductions[0], inner.members[-1]
+        with code.loop("0", count, plan.rows_at_once) as first:
+            states = []
+            for r in range(plan.rows_at_once):
+                lane = code.op(f"call i64 @llvm.smin.i64(i64 {code.add(first, str(r))}, i64 {code.add(count, '-1')})")
+                self.rows.begin_row_of_block(split_index(code, code.add(row, lane), rows))
+                hoisted = self._hoist(0, axis, plan.width)
+                states.append((lane, self.access.places, reductions.allocate(n), hoisted))
+
+            def emit(lanes: Lanes) -> None:
+                shared: dict[Use, Value] = {}
+                for _, self.access.places, reductions.accumulators[n.number], hoisted in states:
+                    given = {use: take_lanes(v, lanes.width) for use, v in hoisted.items()}
+                    body = VectorBody(self.parts, 0, given, lanes)
+                    body.values.update(shared)
+                    body.emit()
+                    shared = {u: v for u, v in body.values.items() if u in plan.loads and plan.is_same_for_rows(u)}
+
+            self._emit_vectors(inner, emit)
+            for self.access.lane, _, accumulator, _ in states:
+                self.rows.set_reduced(n, reduce_lanes(code, n, reductions.load(n, accumulator)))
 
     @contextmanager
     def _each_row(self, row: str, count: str, rows: list[Axis]) -> Iterator[None]:

@@ -1,0 +1,56 @@
+"""Copy a transposed matrix whose rows are reduced and whose elements are used again, as a softmax of ``x.T`` does.
+
+Each row would be read several times with every element in another cache line.  A copy reads each line once.
+"""
+
+from __future__ import annotations
+
+from pullback.compiler.ir.graph import Graph, Node, View, contiguous, is_large_transposed
+from pullback.compiler.ir.kinds import FOLD, INPUT, VIEW
+
+__all__ = ["lay_out_rows"]
+
+
+def lay_out_rows(graph: Graph) -> Graph:
+    """Return an equivalent graph in which such matrices are copied: a view of a view is."""
+    chosen = {n.number for n in graph.nodes if is_large_transposed(n)}
+    users, wanted = graph.users(), {o.number for o in graph.outputs}
+    chosen = {number for number in chosen if _is_read_again(graph.nodes[number], users, wanted)}
+    if not chosen:
+        return graph
+    new = Graph()
+    made: dict[int, Node] = {}
+    for n in graph.inputs:
+        made[n.number] = new.input(n.shape, n.dtype)
+    for n in graph.nodes:
+        if n.kind is not INPUT:
+            args = [made[a.number] for a in n.args]
+            if n.kind.is_elementwise or n.kind is FOLD:
+                copies = (a.number in chosen for a in n.args)
+                args = [_view_whole(new, a) if copy else a for a, copy in zip(args, copies, strict=True)]
+            made[n.number] = new.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
+    new.outputs = [made[o.number] for o in graph.outputs]
+    return new
+
+
+def _view_whole(g: Graph, x: Node) -> Node:
+    return g.add(VIEW, (x,), x.shape, x.dtype, View(0, contiguous(x.shape)), x.line)
+
+
+def _is_read_again(v: Node, users: dict[int, list[Node]], wanted: set[int]) -> bool:
+    """Return whether rows of what is computed from a matrix are reduced, and elements of it are stored."""
+    is_reduced = is_stored = False
+    seen, waiting = {v.number}, [v]
+    while waiting:
+        n = waiting.pop()
+        for u in users[n.number]:
+            if u.kind is FOLD:
+                is_reduced |= len(v.shape) - 1 in u.data.axes and 0 not in u.data.axes
+            elif u.kind.is_elementwise and u.shape == v.shape:
+                if u.number not in seen:
+                    seen.add(u.number)
+                    waiting.append(u)
+            elif n is not v:
+                is_stored = True
+        is_stored |= n is not v and n.number in wanted
+    return is_reduced and is_stored
