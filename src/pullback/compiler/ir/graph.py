@@ -203,7 +203,7 @@ def fingerprint(data: Any, otherwise: Any = id) -> Any:
     if kind is View:
         return data  # of whole numbers
     if isinstance(data, np.ndarray | np.generic):
-        return ("array", data.shape, str(data.dtype), data.tobytes())
+        return ("array", data.shape, data.dtype, data.tobytes())
     if isinstance(data, dict):
         return (kind, *[(k, fingerprint(v, otherwise)) for k, v in data.items()])
     if isinstance(data, tuple | list):
