@@ -29,7 +29,8 @@ def make_node(ask: Ask, counts: tuple[int, ...]) -> Callable[..., Any]:
 
         if any(isinstance(x, Tensor) and x.read().level for x in xs):  # a further transform follows them
             return node(*xs), back
-        results = ask(counts, [np.asarray(x.numpy() if isinstance(x, Tensor) else x) for x in xs])
+        # not copies, as x.numpy() would be: they are only read
+        results = ask(counts, [np.asarray(x.read().value if isinstance(x, Tensor) else x) for x in xs])
         return list(results), back
 
     return node  # type: ignore[no-any-return]

@@ -23,7 +23,7 @@ from pullback.scale.engines.ray import RayEngine
 from pullback.scale.engines.serial import SerialEngine
 from pullback.scale.node import list_kinds, make_node
 from pullback.scale.shards import Shards
-from pullback.scale.sums import Failure, add_range, plan_blocks
+from pullback.scale.sums import Failure, add_into, add_range, plan_blocks
 from pullback.scale.training import ShardSteps
 from pullback.scale.work import Task
 from pullback.train.loop.trainer import Trainer
@@ -53,9 +53,7 @@ class Answers:
     def get(self, counts: tuple[int, ...], arrays: Sequence[Any]) -> list[Any]:
         """Return the results for arrays of some order."""
         for same, before, results in self.known:
-            if same == counts and all(
-                a.shape == b.shape and np.array_equal(a, b) for a, b in zip(arrays, before, strict=True)
-            ):
+            if same == counts and all(map(_is_same, arrays, before)):
                 return results
         results = self._compute(counts, list(arrays))
         self.known.append((counts, arrays, results))
@@ -68,8 +66,17 @@ class Answers:
                 self.gradients = gradients
                 return [value]
         if len(counts) == 2 and self.gradients is not None:
-            return [arrays[-1] * g for g in self.gradients]
+            dy = arrays[-1]
+            return list(self.gradients) if dy == 1 else [dy * g for g in self.gradients]
         return self.ask(counts, arrays)
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Return whether two arrays have the same values; those in the same memory are not read."""
+    if a.shape != b.shape:
+        return False
+    where = [(x.ctypes.data, x.strides, x.dtype) for x in (a, b)]
+    return where[0] == where[1] or np.array_equal(a, b)
 
 
 class Pool:
@@ -78,7 +85,8 @@ class Pool:
     engine: ``"processes"``, processes of this machine; ``"ray"`` or ``"dask"``, a cluster of these; or ``"serial"``,
         this process itself, for tests.
     workers: how many; as many as there are cores if it is not given.
-    address: of a cluster of Ray or Dask that runs; without it one is started on this machine, for this program alone.
+    address: of a cluster of Ray or Dask that runs, or Dask's object for one, such as a ``GatewayCluster``; without it
+        one is started on this machine, for this program alone.
     compile: whether workers compile functions; those that cannot be compiled are run op by op.
     check_nans: whether a NaN or infinity from a shard is an error that names the shard, the op and the line.
     start_timeout: seconds until workers must have started, also those that replace one.
@@ -103,7 +111,7 @@ class Pool:
         engine: str = "processes",
         workers: int | None = None,
         *,
-        address: str | None = None,
+        address: object = None,
         compile: bool = True,
         check_nans: bool = True,
         start_timeout: float = 60.0,
@@ -332,7 +340,7 @@ class Pool:
             answer = self._wait([add_range(lambda i: calls[i], 0, len(calls), add)])[0]
         else:
             answers = self._wait(calls)
-            answer = add_range(lambda i: answers[i], 0, len(answers))
+            answer = add_range(lambda i: answers[i], 0, len(answers), add_into)
         self.asked = {}
         found: Sequence[Any] = self._check(answer, name)
         return found

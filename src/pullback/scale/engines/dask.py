@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import CancelledError
 from typing import Any, NamedTuple
 
 from pullback.errors import MissingPackageError, WorkerError
@@ -17,6 +19,7 @@ __all__ = ["DaskEngine"]
 # Instead of what Dask sets itself: its MALLOC_TRIM_THRESHOLD_ doubles the time of a gradient.
 ENVIRONMENT = {name: int(value) for name, value in ONE_THREAD.items()}
 SMALL = 2**16  # bytes that go with a call; more are sent to all workers first
+CHECK_SECONDS = 2.0  # between looks at who is there, while answers are waited for
 WORKER = Worker()  # of a process of Dask
 
 
@@ -49,7 +52,6 @@ def forget_tasks(keys: Sequence[str]) -> None:
 class Call(NamedTuple):
     """What was submitted."""
 
-    worker: int
     method: str
     given: tuple[Any, ...]
 
@@ -63,19 +65,20 @@ class DaskEngine:
 
     sends_answers = True
 
-    def __init__(self, address: str | None = None) -> None:
+    def __init__(self, address: object = None) -> None:
         self.dask, self.distributed = _import_dask()
         self.address = address
         self.cluster: Any = None
         self.client: Any = None
         self.folder: tempfile.TemporaryDirectory[str] | None = None
         self.tasks: dict[str, Shared] = {}
-        self.addresses: list[str] = []  # of the workers
         self.calls: dict[int, Call] = {}
         self.futures: dict[int, Any] = {}
         self.asked = 0
+        self.timeout = 60.0
 
     def start(self, workers: int, timeout: float) -> None:
+        self.timeout = timeout
         if self.address is None:
             self.folder = tempfile.TemporaryDirectory(prefix="pullback-dask-", ignore_cleanup_errors=True)
             with self.dask.config.set({"distributed.nanny.pre-spawn-environ": ENVIRONMENT}):
@@ -83,7 +86,7 @@ class DaskEngine:
                     n_workers=workers,
                     threads_per_worker=1,
                     host="127.0.0.1",
-                    dashboard_address=None,
+                    dashboard_address="127.0.0.1:0",
                     local_directory=self.folder.name,
                     silence_logs=logging.CRITICAL,  # errors are raised here
                 )
@@ -97,7 +100,6 @@ class DaskEngine:
                 f"Pool: {workers} workers were not there within {timeout:g} s (start_timeout=): the cluster has "
                 f"{found}. {error}"
             ) from None
-        self.addresses = sorted(self.client.nthreads())
 
     def dump_code(self, *parts: Any) -> bytes:
         return dump_by_value(sys.modules["cloudpickle"], parts)
@@ -107,12 +109,12 @@ class DaskEngine:
 
     def call(self, worker: int, method: str, *given: Any) -> int:
         self.asked += 1
-        self.calls[self.asked] = Call(worker, method, given)
+        self.calls[self.asked] = Call(method, given)  # Dask finds a worker: one that it is told might never come back
         self._submit(self.asked)
         return self.asked
 
     def _submit(self, number: int) -> None:
-        worker, method, given = self.calls[number]
+        method, given = self.calls[number]
         takes_task = bool(given) and isinstance(given[0], str) and given[0] in self.tasks
         task = self.tasks[given[0]] if takes_task else None
         self.futures[number] = self.client.submit(
@@ -120,8 +122,6 @@ class DaskEngine:
             method,
             *(self._place(x) for x in (task, *given[takes_task:])),
             pure=False,
-            workers=self.addresses[worker % len(self.addresses)],  # which may hold the shard
-            allow_other_workers=True,
         )
 
     def _place(self, x: Any) -> Any:
@@ -137,14 +137,14 @@ class DaskEngine:
 
     def wait(self, calls: Sequence[int]) -> list[Any]:
         for losses in range(MOST_DEATHS + 1):
-            futures = [self.futures[number] for number in calls]
             try:
-                answers = self.client.gather(futures)
+                self._await(calls, "ALL_COMPLETED")
+                answers = self.client.gather([self.futures[number] for number in calls])
                 break
             except self.distributed.KilledWorker as error:
                 number = next((n for n, future in self.futures.items() if future.key == error.task), calls[0])
                 raise CallDied(number, None, error.allowed_failures + 1, str(error)) from None
-            except self.distributed.client.FutureCancelledError as error:  # what it was given is lost
+            except CancelledError as error:  # what it was given is lost
                 if losses == MOST_DEATHS:
                     raise CallDied(calls[0], None, losses + 1, str(error)) from None
                 self._send_again()
@@ -153,13 +153,30 @@ class DaskEngine:
         return list(answers)
 
     def wait_any(self, calls: Sequence[int]) -> int:
-        with self.client.as_current():
-            found = self.distributed.wait([self.futures[n] for n in calls], return_when="FIRST_COMPLETED").done
+        found = self._await(calls, "FIRST_COMPLETED")
         return next(n for n in calls if self.futures[n] in found)
+
+    def _await(self, calls: Sequence[int], when: str) -> Any:
+        """Return the futures that are done; look at times whether there are workers."""
+        empty_since: float | None = None
+        while True:
+            try:
+                with self.client.as_current():
+                    futures = [self.futures[n] for n in calls]
+                    return self.distributed.wait(futures, timeout=CHECK_SECONDS, return_when=when).done
+            except TimeoutError:
+                found = len(self.client.nthreads())
+            if found:
+                empty_since = None
+            elif empty_since is None:
+                empty_since = time.monotonic()
+            elif time.monotonic() - empty_since > self.timeout:
+                raise WorkerError(
+                    f"Pool: all workers died, and the cluster has had none for {self.timeout:g} s (start_timeout=)."
+                )
 
     def _send_again(self) -> None:
         """Send tasks and arguments again, and submit the calls that were lost with them."""
-        self.addresses = sorted(self.client.nthreads()) or self.addresses
         for shared in (*self.tasks.values(), *(x for c in self.calls.values() for x in c.given)):
             if isinstance(shared, Shared):
                 shared.places.pop("dask", None)

@@ -29,7 +29,7 @@ from pullback.scale.work import Worker
 __all__ = ["RayEngine"]
 
 SMALL = 2**16  # bytes that go with a call; more are put into Ray's store once
-FOLDER = "pullback-ray-"  # of what Ray writes, followed by the number of the process
+FOLDER = "pb-ray-"  # of what Ray writes, followed by the number of the process; sockets need a short path
 LOOPBACK = "127.0.0.1"
 TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}  # of this process's own clusters
 
@@ -95,7 +95,7 @@ class RayEngine:
     def _start_cluster(self, workers: int) -> None:
         """Start Ray on this machine: on the loopback interface, with a token, its files where they are removed."""
         _remove_left_folders()
-        self.folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=_find_root()))
         with set_environment({} if "RAY_AUTH_MODE" in os.environ else TOKEN), self._stay_on_loopback():
             if hasattr(self.ray, "_raylet") and hasattr(self.ray._raylet, "Config"):
                 self.ray._raylet.Config.initialize("")  # it reads these variables
@@ -156,12 +156,13 @@ class RayEngine:
         return x.places["ray"]
 
     def wait(self, calls: Sequence[int]) -> list[Any]:
-        answers = []
+        try:
+            answers = self.ray.get([self.references[number] for number in calls])  # quicker than one by one
+        except self.ray.exceptions.RayError:
+            answers = [self._get(number) for number in calls]
         for number in calls:
-            answers.append(self._get(number))
-            self.deaths[self.calls[number].worker] = 0
             self._forget(number)
-        return answers
+        return list(answers)
 
     def wait_any(self, calls: Sequence[int]) -> int:
         by_reference = {self.references[number]: number for number in calls}
@@ -171,7 +172,9 @@ class RayEngine:
     def _get(self, number: int) -> Any:
         while True:
             try:
-                return self.ray.get(self.references[number])
+                answer = self.ray.get(self.references[number])
+                self.deaths[self.calls[number].worker] = 0
+                return answer
             except self.losses as error:
                 self._recover(number, error)
             except self.ray.exceptions.RayTaskError as error:
@@ -238,9 +241,13 @@ class RayEngine:
             self.folder = None
 
 
+def _find_root() -> str:
+    return "/tmp" if Path("/tmp").is_dir() else tempfile.gettempdir()
+
+
 def _remove_left_folders() -> None:
     """Remove what Ray wrote for programs that were killed."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
+    for folder in Path(_find_root()).glob(f"{FOLDER}*"):
         found = re.match(rf"{FOLDER}(\d+)-", folder.name)
         if found and not Path(f"/proc/{found[1]}").exists() and Path("/proc").exists():
             shutil.rmtree(folder, ignore_errors=True)
