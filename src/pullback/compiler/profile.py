@@ -20,6 +20,7 @@ from pullback.compiler.runtime.link import link
 from pullback.compiler.target import Options, Target
 from pullback.core.source import name_file
 from pullback.display.html import MONOSPACE, Markup, escape, render_frame, render_table
+from pullback.display.text import format_bytes
 
 if TYPE_CHECKING:
     from pullback.compiler.schedule.order import Step
@@ -67,7 +68,7 @@ class Profile:
     def __str__(self) -> str:
         head = f"{self.name}: {len(self.steps)} steps, {self.seconds * 1e6:.1f} µs"
         rows = [
-            f"{s.share:6.1%} {s.seconds * 1e6:9.1f} µs {_format_bytes(s.bytes_moved):>9}  {s.description}"
+            f"{s.share:6.1%} {s.seconds * 1e6:9.1f} µs {format_bytes(s.bytes_moved):>9}  {s.description}"
             for s in self.steps
         ]
         return "\n".join([head, f"{'share':>6} {'time':>12} {'moved':>9}  step", *rows])
@@ -80,8 +81,8 @@ class Profile:
                 i,
                 _draw_share(s.share),
                 f"{s.seconds * 1e6:.1f}",
-                _format_bytes(s.bytes_read),
-                _format_bytes(s.bytes_written),
+                format_bytes(s.bytes_read),
+                format_bytes(s.bytes_written),
                 s.description,
                 ", ".join(s.lines),
             )
@@ -153,18 +154,6 @@ def _make_step(step: Step, seconds: float, share: float) -> ProfiledStep:
         seconds=seconds,
         share=share,
     )
-
-
-def _format_bytes(count: int) -> str:
-    """Return a number of bytes.
-
-    >>> _format_bytes(512), _format_bytes(1_600_000)
-    ('512 B', '1.6 MB')
-    """
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= size:
-            return f"{count / size:.3g} {unit}"
-    return f"{count} B"
 
 
 def _draw_share(share: float) -> Markup:

@@ -14,6 +14,7 @@ from pullback.diagnostics.monitored_run import Examined, MonitoredRun
 from pullback.diagnostics.page import Reported
 from pullback.diagnostics.record import make_record
 from pullback.display.html import render_frame, render_table
+from pullback.display.text import align_columns, format_bytes
 from pullback.errors import PullbackError
 
 __all__ = ["trace"]
@@ -74,26 +75,24 @@ class Program(Reported):
                 step.name if step.op == GIVEN else f"{step.name} = {step.op}({', '.join(step.inputs)})",
                 f"{step.dtype}{list(step.shape)}",
                 "" if step.low is None else f"{step.low:.4g}..{step.high:.4g}",
-                f"keeps {_format_bytes(step.kept)}" if step.kept else "",
+                f"keeps {format_bytes(step.kept)}" if step.kept else "",
                 step.where,
             )
             for step in self.steps
         ]
 
     def _repr_html_(self) -> str:
-        facts = [f"{len(self.steps)} steps", f"{_format_bytes(self.total)} kept for the backward pass"]
+        facts = [f"{len(self.steps)} steps", f"{format_bytes(self.total)} kept for the backward pass"]
         return render_frame(
             f"trace of {self.name}", facts, render_table(["step", "result", "range", "", "line"], self._make_rows())
         )
 
     def __str__(self) -> str:
-        rows = self._make_rows()
-        widths = [max((len(row[i]) for row in rows), default=0) for i in range(5)]
-        lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join([*lines, f"kept for the backward pass: {_format_bytes(self.total)}"])
+        lines = [line.rstrip() for line in align_columns(self._make_rows())]
+        return "\n".join([*lines, f"kept for the backward pass: {format_bytes(self.total)}"])
 
     def __repr__(self) -> str:
-        return f"<{len(self.steps)} steps of {self.name}, {_format_bytes(self.total)} kept>"
+        return f"<{len(self.steps)} steps of {self.name}, {format_bytes(self.total)} kept>"
 
 
 def _list_notes(ran: MonitoredRun) -> list[Note]:
@@ -164,21 +163,6 @@ def _format_operand(a: Any, names: dict[int, str]) -> str:
             f"{v:.6g}" if not v.ndim and v.dtype.kind == "f" else str(v) if not v.ndim else f"{v.dtype}{list(v.shape)}"
         )
     return repr(v)
-
-
-def _format_bytes(n: float) -> str:
-    """Return a number of bytes as text.
-
-    >>> _format_bytes(24), _format_bytes(3 * 1024 * 1024)
-    ('24 B', '3.0 MB')
-    """
-    if n < 1024:
-        return f"{n:.0f} B"
-    for unit in ("kB", "MB", "GB"):
-        n /= 1024
-        if n < 1024 or unit == "GB":
-            break
-    return f"{n:.1f} {unit}"
 
 
 class Traced(Examined):

@@ -11,6 +11,7 @@ import numpy as np
 from pullback.display.axes import get_axes
 from pullback.display.html import render_frame, render_table
 from pullback.display.pictures import draw_curves
+from pullback.display.text import align_columns
 from pullback.errors import DataError
 
 __all__ = ["History"]
@@ -71,9 +72,8 @@ class History:
         for name, values in self.history.items():
             cells = dict(zip(self.places[name], (f"{float(np.mean(v)):.4g}" for v in values), strict=True))
             columns[name] = [cells.get(epoch, "-") for epoch in self.epochs]
-        widths = {name: max(map(len, [name, *cells])) for name, cells in columns.items()}
         rows = [list(columns), *map(list, zip(*columns.values(), strict=True))]
-        lines = ["  ".join(c.rjust(n) for c, n in zip(row, widths.values(), strict=True)) for row in rows]
+        lines = align_columns(rows, right=range(len(columns)))
         return "\n".join([*lines, *([f"stopped: {self.stopped}"] if self.stopped else [])])
 
     def _repr_html_(self) -> str:

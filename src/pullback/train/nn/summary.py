@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pullback.display.html import render_frame, render_table
+from pullback.display.text import align_columns
 from pullback.train.nn.layers.base import Layer
 
 __all__ = ["format_summary", "show_summary"]
@@ -27,10 +28,7 @@ def format_summary(model: Layer) -> str:
     -----------------------------------------
     Parameters: 20, of which trainable 20, not trainable 0
     """
-    rows = list(_make_rows(model))
-    head: Row = ("Layer (kind)", "Output shape", "Parameters")
-    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(3)]
-    lines = [f"{name:<{widths[0]}}  {shape:<{widths[1]}}  {count:>{widths[2]}}" for name, shape, count in [head, *rows]]
+    lines = align_columns([("Layer (kind)", "Output shape", "Parameters"), *_make_rows(model)], right=[2])
     rule = "-" * len(lines[0])
     return "\n".join([f"Model '{model.name}' ({model.kind})", lines[0], rule, *lines[1:], rule, _format_totals(model)])
 
