@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pullback.compiler.ir.graph import Graph
 from pullback.compiler.passes.simplify import simplify
@@ -20,6 +20,12 @@ from pullback.compiler.runtime.manifest import Contents
 from pullback.compiler.target import Options, Target
 from pullback.settings import is_enabled
 
+if TYPE_CHECKING:
+    from pullback.compiler.codegen.module import Module
+    from pullback.compiler.schedule.fuse import Fused
+    from pullback.compiler.schedule.memory import Memory
+    from pullback.compiler.schedule.order import Step
+
 __all__ = ["Stages", "build", "compile_graph", "lower"]
 
 
@@ -29,10 +35,10 @@ class Stages(NamedTuple):
     traced: Graph
     simplified: Graph
     legalized: Graph
-    fused: Any
-    scheduled: Any
-    memory: Any
-    module: Any
+    fused: Fused
+    scheduled: tuple[Step, ...]
+    memory: Memory
+    module: Module
     contents: Contents
     stats: dict[str, float]  # milliseconds
 
@@ -56,16 +62,16 @@ def lower(traced: Graph, target: Target, options: Options) -> Stages:
     from pullback.compiler.schedule.memory import plan_memory
     from pullback.compiler.schedule.schedule import schedule
 
-    begin = perf_counter()
+    started = perf_counter()
     simplified = roll_loops(simplify(traced)) if is_enabled("loop rolling") else simplify(traced)
-    middle = perf_counter()
+    rewritten = perf_counter()
     legalized = legalize(split_narrow_axes(simplified))
     fused = fuse(legalized)
     scheduled = schedule(fused, legalized.outputs, target, options)
     memory = plan_memory(legalized, scheduled, options.guarded)
     module = emit(scheduled, memory, target, options)
     contents = collect_contents(traced, legalized, memory, module)
-    stats = {"rewrite": (middle - begin) * 1e3, "write": (perf_counter() - middle) * 1e3}
+    stats = {"rewrite": (rewritten - started) * 1e3, "write": (perf_counter() - rewritten) * 1e3}
     return Stages(traced, simplified, legalized, fused, scheduled, memory, module, contents, stats)
 
 

@@ -93,7 +93,7 @@ FUNCTIONS = frozenset({
 
 def find_function(ufunc: Any, values: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Program | None:
     """Return machine code for a NumPy function whose result has this shape and dtype; None if NumPy is to run it."""
-    # In one piece: every op on big arrays runs through it.
+    # In one piece: every op on big arrays runs through it, mostly to find that NumPy runs it.
     if ufunc not in FUNCTIONS or not _is_compiled(dtype) or compile_function is None:
         return None
     repeated = []

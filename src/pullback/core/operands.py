@@ -31,6 +31,11 @@ def call_prepared(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         return _defer(op, args, other)
     if op.kernel in MATRIX_SIGNS and any(isinstance(a, np.matrix) for a in args) and not is_in_place():
         op = _matrix_op(op, args)
+    return _call_converted(op, args, params)
+
+
+def _call_converted(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Call an op with its operands as tensors and arrays; the result of weak numbers alone is weak."""
     dtypes = [a.dtype for a in args if isinstance(a, ARRAYS) and type(a) is not Weak and type(a) not in WEAK_TYPES]
     z = op.call(_prepare_operands(op, args, dtypes), params)
     is_weak = any(type(a) is Weak for a in args) and not any(d.kind in "fc" for d in dtypes)

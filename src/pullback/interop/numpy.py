@@ -220,9 +220,8 @@ def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
         return write_results(name, function, args, kwargs)
     args = lists_to_arrays(args)
     if method == "__call__" and kwargs.get("dtype") is not None and out is None:
-        dtype, casting = kwargs["dtype"], kwargs.get("casting", "same_kind")
-        args = convert_operands(name, args, dtype, casting)
-        kwargs = {k: v for k, v in kwargs.items() if k != "dtype"}
+        kwargs = dict(kwargs)
+        args = convert_operands(name, args, kwargs.pop("dtype"), kwargs.get("casting", "same_kind"))
     call, takes = find_ufunc_call(ufunc, method)
     given, unknown = _sort_keywords(kwargs, takes)
     if call is None or unknown:

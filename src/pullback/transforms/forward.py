@@ -74,7 +74,7 @@ class Dual(Wrapped):
         return self.primal
 
     def interpret(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        # In one piece: every op on dual numbers runs through it.
+        # In one piece: every op on dual numbers runs through it, and a further Python call takes some 30 ns.
         mine = [isinstance(a, Dual) and a.number == self.number for a in args]
         primals = [a.primal if on else a for a, on in zip(args, mine, strict=True)]
         tangents = [a.tangent if on else None for a, on in zip(args, mine, strict=True)]

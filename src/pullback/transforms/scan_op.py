@@ -158,11 +158,9 @@ class ScanOp(StructuredOp):
         targets = [*states, *joint.sums, *rows]
         outputs = [joint.pulled[i] if i in joint.pulled else make_zeros(likes[joint.inputs[i]]) for i in targets]
         step = whole.select([*known, *joint.cotangents.values(), *joint.sums.values()], outputs)
-        for i, number in joint.cotangents.items():
-            if i >= self.carry and gs[i] is not None:
-                known = known | {number: gs[i]}
-            elif i >= self.carry:  # of a result that was not used
-                step = step.bind(number, make_zeros(likes[number]))
+        ys = {number: gs[i] for i, number in joint.cotangents.items() if i >= self.carry}
+        known = known | {number: g for number, g in ys.items() if g is not None}
+        step = _bind_zeros(step, likes, [number for number, g in ys.items() if g is None])
         used = step.list_used()
         fixed = [i for i in joint.inputs[:first] if i in used]
         each = [i for i in known if i in used and i not in fixed]
@@ -234,3 +232,10 @@ def _is_cheap(e: Any, body: Any, needed: set[int], free: set[int]) -> bool:
         return bool(more <= 4 * size)
     is_cheap: bool = e.op.elementwise and e.op.kernel in CHEAP
     return is_cheap and (not more or (len(new) == 1 and more <= size))
+
+
+def _bind_zeros(body: Any, likes: Any, numbers: list[int]) -> Any:
+    """Return a body in which these inputs are zeros: the cotangents of results that were not used."""
+    for number in numbers:
+        body = body.bind(number, make_zeros(likes[number]))
+    return body

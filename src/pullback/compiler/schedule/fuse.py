@@ -313,7 +313,8 @@ class Fusion:
         if any(not k.makes(u._replace(steps=u.steps + missing)) for u in inner):
             return ""
         if row:
-            return ROW if inner and all(k.levels[u.node.number] != FULL for u in inner) else ""
+            levels = {k.levels[u.node.number] for u in inner}
+            return ROW if levels and FULL not in levels else ""
         return self._fold_level(n, k, len(axes)) if n.kind is FOLD else FULL
 
     def _takes_from(self, n: Node, k: Kernel) -> bool:

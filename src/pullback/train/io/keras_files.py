@@ -248,6 +248,12 @@ def _encode_tree(model: Any, writer: TopologyWriter, slots: dict[str, Array]) ->
     return encode_hdf5({path: v.numpy() for path, v in paths.items()} | slots, {})
 
 
+def _name_weights(name: str, layer: Any) -> dict[str, Array]:
+    """Return the weights of a layer by their names in an ``.h5`` file, the trainable ones first."""
+    places = sorted(find_places(layer), key=lambda place: not place.variable.trainable)
+    return {"/".join([name, *(one[0] for one in p.layers), p.name]): p.variable.numpy() for p in places}
+
+
 def write_h5(path: StrPath, model: Any, training: Json = None, optimizer: Optimizer | None = None) -> None:
     """Write a model as an ``.h5`` file: the config as text, weights layer by layer, the optimizer's state."""
     writer = TopologyWriter(WRITES_KERAS)
@@ -261,13 +267,9 @@ def write_h5(path: StrPath, model: Any, training: Json = None, optimizer: Optimi
     layers = [(writer.names[id(part)], part) for _, part in model.parts()]
     attributes["model_weights"] = {"layer_names": [name for name, _ in layers]}
     for name, layer in layers:
-        places = find_places(layer)
-        ordered = [p for p in places if p.variable.trainable] + [p for p in places if not p.variable.trainable]
-        names = ["/".join([name, *(one[0] for one in p.layers), p.name]) for p in ordered]
-        attributes[f"model_weights/{name}"] = {"weight_names": names}
-        arrays |= {
-            f"model_weights/{name}/{weight}": p.variable.numpy() for weight, p in zip(names, ordered, strict=True)
-        }
+        weights = _name_weights(name, layer)
+        attributes[f"model_weights/{name}"] = {"weight_names": [*weights]}
+        arrays |= {f"model_weights/{name}/{weight}": x for weight, x in weights.items()}
     state = list_state(None if training is None else optimizer, _list_trainable(model, writer.order))
     if optimizer is not None and state:
         names = [f"{optimizer.name}/{name}" for name, _ in state]
