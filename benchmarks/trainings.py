@@ -153,23 +153,23 @@ def transfer_ours(seed: int) -> float:
     (x, y), (new, wanted, held, labels) = split_digits(seed)
     model = make_net(5)
     model.compile(pb.train.adam(0.003), SPARSE)
-    model.fit(x, y, batch_size=32, epochs=count(10), verbose=0)
+    model.fit(x, y, batch_size=32, epochs=count(5), verbose=0)
     for layer in model.layers[:-1]:
         layer.trainable = False
     other = pb.sequential([*model.layers[:-1], layers.dense(5)])
     other.compile(pb.train.adam(0.01), SPARSE)
-    other.fit(new, wanted, batch_size=32, epochs=count(20), verbose=0)
+    other.fit(new, wanted, batch_size=32, epochs=count(10), verbose=0)
     return score(other.predict(held), labels)
 
 
 def transfer_torch(seed: int) -> float:
     (x, y), (new, wanted, held, labels) = split_digits(seed)
     model = make_torch_net(5)
-    train_torch(model, x.transpose(0, 3, 1, 2).copy(), y, 0.003, count(10), 32)
+    train_torch(model, x.transpose(0, 3, 1, 2).copy(), y, 0.003, count(5), 32)
     for p in model[:-1].parameters():
         p.requires_grad = False
     other = nn.Sequential(*model[:-1], nn.Linear(128, 5))
-    train_torch(other, new.transpose(0, 3, 1, 2).copy(), wanted, 0.01, count(20), 32)
+    train_torch(other, new.transpose(0, 3, 1, 2).copy(), wanted, 0.01, count(10), 32)
     return score(predict_torch(other, held.transpose(0, 3, 1, 2).copy()), labels)
 
 

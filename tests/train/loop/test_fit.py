@@ -548,3 +548,14 @@ def test_load_damaged_model_raises(tmp_path) -> None:
     pb.train.save(path, {"a": np.ones(3)})
     with pytest.raises(CheckpointError, match=r"was not written by model.save"):
         pb.load_model(path)
+
+
+def test_last_batches_of_another_size_train_as_eager_ones_do() -> None:
+    x = np.sin(np.arange(44.0)).reshape(22, 2).astype(np.float32)
+    losses = []
+    for eager in (False, True):
+        model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
+        model.compile(pb.train.adam(0.05), "mse", eager=eager)
+        losses.append(model.fit(x, x[:, :1], batch_size=8, epochs=20, shuffle=False, verbose=0).history["loss"])
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-5)
+    assert losses[0][-1] < losses[0][0]

@@ -64,8 +64,8 @@ class Stepper(Protocol):
     def get_optimizer(self) -> Optimizer:
         """Return the optimizer."""
 
-    def make_train_step(self) -> Callable[[Arrays, Arrays, Arrays], StepResults]:
-        """Return the function that makes one step."""
+    def make_train_step(self, size: int | None = None) -> Callable[[Arrays, Arrays, Arrays], StepResults]:
+        """Return the function that makes one step on a batch of this size."""
 
     def explain_nan(self, xs: Arrays, ys: Arrays, ws: Arrays) -> object:
         """Return a report of where NaN or infinity came from in a step."""
@@ -194,7 +194,7 @@ class TrainingRun:
 
     def _train_batches(self, progress: Progress, is_interrupted: Callable[[], bool]) -> None:
         """Train on the batches of an epoch, or on those that are left of it."""
-        trainer, history, step = self.trainer, self.history, None
+        trainer, history, step, step_size = self.trainer, self.history, None, 0
         has_batch_hooks = self.callbacks.has_batch_hooks
         for number, batch in enumerate(self.batches):
             examples = self.convert(batch)
@@ -202,8 +202,10 @@ class TrainingRun:
             if has_batch_hooks:
                 self.callbacks.on_batch_begin(number, {"batch": number, "size": size})
             if step is None:
-                step, undo = trainer.make_train_step(), StepUndo(self.model, trainer.get_optimizer())
+                undo = StepUndo(self.model, trainer.get_optimizer())
                 results = self._begin_results()
+            if step is None or size != step_size:
+                step, step_size = trainer.make_train_step(size), size
             made = undo.run(step, examples)
             if not math.isfinite(made[0]):
                 if self.callbacks.stops_at_nan:

@@ -60,6 +60,7 @@ from pullback.typing import Shape, Value
 
 __all__ = ["Trainer", "TrainerState", "Validation"]
 
+EAGER_STEPS = 16  # with batches of another size, and of predict: before a program is compiled for them
 VALIDATION_BATCH = 32  # for arrays beside a dataset, whose batches do not have these
 
 
@@ -104,6 +105,8 @@ class Trainer:
         self._prepared: Prepared | None = None
         self._parts: tuple[TrainableModel, TrainableModel] | None = None  # of a model with layers for text
         self._has_parts: bool | None = None  # None before it is known
+        self._sizes: dict[int, int] = {}  # of batches: how often each was seen, the usual one first
+        self._predicted = 0  # whole batches
         self._results: RunningResults | None = None  # of calls of train_on_batch that are not reset
         self._run: TrainingRun | None = None  # while fit runs
 
@@ -363,7 +366,8 @@ class Trainer:
             return _to_arrays(model(*xs))
         self._refresh()
         batches = as_batches(Dataset.from_arrays(flatten_examples((xs, (), ()))).batch(size), steps)
-        runs_eagerly = self._eager or len(xs[0]) < size
+        self._predicted += len(xs[0]) // size
+        runs_eagerly = self._eager or self._predicted <= EAGER_STEPS or len(xs[0]) < size
         model = self._get_compiled_part()
         program = model if runs_eagerly else self._get_program("predict", self._predict_step)
         cast = self._make_cast((xs, (), ()))
@@ -428,10 +432,21 @@ class Trainer:
             extra.append(penalty)
         return self.objectives.compute(ys, _list_outputs(out), ws, masks, extra, share)
 
-    def make_train_step(self) -> Callable[[Arrays, Arrays, Arrays], StepResults]:
-        """Return the function that makes a step and returns losses and statistics, compiled unless eager."""
-        runs_eagerly = self._eager or not self.get_optimizer().is_compilable
-        return self._train_step if runs_eagerly else self._get_program("train", self._train_step)
+    def make_train_step(self, size: int | None = None) -> Callable[[Arrays, Arrays, Arrays], StepResults]:
+        """Return the function that makes a step and returns losses and statistics, compiled unless eager.
+
+        Of batches of another ``size`` than the first, mostly the last one of each epoch, the first few steps run
+        eagerly: compiling takes longer.
+        """
+        if self._eager or not self.get_optimizer().is_compilable:
+            return self._train_step
+        if size is not None and self._sizes and size != next(iter(self._sizes)):
+            self._sizes[size] = self._sizes.get(size, 0) + 1
+            if self._sizes[size] <= EAGER_STEPS:
+                return self._train_step
+        elif size is not None:
+            self._sizes[size] = 0
+        return self._get_program("train", self._train_step)
 
     def _train_step(self, xs: Arrays, ys: Arrays, ws: Arrays) -> StepResults:
         optimizer = self.get_optimizer()
@@ -563,7 +578,7 @@ class Trainer:
 
     def _forget(self) -> None:
         self._programs, self._prepared, self._structure = {}, None, []
-        self._parts, self._has_parts = None, None
+        self._parts, self._has_parts, self._sizes, self._predicted = None, None, {}, 0
 
     def _prepare(self, xs: Arrays) -> Prepared:
         """Return what is known of the model; it is called with one example if that is not known yet."""
