@@ -78,7 +78,7 @@ def test_mat_mul_transposes(batch, transpose_a, transpose_b):
     a, b = x.T if transpose_a else x, np.swapaxes(y, -1, -2) if transpose_b else y
     np.testing.assert_allclose(pb.mat_mul(x, y, transpose_a, transpose_b), a @ b)
     np.testing.assert_allclose(pb.tensor(x).mat_mul(y, transpose_a, transpose_b), a @ b)
-    np.testing.assert_allclose(pb.mat_mul(x.tolist(), y, transpose_a, transpose_b), a @ b, rtol=1e-5)
+    np.testing.assert_allclose(pb.mat_mul(x.tolist(), y, transpose_a, transpose_b), a @ b, rtol=1e-5, atol=1e-6)
     expect_derivatives(lambda x, y: pb.mat_mul(x, y, transpose_a, transpose_b), [x, y])
 
 
