@@ -44,8 +44,7 @@ def _find_sliced(graph: Graph) -> set[int]:
         views = users[n.number]
         if n.kind is not MAP or n.number in wanted or len(views) < 2 or sum(v.size for v in views) > n.size:
             continue
-        stored = all(a.kind is VIEW or not a.kind.fuses for a in n.args)
-        if stored and all(_is_slice(v, n, users[v.number]) and v.number not in wanted for v in views):
+        if _reads_stored(n) and all(_is_slice(v, n, users[v.number]) and v.number not in wanted for v in views):
             found.add(n.number)
     return found
 
@@ -91,3 +90,8 @@ def _slice(g: Graph, v: Node, n: Node, made: dict[int, Node]) -> Node:
         same = same or (base.shape == v.shape and is_in_order(v.shape, view))
         args.append(base if same else g.add(VIEW, (base,), v.shape, a.dtype, view, v.line))
     return g.add(MAP, args, v.shape, n.dtype, n.data, v.line)
+
+
+def _reads_stored(n: Node) -> bool:
+    """Return whether all arguments of a node are in memory, so that computing it in parts repeats nothing."""
+    return all(a.kind is VIEW or not a.kind.fuses for a in n.args)

@@ -305,7 +305,7 @@ class Fusion:
 
     def _level(self, n: Node, k: Kernel, axes: tuple[int, ...], needs: list[Use]) -> str:
         """Return the level at which a kernel could compute a node; empty if it cannot."""
-        row = n.kind.is_elementwise and k.split is not None and axes == k.axes[: k.split] and axes != k.axes
+        row = n.kind.is_elementwise and axes != k.axes and _are_row_axes(k, axes)
         if (axes != k.axes and not row) or (n.kind is TAKE and self._takes_from(n, k)):
             return ""
         missing = (0,) * (len(k.axes) - len(axes))
@@ -432,3 +432,8 @@ class Rematerialize:
         if kept <= n.nbytes * (end - start) // len(sources):
             self.found |= cone
             self.until.update({number: max(self.until[number], end) for number in sources})
+
+
+def _are_row_axes(k: Kernel, axes: tuple[int, ...]) -> bool:
+    """Return whether axes are those that a kernel has one row for each element of."""
+    return k.split is not None and axes == k.axes[: k.split]
