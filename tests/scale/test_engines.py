@@ -57,7 +57,7 @@ def wanted() -> tuple[bytes, bytes]:
         return get_bits(pool.sum(functions.loss, SHARDS)), fit(pool)
 
 
-@pytest.mark.parametrize("engine", ["ray", "dask"])
+@pytest.mark.parametrize("engine", [pytest.param("ray", marks=long), "dask"])  # 15 and 8 s of CPU
 def test_cluster_gives_the_bits_of_one_process(engine: str, wanted: tuple[bytes, bytes]) -> None:
     pytest.importorskip(PACKAGES[engine])
     with pb.scale.Pool(engine, workers=2, start_timeout=TIMEOUT) as pool:
