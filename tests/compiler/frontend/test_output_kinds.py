@@ -31,7 +31,7 @@ NOT_OPS_OF_LISTS = ("operators", "captured")  # Python's own, or refused
 
 
 def describe(x: Any) -> Any:
-    parts = pb.core.tree.branches(x)
+    parts = pb.core.tree.get_branches(x)
     if parts is not None:
         return type(x), [describe(y) for y in parts[0]]
     kind = np.int64 if type(x) is WeakInt else type(x)  # compiled integers of Python numbers alone are not weak
