@@ -416,6 +416,15 @@ def test_views_see_later_writes(view: Any) -> None:
     np.testing.assert_allclose(pb.grad(f)(X), slopes(f), rtol=1e-4)
 
 
+def test_diagonal_by_einsum_is_a_view() -> None:
+    def f(x: Any) -> Any:
+        m = np.reshape(x[:4] * 1.0, (2, 2))
+        np.einsum("ii->i", m)[:] = x[4:] ** 2
+        return (m * m).sum() + x.sum()
+
+    np.testing.assert_allclose(pb.grad(f)(X), slopes(f), rtol=1e-4)
+
+
 # ---- casting and broadcasting in x += y
 
 

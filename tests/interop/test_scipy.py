@@ -168,3 +168,16 @@ def test_generalized_eigenvalues_compiled() -> None:
     a, b = np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([[1.0, 0.2], [0.2, 3.0]])
     found = pb.compile(lambda a, b: pb.scipy.linalg.eigh(a, b)[1])(a, b)
     np.testing.assert_allclose(found, linalg.eigh(a, b)[1], rtol=1e-9)
+
+
+def test_long_data_are_filtered_in_blocks() -> None:
+    b, a, x = np.array([0.3, 0.4]), np.array([1.1, -0.3, 0.1]), np.sin(np.arange(600.0) ** 2)
+    state = np.array([0.2, -0.1])
+    found, end = pb.scipy.signal.lfilter(b, a, x, zi=state)
+    expected, expected_end = signal.lfilter(b, a, x, zi=state)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(end, expected_end, rtol=1e-9)
+    slopes = pb.grad(lambda a: np.sum(pb.scipy.signal.lfilter(b, a, x) ** 2))(a)
+    way, h = np.array([0.3, -1.0, 0.7]), 1e-6
+    by_differences = [np.sum(signal.lfilter(b, a + s * way, x) ** 2) / (2 * s) for s in (h, -h)]
+    np.testing.assert_allclose(np.sum(slopes * way), sum(by_differences), rtol=1e-5)

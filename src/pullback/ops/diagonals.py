@@ -11,7 +11,7 @@ import numpy as np
 from pullback.core.axes import Shape, moves
 from pullback.core.calculus import linear
 from pullback.core.lowering import view
-from pullback.core.op import op
+from pullback.core.op import REGISTRY, op
 from pullback.numerics.axis_arguments import LETTERS
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ def put_diagonal(base: Any, value: Any, equation: str) -> Any:
     """Return the base with other elements on its diagonal."""
     here = np.einsum(equation, np.arange(prod(base.shape)).reshape(base.shape))
     flat: Any = np.reshape(base, (-1,))
-    return np.reshape(flat.set_item(np.reshape(value, (-1,)), here.reshape(-1)), base.shape)
+    made = REGISTRY["set_item"].function(flat, np.reshape(value, (-1,)), here.reshape(-1))
+    return np.reshape(made, base.shape)
 
 
 @op(

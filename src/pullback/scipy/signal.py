@@ -145,6 +145,10 @@ def lfilter(b: TensorLike, a: TensorLike, x: TensorLike, axis: int = -1, zi: Ten
     n, order = x.shape[axis], max(b.shape[0], a.shape[0]) - 1
     b, a = (np.pad(v, (0, order + 1 - v.shape[0])) for v in (b, a))
     rows = np.moveaxis(x, axis, 0)
+    if n > WHOLE and order:
+        return _filter_in_blocks(b, a, rows, axis, zi, _state_shape(x, axis, order))
+    if n > WHOLE and zi is None:
+        return b[0] * x
     flat = np.reshape(rows, (n, -1))
     y = np.matmul(_lower_toeplitz(b, n), flat)
     if zi is not None:
@@ -159,6 +163,20 @@ def lfilter(b: TensorLike, a: TensorLike, x: TensorLike, axis: int = -1, zi: Ten
         return made
     end = _last_state(b, a, flat, y, start)
     return made, np.moveaxis(np.reshape(end, (order, *rows.shape[1:])), 0, axis)
+
+
+WHOLE, BLOCK = 512, 64  # the matrix of a filter has the square of so many elements
+
+
+def _filter_in_blocks(b: Value, a: Value, rows: Value, axis: int, zi: TensorLike | None, shape: tuple[int, ...]) -> Any:
+    """Return long data filtered block by block, each from the state in which the one before left the filter."""
+    state = np.moveaxis(np.zeros(shape) if zi is None else np.broadcast_to(as_float(zi), shape), axis, 0)
+    parts: list[Any] = []
+    for start in range(0, rows.shape[0], BLOCK):
+        part, state = lfilter(b, a, rows[start : start + BLOCK], 0, state)
+        parts.append(part)
+    made = np.moveaxis(np.concatenate(parts), 0, axis)
+    return made if zi is None else (made, np.moveaxis(state, 0, axis))
 
 
 def _state_shape(x: Value, axis: int, order: int) -> tuple[int, ...]:
