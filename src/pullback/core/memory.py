@@ -386,11 +386,16 @@ def _pull(a: Tensor, rule: Callable[..., Any], blockwise: bool, values: tuple[An
         give(d, meta.pool, meta)  # it was added into the other
 
 
-@lru_cache(1000)
 def calls_function(rule: Any, dtype: np.dtype[Any]) -> bool:
     """Return whether a rule calls a NumPy function that machine code is faster at, on whole arrays."""
-    names = [u for u in FUNCTIONS if f"np_{u.__name__}(" in getattr(rule, "source", "")]
-    return any(find_function(u, [np.ones(1, dtype)] * u.nin, (1,), dtype) is not None for u in names)
+    called = _list_functions(rule)
+    return any(find_function(u, [np.ones(1, dtype)] * u.nin, (1,), dtype) is not None for u in called)
+
+
+@lru_cache(1000)
+def _list_functions(rule: Any) -> list[Any]:
+    """Return the NumPy functions in a rule for which there may be machine code."""
+    return [u for u in FUNCTIONS if f"np_{u.__name__}(" in getattr(rule, "source", "")]
 
 
 def _add_blockwise(e: Array, rule: Callable[..., Any], values: tuple[Any, ...], meta: Meta) -> Any:

@@ -36,7 +36,7 @@ def escape(text: object) -> Markup:
 def render_frame(title: object, facts: Iterable[object] = (), *parts: object) -> Markup:
     """Return a title, facts beside it, and parts below.
 
-    >>> frame("Tensor", ["float32", "[3]"])[:44]
+    >>> render_frame("Tensor", ["float32", "[3]"])[:44]
     '<div style="overflow-x:auto;max-width:100%">'
     """
     beside = " · ".join(escape(fact) for fact in facts)
@@ -60,7 +60,7 @@ def render_text(text: object, label: str = "") -> Markup:
 def render_table(header: Sequence[object], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> Markup:
     """Return a table; the columns named in ``right`` are set flush right, as numbers are.
 
-    >>> table(["op", "bytes"], [["exp", 16]], right=[1]).count("<td")
+    >>> render_table(["op", "bytes"], [["exp", 16]], right=[1]).count("<td")
     2
     """
 

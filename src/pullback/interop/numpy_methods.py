@@ -91,7 +91,7 @@ def _conj(x: Tensor, out: Any = None) -> Any:
     """Return the complex conjugate of each element; of real numbers ``x`` itself, as in NumPy.
 
     >>> pb.tensor([1.0 + 2.0j]).conj()
-    Tensor([1.-2.j], dtype=complex128)
+    Tensor([1.-2.j], dtype=complex64)
     """
     return np.conjugate(x, out=out) if out is not None or x.dtype.kind == "c" else x
 

@@ -299,7 +299,7 @@ def iterate_windows(x: Array, windows: Windows) -> Iterator[tuple[tuple[slice, .
     further on.  Else there is one matrix of whole windows.  They are valid until the next part is taken, which is
     laid out in the same place.
 
-    >>> [(part, rows.shape) for part, rows, _ in panes(np.ones((2, 3, 1)), plan_windows("pool", (3,), (2,)))]
+    >>> [(part, rows.shape) for part, rows, _ in iterate_windows(np.ones((2, 3, 1)), plan_windows("pool", (3,), (2,)))]
     [((slice(0, 2, None),), (1, 4, 2))]
     """
     images, *space, channels = x.shape

@@ -135,7 +135,9 @@ class ShardSteps:
         """Load a checkpoint; return the position in training and the callbacks' state."""
         return self.trainer.load_checkpoint(path)
 
-    def make_train_step(self, size: int | None = None) -> Callable[[Arrays, Arrays, Arrays], StepResults]:
+    def make_train_step(
+        self, size: int | None = None, epoch: int = 0
+    ) -> Callable[[Arrays, Arrays, Arrays], StepResults]:
         """Return the function that makes one step."""
         return self._step
 

@@ -70,9 +70,9 @@ def find_passing(f: Callable[..., Any], name: str, given: int, keywords: Collect
 
     It does if it has a parameter of that name, or needs more positional arguments than are given.
 
-    >>> way_to_pass(lambda x, save: x, "save", 1), way_to_pass(lambda x, s: x, "save", 1)
+    >>> find_passing(lambda x, save: x, "save", 1), find_passing(lambda x, s: x, "save", 1)
     ('keyword', 'position')
-    >>> way_to_pass(lambda x, k=2.0: x, "save", 1), way_to_pass(lambda *xs: xs, "save", 3)
+    >>> find_passing(lambda x, k=2.0: x, "save", 1), find_passing(lambda *xs: xs, "save", 3)
     ('', '')
     """
     known = list_parameters(f)

@@ -64,8 +64,10 @@ class Stepper(Protocol):
     def get_optimizer(self) -> Optimizer:
         """Return the optimizer."""
 
-    def make_train_step(self, size: int | None = None) -> Callable[[Arrays, Arrays, Arrays], StepResults]:
-        """Return the function that makes one step on a batch of this size."""
+    def make_train_step(
+        self, size: int | None = None, epoch: int = 0
+    ) -> Callable[[Arrays, Arrays, Arrays], StepResults]:
+        """Return the function that makes one step on a batch of this size in an epoch."""
 
     def explain_nan(self, xs: Arrays, ys: Arrays, ws: Arrays) -> object:
         """Return a report of where NaN or infinity came from in a step."""
@@ -205,7 +207,7 @@ class TrainingRun:
                 undo = StepUndo(self.model, trainer.get_optimizer())
                 results = self._begin_results()
             if step is None or size != step_size:
-                step, step_size = trainer.make_train_step(size), size
+                step, step_size = trainer.make_train_step(size, self.epoch), size
             made = undo.run(step, examples)
             if not math.isfinite(made[0]):
                 if self.callbacks.stops_at_nan:

@@ -60,7 +60,9 @@ from pullback.typing import Shape, Value
 
 __all__ = ["Trainer", "TrainerState", "Validation"]
 
-EAGER_STEPS = 16  # with batches of another size, and of predict: before a program is compiled for them
+EAGER_EPOCHS = (
+    16  # in which batches of another size than the first run eagerly: compiling takes longer than their steps
+)
 VALIDATION_BATCH = 32  # for arrays beside a dataset, whose batches do not have these
 
 
@@ -105,8 +107,7 @@ class Trainer:
         self._prepared: Prepared | None = None
         self._parts: tuple[TrainableModel, TrainableModel] | None = None  # of a model with layers for text
         self._has_parts: bool | None = None  # None before it is known
-        self._sizes: dict[int, int] = {}  # of batches: how often each was seen, the usual one first
-        self._predicted = 0  # whole batches
+        self._usual_size: int | None = None  # of batches
         self._results: RunningResults | None = None  # of calls of train_on_batch that are not reset
         self._run: TrainingRun | None = None  # while fit runs
 
@@ -366,8 +367,7 @@ class Trainer:
             return _to_arrays(model(*xs))
         self._refresh()
         batches = as_batches(Dataset.from_arrays(flatten_examples((xs, (), ()))).batch(size), steps)
-        self._predicted += len(xs[0]) // size
-        runs_eagerly = self._eager or self._predicted <= EAGER_STEPS or len(xs[0]) < size
+        runs_eagerly = self._eager or len(xs[0]) < size
         model = self._get_compiled_part()
         program = model if runs_eagerly else self._get_program("predict", self._predict_step)
         cast = self._make_cast((xs, (), ()))
@@ -432,20 +432,19 @@ class Trainer:
             extra.append(penalty)
         return self.objectives.compute(ys, _list_outputs(out), ws, masks, extra, share)
 
-    def make_train_step(self, size: int | None = None) -> Callable[[Arrays, Arrays, Arrays], StepResults]:
+    def make_train_step(
+        self, size: int | None = None, epoch: int = 0
+    ) -> Callable[[Arrays, Arrays, Arrays], StepResults]:
         """Return the function that makes a step and returns losses and statistics, compiled unless eager.
 
-        Of batches of another ``size`` than the first, mostly the last one of each epoch, the first few steps run
-        eagerly: compiling takes longer.
+        Batches of another ``size`` than the first, mostly the last one of each epoch, run eagerly in the first epochs.
+        By the number of the epoch, not of the steps: a training that is resumed takes the same steps.
         """
-        if self._eager or not self.get_optimizer().is_compilable:
+        if self._usual_size is None:
+            self._usual_size = size
+        is_unusual = size is not None and size != self._usual_size and epoch < EAGER_EPOCHS
+        if self._eager or is_unusual or not self.get_optimizer().is_compilable:
             return self._train_step
-        if size is not None and self._sizes and size != next(iter(self._sizes)):
-            self._sizes[size] = self._sizes.get(size, 0) + 1
-            if self._sizes[size] <= EAGER_STEPS:
-                return self._train_step
-        elif size is not None:
-            self._sizes[size] = 0
         return self._get_program("train", self._train_step)
 
     def _train_step(self, xs: Arrays, ys: Arrays, ws: Arrays) -> StepResults:
@@ -578,7 +577,7 @@ class Trainer:
 
     def _forget(self) -> None:
         self._programs, self._prepared, self._structure = {}, None, []
-        self._parts, self._has_parts, self._sizes, self._predicted = None, None, {}, 0
+        self._parts, self._has_parts, self._usual_size = None, None, None
 
     def _prepare(self, xs: Arrays) -> Prepared:
         """Return what is known of the model; it is called with one example if that is not known yet."""
