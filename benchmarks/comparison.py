@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from libraries import Eager, Jit, Ours, Program, compute_expected
 from limits import compute_limit, count_flops
-from measure import compute_paired_ratio, geometric_mean, time_interleaved
+from measure import compute_paired_ratio, geometric_mean, record_figures, time_interleaved
 
 import pullback as pb
 
@@ -224,8 +224,8 @@ def run_times(chosen: list[Program], given: Any) -> tuple[dict[str, Any], bool]:
         figures = [ratios.get(JAX), p.bar], [*map(ratios.get, names), took, limit]
         cells = [*map(format_ratio, figures[0]), verdict, *map(format_ratio, figures[1]), *map(format_kilobytes, less)]
         print(format_row(p.title, cells, format_failures(failed)), flush=True)
-        found[p.key] = {"ratios": ratios, "bar": p.bar, "verdict": verdict, "us": took, "limit": limit, "bytes": sizes,
-                        "failed": failed}  # fmt: skip
+        found[p.key] = {"title": p.title, "ratios": ratios, "bar": p.bar, "verdict": verdict, "us": took,
+                        "limit": limit, "bytes": sizes, "failed": failed}  # fmt: skip
     known = [its["ratios"][JAX] for its in found.values() if JAX in its["ratios"]]
     mean = f"; geometric mean of the ratios {format_ratio(geometric_mean(known))}" if known else ""
     print(f"\n{met} of {len(chosen)} reach their bar{mean}; {memory} need no more temporaries than XLA")
@@ -301,7 +301,7 @@ def run_first_calls(chosen: list[Program], given: Any) -> tuple[dict[str, Any], 
             verdict = "–" if ratio is None else "pass" if ratio <= bar else "FAIL"
             cells += [format_ratio(times[name] * 1e3) if name in times else "–", format_ratio(ratio), verdict]
         print(format_row(p.title.split(", 1e")[0], cells, format_failures(failed)), flush=True)
-        found[p.key] = {"seconds": times, "failed": failed}
+        found[p.key] = {"title": p.title.split(", 1e")[0], "seconds": times, "failed": failed}
     return found, True
 
 
@@ -363,5 +363,5 @@ def main(suite: Suite, argv: list[str] | None = None) -> int:
     way = run_first_calls if given.first_call else run_threads if given.threads > 1 else run_times
     found, good = way(given.chosen, given)
     if given.json:
-        given.json.write_text(json.dumps({"versions": versions, "found": found}, indent=2) + "\n", "utf-8")
+        record_figures(given.json, versions, given.rounds, found)
     return 0 if good else 1

@@ -12,7 +12,6 @@ from isa import add_isa_option
 
 # isort: split
 import argparse
-import json
 import platform
 import sys
 import warnings
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measure import compute_paired_ratio, geometric_mean, is_close, time_interleaved
+from measure import compute_paired_ratio, geometric_mean, is_close, record_figures, time_interleaved
 from peers import PEERS, Peer, Pullback, find_installed
 from workloads import Workload, list_workloads
 
@@ -90,26 +89,23 @@ def main(argv: list[str] | None = None) -> int:
     print()
     print(format_row("peer's time ÷ ours; above 1 we win", [*(p.name for p in present), "ours ÷ hand", "ours, µs"]))
     names = [*(p.name for p in present), BY_HAND]
-    found: dict[str, dict[str, float]] = {}
-    means: dict[str, dict[str, float]] = {}
+    found: dict[str, dict[str, Any]] = {}
     chosen = [w for w in list_workloads() if w.key in given.only]
     for table in dict.fromkeys(w.table for w in chosen):
         rows = []
         for workload in (w for w in chosen if w.table == table):
             times = time_workload(workload, peers, given.rounds)
-            its = found[workload.key] = compute_ratios(times)
+            its = compute_ratios(times)
+            found[workload.key] = {"title": workload.title, "ratios": its}
             rows.append(its)
             cells = [format_ratio(its[name]) if name in its else "–" for name in names]
             print(
                 format_row(workload.title, [*cells, f"{sorted(times[OURS])[given.rounds // 2] * 1e6:.1f}"]), flush=True
             )
-        means[table] = {name: geometric_mean(its[name] for its in rows if name in its) for name in names}
-        print(
-            format_row(f"geometric mean: {table}", [format_ratio(mean) for mean in means[table].values()]), end="\n\n"
-        )
+        means = [geometric_mean(its[name] for its in rows if name in its) for name in names]
+        print(format_row(f"geometric mean: {table}", [*map(format_ratio, means)]), end="\n\n")
     if given.json:
-        result = {"versions": versions, "rounds": given.rounds, "ratios": found, "geometric_means": means}
-        given.json.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+        record_figures(given.json, versions, given.rounds, found)
     return 0
 
 

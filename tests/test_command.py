@@ -123,8 +123,8 @@ def test_bench_ratios_and_missing_peers(tmp_path: Path) -> None:
     assert all(float(figure) > 0 for figure in row.groups())
     assert "geometric mean" in done.stdout
     found = json.loads(figures.read_text())
-    assert found["ratios"].keys() == {"scalars", "second"}
-    assert all(ratios["by hand"] > 0 for ratios in found["ratios"].values())
+    assert found["found"].keys() == {"scalars", "second"}
+    assert all(row["ratios"]["by hand"] > 0 for row in found["found"].values())
 
 
 def test_bench_unknown_benchmark() -> None:

@@ -36,7 +36,7 @@ CHECK_ALL = """
 import sys
 from runpy import run_path
 failed = []
-NAMES = "write_signatures ops_table module_map numpy_table scipy_table layers_table"
+NAMES = "write_signatures ops_table module_map numpy_table scipy_table layers_table benchmark_figures"
 for script in (f"{name}.py" for name in NAMES.split()):
     sys.argv = [script, "--check"]
     try:

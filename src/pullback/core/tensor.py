@@ -341,8 +341,9 @@ class Tensor(TensorOps):
         if t.level:
             purpose, cure = explain_refusal(t.dtype)
             usual = INSTEAD.get(what, "Stay with pullback or NumPy functions")
+            call = what if what.endswith("=") else f"{what}()"
             raise TracedValueError(
-                f"{what}() of a traced tensor of shape {t.shape} would lose its gradient{purpose}. "
+                f"{call} of a traced tensor of shape {t.shape} would lose its gradient{purpose}. "
                 f"{cure or usual}, or say stop_gradient(x) first if that is meant ({user_line()})."
             )
         return t.value
