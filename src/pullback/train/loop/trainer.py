@@ -60,9 +60,8 @@ from pullback.typing import Shape, Value
 
 __all__ = ["Trainer", "TrainerState", "Validation"]
 
-EAGER_EPOCHS = (
-    16  # in which batches of another size than the first run eagerly: compiling takes longer than their steps
-)
+EAGER_BATCHES = 16  # of one call of predict, below which it runs eagerly: compiling takes longer than they do
+EAGER_EPOCHS = 16  # in which batches of another size than the first run eagerly, for the same reason
 VALIDATION_BATCH = 32  # for arrays beside a dataset, whose batches do not have these
 
 
@@ -367,7 +366,8 @@ class Trainer:
             return _to_arrays(model(*xs))
         self._refresh()
         batches = as_batches(Dataset.from_arrays(flatten_examples((xs, (), ()))).batch(size), steps)
-        runs_eagerly = self._eager or len(xs[0]) < size
+        # By the number of batches of this call alone, so that the same call gives the same numbers every time.
+        runs_eagerly = self._eager or len(xs[0]) < EAGER_BATCHES * size
         model = self._get_compiled_part()
         program = model if runs_eagerly else self._get_program("predict", self._predict_step)
         cast = self._make_cast((xs, (), ()))
