@@ -328,14 +328,14 @@ def __dir__() -> list[str]:
     return sorted(n for n in {*globals(), *_LATER} if not n.startswith("_") and n not in _INTERNAL)
 
 
-def _open_door(name: str, path: str, *args: object) -> object:
+def _load_handler(name: str, path: str, *args: object) -> object:
     """Import the module that puts a function into ``LATER`` under this name, and call it."""
     _import_module(f"pullback.{path}")
     return _ABOVE[name](*args)
 
 
 for _name, _path in {"function": "interop.numpy", "ufunc": "interop.numpy", "sparse": "interop.sparse"}.items():
-    _ABOVE[_name] = _partial(_open_door, _name, _path)
+    _ABOVE[_name] = _partial(_load_handler, _name, _path)
 _ABOVE["array_namespace"] = lambda: _import_module("pullback.array_api")
 _ABOVE["special"] = lambda: _load("ops.special")
 _ABOVE["special_functions"] = lambda: _import_module("pullback.ops.special.functions")
