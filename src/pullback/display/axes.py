@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.errors import MissingPackageError
+from pullback.names.packages import import_package
 
 __all__ = ["get_axes", "make_grid"]
 
 
 def _import_pyplot(what: str) -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise MissingPackageError(
-            f"{what} needs matplotlib, which is not installed. Install it with: pip install 'pullback[plot]'"
-        ) from None
-    return plt
+    return import_package("matplotlib.pyplot", f"{what} needs matplotlib", "pullback[plot]")
 
 
 def get_axes(what: str, ax: Any) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, wraps
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,8 @@ from pullback.core.convert import join_array
 from pullback.core.interpreter import level_of
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, call_unfollowed, concrete
-from pullback.errors import ArgumentError, MissingPackageError, NoRuleError
+from pullback.errors import ArgumentError, NoRuleError
+from pullback.names.packages import import_package
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -46,12 +46,7 @@ def load(module: str) -> Plain:
     >>> load("linalg").__name__
     'scipy.linalg'
     """
-    try:
-        return Plain(module, import_module(f"scipy.{module}"))
-    except ImportError:
-        raise MissingPackageError(
-            f"pb.scipy.{module} needs SciPy, which is not installed. Install it with: pip install 'pullback[scipy]'"
-        ) from None
+    return Plain(module, import_package(f"scipy.{module}", f"pb.scipy.{module} needs SciPy", "pullback[scipy]"))
 
 
 def find_tensors(x: object) -> list[Tensor]:

@@ -11,7 +11,8 @@ import numpy as np
 from pullback.core import tree as trees
 from pullback.core.convert import as_array
 from pullback.core.tensor import Tensor
-from pullback.errors import ArgumentError, MissingPackageError, ShapeError
+from pullback.errors import ArgumentError, ShapeError
+from pullback.names.packages import import_package
 from pullback.transforms.linear import linearize, vjp
 
 if TYPE_CHECKING:
@@ -83,12 +84,7 @@ def linear_operator(f: Callable[..., Any], x: Any) -> Any:
     >>> J @ np.array([1.0, 1.0]), J.T @ np.array([1.0, 0.0])
     (array([2., 4.]), array([2., 0.]))
     """
-    try:
-        from scipy.sparse.linalg import LinearOperator
-    except ImportError:
-        raise MissingPackageError(
-            "pb.linear_operator needs SciPy, which is not installed. Install it with: pip install 'pullback[scipy]'"
-        ) from None
+    linalg = import_package("scipy.sparse.linalg", "pb.linear_operator needs SciPy", "pullback[scipy]")
     if not callable(f):
         raise ArgumentError(f"linear_operator(f, x): f must be a function, got {type(f).__name__}.")
     start, unravel = ravel_tree(x)
@@ -108,4 +104,4 @@ def linear_operator(f: Callable[..., Any], x: Any) -> Any:
         (made,) = pull(np.conj(np.reshape(np.asarray(u, y.dtype), y.shape)))
         return np.conj(np.asarray(made))
 
-    return LinearOperator((y.shape[0], start.shape[0]), matvec=multiply, rmatvec=multiply_adjoint, dtype=y.dtype)
+    return linalg.LinearOperator((y.shape[0], start.shape[0]), matvec=multiply, rmatvec=multiply_adjoint, dtype=y.dtype)

@@ -9,7 +9,6 @@ band is wide, however long it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -19,7 +18,8 @@ from pullback.core import hooks
 from pullback.core.convert import float_of
 from pullback.core.interpreter import level_of, new_level
 from pullback.core.tensor import Tensor
-from pullback.errors import ArgumentError, MissingPackageError, ShapeError, TracedValueError
+from pullback.errors import ArgumentError, ShapeError, TracedValueError
+from pullback.names.packages import import_package
 from pullback.transforms.argnums import Call, Derivative, WholeCall
 from pullback.transforms.colouring import color_columns
 from pullback.transforms.directions import pull_in_batches
@@ -34,18 +34,6 @@ if TYPE_CHECKING:
     from pullback.typing import ArgNames, ArgNums, TensorLike
 
 __all__ = ["sparse_hessian", "sparse_jacobian"]
-
-
-@cache
-def _import_scipy() -> Any:
-    """Return SciPy's module of sparse arrays."""
-    try:
-        import scipy.sparse
-    except ImportError:
-        raise MissingPackageError(
-            "sparse derivatives need SciPy, which is not installed. Install it with: pip install 'pullback[scipy]'"
-        ) from None
-    return scipy.sparse
 
 
 class Plan:
@@ -130,7 +118,7 @@ class SparseJacobian(Derivative):
         """Return the derivatives of a call by ``x``."""
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
             return observer.run_call("sparse jacobian", SparseJacobian.at, self, x, call)
-        sparse = _import_scipy()
+        sparse = import_package("scipy.sparse", "sparse derivatives need SciPy", "pullback[scipy]")
         self._one("x", list_whole_leaves(x))
         number = new_level()  # lower than the tapes', whose steps see many directions as one
         with open_tape() as tape:

@@ -16,7 +16,6 @@ from layer_cases import list_layers, make_model, predict
 
 import pullback as pb
 from pullback.errors import CheckpointError, MissingPackageError, PullbackError
-from pullback.train.io import hdf5
 from pullback.train.io.peer_arguments import KERAS, TFJS
 
 pytest.importorskip("safetensors")
@@ -504,8 +503,6 @@ def test_damaged_files_raise_errors_of_the_library_only(tmp_path: Path, end: str
 
 
 def test_keras_files_without_h5py_say_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    hdf5._import_h5py.cache_clear()
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(MissingPackageError, match=r"pip install 'pullback\[keras\]'"):
         pb.sequential([pb.layers.dense(3, input_shape=[2])]).save(tmp_path / "model.keras")
-    hdf5._import_h5py.cache_clear()

@@ -16,7 +16,8 @@ from pullback.compiler.backends.nodes import GraphRunner
 from pullback.compiler.ir.graph import Graph, Node
 from pullback.compiler.ir.kinds import PIECES
 from pullback.compiler.ir.structured import Loop, RunBody, Structure
-from pullback.errors import CompileError, MissingPackageError
+from pullback.errors import CompileError
+from pullback.names.packages import import_package
 from pullback.numerics.windows import Windows
 
 __all__ = ["encode_graph"]
@@ -125,14 +126,8 @@ class Onnx(Library):
     name = "onnx"
 
     def __init__(self) -> None:
-        try:
-            import onnx
-        except ImportError:
-            raise MissingPackageError(
-                "ONNX files need onnx, which is not installed. Install it with: pip install 'pullback[onnx]'"
-            ) from None
         super().__init__(None)
-        self.onnx: Any = onnx
+        self.onnx = import_package("onnx", "ONNX files need onnx", "pullback[onnx]")
         self.xp = self
         self.written: list[Any] = []  # nodes
         self.stored: dict[Any, tuple[str, Any]] = {}  # constants, by their bytes

@@ -12,7 +12,8 @@ import numpy as np
 from pullback.core.convert import check_real
 from pullback.core.memory import unwrap_scratch
 from pullback.core.tensor import BY_KERNEL
-from pullback.errors import ArgumentError, MissingPackageError
+from pullback.errors import ArgumentError
+from pullback.names.packages import import_package
 
 if TYPE_CHECKING:
     from pullback.typing import Value
@@ -26,16 +27,11 @@ WHOLE = {"eval_hermite", "eval_hermitenorm"}  # functions that take whole number
 @cache
 def _import_scipy() -> Any:
     """Import ``scipy.special`` and register its ufuncs, so that they take tensors."""
-    try:
-        import scipy.special
-    except ImportError:
-        raise MissingPackageError(
-            "pb.special needs SciPy, which is not installed. Install it with: pip install 'pullback[scipy]'"
-        ) from None
+    special = import_package("scipy.special", "pb.special needs SciPy", "pullback[scipy]")
     for kernel, its in [*BY_KERNEL.items()]:
         if isinstance(kernel, Through):
-            BY_KERNEL[_get_ufunc(scipy.special, kernel.name)] = its
-    return scipy.special
+            BY_KERNEL[_get_ufunc(special, kernel.name)] = its
+    return special
 
 
 def _get_ufunc(module: Any, name: str) -> Any:

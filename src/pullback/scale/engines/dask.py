@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError
 from typing import Any, NamedTuple
 
-from pullback.errors import MissingPackageError, WorkerError
+from pullback.errors import WorkerError
+from pullback.names.packages import import_package
 from pullback.scale.engines.protocol import MOST_DEATHS, ONE_THREAD, Answer, CallDied, Shared, dump_by_value, find_bytes
 from pullback.scale.work import Task, Worker
 
@@ -24,15 +25,8 @@ WORKER = Worker()  # of a process of Dask
 
 
 def _import_dask() -> tuple[Any, Any]:
-    try:
-        import dask
-        import distributed
-    except ImportError:
-        raise MissingPackageError(
-            "Pool(engine='dask') needs dask and distributed, which are not installed. Install them with: "
-            "pip install 'pullback[dask]'"
-        ) from None
-    return dask, distributed
+    need, extra = "Pool(engine='dask') needs dask with distributed", "pullback[dask]"
+    return import_package("dask", need, extra), import_package("distributed", need, extra)
 
 
 def run_method(method: str, task: Task | None, *given: object) -> Any:

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pullback.errors import MissingPackageError, WorkerError
+from pullback.errors import WorkerError
+from pullback.names.packages import import_package
 from pullback.scale.engines.protocol import (
     MOST_DEATHS,
     ONE_THREAD,
@@ -37,13 +38,7 @@ TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}  # o
 def _import_ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # it warns of the future otherwise
-    try:
-        import ray
-    except ImportError:
-        raise MissingPackageError(
-            "Pool(engine='ray') needs Ray, which is not installed. Install it with: pip install 'pullback[ray]'"
-        ) from None
-    return ray
+    return import_package("ray", "Pool(engine='ray') needs Ray", "pullback[ray]")
 
 
 class Call(NamedTuple):

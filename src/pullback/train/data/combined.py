@@ -23,7 +23,7 @@ from pullback.train.data.stages import (
     as_leaf_array,
     flatten,
     is_plain_list,
-    stack_elements,
+    stack_rows,
 )
 from pullback.typing import Array
 
@@ -72,7 +72,7 @@ class Concatenate(DerivedStage):
         def at(i: int) -> Any:
             return first.at(first.order[i]) if i < n else second.at(second.order[i - n])
 
-        return RowAccess(range(n + len(second.order)), at, lambda which: stack_elements([at(i) for i in which]))
+        return stack_rows(range(n + len(second.order)), at)
 
     def length(self) -> int | float | None:
         n, m = self.source.length(), self.second.length()
@@ -109,7 +109,7 @@ class Zip(Stage):
             return replace_leaves(self.structure, [part.at(part.order[i]) for part in known])
 
         length = min(len(part.order) for part in known)
-        return RowAccess(range(length), at, lambda which: stack_elements([at(i) for i in which]))
+        return stack_rows(range(length), at)
 
     def length(self) -> int | float | None:
         lengths = [source.length() for source in self.sources]
@@ -210,7 +210,7 @@ class Cache(DerivedStage):
                 self.kept[i] = known.at(known.order[i])
             return self.kept[i]
 
-        return RowAccess(range(len(rows.order)), at, lambda which: stack_elements([at(i) for i in which]))
+        return stack_rows(range(len(rows.order)), at)
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
         while start in self.kept:

@@ -6,7 +6,6 @@ import csv
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -14,7 +13,8 @@ import numpy as np
 
 from pullback.core.convert import as_dtype
 from pullback.core.tree import map_leaves
-from pullback.errors import ArgumentError, DataError, MissingPackageError
+from pullback.errors import ArgumentError, DataError
+from pullback.names.packages import import_package
 from pullback.train.data.stages import Stage, flatten, regroup
 from pullback.typing import DType
 
@@ -156,15 +156,8 @@ def open_csv(
 # ---- Parquet
 
 
-@cache
 def _import_parquet() -> Any:
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingPackageError(
-            "Dataset.from_parquet needs pyarrow, which is not installed. Install it with: pip install pyarrow"
-        ) from None
-    return pyarrow.parquet
+    return import_package("pyarrow.parquet", "Dataset.from_parquet needs pyarrow", "pyarrow")
 
 
 @dataclass(frozen=True, repr=False)

@@ -32,6 +32,11 @@ class RowAccess:
     block: Callable[[Any], Any]
 
 
+def stack_rows(order: Any, at: Callable[[int], Any]) -> RowAccess:
+    """Return random access whose blocks are elements that are got one by one and stacked."""
+    return RowAccess(order, at, lambda which: stack_elements([at(i) for i in which]))
+
+
 @dataclass(frozen=True)
 class Stage:
     """The base of all stages.  One with random access defines ``rows``; one that is a stream defines ``_stream``."""
@@ -221,9 +226,7 @@ class Batch(DerivedStage):
         def at(i: int) -> Any:
             return rows.block(rows.order[i * self.size : (i + 1) * self.size])
 
-        return RowAccess(
-            range(self._count_batches(len(rows.order))), at, lambda which: stack_elements([at(i) for i in which])
-        )
+        return stack_rows(range(self._count_batches(len(rows.order))), at)
 
     def length(self) -> int | float | None:
         n = self.source.length()
@@ -255,7 +258,7 @@ class Map(DerivedStage):
         def at(i: int) -> Any:
             return self._apply(rows.at(i))
 
-        return RowAccess(rows.order, at, lambda which: stack_elements([at(i) for i in which]))
+        return stack_rows(rows.order, at)
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
         return map(self._apply, self.source.elements(epoch, start))

@@ -8,13 +8,13 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.errors import CheckpointError, MissingPackageError
+from pullback.errors import CheckpointError
+from pullback.names.packages import import_package
 from pullback.typing import Array
 
 __all__ = ["MAGIC", "Hdf5Content", "encode_hdf5", "read_hdf5"]
@@ -38,16 +38,8 @@ class Hdf5Content(NamedTuple):
         return None if found is None else "".join(found)
 
 
-@cache
 def _import_h5py() -> Any:
-    try:
-        import h5py
-    except ImportError:
-        raise MissingPackageError(
-            "Files of Keras (.keras, .h5) need h5py, which is not installed. Install it with: "
-            "pip install 'pullback[keras]'"
-        ) from None
-    return h5py
+    return import_package("h5py", "Files of Keras (.keras, .h5) need h5py", "pullback[keras]")
 
 
 # ---- read

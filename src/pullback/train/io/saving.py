@@ -11,7 +11,6 @@ import secrets
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,8 @@ from pullback.core.tape import constant
 from pullback.core.tensor import Tensor
 from pullback.core.tree import get_branches, map_leaves
 from pullback.core.variable import Variable, index_by_name
-from pullback.errors import ArgumentError, CheckpointError, DataError, MissingPackageError
+from pullback.errors import ArgumentError, CheckpointError, DataError
+from pullback.names.packages import import_package
 from pullback.train.data.stages import is_plain_list
 from pullback.typing import Array, TensorLike, Tree
 
@@ -40,16 +40,8 @@ DTYPES = {
 STALE = 3600  # seconds after which an unfinished file was left by a process that was killed
 
 
-@cache
-def _import_safetensors() -> Any:
-    try:
-        import safetensors.numpy
-    except ImportError:
-        raise MissingPackageError(
-            "pb.train.save and pb.train.load need safetensors, which is not installed. "
-            "Install it with: pip install 'pullback[train]'"
-        ) from None
-    return safetensors
+def _import_safetensors(module: str = "safetensors") -> Any:
+    return import_package(module, "pb.train.save and pb.train.load need safetensors", "pullback[train]")
 
 
 # ---- save
@@ -78,7 +70,7 @@ def save(path: StrPath, tree: Tree) -> None:
     _collect_leaves("save", stored)
     sums = {name: zlib.crc32(x) for name, x in tensors.items()}
     header = {"format": FORMAT, "tree": structure, "crc32": sums}
-    content = _import_safetensors().numpy.save(tensors, metadata={HEADER: json.dumps(header)})
+    content = _import_safetensors("safetensors.numpy").save(tensors, metadata={HEADER: json.dumps(header)})
     write_atomically(Path(os.fspath(path)), content)
 
 

@@ -14,7 +14,8 @@ from pullback.core import tree
 from pullback.core.convert import as_number
 from pullback.core.tape import constant
 from pullback.core.variable import Variable, get_trace
-from pullback.errors import ArgumentError, CompileError, GradientError, MissingPackageError
+from pullback.errors import ArgumentError, CompileError, GradientError
+from pullback.names.packages import import_package
 from pullback.train.optim.clipping import as_value
 from pullback.train.optim.trees import match_leaves
 from pullback.transforms.grad import ValueAndGrads, convert_back, kind_of, value_and_grad
@@ -22,17 +23,6 @@ from pullback.transforms.variables import differentiate_by_variables, variable_g
 from pullback.typing import Array, Tree
 
 __all__ = ["LBFGS", "Solution", "lbfgs"]
-
-
-def _import_scipy_optimize() -> Any:
-    """Return ``scipy.optimize``."""
-    try:
-        import scipy.optimize
-    except ImportError:
-        raise MissingPackageError(
-            "lbfgs needs SciPy, which is not installed. Install it with: pip install 'pullback[scipy]'"
-        ) from None
-    return scipy.optimize
 
 
 class Solution(NamedTuple):
@@ -153,7 +143,7 @@ class LBFGS:
             cost, grads = compute(split(flat))
             return cost, _concatenate(grads)
 
-        found = _import_scipy_optimize().minimize(
+        found = import_package("scipy.optimize", "lbfgs needs SciPy", "pullback[scipy]").minimize(
             compute_flat, _concatenate(begin), jac=True, method="L-BFGS-B", options=self.options
         )
         return Solution(split(found.x), float(found.fun), int(found.nit), bool(found.success), str(found.message))

@@ -35,7 +35,7 @@ from pullback.typing import DType, Shape, TensorLike, Value
 
 __all__ = [
     "Layer", "LayerError", "Symbolic", "UnknownShape", "as_lengths_or_none", "check_choice", "check_counts",
-    "check_shares", "make_unique_name", "takes_output_shape",
+    "check_data_format", "check_shares", "make_unique_name", "takes_output_shape",
 ]  # fmt: skip
 
 NOT_PARTS = (  # attributes whose parts are counted elsewhere, or that are no parts
@@ -831,6 +831,12 @@ def check_choice(layer: Layer, name: str, *choices: str) -> None:
     if made not in choices:
         raise ArgumentError(f"{layer.name}: {name} must be {' or '.join(map(repr, choices))}, got {value!r}.")
     setattr(layer, name, made)
+
+
+def check_data_format(layer: Layer) -> None:
+    """Raise an error unless ``data_format`` says where the channels are, or is None."""
+    if getattr(layer, "data_format", None) is not None:
+        check_choice(layer, "data_format", "channels_last", "channels_first")
 
 
 def check_shares(layer: Layer, *names: str) -> None:

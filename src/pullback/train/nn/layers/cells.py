@@ -84,6 +84,16 @@ class WeightedCell(RecurrentCell):
         super().__post_init__()
         check_shares(self, "dropout", "recurrent_dropout")
 
+    def call(self, x: Value, *states: Value, training: bool = False) -> Any:
+        states = states or tuple(np.zeros((x.shape[0], *s), x.dtype) for s in self.get_state_shapes(x.shape[1:]))
+        projected, step = self.make_step(np.expand_dims(x, 0), training)
+        out, states = step(projected[0], states)
+        return out, *states
+
+    def _draw_mask(self, shape: Shape, rate: float, dtype: np.dtype[Any]) -> Any:
+        """Return a dropout mask, the same for all steps: zeros, and elsewhere numbers with which the mean is 1."""
+        return random.dropout(np.ones(shape, dtype), rate, seed=self._generator)
+
 
 @dataclass(eq=False)
 class UnitCell(WeightedCell):
@@ -127,16 +137,6 @@ class UnitCell(WeightedCell):
         if training and self.recurrent_dropout:
             drop = self._draw_mask((x.shape[1], self.units), self.recurrent_dropout, x.dtype)
         return self.project_inputs(x), self.make_cell(drop)  # one product for all steps
-
-    def _draw_mask(self, shape: Shape, rate: float, dtype: np.dtype[Any]) -> Any:
-        """Return a dropout mask, the same for all steps: zeros, and elsewhere numbers with which the mean is 1."""
-        return random.dropout(np.ones(shape, dtype), rate, seed=self._generator)
-
-    def call(self, x: Value, *states: Value, training: bool = False) -> Any:
-        states = states or tuple(np.zeros((x.shape[0], *s), x.dtype) for s in self.get_state_shapes(x.shape[1:]))
-        projected, step = self.make_step(np.expand_dims(x, 0), training)
-        out, states = step(projected[0], states)
-        return out, *states
 
     def project_inputs(self, x: Value) -> Any:
         """Return the inputs' part of the gates."""

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from pullback.numerics.windows import plan_windows
-from pullback.ops import joining, random
+from pullback.ops import joining
 from pullback.ops.convolution import convolve
 from pullback.train.nn.initializers import InitializerLike
 from pullback.train.nn.layers.activations import ActivationLike, find_activation
-from pullback.train.nn.layers.base import check_choice, check_counts
+from pullback.train.nn.layers.base import check_choice, check_counts, check_data_format
 from pullback.train.nn.layers.cells import States, Step, WeightedCell, set_forget_bias
 from pullback.train.nn.layers.recurrent import RecurrentLayer
 from pullback.train.nn.layers.spatial import Lengths, as_lengths
@@ -45,8 +45,7 @@ class ConvLstmCell(WeightedCell):
         super().__post_init__()
         check_counts(self, "filters")
         check_choice(self, "padding", "valid", "same")
-        if self.data_format is not None:
-            check_choice(self, "data_format", "channels_last", "channels_first")
+        check_data_format(self)
         self._first = self.data_format == "channels_first"
         self._size = as_lengths(self, "kernel_size", self.axes)
         self._strides = as_lengths(self, "strides", self.axes)
@@ -81,7 +80,7 @@ class ConvLstmCell(WeightedCell):
         x = np.moveaxis(given, 2, -1) if self._first else given
         steps, batch, *space, channels = x.shape
         if training and self.dropout:
-            x = x * random.dropout(np.ones(x.shape[1:], x.dtype), self.dropout, seed=self._generator)
+            x = x * self._draw_mask(x.shape[1:], self.dropout, x.dtype)
         windows = self._plan(tuple(space))
         flat = np.reshape(x, (steps * batch, *space, channels))
         projected = convolve(flat, self.kernel.read(), windows)
@@ -90,8 +89,7 @@ class ConvLstmCell(WeightedCell):
         around = plan_windows(self.name, windows.out, self._size, 1, "same")
         drop: Any = None
         if training and self.recurrent_dropout:
-            ones = np.ones((batch, *windows.out, self.filters), x.dtype)
-            drop = random.dropout(ones, self.recurrent_dropout, seed=self._generator)
+            drop = self._draw_mask((batch, *windows.out, self.filters), self.recurrent_dropout, x.dtype)
         recurrent = self.recurrent_kernel.read()
 
         def step(x: Value, states: States) -> tuple[Any, States]:
@@ -105,12 +103,6 @@ class ConvLstmCell(WeightedCell):
             return h, (h, c)
 
         return projected, step
-
-    def call(self, x: Value, *states: Value, training: bool = False) -> Any:
-        states = states or tuple(np.zeros((x.shape[0], *s), x.dtype) for s in self.get_state_shapes(x.shape[1:]))
-        projected, step = self.make_step(np.expand_dims(x, 0), training)
-        out, states = step(projected[0], states)
-        return out, *states
 
 
 @dataclass(eq=False)

@@ -13,7 +13,7 @@ from pullback.core.variable import get_trace
 from pullback.errors import ArgumentError, CompileError
 from pullback.ops import random
 from pullback.ops.image import resizing, warping
-from pullback.train.nn.layers.base import Layer, check_choice, check_counts
+from pullback.train.nn.layers.base import Layer, check_choice, check_counts, check_data_format
 from pullback.train.nn.layers.noise import RandomLayer
 from pullback.train.nn.layers.spatial import SpatialLayer
 from pullback.typing import Value
@@ -136,8 +136,7 @@ class RandomImageLayer(RandomLayer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.data_format is not None:
-            check_choice(self, "data_format", "channels_last", "channels_first")
+        check_data_format(self)
 
     def call(self, x: Value, training: bool = False) -> Any:
         if not training or not x.shape[0]:

@@ -12,7 +12,7 @@ import numpy as np
 from pullback.core.convert import as_number
 from pullback.errors import ArgumentError
 from pullback.ops import random
-from pullback.train.nn.layers.base import Layer, check_choice, check_shares
+from pullback.train.nn.layers.base import Layer, check_data_format, check_shares
 from pullback.typing import Shape, Value
 
 __all__ = [
@@ -77,8 +77,7 @@ class SpatialDropout(RateLayer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.data_format is not None:
-            check_choice(self, "data_format", "channels_last", "channels_first")
+        check_data_format(self)
 
     def call(self, x: Value, training: bool = False) -> Any:
         if not (training and self.rate):

@@ -29,8 +29,21 @@ __all__ = [
 MASK_EPSILON = 1e-7  # added to the number of elements that count, as in Keras
 
 
+class ScaledLayer(Layer):
+    """The base of layers that multiply by a learned ``gamma`` and add a learned ``beta``."""
+
+    center: bool
+    scale: bool
+
+    def _add_scale_and_offset(self, shape: Shape) -> None:
+        if self.scale:
+            self.gamma = self.add_weight_by_arguments("gamma", shape)
+        if self.center:
+            self.beta = self.add_weight_by_arguments("beta", shape)
+
+
 @dataclass(eq=False)
-class BatchNormalization(Layer):
+class BatchNormalization(ScaledLayer):
     """Normalizes each feature to mean 0 and variance 1 over the batch, then applies a learned scale and offset.
 
     In training, mean and variance are those of the batch, and their moving averages are updated; otherwise, and in a
@@ -77,10 +90,7 @@ class BatchNormalization(Layer):
         if not axis:
             raise ArgumentError(f"{self.name}: axis 0 is the batch, over which is averaged; take another.")
         size = (shape[axis - 1],)
-        if self.scale:
-            self.gamma = self.add_weight_by_arguments("gamma", size)
-        if self.center:
-            self.beta = self.add_weight_by_arguments("beta", size)
+        self._add_scale_and_offset(size)
         self.moving_mean = self.weight("moving_mean", size, self.moving_mean_initializer, trainable=False)
         self.moving_variance = self.weight("moving_variance", size, self.moving_variance_initializer, trainable=False)
 
@@ -132,7 +142,7 @@ def _find_axes(name: str, shape: Shape, axis: int | Sequence[int]) -> tuple[int,
 
 
 @dataclass(eq=False)
-class LayerNormalization(Layer):
+class LayerNormalization(ScaledLayer):
     """Normalizes each example to mean 0 and variance 1 over ``axis``, then applies a learned scale and offset.
 
     - axis: the axis, or axes, of an example.
@@ -171,10 +181,7 @@ class LayerNormalization(Layer):
     def build(self, shape: Shape) -> None:
         self._axes = _find_axes(self.name, shape, self.axis)
         size = tuple(shape[i - 1] for i in self._axes)
-        if self.scale:
-            self.gamma = self.add_weight_by_arguments("gamma", size)
-        if self.center:
-            self.beta = self.add_weight_by_arguments("beta", size)
+        self._add_scale_and_offset(size)
 
     def call(self, x: Value) -> Any:
         shape = tuple(n if i in self._axes else 1 for i, n in enumerate(x.shape))
@@ -184,7 +191,7 @@ class LayerNormalization(Layer):
 
 
 @dataclass(eq=False)
-class GroupNormalization(Layer):
+class GroupNormalization(ScaledLayer):
     """Normalizes groups of the channels of each example, then applies a learned scale and offset.
 
     - groups: the number of groups; -1 for one of each channel.
@@ -228,10 +235,7 @@ class GroupNormalization(Layer):
         groups = channels if self.groups == -1 else self.groups
         if not axis or channels % groups or groups > channels:
             raise ArgumentError(f"{self.name}: {channels} channels cannot be divided into {groups} groups.")
-        if self.scale:
-            self.gamma = self.add_weight_by_arguments("gamma", (channels,))
-        if self.center:
-            self.beta = self.add_weight_by_arguments("beta", (channels,))
+        self._add_scale_and_offset((channels,))
 
     def call(self, x: Value) -> Any:
         (axis,) = resolve_axes(x.ndim, self.axis, self.name)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.errors import ArgumentError, ShapeError
-from pullback.train.nn.layers.base import Layer, check_choice, check_counts
+from pullback.train.nn.layers.base import Layer, check_counts, check_data_format
 from pullback.typing import Value
 
 __all__ = ["Flatten", "Permute", "RepeatVector", "Reshape"]
@@ -30,8 +30,7 @@ class Flatten(Layer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.data_format is not None:
-            check_choice(self, "data_format", "channels_last", "channels_first")
+        check_data_format(self)
 
     def call(self, x: Value) -> Any:
         y: Any = x
