@@ -37,11 +37,8 @@ DTYPES = {
     "float64", "float32", "float16", "bool",
     "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8",
 }  # fmt: skip
+NEED, EXTRA = "pb.train.save and pb.train.load need safetensors", "pullback[train]"
 STALE = 3600  # seconds after which an unfinished file was left by a process that was killed
-
-
-def _import_safetensors(module: str = "safetensors") -> Any:
-    return import_package(module, "pb.train.save and pb.train.load need safetensors", "pullback[train]")
 
 
 # ---- save
@@ -70,7 +67,7 @@ def save(path: StrPath, tree: Tree) -> None:
     _collect_leaves("save", stored)
     sums = {name: zlib.crc32(x) for name, x in tensors.items()}
     header = {"format": FORMAT, "tree": structure, "crc32": sums}
-    content = _import_safetensors("safetensors.numpy").save(tensors, metadata={HEADER: json.dumps(header)})
+    content = import_package("safetensors.numpy", NEED, EXTRA).save(tensors, metadata={HEADER: json.dumps(header)})
     write_atomically(Path(os.fspath(path)), content)
 
 
@@ -229,7 +226,7 @@ def load_weights(
 
 def _read(path: StrPath) -> tuple[dict[str, Any], Any]:
     """Return the arrays of a file by name, and the structure if ``save`` wrote it."""
-    safetensors, where = _import_safetensors(), os.path.basename(os.fspath(path))
+    safetensors, where = import_package("safetensors", NEED, EXTRA), os.path.basename(os.fspath(path))
     if not os.path.isfile(path):
         raise FileNotFoundError(f"load: there is no file {os.fspath(path)!r}.")
     try:
