@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.builder import code_of
-from pullback.compiler.codegen.elements import PART, emit_elements
+from pullback.compiler.codegen.elements import PART_ELEMENTS, emit_elements
 from pullback.compiler.runtime.disk_cache import default_cache
 from pullback.compiler.runtime.llvm import TranslatorError, get_library, llvm_available
 from pullback.compiler.runtime.threads import get_pool, is_supported
@@ -57,7 +57,7 @@ def compile_function(op: Any, dtype: Any, repeated: tuple[bool, ...]) -> Callabl
     def call(*arrays: Any) -> bool:
         n = arrays[-1].size
         context = words(*[a.ctypes.data for a in arrays], n, 0)
-        run(ctypes.addressof(context), -(-n // PART))
+        run(ctypes.addressof(context), -(-n // PART_ELEMENTS))
         return bool(context[-1])
 
     call.library = library  # type: ignore[attr-defined]  # whose memory has the code

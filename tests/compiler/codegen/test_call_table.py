@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.compiler.codegen.call_table import ARENA, LEAST, STACK, Address, CallList, Constant, Local
+from pullback.compiler.codegen.call_table import ARENA, MIN_CALLS, STACK, Address, CallList, Constant, Local
 
 STEPS = 60
 
@@ -83,7 +83,7 @@ def add_calls(code: CallList, count: int, function: str = "k0") -> None:
 
 def test_run_of_calls_becomes_table() -> None:
     code = CallList()
-    add_calls(code, LEAST)
+    add_calls(code, MIN_CALLS)
     lines, (function,) = code.render("many", False)
     assert lines == ["call void @many_0(ptr %slots, ptr %arena, ptr null)"]
     words = [0, 2, 0, 0, 3, 64 << 16, 0, 4, 128 << 16, 0, 2, 192 << 16]
@@ -93,7 +93,7 @@ def test_run_of_calls_becomes_table() -> None:
 
 def test_table_addresses_on_stack_and_rounded() -> None:
     code = CallList()
-    for _ in range(LEAST):
+    for _ in range(MIN_CALLS):
         code.call_void("k", [Address.of_slot(0, 63, rounded=True), Address(STACK)])
     lines, (function,) = code.render("rounded", True)
     assert lines == ["call void @rounded_0(ptr %slots, ptr %arena, ptr %small)"]
@@ -103,13 +103,13 @@ def test_table_addresses_on_stack_and_rounded() -> None:
 
 def test_few_calls_are_not_a_table() -> None:
     few, apart, kinds = CallList(), CallList(), CallList()
-    add_calls(few, LEAST - 1)
-    add_calls(apart, LEAST // 2)
+    add_calls(few, MIN_CALLS - 1)
+    add_calls(apart, MIN_CALLS // 2)
     apart.op("add i64 1, 2")
-    add_calls(apart, LEAST // 2, "k1")
-    for i in range(LEAST):
+    add_calls(apart, MIN_CALLS // 2, "k1")
+    for i in range(MIN_CALLS):
         add_calls(kinds, 1, f"k{i}")
-    for code, count in ((few, LEAST - 1), (apart, LEAST), (kinds, LEAST)):
+    for code, count in ((few, MIN_CALLS - 1), (apart, MIN_CALLS), (kinds, MIN_CALLS)):
         lines, functions = code.render("few", False)
         assert sum(line.startswith("call void @k") for line in lines) == count
         assert functions == []
@@ -117,7 +117,7 @@ def test_few_calls_are_not_a_table() -> None:
 
 def test_table_next_to_other_calls() -> None:
     code = CallList()
-    add_calls(code, LEAST)
+    add_calls(code, MIN_CALLS)
     code.call_void("other", [Local("ptr", code.pointer(Address.of_slot(2))), Address(ARENA, 320)])
     code.call_void("further", [Address.of_slot(1, 63, rounded=True).further(8)])
     code.call_void("wake", [Constant("i64", "2")], first=True)

@@ -24,8 +24,8 @@ STEPS = 12
 
 @pytest.fixture(autouse=True)
 def roll_short_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roll, "LEAST", 6)
-    monkeypatch.setattr(roll, "MANY", 0)
+    monkeypatch.setattr(roll, "MIN_STEPS", 6)
+    monkeypatch.setattr(roll, "MIN_NODES", 0)
 
 
 def draw(*shape: int) -> Any:
@@ -246,7 +246,7 @@ def test_values_of_an_early_step_that_all_later_ones_use() -> None:
 
 
 def test_few_nodes_stay_unrolled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roll, "MANY", 1000)
+    monkeypatch.setattr(roll, "MIN_NODES", 1000)
     check(leapfrog, 1.5, draw(3), loops=0)
 
 

@@ -15,11 +15,11 @@ from pullback.compiler.target import ALIGN
 
 __all__ = ["Address", "CallList", "Constant", "Local", "Operand", "integer"]
 
-LEAST = 48  # calls; fewer compile as fast one by one
-SHARED = 4  # calls of each kind that there must be on average
+MIN_CALLS = 48  # of a table; fewer compile as fast one by one
+MIN_SHARED_CALLS = 4  # calls of each kind that there must be on average
 ARENA, STACK, FIRST = 0, 1, 2  # numbers of bases: the arena, the stack of the function, the program's first slot
-MOST = 1 << 12  # slots; a table copies their addresses to the stack
-ROUNDED = 1 << 15
+MAX_SLOTS = 1 << 12  # a table copies their addresses to the stack
+ROUNDED_BIT = 1 << 15  # of a word of the table: the address is rounded down to a cache line
 
 
 class Address(NamedTuple):
@@ -44,11 +44,11 @@ class Address(NamedTuple):
     @property
     def has_word(self) -> bool:
         """Whether the address fits a word of a table."""
-        return not self.ahead and self.base < FIRST + MOST
+        return not self.ahead and self.base < FIRST + MAX_SLOTS
 
     @property
     def word(self) -> int:
-        return (self.offset << 16) + (ROUNDED if self.rounded else 0) + self.base
+        return (self.offset << 16) + (ROUNDED_BIT if self.rounded else 0) + self.base
 
 
 class Constant(NamedTuple):
@@ -136,7 +136,7 @@ class CallList(Code):
 
         def close() -> None:
             kinds = {call.kind for call in run}
-            if len(run) < max(LEAST, SHARED * len(kinds)):
+            if len(run) < max(MIN_CALLS, MIN_SHARED_CALLS * len(kinds)):
                 for call in run:
                     self._write(call)
             else:
@@ -243,7 +243,7 @@ def _read_address(kind: int, place: int, rounded: bool) -> list[str]:
     lines = [
         f"%at{x} = getelementptr i64, ptr %row, i64 {place + 1}",
         f"%word{x} = load i64, ptr %at{x}",
-        f"%number{x} = and i64 %word{x}, {ROUNDED - 1}",
+        f"%number{x} = and i64 %word{x}, {ROUNDED_BIT - 1}",
         f"%base.at{x} = getelementptr ptr, ptr %bases, i64 %number{x}",
         f"%base{x} = load ptr, ptr %base.at{x}",
         f"%offset{x} = ashr i64 %word{x}, 16",

@@ -25,7 +25,7 @@ from pullback.compiler.schedule.memory import Memory
 
 __all__ = ["collect_contents"]
 
-LONG = 200_000  # vector instructions from which on other threads of the interpreter may run meanwhile
+MIN_UNLOCKED_COST = 200_000  # vector instructions from which on other threads of the interpreter may run meanwhile
 
 
 def collect_contents(traced: Graph, graph: Graph, memory: Memory, module: Module) -> Contents:
@@ -44,7 +44,7 @@ def collect_contents(traced: Graph, graph: Graph, memory: Memory, module: Module
         outputs=tuple(slots[o.number] for o in graph.outputs),
         arena=memory.layout.arena,
         blocks=tuple(memory.layout.blocks),
-        long=sum(map(_count_instructions, graph.nodes)) > LONG,
+        long=sum(map(_count_instructions, graph.nodes)) > MIN_UNLOCKED_COST,
         described=module.described,
         flags_rare=module.flags_rare,
     )
@@ -86,7 +86,7 @@ CALL_COSTS: dict[Kind, Callable[[Node], int]] = {
     SCAN: lambda n: n.args[0].size,
     WINDOWS: lambda n: int(n.data.work) // 4,
     LOOP: lambda n: n.data.length * _count_in_bodies(n),
-    WHILE: lambda n: LONG,  # unknown
+    WHILE: lambda n: MIN_UNLOCKED_COST,  # unknown
     SWITCH: lambda n: _count_in_bodies(n),
     RESULT: lambda n: 0,
 }

@@ -12,10 +12,10 @@ from pullback.compiler.builder import FLOATS, Code, Value, splat, vector
 from pullback.compiler.math.functions import emit_scalar
 from pullback.compiler.target import Target
 
-__all__ = ["PART", "emit_elements"]
+__all__ = ["PART_ELEMENTS", "emit_elements"]
 
-PART = 16384  # elements that a thread takes at a time
-BYTES = 64  # of a vector: several registers if these are shorter, so that instructions need not wait for each other
+PART_ELEMENTS = 16384  # elements that a thread takes at a time
+VECTOR_BYTES = 64  # several registers if these are shorter, so that instructions need not wait for each other
 COPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 
 
@@ -56,7 +56,7 @@ class ElementsWriter:
     def __init__(self, op: Any, dtype: str, repeated: tuple[bool, ...], target: Target) -> None:
         self.op, self.dtype, self.repeated = op, dtype, repeated
         self.type, self.size, self.code = FLOATS[dtype], int(dtype[1]), Code()
-        self.width = max(BYTES, target.vector_bytes) // self.size
+        self.width = max(VECTOR_BYTES, target.vector_bytes) // self.size
         self.vector = vector(self.type, self.width)
 
     def write(self) -> None:
@@ -66,8 +66,8 @@ class ElementsWriter:
         *arrays, z = [code.op(f"load ptr, ptr {p}") for p in places[: operands + 1]]
         count, found = code.op(f"load i64, ptr {places[-2]}"), places[-1]
         xs = [self._read_number(x) if once else None for x, once in zip(arrays, self.repeated, strict=True)]
-        lo = code.times("%part", PART)
-        hi = code.op(f"call i64 @llvm.smin.i64(i64 {code.add(lo, str(PART))}, i64 {count})")
+        lo = code.times("%part", PART_ELEMENTS)
+        hi = code.op(f"call i64 @llvm.smin.i64(i64 {code.add(lo, str(PART_ELEMENTS))}, i64 {count})")
         rest = code.op(f"urem i64 {code.op(f'sub i64 {hi}, {lo}')}, {self.width}")
         stop = code.op(f"sub i64 {hi}, {rest}")
         self.bad = code.allocate(f"<{self.width} x i1>")

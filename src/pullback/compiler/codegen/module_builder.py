@@ -14,7 +14,7 @@ from pullback.compiler.math.building_blocks import RARE
 from pullback.compiler.schedule.loops import LoopPlan
 from pullback.compiler.schedule.memory import Memory
 from pullback.compiler.schedule.schedule import KernelPlan
-from pullback.compiler.schedule.work import WORTH_WAKING, Work
+from pullback.compiler.schedule.work import MIN_WAKING_TIME, Work
 from pullback.compiler.target import ALIGN, Options, Target
 
 __all__ = ["ModuleBuilder", "Segment"]
@@ -101,7 +101,7 @@ class ModuleBuilder:
         return name
 
     def _write(self, named: str, code: CallList, last: list[str]) -> None:
-        if self._shared >= WORTH_WAKING:
+        if self._shared >= MIN_WAKING_TIME:
             code.declared.add("declare void @rouse(i64)")
             code.call_void("rouse", [integer(self.threads)], first=True)
         lines, tables = code.render(f"{named.partition('@')[2]}_calls", self._stack > 0)
@@ -150,5 +150,5 @@ class ModuleBuilder:
         function = self.name(make_function(task, "ptr %context", "i64 %part", "i64 %worker", attributes=""))
         code.declared |= {*task.declared, "declare void @parallel(ptr, ptr, i64, i64, i1)"}
         self.imports.add("parallel")
-        how = f"i64 {work.parts}, i64 {self.threads}, i1 {str(time >= WORTH_WAKING).lower()}"
+        how = f"i64 {work.parts}, i64 {self.threads}, i1 {str(time >= MIN_WAKING_TIME).lower()}"
         code.line(f"call void @parallel(ptr @{function}, ptr {context}, {how})")

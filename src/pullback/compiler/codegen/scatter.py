@@ -95,7 +95,7 @@ class ScatterAdd:
         code.line(f"store {type_} {code.op(f'{add} {type_} {old}, {new}')}, ptr {place}, align {self.size}")
 
 
-MOST = 8  # steps between elements up to which vectors have both elements and zeros
+MAX_VECTOR_STEP = 8  # steps between elements up to which vectors have both elements and zeros
 
 
 class Spaced:
@@ -104,7 +104,7 @@ class Spaced:
     def __init__(self, n: Node, target: Target) -> None:
         (x,) = n.args
         self.code, self.view, self.nbytes = Code(), n.data, n.nbytes
-        self.shape, self.steps = x.shape or (1,), contiguous(x.shape) or (1,)
+        self.shape, self.strides_of_x = x.shape or (1,), contiguous(x.shape) or (1,)
         self.strides = n.data.strides or (1,)
         self.one, self.size = "i8" if n.dtype == bool else TYPES[code_of(n.dtype)], n.dtype.itemsize
         self.width = max(1, target.vector_bytes // self.size)
@@ -112,7 +112,7 @@ class Spaced:
             self.width //= 2
         self.row = n.shape[-1] if n.shape else 1
         rows = self.strides[:-1] == contiguous(n.shape)[:-1] and self.shape[:-1] == n.shape[:-1]
-        self.by_rows = rows and 1 < self.strides[-1] <= MOST and self.width > 1
+        self.by_rows = rows and 1 < self.strides[-1] <= MAX_VECTOR_STEP and self.width > 1
 
     def write(self) -> Function:
         """Return the function."""
@@ -160,7 +160,7 @@ class Spaced:
         if axis < len(self.shape) - 1:
             with code.loop("0", length) as i:
                 there = code.add(to, code.times(i, self.strides[axis]))
-                self._axis(axis + 1, code.add(source, code.times(i, self.steps[axis])), there)
+                self._axis(axis + 1, code.add(source, code.times(i, self.strides_of_x[axis])), there)
             return
         whole = length // self.width * self.width
         with code.loop("0", whole, self.width) as j:

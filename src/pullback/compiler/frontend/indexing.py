@@ -21,7 +21,7 @@ from pullback.core.source import user_line
 from pullback.numerics.axis_arguments import one_axis
 from pullback.numerics.positions import Lines, find_lines
 
-NARROW = 4  # places of a last axis that are taken one by one
+MAX_NARROW = 4  # places of a last axis that are taken one by one
 
 __all__ = [
     "lower_assignment",
@@ -128,7 +128,7 @@ def find_last_places(index: Any, shape: Shape) -> list[int] | None:
     at, length = np.asarray(parts[-1]), shape[-1]
     if not _keeps_axes(parts[:-1], len(shape) - 1) or at.dtype.kind not in "iu" or at.ndim != 1:
         return None
-    is_narrow = 0 < at.size <= NARROW and length <= NARROW
+    is_narrow = 0 < at.size <= MAX_NARROW and length <= MAX_NARROW
     return [int(i) % length for i in at] if is_narrow and np.all((-length <= at) & (at < length)) else None
 
 

@@ -16,7 +16,7 @@ from pullback.errors import MatrixError
 
 __all__ = ["SMALL_MATRICES", "lower_small_matrices"]
 
-MOST = 4  # rows
+MAX_ROWS = 4  # rows of a matrix whose formula is written out
 NEARLY_SINGULAR = 1e5  # condition number from which on a pivot of zero may come from rounding, in float32
 
 Row = list[Any]
@@ -50,7 +50,7 @@ def lower_small_matrices(t: Any, op: Any, args: Sequence[Any], params: dict[str,
     """Return the result of an op of ``SMALL_MATRICES`` as elementwise ops; None where the op runs itself."""
     x = args[0]
     shape, n = np.shape(x), np.shape(x)[-1] if np.ndim(x) > 1 else 0
-    if not 1 <= n <= MOST or shape[-2] != n or 0 in shape or t.checks is None:
+    if not 1 <= n <= MAX_ROWS or shape[-2] != n or 0 in shape or t.checks is None:
         return None
     dtypes = {np.dtype(a.dtype) for a in args if hasattr(a, "dtype")}
     if len(dtypes) != 1 or next(iter(dtypes)).char not in "fd":

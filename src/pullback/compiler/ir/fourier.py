@@ -11,7 +11,7 @@ import numpy as np
 __all__ = ["Fourier", "count_transforms", "factorize", "make_twiddles", "transform"]
 
 RADICES = (4, 2, 3, 5, 7, 11, 13)  # of the passes of a transform
-LONGEST = 1 << 14  # transforms whose scratch memory fits the second cache, about
+MAX_LENGTH = 1 << 14  # of a transform: its scratch memory fits the second cache, about
 
 
 class Fourier(NamedTuple):
@@ -41,7 +41,7 @@ def factorize(n: int) -> tuple[int, ...]:
         while left % r == 0:
             found.append(r)
             left //= r
-    return tuple(found) if left == 1 and n <= LONGEST else ()
+    return tuple(found) if left == 1 and n <= MAX_LENGTH else ()
 
 
 def make_twiddles(n: int, dtype: Any) -> Any:

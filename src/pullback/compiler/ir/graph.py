@@ -21,8 +21,8 @@ from pullback.core.op import Op
 from pullback.errors import CompileError
 
 Shape = tuple[int, ...]
-LARGE = 4096  # elements of a matrix that does not stay in the first cache
-LONG = 32  # elements of its rows and columns
+LARGE_MATRIX = 4096  # elements of a matrix that does not stay in the first cache
+LONG_SIDE = 32  # elements of the rows and columns of such a matrix
 EXACT = frozenset({int, bool, str, type(None), Op})  # equal only if they are the same, given that their types are
 
 
@@ -338,7 +338,7 @@ def is_transposed(x: Node) -> bool:
 
 def is_large_transposed(x: Node) -> bool:
     """Return whether neighbours in a row of a large view lie far from each other, and those in a column do not."""
-    if x.kind is not VIEW or len(x.shape) < 2 or x.size < LARGE or min(x.shape[-2:]) < LONG:
+    if x.kind is not VIEW or len(x.shape) < 2 or x.size < LARGE_MATRIX or min(x.shape[-2:]) < LONG_SIDE:
         return False
     strides: tuple[int, ...] = x.data.strides
     return strides[-1] > 1 and strides[-2] == 1

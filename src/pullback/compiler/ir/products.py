@@ -11,11 +11,12 @@ from pullback.compiler.ir.kinds import VIEW
 from pullback.settings import is_enabled
 
 __all__ = [
-    "SMALL", "Batch", "Matrix", "Product", "ProductPlan", "find_operand", "is_gemm_ready", "is_tiny", "plan_product",
+    "SMALL_PRODUCT", "Batch", "Matrix", "Product", "ProductPlan", "find_operand", "is_gemm_ready", "is_tiny",
+    "plan_product",
 ]  # fmt: skip
 
-SMALL = 96**3  # multiplications; above, others are quicker
-TINY = 8  # rows and columns of matrices that fit the registers
+SMALL_PRODUCT = 96**3  # multiplications; above, other ways are quicker
+MAX_TINY = 8  # rows and columns of matrices that fit the registers
 
 
 class Matrix(NamedTuple):
@@ -55,7 +56,7 @@ class Product(NamedTuple):
         if self.times != 1.0 or not is_enabled("matrix products"):
             return False
         packed = self.b.column == 1 or self.m >= 8
-        return self.m * self.n * self.k <= SMALL and packed and self.n >= 4
+        return self.m * self.n * self.k <= SMALL_PRODUCT and packed and self.n >= 4
 
     @property
     def scratch(self) -> int:
@@ -102,7 +103,7 @@ class ProductPlan(NamedTuple):
 
 def is_tiny(m: int, n: int, k: int) -> bool:
     """Return whether matrices are so small that all of a product is in registers."""
-    return max(m, n, k) <= TINY and is_enabled("matrix products")
+    return max(m, n, k) <= MAX_TINY and is_enabled("matrix products")
 
 
 def plan_product(n: Node) -> ProductPlan:

@@ -21,8 +21,8 @@ from pullback.settings import is_enabled
 __all__ = ["TRANSFORMS", "lower_fourier"]
 
 TRANSFORMS = (np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft)
-FEW = 4  # transforms that leave lanes empty
-LONG = 256  # numbers from which on a transform is worth two rounds
+FEW_TRANSFORMS = 4  # so few that lanes would be empty
+MIN_TWO_ROUNDS = 256  # numbers from which on a transform is worth two rounds
 
 
 def lower_fourier(g: Graph, n: Node, parts: Sequence[Node]) -> list[Node] | None:
@@ -32,9 +32,9 @@ def lower_fourier(g: Graph, n: Node, parts: Sequence[Node]) -> list[Node] | None
         return None
     x = parts[0]
     sides = _find_sides(data.n)
-    few = prod(count_transforms(x.shape, data.axis)) < FEW and data.axis == len(x.shape) - 1
+    few = prod(count_transforms(x.shape, data.axis)) < FEW_TRANSFORMS and data.axis == len(x.shape) - 1
     whole = data.n // 2 + 1 if data.is_real else data.n
-    if few and data.n >= LONG and sides is not None and x.shape[-1] == whole:
+    if few and data.n >= MIN_TWO_ROUNDS and sides is not None and x.shape[-1] == whole:
         return TwoRounds(g, n.line, data, sides).lower(parts)
     return _add_transform(g, data, parts, n.line)
 

@@ -67,7 +67,7 @@ from pullback.settings import is_enabled
 __all__ = ["legalize"]
 
 PRODUCTS = ("f4", "f8")
-FEW = 8  # products that are added one by one
+MAX_ADDED_PRODUCTS = 8  # products that are added one by one
 
 
 def legalize(graph: Graph) -> Graph:
@@ -142,7 +142,7 @@ def _split_sum_of_products(g: Graph, n: Node, args: list[Node], alone: Any) -> N
         return None
     a, b = args[0].args
     loop = a.shape[:-2]
-    if n.data.axes != tuple(range(len(loop))) or not 1 < prod(loop) <= FEW or n.dtype != args[0].dtype:
+    if n.data.axes != tuple(range(len(loop))) or not 1 < prod(loop) <= MAX_ADDED_PRODUCTS or n.dtype != args[0].dtype:
         return None
     total: tuple[Node, ...] = ()
     for place in np.ndindex(loop):

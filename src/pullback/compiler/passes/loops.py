@@ -21,7 +21,7 @@ from pullback.compiler.ir.graph import (
     resolve_view,
 )
 from pullback.compiler.ir.kinds import CONSTANT, INPUT, LOOP, MAP, PIECES, PRODUCT, RESULT, VIEW
-from pullback.compiler.ir.products import SMALL
+from pullback.compiler.ir.products import SMALL_PRODUCT
 from pullback.compiler.ir.structured import Loop
 from pullback.core.tensor import BY_KERNEL
 
@@ -32,11 +32,11 @@ Simplify = Callable[[Graph], Graph]
 # quick one by one, while they are cached.
 FEW_ROWS = 4
 FEW_TERMS = 8
-LARGE = 8  # times the elements of its row and column, an outer product that takes long to add at each step
+LARGE_PRODUCT = 8  # times the elements of its row and column: an outer product that takes long to add at each step
 # The first cache has this many sets of lines.  Rows of a matrix that lie in few sets displace each other: it may fill
 # half of the eight lines of a set, the others are for the left matrix and the result.
-LINE = 64  # bytes
-SETS = 64
+LINE_BYTES = 64  # bytes of a line of the cache
+CACHE_SETS = 64
 LINES_OF_SET = 4
 
 
@@ -252,12 +252,17 @@ class LoopSimplifier:
         """Copy right matrices of small products before the loop, if their rows lie in few sets of the first cache."""
         for n in self.body.nodes:
             is_fixed = n.kind is PRODUCT and n.args[1].number in self.moved
-            if not is_fixed or len(n.shape) != 2 or n.shape[0] < FEW_ROWS or n.size * n.args[0].shape[1] > SMALL:
+            if (
+                not is_fixed
+                or len(n.shape) != 2
+                or n.shape[0] < FEW_ROWS
+                or n.size * n.args[0].shape[1] > SMALL_PRODUCT
+            ):
                 continue
             b = self.moved[n.args[1].number]
-            (rows, columns), width = b.shape, LINE // b.dtype.itemsize
+            (rows, columns), width = b.shape, LINE_BYTES // b.dtype.itemsize
             step = columns if is_transposed(b) else resolve_view(b)[2][0]
-            if step % width == 0 and rows * gcd(step // width, SETS) > SETS * LINES_OF_SET:
+            if step % width == 0 and rows * gcd(step // width, CACHE_SETS) > CACHE_SETS * LINES_OF_SET:
                 wide = (columns // width + 1) | 1
                 pieces = Pieces(((0, 0),), 0.0)
                 spread = self.graph.add(PIECES, (b,), (rows, wide * width), b.dtype, pieces, n.line)
@@ -339,7 +344,7 @@ def _find_factors(product: Node) -> tuple[Node, Node] | None:
         return None
     m, n = product.shape
     for a, b in (product.args, product.args[::-1]):
-        is_outer = a.shape == (m, 1) and b.shape in ((n,), (1, n)) and m * n >= LARGE * (m + n)
+        is_outer = a.shape == (m, 1) and b.shape in ((n,), (1, n)) and m * n >= LARGE_PRODUCT * (m + n)
         if is_outer and a.dtype == b.dtype == product.dtype:
             return a, b
     return None

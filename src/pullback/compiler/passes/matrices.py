@@ -33,7 +33,7 @@ from pullback.core.tensor import BY_KERNEL
 
 __all__ = ["lower_matrices", "multiply_triangle"]
 
-LARGE = 64  # rows from which on half of a product is less than a call
+MIN_HALVED_ROWS = 64  # rows from which on half of a product takes less than a call
 
 
 def lower_matrices(g: Graph, n: Node, args: list[Node]) -> Node | None:
@@ -47,7 +47,7 @@ def multiply_triangle(g: Graph, n: Node, a: Node, b: Node) -> Node | None:
     """Return the product of a Cholesky factor, or its transpose, and a matrix, half of the work; None for any other."""
     factor = a.args[0] if is_transposed(a) else a
     fits = factor.kind is MATRICES and factor.data.name == CHOLESKY and factor.shape == a.shape and len(a.shape) == 2
-    if not fits or min(n.shape) < LARGE:
+    if not fits or min(n.shape) < MIN_HALVED_ROWS:
         return None
     return _solve(g, n, factor, b, Routine(MULTIPLY, trans=factor is not a))
 

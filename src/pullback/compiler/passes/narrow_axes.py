@@ -16,9 +16,9 @@ from pullback.core.tensor import BY_KERNEL
 
 __all__ = ["split_narrow_axes"]
 
-WIDEST = 4  # elements of a narrow axis
-LONG = 16  # elements at least of the axis before it, along which vectors go
-SMALLER = 8  # times, what a narrow array is made of
+MAX_NARROW = 4  # elements of a narrow axis
+MIN_LONG = 16  # elements of the axis before it, along which vectors go
+MIN_RATIO = 8  # of the elements of a narrow array to those of what it is made of
 
 
 def split_narrow_axes(graph: Graph) -> Graph:
@@ -30,7 +30,7 @@ def split_narrow_axes(graph: Graph) -> Graph:
 def _is_narrow(n: Node) -> bool:
     shape = n.shape
     is_split = n.kind.is_elementwise or _is_stack(n)
-    return is_split and len(shape) > 1 and 1 < shape[-1] <= WIDEST and shape[-2] >= LONG
+    return is_split and len(shape) > 1 and 1 < shape[-1] <= MAX_NARROW and shape[-2] >= MIN_LONG
 
 
 def _is_stack(n: Node) -> bool:
@@ -67,7 +67,7 @@ def _find_split(graph: Graph) -> set[int]:
 
 def _can_split(n: Node, found: set[int], users: list[Node]) -> bool:
     """Return whether a node is made of small arrays and nodes that are split, or is a stack, and used by such alone."""
-    made_of = all(a.number in found or a.size * SMALLER <= n.size or _is_spread(a) for a in n.args)
+    made_of = all(a.number in found or a.size * MIN_RATIO <= n.size or _is_spread(a) for a in n.args)
     if not made_of and n.kind is not PIECES:
         return False
     return all(u.number in found or _is_sum(u) or _picks_place(u, n) for u in users)

@@ -35,21 +35,21 @@ from pullback.compiler.passes.simplify import remove_dead_nodes, simplify
 __all__ = ["roll_loops"]
 
 MOVES = (VIEW, PIECES)  # these alone need no loop
-LEAST = 32  # steps of a loop that is rolled
-MANY = 1000  # nodes in steps; fewer compile quickly, and tiny steps run faster one after the other
-LONGEST_DELAY = 4  # steps after which a value may be used last
-WINDOW = 12  # nodes in a row that are compared to find periods
-CANDIDATES = 8  # periods that are tried
+MIN_STEPS = 32  # steps of a loop that is rolled
+MIN_NODES = 1000  # nodes in steps; fewer compile quickly, and tiny steps run faster one after the other
+MAX_DELAY = 4  # steps after which a value may be used last
+COMPARED_NODES = 12  # nodes in a row that are compared to find periods
+MAX_PERIODS = 8  # periods that are tried
 
 
 def roll_loops(graph: Graph) -> Graph:
     """Return an equivalent graph with loops in the place of steps that repeat; the same graph if there are none."""
     if any(n.kind.has_bodies for n in graph.nodes):
         graph = _roll_bodies(graph)
-    if len(graph.nodes) < MANY:
+    if len(graph.nodes) < MIN_NODES:
         return graph
     roller = Roller(graph)
-    if sum(period.end - period.start for period in roller.periods) < MANY:
+    if sum(period.end - period.start for period in roller.periods) < MIN_NODES:
         return graph
     return simplify(remove_dead_nodes(roller.run()))
 
@@ -75,7 +75,7 @@ class Period(NamedTuple):
 
 
 def find_periods(labels: Any) -> list[Period]:
-    """Return the parts of an array of labels with at least LEAST equal periods, in order; they do not overlap.
+    """Return the parts of an array of labels with at least MIN_STEPS equal periods, in order; they do not overlap.
 
     >>> find_periods(np.array([7, 8, *[1, 2, 3] * 100, 9, 9]))
     [Period(start=2, length=3, end=302)]
@@ -88,7 +88,7 @@ def find_periods(labels: Any) -> list[Period]:
         end = 0
         for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
             start = max(first, end)  # runs may overlap by less than a period
-            if last - start >= (LEAST - 1) * length and not taken[start : last + length].any():
+            if last - start >= (MIN_STEPS - 1) * length and not taken[start : last + length].any():
                 end = last + length
                 found.append(Period(start, _find_shortest(labels[start:end], length), end))
                 taken[start:end] = True
@@ -102,21 +102,21 @@ def _find_shortest(labels: Any, length: int) -> int:
 
 def _list_candidates(labels: Any) -> list[int]:
     """Return lengths that periods may have, those first that repeat more nodes."""
-    if len(labels) < LEAST:
+    if len(labels) < MIN_STEPS:
         return []
     mixed = np.zeros(len(labels), np.uint64)
-    for i in range(min(WINDOW, len(labels))):  # a hash of each node and those after it
+    for i in range(min(COMPARED_NODES, len(labels))):  # a hash of each node and those after it
         mixed[: len(labels) - i] = mixed[: len(labels) - i] * np.uint64(0x9E3779B97F4A7C15) + labels[i:].astype(
             np.uint64
         )
     order = np.argsort(mixed, kind="stable")
     again = mixed[order][1:] == mixed[order][:-1]
     distances, counts = np.unique(np.diff(order)[again], return_counts=True)
-    many = counts >= LEAST // 2
+    many = counts >= MIN_STEPS // 2
     ranked = sorted(
         zip((distances * counts)[many].tolist(), distances[many].tolist(), strict=True), key=lambda c: (-c[0], c[1])
     )
-    return [distance for _, distance in ranked[:CANDIDATES]]
+    return [distance for _, distance in ranked[:MAX_PERIODS]]
 
 
 def _label_nodes(nodes: Sequence[Node]) -> Any:
@@ -201,10 +201,10 @@ class Region:
         begin = start + (end - start) // length // 2 * length
         at = {n.number: i for i, n in enumerate(self.nodes[start:end], start)}
         until: dict[int, int] = {}  # where a value is used last, of all in one period
-        for i in range(begin, min(begin + (LONGEST_DELAY + 1) * length, end)):
+        for i in range(begin, min(begin + (MAX_DELAY + 1) * length, end)):
             for a in self.nodes[i].args:
                 made = at.get(a.number, -1)
-                if begin <= made < begin + length and i - made <= LONGEST_DELAY * length:
+                if begin <= made < begin + length and i - made <= MAX_DELAY * length:
                     until[made] = i
         crossed = [0] * length
         for made, used in until.items():
@@ -250,7 +250,7 @@ class Region:
         while high < self.last and self._agrees(what, j, k, high):
             high += 1
         if isinstance(what, Before):
-            low = max(low - what.delay, self.first) if what.delay <= LONGEST_DELAY else high
+            low = max(low - what.delay, self.first) if what.delay <= MAX_DELAY else high
         if isinstance(what, Same) and what.node.number in self.at:
             low = max(low, self.at[what.node.number] // self.length + 1)
         self.first, self.last = low, max(high, low)
@@ -272,8 +272,8 @@ class Region:
 
     def _settle_beginning(self) -> bool:
         """Leave out steps until what the first ones begin with is computed before them."""
-        for _ in range(LONGEST_DELAY + 1):
-            if self.steps < LEAST:
+        for _ in range(MAX_DELAY + 1):
+            if self.steps < MIN_STEPS:
                 return False
             begun = [
                 self.get(j, self.first + t).args[k]
@@ -348,7 +348,7 @@ class Roller:
         args = [self.made[a.number] for a in n.args]
         if n.kind is VIEW:
             self.made[n.number] = self.add_view(args[0], n.shape, n.data, n.line)
-        elif n.kind is PIECES and len(args) >= LEAST:
+        elif n.kind is PIECES and len(args) >= MIN_STEPS:
             data, args = join_pieces(self.new, n, args)
             self.made[n.number] = self.new.add(PIECES, args, n.shape, n.dtype, data, n.line)
         else:

@@ -19,9 +19,9 @@ from pullback.compiler.passes.merge_padded_sums import PaddedSum, find_padded_su
 from pullback.core.axes import together
 from pullback.core.tensor import BY_KERNEL
 
-SMALL = 1024  # constants up to this many elements are computed while compiling
+MAX_FOLDED_ELEMENTS = 1024  # of constants that are computed while compiling
 VALUES = {"eigvals": "eig_rows", "eigvalsh": "eigh_rows", "svdvals": "svd_rows"}  # and what has the vectors too
-DEEPEST = 8  # operations that are looked through for what their operands are made of
+MAX_LOOK_THROUGH = 8  # operations that are looked through for what their operands are made of
 
 
 def simplify(graph: Graph) -> Graph:
@@ -81,7 +81,7 @@ def _merge_padded_sum(g: Graph, n: Node, whole: PaddedSum, made: dict[int, Node]
 
 
 def _simplify_node(g: Graph, n: Node, args: tuple[Node, ...]) -> Node:
-    if n.kind.propagates_constants and n.size <= SMALL and all(a.kind is CONSTANT for a in args):
+    if n.kind.propagates_constants and n.size <= MAX_FOLDED_ELEMENTS and all(a.kind is CONSTANT for a in args):
         return g.constant(_evaluate(n, [a.data for a in args]))
     return RULES.get(n.kind, lambda g, n, args: None)(g, n, args) or g.add(
         n.kind, args, n.shape, n.dtype, n.data, n.line
@@ -195,7 +195,7 @@ def _simplify_view(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     if x.shape == n.shape and is_in_order(n.shape, n.data):
         return x
     number = _find_repeated_number(x)
-    if number.kind is CONSTANT and number.size == 1 and (number is not x or n.size > SMALL):
+    if number.kind is CONSTANT and number.size == 1 and (number is not x or n.size > MAX_FOLDED_ELEMENTS):
         return g.add(VIEW, (number,), n.shape, n.dtype, View(0, (0,) * len(n.shape)), n.line)
     order = _find_permutation(n, x) if x.kind.is_elementwise else None
     return None if order is None else _permute(g, x, order)
@@ -216,7 +216,7 @@ def _find_permutation(n: Node, x: Node) -> tuple[int, ...] | None:
     return tuple(found)
 
 
-def _permute(g: Graph, x: Node, order: tuple[int, ...], depth: int = DEEPEST) -> Node | None:
+def _permute(g: Graph, x: Node, order: tuple[int, ...], depth: int = MAX_LOOK_THROUGH) -> Node | None:
     """Return what is computed from smaller arrays alone with its axes in another order; None for anything else."""
     if not depth:
         return None
@@ -226,7 +226,7 @@ def _permute(g: Graph, x: Node, order: tuple[int, ...], depth: int = DEEPEST) ->
     if x.kind.is_elementwise and len(x.shape) == rank:
         args = _permute_args(g, x, order, depth - 1)
         return None if args is None else g.add(x.kind, args, permuted, x.dtype, x.data, x.line)
-    if x.kind is CONSTANT and x.size <= SMALL:
+    if x.kind is CONSTANT and x.size <= MAX_FOLDED_ELEMENTS:
         return g.constant(np.transpose(x.data.reshape(shape), order)) if x.shape else x
     base, offset, steps = resolve_view(x)
     steps = (0,) * (rank - len(steps)) + steps

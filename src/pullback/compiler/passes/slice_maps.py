@@ -12,7 +12,7 @@ from pullback.compiler.ir.kinds import CONSTANT, INPUT, MAP, VIEW
 
 __all__ = ["slice_maps"]
 
-SHORTEST = 8  # elements that a part has in one piece
+MIN_PIECE = 8  # elements that a part has in one piece
 
 
 def slice_maps(graph: Graph) -> Graph:
@@ -51,7 +51,7 @@ def _find_sliced(graph: Graph) -> set[int]:
 
 def _is_slice(v: Node, n: Node, users: list[Node]) -> bool:
     """Return whether a node is a part of another, in whole rows, that can be made of its operands in one loop."""
-    if v.kind is not VIEW or not v.shape or v.data.strides[-1] != 1 or v.shape[-1] < SHORTEST:
+    if v.kind is not VIEW or not v.shape or v.data.strides[-1] != 1 or v.shape[-1] < MIN_PIECE:
         return False
     if not users or not all(u.kind.fuses and u.kind.is_elementwise for u in users):
         return False

@@ -18,8 +18,8 @@ from pullback.numerics.windows import Windows
 
 __all__ = ["lower_windows"]
 
-PANEL = 128  # bytes of a row of a panel
-LARGE = 256 * 1024  # bytes of a filter that is laid out by panels
+PANEL_BYTES = 128  # bytes of a row of a panel
+LARGE_FILTER_BYTES = 256 * 1024  # bytes from which on a filter is laid out by panels
 
 
 def lower_windows(g: Graph, n: Node, args: list[Node]) -> Node | None:
@@ -65,8 +65,8 @@ def _lower_convolution(apart: bool) -> Any:
 
 def _by_panels(g: Graph, n: Node, x: Node, filter: Node, how: Convolution) -> Node:
     """Return a convolution whose filter, if it is large, is stored in panels of a few columns."""
-    wide = PANEL // n.dtype.itemsize
-    if filter.nbytes < LARGE or len(filter.shape) != len(how.space) + 2 or how.depth % wide or how.apart:
+    wide = PANEL_BYTES // n.dtype.itemsize
+    if filter.nbytes < LARGE_FILTER_BYTES or len(filter.shape) != len(how.space) + 2 or how.depth % wide or how.apart:
         return _add_windows(g, n, [x, filter], how)
     base, offset, steps = resolve_view(filter)
     view = View(offset, (wide * steps[-1], *steps))

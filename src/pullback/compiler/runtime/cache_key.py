@@ -29,7 +29,7 @@ __all__ = ["make_cache_key"]
 PACKAGE = __name__.split(".")[0]
 PACKAGES = ("compiler", "core", "numerics", "ops")  # whose files decide what becomes of a graph
 PLAIN = (int, float, complex, bool, str, bytes, type(None), type(...))
-SHORT = 64  # bytes that are in the text as they are; of longer data, the digest
+MAX_VERBATIM = 64  # bytes of data that are in the text as they are; of longer data, the digest
 
 
 class NoCanonicalText(Exception):  # noqa: N818
@@ -95,7 +95,7 @@ def canonical_text(x: Any) -> str:
         return repr(x)
     if isinstance(x, np.ndarray | np.generic):
         data = x.tobytes()
-        return f"{_dtype(x.dtype)!r}{x.shape}{data.hex() if len(data) <= SHORT else compute_digest(data).hex()}"
+        return f"{_dtype(x.dtype)!r}{x.shape}{data.hex() if len(data) <= MAX_VERBATIM else compute_digest(data).hex()}"
     if kind is Op and _is_own(x):
         return f"op {x.name}"
     if kind is dict:

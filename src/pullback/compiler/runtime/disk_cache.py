@@ -24,11 +24,11 @@ __all__ = ["Cache", "default_cache", "describe_cache", "get_directory"]
 
 MAGIC = b"pullback"
 FORMAT = b"image 1"
-LIMIT = 256 << 20
+MAX_BYTES = 256 << 20
 OTHERS = stat.S_IWGRP | stat.S_IWOTH
 SUFFIX = ".code"
 READING = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))  # no link, and no pipe
-LEFT_OVER = 3600.0  # seconds after which a file that was never finished is no longer being written
+STALE_SECONDS = 3600.0  # after which a file that was never finished is no longer being written
 
 
 def get_directory() -> str:
@@ -50,7 +50,7 @@ def get_limit() -> int:
     """Return how many bytes may be kept: ``PULLBACK_CACHE_SIZE`` megabytes."""
     with suppress(ValueError, OverflowError):
         return int(float(os.environ.get("PULLBACK_CACHE_SIZE", "")) * (1 << 20))
-    return LIMIT
+    return MAX_BYTES
 
 
 def compute_digest(*parts: bytes) -> bytes:
@@ -145,7 +145,7 @@ class Cache:
         total = sum(size for _, size, _ in found)
         for when, size, path in found:
             unfinished = not path.endswith(SUFFIX)
-            if (unfinished and now - when > LEFT_OVER) or (total > most and not unfinished):
+            if (unfinished and now - when > STALE_SECONDS) or (total > most and not unfinished):
                 with suppress(OSError):
                     os.unlink(path)
                 total -= size

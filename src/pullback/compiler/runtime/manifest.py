@@ -19,7 +19,7 @@ from pullback.compiler.runtime.disk_cache import compute_digest
 
 __all__ = ["Contents", "HostOp", "Manifest", "Piece", "Slot", "pack", "unpack"]
 
-MOST = 1 << 20  # bytes of constants that are kept, of those that are not in the graph as it was traced
+MAX_CONSTANT_BYTES = 1 << 20  # of constants that are kept, of those that are not in the graph as it was traced
 
 
 class Slot(NamedTuple):
@@ -101,7 +101,7 @@ def pack(contents: Contents, traced: Graph) -> bytes | None:
         return None
     there = {_fingerprint(n.data): n.number for n in traced.nodes if n.kind is CONSTANT} if arrays else {}
     found = [(slot, there.get(_fingerprint(x), -1), x) for slot, x in arrays.items()]
-    if sum(x.nbytes for _, at, x in found if at < 0) > MOST:
+    if sum(x.nbytes for _, at, x in found if at < 0) > MAX_CONSTANT_BYTES:
         return None
     manifest = replace(
         manifest, constants=tuple(Constant(i, at, "" if at >= 0 else x.tobytes().hex()) for i, at, x in found)

@@ -30,7 +30,7 @@ from pullback.settings import is_enabled
 
 __all__ = ["get_num_threads", "set_num_threads"]
 
-MOST = 255  # they must fit in the word with the parts
+MAX_THREADS = 255  # they must fit in the word with the parts
 SPIN = 2000  # looks at the ticket before a thread goes to sleep
 FUTEX = {"x86_64": 202, "aarch64": 98}
 PAUSE = {"x86_64": "call void @llvm.x86.sse2.pause()", "aarch64": "call void @llvm.aarch64.hint(i32 1)"}
@@ -271,8 +271,8 @@ def _forget() -> None:
 def count_usable_cpus() -> int:
     """Return how many CPUs this process may use."""
     if hasattr(os, "sched_getaffinity"):
-        return max(1, min(len(os.sched_getaffinity(0)), MOST))
-    return max(1, min(os.cpu_count() or 1, MOST))
+        return max(1, min(len(os.sched_getaffinity(0)), MAX_THREADS))
+    return max(1, min(os.cpu_count() or 1, MAX_THREADS))
 
 
 _chosen: list[int] = []
@@ -287,7 +287,7 @@ def get_num_threads() -> int:
     if _chosen:
         return _chosen[-1]
     setting = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    return min(int(setting), MOST) if setting.isdigit() and int(setting) else count_usable_cpus()
+    return min(int(setting), MAX_THREADS) if setting.isdigit() and int(setting) else count_usable_cpus()
 
 
 def set_num_threads(n: Any) -> None:
@@ -307,8 +307,8 @@ def set_num_threads(n: Any) -> None:
 
 def check_thread_count(what: str, n: Any) -> int:
     """Return a number of threads, or raise ArgumentError if it is none."""
-    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST:
-        raise ArgumentError(f"{what} must be a whole number from 1 to {MOST}, got {n!r}.")
+    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MAX_THREADS:
+        raise ArgumentError(f"{what} must be a whole number from 1 to {MAX_THREADS}, got {n!r}.")
     return n
 
 

@@ -19,8 +19,8 @@ from pullback.errors import CompileError
 __all__ = ["Layout", "Place", "Value", "place_apart", "place_values", "round_up", "verify"]
 
 ARENA = -1
-LARGEST = 64  # values that are placed first, the larger ones before the others; the rest in the order of time
-HOSTS = 32  # results that are tried
+PLACED_BY_SIZE = 64  # values that are placed first, from large to small; the others follow in the order of time
+MAX_TRIED_RESULTS = 32  # results whose memory is tried for a temporary
 
 
 class Value(NamedTuple):
@@ -131,14 +131,14 @@ def place_values(
     arena = Region(inf, inf)
     # a result is free until it is written, or what it is written over
     hosts = {slot: Region(v.size - ALIGN + 1, by_root[root].first) for root, (slot, v) in homes.items()}
-    largest = sorted(hosts.items(), key=lambda host: -host[1].size)[:HOSTS]
+    largest = sorted(hosts.items(), key=lambda host: -host[1].size)[:MAX_TRIED_RESULTS]
     regions = [*sorted(largest, key=lambda host: host[1].size), (ARENA, arena)]
     free = sorted((g for g in groups if g.key not in homes), key=lambda g: (-g.size, g.first))
     found = {root: Place(slot, 0, False) for root, (slot, _) in homes.items()}
-    for g in free[:LARGEST]:
+    for g in free[:PLACED_BY_SIZE]:
         region, found[g.key] = _find_place(g, regions)
         region.reserve(g, found[g.key].offset)
-    for g in sorted(free[LARGEST:], key=lambda g: g.first):
+    for g in sorted(free[PLACED_BY_SIZE:], key=lambda g: g.first):
         for _, region in regions:
             region.forget(g.first)
         region, found[g.key] = _find_place(g, regions)

@@ -11,9 +11,9 @@ from pullback.compiler.target import Target
 
 __all__ = ["FourierPlan", "plan_fourier"]
 
-LEAST = 16  # bytes of a vector
-NEAR = 3 / 2  # of the first cache: scratch memory that is near enough
-PART = 16384  # numbers, about, that a thread transforms at a time
+MIN_VECTOR_BYTES = 16  # bytes of a vector
+SCRATCH_SHARE = 3 / 2  # of the first cache: scratch memory up to this size is quick enough
+PART_NUMBERS = 16384  # numbers, about, that a thread transforms at a time
 
 
 class FourierPlan(NamedTuple):
@@ -38,14 +38,17 @@ def plan_fourier(n: Node, target: Target, threads: int) -> FourierPlan:
     is_paired = data.is_real or len(n.args) == 2
     longest = max(data.n + 2, 2 * data.out if is_paired else 0)  # numbers in a lane; two transforms, when taken apart
     width = max(1, target.vector_bytes // x.dtype.itemsize)
-    while width * x.dtype.itemsize > LEAST and 4 * width * longest * x.dtype.itemsize > NEAR * target.first_cache:
+    while (
+        width * x.dtype.itemsize > MIN_VECTOR_BYTES
+        and 4 * width * longest * x.dtype.itemsize > SCRATCH_SHARE * target.first_cache
+    ):
         width //= 2
     is_contiguous = inner >= width
     each = width * (2 if is_paired else 1)
     blocks = outer * -(-inner // each) if is_contiguous else -(-outer * inner // each)
     buffer = 2 * width * longest
     scratch = 2 * buffer * x.dtype.itemsize
-    work = Work(blocks, max(1, PART // (each * data.n)), scratch=scratch)
+    work = Work(blocks, max(1, PART_NUMBERS // (each * data.n)), scratch=scratch)
     time = blocks * data.n * data.n.bit_length()
     return FourierPlan(
         n, outer, inner, width, is_contiguous, is_paired, buffer, work, count_workers(work, time, threads), time

@@ -5,8 +5,8 @@ of these axes (``FULL``), or once for each row (``ROW``): the leading axes, up t
 axes gives a value for each row, which later passes over the same row may use while the row is in the cache.  A fold
 over all axes, or over the leading ones, is only known when the kernel is done (``AFTER``).
 
-How a value is used is given by steps: how far one goes in its elements, laid out in order, for one place along each
-axis.  A value made in the kernel can be used in it where it is made: where these are its own steps.
+A use of a value has an offset and strides, in elements, along the axes of the kernel.  A later node of the kernel can use
+a value without loading it only if the use has the strides by which the kernel computes the value (``Kernel.natural``).
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ from pullback.compiler.schedule.order import order_by_needs
 from pullback.errors import CompileError
 
 FULL, ROW, AFTER = "full", "row", "after"
-NEAR = 4  # kernels that are looked at besides those a node's arguments come from
-CHEAP = frozenset({
+RECENT_KERNELS = 4  # newest kernels that are tried besides those that make a node's arguments
+CHEAP_UFUNCS = frozenset({
     np.negative, np.absolute, np.logical_not, np.greater, np.less, np.greater_equal, np.less_equal, np.equal,
     np.not_equal,
 })  # fmt: skip
-REMATERIALIZED = 4  # instructions that are rather done again than their result stored
-DEEP = 160  # values that are computed one from the other in a kernel: each is a few calls deep when it is written
-HEAVIEST = 600  # cost of a kernel; LLVM takes too long for more, and loads and stores are next to nothing of it
-LONG = 500  # cost of a program that is an unrolled loop, most likely: shorter kernels are more often equal ones
-SHORTER = 40  # cost of a kernel of such a program
-CACHED = 2**16  # elements of arrays that stay in the cache from one kernel to the next
-FOLDS = 24  # reductions of a kernel: each needs a register or more
-REPEATED = 16  # the same of those that are computed wherever they are used
-WITH_NUMBER = frozenset({np.add, np.subtract, np.multiply})
+MAX_RECOMPUTED_COST = 4  # instructions that are repeated at each use rather than storing their result
+MAX_DEPTH = 160  # values of a kernel that depend on each other in a chain: the emitter recurses along it
+MAX_KERNEL_COST = 600  # beyond, LLVM takes too long, and loads and stores are next to nothing of the run time
+LONG_PROGRAM_COST = 500  # a program of more is most likely an unrolled loop, where small kernels are more often equal
+MAX_SHORT_KERNEL_COST = 40  # cost of a kernel of such a program
+MAX_CACHED_ELEMENTS = 2**16  # of arrays that stay in the cache from one kernel to the next
+MAX_FOLDS = 24  # reductions of a kernel: each needs a register or more
+MAX_VIRTUAL_DEPTH = 16  # the same as MAX_DEPTH for values that are computed at each use
+CHEAP_WITH_NUMBER = frozenset({np.add, np.subtract, np.multiply})
 
 
 class Use(NamedTuple):
-    """A value, and the steps by which its elements are taken along each axis."""
+    """A value, and where its elements are: an offset, and a stride for each axis of the kernel."""
 
     node: Node
     offset: int
-    steps: tuple[int, ...]
+    strides: tuple[int, ...]
 
 
 class Kernel:
@@ -75,8 +75,8 @@ class Kernel:
 
     def can_add(self, n: Node, cost: int, is_long: bool) -> bool:
         """Return whether a node of this cost may be added; ``is_long``: the program is long."""
-        heaviest = SHORTER if is_long and prod(self.axes) <= CACHED else HEAVIEST
-        return self.cost + cost <= heaviest and (n.kind is not FOLD or self.folds < FOLDS)
+        heaviest = MAX_SHORT_KERNEL_COST if is_long and prod(self.axes) <= MAX_CACHED_ELEMENTS else MAX_KERNEL_COST
+        return self.cost + cost <= heaviest and (n.kind is not FOLD or self.folds < MAX_FOLDS)
 
     @property
     def name(self) -> str:
@@ -85,7 +85,7 @@ class Kernel:
         return f"kernel {list(self.axes)}{rows}: {', '.join(n.name for n in self.nodes)}"
 
     def natural(self, node: Node) -> tuple[int, ...]:
-        """Return the steps by which a value is made."""
+        """Return the strides of a value along the axes of the kernel, where it is computed."""
         if self.levels[node.number] == FULL:
             return contiguous(self.axes)
         split = self.split or 0
@@ -94,7 +94,7 @@ class Kernel:
     def makes(self, use: Use) -> bool:
         """Return whether a value is computed in this kernel at the place where it is used."""
         level = self.levels.get(use.node.number)
-        return level in (FULL, ROW) and use.offset == 0 and use.steps == self.natural(use.node)
+        return level in (FULL, ROW) and use.offset == 0 and use.strides == self.natural(use.node)
 
 
 class Fused(NamedTuple):
@@ -111,13 +111,13 @@ class Fused(NamedTuple):
 def use_node(node: Node, shape: tuple[int, ...]) -> Use:
     """Return the use of a node that is broadcast to ``shape``, whose axes of length 1 are left out."""
     base, offset, strides = resolve_view(node)
-    return Use(base, offset, _steps(node.shape, strides, shape))
+    return Use(base, offset, _broadcast_strides(node.shape, strides, shape))
 
 
 @lru_cache(4096)
-def _steps(own: tuple[int, ...], strides: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    steps = tuple(0 if n == 1 else s for n, s in zip(own, strides, strict=True))
-    aligned = (0,) * (len(shape) - len(steps)) + steps
+def _broadcast_strides(own: tuple[int, ...], strides: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    repeated = tuple(0 if n == 1 else s for n, s in zip(own, strides, strict=True))
+    aligned = (0,) * (len(shape) - len(repeated)) + repeated
     return tuple(s for s, n in zip(aligned, shape, strict=True) if n != 1)
 
 
@@ -127,17 +127,17 @@ def use_argument(use: Use, arg: Node) -> Use:
     lengths = squeeze(node.shape)
     units = contiguous(lengths)
     inner = use_node(arg, node.shape)
-    by_unit = dict(zip(units, inner.steps, strict=True))
-    return Use(inner.node, inner.offset, tuple(by_unit[s] if s else 0 for s in use.steps))
+    by_unit = dict(zip(units, inner.strides, strict=True))
+    return Use(inner.node, inner.offset, tuple(by_unit[s] if s else 0 for s in use.strides))
 
 
 def locate_pieces(n: Node) -> list[Use]:
     """Return the uses of the arguments of ``pieces`` along the axes of the result, from its first element on."""
     uses = []
     for a, start in zip(n.args, n.data.starts, strict=True):
-        base, offset, steps = resolve_view(a)
-        offset -= sum(s * at for s, at in zip(steps, start, strict=True))
-        uses.append(Use(base, offset, tuple(s for s, length in zip(steps, n.shape, strict=True) if length != 1)))
+        base, offset, strides = resolve_view(a)
+        offset -= sum(s * at for s, at in zip(strides, start, strict=True))
+        uses.append(Use(base, offset, tuple(s for s, length in zip(strides, n.shape, strict=True) if length != 1)))
     return uses
 
 
@@ -179,10 +179,10 @@ class Fusion:
         self.known: dict[int, list[Use]] = {}  # what nodes need, as far as that was computed
         self.depth: dict[int, int] = {}  # how many values are computed one from the other up to a node
         self.virtual: set[int] = set()
-        self.is_long = sum(estimate_cost(n) for n in graph.nodes if n.kind.fuses) > LONG
+        self.is_long = sum(estimate_cost(n) for n in graph.nodes if n.kind.fuses) > LONG_PROGRAM_COST
         for n in graph.nodes:
             depth = 1 + max((self.depth.get(a.number, 0) for a in n.args), default=0)
-            if depth <= REPEATED and self._is_virtual(n):
+            if depth <= MAX_VIRTUAL_DEPTH and self._is_virtual(n):
                 self.virtual.add(n.number)
                 self.depth[n.number] = depth
 
@@ -192,10 +192,10 @@ class Fusion:
             return False
         if any(u.kind.reads_memory for u in self.users[n.number]):
             return False
-        if n.kind is CAST or n.number in self.again or (n.dtype == bool and estimate_cost(n) <= REMATERIALIZED):
+        if n.kind is CAST or n.number in self.again or (n.dtype == bool and estimate_cost(n) <= MAX_RECOMPUTED_COST):
             return True
         kernel = n.data[0].kernel
-        return kernel in CHEAP or (kernel in WITH_NUMBER and any(is_number(a) for a in n.args))
+        return kernel in CHEAP_UFUNCS or (kernel in CHEAP_WITH_NUMBER and any(is_number(a) for a in n.args))
 
     def uses(self, use: Use) -> Iterator[Use]:
         """Yield the uses that a use needs of nodes that are not computed at each use."""
@@ -249,7 +249,7 @@ class Fusion:
         return self.before.get(node.number, 0)
 
     def _place(self, n: Node) -> None:
-        needs = [Use(n.args[0], n.data.offset, use_node(n, n.shape).steps)] if n.kind is VIEW else self.needs(n)
+        needs = [Use(n.args[0], n.data.offset, use_node(n, n.shape).strides)] if n.kind is VIEW else self.needs(n)
         axes = squeeze(n.args[0].shape if n.kind is FOLD else n.shape)
         mask = 0
         for u in needs:
@@ -257,8 +257,8 @@ class Fusion:
         near = [self.home[u.node.number] for u in needs if u.node.number in self.home]
         own = 1 + max((self.depth[a.number] for a in n.args if a.number in self.virtual), default=0)
         cost = estimate_cost(n)
-        for k in dict.fromkeys([*sorted(near, key=lambda k: -k.number), *self.kernels[: -NEAR - 1 : -1]]):
-            fits = self._depth(needs, k) + own <= DEEP and k.can_add(n, cost, self.is_long)
+        for k in dict.fromkeys([*sorted(near, key=lambda k: -k.number), *self.kernels[: -RECENT_KERNELS - 1 : -1]]):
+            fits = self._depth(needs, k) + own <= MAX_DEPTH and k.can_add(n, cost, self.is_long)
             level = self._level(n, k, axes, needs) if fits else ""
             if level and not any(
                 self._reach(u.node) >> k.number & 1 for u in needs if self.home.get(u.node.number) is not k
@@ -269,7 +269,7 @@ class Fusion:
             self.kernels.append(k)
             level = self._level(n, k, axes, needs)
         self.depth[n.number] = self._depth(needs, k) + own
-        k.cost += HEAVIEST if is_large_transposed(n) else cost  # a copy of its own, which others read in order
+        k.cost += MAX_KERNEL_COST if is_large_transposed(n) else cost  # a copy of its own, which others read in order
         k.folds += n.kind is FOLD
         self._join(n, k, level, mask)
 
@@ -310,7 +310,7 @@ class Fusion:
             return ""
         missing = (0,) * (len(k.axes) - len(axes))
         inner = [u for u in needs if u.node.number in k.levels]
-        if any(not k.makes(u._replace(steps=u.steps + missing)) for u in inner):
+        if any(not k.makes(u._replace(strides=u.strides + missing)) for u in inner):
             return ""
         if row:
             levels = {k.levels[u.node.number] for u in inner}
@@ -405,7 +405,7 @@ class Rematerialize:
         cone: set[int] = set()
         sources: dict[int, Node] = {}
         waiting = [n]
-        while waiting and len(cone) <= REMATERIALIZED and len(sources) <= 2:
+        while waiting and len(cone) <= MAX_RECOMPUTED_COST and len(sources) <= 2:
             m = waiting.pop()
             if is_number(m) or m.number in cone:
                 continue
@@ -416,7 +416,7 @@ class Rematerialize:
             else:
                 cone.add(m.number)
                 waiting += m.args
-        fits = 0 < len(sources) <= 2 and len(cone) <= REMATERIALIZED
+        fits = 0 < len(sources) <= 2 and len(cone) <= MAX_RECOMPUTED_COST
         return (cone, sources) if fits and all(x.shape == n.shape for x in sources.values()) else (set(), {})
 
     def _try(self, n: Node) -> None:

@@ -12,7 +12,7 @@ from pullback.compiler.schedule.loops import LoopPlan
 
 __all__ = ["InPlace"]
 
-FEW = 8  # vectors of a row, for which waiting for one store is much
+MAX_WAITING_VECTORS = 8  # vectors of a row for which waiting for one store takes much of the time
 
 
 class InPlace:
@@ -28,8 +28,8 @@ class InPlace:
             self._follow()
 
     def _follow(self) -> None:
-        steps = self.kernel.natural(self.natural[0])
-        self.elsewhere = {u.node.number for u in self.plan.loads if u.offset or u.steps != steps}
+        strides = self.kernel.natural(self.natural[0])
+        self.elsewhere = {u.node.number for u in self.plan.loads if u.offset or u.strides != strides}
         self.elsewhere |= {find_contiguous(n.args[0])[0].number for n in self.kernel.nodes if n.kind is TAKE}
         time = 0
         for number in range(self.plan.passes):
@@ -91,4 +91,4 @@ class InPlace:
             return False
         cuts = [(segment, plan.cut(segment)) for segment in plan.segments]
         count = sum((cut.stop - segment.start) // cut.width for segment, cut in cuts)
-        return count < FEW and any(cut.last is not None for _, cut in cuts)
+        return count < MAX_WAITING_VECTORS and any(cut.last is not None for _, cut in cuts)

@@ -18,22 +18,22 @@ from pullback.compiler.target import Target
 
 __all__ = ["Axis", "Cut", "LoopPlan", "Partial", "Remainder", "RowBlock", "Scratch", "Segment"]
 
-REGISTERS = 4  # of a vector, at most: their computations do not wait for each other
-VECTORS = 3  # along a row, at least, if they are of several registers: for fewer, long code is not worth compiling
+MAX_REGISTERS = 4  # of a vector: their computations do not wait for each other
+MIN_VECTORS = 3  # along a row, if they have several registers: for fewer, long code is not worth compiling
 MANY_ROWS = 16  # of which two vectors are enough
-SEGMENTS = 4  # ranges of an axis that have loops of their own, for pieces that lie along it
-MANY_SEGMENTS = 12  # the same of long ones; the others are done element by element
+MAX_SEGMENTS = 4  # ranges of an axis that have loops of their own, for pieces that lie along it
+MAX_LONG_SEGMENTS = 12  # the same for long segments; the others are computed element by element
 LONGEST_SUM = 2**15  # elements that are added up one after the other; longer rows are in runs, for precision
-LONG = 16  # elements of a long one
-HEAVY = 6  # cost of a value that is kept for later passes over the row, rather than computed again
-PART = 16384  # elements of one part; the reductions of parts are combined in order
-MANY = 64  # parts of fewer elements are made, up to this number
-SHORT = 2  # vectors of a row that may be transposed
-ROWS = 16  # that are done one after the other, if they stay in the cache
+LONG_SEGMENT = 16  # elements of a long segment
+MIN_KEPT_COST = 6  # cost of a value that is kept for later passes over the row, rather than computed again
+PART_ELEMENTS = 16384  # elements of one part; the reductions of parts are combined in order
+MAX_PARTS = 64  # parts into which fewer elements than PART_ELEMENTS each are divided
+MAX_TRANSPOSED_VECTORS = 2  # vectors of a row that may be transposed
+ROWS_OF_BLOCK = 16  # rows that are computed one after the other, if they stay in the cache
 TRANSPOSE_COST = 2  # of each vector of a tile
-TOGETHER = 4  # rows that are multiplied by the same vector
-LIGHT = 4  # cost of what is summed in such rows
-PAGE = 4096  # bytes of such a row at most: those of longer ones do not arrive in time
+ROWS_AT_ONCE = 4  # rows that are multiplied by the same vector
+MAX_COST_AT_ONCE = 4  # cost of what is summed in rows that are computed at once
+MAX_ROW_BYTES = 4096  # of rows that are computed at once: prefetched lines of longer ones do not arrive in time
 
 
 class Axis(NamedTuple):
@@ -106,13 +106,13 @@ class LoopPlan:
     def uses_of(self, n: Node) -> list[Use]:
         """Return the uses of a node's arguments along the axes of the kernel."""
         if n.kind is VIEW:
-            return [Use(n.args[0], n.data.offset, use_node(n, n.shape).steps)]
+            return [Use(n.args[0], n.data.offset, use_node(n, n.shape).strides)]
         if n.kind in READS:
             return READS[n.kind](n)
         shape = n.args[0].shape if n.kind is FOLD else n.shape
         uses = [use_node(a, shape) for a in n.args]
         missing = len(self.kernel.axes) - len(squeeze(shape))
-        return [u._replace(steps=u.steps + (0,) * missing) for u in uses]
+        return [u._replace(strides=u.strides + (0,) * missing) for u in uses]
 
     def leaves(self, use: Use) -> list[Use]:
         """Return what must be loaded, or is computed in the kernel, for a use."""
@@ -170,14 +170,14 @@ class LoopPlan:
     def axes(self) -> tuple[list[Axis], list[Axis]]:
         """The axes over rows and along them, merged where all strides allow it."""
         lengths = self.kernel.axes
-        stepping = [u.steps for u in self.loads] + [self.kernel.natural(n) for n in self.stored]
+        stepping = [u.strides for u in self.loads] + [self.kernel.natural(n) for n in self.stored]
         split = self.split
 
         def merge(members: range) -> list[Axis]:
             out: list[Axis] = []
             for i in members:
                 whole = all(g[i] == (0, lengths[i]) for guards in self.guards.values() for g in guards)
-                few = not out or self._count_segments(out[-1].members[0]) <= SEGMENTS
+                few = not out or self._count_segments(out[-1].members[0]) <= MAX_SEGMENTS
                 if out and whole and few and all(s[out[-1].members[-1]] == s[i] * lengths[i] for s in stepping):
                     out[-1] = Axis(out[-1].length * lengths[i], (*out[-1].members, i))
                 else:
@@ -211,9 +211,9 @@ class LoopPlan:
         length, first = columns[-1].length, columns[-1].members[0]
         ends = [end * (length // self.kernel.axes[first]) for end in sorted(self._list_ends(first))]
         found = [*pairwise(ends)]
-        if len(found) <= SEGMENTS:
+        if len(found) <= MAX_SEGMENTS:
             return [(start, stop, False) for start, stop in found]
-        long = sorted((r for r in found if r[1] - r[0] >= LONG), key=lambda r: r[0] - r[1])[:MANY_SEGMENTS]
+        long = sorted((r for r in found if r[1] - r[0] >= LONG_SEGMENT), key=lambda r: r[0] - r[1])[:MAX_LONG_SEGMENTS]
         made: list[tuple[int, int, bool]] = []
         for start, stop in found:
             by_element = (start, stop) not in long
@@ -302,7 +302,12 @@ class LoopPlan:
                     later = self.kernel.levels.get(m.number) == FULL and self.stage[n.number] > self.stage[m.number]
                     if later and n.kind is FOLD and self.kernel.levels[n.number] == ROW:
                         later = self.stage[n.number] - 1 > self.stage[m.number]
-                    if later and m not in found and m.number not in self.fused.stored and self._sum_costs(m) >= HEAVY:
+                    if (
+                        later
+                        and m not in found
+                        and m.number not in self.fused.stored
+                        and self._sum_costs(m) >= MIN_KEPT_COST
+                    ):
                         found.append(m)
         return found
 
@@ -372,7 +377,7 @@ class LoopPlan:
         """The bytes of the widest element that is computed or loaded along the rows."""
         _, columns = self.axes
         inner = columns[-1].members[-1] if columns else None
-        loaded = [u.node for u in self.loads if inner is None or u.steps[inner]]
+        loaded = [u.node for u in self.loads if inner is None or u.strides[inner]]
         made = [n for n in self.kernel.nodes if n.kind is FOLD or self.kernel.levels[n.number] != ROW]
         return max((n.dtype.itemsize for n in (*made, *loaded)), default=8)
 
@@ -385,7 +390,7 @@ class LoopPlan:
 
         def look(use: Use) -> None:
             here, node = self.kernel.makes(use), use.node
-            if inner is None or not use.steps[inner]:
+            if inner is None or not use.strides[inner]:
                 if here or node.number in self.fused.virtual:
                     made = [u.node.number for u in self.leaves(use) if self.kernel.makes(u)]
                     found[use] = max((self.stage[m] for m in made), default=0)
@@ -415,13 +420,13 @@ class LoopPlan:
             return 1
         inner = columns[-1].members[-1]
         length = max(stop - start for start, stop, by_element in self._ranges if not by_element)
-        if any(use.steps[inner] not in (0, 1) for use in self.loads):
+        if any(use.strides[inner] not in (0, 1) for use in self.loads):
             return 1
-        registers, lanes = REGISTERS, self._count_lanes()
+        registers, lanes = MAX_REGISTERS, self._count_lanes()
         sums = max(sum(n.kind is FOLD for n in results) for results in self.results)
         if self.rows_at_once > 1:
             return self.target.registers // (2 * self.rows_at_once)
-        vectors = VECTORS if prod(a.length for a in rows) < MANY_ROWS else 2
+        vectors = MIN_VECTORS if prod(a.length for a in rows) < MANY_ROWS else 2
         most = min(self.target.registers // (sums + 2), length // (vectors * lanes))
         while registers > max(most, 1):
             registers //= 2
@@ -444,7 +449,10 @@ class LoopPlan:
         if self.passes > 1 or self.row_reductions[0] or len(columns) != 1 or not rows or self.block > 1:
             return False
         across, along = rows[-1].members[-1], columns[0].members[-1]
-        return any(u.steps[along] > 1 and u.steps[across] == 1 for u in self.loads) and columns[0].length >= LONG
+        return (
+            any(u.strides[along] > 1 and u.strides[across] == 1 for u in self.loads)
+            and columns[0].length >= LONG_SEGMENT
+        )
 
     @cached_property
     def rows_at_once(self) -> int:
@@ -457,17 +465,21 @@ class LoopPlan:
             return 1
         levels, inner = self.kernel.levels, columns[0].members[-1]
         nodes = [n for n in self.kernel.nodes if levels[n.number] == FULL]
-        if any(n.kind in READS for n in nodes) or sum(map(estimate_cost, nodes)) > LIGHT or len(self._ranges) > 1:
+        if (
+            any(n.kind in READS for n in nodes)
+            or sum(map(estimate_cost, nodes)) > MAX_COST_AT_ONCE
+            or len(self._ranges) > 1
+        ):
             return 1
         is_plain = self.results[0] == self.row_reductions[0] and len(self.results[0]) == 1
-        if not is_plain or prod(a.length for a in rows) < TOGETHER or columns[0].length > LONGEST_SUM:
+        if not is_plain or prod(a.length for a in rows) < ROWS_AT_ONCE or columns[0].length > LONGEST_SUM:
             return 1
-        along = [u for u in self.loads if u.steps[inner]]
+        along = [u for u in self.loads if u.strides[inner]]
         shared = [u for u in along if self.is_same_for_rows(u)]
-        is_matrix = len(along) == 2 and len(shared) == 1 and all(u.steps[inner] == 1 for u in along)
+        is_matrix = len(along) == 2 and len(shared) == 1 and all(u.strides[inner] == 1 for u in along)
         bytes_of_row = columns[0].length * self.widest
-        is_cached = sum(u.node.nbytes for u in along) <= self.target.second_cache and bytes_of_row <= PAGE
-        return TOGETHER if is_matrix and is_cached and columns[0].length >= 4 * self._count_lanes() else 1
+        is_cached = sum(u.node.nbytes for u in along) <= self.target.second_cache and bytes_of_row <= MAX_ROW_BYTES
+        return ROWS_AT_ONCE if is_matrix and is_cached and columns[0].length >= 4 * self._count_lanes() else 1
 
     def sums_only_columns(self, number: int) -> bool:
         """Return whether all that a pass does is to reduce over rows, with a result for each column."""
@@ -505,7 +517,9 @@ class LoopPlan:
             return RowBlock(self._count_adjacent_rows(lanes, len(folds)), True, True)
         if count >= lanes >= 4 and self._is_transposing_worth(lanes):
             return RowBlock(lanes, True)
-        is_worth = any(levels[n.number] == ROW and estimate_cost(n) >= HEAVY for n in nodes) or self.rows_at_once > 1
+        is_worth = (
+            any(levels[n.number] == ROW and estimate_cost(n) >= MIN_KEPT_COST for n in nodes) or self.rows_at_once > 1
+        )
         if not is_worth and not any(map(self.sums_only_columns, range(self.passes))):
             return RowBlock(1, False)
         return RowBlock(self._count_cached_rows(count, lanes), False)
@@ -520,14 +534,14 @@ class LoopPlan:
         if any(self.kernel.levels[n.number] == FULL for n in self.stored) or any(map(self.is_column, self.after)):
             return False
         across, along = rows[-1].members[-1], columns[0].members[-1]
-        apart = [u for u in self.loads if u.steps[along] not in (0, 1)]
-        return bool(apart) and all(u.steps[across] in (0, 1) for u in self.loads if u.steps[along])
+        apart = [u for u in self.loads if u.strides[along] not in (0, 1)]
+        return bool(apart) and all(u.strides[across] in (0, 1) for u in self.loads if u.strides[along])
 
     def _count_adjacent_rows(self, lanes: int, sums: int) -> int:
         """Return how many neighbouring rows are done at a time: some registers full."""
         rows, _ = self.axes
         most = self.target.registers // (sums + 2)
-        count = lanes * min(REGISTERS, 1 << max(most, 1).bit_length() - 1)
+        count = lanes * min(MAX_REGISTERS, 1 << max(most, 1).bit_length() - 1)
         while count > rows[-1].length:
             count //= 2
         return count
@@ -548,8 +562,8 @@ class LoopPlan:
         _, columns = self.axes
         length = prod(a.length for a in columns)
         kept = sum(n.dtype.itemsize for n in self.scratch_nodes)
-        full = kept + sum(u.node.dtype.itemsize for u in self.loads if u.steps[-1])
-        rows = max(lanes, ROWS)
+        full = kept + sum(u.node.dtype.itemsize for u in self.loads if u.strides[-1])
+        rows = max(lanes, ROWS_OF_BLOCK)
         while rows > 1 and (2 * rows * full * length > self.target.first_cache or rows // 2 >= count):
             rows //= 2
         return rows if 2 * rows >= lanes else 1
@@ -557,7 +571,11 @@ class LoopPlan:
     def _is_transposing_worth(self, lanes: int) -> bool:
         """Return whether rows leave so many lanes empty that filling them is worth more than transposing costs."""
         _, columns = self.axes
-        if len(columns) != 1 or columns[0].length > SHORT * lanes or any(n.kind in READS for n in self.kernel.nodes):
+        if (
+            len(columns) != 1
+            or columns[0].length > MAX_TRANSPOSED_VECTORS * lanes
+            or any(n.kind in READS for n in self.kernel.nodes)
+        ):
             return False
         length, width = columns[0].length, self._count_lanes()
         each = lanes if width == lanes else 0.7 * lanes  # half a vector costs less than a whole
@@ -588,16 +606,16 @@ class LoopPlan:
     def is_same_for_rows(self, use: Use) -> bool:
         """Return whether all rows use the same elements."""
         rows, _ = self.axes
-        return not any(use.steps[a.members[-1]] for a in rows)
+        return not any(use.strides[a.members[-1]] for a in rows)
 
     def has_adjacent_rows(self, use: Use) -> bool:
         """Return whether the elements of neighbouring rows are neighbours."""
         rows, _ = self.axes
-        return len(rows) == 1 and use.steps[rows[0].members[-1]] == 1
+        return len(rows) == 1 and use.strides[rows[0].members[-1]] == 1
 
     def is_tile(self, use: Use) -> bool:
         """Return whether a use is read as a transposed tile, if rows are transposed."""
-        step = use.steps[self.axes[1][-1].members[-1]]
+        step = use.strides[self.axes[1][-1].members[-1]]
         return bool(step) and not self.is_same_for_rows(use) and not self.has_adjacent_rows(use)
 
     # ---- memory, and parts
@@ -650,4 +668,6 @@ class LoopPlan:
 
     def _count_part(self, size: int) -> int:
         """Return the elements of one part: fewer if each takes long, so that there are enough for all threads."""
-        return min(PART, max(PART // 16, 9 * PART // max(self.kernel.cost, 1), size // MANY))
+        return min(
+            PART_ELEMENTS, max(PART_ELEMENTS // 16, 9 * PART_ELEMENTS // max(self.kernel.cost, 1), size // MAX_PARTS)
+        )

@@ -13,15 +13,15 @@ from pullback.compiler.target import Target
 from pullback.settings import is_enabled
 
 LARGEST = {CHOLESKY: 64, TRIANGULAR: 32}  # rows of matrices that are done many at once
-NEAR = 1 / 2  # of the second cache: scratch memory that is near enough
-PARTS = 32  # of a batch
+SCRATCH_SHARE = 1 / 2  # of the second cache: scratch memory up to this size is quick enough
+MAX_PARTS = 32  # parts of a batch
 
-BLOCK = 64  # columns of a block of LAPACK's, at most
+MAX_LAPACK_BLOCK = 64  # columns of a block of LAPACK's, at most
 # Floats and integers that LAPACK works in, for columns and rows: what it says is best, about.
 LAPACK_WORK: dict[str, Callable[[int, int], tuple[int, int]]] = {
-    EIGH: lambda n, m: (1 + (6 + BLOCK) * n + 2 * n * n, 3 + 5 * n),
-    SVD: lambda n, m: (5 * min(m, n) ** 2 + (9 + BLOCK) * (m + n), 8 * min(m, n)),
-    QR: lambda n, m: (BLOCK * n + n, 0),
+    EIGH: lambda n, m: (1 + (6 + MAX_LAPACK_BLOCK) * n + 2 * n * n, 3 + 5 * n),
+    SVD: lambda n, m: (5 * min(m, n) ** 2 + (9 + MAX_LAPACK_BLOCK) * (m + n), 8 * min(m, n)),
+    QR: lambda n, m: (MAX_LAPACK_BLOCK * n + n, 0),
 }
 
 __all__ = ["LAPACK_WORK", "MatricesPlan", "may_overwrite_right_sides", "plan_matrices"]
@@ -59,7 +59,7 @@ def plan_matrices(n: Node, target: Target, threads: int) -> MatricesPlan:
     if width and leading == order:
         vectors = -(-count // width)
         scratch = sum(a.shape[-2] * a.shape[-1] for a in n.args) * width * n.dtype.itemsize
-        work = Work(vectors, max(1, vectors // PARTS), scratch=scratch)
+        work = Work(vectors, max(1, vectors // MAX_PARTS), scratch=scratch)
         time = n.size * order // 4
         workers = count_workers(work, time, threads)
         return MatricesPlan(n, target, order, columns, leading, batch, strides[:-2], width, work, workers, time)
@@ -86,7 +86,7 @@ def _choose_width(n: Node, target: Target) -> int:
     each = sum(a.shape[-2] * a.shape[-1] for a in n.args) * target.vector_bytes
     fits = (
         x.shape[-1] <= LARGEST.get(n.data.name, 0)
-        and each <= NEAR * target.second_cache
+        and each <= SCRATCH_SHARE * target.second_cache
         and prod(x.shape[:-2]) > width // 2
     )
     return width if fits and is_enabled("matrix products") else 0

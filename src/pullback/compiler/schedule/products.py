@@ -16,11 +16,11 @@ from pullback.settings import is_enabled
 
 __all__ = ["ProductSchedule", "panel_depth", "plan_panels", "schedule_product"]
 
-LARGEST = 640**3  # multiplications; above, BLAS is quicker
-LEFT = 3 / 4  # of the second cache that the left matrix may take while it is multiplied by all panels
-TRANSPOSED = 2**16  # elements of a transposed left matrix; for a larger one BLAS is quicker, as it makes a copy
+MAX_MULTIPLICATIONS = 640**3  # of a product by generated code; above, BLAS is quicker
+LEFT_SHARE = 3 / 4  # of the second cache that the left matrix may take while it is multiplied by all panels
+MAX_TRANSPOSED_ELEMENTS = 2**16  # of a transposed left matrix; for a larger one BLAS is quicker, as it makes a copy
 DEPTH = {"f4": 320, "f8": 160}  # of a panel: what fits the first cache
-BATCHES = 32  # parts of a batch of products
+MAX_PARTS = 32  # parts of a batch of products
 
 
 class ProductSchedule(NamedTuple):
@@ -50,7 +50,7 @@ def schedule_product(n: Node, target: Target, threads: int) -> ProductSchedule:
 
 
 def _plan_batch(count: int, scratch: int) -> Work:
-    return Work(count, max(1, -(-count // BATCHES)), scratch=scratch)
+    return Work(count, max(1, -(-count // MAX_PARTS)), scratch=scratch)
 
 
 def panel_width(p: Product, target: Target) -> int:
@@ -78,10 +78,10 @@ def is_panel_product(p: Product, target: Target) -> bool:
     size = int(p.dtype[1])
     near = p.m >= 16 or p.b.row == 1 or p.k * p.n * size <= target.second_cache  # few rows: copying takes as long
     full = p.n % wide == 0 or p.n >= 4 * wide or p.is_small
-    kept = p.m * panel_depth(p) * size <= LEFT * target.second_cache or plan_panels(p, target).rows == 1
-    return near and full and kept and p.m * p.n * p.k <= LARGEST
+    kept = p.m * panel_depth(p) * size <= LEFT_SHARE * target.second_cache or plan_panels(p, target).rows == 1
+    return near and full and kept and p.m * p.n * p.k <= MAX_MULTIPLICATIONS
 
 
 def _is_left_in_order(p: Product) -> bool:
     """Return whether the left matrix is read along its rows, or is transposed and small enough to be copied."""
-    return p.a.column == 1 or (p.a.row == 1 and p.m * p.k <= TRANSPOSED)
+    return p.a.column == 1 or (p.a.row == 1 and p.m * p.k <= MAX_TRANSPOSED_ELEMENTS)

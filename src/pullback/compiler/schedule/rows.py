@@ -12,7 +12,7 @@ from pullback.compiler.target import Target
 
 __all__ = ["RowsPlan", "plan_rows"]
 
-PART = 32768  # elements, about, that a thread takes at a time
+PART_ELEMENTS = 32768  # elements, about, that a thread takes at a time
 
 
 class RowsPlan(NamedTuple):
@@ -28,7 +28,7 @@ class RowsPlan(NamedTuple):
 def plan_rows(n: Node, target: Target, threads: int) -> RowsPlan:
     """Return the plan of a function of rows."""
     rows, scratch = ROWS[n.data[0].lower.symbol](n)
-    work = Work(rows, max(1, PART * rows // max(1, n.args[-1].size)), scratch=scratch)
+    work = Work(rows, max(1, PART_ELEMENTS * rows // max(1, n.args[-1].size)), scratch=scratch)
     time = estimate_time(n)
     return RowsPlan(n, target, work, count_workers(work, time, threads), time)
 

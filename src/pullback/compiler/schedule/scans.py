@@ -11,12 +11,12 @@ from pullback.core.lowering import position
 
 __all__ = ["AxisPlan", "ScanPlan", "SearchPlan", "plan_scan"]
 
-ROWS = 8  # that are scanned at once
-LONG = 64  # elements from which on a single row is scanned by vectors
-SHORT = 16  # elements of rows of which several are searched at once, one in each lane
-REGISTERS = 4  # vectors of neighbours whose running values stay in registers
-BLOCK = 4096  # bytes of neighbours that are done together: what was written is still in the first cache
-PART = 32768  # elements, about, that a thread takes at a time
+MAX_ROWS_AT_ONCE = 8  # rows that are scanned at once
+MIN_VECTOR_ELEMENTS = 64  # elements from which on a single row is scanned by vectors
+MAX_LANE_ELEMENTS = 16  # elements of rows of which several are searched at once, one in each lane
+MAX_VECTORS_AT_ONCE = 4  # vectors of neighbours whose running values stay in registers
+BLOCK_BYTES = 4096  # of neighbours that are computed together: what was written is still in the first cache
+PART_ELEMENTS = 32768  # elements, about, that a thread takes at a time
 
 
 def plan_scan(n: Node, target: Target, threads: int) -> ScanPlan | SearchPlan:
@@ -42,10 +42,10 @@ class AxisPlan:
         self.inner = 1 if whole else prod(x.shape[at + 1 :])
         self.size = x.dtype.itemsize
         self.width = max(1, target.vector_bytes // self.size)
-        self.columns = max(1, BLOCK // (self.size * self.width))  # vectors of a block
+        self.columns = max(1, BLOCK_BYTES // (self.size * self.width))  # vectors of a block
         self.choose()
         units, scratch = self.count_units(), self.count_scratch()
-        self.work = Work(units, max(1, PART * units // max(1, x.size)), scratch=scratch)
+        self.work = Work(units, max(1, PART_ELEMENTS * units // max(1, x.size)), scratch=scratch)
         self.time = estimate_time(n)
         self.workers = count_workers(self.work, self.time, threads)
 
@@ -77,9 +77,11 @@ class ScanPlan(AxisPlan):
         self.shift = int(bool(params.get("exclusive")))
         self.count = self.length - self.shift
         regroups = self.node.data[0].lower.regroups and x.dtype.kind == "f"
-        self.by_vectors = self.inner == 1 and self.outer < 3 and regroups and self.count >= LONG and self.width > 1
-        self.rows = 1 if self.by_vectors else min(ROWS, self.outer)
-        self.in_registers = self.vectors <= REGISTERS
+        self.by_vectors = (
+            self.inner == 1 and self.outer < 3 and regroups and self.count >= MIN_VECTOR_ELEMENTS and self.width > 1
+        )
+        self.rows = 1 if self.by_vectors else min(MAX_ROWS_AT_ONCE, self.outer)
+        self.in_registers = self.vectors <= MAX_VECTORS_AT_ONCE
 
     def count_units(self) -> int:
         if self.inner == 1:
@@ -93,8 +95,10 @@ class SearchPlan(AxisPlan):
     def choose(self) -> None:
         self.index = "i4" if self.length < 2**31 and self.size < 8 else "i8"
         self.width = max(1, self.target.vector_bytes // max(self.size, int(self.index[1])))
-        self.columns = max(1, BLOCK // 4 // (self.size * self.width))
-        self.short = self.inner == 1 and self.length <= SHORT and self.outer >= self.width > 1 and self.size >= 4
+        self.columns = max(1, BLOCK_BYTES // 4 // (self.size * self.width))
+        self.short = (
+            self.inner == 1 and self.length <= MAX_LANE_ELEMENTS and self.outer >= self.width > 1 and self.size >= 4
+        )
 
     def count_units(self) -> int:
         if self.short:

@@ -20,14 +20,14 @@ __all__ = [
     "plan_windows",
 ]  # fmt: skip
 
-LONGEST = 120  # multiplications of vectors that are unrolled
-WORTH_PARTS = 3_200_000  # multiplications from which on a sum over images is done in parts
+MAX_UNROLLED = 120  # multiplications of vectors that are unrolled
+MIN_DIVIDED = 3_200_000  # multiplications from which on a sum over images is divided into parts
 PARTS = 4
-LARGEST = 512 * 1024  # bytes of such a part
-NEAR = 3 / 4  # of the first cache that the right matrix may take
-IMAGE = 3 / 4  # of the second cache that an image may take, to be still there for the next columns
-FILTER = 1 / 2  # of the second cache that a filter may take, to be still there for the next tile
-LINE = 64  # bytes of a line of the cache
+MAX_PART_BYTES = 512 * 1024  # bytes of the sum of such a part
+RIGHT_SHARE = 3 / 4  # of the first cache that the right matrix may take
+IMAGE_SHARE = 3 / 4  # of the second cache that an image may take, to be still there for the next columns
+FILTER_SHARE = 1 / 2  # of the second cache that a filter may take, to be still there for the next tile
+LINE_BYTES = 64  # bytes of a line of the cache
 # Cycles, fitted to the times of some hundred tilings on AVX2 and AVX-512: of a read; of a step besides its sums and
 # reads; more for a vector or a line from the second cache, and for a line from beyond it.
 READ, STEP, FAR, FROM_MEMORY = 0.75, 1.5, 0.25, 4
@@ -143,7 +143,7 @@ class ConvolutionPlan(FramePlan):
         self.along = [a for a in along if a.length > 1] or along[-1:]
         filter = prod(c.windows.size) * c.channels * c.depth * self.size
         # whether all of the filter stays in the cache, so that a tile is done with all of its columns
-        self.keeps_filter = not c.of_filter and not c.apart and filter <= FILTER * target.second_cache
+        self.keeps_filter = not c.of_filter and not c.apart and filter <= FILTER_SHARE * target.second_cache
         self.tile, self.vectors, steps = choose_tiling(self, summed, target)
         short = summed.pop(len(c.space) - 1)
         self.taken = [(i * short.step, i * short.rows) for i in range(steps)]  # at once
@@ -163,7 +163,7 @@ class ConvolutionPlan(FramePlan):
             return Work(c.images, 1, scratch=self.frame_bytes)
         slots = self.blocks * prod(self.counts) * len(self.rows) * self.vectors * self.width * self.size
         partial = round_up(slots)
-        in_parts = c.work >= WORTH_PARTS and partial <= LARGEST
+        in_parts = c.work >= MIN_DIVIDED and partial <= MAX_PART_BYTES
         return Work(c.images, -(-c.images // PARTS) if in_parts else c.images, partial, self.frame_bytes)
 
     def _list_axes(self) -> tuple[list[Axis], list[Axis]]:
@@ -212,7 +212,7 @@ def find_shared_elements(
 def _estimate_reload(s: ConvolutionPlan, target: Target) -> float:
     """Return the time in which an image that the cache does not hold is read again, for each block of columns."""
     image = 0 if s.c.of_filter or s.keeps_filter else prod(s.frame) * s.channels * s.size
-    return image / LINE * FROM_MEMORY if image > IMAGE * target.second_cache else 0.0
+    return image / LINE_BYTES * FROM_MEMORY if image > IMAGE_SHARE * target.second_cache else 0.0
 
 
 def choose_tiling(s: ConvolutionPlan, summed: list[Axis], target: Target) -> Tiling:
@@ -222,7 +222,7 @@ def choose_tiling(s: ConvolutionPlan, summed: list[Axis], target: Target) -> Til
     again = _estimate_reload(s, target)
     best, least = Tiling((1,) * len(lengths), 1, 1), float("inf")
     for vectors, steps, tile in _list_tilings(s, short.length, target):
-        far = all_steps * max(vectors * s.width * s.size, LINE) > NEAR * target.first_cache
+        far = all_steps * max(vectors * s.width * s.size, LINE_BYTES) > RIGHT_SHARE * target.first_cache
         rows, blocks = prod(tile), columns // vectors
         times = all_steps / steps * prod(-(-n // t) for n, t in zip(lengths, tile, strict=True)) * blocks
         busy = max(rows * vectors / 2, 4) * steps  # two sums begin in a cycle, and one takes four
@@ -231,7 +231,7 @@ def choose_tiling(s: ConvolutionPlan, summed: list[Axis], target: Target) -> Til
             taken = [(i * short.step, 0) for i in range(steps)]
             places = [place for place, _ in find_shared_elements([*product(*map(range, tile))], s.along, taken)]
             reads = len(places) * (vectors if s.c.apart else 1) + vectors * steps
-            more += far * s.c.of_filter * len({place * s.size // LINE for place in places}) * FAR
+            more += far * s.c.of_filter * len({place * s.size // LINE_BYTES for place in places}) * FAR
             total = times * (max(busy, reads * READ) + more) + again * blocks
             if total < least or (total == least and vectors == best.vectors):  # rather a high tile than a wide one
                 best, least = Tiling(tile, vectors, steps), total
@@ -245,7 +245,7 @@ def _list_tilings(s: ConvolutionPlan, length: int, target: Target) -> Iterator[t
     for vectors in (v for v in (2, 1, 3, 4, 5, 7) if columns % v == 0 == wide % v):
         for steps in (n for n in range(7, 0, -1) if length % n == 0):
             most = (target.registers - 2) // vectors - steps  # besides the elements on the right, and one on the left
-            most = most if steps == 1 else min(most, LONGEST // (vectors * steps))
+            most = most if steps == 1 else min(most, MAX_UNROLLED // (vectors * steps))
             for tile in _list_tiles(lengths, most):
                 if 2 * prod(tile) >= min(most, prod(lengths)):  # else a larger one is better
                     yield vectors, steps, tile

@@ -13,10 +13,10 @@ from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.products import ProductPlan
 from pullback.compiler.schedule.fuse import Kernel
 
-__all__ = ["WORTH_WAKING", "Work", "count_workers", "estimate_product_time", "estimate_time", "estimate_window_time"]
+__all__ = ["MIN_WAKING_TIME", "Work", "count_workers", "estimate_product_time", "estimate_time", "estimate_window_time"]
 
-WORTH_SHARING = 10_000  # nanoseconds from which on threads that are awake share a step
-WORTH_WAKING = 40_000  # the same for threads that sleep
+MIN_SHARED_TIME = 10_000  # nanoseconds from which on threads that are awake share a step
+MIN_WAKING_TIME = 40_000  # the same for threads that sleep
 
 
 class Work(NamedTuple):
@@ -35,7 +35,7 @@ class Work(NamedTuple):
 
 def count_workers(work: Work, time: int, threads: int) -> int:
     """Return how many threads share a step that takes one thread ``time`` nanoseconds: 1 if it is short."""
-    return min(abs(threads), work.parts) if time >= WORTH_SHARING else 1
+    return min(abs(threads), work.parts) if time >= MIN_SHARED_TIME else 1
 
 
 def estimate_time(step: Kernel | Node) -> int:

@@ -18,7 +18,7 @@ from pullback.compiler.target import Target
 
 __all__ = ["emit_panels"]
 
-EVEN = 12  # rows of a block: where so many fit, half as many do as well, and no other block is needed for what is left
+EVEN_ROWS = 12  # of a block: where so many fit, half as many do as well, and the rest needs no block of its own
 
 
 @lru_cache(256)
@@ -39,7 +39,7 @@ class BlockedProduct:
         self.vector = vector(self.type, self.width)
         self.depth = panel_depth(p)
         most = (target.registers - 3) // 2  # two registers of the panel and one of the left matrix are taken
-        self.rows = count_rows(p.m, most) if most >= EVEN else -(-p.m // -(-p.m // most))
+        self.rows = count_rows(p.m, most) if most >= EVEN_ROWS else -(-p.m // -(-p.m // most))
 
     def write(self) -> Function:
         """Return the function."""

@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 MEMORY_TYPES = {**TYPES, "b1": "i8"}
-PREFETCHED = 1 / 8  # of the second cache at most; more would evict each other
+PREFETCH_SHARE = 1 / 8  # of the second cache at most; more would evict each other
 
 
 def memory_type(dtype: Any) -> str:
@@ -102,13 +102,13 @@ class ArrayAccess:
         """Return where the elements of a use begin at the indices of the outer loops."""
         at = self.plan.begin(use)
         for i, place in self.places.items():
-            at = self.code.add(at, self.code.times(place, use.steps[i]))
+            at = self.code.add(at, self.code.times(place, use.strides[i]))
         return at
 
     def place(self, use: Use, index: str, axis: int | None) -> str:
         """Return the place of an element of a use, with ``index`` along the innermost axis."""
         at = self.offset(use)
-        return at if axis is None else self.code.add(at, self.code.times(index, use.steps[axis]))
+        return at if axis is None else self.code.add(at, self.code.times(index, use.strides[axis]))
 
     def lane_indices(self, index: str, width: int) -> str:
         """Return the indices of lanes that begin at ``index``."""
@@ -149,7 +149,7 @@ class ArrayAccess:
 
     def load_use(self, use: Use, index: str, mask: str | None, width: int, axis: int | None) -> Value:
         """Load a vector of a use along the innermost axis."""
-        step = 1 if axis is None else use.steps[axis]
+        step = 1 if axis is None else use.strides[axis]
         at = self.place(use, index, axis)
         if step == 1 or width == 1:
             return self.load(use.node, at, mask, width)
@@ -168,10 +168,10 @@ class ArrayAccess:
         """Prefetch what the next rows load, while the last pass over these only uses what is in the cache."""
         plan = self.plan
         rows, columns = plan.axes
-        each = prod(a.length for a in columns) * sum(u.node.dtype.itemsize for u in plan.loads if u.steps[axis])
-        for use in plan.loads if plan.block * each <= PREFETCHED * plan.target.second_cache else ():
-            step = use.steps[rows[-1].members[-1]] if rows else 0
-            if step and use.steps[axis] == 1 and width * use.node.dtype.itemsize >= 32:
+        each = prod(a.length for a in columns) * sum(u.node.dtype.itemsize for u in plan.loads if u.strides[axis])
+        for use in plan.loads if plan.block * each <= PREFETCH_SHARE * plan.target.second_cache else ():
+            step = use.strides[rows[-1].members[-1]] if rows else 0
+            if step and use.strides[axis] == 1 and width * use.node.dtype.itemsize >= 32:
                 at = self.code.add(self.place(use, index, axis), str(plan.block * step))
                 self.code.prefetch(self.element(use.node, self.address(use.node), at))
 

@@ -23,9 +23,9 @@ from pullback.compiler.schedule.loops import Axis, LoopPlan, Segment
 
 __all__ = ["KernelWriter"]
 
-ROWS = 16  # that reductions over rows are done for at a time, in registers
+ROWS_IN_REGISTERS = 16  # rows over which reductions run at a time, in registers
 MANY_LINES = 128  # of code that may need more values at a time than there are registers
-RUN = 4096  # elements along a row that are added up before they are added to the others
+RUN_ELEMENTS = 4096  # elements along a row that are added up before they are added to the others
 
 
 class KernelWriter:
@@ -205,8 +205,8 @@ class KernelWriter:
         """Emit the only pass for some rows at a time, each vector of columns in all of them."""
         code = self.code
         code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
-        with code.loop("%lo", "%hi", ROWS) as first:
-            stop = code.op(f"call i64 @llvm.smin.i64(i64 {code.add(first, str(ROWS))}, i64 %hi)")
+        with code.loop("%lo", "%hi", ROWS_IN_REGISTERS) as first:
+            stop = code.op(f"call i64 @llvm.smin.i64(i64 {code.add(first, str(ROWS_IN_REGISTERS))}, i64 %hi)")
             self._emit_vectors(inner, lambda lanes: self._emit_columns_of_rows(first, stop, rows, lanes))
 
     def _emit_columns_of_rows(self, first: str, stop: str, rows: list[Axis], lanes: Lanes) -> None:
@@ -248,7 +248,7 @@ class KernelWriter:
         """Emit the loop along the innermost axis."""
         width, plan = self.plan.width, self.plan
         hoisted = self._hoist(number, inner.members[-1], width)
-        if inner.length > 8 * RUN and plan.row_reductions[number] and len(plan.segments) == 1:
+        if inner.length > 8 * RUN_ELEMENTS and plan.row_reductions[number] and len(plan.segments) == 1:
             self._emit_runs(number, inner, hoisted)
         else:
             self._emit_vectors(inner, lambda lanes: self._emit_vector(number, hoisted, lanes))
@@ -284,7 +284,7 @@ class KernelWriter:
         """Emit the loop along a long row as runs whose sums are added up, so that less is lost by rounding."""
         code, width, axis, reductions = self.code, self.plan.width, inner.members[-1], self.reductions
         folds, (segment,) = self.plan.row_reductions[number], self.plan.segments
-        full, run = inner.length // width * width, RUN // width * width
+        full, run = inner.length // width * width, RUN_ELEMENTS // width * width
         totals = {n.number: reductions.allocate(n) for n in folds}
 
         def add_run(n: Node) -> None:
@@ -313,7 +313,7 @@ class KernelWriter:
 
     def _list_hoisted(self, number: int, inner: int | None) -> list[Use]:
         """Return what is the same for all vectors of a pass along an axis."""
-        same = [use for use in self.plan.loads if inner is None or not use.steps[inner]]
+        same = [use for use in self.plan.loads if inner is None or not use.strides[inner]]
         return [*same, *(use for use, stage in self.plan.even.items() if stage <= number)]
 
     def _hoist(self, number: int, inner: int | None, width: int) -> dict[Use, Value]:

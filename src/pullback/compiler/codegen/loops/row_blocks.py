@@ -111,7 +111,7 @@ class RowValues:
     def _row_offsets(self, use: Use) -> str:
         """Return where each row of the block begins, for a use."""
         plan, (rows, _) = self.plan, self.plan.axes
-        key = tuple(use.steps[a.members[-1]] for a in rows)
+        key = tuple(use.strides[a.members[-1]] for a in rows)
         if key not in self.block_values:
             code, kind, total = self.code, f"<{plan.block} x i64>", ""
             for axis, step in zip(rows, key, strict=True):
@@ -157,7 +157,7 @@ class RowValues:
         return self.access.gather_at(use.node, at, Value(self.code, self._row_offsets(use), "i8", block), None)
 
     def _load_adjacent(self, use: Use, at: str) -> Value:
-        step = use.steps[self.plan.axes[0][-1].members[-1]]
+        step = use.strides[self.plan.axes[0][-1].members[-1]]
         if step == 0:
             return broadcast(self.access.load(use.node, at, None, 1), self.plan.block)
         if step == 1:
@@ -272,7 +272,7 @@ class RowValues:
         for key in self.plan.scratch.tiles:
             if isinstance(key, Use):
                 tile = Tile(memory_type(key.node.dtype), key.node.dtype.itemsize, self.plan.block, inner.length)
-                tile.step = key.steps[inner.members[-1]]
+                tile.step = key.strides[inner.members[-1]]
                 self._call_tile(tile.emit_reader(self.code), inner.length, key, key)
 
     def write_tiles(self, inner: Axis) -> None:
@@ -297,7 +297,7 @@ class RowValues:
         """Load a vector that has an element of each row of the block."""
         key = use if use in self.plan.scratch.tiles else use.node.number
         if key not in self.plan.scratch.tiles:
-            step = use.steps[self.plan.axes[1][-1].members[-1]]
+            step = use.strides[self.plan.axes[1][-1].members[-1]]
             return self._load_lanes(use, self.code.times(self.column, step))
         pointer = self.access.tile_place(key, use.node, index)
         return read_vector(self.code, pointer, use.node.dtype, self.plan.block, None)

@@ -12,7 +12,7 @@ from pullback.compiler.builder import Code, first_lanes, vector
 
 __all__ = ["Tile"]
 
-FOUR = 4
+SHORT_ROW = 4  # elements; longer rows are transposed so many elements at a time
 
 
 class Tile:
@@ -22,7 +22,7 @@ class Tile:
         self.memory, self.size, self.height, self.length = memory, size, height, length
         self.step = step  # from one element of a row to the next
         self.code = Code()
-        self._short = f"x{length}" if length <= FOUR else ""  # longer rows have functions for any length
+        self._short = f"x{length}" if length <= SHORT_ROW else ""  # longer rows have functions for any length
 
     def emit_reader(self, code: Code) -> str:
         """Return the name of the function that reads a tile, which becomes a helper of the caller.
@@ -87,13 +87,13 @@ class Tile:
         Four at a time; the last four may have some in common with those before.
         """
         code = self.code
-        if self.length <= FOUR:
+        if self.length <= SHORT_ROW:
             yield "0", self.length, 1 << (self.length - 1).bit_length()
             return
         code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
-        last = code.op(f"sub i64 %length, {FOUR}")
-        with code.loop("0", "%length", FOUR) as i:
-            yield code.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})"), FOUR, FOUR
+        last = code.op(f"sub i64 %length, {SHORT_ROW}")
+        with code.loop("0", "%length", SHORT_ROW) as i:
+            yield code.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})"), SHORT_ROW, SHORT_ROW
 
     def _copy_elements(self, to: str, of: str) -> None:
         """Copy element by element: elements of few bytes, or with a stride."""

@@ -27,7 +27,7 @@ from pullback.compiler.schedule.loops import LoopPlan, Segment
 
 __all__ = ["Lanes", "Parts", "VectorBody"]
 
-TABLE = 5  # pieces whose addresses are in a table
+MIN_TABLE_PIECES = 5  # pieces from which on their addresses are in a table
 
 
 class Parts(NamedTuple):
@@ -237,7 +237,7 @@ class VectorBody:
 
     def _find_common_step(self, pieces: list[Piece]) -> int | None:
         """Return the step of the lanes in the memory of all pieces, if it is 0 or 1; None if it is not the same one."""
-        steps = {0 if self.axis is None else piece.use.steps[self.axis] for piece in pieces}
+        steps = {0 if self.axis is None else piece.use.strides[self.axis] for piece in pieces}
         is_stored = not any(self.plan.kernel.makes(piece.use) for piece in pieces)
         return min(steps) if is_stored and len(steps) == 1 and steps <= {0, 1} else None
 
@@ -245,7 +245,7 @@ class VectorBody:
         """Return the pieces of the most frequent strides that can be read, and the others; no two may overlap."""
         groups: dict[tuple[int, ...] | None, list[Piece]] = {}
         for piece in pieces:
-            key = None if self._find_common_step([piece]) is None else piece.use.steps
+            key = None if self._find_common_step([piece]) is None else piece.use.strides
             groups.setdefault(key, []).append(piece)
         others = groups.pop(None, [])
         usual = max(groups.values(), key=len, default=[])
@@ -253,7 +253,7 @@ class VectorBody:
         axes = {axis for found in bounds for axis in found}
         ranges = sorted(next(iter(found.values())) for found in bounds if found)
         is_apart = len(axes) == 1 and all(a[1] <= b[0] for a, b in pairwise(ranges))
-        if not is_apart or len(ranges) < len(pieces) or len(usual) < TABLE:
+        if not is_apart or len(ranges) < len(pieces) or len(usual) < MIN_TABLE_PIECES:
             return [], []
         return usual, others + [piece for group in groups.values() if group is not usual for piece in group]
 
@@ -316,12 +316,12 @@ class VectorBody:
 
     def _find_in_table(self, n: Node, pieces: list[Piece]) -> str | None:
         """Return the address of a piece by a table of addresses, for many pieces of one shape; None for others."""
-        if len(pieces) < TABLE:
+        if len(pieces) < MIN_TABLE_PIECES:
             return None
         bounds = [self._list_bounds(piece.bounds) for piece in pieces]
         known = set() if self.lanes.segment.by_element else {self.axis}
         axes = {axis for found in bounds for axis, _ in found} - known
-        if len(axes) > 1 or not pieces[0].conditions or len({piece.use.steps for piece in pieces}) > 1:
+        if len(axes) > 1 or not pieces[0].conditions or len({piece.use.strides for piece in pieces}) > 1:
             return None
         (axis,) = axes
         firsts, length = _read_grid([dict(found)[axis] for found in bounds])
@@ -333,12 +333,12 @@ class VectorBody:
         starts = {first // length: piece.use for first, piece in zip(firsts, pieces, strict=True)}
         rows, columns = self.plan.axes
         count = next(a.length for a in (*rows, *columns) if a.members[-1] == axis) // length
-        table = self._fill_table(n, [starts.get(i) for i in range(count)], length * use.steps[axis])
+        table = self._fill_table(n, [starts.get(i) for i in range(count)], length * use.strides[axis])
         number = code.op(f"udiv i64 {place}, {length}")
         start = code.op(f"load ptr, ptr {code.op(f'getelementptr ptr, ptr {table}, i64 {number}')}")
-        at = code.times(code.op(f"sub i64 {place}, {code.times(number, length)}"), use.steps[axis])
+        at = code.times(code.op(f"sub i64 {place}, {code.times(number, length)}"), use.strides[axis])
         for i in {*access.places, *(() if self.axis is None else (self.axis,))} - {axis}:
-            at = code.add(at, code.times(self._find_place(i), use.steps[i]))
+            at = code.add(at, code.times(self._find_place(i), use.strides[i]))
         pointer = access.element(n, start, at)
         if len(pieces) < count:
             missing = code.op(f"icmp eq ptr {start}, null")
@@ -402,10 +402,10 @@ class VectorBody:
         code, access, axis = self.code, self.access, self.axis
         at, use = locate_rows(n)
         length, is_made = prod(n.data), self.plan.kernel.makes(at)
-        if axis is None or at.steps[axis] == 0:
+        if axis is None or at.strides[axis] == 0:
             row = (self.value(at) if is_made else self.rows.emit_scalar_use(at)).name
             place = code.add(access.place(use, self.index, axis), code.times(row, length))
-            step = 1 if axis is None else use.steps[axis]
+            step = 1 if axis is None else use.strides[axis]
             if step == 1 or self.width == 1:
                 return access.load(use.node, place, self.mask, self.width)
             return access.gather(use.node, place, step, self.mask, self.width)

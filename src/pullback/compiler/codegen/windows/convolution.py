@@ -21,8 +21,8 @@ from pullback.compiler.schedule.windows import Axis, ConvolutionPlan, find_share
 
 __all__ = ["emit_convolution"]
 
-STRIP = 3 / 16  # of the second cache that a strip of an image and its results may take, as all tiles use it
-MANY = 24  # steps of a sum that are worth its overhead
+STRIP_SHARE = 3 / 16  # of the second cache that a strip of an image and its results may take, as all tiles use it
+MIN_SUM_STEPS = 24  # steps of a sum from which on its overhead is small
 
 
 @lru_cache(256)
@@ -82,9 +82,9 @@ class ConvolutionWriter(WindowKernel):
         (length, step, rows), *rest = self.summed
         down = rows * c.depth
         some = [n for d in range(1, isqrt(length) + 1) if length % d == 0 for n in (d, length // d)]
-        sizes = self.plan.target.first_cache, STRIP * self.plan.target.second_cache
+        sizes = self.plan.target.first_cache, STRIP_SHARE * self.plan.target.second_cache
         fitting = [max((n for n in some if n * (step + down) * self.plan.size <= most), default=1) for most in sizes]
-        high = next((n for n in fitting if n * prod(a.length for a in rest) >= MANY), fitting[-1])
+        high = next((n for n in fitting if n * prod(a.length for a in rest) >= MIN_SUM_STEPS), fitting[-1])
         if not c.of_filter or high == length:
             yield x, y
             return

@@ -20,7 +20,7 @@ from pullback.compiler.schedule.windows import PoolingPlan
 
 __all__ = ["emit_pooling"]
 
-UNROLLED = 16  # elements of a window up to which loops over it are unrolled
+MAX_UNROLLED = 16  # elements of a window up to which loops over it are unrolled
 
 
 @lru_cache(256)
@@ -120,7 +120,7 @@ class PoolingWriter(WindowKernel):
     def _each(self, first: str, do: Callable[[str], None]) -> None:
         """Call ``do`` with the offset of each element of a window."""
         size = self.p.windows.size
-        if prod(size) <= UNROLLED:
+        if prod(size) <= MAX_UNROLLED:
             for at in product(*map(range, size)):
                 do(self.code.add(first, str(sum(i * t for i, t in zip(at, self.plan.taps, strict=True)))))
             return
@@ -139,7 +139,7 @@ class PoolingWriter(WindowKernel):
             if axis < 0:
                 return take(place)
             k, tap = size[axis], self.plan.taps[axis]
-            if prod(size) <= UNROLLED:
+            if prod(size) <= MAX_UNROLLED:
                 total = along(axis - 1, place)
                 for ahead in range(tap, k * tap, tap):
                     total = join(total, along(axis - 1, code.add(place, str(ahead))))
