@@ -5,8 +5,8 @@ of these axes (``FULL``), or once for each row (``ROW``): the leading axes, up t
 axes gives a value for each row, which later passes over the same row may use while the row is in the cache.  A fold
 over all axes, or over the leading ones, is only known when the kernel is done (``AFTER``).
 
-A use of a value has an offset and strides, in elements, along the axes of the kernel.  A later node of the kernel can use
-a value without loading it only if the use has the strides by which the kernel computes the value (``Kernel.natural``).
+A use of a value has an offset and strides, in elements, along the axes of the kernel.  A later node of the kernel can
+use a value without loading it only if the use has the strides by which the kernel computes it (``Kernel.natural``).
 """
 
 from __future__ import annotations
