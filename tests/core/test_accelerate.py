@@ -118,7 +118,7 @@ def test_small_and_integer_images_are_left_to_numpy() -> None:
 
 
 def test_many_signatures_are_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accelerate, "MOST", 1)
+    monkeypatch.setattr(accelerate, "MAX_SIGNATURES", 1)
     for size in (2, 3):
         want = run_by_numpy(lambda: pb.max_pool(IMAGES, size), monkeypatch)  # noqa: B023
         np.testing.assert_array_equal(pb.max_pool(IMAGES, size), want)

@@ -387,7 +387,7 @@ def test_threads_share_machine_code() -> None:
 COUNTED = (
     "import numpy as np, pullback as pb\n"
     "from pullback.core import native\n"
-    "native.LATE = 40\n"
+    "native.NODES_TO_COMPILE = 40\n"
     "native._counts['next'] = 40\n"
     "f = pb.grad(lambda x: np.sin(x) * x)\n"
     "for _ in range(60): f(0.5)\n"

@@ -24,7 +24,7 @@ __all__ = ["find_function", "run_compiled_if", "run_function"]
 Program = Callable[..., Any]
 
 
-MOST = 512  # signatures that are compiled in a process; NumPy runs what comes after them, as shapes seem to vary
+MAX_SIGNATURES = 512  # compiled in a process; NumPy runs what comes after them, as shapes seem to vary
 
 # Gives a function of arrays, for an op, the shape and dtype of each input, and parameters; None if there is none.
 compile_op: Callable[[Any, list[tuple[Any, Any]], dict[str, Any]], Program | None] | None = None
@@ -70,7 +70,7 @@ def run_compiled_if(is_worthwhile: Callable[..., bool], kernel: Callable[..., An
 def _find_program(key: tuple[Any, ...]) -> Program | None:
     """Return what runs an op with this signature from now on: machine code, or None for NumPy."""
     with _lock:
-        if key not in _programs and len(_programs) < MOST:
+        if key not in _programs and len(_programs) < MAX_SIGNATURES:
             _programs[key] = _compile(*key) if is_enabled("eager kernels") else None
         return _programs.get(key)
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pullback.core.tape import Tape
     from pullback.typing import Array
 
-COPIED = 32 * 1024  # bytes; up to here a copy costs less than a microsecond or two
-SAMPLE = 127  # elements, spread evenly
+MAX_COPIED_BYTES = 32 * 1024  # up to here a copy takes less than a microsecond or two
+SAMPLE_ELEMENTS = 127  # elements, spread evenly
 MUTABLE = frozenset({list, np.ndarray})  # types of parameters that the caller can change
 
 
@@ -34,7 +34,7 @@ def copy_parameter(p: Any) -> Any:
 
 def capture(a: Array, tape: Tape) -> Any:
     """Return an array of the user's as a tape keeps it: a copy if it is small, else itself, to be checked later."""
-    if a.nbytes <= COPIED:
+    if a.nbytes <= MAX_COPIED_BYTES:
         return a.copy()
     tape.captured.append((a, _sample(a), user_line()))
     return a
@@ -51,7 +51,7 @@ def check_captured(captured: list[tuple[Any, bytes, str]]) -> None:
 
 
 def _sample(a: Array) -> bytes:
-    step = a.size // SAMPLE
+    step = a.size // SAMPLE_ELEMENTS
     picked = a.reshape(-1)[::step] if a.flags.c_contiguous else a[np.unravel_index(range(0, a.size, step), a.shape)]
     sample: bytes = picked.tobytes()
     return sample

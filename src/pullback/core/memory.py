@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 LARGE = 512 * 1024  # bytes; from here on fresh pages and what is kept cost more than looking after them
 BLOCK = 24576  # elements; their products and sums stay in the cache
 RECYCLED = LARGE if is_enabled("buffer recycling") else sys.maxsize  # bytes of the smallest array with such a buffer
-COUNTED = 100  # nodes with small values that one with big ones counts as, until machine code is used
-KEPT = 64 * 1024 * 1024  # bytes kept per shape and dtype of a tape
+NODES_PER_LARGE = 100  # nodes with small values that one with large ones counts as, until machine code is used
+MAX_KEPT_BYTES = 64 * 1024 * 1024  # of free buffers per shape and dtype of a tape
 
 
 def _count_references(v: Any) -> int:
@@ -321,7 +321,7 @@ def add_large(step: Any, add_cotangents: Any) -> Any:
     def back(r: Tensor) -> None:
         meta = r.meta
         if native.machine is None:
-            native.count_nodes(COUNTED)
+            native.count_nodes(NODES_PER_LARGE)
         if dx is None or type(r.g) is not ndarray or meta.pool is None:
             add_cotangents(r)
         elif blockwise and native.machine is not None and (done := native.machine.pull_large(r)):

@@ -18,12 +18,13 @@ from pullback.settings import is_enabled
 
 __all__ = ["count_nodes", "give_nothing", "machine", "start", "stop"]
 
-EARLY, LATE = 1000, 10000  # nodes walked over until machine code is looked for in the cache, and until it is compiled
+NODES_TO_LOAD = 1000  # nodes walked over until machine code is looked for in the cache
+NODES_TO_COMPILE = 10000  # the same until it is compiled
 
 load: Callable[[bool], Any] | None = None  # gives the machine; with True it is compiled if need be
 machine: Any = None  # with ``walk(nodes)``, ``make_op(op)`` and ``describe_step(step)``
 built: list[Any] = []  # ops whose functions are built, which are built again for the machine
-_counts = {"seen": 0, "next": EARLY}
+_counts = {"seen": 0, "next": NODES_TO_LOAD}
 _loaded: list[Any] = []  # the machine, which stays when it is stopped: tensors may refer to it
 _lock = RLock()
 
@@ -32,7 +33,7 @@ def count_nodes(count: int) -> None:
     """Count the nodes of a backward pass, until there are enough to look for machine code."""
     _counts["seen"] += count
     if _counts["seen"] >= _counts["next"]:
-        start(_counts["seen"] >= LATE)
+        start(_counts["seen"] >= NODES_TO_COMPILE)
 
 
 def start(compiles: bool = True) -> bool:
@@ -41,7 +42,7 @@ def start(compiles: bool = True) -> bool:
     with _lock:
         if machine is not None:
             return True
-        _counts["next"] = sys.maxsize if compiles else LATE
+        _counts["next"] = sys.maxsize if compiles else NODES_TO_COMPILE
         if not _loaded and load is not None and is_enabled("native ops") and (found := _load(compiles)) is not None:
             _loaded.append(found)
         if not _loaded:

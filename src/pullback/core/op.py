@@ -21,7 +21,7 @@ from numpy import ndarray
 from pullback.core import hooks, native, templates
 from pullback.core.axes import Acts, broadcast, elementwise1, elementwise2, moves
 from pullback.core.calculus import Calculus
-from pullback.core.capture import COPIED, MUTABLE, capture, copy_parameter
+from pullback.core.capture import MAX_COPIED_BYTES, MUTABLE, capture, copy_parameter
 from pullback.core.convert import as_value, bare, join_tensors, several
 from pullback.core.fitting import fit, floats_of
 from pullback.core.formula import Expr, Names, derive_rule, flatten_formula, halves_bytes, is_product
@@ -94,7 +94,7 @@ OTHERWISE = frozenset({np.floor_divide})  # whose sign computes something else o
 WEAK = (float, int, bool, complex)  # Python's numbers, which do not widen arrays
 # What methods of arrays take in NumPy and ops do not.
 NUMPY_KEYWORDS = frozenset({"dtype", "initial", "kind", "mode", "order", "out", "where"})
-WAITS = 16  # calls that would not use an op's function, until it is built all the same
+MAX_UNBUILT_CALLS = 16  # calls that would not use an op's function, until it is built all the same
 BUILDING = RLock()  # held while an op's functions are written out: its rules may call other ops, which are too
 STEPS = ("one", "both", "both_fit", "fit_x", "fit_y", "left", "left_fit", "right", "right_fit", "many")
 
@@ -130,7 +130,7 @@ def build_ops() -> None:
 def _write_kept(name: str, step: Step | None, input_number: int) -> str:
     """Return the expression for what a node keeps of an array operand: a copy of it if the step's rule reads it."""
     reads = step is not None and step.needs[input_number]
-    return f"{name}.copy() if {name}.nbytes <= COPIED else capture({name}, m.tape)" if reads else name
+    return f"{name}.copy() if {name}.nbytes <= MAX_COPIED_BYTES else capture({name}, m.tape)" if reads else name
 
 
 def is_unusual(x: object) -> bool:
@@ -284,7 +284,7 @@ class Op:
         if any(type(a) is Expr for a in args):  # a rule that calls an op; writing that op out might come back here
             raise TypeError(f"{self.name}: an op is called, not flattened")
         self.waited += 1
-        unbuilt = not (self.shortcuts or self.is_observed) and self.waited < WAITS
+        unbuilt = not (self.shortcuts or self.is_observed) and self.waited < MAX_UNBUILT_CALLS
         general = unbuilt and any(map(is_unusual, args))
         bound = self.bind_call(args, kwargs) if general else None
         return self.build(reflecting=False)(*args, **kwargs) if bound is None else dispatch(self, *bound)
@@ -324,7 +324,7 @@ class Op:
             "OP": self, "kernel": self.kernel, "run": self.run, "saving": self.saving, "new_node": Tensor,
             "place": place, "translate_error": self.translate_error, "CAUGHT": CAUGHT, "several": several, "keep": keep,
             "take": take,
-            "capture": capture, "COPIED": COPIED, "MUTABLE": MUTABLE, "copy_parameter": copy_parameter,
+            "capture": capture, "MAX_COPIED_BYTES": MAX_COPIED_BYTES, "MUTABLE": MUTABLE, "copy_parameter": copy_parameter,
             "note_view": note_view, "OBJECT": OBJECT, "call_with_unknown": call_with_unknown,
             "REQUIRED": templates.REQUIRED, **others,
             **{f"_{n}": templates.REQUIRED if n in self.required else d for n, d in self.params.items()},

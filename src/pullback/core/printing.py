@@ -12,11 +12,11 @@ if TYPE_CHECKING:  # importing it takes time
 
     from pullback.typing import Array
 
-LIMIT = 20  # an axis longer than this is abbreviated
-EDGE = 3  # to so many items at either end
+MAX_ITEMS = 20  # an axis longer than this is abbreviated
+EDGE_ITEMS = 3  # items at either end of an abbreviated axis
 DECIMALS = 7
 SCALE = 10**DECIMALS
-BLOCK = 1 << 16  # rows measured at a time, so that a large tensor needs little extra memory
+BLOCK_ROWS = 1 << 16  # rows measured at a time, so that a large tensor needs little extra memory
 
 
 def tensor_text(values: NDArray[Any], verbose: bool = False) -> str:
@@ -57,7 +57,7 @@ def tensor_repr(values: NDArray[Any], kind: str = "Tensor") -> str:
     """
     values = np.asarray(values)
     edge = {1: 3, 2: 2}.get(values.ndim, 1)  # what is shown grows with the power of the rank
-    abbreviated = values.size > LIMIT and max(values.shape) > 2 * edge
+    abbreviated = values.size > MAX_ITEMS and max(values.shape) > 2 * edge
     body = _nest(values, edge if abbreviated else values.size) if values.size else "[]"
     tells_shape = abbreviated or (values.size == 0 and values.ndim > 1)
     shape = f", shape={values.shape}" if tells_shape else ""
@@ -141,7 +141,7 @@ def _scalar_text(values: NDArray[Any]) -> str:
 
 def _list_shown(size: int) -> Iterable[int | None]:
     """Return the indices an axis shows; None stands for the dots."""
-    return range(size) if size <= LIMIT else [*range(EDGE), None, *range(size - EDGE, size)]
+    return range(size) if size <= MAX_ITEMS else [*range(EDGE_ITEMS), None, *range(size - EDGE_ITEMS, size)]
 
 
 def _format_lines(values: NDArray[Any], text: Callable[[Any], str], widths: dict[int, int], is_last: bool) -> list[str]:
@@ -189,8 +189,8 @@ def _longest(table: NDArray[Any]) -> Iterable[int]:
     if kind not in "fc":
         return [max(_js_length(_quote(x)) for x in column) for column in table.T]
     longest = np.zeros(table.shape[1], np.int64)
-    for start in range(0, len(table), BLOCK):
-        block = table[start : start + BLOCK]
+    for start in range(0, len(table), BLOCK_ROWS):
+        block = table[start : start + BLOCK_ROWS]
         lengths = _float_lengths(block.real) + _float_lengths(block.imag) + 4 if kind == "c" else _float_lengths(block)
         longest = np.maximum(longest, lengths.max(axis=0))
     return [int(length) for length in longest]

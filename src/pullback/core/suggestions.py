@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 __all__: list[str] = []
 
-LIKE = 0.5  # names that are less alike are no help
+MIN_SIMILARITY = 0.5  # names that are less alike are no help
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
@@ -20,7 +20,8 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     if not isinstance(name, str):
         return ""
     likeness = {other: _likeness(name.lower(), other.lower()) for other in known}
-    near = sorted((other for other in likeness if likeness[other] > LIKE), key=lambda other: -likeness[other])[:3]
+    near = [other for other in likeness if likeness[other] > MIN_SIMILARITY]
+    near = sorted(near, key=lambda other: -likeness[other])[:3]
     best = [other for other in near if likeness[other] > 0.8 * likeness[near[0]]]
     return f" Did you mean {' or '.join(map(repr, best))}?" if best else ""
 

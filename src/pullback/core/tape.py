@@ -24,7 +24,18 @@ from pullback.core.capture import check_captured
 from pullback.core.convert import as_value, bare, has_tensors, join_tensors
 from pullback.core.fitting import conjugate_rule, conjugate_rules, fit, keep_rule, widen_rule, widen_rules
 from pullback.core.interpreter import dispatch, new_level
-from pullback.core.memory import IDLE, KEPT, RECYCLED, Large, Pool, add_large, is_sole, keep, node_of, use_scratch
+from pullback.core.memory import (
+    IDLE,
+    MAX_KEPT_BYTES,
+    RECYCLED,
+    Large,
+    Pool,
+    add_large,
+    is_sole,
+    keep,
+    node_of,
+    use_scratch,
+)
 from pullback.core.rowsparse import RowSum
 from pullback.core.source import user_place
 from pullback.core.tensor import LATER, Tensor
@@ -39,9 +50,9 @@ RAW = (ndarray, generic)
 ARRAYS = (Tensor, *RAW)
 CAUGHT = (ValueError, TypeError, IndexError, OverflowError)  # what NumPy complains with
 FLOAT = ((), np.dtype(float))
-METAS = 128  # metas a closed tape keeps warm; closing looks at each of them
+MAX_KEPT_METAS = 128  # that a closed tape keeps for the next; closing looks at each of them
 COMPLEX = ()  # the pool of complex numbers: never recycled, but their nodes are placed with care
-CUTS = 16  # places where a path ended that are remembered for the error message
+MAX_NOTED_CUTS = 16  # places where a path ended that are remembered for the error message
 
 
 class Constants(dict[Any, Any]):
@@ -91,7 +102,7 @@ class Meta:
         nbytes = self.size * dtype.itemsize
         large = raw and inexact and nbytes >= RECYCLED and tape.level
         self.pool: Any = Pool() if large else COMPLEX if dtype.kind == "c" else None
-        self.capacity = KEPT // nbytes if large else 0
+        self.capacity = MAX_KEPT_BYTES // nbytes if large else 0
         self.small = inexact and not large  # elementwise ops keep this very meta, and need no buffer
         self.plain = self.small and raw  # and NumPy may be called directly
         self.direct = inexact and raw  # the same, where a big result needs no buffer either
@@ -384,10 +395,10 @@ class Tape(dict[Any, Any]):
             self.has_writes = False
             self.captured.clear()
             self.sorted = 0
-        if self and (max(map(getrefcount, self.values())) > IDLE or len(self) > METAS):
+        if self and (max(map(getrefcount, self.values())) > IDLE or len(self) > MAX_KEPT_METAS):
             self.release()
         above = self.above
-        if above and (max(map(getrefcount, above.values())) > IDLE or len(above) > METAS):
+        if above and (max(map(getrefcount, above.values())) > IDLE or len(above) > MAX_KEPT_METAS):
             above.release()
         if len(FREE) < 8:
             FREE.append(self)
@@ -472,7 +483,7 @@ class Tape(dict[Any, Any]):
 
     def cut(self, name: str) -> None:
         """Remember where a path ended, for the message of an input that is not reached."""
-        if len(self.cuts) < CUTS:
+        if len(self.cuts) < MAX_NOTED_CUTS:
             self.cuts.append((name, *user_place()))
 
     # ---- the backward pass

@@ -46,7 +46,7 @@ __all__ = [
     "write",
 ]
 
-PRUNED = 32  # a base drops its dead views whenever it has twice as many as after the last time
+MIN_PRUNED_VIEWS = 32  # a base drops its dead views whenever it has twice as many as after the last time
 
 
 class Links:
@@ -72,7 +72,7 @@ class Links:
         self.derive: Any = derive
         self.put, self.params, self.by_step = put, params, by_step
         self.views: list[Any] = []
-        self.limit, self.kind, self.frozen = PRUNED, Tensor, ""
+        self.limit, self.kind, self.frozen = MIN_PRUNED_VIEWS, Tensor, ""
         self.strides: Any = None
 
 
@@ -104,7 +104,7 @@ def link_view(
     views.views.append(ref(view))
     if len(views.views) > views.limit:
         views.views = [v for v in views.views if v() is not None]
-        views.limit = max(PRUNED, 2 * len(views.views))
+        views.limit = max(MIN_PRUNED_VIEWS, 2 * len(views.views))
 
 
 def note_view(z: Tensor, base: Tensor, op: Op, params: dict[str, Any]) -> Any:

@@ -16,7 +16,7 @@ from pullback.errors import ArgumentError
 
 __all__: list[str] = []
 
-AROUND = 3  # lines of source that are shown before and after those with an op
+CONTEXT_LINES = 3  # lines of source that are shown before and after those with an op
 
 
 class Reported:
@@ -87,7 +87,7 @@ def _list_files(steps: list[Step]) -> list[dict[str, object]]:
     wanted: dict[str, set[int]] = {}
     for step in steps:
         if step.file and step.line:
-            wanted.setdefault(step.file, set()).update(range(step.line - AROUND, step.line + AROUND + 1))
+            wanted.setdefault(step.file, set()).update(range(step.line - CONTEXT_LINES, step.line + CONTEXT_LINES + 1))
     found: list[dict[str, object]] = []
     for path, numbers in wanted.items():
         text = linecache.getlines(path)

@@ -19,7 +19,7 @@ from pullback.typing import Array
 
 __all__: list[str] = []
 
-SHOWN = 12  # elements of an array
+MAX_SHOWN = 12  # elements of an array
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def summarize(x: Array) -> Summary:
     (1, 5.0)
     """
     x = np.asarray(x)
-    first = tuple(f"{v:.6g}" if x.dtype.kind in "fc" else str(v) for v in x.reshape(-1)[:SHOWN])
+    first = tuple(f"{v:.6g}" if x.dtype.kind in "fc" else str(v) for v in x.reshape(-1)[:MAX_SHOWN])
     if x.dtype.kind not in "fiubc":
         return Summary(None, None, None, 0, 0, first)
     size = np.abs(x) if x.dtype.kind == "c" else x

@@ -12,8 +12,8 @@ from pullback.typing import Array
 
 __all__ = ["show_array"]
 
-MOST = 2**22  # elements whose range is looked for: of more, a sample
-LINES = 12  # of values, at most
+MAX_SCANNED = 2**22  # elements whose range is computed: of larger arrays, that of a sample
+MAX_LINES = 12  # of values
 
 
 def show_array(title: object, facts: tuple[object, ...], x: Array) -> Markup:
@@ -32,7 +32,7 @@ def _describe_elements(x: Array) -> Iterator[str]:
     """Iterate over the range of the finite elements and the counts of the others."""
     if x.dtype.kind not in "fiu" or x.size < 2:
         return
-    sample = x.reshape(-1)[:: -(-x.size // MOST)]
+    sample = x.reshape(-1)[:: -(-x.size // MAX_SCANNED)]
     finite = np.isfinite(sample)
     if finite.any():
         low, high = np.min(sample[finite]), np.max(sample[finite])
@@ -46,4 +46,4 @@ def _format_values(x: Array) -> str:
     """Return the text of the elements, at most a dozen lines."""
     with np.printoptions(threshold=200, edgeitems=3, linewidth=100, precision=6):
         lines = str(x).splitlines()
-    return "\n".join(lines if len(lines) <= LINES else [*lines[: LINES - 4], "...", *lines[-3:]])
+    return "\n".join(lines if len(lines) <= MAX_LINES else [*lines[: MAX_LINES - 4], "...", *lines[-3:]])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.numerics.batching import batch_by_folding, broadcast_examples, count_examples, one_by_one
-from pullback.numerics.windows import BLOCK, Windows, frame_adjoint, make_frame, parts, window_view
+from pullback.numerics.windows import BLOCK_BYTES, Windows, frame_adjoint, make_frame, parts, window_view
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -111,7 +111,7 @@ def accept_examples(kernel: Callable[..., Any], small: Callable[..., Any]) -> Ca
             return kernel(*blank, windows, *less)[None][:0]
         channels = less[0][-1] if shape else x.shape[-1]
         windows_of_one = x.shape[1] * prod(windows.out) * prod(windows.size) * channels * x.itemsize
-        if windows_of_one > BLOCK:
+        if windows_of_one > BLOCK_BYTES:
             return np.stack([kernel(a, b, windows, *less) for a, b in zip(x, y, strict=True)])
         return np.concatenate([small(x[part], y[part], windows, *less) for part in parts(len(x), windows_of_one)])
 

@@ -13,7 +13,7 @@ import numpy as np
 __all__ = ["argsort_stable"]
 
 SHORTEST = {"f4": 16, "i4": 16, "i8": 16, "f8": 200}  # rows by dtype; NumPy sorts shorter ones as quickly by itself
-MANY = 0.1  # of all elements are equal to a neighbour: sorting these again takes longer than sorting all by itself
+MIN_TIES = 0.1  # of all elements: if more are equal to a neighbour, sorting these again takes longer than sorting all
 
 
 def argsort_stable(x: Any, axis: int = -1, descending: bool = False) -> Any:
@@ -74,7 +74,7 @@ def _sort_again(rows: Any) -> Any:
     count = np.count_nonzero(equal)
     if not count:
         return places
-    if count > MANY * rows.size:
+    if count > MIN_TIES * rows.size:
         return None
     follows = np.zeros(rows.shape, bool)
     follows[..., 1:] = equal

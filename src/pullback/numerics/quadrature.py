@@ -9,7 +9,7 @@ import numpy as np
 
 STEP = 0.05
 REACH = 3.9  # beyond, the weights are smaller than the rounding of their sum
-LEAST = 1e-300  # what is nearer to an end than this adds nothing
+MIN_DISTANCE = 1e-300  # what is nearer to an end than this adds nothing
 
 
 @lru_cache
@@ -24,5 +24,5 @@ def tanh_sinh() -> tuple[Any, Any]:
     u = np.pi * np.sinh(t)
     nodes = 1 / (1 + np.exp(-u))
     weights = STEP * np.pi * np.cosh(t) * nodes / (1 + np.exp(u))
-    kept = (nodes > LEAST) & (nodes < 1)
+    kept = (nodes > MIN_DISTANCE) & (nodes < 1)
     return nodes[kept], weights[kept]

@@ -16,11 +16,11 @@ import numpy as np
 if TYPE_CHECKING:
     from pullback.typing import Array, Value
 
-WIDE = 4  # elements in a row from which on adding whole rows is faster
-FEW = 4096  # elements that are as quickly added one by one
-SHORT = 64  # rows of a table to which much is quickest added by products
+MIN_ROW = 4  # elements in a row from which on adding whole rows is faster
+MAX_ONE_BY_ONE = 4096  # elements that are as quickly added one by one
+MAX_TABLE_ROWS = 64  # rows of a table to which much is quickest added by products
 PAIRS = {"f": "F", "d": "D"}  # two floats are added as one complex number, in about the time of one
-BLOCK = 1024  # rows of one product, so that its matrix of ones and zeros stays in the cache
+BLOCK_ROWS = 1024  # rows of one product, so that its matrix of ones and zeros stays in the cache
 
 
 def add_rows(into: Array, rows: Any, values: Array, fresh: bool = False) -> None:
@@ -40,9 +40,9 @@ def add_rows(into: Array, rows: Any, values: Array, fresh: bool = False) -> None
         return
     if rows.ndim != 1:
         rows, values = rows.ravel(), values.reshape(rows.size, *into.shape[1:])
-    if width >= WIDE and values.size > FEW:
+    if width >= MIN_ROW and values.size > MAX_ONE_BY_ONE:
         n = len(into)
-        often = n <= min(SHORT, 4 * width, rows.size // 4)
+        often = n <= min(MAX_TABLE_ROWS, 4 * width, rows.size // 4)
         if often and _add_by_products(into.reshape(n, width), rows, values.reshape(-1, width)):
             return
         left = _add_by_rounds(into, rows, values, fresh)
@@ -61,11 +61,11 @@ def _add_by_products(into: Array, rows: Value, values: Array) -> bool:
     """Add all rows by matrix products; return False and change nothing if a sum is not finite, as 0 * inf is NaN."""
     total: Any = 0
     with np.errstate(invalid="ignore", over="ignore"):
-        for i in range(0, rows.size, BLOCK):
-            part = rows[i : i + BLOCK]
+        for i in range(0, rows.size, BLOCK_ROWS):
+            part = rows[i : i + BLOCK_ROWS]
             chosen = np.zeros((len(into), part.size), into.dtype)
             chosen[part, np.arange(part.size)] = 1
-            total = total + chosen.dot(values[i : i + BLOCK])
+            total = total + chosen.dot(values[i : i + BLOCK_ROWS])
     if not np.isfinite(total).all():
         return False
     into += total
@@ -80,7 +80,7 @@ def _add_by_rounds(into: Array, rows: Value, values: Array, fresh: bool) -> Any:
         into[rows] = values  # of several values for one row the last one stays
         last[rows] = left
         left = left[last.take(rows) != left]
-    while left.size * width > FEW:
+    while left.size * width > MAX_ONE_BY_ONE:
         at = rows[left]
         last[at] = left
         served = last.take(at) == left

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 add_reduce: Any = np.add.reduce
 max_reduce: Any = np.maximum.reduce
-LONG = 4096  # up to here one vector is summed by a product
-ROWS = 1024  # and so are rows and columns
-NARROW = 64  # elements beside each other up to which NumPy's own sums along an axis before them are slow
-SHORT = 32  # rows up to here are better compared down the columns
+MAX_VECTOR = 4096  # elements of a vector that is summed by a product
+MAX_ROW = 1024  # elements of a row or column that is summed by a product
+MAX_NARROW = 64  # elements beside each other up to which NumPy's own sums along an axis before them are slow
+MAX_COMPARED_ROW = 32  # rows up to here are better compared down the columns
 ONES: dict[Any, Any] = {}
 ZEROS: dict[Any, Any] = {}
 
@@ -64,23 +64,23 @@ def quick_sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
     if ndim == 2 and dtype.char in "fd":
         if axis == 1 or axis == -1:
             n = x.shape[1]
-            if n <= ROWS:
+            if n <= MAX_ROW:
                 z = x.dot(ones(n, dtype))
                 return z.reshape(-1, 1) if keepdims else z
         elif axis == 0 or axis == -2:
             n = x.shape[0]
-            if n <= ROWS:
+            if n <= MAX_ROW:
                 z = ones(n, dtype).dot(x)
                 return z.reshape(1, -1) if keepdims else z
     elif ndim == 1 and not keepdims and (axis is None or axis == 0) and dtype.char in "fd":
         n = x.size
-        if n <= LONG:
+        if n <= MAX_VECTOR:
             return x.dot(ones(n, dtype))
     elif ndim > 2 and type(axis) is int and -ndim <= axis < ndim and dtype.char in "fd" and x.flags.c_contiguous:
         shape = x.shape
         n, before, after = shape[axis], shape[: axis % ndim], shape[axis % ndim + 1 :]
         inner = prod(after)
-        if 0 < n <= ROWS and 0 < inner <= NARROW:
+        if 0 < n <= MAX_ROW and 0 < inner <= MAX_NARROW:
             z = x.reshape(-1, n).dot(ones(n, dtype)) if inner == 1 else ones(n, dtype) @ x.reshape(-1, n, inner)
             return z.reshape(*before, *((1,) * keepdims), *after)
     return add_reduce(x, tuple(axis) if type(axis) is list else axis, None, None, keepdims)
@@ -93,8 +93,8 @@ def column_sum(x: Array) -> Any:
     array([6., 6., 6., 6.])
     """
     n, columns = x.shape[0], x.shape[-1]
-    rows = x.size // (n * columns) if x.size else LONG + 1
-    if rows > LONG or n > LONG or x.dtype.char not in "fd":
+    rows = x.size // (n * columns) if x.size else MAX_VECTOR + 1
+    if rows > MAX_VECTOR or n > MAX_VECTOR or x.dtype.char not in "fd":
         return add_reduce(x, tuple(range(x.ndim - 1)))
     return ones(n, x.dtype).dot(np.matmul(ones(rows, x.dtype), x.reshape(n, rows, columns)))
 
@@ -105,7 +105,7 @@ def has_short_rows(x: Array, axis: Any) -> bool:
     >>> has_short_rows(np.ones((100, 10)), 1)
     True
     """
-    return bool(x.ndim == 2 and (axis == 1 or axis == -1) and 0 < x.shape[1] <= SHORT < 2 * x.shape[0])
+    return bool(x.ndim == 2 and (axis == 1 or axis == -1) and 0 < x.shape[1] <= MAX_COMPARED_ROW < 2 * x.shape[0])
 
 
 def quick_max(x: Array, axis: object = None, keepdims: bool = False) -> Any:

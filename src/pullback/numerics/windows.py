@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from pullback.typing import Array
 
 __all__ = [
-    "BLOCK", "Windows", "channels_last", "frame_adjoint", "frame_slices", "is_layered", "lowest_value", "make_frame",
-    "iterate_windows", "parts", "per_axis", "plan_windows", "window_view",
+    "BLOCK_BYTES", "Windows", "channels_last", "frame_adjoint", "frame_slices", "is_layered", "lowest_value",
+    "make_frame", "iterate_windows", "parts", "per_axis", "plan_windows", "window_view",
 ]  # fmt: skip
 
 Ints = tuple[int, ...]
 FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
 ROUNDING = {None: trunc, "floor": floor, "ceil": ceil, "round": lambda n: floor(n + 0.5)}
-BLOCK = 512 * 1024  # bytes that stay in the cache while they are written and read again
-RUN = 8  # elements that lie together; fewer are slow to copy
+BLOCK_BYTES = 512 * 1024  # bytes that stay in the cache while they are written and read again
+MIN_RUN = 8  # elements that lie together; fewer are slow to copy
 
 
 class Windows(NamedTuple):
@@ -284,10 +284,10 @@ def window_view(frame: Array, windows: Windows, layered: bool = False) -> Any:
 def parts(images: int, each: int) -> Iterator[slice]:
     """Return slices of as many images, of ``each`` bytes, as stay in the cache; at least one.
 
-    >>> list(parts(3, BLOCK // 2))
+    >>> list(parts(3, BLOCK_BYTES // 2))
     [slice(0, 2, None), slice(2, 3, None)]
     """
-    step = max(BLOCK // max(each, 1), 1)
+    step = max(BLOCK_BYTES // max(each, 1), 1)
     return (slice(i, min(i + step, images)) for i in range(0, images, step))
 
 
@@ -316,7 +316,7 @@ def iterate_windows(x: Array, windows: Windows) -> Iterator[tuple[tuple[slice, .
     count = images if whole or not some else some[0].stop
     frame = x[(slice(None), *inside)] if whole else np.zeros((count, *windows.reach, channels), x.dtype)
     view = window_view(frame, windows, layered)
-    strips = max(round(each / BLOCK), 1)  # of an image, about as high as each other
+    strips = max(round(each / BLOCK_BYTES), 1)  # of an image, about as high as each other
     rows = max(-(-height // strips), 1)
     buffer: Any = None
     for part in some:
@@ -340,8 +340,8 @@ def is_layered(windows: Windows, channels: int, itemsize: int) -> bool:
     True
     """
     run = prod(windows.size[1:]) * channels
-    big = windows.size[0] * prod(windows.out) * run * itemsize >= BLOCK // 4
-    return len(windows.size) > 1 and windows.strides[0] == 1 and windows.size[0] > 1 and big and run >= 8 * RUN
+    big = windows.size[0] * prod(windows.out) * run * itemsize >= BLOCK_BYTES // 4
+    return len(windows.size) > 1 and windows.strides[0] == 1 and windows.size[0] > 1 and big and run >= 8 * MIN_RUN
 
 
 def _make_rows(view: Array, axes: int, length: int, buffer: Array) -> Any:
@@ -354,7 +354,7 @@ def _make_rows(view: Array, axes: int, length: int, buffer: Array) -> Any:
     if view.flags.c_contiguous:
         return view.reshape(count, length)
     buffer = buffer[: view.size]
-    if view.shape[-1] * view.shape[-2] >= RUN:
+    if view.shape[-1] * view.shape[-2] >= MIN_RUN:
         np.copyto(buffer.reshape(view.shape), view)
         return buffer.reshape(count, length)
     view = view.transpose(*range(split, view.ndim), *range(split))

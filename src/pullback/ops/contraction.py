@@ -523,7 +523,7 @@ def plan_pairs(live: list[tuple[int, str]], out: str, size: dict[str, int]) -> t
     return pairs, live[0][1]
 
 
-FEW = 5  # operands of which all orders of multiplication are tried
+MAX_OPTIMAL = 5  # operands of which all orders of multiplication are tried
 
 
 def route(terms: list[str], out: str, size: dict[str, int]) -> list[Any]:
@@ -531,6 +531,6 @@ def route(terms: list[str], out: str, size: dict[str, int]) -> list[Any]:
     if len(terms) < 3:
         return [range(len(terms))]
     stand_ins = [np.broadcast_to(np.empty(()), [size[c] for c in term]) for term in terms]
-    search = "optimal" if len(terms) <= FEW else "greedy"
+    search = "optimal" if len(terms) <= MAX_OPTIMAL else "greedy"
     path, _ = np.einsum_path(f"{','.join(terms)}->{out}", *stand_ins, optimize=search)
     return path[1:]

@@ -47,9 +47,9 @@ __all__ = [
 ]  # fmt: skip
 
 Ints = tuple[int, ...]
-NARROW = 16  # columns of a result; BLAS is slow on fewer
-MANY = 1 << 20  # products of numbers from which on machine code is worth being compiled
-MANY_BY_CHANNEL = 1 << 18  # the same where NumPy multiplies them one by one
+MIN_COLUMNS = 16  # columns of a result; BLAS is slow on fewer
+MIN_COMPILED = 1 << 20  # products of numbers from which on machine code is worth being compiled
+MIN_COMPILED_BY_CHANNEL = 1 << 18  # the same where NumPy multiplies them one by one
 LARGE_FILTER = 1 << 20  # bytes from which on BLAS adds up the gradient of a filter faster
 
 
@@ -59,7 +59,7 @@ LARGE_FILTER = 1 << 20  # bytes from which on BLAS adds up the gradient of a fil
 def _convolve(x: Array, filter: Array, windows: Windows) -> Any:
     channels, depth = filter.shape[-2:]
     shape = (x.shape[0], *windows.out, depth)
-    if depth <= NARROW and is_layered(windows, channels, x.itemsize):
+    if depth <= MIN_COLUMNS and is_layered(windows, channels, x.itemsize):
         filter, windows = _pair_columns(filter, windows)
     matrices = filter.reshape(_layer_shape(windows, channels, filter.shape[-1], x.itemsize))
     z = np.empty(shape, x.dtype)
@@ -132,12 +132,12 @@ def _convolve_filter(x: Array, y: Array, windows: Windows) -> Any:
 
 
 def _multiplies_much(x: Array, filter: Array, windows: Windows, *shape: Ints) -> bool:
-    return len(x) * prod(windows.out) * filter.size >= MANY
+    return len(x) * prod(windows.out) * filter.size >= MIN_COMPILED
 
 
 def _sums_much(x: Array, y: Array, windows: Windows) -> bool:
     filter = prod(windows.size) * x.shape[-1]
-    return bool(y.size * filter >= MANY and filter * y.shape[-1] * x.itemsize < LARGE_FILTER)
+    return bool(y.size * filter >= MIN_COMPILED and filter * y.shape[-1] * x.itemsize < LARGE_FILTER)
 
 
 def _samples(kind: int) -> list[Any]:
@@ -272,11 +272,11 @@ def _depthwise_filter(x: Array, y: Array, windows: Windows) -> Any:
 
 
 def _multiplies_much_by_channel(x: Array, filter: Array, windows: Windows, *shape: Ints) -> bool:
-    return len(x) * prod(windows.out) * filter.size >= MANY_BY_CHANNEL
+    return len(x) * prod(windows.out) * filter.size >= MIN_COMPILED_BY_CHANNEL
 
 
 def _sums_much_by_channel(x: Array, y: Array, windows: Windows) -> bool:
-    return y.size * prod(windows.size) >= MANY_BY_CHANNEL
+    return y.size * prod(windows.size) >= MIN_COMPILED_BY_CHANNEL
 
 
 def _depthwise_samples(kind: int) -> list[Any]:

@@ -39,8 +39,8 @@ __all__ = [
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
-MANY = 1 << 15  # elements that are added up, from which on machine code is worth being compiled
-WIDE = 4  # elements side by side from which on it is faster
+MIN_COMPILED = 1 << 15  # elements that are added up, from which on machine code is worth being compiled
+MIN_COMPILED_ROW = 4  # elements side by side from which on it is faster
 
 
 def _integers(name: str, indices: Value) -> Any:
@@ -171,7 +171,7 @@ def _scatter_add(g: Value, indices: Value, shape: Shape, axis: int | None = 0, b
 
 
 def _adds_many(g: Array, indices: Array, *params: object) -> bool:
-    return type(indices) is np.ndarray and g.size >= max(MANY, WIDE * indices.size)
+    return type(indices) is np.ndarray and g.size >= max(MIN_COMPILED, MIN_COMPILED_ROW * indices.size)
 
 
 _scatter_add_quickly = run_compiled_if(_adds_many, _scatter_add)
@@ -519,7 +519,7 @@ def one_hot(
     """
 
 
-MOST_KEPT = 64  # elements among which a larger one is put in its place
+MAX_KEPT = 64  # elements among which a larger one is put in its place
 
 
 class TopK(NamedTuple):
@@ -572,7 +572,7 @@ def _select_largest(rows: Array, k: int) -> Any:
     ),
     d=constant(),
     run=_top_indices,
-    lower=rows("largest", np.int32, lambda shapes, k, sorted: k <= MOST_KEPT and 2 * k <= shapes[0][-1]),
+    lower=rows("largest", np.int32, lambda shapes, k, sorted: k <= MAX_KEPT and 2 * k <= shapes[0][-1]),
 )
 def topk_indices(x: TensorLike, /, k: int = 1, sorted: bool = True) -> Any:
     """Return where the ``k`` largest elements along the last axis are.

@@ -51,8 +51,8 @@ GEOMETRIES: list[tuple[Ints, Ints, dict[str, Any]]] = [
 SAMPLES = [(x, plan_windows("pool", x[1:-1], size, **how)) for x, size, how in GEOMETRIES]
 
 
-MANY = 1 << 16  # elements of all windows from which on machine code is worth being compiled
-FEW_CHANNELS = 4  # there must be as many, as they are the lanes of its vectors
+MIN_COMPILED = 1 << 16  # elements of all windows from which on machine code is worth being compiled
+MIN_COMPILED_CHANNELS = 4  # channels are the lanes of its vectors
 
 
 def _results(x: Ints, windows: Windows) -> Ints:
@@ -61,7 +61,8 @@ def _results(x: Ints, windows: Windows) -> Ints:
 
 def _looks_at_many(x: Array, *more: object) -> bool:
     windows, channels = next(m for m in more if isinstance(m, Windows)), x.shape[-1]
-    return bool(channels >= FEW_CHANNELS and len(x) * prod(windows.out) * prod(windows.size) * channels >= MANY)
+    elements = len(x) * prod(windows.out) * prod(windows.size) * channels
+    return bool(channels >= MIN_COMPILED_CHANNELS and elements >= MIN_COMPILED)
 
 
 # ---- the largest

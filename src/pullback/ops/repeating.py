@@ -101,12 +101,12 @@ def _tile_each(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[
     return op.call([np.reshape(x, (x.shape[0], *s))], {"reps": (1, *reps)})
 
 
-FEW = 4  # copies up to which concatenation is as fast as a broadcast
+MAX_CONCATENATED = 4  # copies up to which concatenation is as fast as a broadcast
 
 
 def _side_by_side(x: Value, reps: Lengths) -> Any:
     s, r = _align_reps(x.shape, reps)
-    if max(r, default=1) <= FEW and min(r, default=1):
+    if max(r, default=1) <= MAX_CONCATENATED and min(r, default=1):
         x = np.reshape(x, s)
         for axis, times in enumerate(r):
             x = np.concatenate([x] * times, axis) if times > 1 else x

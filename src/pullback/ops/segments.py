@@ -33,8 +33,8 @@ __all__ = [
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
-MANY = 1 << 15  # elements that are added up, from which on machine code is worth being compiled
-WIDE = 4  # elements side by side from which on it is faster
+MIN_COMPILED = 1 << 15  # elements that are added up, from which on machine code is worth being compiled
+MIN_COMPILED_ROW = 4  # elements side by side from which on it is faster
 
 
 def _whole(name: str, argument: str, given: TensorLike) -> Any:
@@ -99,7 +99,7 @@ def _sum(x: Array, segment_ids: Array, num_segments: int) -> Any:
 
 def _adds_many(x: Array, segment_ids: Array, num_segments: float) -> bool:
     given = type(segment_ids) is np.ndarray and segment_ids.dtype.kind == "i"
-    return given and x.size >= max(MANY, WIDE * segment_ids.size)
+    return given and x.size >= max(MIN_COMPILED, MIN_COMPILED_ROW * segment_ids.size)
 
 
 def _spread(x: Array, segment_ids: Array) -> Any:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-LONGEST = 20_000  # an axis whose matrix is made
+MAX_MATRIX_LENGTH = 20_000  # an axis whose matrix is made
 
 # What SciPy's public names were before ``install`` replaced them: (module, name) -> function or class.
 ORIGINALS: dict[tuple[str, str], Any] = {}
@@ -150,6 +150,6 @@ def apply_linear(function: Callable[[Any], Any], x: Any, axis: int) -> Any:
     ``function`` takes an array and acts along its axis 0.
     """
     n = x.shape[axis]
-    if n > LONGEST:
+    if n > MAX_MATRIX_LENGTH:
         raise ArgumentError(f"pb.scipy: along an axis of {n} numbers this takes a matrix of {n}² numbers.")
     return apply_matrix(np.asarray(function(np.eye(n, dtype=np.result_type(x.dtype, np.float32)))), x, axis)

@@ -15,7 +15,7 @@ from pullback.errors import CapturedError
 
 __all__: list[str] = []
 
-DEPTH = 4  # how far functions, containers and objects are looked into
+MAX_DEPTH = 4  # how far functions, containers and objects are looked into
 
 
 def line_of(f: Callable[..., Any]) -> str:
@@ -33,7 +33,7 @@ def make_capture_error(
     functions = list(functions)
     names = {f"the variable '{v.name}'": None for v in read if level_of(v) > above}
     for name, held in [*known.items(), *(pair for f in functions for pair in _iterate_names(f))]:
-        for path, t in _iterate_tensors(name, held, DEPTH, set()):
+        for path, t in _iterate_tensors(name, held, MAX_DEPTH, set()):
             if level_of(t) > above:
                 names[f"the variable '{t.name}'" if isinstance(t, Variable) else f"the traced tensor '{path}'"] = None
     what = " and ".join(names) or "a traced tensor"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["checkpoint", "recompute_grad"]
 
-FEW = 12  # inputs that are kept in any case
+MAX_KEPT_INPUTS = 12  # inputs that are kept in any case
 
 
 class Noted(Recorder):
@@ -97,7 +97,7 @@ class Rematerialize:
     def follow(self, previous: Rematerialize, at: int) -> None:
         """Take note that the input ``at`` is the result of the previous call, and keep no more than is worth it."""
         self.previous, self.at, self.number, self.stride = previous, at, previous.number + 1, previous.stride
-        if self.number > self.stride * (4 * self.stride + FEW):
+        if self.number > self.stride * (4 * self.stride + MAX_KEPT_INPUTS):
             self.stride *= 2
             link: Rematerialize | None = previous
             while link is not None and link.previous is not None:

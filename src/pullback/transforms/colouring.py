@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-TURNS = 4  # how many more colours than needed are tried in turn
-MANY = 50_000_000  # rows times colours, up to which that is tried
+MAX_EXTRA_COLOURS = 4  # how many more colours than needed are tried in turn
+MAX_WORK = 50_000_000  # rows times colours, up to which that is tried
 
 
 def color_columns(rows: Array, columns: Array, row_count: int) -> Any:
@@ -29,8 +29,8 @@ def color_columns(rows: Array, columns: Array, row_count: int) -> Any:
     count = len(columns) - 1
     widest = int(np.bincount(rows).max(initial=0))
     of_each = np.repeat(np.arange(count), np.diff(columns))
-    for colours in range(widest, widest + TURNS):  # in turn: for a band there is nothing better
-        if colours and colours * row_count <= MANY and _is_valid(rows, of_each % colours, colours, row_count):
+    for colours in range(widest, widest + MAX_EXTRA_COLOURS):  # in turn: for a band there is nothing better
+        if colours and colours * row_count <= MAX_WORK and _is_valid(rows, of_each % colours, colours, row_count):
             return np.arange(count) % colours
     taken = [0] * row_count  # for each row the colours it has, a bit for each
     where, starts = rows.tolist(), columns.tolist()

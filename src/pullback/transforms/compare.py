@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-ELEMENTS = 64  # so many are looked at one by one, all if there are not more
-SEARCHED = 1024  # so many when it is known that something is wrong
+MAX_ELEMENTS = 64  # of an input that are compared one by one
+MAX_SEARCHED = 1024  # the same when it is known that something is wrong
 DIRECTIONS = 2
-NEAR = 1e-4  # relative; an error of 0.1 % is ten times that
+TOLERANCE = 1e-4  # relative; an error of 0.1 % is ten times that
 # Lengths of steps and how many steps to each side: a far one where f is smooth, a near one where it has a kink.
 STEPS = ((1e-3, 2), (1e-5, 2), (1e-6, 1))
-FIRST = (1e-4, 1)  # takes two values only, and mostly agrees: the others are for where it does not
+FIRST_STEP = (1e-4, 1)  # takes two values only, and mostly agrees: the others are for where it does not
 
 Function = Callable[[Sequence[Any]], float]  # of all inputs
 Derivative = Callable[[int, Any], float]  # of the function, when one input moves in a direction
@@ -93,12 +93,12 @@ def _compare_input(differences: Differences, i: int, derivative: Derivative) -> 
         v = scale * _normal(random, x)
         found = float(derivative(i, v[()]))
         good = good and _compare_direction(differences.move_along(i, v, ("random", number)), found, value)[1]
-    if good and x.size > ELEMENTS:
-        places = random.choice(x.size, ELEMENTS, replace=False)
-    elif x.size <= SEARCHED:
+    if good and x.size > MAX_ELEMENTS:
+        places = random.choice(x.size, MAX_ELEMENTS, replace=False)
+    elif x.size <= MAX_SEARCHED:
         places = np.arange(x.size)
     else:
-        places = random.choice(x.size, SEARCHED, replace=False)
+        places = random.choice(x.size, MAX_SEARCHED, replace=False)
     worst, mismatch, largest = 0.0, "", 0.0
     for at in places:
         for unit in (1.0, 1j) if x.dtype.kind == "c" else (1.0,):
@@ -113,7 +113,7 @@ def _compare_input(differences: Differences, i: int, derivative: Derivative) -> 
             largest = max(largest, float(off))
             if not agrees and not off <= worst:
                 worst, mismatch = off, _describe_element(x.shape, int(at), unit, found, expected)
-    if not mismatch and not good and x.size > SEARCHED:
+    if not mismatch and not good and x.size > MAX_SEARCHED:
         mismatch = "is off along a random direction, by elements that were not looked at one by one"
     return Comparison(mismatch, len(places), largest)
 
@@ -129,18 +129,18 @@ def _compare_direction(difference: Callable[[float, int], float], found: float, 
     Differences of rounding errors say nothing, so far below the value of the function anything will do, unless two
     steps say the same.
     """
-    expected = difference(*FIRST)
-    if abs(found - expected) <= NEAR * abs(expected):
+    expected = difference(*FIRST_STEP)
+    if abs(found - expected) <= TOLERANCE * abs(expected):
         return expected, True
     nearest = before = np.nan
     for h, count in STEPS:
         expected = difference(h, count)
         if np.isnan(nearest) or abs(expected - found) < abs(nearest - found):
             nearest = expected
-        if abs(found - nearest) <= NEAR * abs(nearest):
+        if abs(found - nearest) <= TOLERANCE * abs(nearest):
             return nearest, True
         if abs(found - nearest) <= 1e-9 * value + 1e-11 and not np.isnan(before):
-            return nearest, not abs(expected - before) <= NEAR * abs(expected) or not expected
+            return nearest, not abs(expected - before) <= TOLERANCE * abs(expected) or not expected
         before = expected
     return nearest, False
 

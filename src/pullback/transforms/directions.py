@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 BATCH_BYTES = 1024 * 1024  # bytes that directions taken together have at the widest place of the program
-WIDE = 64 * 1024  # bytes of one direction from which on taking it by itself is quicker
+MIN_SINGLE_BYTES = 64 * 1024  # bytes of one direction from which on taking it by itself is quicker
 
 Back = Callable[[Any], Sequence[Any]]  # a cotangent to those of the inputs, None where nothing comes back
 
@@ -107,7 +107,7 @@ def pull_in_batches(back: Back, cotangents: Any, widest: int, number: int) -> It
 
     ``widest`` is how many bytes one direction has at the widest place of the program, ``number`` the level of many.
     """
-    size = 1 if widest >= WIDE else max(1, BATCH_BYTES // max(widest, 1))
+    size = 1 if widest >= MIN_SINGLE_BYTES else max(1, BATCH_BYTES // max(widest, 1))
     with report_progress("derivatives", -(-len(cotangents) // size)) as shown:
         for start in range(0, len(cotangents), size):
             part = cotangents[start : start + size]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["custom_fixed_point", "custom_root"]
 
-STEPS = 1000  # of the plain iteration to a fixed point
+MAX_STEPS = 1000  # of the plain iteration to a fixed point
 
 
 class Unknowns:
@@ -278,7 +278,7 @@ def custom_fixed_point(f: Callable[..., Any], solve: Callable[..., Any] | None =
 def iterate(f: Callable[..., Any], x: Array, *params: object) -> Any:
     """Apply ``f`` until the steps are lost in rounding."""
     face = "custom_fixed_point"
-    for _ in range(STEPS):
+    for _ in range(MAX_STEPS):
         y = f(x, *params)
         pairs = list(zip(tree.leaves(x), tree.leaves(y), strict=True))
         moved = max(float(np.max(np.abs(b - a), initial=0)) for a, b in pairs)
@@ -289,5 +289,6 @@ def iterate(f: Callable[..., Any], x: Array, *params: object) -> Any:
         if moved <= 16 * float(np.finfo(pairs[0][1].dtype).eps) * scale:
             return x
     raise ConvergenceError(
-        f"{face}: after {STEPS} steps x still moves by {moved:.3g}. Give an f that contracts, another x0, or a solve."
+        f"{face}: after {MAX_STEPS} steps x still moves by {moved:.3g}. "
+        "Give an f that contracts, another x0, or a solve."
     )

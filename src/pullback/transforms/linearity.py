@@ -12,8 +12,8 @@ from pullback.core.tensor import Tensor, all_values
 
 __all__: list[str] = []
 
-NUMBERS = np.array([0.75, -1.25, 1.0, -0.5, 1.5])
-NEAR = 1e-3  # relative; iterative solvers are linear no more than about this
+PROBE = np.array([0.75, -1.25, 1.0, -0.5, 1.5])  # what is given to a function to see whether it is linear
+TOLERANCE = 1e-3  # relative; iterative solvers are linear no more than about this
 Rule = Callable[[list[Any]], Sequence[Any]]
 
 
@@ -51,7 +51,7 @@ def is_linear(rule: Rule, likes: Sequence[Any]) -> bool | None:
 
 def _make_signed(x: Any) -> Any:
     """Return numbers of both signs in the shape of ``x`` and the dtype of its derivatives."""
-    return np.resize(NUMBERS, x.shape).astype(float_of(x.dtype))[()]
+    return np.resize(PROBE, x.shape).astype(float_of(x.dtype))[()]
 
 
 def _is_scaled(got: Any, expected: Any, factor: float) -> bool:
@@ -68,4 +68,4 @@ def _is_scaled(got: Any, expected: Any, factor: float) -> bool:
     if np.any(small & ~known):  # nothing overflows in a linear rule whose result is small
         return False
     size = max(np.max(np.abs(got), where=known, initial=0.0), np.max(np.abs(wanted), where=known, initial=0.0))
-    return bool(np.all(np.abs(got - wanted) <= NEAR * size, where=known))
+    return bool(np.all(np.abs(got - wanted) <= TOLERANCE * size, where=known))

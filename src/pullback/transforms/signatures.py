@@ -24,7 +24,7 @@ class Parameter(NamedTuple):
 
 # by the code of a function: gradient functions are new in every call
 _known: dict[int, tuple[CodeType, int, list[Parameter]]] = {}
-MANY = 1000
+MAX_SIGNATURES = 1000  # that are kept
 
 
 def list_parameters(f: Callable[..., Any]) -> list[Parameter] | None:
@@ -35,7 +35,7 @@ def list_parameters(f: Callable[..., Any]) -> list[Parameter] | None:
     if type(f) is FunctionType and not f.__dict__:
         code, known = f.__code__, _known.get(id(f.__code__))
         if known is None or known[0] is not code or known[1] != len(f.__defaults__ or ()):
-            if len(_known) > MANY:
+            if len(_known) > MAX_SIGNATURES:
                 _known.clear()
             known = _known[id(code)] = code, len(f.__defaults__ or ()), _of_code(f)
         return known[2]

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-TRIALS = 64  # of an op, for each halving of what is given to it
-MOST = 20_000_000  # places that a pattern may have; with more of them it is not worth while
+MAX_TRIALS = 64  # of an op, for each halving of what is given to it
+MAX_PLACES = 20_000_000  # of a pattern; with more of them it is not worth while
 
 
 class Operand(NamedTuple):
@@ -156,11 +156,11 @@ def _spread_rows(sparse: Any, rows: Any, how: Spread, size: int, face: str, op: 
         return rows
     here = how.take >= 0
     take = how.take[here]
-    if int(np.diff(rows.indptr)[take].sum()) > MOST:
+    if int(np.diff(rows.indptr)[take].sum()) > MAX_PLACES:
         name = "a gradient of your own" if op is None else op.name
         raise GradientError(
             f"{face}: the derivative is not sparse: by {name} nearly everything depends on everything, in more than "
-            f"{MOST} places. Use {face.removeprefix('sparse_')}, or vjp and jvp, which make no matrix."
+            f"{MAX_PLACES} places. Use {face.removeprefix('sparse_')}, or vjp and jvp, which make no matrix."
         )
     starts = np.concatenate([[0], np.cumsum(here)])
     return sparse.csr_array((np.ones(len(take), bool), take, starts), shape=(size, rows.shape[0])) @ rows
@@ -254,7 +254,7 @@ def _by_halves(sparse: Any, f: Any, shape: tuple[int, ...], size: int) -> Any:
     reach = sparse.csr_array(np.ones((1, size), bool))  # a row for each block
     while True:
         colours = color_columns(reach.indices, reach.indptr, size)
-        if int(colours.max(initial=-1)) >= TRIALS:
+        if int(colours.max(initial=-1)) >= MAX_TRIALS:
             return None
         block = np.arange(n) // width
         met = [

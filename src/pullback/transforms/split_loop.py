@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-FEW = 16  # rows of a product that is slow by itself; those with more are as quick one by one, while they are cached
+FEW_ROWS = 16  # of a product that is slow by itself; those with more are as quick one by one, while they are cached
 
 
 class Parts(NamedTuple):
@@ -67,10 +67,10 @@ class SplitLoop:
         a, b = self.body.list_refs(e.args)
         left, right = shapes
         if b in self.invariant:
-            return bool(len(left) < 2 or left[-2] < FEW)
+            return bool(len(left) < 2 or left[-2] < FEW_ROWS)
         if a in self.invariant:
-            return bool(len(right) < 2 or right[-1] < FEW)
-        return bool(left[-1] < FEW)
+            return bool(len(right) < 2 or right[-1] < FEW_ROWS)
+        return bool(left[-1] < FEW_ROWS)
 
     def _find_early(self) -> list[int]:
         """Return the products of xs with constants: their results."""

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["resize_bilinear", "resize_nearest_neighbor"]
 
 Shape = tuple[int, ...]
-SHORT = 128  # up to this length an axis is resized by a product with a matrix
-WIDE = 16  # if there are so many elements in a slice
+MAX_PRODUCT_LENGTH = 128  # up to this length an axis is resized by a product with a matrix
+MIN_PRODUCT_SLICE = 16  # if there are so many elements in a slice
 
 
 def _resize_shape(name: str, shape: Shape, size: Sequence[Any], align_corners: bool, half_pixel_centers: bool) -> Shape:
@@ -97,7 +97,8 @@ def _matrix(new: int, old: int, align: bool, half: bool, char: str) -> Any:
 
 def _as_product(x: Array, axis: int, new: int) -> bool:
     """Return whether a matrix product is faster: for short axes and long rows."""
-    if max(x.shape[axis], new) > SHORT or x.shape[axis] == new or prod(x.shape[axis + 1 :]) < WIDE:
+    old, beside = x.shape[axis], prod(x.shape[axis + 1 :])
+    if max(old, new) > MAX_PRODUCT_LENGTH or old == new or beside < MIN_PRODUCT_SLICE:
         return False
     return bool(np.isfinite(x).all())  # 0 * inf would reach other pixels
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["cholesky", "triangular_solve"]
 
-BLOCK = 32  # up to here elimination of the whole is as quick as substitution
+BLOCK_ROWS = 32  # up to here elimination of the whole is as quick as substitution
 
 
 # ---- right sides that may be one vector
@@ -73,18 +73,18 @@ def substitute(x: Array, y: Array, lower: bool = True, trans: bool = False) -> A
 def solve_by_blocks(a: Array, b: Array, lower: bool) -> Any:
     """Return the solution by substitution of a block of rows after the other: most of it is matrix products."""
     n, columns = a.shape[-1], b.shape[-1]
-    if n <= BLOCK:
+    if n <= BLOCK_ROWS:
         return np.linalg.solve(triangle(a, lower), b)
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     z = np.empty((*batch, n, columns), np.result_type(a, b))
-    starts = range(0, n, BLOCK)
+    starts = range(0, n, BLOCK_ROWS)
     for start in starts if lower else reversed(starts):
-        own = slice(start, min(start + BLOCK, n))
+        own = slice(start, min(start + BLOCK_ROWS, n))
         done = slice(start) if lower else slice(own.stop, n)
         right = b[..., own, :] - a[..., own, done] @ z[..., done, :]
         block = triangle(a[..., own, own], lower)
         # the inverse of a block pays for many columns
-        z[..., own, :] = np.linalg.inv(block) @ right if columns > BLOCK else np.linalg.solve(block, right)
+        z[..., own, :] = np.linalg.inv(block) @ right if columns > BLOCK_ROWS else np.linalg.solve(block, right)
     return z
 
 

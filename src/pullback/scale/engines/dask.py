@@ -19,7 +19,7 @@ __all__ = ["DaskEngine"]
 
 # Instead of what Dask sets itself: its MALLOC_TRIM_THRESHOLD_ doubles the time of a gradient.
 ENVIRONMENT = {name: int(value) for name, value in ONE_THREAD.items()}
-SMALL = 2**16  # bytes that go with a call; more are sent to all workers first
+MAX_SENT_BYTES = 2**16  # that go with a call; more are sent to all workers first
 CHECK_SECONDS = 2.0  # between looks at who is there, while answers are waited for
 WORKER = Worker()  # of a process of Dask
 
@@ -125,7 +125,7 @@ class DaskEngine:
         if not isinstance(x, Shared):
             return x
         if "dask" not in x.places:
-            is_small = find_bytes(getattr(x.value, "items", x.value)) < SMALL
+            is_small = find_bytes(getattr(x.value, "items", x.value)) < MAX_SENT_BYTES
             x.places["dask"] = x.value if is_small else self.client.scatter([x.value], broadcast=True, hash=False)[0]
         return x.places["dask"]
 

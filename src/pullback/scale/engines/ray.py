@@ -29,7 +29,7 @@ from pullback.scale.work import Worker
 
 __all__ = ["RayEngine"]
 
-SMALL = 2**16  # bytes that go with a call; more are put into Ray's store once
+MAX_SENT_BYTES = 2**16  # that go with a call; more are put into Ray's store once
 FOLDER = "pb-ray-"  # of what Ray writes, followed by the number of the process; sockets need a short path
 LOOPBACK = "127.0.0.1"
 TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}  # of this process's own clusters
@@ -147,7 +147,7 @@ class RayEngine:
         if not isinstance(x, Shared):
             return x
         if "ray" not in x.places:
-            x.places["ray"] = x.value if find_bytes(x.value) < SMALL else self.ray.put(x.value)
+            x.places["ray"] = x.value if find_bytes(x.value) < MAX_SENT_BYTES else self.ray.put(x.value)
         return x.places["ray"]
 
     def wait(self, calls: Sequence[int]) -> list[Any]:
