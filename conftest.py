@@ -62,12 +62,20 @@ generators: dict[ModuleType, list[tuple[np.random.BitGenerator, Any]]] = {}
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Leave what was collected out of garbage collection: looking at thousands of tests takes half a second."""
+    """Remember the generators of modules, and leave what was collected out of garbage collection."""
     for module in {item.module for item in session.items if isinstance(item, pytest.Function)}:
         found = [value.bit_generator for value in vars(module).values() if isinstance(value, np.random.Generator)]
         generators[module] = [(bits, bits.state) for bits in found]
-    gc.freeze()
+    gc.freeze()  # to look at thousands of tests takes half a second
     gc.enable()
+
+
+@pytest.hookimpl(trylast=True)  # after the fixtures of the module
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Leave what the tests of a module made and keep out of garbage collection: many tests collect, some 100 times."""
+    if nextitem is not None and nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
