@@ -50,6 +50,37 @@ sin_rest, cos_rest = beyond(mp.sin, 3, 2), beyond(mp.cos, 4, 2)
 sinh_rest, cosh_rest = beyond(mp.sinh, 3, 2), beyond(mp.cosh, 2, 2)
 atan_rest, asin_rest = beyond(mp.atan, 3, 2), beyond(mp.asin, 3, 2)
 erf_near = beyond(mp.erf, 1, 2)
+digamma_root = mp.findroot(mp.digamma, 1.46)
+
+
+def lgamma_slope(t: Any) -> Any:
+    """Return lgamma(2 + t) / t."""
+    return mp.loggamma(2 + t).real / t if abs(t) > mp.mpf("1e-20") else mp.digamma(2)
+
+
+def digamma_slope(t: Any) -> Any:
+    """Return digamma at 1.5 + t, divided by the distance from its root."""
+    apart = mp.mpf("1.5") + t - digamma_root
+    return mp.digamma(mp.mpf("1.5") + t) / apart if apart else mp.polygamma(1, digamma_root)
+
+
+def erfcx_rest(q: Any, middle: int) -> Any:
+    """Return what is left of (1 + 2 * x) * exp(x * x) * erfc(x), where q is (x - middle) / (x + middle).
+
+    It is 1 at 0; that is taken away, and the rest divided by q + 1.
+    """
+    if q + 1 < mp.mpf("1e-20"):
+        return middle * (1 - 1 / mp.sqrt(mp.pi))
+    if 1 - q < mp.mpf("1e-20"):
+        return 1 / mp.sqrt(mp.pi) - mp.mpf("0.5")
+    x = middle * (1 + q) / (1 - q)
+    tail = mp.exp(x * x) * mp.erfc(x) if x < 50 else mp.fsum(_asymptotic_term(x, k) for k in range(20))
+    return ((1 + 2 * x) * tail - 1) / (q + 1)
+
+
+def _asymptotic_term(x: Any, k: int) -> Any:
+    return (-1) ** k * mp.fac2(2 * k - 1) / (2 * x * x) ** k / (x * mp.sqrt(mp.pi))
+
 
 # name: what, from, to, how many coefficients
 FITS: dict[str, tuple[Callable[[Any], Any], Any, Any, int]] = {
@@ -74,6 +105,12 @@ FITS: dict[str, tuple[Callable[[Any], Any], Any, Any, int]] = {
     "CBRT": (lambda x: 1 / mp.root(x, 3), mp.mpf("0.35"), mp.mpf("2.83"), 6),
     "ERF_F8": (lambda z: erf_near(z) - 1, mp.mpf(0), mp.mpf(1), 15),
     "ERFC_F8": (lambda x: mp.log(mp.erfc(x)), mp.mpf("0.999"), mp.mpf(6), 27),
+    "LGAMMA_F4": (lgamma_slope, mp.mpf("-0.5"), mp.mpf("0.5"), 9),
+    "LGAMMA_F8": (lgamma_slope, mp.mpf("-0.5"), mp.mpf("0.5"), 19),
+    "DIGAMMA_F4": (digamma_slope, mp.mpf("-0.5"), mp.mpf("0.5"), 11),
+    "DIGAMMA_F8": (digamma_slope, mp.mpf("-0.5"), mp.mpf("0.5"), 22),
+    "ERFCX_F4": (lambda q: erfcx_rest(q, 2), mp.mpf(-1), mp.mpf(1), 11),
+    "ERFCX_F8": (lambda q: erfcx_rest(q, 4), mp.mpf(-1), mp.mpf(1), 23),
 }
 
 

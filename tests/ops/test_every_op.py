@@ -490,14 +490,14 @@ def test_docstring_has_an_example(op: Any) -> None:
 
 
 class Scalars:
-    """What a lowering computes with, on whole arrays: NumPy's functions, ``select``, ``erf`` and ``philox``."""
+    """What a lowering computes with, on whole arrays: NumPy's and SciPy's functions, ``select`` and ``philox``."""
 
     select = staticmethod(np.where)
     erf = staticmethod(np.vectorize(math.erf, otypes=[float]))
     philox = staticmethod(REGISTRY["draw_uniform"].kernel)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(np, name)
+        return getattr(np, name) if hasattr(np, name) else getattr(pytest.importorskip("scipy.special"), name)
 
 
 def _lowered(kind: Any) -> list[Any]:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from pullback.compiler.builder import Code, Value, constant
-from pullback.compiler.math import arithmetic, exp_log, philox, powers, trigonometry
+from pullback.compiler.math import arithmetic, exp_log, philox, powers, special, trigonometry
 from pullback.compiler.math.building_blocks import MathBuilder
 from pullback.errors import CompileError
 
@@ -29,6 +29,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
         exp_log.arccosh, exp_log.arctanh,
         philox.philox,
         powers.power, powers.cbrt, powers.hypot, powers.erf,
+        special.gammaln, special.digamma, special.erfc, special.ndtr, special.log_ndtr,
         trigonometry.sin, trigonometry.cos, trigonometry.tan, trigonometry.arctan, trigonometry.arctan2,
         trigonometry.arcsin, trigonometry.arccos,
     )

@@ -79,7 +79,13 @@ def polygamma(n: TensorLike, x: TensorLike, /) -> Any:
     """
 
 
-@op(Through("digamma"), acts=elementwise1, d=partials(lambda x: polygamma(1, x)), domain=POSITIVE)
+@op(
+    Through("digamma"),
+    acts=elementwise1,
+    d=partials(lambda x: polygamma(1, x)),
+    domain=POSITIVE,
+    lower=scalar(lambda s, x: s.digamma(x)),
+)
 def digamma(x: TensorLike, /) -> Any:
     """Return the derivative of ``gammaln``.
 
@@ -90,7 +96,13 @@ def digamma(x: TensorLike, /) -> Any:
     """
 
 
-@op(Real("gammaln"), acts=elementwise1, d=partials(lambda x: digamma(x)), domain=POSITIVE)
+@op(
+    Real("gammaln"),
+    acts=elementwise1,
+    d=partials(lambda x: digamma(x)),
+    domain=POSITIVE,
+    lower=scalar(lambda s, x: s.gammaln(x)),
+)
 def gammaln(x: TensorLike, /) -> Any:
     """Return the logarithm of the absolute value of the gamma function.
 
@@ -165,7 +177,12 @@ def zeta(x: TensorLike, q: TensorLike, /) -> Any:
 # ---- the bell curve
 
 
-@op(Through("erfc"), acts=elementwise1, d=partials(lambda g, x: g * np.exp(-(x * x)) * (-2 / ROOT_PI)))
+@op(
+    Through("erfc"),
+    acts=elementwise1,
+    d=partials(lambda g, x: g * np.exp(-(x * x)) * (-2 / ROOT_PI)),
+    lower=scalar(lambda s, x: s.erfc(x)),
+)
 def erfc(x: TensorLike, /) -> Any:
     """Return ``1 - erf(x)``, precise where that is near 0.
 
@@ -205,7 +222,12 @@ def erfcinv(x: TensorLike, /) -> Any:
     """
 
 
-@op(Through("ndtr"), acts=elementwise1, d=partials(lambda g, x: g * np.exp(x * x * -0.5) * (1 / ROOT_TWO_PI)))
+@op(
+    Through("ndtr"),
+    acts=elementwise1,
+    d=partials(lambda g, x: g * np.exp(x * x * -0.5) * (1 / ROOT_TWO_PI)),
+    lower=scalar(lambda s, x: s.ndtr(x)),
+)
 def ndtr(x: TensorLike, /) -> Any:
     """Return the share of the standard normal distribution below ``x``.
 
@@ -214,7 +236,12 @@ def ndtr(x: TensorLike, /) -> Any:
     """
 
 
-@op(Through("log_ndtr"), acts=elementwise1, d=partials(lambda g, z, x: g * np.exp(x * x * -0.5 - z) / ROOT_TWO_PI))
+@op(
+    Through("log_ndtr"),
+    acts=elementwise1,
+    d=partials(lambda g, z, x: g * np.exp(x * x * -0.5 - z) / ROOT_TWO_PI),
+    lower=scalar(lambda s, x: s.log_ndtr(x)),
+)
 def log_ndtr(x: TensorLike, /) -> Any:
     """Return the logarithm of ``ndtr``, precise far to the left.
 

@@ -1,0 +1,74 @@
+"""Special functions of vectors: against SciPy, and against values that are known exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.compiler.runtime.llvm import llvm_available
+
+pytestmark = pytest.mark.skipif(not llvm_available(), reason="llvmlite is not installed")
+scipy_special = pytest.importorskip("scipy.special")
+POSITIVE = np.concatenate([np.linspace(1e-3, 9.5, 400), np.geomspace(1e-30, 1e30, 60), [1.0, 1.5, 2.0, 2.5, 7.5, 8.0]])
+AROUND = np.concatenate([np.linspace(-9.0, 9.0, 400), [0.0, -0.0, 40.0, -40.0]])
+NEGATIVE = np.linspace(-6.3, -0.1, 57)
+EDGES = np.array([0.0, -0.0, -1.0, -2.0, np.inf, -np.inf, np.nan, 1e300, 1.0])
+FUNCTIONS = {"gammaln": POSITIVE, "digamma": POSITIVE, "erfc": AROUND, "ndtr": AROUND, "log_ndtr": AROUND}
+
+
+def compute(name: str, x: Any) -> Any:
+    compiled = pb.compile(getattr(pb.special, name))
+    assert not any("NumPy" in step for step in compiled.lower(x).kernels)
+    return compiled(x)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_special_function_matches_scipy(name: str, dtype: str) -> None:
+    x = FUNCTIONS[name].astype(dtype)
+    with np.errstate(all="ignore"):
+        want = getattr(scipy_special, name)(x.astype("f8"))
+    least = {"f4": np.finfo("f4").tiny, "f8": 1e-14}[dtype]  # SciPy itself has no more digits beside a zero
+    np.testing.assert_allclose(compute(name, x), want, {"f4": 6e-7, "f8": 2e-14}[dtype], least)
+
+
+@pytest.mark.parametrize("name", ["gammaln", "digamma"])
+def test_negative_arguments_match_scipy(name: str) -> None:
+    want = getattr(scipy_special, name)(NEGATIVE)
+    np.testing.assert_allclose(compute(name, NEGATIVE), want, 1e-12, 1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_edges_match_scipy(name: str, dtype: str) -> None:
+    with np.errstate(all="ignore"):
+        x = EDGES.astype(dtype)
+        want = getattr(scipy_special, name)(x)
+    np.testing.assert_allclose(compute(name, x), want, 1e-6)
+
+
+def test_gammaln_is_precise_beside_its_zeros() -> None:
+    """Near 1 and 2 the first terms of the series are all digits."""
+    h = np.array([1e-9, -1e-9, 1e-12])
+    np.testing.assert_allclose(compute("gammaln", 1 + h), -np.euler_gamma * ((1 + h) - 1), 1e-8)
+    np.testing.assert_allclose(compute("gammaln", 2 + h), (1 - np.euler_gamma) * ((2 + h) - 2), 1e-8)
+
+
+def test_tails_of_the_bell_curve_keep_their_digits() -> None:
+    """From the asymptotic series of erfc at 20, of which eight terms are enough."""
+    x, series, term = 20.0, 0.0, 1.0
+    for k in range(8):
+        series += term
+        term *= -(2 * k + 1) / (2 * x * x)
+    tail = np.exp(-x * x) / (x * np.sqrt(np.pi)) * series
+    np.testing.assert_allclose(compute("erfc", np.full(3, x)), tail, 1e-13)
+    np.testing.assert_allclose(compute("log_ndtr", np.full(3, -x * np.sqrt(2))), np.log(tail / 2), 1e-14)
+
+
+def test_gradients_match_eager() -> None:
+    x = np.linspace(0.2, 12.0, 50)
+    total = lambda x: pb.sum(pb.special.gammaln(x) + pb.special.log_ndtr(x) + pb.special.ndtr(-x) + pb.special.erfc(x))
+    np.testing.assert_allclose(pb.compile(pb.grad(total))(x), pb.grad(total)(x), 1e-12)
