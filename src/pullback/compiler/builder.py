@@ -162,8 +162,7 @@ class Code:
         if mask is None:  # LLVM would store the last register first, which takes up to twice as long
             part = self.register_bytes // size
             for i in range(0, width, part):
-                lanes = ", ".join(f"i32 {j}" for j in range(i, i + part))
-                piece = self.op(f"shufflevector {type_} {value}, {type_} poison, <{part} x i32> <{lanes}>")
+                piece = self.shuffle(type_, value, "poison", range(i, i + part))
                 at = self.op(f"getelementptr {memory}, ptr {pointer}, i64 {i}")
                 self.line(f"store {vector(memory, part)} {piece}, ptr {at}, align {size}")
             return
@@ -181,6 +180,11 @@ class Code:
         self.line(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
 
     # ---- indices
+
+    def shuffle(self, type_: str, a: str, b: str, lanes: Sequence[int]) -> str:
+        """Return a vector of some lanes of two vectors of a type, those of the second counted after the first's."""
+        order = ", ".join(f"i32 {i}" for i in lanes)
+        return self.op(f"shufflevector {type_} {a}, {type_} {b}, <{len(lanes)} x i32> <{order}>")
 
     def add(self, a: str, b: str) -> str:
         """Add two indices; adding 0 emits nothing."""
@@ -371,6 +375,20 @@ class Value:
         return made.like(
             self.code.op(f"freeze {made.type} {made.name}")
         )  # of NaN and what is too large it is any integer
+
+
+def transpose_square(rows: Sequence[Value]) -> list[Value]:
+    """Return the columns of as many vectors as each of them has lanes."""
+    rows, step, width = [*rows], 1, len(rows)
+    while step < width:
+        low = [j if not j & step else width + j - step for j in range(width)]
+        high = [j + step if not j & step else width + j for j in range(width)]
+        for i in range(width):
+            if not i & step:
+                a, b = rows[i], rows[i + step]
+                rows[i], rows[i + step] = (a.like(a.code.shuffle(a.type, a.name, b.name, of)) for of in (low, high))
+        step *= 2
+    return rows
 
 
 def vector(type_: str, width: int) -> str:

@@ -7,7 +7,7 @@ for its one result: it is called for the smallest of functions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 from pullback.core import hooks
@@ -42,30 +42,28 @@ def run_session(entry: str, body: Callable[..., T], xs: Any, dy: Any = None, cal
         tape.close()
 
 
-@contextmanager
-def open_tape() -> Iterator[Tape]:
-    """Give a tape for this block only."""
+def open_tape() -> AbstractContextManager[Tape]:
+    """Return a block with a tape for this block only."""
     tape = Tape.open()
-    try:
-        yield tape
-    except Exception as error:
-        reveal(error)
-        raise
-    finally:
-        tape.close()
+    return _hold(tape, tape.close)
+
+
+def open_recording() -> AbstractContextManager[Recording]:
+    """Return a block with a tape whose nodes stay; after the block its tensors are constants."""
+    tape = Recording(new_level())
+    return _hold(tape, tape.pause)
 
 
 @contextmanager
-def open_recording() -> Iterator[Recording]:
-    """Give a tape whose nodes stay; after the block its tensors are constants."""
-    tape = Recording(new_level())
+def _hold(tape: T, end: Callable[[], None]) -> Iterator[T]:
+    """Give a tape, and call ``end`` after the block; an error of the block shows the user's own frames."""
     try:
         yield tape
     except Exception as error:
         reveal(error)
         raise
     finally:
-        tape.pause()
+        end()
 
 
 def pull(tape: Tape, results: list[Any], cotangents: Sequence[Any], leaves: Sequence[Any] = ()) -> list[Any]:

@@ -61,8 +61,7 @@ class PartsCopier:
         type_ = vector(self.type, width)
         if len(lanes) == 1:
             return self.code.op(f"extractelement {type_} {x}, i64 {lanes[0]}")
-        order = ", ".join(f"i32 {k}" for k in lanes)
-        return self.code.op(f"shufflevector {type_} {x}, {type_} {y}, <{len(lanes)} x i32> <{order}>")
+        return self.code.shuffle(type_, x, y, lanes)
 
     def _load(self, base: str, place: str, width: int) -> str:
         return self.code.op(f"load {vector(self.type, width)}, ptr {self._at(base, place)}, align {self.size}")

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from math import cos, pi, sin
 
-from pullback.compiler.builder import FLOATS, Code, Value, code_of, constant, literal, splat, vector
+from pullback.compiler.builder import FLOATS, Code, Value, code_of, constant, literal, splat, transpose_square, vector
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
 from pullback.compiler.ir.fourier import Fourier, factorize
 from pullback.compiler.schedule.fourier import FourierPlan
@@ -113,7 +113,7 @@ class TileWriter:
         code, starts = self.code, self._find_starts()
         with self._loop_over_tiles() as k:
             rows = [self._value(code.op(f"load {self.many}, ptr {self._at(s, k)}, align {self.size}")) for s in starts]
-            for j, v in enumerate(self._transpose(rows)):
+            for j, v in enumerate(transpose_square(rows)):
                 code.line(f"store {self.many} {v.name}, ptr {self._place(k, j)}")
         return self._make(name, "")
 
@@ -122,7 +122,7 @@ class TileWriter:
         factor = self._value(splat(code, "%factor", self.one, self.width))
         with self._loop_over_tiles() as k:
             columns = [code.op(f"load {self.many}, ptr {self._place(k, j)}") for j in range(self.width)]
-            rows = self._transpose([self._value(x) * factor for x in columns])
+            rows = transpose_square([self._value(x) * factor for x in columns])
             for start, v in zip(starts, rows, strict=True):
                 code.line(f"store {self.many} {v.name}, ptr {self._at(start, k)}, align {self.size}")
         return self._make(name, f", {self.one} %factor")
@@ -158,25 +158,6 @@ class TileWriter:
         with code.loop("0", tiles) as t:
             at = code.times(t, self.width)
             yield code.call("llvm.smin.i64", "i64", [("i64", at), ("i64", most)])
-
-    def _transpose(self, rows: list[Value]) -> list[Value]:
-        """Return the columns of a square of vectors."""
-        rows, step = [*rows], 1
-        while step < self.width:
-            for i in range(self.width):
-                if not i & step:
-                    a, b = rows[i], rows[i + step]
-                    low = [j if not j & step else self.width + j - step for j in range(self.width)]
-                    high = [j + step if not j & step else self.width + j for j in range(self.width)]
-                    rows[i], rows[i + step] = self._shuffle(a, b, low), self._shuffle(a, b, high)
-            step *= 2
-        return rows
-
-    def _shuffle(self, a: Value, b: Value, lanes: list[int]) -> Value:
-        order = ", ".join(f"i32 {i}" for i in lanes)
-        return a.like(
-            self.code.op(f"shufflevector {a.type} {a.name}, {b.type} {b.name}, <{self.width} x i32> <{order}>")
-        )
 
 
 class FourierKernel:

@@ -325,9 +325,7 @@ class Search(AxisKernel):
     def _take_lanes(self, v: Value, at: int, count: int) -> Value:
         if count == 1:
             return self.value(self.code.op(f"extractelement {v.type} {v.name}, i64 {at}"), 1, v.dtype)
-        chosen = ", ".join(f"i32 {at + k}" for k in range(count))
-        name = self.code.op(f"shufflevector {v.type} {v.name}, {v.type} poison, <{count} x i32> <{chosen}>")
-        return self.value(name, count, v.dtype)
+        return self.value(self.code.shuffle(v.type, v.name, "poison", range(at, at + count)), count, v.dtype)
 
     def _load_best(self, cells: tuple[str, str], width: int) -> tuple[Value, Value]:
         kinds = ((self.dtype, cells[0]), (self.index, cells[1]))

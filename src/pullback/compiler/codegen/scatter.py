@@ -145,8 +145,7 @@ class Spaced:
                 place = code.add(code.add(to, str(first)), code.times(j, step))
                 for k in range(step):
                     lanes = [p // step if p % step == 0 else wide for p in range(k * wide, (k + 1) * wide)]
-                    chosen = f"<{wide} x i32> <{', '.join(f'i32 {i}' for i in lanes)}>"
-                    out = code.op(f"shufflevector {type_} {v}, {type_} zeroinitializer, {chosen}")
+                    out = code.shuffle(type_, v, "zeroinitializer", lanes)
                     there = code.op(f"getelementptr {self.one}, ptr %z, i64 {code.add(place, str(k * wide))}")
                     code.write(out, there, self.one, self.size, wide, None)
         end = first + done * step

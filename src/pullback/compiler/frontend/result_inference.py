@@ -1,7 +1,4 @@
-"""Infer dtype, shape and strides of results, by running ops on small arrays.
-
-Ops and kernels are run on small arrays.
-"""
+"""Infer dtype, shape and strides of results, by running ops on small arrays."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Tracing: the function is run once on Symbols, which record every op as a node of a graph.
 
 A Symbol is a tensor without values, of the lowest level there is in the program: gradients, tangents and batches are
-levels above it, so they have written themselves down when they have been computed.
+levels above it, so that a trace records the ops that these transforms perform, and not the transforms.
 """
 
 from __future__ import annotations

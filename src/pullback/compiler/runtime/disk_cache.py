@@ -1,8 +1,8 @@
 """Object code kept on disk, so that a program is compiled once and not once per process.
 
-What is read is run, so it must be what was written here: the directory and the file must be the user's own and no one
-else's to write, and the file must say for which question it is the answer and carry a sum of its bytes.  Anything else
-is a miss.  Nothing here raises: a disk that is full, or not there, only means that programs are compiled again.
+What is read is executed, so only files that this library wrote are used: the directory and the file must belong to the
+user and be writable by no one else, and the file must contain its own cache key and a checksum.  Anything else is a
+miss.  Nothing here raises: without a disk, or with a full one, programs are compiled again.
 """
 
 from __future__ import annotations

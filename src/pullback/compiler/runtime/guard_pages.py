@@ -1,8 +1,8 @@
 """Guard pages, for tests: a program that reads or writes past the end of an array is stopped.
 
 With ``PULLBACK_CANARY=1`` every array of a program lies at the very end of a page, and the next page may not be
-touched.  What lies before it on its page is filled with a pattern, which is looked at when the program is done.  The
-values between the steps of a program do not share memory then: each is walled in like an array.
+accessed.  The rest of its page, before the array, is filled with a pattern that is checked when the program is done.
+The values between the steps of a program do not share memory then: each has pages of its own.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Kernels by several threads: every thread that is free claims the next part.
 
 The parts of a kernel and the order in which their sums are added are fixed when it is compiled, so the numbers do not
-depend on how many threads there are, nor on which of them does what.  The caller takes part; it never waits for one
-that did not come, only for parts that were begun.  One kernel at a time has the threads; a second one that comes
-meanwhile, from another thread of the interpreter, does its parts alone.
+depend on how many threads there are, nor on which of them computes what.  The calling thread takes part; it waits only
+for parts that another thread has begun.  One kernel at a time uses the threads; a second one that is called meanwhile,
+by another thread of the interpreter, computes all its parts itself.
 
 The state of the pool is one word, ``how many may take part`` and ``how many parts are left``: a thread that lowers it
 by one has a part.  Threads that have had nothing to do for a while sleep until the ``ticket`` changes (a futex, so this
-is for Linux; elsewhere the parts are done one after the other).  Waking one takes longer than many a kernel does, so
-short kernels take those who are awake, and a program that is long enough wakes them all when it begins (``rouse``).
-They are the system's own, not the interpreter's: they hold no lock of it, and are no hindrance when it ends.
+is for Linux; elsewhere the parts are computed one after the other).  Waking a thread takes longer than many kernels, so
+short kernels use only threads that are awake, and a program that is long enough wakes all when it begins (``rouse``).
+They are threads of the system, not of the interpreter: they hold none of its locks, and it can end while they sleep.
 """
 
 from __future__ import annotations

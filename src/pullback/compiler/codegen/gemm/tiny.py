@@ -92,8 +92,7 @@ class TinyProducts:
         type_ = vector(self.type, self.width)
         if len(lanes) == 1:
             return self.code.op(f"extractelement {type_} {x}, i64 {lanes[0]}")
-        order = ", ".join(f"i32 {i}" for i in lanes)
-        return self.code.op(f"shufflevector {type_} {x}, {type_} {y}, <{len(lanes)} x i32> <{order}>")
+        return self.code.shuffle(type_, x, y, lanes)
 
     def _collect(self, lanes: list[str]) -> str:
         if self.width == 1:

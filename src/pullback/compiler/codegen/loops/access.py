@@ -155,8 +155,7 @@ class ArrayAccess:
             return self.load(use.node, at, mask, width)
         if step == -1 and mask is None:
             v = self.load(use.node, self.code.add(at, str(1 - width)), None, width)
-            lanes = ", ".join(f"i32 {i}" for i in reversed(range(width)))
-            return v.like(self.code.op(f"shufflevector {v!r}, {v.type} poison, <{width} x i32> <{lanes}>"))
+            return v.like(self.code.shuffle(v.type, v.name, "poison", range(width)[::-1]))
         return self.gather(use.node, at, step, mask, width)
 
     def store(self, v: Value, node: Node, at: str, mask: str | None) -> None:

@@ -43,8 +43,7 @@ def reduce_lanes(code: Code, n: Node, v: Value) -> Value:
 def _take_half(code: Code, v: Value, at: int, half: int) -> str:
     if half == 1:
         return code.op(f"extractelement {v.type} {v.name}, i64 {at}")
-    lanes = ", ".join(f"i32 {i + at}" for i in range(half))
-    return code.op(f"shufflevector {v.type} {v.name}, {v.type} poison, <{half} x i32> <{lanes}>")
+    return code.shuffle(v.type, v.name, "poison", range(at, at + half))
 
 
 class Accumulator(NamedTuple):

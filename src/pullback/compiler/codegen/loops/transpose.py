@@ -159,5 +159,4 @@ class Tile:
         return self._shuffle(v, "poison", self.height, range(number * wide, number * wide + wide))
 
     def _shuffle(self, a: str, b: str, wide: int, lanes: range | list[int]) -> str:
-        kind, chosen = vector(self.memory, wide), ", ".join(f"i32 {i}" for i in lanes)
-        return self.code.op(f"shufflevector {kind} {a}, {kind} {b}, <{len(lanes)} x i32> <{chosen}>")
+        return self.code.shuffle(vector(self.memory, wide), a, b, lanes)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
-from pullback.compiler.builder import FLOATS, Value, code_of, constant, vector
+from pullback.compiler.builder import FLOATS, Value, code_of, constant, transpose_square, vector
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
 from pullback.compiler.codegen.matrices.places import find_place
 from pullback.compiler.codegen.row_functions import RowCode
@@ -182,7 +182,7 @@ class LaneWriter:
                 lanes = [
                     self._value(code.op(f"load {self.many}, ptr {code.at(self.one, row, k)}, align 1")) for row in rows
                 ]
-                for j, v in enumerate(self._transpose(lanes)):
+                for j, v in enumerate(transpose_square(lanes)):
                     self._write(start, code.add(k, str(j)), v)
         if whole < count:
             with code.loop(str(whole), count) as k:
@@ -199,7 +199,7 @@ class LaneWriter:
         if whole:
             with code.loop("0", whole, width) as k:
                 columns = [self._fetch(start, code.add(k, str(j))) for j in range(width)]
-                for row, v in zip(rows, self._transpose(columns), strict=True):
+                for row, v in zip(rows, transpose_square(columns), strict=True):
                     code.line(f"store {self.many} {v.name}, ptr {code.at(self.one, row, k)}, align 1")
         if whole < count:
             with code.loop(str(whole), count) as k:
@@ -207,23 +207,6 @@ class LaneWriter:
                 for i, row in enumerate(rows):
                     x = v.name if width == 1 else code.op(f"extractelement {self.many} {v.name}, i64 {i}")
                     code.store(self.one, x, row, k)
-
-    def _transpose(self, rows: list[Value]) -> list[Value]:
-        """Return the columns of a square of vectors."""
-        rows, step, width = [*rows], 1, self.width
-        while step < width:
-            for i in range(width):
-                if not i & step:
-                    a, b = rows[i], rows[i + step]
-                    low = [j if not j & step else width + j - step for j in range(width)]
-                    high = [j + step if not j & step else width + j for j in range(width)]
-                    rows[i], rows[i + step] = self._shuffle(a, b, low), self._shuffle(a, b, high)
-            step *= 2
-        return rows
-
-    def _shuffle(self, a: Value, b: Value, lanes: list[int]) -> Value:
-        order = ", ".join(f"i32 {i}" for i in lanes)
-        return a.like(self.code.op(f"shufflevector {a!r}, {b!r}, <{self.width} x i32> <{order}>"))
 
     # ---- vectors
 

@@ -1,9 +1,9 @@
 """Eager ops and the backward pass in machine code: what ``core.native`` uses when it may.
 
 A small op takes NumPy's ufunc some hundred nanoseconds to begin, and Python as long to make the node.  Here a built-in
-function does both: it looks whether the operands are usual ones, calls NumPy's own inner loop, so that the numbers are
-NumPy's bit by bit, fills in the node and appends it to the tape.  It gives None where anything is unusual, and the
-function in Python goes on from there.  The backward pass does the same for the steps of such ops.
+function does both: it checks that the operands are arrays or numbers of known layout, calls NumPy's own inner loop, so
+that results are equal to NumPy's bit by bit, fills in the node and appends it to the tape.  It returns None for any
+other operands, and the function in Python computes the op.  The backward pass does the same for the steps of such ops.
 """
 
 from __future__ import annotations

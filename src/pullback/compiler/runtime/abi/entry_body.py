@@ -198,24 +198,8 @@ giving:
   %flags = or i64 %flagged, %again
   %is.wrong = icmp ne i64 %flags, 0
   br i1 %is.wrong, label %wrong, label %give
-wrong:
-  %w = phi i64 [0, %giving], [%w.next, %wrong.result]
-  %w.more = icmp slt i64 %w, %results
-  br i1 %w.more, label %wrong.result, label %wrong.held
-wrong.result:
-  %w.object = pointer %objects %w
-  call void @Py_DecRef(ptr %w.object)
-  %w.next = add i64 %w, 1
-  br label %wrong
-wrong.held:
-  %v = phi i64 [0, %wrong], [%v.next, %wrong.argument]
-  %v.more = icmp slt i64 %v, %holding
-  br i1 %v.more, label %wrong.argument, label %otherwise
-wrong.argument:
-  %v.object = pointer %kept %v
-  call void @Py_DecRef(ptr %v.object)
-  %v.next = add i64 %v, 1
-  br label %wrong.held
+wrong: drop %results of %objects after %giving then %wrong.held
+wrong.held: drop %holding of %kept after %wrong then %otherwise
 give:
   %g = phi i64 [0, %giving], [%g.next, %gave]
   %g.at = phi i64 [%results.at, %giving], [%g.after, %gave]
@@ -258,15 +242,7 @@ one.made:
   br i1 %no.number, label %failed, label %gave
 gave:
   br label %give
-drop:
-  %d = phi i64 [0, %give], [%d.next, %dropped]
-  %d.more = icmp slt i64 %d, %holding
-  br i1 %d.more, label %dropped, label %building
-dropped:
-  %d.object = pointer %kept %d
-  call void @Py_DecRef(ptr %d.object)
-  %d.next = add i64 %d, 1
-  br label %drop
+drop: drop %holding of %kept after %give then %building
 
 building:
   %steps.at = word %plan 12
@@ -343,15 +319,7 @@ entered:
 spoiled:
   call void @Py_DecRef(ptr %a.dict)
   br label %failed
-emptied:
-  %u = phi i64 [0, %entry.next], [%u.next, %unused]
-  %u.more = icmp slt i64 %u, %count
-  br i1 %u.more, label %unused, label %push
-unused:
-  %u.part = pointer %parts %u
-  call void @Py_DecRef(ptr %u.part)
-  %u.next = add i64 %u, 1
-  br label %emptied
+emptied: drop %count of %parts after %entry.next then %push
 push:
   %new.object = phi ptr [%r.object, %result], [%object, %object.given], [%a.tuple, %filled],
     [%a.list, %listed], [%a.dict, %emptied]
@@ -375,33 +343,9 @@ failed:
   %still.held = phi i64 [0, %array], [0, %no.memory], [%holding, %one.made], [0, %tuple],
     [0, %other.tuple], [0, %list], [0, %dict], [0, %spoiled]
   br label %let.go
-let.go:
-  %o = phi i64 [0, %failed], [%o.next, %let]
-  %o.more = icmp slt i64 %o, %still.held
-  br i1 %o.more, label %let, label %clean
-let:
-  %o.object = pointer %kept %o
-  call void @Py_DecRef(ptr %o.object)
-  %o.next = add i64 %o, 1
-  br label %let.go
-clean:
-  %c = phi i64 [0, %let.go], [%c.next, %cleaned]
-  %c.more = icmp slt i64 %c, %known
-  br i1 %c.more, label %cleaned, label %unstack
-cleaned:
-  %c.object = pointer %objects %c
-  call void @Py_DecRef(ptr %c.object)
-  %c.next = add i64 %c, 1
-  br label %clean
-unstack:
-  %k = phi i64 [0, %clean], [%k.next, %unstacked]
-  %k.more = icmp slt i64 %k, %stacked
-  br i1 %k.more, label %unstacked, label %gone
-unstacked:
-  %k.object = pointer %stack %k
-  call void @Py_DecRef(ptr %k.object)
-  %k.next = add i64 %k, 1
-  br label %unstack
+let.go: drop %still.held of %kept after %failed then %clean
+clean: drop %known of %objects after %let.go then %unstack
+unstack: drop %stacked of %stack after %clean then %gone
 gone:
   ret ptr null
 }

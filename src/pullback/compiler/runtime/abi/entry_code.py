@@ -1,7 +1,8 @@
 """The machine code of the native entry (see ``entry``), as LLVM text with a few macros.
 
-``%x = word P I`` and ``%x = pointer P I`` load the I-th of 8 bytes each from P; ``%x = field T P N`` loads a T that
-lies N bytes from P; ``%x = at P N`` is N bytes from P.
+``%x = word P I`` and ``%x = pointer P I`` load element I of an array of integers or pointers at P; ``%x = field T P N``
+loads a T that lies N bytes from P; ``%x = at P N`` is N bytes from P.  ``L: drop N of P after A then B`` is the loop L
+that releases the first N references of an array at P; control comes from block A and goes on to B.
 """
 
 from __future__ import annotations
@@ -19,7 +20,18 @@ HASH_AT = OFFSETS["TUPLE_ITEMS"] - 8
 UNHASHED = f"%hash = at %typed {HASH_AT}\n  store i64 -1, ptr %hash" if TUPLE_HAS_HASH else ""
 NAMES = {"UNHASHED": UNHASHED, **{name: str(offset) for name, offset in OFFSETS.items()}}
 
+DROP = r"""\1:
+  %\1.i = phi i64 [0, \4], [%\1.next, %\1.each]
+  %\1.more = icmp slt i64 %\1.i, \2
+  br i1 %\1.more, label %\1.each, label \5
+\1.each:
+  %\1.object = pointer \3 %\1.i
+  call void @Py_DecRef(ptr %\1.object)
+  %\1.next = add i64 %\1.i, 1
+  br label %\1"""
+
 WORDS = (
+    (r"([\w.]+): drop (\S+) of (\S+) after (\S+) then (\S+)", DROP),
     (r"(%[\w.]+) = word (\S+) (\S+)", r"\1.a = getelementptr i64, ptr \2, i64 \3\n  \1 = load i64, ptr \1.a"),
     (r"(%[\w.]+) = pointer (\S+) (\S+)", r"\1.a = getelementptr ptr, ptr \2, i64 \3\n  \1 = load ptr, ptr \1.a"),
     (r"(%[\w.]+) = field (\S+) (\S+) (\S+)", r"\1.a = getelementptr i8, ptr \3, i64 \4\n  \1 = load \2, ptr \1.a"),
