@@ -247,6 +247,11 @@ def block(x):
     return x + 0.1 * pb.tanh(pb.exp(-x * x) * pb.sin(x) + pb.log(1 + x * x) * pb.cos(x))
 
 
+def polynomial(x):
+    """Return what saves several values for the gradient, as ``block`` does, and is quick on large arrays."""
+    return x * (1.1 - x) + 0.1 * x * x
+
+
 def halve(layer, times):
     """Return the chain of which each half is wrapped, and each half of that."""
     if times == 1:
@@ -255,8 +260,8 @@ def halve(layer, times):
     return lambda x: second(first(x))
 
 
-@pytest.mark.parametrize("size", [5_000, 66_000], ids=["small", "big"])
-def test_recompute_grad_memory_of_100_layers(size):
+@pytest.mark.parametrize(("block", "size"), [(block, 5_000), (polynomial, 66_000)], ids=["small", "big"])
+def test_recompute_grad_memory_of_100_layers(block, size):
     x = np.linspace(0, 1, size)
     plain = lambda x: repeat(block, 100)(x).sum()
     parts = lambda x: repeat(pb.recompute_grad(repeat(block, 10)), 10)(x).sum()
@@ -272,8 +277,8 @@ def test_recompute_grad_memory_of_100_layers(size):
 def test_recompute_grad_nested_halves_use_logarithmic_memory():
     x = np.linspace(0, 1, 66_000)
     alive = []
-    for times in (64, 256):
-        chain = halve(lambda x: pb.sin(x) * x, times)
+    for times in (32, 128):
+        chain = halve(polynomial, times)
         alive.append(peak(lambda chain=chain: pb.grad(lambda x: chain(x).sum())(x)) / x.nbytes)
     assert alive[0] < 20
     assert alive[1] - alive[0] < 6
@@ -282,7 +287,7 @@ def test_recompute_grad_nested_halves_use_logarithmic_memory():
 
 
 @needs_recycling
-@pytest.mark.parametrize("times", [17, 100])
+@pytest.mark.parametrize("times", [17, 64])
 def test_recompute_grad_chain_uses_square_root_memory(times):
     v, moving = pb.variable(1.1, name="v", dtype="float64"), pb.variable(0.0, name="moving", trainable=False)
     x = np.linspace(0, 1, 66_000)
