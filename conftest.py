@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from _pytest.runner import runtestprotocol
 
 import pullback
 
@@ -68,6 +69,19 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         generators[module] = [(bits, bits.state) for bits in found]
     gc.freeze()  # to look at thousands of tests takes half a second
     gc.enable()
+
+
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Send one report of a test that passed to the process that prints: xdist's five messages take 0.4 ms more."""
+    if not hasattr(item.config, "workerinput"):  # not a worker of xdist
+        return None
+    reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    is_passed = all(report.passed for report in reports)
+    for report in reports:
+        if report.when == "call" or not is_passed or report.duration > 0.1:  # which --durations may show
+            item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 @pytest.hookimpl(trylast=True)  # after the fixtures of the module
