@@ -11,6 +11,7 @@ from types import ModuleType as _Module
 # ---- What users hold
 
 from pullback.core import accelerate as _accelerate
+from pullback.core import lapack as _lapack
 from pullback.core import native as _native
 from pullback.core.op import build_ops as _build_ops
 from pullback.core.tensor import LATER as _ABOVE, MethodLater as _MethodLater, Tensor as Tensor
@@ -345,6 +346,7 @@ _ABOVE["all_ops"] = _load_ops
 _ABOVE["numpy_module"] = _load_numpy_module
 _ABOVE["scipy_fft"] = lambda: _import_module("pullback.scipy.fft")
 _native.load = lambda compiles: _import_module("pullback.compiler.runtime.abi.eager_ops").load(compiles)
+_lapack.find_routines = lambda: _import_module("pullback.compiler.target").find_blas()
 _accelerate.compile_op = lambda *given: _import_module("pullback.compiler.single_ops").compile_op(*given)
 _accelerate.compile_function = lambda *given: _import_module("pullback.compiler.element_functions").compile_function(
     *given

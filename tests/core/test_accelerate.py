@@ -167,6 +167,19 @@ def test_function_of_large_array_is_numpys(ufunc: np.ufunc, dtype: str) -> None:
     np.testing.assert_array_equal(np.signbit(got[want == 0]), np.signbit(want[want == 0]))
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", ["elu", "erf", "log_sigmoid", "selu", "sigmoid", "softplus"])
+@pytest.mark.parametrize("count", [accelerate.MAX_NUMPY_ELEMENTS + 3, COUNT])
+def test_activation_of_many_elements_is_numpys(name: str, dtype: str, count: int) -> None:
+    f = getattr(pb, name)
+    x = (random.normal(size=count) * 3).astype(dtype)
+    x[-len(SPECIAL) :] = SPECIAL
+    with np.errstate(all="ignore"):
+        want = f.op.kernel(x)
+        for got in (f(x), f(x), compute_value(f, x)):
+            np.testing.assert_allclose(got, want, rtol=16 * float(np.finfo(dtype).eps), atol=np.finfo(dtype).tiny)
+
+
 @pytest.mark.usefixtures("every_function")
 def test_function_with_a_number_as_operand() -> None:
     x = random.uniform(0.1, 2, COUNT)

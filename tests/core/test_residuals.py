@@ -62,3 +62,39 @@ def test_gradients_of_gradients_with_kept_exponentials() -> None:
     hessian = pb.grad(lambda x: pb.sum(pb.grad(lambda x: pb.sum(pb.log_sum_exp(x, 1)))(x) ** 2))(x)
     p = pb.softmax(x)
     np.testing.assert_allclose(hessian, 2 * p * (p - (p * p).sum(1, keepdims=True)), rtol=1e-10)
+
+
+@pytest.mark.parametrize("columns", [(), (3,)])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_gradient_of_solve_from_kept_factors(columns: tuple[int, ...], dtype: str) -> None:
+    n = 60
+    x = (random.normal(size=(n, n)) + 8 * np.eye(n)).astype(dtype)
+    y, weights = (random.normal(size=(n, *columns)).astype(dtype) for _ in range(2))
+    before, during = count_kept(), []
+
+    def f(x: Any, y: Any) -> Any:
+        z = np.linalg.solve(x, y)
+        during.append(count_kept())
+        return np.sum(z * weights)
+
+    dx, dy = pb.grads(f)([x, y])
+    assert during == [before + 1]
+    assert count_kept() == before
+    w, z = np.linalg.solve(x.T, weights), np.linalg.solve(x, y)
+    close = {"rtol": 1e3 * float(np.finfo(dtype).eps), "atol": 1e2 * float(np.finfo(dtype).eps)}
+    np.testing.assert_allclose(dy, w, **close)
+    np.testing.assert_allclose(dx, -w.reshape(n, -1) @ z.reshape(n, -1).T, **close)
+    np.testing.assert_allclose(pb.grad(lambda y: f(x, y))(y), dy, **close)
+
+
+def test_gradient_of_gradient_of_solve_with_kept_factors() -> None:
+    x, v = random.normal(size=(50, 50)) + 8 * np.eye(50), random.normal(size=(50, 50))
+    slope = pb.grad(lambda x: np.sum(np.linalg.solve(x, np.ones(50)) ** 2))
+    step = 1e-5 * v
+    nearby = (np.sum(v * slope(x + step)) - np.sum(v * slope(x - step))) / 2e-5
+    np.testing.assert_allclose(np.sum(v * pb.grad(lambda x: np.sum(v * slope(x)))(x)), nearby, rtol=1e-6)
+
+
+def test_solve_of_large_singular_matrix_is_refused_under_a_gradient() -> None:
+    with pytest.raises(pb.errors.MatrixError, match="a matrix is singular"):
+        pb.grad(lambda x: np.sum(np.linalg.solve(x, np.ones(60))))(np.zeros((60, 60)))

@@ -42,7 +42,7 @@ def compile_function(op: Any, dtype: Any, repeated: tuple[bool, ...]) -> Callabl
     target = get_target()
     if not llvm_available() or target.vector_bytes < AVX2 or not target.has_fma:
         return None  # where it was not measured
-    if _has_own_avx512() and op.kernel not in FASTER_ON_AVX512:
+    if isinstance(op.kernel, np.ufunc) and _has_own_avx512() and op.kernel not in FASTER_ON_AVX512:
         return None
     shared = is_supported()
     try:

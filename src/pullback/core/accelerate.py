@@ -19,11 +19,12 @@ from numpy import ndarray
 from pullback.core.tensor import BY_KERNEL
 from pullback.settings import is_enabled
 
-__all__ = ["find_function", "run_compiled_if", "run_function"]
+__all__ = ["find_function", "run_compiled_if", "run_elements", "run_function"]
 
 Program = Callable[..., Any]
 
 
+MAX_NUMPY_ELEMENTS = 8192  # elements, up to which an op of several NumPy functions is run by them
 MAX_SIGNATURES = 512  # compiled in a process; NumPy runs what comes after them, as shapes seem to vary
 
 # Gives a function of arrays, for an op, the shape and dtype of each input, and parameters; None if there is none.
@@ -33,6 +34,7 @@ compile_op: Callable[[Any, list[tuple[Any, Any]], dict[str, Any]], Program | Non
 compile_function: Callable[[Any, Any, tuple[bool, ...]], Program | None] | None = None
 _programs: dict[Any, Program | None] = {}
 _functions: dict[Any, Program | None] = {}
+_kernels: set[Any] = set()  # of ops of one input that several NumPy functions compute
 _lock = RLock()
 
 
@@ -94,7 +96,7 @@ FUNCTIONS = frozenset({
 def find_function(ufunc: Any, values: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Program | None:
     """Return machine code for a NumPy function whose result has this shape and dtype; None if NumPy is to run it."""
     # In one piece: every op on big arrays runs through it, mostly to find that NumPy runs it.
-    if ufunc not in FUNCTIONS or not _is_compiled(dtype) or compile_function is None:
+    if (ufunc not in FUNCTIONS and ufunc not in _kernels) or not _is_compiled(dtype) or compile_function is None:
         return None
     repeated = []
     for v in values:
@@ -125,3 +127,21 @@ def run_function(function: Program, ufunc: Any, values: Sequence[Any], out: Any)
         at = ~np.isfinite(out)
         ufunc(*[v[at] if getattr(v, "shape", ()) else v for v in values])
     return out
+
+
+def run_elements(kernel: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return the ``run`` of an op of one input, elementwise: machine code for many elements, else ``kernel``.
+
+    >>> run_elements(np.negative)(np.ones(2))
+    array([-1., -1.])
+    """
+
+    def run(x: Any) -> Any:
+        if type(x) is not ndarray or x.size <= MAX_NUMPY_ELEMENTS:
+            return kernel(x)
+        function = find_function(kernel, (x,), x.shape, x.dtype)
+        return kernel(x) if function is None else run_function(function, kernel, (x,), np.empty(x.shape, x.dtype))
+
+    _kernels.add(kernel)
+    run.kernel = kernel  # type: ignore[attr-defined]
+    return run

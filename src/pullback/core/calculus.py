@@ -8,6 +8,7 @@
     linear(adjoint, rows=part)    ``part`` gives the rows of the first input that the cotangent is not zero in, as
                                   ``(indices, values)``, or None where it is not so simple
     rule(vjp, ..., jvp=...)       anything else: both written out, the tangents of x, y being ``dx``, ``dy``
+    rule(..., together=vjps)      the same, with one formula that gives the cotangents of all inputs, which share work
     rule(..., adjoint=True)       the same, with vjps that are adjoints of complex numbers too: nothing is conjugated
     constant()                    the derivative is zero wherever it exists
 
@@ -36,6 +37,7 @@ class Calculus:
     each: Formula | None = None
     into: Formula | None = None
     rows: Formula | None = None
+    together: Formula | None = None
     times = False
     adjoint = False  # whether the vjps conjugate what they must, where numbers are complex
     flows = True  # False: nothing ever flows back
@@ -51,7 +53,7 @@ class Calculus:
             raise DefinitionError(
                 f"{names.op}: {len(names.inputs)} inputs {names.inputs} but {len(self.formulas)} formulas."
             )
-        for formula in (*self.formulas, self.rows):
+        for formula in (*self.formulas, self.rows, self.together):
             names.check(formula)
 
     def vjps(self) -> list[Any]:
@@ -65,6 +67,10 @@ class Calculus:
     def row_rule(self) -> Any:
         """Return the positional rule that gives the rows of the first input with a cotangent; None if there is none."""
         return None if self.rows is None else self.names.compile(self.rows, False)
+
+    def joint_rule(self) -> Any:
+        """Return the positional rule that gives the cotangents of all inputs at once; None if there is none."""
+        return None if self.together is None else self.names.compile(self.together, False)
 
     def differentiable(self, i: int) -> bool:
         """Return whether the op has a derivative in its input number ``i``."""
@@ -135,8 +141,10 @@ class linear(Calculus):
 class rule(Calculus):
     """Neither elementwise nor linear: the vjp (one formula per input) and the jvp are both written out."""
 
-    def __init__(self, *vjps: Formula | None, jvp: Formula, adjoint: bool = False) -> None:
-        self.formulas, self._jvp, self.adjoint = vjps, jvp, adjoint
+    def __init__(
+        self, *vjps: Formula | None, jvp: Formula, adjoint: bool = False, together: Formula | None = None
+    ) -> None:
+        self.formulas, self._jvp, self.adjoint, self.together = vjps, jvp, adjoint, together
 
     def bind(self, names: Names) -> None:
         super().bind(names)

@@ -84,7 +84,9 @@ def get_parameters(formula: Formula) -> tuple[str, ...]:
 class Names:
     """Where each name of a formula is found, in the positional call ``(g, z, x, y)`` or ``(g, z, args, p)``."""
 
-    def __init__(self, op: str, inputs: tuple[str, ...], params: Sequence[str], variadic: bool) -> None:
+    def __init__(
+        self, op: str, inputs: tuple[str, ...], params: Sequence[str], variadic: bool, together: bool = False
+    ) -> None:
         self.op, self.inputs, self.params, self.variadic = op, inputs, tuple(params), variadic
         shapes = {f"{x}_shapes" for x in inputs} if variadic else {f"{x}_shape" for x in inputs}
         self.known = frozenset({"g", "z", *inputs, *shapes, *params})
@@ -92,7 +94,7 @@ class Names:
             self.signature = "g, z, args, p"
         elif len(inputs) == 1:
             self.signature = "g, z, x, p"
-        elif len(inputs) == 2 and not params:
+        elif len(inputs) == 2 and not params and not together:
             self.signature = "g, z, x, y"
         else:
             self.signature = "g, z, args, p"

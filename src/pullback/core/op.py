@@ -208,7 +208,7 @@ class Op:
         self.is_moving = isinstance(lower, view)
         self.elementwise = isinstance(acts, broadcast) and not acts.out and not any(acts.core)
         self.quick, self.shortcuts, self.is_product = run, shortcuts or {}, is_product(kernel, run)
-        binding = Names(self.name, self.inputs, tuple(self.params), self.variadic)
+        binding = Names(self.name, self.inputs, tuple(self.params), self.variadic, d.together is not None)
         d.bind(binding)
         self.flows = d.flows
         # which inputs enter the result's dtype: not conditions and positions
@@ -413,11 +413,13 @@ class Op:
             each = vjps[0]
             return lambda g, z, args, p, live: each(g, z, args, p)
 
-        in_order = isinstance(self.lower, windows)
+        in_order, joint = isinstance(self.lower, windows), self.d.joint_rule()
 
         def rules(g: Value, z: Value, args: Any, p: Any, live: Any) -> list[Any]:
             if in_order and type(g) is ndarray:
                 g = np.ascontiguousarray(g)  # once for all rules, each of which would copy a view
+            if joint is not None and all(live):
+                return list(joint(g, z, args, p))
             return [f(g, z, args, p) if f and on else None for f, on in zip(vjps, live, strict=True)]
 
         return rules

@@ -628,8 +628,9 @@ def perform(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
                 return dispatch(op, args, params)
     if dtype is None or dtype.kind != "f":
         return dispatch(op, args, params)
+    run = op.run if op.saving is None or tape is None else op.saving
     try:
-        z = op.run(values, *params.values()) if op.variadic else op.run(*values, *params.values())
+        z = run(values, *params.values()) if op.variadic else run(*values, *params.values())
     except CAUGHT as error:
         raise op.translate_error(op, error, args, params) from None
     if not z.shape and type(z) is ndarray:

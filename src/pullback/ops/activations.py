@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray
 
+from pullback.core.accelerate import run_elements
 from pullback.core.axes import Sample, elementwise1, elementwise2, moves
 from pullback.core.calculus import partials, rule
 from pullback.core.lowering import made_of, scalar
@@ -175,6 +176,7 @@ def _elu(x: Array) -> Any:
     acts=elementwise1,
     d=partials(lambda g, z: g + g * np.minimum(z, 0)),
     lower=scalar(lambda s, x: s.select(s.greater(x, 0), x, s.expm1(s.minimum(x, 0)))),
+    run=run_elements(_elu),
 )
 def elu(x: TensorLike, /) -> Any:
     """Return ``x`` where it is positive, else ``exp(x) - 1``.
@@ -196,6 +198,7 @@ def _selu(x: Array) -> Any:
     acts=elementwise1,
     d=partials(lambda g, z: select(z > 0, g * SELU_SCALE, g * (z + SELU_DEPTH))),
     lower=scalar(lambda s, x: s.select(s.greater(x, 0), x * SELU_SCALE, s.expm1(s.minimum(x, 0)) * SELU_DEPTH)),
+    run=run_elements(_selu),
 )
 def selu(x: TensorLike, /) -> Any:
     """Return ``elu`` with the two scales that keep mean 0 and variance 1 through a network.
@@ -259,6 +262,7 @@ def _share(e: Any) -> Any:
     acts=elementwise1,
     d=partials(lambda z: z - z * z),
     lower=scalar(lambda s, x: _share(s.exp(s.minimum(x, 40)))),  # from there on it is 1
+    run=run_elements(_sigmoid),
 )
 def sigmoid(x: TensorLike, /) -> Any:
     """Return ``1 / (1 + exp(-x))``, without overflow.
@@ -279,6 +283,7 @@ def _softplus(x: Array) -> Any:
     acts=elementwise1,
     d=partials(lambda g, z: -(g * np.expm1(-z))),
     lower=scalar(lambda s, x: s.maximum(x, 0) + s.log1p(s.exp(-s.absolute(x)))),
+    run=run_elements(_softplus),
 )
 def softplus(x: TensorLike, /) -> Any:
     """Return ``log(1 + exp(x))``, without overflow.
@@ -299,6 +304,7 @@ def _log_sigmoid(x: Array) -> Any:
     acts=elementwise1,
     d=partials(lambda g, z: -(g * np.expm1(z))),
     lower=scalar(lambda s, x: -(s.maximum(-x, 0) + s.log1p(s.exp(-s.absolute(x))))),
+    run=run_elements(_log_sigmoid),
 )
 def log_sigmoid(x: TensorLike, /) -> Any:
     """Return ``log(sigmoid(x))``, without overflow.

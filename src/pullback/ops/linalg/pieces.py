@@ -215,6 +215,12 @@ def below(n: int, k: int, dtype: np.dtype[Any]) -> Any:
     return np.tri(n, n, k, dtype=dtype)
 
 
+@lru_cache(256)
+def triangle_mask(n: int, lower: bool) -> Any:
+    """Return where a matrix has its lower or upper triangle, with the diagonal."""
+    return np.tri(n, dtype=bool) if lower else np.tri(n, dtype=bool).T
+
+
 def diagonal_matrix(x: Value) -> Any:
     """Return vectors as diagonal matrices.
 

@@ -6,7 +6,9 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
+from pullback.core import lapack
 from pullback.core.axes import moves
 from pullback.core.calculus import rule
 from pullback.core.composition import check_numbers, rename_errors
@@ -14,6 +16,7 @@ from pullback.core.convert import as_number
 from pullback.core.lowering import made_of
 from pullback.core.lowering import matrices as on_matrices
 from pullback.core.op import observable, op
+from pullback.core.residuals import find_residual, keep_residual
 from pullback.errors import ShapeError
 from pullback.numerics.adjoints import H, T
 from pullback.ops.linalg.decompositions import svd, svdvals
@@ -47,12 +50,14 @@ __all__ = ["LeastSquares", "SlogDet", "det", "inv", "lstsq", "pinv", "slogdet", 
     np.linalg.solve,
     acts=Systems(),
     d=rule(
-        lambda g, x, z: -into_rows(adjoint_solution(g, x), z, g.ndim < x.ndim),
-        lambda g, x: columns_cotangent(adjoint_solution(g, x), g.ndim < x.ndim),
+        lambda g, x, z: solve_back(g, x, z)[0],
+        lambda g, x, z: columns_cotangent(adjoint_solution(g, x, z), g.ndim < x.ndim),
+        together=lambda g, x, z: solve_back(g, x, z),
         jvp=lambda dx, dy, x, z: solution_tangent(dx, dy, x, z),
     ),
     lower=on_matrices("solve"),
     run=clear("solve", np.linalg.solve, UNSOLVED),
+    saving=clear("solve", lambda x, y: solve_and_save(x, y), UNSOLVED),
 )
 def solve(x: TensorLike, y: TensorLike, /) -> Any:
     """The solution ``z`` of ``x @ z = y``, for square ``x``; ``y`` is one vector or, with more axes, has columns.
@@ -62,9 +67,29 @@ def solve(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-def adjoint_solution(g: Value, x: Value) -> Any:
+def solve_and_save(x: Array, y: Array) -> Any:
+    """Return the solution, with the factors of the matrix kept beside it where that is one large matrix."""
+    factors = lapack.factor(x) if y.ndim < 3 and y.dtype is x.dtype and len(y) == len(x) else None
+    if factors is None:
+        return np.linalg.solve(x, y)
+    columns = lapack.solve_factored(factors, as_columns(y, y.ndim == 1))
+    z = columns[:, 0] if y.ndim == 1 else np.ascontiguousarray(columns)
+    keep_residual(z, factors)
+    return z
+
+
+def adjoint_solution(g: Value, x: Value, z: Value) -> Any:
     """The solution for the transposed matrix, its right sides as columns; in ``solve`` a vector has one axis less."""
-    return np.linalg.solve(T(x), as_columns(g, g.ndim < x.ndim))
+    right, factors = as_columns(g, g.ndim < x.ndim), find_residual(z)
+    if factors is not None and type(right) is ndarray and right.dtype is factors.lu.dtype:
+        return lapack.solve_factored(factors, right, trans=True)
+    return np.linalg.solve(T(x), right)
+
+
+def solve_back(g: Value, x: Value, z: Value) -> tuple[Any, Any]:
+    """Return the cotangents of the matrix and of the right sides."""
+    w, vector = adjoint_solution(g, x, z), g.ndim < x.ndim
+    return -into_rows(w, z, vector), columns_cotangent(w, vector)
 
 
 def solution_tangent(dx: Array, dy: Array, x: Array, z: Array) -> Any:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import ndarray
 
+from pullback.core import lapack
 from pullback.core.calculus import rule
+from pullback.core.lapack import MIN_ROWS
 from pullback.core.lowering import matrices
 from pullback.core.op import op
 from pullback.errors import ArgumentError, MatrixError
@@ -21,6 +24,7 @@ from pullback.ops.linalg.pieces import (
     eye,
     positive,
     symmetric,
+    triangle_mask,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -62,7 +66,7 @@ def substitute(x: Array, y: Array, lower: bool = True, trans: bool = False) -> A
     vector = y.ndim == 1
     if x.ndim < 2 or x.shape[-1] != x.shape[-2] or y.shape[-2:][:1] != x.shape[-1:]:
         raise ValueError("shapes do not fit")  # the engine raises the error
-    if not np.all(np.diagonal(x, 0, -2, -1)):
+    if not x.diagonal(0, -2, -1).all():
         raise MatrixError(
             f"triangular_solve: a zero on the diagonal of x makes it singular (got shape {x.shape} and {y.shape})."
         )
@@ -73,6 +77,8 @@ def substitute(x: Array, y: Array, lower: bool = True, trans: bool = False) -> A
 def solve_by_blocks(a: Array, b: Array, lower: bool) -> Any:
     """Return the solution by substitution of a block of rows after the other: most of it is matrix products."""
     n, columns = a.shape[-1], b.shape[-1]
+    if n >= MIN_ROWS and (found := lapack.substitute(a, b, lower)) is not None:
+        return found
     if n <= BLOCK_ROWS:
         return np.linalg.solve(triangle(a, lower), b)
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -96,6 +102,7 @@ def solve_by_blocks(a: Array, b: Array, lower: bool) -> Any:
         lambda g, x, y_shape, lower, trans: columns_cotangent(
             substitute_adjoint(g, x, len(y_shape) == 1, lower, trans), len(y_shape) == 1
         ),
+        together=lambda g, x, y_shape, z, lower, trans: substitute_back(g, x, z, len(y_shape) == 1, lower, trans),
         jvp=lambda dx, dy, x, y_shape, z, lower, trans: substitute_tangent(
             dx, dy, x, z, len(y_shape) == 1, lower, trans
         ),
@@ -122,7 +129,7 @@ def triangular_solve(x: TensorLike, y: TensorLike, /, lower: bool = True, trans:
 
 
 def triangle(x: Value, lower: bool) -> Any:
-    return np.tril(x) if lower else np.triu(x)
+    return np.where(triangle_mask(x.shape[-1], lower), x, np.zeros((), x.dtype))
 
 
 def substitute_adjoint(g: Value, x: Value, vector: bool, lower: bool, trans: bool) -> Any:
@@ -130,8 +137,14 @@ def substitute_adjoint(g: Value, x: Value, vector: bool, lower: bool, trans: boo
 
 
 def triangle_back(g: Value, x: Value, z: Value, vector: bool, lower: bool, trans: bool) -> Any:
-    moved = into_rows(substitute_adjoint(g, x, vector, lower, trans), z, vector)
-    return -triangle(T(moved) if trans else moved, lower)
+    return substitute_back(g, x, z, vector, lower, trans)[0]
+
+
+def substitute_back(g: Value, x: Value, z: Value, vector: bool, lower: bool, trans: bool) -> tuple[Any, Any]:
+    """Return the cotangents of the matrix and of the right sides."""
+    w = substitute_adjoint(g, x, vector, lower, trans)
+    moved = into_rows(w, z, vector)
+    return -triangle(T(moved) if trans else moved, lower), columns_cotangent(w, vector)
 
 
 def substitute_tangent(dx: Array, dy: Array, x: Array, z: Array, vector: bool, lower: bool, trans: bool) -> Any:
@@ -215,6 +228,9 @@ def triangle_factor_tangent(dx: Array, z: Array) -> Any:
 
 def solve_on_both_sides(z: Value, x: Value, trans: bool) -> Any:
     """Return ``inv(z) @ x @ inv(z).H`` for a lower triangular ``z``; with ``trans`` that of ``z.H`` in its place."""
+    if type(z) is ndarray and z.shape[-1] <= BLOCK_ROWS:  # one inverse takes less time than two solutions
+        w = H(np.linalg.inv(z)) if trans else np.linalg.inv(z)
+        return w @ x @ H(w)
     z = np.conjugate(z) if trans and z.dtype.kind == "c" else z
     w = triangular_solve(z, x, True, trans)
     return H(triangular_solve(z, H(w), True, trans))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback.core.accelerate import run_elements
 from pullback.core.axes import Sample, broadcast, elementwise1, elementwise2
 from pullback.core.calculus import partials
 from pullback.core.lowering import scalar
@@ -264,7 +265,16 @@ def ndtri(x: TensorLike, /) -> Any:
 # ---- logarithms with care
 
 
-@op(Real("expit"), acts=elementwise1, d=partials(lambda z: z - z * z), lower=scalar(stable_formulas.expit))
+EXPIT, LOG_EXPIT, LOGIT = map(Real, ("expit", "log_expit", "logit"))
+
+
+@op(
+    EXPIT,
+    acts=elementwise1,
+    d=partials(lambda z: z - z * z),
+    run=run_elements(EXPIT),
+    lower=scalar(stable_formulas.expit),
+)
 def expit(x: TensorLike, /) -> Any:
     """Return ``1 / (1 + exp(-x))``, the inverse of ``logit``.
 
@@ -276,8 +286,9 @@ def expit(x: TensorLike, /) -> Any:
 
 
 @op(
-    Real("log_expit"),
+    LOG_EXPIT,
     acts=elementwise1,
+    run=run_elements(LOG_EXPIT),
     d=partials(lambda g, z: -(g * np.expm1(z))),
     lower=scalar(stable_formulas.log_expit),
 )
@@ -292,8 +303,9 @@ def log_expit(x: TensorLike, /) -> Any:
 
 
 @op(
-    Real("logit"),
+    LOGIT,
     acts=elementwise1,
+    run=run_elements(LOGIT),
     d=partials(lambda g, x: g / (x - x * x)),
     domain=SHARE,
     lower=scalar(stable_formulas.logit),

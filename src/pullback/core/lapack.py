@@ -1,0 +1,114 @@
+"""Triangular systems and LU factors by the routines of NumPy's own OpenBLAS, which NumPy itself has no functions for.
+
+The compiler imports this package, not the other way round: ``pullback/__init__.py`` sets ``find_routines``.  Every
+function here gives None where there is no such library, or where the arrays are not usual ones: NumPy goes on then.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy import ndarray
+
+from pullback.settings import is_enabled
+
+if TYPE_CHECKING:
+    from pullback.typing import Array
+
+__all__ = ["Factors", "factor", "solve_factored", "substitute"]
+
+find_routines: Callable[[], dict[str, int]] | None = None  # gives their addresses by name
+MIN_ROWS = 48  # rows, from which on a call by ctypes is worth its time
+ROWS, LEFT, UPPER, LOWER, NOT_TRANSPOSED, TRANSPOSED, NOT_UNIT = 101, 141, 121, 122, 111, 112, 131  # of CBLAS
+LETTERS = {"f": "s", "d": "d"}
+FLAG, COUNT, PLACE = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p
+
+
+class Factors(NamedTuple):
+    """The LU factors of a matrix by columns, as LAPACK has them."""
+
+    lu: Any
+    pivots: Any
+
+
+@cache
+def _find(name: str, char: str) -> Any:
+    """Return a routine for a dtype, None if there is none."""
+    if find_routines is None or not is_enabled("eager kernels"):
+        return None
+    address = find_routines().get(LETTERS[char] + name)
+    if not address:
+        return None
+    number = ctypes.c_float if char == "f" else ctypes.c_double
+    types: dict[str, list[Any]] = {
+        "trsm": [FLAG] * 5 + [COUNT, COUNT, number, PLACE, COUNT, PLACE, COUNT],
+        "trsv": [FLAG] * 4 + [COUNT, PLACE, COUNT, PLACE, COUNT],
+        "getrf": [PLACE] * 6,
+        "getrs": [PLACE] * 9 + [COUNT],
+    }
+    return ctypes.CFUNCTYPE(None, *types[name])(address)
+
+
+def _is_usual(a: Any) -> bool:
+    return (
+        type(a) is ndarray and a.ndim == 2 and a.shape[0] >= MIN_ROWS and a.dtype.char in LETTERS and a.dtype.isnative
+    )
+
+
+def substitute(a: Array, b: Array, lower: bool) -> Any:
+    """Return the solution of ``a @ z = b`` for a triangular matrix and columns ``b``; None where NumPy must find it.
+
+    >>> substitute(np.eye(2), np.ones((2, 1)), True) is None  # too small for it
+    True
+    """
+    if not _is_usual(a) or b.ndim != 2 or b.dtype is not a.dtype or not b.shape[1]:
+        return None
+    by_rows = a.flags.c_contiguous
+    if (not by_rows and not a.flags.f_contiguous) or not a.flags.aligned:
+        return None
+    n, columns = b.shape
+    routine = _find("trsv" if columns == 1 else "trsm", a.dtype.char)
+    if routine is None:
+        return None
+    z = np.array(b, order="C")
+    triangle = LOWER if lower == by_rows else UPPER  # a matrix by columns is its transpose by rows
+    flags = triangle, NOT_TRANSPOSED if by_rows else TRANSPOSED, NOT_UNIT
+    if columns == 1:
+        routine(ROWS, *flags, n, a.ctypes.data, n, z.ctypes.data, 1)
+    else:
+        routine(ROWS, LEFT, *flags, n, columns, 1.0, a.ctypes.data, n, z.ctypes.data, columns)
+    return z
+
+
+def factor(a: Array) -> Factors | None:
+    """Return the LU factors of a square matrix; an error if it is singular, None where NumPy must solve with it."""
+    if not _is_usual(a) or a.shape[0] != a.shape[1]:
+        return None
+    routine = _find("getrf", a.dtype.char)
+    if routine is None or _find("getrs", a.dtype.char) is None:
+        return None
+    n = COUNT(a.shape[0])
+    info, size = COUNT(0), ctypes.addressof(n)
+    lu, pivots = np.array(a, order="F"), np.empty(a.shape[0], np.int64)
+    routine(size, size, lu.ctypes.data, size, pivots.ctypes.data, ctypes.addressof(info))
+    if info.value > 0:
+        raise np.linalg.LinAlgError("Singular matrix")
+    return Factors(lu, pivots)
+
+
+def solve_factored(factors: Factors, b: Array, trans: bool = False) -> Any:
+    """Return the solution for a factored matrix and columns ``b`` of its dtype; with ``trans`` for its transpose."""
+    lu, pivots = factors
+    z = np.array(b, order="F")
+    n, columns, info = COUNT(z.shape[0]), COUNT(z.shape[1]), COUNT(0)
+    letter = ctypes.create_string_buffer(b"T" if trans else b"N")
+    size = ctypes.addressof(n)
+    _find("getrs", lu.dtype.char)(
+        ctypes.addressof(letter), size, ctypes.addressof(columns), lu.ctypes.data, size, pivots.ctypes.data,
+        z.ctypes.data, size, ctypes.addressof(info), 1,
+    )  # fmt: skip
+    return z
