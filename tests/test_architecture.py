@@ -227,7 +227,7 @@ def test_backward_protocol_node_kinds_and_code_have_one_owner(row: str, files: i
     assert len({place.split(":")[0] for place in list_places(row)}) <= files, "\n".join(list_places(row))
 
 
-def test_names_that_are_imported_later_are_those_of_their_modules() -> None:
+def test_lazily_imported_names_match_their_modules() -> None:
     program = """
 import sys
 import pullback as pb

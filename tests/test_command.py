@@ -188,7 +188,9 @@ def test_report_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ],
     ids=["no function", "unknown function", "arguments", "missing argument"],
 )
-def test_report_refuses(given: list[str], answer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_report_command_refuses_bad_arguments(
+    given: list[str], answer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     script = tmp_path / "script.py"
     script.write_text("def f(x):\n    return x\n")
     with pytest.raises(SystemExit):

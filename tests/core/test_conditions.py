@@ -21,14 +21,14 @@ def catching(x: Any) -> Any:
 X = np.array([[1.0, 2.0], [-1.0, 3.0]])
 
 
-def test_compile_raises_condition_that_function_catches() -> None:
+def test_compile_raises_condition_despite_except() -> None:
     for f in (catching, pb.grad(catching), lambda x: pb.jvp(catching, [x], [x])):
         with pytest.raises(SymbolValueError, match=r"bool\(\)|the value"):
             pb.compile(f)(X[0])
     assert np.array_equal(pb.compile(lambda x: x * 2)(X[0]), X[0] * 2)  # nothing is left of it
 
 
-def test_vmap_raises_condition_that_function_catches() -> None:
+def test_vmap_raises_condition_despite_except() -> None:
     for f in (catching, pb.grad(catching)):
         with pytest.raises(BatchedValueError, match="different for each"):
             pb.vmap(f)(X)

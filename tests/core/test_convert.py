@@ -156,7 +156,7 @@ def test_as_dtype_refuses_unsupported_dtypes(bad: Any) -> None:
         as_dtype(bad)
 
 
-def test_default_dtype() -> None:
+def test_set_default_dtype() -> None:
     assert pb.get_default_dtype() == np.float32
     with pb.default_dtype("float64"):
         assert pb.tensor([1.0]).dtype == np.float64

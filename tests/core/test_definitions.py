@@ -129,7 +129,7 @@ def cube_slope(g: Any, x: Any) -> Any:
     return g * (twice + square)
 
 
-def test_kernel_that_reads_a_variable_is_called_each_time() -> None:
+def test_kernel_rereads_changed_closure() -> None:
     factor = [2.0]
 
     @op(lambda x: x * factor[0], acts=elementwise1, d=partials(1))

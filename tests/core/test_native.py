@@ -233,7 +233,7 @@ def test_machine_code_leaves_warnings_to_numpy(name: str, outcomes: list[dict[st
         assert list_warnings(ODD[name]) == []
 
 
-def test_underflow_is_reported_where_it_is_asked_for() -> None:
+def test_native_ops_underflow_follows_errstate() -> None:
     tiny = pb.tensor(np.full(3, 1e-300))
     assert list_warnings(lambda: tiny * tiny) == []
     with np.errstate(under="raise"), pytest.raises(FloatingPointError, match="underflow"):
@@ -253,7 +253,7 @@ def test_error_in_a_rule_ends_the_backward_pass() -> None:
     assert pb.grad(lambda x: pb.sum(np.sin(x)))(np.zeros(3)).tolist() == [1.0, 1.0, 1.0]
 
 
-def test_observers_see_ops_that_machine_code_would_run() -> None:
+def test_observers_see_native_ops() -> None:
     f = pb.grad(lambda x: pb.sum(np.log(x * 0.0)))
     with pb.debug_nans(), pytest.raises(pb.errors.PullbackError, match="log"), np.errstate(all="ignore"):
         f(np.ones(3))
@@ -303,7 +303,7 @@ def test_error_handler_computes_other_gradients_between_two_cotangents_of_a_node
     assert dw.tolist() == [0.25] * 3
 
 
-def test_memory_that_a_run_of_big_nodes_reads_is_held_while_python_runs_in_between() -> None:
+def test_native_run_holds_memory_while_python_runs() -> None:
     def f(x: Any, w: Any) -> Any:
         return pb.sum(w * 1e200 * 1e200 + x * x) + 1.25 * pb.sum(x)  # whose cotangent is one number, seen by a view
 

@@ -60,12 +60,12 @@ def test_mappings_come_back_as_their_own_type(tree: Any, via: str) -> None:
         assert found.default_factory is list
 
 
-def test_mapping_that_cannot_be_made_is_refused() -> None:
+def test_mapping_without_constructor_is_refused() -> None:
     with pytest.raises(ArgumentError, match="register_node"):
         pb.grad(loss)(Strange(X, 1.0))
 
 
-def test_namespace() -> None:
+def test_namespace_as_tree() -> None:
     found = pb.grad(lambda p: np.sum(p.w**2) * p.b)(SimpleNamespace(w=X, b=3.0))
     assert np.array_equal(found.w, 6 * X)
     assert found.b == 5.0

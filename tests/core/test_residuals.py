@@ -44,7 +44,7 @@ def test_gradient_of_log_softmax_from_kept_exponentials(shape: Any) -> None:
     assert count_kept() == before
 
 
-def test_rows_that_are_not_finite_have_gradients_as_before() -> None:
+def test_gradient_of_non_finite_rows() -> None:
     x = np.array([[-np.inf, 0.0, 1.0], [-np.inf, -np.inf, -np.inf]])
     weights = pb.grad(lambda x: pb.sum(pb.log_sum_exp(x, 1)[:1]))(x)
     np.testing.assert_allclose(weights, [[0.0, 1 / (1 + np.e), np.e / (1 + np.e)], [0.0, 0.0, 0.0]])

@@ -100,7 +100,7 @@ def test_names_and_source_do_not_end_the_script(tmp_path: Path) -> None:
     assert v.name in names
 
 
-def test_report_of_a_pass_that_is_over_says_what_to_call() -> None:
+def test_report_after_backward_pass_names_function_to_call() -> None:
     with pytest.raises(pb.errors.NanError) as raised, pb.debug_nans():
         pb.grad(lambda x: pb.sqrt(x))(0.0)
     with pytest.raises(pb.errors.ArgumentError, match="diagnose"):

@@ -47,7 +47,7 @@ def test_debug_nans_plain_op_names_op_line_and_argument(call, op, named):
     assert f"It depends on {named}." in str(caught.value)
 
 
-def test_debug_nans_names_argument_that_holds_nan():
+def test_debug_nans_names_nan_argument():
     x = pb.tensor([1.0, np.nan])
     with pb.debug_nans(), pytest.raises(NanError, match=r"the input itself, x: it holds nan \(index \[1\]\)"):
         x * 2.0

@@ -165,7 +165,7 @@ def test_engine_of_autograd_is_refused_by_name() -> None:
         type("MyBox", (Box,), {})
 
 
-def test_boxes() -> None:
+def test_autograd_extend_boxes() -> None:
     def f(x: Any) -> Any:
         assert isbox(x)
         assert isinstance(x, Box)

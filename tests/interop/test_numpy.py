@@ -438,7 +438,7 @@ def test_vmap_matches_loop(name: str) -> None:
         "trapezoid",
     ],
 )
-def test_second_order(name: str) -> None:
+def test_numpy_functions_second_order(name: str) -> None:
     f, *arrays = CASES[name]
     y, moved = projected(f, tuple(arrays)), directions(arrays)
     first = lambda *xs: sum(
@@ -604,7 +604,7 @@ WRITING: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", WRITING)
-def test_functions_that_write_into_tensor_match_numpy(name: str) -> None:
+def test_numpy_writes_into_tensor_match_numpy(name: str) -> None:
     def f(x: Any) -> Any:
         y = x * 1.5
         assert WRITING[name](y, x) is None
@@ -617,7 +617,7 @@ def test_functions_that_write_into_tensor_match_numpy(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["np.copyto", "np.put", "np.add.at"])
-def test_functions_that_write_tensor_into_array_raise(name: str) -> None:
+def test_numpy_writes_of_tensor_into_array_raise(name: str) -> None:
     with pytest.raises(ArgumentError, match=f"{name} writes into a NumPy array here"):
         traced(lambda x: WRITING[name](np.zeros(A.shape), x))
 
@@ -813,7 +813,7 @@ def test_numpy_scalars_on_the_left() -> None:
 @pytest.mark.parametrize(
     "f", [np.log2, np.cbrt, np.sinc, lambda x: np.hypot(x, B[0, 0]), lambda x: np.logaddexp(x, 1.0)]
 )
-def test_large_arrays(f: Any) -> None:
+def test_numpy_functions_large_arrays(f: Any) -> None:
     x = np.linspace(0.5, 2.0, 100_000)
     small = pb.grad(lambda t: np.sum(f(t)))(x[::9999])
     np.testing.assert_allclose(pb.grad(lambda t: np.sum(f(t)))(x)[::9999], small, rtol=1e-12)
@@ -923,7 +923,7 @@ def test_flat_writes_are_differentiated() -> None:
     np.testing.assert_allclose(pb.grad(f)(V), [1 + 2 + 2 * V[0], 0, 0, 1])
 
 
-def test_every_method_of_arrays_works_or_is_refused_by_name() -> None:
+def test_ndarray_methods_work_or_are_refused_by_name() -> None:
     x = pb.tensor(A)
     names = [name for name in dir(np.ndarray) if not name.startswith("_") and not hasattr(x, name)]
     for name in names:

@@ -29,7 +29,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_transforms_follow(name: str) -> None:
+def test_scipy_functions_under_transforms(name: str) -> None:
     f, x = FUNCTIONS[name]
     way = np.cos(np.arange(x.size)).reshape(x.shape)
     y, tangent = pb.jvp(f, [x], [way])

@@ -43,7 +43,7 @@ def test_constant_estimators_are_refused(counts: Any) -> None:
             pb.sklearn.differentiable(counts.REFUSED[name]())
 
 
-def test_differentiable_refuses(counts: Any) -> None:
+def test_differentiable_refuses_bad_arguments(counts: Any) -> None:
     fitted = counts.ESTIMATORS["LinearRegression"]()
     with pytest.raises(ArgumentError, match="no method 'transform' with a gradient; there is predict"):
         pb.sklearn.differentiable(fitted, "transform")

@@ -216,7 +216,7 @@ def test_softmax_axis_out_of_range():
             f(x, 2)
 
 
-def test_large_arrays():
+def test_activations_large_arrays():
     x = np.linspace(-5, 5, 60_000, dtype=np.float32).reshape(300, 200)
     for f in (pb.softmax, pb.log_softmax, pb.gelu, pb.swish, pb.softplus, pb.prelu):
         more = [np.float32(0.25)] if f is pb.prelu else []

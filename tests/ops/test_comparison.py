@@ -147,6 +147,6 @@ def test_where_shape_error():
 
 
 @pytest.mark.parametrize(("name", "other"), [("is_nan", "isnan"), ("is_inf", "isinf"), ("is_finite", "isfinite")])
-def test_numpy_aliases(name, other):
+def test_comparison_numpy_aliases(name, other):
     assert getattr(pb, other) is getattr(pb, name)
     assert getattr(np, other)(pb.tensor([1.0, NAN])).tolist() == getattr(np, other)([1.0, NAN]).tolist()

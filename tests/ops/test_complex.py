@@ -149,7 +149,7 @@ def test_python_numbers_are_weak_and_exact() -> None:
     assert pb.add(1j, 2) == 2 + 1j
 
 
-def test_large_arrays() -> None:
+def test_complex_large_arrays() -> None:
     x = np.linspace(-1, 1, 100_000)
     f = lambda x: np.sum(np.abs(pb.complex(x, x * x)))
     close(pb.grad(f)(x)[::999], pb.grad(f)(x[::999]), 1e-12)
@@ -223,7 +223,7 @@ def test_numpy_complex_functions() -> None:
     close(pb.grad(lambda z: np.angle(z, deg=True))(Z), np.degrees(1) * 1j * Z / np.abs(Z) ** 2, 1e-12)
 
 
-def test_dtypes() -> None:
+def test_complex_dtypes() -> None:
     ones, ints = np.ones(2, np.float32), np.array([3, 4])
     assert pb.complex(ones, ones).dtype == pb.complex(ones, ints).dtype == pb.complex(ints, ints).dtype == np.complex64
     assert pb.complex(ones, np.ones(2)).dtype == pb.complex(1.0, 2.0).dtype == np.complex128

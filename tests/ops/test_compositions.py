@@ -284,7 +284,7 @@ def of_one_vector(name: str) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_derivatives(name: str) -> None:
+def test_composition_derivatives(name: str) -> None:
     f, point = of_one_vector(name)
     assert np.abs(pb.grad(f)(point)).max() > 0.01, "a gradient of zeros shows nothing"
     expect_derivatives(f, point)

@@ -113,7 +113,7 @@ def test_big_products_with_a_short_axis(n):
     "f",
     [pb.matmul, pb.dot, pb.outer, pb.inner, lambda x, y: pb.einsum("ij,jk", x, y), lambda x, y: pb.tensordot(x, y, 1)],
 )
-def test_dtypes(f, left, right, out):
+def test_contraction_dtypes(f, left, right, out):
     x, y = np.array([[1, 2], [0, 1]], left), np.array([[3, 0], [1, 1]], right)
     assert f(pb.tensor(x), pb.tensor(y)).dtype == np.dtype(out)
     if np.dtype(out).kind == "f":

@@ -147,7 +147,7 @@ def test_dim_rounding_mode(mode: Any, out: int) -> None:
     checked(lambda x, f: pb.conv2d(x, f, 2, 1, "NHWC", 1, mode), x, f)
 
 
-def test_large_images() -> None:
+def test_conv2d_large_images() -> None:
     """More than fits the cache: several images at a time, one, or some of its rows; whole windows or their layers."""
     for n, size, channels in ((5, 24, 8), (2, 40, 32), (1, 9, 512), (2, 100, 3)):
         x, f = drawn(n, size, size, channels).astype("f4"), drawn(3, 3, channels, 2).astype("f4")
@@ -212,7 +212,7 @@ def test_gradients_in_both_layouts(form: str) -> None:
     checked(lambda x, f, p: pb.separable_conv2d(x, f, p, 1, "valid", 1, form), x, deep, point)
 
 
-def test_third_order() -> None:
+def test_convolution_third_order() -> None:
     """The three products stay among themselves, to any order: x * x * f is cubic."""
     x, f = drawn(1, 4, 3, 2), drawn(2, 2, 2, 2)
     cube = lambda x: pb.sum(pb.conv2d(x, f, 1, "same") ** 3)

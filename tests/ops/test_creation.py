@@ -61,7 +61,7 @@ MADE = {
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_created_values(name: str) -> None:
+def test_creation_values(name: str) -> None:
     call, dtype, values = MADE[name]
     t = call()
     assert isinstance(t, pb.Tensor)
@@ -69,7 +69,7 @@ def test_created_values(name: str) -> None:
     assert t.tolist() == values
 
 
-def test_default_dtype() -> None:
+def test_creation_default_dtype() -> None:
     with pb.default_dtype("float64"):
         made = [
             pb.tensor([1]),

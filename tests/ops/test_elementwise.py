@@ -382,7 +382,7 @@ def test_add_n():
      ("acos", "arccos"), ("atan", "arctan"), ("atan2", "arctan2"), ("asinh", "arcsinh"), ("acosh", "arccosh"),
      ("atanh", "arctanh"), ("clone", "identity"), ("cast", "astype")],
 )  # fmt: skip
-def test_numpy_aliases(name, other):
+def test_elementwise_numpy_aliases(name, other):
     assert getattr(pb, other) is getattr(pb, name)
     assert hasattr(pb.Tensor, other)
 

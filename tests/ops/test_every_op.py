@@ -228,7 +228,7 @@ def test_gradient_by_each_input(op: Any, inputs: Any, params: Any) -> None:
 
 
 @every_flowing_case
-def test_second_order(op: Any, inputs: Any, params: Any) -> None:
+def test_every_op_second_order(op: Any, inputs: Any, params: Any) -> None:
     """The gradient is itself a function, of the inputs and of ``dy``; both nestings differentiate it."""
     f, ins = of_the_moving(op, drawn(op, inputs), params)
     rng = random(op, "second")

@@ -498,7 +498,7 @@ def test_add_rows_not_finite(wrong: float, numbers: int) -> None:
     assert np.argwhere(~np.isfinite(got)).tolist() == [[0, 3]]
 
 
-def test_large_tables() -> None:
+def test_gather_large_tables() -> None:
     rng = np.random.default_rng(0)
     table, ids = rng.normal(size=(2000, 64)), rng.integers(0, 2000, 3000)
     want = np.zeros_like(table)

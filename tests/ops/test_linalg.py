@@ -159,7 +159,7 @@ def test_gradients_match_pytorch_and_jax(name: str, face: Any) -> None:
         close(second, array(case["second"], is_complex), 1e-6, 1e-7)
 
 
-def test_third_order() -> None:
+def test_linalg_third_order() -> None:
     third = pb.grad(lambda a: pb.grad(pb.grad(lambda b: pb.linalg.slogdet(S * b).logabsdet))(a))
     close(third(2.0), 3 * 2 / 2.0**3)  # log det(b S) = 3 log b + log det S
     inverse = pb.grad(pb.grad(pb.grad(lambda b: pb.linalg.inv(S * b)[0, 1])))
@@ -310,7 +310,7 @@ def test_symmetric_gradients() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_large_matrices(dtype: Any) -> None:
+def test_linalg_large_matrices(dtype: Any) -> None:
     """Above 512 KiB cotangents live in recycled buffers."""
     n = 370 if dtype is np.float32 else 260
     x = (rng.normal(size=(n, n)) / n + np.eye(n) * np.linspace(1, 2, n)).astype(dtype)

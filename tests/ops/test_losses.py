@@ -52,7 +52,7 @@ def call(name: str, before: Any, weights: Any, between: Any, reduction: Any) -> 
 
 
 @every_loss
-def test_reductions(name: str, before: Any, between: Any, want: Any) -> None:
+def test_loss_reductions(name: str, before: Any, between: Any, want: Any) -> None:
     n = want.size
     weights = R.uniform(0, 1, want.shape) * (np.arange(n).reshape(want.shape) % 2 == 0)
     for w, full in ((None, np.ones(want.shape)), (0.5, np.full(want.shape, 0.5)), (weights, weights)):

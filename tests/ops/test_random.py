@@ -33,7 +33,7 @@ every_draw = pytest.mark.parametrize("name", list(DRAWS))
 
 
 @every_draw
-def test_seeds(name: str) -> None:
+def test_seed_repeats_draws(name: str) -> None:
     draw = DRAWS[name]
     first = draw([3, 50], seed=5).numpy()
     np.testing.assert_array_equal(draw([3, 50], seed=5).numpy(), first)
@@ -75,7 +75,7 @@ def test_mean_and_variance(name: str, dtype: str) -> None:
     assert abs(z.var() / variance - 1) < 0.1
 
 
-def test_bounds() -> None:
+def test_random_bounds() -> None:
     assert np.abs(pb.random.truncated_normal([N], seed=1).numpy()).max() <= 2
     z = pb.random.uniform([N], 2, 5, seed=1).numpy()
     assert z.min() >= 2
@@ -104,7 +104,7 @@ def test_gradients_of_location_and_scale(draw: Any, point: Any, scale: Any) -> N
         np.testing.assert_allclose(got, np.sum(want * w))
 
 
-def test_array_parameters() -> None:
+def test_random_array_parameters() -> None:
     mean = np.array([[0.0], [100.0]], np.float32)
     z = pb.random.normal([2, 3], mean, [1.0, 1.0, 0.0], seed=1)
     assert z.dtype == np.float32

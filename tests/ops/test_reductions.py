@@ -59,7 +59,7 @@ def test_read_only_input(name):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.bool_])
 @pytest.mark.parametrize("name", SMOOTH)
-def test_dtypes(name, dtype):
+def test_reduction_dtypes(name, dtype):
     x = np.array([[1, 2, 3], [3, 1, 1]]).astype(dtype)
     f = getattr(pb, name)
     z = f(pb.tensor(x), 1)

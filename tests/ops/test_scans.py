@@ -70,7 +70,7 @@ def test_cumprod_gradient_with_overflow():
 
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.bool_])
-def test_dtypes(name, dtype):
+def test_scan_dtypes(name, dtype):
     x = np.array([1, 0, 1, 2]).astype(dtype)
     f = getattr(pb, name)
     for exclusive, reverse in WAYS:

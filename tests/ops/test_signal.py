@@ -15,7 +15,7 @@ X = np.random.default_rng(3).normal(size=(2, 11))
 
 @pytest.mark.parametrize("name", ["hann", "hamming"])
 @pytest.mark.parametrize("n", [1, 2, 5, 8])
-def test_windows(name: str, n: int) -> None:
+def test_hann_and_hamming_windows(name: str, n: int) -> None:
     """Of odd length NumPy's symmetric one, of even length a period of the one that is one longer."""
     window = getattr(pb.signal, f"{name}_window")
     want = getattr(np, name.replace("hann", "hanning"))(n if n % 2 else n + 1)[:n]
@@ -41,7 +41,7 @@ def framed(x: Any, length: int, step: int, pad_end: bool = False, pad_value: flo
 @pytest.mark.parametrize("pad", [(), (True,), (True, 7.0)], ids=str)
 @pytest.mark.parametrize("step", [1, 2, 5])
 @pytest.mark.parametrize("length", [1, 3, 4, 12])
-def test_frames(length: int, step: int, pad: Any) -> None:
+def test_signal_frames(length: int, step: int, pad: Any) -> None:
     got = pb.signal.frame(X, length, step, *pad)
     want = np.stack([framed(x, length, step, *pad) for x in X])
     np.testing.assert_array_equal(got, want)

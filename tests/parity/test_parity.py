@@ -69,24 +69,24 @@ def exists(op: str) -> bool:
 
 
 @by_id(OPS)
-def test_ops(case: Case) -> None:
+def test_ops_match_recorded(case: Case) -> None:
     if case["py_op"] in NOT_YET and not exists(case["py_op"]):
         pytest.skip("not in pullback yet")
     expect_passed(judge_op, case)
 
 
 @by_id(PRINT)
-def test_print(case: Case) -> None:
+def test_print_matches_recorded(case: Case) -> None:
     expect_passed(judge_print, case)
 
 
 @by_id(API)
-def test_api(case: Case) -> None:
+def test_api_matches_recorded(case: Case) -> None:
     expect_passed(judge_api, case)
 
 
 @by_id(OPTIM)
-def test_optim(case: Case) -> None:
+def test_optimizers_match_recorded(case: Case) -> None:
     expect_passed(judge_optim, case)
 
 

@@ -75,7 +75,7 @@ def test_graph_shows_ops_shapes_and_gradients(tmp_path: Path) -> None:
     assert ET.parse(tmp_path / "graph.svg").getroot().tag.endswith("svg")
 
 
-def test_graph_of_a_value_that_is_not_finite_is_marked() -> None:
+def test_plot_graph_marks_non_finite_values() -> None:
     assert any("not finite" in label for label in labels(pb.plot.graph(np.log, 0.0)))
 
 

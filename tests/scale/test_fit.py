@@ -118,12 +118,12 @@ def test_nan_names_the_shard_and_leaves_the_model() -> None:
         (lambda m, pool: m.fit(SHARDS, pool=pool, batch_size=-1), "batch_size must be 1 or more"),
     ],
 )
-def test_bad_arguments(train, answer: str) -> None:
+def test_scale_fit_bad_arguments(train, answer: str) -> None:
     with pb.scale.Pool("serial") as pool, pytest.raises(pb.errors.ArgumentError, match=answer):
         train(make_model(), pool)
 
 
-def test_what_is_no_sum_of_parts_is_an_error() -> None:
+def test_scale_fit_refuses_non_additive_loss() -> None:
     loss = pb.train.losses.MeanSquaredError(reduction="mean_with_sample_weight")
     model = pb.sequential([pb.layers.dense(1, input_shape=[3])])
     with pb.scale.Pool("serial") as pool:

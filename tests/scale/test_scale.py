@@ -181,7 +181,7 @@ def test_nan_names_shard_op_and_line(serial: pb.scale.Pool) -> None:
         pb.grad(total)(1.0)
 
 
-def test_function_that_always_crashes_is_an_error() -> None:
+def test_worker_that_always_crashes_raises() -> None:
     with pb.scale.Pool("processes", workers=1, start_timeout=600) as pool:
         total = pool.sum(functions.crash, pb.scale.Shards(np.ones(2), parts=1))
         with pytest.raises(
@@ -190,7 +190,7 @@ def test_function_that_always_crashes_is_an_error() -> None:
             total(1.0)
 
 
-def test_variable_that_is_not_a_parameter_is_an_error(serial: pb.scale.Pool) -> None:
+def test_scale_refuses_captured_variable(serial: pb.scale.Pool) -> None:
     w = pb.variable(2.0, name="captured_w")
     total = serial.sum(lambda p, x: np.sum(p * x) * w, pb.scale.Shards(np.arange(4.0), parts=2))
     for _ in range(2):
@@ -251,7 +251,7 @@ def test_files_are_loaded_where_they_are_used(tmp_path: Path, processes: pb.scal
         (lambda: pb.scale.Pool("serial").sum(functions.loss, [1]), r"must be pb\.scale\.Shards"),
     ],
 )
-def test_bad_arguments(make, answer: str) -> None:
+def test_scale_bad_arguments(make, answer: str) -> None:
     with pytest.raises((pb.errors.ArgumentError, pb.errors.DataError), match=answer):
         make()
 

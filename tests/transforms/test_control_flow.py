@@ -202,7 +202,7 @@ def test_scan_custom_gradient_in_step():
     )
 
 
-def test_scan_custom_gradient_that_captures_is_refused():
+def test_scan_refuses_custom_gradient_with_captured_tensor():
     def f(w):
         @pb.custom_gradient
         def scaled(x):

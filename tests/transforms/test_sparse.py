@@ -145,7 +145,7 @@ def test_sparse_jacobian_of_max_positions_in_backward_pass() -> None:
         np.testing.assert_allclose(J(x).toarray(), pb.jacobian(J.__wrapped__)(x))
 
 
-def test_sparse_jacobian_of_filter_that_is_zero_at_first() -> None:
+def test_sparse_jacobian_of_zero_filter() -> None:
     """Where what is convolved with depends on ``x`` too, and is zero at first."""
     J = pb.sparse_jacobian(lambda x: pb.conv1d(np.reshape(x, (N, 1)), np.reshape(x[:3], (3, 1, 1)), 1, "same"))
     x = RNG.normal(size=N)

@@ -42,7 +42,7 @@ def test_positions_out_of_range_raise_after_the_run() -> None:
         run_by_names(f, x, np.array([7]))
 
 
-def test_host_op_between_library_ops_warns_and_names_it() -> None:
+def test_backend_host_op_warning_names_op() -> None:
     x = np.array([[2.0, 1.0], [1.0, 3.0]])
 
     def f(x: Any) -> Any:
@@ -57,7 +57,7 @@ def test_device_without_library_backend_is_refused() -> None:
         pb.compile(np.sin, device="gpu")
 
 
-def test_backend_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_backend_error_names_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "cupy", None)
     with pytest.raises(CompileError, match="backend='cupy' needs the package cupy"):
         pb.compile(np.sin, backend="cupy")

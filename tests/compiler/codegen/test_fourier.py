@@ -59,7 +59,7 @@ def test_transforms_of_every_length_and_layout(isa: str, way: str, monkeypatch: 
 
 
 @pytest.mark.parametrize("way", ["fft", "ifft", "rfft", "fft of real", "irfft"])
-def test_one_long_transform_is_done_in_two_rounds(way: str) -> None:
+def test_long_fft_uses_two_rounds(way: str) -> None:
     bins = {"irfft": lambda x: np.fft.irfft(x, 2 * x.shape[-1] - 2)}
     for shape in ((300,), (2, 256)):
         f = bins.get(way) or (lambda x: WAYS[way](x, axis=-1))

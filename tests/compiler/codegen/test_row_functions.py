@@ -44,7 +44,7 @@ def test_compiled_topk_has_order_of_sort(isa: str, dtype: str, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_topk_of_few_is_that_of_whole_sort(dtype: str) -> None:
+def test_topk_matches_full_sort(dtype: str) -> None:
     for shape, k in SHAPES:
         x = draw(shape, dtype, 3.0)
         whole = pb.topk(x, shape[-1]).indices

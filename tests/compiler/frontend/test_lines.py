@@ -44,7 +44,7 @@ def test_counted_lines(name: str, dtype: str) -> None:
         np.testing.assert_allclose(pb.compile(lambda x: slope(x, i))(x), slope(x, i), **tolerance)
 
 
-def test_lines_with_a_position_that_is_outside_raise() -> None:
+def test_integer_index_out_of_bounds_raises() -> None:
     f = pb.compile(lambda x, i: x[np.arange(12), i])
     f(matrix, labels)
     with pytest.raises(pb.errors.ShapeError, match="out of range"):

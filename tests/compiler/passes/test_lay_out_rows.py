@@ -21,12 +21,12 @@ FUNCTIONS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_of_a_transposed_matrix(name: str, dtype: Any) -> None:
+def test_row_reductions_of_transposed_matrix(name: str, dtype: Any) -> None:
     f, x = FUNCTIONS[name], np.random.default_rng(0).normal(size=(130, 91)).astype(dtype)
     np.testing.assert_allclose(pb.compile(f)(x), f(x), rtol=1e-5 if dtype == "f4" else 1e-13, atol=1e-6)
 
 
-def test_a_matrix_is_copied_only_where_it_is_read_again() -> None:
+def test_transposed_matrix_is_copied_only_if_read_twice() -> None:
     x = np.ones((130, 91))
     count = lambda f: len(pb.compile(f).lower(x).stages.module.described)
     assert count(lambda x: pb.softmax(x.T)) == 2

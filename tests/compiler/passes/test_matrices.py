@@ -181,7 +181,7 @@ def test_decompositions_match_numpy(name: str) -> None:
             assert not [s for s in compiled.lower(x).kernels if "NumPy" in s and "svdvals" not in s]
 
 
-def test_decomposition_that_does_not_converge_raises() -> None:
+def test_decomposition_without_convergence_raises() -> None:
     x = np.full((5, 5), np.nan)
     for f in (pb.linalg.svd, pb.linalg.pinv):
         for run in (f, pb.compile(lambda x, f=f: f(x))):

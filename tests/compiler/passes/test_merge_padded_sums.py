@@ -60,7 +60,7 @@ def test_padded_sums_merge_into_one_kernel() -> None:
     assert len(program.kernels) < 60
 
 
-def test_kernels_that_differ_in_offset_share_function() -> None:
+def test_kernels_with_other_offsets_share_function() -> None:
     w = np.random.default_rng(1).normal(size=(8, 8)) / 4
 
     def loop(xs: Any) -> Any:
@@ -125,7 +125,7 @@ def test_gradient_of_overlapping_windows_is_a_sum_of_a_few_arrays() -> None:
     assert str(slope.lower(x).stages.simplified).count("= pieces(") == 5
 
 
-def test_blocks_that_overlap_in_one_axis_and_not_in_the_other() -> None:
+def test_padded_sum_blocks_overlapping_in_one_axis() -> None:
     f = lambda x: sum(np.sum(np.sin(x[i % 3 : i % 3 + 2, 2 * i : 2 * i + 2])) for i in range(4))
     x = np.random.default_rng(3).normal(size=(5, 9))
     slope = pb.compile(pb.grad(f), backend="llvm")

@@ -56,7 +56,7 @@ def test_pairs_of_points_gradients(
     np.testing.assert_allclose(slope, expected[1], close, close * np.abs(expected[1]).max())
 
 
-def test_pairs_of_points_that_are_results() -> None:
+def test_narrow_axes_pairs_as_outputs() -> None:
     x = np.random.default_rng(3).normal(size=(40, 3))
     f = lambda x: (pairs(x), np.sum(pairs(x) ** 2, -1))
     for found, expected in zip(pb.compile(f, backend="llvm")(x), f(x), strict=True):
@@ -101,7 +101,7 @@ def test_stack_along_last_axis_gradients(f: Callable[..., Any], shape: tuple[int
         np.testing.assert_allclose(slope, right, close, close * np.abs(right).max())
 
 
-def test_stack_along_last_axis_results_that_are_places_of_it() -> None:
+def test_stack_along_last_axis_with_places_as_outputs() -> None:
     x, y = np.random.default_rng(3).normal(size=(2, 40))
 
     def f(x: Any, y: Any) -> Any:

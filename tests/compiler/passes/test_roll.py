@@ -171,7 +171,7 @@ def begin_and_end_differently(x: Any) -> Any:
         (begin_and_end_differently, (draw(3),), (1, 2)),
     ],
 )
-def test_recurrence(f: Any, args: Any, loops: Any) -> None:
+def test_roll_recurrence(f: Any, args: Any, loops: Any) -> None:
     check_both(f, *args, loops=loops)
 
 
@@ -209,7 +209,7 @@ def test_sum_of_products_of_what_is_given() -> None:
 # ---- what stays as it is
 
 
-def test_steps_that_all_differ_are_not_rolled() -> None:
+def test_different_steps_are_not_rolled() -> None:
     f = lambda x: sum(np.sum(np.exp(x[: t + 1])) for t in range(STEPS))
     check(f, draw(STEPS), loops=0)
 
@@ -233,7 +233,7 @@ def test_weights_of_each_step_are_not_copied_into_one_array() -> None:
     assert list_loops(roll_loops(traced)) == []
 
 
-def test_values_of_an_early_step_that_all_later_ones_use() -> None:
+def test_roll_value_of_early_step_used_by_later_steps() -> None:
     def f(x: Any) -> Any:
         y, kept = x, x
         for t in range(STEPS + 3):
@@ -260,7 +260,7 @@ def test_few_nodes_stay_unrolled(monkeypatch: pytest.MonkeyPatch) -> None:
         ([*[1, 2] * 12, *[1, 2, 3, 4] * 7], [(0, 2, 26), (26, 4, 52)]),
     ],
 )
-def test_periods(labels: Any, periods: Any) -> None:
+def test_find_periods(labels: Any, periods: Any) -> None:
     found = find_periods(np.array(labels))
     assert [p.length for p in found] == [length for _, length, _ in periods]
     for p in found:
@@ -317,7 +317,7 @@ class RandomLoop:
 
 
 @pytest.mark.parametrize("seed", range(300 if ALL else 20))
-def test_random_loop(seed: int) -> None:
+def test_roll_random_loops(seed: int) -> None:
     f = RandomLoop(seed)
     check(f, *f.args)
     check(pb.grad(f, argnums=(0, 1, 2, 3, 4), unconnected="zero"), *f.args)

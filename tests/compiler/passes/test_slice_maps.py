@@ -48,7 +48,7 @@ def test_parts_of_a_sum_are_what_numpy_gives(f: Any) -> None:
 
 
 @pytest.mark.parametrize(("f", "is_stored"), [(gates, False), (blocks, False), (rows, False), (overlap, True)])
-def test_a_sum_of_which_parts_are_used_is_not_stored(f: Any, is_stored: bool) -> None:
+def test_slice_maps_does_not_store_sliced_sum(f: Any, is_stored: bool) -> None:
     nodes = pb.compile(f).lower(np.ones((6, 5)), np.ones((5, 32)), np.ones(32)).stages.legalized.nodes
     assert any(n.kind is VIEW and n.args[0].kind is MAP for n in nodes) == is_stored
 

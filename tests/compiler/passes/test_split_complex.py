@@ -47,7 +47,7 @@ def compare(found: Any, expected: Any) -> None:
 
 @pytest.mark.parametrize("dtype", ["c8", "c16"])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_complex_arithmetic_is_that_of_numpy(name: str, dtype: str) -> None:
+def test_complex_arithmetic_matches_numpy(name: str, dtype: str) -> None:
     f, args = FUNCTIONS[name], (X.astype(dtype), Y.astype(dtype), R.astype(X.astype(dtype).real.dtype))
     compiled = pb.compile(f, backend="llvm")
     compare(compiled(*args), f(*args))

@@ -72,7 +72,7 @@ def test_they_are_compiled_when_a_rare_argument_comes(
     assert builds == [False, True]
 
 
-def test_threads_that_need_them_at_once_get_the_right_results(builds: list[bool]) -> None:
+def test_slow_paths_compiled_by_several_threads_at_once(builds: list[bool]) -> None:
     x = np.tile(RARE, 1000)
     program = pb.compile(np.log, cache=False)
     program(np.ones(x.size))
@@ -82,7 +82,7 @@ def test_threads_that_need_them_at_once_get_the_right_results(builds: list[bool]
     assert True in builds
 
 
-def test_a_loop_that_may_not_end_has_them(builds: list[bool]) -> None:
+def test_while_loop_has_slow_paths_from_the_start(builds: list[bool]) -> None:
     halve = pb.compile(lambda x: pb.while_loop(lambda y: np.log(y) > -50.0, lambda y: y * 0.5, x), cache=False)
     assert 0.0 < halve(5e-324) <= 5e-324
     assert len(builds) == 1

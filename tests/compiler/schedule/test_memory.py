@@ -99,7 +99,7 @@ def test_kernels_in_place(name: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("length", [5, 7, 37])
-def test_short_rows_that_vectors_do_not_fill_are_not_in_place(length: int) -> None:
+def test_short_rows_with_remainder_are_not_in_place(length: int) -> None:
     """Their last vectors would be loaded where others were just stored, and have to wait for these."""
 
     def f(x: Any, w: Any, v: Any) -> Any:

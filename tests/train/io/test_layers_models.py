@@ -127,7 +127,7 @@ def test_models_of_the_converter_predict_as_recorded(tmp_path: Path, name: str) 
 @pytest.mark.parametrize(
     "optimizer", [pb.train.sgd(0.1, 0.9, nesterov=True), pb.train.rmsprop(0.02), pb.train.adam(0.03, amsgrad=True)]
 )
-def test_what_a_model_is_compiled_with_comes_back(tmp_path: Path, end: str, optimizer: Any) -> None:
+def test_saved_model_restores_compile_arguments(tmp_path: Path, end: str, optimizer: Any) -> None:
     pytest.importorskip("h5py")
     model = pb.sequential([pb.layers.dense(1, input_shape=[2])])
     model.compile(optimizer, "mse", metrics=["mae"])
@@ -195,7 +195,7 @@ def as_plain(x: Any, key: str = "") -> Any:
 
 
 @pytest.mark.parametrize("name", list_layers())
-def test_every_layer_comes_back_from_every_format(tmp_path: Path, name: str) -> None:
+def test_every_layer_roundtrips_in_every_format(tmp_path: Path, name: str) -> None:
     pytest.importorskip("h5py")
     model, inputs = make_model(name)
     expected = predict(model, inputs)
@@ -278,7 +278,7 @@ def test_keywords_of_calls_come_back(tmp_path: Path) -> None:
         model.save(tmp_path / "model.json")
 
 
-def test_hard_sigmoid_of_keras_3_is_another_function_than_that_of_tensorflow_js() -> None:
+def test_hard_sigmoid_differs_between_keras_3_and_tfjs() -> None:
     x = np.array([[1.0]], np.float32)
     layer = {"class_name": "Activation", "config": {"activation": "hard_sigmoid", "batch_input_shape": [None, 1]}}
     data = {"class_name": "Sequential", "config": {"layers": [layer]}}
@@ -315,7 +315,7 @@ def test_arguments_unknown_here_are_refused_by_name(config: dict[str, Any], mess
 
 
 @pytest.mark.parametrize("config", [{"bogus": None}, {"bogus": False}, {"groups": 1}, {"implementation": 2}])
-def test_arguments_that_mean_nothing_pass(config: dict[str, Any]) -> None:
+def test_load_ignores_arguments_without_effect(config: dict[str, Any]) -> None:
     assert pb.model_from_json(json.dumps(describe_dense(**config))).layers[0].units == 3
 
 
@@ -332,7 +332,7 @@ def test_arguments_that_mean_nothing_pass(config: dict[str, Any]) -> None:
         ({"class_name": "Nested", "config": {}}, "'Nested', which is not a layer here"),
     ],
 )
-def test_descriptions_that_are_no_models_are_refused(data: Any, message: str) -> None:
+def test_load_refuses_topology_without_model(data: Any, message: str) -> None:
     with pytest.raises(CheckpointError, match=message):
         pb.model_from_json(json.dumps(data))
 
@@ -348,7 +348,7 @@ def test_functional_graph_with_a_cycle_is_refused() -> None:
         pb.model_from_json(json.dumps({"class_name": "Model", "config": config}))
 
 
-def test_layers_that_compute_something_else_there_are_refused(tmp_path: Path) -> None:
+def test_save_refuses_layers_with_other_meaning_in_format(tmp_path: Path) -> None:
     pytest.importorskip("h5py")
     up = pb.sequential([pb.layers.up_sampling2d(interpolation="bilinear", input_shape=[2, 2, 1])])
     with pytest.raises(CheckpointError, match="does not compute as it is here"):
@@ -395,7 +395,7 @@ def change(path: Path, **weight: Any) -> None:
         ({"quantization": {"dtype": "uint8", "scale": "1", "min": 0}}, "quantization"),
     ],
 )
-def test_manifests_that_lie_are_refused(saved: Path, weight: dict[str, Any], message: str) -> None:
+def test_load_refuses_wrong_manifest(saved: Path, weight: dict[str, Any], message: str) -> None:
     (saved.parent.parent / "secret.bin").write_bytes(b"x" * 36)
     (saved.parent / "link.bin").symlink_to(saved.parent.parent / "secret.bin")
     change(saved, **weight)
@@ -422,7 +422,7 @@ def test_layers_larger_than_the_file_are_refused_before_memory_is_taken(saved: P
         [("Flatten", {}), ("RepeatVector", {"n": 10**10}), ("Flatten", {})],
     ],
 )
-def test_layers_that_make_too_much_of_an_example_are_refused(saved: Path, layers: list[Any]) -> None:
+def test_load_refuses_layers_with_huge_outputs(saved: Path, layers: list[Any]) -> None:
     data = json.loads(saved.read_text())
     first = {"class_name": "InputLayer", "config": {"batch_input_shape": [None, 2, 2, 1], "name": "x"}}
     made = [{"class_name": kind, "config": {"name": f"l{i}", **config}} for i, (kind, config) in enumerate(layers)]
@@ -442,7 +442,7 @@ def test_deep_json_is_refused(saved: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["np.save", "np.load", "np.ctypeslib.load_library", "np.fromfile", "os.system"])
-def test_functions_that_a_file_may_not_call_are_refused(tmp_path: Path, name: str) -> None:
+def test_load_refuses_functions_outside_allowed_names(tmp_path: Path, name: str) -> None:
     x = pb.input([2])
     model = pb.model(x, np.tanh(x))
     model.layers[0].function = name
@@ -461,7 +461,7 @@ def test_zip_bombs_are_refused(tmp_path: Path) -> None:
         pb.load_layers_model(path)
 
 
-def test_hdf5_that_lies_is_refused(tmp_path: Path) -> None:
+def test_load_refuses_unsafe_hdf5(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
     path = tmp_path / "model.h5"
     with h5py.File(path, "w") as file:

@@ -71,7 +71,7 @@ def test_functions_compute_the_same_in_onnxruntime(tmp_path: Path, name: str) ->
     check(tmp_path / "f.onnx", f, [x], [np.asarray(y) for y in (made if isinstance(made, tuple) else (made,))])
 
 
-def test_what_has_no_form_in_onnx_is_named(tmp_path: Path) -> None:
+def test_onnx_export_names_unsupported_op(tmp_path: Path) -> None:
     pytest.importorskip("onnx")
     with pytest.raises(CompileError, match="fft has no form in ONNX"):
         pb.save_onnx(lambda x: np.abs(np.fft.rfft(x)), tmp_path / "f.onnx", X)

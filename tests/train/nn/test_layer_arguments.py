@@ -73,7 +73,7 @@ def test_stateful_layer_in_training() -> None:
     assert model.predict(values((4, 5, 3)), batch_size=4).shape == (4, 1)
 
 
-def test_mask_of_call_and_masks_that_outputs_carry() -> None:
+def test_call_mask_and_output_masks() -> None:
     x, mask = values((2, 4, 3)), np.array([[1, 1, 0, 0], [1, 1, 1, 0]], bool)
     layer = layers.gru(2)
     layer(x)
@@ -304,7 +304,7 @@ def test_errors_of_arguments(make: Any, said: str) -> None:
         make()
 
 
-def test_layer_that_forgets_an_argument_is_not_saved(tmp_path: Any) -> None:
+def test_save_refuses_layer_without_constructor_argument(tmp_path: Any) -> None:
     class Forgetful(pb.layers.Layer):
         def __init__(self, factor: float) -> None:
             super().__init__()

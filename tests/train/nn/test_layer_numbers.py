@@ -139,7 +139,7 @@ def test_gaussian_noise_in_training_only() -> None:
         ({"padding": "same", "strides": 2}, (0, 1, 0, 1), (2, 2), (1, 1)),
     ],
 )
-def test_conv2d(settings: Any, pads: Any, step: Any, apart: Any) -> None:
+def test_conv2d_layer_numbers(settings: Any, pads: Any, step: Any, apart: Any) -> None:
     layer = layers.conv2d(4, [2, 3], bias_initializer=DRAWN, **settings)
     y = layer(IMAGE)
     kernel, bias = weights(layer)
@@ -182,7 +182,7 @@ def test_conv2d_transpose(padding: str, size: Any) -> None:
     assert layers.conv2d_transpose(4, 1, strides=3, padding=padding)(IMAGE).shape == (2, 15, 18, 4)
 
 
-def test_pooling() -> None:
+def test_pooling_layer_numbers() -> None:
     windows = IMAGE[:, :4].reshape(2, 2, 2, 3, 2, 3)
     close(layers.max_pooling2d()(IMAGE), windows.max((2, 4)))
     close(layers.average_pooling2d(2)(IMAGE), windows.mean((2, 4)))

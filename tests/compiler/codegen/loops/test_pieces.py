@@ -125,7 +125,7 @@ def test_piece_computed_in_kernel_does_not_change_other_uses() -> None:
 
 
 @pytest.mark.parametrize("place", [0, 7, 19])
-def test_one_column_among_arrays_is_no_reason_to_try_every_piece(place: int) -> None:
+def test_stack_with_column_keeps_table_of_pieces(place: int) -> None:
     """The pieces that lie in the same way are found by a table, whatever the others are."""
 
     def f(x: Any) -> Any:

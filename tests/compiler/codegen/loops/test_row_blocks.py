@@ -204,7 +204,7 @@ def test_sums_over_rows_with_a_factor_for_each_group_of_columns(length: int) -> 
 
 @pytest.mark.parametrize("isa", ["sse2", "avx2", "avx512"])
 @pytest.mark.parametrize("length", [2, 3, 5, 7, 12, 20, 33])
-def test_no_vector_waits_for_the_accumulators_of_another(length: int, isa: str) -> None:
+def test_partial_accumulators_do_not_overlap(length: int, isa: str) -> None:
     """Accumulators in memory are loaded right after those of other columns were stored: none may overlap."""
     x, w = np.ones((37, 6, length), "f4"), np.ones((37, 6), "f4")
     traced = pb.compile(lambda x, w: np.sum(w[:, :, None] * x, 0), backend="numpy").lower(x, w).traced

@@ -12,7 +12,7 @@ import pullback as pb
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("shape", [(4, 64), (7, 67), (33, 130), (18, 257)])
-def test_a_matrix_times_a_vector(shape: tuple[int, int], dtype: Any) -> None:
+def test_matrix_vector_product_rows_at_once(shape: tuple[int, int], dtype: Any) -> None:
     rng = np.random.default_rng(0)
     a, v, b = (rng.normal(size=s).astype(dtype) for s in (shape, shape[1:], shape[:1]))
 

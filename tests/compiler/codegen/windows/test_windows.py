@@ -62,7 +62,7 @@ GEOMETRIES: list[tuple[tuple[int, ...], tuple[int, ...], Any, Any, Any]] = [
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize(("x", "filter", "strides", "pad", "dilations"), GEOMETRIES)
-def test_conv2d(x: Any, filter: Any, strides: Any, pad: Any, dilations: Any, dtype: str) -> None:
+def test_compiled_conv2d(x: Any, filter: Any, strides: Any, pad: Any, dilations: Any, dtype: str) -> None:
     f = orders(lambda x, filter: pb.conv2d(x, filter, strides, pad, "NHWC", dilations))
     agree(f, R(size=x).astype(dtype), R(size=filter).astype(dtype) / filter[-2], dtype=dtype)
 
@@ -175,7 +175,7 @@ def exactly(z: Any, due: Any) -> None:
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(("channels", "dtype"), [(1, "f8"), (3, "f4"), (16, "f8"), (20, "f4")])
 @pytest.mark.parametrize(("space", "size", "strides", "pad"), POOLS)
-def test_pooling(space: Any, size: Any, strides: Any, pad: Any, channels: int, dtype: str) -> None:
+def test_compiled_pooling(space: Any, size: Any, strides: Any, pad: Any, channels: int, dtype: str) -> None:
     x = hostile((3, *space, channels), dtype)
     along, weights = R(size=x.shape).astype(dtype), np.float64(1.5).astype(dtype)
     for pool in (pb.max_pool, pb.avg_pool):

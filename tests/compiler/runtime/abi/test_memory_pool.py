@@ -171,6 +171,6 @@ def test_results_are_numpys_where_the_pool_is_off() -> None:
     assert _run(code, PULLBACK_MEMORY_POOL="0").split() == ["2000.0", "default_allocator", "0"]
 
 
-def test_handler_has_the_layout_that_numpy_declares() -> None:
+def test_memory_handler_layout_matches_numpy() -> None:
     assert ctypes.sizeof(memory_pool.Handler) == 128 + 5 * 8
     assert memory_pool.Handler.malloc.offset == 136
