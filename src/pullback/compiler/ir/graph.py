@@ -160,6 +160,11 @@ class Graph:
         value.flags.writeable = False
         return self.add(CONSTANT, (), value.shape, value.dtype, value)
 
+    def copy_inputs(self) -> tuple[Graph, dict[int, Node]]:
+        """Return a new graph with the inputs of this one, and its nodes by the numbers of those that they stand for."""
+        new = Graph()
+        return new, {n.number: new.input(n.shape, n.dtype) for n in self.inputs}
+
     def users(self) -> dict[int, list[Node]]:
         """Return by number the nodes that use each node."""
         found: dict[int, list[Node]] = {n.number: [] for n in self.nodes}

@@ -18,10 +18,7 @@ def lay_out_rows(graph: Graph) -> Graph:
     chosen = {number for number in chosen if _is_read_again(graph.nodes[number], users, wanted)}
     if not chosen:
         return graph
-    new = Graph()
-    made: dict[int, Node] = {}
-    for n in graph.inputs:
-        made[n.number] = new.input(n.shape, n.dtype)
+    new, made = graph.copy_inputs()
     for n in graph.nodes:
         if n.kind is not INPUT:
             args = [made[a.number] for a in n.args]

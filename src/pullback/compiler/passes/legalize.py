@@ -72,15 +72,13 @@ MAX_ADDED_PRODUCTS = 8  # products that are added one by one
 
 def legalize(graph: Graph) -> Graph:
     """Return an equivalent graph of nodes that there is machine code for, and of host ops."""
-    graph, new = split_complex(graph), Graph()
-    made: dict[int, Node] = {}
+    graph = split_complex(graph)
+    new, made = graph.copy_inputs()
     users, wanted = graph.users(), {id(o) for o in graph.outputs}
 
     def alone(n: Node) -> bool:
         return len(users[n.number]) == 1 and id(n) not in wanted
 
-    for n in graph.inputs:
-        made[n.number] = new.input(n.shape, n.dtype)
     for n in graph.nodes:
         if n.kind is not INPUT:
             multiplied = any(u.kind is PRODUCT for u in users[n.number])  # products take it as it lies

@@ -42,10 +42,7 @@ LINES_OF_SET = 4
 
 def simplify_loops(graph: Graph, simplify: Simplify) -> Graph:
     """Return an equivalent graph with smaller loops; ``simplify`` is for their bodies."""
-    new = Graph()
-    made: dict[int, Node] = {}
-    for n in graph.inputs:
-        made[n.number] = new.input(n.shape, n.dtype)
+    new, made = graph.copy_inputs()
     users = graph.users()
     for n in graph.nodes:
         if n.kind is RESULT and n.number in made:

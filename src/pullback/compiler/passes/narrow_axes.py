@@ -100,14 +100,12 @@ class _Splitter:
     """Copies a graph, with some nodes as one node for each element of their last axis."""
 
     def __init__(self, graph: Graph, split: set[int]) -> None:
-        self.old, self.split, self.new = graph, split, Graph()
-        self.made: dict[int, Node] = {}
+        self.old, self.split = graph, split
+        self.new, self.made = graph.copy_inputs()
         self.parts: dict[int, list[Node]] = {}
 
     def run(self) -> Graph:
         new = self.new
-        for n in self.old.inputs:
-            self.made[n.number] = new.input(n.shape, n.dtype)
         for n in self.old.nodes:
             if n.number in self.split:
                 self.parts[n.number] = [self._split(n, place) for place in range(n.shape[-1])]

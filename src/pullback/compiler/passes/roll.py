@@ -308,8 +308,8 @@ class Roller:
     """Writes a graph again, with loops."""
 
     def __init__(self, graph: Graph) -> None:
-        self.graph, self.new = graph, Graph()
-        self.made: dict[int, Node] = {}
+        self.graph = graph
+        self.new, self.made = graph.copy_inputs()
         leaves: set[int] = set()  # inputs, constants, and views of these
         for n in graph.nodes:
             if n.kind.is_leaf or (n.kind is VIEW and n.args[0].number in leaves):
@@ -320,8 +320,6 @@ class Roller:
 
     def run(self) -> Graph:
         """Return the new graph."""
-        for n in self.graph.inputs:
-            self.made[n.number] = self.new.input(n.shape, n.dtype)
         for n in self.leaves:
             if n.kind is not INPUT:
                 self._copy(n)

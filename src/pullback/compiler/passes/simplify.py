@@ -33,10 +33,7 @@ def simplify(graph: Graph) -> Graph:
 
 
 def _rebuild(graph: Graph) -> Graph:
-    new = Graph()
-    made: dict[int, Node] = {}
-    for n in graph.inputs:
-        made[n.number] = new.input(n.shape, n.dtype)
+    new, made = graph.copy_inputs()
     sums, factored = find_padded_sums(graph), _find_factored(graph)
     for n in graph.nodes:
         if n.number in sums:

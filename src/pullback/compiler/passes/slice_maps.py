@@ -20,10 +20,7 @@ def slice_maps(graph: Graph) -> Graph:
     sliced = _find_sliced(graph)
     if not sliced:
         return graph
-    new = Graph()
-    made: dict[int, Node] = {}
-    for n in graph.inputs:
-        made[n.number] = new.input(n.shape, n.dtype)
+    new, made = graph.copy_inputs()
     for n in graph.nodes:
         if n.kind is VIEW and n.args[0].number in sliced:
             made[n.number] = _slice(new, n, n.args[0], made)

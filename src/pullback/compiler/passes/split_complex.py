@@ -256,14 +256,12 @@ class Splitter:
     """Makes the new graph, node by node."""
 
     def __init__(self, graph: Graph) -> None:
-        self.old, self.new = graph, Graph()
-        self.made: dict[int, Node] = {}  # the new nodes of real ones, and complex ones that are arrays
+        self.old = graph
+        self.new, self.made = graph.copy_inputs()  # the new nodes of real ones, and complex ones that are arrays
         self.parts: dict[int, Pair] = {}  # of complex nodes
 
     def split(self) -> Graph:
         """Return the new graph."""
-        for n in self.old.inputs:
-            self.made[n.number] = self.new.input(n.shape, n.dtype)
         for n in self.old.nodes:
             if n.kind is not INPUT:
                 self._add(n)

@@ -461,25 +461,25 @@ class LoopPlan:
         That vector is then loaded once for them.  A matrix that the second cache does not hold is read row by row.
         """
         rows, columns = self.axes
-        if self.split is None or self.passes > 1 or len(columns) != 1 or not rows or self.is_by_element:
+        is_sum = self._sums_one_product() and prod(a.length for a in rows) >= ROWS_AT_ONCE
+        if not is_sum or not 4 * self._count_lanes() <= columns[0].length <= LONGEST_SUM:
             return 1
-        levels, inner = self.kernel.levels, columns[0].members[-1]
-        nodes = [n for n in self.kernel.nodes if levels[n.number] == FULL]
-        if (
-            any(n.kind in READS for n in nodes)
-            or sum(map(estimate_cost, nodes)) > MAX_COST_AT_ONCE
-            or len(self._ranges) > 1
-        ):
-            return 1
-        is_plain = self.results[0] == self.row_reductions[0] and len(self.results[0]) == 1
-        if not is_plain or prod(a.length for a in rows) < ROWS_AT_ONCE or columns[0].length > LONGEST_SUM:
-            return 1
+        inner, row_bytes = columns[0].members[-1], columns[0].length * self.widest
         along = [u for u in self.loads if u.strides[inner]]
-        shared = [u for u in along if self.is_same_for_rows(u)]
-        is_matrix = len(along) == 2 and len(shared) == 1 and all(u.strides[inner] == 1 for u in along)
-        bytes_of_row = columns[0].length * self.widest
-        is_cached = sum(u.node.nbytes for u in along) <= self.target.second_cache and bytes_of_row <= MAX_ROW_BYTES
-        return ROWS_AT_ONCE if is_matrix and is_cached and columns[0].length >= 4 * self._count_lanes() else 1
+        is_matrix = len(along) == 2 and all(u.strides[inner] == 1 for u in along)
+        is_shared = [self.is_same_for_rows(u) for u in along].count(True) == 1
+        is_cached = sum(u.node.nbytes for u in along) <= self.target.second_cache and row_bytes <= MAX_ROW_BYTES
+        return ROWS_AT_ONCE if is_matrix and is_shared and is_cached else 1
+
+    def _sums_one_product(self) -> bool:
+        """Return whether all that the kernel does is to sum something cheap along contiguous rows."""
+        rows, columns = self.axes
+        if self.split is None or self.passes > 1 or len(columns) != 1 or not rows or self.is_by_element:
+            return False
+        if len(self._ranges) > 1 or self.results[0] != self.row_reductions[0] or len(self.results[0]) != 1:
+            return False
+        nodes = [n for n in self.kernel.nodes if self.kernel.levels[n.number] == FULL]
+        return all(n.kind not in READS for n in nodes) and sum(map(estimate_cost, nodes)) <= MAX_COST_AT_ONCE
 
     def sums_only_columns(self, number: int) -> bool:
         """Return whether all that a pass does is to reduce over rows, with a result for each column."""
