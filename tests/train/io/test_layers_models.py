@@ -138,6 +138,35 @@ def test_saved_model_restores_compile_arguments(tmp_path: Path, end: str, optimi
     assert again.evaluate(x, y) == model.evaluate(x, y)
 
 
+LOSS, METRIC = pb.train.losses, pb.metrics
+
+
+@pytest.mark.parametrize("end", [".keras", ".h5", ".safetensors"])
+@pytest.mark.parametrize(("optimizer", "loss", "metrics", "weighted"), [
+    (pb.train.sgd(pb.train.exponential_decay(0.1, 2, 0.5)), LOSS.Huber(delta=0.3), [METRIC.AUC(10, "PR")], ["mae"]),
+    (pb.train.adam(pb.train.cosine_decay(0.1, 4, 0.01, None, 0.2, 2)), LOSS.BinaryCrossentropy(label_smoothing=0.2),
+     [METRIC.Precision(0.3, name="p")], [METRIC.F1Score("macro", 0.4)]),
+    (pb.train.adam(0.01, use_ema=True, ema_momentum=0.9), "log_cosh", ["acc", METRIC.TopKCategoricalAccuracy(k=1)], []),
+    (pb.train.adafactor(0.1, clip_threshold=0.5), "softmax_cross_entropy", [METRIC.R2Score], []),
+    (pb.train.sgd(0.1, loss_scale_factor=2.0), LOSS.CategoricalFocalCrossentropy(alpha=0.5, reduction="sum"), [], []),
+])  # fmt: skip
+def test_losses_metrics_and_schedules_with_arguments_come_back(
+    tmp_path: Path, end: str, optimizer: Any, loss: Any, metrics: Any, weighted: Any
+) -> None:
+    pytest.importorskip("h5py")
+    model = pb.sequential([pb.layers.dense(2, activation="sigmoid", input_shape=[3])])
+    model.compile(optimizer, loss, metrics=metrics, weighted_metrics=weighted, eager=True)
+    model.save(tmp_path / f"model{end}")
+    again = pb.load_layers_model(tmp_path / f"model{end}")
+    assert str(again.optimizer.get_config()) == str(optimizer.get_config())
+    x, y = np.sin(np.arange(24.0)).reshape(8, 3).astype(np.float32), np.eye(2, dtype=np.float32)[np.arange(8) % 2]
+    weight = np.linspace(0.5, 1.5, 8).astype(np.float32)
+    expected = model.evaluate(x, y, sample_weight=weight, return_dict=True)
+    assert len(expected) == 1 + len(metrics) + len(weighted)
+    found = again.evaluate(x, y, sample_weight=weight, return_dict=True)
+    assert found == {key: pytest.approx(value, rel=1e-6) for key, value in expected.items()}
+
+
 @pytest.mark.parametrize("make", [
     lambda: pb.train.sgd(0.05), lambda: pb.train.sgd(0.05, 0.9, nesterov=True), lambda: pb.train.momentum(0.05, 0.9),
     lambda: pb.train.adam(0.05), lambda: pb.train.adamw(0.05, amsgrad=True), lambda: pb.train.adagrad(0.05),
@@ -172,10 +201,10 @@ def test_load_layers_model_refuses_unknown_losses_by_name(tmp_path: Path) -> Non
         pb.load_layers_model(folder)
     data["trainingConfig"] |= {
         "loss": "mse",
-        "optimizer_config": {"class_name": "Adam", "config": {"loss_scale_factor": 2.0}},
+        "optimizer_config": {"class_name": "Adam", "config": {"warmth": 2.0}},
     }
     (folder / "model.json").write_text(json.dumps(data))
-    with pytest.raises(CheckpointError, match=r"lossscalefactor=2.0.*compile=False"):
+    with pytest.raises(CheckpointError, match=r"warmth=2.0.*compile=False"):
         pb.load_layers_model(folder)
 
 

@@ -65,7 +65,7 @@ def read_archive(path: StrPath, builder: Builder) -> tuple[Any, Json, OptimizerS
 
 def _list_trainable(model: Any, order: Order) -> list[Variable]:
     """Return the trainable variables in the order of the file."""
-    return [v for _, v in _iterate_paths(model, "", order, set()) if v.trainable]
+    return list(dict.fromkeys(v for _, v in _iterate_paths(model, "", order, set()) if v.trainable))
 
 
 def _read_members(path: Path, where: str) -> dict[str, bytes]:
@@ -193,10 +193,12 @@ def _iterate_paths(layer: Any, above: str, order: Order, seen: set[int]) -> Iter
         return
     own = [part for _, part in layer.parts() if isinstance(part, Variable)]
     own.sort(key=lambda v: is_fixed(layer, v))
+    if is_kind(layer, "SpectralNormalization"):  # Keras stores the kernel with the wrapper too
+        own.insert(0, layer.find_kernel())
     inside = "cell/" if hasattr(layer, "recurrent_kernel") and not type(layer).__name__.endswith("Cell") else ""
     for i, v in enumerate(own):
         yield f"{above}{inside}vars/{i}", v
-    keeps_names = is_kind(layer, "TimeDistributed") or is_kind(layer, "Model")
+    keeps_names = any(is_kind(layer, kind) for kind in ("TimeDistributed", "SpectralNormalization", "Model"))
     for key, part in layer.parts():
         if not isinstance(part, Variable):
             renamed = key if keeps_names else PARTS.get(key, key)

@@ -17,7 +17,7 @@ CAPITALS = {
 OTHER_NAMES = {
     "model": "Functional", "functional": "Functional", "maxpool1d": "MaxPooling1d", "maxpool2d": "MaxPooling2d",
     "avgpool1d": "AveragePooling1d", "avgpool2d": "AveragePooling2d", "batchnormalizationv1": "BatchNormalization",
-    "batchnormalizationv2": "BatchNormalization",
+    "batchnormalizationv2": "BatchNormalization", "groupedqueryattention": "GroupQueryAttention",
 }  # fmt: skip
 EVERY = object()  # whatever the value is
 # Arguments that not every layer here has, with the values that change nothing.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from typing import Any, NamedTuple, TypeAlias
 
@@ -15,7 +15,16 @@ from pullback.train.io.keras_names import normalize_name
 from pullback.train.io.optimizer_slots import load_state
 from pullback.train.optim import optimizers
 from pullback.train.optim.named import as_optimizer
-from pullback.train.optim.step import ITERATIONS, Optimizer
+from pullback.train.optim.schedules import (
+    Schedule,
+    cosine_decay,
+    cosine_decay_restarts,
+    exponential_decay,
+    inverse_time_decay,
+    piecewise_constant_decay,
+    polynomial_decay,
+)
+from pullback.train.optim.step import ITERATIONS, RATE, Optimizer
 from pullback.typing import Array
 
 __all__ = [
@@ -26,6 +35,9 @@ __all__ = [
 Json = Any  # what json.loads returns
 Config = dict[str, Any]
 OPTIONS = ("clip_value", "clip_norm", "clip_global_norm", "weight_decay")
+AVERAGES = (
+    "use_ema", "ema_momentum", "ema_overwrite_frequency", "gradient_accumulation_steps", "loss_scale_factor",
+)  # fmt: skip
 # Arguments of optimizers that are called otherwise here; of two, the one that the optimizer takes.
 ARGUMENTS: dict[str, tuple[str, ...]] = {
     "learningrate": ("learning_rate",), "lr": ("learning_rate",), "beta1": ("beta1",), "beta2": ("beta2",),
@@ -33,20 +45,16 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "decay": ("decay",),
     "clipnorm": ("clip_norm",), "clipvalue": ("clip_value",), "globalclipnorm": ("clip_global_norm",),
     "weightdecay": ("weight_decay",), "epsilon": ("epsilon",), "momentum": ("momentum",), "centered": ("centered",),
-    "amsgrad": ("amsgrad",), "learningratepower": ("learning_rate_power",), "beta": ("beta",),
-    "l1regularizationstrength": ("l1_regularization_strength",),
-    "l2regularizationstrength": ("l2_regularization_strength",),
-    "l2shrinkageregularizationstrength": ("l2_shrinkage_regularization_strength",),
-    "initialaccumulatorvalue": ("initial_accumulator_value",),
+}  # fmt: skip
+SCHEDULES: dict[str, Callable[..., Schedule]] = {
+    "CosineDecay": cosine_decay, "CosineDecayRestarts": cosine_decay_restarts, "ExponentialDecay": exponential_decay,
+    "InverseTimeDecay": inverse_time_decay, "PiecewiseConstantDecay": piecewise_constant_decay,
+    "PolynomialDecay": polynomial_decay,
 }  # fmt: skip
 WITHOUT_EFFECT = ("name", "emamomentum", "jitcompile", "islegacyoptimizer")
 LOGITS = {
-    "binary_crossentropy": "sigmoid_cross_entropy", "categorical_crossentropy": "softmax_cross_entropy",
-    "sparse_categorical_crossentropy": "sparse_softmax_cross_entropy",
-}  # fmt: skip
-LOSS_DEFAULTS = {  # arguments of losses that mean nothing
-    "reduction": ("sum_over_batch_size", "auto", "mean"), "axis": (-1,), "label_smoothing": (0,), "delta": (1,),
-    "ignore_class": (), "threshold": (0.5,), "k": (5,),
+    "sigmoid_cross_entropy": "BinaryCrossentropy", "softmax_cross_entropy": "CategoricalCrossentropy",
+    "sparse_softmax_cross_entropy": "SparseCategoricalCrossentropy",
 }  # fmt: skip
 
 
@@ -99,6 +107,8 @@ def read_training(data: Json, where: str) -> CompileSettings | None:
         arguments = {"loss": _read_names(data["loss"]), "metrics": _read_names(data.get("metrics") or [])}
         if data.get("loss_weights") is not None:
             arguments["loss_weights"] = data["loss_weights"]
+        if data.get("weighted_metrics"):
+            arguments["weighted_metrics"] = _read_names(data["weighted_metrics"])
         return CompileSettings(_read_optimizer(described), arguments)
     except PullbackError as error:
         raise make_training_error(where, error) from error
@@ -120,27 +130,22 @@ def _read_names(data: Json) -> Any:
     return _read_name(data)
 
 
-def _read_name(data: Json) -> str:
-    """Return the name of a loss or metric that is given by name, or by its class and arguments."""
+def _read_name(data: Json) -> Json:
+    """Return the name of a loss or metric, or its class name and config."""
     if isinstance(data, str):
         return data
     if not isinstance(data, dict) or not isinstance(data.get("class_name"), str):
         raise CheckpointError(f"{data!r} is no loss or metric.")
     if data["class_name"] == "function" and isinstance(data.get("config"), str):
         return str(data["config"])
-    name, config = snake_case(data["class_name"]), data.get("config")
-    config = dict(config) if isinstance(config, dict) else {}
+    config = dict(data["config"]) if isinstance(data.get("config"), dict) else {}
     if data["class_name"] in ("MeanMetricWrapper", "LossFunctionWrapper") and config.get("fn") is not None:
         return _read_name(config["fn"])  # Keras 2
-    if config.pop("from_logits", False):
-        if name not in LOGITS:
-            raise CheckpointError(f"{name} has from_logits=True, which it cannot have here.")
-        name = LOGITS[name]
-    for key, value in config.items():
-        plain = key in ("name", "dtype", "fn") or value is None or value is False or value in LOSS_DEFAULTS.get(key, ())
-        if not plain:
-            raise CheckpointError(f"{name} has {key}={value!r}, which it cannot have here.")
-    return name
+    if config.get("reduction") == "auto":  # Keras 2
+        del config["reduction"]
+    for key in ("dtype", "fn"):
+        config.pop(key, None)
+    return {"class_name": data["class_name"].rpartition(">")[2], "config": config}
 
 
 def _read_optimizer(data: Json) -> Optimizer:
@@ -155,8 +160,20 @@ def _read_optimizer(data: Json) -> Optimizer:
     make = {normalize_name(known): getattr(optimizers, known) for known in optimizers.__all__}.get(name)
     if make is None:
         raise CheckpointError(f"there is no optimizer {data['class_name']!r} here.")
-    arguments = _match_arguments(given, [*signature(make).parameters, *OPTIONS], data["class_name"])
+    if isinstance(given.get("learningrate"), dict):
+        given["learningrate"] = _read_schedule(given["learningrate"])
+    arguments = _match_arguments(given, [*signature(make).parameters, *OPTIONS, *AVERAGES], data["class_name"])
     made: Optimizer = make(**arguments)
+    return made
+
+
+def _read_schedule(data: Config) -> Schedule:
+    """Return the learning-rate schedule of a class name and a config."""
+    name, config = data.get("class_name"), data.get("config")
+    make = SCHEDULES.get(name) if isinstance(name, str) else None
+    if make is None or not isinstance(config, dict):
+        raise CheckpointError(f"{name!r} is no learning-rate schedule here.")
+    made: Schedule = make(**{key: value for key, value in config.items() if key != "name" and value is not None})
     return made
 
 
@@ -164,7 +181,8 @@ def _match_arguments(config: Config, takes: Sequence[str], name: str) -> Config:
     """Return the arguments of an optimizer by their names here; one that it has not must be switched off."""
     arguments: Config = {}
     for key, value in config.items():
-        target = next((one for one in ARGUMENTS.get(key, ()) if one in takes), None)
+        names = ARGUMENTS.get(key, [one for one in takes if normalize_name(one) == key])
+        target = next((one for one in names if one in takes), None)
         if target is not None:
             arguments[target] = value
         elif value is not False and value != 0 and key not in WITHOUT_EFFECT:
@@ -192,6 +210,22 @@ LOSS_NAMES = {
     "msle": "mean_squared_logarithmic_error", "kld": "kullback_leibler_divergence", "log_cosh": "logcosh",
     "bce": "binary_crossentropy",
 }  # fmt: skip
+KERAS_LOSS_NAMES = {
+    "logcosh": "log_cosh", "kullback_leibler_divergence": "kl_divergence", "huber_loss": "huber",
+    "cosine_proximity": "cosine_similarity",
+}  # fmt: skip
+KERAS_LOSSES = (
+    "mean_squared_error", "mean_absolute_error", "mean_absolute_percentage_error", "mean_squared_logarithmic_error",
+    "binary_crossentropy", "binary_focal_crossentropy", "categorical_crossentropy", "categorical_focal_crossentropy",
+    "categorical_hinge", "circle", "cosine_similarity", "dice", "hinge", "huber", "kl_divergence", "log_cosh",
+    "poisson", "sparse_categorical_crossentropy", "squared_hinge", "tversky",
+)  # fmt: skip
+# Metrics whose names Keras does not know, or with which it means something else.
+NOT_KERAS_METRICS = (
+    "circle", "cosine_proximity", "dice", "huber", "huber_loss", "kullback_leibler_divergence", "kld", "log_cosh",
+    "logcosh", "sigmoid_cross_entropy", "softmax_cross_entropy", "sparse_softmax_cross_entropy", "tversky",
+    "binary_focal_crossentropy", "categorical_focal_crossentropy", "categorical_generalized_cross_entropy",
+)  # fmt: skip
 KERAS_NAMES = {"beta1": "beta_1", "beta2": "beta_2", "use_nesterov": "nesterov", "clip_norm": "clipnorm",
                "clip_value": "clipvalue", "clip_global_norm": "global_clipnorm"}  # fmt: skip
 TFJS_NAMES = {"learning_rate": "learningRate", "use_nesterov": "useNesterov",
@@ -200,51 +234,120 @@ TFJS_NAMES = {"learning_rate": "learningRate", "use_nesterov": "useNesterov",
 
 def describe_training(optimizer: Optimizer | None, arguments: Mapping[str, Any] | None, is_keras: bool) -> Json:
     """Return what a model is compiled with as JSON data; None if it is not, or the other library has not all of it."""
-    if optimizer is None or arguments is None or arguments.get("loss") is None or arguments.get("weighted_metrics"):
+    if optimizer is None or arguments is None or arguments.get("loss") is None:
         return None
     config = {key: x for key, x in optimizer.get_config().items() if x is not None and x is not False}
-    if not all(isinstance(x, bool | int | float) for x in config.values()):
+    if is_keras and isinstance(config[RATE], Schedule):
+        config[RATE] = _describe_schedule(config[RATE])
+    if not all(isinstance(x, bool | int | float) or (key == RATE and x) for key, x in config.items()):
         return None
-    loss = _spell_names(arguments["loss"])
-    metrics = arguments.get("metrics") or []
     describe = _describe_for_keras if is_keras else _describe_for_tfjs
-    return describe(optimizer.name, config, loss, metrics, arguments.get("loss_weights"))
+    return describe(optimizer.name, config, arguments)
 
 
-def _describe_for_tfjs(name: str, config: Config, loss: Json, metrics: Json, weights: Json) -> Json:
+def _describe_for_tfjs(name: str, config: Config, arguments: Mapping[str, Any]) -> Json:
+    loss, metrics = _spell_losses(arguments["loss"], _spell_loss), arguments.get("metrics") or []
     known = all(one in TFJS_LOSSES for one in _flatten(loss)) and all(one in TFJS_METRICS for one in _flatten(metrics))
-    if not known or weights or name not in TFJS_OPTIMIZERS or any(key in OPTIONS for key in config):
+    if not known or arguments.get("loss_weights") or arguments.get("weighted_metrics"):
+        return None
+    if callable(config[RATE]) or name not in TFJS_OPTIMIZERS or any(key in OPTIONS for key in config):
         return None
     described = {TFJS_NAMES.get(key, key): x for key, x in config.items()}
     spelt = TFJS_SPELLINGS.get(name) or SPELLINGS.get(name) or name.capitalize()
     return {"loss": loss, "metrics": metrics, "optimizer_config": {"class_name": spelt, "config": described}}
 
 
-def _describe_for_keras(name: str, config: Config, loss: Json, metrics: Json, weights: Json) -> Json:
-    if any(one.endswith("cross_entropy") for one in _flatten(loss)):
-        return None  # losses of logits have other names there
+def _describe_for_keras(name: str, config: Config, arguments: Mapping[str, Any]) -> Json:
     renamed = KERAS_NAMES | ({"decay": "rho"} if name == "rmsprop" else {})
-    described = {renamed.get(key, key): x for key, x in config.items() if key != "lazy"}
+    described = {renamed.get(key, key): x for key, x in config.items() if key not in ("lazy", "dynamic_growth_steps")}
     spelt = "SGD" if name == "momentum" else SPELLINGS.get(name) or name.capitalize()
-    made = {"class_name": spelt, "config": described, "module": "keras.optimizers", "registered_name": None}
-    rest = {"loss_weights": weights, "weighted_metrics": None}
-    return {"optimizer": made, "loss": loss, "metrics": metrics, **rest}
+    made = {
+        "class_name": spelt,
+        "config": {"name": spelt.lower(), **described},
+        "module": "keras.optimizers",
+        "registered_name": None,
+    }
+    try:
+        loss = _spell_losses(arguments["loss"], _describe_keras_loss)
+        metrics, weighted = (
+            _map_names(_describe_keras_metric, arguments.get(key)) for key in ("metrics", "weighted_metrics")
+        )
+    except LookupError:
+        return None
+    rest = {"loss_weights": arguments.get("loss_weights"), "weighted_metrics": weighted or None}
+    return {"optimizer": made, "loss": loss, "metrics": metrics or [], **rest}
 
 
-def _spell_names(names: Json) -> Json:
-    """Return losses in their structure, by the names that all libraries have; one in a list alone."""
-    if isinstance(names, str):
-        plain = snake_case(names) if not names.isupper() else names.lower()
-        return LOSS_NAMES.get(plain, plain)
-    if isinstance(names, Mapping):
-        return {key: _spell_names(one) for key, one in names.items()}
-    made = [_spell_names(one) for one in names or []]
-    return made[0] if len(made) == 1 else made
+def _describe_keras_loss(given: Json) -> Json:
+    """Return a loss as Keras writes it; raise LookupError if Keras has none such."""
+    if not isinstance(given, str):
+        return _describe_keras_object("keras.losses", given["class_name"], given["config"])
+    name = _spell_loss(given)
+    if name in LOGITS:
+        return _describe_keras_object("keras.losses", LOGITS[name], {"from_logits": True})
+    name = KERAS_LOSS_NAMES.get(name, name)
+    if name not in KERAS_LOSSES:
+        raise LookupError(name)
+    return name
+
+
+def _describe_keras_metric(given: Json) -> Json:
+    """Return a metric as Keras writes it; raise LookupError if Keras has none such."""
+    if not isinstance(given, str):
+        return _describe_keras_object("keras.metrics", given["class_name"], given["config"])
+    if snake_case(given) in NOT_KERAS_METRICS:
+        raise LookupError(given)
+    return given
+
+
+def _describe_keras_object(module: str, name: str, config: Config) -> Config:
+    return {"module": module, "class_name": name, "config": dict(config), "registered_name": None}
+
+
+def _describe_schedule(schedule: Schedule) -> Json:
+    """Return a schedule as Keras writes it; None if Keras has none such."""
+    make, values = schedule.constructor or (None, ())
+    spelt = next((name for name, known in SCHEDULES.items() if known is make), None)
+    if make is None or spelt is None:
+        return None
+    first = {"steps": "first_decay_steps"} if make is cosine_decay_restarts else {}
+    names = {"rate": "initial_learning_rate", "steps": "decay_steps", "factor": "decay_rate"}
+    names |= {"final": "end_learning_rate"} | first
+    config = {names.get(key, key): x for key, x in zip(signature(make).parameters, values, strict=False)}
+    if make is cosine_decay:  # Keras has the last rate as a share of the largest
+        final, top = config.pop("end_learning_rate"), config.get("warmup_target") or config["initial_learning_rate"]
+        config["alpha"] = final / top if top else 0.0
+    return _describe_keras_object("keras.optimizers.schedules", spelt, config)
+
+
+def _spell_loss(given: Json) -> Json:
+    """Return the name of a loss that all libraries have; what has arguments stays as it is."""
+    if not isinstance(given, str):
+        return given
+    plain = snake_case(given) if not given.isupper() else given.lower()
+    return LOSS_NAMES.get(plain, plain)
+
+
+def _spell_losses(given: Json, describe: Callable[[Json], Json]) -> Json:
+    """Return losses in their structure, each described; one in a list alone."""
+    made = _map_names(describe, given)
+    return made[0] if isinstance(made, list) and len(made) == 1 else made
+
+
+def _map_names(describe: Callable[[Json], Json], given: Json) -> Json:
+    """Return losses or metrics in their structure, each described."""
+    if given is None or isinstance(given, str) or (isinstance(given, Mapping) and "class_name" in given):
+        return None if given is None else describe(given)
+    if isinstance(given, Mapping):
+        return {key: _map_names(describe, one) for key, one in given.items()}
+    return [_map_names(describe, one) for one in given]
 
 
 def _flatten(names: Json) -> list[str]:
-    """Return the names of losses or metrics in a list."""
+    """Return the names of losses or metrics in a list; what has arguments has the name of its class."""
     if isinstance(names, str):
         return [names]
+    if isinstance(names, Mapping) and "class_name" in names:
+        return [names["class_name"]]
     listed = names.values() if isinstance(names, Mapping) else names or []
     return [name for one in listed for name in _flatten(one)]

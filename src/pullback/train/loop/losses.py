@@ -104,6 +104,9 @@ class FunctionLoss(Loss):
     def call(self, y_true: Value, y_pred: Value) -> Any:
         return self.function(y_true, y_pred, **self.arguments)
 
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), **self.arguments}
+
     @property
     def has_mask(self) -> bool:
         return self.arguments.get("ignore_class") is not None or self.function is functions.circle

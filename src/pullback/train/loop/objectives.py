@@ -81,6 +81,9 @@ def find_loss(given: str | Function | Loss, what: str = "compile: loss") -> Loss
         return given
     if isinstance(given, type) and issubclass(given, Loss):
         return given()
+    if _is_described(given):
+        loss: Loss = _make_described(LOSS_CLASSES, given, what)
+        return loss
     if isinstance(given, str):
         return _find_named_loss(given, what)
     name = _find_function_name(given)
@@ -145,6 +148,9 @@ def find_metric(given: MetricLike, loss: Loss | None, what: str = "compile: metr
         return given
     if isinstance(given, type) and issubclass(given, Metric):
         return given()
+    if _is_described(given):
+        metric: Metric = _make_described(METRIC_CLASSES, given, what)
+        return metric
     if isinstance(given, str):
         return _find_named_metric(given, loss, what)
     if not callable(given):
@@ -378,7 +384,7 @@ class Objectives:
 
 def _spread(given: Any, outputs: Sequence[str], what: str) -> list[Any]:
     """Return one entry for each output: of a dict by name, of a list, or the same for all."""
-    if isinstance(given, Mapping):
+    if isinstance(given, Mapping) and not _is_described(given):
         _check_names(given, outputs, what)
         return [given.get(name) for name in outputs]
     if isinstance(given, list | tuple) and (len(outputs) > 1 or len(given) != 1):
@@ -392,7 +398,7 @@ def _spread_metrics(given: MetricsLike, outputs: Sequence[str], what: str) -> li
     """Return the metrics of each output: of a dict by name, of a list with as many entries, or the same for all."""
     if given is None:
         return [[] for _ in outputs]
-    if isinstance(given, Mapping):
+    if isinstance(given, Mapping) and not _is_described(given):
         _check_names(given, outputs, what)
         return [_as_list(given.get(name)) for name in outputs]
     listed = _as_list(given)
@@ -436,13 +442,34 @@ def describe_settings(settings: Settings) -> dict[str, Any] | None:
 
 
 def _describe(given: Any) -> Any:
-    if given is None or isinstance(given, str):
+    if given is None or isinstance(given, str) or _is_described(given):
         return given
     if isinstance(given, Mapping):
         return {name: _describe(one) for name, one in given.items()}
     if isinstance(given, list | tuple):
         return [_describe(one) for one in given]
+    kind = given if isinstance(given, type) else type(given)
+    if kind in (*LOSS_CLASSES.values(), *METRIC_CLASSES.values()):
+        config = {} if kind is given else given.get_config()
+        return {"class_name": kind.__name__, "config": {key: _as_json(x) for key, x in config.items()}}
     name = _find_library_name(given)
     if name is None:
         raise LookupError
     return name
+
+
+def _as_json(x: Any) -> Any:
+    return list(x) if isinstance(x, tuple) else x.tolist() if isinstance(x, np.ndarray | np.generic) else x
+
+
+def _is_described(given: Any) -> bool:
+    """Return whether this is a loss or metric as files have it: the name of its class, and its arguments."""
+    return isinstance(given, Mapping) and "class_name" in given
+
+
+def _make_described(kinds: Mapping[str, Any], given: Any, what: str) -> Any:
+    """Return the loss or metric of a class name and arguments."""
+    kind = kinds.get(_spell(given["class_name"]))
+    if kind is None:
+        raise _make_unknown_error(what, given["class_name"], [one.__name__ for one in kinds.values()])
+    return kind(**given.get("config", {}))

@@ -174,9 +174,10 @@ class SpectralNormalization(Wrapper):
     def build(self, shape: Shape, *_: Shape) -> None:
         super().build(shape)
         drawn = TruncatedNormal(stddev=0.02)
-        self.vector_u = self.weight("vector_u", (1, self._find_kernel().shape[-1]), drawn, trainable=False)
+        self.vector_u = self.weight("vector_u", (1, self.find_kernel().shape[-1]), drawn, trainable=False)
 
-    def _find_kernel(self) -> Variable:
+    def find_kernel(self) -> Variable:
+        """Return the kernel or the embeddings of the layer."""
         kernel = getattr(self.layer, "kernel", None)
         kernel = kernel if kernel is not None else getattr(self.layer, "embeddings", None)
         if not isinstance(kernel, Variable):
@@ -185,7 +186,7 @@ class SpectralNormalization(Wrapper):
 
     def call(self, x: Value, training: bool = False) -> Any:
         if training and self.trainable and not is_dry_run():
-            kernel = self._find_kernel()
+            kernel = self.find_kernel()
             matrix = np.reshape(stop_gradient(kernel), (-1, kernel.shape[-1]))
             u = stop_gradient(self.vector_u)
             v: Any = None
@@ -194,7 +195,7 @@ class SpectralNormalization(Wrapper):
                 u = _normalize(v @ matrix)
             sigma = np.reshape(v @ matrix @ u.T, ())
             self.vector_u.assign(np.astype(u, self.vector_u.dtype))
-            kernel.assign(np.astype(np.reshape(matrix / sigma, kernel.shape), kernel.dtype))
+            kernel.assign(np.astype(np.reshape(matrix / np.where(sigma == 0, 1.0, sigma), kernel.shape), kernel.dtype))
         return self.layer(x)
 
 
