@@ -27,7 +27,6 @@ KINDS = {
 COMMON = {f.name for f in fields(pb.layers.Layer)}
 # Of other libraries, what is not counted: what wraps other frameworks, or is no layer.
 NOT_LAYERS = {"FlaxLayer", "JaxLayer", "TFSMLayer", "TorchModuleWrapper", "Layer", "InputSpec", "Pipeline"}
-OTHER_NAMES = {"GroupedQueryAttention": "GroupQueryAttention"}
 
 
 def list_layers() -> dict[str, tuple[Any, list[str]]]:
@@ -63,7 +62,7 @@ def count() -> None:
     """Print how many layers and arguments of the other libraries there are here."""
     ours = {kind.__name__.lower(): {f.name for f in fields(kind)} for kind, _ in list_layers().values()}
     for library, table in (("TensorFlow.js", TFJS), ("Keras", KERAS)):
-        names = {name: OTHER_NAMES.get(name, name).lower() for name in table if name not in NOT_LAYERS}
+        names = {name: name.lower() for name in table if name not in NOT_LAYERS}
         missing = sorted(name for name, own in names.items() if own not in ours)
         wanted = [(name, a) for name, own in names.items() if own in ours for a in table[name].split()]
         lost = [f"{name}.{a}" for name, a in wanted if a not in ours[names[name]]]

@@ -16,7 +16,7 @@ import pullback as pb
 LEFT_OUT = {
     "losses": {"CTC"},
     "metrics": set(),
-    "optimizers": {"Muon", "MultiOptimizer", "LossScaleOptimizer", "Optimizer", "OptimizerMap"},
+    "optimizers": {"MultiOptimizer", "LossScaleOptimizer", "Optimizer", "OptimizerMap"},
     "schedules": {"LearningRateSchedule"},
     "callbacks": {"OrbaxCheckpoint", "RemoteMonitor", "SwapEMAWeights", "ProgbarLogger", "History"},
 }

@@ -30,10 +30,12 @@ def list_keras() -> dict[str, list[str]]:
     layers = importlib.import_module("keras").layers
     found = {}
     for name, kind in vars(layers).items():
-        if inspect.isclass(kind) and issubclass(kind, layers.Layer) and kind.__name__ == name:
+        is_alias = kind is getattr(layers, getattr(kind, "__name__", ""), None) and kind.__name__ != name
+        if inspect.isclass(kind) and issubclass(kind, layers.Layer) and not is_alias:
             takes = inspect.signature(kind.__init__).parameters.values()
             plain = [p.name for p in takes if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
-            found[name] = sorted(set(plain) - set(COMMON))
+            more = ["zero_output_for_mask"] if issubclass(kind, layers.RNN) else []  # a keyword of the base class
+            found[name] = sorted({*plain, *more} - set(COMMON))
     return found
 
 

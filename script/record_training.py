@@ -141,7 +141,8 @@ OPTIMIZERS = [
     ("SGD", {"learning_rate": 0.1, "gradient_accumulation_steps": 2}),
     ("Adam", {"learning_rate": 0.1, "epsilon": 1e-12, "use_ema": True, "ema_momentum": 0.8,
               "ema_overwrite_frequency": 3}),
-    ("SGD", {"learning_rate": 0.1, "loss_scale_factor": 8.0}),
+    ("SGD", {"learning_rate": 0.1, "loss_scale_factor": 8.0}), ("Muon", {"learning_rate": 0.1}),
+    ("Muon", {"learning_rate": 0.1, "nesterov": False, "rms_rate": None, "momentum": 0.8, "weight_decay": None}),
 ]  # fmt: skip
 
 

@@ -35,6 +35,7 @@ from pullback.train.optim.optimizers import lamb as lamb
 from pullback.train.optim.optimizers import lion as lion
 from pullback.train.optim.optimizers import loss_scale_optimizer as loss_scale_optimizer
 from pullback.train.optim.optimizers import momentum as momentum
+from pullback.train.optim.optimizers import muon as muon
 from pullback.train.optim.optimizers import nadam as nadam
 from pullback.train.optim.optimizers import rmsprop as rmsprop
 from pullback.train.optim.optimizers import schedule_free_adamw as schedule_free_adamw

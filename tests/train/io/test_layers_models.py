@@ -26,7 +26,7 @@ PEERS = {".json": TFJS, ".keras": KERAS, ".h5": KERAS}
 
 def is_there(name: str, end: str) -> bool:
     """Return whether the library of a format has this layer."""
-    known = {known.lower() for known in PEERS.get(end, ())} - {"spectralnormalization"}
+    known = {known.lower() for known in PEERS.get(end, ())}
     return end not in PEERS or name.lower() in known
 
 
@@ -138,7 +138,8 @@ def test_saved_model_restores_compile_arguments(tmp_path: Path, end: str, optimi
     assert again.evaluate(x, y) == model.evaluate(x, y)
 
 
-LOSS, METRIC = pb.train.losses, pb.metrics
+LOSS: Any = pb.train.losses
+METRIC: Any = pb.metrics
 
 
 @pytest.mark.parametrize("end", [".keras", ".h5", ".safetensors"])
@@ -206,6 +207,58 @@ def test_load_layers_model_refuses_unknown_losses_by_name(tmp_path: Path) -> Non
     (folder / "model.json").write_text(json.dumps(data))
     with pytest.raises(CheckpointError, match=r"warmth=2.0.*compile=False"):
         pb.load_layers_model(folder)
+
+
+def describe_call(name: str, kind: str, config: dict[str, Any], *args: Any, **keywords: Any) -> dict[str, Any]:
+    """A layer, or an operation of lower-case module name, of a functional model as Keras writes it."""
+    module = "keras.src.ops.numpy" if name.startswith("op") else "keras.layers"
+    nodes = [{"args": list(args), "kwargs": keywords}] if args else []
+    return {
+        "module": module, "class_name": kind, "name": name, "config": {"name": name, **config}, "inbound_nodes": nodes,
+    }  # fmt: skip
+
+
+def describe_output(name: str) -> dict[str, Any]:
+    return {"class_name": "__keras_tensor__", "config": {"keras_history": [name, 0, 0]}}
+
+
+def make_functional(*layers: dict[str, Any]) -> Any:
+    ends = {"input_layers": [["x", 0, 0]], "output_layers": [[layers[-1]["name"], 0, 0]]}
+    first = describe_call("x", "InputLayer", {"batch_shape": [None, 4, 3], "dtype": "float32"})
+    data = {"class_name": "Functional", "config": {"name": "m", "layers": [first, *layers], **ends}}
+    return pb.model_from_json(json.dumps(data))
+
+
+def test_operations_in_graphs_of_keras_are_functions_of_the_same_meaning() -> None:
+    x, end = np.sin(np.arange(24.0)).reshape(2, 4, 3).astype(np.float32), {"class_name": "__slice__", "config": {}}
+    model = make_functional(
+        describe_call("op1", "Multiply", {}, describe_output("x"), 2.0),
+        describe_call("op2", "Add", {}, describe_output("op1"), describe_output("x")),
+        describe_call("op3", "Maximum", {}, describe_output("op2"), 0.1),
+        describe_call("op4", "Mean", {"axis": [1], "keepdims": False}, describe_output("op3")),
+        describe_call("op5", "GetItem", {}, describe_output("op4"), [end, 0]),
+    )
+    np.testing.assert_allclose(model.predict(x), np.maximum(3 * x, 0.1).mean(1)[:, 0], rtol=1e-6)
+    with pytest.raises(CheckpointError, match="'op1' is of class 'Kaiser'"):
+        make_functional(describe_call("op1", "Kaiser", {}, describe_output("x")))
+
+
+def test_masks_that_keras_writes_into_graphs_are_those_of_masking_layers() -> None:
+    x = np.sin(np.arange(24.0)).reshape(2, 4, 3).astype(np.float32)
+    x[0, 2:] = 0.0
+    model = make_functional(
+        describe_call("op1", "NotEqual", {}, describe_output("x"), 0.0),
+        describe_call("mask", "Masking", {"mask_value": 0.0}, describe_output("x")),
+        describe_call("op2", "Any", {"axis": -1, "keepdims": False}, describe_output("op1")),
+        describe_call(
+            "rnn", "SimpleRNN", {"units": 2, "zero_output_for_mask": True, "return_sequences": True},
+            describe_output("mask"), mask=describe_output("op2"),
+        ),
+    )  # fmt: skip
+    found = model.predict(x)
+    np.testing.assert_array_equal(found[0, 2:], 0.0)
+    assert np.all(found[0, :2] != 0)
+    assert [type(layer).__name__ for layer in model.layers] == ["Masking", "SimpleRnn"]
 
 
 # ---- round trips

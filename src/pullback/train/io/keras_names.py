@@ -19,6 +19,7 @@ OTHER_NAMES = {
     "avgpool1d": "AveragePooling1d", "avgpool2d": "AveragePooling2d", "batchnormalizationv1": "BatchNormalization",
     "batchnormalizationv2": "BatchNormalization", "groupedqueryattention": "GroupQueryAttention",
 }  # fmt: skip
+PATHS = {"GroupQueryAttention": "GroupedQueryAttention"}  # classes that are called otherwise in the paths of weights
 EVERY = object()  # whatever the value is
 # Arguments that not every layer here has, with the values that change nothing.
 WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
@@ -28,7 +29,7 @@ WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
     "fill_mode": ("constant",), "fill_value": (0,),
     "groups": (1,), "implementation": (EVERY,), "input_length": (EVERY,), "interpolation": ("nearest",),
     "max_value": (), "recurrent_dropout": (0,), "rms_scaling": (False,), "score_mode": ("dot",), "threshold": (0,),
-    "unroll": (EVERY,), "use_cudnn": (EVERY,), "zero_output_for_mask": (EVERY,), "mode": (EVERY,),
+    "unroll": (EVERY,), "use_cudnn": (EVERY,), "mode": (EVERY,),
     "quantization_config": (), "query_shape": (EVERY,), "key_shape": (EVERY,), "value_shape": (EVERY,),
     "fused": (EVERY,), "num_constants": (),
 }  # fmt: skip
@@ -90,7 +91,7 @@ def spell_group(name: str) -> str:
     >>> [spell_group(name) for name in ("Conv2D", "LSTM", "BatchNormalization", "PReLU")]
     ['conv2d', 'lstm', 'batch_normalization', 'p_re_lu']
     """
-    name = re.sub(r"\W+", "", name)
+    name = re.sub(r"\W+", "", PATHS.get(name, name))
     name = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)
     return re.sub("([a-z])([A-Z])", r"\1_\2", name).lower()
 

@@ -16,7 +16,7 @@ __all__ = ["list_state", "load_state"]
 PAIR: list[tuple[str, ...]] = [("m", "v")]
 # Slots of one group alternate from variable to variable; groups follow each other.
 GROUPS: dict[str, list[tuple[str, ...]]] = {
-    "adam": PAIR, "adamw": PAIR, "adamax": PAIR, "lamb": PAIR, "nadam": PAIR, "lion": [("m",)],
+    "adam": PAIR, "adamw": PAIR, "adamax": PAIR, "lamb": PAIR, "muon": PAIR, "nadam": PAIR, "lion": [("m",)],
     "adagrad": [("accumulator",)], "adadelta": [("accum_grad", "accum_var")], "ftrl": [("accumulator", "linear")],
     "sgd": [], "momentum": [("momentum",)], "rmsprop": [("rms",)],
 }  # fmt: skip
@@ -58,6 +58,8 @@ def list_state(optimizer: Optimizer | None, variables: Sequence[Variable]) -> li
     found: list[tuple[str, Array]] = [("iteration", np.array(state[ITERATIONS])), (RATE, np.array(rate, np.float32))]
     for v, slot in _list_slots(groups, variables):
         x = state[f"{v.name}/{slot}"]
+        if x.shape != v.shape:  # not every variable has this slot
+            continue
         found.append((f"{v.name.replace('/', '_')}_{SPELLINGS.get(slot, slot)}", x if factor is None else x * factor))
     if optimizer.name == "nadam" and variables:
         found.append(("u_product", state[f"{variables[0].name}/product"]))
@@ -69,14 +71,14 @@ def load_state(optimizer: Optimizer, values: Sequence[Array], variables: Sequenc
     groups = _list_groups(optimizer)
     if groups is None or len(values) < 1 or values[0].size != 1:
         return
-    slots = _list_slots(groups, variables)
+    optimizer.slots(variables)  # makes those that are missing
+    state: dict[str, Any] = optimizer.state_dict() | {ITERATIONS: int(values[0].ravel()[0])}
+    slots = [(v, slot) for v, slot in _list_slots(groups, variables) if state[f"{v.name}/{slot}"].shape == v.shape]
     first = 1 if callable(optimizer.get_config()[RATE]) else 2
     last = 1 if optimizer.name == "nadam" else 0
     shapes = [x.shape for x in values[first : len(values) - last]]
     if shapes != [v.shape for v, _ in slots]:
         return
-    optimizer.slots(variables)
-    state: dict[str, Any] = optimizer.state_dict() | {ITERATIONS: int(values[0].ravel()[0])}
     for (v, slot), x in zip(slots, values[first:], strict=False):
         state[f"{v.name}/{slot}"] = np.asarray(x, v.dtype)
     for v in variables if last else ():

@@ -221,21 +221,24 @@ KERAS: dict[str, str] = {
         "data_format dilation_rate dropout filters go_backwards kernel_constraint "
         "kernel_initializer kernel_regularizer kernel_size padding recurrent_activation "
         "recurrent_constraint recurrent_dropout recurrent_initializer recurrent_regularizer "
-        "return_sequences return_state seed stateful strides unit_forget_bias use_bias"
+        "return_sequences return_state seed stateful strides unit_forget_bias use_bias "
+        "zero_output_for_mask"
     ),
     "ConvLSTM2D": (
         "activation activity_regularizer bias_constraint bias_initializer bias_regularizer "
         "data_format dilation_rate dropout filters go_backwards kernel_constraint "
         "kernel_initializer kernel_regularizer kernel_size padding recurrent_activation "
         "recurrent_constraint recurrent_dropout recurrent_initializer recurrent_regularizer "
-        "return_sequences return_state seed stateful strides unit_forget_bias use_bias"
+        "return_sequences return_state seed stateful strides unit_forget_bias use_bias "
+        "zero_output_for_mask"
     ),
     "ConvLSTM3D": (
         "activation activity_regularizer bias_constraint bias_initializer bias_regularizer "
         "data_format dilation_rate dropout filters go_backwards kernel_constraint "
         "kernel_initializer kernel_regularizer kernel_size padding recurrent_activation "
         "recurrent_constraint recurrent_dropout recurrent_initializer recurrent_regularizer "
-        "return_sequences return_state seed stateful strides unit_forget_bias use_bias"
+        "return_sequences return_state seed stateful strides unit_forget_bias use_bias "
+        "zero_output_for_mask"
     ),
     "Cropping1D": "cropping",
     "Cropping2D": "cropping data_format",
@@ -276,7 +279,8 @@ KERAS: dict[str, str] = {
         "activation activity_regularizer bias_constraint bias_initializer bias_regularizer dropout "
         "go_backwards kernel_constraint kernel_initializer kernel_regularizer recurrent_activation "
         "recurrent_constraint recurrent_dropout recurrent_initializer recurrent_regularizer "
-        "reset_after return_sequences return_state seed stateful units unroll use_bias use_cudnn"
+        "reset_after return_sequences return_state seed stateful units unroll use_bias use_cudnn "
+        "zero_output_for_mask"
     ),
     "GRUCell": (
         "activation bias_constraint bias_initializer bias_regularizer dropout kernel_constraint "
@@ -296,6 +300,11 @@ KERAS: dict[str, str] = {
         "axis beta_constraint beta_initializer beta_regularizer center epsilon gamma_constraint "
         "gamma_initializer gamma_regularizer groups scale"
     ),
+    "GroupQueryAttention": (
+        "activity_regularizer bias_constraint bias_initializer bias_regularizer dropout "
+        "flash_attention head_dim kernel_constraint kernel_initializer kernel_regularizer "
+        "num_key_value_heads num_query_heads seed sliding_window use_bias use_gate"
+    ),
     "HashedCrossing": "num_bins output_mode sparse",
     "Hashing": "mask_value num_bins output_mode salt sparse",
     "Identity": "",
@@ -310,7 +319,7 @@ KERAS: dict[str, str] = {
         "go_backwards kernel_constraint kernel_initializer kernel_regularizer recurrent_activation "
         "recurrent_constraint recurrent_dropout recurrent_initializer recurrent_regularizer "
         "return_sequences return_state seed stateful unit_forget_bias units unroll use_bias "
-        "use_cudnn"
+        "use_cudnn zero_output_for_mask"
     ),
     "LSTMCell": (
         "activation bias_constraint bias_initializer bias_regularizer dropout kernel_constraint "
@@ -402,7 +411,7 @@ KERAS: dict[str, str] = {
         "activation activity_regularizer bias_constraint bias_initializer bias_regularizer dropout "
         "go_backwards kernel_constraint kernel_initializer kernel_regularizer recurrent_constraint "
         "recurrent_dropout recurrent_initializer recurrent_regularizer return_sequences "
-        "return_state seed stateful units unroll use_bias"
+        "return_state seed stateful units unroll use_bias zero_output_for_mask"
     ),
     "SimpleRNNCell": (
         "activation bias_constraint bias_initializer bias_regularizer dropout kernel_constraint "

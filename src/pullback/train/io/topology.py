@@ -15,6 +15,7 @@ from pullback.core.convert import get_default_dtype
 from pullback.core.suggestions import did_you_mean
 from pullback.errors import CheckpointError, PullbackError
 from pullback.train.io.keras_names import find_class, is_without_effect, normalize_name
+from pullback.train.io.keras_ops import find_operation
 from pullback.train.io.structure import Configurable, is_kind
 
 __all__ = ["Builder", "Dialect", "TopologyReader", "check_depth", "find_dialect"]
@@ -32,7 +33,7 @@ BUILTINS = ("builtins", "keras")  # modules whose functions are found by their n
 LONGEST = 2**31
 SHAPE_ARGUMENTS = ("batch_input_shape", "batch_shape", "input_shape")
 # Other names of one argument, of which a layer here has one.
-ALIASES = {"alpha": "negative_slope", "negative_slope": "alpha", "output_shape": "output_dim"}
+ALIASES = {"alpha": "negative_slope", "negative_slope": "alpha"}
 ALWAYS_TRAINING = (
     "random",
     "centercrop",
@@ -407,6 +408,10 @@ class Graph:
             return Reference(*data[:3])
         if isinstance(data, list):
             return [self._read_value(item, name) for item in data]
+        if isinstance(data, dict) and data.get("class_name") == "__slice__" and isinstance(data.get("config"), dict):
+            return slice(*(data["config"].get(key) for key in ("start", "stop", "step")))
+        if isinstance(data, dict) and data.get("class_name") == "__ellipsis__":
+            return ...
         if isinstance(data, dict):
             raise self.reader.make_error(f"layer {name!r} is called with {_shorten(data)}, which is not known.")
         return data
@@ -468,13 +473,25 @@ class Graph:
         name, reader = key[0], self.reader
         if self._is_input(name):
             return reader.read_input(self.described[name], name)
+        node = self._get_application(key)
+        if (operation := self._find_operation(self.described[name], node)) is not None:
+            keywords = {word: self._fill(x) for word, x in node.keywords.items()}
+            return reader.call(operation, *(self._fill(x) for x in node.inputs), **keywords)
         if name not in self.layers:
             self.layers[name] = reader.read_layer(self.described[name], f"layer {name!r}")
-        layer, node = self.layers[name], self._get_application(key)
+        layer = self.layers[name]
         inputs, settings = self._split_keywords(name, layer, node)
         given = [self._fill(x) for x in inputs]
         flat = [x for one in given for x in (one if isinstance(one, list) else [one])]
         return reader.call(layer, *flat, **{key: self._fill(x) for key, x in settings.items()})
+
+    def _find_operation(self, described: Config, node: Application) -> Callable[..., Any] | None:
+        """Return the function of an operation in the graph; None for a layer."""
+        kind, module = str(described.get("class_name")), described.get("module")
+        plain = find_class(kind) is None or len(node.inputs) > 1 or "newshape" in (described.get("config") or {})
+        if module is None and plain:  # .h5 files do not say which it is
+            module = "keras.ops"
+        return find_operation(module, kind, described.get("config") or {})
 
     def _split_keywords(self, name: str, layer: Any, node: Application) -> tuple[list[Any], Config]:
         """Return the inputs of a call in the order of ``call`` here, and its other keywords, which the layer takes."""
@@ -488,8 +505,25 @@ class Graph:
         if unknown:
             value = _shorten(node.keywords[unknown[0]])
             raise self.reader.make_error(f"layer {name!r} is called with {unknown[0]}={value}, which is unknown here.")
+        if node.inputs and self._has_mask(node.inputs[0], settings.get("mask")):
+            del settings["mask"]
         named = [node.keywords[key] for key in INPUT_KEYWORDS if key in node.keywords]
         return [*node.inputs, *named], settings
+
+    def _has_mask(self, x: Any, mask: Any) -> bool:
+        """Return whether an input has this mask by itself, from a layer that makes it: Keras writes it down too."""
+        while isinstance(mask, Reference) and self.described[mask.name].get("class_name") == "Any":
+            mask = self._get_application(self._resolve(mask)).inputs[0]
+        if not isinstance(mask, Reference) or self.described[mask.name].get("class_name") != "NotEqual":
+            return False
+        source = self._get_application(self._resolve(mask)).inputs[0]
+        while isinstance(x, Reference) and not self._is_input(x.name):
+            inputs = self._get_application(self._resolve(x)).inputs
+            if self.described[x.name].get("class_name") in ("Masking", "Embedding"):
+                return bool(inputs[:1] == [source])
+            layer = self.layers.get(x.name)
+            x = inputs[0] if inputs and layer is not None and layer.supports_masking else None
+        return False
 
     def _fill(self, x: Any) -> Any:
         if isinstance(x, Reference):

@@ -28,7 +28,6 @@ TFJS_ACTIVATIONS = {
     "log_softmax", "gelu", "mish", "swish",
 }  # fmt: skip
 RENAMED = {"output_dim": "output_shape", "alpha": "negative_slope", "negative_slope": "alpha"}
-UNREADABLE = ("SpectralNormalization",)  # its variables are stored otherwise in Keras
 KERAS_ACTIVATIONS = {"hard_sigmoid6": "hard_sigmoid", "silu": "swish"}
 CALL_SETTINGS = {"causal": "use_causal_mask", "return_attention_scores": "return_attention_scores"}
 
@@ -99,7 +98,7 @@ class TopologyWriter:
             return self._wrap(spelt, graph.describe(), "keras.src.models.functional")
         own = is_own_class(kind)
         spelt = kind.registered_name if own else spell_class(kind.__name__)
-        if not own and (spelt not in self.target.layers or spelt in UNREADABLE):
+        if not own and spelt not in self.target.layers:
             raise CheckpointError(f"save: {name} is a {kind.__name__} layer, which {self.target.library} has not.")
         config = self._describe_arguments(layer, spelt, own, name)
         frozen = {} if layer.trainable else {"trainable": False}  # not every layer of Keras takes it
@@ -284,7 +283,11 @@ class Graph:
 
     def sort_layers(self) -> list[Any]:
         """Return the layers as Keras orders them: by their distance from the outputs, then as they are found."""
-        steps, first = self.config["steps"], len(self.config["inputs"])
+        first, settings = len(self.config["inputs"]), self.config.get("settings") or {}
+        steps = [
+            (number, [*given, *(x["step"] for x in settings.get(str(i), {}).values() if "step" in x)])
+            for i, (number, given) in enumerate(self.config["steps"])
+        ]
         depths: dict[int, int] = {}  # of steps
         for i in range(len(steps) - 1, -1, -1):
             depth = depths.setdefault(i, 0)
@@ -321,7 +324,7 @@ class Graph:
             return [[*one, {}] for one in inputs]
         tensors = [_make_tensor(one) for one in inputs]
         settings = settings | {CALL_SETTINGS[key]: True for key in find_call_settings(layer)}
-        if hasattr(layer, "num_heads"):
+        if hasattr(layer, "num_heads") or hasattr(layer, "num_query_heads"):
             return {"args": tensors if len(tensors) > 1 else tensors * 2, "kwargs": settings}
         if hasattr(layer, "return_state") or hasattr(layer, "merge_mode"):
             states = {"initial_state": tensors[1:]} if len(tensors) > 1 else {}

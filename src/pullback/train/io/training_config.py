@@ -236,7 +236,10 @@ def describe_training(optimizer: Optimizer | None, arguments: Mapping[str, Any] 
     """Return what a model is compiled with as JSON data; None if it is not, or the other library has not all of it."""
     if optimizer is None or arguments is None or arguments.get("loss") is None:
         return None
-    config = {key: x for key, x in optimizer.get_config().items() if x is not None and x is not False}
+    whole = optimizer.get_config()
+    config = {key: x for key, x in whole.items() if x is not None and x is not False and x != []}
+    if whole != config and optimizer.name == "muon" and whole != {**config, "exclude_layers": []}:
+        return None  # None and False are not its defaults
     if is_keras and isinstance(config[RATE], Schedule):
         config[RATE] = _describe_schedule(config[RATE])
     if not all(isinstance(x, bool | int | float) or (key == RATE and x) for key, x in config.items()):

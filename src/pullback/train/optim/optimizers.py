@@ -6,7 +6,8 @@ and the new slots.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
 import numpy as np
@@ -20,7 +21,7 @@ from pullback.typing import Shape, Value
 
 __all__ = [
     "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw", "ftrl", "lamb", "lion", "loss_scale_optimizer",
-    "momentum", "nadam", "rmsprop", "schedule_free_adamw", "sgd",
+    "momentum", "muon", "nadam", "rmsprop", "schedule_free_adamw", "sgd",
 ]  # fmt: skip
 
 EPSILON = 1e-7  # TensorFlow.js's, for float32
@@ -573,12 +574,115 @@ def adafactor(
         "relative_step": relative_step,
     }
     shapes = {
-        "rows": lambda shape: shape[:-1] if len(shape) >= 2 else (0,),
-        "columns": lambda shape: (*shape[:-2], shape[-1]) if len(shape) >= 2 else (0,),
-        "squares": lambda shape: (0,) if len(shape) >= 2 else shape,
+        "rows": lambda shape, _: shape[:-1] if len(shape) >= 2 else (0,),
+        "columns": lambda shape, _: (*shape[:-2], shape[-1]) if len(shape) >= 2 else (0,),
+        "squares": lambda shape, _: (0,) if len(shape) >= 2 else shape,
     }
     starts = {"rows": 0.0, "columns": 0.0, "squares": 0.0}
     return Optimizer(adafactor, config, rule, numbers, starts, options, whole=True, slot_shapes=shapes)
+
+
+@accept_names(KERAS_NAMES)
+def muon(
+    learning_rate: LearningRate = 0.001,
+    adam_beta_1: float = 0.9,
+    adam_beta_2: float = 0.999,
+    adam_weight_decay: float | None = 0.004,
+    epsilon: float | None = None,
+    weight_decay: float | None = 0.004,
+    exclude_layers: Sequence[str] = (),
+    exclude_embeddings: bool = True,
+    muon_a: float = 3.4445,
+    muon_b: float = -4.775,
+    muon_c: float = 2.0315,
+    adam_lr_ratio: float = 1.0,
+    momentum: float = 0.95,
+    ns_steps: int = 5,
+    nesterov: bool = True,
+    rms_rate: float | None = 0.2,
+    **options: Unpack[Common],
+) -> Optimizer:
+    """Return Muon (Jordan and others, 2024): matrices move by their momentum made orthogonal, the rest by AdamW.
+
+    learning_rate: how long a step is: a number or a schedule.
+    adam_beta_1: the share of AdamW's average of gradients that stays.
+    adam_beta_2: the share of AdamW's average of their squares that stays.
+    adam_weight_decay: the share of what AdamW moves that is subtracted, times the rate.
+    epsilon: what is added to AdamW's divisor.
+    weight_decay: the share of matrices that is subtracted, times the rate.
+    exclude_layers: patterns; variables with such names are AdamW's. Mostly the last layer is.
+    exclude_embeddings: whether variables with ``embedding`` in their names are AdamW's.
+    muon_a: the first coefficient of the iteration of Newton and Schulz.
+    muon_b: the second.
+    muon_c: the third.
+    adam_lr_ratio: what the rate is multiplied by for AdamW.
+    momentum: the share of the momentum of matrices that stays.
+    ns_steps: how many iterations.
+    nesterov: whether the gradient is looked at a step ahead.
+    rms_rate: steps are this times the root of the larger side of the matrix; None leaves them.
+    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``use_ema``, ...
+
+    >>> w = pb.variable([[3.0, 1.0], [1.0, 3.0]])
+    >>> pb.train.muon(0.1, weight_decay=0.0).minimize(lambda: (w * w).sum())
+    >>> w.numpy().round(2)
+    array([[2.98, 1.01],
+           [1.01, 2.98]], dtype=float32)
+    """
+    b1, b2 = _check_fraction("muon", "adam_beta_1", adam_beta_1), _check_fraction("muon", "adam_beta_2", adam_beta_2)
+    kept, small = _check_fraction("muon", "momentum", momentum), _check_epsilon("muon", epsilon)
+    patterns = [re.compile(pattern) for pattern in exclude_layers]
+
+    def find_shape(shape: Shape, name: str) -> Shape:
+        """Return the shape of AdamW's second slot, which matrices that Muon moves do not have."""
+        is_adam = len(shape) != 2 or (exclude_embeddings and "embedding" in name.lower())
+        return shape if is_adam or any(pattern.search(name) for pattern in patterns) else (0,)
+
+    def numbers(rate: Number, steps: Number) -> Any:
+        decays = [1.0 - rate * (decay or 0.0) for decay in (weight_decay, adam_weight_decay)]
+        return rate, rate * adam_lr_ratio * (1.0 - b2**steps) ** 0.5 / (1.0 - b1**steps), *decays
+
+    def rule(
+        x: Value, g: Value, m: Value, v: Value, rate: Number, adam_rate: Number, decay: Number, adam_decay: Number
+    ) -> Any:
+        if tuple(v.shape) == tuple(x.shape):
+            m = b1 * m + (1.0 - b1) * g
+            v = b2 * v + (1.0 - b2) * (g * g)
+            return x * adam_decay - adam_rate * m / (np.sqrt(v) + small), m, v
+        m = kept * m + g
+        ahead: Any = g + kept * m if nesterov else m
+        length = 1.0 if rms_rate is None else rms_rate * max(x.shape) ** 0.5
+        return x * decay - rate * length * orthogonalize(ahead), m, v
+
+    def orthogonalize(x: Any) -> Any:
+        """Return nearly the matrix with the same singular vectors and all singular values 1."""
+        is_tall = x.shape[0] > x.shape[1]
+        x = x.T if is_tall else x
+        x = x / (np.sqrt(np.sum(x * x)) + 1e-7)
+        for _ in range(ns_steps):
+            square = x @ x.T
+            x = muon_a * x + (muon_b * square + muon_c * (square @ square)) @ x
+        return x.T if is_tall else x
+
+    config = {
+        "learning_rate": learning_rate,
+        "adam_beta_1": adam_beta_1,
+        "adam_beta_2": adam_beta_2,
+        "adam_weight_decay": adam_weight_decay,
+        "epsilon": small,
+        "weight_decay": weight_decay,
+        "exclude_layers": list(exclude_layers),
+        "exclude_embeddings": exclude_embeddings,
+        "muon_a": muon_a,
+        "muon_b": muon_b,
+        "muon_c": muon_c,
+        "adam_lr_ratio": adam_lr_ratio,
+        "momentum": momentum,
+        "ns_steps": ns_steps,
+        "nesterov": nesterov,
+        "rms_rate": rms_rate,
+    }
+    starts, shapes = {"m": 0.0, "v": 0.0}, {"v": find_shape}
+    return Optimizer(muon, config, rule, numbers, starts, {**options}, slot_shapes=shapes, whole=True)  # type: ignore[typeddict-item]
 
 
 @accept_names(KERAS_NAMES)
@@ -631,7 +735,7 @@ def schedule_free_adamw(
     return Optimizer(schedule_free_adamw, config, rule, numbers, {"ahead": 0.0, "v": 0.0}, options)
 
 
-def _use_no_shape(shape: Shape) -> Shape:
+def _use_no_shape(shape: Shape, name: str) -> Shape:
     return ()
 
 

@@ -14,7 +14,7 @@ from pullback.typing import Shape
 
 __all__ = ["Slot", "SlotShape", "SlotTable"]
 
-SlotShape = Callable[[Shape], Shape]  # from the shape of a variable
+SlotShape = Callable[[Shape, str], Shape]  # from the shape and the name of a variable
 
 
 class Slot(Variable):
@@ -44,16 +44,16 @@ class SlotTable:
         if found is not None:
             return found[1]
         slots = [
-            Slot(np.full(self.find_shape(name, v.shape), x, v.dtype), f"{v.name}/{name}")
+            Slot(np.full(self.find_shape(name, v.shape, v.name), x, v.dtype), f"{v.name}/{name}")
             for name, x in self.initial_values.items()
         ]
         table, key = self._table, id(v)
         table[key] = ref(v, lambda _: table.pop(key, None)), slots
         return slots
 
-    def find_shape(self, name: str, shape: Shape) -> Shape:
+    def find_shape(self, name: str, shape: Shape, variable: str = "") -> Shape:
         """Return the shape of a slot of a variable of this shape: the same, unless the optimizer has another."""
-        return self.shapes[name](shape) if name in self.shapes else shape
+        return self.shapes[name](shape, variable) if name in self.shapes else shape
 
     def __contains__(self, v: Variable) -> bool:
         return id(v) in self._table

@@ -239,7 +239,7 @@ class HeadedAttention(RandomLayer):
         heads = HeadProjection(
             shape_in, shape_out, arguments.use_bias, arguments.kernel_initializer, arguments.bias_initializer,
             self.kernel_regularizer, self.bias_regularizer, self.kernel_constraint, self.bias_constraint, activation,
-            name=f"{self.name}/{name}", dtype=self.dtype,
+            name=f"{self.name}/{name}", dtype=self.dtype, activity_regularizer=self.activity_regularizer,
         )  # fmt: skip
         heads.build_for([shape_in])
         return heads
@@ -404,6 +404,7 @@ class MultiHeadAttention(HeadedAttention):
         given = [name for name in ("value_dim", "output_dim", "sliding_window") if getattr(self, name) is not None]
         check_counts(self, "num_heads", "key_dim", *given)
         check_shares(self, "dropout")
+        self._activity = None  # as in Keras, it is that of the projections
         self.size = self.key_dim
 
     def build(self, query: Shape, value: Shape | None = None, key: Shape | None = None) -> None:
