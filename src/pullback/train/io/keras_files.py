@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -246,7 +248,9 @@ def write_h5_weights(path: StrPath, model: Any) -> None:
 
 
 def _encode_tree(model: Any, writer: TopologyWriter, slots: dict[str, Array]) -> bytes:
-    paths = dict(_iterate_paths(model, "", writer.order, set()))
+    # Of this layer alone Keras keeps the underscores of attributes.
+    spell = partial(re.sub, r"(grouped_query_attention\w*)/(\w+_dense)/", r"\1/_\2/")
+    paths = {spell(path): v for path, v in _iterate_paths(model, "", writer.order, set())}
     return encode_hdf5({path: v.numpy() for path, v in paths.items()} | slots, {})
 
 
