@@ -239,7 +239,13 @@ def _cotangent(g: Value, x: Value, z: Value, segment_ids: Value) -> Any:
 _max, _min = _extreme(np.maximum, "unsorted_segment_max", -1), _extreme(np.minimum, "unsorted_segment_min", 1)
 
 
-@op(_max, acts=moves(_segments_shape, FULL, _segments_each), d=rule(_cotangent, None, jvp=_tangent), run=_max)
+@op(
+    _max,
+    acts=moves(_segments_shape, FULL, _segments_each),
+    d=rule(_cotangent, None, jvp=_tangent),
+    run=_max,
+    lower=call("largest of segments"),
+)
 def unsorted_segment_max(x: TensorLike, segment_ids: TensorLike, /, num_segments: int) -> Any:
     """Return the largest element of each segment; the lowest number for an empty one.  Equal ones share the gradient.
 
@@ -252,7 +258,13 @@ def unsorted_segment_max(x: TensorLike, segment_ids: TensorLike, /, num_segments
     """
 
 
-@op(_min, acts=moves(_segments_shape, FULL, _segments_each), d=rule(_cotangent, None, jvp=_tangent), run=_min)
+@op(
+    _min,
+    acts=moves(_segments_shape, FULL, _segments_each),
+    d=rule(_cotangent, None, jvp=_tangent),
+    run=_min,
+    lower=call("smallest of segments"),
+)
 def unsorted_segment_min(x: TensorLike, segment_ids: TensorLike, /, num_segments: int) -> Any:
     """Return the smallest element of each segment; of nothing it is the highest number there is.
 

@@ -135,6 +135,17 @@ def test_unsorted_segment_sum(ids: Any) -> None:
     same(lambda x, i: pb.unsorted_segment_sum(x, i, 6), cube[..., 0].copy(), ids)
 
 
+@pytest.mark.parametrize("extreme", [pb.unsorted_segment_max, pb.unsorted_segment_min])
+def test_unsorted_segment_extremes(extreme: Any) -> None:
+    ids, x = np.array([0, 5, 5, -1, 2, 0, 9]), cube.copy()
+    x[1, 0] = x[2, 0]  # equal ones share the gradient
+    f = lambda x, i: extreme(x, i, 6)[np.array([0, 2, 5])]  # the others are empty
+    same(f, x, ids)
+    same(f, x[:, 0, 0].copy(), ids)
+    x[4, 0] = np.nan
+    np.testing.assert_array_equal(program(lambda x, i: extreme(x, i, 6), x, ids)[0], extreme(x, ids, 6))
+
+
 def test_gather_at_argmax_needs_no_bounds_check() -> None:
     same(lambda x: np.take_along_axis(x, pb.arg_max(x, 1, keepdims=True), 1), matrix)
     same(lambda x: pb.gather(x, pb.arg_max(x, 1), 1), matrix)

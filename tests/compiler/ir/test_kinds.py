@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pullback.compiler.ir import kinds
-from pullback.compiler.ir.graph import Graph, Node, Pieces, View
+from pullback.compiler.ir.graph import Graph, Node, Pieces, Scatter, View
 from pullback.compiler.ir.kinds import KINDS, Kind
 
 X = np.arange(6.0).reshape(2, 3)
@@ -33,8 +33,15 @@ CASES: dict[str, tuple[Kind, list[Any], tuple[int, ...], Any, Any]] = {
     "view": (kinds.VIEW, [X], (3, 2), View(0, (1, 3)), X.T),
     "pieces": (kinds.PIECES, [X[:1]], (2, 3), Pieces(((1, 0),), 7.0), [[7, 7, 7], [0, 1, 2]]),
     "take": (kinds.TAKE, [X, np.array([1, 1])], (2, 3), (3,), X[[1, 1]]),
-    "scatter": (kinds.SCATTER, [X, np.array([1, 1])], (2, 3), (3,), [[0, 0, 0], [3, 5, 7]]),
-    "scatter_added": (kinds.SCATTER, [X[0], np.array([5, 5, 0]), X], (2, 3), (), [[2, 1, 2], [3, 4, 6]]),
+    "scatter": (kinds.SCATTER, [X, np.array([1, 1])], (2, 3), Scatter((3,)), [[0, 0, 0], [3, 5, 7]]),
+    "scatter_added": (kinds.SCATTER, [X[0], np.array([5, 5, 0]), X], (2, 3), Scatter(()), [[2, 1, 2], [3, 4, 6]]),
+    "scatter_largest": (
+        kinds.SCATTER,
+        [X, np.array([1, 1])],
+        (2, 3),
+        Scatter((3,), "maximum", -9.0),
+        [[-9, -9, -9], [3, 4, 5]],
+    ),
     "spaced": (kinds.SPACED, [X[0]], (2, 3), View(1, (2,)), [[0, 0, 0], [1, 0, 2]]),
     "product": (kinds.PRODUCT, [X, X.T], (2, 2), None, X @ X.T),
     "product_added": (kinds.PRODUCT, [X, X.T, np.eye(2)], (2, 2), -0.5, np.eye(2) - 0.5 * (X @ X.T)),
@@ -58,7 +65,8 @@ def test_evaluate(kind: Kind, values: list[Any], shape: tuple[int, ...], data: A
     ("name", "shape", "data"),
     [
         ("cast", (3, 2), None), ("view", (3, 2), View(4, (1, 3))), ("pieces", (1, 3), Pieces(((1, 0),), 0.0)),
-        ("take", (2, 2), (3,)), ("scatter", (2, 2), (2,)), ("spaced", (2, 2), View(1, (2,))), ("product", (2, 3), None),
+        ("take", (2, 2), (3,)), ("scatter", (2, 2), Scatter((2,))), ("spaced", (2, 2), View(1, (2,))),
+        ("product", (2, 3), None),
     ],
 )  # fmt: skip
 def test_check_finds_wrong_shape(name: str, shape: tuple[int, ...], data: Any) -> None:

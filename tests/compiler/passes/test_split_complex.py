@@ -29,11 +29,12 @@ FUNCTIONS = {
     "indices": lambda x, y, r: x[np.array([0, 3, 3])] * y[1],
     "padding": lambda x, y, r: np.pad(x * y, 1) * 1j,
     "casts": lambda x, y, r: (x + y).astype(np.complex64) * r.astype(np.complex64),
+    "matrix product": lambda x, y, r: x @ y.T @ (x @ np.conj(y.T)) + x @ r,
+    "numbers that are none": lambda x, y, r: np.isnan(x * np.nan) | np.isinf(x) | np.isfinite(y * r),
     "parts to complex": lambda x, y, r: pb.complex(np.real(x), r) * y,
 }
 # what there are no formulas for
 ON_HOST = {
-    "matrix product": lambda x, y, r: x @ y.T,
     "prod": lambda x, y, r: np.prod(x, 0),
     "tan": lambda x, y, r: np.tan(x),
 }

@@ -68,8 +68,10 @@ def _take(lib: Library, n: Node) -> Evaluate:
     return lambda x, rows: lib.take(lib.reshape(x, table), rows)
 
 
-def _scatter(lib: Library, n: Node) -> Evaluate:
-    table = (n.size // prod(n.data), *n.data)
+def _scatter(lib: Library, n: Node) -> Evaluate | None:
+    if n.data.combine != "add":
+        return None
+    table = (n.size // prod(n.data.row), *n.data.row)
     return lambda x, rows: lib.reshape(lib.add_at(lib.full(table, 0, n.dtype), (rows,), x), n.shape)
 
 

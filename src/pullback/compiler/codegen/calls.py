@@ -11,7 +11,7 @@ from pullback.compiler.codegen.kernel_code import Function, KernelCode
 from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.codegen.row_functions import emit_rows
 from pullback.compiler.codegen.scan import emit_scan
-from pullback.compiler.codegen.scatter import ScatterAdd, Spaced
+from pullback.compiler.codegen.scatter import ScatterRows, Spaced
 from pullback.compiler.ir.graph import Node, find_rows
 from pullback.compiler.ir.kinds import SPLIT
 from pullback.compiler.schedule.fuse import Kernel
@@ -149,9 +149,9 @@ def call_scatter(module: ModuleBuilder, code: CallList, step: Step) -> None:
     n: Node = step.what
     plan: ScatterPlan = step.plan
     _, *others = _describe_scatter(module, n)
-    base, offset, _ = find_rows(n.args[0], n.data)
+    base, offset, _ = find_rows(n.args[0], n.data.row)
     given = [module.address(base, offset), *others]
-    w = ScatterAdd(n, n.number in module.memory.over, module.target).write(plan.work)
+    w = ScatterRows(n, n.number in module.memory.over, module.target).write(plan.work)
     name = module.name(w.function)
     module.declared |= w.declared
     if plan.workers > 1:

@@ -7,26 +7,32 @@ from __future__ import annotations
 
 from math import prod
 
-from pullback.compiler.builder import FLOATS, TYPES, Code, code_of, vector
+from pullback.compiler.builder import TYPES, Code, Value, code_of, literal, vector
 from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
 from pullback.compiler.ir.graph import Node, contiguous, find_rows
+from pullback.compiler.math import arithmetic
+from pullback.compiler.math.building_blocks import MathBuilder
 from pullback.compiler.schedule.work import Work
 from pullback.compiler.target import Target
 
-__all__ = ["ScatterAdd", "Spaced"]
+__all__ = ["ScatterRows", "Spaced"]
+
+COMBINED = {"maximum": arithmetic.maximum, "minimum": arithmetic.minimum}  # what is done instead of adding
 
 
-class ScatterAdd:
+class ScatterRows:
     """Emits the kernel that adds the rows of ``x`` at the positions ``rows``; its rows are the result's.
 
-    They are added to zeros, to a copy of a third argument, or, ``in_place``, to what is there.
+    They are added to zeros, to a copy of a third argument, or, ``in_place``, to what is there; or the larger or smaller
+    numbers are kept.
     """
 
     def __init__(self, n: Node, in_place: bool, target: Target) -> None:
         self.dtype, self.code = code_of(n.dtype), Code()
         self.adds, self.in_place = len(n.args) > 2, in_place
-        self.shape, self.length, self.size = n.args[1].shape, prod(n.data), int(self.dtype[1])
-        self.strides = find_rows(n.args[0], n.data)[2]
+        self.shape, self.length, self.size = n.args[1].shape, prod(n.data.row), int(self.dtype[1])
+        self.strides = find_rows(n.args[0], n.data.row)[2]
+        self.combine, self.start = n.data.combine, n.data.start
         self.width = max(1, target.vector_bytes // self.size)
         while self.width > 1 and self.width > self.length:
             self.width //= 2
@@ -53,6 +59,10 @@ class ScatterAdd:
             code.declared.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
             source = code.op(f"getelementptr i8, ptr %added, i64 {first}")
             code.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {start}, ptr {source}, i64 {size}, i1 false)")
+        elif self.start:
+            filled, one = literal(self.start, self.dtype, 1), TYPES[self.dtype]
+            with code.loop("0", code.times(count, self.length)) as i:
+                code.line(f"store {one} {filled}, ptr {code.op(f'getelementptr {one}, ptr {start}, i64 {i}')}")
         else:
             code.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
             code.line(f"call void @llvm.memset.p0.i64(ptr {start}, i8 0, i64 {size}, i1 false)")
@@ -82,17 +92,19 @@ class ScatterAdd:
         to = code.times(row, self.length)
         whole = self.length // self.width * self.width
         with code.loop("0", whole, self.width) as j:
-            self._add(code.add(to, j), code.add(source, j), self.width)
+            self._combine(code.add(to, j), code.add(source, j), self.width)
         if whole < self.length:
             with code.loop(str(whole), self.length) as j:
-                self._add(code.add(to, j), code.add(source, j), 1)
+                self._combine(code.add(to, j), code.add(source, j), 1)
 
-    def _add(self, to: str, source: str, width: int) -> None:
+    def _combine(self, to: str, source: str, width: int) -> None:
         code, one = self.code, TYPES[self.dtype]
-        type_, add = vector(one, width), "fadd" if self.dtype in FLOATS else "add"
+        type_ = vector(one, width)
         place, other = (code.op(f"getelementptr {one}, ptr {p}, i64 {at}") for p, at in (("%z", to), ("%x", source)))
         old, new = (code.op(f"load {type_}, ptr {p}, align {self.size}") for p in (place, other))
-        code.line(f"store {type_} {code.op(f'{add} {type_} {old}, {new}')}, ptr {place}, align {self.size}")
+        x, y = (Value(code, name, self.dtype, width) for name in (old, new))
+        z = x + y if self.combine == "add" else COMBINED[self.combine](MathBuilder(code), x, y)
+        code.line(f"store {z!r}, ptr {place}, align {self.size}")
 
 
 MAX_VECTOR_STEP = 8  # steps between elements up to which vectors have both elements and zeros

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.frontend.host_ops import Coordinates, Positions
-from pullback.compiler.ir.graph import Node, Pieces, Shape, View, resolve_view
+from pullback.compiler.ir.graph import Node, Pieces, Scatter, Shape, View, resolve_view
 from pullback.compiler.ir.kinds import CAST, CONSTANT, PIECES, ROWS, SCAN, SCATTER, SPACED, TAKE, VIEW
 from pullback.core.lowering import position
 from pullback.core.op import REGISTRY
@@ -52,10 +52,14 @@ def take_rows(t: Any, x: Any, at: Any, kept: int) -> Any:
     return t.make_symbol(t.graph.add(TAKE, (x, at), (*at.shape, *row), x.dtype, row, user_line()))
 
 
-def scatter_rows(t: Any, x: Any, at: Any, shape: Shape, kept: int) -> Any:
-    """Return zeros of ``shape`` with the rows of ``x`` added at these places, counted in the same way."""
+def scatter_rows(t: Any, x: Any, at: Any, shape: Shape, kept: int, combine: str = "add", start: float = 0) -> Any:
+    """Return zeros of ``shape`` with the rows of ``x`` added at these places, counted in the same way.
+
+    Rows are combined with what was there before, ``start``, and with each other.
+    """
     x, at = t.node(x), t.node(at)
-    return t.make_symbol(t.graph.add(SCATTER, (x, at), shape, x.dtype, shape[len(shape) - kept :], user_line()))
+    data = Scatter(shape[len(shape) - kept :], combine, start)
+    return t.make_symbol(t.graph.add(SCATTER, (x, at), shape, x.dtype, data, user_line()))
 
 
 def check_positions(t: Any, op: Any, at: Any) -> Any:
@@ -257,15 +261,16 @@ def lower_gather_nd(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]
 
 
 def lower_segments(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Return the sum of each segment, or its adjoint.
+    """Return the sum of each segment, or its adjoint, or the largest or smallest element.
 
-    Rows that are in no segment are put in one more, which is left out.  Numbers become 0 in the first segment, so that
-    the adjoint has the same positions.
+    Rows that are in no segment are put in one more, which is left out.  Numbers become ones that change nothing in the
+    first segment, so that the adjoint of the sum has the same positions.
     """
     x, ids = (t.symbol(a) for a in args)
     shape = tuple(op.acts.shape(op.name, [x.shape, ids.shape], params))
     many = x.shape[0] if op.lower.symbol == "spread" else shape[0]
-    if ids.dtype.kind not in "iu" or ids.dtype == np.uint64 or x.dtype == bool or not (many and x.size):
+    is_rare = x.dtype == bool or (x.dtype.kind == "c" and op.lower.symbol not in ("segments", "spread"))
+    if ids.dtype.kind not in "iu" or ids.dtype == np.uint64 or is_rare or not (many and x.size):
         return t.opaque(op, args, params)
     ids = np.astype(ids, np.int64)
     inside = (ids >= 0) & (ids < many)
@@ -273,9 +278,25 @@ def lower_segments(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any])
         kept = len(x.shape) - 1
         found = take_rows(t, x, np.where(inside, ids, 0), kept)
         return np.where(np.reshape(inside, ids.shape + (1,) * kept), found, np.zeros((), x.dtype))
+    combine = COMBINED[op.lower.symbol]
+    start = _find_start(combine, x.dtype)
     if len(shape) == 1:
-        return scatter_rows(t, np.where(inside, x, np.zeros((), x.dtype)), np.where(inside, ids, 0), shape, 0)
-    return scatter_rows(t, x, np.where(inside, ids, many), (many + 1, *shape[1:]), len(shape) - 1)[:many]
+        masked = np.where(inside, x, np.asarray(start, x.dtype))
+        return scatter_rows(t, masked, np.where(inside, ids, 0), shape, 0, combine, start)
+    at = np.where(inside, ids, many)
+    return scatter_rows(t, x, at, (many + 1, *shape[1:]), len(shape) - 1, combine, start)[:many]
+
+
+COMBINED = {"segments": "add", "largest of segments": "maximum", "smallest of segments": "minimum"}
+
+
+def _find_start(combine: str, dtype: Any) -> float:
+    """Return what an empty segment has."""
+    if combine == "add":
+        return 0
+    limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+    limit = limits.min if combine == "maximum" else limits.max
+    return float(limit) if dtype.kind == "f" else int(limit)
 
 
 # ---- by an index of integers and slices

@@ -92,6 +92,8 @@ PICKING = {
     "take at": lower_gather_nd,
     "put at": lower_gather_nd,
     "segments": lower_segments,
+    "largest of segments": lower_segments,
+    "smallest of segments": lower_segments,
     "spread": lower_segments,
     "set": lower_assignment,
 }

@@ -33,6 +33,14 @@ class View(NamedTuple):
     strides: tuple[int, ...]  # in elements
 
 
+class Scatter(NamedTuple):
+    """How rows are scattered: their shape, what combines those at one position, and what is there before."""
+
+    row: Shape
+    combine: str = "add"  # or "maximum", "minimum"
+    start: float = 0
+
+
 class Pieces(NamedTuple):
     """Where each argument begins in the result, and what is between them."""
 

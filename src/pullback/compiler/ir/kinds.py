@@ -10,7 +10,7 @@ PIECES      its arguments at their places in a larger array, ``data.fill`` elsew
 TAKE        rows of its first argument, at the positions that the second one holds; ``data`` is the shape of a row,
             and all rows that the argument has are counted
 SCATTER     zeros, or a third argument, with the rows of its first argument added at the positions that the second one
-            holds, counted in the same way; ``data`` is the shape of a row
+            holds, counted in the same way; ``data`` is a Scatter, which may keep the largest or smallest instead
 SPACED      zeros in which its argument lies as ``data``, a View of them
 ROWS        a function of every row of its arguments; ``data`` is (op, params), whose lowering has its name
 SCAN        a running value along an axis, or the position of an extreme; ``data`` is (op, params)
@@ -135,9 +135,9 @@ def _evaluate_take(n: Node, x: Any, rows: Any) -> Any:
 
 
 def _evaluate_scatter(n: Node, x: Any, rows: Any, *added: object) -> Any:
-    z = np.array(added[0]) if added else np.zeros(n.shape, n.dtype)
+    z = np.array(added[0]) if added else np.full(n.shape, n.data.start, n.dtype)
     if n.size:
-        np.add.at(z.reshape(n.size // prod(n.data), *n.data), rows, x)
+        getattr(np, n.data.combine).at(z.reshape(n.size // prod(n.data.row), *n.data.row), rows, x)
     return z
 
 
@@ -233,7 +233,7 @@ def _check_take(n: Node) -> str:
 
 def _check_scatter(n: Node) -> str:
     x, rows, *added = n.args
-    fits = rows.shape + n.data == x.shape and rows.dtype == np.int64 and has_rows(n, n.data)
+    fits = rows.shape + n.data.row == x.shape and rows.dtype == np.int64 and has_rows(n, n.data.row)
     return "" if fits and all(a.shape == n.shape for a in added) else f"{x.shape} at {rows}."
 
 

@@ -154,7 +154,8 @@ def _merge_scatter(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | No
     if not _is_map(n, np.add) or args[0].dtype != args[1].dtype:
         return None
     for s, other, source in ((args[1], args[0], n.args[1]), (args[0], args[1], n.args[0])):
-        fits = s.kind is SCATTER and len(s.args) == 2 and alone(source) and other.shape == s.shape == n.shape
+        adds = s.kind is SCATTER and len(s.args) == 2 and s.data.combine == "add"
+        fits = adds and alone(source) and other.shape == s.shape == n.shape
         if fits and other.kind not in (CONSTANT, VIEW):
             return g.add(SCATTER, (*s.args, other), s.shape, s.dtype, s.data, n.line)
     return None

@@ -22,6 +22,7 @@ from pullback.compiler.ir.kinds import (
     MAP,
     OPAQUE,
     PIECES,
+    PRODUCT,
     SCAN,
     SCATTER,
     SPACED,
@@ -116,13 +117,13 @@ def _subtract(x: Pair, y: Pair) -> Pair:
     return x[0] - y[0], im
 
 
-def _multiply(x: Pair, y: Pair) -> Pair:
+def _multiply(x: Pair, y: Pair, times: Callable[[Real, Real], Real] = Real.__mul__) -> Pair:
     (a, b), (c, d) = x, y
     if b is None:
-        return a * c, None if d is None else a * d
+        return times(a, c), None if d is None else times(a, d)
     if d is None:
-        return a * c, b * c
-    return a * c - b * d, a * d + b * c
+        return times(a, c), times(b, c)
+    return times(a, c) - times(b, d), times(a, d) + times(b, c)
 
 
 def _divide(x: Pair, y: Pair) -> Pair:
@@ -225,6 +226,17 @@ def _not_equal(x: Pair, y: Pair) -> Pair:
     return _equal(x, y)[0].apply(np.logical_not), None
 
 
+def _join_truths(kernel: Any, junction: Any) -> Callable[[Pair], Pair]:
+    """Return a function that is true by what is true of both parts, or of either."""
+
+    def formula(x: Pair) -> Pair:
+        re, im = (None if part is None else part.apply(kernel, dtype=bool) for part in x)
+        assert re is not None
+        return (re if im is None else re.apply(junction, im)), None
+
+    return formula
+
+
 def _where(condition: Pair, x: Pair, y: Pair) -> Pair:
     if x[1] is None and y[1] is None:
         return condition[0].choose(x[0], y[0]), None
@@ -241,6 +253,8 @@ FORMULAS: dict[Any, Callable[..., Pair]] = {
     np.conjugate: _conjugate, np.absolute: _absolute, np.real: _get_real, np.imag: _get_imag, np.angle: _angle,
     np.exp: _exp, np.log: _log, np.sqrt: _sqrt, np.square: _square,
     np.equal: _equal, np.not_equal: _not_equal, np.where: _where, np.copy: lambda x: x,
+    np.isnan: _join_truths(np.isnan, np.logical_or), np.isinf: _join_truths(np.isinf, np.logical_or),
+    np.isfinite: _join_truths(np.isfinite, np.logical_and),
     np.sin: _turn(np.sin, np.cosh, np.cos, np.sinh, 1.0), np.cos: _turn(np.cos, np.cosh, np.sin, np.sinh, -1.0),
     np.sinh: _turn(np.sinh, np.cos, np.cosh, np.sin, 1.0), np.cosh: _turn(np.cosh, np.cos, np.sinh, np.sin, 1.0),
 }  # fmt: skip
@@ -338,6 +352,8 @@ class Splitter:
             return self._cast(n)
         if n.kind in (MAP, OPAQUE):
             return self._apply_formula(n)
+        if n.kind is PRODUCT:
+            return self._multiply_matrices(n)
         if n.kind in PARTWISE and PARTWISE[n.kind](n):
             return self._split_partwise(n)
         return None
@@ -375,6 +391,20 @@ class Splitter:
             return None
         made = formula(*map(self._find_parts, args))
         return made if not _is_complex(n.dtype) else self._cast_parts(made, n)
+
+    def _multiply_matrices(self, n: Node) -> Pair:
+        kind = _get_float(n.dtype)
+
+        def find_parts(x: Node) -> Pair:
+            re, im = (None if part is None else Real(self.new, self._fit(part, x)) for part in self._find_parts(x))
+            assert re is not None
+            return re, im
+
+        def multiply(x: Real, y: Real) -> Real:
+            return Real(self.new, self.new.add(PRODUCT, (x.node, y.node), n.shape, kind, n.data, n.line))
+
+        a, b = map(find_parts, n.args)
+        return _multiply(a, b, multiply)
 
     def _split_partwise(self, n: Node) -> Pair:
         """Return the same node of the real and of the imaginary parts."""

@@ -155,7 +155,7 @@ def find_memory(user: Node, x: Node) -> Node:
     if user.kind is MATRICES and x is user.args[0]:
         return find_matrix(user)[0]
     if user.kind is SCATTER and x is user.args[0]:
-        return find_rows(x, user.data)[0]
+        return find_rows(x, user.data.row)[0]
     if user.kind.has_bodies or (user.kind is TAKE and x is user.args[0]):
         return find_contiguous(x)[0]
     return x if user.kind.needs_contiguous or x.kind is not VIEW else x.args[0]

@@ -138,7 +138,7 @@ def count_body_bytes(plans: Sequence[BodyPlan]) -> int:
 
 def _plan_scatter(n: Node, target: Target, threads: int) -> ScatterPlan:
     time = estimate_time(n)
-    places = n.size // prod(n.data)
+    places = n.size // prod(n.data.row)
     workers = count_workers(Work(places, 1), time, threads)
     return ScatterPlan(Work(places, max(1, -(-places // workers))), workers, time)
 
