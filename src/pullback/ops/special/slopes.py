@@ -109,7 +109,8 @@ def _t_by_df(z: Value, df: Value, t: Value) -> Any:
     squares: Any = t * t
     both: Any = df + squares
     half, place = df / 2, df / both
-    by_a, _ = beta_share_by_shapes(half, np.full_like(half, 0.5) + 0 * t, place)
+    zero: Any = 0 * t
+    by_a, _ = beta_share_by_shapes(half, np.full_like(half, 0.5) + zero, place)
     by_place = np.exp(call("xlogy", half - 1, place) - call("betaln", half, 0.5 + 0 * half))
     # (1 - place)**-0.5 times the derivative of place by df, t² / (df + t²)²
     moved = by_place * np.abs(t) / both**1.5
@@ -121,16 +122,19 @@ def _f_place(dfn: Value, dfd: Value, x: Value) -> Any:
     return moved / (dfd + moved)
 
 
+def _f_both(dfn: Value, dfd: Value, x: Value) -> Any:
+    moved: Any = dfn * x
+    return dfd + moved
+
+
 def _f_by_x(dfn: Value, dfd: Value, x: Value) -> Any:
-    both: Any = dfd + dfn * x
-    return beta_density(dfn / 2, dfd / 2, _f_place(dfn, dfd, x)) * dfn * dfd / both**2
+    return beta_density(dfn / 2, dfd / 2, _f_place(dfn, dfd, x)) * dfn * dfd / _f_both(dfn, dfd, x) ** 2
 
 
 def _f_by_degrees(i: int) -> Slope:
     def slope(z: Value, dfn: Value, dfd: Value, x: Value) -> Any:
         place = _f_place(dfn, dfd, x)
-        both: Any = dfd + dfn * x
-        moved = beta_density(dfn / 2, dfd / 2, place) * x / both**2 * (dfn if i else dfd)
+        moved = beta_density(dfn / 2, dfd / 2, place) * x / _f_both(dfn, dfd, x) ** 2 * (dfn if i else dfd)
         return 0.5 * beta_share_by_shapes(dfn / 2, dfd / 2, place)[i] + (-moved if i else moved)
 
     return slope
@@ -164,7 +168,8 @@ def _inverse_boxcox_by_lambda(z: Value, y: Value, lmbda: Value) -> Any:
     terms = [(-1.0) ** (k + 1) * (k + 1) / (k + 2) for k in range(18)]
 
     def formula(u: Value) -> Any:
-        return (u / (1 + u) - np.log1p(u)) / (u * u)
+        share: Any = u / (1 + u)
+        return (share - np.log1p(u)) / (u * u)
 
     return z * y * y * _choose(near, lambda u: _sum_series(u, terms), formula, u, 1.0)
 

@@ -58,10 +58,10 @@ def _t_entropy(df: Value) -> Any:
 
 
 def _f_logpdf(x: Value, n: Value, m: Value) -> Any:
-    return (
-        m / 2 * np.log(m) + n / 2 * np.log(n) + _xlogy(n / 2 - 1, x) - (n + m) / 2 * np.log(m + n * x)
-        - call("betaln", n / 2, m / 2)
-    )  # fmt: skip
+    a: Any = n / 2
+    b: Any = m / 2
+    scaled: Any = n * x
+    return b * np.log(m) + a * np.log(n) + _xlogy(a - 1, x) - (a + b) * np.log(m + scaled) - call("betaln", a, b)
 
 
 def _beta_entropy(a: Value, b: Value) -> Any:
@@ -86,12 +86,14 @@ def _between(a: Value, b: Value) -> Any:
 
 def _triangle_cdf(x: Value, c: Value) -> Any:
     left = x < c
-    return np.where(left, x * x / np.where(left, c, 1.0), (x * x - 2 * x + c) / np.where(left, -1.0, c - 1))
+    squares: Any = x * x
+    return np.where(left, squares / np.where(left, c, 1.0), (squares - 2 * x + c) / np.where(left, -1.0, c - 1))
 
 
 def _triangle_logpdf(x: Value, c: Value) -> Any:
     left = x < c
-    return np.log(np.where(left, 2 * x / np.where(left, c, 1.0), 2 * (1 - x) / np.where(left, 1.0, 1 - c)))
+    twice: Any = 2 * x
+    return np.log(np.where(left, twice / np.where(left, c, 1.0), (2 - twice) / np.where(left, 1.0, 1 - c)))
 
 
 def _normal_quantile(q: Value) -> Any:

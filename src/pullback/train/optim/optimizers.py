@@ -17,7 +17,7 @@ from pullback.errors import ArgumentError
 from pullback.train.arguments import accept_names
 from pullback.train.optim.schedules import LearningRate, Number
 from pullback.train.optim.step import Common, Optimizer, Options
-from pullback.typing import Shape, Value
+from pullback.typing import Array, Shape
 
 __all__ = [
     "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw", "ftrl", "lamb", "lion", "loss_scale_optimizer",
@@ -52,11 +52,11 @@ def sgd(
     """
     kept = _check_fraction("sgd", "momentum", momentum)
 
-    def rule(x: Value, g: Value, rate: Number) -> Any:
+    def rule(x: Array, g: Array, rate: Number) -> Any:
         step: Any = rate * g
         return (x - step,)
 
-    def rule_with_momentum(x: Value, g: Value, m: Value, rate: Number) -> Any:
+    def rule_with_momentum(x: Array, g: Array, m: Array, rate: Number) -> Any:
         step: Any = rate * g
         moved: Any = kept * m - step
         return x + (kept * moved - step if nesterov else moved), moved
@@ -88,7 +88,7 @@ def momentum(
     """
     decay_rate = _check_fraction("momentum", "momentum", momentum)
 
-    def rule(x: Value, g: Value, m: Value, rate: Number) -> Any:
+    def rule(x: Array, g: Array, m: Array, rate: Number) -> Any:
         moved: Any = decay_rate * m + g
         return x - rate * (g + decay_rate * moved if use_nesterov else moved), moved
 
@@ -122,7 +122,7 @@ def adagrad(
     start = as_number("adagrad", "initial_accumulator_value", initial_accumulator_value, 0)
     small = _check_epsilon("adagrad", epsilon)
 
-    def rule(x: Value, g: Value, squares: Value, rate: Number) -> Any:
+    def rule(x: Array, g: Array, squares: Array, rate: Number) -> Any:
         squares = squares + g * g
         return x - rate * g / np.sqrt(squares + small), squares
 
@@ -153,7 +153,7 @@ def adadelta(
     """
     decay_rate, small = _check_fraction("adadelta", "rho", rho), _check_epsilon("adadelta", epsilon)
 
-    def rule(x: Value, g: Value, squares: Value, steps: Value, rate: Number) -> Any:
+    def rule(x: Array, g: Array, squares: Array, steps: Array, rate: Number) -> Any:
         squares = decay_rate * squares + (1.0 - decay_rate) * (g * g)
         step = np.sqrt((steps + small) / (squares + small)) * g
         return x - rate * step, squares, decay_rate * steps + (1.0 - decay_rate) * (step * step)
@@ -235,12 +235,12 @@ def _make_adam(
     def numbers(rate: Number, steps: Number) -> Any:
         return rate / (1.0 - b1**steps), (1.0 - b2**steps) ** -0.5  # corrects the bias of averages that start at 0
 
-    def rule(x: Value, g: Value, m: Value, v: Value, rate: Number, scale: Number) -> Any:
+    def rule(x: Array, g: Array, m: Array, v: Array, rate: Number, scale: Number) -> Any:
         m = b1 * m + (1.0 - b1) * g
         v = b2 * v + (1.0 - b2) * (g * g)
         return x - rate * m / (scale * np.sqrt(v) + small), m, v
 
-    def rule_with_largest(x: Value, g: Value, m: Value, v: Value, largest: Value, rate: Number, scale: Number) -> Any:
+    def rule_with_largest(x: Array, g: Array, m: Array, v: Array, largest: Array, rate: Number, scale: Number) -> Any:
         m = b1 * m + (1.0 - b1) * g
         v = b2 * v + (1.0 - b2) * (g * g)
         largest = np.maximum(largest, v)
@@ -285,7 +285,7 @@ def adamax(
     def numbers(rate: Number, steps: Number) -> Any:
         return (rate / (1.0 + slower * (steps - 1)) / (1.0 - b1**steps),)
 
-    def rule(x: Value, g: Value, m: Value, largest: Value, rate: Number) -> Any:
+    def rule(x: Array, g: Array, m: Array, largest: Array, rate: Number) -> Any:
         m = b1 * m + (1.0 - b1) * g
         largest = np.maximum(b2 * largest, np.abs(g))
         return x - rate * m / (largest + small), m, largest
@@ -324,12 +324,12 @@ def rmsprop(
     )
     small = _check_epsilon("rmsprop", epsilon)
 
-    def plain(x: Value, g: Value, squares: Value, m: Value, rate: Number) -> Any:
+    def plain(x: Array, g: Array, squares: Array, m: Array, rate: Number) -> Any:
         squares = decay_rate * squares + (1.0 - decay_rate) * (g * g)
         m = momentum_rate * m + rate * g / np.sqrt(squares + small)
         return x - m, squares, m
 
-    def about_mean(x: Value, g: Value, squares: Value, m: Value, mean: Value, rate: Number) -> Any:
+    def about_mean(x: Array, g: Array, squares: Array, m: Array, mean: Array, rate: Number) -> Any:
         squares = decay_rate * squares + (1.0 - decay_rate) * (g * g)
         mean = decay_rate * mean + (1.0 - decay_rate) * g
         variance = np.maximum(squares - mean * mean, 0.0)  # rounding can make it negative
@@ -366,7 +366,7 @@ def lion(
     """
     b1, b2 = _check_fraction("lion", "beta1", beta1), _check_fraction("lion", "beta2", beta2)
 
-    def rule(x: Value, g: Value, m: Value, rate: Number) -> Any:
+    def rule(x: Array, g: Array, m: Array, rate: Number) -> Any:
         return x - rate * np.sign(b1 * m + (1.0 - b1) * g), b2 * m + (1.0 - b2) * g
 
     config = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2}
@@ -403,11 +403,11 @@ def nadam(
         return rate, now, after, (1.0 - b2**steps) ** -0.5
 
     def rule(
-        x: Value,
-        g: Value,
-        m: Value,
-        v: Value,
-        product: Value,
+        x: Array,
+        g: Array,
+        m: Array,
+        v: Array,
+        product: Array,
         rate: Number,
         now: Number,
         after: Number,
@@ -456,7 +456,7 @@ def ftrl(
     if power < 0:
         raise ArgumentError(f"ftrl: learning_rate_power must not be more than 0, got {learning_rate_power!r}.")
 
-    def rule(x: Value, g: Value, squares: Value, linear: Value, rate: Number) -> Any:
+    def rule(x: Array, g: Array, squares: Array, linear: Array, rate: Number) -> Any:
         new: Any = squares + g * g
         shrunk: Any = g + 2.0 * l2_shrinkage_regularization_strength * x
         linear = linear + shrunk - (new**power - squares**power) / rate * x
@@ -507,7 +507,7 @@ def lamb(
     def numbers(rate: Number, steps: Number) -> Any:
         return rate, 1.0 / (1.0 - b1**steps), (1.0 - b2**steps) ** -0.5
 
-    def rule(x: Value, g: Value, m: Value, v: Value, rate: Number, first: Number, second: Number) -> Any:
+    def rule(x: Array, g: Array, m: Array, v: Array, rate: Number, first: Number, second: Number) -> Any:
         m = b1 * m + (1.0 - b1) * g
         v = b2 * v + (1.0 - b2) * (g * g)
         step = first * m / (second * np.sqrt(v) + small)
@@ -551,8 +551,8 @@ def adafactor(
         limit = steps**-0.5  # Keras's rule has it with and without relative_step
         return np.minimum(rate, limit)[()], 1.0 - steps**beta_2_decay
 
-    def rule(x: Value, g: Value, rows: Value, columns: Value, squares: Value, rate: Number, kept: Number) -> Any:
-        new = g * g + epsilon_1
+    def rule(x: Array, g: Array, rows: Array, columns: Array, squares: Array, rate: Number, kept: Number) -> Any:
+        new: Any = g * g + epsilon_1
         if len(x.shape) >= 2:
             rows = kept * rows + (1.0 - kept) * np.mean(new, axis=-1)
             columns = kept * columns + (1.0 - kept) * np.mean(new, axis=-2)
@@ -716,7 +716,7 @@ def schedule_free_adamw(
         warm = np.minimum(steps / warmup_steps, 1.0)[()] if warmup_steps else 1.0
         return rate * warm, (1.0 - b2**steps) ** -0.5, 1.0 / steps
 
-    def rule(x: Value, g: Value, ahead: Value, v: Value, rate: Number, scale: Number, weight: Number) -> Any:
+    def rule(x: Array, g: Array, ahead: Array, v: Array, rate: Number, scale: Number, weight: Number) -> Any:
         v = b2 * v + (1.0 - b2) * (g * g)
         fast = x + ahead  # the iterate without averaging
         mean = (x - (1.0 - b1) * fast) / b1
