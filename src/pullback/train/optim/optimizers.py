@@ -642,7 +642,7 @@ def muon(
         return rate, rate * adam_lr_ratio * (1.0 - b2**steps) ** 0.5 / (1.0 - b1**steps), *decays
 
     def rule(
-        x: Value, g: Value, m: Value, v: Value, rate: Number, adam_rate: Number, decay: Number, adam_decay: Number
+        x: Array, g: Array, m: Array, v: Array, rate: Number, adam_rate: Number, decay: Number, adam_decay: Number
     ) -> Any:
         if tuple(v.shape) == tuple(x.shape):
             m = b1 * m + (1.0 - b1) * g
