@@ -1,4 +1,4 @@
-"""Memory of results and of programs themselves, kept for the next call when nobody holds it any more.
+"""Memory of results and of programs, kept for the next call when there is no reference to it any more.
 
 The system clears memory page by page before a process gets it, which takes longer than most programs take to fill it.
 So arrays of results belong to a memory handler, which NumPy calls to free them: their memory goes to a pool, from which
