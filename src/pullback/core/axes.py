@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.errors import ShapeError
-from pullback.numerics.axis_arguments import format_shapes, one_axis, resolve_axes
-from pullback.numerics.batching import one_by_one
+from pullback.numerics.axis_arguments import format_shapes, resolve_axes, resolve_axis
+from pullback.numerics.batching import batch_one_by_one
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -47,7 +47,7 @@ class Acts:
 
     def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         """Run the op on many examples at once."""
-        return one_by_one(op, args, on, params)
+        return batch_one_by_one(op, args, on, params)
 
 
 class broadcast(Acts):
@@ -164,7 +164,7 @@ class scans(Acts):
 
     def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         (x,) = args
-        return op.call([x], {**params, "axis": one_axis(np.ndim(x) - 1, params["axis"], op.name) + 1})
+        return op.call([x], {**params, "axis": resolve_axis(np.ndim(x) - 1, params["axis"], op.name) + 1})
 
     def samples(self) -> list[Sample]:
         return [(((4,),), {}), (((2, 3, 4),), {"axis": 1}), (((2, 3),), {"axis": -1}), (((0, 2),), {"axis": 0})]
@@ -180,7 +180,7 @@ class moves(Acts):
     def __init__(
         self, shape: Callable[..., Any], samples: Sequence[Sample] | Callable[[], Sequence[Sample]], batch: Any = None
     ) -> None:
-        self._shape, self._samples, self._batch = shape, samples, batch or one_by_one
+        self._shape, self._samples, self._batch = shape, samples, batch or batch_one_by_one
 
     def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         return self._batch(op, args, on, params)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.source import user_line
+from pullback.core.source import find_user_line
 from pullback.errors import GradientError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def capture(a: Array, tape: Tape) -> Any:
     """Return an array of the user's as a tape keeps it: a copy if it is small, else itself, to be checked later."""
     if a.nbytes <= MAX_COPIED_BYTES:
         return a.copy()
-    tape.captured.append((a, _sample(a), user_line()))
+    tape.captured.append((a, _sample(a), find_user_line()))
     return a
 
 

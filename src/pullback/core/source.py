@@ -20,7 +20,7 @@ _users: dict[
 ] = {}  # what stands before a line's number if the file is the user's, for those that were looked up
 
 
-def user_place() -> tuple[str, int]:
+def find_user_place() -> tuple[str, int]:
     """Return file and number of the innermost line that is neither this library's nor NumPy's."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -34,9 +34,9 @@ def user_place() -> tuple[str, int]:
     return "an unknown file", 0
 
 
-def user_line() -> str:
+def find_user_line() -> str:
     """Return the innermost line of the user's code, as ``file.py:12``, or ``cell 3, line 12`` in a notebook."""
-    return format_place(*user_place())
+    return format_place(*find_user_place())
 
 
 def format_place(file: str, line: int) -> str:

@@ -37,7 +37,7 @@ from pullback.core.memory import (
     use_scratch,
 )
 from pullback.core.rowsparse import RowSum
-from pullback.core.source import user_place
+from pullback.core.source import find_user_place
 from pullback.core.tensor import LATER, Tensor
 from pullback.errors import GradientError
 
@@ -484,7 +484,7 @@ class Tape(dict[Any, Any]):
     def cut(self, name: str) -> None:
         """Remember where a path ended, for the message of an input that is not reached."""
         if len(self.cuts) < MAX_NOTED_CUTS:
-            self.cuts.append((name, *user_place()))
+            self.cuts.append((name, *find_user_place()))
 
     # ---- the backward pass
 

@@ -22,7 +22,7 @@ from pullback.core.callers import (
 )
 from pullback.core.conditions import note_refusal
 from pullback.core.printing import tensor_repr, tensor_text
-from pullback.core.source import user_line
+from pullback.core.source import find_user_line
 from pullback.errors import ArgumentError, BatchedValueError, SymbolValueError, TracedValueError
 
 if TYPE_CHECKING:
@@ -344,7 +344,7 @@ class Tensor(TensorOps):
             call = what if what.endswith("=") else f"{what}()"
             raise TracedValueError(
                 f"{call} of a traced tensor of shape {t.shape} would lose its gradient{purpose}. "
-                f"{cure or usual}, or say stop_gradient(x) first if that is meant ({user_line()})."
+                f"{cure or usual}, or say stop_gradient(x) first if that is meant ({find_user_line()})."
             )
         return t.value
 

@@ -17,7 +17,7 @@ from pullback.core.callers import is_called_by
 from pullback.core.convert import as_array
 from pullback.core.memory import SOLE, TRUSTED, node_of
 from pullback.core.rowsparse import RowSparse, collect_rows
-from pullback.core.source import user_line
+from pullback.core.source import find_user_line
 from pullback.core.tape import Tape, constant
 from pullback.core.tensor import PLAIN, Tensor, Wrapped, call_unfollowed
 from pullback.core.weak import WEAK_TYPES, Weak
@@ -71,7 +71,7 @@ class Variable(Wrapped):
         self.trainable = trainable
         self.constraint = None
         self.name = name if name is not None else _free_name()
-        self.made_at = user_line()
+        self.made_at = find_user_line()
         _live.setdefault(self.name, []).append(ref(self, partial(_forget, self.name)))
 
     @property

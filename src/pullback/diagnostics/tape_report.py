@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pullback.core.source import user_place
+from pullback.core.source import find_user_place
 from pullback.core.tape import ARRAYS, add_cotangent
 from pullback.core.tensor import Tensor
 from pullback.core.variable import watch_below
@@ -31,7 +31,7 @@ class Push:
 
     def __call__(self, r: Tensor) -> None:
         self.nodes.append(r)
-        self.places[id(r)] = user_place()
+        self.places[id(r)] = find_user_place()
 
 
 class Notes:

@@ -49,10 +49,10 @@ def is_broadcastable(shape: Shape, into: Shape) -> bool:
     return len(shape) <= len(into) and all(n in (1, m) for n, m in zip(shape[::-1], into[::-1], strict=False))
 
 
-def one_axis(ndim: int, axis: Any, name: str) -> int:
+def resolve_axis(ndim: int, axis: Any, name: str) -> int:
     """Return a single axis as a non-negative integer.
 
-    >>> one_axis(3, -1, "concat")
+    >>> resolve_axis(3, -1, "concat")
     2
     """
     if isinstance(axis, bool) or not hasattr(axis, "__index__"):

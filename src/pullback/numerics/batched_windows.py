@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.numerics.batching import batch_by_folding, broadcast_examples, count_examples, one_by_one
+from pullback.numerics.batching import batch_by_folding, batch_one_by_one, broadcast_examples, count_examples
 from pullback.numerics.windows import BLOCK_BYTES, Windows, frame_adjoint, make_frame, parts, window_view
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def batch_products(first: tuple[Any, Any], second: tuple[Any, Any]) -> Callable[
         if any(np.ndim(a) - b > rank for a, b in zip(args, on, strict=True)):  # nested vmap
             return batch_by_folding(op, args, on, params)
         if not n:  # the result needs no split
-            return one_by_one(op, args, on, params)
+            return batch_one_by_one(op, args, on, params)
         if all(on):  # the kernel distinguishes by the rank
             return op.call(args, {**params, "shape": (n, *params["shape"])} if "shape" in params else params)
         into, out = (-rank if axis is None else axis for axis in (first if on[0] else second))
@@ -85,7 +85,7 @@ def batch_products_by_channel(filter_at: Any, places: tuple[int, int], out: int)
     def batch(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         rank, n = len(params["windows"].size) + 2, count_examples(args, on)
         if not n:
-            return one_by_one(op, args, on, params)
+            return batch_one_by_one(op, args, on, params)
         if filter_at is not None and not on[filter_at]:
             return run_merged(op, args, [-rank if b else None for b in on], -rank, n, params)
         return run_merged(op, broadcast_examples(args, on), places, out, n, params)

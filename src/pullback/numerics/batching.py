@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 
 
-def one_by_one(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def batch_one_by_one(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """Run the op on each example in a loop, which works for every op."""
     n = count_examples(args, on)
     each = [op.call_example(i, args, on, params) for i in range(n)]

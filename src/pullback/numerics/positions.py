@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pullback.numerics.axis_arguments import one_axis
+from pullback.numerics.axis_arguments import resolve_axis
 from pullback.numerics.batching import broadcast_examples, count_examples
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def gather_each(op: Op, args: Args, on: On, params: Params) -> Any:
     """Batch a gather along ``axis``; only if data and indices both have examples does it need a batch axis."""
     x, indices = args
     axis = 0 if params["axis"] is None else params["axis"]
-    at, batch = one_axis(np.ndim(x) - on[0], axis, op.name), _batch_axes(indices, on[1], params)
+    at, batch = resolve_axis(np.ndim(x) - on[0], axis, op.name), _batch_axes(indices, on[1], params)
     if batch or all(on):
         return op.call(broadcast_examples(args, on), {"axis": at + 1, "batch_dims": batch + 1})
     if on[0]:
@@ -42,7 +42,7 @@ def gather_each(op: Op, args: Args, on: On, params: Params) -> Any:
 def scatter_each(op: Op, args: Args, on: On, params: Params) -> Any:
     """Batch a scatter along ``axis``, the adjoint of ``gather_each``."""
     axis, shape = 0 if params["axis"] is None else params["axis"], tuple(params["shape"])
-    at, batch = one_axis(len(shape), axis, op.name) + 1, _batch_axes(args[1], on[1], params)
+    at, batch = resolve_axis(len(shape), axis, op.name) + 1, _batch_axes(args[1], on[1], params)
     together = bool(batch or on[1])
     wide = {"shape": (count_examples(args, on), *shape), "axis": at, "batch_dims": batch + 1 if together else 0}
     return op.call(broadcast_examples(args, on) if together else args, wide)

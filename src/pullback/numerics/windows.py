@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BLOCK_BYTES", "Windows", "channels_last", "frame_adjoint", "frame_slices", "is_layered", "lowest_value",
-    "make_frame", "iterate_windows", "parts", "per_axis", "plan_windows", "window_view",
+    "make_frame", "iterate_windows", "parts", "repeat_per_axis", "plan_windows", "window_view",
 ]  # fmt: skip
 
 Ints = tuple[int, ...]
@@ -92,10 +92,10 @@ def lowest_value(dtype: np.dtype[Any]) -> Any:
 # ---- arguments of users
 
 
-def per_axis(name: str, argument: str, given: Any, axes: int) -> Ints:
+def repeat_per_axis(name: str, argument: str, given: Any, axes: int) -> Ints:
     """Return one positive integer for each axis, from one for all or a list.
 
-    >>> per_axis("conv2d", "strides", 2, 2)
+    >>> repeat_per_axis("conv2d", "strides", 2, 2)
     (2, 2)
     """
     if given is None:
@@ -158,7 +158,8 @@ def _compute_windows(
     both: bool,
 ) -> Windows:
     axes = len(space)
-    strides, dilations = per_axis(name, "strides", strides, axes), per_axis(name, "dilations", dilations, axes)
+    strides = repeat_per_axis(name, "strides", strides, axes)
+    dilations = repeat_per_axis(name, "dilations", dilations, axes)
     if min(max(strides), max(dilations)) > 1 and not both:
         raise ArgumentError(
             f"{name}: either strides or dilations must be 1, got strides {strides} and dilations {dilations}."

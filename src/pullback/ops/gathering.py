@@ -17,7 +17,7 @@ from pullback.core.op import method, op, operand
 from pullback.core.rowsparse import rows_of_gather
 from pullback.core.tensor import LATER, read_sizes
 from pullback.errors import ArgumentError, IndexRangeError, ShapeError
-from pullback.numerics.axis_arguments import one_axis
+from pullback.numerics.axis_arguments import resolve_axis
 from pullback.numerics.batching import batch_leading_axes
 from pullback.numerics.order import argsort_stable
 from pullback.numerics.positions import (
@@ -71,7 +71,7 @@ def _axes(name: str, x: Shape, indices: Shape, axis: int | None, batch_dims: int
         return 0, 0
     if not x:
         raise ShapeError(f"{name}: x must have an axis to pick from, got rank 0.")
-    at = one_axis(len(x), 0 if axis is None else axis, name)
+    at = resolve_axis(len(x), 0 if axis is None else axis, name)
     batch = int(batch_dims or 0)
     batch = batch + len(indices) if batch < 0 else batch
     if batch > at or x[:batch] != indices[:batch]:
@@ -429,7 +429,7 @@ def take_along_axis(x: TensorLike, indices: TensorLike, axis: int = -1) -> Any:
         raise ShapeError(
             f"take_along_axis: x has shape {values.shape} and indices have shape {places.shape}; the ranks must agree."
         )
-    at, last = one_axis(values.ndim, axis, "take_along_axis"), values.ndim - 1
+    at, last = resolve_axis(values.ndim, axis, "take_along_axis"), values.ndim - 1
     if at != last:
         values, places = np.moveaxis(values, at, -1), np.moveaxis(places, at, -1)
     if values.shape[:-1] != places.shape[:-1]:
@@ -454,7 +454,7 @@ def repeat(x: TensorLike, repeats: Lengths | Value, axis: Axis = None) -> Any:
     x = operand(x)
     if axis is None:
         x, axis = np.reshape(x, -1), 0
-    at = one_axis(x.ndim, axis, "repeat")
+    at = resolve_axis(x.ndim, axis, "repeat")
     times, n = np.asarray(read_sizes("repeat", repeats)), x.shape[at]
     whole = times.dtype.kind in "iuf" and np.all((times >= 0) & (times == np.floor(times)))
     if not whole or times.shape not in ((), (1,), (n,)):

@@ -19,7 +19,7 @@ from pullback.core.tape import RAW, constant
 from pullback.core.tensor import Tensor, read_sizes, strip
 from pullback.core.writes import base_links, note_view, write
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
-from pullback.numerics.axis_arguments import one_axis
+from pullback.numerics.axis_arguments import resolve_axis
 from pullback.numerics.batching import broadcast_examples, count_examples
 from pullback.numerics.positions import are_separated, find_lines, index_each, is_advanced, pick_lines
 from pullback.numerics.rows import add_rows, last_positions
@@ -407,7 +407,7 @@ def boolean_mask(x: TensorLike, mask: TensorLike, axis: Axis = None) -> Any:
     array([1., 3.])
     """
     x, mask = operand(x), np.asarray(read_sizes("boolean_mask", mask, "Keep all elements: where(mask, x, 0), or"))
-    at = one_axis(x.ndim, axis, "boolean_mask") if axis is not None and x.ndim else 0
+    at = resolve_axis(x.ndim, axis, "boolean_mask") if axis is not None and x.ndim else 0
     if mask.dtype.kind != "b" or not mask.ndim:
         raise ArgumentError(
             f"boolean_mask: mask must be bools of rank 1 or more, got {mask.dtype} of shape {mask.shape}."

@@ -16,7 +16,7 @@ from pullback.core.lowering import made_of, pieces
 from pullback.core.op import alias, check_rank, method, op, operand
 from pullback.core.tensor import Tensor, concrete, strip
 from pullback.errors import ArgumentError, ShapeError
-from pullback.numerics.axis_arguments import one_axis
+from pullback.numerics.axis_arguments import resolve_axis
 from pullback.numerics.batching import batch_along_axis, broadcast_examples
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def _concat_shape(*shapes: tuple[int, ...], axis: int | None) -> tuple[int, ...]
         raise ArgumentError("concat: expected at least one tensor, got an empty list.")
     if axis is None:
         return (sum(int(np.prod(s)) for s in shapes),)
-    at = one_axis(len(shapes[0]), axis, "concat")
+    at = resolve_axis(len(shapes[0]), axis, "concat")
     for i, s in enumerate(shapes):
         if len(s) != len(shapes[0]) or any(
             n != m for k, (n, m) in enumerate(zip(s, shapes[0], strict=True)) if k != at
@@ -180,7 +180,7 @@ def _stack_shape(*shapes: tuple[int, ...], axis: int) -> tuple[int, ...]:
             raise ShapeError(
                 f"stack: tensors[0] has shape {shapes[0]} and tensors[{i}] has shape {s}; they must be the same."
             )
-    at = one_axis(len(shapes[0]) + 1, axis, "stack")
+    at = resolve_axis(len(shapes[0]) + 1, axis, "stack")
     return (*shapes[0][:at], len(shapes), *shapes[0][at:])
 
 
@@ -191,7 +191,7 @@ def _layers(g: Any, axis: int) -> list[Any]:
 
 def _stack_each(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any]) -> Any:
     many = broadcast_examples(args, on)
-    return op.call(many, {"axis": one_axis(np.ndim(many[0]), params["axis"], "stack") + 1})
+    return op.call(many, {"axis": resolve_axis(np.ndim(many[0]), params["axis"], "stack") + 1})
 
 
 @op(
@@ -241,7 +241,7 @@ def unstack(x: TensorLike, axis: Axis = 0) -> list[Any]:
     [array([1., 2.]), array([3., 4.])]
     """
     x = operand(x, "unstack")
-    at = one_axis(x.ndim, 0 if axis is None else axis, "unstack")
+    at = resolve_axis(x.ndim, 0 if axis is None else axis, "unstack")
     return [x[(ALL,) * at + (i,)] for i in range(x.shape[at])]
 
 
@@ -257,7 +257,7 @@ def split(x: TensorLike, num_or_size_splits: Lengths, axis: Axis = 0) -> list[An
     [array([0., 1.]), array([2., 3., 4.])]
     """
     x = operand(x, "split")
-    at = one_axis(x.ndim, 0 if axis is None else axis, "split")
+    at = resolve_axis(x.ndim, 0 if axis is None else axis, "split")
     lead, begin, parts = (ALL,) * at, 0, []
     for n in _sizes(x.shape, num_or_size_splits, at):
         parts.append(x[(*lead, cut(begin, begin + n))])

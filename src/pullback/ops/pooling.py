@@ -28,8 +28,8 @@ from pullback.numerics.windows import (
     frame_adjoint,
     lowest_value,
     make_frame,
-    per_axis,
     plan_windows,
+    repeat_per_axis,
     window_view,
 )
 
@@ -334,7 +334,7 @@ def _pool(
     if not last:
         x = np.moveaxis(x, 1, -1)
     windows = plan_windows(
-        name, x.shape[1:-1], per_axis(name, "filter_size", size, axes), strides, pad, dilations, rounding, last
+        name, x.shape[1:-1], repeat_per_axis(name, "filter_size", size, axes), strides, pad, dilations, rounding, last
     )  # fmt: skip
     _refuse_empty_windows(name, windows, x.shape[1:-1], pad)
     if outside:
@@ -535,7 +535,7 @@ def max_pool_with_argmax(
     x = check_numbers(name, "x", x)
     if x.ndim != 4:
         raise ShapeError(f"{name}: x must have rank 4, got shape {x.shape}.")
-    windows = plan_windows(name, x.shape[1:-1], per_axis(name, "filter_size", filter_size, 2), strides, pad)
+    windows = plan_windows(name, x.shape[1:-1], repeat_per_axis(name, "filter_size", filter_size, 2), strides, pad)
     _refuse_empty_windows(name, windows, x.shape[1:-1], pad)
     return PoolWithArgmax(largest_in_window(x, windows), largest_places(x, windows, bool(include_batch_in_index)))
 
@@ -568,7 +568,7 @@ def pool(
     """
     if pooling_type not in ("max", "avg"):
         raise ArgumentError(f"pool: pooling_type must be 'max' or 'avg', got {pooling_type!r}.")
-    gaps = max(per_axis("pool", "dilations", dilations, 2)) > 1
+    gaps = max(repeat_per_axis("pool", "dilations", dilations, 2)) > 1
     outside = gaps and isinstance(pad, str) and pad.lower() == "same"
     return _pool(
         "pool", pooling_type, 2, input, window_shape, strides, pad, dim_rounding_mode, None, dilations, outside

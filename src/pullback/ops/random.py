@@ -33,7 +33,7 @@ from pullback.core.tape import TAPED, constant
 from pullback.core.tensor import Tensor, all_values, call_unfollowed, concrete, may_be, strip
 from pullback.core.variable import get_trace
 from pullback.errors import ArgumentError, ShapeError
-from pullback.numerics.axis_arguments import one_axis
+from pullback.numerics.axis_arguments import resolve_axis
 
 if TYPE_CHECKING:
     from pullback.typing import Array, DType, Lengths, Seed, ShapeLike, TensorLike, Value
@@ -672,7 +672,7 @@ def shuffle(x: TensorLike, axis: int = 0, seed: Seed = None) -> Any:
     6.0
     """
     x = check_numbers("shuffle", "x", x)
-    at = one_axis(len(x.shape), axis, "shuffle")
+    at = resolve_axis(len(x.shape), axis, "shuffle")
     return pick(x, _draw("shuffle", seed, lambda random: random.permutation(x.shape[at])), at)
 
 

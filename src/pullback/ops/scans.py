@@ -10,7 +10,7 @@ from pullback.core.axes import Sample, moves, scans
 from pullback.core.calculus import linear, rule
 from pullback.core.lowering import made_of, scan
 from pullback.core.op import alias, op
-from pullback.numerics.axis_arguments import one_axis
+from pullback.numerics.axis_arguments import resolve_axis
 from pullback.numerics.batching import batch_along_axis
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def along(x: Any, axis: int, part: slice) -> Any:
 
 def delay_array(x: Array, axis: int, by: int, first: int = 0) -> Any:
     """Shift ``x`` by one element along an axis and fill the free element with ``first``."""
-    axis = one_axis(x.ndim, axis, "delay")
+    axis = resolve_axis(x.ndim, axis, "delay")
     z = np.full(x.shape, first, x.dtype)
     if by > 0:
         along(z, axis, slice(1, None))[...] = along(x, axis, slice(None, -1))
@@ -49,7 +49,7 @@ def make_scan(accumulate: Any, first: Any, name: str) -> Any:
     """Return the kernel of a scan: ``accumulate`` along an axis, backwards if ``reverse``, shifted if ``exclusive``."""
 
     def run(x: Array, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Any:
-        axis = one_axis(x.ndim, axis, name)
+        axis = resolve_axis(x.ndim, axis, name)
         back = slice(None, None, -1)
         z = accumulate(along(x, axis, back) if reverse else x, axis)
         if exclusive:
@@ -86,7 +86,7 @@ def cumsum(x: TensorLike, /, axis: Axis = 0, exclusive: bool = False, reverse: b
 
 
 def delay_by_pieces(x: Tensor, axis: int, by: int) -> Any:
-    at = one_axis(x.ndim, axis, "delay")
+    at = resolve_axis(x.ndim, axis, "delay")
     if not x.shape[at]:
         return x
     nothing = np.zeros((*x.shape[:at], 1, *x.shape[at + 1 :]), x.dtype)

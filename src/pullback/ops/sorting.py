@@ -18,13 +18,13 @@ from pullback.core.tape import constant as tensor_of
 from pullback.core.tensor import Tensor, read_sizes, strip
 from pullback.core.writes import write
 from pullback.errors import ArgumentError, ShapeError
-from pullback.numerics.axis_arguments import one_axis
+from pullback.numerics.axis_arguments import resolve_axis
 from pullback.numerics.batching import (
     batch_aligned_axes,
     batch_along_axis,
     batch_leading_axes,
+    batch_one_by_one,
     broadcast_examples,
-    one_by_one,
 )
 from pullback.numerics.order import argsort_stable
 
@@ -46,7 +46,7 @@ Shape = tuple[int, ...]
 def _argsort(x: Array, axis: int = -1, descending: bool = False) -> Any:
     if not x.ndim:
         return np.intp(0)
-    return argsort_stable(x, one_axis(x.ndim, axis, "argsort"), descending)
+    return argsort_stable(x, resolve_axis(x.ndim, axis, "argsort"), descending)
 
 
 def _argsort_each(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
@@ -56,7 +56,7 @@ def _argsort_each(op: Op, args: list[Any], on: Sequence[bool], params: dict[str,
 
 def _same(s: Shape, axis: float, descending: bool) -> Shape:
     if s:
-        one_axis(len(s), axis, "argsort")
+        resolve_axis(len(s), axis, "argsort")
     return s
 
 
@@ -103,7 +103,7 @@ def sort(x: TensorLike, axis: int | None = -1, descending: bool = False) -> Any:
         x, axis = np.reshape(x, -1), -1
     if not x.ndim:
         return x
-    at = one_axis(x.ndim, axis, "sort")
+    at = resolve_axis(x.ndim, axis, "sort")
     if not isinstance(x, Tensor):
         z = np.sort(x, at)
         return np.flip(z, at) if descending else z
@@ -284,7 +284,7 @@ def _unique_indices(x: Array, axis: int = 0) -> Any:
 def _line(s: Shape, axis: int) -> Shape:
     if not s:
         raise ShapeError("unique: x must have at least one axis, got rank 0.")
-    return (s[one_axis(len(s), axis, "unique")],)
+    return (s[resolve_axis(len(s), axis, "unique")],)
 
 
 @op(
@@ -347,7 +347,7 @@ def unique(x: TensorLike, axis: Axis = 0) -> Unique:
             (((), (0,)), {}),
             (((0,), (2,)), {}),
         ],
-        lambda op, args, on, params: (one_by_one if on[1] else batch_leading_axes)(op, args, on, params),
+        lambda op, args, on, params: (batch_one_by_one if on[1] else batch_leading_axes)(op, args, on, params),
     ),
     d=constant(),
     run=lambda element, test_elements: np.isin(element, test_elements)[()],

@@ -335,8 +335,8 @@ def irfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Axis = None, nor
     return irfft(x, n, last, norm)
 
 
-def planes(name: str, x: TensorLike, axes: Axis) -> Any:
-    """Return ``x``, checked to have two axes."""
+def check_axes(name: str, x: TensorLike, axes: Axis) -> Any:
+    """Return ``x`` as numbers, checked to have the given axes, each of them once."""
     x = check_numbers(name, "x", x)
     if axes is not None and not isinstance(axes, str):
         resolve_axes(x.ndim, axes, name)
@@ -357,7 +357,7 @@ def fft2(
     array([[[4., 0.],
             [0., 0.]]])
     """
-    return fftn(planes("fft2", x, axes), s, axes, norm)
+    return fftn(check_axes("fft2", x, axes), s, axes, norm)
 
 
 def ifft2(
@@ -374,7 +374,7 @@ def ifft2(
     array([[[1., 0.],
             [0., 0.]]])
     """
-    return ifftn(planes("ifft2", x, axes), s, axes, norm)
+    return ifftn(check_axes("ifft2", x, axes), s, axes, norm)
 
 
 def rfft2(
@@ -391,7 +391,7 @@ def rfft2(
     array([[[4., 0.],
             [0., 0.]]])
     """
-    return rfftn(planes("rfft2", x, axes), s, axes, norm)
+    return rfftn(check_axes("rfft2", x, axes), s, axes, norm)
 
 
 def irfft2(
@@ -408,7 +408,7 @@ def irfft2(
     array([[[1., 1.],
             [1., 1.]]])
     """
-    return irfftn(planes("irfft2", x, axes), s, axes, norm)
+    return irfftn(check_axes("irfft2", x, axes), s, axes, norm)
 
 
 # ---- order

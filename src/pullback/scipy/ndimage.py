@@ -330,11 +330,11 @@ def _swap(function: Function, second: object, first: object) -> Any:
 
 
 def _linear_by_axes(
-    name: str, x: Value, per_axis: list[Any], order: int, mode: str, cval: float, options: Mapping[str, object]
+    name: str, x: Value, repeat_per_axis: list[Any], order: int, mode: str, cval: float, options: Mapping[str, object]
 ) -> Any:
     if cval and mode in ("constant", "grid-constant"):
         raise NoRuleError(f"pb.scipy.ndimage.{name}: only cval=0 is differentiable here.")
-    for axis, amount in enumerate(per_axis):
+    for axis, amount in enumerate(repeat_per_axis):
         by_axes = [amount, 0.0 if name == "shift" else 1.0]
         function = partial(getattr(load("ndimage"), name), order=order, mode=mode, **options)
         x = apply_linear(partial(_swap, function, by_axes), x, axis)

@@ -42,8 +42,8 @@ def _is_input(leaf: object) -> bool:
     return isinstance(leaf, (*ARRAYS, float, complex))
 
 
-def unmark(args: list[Any], again: bool = False) -> Any:
-    """Return what was marked, as it was."""
+def restore_marked(args: list[Any], again: bool = False) -> Any:
+    """Return arguments with the marked ones as they were before."""
     return tree.map_leaves(lambda x: x.value(again) if isinstance(x, AsIs) else x, args)
 
 

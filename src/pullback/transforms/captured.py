@@ -8,7 +8,7 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from pullback.core.interpreter import level_of
-from pullback.core.source import user_line
+from pullback.core.source import find_user_line
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable
 from pullback.errors import CapturedError
@@ -23,7 +23,7 @@ def line_of(f: Callable[..., Any]) -> str:
     while isinstance(f, partial):
         f = f.func
     code = getattr(f, "__code__", None) or getattr(vars(type(f)).get("__call__"), "__code__", None)
-    return f"{code.co_filename.rpartition('/')[2]}:{code.co_firstlineno}" if code else user_line()
+    return f"{code.co_filename.rpartition('/')[2]}:{code.co_firstlineno}" if code else find_user_line()
 
 
 def make_capture_error(

@@ -11,7 +11,7 @@ from pullback.core.interpreter import new_level
 from pullback.core.memory import Large, Pool, node_of
 from pullback.core.tape import ARRAYS, Tape
 from pullback.core.variable import Recorder, Variable, Watcher, watch_below, watch_variables
-from pullback.transforms.arguments import Arguments, AsIs, mark, unmark
+from pullback.transforms.arguments import Arguments, AsIs, mark, restore_marked
 from pullback.transforms.captured import make_capture_error
 from pullback.transforms.custom import Customized
 from pullback.transforms.customcall import Call
@@ -138,7 +138,7 @@ class RecomputedCall(Call):
         filled = self.arguments.fill(values)
         if self.arguments.plain:
             return self.f(*filled)
-        *args, named = unmark(filled, again)
+        *args, named = restore_marked(filled, again)
         return self.f(*args, **named)
 
     def run(self, values: Sequence[Any]) -> Run:

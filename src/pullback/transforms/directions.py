@@ -53,7 +53,7 @@ class UnitsOfExamples(Units):
         return np.repeat(super().__getitem__(these)[:, None], self.count, axis=1)
 
 
-def unit_pulls(
+def pull_unit_vectors(
     back: Back, shape: tuple[int, ...], dtype: np.dtype[Any], widest: int, number: int, count: int, one: complex = 1
 ) -> Sequence[Any]:
     """Return every unit vector of ``shape``, times ``one``, pulled back to each of ``count`` inputs, along axis 0.
@@ -68,7 +68,7 @@ def unit_pulls(
     return [_join(rows) for rows in zip(*chunks, strict=True)] or [None] * count
 
 
-def example_pulls(face: str, back: Back, y: Tensor, widest: int, number: int) -> list[Any]:
+def pull_examples(face: str, back: Back, y: Tensor, widest: int, number: int) -> list[Any]:
     """Return the jacobian of each example of ``y``, along axis 0, by the same example of each input.
 
     The cotangents of all examples are pulled back at once, so none may depend on another.

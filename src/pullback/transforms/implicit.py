@@ -23,7 +23,7 @@ from pullback.core.tape import ARRAYS, RAW, as_tensor
 from pullback.core.tensor import Tensor, call_unfollowed, concrete
 from pullback.core.variable import watch_below
 from pullback.errors import ArgumentError, BatchedValueError, ConvergenceError, MatrixError, ShapeError
-from pullback.transforms.arguments import HERE, Arguments, mark, unmark
+from pullback.transforms.arguments import HERE, Arguments, mark, restore_marked
 from pullback.transforms.batch import Batched, vmap
 from pullback.transforms.captured import line_of, make_capture_error
 from pullback.transforms.forward import Dual, jvp
@@ -110,7 +110,7 @@ class Implicit:
 
     def _solution(self, unknowns: Unknowns, arguments: Arguments, plain: Sequence[Any]) -> Any:
         """Return the vector that ``solve`` finds; everything in sight is plain arrays."""
-        start, *params = tree.map_leaves(concrete, unmark(arguments.fill(plain)))
+        start, *params = tree.map_leaves(concrete, restore_marked(arguments.fill(plain)))
         start = tree.map_leaves(lambda x: x.astype(unknowns.dtype, copy=False), start)
 
         def f(x: ArrayOrNumber, *params: object) -> Any:
@@ -160,7 +160,7 @@ class Implicit:
         return x
 
     def _rest(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Value) -> Any:
-        _, *params = unmark(arguments.fill(values))
+        _, *params = restore_marked(arguments.fill(values))
         y = self.f(_as_tensors(unknowns.split(x)), *params)
         y = tree.map_leaves(
             lambda part: part if isinstance(part, Tensor) else _as_arrays(part), tree.map_leaves(join_array, y)

@@ -13,7 +13,7 @@ from pullback.core.interpreter import new_level
 from pullback.core.tensor import Tensor, all_values
 from pullback.errors import ArgumentError, GradientError, ShapeError
 from pullback.transforms.argnums import Call, Derivative, WholeCall, call_by_all, point_hint
-from pullback.transforms.directions import unit_pulls
+from pullback.transforms.directions import pull_unit_vectors
 from pullback.transforms.grad import convert_back, grad, grads
 from pullback.transforms.leaves import finish_derivative
 from pullback.transforms.linear import Linear, Record
@@ -175,8 +175,8 @@ def of_result(record: Record, k: int, number: int) -> list[tuple[Any, Any]]:
     if record.results[k] is None:
         return [(None, None)] * count
     at = record.only(k), value.shape, float_of(value.dtype), record.widest, number, count
-    one = unit_pulls(*at)
-    return list(zip(one, unit_pulls(*at, 1j) if value.dtype.kind == "c" else [None] * count, strict=True))
+    one = pull_unit_vectors(*at)
+    return list(zip(one, pull_unit_vectors(*at, 1j) if value.dtype.kind == "c" else [None] * count, strict=True))
 
 
 def jacobian(

@@ -21,7 +21,7 @@ from pullback.core.tape import RAW, TAPED, constant
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, watch_variables
 from pullback.errors import ArgumentError, GradientError, ShapeError, UnconnectedError, UnrecordedGradientWarning
-from pullback.transforms.directions import example_pulls, unit_pulls
+from pullback.transforms.directions import pull_examples, pull_unit_vectors
 from pullback.transforms.grad import UNREACHED, cut_text, explain_missing_direction
 from pullback.transforms.jacobian import block_dtype, join_parts
 from pullback.transforms.recording import Follower, Recording, become, follow, stages, unwatch
@@ -266,7 +266,7 @@ class GradientTape:
         dtype, level = float_of(target.dtype), new_level()
         back = self._from(target, known, flat)
         parts = [
-            unit_pulls(back, target.shape, dtype, self._widest(), level, len(flat), one)
+            pull_unit_vectors(back, target.shape, dtype, self._widest(), level, len(flat), one)
             for one in ((1, 1j) if dtype.kind == "c" else (1,))
         ]
         out = []
@@ -306,7 +306,7 @@ class GradientTape:
             )
         known, shape = self._list_nodes(), target.shape + source.shape[1:]
         back = self._from(target, known, [source])
-        (found,) = example_pulls(name, back, target, self._widest(), new_level())
+        (found,) = pull_examples(name, back, target, self._widest(), new_level())
         out = self._finish(
             np.zeros(shape) if found is None and not target.size else found,
             shape,

@@ -67,7 +67,7 @@ from pullback.core.callers import MEANS, arrange_coefficients, explain_refusal
 from pullback.core.convert import as_value
 from pullback.core.interpreter import new_level
 from pullback.core.lowering import call, fold, made_of, matrices, pieces, position, rows, scalar, scan, view, windows
-from pullback.core.source import user_line
+from pullback.core.source import find_user_line
 from pullback.core.tape import RAW
 from pullback.core.tensor import BY_KERNEL, PLAIN, Tensor, Wrapped
 from pullback.core.variable import Variable
@@ -208,7 +208,7 @@ class Symbol(Wrapped):
         purpose, cure = explain_refusal(self.dtype)
         raise SymbolValueError(
             f"{what} of a tensor of shape {self.shape} is needed while a function is being compiled "
-            f"({user_line()}){purpose}: there are only shapes and dtypes then. {cure and cure + '. '}"
+            f"({find_user_line()}){purpose}: there are only shapes and dtypes then. {cure and cure + '. '}"
             "Choose with where(condition, x, y), or name "
             "the argument that decides in static_argnums."
         )
@@ -326,10 +326,10 @@ class Trace:
         return None if isinstance(kind, np.dtype) or not strong else np.result_type(*strong, make_example(kind))
 
     def cast(self, x: Node, dtype: Any) -> Node:
-        return x if x.dtype == dtype else self.graph.add(CAST, (x,), x.shape, dtype, None, user_line())
+        return x if x.dtype == dtype else self.graph.add(CAST, (x,), x.shape, dtype, None, find_user_line())
 
     def view(self, x: Node, shape: Shape, offset: int, strides: Sequence[int]) -> Node:
-        return self.graph.add(VIEW, (x,), shape, x.dtype, View(offset, tuple(strides)), user_line())
+        return self.graph.add(VIEW, (x,), shape, x.dtype, View(offset, tuple(strides)), find_user_line())
 
     def reshape_node(self, x: Node, shape: Shape) -> Node:
         return x if x.shape == shape else self.view(x, shape, 0, contiguous(shape))
@@ -361,7 +361,8 @@ class Trace:
         """Record ``op``, and return the symbol of its result."""
         if self.finished:
             raise SymbolValueError(
-                f"{op.name} ({user_line()}) was given a tensor that is left over from a function that was compiled. "
+                f"{op.name} ({find_user_line()}) was given a tensor that is left over from a function that was "
+                "compiled. "
                 "There are values only in what the function returns: return it."
             )
         if op.custom and op.is_structured:
@@ -408,7 +409,7 @@ class Trace:
         if len(kinds) > 1 or len(ranks) > 1 or next(iter(kinds)).kind != "f":
             return self.opaque(op, args, params)
         shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
-        return Symbol(self, self.graph.add(OPAQUE, nodes, shape, nodes[0].dtype, (op, params), user_line()))
+        return Symbol(self, self.graph.add(OPAQUE, nodes, shape, nodes[0].dtype, (op, params), find_user_line()))
 
     def lower_matrices(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Add a function of matrices of floats, and check its result, NaN where the kernel does something else."""
@@ -420,7 +421,7 @@ class Trace:
         if op.lower.fails and self.checks is None:
             return self.opaque(OnHost(op), args, params)
         shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
-        made = Symbol(self, self.graph.add(OPAQUE, nodes, shape, nodes[0].dtype, (op, params), user_line()))
+        made = Symbol(self, self.graph.add(OPAQUE, nodes, shape, nodes[0].dtype, (op, params), find_user_line()))
         if op.lower.fails:
             is_vector = len(nodes[-1].shape) == 1
             failed = np.any(np.isnan(made[..., 0] if is_vector else made[..., 0, 0]))
@@ -445,7 +446,7 @@ class Trace:
         ]
         number = op.kernel in OPERATORS and not any(isinstance(d, np.dtype) for d in dtypes)
         weak = BY_KIND[dtype.kind] if number else None
-        return Symbol(self, self.graph.add(MAP, nodes, shape, dtype, (op, params), user_line()), weak)
+        return Symbol(self, self.graph.add(MAP, nodes, shape, dtype, (op, params), find_user_line()), weak)
 
     def find_compared_dtype(self, op: Any, args: Sequence[Any], dtypes: Any) -> Any:
         """Return the dtype in which arguments are compared; None if the kernel chooses it."""
@@ -467,7 +468,7 @@ class Trace:
             return cast("Symbol", self.opaque(op, [x], params))
         axes = resolve_axes(len(source.shape), params["axis"], op.name)
         left = tuple(n for i, n in enumerate(source.shape) if i not in axes)
-        made = self.graph.add(FOLD, (source,), left, dtype, Fold(op, axes), user_line()) if axes else source
+        made = self.graph.add(FOLD, (source,), left, dtype, Fold(op, axes), find_user_line()) if axes else source
         return Symbol(self, self.reshape_node(made, op.acts.shape(op.name, [source.shape], params)))
 
     def lower_view(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -532,7 +533,7 @@ class Trace:
         ]
         fill = params[op.lower.fill] if isinstance(op.lower.fill, str) else op.lower.fill
         data = Pieces(tuple(start for start, _ in kept), fill)
-        return Symbol(self, self.graph.add(PIECES, [n for _, n in kept], shape, dtype, data, user_line()))
+        return Symbol(self, self.graph.add(PIECES, [n for _, n in kept], shape, dtype, data, find_user_line()))
 
     def lower_scan(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Add a scan or a search along an axis; a host op for a search among complex numbers, and of no elements."""
@@ -543,7 +544,7 @@ class Trace:
         shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
         if any(not n.size for n in nodes) or any(n.shape != nodes[0].shape for n in nodes):
             return self.opaque(op, args, params)
-        return Symbol(self, self.graph.add(SCAN, nodes, shape, dtype, (op, params), user_line()))
+        return Symbol(self, self.graph.add(SCAN, nodes, shape, dtype, (op, params), find_user_line()))
 
     def lower_rows(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Add a function of the rows of arrays of one dtype; a host op where there is no machine code for it."""
@@ -555,7 +556,7 @@ class Trace:
         if not known or not op.lower.fits(shapes, **params):
             return self.opaque(op, args, params)
         nodes = [self.node(a, dtype) for a in args]
-        return Symbol(self, self.graph.add(ROWS, nodes, shape, op.lower.dtype, (op, params), user_line()))
+        return Symbol(self, self.graph.add(ROWS, nodes, shape, op.lower.dtype, (op, params), find_user_line()))
 
     def put_apart(self, op: Any, x: Node, params: dict[str, Any], shape: Shape) -> Any:
         """Return one piece whose elements do not lie side by side."""
@@ -586,7 +587,7 @@ class Trace:
         loop = together(a.shape[:-2], b.shape[:-2])
         a, b = self.spread(a, (*loop, *a.shape[-2:])), self.spread(b, (*loop, *b.shape[-2:]))
         shape = (*loop, a.shape[-2], b.shape[-1])
-        z = self.graph.add(PRODUCT, (a, b), shape, a.dtype, None, user_line())
+        z = self.graph.add(PRODUCT, (a, b), shape, a.dtype, None, find_user_line())
         kept = shape[:-2] + (() if row else shape[-2:-1]) + (() if column else shape[-1:])
         return Symbol(self, self.reshape_node(z, kept))
 
@@ -615,7 +616,7 @@ class Trace:
     def add_structure(self, kind: Kind, data: Any, args: Sequence[Any]) -> tuple[Symbol, ...]:
         """Add a loop or branches, and return the symbols of the results."""
         nodes = [self.node(a, dtype) for a, (_, dtype) in zip(args, data.operand_likes, strict=True)]
-        whole = self.graph.add(kind, nodes, (), np.dtype(bool), data, user_line())
+        whole = self.graph.add(kind, nodes, (), np.dtype(bool), data, find_user_line())
         likes = enumerate(data.result_likes)
         return tuple(Symbol(self, self.graph.add(RESULT, (whole,), shape, dtype, i)) for i, (shape, dtype) in likes)
 
@@ -648,12 +649,12 @@ class Trace:
             params,
         )
         if isinstance(likes, list):
-            whole = self.graph.add(OPAQUE, nodes, (), np.dtype(bool), (op, params), user_line())
+            whole = self.graph.add(OPAQUE, nodes, (), np.dtype(bool), (op, params), find_user_line())
             return tuple(
                 Symbol(self, self.graph.add(PART, (whole,), shape, dtype, i)) for i, (shape, dtype) in enumerate(likes)
             )
         shape, dtype = likes
-        made = self.graph.add(OPAQUE, nodes, shape, dtype, (op, params), user_line())
+        made = self.graph.add(OPAQUE, nodes, shape, dtype, (op, params), find_user_line())
         if any(a is self.turn for a in args):
             self.latest = made
         return Symbol(self, made)

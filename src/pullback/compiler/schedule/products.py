@@ -14,7 +14,7 @@ from pullback.compiler.schedule.work import Work, count_workers, estimate_produc
 from pullback.compiler.target import Target
 from pullback.settings import is_enabled
 
-__all__ = ["ProductSchedule", "panel_depth", "plan_panels", "schedule_product"]
+__all__ = ["ProductSchedule", "choose_panel_depth", "plan_panels", "schedule_product"]
 
 MAX_MULTIPLICATIONS = 640**3  # of a product by generated code; above, BLAS is quicker
 LEFT_SHARE = 3 / 4  # of the second cache that the left matrix may take while it is multiplied by all panels
@@ -57,7 +57,7 @@ def panel_width(p: Product, target: Target) -> int:
     return 2 * target.vector_bytes // int(p.dtype[1])
 
 
-def panel_depth(p: Product) -> int:
+def choose_panel_depth(p: Product) -> int:
     """Return how deep panels are: equally deep, as far as the cache allows."""
     return -(-p.k // -(-p.k // DEPTH[p.dtype]))
 
@@ -65,7 +65,7 @@ def panel_depth(p: Product) -> int:
 def plan_panels(p: Product, target: Target) -> Work:
     """Return the work of one product by panels."""
     wide = panel_width(p, target)
-    return Work(-(-p.n // wide), 1, scratch=-(-panel_depth(p) * wide * int(p.dtype[1]) // 64) * 64)
+    return Work(-(-p.n // wide), 1, scratch=-(-choose_panel_depth(p) * wide * int(p.dtype[1]) // 64) * 64)
 
 
 def is_panel_product(p: Product, target: Target) -> bool:
@@ -78,7 +78,7 @@ def is_panel_product(p: Product, target: Target) -> bool:
     size = int(p.dtype[1])
     near = p.m >= 16 or p.b.row == 1 or p.k * p.n * size <= target.second_cache  # few rows: copying takes as long
     full = p.n % wide == 0 or p.n >= 4 * wide or p.is_small
-    kept = p.m * panel_depth(p) * size <= LEFT_SHARE * target.second_cache or plan_panels(p, target).rows == 1
+    kept = p.m * choose_panel_depth(p) * size <= LEFT_SHARE * target.second_cache or plan_panels(p, target).rows == 1
     return near and full and kept and p.m * p.n * p.k <= MAX_MULTIPLICATIONS
 
 

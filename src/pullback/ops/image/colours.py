@@ -13,7 +13,7 @@ from pullback.core.composition import check_numbers
 from pullback.core.convert import as_number, check_real
 from pullback.core.op import observable, op
 from pullback.errors import ArgumentError, ShapeError
-from pullback.numerics.batching import one_by_one
+from pullback.numerics.batching import batch_one_by_one
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -100,7 +100,7 @@ def _black_and_white(s: tuple[int, ...], method: str, inverted: bool, thresh_val
 def _batch_pictures(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     """Batch by one picture of all rows, unless each picture has a threshold of its own."""
     if params["method"] == "otsu":
-        return one_by_one(op, args, on, params)
+        return batch_one_by_one(op, args, on, params)
     (x,) = args
     n, height = x.shape[:2]
     z = op.call([np.reshape(x, (n * height, *x.shape[2:]))], params)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pullback.compiler.builder import FLOATS, code_of
 from pullback.compiler.codegen.call_table import CallList, Constant, Local, Operand, integer
 from pullback.compiler.codegen.gemm.panels import emit_panels
-from pullback.compiler.codegen.gemm.small import blas_name, call_blas, declare_blas, emit_small_product
+from pullback.compiler.codegen.gemm.small import call_blas, declare_blas, emit_small_product, get_blas_name
 from pullback.compiler.codegen.gemm.tiny import emit_tiny_products
 from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.codegen.parallel import emit_batch
@@ -86,7 +86,7 @@ class ProductCall:
             code.call_void(self.name, [a, b, c, z, scratch])
         else:
             self.module.declared.add(declare_blas(self.node.dtype))
-            self.module.imports.add(blas_name(self.node.dtype))
+            self.module.imports.add(get_blas_name(self.node.dtype))
             call_blas(code, self.plan, a, b, z)
 
     def _share(self, code: CallList, given: list[Operand]) -> None:

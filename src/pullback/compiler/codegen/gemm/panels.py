@@ -13,7 +13,7 @@ from pullback.compiler.codegen.gemm.small import count_rows, multiply_add
 from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
 from pullback.compiler.codegen.loops.transpose import Tile
 from pullback.compiler.ir.products import Product
-from pullback.compiler.schedule.products import panel_depth, plan_panels
+from pullback.compiler.schedule.products import choose_panel_depth, plan_panels
 from pullback.compiler.target import Target
 
 __all__ = ["emit_panels"]
@@ -37,7 +37,7 @@ class BlockedProduct:
         self.type, self.size = FLOATS[p.dtype], int(p.dtype[1])
         self.width = target.vector_bytes // self.size
         self.vector = vector(self.type, self.width)
-        self.depth = panel_depth(p)
+        self.depth = choose_panel_depth(p)
         most = (target.registers - 3) // 2  # two registers of the panel and one of the left matrix are taken
         self.rows = count_rows(p.m, most) if most >= EVEN_ROWS else -(-p.m // -(-p.m // most))
 

@@ -35,7 +35,7 @@ def call_blas(code: CallList, plan: ProductPlan, a: Operand, b: Operand, z: Oper
     code.call_void(f"{_letter(p.dtype)}gemm", args)
 
 
-def blas_name(dtype: Any) -> str:
+def get_blas_name(dtype: Any) -> str:
     """Return the name of the BLAS function for products of a dtype."""
     return f"{_letter(code_of(dtype))}gemm"
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.errors import ArgumentError, ShapeError
-from pullback.numerics.axis_arguments import one_axis
+from pullback.numerics.axis_arguments import resolve_axis
 from pullback.ops import elementwise, joining
 from pullback.train.masks import Mask
 from pullback.train.nn.layers.base import Layer
@@ -117,7 +117,7 @@ class Concatenate(MergeLayer):
     def compute_mask(self, inputs: Any, mask: Mask = None) -> Mask:
         if mask is None or all(m is None for m in mask):
             return None
-        axis = one_axis(inputs[0].ndim, self.axis, "concatenate")
+        axis = resolve_axis(inputs[0].ndim, self.axis, "concatenate")
         full = [_expand_mask(x, m) for x, m in zip(inputs, mask, strict=True)]
         return np.any(joining.concat(full, axis), axis=-1)
 
@@ -153,7 +153,7 @@ class Dot(MergeLayer):
     def call(self, x: Value, y: Value) -> Any:
         if x.ndim < 2 or y.ndim < 2:
             raise ShapeError("expected at least rank 2, the batch included.")
-        i, j = one_axis(x.ndim, self._axes[0], "dot"), one_axis(y.ndim, self._axes[1], "dot")
+        i, j = resolve_axis(x.ndim, self._axes[0], "dot"), resolve_axis(y.ndim, self._axes[1], "dot")
         if x.shape[i] != y.shape[j]:
             raise ShapeError(
                 f"the lengths {x.shape[i]} along axis {i} and {y.shape[j]} along axis {j} must be the same."
