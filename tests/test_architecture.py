@@ -207,8 +207,8 @@ def test_share_of_bare_any_parameters_is_below_15_percent() -> None:
 
 # Names that other libraries gave, their estimators, and properties, which are data.
 PARTICIPLES = {
-    "_fixed_point_vjp", "_searchsorted", "_sliding_window_view", "_squared_difference", "built", "fixed_point",
-    "fixed_quad", "hamming_window", "learning_rate", "left_shift", "moving_average", "named_variables",
+    "_fixed_point_vjp", "_searchsorted", "_sliding_window_view", "_squared_difference", "balanced_eq", "built",
+    "fixed_point", "fixed_quad", "hamming_window", "learning_rate", "left_shift", "moving_average", "named_variables",
     "padded_batch", "recomputed_nodes", "sampled_kernel", "searchsorted", "squared_difference", "squared_error",
     "squared_hinge", "stacking", "stopped", "strided_slice", "transformed_target", "truncated_normal",
     "unsorted_segment_max", "unsorted_segment_mean", "unsorted_segment_min", "unsorted_segment_prod",

@@ -12,9 +12,19 @@ import pytest
 import pullback as pb
 import pullback.autograd.numpy as np
 from pullback import autograd as ag
+from pullback.autograd.builtins import DictBox, SequenceBox
 from pullback.autograd.extend import Box, VSpace, defjvp, defvjp, defvjp_argnum, notrace_primitive, primitive, vspace
 from pullback.autograd.misc.fixed_points import fixed_point
 from pullback.autograd.misc.flatten import flatten
+from pullback.autograd.numpy.numpy_boxes import ArrayBox
+from pullback.autograd.numpy.numpy_vjps import (
+    balanced_eq,
+    match_complex,
+    repeat_to_match_shape,
+    replace_zero,
+    unbroadcast_f,
+)
+from pullback.autograd.numpy.numpy_wrapper import metadata, wrap_namespace
 from pullback.autograd.scipy.signal import convolve
 from pullback.autograd.test_util import check_grads, combo_check
 from pullback.autograd.tracer import getval, isbox
@@ -135,8 +145,67 @@ def test_primitive_without_rule_is_refused() -> None:
         ag.grad(f, 1)(1.0, 2.0)
     with pytest.raises(TypeError, match="Bad VJP"):
         defvjp(f, "same")  # type: ignore[arg-type]
-    with pytest.raises(pb.errors.ArgumentError, match="no primitive"):
+    with pytest.warns(UserWarning, match="no primitive"):
         defvjp(onp.sin, lambda ans, x: lambda g: g)
+    assert ag.grad(onp.sin)(0.5) == pytest.approx(onp.cos(0.5))
+
+
+def test_modules_for_authors_of_rules() -> None:
+    scaled = primitive(lambda x, y: x * y)
+    defvjp(
+        scaled,
+        lambda ans, x, y: unbroadcast_f(x, lambda g: g * y),
+        lambda ans, x, y: unbroadcast_f(y, lambda g: match_complex(y, g * x)),
+    )
+    x, y = onp.arange(1.0, 4.0)[:, None], onp.array([2.0, 5.0])
+    by_x, by_y = ag.grad(lambda x, y: np.sum(scaled(x, y) ** 2), (0, 1))(x, y)
+    onp.testing.assert_allclose(by_x, 2 * x * onp.sum(y**2))
+    onp.testing.assert_allclose(by_y, 2 * y * onp.sum(x**2))
+    g, count = repeat_to_match_shape(onp.ones(3), (3, 2), float, -1, False)
+    assert g.shape == (3, 2)
+    assert count == 2
+    assert onp.array_equal(replace_zero(onp.array([0.0, 3.0]), 1.0), [1.0, 3.0])
+    assert onp.array_equal(balanced_eq(onp.ones(1), onp.ones(1), onp.ones(1)), [0.5])
+    names: dict[str, object] = {}
+    wrap_namespace({"sin": onp.sin, "__name__": "numpy"}, names)
+    assert names == {"sin": onp.sin}
+
+
+def test_traced_values_are_boxes() -> None:
+    def f(p: Any) -> Any:
+        assert isinstance(p, DictBox)
+        assert isinstance(p["x"], ArrayBox)
+        assert isinstance([p["x"]], SequenceBox)
+        assert not isinstance([1.0], SequenceBox)
+        assert type(p["x"]._value) is onp.ndarray
+        assert metadata(p["x"]) == ((2,), 1, onp.dtype(float), False)
+        inner = ag.grad(lambda y: np.sum(p["x"] * y * isinstance(y._value, ArrayBox)))(p["x"])
+        return np.sum(inner + p["x"])
+
+    assert onp.array_equal(ag.grad(f)({"x": onp.ones(2)})["x"], [2.0, 2.0])
+
+
+def test_stack_takes_iterables_of_traced_numbers() -> None:
+    def f(x: Any) -> Any:
+        rows = np.stack(x[i] * x for i in range(2))  # type: ignore[call-overload]
+        more = np.concatenate([[x[0], 3.0], x])
+        return np.sum(rows**2) + np.sum(np.vstack(map(np.sin, [x, x]))) + np.sum(more**3)  # type: ignore[call-overload]
+
+    x = onp.array([0.3, 0.7])
+    numeric = [(f(x + h) - f(x - h)) / 2e-6 for h in 1e-6 * onp.eye(2)]
+    onp.testing.assert_allclose(ag.grad(f)(x), numeric, rtol=1e-6)
+
+
+def test_complex_rule_for_real_argument_gives_real_part() -> None:
+    f = primitive(lambda x: x * (1 + 2j))
+    defvjp(f, lambda ans, x: lambda g: g * (1 + 2j))
+    assert ag.grad(lambda x: np.real(f(x)) + 3 * np.imag(f(x)))(2.0) == pytest.approx(7.0)
+
+
+def test_tangent_of_integer_result_is_ignored() -> None:
+    pair = primitive(lambda x: (x**2, onp.arange(2)))
+    defjvp(pair, lambda g, ans, x: (2 * x * g, onp.zeros(5)))
+    assert ag.make_jvp(lambda x: np.sum(pair(x)[0]))(onp.array([1.0, 2.0]))(onp.ones(2))[1] == 6.0
 
 
 def test_wrong_shape_from_rule_is_refused() -> None:

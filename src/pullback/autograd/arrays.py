@@ -51,6 +51,18 @@ def take_list(f: Function) -> Any:
     return call
 
 
+def take_parts(f: Function) -> Any:
+    """Return a function of a list of arrays that takes any iterable of them, and lists of traced numbers as parts."""
+
+    def call(arrays: Any, *args: object, **kwargs: object) -> Any:
+        if not isinstance(arrays, Tensor | np.ndarray):
+            arrays = [array(x) if has_tensor(x) else x for x in arrays]
+        return f(arrays, *args, **kwargs)
+
+    call.__name__, call.__doc__, call.__wrapped__ = f.__name__, f.__doc__, f  # type: ignore[attr-defined]
+    return call
+
+
 def where(condition: TensorLike, *args: Any, **kwargs: Any) -> Any:
     """Return elements of ``x`` where ``condition`` is true and of ``y`` elsewhere; Python's numbers give Python's.
 
@@ -85,3 +97,12 @@ def make_diagonal(D: Value, offset: int = 0, axis1: int = 0, axis2: int = 1) -> 
     if (offset, axis1, axis2) != (0, -1, -2):
         raise NotImplementedError("make_diagonal takes offset=0, axis1=-1, axis2=-2 only")
     return D[..., None] * np.eye(D.shape[-1], dtype=D.dtype)
+
+
+def metadata(A: Any) -> tuple[tuple[int, ...], int, Any, bool]:
+    """Return shape, number of axes, dtype, and whether an array is complex.
+
+    >>> metadata(np.ones(3))
+    ((3,), 1, dtype('float64'), False)
+    """
+    return np.shape(A), np.ndim(A), np.result_type(A), bool(np.iscomplexobj(A))

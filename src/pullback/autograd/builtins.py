@@ -5,12 +5,34 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from pullback.autograd.tracer import getval
+from pullback.autograd.tracer import getval, isbox
+from pullback.core import tree
 from pullback.core.tensor import Tensor
 
 dict = builtins.dict
 list = builtins.list
 tuple = builtins.tuple  # type: ignore[type-arg]
+
+
+class _HasTraced(builtins.type):
+    """The type of classes whose instances are containers of some kinds with traced values in them."""
+
+    kinds: builtins.tuple[builtins.type, ...]
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return builtins.isinstance(instance, cls.kinds) and any(map(isbox, tree.leaves(instance)))
+
+
+class SequenceBox(metaclass=_HasTraced):
+    """The class of lists and tuples with traced values in them, for ``isinstance``."""
+
+    kinds = (builtins.list, builtins.tuple)
+
+
+class DictBox(metaclass=_HasTraced):
+    """The class of dicts with traced values in them, for ``isinstance``."""
+
+    kinds = (builtins.dict,)
 
 
 def isinstance(x: object, kinds: Any) -> bool:

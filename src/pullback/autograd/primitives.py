@@ -21,7 +21,6 @@ from pullback.core.convert import bare, join_array
 from pullback.core.tape import as_tensor
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable
-from pullback.errors import ArgumentError
 from pullback.transforms.arguments import Arguments
 from pullback.transforms.captured import line_of
 from pullback.transforms.custom import Customized
@@ -118,8 +117,10 @@ class PrimitiveCall(Call):
                     x = next(source)
                     yield None if part is None else self._convert(part, x, f"argument {i}", line, dys)
 
-    def _convert(self, d: Operand, x: Operand, name: str, line: Callable[[], str], dys: Sequence[Any]) -> Any:
+    def _convert(self, d: Any, x: Operand, name: str, line: Callable[[], str], dys: Sequence[Any]) -> Any:
         d = conjugate(join_array(d))
+        if np.iscomplexobj(d) and not np.iscomplexobj(x):
+            d = np.real(d)  # the gradient by a real number
         if isinstance(d, np.ndarray | np.integer) and d.dtype.kind in "iub":
             d = d.astype(float)
         return gradient_for(d, like(x), self.name, lambda: name, line, dys)
@@ -144,7 +145,8 @@ class PrimitiveCall(Call):
         line = partial(line_of, self.f)
         parts = [join_array(t) for t in align(ans, out)]
         return [
-            None if t is None else tangent_for(as_tensor(t), y, self.name, line) for t, y in zip(parts, z, strict=True)
+            None if t is None or y.dtype.kind not in "fc" else tangent_for(as_tensor(t), y, self.name, line)
+            for t, y in zip(parts, z, strict=True)
         ]
 
 
@@ -225,13 +227,17 @@ def primitive(f_raw: Callable[..., Any]) -> Primitive:
     return Primitive(f_raw)
 
 
-def _check_primitive(face: str, fun: Function) -> None:
-    if not isinstance(fun, Primitive):
-        name = getattr(fun, "__name__", fun)
-        raise ArgumentError(
-            f"{face}: {name} is no primitive. NumPy's functions have their derivatives here; for another function "
-            f"write {name} = primitive({name}) first."
-        )
+def _is_primitive(face: str, fun: Function) -> bool:
+    """Return whether a function is a primitive; a rule for another one has no effect, in autograd as well."""
+    if isinstance(fun, Primitive):
+        return True
+    name = getattr(fun, "__name__", fun)
+    warnings.warn(
+        f"{face}: {name} is no primitive, so this rule is not used: NumPy's functions have their derivatives here, and "
+        f"another function is differentiated through. For a rule of its own write {name} = primitive({name}) first.",
+        stacklevel=4,
+    )
+    return False
 
 
 def defvjp_argnums(fun: Function, vjpmaker: Callable[..., Any]) -> None:
@@ -240,8 +246,8 @@ def defvjp_argnums(fun: Function, vjpmaker: Callable[..., Any]) -> None:
     fun: a primitive.
     vjpmaker: ``rule(argnums, ans, args, kwargs)``, which returns a function from the cotangent to one gradient each.
     """
-    _check_primitive("defvjp_argnums", fun)
-    primitive_vjps[fun] = vjpmaker
+    if _is_primitive("defvjp", fun):
+        primitive_vjps[fun] = vjpmaker
 
 
 def defvjp_argnum(fun: Function, vjpmaker: Callable[..., Any]) -> None:
@@ -294,8 +300,8 @@ def defjvp_argnums(fun: Function, jvpmaker: Callable[..., Any]) -> None:
     fun: a primitive.
     jvpmaker: ``rule(argnums, tangents, ans, args, kwargs)``, which returns the tangent of the value.
     """
-    _check_primitive("defjvp_argnums", fun)
-    primitive_jvps[fun] = jvpmaker
+    if _is_primitive("defjvp", fun):
+        primitive_jvps[fun] = jvpmaker
 
 
 def _sum_parts(parts: list[Any]) -> Any:

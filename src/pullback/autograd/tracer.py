@@ -57,12 +57,14 @@ def getval(x: object) -> Any:
     return tree.map_leaves(getval, x) if any(isinstance(leaf, Tensor) for leaf in tree.leaves(x)) else x
 
 
-class _BoxType(type):
+class BoxType(type):
+    """The type of classes whose instances are the traced values."""
+
     def __instancecheck__(cls, instance: object) -> bool:
         return isbox(instance)
 
 
-class Box(metaclass=_BoxType):
+class Box(metaclass=BoxType):
     """The class of traced values for ``isinstance``; it cannot be subclassed here."""
 
     def __init_subclass__(cls) -> None:

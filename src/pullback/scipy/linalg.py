@@ -17,7 +17,7 @@ from pullback.transforms.implicit import custom_root
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pullback.typing import Function, TensorLike, Value
+    from pullback.typing import Array, Function, TensorLike, Value
 
 NAMES = FUNCTIONS["linalg"]
 
@@ -444,32 +444,51 @@ def _pade(a: Value) -> Any:
     return linalg.solve(even - odd, even + odd)
 
 
-def _solve_plain(name: str) -> Any:
-    def solve_matrix(f: Function, x0: Value, a: Value) -> Any:
-        made = getattr(load("linalg"), name)(a)
-        if np.iscomplexobj(made):
-            if np.any(np.abs(made.imag) > 1e-9 * (1 + np.abs(made.real))):
-                raise NoRuleError(f"pb.scipy.linalg.{name}: the result is complex; only real ones are differentiable.")
-            made = made.real
-        return made
+def _solve_plain(name: str, x0: Array, equation: Function, A: Value) -> Any:
+    """Return SciPy's function of a traced matrix, differentiable by the equation that it solves."""
+    compute = getattr(load("linalg"), name)
+    values = all_values(A)  # none while a program is being compiled
+    if not np.iscomplexobj(A) and not (values.size and np.iscomplexobj(compute(values))):
+        return custom_root(equation, lambda f, x0, a: _as_real(name, compute(a)))(x0, A)
 
-    return solve_matrix
+    def solve_parts(f: Function, x0: Value, parts: Value) -> Any:
+        return _split(compute(_join(parts)) + 0j)
+
+    def measure_parts(x: Value, parts: Value) -> Any:
+        return _split(equation(_join(x), _join(parts)))
+
+    return _join(custom_root(measure_parts, solve_parts)(_split(x0 + 0j), _split(A + 0j)))
+
+
+def _as_real(name: str, made: Value) -> Any:
+    """Return a result that is known to be real; in a compiled program a complex one is found too late."""
+    if np.iscomplexobj(made) and np.any(np.abs(made.imag) > 1e-9 * (1 + np.abs(made.real))):
+        raise NoRuleError(f"pb.scipy.linalg.{name}: the result is complex; call it outside of pb.compile.")
+    return np.real(made)
+
+
+def _split(z: Any) -> Any:
+    return np.stack([np.real(z), np.imag(z)])
+
+
+def _join(parts: Value) -> Any:
+    return parts[0] + 1j * parts[1]
 
 
 def sqrtm(A: TensorLike) -> Any:
-    """Return the principal square root of a matrix whose root is real; differentiable by its equation."""
+    """Return the principal square root of a matrix, differentiable by its equation; a complex one if none is real."""
     A = as_float(A)
     if not is_traced(A):
         return make_fallback("linalg", "sqrtm")(A)
-    return custom_root(lambda x, a: np.matmul(x, x) - a, _solve_plain("sqrtm"))(np.eye(A.shape[-1]), A)
+    return _solve_plain("sqrtm", np.eye(A.shape[-1]), lambda x, a: np.matmul(x, x) - a, A)
 
 
 def logm(A: TensorLike) -> Any:
-    """Return the principal logarithm of a matrix whose logarithm is real; differentiable by its equation."""
+    """Return the principal logarithm of a matrix, differentiable by its equation; a complex one if none is real."""
     A = as_float(A)
     if not is_traced(A):
         return make_fallback("linalg", "logm")(A)
-    return custom_root(lambda x, a: expm(x) - a, _solve_plain("logm"))(np.zeros(A.shape), A)
+    return _solve_plain("logm", np.zeros(A.shape), lambda x, a: expm(x) - a, A)
 
 
 def cosm(A: TensorLike) -> Any:

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.errors import ArgumentError, NoRuleError, ShapeError
+from pullback.core.tensor import strip
+from pullback.errors import ArgumentError, MatrixError, NoRuleError, ShapeError
 from pullback.interop.numpy_linalg import mirror_triangle
 from pullback.ops import linalg
-from pullback.scipy.arguments import as_float, as_operand
+from pullback.scipy.arguments import as_float, as_operand, is_traced
 from pullback.scipy.special import call, logsumexp, multigammaln
 from pullback.scipy.stats.distributions import Frozen, refuse_method
 
 if TYPE_CHECKING:
-    from pullback.typing import Function, TensorLike, Value
+    from pullback.typing import Array, Function, TensorLike, Value
 
 LOG_TWO_PI = math.log(2 * math.pi)
 
@@ -68,8 +69,22 @@ def _whiten(rows: Value, mean: Value, cov: Value) -> tuple[Any, Any]:
     return squares, np.sum(np.log(np.diagonal(lower)))
 
 
+def _measure_singular(rows: Value, mean: Value, cov: Array) -> Any:
+    """Return the logarithm of the normal density on the subspace that a singular covariance spans, -inf off it."""
+    scales, axes = np.linalg.eigh(cov)
+    limit = 1e6 * np.finfo(float).eps * np.max(np.abs(scales))
+    if np.min(scales) < -limit:
+        raise MatrixError("multivariate_normal: the covariance has a negative eigenvalue; it must be semidefinite.")
+    kept = scales > limit
+    apart = rows - mean
+    squares = np.sum(np.matmul(apart, axes[:, kept]) ** 2 / scales[kept], -1)
+    inside = np.sqrt(np.sum(strip(np.matmul(apart, axes[:, ~kept])) ** 2, -1)) < limit
+    density = -0.5 * (squares + np.sum(kept) * LOG_TWO_PI + np.sum(np.log(scales[kept])))
+    return np.where(inside, density, -np.inf)
+
+
 class MultivariateNormal(Vectors):
-    """``scipy.stats.multivariate_normal``; the covariance must be positive definite."""
+    """``scipy.stats.multivariate_normal``; a traced covariance must be positive definite."""
 
     name = "multivariate_normal"
 
@@ -79,7 +94,10 @@ class MultivariateNormal(Vectors):
         """Return the logarithm of the density at points ``x``, which lie along the last axis."""
         n = _count_dimensions(x, mean, cov)
         middle = np.zeros(n) if mean is None else np.broadcast_to(as_float(mean), (n,))
-        squares, half = _whiten(_as_rows(x, n), middle, _as_matrix(cov, n))
+        matrix = _as_matrix(cov, n)
+        if allow_singular and not is_traced(matrix):
+            return _measure_singular(_as_rows(x, n), middle, matrix)
+        squares, half = _whiten(_as_rows(x, n), middle, matrix)
         return -0.5 * (squares + n * LOG_TWO_PI) - half
 
     def pdf(
