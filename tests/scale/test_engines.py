@@ -224,7 +224,8 @@ def test_killed_program_goes_on_from_its_checkpoint(engine: str, tmp_path: Path)
             break
         time.sleep(0.1)
     assert not [read(p / "cmdline") for p in left]
-    assert not [folder for pid in pids for folder in Path("/tmp").glob(f"pb-ray-{pid}-*")]
+    with pb.scale.Pool(engine, workers=1, start_timeout=TIMEOUT):  # removes what a program left that was killed
+        assert not [folder for pid in pids for folder in Path("/tmp").glob(f"pb-*-{pid}-*")]
 
 
 def read(path: Path) -> str:
@@ -232,6 +233,16 @@ def read(path: Path) -> str:
         return path.read_text(errors="replace")
     except OSError:
         return ""
+
+
+@long
+@pytest.mark.parametrize("engine", ["ray", "dask"])
+def test_function_that_always_crashes_is_an_error(engine: str) -> None:
+    pytest.importorskip(PACKAGES[engine])
+    with pb.scale.Pool(engine, workers=2, start_timeout=TIMEOUT) as pool:
+        total = pool.sum(functions.crash, pb.scale.Shards(np.ones(4), parts=2))
+        with pytest.raises(pb.errors.WorkerError, match=r"died 4 times in a row in crash at shard rows [12] of 2"):
+            total(1.0)
 
 
 @long

@@ -7,33 +7,43 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pullback.core.tensor import Tensor
-from pullback.transforms.custom import custom_gradient
+from pullback.core.convert import bare
+from pullback.core.interpreter import level_of
+from pullback.transforms.arguments import Arguments
+from pullback.transforms.customop import CustomOp, Run
 
-__all__ = ["Kind", "list_kinds", "make_node"]
+__all__ = ["Kind", "compute_on_workers", "list_kinds"]
 
 Ask = Callable[[tuple[int, ...], Sequence[Any]], list[Any]]  # (counts of arrays by order, arrays) -> results
 Kind = Literal["whole", "parts"]  # of an array: the same for all shards, or one for each of them
 
 
-def make_node(ask: Ask, counts: tuple[int, ...]) -> Callable[..., Any]:
-    """Return a function of arrays that workers compute; its backward pass is such a function of the next order.
+class WorkersOp(CustomOp):
+    """A function of arrays that workers compute; its backward pass is such a function of the next order.
 
     ``counts`` has the number of arrays for each order (see ``scale.work.make_derivative``).
     """
 
-    @custom_gradient
-    def node(*xs: Any) -> Any:
-        def back(*dys: Any) -> Any:
-            return list(make_node(ask, (*counts, len(xs) + len(dys)))(*xs, *dys))
+    def __init__(self, name: str, ask: Ask, counts: tuple[int, ...]) -> None:
+        super().__init__(name)
+        self.ask, self.counts = ask, counts
 
-        if any(isinstance(x, Tensor) and x.read().level for x in xs):  # a further transform follows them
-            return node(*xs), back
-        # not copies, as x.numpy() would be: they are only read
-        results = ask(counts, [np.asarray(x.read().value if isinstance(x, Tensor) else x) for x in xs])
-        return list(results), back
+    def run(self, values: Sequence[Any]) -> Run:
+        def back(dys: list[Any]) -> Sequence[Any]:
+            return WorkersOp(self.name, self.ask, (*self.counts, len(values) + len(dys))).apply([*values, *dys])
 
-    return node  # type: ignore[no-any-return]
+        if any(map(level_of, values)):  # a further transform follows them
+            return Run(WorkersOp(self.name, self.ask, self.counts).apply(values), back)
+        return Run(tuple(map(bare, self.ask(self.counts, [np.asarray(x) for x in values]))), back)
+
+    def check_linear(self, back: Any, xs: Sequence[Any], zs: Sequence[Any]) -> None:
+        """Do nothing: what workers compute as a backward pass is linear, and need not be asked to find out."""
+
+
+def compute_on_workers(name: str, ask: Ask, xs: Sequence[Any]) -> list[Any]:
+    """Return what workers compute from arrays: Tensors if there is one among these, and arrays otherwise."""
+    arguments = Arguments(xs)
+    return [arguments.convert_back(z) for z in WorkersOp(name, ask, (len(xs),)).apply(arguments.flat)]
 
 
 def list_kinds(leaves: int, order: int) -> tuple[list[Kind], list[Kind]]:

@@ -21,7 +21,7 @@ from pullback.scale.engines.processes import ProcessEngine
 from pullback.scale.engines.protocol import Answer, CallDied, Engine, Shared
 from pullback.scale.engines.ray import RayEngine
 from pullback.scale.engines.serial import SerialEngine
-from pullback.scale.node import list_kinds, make_node
+from pullback.scale.node import compute_on_workers, list_kinds
 from pullback.scale.shards import Shards
 from pullback.scale.sums import Failure, add_into, add_range, plan_blocks
 from pullback.scale.training import ShardSteps
@@ -132,7 +132,7 @@ class Pool:
             raise ArgumentError(f"Pool: address= is for the engines ray and dask, not for {engine!r}.")
         self.engine = ENGINES[engine](**({} if address is None else {"address": address}))
         self.names: dict[str, tuple[str, Sequence[str]]] = {}  # of each task: the function, and the shards
-        self.asked: dict[int, tuple[str, str]] = {}  # of each call: the function, and the shards or the item
+        self.asked: dict[int, tuple[str, slice | str]] = {}  # of each call: the task, and which shards or what else
         self.is_open = True
         self.engine.start(self.workers, start_timeout)
 
@@ -197,7 +197,11 @@ class Pool:
 
         def join_rows(params: Any) -> Any:
             key, xs = learn(params)
-            results = make_node(lambda counts, arrays: self._ask_parts(key, len(xs), counts, arrays), (len(xs),))(*xs)
+
+            def ask(counts: tuple[int, ...], arrays: Sequence[Any]) -> list[Any]:
+                return self._ask_parts(key, len(xs), counts, arrays)
+
+            results = compute_on_workers("pool.concat", ask, xs)
             are_tensors = any(isinstance(x, Tensor) for x in xs)
             return concat(results) if are_tensors else np.concatenate([np.asarray(y) for y in results])
 
@@ -215,7 +219,7 @@ class Pool:
             def ask(counts: tuple[int, ...], arrays: list[Any]) -> list[Any]:
                 return list(self.add_up(name, key, len(shards), "differentiate", arrays, counts))
 
-            results = make_node(Answers(ask, is_traced).get, (len(xs),))(*xs)
+            results = compute_on_workers(f"pool.{name}", Answers(ask, is_traced).get, xs)
             value = results[0] if len(results) == 1 else results
             value = value if divisor == 1 else tree.map_leaves(lambda y: y / divisor, value)
             are_tensors = any(isinstance(x, Tensor) for x in xs)
@@ -233,12 +237,14 @@ class Pool:
         known: dict[Any, str] = {}  # the task for each structure of parameters
 
         def learn(params: Any) -> tuple[str, list[Any]]:
-            structure = tree.map_leaves(lambda _: 0, params)
+            is_array = isinstance(params, Tensor | np.ndarray)  # and no tree to look into
+            structure = 0 if is_array else tree.map_leaves(lambda _: 0, params)
             shown = repr(structure)
             if shown not in known:
                 known[shown] = self._learn(name, f, shards, structure)
             self._check_open(name)
-            return known[shown], [x.read() if isinstance(x, Variable) else x for x in tree.leaves(params)]
+            leaves = [params] if is_array else tree.leaves(params)
+            return known[shown], [x.read() if isinstance(x, Variable) else x for x in leaves]
 
         return learn
 
@@ -285,7 +291,7 @@ class Pool:
         def send(worker: int) -> None:
             if (i := next(left)) < len(given):
                 call = self.engine.call(worker, "call", key, given[i])
-                self.asked[call] = name, f"item {repr(given[i])[:200]}"
+                self.asked[call] = key, f"item {repr(given[i])[:200]}"
                 running[call] = worker, i
 
         with make_progress(f"map {name}", len(given), verbose, "pool.map") as progress:
@@ -334,7 +340,7 @@ class Pool:
 
             def add(a: int, b: int) -> int:
                 both = self.engine.call(places[a], "add_up", Answer(a), Answer(b))
-                places[both], self.asked[both] = places[a], (self.names[key][0], "a sum over shards")
+                places[both], self.asked[both] = places[a], (key, "a sum over shards")
                 return both
 
             answer = self._wait([add_range(lambda i: calls[i], 0, len(calls), add)])[0]
@@ -355,9 +361,19 @@ class Pool:
     def _call(self, number: int, block: tuple[int, int], method: str, key: str, *given: object) -> int:
         """Ask a worker about a block of shards, which always goes to the same worker: it may hold them."""
         call = self.engine.call(number % self.workers, method, key, *given)
-        name, names = self.names[key]
-        self.asked[call] = name, f"shard{'s' * (block[1] - block[0] > 1)} {', '.join(names[slice(*block)])}"
+        self.asked[call] = key, slice(*block)
         return call
+
+    def _describe(self, call: int) -> str:
+        """Return the function of a call, and the shards or the item that it was given."""
+        if call not in self.asked:
+            return "a function at unknown shards"
+        key, what = self.asked[call]
+        name, names = self.names[key]
+        if isinstance(what, slice):
+            found = names[what]
+            what = f"shard{'s' * (len(found) > 1)} {', '.join(found)}"
+        return f"{name} at {what}"
 
     def _wait(self, calls: Sequence[int]) -> list[Any]:
         answers: list[Any] = self._guard(self.engine.wait, calls)
@@ -370,11 +386,11 @@ class Pool:
         try:
             return wait(calls)
         except CallDied as died:
-            name, what = self.asked.get(died.call, ("a function", "unknown shards"))
+            what = self._describe(died.call)
             worker = "workers" if died.worker is None else f"worker {died.worker + 1}"
             self.close()
             raise WorkerError(
-                f"Pool: {worker} died {died.deaths} times in a row in {name} at {what}. What it computes ends the "
+                f"Pool: {worker} died {died.deaths} times in a row in {what}. What it computes ends the "
                 f"process: run it with engine='serial' to see where. {died.detail}"
             ) from None
 

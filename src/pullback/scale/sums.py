@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -69,7 +70,8 @@ def add_range(compute: Callable[[int], Any], start: int, stop: int, add: Callabl
     return left if isinstance(left, Failure) else add(left, add_range(compute, middle, stop, add))
 
 
-def plan_blocks(count: int, workers: int) -> list[tuple[int, int]]:
+@cache
+def plan_blocks(count: int, workers: int) -> Sequence[tuple[int, int]]:
     """Return ranges of shards, each of which one worker adds up; no worker has more shards than it must have.
 
     >>> plan_blocks(8, 2), plan_blocks(3, 4)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError
@@ -12,7 +12,16 @@ from typing import Any, NamedTuple
 
 from pullback.errors import WorkerError
 from pullback.names.packages import import_package
-from pullback.scale.engines.protocol import MOST_DEATHS, ONE_THREAD, Answer, CallDied, Shared, dump_by_value, find_bytes
+from pullback.scale.engines.protocol import (
+    MOST_DEATHS,
+    ONE_THREAD,
+    Answer,
+    CallDied,
+    Shared,
+    dump_by_value,
+    find_bytes,
+    make_folder,
+)
 from pullback.scale.work import Task, Worker
 
 __all__ = ["DaskEngine"]
@@ -64,7 +73,7 @@ class DaskEngine:
         self.address = address
         self.cluster: Any = None
         self.client: Any = None
-        self.folder: tempfile.TemporaryDirectory[str] | None = None
+        self.folder: str | None = None  # of a cluster of its own
         self.tasks: dict[str, Shared] = {}
         self.calls: dict[int, Call] = {}
         self.futures: dict[int, Any] = {}
@@ -74,14 +83,14 @@ class DaskEngine:
     def start(self, workers: int, timeout: float) -> None:
         self.timeout = timeout
         if self.address is None:
-            self.folder = tempfile.TemporaryDirectory(prefix="pullback-dask-", ignore_cleanup_errors=True)
+            self.folder = make_folder("dask")
             with self.dask.config.set({"distributed.nanny.pre-spawn-environ": ENVIRONMENT}):
                 self.cluster = self.distributed.LocalCluster(
                     n_workers=workers,
                     threads_per_worker=1,
                     host="127.0.0.1",
                     dashboard_address="127.0.0.1:0",
-                    local_directory=self.folder.name,
+                    local_directory=self.folder,
                     silence_logs=logging.CRITICAL,  # errors are raised here
                 )
         try:
@@ -197,4 +206,5 @@ class DaskEngine:
         if self.cluster is not None:
             self.cluster.close()
         if self.folder is not None:
-            self.folder.cleanup()
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder = None

@@ -6,7 +6,8 @@ import faulthandler
 import multiprocessing
 import os
 import pickle
-import tempfile
+import shutil
+import struct
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -14,14 +15,29 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
 from pullback.errors import WorkerError
-from pullback.scale.engines.protocol import MOST_DEATHS, ONE_THREAD, CallDied, Shared, dump, set_environment
+from pullback.scale.engines.protocol import (
+    MOST_DEATHS,
+    ONE_THREAD,
+    CallDied,
+    Shared,
+    dump,
+    make_folder,
+    set_environment,
+)
 from pullback.scale.work import Worker
 
 __all__ = ["ProcessEngine"]
 
 
+# How a call is given what it shares with other calls: not at all, as the call before it had it, after its own bytes in
+# the same message, or in a message that follows, which is not copied once more.
+NOTHING, SAME, HERE, NEXT = range(4)
+HEAD = struct.Struct("<BI")  # of a message: one of these, and how many bytes its own are
+MAX_COPIED_BYTES = 2**16  # into a message: less time than another message takes
+
+
 class Call(NamedTuple):
-    """What a worker is asked: a message, and what it shares with other calls."""
+    """What a worker is asked: its own bytes, and what it shares with other calls."""
 
     number: int
     text: bytes
@@ -40,13 +56,15 @@ def _serve(pipe: Connection, crash_file: str) -> None:
     pipe.send_bytes(b"ready")
     while True:
         try:
-            number, method, given, takes_shared = pickle.loads(pipe.recv_bytes())
-            if takes_shared:
-                text = pipe.recv_bytes()
-                shared = pickle.loads(text) if text else shared
+            message = memoryview(pipe.recv_bytes())
+            kind, size = HEAD.unpack_from(message)
+            end = HEAD.size + size
+            if kind >= HERE:
+                shared = pickle.loads(message[end:] if kind == HERE else pipe.recv_bytes())
         except (EOFError, OSError):
             return
-        answer = getattr(worker, method)(*given, *((shared,) if takes_shared else ()))
+        number, method, given = pickle.loads(message[HEAD.size : end])
+        answer = getattr(worker, method)(*given, *((shared,) if kind else ()))
         try:
             pipe.send_bytes(dump_message(method, (number, answer)))
         except OSError:  # the program that asked has ended
@@ -90,13 +108,14 @@ class Process:
 
     def send_first(self) -> None:
         """Send the first call: one at a time, as two ends that both write a long message would wait for ever."""
-        call = self.calls[0]
+        _, own, shared = self.calls[0]
+        more = b"" if shared is None or shared is self.shared else _dump_shared(shared)
+        kind = NOTHING if shared is None else SAME if not more else HERE if len(more) < MAX_COPIED_BYTES else NEXT
+        self.shared = shared or self.shared
         try:
-            self.pipe.send_bytes(call.text)
-            if call.shared is not None:
-                is_known = self.shared is call.shared
-                self.shared = call.shared
-                self.pipe.send_bytes(b"" if is_known else _dump_shared(call.shared))
+            self.pipe.send_bytes(b"".join((HEAD.pack(kind, len(own)), own, more if kind == HERE else b"")))
+            if kind == NEXT:
+                self.pipe.send_bytes(more)
         except OSError:  # it died: it is replaced when its answers are waited for
             return
 
@@ -134,11 +153,11 @@ class ProcessEngine:
         self.answers: dict[int, Any] = {}
         self.asked = 0
         self.timeout = 60.0
-        self.folder = tempfile.TemporaryDirectory(prefix="pullback-")
+        self.folder = make_folder("processes")
 
     def start(self, workers: int, timeout: float) -> None:
         self.timeout = timeout
-        self.workers = [Process(i, self.folder.name) for i in range(workers)]
+        self.workers = [Process(i, self.folder) for i in range(workers)]
         end = time.monotonic() + timeout
         for worker in self.workers:
             if not self._await(worker, end):
@@ -161,7 +180,7 @@ class ProcessEngine:
         return dump(parts)
 
     def learn(self, task: Any) -> None:
-        call = Call(-1, dump((-1, "add", (task,), False)), None)
+        call = Call(-1, dump((-1, "add", (task,))), None)
         self.tasks.append(call)
         for worker in self.workers:
             worker.add(call)
@@ -170,14 +189,17 @@ class ProcessEngine:
         self.asked += 1
         shared = given[-1] if given and isinstance(given[-1], Shared) else None
         plain = given if shared is None else given[:-1]
-        self.workers[worker].add(
-            Call(self.asked, dump_message(method, (self.asked, method, plain, shared is not None)), shared)
-        )
+        self.workers[worker].add(Call(self.asked, dump_message(method, (self.asked, method, plain)), shared))
         return self.asked
 
     def wait(self, calls: Sequence[int]) -> list[Any]:
         while any(number not in self.answers for number in calls):
-            self._receive()
+            busy = [worker for worker in self.workers if worker.calls]
+            if all(len(worker.calls) == 1 for worker in busy):  # no one waits for its next call
+                for worker in busy:
+                    self._take(worker)
+            else:
+                self._receive()
         return [self.answers.pop(number) for number in calls]
 
     def wait_any(self, calls: Sequence[int]) -> int:
@@ -189,18 +211,21 @@ class ProcessEngine:
         """Take the answers that are there, and send the next calls."""
         pipes = {worker.pipe: worker for worker in self.workers if worker.calls}
         for pipe in wait(list(pipes)):
-            worker = pipes[pipe]  # type: ignore[index]
-            try:
-                number, answer = pickle.loads(worker.pipe.recv_bytes())
-            except (EOFError, OSError):
-                self._replace(worker)
-                continue
-            worker.calls.popleft()
-            if number >= 0:
-                worker.deaths = 0
-                self.answers[number] = answer
-            if worker.calls:
-                worker.send_first()
+            self._take(pipes[pipe])  # type: ignore[index]
+
+    def _take(self, worker: Process) -> None:
+        """Take the next answer of a worker, and send its next call."""
+        try:
+            number, answer = pickle.loads(worker.pipe.recv_bytes())
+        except (EOFError, OSError):
+            self._replace(worker)
+            return
+        worker.calls.popleft()
+        if number >= 0:
+            worker.deaths = 0
+            self.answers[number] = answer
+        if worker.calls:
+            worker.send_first()
 
     def _replace(self, worker: Process) -> None:
         """Start a new process for one that died, and ask it again what that one had not answered."""
@@ -225,4 +250,4 @@ class ProcessEngine:
         for worker in self.workers:
             worker.end()
         self.workers, self.tasks, self.answers = [], [], {}
-        self.folder.cleanup()
+        shutil.rmtree(self.folder, ignore_errors=True)

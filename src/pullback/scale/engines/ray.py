@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import shutil
-import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from pullback.errors import WorkerError
@@ -23,6 +20,7 @@ from pullback.scale.engines.protocol import (
     Shared,
     dump_by_value,
     find_bytes,
+    make_folder,
     set_environment,
 )
 from pullback.scale.work import Worker
@@ -30,7 +28,6 @@ from pullback.scale.work import Worker
 __all__ = ["RayEngine"]
 
 MAX_SENT_BYTES = 2**16  # that go with a call; more are put into Ray's store once
-FOLDER = "pb-ray-"  # of what Ray writes, followed by the number of the process; sockets need a short path
 LOOPBACK = "127.0.0.1"
 TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}  # of this process's own clusters
 
@@ -57,7 +54,7 @@ class RayEngine:
     def __init__(self, address: str | None = None) -> None:
         self.ray = _import_ray()
         self.address = address
-        self.folder: Path | None = None  # of a cluster of its own
+        self.folder: str | None = None  # of a cluster of its own
         self.actors: list[Any] = []
         self.tasks: list[Any] = []
         self.calls: dict[int, Call] = {}  # those whose answers were not taken
@@ -89,8 +86,7 @@ class RayEngine:
 
     def _start_cluster(self, workers: int) -> None:
         """Start Ray on this machine: on the loopback interface, with a token, its files where they are removed."""
-        _remove_left_folders()
-        self.folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=_find_root()))
+        self.folder = make_folder("ray")
         with set_environment({} if "RAY_AUTH_MODE" in os.environ else TOKEN), self._stay_on_loopback():
             if hasattr(self.ray, "_raylet") and hasattr(self.ray._raylet, "Config"):
                 self.ray._raylet.Config.initialize("")  # it reads these variables
@@ -100,7 +96,7 @@ class RayEngine:
                 log_to_driver=False,
                 logging_level="ERROR",
                 _node_ip_address=LOOPBACK,
-                _temp_dir=str(self.folder),
+                _temp_dir=self.folder,
             )
         address = self.ray.util.get_node_ip_address()
         if address != LOOPBACK:
@@ -234,15 +230,3 @@ class RayEngine:
             self.ray.shutdown()
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder = None
-
-
-def _find_root() -> str:
-    return "/tmp" if Path("/tmp").is_dir() else tempfile.gettempdir()
-
-
-def _remove_left_folders() -> None:
-    """Remove what Ray wrote for programs that were killed."""
-    for folder in Path(_find_root()).glob(f"{FOLDER}*"):
-        found = re.match(rf"{FOLDER}(\d+)-", folder.name)
-        if found and not Path(f"/proc/{found[1]}").exists() and Path("/proc").exists():
-            shutil.rmtree(folder, ignore_errors=True)
