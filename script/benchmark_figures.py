@@ -1,7 +1,7 @@
-"""Write the tables of benchmarks/README.md and the chart of the README from the figures that benchmarks recorded.
+"""Write the tables of benchmarks/README.md and the charts from the figures that benchmarks recorded.
 
 ``benchmarks/figures`` has what ``--json`` writes, as ``SUITE-ISA.json``: suites are eager, compiled, larger, loops and
-first-call.  With ``--check``, only say whether tables and chart are up to date.
+first-call.  With ``--check``, only say whether tables and charts are up to date.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-FIGURES, PAGE, CHART = (
-    ROOT / "benchmarks" / "figures",
-    ROOT / "benchmarks" / "README.md",
-    ROOT / "docs/images/benchmarks.svg",
-)
+FIGURES, PAGE, IMAGES = ROOT / "benchmarks" / "figures", ROOT / "benchmarks" / "README.md", ROOT / "docs" / "images"
+SUITES = {  # what each chart and table compares with
+    "eager": ("torch", "PyTorch eager ÷ ours"),
+    "compiled": ("jax", "jax.jit ÷ ours"),
+    "larger": ("jax", "jax.jit ÷ ours"),
+    "loops": ("jax", "jax's scan, jitted ÷ ours"),
+}
 ISAS = {"avx512": "AVX-512", "avx2": "AVX2"}
 COLOURS = {"avx512": "#3b82c4", "avx2": "#d9772b"}
 LEAST, MOST = 0.5, 64  # the ends of the axis
@@ -108,12 +110,20 @@ def describe_runs() -> str:
     return "\n".join(lines) + "\n"
 
 
-def draw_chart() -> str:
-    """Return the chart: a pair of bars for each eager and each larger program, on a logarithmic axis."""
-    groups = {
+def draw_charts() -> dict[Path, str]:
+    """Return the chart of the README, and one for each table, by where they are written."""
+    both = {
         "eager, PyTorch's time ÷ ours": collect_ratios("eager", "torch"),
         "compiled, jax.jit's time ÷ ours": collect_ratios("larger", "jax"),
     }
+    charts = {IMAGES / "benchmarks.svg": draw_chart(both)}
+    for suite, (peer, head) in SUITES.items():
+        charts[IMAGES / f"benchmarks-{suite}.svg"] = draw_chart({head: collect_ratios(suite, peer)})
+    return charts
+
+
+def draw_chart(groups: dict[str, dict[str, dict[str, float]]]) -> str:
+    """Return a chart: for each program a bar for each instruction set, on a logarithmic axis."""
     scale = WIDTH / log2(MOST / LEAST)
     parts: list[str] = []
     y = 30
@@ -150,10 +160,10 @@ def draw_chart() -> str:
 def write_page() -> str:
     """Return benchmarks/README.md with the tables between its markers."""
     tables = {
-        "eager": format_ratios("eager", "torch", "PyTorch eager ÷ ours"),
-        "compiled": format_ratios("compiled", "jax", "jax.jit ÷ ours"),
-        "larger": format_ratios("larger", "jax", "jax.jit ÷ ours"),
-        "loops": format_ratios("loops", "jax", "jax's scan, jitted ÷ ours"),
+        **{
+            suite: f"![{head}](../docs/images/benchmarks-{suite}.svg)\n\n{format_ratios(suite, peer, head)}"
+            for suite, (peer, head) in SUITES.items()
+        },
         "first calls": format_first_calls(),
         "runs": describe_runs(),
     }
@@ -167,7 +177,7 @@ def write_page() -> str:
 
 
 if __name__ == "__main__":
-    made = {PAGE: write_page(), CHART: draw_chart()}
+    made = {PAGE: write_page(), **draw_charts()}
     for path, text in made.items():
         if "--check" not in sys.argv:
             path.write_text(text, "utf-8")

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-REPOSITORY_ONLY = re.compile(r"\[([^\]]+)\]\((?!https?:|#)[^)]*\)")  # links to files that the site does not have
+REPOSITORY_ONLY = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|#)[^)]*\)")  # links to files that the site does not have
 SUBJECTS = {  # pages of the reference for names of pb itself, by the package that they are from
     "core": "Tensors and variables",
     "transforms": "Gradients and other transformations",
@@ -59,7 +59,7 @@ def make_pages() -> dict[str, str]:
     return {
         "index.md": move_links(readme),
         "changelog.md": unlink((ROOT / "CHANGELOG.md").read_text("utf-8")),
-        "benchmarks.md": unlink((ROOT / "benchmarks" / "README.md").read_text("utf-8")),
+        "benchmarks.md": unlink((ROOT / "benchmarks" / "README.md").read_text("utf-8")).replace("](../docs/", "]("),
         "tour.md": make_tour(),
         "errors.md": make_errors(),
         "gallery.md": make_gallery(),
@@ -93,12 +93,14 @@ def make_tour() -> str:
 
 
 def make_gallery() -> str:
-    """Return the examples as a page, each with its first sentence and its source."""
+    """Return the examples as a page, each with what it is about, its picture, if it has one, and its source."""
     parts = ["# Gallery\n\nThe programs of `examples/`; each runs in the tests.\n"]
+    pictures = {path.stem: f"images/examples/{path.name}" for path in (ROOT / "docs/images/examples").iterdir()}
     for path in sorted((ROOT / "examples").glob("*.py")):
         text = path.read_text("utf-8")
         about = ast.get_docstring(ast.parse(text)) or ""
-        parts.append(f'## {path.stem}\n\n{about}\n\n??? example "{path.name}"\n\n')
+        picture = f"![{path.stem}]({pictures[path.stem]})\n\n" if path.stem in pictures else ""
+        parts.append(f'## {path.stem}\n\n{about}\n\n{picture}??? example "{path.name}"\n\n')
         parts.append(textwrap.indent(f"```python\n{text}```\n", "    "))
     return "\n".join(parts)
 

@@ -33,6 +33,10 @@ def test_site_has_every_page_and_public_name(site: Path) -> None:
     errors = (site / "errors.html").read_text("utf-8")
     assert "ShapeError" in errors
     assert "0.0588235" in (site / "tour.html").read_text("utf-8")
+    gallery = (site / "gallery.html").read_text("utf-8")
+    assert gallery.count("<details") == len(list((ROOT / "examples").glob("*.py")))
+    assert gallery.count("<img") == len(list((ROOT / "docs/images/examples").iterdir()))
+    assert (site / "benchmarks.html").read_text("utf-8").count("images/benchmarks-") == 4
 
 
 def test_pages_fetch_nothing(site: Path) -> None:

@@ -46,6 +46,29 @@ def test_click_shows_values_rule_cotangent_and_line(tmp_path: Path) -> None:
         assert text in details
 
 
+def test_page_shows_kernels_of_the_compiled_gradient(tmp_path: Path) -> None:
+    def f(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+        return np.sum(np.tanh(x @ w) ** 2)
+
+    args = np.ones((2, 3)), np.ones((3, 2))
+    profile = pb.compile(pb.grad(f, argnums=(0, 1))).profile(*args, rounds=1)
+    page = pb.trace(f)(*args).to_html(tmp_path / "page.html", profile).read_text("utf-8")
+    script = f"""
+        const rows = [...document.querySelectorAll("#kernels button")];
+        const product = rows.find(b => b.textContent.includes("product"));
+        product.click();
+        const picked = document.querySelectorAll("#graph .node.picked").length, shown = {DETAILS};
+        document.querySelectorAll("#graph .node")[2].dispatchEvent(new MouseEvent("click", {{bubbles: true}}));
+        return [rows.length, picked, shown, {DETAILS}];
+    """
+    count, picked, shown, details = run_in_page(page, script)
+    assert count == len(profile.steps)
+    assert picked > 0
+    assert "of the time" in shown
+    assert "moved" in shown
+    assert "its line is in kernel 1" in details
+
+
 def test_keyboard_moves_along_edges(tmp_path: Path) -> None:
     page = pb.trace(lambda x: np.exp(np.sin(x)))(1.0).to_html(tmp_path / "page.html").read_text("utf-8")
     script = f"""

@@ -6,11 +6,15 @@ import argparse
 import ast
 import runpy
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+from pullback.compiler.api import compile as compile_function
+from pullback.compiler.profile import Profile
 from pullback.diagnostics.nans import diagnose
-from pullback.errors import ArgumentError
+from pullback.errors import ArgumentError, PullbackError
+from pullback.transforms.grad import grad
 
 __all__ = ["run"]
 
@@ -38,5 +42,13 @@ def run(given: Sequence[str]) -> int:
     except (ArgumentError, TypeError) as error:
         parser.error(f"{name}: {error}")
     print(report)
-    print(f"The page is {report.to_html(options.out)}.")
+    print(f"The page is {report.to_html(options.out, _profile_gradient(function, args))}.")
     return 0
+
+
+def _profile_gradient(function: Callable[..., Any], args: Sequence[Any]) -> Profile | None:
+    """Return what the kernels of the compiled gradient take; None for a function that is not compiled."""
+    try:
+        return compile_function(grad(function, argnums=tuple(range(len(args))))).profile(*args)
+    except PullbackError:
+        return None

@@ -6,6 +6,7 @@ import json
 import linecache
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pullback.core.source import format_place, name_file
 from pullback.diagnostics.monitor import GIVEN
@@ -13,6 +14,9 @@ from pullback.diagnostics.record import Record, Step
 from pullback.display.graphs import Box, Picture, draw_graph
 from pullback.display.html import escape
 from pullback.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from pullback.compiler.profile import Profile
 
 __all__: list[str] = []
 
@@ -24,10 +28,12 @@ class Reported:
 
     record: Record | None = None  # None for a report of a pass that was not run for it
 
-    def to_html(self, path: str | Path) -> Path:
+    def to_html(self, path: str | Path, profile: Profile | None = None) -> Path:
         """Write a page that shows the program, its values and its gradients; it needs no other file and no network.
 
         path: the file to write.
+        profile: of the compiled gradient, as ``pb.compile(pb.grad(f)).profile(x)`` gives it: the page shows which
+            ops became which kernel, the bytes that this moves, and its share of the time.
 
         >>> import tempfile, numpy as np, pullback as pb
         >>> page = pb.trace(lambda x: np.sum(np.exp(x)))(np.ones(3)).to_html(tempfile.mkdtemp() + "/report.html")
@@ -40,16 +46,17 @@ class Reported:
                 "pb.diagnose(f) with the same arguments and write the page of what it returns."
             )
         file = Path(path)
-        file.write_text(make_page(self.record, str(self)), "utf-8")
+        file.write_text(make_page(self.record, str(self), profile), "utf-8")
         return file
 
 
-def make_page(record: Record, summary: str) -> str:
+def make_page(record: Record, summary: str, profile: Profile | None = None) -> str:
     """Return the page of a record; ``summary`` stands at the top."""
     data = {
         "steps": [asdict(step) | {"place": format_place(step.file, step.line)} for step in record.steps],
         "files": _list_files(record.steps),
         "first": record.first_bad,
+        "kernels": [asdict(step) for step in profile.steps] if profile is not None else [],
     }
     parts = {
         "title": escape(f"gradient of {record.name}"),

@@ -146,6 +146,12 @@ class Model(Layer):
         """Print a table of the layers, their output shapes and their parameter counts."""
         print(format_summary(self))
 
+    def __repr__(self) -> str:
+        """Return the model's kind, its name, and how much there is in it; ``summary`` has the table."""
+        layers, count = len(self.layers), self.count_params()
+        plural = "s" * (layers != 1)
+        return f"<{type(self).__name__} {self.name!r}: {layers} layer{plural}, {count:,} parameters>"
+
     def _repr_html_(self) -> str:
         return show_summary(self)
 

@@ -122,6 +122,7 @@ class Layer(Configurable):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # a dataclass would make one that shows all fields
         takes = dict(list(signature(cls.call).parameters.items())[1:])
         cls._takes = frozenset(takes)
         for name in ("training", "mask"):
@@ -576,6 +577,17 @@ class Layer(Configurable):
         Tensor([[3., 4.]], dtype=float32)
         """
         load_weights(self.named_variables(), weights)
+
+    def __repr__(self) -> str:
+        """Return the layer with the arguments that it was given, without its weights.
+
+        >>> pb.layers.dense(3, activation="relu", name="hidden")
+        Dense(units=3, activation='relu', name='hidden')
+        """
+        given = {f.name: getattr(self, f.name, f.default) for f in fields(self) if f.init and f.name != "weights"}
+        defaults = {f.name: f.default for f in fields(self)}
+        shown = [f"{k}={v!r}" for k, v in given.items() if k != "name" and not (v is defaults[k] or v == defaults[k])]
+        return f"{type(self).__name__}({', '.join([*shown, f'name={self.name!r}'])})"
 
     def count_params(self) -> int:
         """Return how many numbers its variables have.
