@@ -49,6 +49,8 @@ def run(given: Sequence[str]) -> int:
 def _profile_gradient(function: Callable[..., Any], args: Sequence[Any]) -> Profile | None:
     """Return what the kernels of the compiled gradient take; None for a function that is not compiled."""
     try:
-        return compile_function(grad(function, argnums=tuple(range(len(args))))).profile(*args)
+        compiled: Any = compile_function(grad(function, argnums=tuple(range(len(args)))))
+        profile: Profile = compiled.profile(*args)
+        return profile
     except PullbackError:
         return None
