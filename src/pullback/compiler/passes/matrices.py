@@ -188,7 +188,6 @@ def _lower_svd(g: Graph, n: Node, x: Node, full: bool) -> Node | None:
 def _lower_qr(g: Graph, n: Node, x: Node, complete: bool) -> Node | None:
     if complete:
         return None
-    x = _widen(g, x)
     rows, columns = x.shape[-2:]
     shape = (*x.shape[:-2], (rows + columns) * columns)
     z = g.add(MATRICES, (transpose(g, x),), shape, x.dtype, Routine(QR), n.line)
@@ -210,7 +209,10 @@ def _stack(g: Graph, n: Node, z: Node, parts: Sequence[tuple[int, bool]]) -> Nod
 
 
 def _widen(g: Graph, x: Node) -> Node:
-    """Return float64, in which NumPy decomposes float32 too: so the signs of vectors are the same."""
+    """Return float64, in which NumPy decomposes float32 too: so the signs of vectors are the same.
+
+    Those of QR need no more digits: they are the opposite ones of the diagonal.
+    """
     return x if x.dtype == np.float64 else g.add(CAST, (x,), x.shape, np.float64, None, x.line)
 
 
