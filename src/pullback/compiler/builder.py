@@ -47,6 +47,9 @@ class Code:
         self.rare: list[Value] | None = None  # lanes whose slow path is left to the caller, where that collects them
         self.flags_rare = False  # there are no slow paths: where a lane needs one, a flag is set
         self.existing: str | None = None  # the lanes of vectors of rows that are of any; None if all are
+        self.sums: dict[str, tuple[str, str]] = {}  # of indices
+        self.multiples: dict[str, dict[int, str]] = {}  # of the indices of loops that are being emitted, by factor
+        self.splits: dict[str, tuple[str, str, int]] = {}  # by quotient: an index, its remainder, the divisor
         self.shared: dict[Any, Any] = {}  # values that later lines of the same block may use again
 
     def line(self, text: str) -> None:
@@ -122,14 +125,25 @@ class Code:
         before, top, last, after = (self.block(b) for b in ("before", "loop", "next", "after"))
         self.jump(before)
         self.begin(before)
+        first = len(self.lines)
         self.jump(top)
         self.begin(top)
         i, following = f"%{self.fresh('i')}", f"%{self.fresh('i')}"
         self.line(f"{i} = phi i64 [{start}, %{before}], [{following}, %{last}]")
+        multiples: dict[int, str] = {}
+        self.multiples[i] = multiples
         yield i
+        del self.multiples[i]
         self.jump(last)
         self.begin(last)
         self.line(f"{following} = add nuw nsw i64 {i}, {step}")
+        starts, phis = [], []
+        for n, name in multiples.items():
+            begin, further = f"%{self.fresh('i')}", f"%{self.fresh('i')}"
+            starts.append(f"{begin} = mul nsw i64 {start}, {n}")
+            phis.append(f"{name} = phi i64 [{begin}, %{before}], [{further}, %{last}]")
+            self.line(f"{further} = add nsw i64 {name}, {step * n}")
+        self.lines[first : first + 3] = [*starts, *self.lines[first : first + 3], *phis]
         self.branch(self.op(f"icmp slt i64 {following}, {stop}"), top, after)
         self.begin(after)
 
@@ -188,9 +202,22 @@ class Code:
 
     def add(self, a: str, b: str) -> str:
         """Add two indices; adding 0 emits nothing."""
-        return b if a == "0" else a if b == "0" else self.op(f"add nsw i64 {a}, {b}")
+        if a == "0" or b == "0":
+            return b if a == "0" else a
+        total = self.op(f"add nsw i64 {a}, {b}")
+        self.sums[total] = a, b
+        return total
 
     def times(self, a: str, n: int) -> str:
+        """Multiply an index; that of a loop is not multiplied each time, but its multiple is counted."""
+        if n & (n - 1) and a in self.multiples:  # by a power of two a shift is as quick
+            return self.multiples[a].setdefault(n, f"%{self.fresh('i')}")
+        if n & (n - 1) and any(x in self.multiples for x in self.sums.get(a, ())):
+            x, y = self.sums[a]
+            return self.add(self.times(x, n), self.times(y, n))
+        return self.multiply(a, n)
+
+    def multiply(self, a: str, n: int) -> str:
         return "0" if not n or a == "0" else a if n == 1 else self.op(f"mul nsw i64 {a}, {n}")
 
 

@@ -111,6 +111,10 @@ class CallList(Code):
         self._close_text()
         self.parts.append(made)
 
+    def times(self, a: str, n: int) -> str:
+        """Multiply an index each time: lines before a loop can no longer be changed, and calls take longer."""
+        return self.multiply(a, n)
+
     def pointer(self, at: Operand) -> str:
         """Return the name of a pointer operand; an address is computed here."""
         if isinstance(at, Constant):

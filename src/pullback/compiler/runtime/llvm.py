@@ -10,7 +10,8 @@ import os
 import platform
 import sys
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from time import perf_counter
 from typing import Any
@@ -86,7 +87,8 @@ class Translator:
         parsed = perf_counter()
         self._improve(module)
         improved = perf_counter()
-        code: bytes = (self.machine if effort == 3 else self._machine(effort)).emit_object(module)
+        with self._without_strength_reduction():
+            code: bytes = (self.machine if effort == 3 else self._machine(effort)).emit_object(module)
         done = perf_counter()
         spent = {"parse": parsed - begin, "passes": improved - parsed, "codegen": done - improved}
         return code, {name: seconds * 1e3 for name, seconds in spent.items()}
@@ -94,7 +96,23 @@ class Translator:
     def assembly(self, text: str) -> str:
         module = self._parse(text)
         self._improve(module)
-        return str(self.machine.emit_assembly(module))
+        with self._without_strength_reduction():
+            return str(self.machine.emit_assembly(module))
+
+    @contextmanager
+    def _without_strength_reduction(self) -> Iterator[None]:
+        """Leave a pass out of code generation, of which it takes a third: x86 has the addresses that loops are given.
+
+        The option is LLVM's, so it is set back for others who use LLVM in this process.
+        """
+        if not self.machine.triple.startswith("x86_64"):
+            yield
+            return
+        self.llvm.set_option("", "-disable-lsr")
+        try:
+            yield
+        finally:
+            self.llvm.set_option("", "-disable-lsr=false")
 
     def _parse(self, text: str) -> Any:
         try:

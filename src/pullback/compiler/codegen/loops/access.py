@@ -68,8 +68,10 @@ def split_index(code: Code, index: str, axes: list[Axis]) -> dict[int, str]:
         if axis is axes[0]:
             found[axis.members[-1]] = rest
         else:
-            found[axis.members[-1]] = code.op(f"urem i64 {rest}, {axis.length}")
-            rest = code.op(f"udiv i64 {rest}, {axis.length}")
+            whole, length = rest, axis.length
+            found[axis.members[-1]] = part = code.op(f"urem i64 {whole}, {length}")
+            rest = code.op(f"udiv i64 {whole}, {length}")
+            code.splits[rest] = whole, part, length
     return found
 
 
@@ -101,9 +103,17 @@ class ArrayAccess:
     def offset(self, use: Use) -> str:
         """Return where the elements of a use begin at the indices of the outer loops."""
         at = self.plan.begin(use)
-        for i, place in self.places.items():
-            at = self.code.add(at, self.code.times(place, use.strides[i]))
+        for place, stride in self._join_indices({place: use.strides[i] for i, place in self.places.items()}).items():
+            at = self.code.add(at, self.code.times(place, stride))
         return at
+
+    def _join_indices(self, strides: dict[str, int]) -> dict[str, int]:
+        """Return strides by index, with one index for several into which it was split, where strides allow it."""
+        for rest, (whole, part, length) in reversed(self.code.splits.items()):
+            if rest in strides and part in strides and strides[rest] == strides[part] * length:
+                strides[whole] = strides.pop(part)
+                del strides[rest]
+        return strides
 
     def place(self, use: Use, index: str, axis: int | None) -> str:
         """Return the place of an element of a use, with ``index`` along the innermost axis."""
