@@ -40,7 +40,7 @@ IN_FLIGHT = 2  # calls of map that a worker has: one that it runs, and the next
 
 
 class Answers:
-    """What the workers said within one call of a sum, which the backward pass may ask again.
+    """The answers of workers within one call of a sum, which the backward pass may need again.
 
     A sum that is differentiated is computed together with its gradient, so that workers go through the data once.
     """
@@ -77,6 +77,17 @@ def _is_same(a: Any, b: Any) -> bool:
         return False
     where = [(x.ctypes.data, x.strides, x.dtype) for x in (a, b)]
     return where[0] == where[1] or np.array_equal(a, b)
+
+
+def _deal_arrays(kinds: Sequence[str], arrays: Sequence[Any], size: int) -> tuple[list[list[Any]], Shared]:
+    """Return the arrays of each of ``size`` shards, and those that all shards share, from a flat list by kinds."""
+    given = iter(arrays)
+    own: list[list[Any]] = [[] for _ in range(size)]
+    whole: list[Any] = []
+    for kind in kinds:
+        for part in own if kind == "parts" else [whole]:
+            part.append(next(given))
+    return own, Shared(whole)
 
 
 class Pool:
@@ -252,10 +263,7 @@ class Pool:
         """Return a derivative of the arrays of all shards: one for each shard, or the sums over them."""
         kinds, made = list_kinds(leaves, len(counts) - 1)
         size = len(self.names[key][1])
-        given = iter(arrays)
-        split = [[next(given) for _ in range(size)] if kind == "parts" else [next(given)] for kind in kinds]
-        whole = Shared([x[0] for kind, x in zip(kinds, split, strict=True) if kind == "whole"])
-        own = [[x[i] for kind, x in zip(kinds, split, strict=True) if kind == "parts"] for i in range(size)]
+        own, whole = _deal_arrays(kinds, arrays, size)
         calls = [self._call(i, (i, i + 1), "differentiate_parts", key, i, kinds, own[i], whole) for i in range(size)]
         found = [self._check(answer, "concat") for answer in self._wait(calls)]
         if any(len(row) != len(made) or (len(counts) == 1 and not np.ndim(row[0])) for row in found):

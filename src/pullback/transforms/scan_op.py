@@ -158,9 +158,7 @@ class ScanOp(StructuredOp):
         targets = [*states, *joint.sums, *rows]
         outputs = [joint.pulled[i] if i in joint.pulled else make_zeros(likes[joint.inputs[i]]) for i in targets]
         step = whole.select([*known, *joint.cotangents.values(), *joint.sums.values()], outputs)
-        ys = {number: gs[i] for i, number in joint.cotangents.items() if i >= self.carry}
-        known = known | {number: g for number, g in ys.items() if g is not None}
-        step = _bind_zeros(step, likes, [number for number, g in ys.items() if g is None])
+        step, known = self._bind_cotangents(step, joint, known, gs)
         used = step.list_used()
         fixed = [i for i in joint.inputs[:first] if i in used]
         each = [i for i in known if i in used and i not in fixed]
@@ -172,6 +170,14 @@ class ScanOp(StructuredOp):
         made = op.apply([*(known[i] for i in fixed), *begin, *(known[i] for i in each)])
         ds = dict(zip(targets, made, strict=True))
         return [ds.get(i) for i in range(len(joint.inputs))]
+
+    def _bind_cotangents(
+        self, step: Any, joint: Joint, known: dict[int, Any], gs: Sequence[Any]
+    ) -> tuple[Any, dict[int, Any]]:
+        """Return the backward step with zeros for stacked results without a cotangent, and ``known`` with the rest."""
+        ys = {number: gs[i] for i, number in joint.cotangents.items() if i >= self.carry}
+        step = _bind_zeros(step, joint.whole.likes, [number for number, g in ys.items() if g is None])
+        return step, known | {number: g for number, g in ys.items() if g is not None}
 
 
 def reach_carry(body: Any, on: Sequence[bool], constants: int, floats: bool, carry: int | None = None) -> list[bool]:

@@ -264,11 +264,7 @@ class Machine:
     def make_op(self, op: Any) -> tuple[Any, Any] | None:
         """Return the built-in function of an op, and that for a number before a tensor; None if it has no program."""
         count = 1 if op.acts is elementwise1 else 2 if op.acts is elementwise2 else 0
-        if op.params or op.form != count or not op.flows or not (op.one if count == 1 else op.both):
-            return None
-        if not str(op.function.__module__).startswith("pullback."):
-            return None  # a function of the user's may compute something else at each call
-        if not (op.one if count == 1 else op.left and op.right) or op.kernel in (np.power, np.floor_divide):
+        if not _is_plain_formula(op, count):
             return None
         programs = [self._trace(op.run, range(count), char, op.domain) for char in "fd"]
         if any(program is None or not program[0] for program in programs):
@@ -287,6 +283,15 @@ class Machine:
         if count == 1:
             return self.make_function("unary", own), None
         return self.make_function("binary", own), self.make_function("reflected", own)
+
+
+def _is_plain_formula(op: Any, count: int) -> bool:
+    """Return whether an op is a formula of this library of one or two inputs, without parameters."""
+    if op.params or op.form != count or not op.flows or op.kernel in (np.power, np.floor_divide):
+        return False
+    if not str(op.function.__module__).startswith("pullback."):
+        return False  # a function of the user's may compute something else at each call
+    return bool(op.one if count == 1 else op.both and op.left and op.right)
 
 
 def _find_nodes(m: Meta) -> int | None:
