@@ -74,8 +74,39 @@ def test_minimize_constraints_get_the_tree() -> None:
         lambda p: p["x"] ** 2 + 2 * p["y"] ** 2, {"x": 1.0, "y": 1.0}, constraints=constraint, tol=1e-12
     )
     np.testing.assert_allclose([found.x["x"], found.x["y"]], [2 / 3, 1 / 3], rtol=1e-6)
-    with pytest.raises(TypeError, match="with constraints the solution is not differentiable"):
-        pb.grad(lambda a: optimize.minimize(lambda x: (x - a) ** 2, 0.0, constraints=constraint).x)(1.0)
+
+
+CONSTRAINED: dict[str, Any] = {
+    "equality that uses the argument": lambda a: {"constraints": {"type": "eq", "fun": lambda x: np.sum(x) - a[0]}},
+    "inequality that holds back": lambda a: {"constraints": {"type": "ineq", "fun": lambda x: 1 - a[1] * np.sum(x**2)}},
+    "inequality without effect": lambda a: {"constraints": {"type": "ineq", "fun": lambda x: 9.0 - np.sum(x)}},
+    "upper limit": lambda a: {"constraints": scipy.optimize.NonlinearConstraint(lambda x: x[0] * a[0], -np.inf, 0.5)},
+    "linear": lambda a: {"constraints": scipy.optimize.LinearConstraint(np.ones((1, 3)), 0.5, 0.5)},
+    "bound near which the method stops": lambda a: {
+        "constraints": {"type": "eq", "fun": lambda x: np.sum(x) - a[2]},
+        "bounds": [(None, 0.3), (None, None), (None, None)],
+    },
+}
+
+
+@pytest.mark.parametrize("name", CONSTRAINED)
+def test_minimize_with_constraints_is_differentiable(name: str) -> None:
+    def f(a: Any) -> Any:
+        found = optimize.minimize(
+            lambda x: np.sum((x - 2 * a) ** 2) + x[0] * x[1], np.full(3, 0.2), method="SLSQP", tol=1e-13,
+            **CONSTRAINED[name](a),
+        )  # fmt: skip
+        return found.x @ np.array([1.0, 2.0, 3.0])
+
+    a, h = np.array([1.3, 0.7, 0.4]), 1e-3
+    numeric = [(f(a + e) - f(a - e)) / (2 * h) for e in h * np.eye(3)]
+    np.testing.assert_allclose(pb.grad(f)(a), numeric, atol=1e-4)
+    np.testing.assert_allclose(pb.jvp(f, [a], [np.ones(3)])[1], np.sum(numeric), atol=1e-4)
+
+
+def test_minimize_refuses_unknown_type_of_constraint() -> None:
+    with pytest.raises(TypeError, match="'eq' or 'ineq', got 'lt'"):
+        optimize.minimize(lambda x: x**2, 0.0, constraints={"type": "lt", "fun": lambda x: x})
 
 
 def test_minimize_callback_gets_the_tree() -> None:

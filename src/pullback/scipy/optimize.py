@@ -14,13 +14,14 @@ import numpy as np
 from pullback.core import tree as trees
 from pullback.core.tensor import Tensor, concrete, strip
 from pullback.display.progress import Progress, report_progress
-from pullback.errors import ArgumentError, NoRuleError
+from pullback.errors import ArgumentError
 from pullback.names.scipy import FUNCTIONS
 from pullback.ops import linalg
 from pullback.scipy.arguments import as_float, as_operand, is_traced, load, make_fallback
 from pullback.transforms.grad import grad, value_and_grad
 from pullback.transforms.implicit import custom_root
 from pullback.transforms.jacobian import hessian, hvp, jacobian
+from pullback.transforms.linear import vjp
 from pullback.transforms.modifiers import stop_gradient
 from pullback.transforms.ravel import ravel_tree
 from pullback.transforms.sparse import sparse_jacobian
@@ -121,33 +122,102 @@ def _find_bounds(unknowns: Unknowns, bounds: Any) -> tuple[Any, Any] | None:
     return low, high
 
 
-def _make_constraints(unknowns: Unknowns, constraints: Any) -> list[Any]:
-    """Return SciPy's constraints of the vector, with exact Jacobians, from those of the tree."""
-    optimize = load("optimize")
-    given = constraints if isinstance(constraints, list | tuple) else [constraints]
-    made = []
-    for item in given:
-        if isinstance(item, dict):
+class Rows:
+    """Constraints as numbers of the vector between two limits each, with exact Jacobians."""
 
-            def function(v: Value, item: Any = item) -> Any:
-                return np.reshape(as_operand(item["fun"](unknowns.make(v), *item.get("args", ()))), -1)
+    def __init__(self, unknowns: Unknowns, constraints: Any) -> None:
+        given = constraints if isinstance(constraints, list | tuple) else [constraints]
+        self.parts = [_read_constraint(unknowns, item) for item in given]
+        values = [f(unknowns.start) for f, *_ in self.parts]
+        self.is_traced = is_traced(values)
+        self.count = sum(v.size for v in values)
+        limits = [[np.broadcast_to(_plain_array(limit), v.shape) for limit in part[1:]] for part, v in
+                  zip(self.parts, values, strict=True)]  # fmt: skip
+        self.low, self.high = (np.concatenate([pair[i] for pair in limits] or [np.zeros(0)]) for i in (0, 1))
 
-            made.append({
-                "type": item["type"], "fun": lambda v, f=function: _plain_array(f(v)),
-                "jac": lambda v, f=function: np.asarray(concrete(jacobian(f)(v))),
-            })  # fmt: skip
-        elif hasattr(item, "fun"):
+    def measure(self, v: Value) -> Any:
+        """Return the constrained numbers of all constraints."""
+        return np.concatenate([f(v) for f, *_ in self.parts] or [np.zeros(0) * v[:0]])
 
-            def nonlinear(v: Value, item: Any = item) -> Any:
-                return np.reshape(as_operand(item.fun(unknowns.make(v))), -1)
+    def as_scipy(self) -> list[Any]:
+        """Return them as SciPy takes them."""
+        optimize = load("optimize")
+        return [
+            optimize.NonlinearConstraint(
+                lambda v, f=f: _plain_array(f(v)), _plain_array(low), _plain_array(high),
+                jac=lambda v, f=f: np.asarray(concrete(jacobian(f)(v))),
+            )
+            for f, low, high in self.parts
+        ]  # fmt: skip
 
-            made.append(optimize.NonlinearConstraint(
-                lambda v, f=nonlinear: _plain_array(f(v)), item.lb, item.ub,
-                jac=lambda v, f=nonlinear: np.asarray(concrete(jacobian(f)(v))),
-            ))  # fmt: skip
-        else:
-            made.append(item)
-    return made
+    def residual(self, v: Value, multipliers: Value) -> Any:
+        """Return what is zero at the solution: a number at its limit, or the multiplier of one that is at none."""
+        values, signs = self.measure(v), np.sign(strip(multipliers))
+        at_low = (signs > 0) | (self.low == self.high)
+        limit = np.where(at_low, _finite(self.low), _finite(self.high))
+        return np.where(at_low | (signs < 0), values - limit, multipliers)
+
+    def find_multipliers(self, v: Array, slope: Array, free: Array) -> Any:
+        """Return the multipliers at a solution: zero for a number at no limit, or that nothing pushes there."""
+        if not self.parts:
+            return np.zeros(0)
+        values, rows = _plain_array(self.measure(v)), _plain_array(jacobian(self.measure)(v))
+        equal = self.low == self.high
+        at_low, at_high = (
+            np.isfinite(limit) & (np.abs(values - _finite(limit)) <= 1e-5 * (1 + np.abs(_finite(limit))))
+            for limit in (self.low, self.high)
+        )
+        active = equal | at_low | at_high
+        least = 1e-6 * (1 + np.max(np.abs(slope), initial=0.0))
+        while True:
+            made = np.zeros(self.count)
+            made[active] = np.linalg.lstsq(rows[active][:, free].T, slope[free], rcond=None)[0]
+            pushed = equal | (at_low & (made > least)) | (at_high & (made < -least))
+            if np.array_equal(active, pushed):
+                return made
+            active &= pushed
+
+
+def _finite(limit: Array) -> Any:
+    return np.where(np.isfinite(limit), limit, 0.0)
+
+
+def _hold_at_limits(v: Array, slope: Array, limits: tuple[Array, Array] | None, rows: Rows) -> tuple[Any, Any]:
+    """Return a solution, exactly at the bounds that hold it back, and the multipliers of its constraints.
+
+    Methods that come from inside stop before a bound; a number near it is held where the slope pushes it outward.
+    """
+    low, high = limits if limits is not None else (np.full(v.shape, -np.inf), np.full(v.shape, np.inf))
+    at_low, at_high = (
+        np.isfinite(limit) & (np.abs(v - _finite(limit)) <= 1e-6 * (1 + np.abs(_finite(limit))))
+        for limit in (low, high)
+    )
+    held = at_low | at_high
+    least = 1e-6 * (1 + np.max(np.abs(slope), initial=0.0))
+    across = _plain_array(jacobian(rows.measure)(v)) if rows.parts else np.zeros((0, v.size))
+    while True:
+        multipliers = rows.find_multipliers(v, slope, ~held)
+        push = slope - across.T @ multipliers
+        kept = held & ((at_low & (push > least)) | (at_high & (push < -least)) | (low == high))
+        if np.array_equal(kept, held):
+            return np.where(held, np.where(at_low, low, high), v), multipliers
+        held = kept
+
+
+def _read_constraint(unknowns: Unknowns, item: Any) -> tuple[Function, Any, Any]:
+    """Return the function of the vector and the limits of one constraint of SciPy's."""
+    if isinstance(item, dict):
+        high = {"eq": 0.0, "ineq": np.inf}.get(str(item.get("type")).lower())
+        if high is None:
+            raise ArgumentError(f"minimize: the type of a constraint is 'eq' or 'ineq', got {item.get('type')!r}.")
+        return (
+            lambda v: np.reshape(as_operand(item["fun"](unknowns.make(v), *_as_args(item.get("args", ())))), -1),
+            0.0,
+            high,
+        )
+    if hasattr(item, "fun"):
+        return lambda v: np.reshape(as_operand(item.fun(unknowns.make(v))), -1), item.lb, item.ub
+    return lambda v: np.matmul(item.A.toarray() if hasattr(item.A, "toarray") else item.A, v), item.lb, item.ub
 
 
 def minimize(
@@ -167,7 +237,8 @@ def minimize(
     constraints: SciPy's, whose functions get the tree; their Jacobians are filled in.
     callback: is called with the tree of each step, or with ``intermediate_result=`` as in SciPy.
 
-    Numbers at a bound do not move with the arguments.  With constraints, the solution is not differentiable.
+    Numbers at a bound do not move with the arguments.  With constraints, the solution is differentiated by the
+    conditions of Karush, Kuhn and Tucker: constraints that hold it back stay as they are, others have no effect.
 
     >>> result = minimize(lambda p, a: (p["x"] - a) ** 2 + p["y"] ** 2, {"x": 0.0, "y": 1.0}, args=(3.0,))
     >>> round(float(result.x["x"]), 6)
@@ -181,23 +252,37 @@ def minimize(
     def loss(v: Value, *given: object) -> Any:
         return as_operand(fun(unknowns.make(v), *given))
 
+    rows = Rows(unknowns, constraints)
     kept: dict[str, Any] = {}
 
     def solve(f: Function | None, start: Tree, *given: object) -> Any:
         kept["result"] = _run_minimize(
-            lambda v: loss(v, *given), unknowns, start, given, method, (jac, hess, hessp), limits, constraints, tol,
+            lambda v: loss(v, *given), unknowns, start, given, method, (jac, hess, hessp), limits, rows, tol,
             callback, options,
         )  # fmt: skip
         return kept["result"].x
 
-    def condition(v: Value, *given: object) -> Any:
-        slope = grad(lambda v: loss(v, *given), unconnected="zero")(v)
-        if limits is None:
-            return slope
-        fixed = (strip(v) <= limits[0]) | (strip(v) >= limits[1])
-        return np.where(fixed, v - stop_gradient(v), slope)
+    def find_slope(v: Value, *given: object) -> Any:
+        return grad(lambda v: loss(v, *given), unconnected="zero")(v)
 
-    vector = _attach(condition, solve, unknowns, loss, constraints, args)
+    def find_fixed(v: Value) -> Any:
+        return np.zeros(v.shape, bool) if limits is None else (v <= limits[0]) | (v >= limits[1])
+
+    def hold(f: Function | None, start: Value, *given: object) -> Any:
+        found = solve(f, unknowns.start, *given)
+        return np.concatenate(_hold_at_limits(found, _plain_array(find_slope(found, *given)), limits, rows))
+
+    def condition_of_both(both: Value, *given: object) -> Any:
+        v, multipliers = both[: unknowns.start.size], both[unknowns.start.size :]
+        slope = find_slope(v, *given) - vjp(rows.measure, v)[1](multipliers)[0]
+        slope = np.where(find_fixed(strip(v)), v - stop_gradient(v), slope)
+        return np.concatenate([slope, rows.residual(v, multipliers)])
+
+    if not is_traced(loss(unknowns.start, *args)) and not rows.is_traced:
+        vector = solve(None, unknowns.start, *args)
+    else:
+        both = np.concatenate([unknowns.start, np.zeros(rows.count)])
+        vector = _solve_implicitly(condition_of_both, hold, both, args)[: unknowns.start.size]
     result = kept["result"]
     result.x = unknowns.finish(vector)
     if getattr(result, "jac", None) is not None and np.shape(result.jac) == unknowns.start.shape:
@@ -207,28 +292,9 @@ def minimize(
     return result
 
 
-def _attach(
-    condition: Function,
-    solve: Function,
-    unknowns: Unknowns,
-    loss: Function,
-    constraints: object,
-    args: tuple[Any, ...] = (),
-) -> Any:
-    """Return the solution with its derivatives; none are looked for where nothing is differentiated."""
-    if not is_traced(loss(unknowns.start, *args)):
-        return solve(None, unknowns.start, *args)
-    if constraints:
-        raise NoRuleError(
-            "pb.scipy.optimize.minimize: with constraints the solution is not differentiable; take them into fun, or "
-            "say stop_gradient of the arguments."
-        )
-    return _solve_implicitly(condition, solve, unknowns.start, args)
-
-
 def _run_minimize(
     loss: Function, unknowns: Unknowns, start: Tree, args: tuple[object, ...], method: str | Function | None,
-    given: tuple[Function | None, ...], limits: tuple[Array, Array] | None, constraints: object, tol: float | None,
+    given: tuple[Function | None, ...], limits: tuple[Array, Array] | None, rows: Rows, tol: float | None,
     callback: Function | None, options: Mapping[str, object] | None,
 ) -> Any:  # fmt: skip
     jac, hess, hessp = given
@@ -253,8 +319,8 @@ def _run_minimize(
         more["hess"] = lambda v: _plain_array(hessian(loss)(v))
     if limits is not None:
         more["bounds"] = load("optimize").Bounds(*limits)
-    if constraints:
-        more["constraints"] = _make_constraints(unknowns, constraints)
+    if rows.parts:
+        more["constraints"] = rows.as_scipy()
     if callback is not None:
         more["callback"] = _adapt_callback(callback, unknowns)
     with report_progress("minimize") as shown:
@@ -356,7 +422,10 @@ def least_squares(
         values, mask = np.asarray(concrete(v)), kept["result"].active_mask
         return slope if not mask.any() else np.where(mask != 0, v - values, slope)
 
-    vector = _attach(condition, solve, unknowns, cost, ())
+    if is_traced(cost(unknowns.start)):
+        vector = _solve_implicitly(condition, solve, unknowns.start, ())
+    else:
+        vector = solve(None, unknowns.start)
     result = kept["result"]
     result.x = unknowns.finish(vector)
     if is_traced(vector):
