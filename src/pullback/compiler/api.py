@@ -100,6 +100,7 @@ class Program:
 
         with watch_variables(trace), RefusedConditions():
             self.structure = tree.map_leaves(out, f(*tree.map_leaves(fill, args), **tree.map_leaves(fill, kwargs)))
+        self._build_results = tree.make_builder(self.structure, lambda x: x is HOLE)
         self.results = len(outputs)
         self.forms = OutputKinds(trace, leaves, given, outputs)
         self.reads = [v for v, _ in trace.reads.values()]
@@ -133,7 +134,7 @@ class Program:
         if self.is_on_device:  # variables are on the host
             made = map(self.run.library.leave, made)
         for v in self.assigned:
-            v.hold(next(made)[()])
+            v.hold(next(made))
         for v in self.written_rows:
             v.write_rows(next(made), next(made))
         source = iter(
@@ -141,7 +142,7 @@ class Program:
             if self.is_on_device
             else [give(v) for give, v in zip(self.forms.find_converters(kinds), out, strict=False)]
         )
-        return tree.map_leaves(lambda x: next(source) if x is HOLE else x, self.structure)
+        return self._build_results(source)
 
     def trainable_flags(self) -> tuple[bool, ...]:
         """Return which of the variables that it reads are trainable."""

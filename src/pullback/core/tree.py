@@ -4,7 +4,7 @@ namespaces, classes of attrs, models of pydantic, and classes that are registere
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from functools import lru_cache
 from types import SimpleNamespace
@@ -236,6 +236,20 @@ def map_leaves(f: Callable[..., Any], tree: Tree, *others: object, whole: Callab
             raise ValueError(f"trees differ: {type(tree).__name__} of {len(parts[0])} against {other!r}")
         more.append(its[0])
     return parts[1]([map_leaves(f, *row, whole=whole) for row in zip(parts[0], *more, strict=True)])
+
+
+def make_builder(tree: Tree, is_hole: Callable[[Any], bool]) -> Callable[[Iterator[Any]], Any]:
+    """Return a function that makes the same tree with what an iterator gives in the place of holes, for many calls.
+
+    >>> build = make_builder({"a": 0, "b": [0, (1,)]}, lambda leaf: leaf == 0)
+    >>> build(iter([4, 5]))
+    {'a': 4, 'b': [5, (1,)]}
+    """
+    parts = None if tree is None else get_branches(tree)
+    if parts is None:
+        return next if is_hole(tree) else lambda _: tree
+    builders, join = [make_builder(part, is_hole) for part in parts[0]], parts[1]
+    return lambda source: join([build(source) for build in builders])
 
 
 def replace_leaves(tree: Tree, new: list[Any]) -> Any:

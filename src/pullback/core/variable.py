@@ -132,7 +132,13 @@ class Variable(Wrapped):
         log = _log.get()
         if log is not None:
             log.entries.append((self, self.held, None, None))
-        self.held = freeze(constant(array), HELD)
+        meta = self.held.meta
+        if type(array) is np.ndarray and array.ndim and array.dtype is meta.dtype and array.shape == meta.shape:
+            new = Tensor()  # what constant(array) makes, without looking for what it was before
+            new.value, new.meta, new.g, new.x, new.y = array, meta, None, None, None
+        else:
+            new = constant(array)
+        self.held = freeze(new, HELD)
 
     def assign_rows(self, indices: TensorLike, values: TensorLike) -> Variable:
         """Hold other values in these rows from now on; of several for one row the last one stays.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.convert import as_array
-from pullback.core.tree import map_leaves, replace_leaves
+from pullback.core.tree import make_builder, map_leaves, replace_leaves
 from pullback.errors import ArgumentError, DataError, ShapeError
 from pullback.train.data.mapped import MappedPages
 from pullback.typing import Array, TensorLike, Tree
@@ -112,9 +112,13 @@ class ArraySource(Stage):
             shapes = ", ".join(str(x.shape) for x in flatten(self.tree))
             raise ShapeError(f"from_arrays: the arrays must have the same number of rows, got shapes {shapes}.")
         object.__setattr__(self, "size", lengths.pop())
-        object.__setattr__(self, "pages", MappedPages(flatten(self.tree)))
+        object.__setattr__(self, "arrays", flatten(self.tree))
+        object.__setattr__(self, "build", make_builder(self.tree, lambda x: isinstance(x, np.ndarray)))
+        object.__setattr__(self, "pages", MappedPages(self.arrays))
 
     tree: Any
+    arrays: list[Array]
+    build: Callable[[Iterator[Any]], Any]  # a tree of rows from its leaves
     size: int
     pages: MappedPages
 
@@ -139,8 +143,8 @@ class ArraySource(Stage):
     def _block(self, indices: range | Array) -> Any:
         self.pages.note(len(indices))
         if isinstance(indices, range):  # in order: views, no copies
-            return map_leaves(lambda x: x[indices.start : indices.stop], self.tree)
-        return map_leaves(lambda x: x.take(indices, axis=0), self.tree)
+            return self.build(iter([x[indices.start : indices.stop] for x in self.arrays]))
+        return self.build(iter([x.take(indices, axis=0) for x in self.arrays]))
 
 
 @dataclass(frozen=True)
