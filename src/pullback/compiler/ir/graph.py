@@ -24,6 +24,7 @@ Shape = tuple[int, ...]
 LARGE_MATRIX = 4096  # elements of a matrix that does not stay in the first cache
 LONG_SIDE = 32  # elements of the rows and columns of such a matrix
 EXACT = frozenset({int, bool, str, type(None), Op})  # equal only if they are the same, given that their types are
+SEQUENCES, ARRAYS = (tuple, list), (np.ndarray, np.generic)  # made once: they are looked up for every node
 
 
 class View(NamedTuple):
@@ -215,16 +216,16 @@ def fingerprint(data: Any, otherwise: Any = id) -> Any:
         return (kind, data)
     if kind is View:
         return data  # of whole numbers
-    if isinstance(data, np.ndarray | np.generic):
-        return ("array", data.shape, data.dtype, data.tobytes())
+    if isinstance(data, SEQUENCES):
+        return (kind, *[fingerprint(x, otherwise) for x in data])
     if isinstance(data, dict):
         return (kind, *[(k, fingerprint(v, otherwise)) for k, v in data.items()])
-    if isinstance(data, tuple | list):
-        return (kind, *[fingerprint(x, otherwise) for x in data])
+    if kind is slice:
+        return ("slice", fingerprint((data.start, data.stop, data.step), otherwise))
+    if isinstance(data, ARRAYS):
+        return ("array", data.shape, data.dtype, data.tobytes())
     if isinstance(data, float):
         return ("float", data.hex())  # 0.0 and -0.0 are not the same
-    if isinstance(data, slice):
-        return ("slice", fingerprint((data.start, data.stop, data.step), otherwise))
     if isinstance(data, set):
         return ("set", frozenset(data))
     return _fingerprint_object(data, otherwise)
