@@ -252,3 +252,33 @@ def test_numpys_elementwise_functions_keep_or_refuse_imaginary_parts() -> None:
         pb.hypot(Z, Z)
     with pytest.raises(ArgumentError, match="sigmoid_cross_entropy_with_logits: expected real numbers for logits"):
         pb.losses.sigmoid_cross_entropy_with_logits(X, Z)
+
+
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+def test_gradients_of_complex_arrays_and_numbers_on_either_side(dtype: str) -> None:
+    x = np.exp(1j * np.arange(1.0, 5.0)).astype(dtype)
+
+    def f(z: Any) -> Any:
+        z = 2.0 * z - 1j / z + z * (0.5 - 2j) + 3 - z / (1 + 1j) + (1j - z) * z
+        return np.sum(np.real(z * np.conj(z)) + np.absolute(np.exp(z)))
+
+    g, step = pb.grad(f)(x), 1e-6
+    assert g.dtype == dtype
+    wide = x.astype("c16")
+    for k in range(len(x)):
+        for direction in (1, 1j):
+            by = step * direction * np.eye(len(x))[k]
+            slope = (f(wide + by) - f(wide - by)) / (2 * step)
+            np.testing.assert_allclose(np.real(np.conj(g[k]) * direction), slope, rtol=1e-4 if dtype == "c8" else 1e-7)
+
+
+def test_complex_arrays_are_constants_while_a_tape_is_paused() -> None:
+    x = pb.tensor(np.array([1 + 2j, 3 - 1j]))
+    with pb.GradientTape() as tape:
+        tape.watch(x)
+        y = x * x
+        with tape.stop_recording():
+            factor = y * y * 2.0
+        z = pb.sum(pb.real(y * factor))
+    value = np.array(factor.numpy()) * 2 * x.numpy()
+    np.testing.assert_allclose(np.asarray(tape.gradient(z, x).numpy()), np.conj(value))

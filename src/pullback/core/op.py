@@ -43,6 +43,7 @@ from pullback.core.tape import (
     constant,
     perform,
     place,
+    place_complex,
 )
 from pullback.core.templates import (
     BINARY,
@@ -322,7 +323,8 @@ class Op:
         others = {f"other{n}": BY_KERNEL[k].function for n, k in enumerate(self.shortcuts.values())}
         return {
             "OP": self, "kernel": self.kernel, "run": self.run, "saving": self.saving, "new_node": Tensor,
-            "place": place, "translate_error": self.translate_error, "CAUGHT": CAUGHT, "several": several, "keep": keep,
+            "place": place, "place_complex": place_complex, "translate_error": self.translate_error, "CAUGHT": CAUGHT,
+            "several": several, "keep": keep,
             "take": take,
             "capture": capture, "MAX_COPIED_BYTES": MAX_COPIED_BYTES, "MUTABLE": MUTABLE,
             "copy_parameter": copy_parameter,
@@ -504,6 +506,7 @@ class Op:
             name=self.name,
             same="m is q and m.small" if quick else "False",
             weak="m.small" if quick else "False",
+            complex="m.complex" if quick and self.left and self.right else "False",
             large="type(x) is Large" if quick and self.left and isinstance(self.run, np.ufunc) else "False",
             fast="plain" if quick else "direct",
             wide=' and x.dtype.kind == "f"' if halves_bytes(self.kernel) else "",

@@ -87,8 +87,8 @@ class Meta:
     """Shape, dtype and tape, interned: compared by ``is``.  Stands for the value of a node that no rule reads."""
 
     __slots__ = (
-        "capacity", "constants", "direct", "dtype", "kind", "ndim", "note", "one", "plain", "pool", "push", "raw",
-        "record", "shape", "size", "small", "tape",
+        "capacity", "complex", "constants", "direct", "dtype", "kind", "ndim", "note", "one", "plain", "pool", "push",
+        "raw", "record", "shape", "size", "small", "tape",
     )  # fmt: skip
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], tape: Tape, raw: bool) -> None:
@@ -106,6 +106,7 @@ class Meta:
         self.small = inexact and not large  # elementwise ops keep this very meta, and need no buffer
         self.plain = self.small and raw  # and NumPy may be called directly
         self.direct = inexact and raw  # the same, where a big result needs no buffer either
+        self.complex = bool(raw and shape and dtype.kind == "c" and tape.level)  # which are placed without a dispatch
         self.record: Any = None  # what machine code reads of all this; False where it does not (see native.py)
         self.constants: dict[Any, Any] = ITSELF
         if raw and inexact:
@@ -118,13 +119,14 @@ class Meta:
     def detach(self) -> None:
         """Make the tensors that hold this meta constants."""
         self.tape, self.push, self.note, self.pool = NO_TAPE, forget, note_constant, None
-        self.record = None
+        self.record, self.complex = None, False
         if not self.raw:
             self.small = False  # the general way: such a tensor is whatever its value is
 
     def attach(self, tape: Tape, push: Any, note: Any, pool: Any, small: bool) -> None:
         """Make the tensors that hold this meta those of a tape again."""
         self.tape, self.push, self.note, self.pool, self.small, self.record = tape, push, note, pool, small, None
+        self.complex = bool(self.raw and self.shape and self.dtype.kind == "c")
 
 
 class Step:
@@ -664,6 +666,15 @@ def place(z: Value, m: Meta, step: Step, x: Any, y: object) -> Any:
     h.value, h.meta, h.x = z, m, r
     m.push(r)
     return h
+
+
+def place_complex(op: Op, values: Sequence[Any], m: Meta, step: Step, x: Any, y: object) -> Any:
+    """Put the node of an elementwise op of complex arrays of one shape, or of one and a number, on the tape."""
+    try:
+        z = op.run(*values)
+    except CAUGHT as error:
+        raise op.translate_error(op, error, values, {}) from None
+    return place(z, m.tape[z.shape, z.dtype], step, x, y)
 
 
 def add_into(rule: Callable[..., Any], into: Any, rows: Any = None) -> Any:

@@ -42,6 +42,7 @@ def {name}(x):{native}
             {plain}
         if m.small:
             {above}
+        if m.complex: return place_complex(OP, (x.value,), m, one, x, ())
     elif type(x) is ndarray and x.dtype.kind == "f":
         return {array}
     return dispatch(OP, (x,), {{}})
@@ -83,6 +84,7 @@ def {name}(x, y):{native}
             q = y.meta
             if {same}:
                 {both}
+            if m is q and {complex}: return place_complex(OP, (x.value, y.value), m, both, x, y)
             if m.{fast} and q.{fast} and m.tape is q.tape and m.dtype is q.dtype:
                 p = q
                 try: v = {raw}
@@ -93,6 +95,8 @@ def {name}(x, y):{native}
             if {weak}:
                 y = m.constants[y]
                 {left}
+            if {complex}: return place_complex(OP, (x.value, y), m, left, x, y)
+        elif t is complex and {complex}: return place_complex(OP, (x.value, y), m, left, x, y)
         elif t is ndarray and m.{fast} and y.dtype is m.dtype:
             try: v = {raw_left}
             except CAUGHT as error: raise translate_error(OP, error, (x, y), {{}}) from None
@@ -124,6 +128,10 @@ def reflected(y, x):{native_reflected}
         if {weak}:
             x = m.constants[x]
             {right}
+        if {complex}: return place_complex(OP, (x, y.value), m, right, y, x)
+    elif t is complex and type(y) is Tensor:
+        m = y.meta
+        if {complex}: return place_complex(OP, (x, y.value), m, right, y, x)
     return dispatch(OP, (x, y), {{}})
 """
 
