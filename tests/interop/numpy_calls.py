@@ -78,7 +78,7 @@ KEYWORDS: dict[str, tuple[Any, ...]] = {
     "rcond": (1e-9,), "upper": (True,), "rtol": (1e-6,), "return_index": (True,), "return_inverse": (True,),
     "return_counts": (True,), "discont": (2.0,), "q": (0.4, [0.2, 0.7]), "step": (1,), "axis1": (1,), "axis2": (0,),
     "mean": (np.full((1, 3), 0.5),), "device": ("cpu",), "fill_value": (0.3,), "shape": ((3, 3),), "repeats": (2,),
-    "constant_values": (0.4,), "bins": (4,), "a_min": (0.3,), "a_max": (0.8,), "min": (0.3,), "max": (0.8,), "m": (2,),
+    "constant_values": (0.4,), "bins": (4,), "a_min": (0.3,), "a_max": (0.85,), "min": (0.3,), "max": (0.8,), "m": (2,),
     "r": (2,), "roots": (V,), "N": (3,), "scl": (2.0,), "tensor": (False,), "lbnd": (0.1,), "ddof_": (1,),
 }  # fmt: skip
 
