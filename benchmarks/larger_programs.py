@@ -400,6 +400,37 @@ def blur_data() -> Data:
     return [images, np.array(3.0, "f4")], [target]
 
 
+def count_regression(n, w, dispersion, x, counts):
+    """Return the negative log-likelihood of negative binomial counts."""
+    mean, shape = n.exp(x @ w), n.exp(dispersion)
+    normal = n.gammaln(counts + shape) - n.gammaln(shape) - n.gammaln(counts + 1.0)
+    return -n.mean(normal + shape * n.log(shape / (shape + mean)) + counts * n.log(mean / (shape + mean)))
+
+
+def count_regression_data() -> Data:
+    w, x = draw((20,), (20000, 20))
+    return [w * np.float32(0.1), np.array(0.3, "f4")], [x, draw_integers(6, 20000).astype("f4")]
+
+
+def graph_attention(n, w, a, b, x, sources, targets, goal):
+    """One layer in which every node of a graph averages its neighbours by a softmax over its edges."""
+    nodes = len(x)
+    h = x @ w
+    scores = (h @ a)[sources] + (h @ b)[targets]
+    scores = n.where(scores > 0, scores, 0.2 * scores)
+    highest = n.stop_gradient(n.segment_max(scores, targets, nodes))
+    e = n.exp(scores - highest[targets])
+    shares = e / n.segment_sum(e, targets, nodes)[targets]
+    return n.mean((n.segment_sum(h[sources] * shares[:, None], targets, nodes) - goal) ** 2)
+
+
+def graph_attention_data() -> Data:
+    w, a, b, x, goal = draw((64, 32), (32,), (32,), (1000, 64), (1000, 32))
+    own = np.arange(1000, dtype="i4")  # every node has an edge to itself
+    sources, targets = (np.concatenate([own, ends]) for ends in draw_integers(1000, 2, 4000))
+    return [w * np.float32(0.1), a, b], [x, sources, targets, goal]
+
+
 def list_programs() -> Iterator[Program]:
     """Yield all of them, in the order of the table."""
     add = partial(Program, bar=1.0)
@@ -424,4 +455,6 @@ def list_programs() -> Iterator[Program]:
     yield add("decode", "transformer decode step", f=decode, data=partial(decode_data, False), does=VALUE)
     yield add("decode/gradients", "decode step with gradients", f=decode_loss, data=partial(decode_data, True))
     yield add("pde", "heat equation, 20 steps 256×256", f=diffusion, data=diffusion_data, jax=diffusion_by_scan)
+    yield add("counts", "negative binomial 20000×20", f=count_regression, data=count_regression_data, tolerance=1e-3)
+    yield add("graph", "graph attention, 5000 edges", f=graph_attention, data=graph_attention_data)
     yield add("normal", "Cholesky likelihood 1000×32", f=normal_likelihood, data=normal_likelihood_data)

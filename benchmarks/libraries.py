@@ -65,7 +65,8 @@ class Ours:
             log_sum_exp=pb.log_sum_exp, cross_entropy=labelled_loss, gather=pb.gather,
             one_hot=lambda i, size, dtype: pb.one_hot(i, size, dtype=dtype),
             conv2d=lambda x, w: pb.conv2d(x, w, 1, "same"), max_pool=lambda x: pb.max_pool(x, 2, 2),
-            top_k=pb.topk, solve_lower=pb.linalg.triangular_solve, scan=pb.scan,
+            top_k=pb.topk, solve_lower=pb.linalg.triangular_solve, scan=pb.scan, gammaln=pb.special.gammaln,
+            segment_sum=pb.unsorted_segment_sum, segment_max=pb.unsorted_segment_max, stop_gradient=pb.stop_gradient,
         )  # fmt: skip
 
     def function(self, p: Program, count: int) -> Callable[..., Any]:
@@ -137,7 +138,8 @@ class Jit(Jax):
             erf=jax.scipy.special.erf, gelu=partial(jax.nn.gelu, approximate=False), top_k=jax.lax.top_k,
             solve_lower=lambda a, b: jax.scipy.linalg.solve_triangular(a, b, lower=True),
             softmax=jax.nn.softmax, log_softmax=jax.nn.log_softmax, layer_norm=norm, cross_entropy=labelled_loss,
-            scan=jax.lax.scan,
+            scan=jax.lax.scan, gammaln=jax.scipy.special.gammaln, stop_gradient=jax.lax.stop_gradient,
+            segment_sum=jax.ops.segment_sum, segment_max=jax.ops.segment_max,
             one_hot=lambda i, size, dtype: jax.nn.one_hot(i, size, dtype=dtype),
         )  # fmt: skip
 
@@ -191,7 +193,7 @@ class Eager(Torch):
             softmax=lambda x: torch.softmax(x, -1), log_softmax=lambda x: torch.log_softmax(x, -1),
             layer_norm=lambda x, s, o: functional.layer_norm(x, x.shape[1:], s, o, 1e-5),
             one_hot=lambda i, size, dtype: functional.one_hot(i, size).to(dtype),
-            cross_entropy=functional.cross_entropy,
+            cross_entropy=functional.cross_entropy, gammaln=torch.lgamma,
         )  # fmt: skip
 
     def constant(self, x: Any) -> Any:
