@@ -234,6 +234,16 @@ def test_files_are_loaded_where_they_are_used(tmp_path: Path, processes: pb.scal
     np.testing.assert_array_equal(pb.scale.Shards([tmp_path / "part.csv"]).load(0), [[1, 2], [3, 4]])
 
 
+def test_parquet_files_are_columns(tmp_path: Path, serial: pb.scale.Pool) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    paths = [tmp_path / f"part{i}.parquet" for i in range(2)]
+    for i, path in enumerate(paths):
+        parquet.write_table(pyarrow.table({"x": [1.0 + i, 2.0], "y": [0.5, 1.5]}), path)
+    total = serial.sum(lambda w, shard: np.sum(w * shard["x"] * shard["y"]), pb.scale.Shards(paths))
+    assert pb.value_and_grad(total)(2.0) == (15.0, 7.5)
+
+
 @pytest.mark.parametrize(
     ("make", "answer"),
     [
