@@ -94,6 +94,13 @@ def test_check_grads_finds_one_wrong_element():
         pb.check_grads(product(2.0, (321,)), [x, y], order=1)
 
 
+def test_check_grads_names_one_of_several_arguments():
+    wrong = product(1.001)
+    pb.check_grads(lambda *xs: product()(*xs), [1.5, 2.5], order=1)
+    with pytest.raises(GradientMismatchError, match=r"'xs\[0\]' (is off|agrees)"):
+        pb.check_grads(lambda *xs: wrong(*xs), [1.5, 2.5], order=1)
+
+
 def test_check_grads_big_input():
     x, y = RANDOM.random((2, 3000))
     pb.check_grads(product(), [x, y], order=1)
