@@ -28,19 +28,14 @@ def conjugate_rule(rule: Callable[..., Any]) -> Any:
     """Return the rule for a complex result: the adjoint ``conj(rule(conj(g)))``.
 
     So one rule, written as if numbers were real, serves both.  A flat one has real coefficients, so that it may be
-    given the conjugate of what it reads instead; that is done where it reads one value at most.
+    given the conjugate of what it reads instead; that is done where it reads the result alone, as the operands may be
+    in either order.
     """
     source = getattr(rule, "source", "formula(")
     read = {name for name in "zxy" if re.search(rf"\b{name}\b", source)}
-    if "formula(" in source or "fit(" in source or len(read) > 1:
+    if "formula(" in source or "fit(" in source or not read <= {"z"}:
         return lambda g, *more: np.conjugate(rule(np.conjugate(g), *more))
-    if not read:
-        return rule
-    if read == {"z"}:
-        return lambda g, z, x, y: rule(g, z.conjugate(), x, y)
-    if read == {"x"}:
-        return lambda g, z, x, y: rule(g, z, x.conjugate(), y)
-    return lambda g, z, x, y: rule(g, z, x, y.conjugate())
+    return rule if not read else lambda g, z, x, y: rule(g, z.conjugate(), x, y)
 
 
 def conjugate_rules(rules: Callable[..., Any]) -> Any:
