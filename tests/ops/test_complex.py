@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 from pathlib import Path
 from typing import Any
 
@@ -270,6 +271,45 @@ def test_gradients_of_complex_arrays_and_numbers_on_either_side(dtype: str) -> N
             by = step * direction * np.eye(len(x))[k]
             slope = (f(wide + by) - f(wide - by)) / (2 * step)
             np.testing.assert_allclose(np.real(np.conj(g[k]) * direction), slope, rtol=1e-4 if dtype == "c8" else 1e-7)
+
+
+OPERANDS = {
+    "complex array": np.exp(1j * np.arange(1.0, 4.0)) * 1.5,
+    "complex row": np.exp(1j * np.arange(2.0, 5.0))[None],
+    "complex number": 0.5 - 2j,
+    "real array": np.array([0.7, -1.2, 2.0]),
+    "real number": 1.5,
+}
+
+
+@pytest.mark.parametrize("f", [operator.add, operator.sub, operator.mul, operator.truediv])
+@pytest.mark.parametrize("left", OPERANDS)
+@pytest.mark.parametrize("right", OPERANDS)
+def test_gradients_of_complex_and_real_arrays_and_numbers_on_either_side(left: str, right: str, f: Any) -> None:
+    values = [np.asarray(OPERANDS[left]), np.asarray(OPERANDS[right])]
+
+    def measure(x: Any, y: Any) -> Any:
+        z = f(x, y)
+        return np.sum(np.real(z * z) + 3 * np.imag(z) * np.real(z * (1 - 0.5j)))
+
+    def slope(k: int, by: Any) -> Any:
+        ahead, behind = ([v + s * by * (i == k) for i, v in enumerate(values)] for s in (1e-5, -1e-5))
+        return (measure(*ahead) - measure(*behind)) / 2e-5
+
+    def check(k: int, g: Any) -> None:
+        v = values[k]
+        assert g.shape == v.shape
+        assert g.dtype == v.dtype
+        for at in np.ndindex(v.shape):
+            for direction in (1.0, 1j) if v.dtype.kind == "c" else (1.0,):
+                by = np.zeros_like(v)
+                by[at] = direction
+                np.testing.assert_allclose(np.real(np.conj(g[at]) * direction), slope(k, by), rtol=1e-7, atol=1e-8)
+
+    for k, g in enumerate(pb.grad(measure, (0, 1))(*values)):  # both on the tape
+        check(k, np.asarray(g))
+    check(0, np.asarray(pb.grad(lambda x: measure(x, OPERANDS[right]))(values[0])))
+    check(1, np.asarray(pb.grad(lambda y: measure(OPERANDS[left], y))(values[1])))
 
 
 def test_complex_arrays_are_constants_while_a_tape_is_paused() -> None:

@@ -27,15 +27,21 @@ def keep_rule(rule: Callable[..., Any]) -> Any:
 def conjugate_rule(rule: Callable[..., Any]) -> Any:
     """Return the rule for a complex result: the adjoint ``conj(rule(conj(g)))``.
 
-    So one rule, written as if numbers were real, serves both.  A flat one has real coefficients, so that it may be
-    given the conjugate of what it reads instead; that is done where it reads the result alone, as the operands may be
-    in either order.
+    So one rule, written as if numbers were real, serves both.  One that is arithmetic of real coefficients and reads
+    one value is given the conjugate of that instead.
     """
     source = getattr(rule, "source", "formula(")
-    read = {name for name in "zxy" if re.search(rf"\b{name}\b", source)}
-    if "formula(" in source or "fit(" in source or not read <= {"z"}:
+    read = [name for name in "zxy" if re.search(rf"\b{name}\b", source)]
+    if len(read) > 1 or re.search(r"\w\(", source):
         return lambda g, *more: np.conjugate(rule(np.conjugate(g), *more))
-    return rule if not read else lambda g, z, x, y: rule(g, z.conjugate(), x, y)
+    if not read:
+        return rule
+    at = rule.__code__.co_varnames.index(read[0])  # x and y are in either order
+    if at == 1:
+        return lambda g, z, x, y: rule(g, z.conjugate(), x, y)
+    if at == 2:
+        return lambda g, z, x, y: rule(g, z, x.conjugate(), y)
+    return lambda g, z, x, y: rule(g, z, x, y.conjugate())
 
 
 def conjugate_rules(rules: Callable[..., Any]) -> Any:
