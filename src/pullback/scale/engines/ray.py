@@ -54,6 +54,7 @@ class RayEngine:
     def __init__(self, address: str | None = None) -> None:
         self.ray = _import_ray()
         self.address = address
+        self.is_connected = False  # by this engine, and not by the program before
         self.folder: str | None = None  # of a cluster of its own
         self.actors: list[Any] = []
         self.tasks: list[Any] = []
@@ -68,6 +69,7 @@ class RayEngine:
     def start(self, workers: int, timeout: float) -> None:
         self.timeout = timeout
         if not self.ray.is_initialized():
+            self.is_connected = True
             if self.address is None:
                 self._start_cluster(workers)
             else:
@@ -88,8 +90,7 @@ class RayEngine:
         """Start Ray on this machine: on the loopback interface, with a token, its files where they are removed."""
         self.folder = make_folder("ray")
         with set_environment({} if "RAY_AUTH_MODE" in os.environ else TOKEN), self._stay_on_loopback():
-            if hasattr(self.ray, "_raylet") and hasattr(self.ray._raylet, "Config"):
-                self.ray._raylet.Config.initialize("")  # it reads these variables
+            self._read_token()
             self.ray.init(
                 num_cpus=workers,
                 include_dashboard=False,
@@ -101,6 +102,13 @@ class RayEngine:
         address = self.ray.util.get_node_ip_address()
         if address != LOOPBACK:
             warnings.warn(f"Pool: this version of Ray listens at {address}, not only at {LOOPBACK}.", stacklevel=5)
+
+    def _read_token(self) -> None:
+        """Let Ray read the variables of its token again: otherwise this process keeps those that it read first."""
+        raylet = self.ray._raylet
+        if hasattr(raylet, "AuthenticationTokenLoader"):
+            raylet.Config.initialize("")  # before the token: a thread of Ray's that still ends may ask for it
+            raylet.AuthenticationTokenLoader.instance().reset_cache()
 
     @contextmanager
     def _stay_on_loopback(self) -> Iterator[None]:
@@ -226,7 +234,10 @@ class RayEngine:
             for actor in self.actors:
                 self.ray.kill(actor)
         self.actors, self.tasks, self.calls, self.references = [], [], {}, {}
-        if self.folder is not None:
+        if self.is_connected:
             self.ray.shutdown()
+            self._read_token()  # another cluster has none, or its own
+            self.is_connected = False
+        if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder = None
