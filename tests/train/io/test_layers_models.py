@@ -174,6 +174,9 @@ def test_losses_metrics_and_schedules_with_arguments_come_back(
     lambda: pb.train.adadelta(0.05), lambda: pb.train.adamax(0.05), lambda: pb.train.nadam(0.05),
     lambda: pb.train.rmsprop(0.05), lambda: pb.train.rmsprop(0.05, momentum=0.1, centered=True),
     lambda: pb.train.ftrl(0.05), lambda: pb.train.lion(0.05), lambda: pb.train.lamb(0.05),
+    lambda: pb.train.momentum(0.05, 0.9, use_ema=True, ema_momentum=0.5, ema_overwrite_frequency=3),
+    lambda: pb.train.adam(pb.train.exponential_decay(0.1, 2, 0.5), gradient_accumulation_steps=3),
+    lambda: pb.train.loss_scale_optimizer(pb.train.adam(0.05, use_ema=True), 8.0, 3),
 ])  # fmt: skip
 def test_training_goes_on_from_the_state_of_the_optimizer_in_keras_files(tmp_path: Path, make: Any) -> None:
     pytest.importorskip("h5py")
@@ -191,6 +194,41 @@ def test_training_goes_on_from_the_state_of_the_optimizer_in_keras_files(tmp_pat
         again.compile(again.optimizer, "mse", eager=True)
         assert again.optimizer.iterations == 4
         np.testing.assert_allclose([again.train_on_batch(x, x[:, :1]) for _ in range(3)], expected, rtol=2e-5)
+
+
+def train_and_save(optimizer: Any, path: Path) -> None:
+    x = np.ones((2, 3), np.float32)
+    model = pb.sequential([pb.layers.dense(1, name="a", input_shape=[3])])
+    model.compile(optimizer, "mse", eager=True)
+    model.train_on_batch(x, x[:, :1])
+    model.save(path)
+
+
+def test_optimizer_state_in_keras_files_has_the_order_of_keras(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    inner = pb.train.rmsprop(0.05, use_ema=True, gradient_accumulation_steps=3)
+    train_and_save(pb.train.loss_scale_optimizer(inner), path := tmp_path / "model.h5")
+    with h5py.File(path) as file:
+        found = [name.partition("/")[2] for name in file["optimizer_state"].attrs["weight_names"].astype(str)]
+    assert found == [  # as [v.path for v in optimizer.variables] of Keras 3.15
+        "iteration", "learning_rate", "step_counter", "dynamic_scale", "iteration", "learning_rate",
+        "a_kernel_average", "a_bias_average", "a_kernel_gradient_accumulator", "a_bias_gradient_accumulator",
+        "a_kernel_velocity", "a_bias_velocity",
+    ]  # fmt: skip
+
+
+def test_optimizer_state_that_is_left_out_of_keras_files_gives_a_warning(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with pytest.warns(UserWarning, match="save: the state of adafactor is left out") as caught:
+        train_and_save(pb.train.adafactor(0.1), tmp_path / "model.keras")
+    assert [w.filename for w in caught] == [__file__]
+    train_and_save(pb.train.adam(0.1), path := tmp_path / "model.h5")
+    with h5py.File(path, "a") as file:
+        attributes = file["optimizer_state"].attrs
+        attributes["weight_names"] = attributes["weight_names"][:-1]
+    with pytest.warns(UserWarning, match=r"load: the state of adam in model.h5 is left out") as caught:
+        assert pb.load_layers_model(path).optimizer.iterations == 0
+    assert [w.filename for w in caught] == [__file__]
 
 
 def test_load_layers_model_refuses_unknown_losses_by_name(tmp_path: Path) -> None:

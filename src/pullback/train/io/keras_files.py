@@ -19,7 +19,7 @@ from pullback.errors import CheckpointError
 from pullback.train.io.hdf5 import Hdf5Content, encode_hdf5, read_hdf5
 from pullback.train.io.initial_values import expect_weights
 from pullback.train.io.keras_names import spell_class, spell_group
-from pullback.train.io.optimizer_slots import list_state
+from pullback.train.io.optimizer_slots import OUTER_COUNT, list_state
 from pullback.train.io.saving import StrPath, write_atomically
 from pullback.train.io.structure import is_kind
 from pullback.train.io.tfjs import parse_json
@@ -112,8 +112,9 @@ def read_h5(path: StrPath, builder: Builder) -> tuple[Any, Json, OptimizerState 
     group = STATE_GROUP if STATE_GROUP in content.attributes else "optimizer_weights"
     names = content.attributes.get(group, {}).get("weight_names", [])
     values = [x for name in names if (x := content.arrays.get(f"{group}/{name}")) is not None]
-    is_known = bool(names) and names[0].endswith("iteration")  # Keras 2 has another order
-    state = ListedState(values, _list_trainable(model, reader.order)) if is_known else None
+    if names and not names[0].endswith("iteration"):
+        values = values[:1]  # after the step number, Keras 2 has another order
+    state = ListedState(values, _list_trainable(model, reader.order)) if names else None
     return model, None if training is None else parse_json(training, where), state
 
 
@@ -236,6 +237,8 @@ def write_archive(path: StrPath, model: Any, training: Json = None, optimizer: O
         archive.writestr("config.json", json.dumps(config))
         state = list_state(None if training is None else optimizer, _list_trainable(model, writer.order))
         slots = {f"optimizer/vars/{i}": x for i, (_, x) in enumerate(state)}
+        if optimizer is not None and optimizer.loss_scale.is_dynamic:  # Keras reads the inner optimizer's once more
+            slots |= {f"optimizer/inner_optimizer/vars/{i}": x for i, (_, x) in enumerate(state[OUTER_COUNT:])}
         archive.writestr("model.weights.h5", _encode_tree(model, writer, slots))
     write_atomically(Path(os.fspath(path)), target.getvalue())
 

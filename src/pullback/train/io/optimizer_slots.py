@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from warnings import warn
 
 import numpy as np
 
 from pullback.core.variable import Variable
-from pullback.train.optim.step import ITERATIONS, RATE, Optimizer
+from pullback.train.optim.loss_scale import FINITE_STEPS, LOSS_SCALE
+from pullback.train.optim.step import ACCUMULATOR, AVERAGE, ITERATIONS, RATE, Optimizer
 from pullback.typing import Array
 
-__all__ = ["list_state", "load_state"]
+__all__ = ["OUTER_COUNT", "list_state", "load_state"]
 
 PAIR: list[tuple[str, ...]] = [("m", "v")]
 # Slots of one group alternate from variable to variable; groups follow each other.
@@ -24,15 +26,20 @@ SPELLINGS = {
     "m": "momentum", "v": "velocity", "vhat": "velocity_hat", "rms": "velocity", "mg": "average_gradient",
     "accum_grad": "accumulated_grad", "accum_var": "accumulated_delta_var",
 }  # fmt: skip
-UNKNOWN = ("use_ema", "gradient_accumulation_steps", "dynamic_growth_steps")  # with these there are further slots
+# Keras's LossScaleOptimizer lists its own state before that of the optimizer inside of it: a step number and a learning
+# rate, which stay 0, the steps with finite gradients in a row, and the scale.
+OUTER_COUNT = 4
 
 
 def _list_groups(optimizer: Optimizer) -> list[tuple[str, ...]] | None:
     """Return the slots in Keras's order; None if it has others."""
     config, name = optimizer.get_config(), optimizer.name
-    if name not in GROUPS or any(config.get(key) for key in UNKNOWN):
+    if name not in GROUPS or (name == "momentum" and callable(config[RATE])):
         return None
-    groups = list(GROUPS[name])
+    groups: list[tuple[str, ...]] = [(AVERAGE,)] if optimizer.keeps_average else []
+    if not optimizer.is_compilable:
+        groups.append((ACCUMULATOR,))
+    groups += GROUPS[name]
     if name in ("sgd", "rmsprop") and config.get("momentum"):
         groups.append(("momentum",))
     if config.get("centered"):
@@ -49,38 +56,54 @@ def _list_slots(groups: Sequence[tuple[str, ...]], variables: Sequence[Variable]
 def list_state(optimizer: Optimizer | None, variables: Sequence[Variable]) -> list[tuple[str, Array]]:
     """Return names and arrays of an optimizer's state for these variables; empty if Keras has no such state."""
     groups = None if optimizer is None else _list_groups(optimizer)
-    if optimizer is None or groups is None or callable(optimizer.get_config()[RATE]):
+    if optimizer is None:
+        return []
+    if groups is None:
+        if optimizer.iterations:
+            warn(
+                f"save: the state of {optimizer.name} is left out, as Keras has another.", stacklevel=7
+            )  # the line that called save
         return []
     optimizer.slots(variables)  # makes those that are missing
     state, rate = optimizer.state_dict(), optimizer.learning_rate
-    # momentum of TensorFlow.js is a sum of gradients, that of Keras one of steps
-    factor = np.float32(-rate) if optimizer.name == "momentum" else None
-    found: list[tuple[str, Array]] = [("iteration", np.array(state[ITERATIONS])), (RATE, np.array(rate, np.float32))]
+    found: list[tuple[str, Array]] = [("iteration", np.array(state[ITERATIONS]))]
+    if not callable(optimizer.get_config()[RATE]):
+        found.append((RATE, np.array(rate, np.float32)))
+    if optimizer.loss_scale.is_dynamic:
+        finite, scale = np.array(state[FINITE_STEPS]), np.array(state[LOSS_SCALE], np.float32)
+        own = [("iteration", np.array(0)), (RATE, np.array(0, np.float32))]
+        found = [*own, ("step_counter", finite), ("dynamic_scale", scale), *found]
     for v, slot in _list_slots(groups, variables):
         x = state[f"{v.name}/{slot}"]
         if x.shape != v.shape:  # not every variable has this slot
             continue
-        found.append((f"{v.name.replace('/', '_')}_{SPELLINGS.get(slot, slot)}", x if factor is None else x * factor))
+        if optimizer.name == slot == "momentum":  # of TensorFlow.js: a sum of gradients, that of Keras one of steps
+            x = x * np.float32(-rate)
+        found.append((f"{v.name.replace('/', '_')}_{SPELLINGS.get(slot, slot)}", x))
     if optimizer.name == "nadam" and variables:
         found.append(("u_product", state[f"{variables[0].name}/product"]))
     return found
 
 
-def load_state(optimizer: Optimizer, values: Sequence[Array], variables: Sequence[Variable]) -> None:
-    """Load arrays that Keras listed into an optimizer; nothing is changed if they are not those of its slots."""
-    groups = _list_groups(optimizer)
-    if groups is None or len(values) < 1 or values[0].size != 1:
-        return
+def load_state(optimizer: Optimizer, values: Sequence[Array], variables: Sequence[Variable]) -> bool:
+    """Load arrays that Keras listed into an optimizer; return False, and change nothing, if they are not its slots."""
+    groups, scale = _list_groups(optimizer), values[:OUTER_COUNT] if optimizer.loss_scale.is_dynamic else []
+    own = values[len(scale) :]
+    if groups is None or len(own) < 1 or any(x.size != 1 for x in (*scale, own[0])):
+        return False
     optimizer.slots(variables)  # makes those that are missing
-    state: dict[str, Any] = optimizer.state_dict() | {ITERATIONS: int(values[0].ravel()[0])}
+    state: dict[str, Any] = optimizer.state_dict() | {ITERATIONS: int(own[0].item())}
+    if scale:
+        state |= {FINITE_STEPS: int(scale[2].item()), LOSS_SCALE: float(scale[3].item())}
     slots = [(v, slot) for v, slot in _list_slots(groups, variables) if state[f"{v.name}/{slot}"].shape == v.shape]
     first = 1 if callable(optimizer.get_config()[RATE]) else 2
     last = 1 if optimizer.name == "nadam" else 0
-    shapes = [x.shape for x in values[first : len(values) - last]]
+    shapes = [x.shape for x in own[first : len(own) - last]]
     if shapes != [v.shape for v, _ in slots]:
-        return
-    for (v, slot), x in zip(slots, values[first:], strict=False):
+        return bool(own[0] == 0)  # Keras makes slots at the first step
+    for (v, slot), x in zip(slots, own[first:], strict=False):
         state[f"{v.name}/{slot}"] = np.asarray(x, v.dtype)
     for v in variables if last else ():
-        state[f"{v.name}/product"] = np.asarray(values[-1], v.dtype).reshape(())
+        state[f"{v.name}/product"] = np.asarray(own[-1], v.dtype).reshape(())
     optimizer.load_state_dict(state, list(variables))
+    return True

@@ -82,16 +82,16 @@ class ListedState(NamedTuple):
 OptimizerState: TypeAlias = "NamedState | ListedState"
 
 
-def restore_state(optimizer: Optimizer, state: OptimizerState, where: str) -> None:
-    """Load a state into the optimizer that a file was compiled with."""
+def restore_state(optimizer: Optimizer, state: OptimizerState, where: str) -> bool:
+    """Load a state into the optimizer that a file was compiled with; return whether it is one of such an optimizer."""
     try:
         if isinstance(state, ListedState):
-            load_state(optimizer, state.values, state.variables)
-            return
+            return load_state(optimizer, state.values, state.variables)
         plain = {key: x for key, x in optimizer.state_dict().items() if "/" not in key}
         slots = {f"{v.name}/{slot}": np.asarray(x, v.dtype) for v, slot, x in state.slots}
         variables = list({id(v): v for v, _, _ in state.slots}.values())
         optimizer.load_state_dict(plain | {ITERATIONS: state.iterations} | slots, variables)
+        return True
     except PullbackError as error:
         raise make_training_error(where, error) from error
 
@@ -157,6 +157,10 @@ def _read_optimizer(data: Json) -> Optimizer:
         raise CheckpointError(f"{data!r} is no optimizer.")
     given = {normalize_name(key): value for key, value in config.items() if value is not None}
     name = normalize_name(data["class_name"].rpartition(">")[2])
+    if name == "lossscaleoptimizer":
+        inner = _read_optimizer(given.pop("inneroptimizer", None))
+        scale = _match_arguments(given, ["initial_scale", "dynamic_growth_steps"], data["class_name"])
+        return optimizers.loss_scale_optimizer(inner, **scale)
     make = {normalize_name(known): getattr(optimizers, known) for known in optimizers.__all__}.get(name)
     if make is None:
         raise CheckpointError(f"there is no optimizer {data['class_name']!r} here.")
@@ -262,14 +266,14 @@ def _describe_for_tfjs(name: str, config: Config, arguments: Mapping[str, Any]) 
 
 def _describe_for_keras(name: str, config: Config, arguments: Mapping[str, Any]) -> Json:
     renamed = KERAS_NAMES | ({"decay": "rho"} if name == "rmsprop" else {})
-    described = {renamed.get(key, key): x for key, x in config.items() if key not in ("lazy", "dynamic_growth_steps")}
+    described = {renamed.get(key, key): x for key, x in config.items() if key != "lazy"}
+    growth = described.pop("dynamic_growth_steps", None)
+    scale = described.pop("loss_scale_factor", 1.0) if growth is not None else None
     spelt = "SGD" if name == "momentum" else SPELLINGS.get(name) or name.capitalize()
-    made = {
-        "class_name": spelt,
-        "config": {"name": spelt.lower(), **described},
-        "module": "keras.optimizers",
-        "registered_name": None,
-    }
+    made = _describe_keras_object("keras.optimizers", spelt, {"name": spelt.lower(), **described})
+    if growth is not None:
+        outer = {"inner_optimizer": made, "initial_scale": scale, "dynamic_growth_steps": growth}
+        made = _describe_keras_object("keras.optimizers", "LossScaleOptimizer", outer)
     try:
         loss = _spell_losses(arguments["loss"], _describe_keras_loss)
         metrics, weighted = (

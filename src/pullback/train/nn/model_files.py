@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from typing import Any
+from warnings import warn
 
 from pullback.errors import PullbackError
 from pullback.train.io.formats import find_format, read_layers_model
@@ -48,8 +49,12 @@ def load_layers_model(path: StrPath, compile: bool = True) -> Any:
             model.compile(settings.optimizer, **settings.arguments)
         except (PullbackError, TypeError) as error:
             raise make_training_error(where, error) from error
-        if state is not None:
-            restore_state(model.optimizer, state, where)
+        if state is not None and not restore_state(model.optimizer, state, where):
+            warn(
+                f"load: the state of {model.optimizer.name} in {where} is left out, as its arrays are not those that "
+                "Keras 3 lists for it: training goes on as from a new optimizer.",
+                stacklevel=3,
+            )
     return model
 
 
