@@ -949,3 +949,27 @@ def test_integers_and_assertions_take_values_of_traced_tensors() -> None:
 def test_refusal_of_series_under_compile_names_what_to_use() -> None:
     with pytest.raises(SymbolValueError, match=r"np\.polydiv|np\.polyfit"):
         pb.compile(lambda c: np.polynomial.polynomial.polydiv(c, [1.0, 2.0])[0])(np.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("x", "axis", "slope"),
+    [
+        ([3.0, 1.0, np.inf], None, [1, 0, 0]),
+        ([-np.inf, 1.0, 2.0, np.inf], None, [0, 0.5, 0.5, 0]),
+        ([np.inf, np.inf], None, [0.5, 0.5]),
+        ([1.0, 1.0, 0.0, 1.0, 1.0], None, [0, 1, 0, 0, 0]),  # of equal ones the second in their order
+        ([[4.0, 1.0, 3.0], [2.0, 2.0, 2.0]], 1, [[0, 0, 1], [0, 1, 0]]),
+        ([[np.nan, 1.0, 3.0], [2.0, 2.0, 1.0]], 1, [[0, 0, 0], [1, 0, 0]]),
+    ],
+)
+def test_median_is_the_mean_of_the_middle_elements(x: Any, axis: Any, slope: Any) -> None:
+    x = np.array(x)
+
+    def f(x: Any) -> Any:
+        return np.median(x, axis=axis)
+
+    for value, g in ((f(pb.tensor(x)), pb.grad(f)(x)), (pb.compile(f)(x), pb.compile(pb.grad(f))(x))):
+        np.testing.assert_array_equal(np.asarray(value), np.median(x, axis=axis))
+        np.testing.assert_array_equal(g, slope)
+    assert np.median(pb.tensor(np.array([1, 2, 4]))).dtype == np.float64
+    np.testing.assert_array_equal(np.median(pb.tensor(np.array([40000, 40000], "f2"))).numpy(), 40000)

@@ -16,6 +16,7 @@ from pullback.interop.numpy_arguments import align_operands, wrap_constant
 from pullback.interop.numpy_shapes import along
 from pullback.numerics.adjoints import count_elements
 from pullback.numerics.axis_arguments import resolve_axes
+from pullback.numerics.order import find_rank
 from pullback.ops import segments
 
 if TYPE_CHECKING:
@@ -90,7 +91,23 @@ def _quantiles(name: str, most: int, skips_nan: bool = False) -> Function:
 
 
 def _median(a: Value, /, axis: Axis = None, keepdims: bool = False) -> Any:
-    return _interpolate_sorted("np.median", a, 0.5, 1, axis, keepdims)
+    """Return the mean of the one or two elements in the middle, NaN where there is one."""
+    x = _line_up("np.median", a, axis)
+    values, n = strip(x), x.shape[-1]
+    middle = range((n - 1) // 2, n // 2 + 1)
+    missing = np.isnan(values).any(axis=-1) if x.dtype.kind == "f" else None
+    if type(values) is not np.ndarray:
+        z = np.mean(np.sort(x, axis=-1)[..., middle.start : middle.stop], axis=-1)
+    elif x.ndim == 1:
+        z = np.mean(x[[int(find_rank(values, k)) for k in middle]])
+    else:
+        z = np.mean(np.take_along_axis(x, np.stack([find_rank(values, k) for k in middle], -1), -1), axis=-1)
+    if missing is not None and may_be(missing):
+        z = np.where(missing, np.asarray(np.nan, z.dtype), z)
+    if not keepdims:
+        return z
+    gone = resolve_axes(a.ndim, axis, "np.median")
+    return np.reshape(z, tuple(1 if i in gone else k for i, k in enumerate(a.shape)))
 
 
 def _nanmedian(a: Value, /, axis: Axis = None, keepdims: bool = False) -> Any:
@@ -103,12 +120,8 @@ def _interpolate_sorted(
     """Interpolate linearly between the two sorted elements around the position of the quantile ``q``."""
     _check_quantile(name, q, most, method)
     gone = resolve_axes(a.ndim, axis, name)
-    kept = tuple(i for i in range(a.ndim) if i not in gone)
-    shape = tuple(a.shape[i] for i in kept)
-    # a tensor can be indexed by what is different for each example of vmap; NaN is sorted to the end
-    x: Any = as_tensor(np.sort(np.reshape(np.transpose(a, kept + gone), (*shape, -1)), axis=-1))
-    if not x.shape[-1]:
-        raise ShapeError(f"{name}: there is nothing along axis {axis} of shape {a.shape}.")
+    x = as_tensor(np.sort(_line_up(name, a, axis), axis=-1))  # NaN is sorted to the end
+    shape = x.shape[:-1]
     missing = np.isnan(strip(x)) if a.dtype.kind == "f" else None
     rank, wide = np.ndim(q), x.dtype if x.dtype.kind == "f" else np.dtype(float)
     n: Any = x.shape[-1]
@@ -128,6 +141,18 @@ def _interpolate_sorted(
         z = np.where(missing, np.asarray(np.nan, z.dtype), z)
     z = np.moveaxis(z, range(len(shape), len(shape) + rank), range(rank))
     return np.reshape(z, np.shape(q) + tuple(1 if i in gone else k for i, k in enumerate(a.shape))) if keepdims else z
+
+
+def _line_up(name: str, a: Value, axis: Axis) -> Any:
+    """Return a tensor with all elements along some axes of ``a`` along the last, after the other axes."""
+    gone = resolve_axes(a.ndim, axis, name)
+    kept = tuple(i for i in range(a.ndim) if i not in gone)
+    moved = a if kept + gone == tuple(range(a.ndim)) else np.transpose(a, kept + gone)
+    # a tensor can be indexed by what is different for each example of vmap
+    x = as_tensor(moved if len(gone) == 1 else np.reshape(moved, (*(a.shape[i] for i in kept), -1)))
+    if not x.shape[-1]:
+        raise ShapeError(f"{name}: there is nothing along axis {axis} of shape {a.shape}.")
+    return x
 
 
 def _check_quantile(name: str, q: Any, most: int, method: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["argsort_stable"]
+__all__ = ["argsort_stable", "find_rank"]
 
 SHORTEST = {"f4": 16, "i4": 16, "i8": 16, "f8": 200}  # rows by dtype; NumPy sorts shorter ones as quickly by itself
 MIN_TIES = 0.1  # of all elements: if more are equal to a neighbour, sorting these again takes longer than sorting all
@@ -25,13 +25,29 @@ def argsort_stable(x: Any, axis: int = -1, descending: bool = False) -> Any:
     kind, length = x.dtype.str[1:], x.shape[axis]
     if length < SHORTEST.get(kind, length + 1):
         return _sort_by_numpy(x, axis, descending)
-    rows = np.ascontiguousarray(np.moveaxis(x, axis, -1))
+    is_last = axis in (-1, x.ndim - 1)
+    rows = np.ascontiguousarray(x if is_last else np.moveaxis(x, axis, -1))
     if kind == "f8":
         places = None if descending else _sort_again(rows)
     else:
         numbers = _find_order(rows)
         places = None if numbers is None else _sort_keys(numbers, descending)
-    return _sort_by_numpy(x, axis, descending) if places is None else np.moveaxis(places, -1, axis)
+    if places is None:
+        return _sort_by_numpy(x, axis, descending)
+    return places if is_last else np.moveaxis(places, -1, axis)
+
+
+def find_rank(rows: Any, rank: int) -> Any:
+    """Return which element of each row would be at place ``rank`` if it were sorted; equal ones stay in their order.
+
+    >>> find_rank(np.array([[3.0, 1.0, 2.0], [5.0, 5.0, 4.0]]), 1)
+    array([2, 0])
+    """
+    value = np.partition(rows, rank)[..., rank]
+    at = rows == value[..., None]
+    if np.count_nonzero(at) == value.size and np.all(value == value):  # one in each row
+        return at.argmax(-1)
+    return argsort_stable(rows)[..., rank]
 
 
 def _sort_by_numpy(x: Any, axis: int, descending: bool) -> Any:
@@ -68,7 +84,7 @@ def _sort_keys(keys: Any, descending: bool) -> Any:
 def _sort_again(rows: Any) -> Any:
     """Return the order of rows, sorted in any order first and then where neighbours are equal; None if many are."""
     places = np.argsort(rows, -1)
-    ordered = np.take_along_axis(rows, places, -1)
+    ordered = rows[places] if rows.ndim == 1 else np.take_along_axis(rows, places, -1)
     before = ordered[..., :-1]
     equal = (ordered[..., 1:] == before) | (before != before)  # after NaN comes NaN
     count = np.count_nonzero(equal)
