@@ -82,6 +82,20 @@ def _asymptotic_term(x: Any, k: int) -> Any:
     return (-1) ** k * mp.fac2(2 * k - 1) / (2 * x * x) ** k / (x * mp.sqrt(mp.pi))
 
 
+def bessel_near(z: Any, order: int) -> Any:
+    """Return what is left of the series of besseli(order, x) / x**order after its first term, divided by z, or x**2."""
+    terms = (z ** (k - 1) / (4**k * 2**order * mp.fac(k) * mp.fac(k + order)) for k in range(1, 60))
+    return mp.fsum(terms)
+
+
+def bessel_far(u: Any, order: int) -> Any:
+    """Return sqrt(x) * exp(-x) * besseli(order, x), where u is 16 / x - 1."""
+    if u + 1 < mp.mpf("1e-12"):
+        return 1 / mp.sqrt(2 * mp.pi)
+    x = 16 / (u + 1)
+    return mp.sqrt(x) * mp.exp(-x) * mp.besseli(order, x)
+
+
 # name: what, from, to, how many coefficients
 FITS: dict[str, tuple[Callable[[Any], Any], Any, Any, int]] = {
     "EXP_F4": (exp_rest, -half, half, 5),
@@ -111,6 +125,14 @@ FITS: dict[str, tuple[Callable[[Any], Any], Any, Any, int]] = {
     "DIGAMMA_F8": (digamma_slope, mp.mpf("-0.5"), mp.mpf("0.5"), 22),
     "ERFCX_F4": (lambda q: erfcx_rest(q, 2), mp.mpf(-1), mp.mpf(1), 11),
     "ERFCX_F8": (lambda q: erfcx_rest(q, 4), mp.mpf(-1), mp.mpf(1), 23),
+    "I0_NEAR_F4": (lambda z: bessel_near(z, 0), mp.mpf(0), mp.mpf(64), 9),
+    "I0_NEAR_F8": (lambda z: bessel_near(z, 0), mp.mpf(0), mp.mpf(64), 15),
+    "I1_NEAR_F4": (lambda z: bessel_near(z, 1), mp.mpf(0), mp.mpf(64), 9),
+    "I1_NEAR_F8": (lambda z: bessel_near(z, 1), mp.mpf(0), mp.mpf(64), 14),
+    "I0_FAR_F4": (lambda u: bessel_far(u, 0), mp.mpf(-1), mp.mpf(1), 6),
+    "I0_FAR_F8": (lambda u: bessel_far(u, 0), mp.mpf(-1), mp.mpf(1), 23),
+    "I1_FAR_F4": (lambda u: bessel_far(u, 1), mp.mpf(-1), mp.mpf(1), 6),
+    "I1_FAR_F8": (lambda u: bessel_far(u, 1), mp.mpf(-1), mp.mpf(1), 23),
 }
 
 

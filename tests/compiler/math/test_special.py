@@ -14,9 +14,13 @@ pytestmark = pytest.mark.skipif(not llvm_available(), reason="llvmlite is not in
 scipy_special = pytest.importorskip("scipy.special")
 POSITIVE = np.concatenate([np.linspace(1e-3, 9.5, 400), np.geomspace(1e-30, 1e30, 60), [1.0, 1.5, 2.0, 2.5, 7.5, 8.0]])
 AROUND = np.concatenate([np.linspace(-9.0, 9.0, 400), [0.0, -0.0, 40.0, -40.0]])
+WIDE = np.concatenate([np.linspace(-30.0, 30.0, 400), np.geomspace(1e-30, 80.0, 60), [0.0, -0.0, 8.0]])
 NEGATIVE = np.linspace(-6.3, -0.1, 57)
 EDGES = np.array([0.0, -0.0, -1.0, -2.0, np.inf, -np.inf, np.nan, 1e300, 1.0])
-FUNCTIONS = {"gammaln": POSITIVE, "digamma": POSITIVE, "erfc": AROUND, "ndtr": AROUND, "log_ndtr": AROUND}
+FUNCTIONS = {
+    "gammaln": POSITIVE, "digamma": POSITIVE, "erfc": AROUND, "ndtr": AROUND, "log_ndtr": AROUND,
+    "i0": WIDE, "i0e": WIDE, "i1": WIDE, "i1e": WIDE,
+}  # fmt: skip
 
 
 def compute(name: str, x: Any) -> Any:
@@ -68,7 +72,15 @@ def test_tails_of_the_bell_curve_keep_their_digits() -> None:
     np.testing.assert_allclose(compute("log_ndtr", np.full(3, -x * np.sqrt(2))), np.log(tail / 2), 1e-14)
 
 
+def test_bessel_functions_are_finite_where_exp_is_not() -> None:
+    x = np.array([711.0, -712.0, 713.0])
+    np.testing.assert_allclose(compute("i0", x), scipy_special.i0e(x) * np.exp(np.abs(x) - 20) * np.exp(20), 1e-12)
+    np.testing.assert_allclose(compute("i1", x) / compute("i0", x), scipy_special.i1e(x) / scipy_special.i0e(x), 1e-14)
+
+
 def test_gradients_match_eager() -> None:
     x = np.linspace(0.2, 12.0, 50)
     total = lambda x: pb.sum(pb.special.gammaln(x) + pb.special.log_ndtr(x) + pb.special.ndtr(-x) + pb.special.erfc(x))
+    np.testing.assert_allclose(pb.compile(pb.grad(total))(x), pb.grad(total)(x), 1e-12)
+    total = lambda x: pb.sum(pb.special.i0(x) + pb.special.i1(-x) + pb.special.i0e(x) * pb.special.i1e(x - 5))
     np.testing.assert_allclose(pb.compile(pb.grad(total))(x), pb.grad(total)(x), 1e-12)

@@ -465,7 +465,7 @@ def _i0_slope(x: Value) -> Any:
     return i1(x)
 
 
-@op(Real("i0"), acts=elementwise1, d=partials(_i0_slope))
+@op(Real("i0"), acts=elementwise1, d=partials(_i0_slope), lower=scalar(lambda s, x: s.i0(x)))
 def i0(x: TensorLike, /) -> Any:
     """Return the modified Bessel function of order 0.
 
@@ -476,7 +476,12 @@ def i0(x: TensorLike, /) -> Any:
     """
 
 
-@op(Real("i1"), acts=elementwise1, d=partials(lambda x: (i0(x) + iv(2, x)) * 0.5))
+@op(
+    Real("i1"),
+    acts=elementwise1,
+    d=partials(lambda x: (i0(x) + iv(2, x)) * 0.5),
+    lower=scalar(lambda s, x: s.i1(x)),
+)
 def i1(x: TensorLike, /) -> Any:
     """Return the modified Bessel function of order 1.
 
@@ -491,7 +496,13 @@ def _i0e_slope(z: Value, x: Value) -> Any:
     return i1e(x) - np.sign(x) * z
 
 
-@op(Real("i0e"), acts=elementwise1, d=partials(_i0e_slope), domain=POSITIVE)
+@op(
+    Real("i0e"),
+    acts=elementwise1,
+    d=partials(_i0e_slope),
+    domain=POSITIVE,
+    lower=scalar(lambda s, x: s.i0e(x)),
+)
 def i0e(x: TensorLike, /) -> Any:
     """Return ``exp(-abs(x)) * i0(x)``, without overflow.
 
@@ -507,6 +518,7 @@ def i0e(x: TensorLike, /) -> Any:
     acts=elementwise1,
     d=partials(lambda z, x: (i0e(x) + ive(2, x)) * 0.5 - np.sign(x) * z),
     domain=POSITIVE,
+    lower=scalar(lambda s, x: s.i1e(x)),
 )
 def i1e(x: TensorLike, /) -> Any:
     """Return ``exp(-abs(x)) * i1(x)``, without overflow.
