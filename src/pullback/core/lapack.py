@@ -35,10 +35,15 @@ class Factors(NamedTuple):
     pivots: Any
 
 
-@cache
 def _find(name: str, char: str) -> Any:
+    """Return a routine for a dtype; None if there is none, or if it is not to be used."""
+    return _load(name, char) if is_enabled("eager kernels") else None
+
+
+@cache
+def _load(name: str, char: str) -> Any:
     """Return a routine for a dtype, None if there is none."""
-    if find_routines is None or not is_enabled("eager kernels"):
+    if find_routines is None:
         return None
     address = find_routines().get(LETTERS[char] + name)
     if not address:
@@ -107,7 +112,7 @@ def solve_factored(factors: Factors, b: Array, trans: bool = False) -> Any:
     n, columns, info = COUNT(z.shape[0]), COUNT(z.shape[1]), COUNT(0)
     letter = ctypes.create_string_buffer(b"T" if trans else b"N")
     size = ctypes.addressof(n)
-    _find("getrs", lu.dtype.char)(
+    _load("getrs", lu.dtype.char)(
         ctypes.addressof(letter), size, ctypes.addressof(columns), lu.ctypes.data, size, pivots.ctypes.data,
         z.ctypes.data, size, ctypes.addressof(info), 1,
     )  # fmt: skip

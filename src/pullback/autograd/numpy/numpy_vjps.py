@@ -19,7 +19,7 @@ def match_complex(target: Operand, x: Operand) -> Any:
     """Return ``x`` as a real or complex number, whichever ``target`` is.
 
     >>> match_complex(1.0, 2.0 + 3.0j)
-    np.float64(2.0)
+    2.0
     """
     if np.iscomplexobj(x) and not np.iscomplexobj(target):
         return np.real(x)

@@ -623,10 +623,10 @@ def muon(
     options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``use_ema``, ...
 
     >>> w = pb.variable([[3.0, 1.0], [1.0, 3.0]])
-    >>> pb.train.muon(0.1, weight_decay=0.0).minimize(lambda: (w * w).sum())
+    >>> pb.train.muon(4.0, weight_decay=0.0).minimize(lambda: (w * w).sum())
     >>> w.numpy().round(2)
-    array([[2.98, 1.01],
-           [1.01, 2.98]], dtype=float32)
+    array([[1.98, 1.24],
+           [1.24, 1.98]], dtype=float32)
     """
     b1, b2 = _check_fraction("muon", "adam_beta_1", adam_beta_1), _check_fraction("muon", "adam_beta_2", adam_beta_2)
     kept, small = _check_fraction("muon", "momentum", momentum), _check_epsilon("muon", epsilon)
