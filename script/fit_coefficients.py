@@ -50,7 +50,7 @@ sin_rest, cos_rest = beyond(mp.sin, 3, 2), beyond(mp.cos, 4, 2)
 sinh_rest, cosh_rest = beyond(mp.sinh, 3, 2), beyond(mp.cosh, 2, 2)
 atan_rest, asin_rest = beyond(mp.atan, 3, 2), beyond(mp.asin, 3, 2)
 erf_near = beyond(mp.erf, 1, 2)
-digamma_root = mp.findroot(mp.digamma, 1.46)
+digamma_root, negative_root = mp.findroot(mp.digamma, 1.46), mp.findroot(mp.digamma, -0.504)
 
 
 def lgamma_slope(t: Any) -> Any:
@@ -62,6 +62,11 @@ def digamma_slope(t: Any) -> Any:
     """Return digamma at 1.5 + t, divided by the distance from its root."""
     apart = mp.mpf("1.5") + t - digamma_root
     return mp.digamma(mp.mpf("1.5") + t) / apart if apart else mp.polygamma(1, digamma_root)
+
+
+def digamma_below(t: Any) -> Any:
+    """Return digamma at its first negative root plus t, divided by t."""
+    return mp.digamma(negative_root + t) / t if abs(t) > mp.mpf("1e-20") else mp.polygamma(1, negative_root)
 
 
 def erfcx_rest(q: Any, middle: int) -> Any:
@@ -123,6 +128,7 @@ FITS: dict[str, tuple[Callable[[Any], Any], Any, Any, int]] = {
     "LGAMMA_F8": (lgamma_slope, mp.mpf("-0.5"), mp.mpf("0.5"), 19),
     "DIGAMMA_F4": (digamma_slope, mp.mpf("-0.5"), mp.mpf("0.5"), 11),
     "DIGAMMA_F8": (digamma_slope, mp.mpf("-0.5"), mp.mpf("0.5"), 22),
+    "DIGAMMA_BELOW": (digamma_below, mp.mpf("-0.1"), mp.mpf("0.1"), 17),
     "ERFCX_F4": (lambda q: erfcx_rest(q, 2), mp.mpf(-1), mp.mpf(1), 11),
     "ERFCX_F8": (lambda q: erfcx_rest(q, 4), mp.mpf(-1), mp.mpf(1), 23),
     "I0_NEAR_F4": (lambda z: bessel_near(z, 0), mp.mpf(0), mp.mpf(64), 9),

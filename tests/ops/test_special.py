@@ -174,3 +174,23 @@ def test_recursive_rules_compile_without_recursion() -> None:
     """In a process of its own, where no rule has been built before."""
     done = subprocess.run([sys.executable, "-c", DEPTH], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", ["gammaln", "digamma", "erfc", "ndtr", "log_ndtr"])
+def test_functions_of_many_elements_are_scipys(name: str, dtype: str) -> None:
+    x = np.concatenate([np.linspace(-5.3, 20.0, 9000), [np.inf, np.nan, 0.0, -0.0, -2.0]]).astype(dtype)
+    y = getattr(pb.special, name)(x)
+    assert y.dtype == dtype
+    bound = {"f4": 1e-6, "f8": 1e-12}[dtype]
+    np.testing.assert_allclose(y, getattr(scipy.special, name)(x.astype("f8")), bound, bound)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_polygamma_of_many_elements_is_scipys(n: int, dtype: str) -> None:
+    x = np.concatenate([np.geomspace(1e-3, 1e5, 600), [np.inf]]).astype(dtype)
+    for v in (x, np.append(x, x.dtype.type(np.nan)), np.append(x, x.dtype.type(-0.5))):
+        y = pb.special.polygamma(n, v)
+        assert y.dtype == dtype
+        np.testing.assert_allclose(y, scipy.special.polygamma(n, v).astype(dtype), {"f4": 2e-7, "f8": 3e-15}[dtype])

@@ -61,6 +61,15 @@ def test_gammaln_is_precise_beside_its_zeros() -> None:
     np.testing.assert_allclose(compute("gammaln", 2 + h), (1 - np.euler_gamma) * ((2 + h) - 2), 1e-8)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_digamma_is_precise_beside_its_first_negative_root(dtype: str) -> None:
+    """Values of mpmath: a term of the reflection formula is some 1e7 times as large as the result."""
+    x = np.array([-0.504082977771759, -0.5040000081062317, -0.550000011920929, -11.698951721191406])  # also in f4
+    want = [2.7259856236381175686e-7, 7.419991377107875829e-4, -0.41535693656327297241, 0.23489877233011912341]
+    tolerance = np.finfo(dtype).eps * np.array([4, 4, 4, 100])
+    np.testing.assert_array_less(np.abs(compute("digamma", x.astype(dtype)) / want - 1), tolerance)
+
+
 def test_tails_of_the_bell_curve_keep_their_digits() -> None:
     """From the asymptotic series of erfc at 20, of which eight terms are enough."""
     x, series, term = 20.0, 0.0, 1.0

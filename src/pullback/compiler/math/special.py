@@ -19,6 +19,7 @@ STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 
 SLOPES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160, 43867 / 14364)
 TERMS = {"f4": 3, "f8": 9}
 DIGAMMA_ROOT = {"f4": (1.4616321325302124, 1.2438149938918909e-08), "f8": (1.4616321449683622, 9.549995429965697e-17)}
+NEGATIVE_ROOT = (-0.5040830082644554, -8.15428206243813e-18)  # the first, and what is lost of it in rounding
 LGAMMA = {"f4": fit.LGAMMA_F4, "f8": fit.LGAMMA_F8}
 DIGAMMA = {"f4": fit.DIGAMMA_F4, "f8": fit.DIGAMMA_F8}
 ERFCX = {"f4": (2.0, fit.ERFCX_F4), "f8": (4.0, fit.ERFCX_F8)}
@@ -89,11 +90,18 @@ def _digamma_of_positive(b: MathBuilder, x: Value) -> Value:
 
 
 def _far_digamma(b: MathBuilder, x: Value) -> Value:
-    """Return digamma of numbers that are not positive, by reflection; NaN at the whole ones."""
-    apart = x - b.rint(x)
-    made = _digamma_of_positive(b, 1.0 - x) - math.pi / tan(b, apart * math.pi)
+    """Return digamma of numbers that are not positive, by reflection; NaN at the whole ones.
+
+    In double precision, as both terms cancel beside the roots; beside the first root by a polynomial.
+    """
+    wide = x.cast("f8")
+    apart = wide - b.rint(wide)
+    made = _digamma_of_positive(b, 1.0 - wide) - math.pi / tan(b, apart * math.pi)
+    first, second = NEGATIVE_ROOT
+    t = (wide - first) - second
+    made = b.select(b.absolute(t).compare("olt", 0.1), t * b.fit_polynomial(fit.DIGAMMA_BELOW, t), made)
     made = b.select(apart.compare("une", 0.0), made, math.nan)
-    return b.select(x.compare("oeq", 0.0), b.copysign(math.inf, -x), made)
+    return b.select(wide.compare("oeq", 0.0), b.copysign(math.inf, -wide), made).cast(x.dtype)
 
 
 # ---- the bell curve

@@ -16,7 +16,7 @@ from pullback.errors import NoRuleError
 from pullback.numerics import stable_formulas
 from pullback.numerics.adjoints import select
 from pullback.ops.special import family as family  # registers its ops
-from pullback.ops.special.lazy_scipy import OfOrder, Real, Through
+from pullback.ops.special.lazy_scipy import OfOrder, Polygamma, Real, Through
 from pullback.ops.special.lazy_scipy import find_name as find_name
 from pullback.ops.special.lazy_scipy import find_op as find_op
 
@@ -32,6 +32,8 @@ __all__ = [
 ROOT_PI = math.sqrt(math.pi)
 ROOT_TWO_PI = math.sqrt(2 * math.pi)
 POSITIVE = (0.5, 3.0)
+DIGAMMA, ERFC, NDTR, LOG_NDTR = map(Through, ("digamma", "erfc", "ndtr", "log_ndtr"))
+GAMMALN, EXPIT, LOG_EXPIT, LOGIT = map(Real, ("gammaln", "expit", "log_expit", "logit"))
 SHARE = (0.1, 0.9)
 
 
@@ -68,7 +70,7 @@ def _next_order(n: Operand, x: Value) -> Any:
     return polygamma(n + 1, x)
 
 
-@op(Real("polygamma"), acts=Ordered(1, 2, 3), d=partials(_orders("polygamma", "n"), _next_order), domain=POSITIVE)
+@op(Polygamma("polygamma"), acts=Ordered(1, 2, 3), d=partials(_orders("polygamma", "n"), _next_order), domain=POSITIVE)
 def polygamma(n: TensorLike, x: TensorLike, /) -> Any:
     """Return the derivative of order ``n`` of ``digamma``.
 
@@ -81,8 +83,9 @@ def polygamma(n: TensorLike, x: TensorLike, /) -> Any:
 
 
 @op(
-    Through("digamma"),
+    DIGAMMA,
     acts=elementwise1,
+    run=run_elements(DIGAMMA),
     d=partials(lambda x: polygamma(1, x)),
     domain=POSITIVE,
     lower=scalar(lambda s, x: s.digamma(x)),
@@ -98,8 +101,9 @@ def digamma(x: TensorLike, /) -> Any:
 
 
 @op(
-    Real("gammaln"),
+    GAMMALN,
     acts=elementwise1,
+    run=run_elements(GAMMALN),
     d=partials(lambda x: digamma(x)),
     domain=POSITIVE,
     lower=scalar(lambda s, x: s.gammaln(x)),
@@ -179,8 +183,9 @@ def zeta(x: TensorLike, q: TensorLike, /) -> Any:
 
 
 @op(
-    Through("erfc"),
+    ERFC,
     acts=elementwise1,
+    run=run_elements(ERFC),
     d=partials(lambda g, x: g * np.exp(-(x * x)) * (-2 / ROOT_PI)),
     lower=scalar(lambda s, x: s.erfc(x)),
 )
@@ -224,8 +229,9 @@ def erfcinv(x: TensorLike, /) -> Any:
 
 
 @op(
-    Through("ndtr"),
+    NDTR,
     acts=elementwise1,
+    run=run_elements(NDTR),
     d=partials(lambda g, x: g * np.exp(x * x * -0.5) * (1 / ROOT_TWO_PI)),
     lower=scalar(lambda s, x: s.ndtr(x)),
 )
@@ -238,8 +244,9 @@ def ndtr(x: TensorLike, /) -> Any:
 
 
 @op(
-    Through("log_ndtr"),
+    LOG_NDTR,
     acts=elementwise1,
+    run=run_elements(LOG_NDTR),
     d=partials(lambda g, z, x: g * np.exp(x * x * -0.5 - z) / ROOT_TWO_PI),
     lower=scalar(lambda s, x: s.log_ndtr(x)),
 )
@@ -263,9 +270,6 @@ def ndtri(x: TensorLike, /) -> Any:
 
 
 # ---- logarithms with care
-
-
-EXPIT, LOG_EXPIT, LOGIT = map(Real, ("expit", "log_expit", "logit"))
 
 
 @op(

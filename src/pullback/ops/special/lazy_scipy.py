@@ -14,6 +14,7 @@ from pullback.core.memory import unwrap_scratch
 from pullback.core.tensor import BY_KERNEL
 from pullback.errors import ArgumentError
 from pullback.names.packages import import_package
+from pullback.numerics.gammas import polygamma
 
 if TYPE_CHECKING:
     from pullback.typing import Value
@@ -22,6 +23,9 @@ __all__: list[str] = []
 
 UFUNCS = {"zeta": "_zeta"}  # functions whose ufunc has another name
 WHOLE = {"eval_hermite", "eval_hermitenorm"}  # functions that take whole numbers alone as their order
+
+SERIES_ORDERS = (1, 2, 3)  # of polygamma: compared with exact values, as precise as SciPy
+MIN_SERIES_ELEMENTS = 512
 
 
 @cache
@@ -85,6 +89,20 @@ class Real(Through):
         for x in args:
             check_real(self.name, x)
         return super().__call__(*args)
+
+
+class Polygamma(Real):
+    """SciPy's polygamma; the series of ``numerics.gammas`` take a tenth of the time for many positive numbers."""
+
+    def __call__(self, *args: Value) -> Any:
+        n, x = unwrap_scratch(args)
+        if type(x) is not np.ndarray or x.size < MIN_SERIES_ELEMENTS or x.dtype.char not in "fd":
+            return super().__call__(*args)
+        order = np.asarray(n)
+        if order.shape or order.dtype.kind not in "iu" or int(order) not in SERIES_ORDERS or not np.all(x > 0):
+            return super().__call__(*args)
+        with np.errstate(all="ignore"):
+            return polygamma(int(order), x).astype(x.dtype, copy=False)
 
 
 class OfOrder(Through):
