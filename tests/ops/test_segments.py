@@ -100,6 +100,17 @@ def test_segment_max_ties(name: str) -> None:
     np.testing.assert_allclose(got, [1 / 3, 1 / 3, 1 / 3, 1])
 
 
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("columns", [(), (3,)])
+def test_segment_max_of_infinities(name: str, columns: tuple[int, ...]) -> None:
+    x, ids = np.full((4, *columns), -np.inf if name == "max" else np.inf), np.array([0, 0, 2, -1])
+    x[2] = 1
+    f = lambda x, ids: unsorted(name)(x, ids, 3)
+    limit = np.finfo(float).min if name == "max" else np.finfo(float).max
+    np.testing.assert_array_equal(f(x, ids), np.stack([x[0], np.full(columns, limit), x[2]]))
+    np.testing.assert_array_equal(pb.compile(f)(x, ids), f(x, ids))
+
+
 def test_unused_elements_have_zero_gradient() -> None:
     dy = np.array([np.inf, 1.0])
     np.testing.assert_array_equal(pb.grad(lambda x: pb.unsorted_segment_sum(x, [-1, 1], 2))(np.ones(2), dy), [0, 1])

@@ -7,7 +7,7 @@ then; positions that are computed are checked by NumPy in every call, as they ma
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -279,24 +279,33 @@ def lower_segments(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any])
         found = take_rows(t, x, np.where(inside, ids, 0), kept)
         return np.where(np.reshape(inside, ids.shape + (1,) * kept), found, np.zeros((), x.dtype))
     combine = COMBINED[op.lower.symbol]
-    start = _find_start(combine, x.dtype)
+    start = _find_identity(combine, x.dtype)
     if len(shape) == 1:
         masked = np.where(inside, x, np.asarray(start, x.dtype))
-        return scatter_rows(t, masked, np.where(inside, ids, 0), shape, 0, combine, start)
-    at = np.where(inside, ids, many)
-    return scatter_rows(t, x, at, (many + 1, *shape[1:]), len(shape) - 1, combine, start)[:many]
+        made = scatter_rows(t, masked, np.where(inside, ids, 0), shape, 0, combine, start)
+    else:
+        at = np.where(inside, ids, many)
+        made = scatter_rows(t, x, at, (many + 1, *shape[1:]), len(shape) - 1, combine, start)[:many]
+    if combine == "add" or x.dtype.kind != "f":
+        return made
+    # An infinity may also be the extreme of a segment, so that members are counted.
+    members = scatter_rows(t, np.astype(inside, np.int32), np.where(inside, ids, 0), (many,), 0)
+    limits = np.finfo(x.dtype)
+    empty = np.asarray(limits.min if combine == "maximum" else limits.max, x.dtype)
+    return np.where(np.reshape(members == 0, (many,) + (1,) * (len(shape) - 1)), empty, made)
 
 
 COMBINED = {"segments": "add", "largest of segments": "maximum", "smallest of segments": "minimum"}
 
 
-def _find_start(combine: str, dtype: Any) -> float:
-    """Return what an empty segment has."""
+def _find_identity(combine: str, dtype: Any) -> float:
+    """Return the number that changes nothing when it is combined with another."""
     if combine == "add":
         return 0
-    limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
-    limit = limits.min if combine == "maximum" else limits.max
-    return float(limit) if dtype.kind == "f" else int(limit)
+    if dtype.kind == "f":
+        return -inf if combine == "maximum" else inf
+    limits = np.iinfo(dtype)
+    return int(limits.min if combine == "maximum" else limits.max)
 
 
 # ---- by an index of integers and slices
