@@ -81,6 +81,9 @@ CONSTRAINED: dict[str, Any] = {
     "inequality that holds back": lambda a: {"constraints": {"type": "ineq", "fun": lambda x: 1 - a[1] * np.sum(x**2)}},
     "inequality without effect": lambda a: {"constraints": {"type": "ineq", "fun": lambda x: 9.0 - np.sum(x)}},
     "upper limit": lambda a: {"constraints": scipy.optimize.NonlinearConstraint(lambda x: x[0] * a[0], -np.inf, 0.5)},
+    "limit that is an argument": lambda a: {
+        "constraints": scipy.optimize.NonlinearConstraint(lambda x: x[:2], a[:2] + 1, np.inf)
+    },
     "linear": lambda a: {"constraints": scipy.optimize.LinearConstraint(np.ones((1, 3)), 0.5, 0.5)},
     "bound near which the method stops": lambda a: {
         "constraints": {"type": "eq", "fun": lambda x: np.sum(x) - a[2]},
@@ -102,6 +105,17 @@ def test_minimize_with_constraints_is_differentiable(name: str) -> None:
     numeric = [(f(a + e) - f(a - e)) / (2 * h) for e in h * np.eye(3)]
     np.testing.assert_allclose(pb.grad(f)(a), numeric, atol=1e-4)
     np.testing.assert_allclose(pb.jvp(f, [a], [np.ones(3)])[1], np.sum(numeric), atol=1e-4)
+
+
+@pytest.mark.filterwarnings("error")
+def test_minimize_of_linear_constraints_by_trust_constr_does_not_warn() -> None:
+    constraint = scipy.optimize.LinearConstraint(np.ones((1, 2)), 1.0, 1.0)
+    found = optimize.minimize(lambda x: np.sum(x**2), np.zeros(2), constraints=constraint, method="trust-constr").x
+    np.testing.assert_allclose(found, [0.5, 0.5], rtol=1e-6)
+
+
+def test_minimize_without_constraints_by_none() -> None:
+    np.testing.assert_allclose(optimize.minimize(lambda x: (x - 1) ** 2, 0.0, constraints=None).x, 1, rtol=1e-6)
 
 
 def test_minimize_refuses_unknown_type_of_constraint() -> None:

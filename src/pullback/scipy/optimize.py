@@ -122,39 +122,49 @@ def _find_bounds(unknowns: Unknowns, bounds: Any) -> tuple[Any, Any] | None:
     return low, high
 
 
-class Rows:
-    """Constraints as numbers of the vector between two limits each, with exact Jacobians."""
+class Constraints:
+    """Constraints as numbers of the vector between two limits each, with exact derivatives."""
 
     def __init__(self, unknowns: Unknowns, constraints: Any) -> None:
-        given = constraints if isinstance(constraints, list | tuple) else [constraints]
+        given = constraints if isinstance(constraints, list | tuple) else [] if constraints is None else [constraints]
         self.parts = [_read_constraint(unknowns, item) for item in given]
         values = [f(unknowns.start) for f, *_ in self.parts]
-        self.is_traced = is_traced(values)
         self.count = sum(v.size for v in values)
-        limits = [[np.broadcast_to(_plain_array(limit), v.shape) for limit in part[1:]] for part, v in
-                  zip(self.parts, values, strict=True)]  # fmt: skip
-        self.low, self.high = (np.concatenate([pair[i] for pair in limits] or [np.zeros(0)]) for i in (0, 1))
+        self.limits = [
+            np.concatenate([
+                np.broadcast_to(as_operand(part[i]), v.shape) for part, v in zip(self.parts, values, strict=True)
+            ] or [np.zeros(0)])
+            for i in (1, 2)
+        ]  # fmt: skip
+        self.low, self.high = map(_plain_array, self.limits)
+        self.is_traced = is_traced([*values, *self.limits])
 
     def measure(self, v: Value) -> Any:
         """Return the constrained numbers of all constraints."""
         return np.concatenate([f(v) for f, *_ in self.parts] or [np.zeros(0) * v[:0]])
 
-    def as_scipy(self) -> list[Any]:
-        """Return them as SciPy takes them."""
+    def as_scipy(self, has_hessians: bool) -> list[Any]:
+        """Return them as SciPy takes them, with exact Hessians for a method that uses these."""
         optimize = load("optimize")
+
+        def derive(f: Function) -> dict[str, Any]:
+            made: dict[str, Any] = {"jac": lambda v: np.asarray(concrete(jacobian(f)(v)))}
+            if has_hessians:
+                made["hess"] = lambda v, weights: _plain_array(hessian(lambda u: np.sum(f(u) * weights))(v))
+            return made
+
         return [
             optimize.NonlinearConstraint(
-                lambda v, f=f: _plain_array(f(v)), _plain_array(low), _plain_array(high),
-                jac=lambda v, f=f: np.asarray(concrete(jacobian(f)(v))),
+                lambda v, f=f: _plain_array(f(v)), _plain_array(low), _plain_array(high), **derive(f)
             )
             for f, low, high in self.parts
-        ]  # fmt: skip
+        ]
 
     def residual(self, v: Value, multipliers: Value) -> Any:
         """Return what is zero at the solution: a number at its limit, or the multiplier of one that is at none."""
         values, signs = self.measure(v), np.sign(strip(multipliers))
         at_low = (signs > 0) | (self.low == self.high)
-        limit = np.where(at_low, _finite(self.low), _finite(self.high))
+        limit = np.where(at_low, *map(_finite, self.limits))
         return np.where(at_low | (signs < 0), values - limit, multipliers)
 
     def find_multipliers(self, v: Array, slope: Array, free: Array) -> Any:
@@ -178,11 +188,12 @@ class Rows:
             active &= pushed
 
 
-def _finite(limit: Array) -> Any:
+def _finite(limit: Value) -> Any:
+    """Return limits with 0 in the place of those that are none."""
     return np.where(np.isfinite(limit), limit, 0.0)
 
 
-def _hold_at_limits(v: Array, slope: Array, limits: tuple[Array, Array] | None, rows: Rows) -> tuple[Any, Any]:
+def _hold_at_limits(v: Array, slope: Array, limits: tuple[Array, Array] | None, rows: Constraints) -> tuple[Any, Any]:
     """Return a solution, exactly at the bounds that hold it back, and the multipliers of its constraints.
 
     Methods that come from inside stop before a bound; a number near it is held where the slope pushes it outward.
@@ -252,7 +263,7 @@ def minimize(
     def loss(v: Value, *given: object) -> Any:
         return as_operand(fun(unknowns.make(v), *given))
 
-    rows = Rows(unknowns, constraints)
+    rows = Constraints(unknowns, constraints)
     kept: dict[str, Any] = {}
 
     def solve(f: Function | None, start: Tree, *given: object) -> Any:
@@ -294,7 +305,7 @@ def minimize(
 
 def _run_minimize(
     loss: Function, unknowns: Unknowns, start: Tree, args: tuple[object, ...], method: str | Function | None,
-    given: tuple[Function | None, ...], limits: tuple[Array, Array] | None, rows: Rows, tol: float | None,
+    given: tuple[Function | None, ...], limits: tuple[Array, Array] | None, rows: Constraints, tol: float | None,
     callback: Function | None, options: Mapping[str, object] | None,
 ) -> Any:  # fmt: skip
     jac, hess, hessp = given
@@ -320,7 +331,7 @@ def _run_minimize(
     if limits is not None:
         more["bounds"] = load("optimize").Bounds(*limits)
     if rows.parts:
-        more["constraints"] = rows.as_scipy()
+        more["constraints"] = rows.as_scipy(str(method).lower() == "trust-constr")
     if callback is not None:
         more["callback"] = _adapt_callback(callback, unknowns)
     with report_progress("minimize") as shown:
