@@ -59,9 +59,15 @@ def _load(name: str, char: str) -> Any:
 
 
 def _is_usual(a: Any) -> bool:
-    return (
-        type(a) is ndarray and a.ndim == 2 and a.shape[0] >= MIN_ROWS and a.dtype.char in LETTERS and a.dtype.isnative
-    )
+    """Return whether an array is a large square matrix of floats of this machine."""
+    if type(a) is not ndarray or a.ndim != 2 or a.shape[0] != a.shape[1]:
+        return False
+    return a.shape[0] >= MIN_ROWS and a.dtype.char in LETTERS and a.dtype.isnative
+
+
+def _are_columns(b: Any, a: Any) -> bool:
+    """Return whether an array has right sides for a matrix: what is read beyond them would be other memory."""
+    return b.ndim == 2 and b.shape[0] == a.shape[0] and b.shape[1] > 0 and b.dtype is a.dtype
 
 
 def substitute(a: Array, b: Array, lower: bool) -> Any:
@@ -70,7 +76,7 @@ def substitute(a: Array, b: Array, lower: bool) -> Any:
     >>> substitute(np.eye(2), np.ones((2, 1)), True) is None  # too small for it
     True
     """
-    if not _is_usual(a) or b.ndim != 2 or b.dtype is not a.dtype or not b.shape[1]:
+    if not _is_usual(a) or not _are_columns(b, a):
         return None
     by_rows = a.flags.c_contiguous
     if (not by_rows and not a.flags.f_contiguous) or not a.flags.aligned:
@@ -91,7 +97,7 @@ def substitute(a: Array, b: Array, lower: bool) -> Any:
 
 def factor(a: Array) -> Factors | None:
     """Return the LU factors of a square matrix; an error if it is singular, None where NumPy must solve with it."""
-    if not _is_usual(a) or a.shape[0] != a.shape[1]:
+    if not _is_usual(a):
         return None
     routine = _find("getrf", a.dtype.char)
     if routine is None or _find("getrs", a.dtype.char) is None:
@@ -106,8 +112,12 @@ def factor(a: Array) -> Factors | None:
 
 
 def solve_factored(factors: Factors, b: Array, trans: bool = False) -> Any:
-    """Return the solution for a factored matrix and columns ``b`` of its dtype; with ``trans`` for its transpose."""
+    """Return the solution for a factored matrix and columns ``b``, with ``trans`` for its transpose; None where NumPy
+    must find it.
+    """
     lu, pivots = factors
+    if not _are_columns(b, lu):
+        return None
     z = np.array(b, order="F")
     n, columns, info = COUNT(z.shape[0]), COUNT(z.shape[1]), COUNT(0)
     letter = ctypes.create_string_buffer(b"T" if trans else b"N")

@@ -204,19 +204,28 @@ def check_phase(name: str, turned: Value, g: Value) -> None:
         )
 
 
-@lru_cache(256)
+MAX_CACHED_ROWS = 128  # of a matrix that is made once; larger ones would fill the memory
+
+
+def cache_small(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of a number of rows that remembers the matrices it made, if they are small."""
+    cached = lru_cache(256)(make)
+    return lambda n, *more: (cached if n <= MAX_CACHED_ROWS else make)(n, *more)
+
+
+@cache_small
 def eye(n: int, dtype: np.dtype[Any]) -> Any:
     return np.eye(n, dtype=dtype)
 
 
-@lru_cache(256)
+@cache_small
 def below(n: int, k: int, dtype: np.dtype[Any]) -> Any:
     """Return ones on and under the k-th diagonal."""
     return np.tri(n, n, k, dtype=dtype)
 
 
-@lru_cache(256)
-def triangle_mask(n: int, lower: bool) -> Any:
+@cache_small
+def mask_triangle(n: int, lower: bool) -> Any:
     """Return where a matrix has its lower or upper triangle, with the diagonal."""
     return np.tri(n, dtype=bool) if lower else np.tri(n, dtype=bool).T
 

@@ -69,10 +69,10 @@ def solve(x: TensorLike, y: TensorLike, /) -> Any:
 
 def solve_and_save(x: Array, y: Array) -> Any:
     """Return the solution, with the factors of the matrix kept beside it where that is one large matrix."""
-    factors = lapack.factor(x) if y.ndim < 3 and y.dtype is x.dtype and len(y) == len(x) else None
-    if factors is None:
+    factors = lapack.factor(x) if y.ndim in (1, 2) and y.dtype is x.dtype else None
+    columns = None if factors is None else lapack.solve_factored(factors, as_columns(y, y.ndim == 1))
+    if columns is None:
         return np.linalg.solve(x, y)
-    columns = lapack.solve_factored(factors, as_columns(y, y.ndim == 1))
     z = columns[:, 0] if y.ndim == 1 else np.ascontiguousarray(columns)
     keep_residual(z, factors)
     return z
@@ -81,9 +81,8 @@ def solve_and_save(x: Array, y: Array) -> Any:
 def adjoint_solution(g: Value, x: Value, z: Value) -> Any:
     """The solution for the transposed matrix, its right sides as columns; in ``solve`` a vector has one axis less."""
     right, factors = as_columns(g, g.ndim < x.ndim), find_residual(z)
-    if factors is not None and type(right) is ndarray and right.dtype is factors.lu.dtype:
-        return lapack.solve_factored(factors, right, trans=True)
-    return np.linalg.solve(T(x), right)
+    found = lapack.solve_factored(factors, right, trans=True) if factors and type(right) is ndarray else None
+    return np.linalg.solve(T(x), right) if found is None else found
 
 
 def solve_back(g: Value, x: Value, z: Value) -> tuple[Any, Any]:

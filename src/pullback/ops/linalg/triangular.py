@@ -24,7 +24,7 @@ from pullback.ops.linalg.pieces import (
     eye,
     positive,
     symmetric,
-    triangle_mask,
+    mask_triangle,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def triangular_solve(x: TensorLike, y: TensorLike, /, lower: bool = True, trans:
 
 
 def triangle(x: Value, lower: bool) -> Any:
-    return np.where(triangle_mask(x.shape[-1], lower), x, np.zeros((), x.dtype))
+    return np.where(mask_triangle(x.shape[-1], lower), x, np.zeros((), x.dtype))
 
 
 def substitute_adjoint(g: Value, x: Value, vector: bool, lower: bool, trans: bool) -> Any:
