@@ -1,4 +1,4 @@
-"""Infer dtype, shape and strides of results, by running ops on small arrays."""
+"""Infer dtype, shape and strides of results, by running ops on arrays of ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pullback.errors import PullbackError
 
 __all__ = ["NO_PARAMS", "Frozen", "make_example", "lay_out", "find_start", "infer_dtype", "infer_result"]
 
-MANY = 4096  # elements of arguments: to run an op on more takes noticeable time
+MAX_RUN_ELEMENTS = 4096  # of arguments: to run an op on more takes noticeable time
 
 
 class Frozen(dict[str, Any]):
@@ -75,29 +75,23 @@ def _make_diagonal(shape: Shape, dtype: Any) -> Any:
     return np.broadcast_to(np.eye(*shape[-2:], dtype=dtype) * np.arange(1, shape[-1] + 1).astype(dtype), shape)
 
 
-def _infer_from_few(op: Any, likes: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """Return shape and dtype of the result of large arrays by what the op says of shapes, and by running it on short
-    arrays; None where that cannot be.
+def _infer_from_shapes(op: Any, likes: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Return the shape that the op says its result has, and the dtype of its result on arrays of at most 2 elements
+    along each axis; None where it does not take these.
     """
     try:
-        shape = op.acts.shape(op.name, [shape for shape, _ in likes], params)
+        shape = tuple(op.acts.shape(op.name, [shape for shape, _ in likes], params))
         with np.errstate(all="ignore"):
-            out = op.perform([np.ones([min(n, 2) for n in shape], dtype) for shape, dtype in likes], params)
-    except (
-        AttributeError,
-        LookupError,
-        NotImplementedError,
-        TypeError,
-        ValueError,
-    ):  # run on all, it tells why
+            out = op.perform([np.ones([min(n, 2) for n in given], dtype) for given, dtype in likes], params)
+    except Exception:  # kernels may also be the user's; what is wrong with the arguments is told when it runs on them
         return None
     return (shape, out.dtype) if isinstance(out, np.ndarray) and len(shape) == out.ndim else None
 
 
 def infer_result(op: Any, likes: tuple[Any, ...], values: list[Any], params: dict[str, Any]) -> Any:
     """Return shape and dtype of a result, or a list of them, by running the op on values that it accepts."""
-    if sum(prod(shape) for shape, _ in likes) > MANY and all(v is None for v in values):
-        found = _infer_from_few(op, likes, params)
+    if sum(prod(shape) for shape, _ in likes) > MAX_RUN_ELEMENTS and all(v is None for v in values):
+        found = _infer_from_shapes(op, likes, params)
         if found is not None:
             return found
     for make in (np.ones, _make_diagonal, np.zeros):  # positions of 1 may be outside, those of 0 are not

@@ -103,7 +103,8 @@ class Translator:
     def _without_strength_reduction(self) -> Iterator[None]:
         """Leave a pass out of code generation, of which it takes a third: x86 has the addresses that loops are given.
 
-        The option is LLVM's, so it is set back for others who use LLVM in this process.
+        The option is one of the whole process, so it is set back for others who use LLVM in it.  Code that they
+        generate in another thread meanwhile is right too, without that pass.
         """
         if not self.machine.triple.startswith("x86_64"):
             yield
