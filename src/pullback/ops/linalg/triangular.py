@@ -22,9 +22,9 @@ from pullback.ops.linalg.pieces import (
     clear,
     complex_positive,
     eye,
+    mask_triangle,
     positive,
     symmetric,
-    mask_triangle,
 )  # fmt: skip
 
 if TYPE_CHECKING:
