@@ -118,6 +118,17 @@ def test_primitive_is_called_with_plain_values() -> None:
     assert ag.grad(cube, 1)(X[0], 2.0) == 0.0
 
 
+def test_primitive_under_vmap_and_compile() -> None:
+    f = primitive(lambda x: onp.sum(x**2))
+    defvjp(f, lambda ans, x: lambda g: 7 * g * x)  # not its gradient, which would show that the rule was passed over
+    rows = onp.stack([X, 2 * X])
+    onp.testing.assert_allclose(pb.vmap(f)(rows), onp.sum(rows**2, 1))
+    onp.testing.assert_allclose(pb.vmap(pb.grad(f))(rows), 7 * rows)
+    onp.testing.assert_allclose(pb.grad(lambda rows: onp.sum(pb.vmap(f)(rows)))(rows), 7 * rows)
+    onp.testing.assert_allclose(pb.compile(f)(X), onp.sum(X**2))
+    onp.testing.assert_allclose(pb.compile(pb.hessian(f))(X), 7 * onp.eye(3))
+
+
 def test_primitive_with_tangent_only() -> None:
     square = primitive(lambda x: onp.asarray(x) ** 2)
     defjvp(square, lambda g, ans, x: 2 * g * x)

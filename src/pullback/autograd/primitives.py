@@ -25,7 +25,17 @@ from pullback.transforms.arguments import Arguments
 from pullback.transforms.captured import line_of
 from pullback.transforms.custom import Customized
 from pullback.transforms.customcall import Call
-from pullback.transforms.customop import Back, CustomOp, Like, Run, gradient_for, like, set_transposing, tangent_for
+from pullback.transforms.customop import (
+    Back,
+    CustomOp,
+    Like,
+    Run,
+    gradient_for,
+    is_differentiated,
+    like,
+    set_transposing,
+    tangent_for,
+)
 from pullback.transforms.customop import transpose as transpose_rule
 
 if TYPE_CHECKING:
@@ -170,7 +180,7 @@ class Primitive(Customized):
         if not any(isinstance(leaf, Tensor) for arg in args for leaf in tree.leaves(arg)):
             return self.fun(*args, **kwargs)
         arguments = TracedArguments(args)
-        if all(not (isinstance(x, Tensor) and x.level) for x in arguments.flat):
+        if not any(is_differentiated(x, 0) for x in arguments.flat):
             return self.fun(*arguments.fill(arguments.flat), **kwargs)
         if self not in primitive_vjps and self not in primitive_jvps:
             raise NotImplementedError(

@@ -132,9 +132,9 @@ class Constraints:
         self.count = sum(v.size for v in values)
         self.limits = [
             np.concatenate([
-                np.broadcast_to(as_operand(part[i]), v.shape) for part, v in zip(self.parts, values, strict=True)
+                np.broadcast_to(as_operand(pair[i]), v.shape) for (_, *pair), v in zip(self.parts, values, strict=True)
             ] or [np.zeros(0)])
-            for i in (1, 2)
+            for i in (0, 1)
         ]  # fmt: skip
         self.low, self.high = map(_plain_array, self.limits)
         self.is_traced = is_traced([*values, *self.limits])
