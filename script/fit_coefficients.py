@@ -101,6 +101,34 @@ def bessel_far(u: Any, order: int) -> Any:
     return mp.sqrt(x) * mp.exp(-x) * mp.besseli(order, x)
 
 
+def erfcinv(share: Any) -> Any:
+    """Return the number whose erfc is ``share``, by Newton's method on the logarithm."""
+    y = mp.sqrt(-mp.log(share)) if share < mp.mpf("0.01") else mp.mpf("0.5")
+    for _ in range(60):
+        step = mp.log(mp.erfc(y) / share) * mp.exp(y * y) * mp.erfc(y) * mp.sqrt(mp.pi) / 2
+        y += step
+        if abs(step) < mp.mpf("1e-40"):
+            break
+    return y
+
+
+def erfinv_slope(u: Any) -> Any:
+    """Return erfinv(x) / x, where u is -log(1 - x * x) - 2.5."""
+    x = mp.sqrt(-mp.expm1(-u - mp.mpf("2.5")))
+    return mp.erfinv(x) / x if x > mp.mpf("1e-15") else mp.sqrt(mp.pi) / 2
+
+
+def erfcinv_ratio(u: Any, shift: str) -> Any:
+    """Return erfcinv(x) / s, where s is sqrt(-log(x)) and u is 1 / s - shift."""
+    over = u + mp.mpf(shift)
+    return erfcinv(mp.exp(-1 / over**2)) * over
+
+
+def between(low: str, high: str, shift: str) -> tuple[Any, Any]:
+    """Return the range of 1 / s - shift for s between two numbers."""
+    return 1 / mp.mpf(high) - mp.mpf(shift), 1 / mp.mpf(low) - mp.mpf(shift)
+
+
 # name: what, from, to, how many coefficients
 FITS: dict[str, tuple[Callable[[Any], Any], Any, Any, int]] = {
     "EXP_F4": (exp_rest, -half, half, 5),
@@ -139,6 +167,11 @@ FITS: dict[str, tuple[Callable[[Any], Any], Any, Any, int]] = {
     "I0_FAR_F8": (lambda u: bessel_far(u, 0), mp.mpf(-1), mp.mpf(1), 23),
     "I1_FAR_F4": (lambda u: bessel_far(u, 1), mp.mpf(-1), mp.mpf(1), 6),
     "I1_FAR_F8": (lambda u: bessel_far(u, 1), mp.mpf(-1), mp.mpf(1), 23),
+    "ERFINV_F4": (erfinv_slope, mp.mpf("-2.5"), mp.mpf("2.5"), 10),
+    "ERFINV_F8": (erfinv_slope, mp.mpf("-2.5"), mp.mpf("2.5"), 21),
+    "ERFCINV_F4": (lambda u: erfcinv_ratio(u, "0.26"), *between("2.38", "10.3", "0.26"), 9),
+    "ERFCINV_F8": (lambda u: erfcinv_ratio(u, "0.29"), *between("2.38", "6.11", "0.29"), 19),
+    "ERFCINV_FAR_F8": (lambda u: erfcinv_ratio(u, "0.1"), *between("6.09", "27.5", "0.1"), 25),
 }
 
 
@@ -147,7 +180,7 @@ def main() -> None:
     for name, (f, a, b, count) in FITS.items():
         coefficients, error = mp.chebyfit(f, [a, b], count, error=True)
         print(name, count, mp.nstr(error, 3))
-        row = "".join(f"    {float(c)!r},\n" for c in coefficients)
+        row = "".join(f"    {repr(float(c)).replace('e+', 'e')},\n" for c in coefficients)
         lines.append(f"{name} = (\n{row})\n")
     PAGE.write_text(HEAD + "".join(lines), "utf-8")
 

@@ -15,11 +15,12 @@ scipy_special = pytest.importorskip("scipy.special")
 POSITIVE = np.concatenate([np.linspace(1e-3, 9.5, 400), np.geomspace(1e-30, 1e30, 60), [1.0, 1.5, 2.0, 2.5, 7.5, 8.0]])
 AROUND = np.concatenate([np.linspace(-9.0, 9.0, 400), [0.0, -0.0, 40.0, -40.0]])
 WIDE = np.concatenate([np.linspace(-30.0, 30.0, 400), np.geomspace(1e-30, 80.0, 60), [0.0, -0.0, 8.0]])
+SHARES = np.concatenate([np.linspace(0.001, 0.999, 400), np.geomspace(1e-37, 0.4, 60), 1 - np.geomspace(1e-6, 0.4, 20)])
 NEGATIVE = np.linspace(-6.3, -0.1, 57)
 EDGES = np.array([0.0, -0.0, -1.0, -2.0, np.inf, -np.inf, np.nan, 1e300, 1.0])
 FUNCTIONS = {
     "gammaln": POSITIVE, "digamma": POSITIVE, "erfc": AROUND, "ndtr": AROUND, "log_ndtr": AROUND,
-    "i0": WIDE, "i0e": WIDE, "i1": WIDE, "i1e": WIDE,
+    "i0": WIDE, "i0e": WIDE, "i1": WIDE, "i1e": WIDE, "erfinv": np.concatenate([SHARES, -SHARES]), "ndtri": SHARES,
 }  # fmt: skip
 
 
@@ -87,9 +88,19 @@ def test_bessel_functions_are_finite_where_exp_is_not() -> None:
     np.testing.assert_allclose(compute("i1", x) / compute("i0", x), scipy_special.i1e(x) / scipy_special.i0e(x), 1e-14)
 
 
+def test_quantiles_of_smallest_shares_match_scipy() -> None:
+    p = np.array([1e-16, 1e-17, 1e-40, 1e-200, 1e-307, 5e-324, 0.0, 1.0])
+    np.testing.assert_allclose(compute("ndtri", p), scipy_special.ndtri(p), 1e-14)
+    edges = np.array([1.0, -1.0, 1.5, -1.5, np.nan, 1 - 2.0**-53])
+    np.testing.assert_allclose(compute("erfinv", edges), scipy_special.erfinv(edges), 1e-14)
+
+
 def test_gradients_match_eager() -> None:
     x = np.linspace(0.2, 12.0, 50)
     total = lambda x: pb.sum(pb.special.gammaln(x) + pb.special.log_ndtr(x) + pb.special.ndtr(-x) + pb.special.erfc(x))
     np.testing.assert_allclose(pb.compile(pb.grad(total))(x), pb.grad(total)(x), 1e-12)
+    share = np.linspace(0.001, 0.999, 50)
+    total = lambda x: pb.sum(pb.special.ndtri(x) + pb.special.erfinv(x) * x)
+    np.testing.assert_allclose(pb.compile(pb.grad(total))(share), pb.grad(total)(share), 1e-12)
     total = lambda x: pb.sum(pb.special.i0(x) + pb.special.i1(-x) + pb.special.i0e(x) * pb.special.i1e(x - 5))
     np.testing.assert_allclose(pb.compile(pb.grad(total))(x), pb.grad(total)(x), 1e-12)

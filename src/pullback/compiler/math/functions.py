@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from pullback.compiler.builder import Code, Value, constant
-from pullback.compiler.math import arithmetic, bessel, exp_log, philox, powers, special, trigonometry
+from pullback.compiler.math import arithmetic, bessel, exp_log, philox, powers, quantiles, special, trigonometry
 from pullback.compiler.math.building_blocks import MathBuilder
 from pullback.errors import CompileError
 
@@ -30,6 +30,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
         bessel.i0, bessel.i0e, bessel.i1, bessel.i1e,
         philox.philox,
         powers.power, powers.cbrt, powers.hypot, powers.erf,
+        quantiles.erfinv, quantiles.ndtri,
         special.gammaln, special.digamma, special.erfc, special.ndtr, special.log_ndtr,
         trigonometry.sin, trigonometry.cos, trigonometry.tan, trigonometry.arctan, trigonometry.arctan2,
         trigonometry.arcsin, trigonometry.arccos,

@@ -210,7 +210,13 @@ def erfcx(x: TensorLike, /) -> Any:
     """
 
 
-@op(Real("erfinv"), acts=elementwise1, d=partials(lambda g, z: g * np.exp(z * z) * (ROOT_PI / 2)), domain=SHARE)
+@op(
+    Real("erfinv"),
+    acts=elementwise1,
+    d=partials(lambda g, z: g * np.exp(z * z) * (ROOT_PI / 2)),
+    domain=SHARE,
+    lower=scalar(lambda s, x: s.erfinv(x)),
+)
 def erfinv(x: TensorLike, /) -> Any:
     """Return the number whose ``erf`` is ``x``.
 
@@ -260,7 +266,13 @@ def log_ndtr(x: TensorLike, /) -> Any:
     """
 
 
-@op(Real("ndtri"), acts=elementwise1, d=partials(lambda g, z: g * np.exp(z * z * 0.5) * ROOT_TWO_PI), domain=SHARE)
+@op(
+    Real("ndtri"),
+    acts=elementwise1,
+    d=partials(lambda g, z: g * np.exp(z * z * 0.5) * ROOT_TWO_PI),
+    domain=SHARE,
+    lower=scalar(lambda s, x: s.ndtri(x)),
+)
 def ndtri(x: TensorLike, /) -> Any:
     """Return the number below which the share ``x`` of the standard normal distribution is.
 
