@@ -181,6 +181,12 @@ def test_nan_names_shard_op_and_line(serial: pb.scale.Pool) -> None:
         pb.grad(total)(1.0)
 
 
+@pytest.mark.filterwarnings("error")
+def test_large_gradients_are_finite_without_a_warning(serial: pb.scale.Pool) -> None:
+    total = serial.sum(functions.vector, pb.scale.Shards(np.full((2, 1), 1e200), parts=2))
+    np.testing.assert_allclose(pb.grad(lambda w: np.sum(total(w)))(np.ones(1)), [2e200])
+
+
 def test_worker_that_always_crashes_raises() -> None:
     with pb.scale.Pool("processes", workers=1, start_timeout=600) as pool:
         total = pool.sum(functions.crash, pb.scale.Shards(np.ones(2), parts=1))

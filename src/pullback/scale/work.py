@@ -201,7 +201,8 @@ def _is_finite(y: Any) -> bool:
     if y.dtype.kind not in "fc":
         return True
     flat = y.ravel()
-    return cmath.isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())
+    with np.errstate(all="ignore"):
+        return cmath.isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())
 
 
 def run_function(f: Callable[..., Any], structure: Any, shard: Any, xs: Sequence[Any]) -> list[Any]:

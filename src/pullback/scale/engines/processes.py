@@ -32,7 +32,7 @@ __all__ = ["ProcessEngine"]
 # How a call is given what it shares with other calls: not at all, as the call before it had it, after its own bytes in
 # the same message, or in a message that follows, which is not copied once more.
 NOTHING, SAME, HERE, NEXT = range(4)
-HEAD = struct.Struct("<BI")  # of a message: one of these, and how many bytes its own are
+HEAD = struct.Struct("<BQ")  # of a message: one of these, and how many bytes its own are
 MAX_COPIED_BYTES = 2**16  # into a message: less time than another message takes
 
 
