@@ -438,3 +438,44 @@ def test_linalg_bad_input_raises(name: str) -> None:
     with pytest.raises(kind, match=message) as caught:
         call()
     assert isinstance(caught.value, PullbackError)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_inverses_and_determinants_of_large_matrices(dtype: str, order: Any) -> None:
+    rng = np.random.default_rng(3)
+    x = np.array(rng.normal(size=(61, 61)) / 4 + np.eye(61), dtype, order=order)
+    bound = {"rtol": {"f4": 1e-3, "f8": 1e-10}[dtype], "atol": {"f4": 1e-3, "f8": 1e-11}[dtype]}
+    inverse, w = np.linalg.inv(x.astype("f8")), rng.normal(size=x.shape).astype(dtype)
+
+    def log_det(x: Any) -> Any:
+        return np.linalg.slogdet(x)[1]
+
+    for y in (x, x[[1, 0, *range(2, 61)]]):  # two rows exchanged: the other sign
+        sign, log = np.linalg.slogdet(y)
+        value, g = pb.value_and_grad(log_det)(y)
+        np.testing.assert_allclose(value, log, 1e-4 if dtype == "f4" else 1e-12)
+        assert pb.linalg.slogdet(y).sign == sign
+        np.testing.assert_allclose(g, np.linalg.inv(y.astype("f8")).T, **bound)
+        np.testing.assert_allclose(pb.grad(np.linalg.det)(y) / np.linalg.det(y), g, **bound)
+    assert (value.dtype, g.dtype) == (dtype, dtype)
+    z = pb.linalg.inv(x)
+    assert z.dtype == dtype
+    np.testing.assert_allclose(z, inverse, **bound)
+    second = pb.grad(lambda x: np.sum(pb.grad(log_det)(x) * w))(x)
+    np.testing.assert_allclose(second, -inverse.T @ w.T @ inverse.T, bound["rtol"], 30 * bound["atol"])
+
+
+def test_large_singular_matrices() -> None:
+    x = np.random.default_rng(0).normal(size=(60, 60))
+    x[7] = 0
+    sign, log = pb.linalg.slogdet(x)
+    assert (sign, log) == (0, -np.inf)
+    for f in (pb.linalg.inv, pb.grad(lambda x: np.linalg.slogdet(x)[1])):
+        with pytest.raises(MatrixError, match="inv: a matrix is singular"):
+            f(x)
+    g = pb.grad(np.linalg.det)(x)
+    np.testing.assert_allclose(np.delete(g, 7, 0), 0, atol=1e-9 * np.abs(g).max())
+    by = np.zeros_like(x)
+    by[7, 3] = 1
+    np.testing.assert_allclose(g[7, 3], np.linalg.det(x + by), 1e-9)

@@ -67,7 +67,10 @@ CPUINFO = "/proc/cpuinfo"
 SAME_FOR_ALL = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU ", "Features")  # lines of /proc/cpuinfo
 ROUTINES = {  # of OpenBLAS in NumPy's package: their names, and their symbols for a letter
     **{name: f"scipy_cblas_{{}}{name}64_" for name in ("gemm", "trmm", "trsm", "trsv")},
-    **{name: f"scipy_{{}}{name}_64_" for name in ("potrf", "getrf", "getrs", "syevd", "gesdd", "geqrf", "orgqr")},
+    **{
+        name: f"scipy_{{}}{name}_64_"
+        for name in ("potrf", "getrf", "getri", "getrs", "syevd", "gesdd", "geqrf", "orgqr")
+    },
 }
 FEATURE = {"sse4": "SSE42", "avx": "AVX", "avx2": "AVX2", "avx512": "AVX512F"}  # as NumPy names them
 

@@ -97,12 +97,17 @@ def solution_tangent(dx: Array, dy: Array, x: Array, z: Array) -> Any:
     return moved[..., 0] if vector else moved
 
 
+def invert(x: Array) -> Any:
+    factors = lapack.factor(x.T)  # whose columns are the rows of x, so that nothing is rearranged
+    return np.linalg.inv(x) if factors is None else lapack.invert_factored(factors).T
+
+
 @op(
     np.linalg.inv,
     acts=same_square,
     d=rule(lambda g, z: -(T(z) @ g @ T(z)), jvp=lambda dx, z: -(z @ dx @ z)),
     lower=on_matrices("inv"),
-    run=clear("inv", np.linalg.inv, SINGULAR),
+    run=clear("inv", invert, SINGULAR),
 )
 def inv(x: TensorLike, /) -> Any:
     """Return the inverse of square matrices over the last two axes.
@@ -291,7 +296,11 @@ def det_tangent(dx: Array, x: Array) -> Any:
 
 def cofactor_matrix(x: Array) -> Any:
     try:
-        return np.linalg.det(x)[..., None, None] * T(np.linalg.inv(x))
+        factors = lapack.factor(x.T)
+        if factors is None:
+            return np.linalg.det(x)[..., None, None] * T(np.linalg.inv(x))
+        sign, logarithm = lapack.measure_factored(factors)
+        return sign * np.exp(logarithm) * lapack.invert_factored(factors)
     except np.linalg.LinAlgError:  # a singular one has cofactors too, by products of all other singular values
         u, s, v = np.linalg.svd(x)
         signs = np.linalg.det(u) * np.linalg.det(v)
@@ -324,7 +333,16 @@ def cofactors_derivative(g: Value, x: Value, z: Value) -> Any:
 
 
 def sign_and_logarithm(x: Array) -> Any:
-    return np.stack(np.linalg.slogdet(x), axis=-1)
+    """Return what ``slogdet`` gives as one array, with the factors of the transpose kept beside it if x is large."""
+    try:
+        factors = lapack.factor(x.T)
+    except np.linalg.LinAlgError:
+        factors = None
+    if factors is None:
+        return np.stack(np.linalg.slogdet(x), axis=-1)
+    z = np.array(lapack.measure_factored(factors))
+    keep_residual(z, factors)
+    return z
 
 
 @op(
@@ -350,7 +368,9 @@ def slogdet_back(g: Value, x: Value, z: Value) -> Any:
     size = g[..., 1]
     if is_complex(x):  # a complex sign has a tangent
         size = np.real(size) + imaginary(np.imag(np.conjugate(z[..., 0]) * g[..., 0]))
-    return size[..., None, None] * H(inv(x))
+    factors = find_residual(z)
+    inverse = H(inv(x)) if factors is None else lapack.invert_factored(factors)
+    return size[..., None, None] * inverse
 
 
 def slogdet_tangent(t: Array, z: Array) -> Any:
