@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from pullback.core import hooks
-from pullback.core.op import REGISTRY, operand
+from pullback.core.op import REGISTRY, convert_operand
 from pullback.core.tape import as_tensor
 from pullback.core.tensor import Tensor
 from pullback.errors import DataError, PullbackError
@@ -26,7 +26,7 @@ def check_numbers(name: str, argument: str, x: TensorLike) -> Value:
     >>> check_numbers("batch_norm", "mean", [1.0, 2.0]).shape
     (2,)
     """
-    x = operand(x, f"{name}: {argument}")
+    x = convert_operand(x, f"{name}: {argument}")
     if x.dtype.kind not in "fiubc":
         got = "text" if x.dtype.kind in "US" else f"an array of dtype {x.dtype}"
         raise DataError(f"{name}: {argument} must be numbers, got {got}.")

@@ -101,8 +101,8 @@ def as_shape(name: str, shape: Any) -> tuple[int, ...]:
     ((3,), (2, 3))
     """
     shape = concrete(shape)
-    several = isinstance(shape, list | tuple) or (isinstance(shape, ndarray) and shape.ndim)
-    lengths = list(shape) if several else [shape]
+    check_sequence = isinstance(shape, list | tuple) or (isinstance(shape, ndarray) and shape.ndim)
+    lengths = list(shape) if check_sequence else [shape]
     for n in lengths:
         whole = hasattr(n, "__index__") or (isinstance(n, float) and n.is_integer())
         if isinstance(n, bool) or not whole or np.ndim(n) or n < 0:
@@ -125,7 +125,7 @@ def as_number(name: str, argument: str, x: object, least: float = -np.inf, most:
     return made
 
 
-def several(name: str, tensors: object) -> Any:
+def check_sequence(name: str, tensors: object) -> Any:
     """Return the list of tensors that an op of many inputs is given."""
     if not isinstance(tensors, list | tuple | ndarray | Tensor):
         raise ArgumentError(f"{name}: tensors must be a list of tensors, got {type(tensors).__name__}.")

@@ -22,7 +22,7 @@ from pullback.core import hooks, native, templates
 from pullback.core.axes import Acts, broadcast, elementwise1, elementwise2, moves
 from pullback.core.calculus import Calculus
 from pullback.core.capture import MAX_COPIED_BYTES, MUTABLE, capture, copy_parameter
-from pullback.core.convert import as_value, bare, join_tensors, several
+from pullback.core.convert import as_value, bare, check_sequence, join_tensors
 from pullback.core.fitting import fit, floats_of
 from pullback.core.formula import Expr, Names, derive_rule, flatten_formula, halves_bytes, is_product
 from pullback.core.interpreter import dispatch
@@ -324,7 +324,7 @@ class Op:
         return {
             "OP": self, "kernel": self.kernel, "run": self.run, "saving": self.saving, "new_node": Tensor,
             "place": place, "place_complex": place_complex, "translate_error": self.translate_error, "CAUGHT": CAUGHT,
-            "several": several, "keep": keep,
+            "check_sequence": check_sequence, "keep": keep,
             "take": take,
             "capture": capture, "MAX_COPIED_BYTES": MAX_COPIED_BYTES, "MUTABLE": MUTABLE,
             "copy_parameter": copy_parameter,
@@ -476,7 +476,7 @@ class Op:
         items, signature, check = self._write_parameters()
         if self.variadic:
             names = self.inputs[0]
-            args = f"{names} if type({names}) is list else several(OP.name, {names})"
+            args = f"{names} if type({names}) is list else check_sequence(OP.name, {names})"
         else:
             names, args = ", ".join(self.inputs), f"({''.join(n + ', ' for n in self.inputs)})"
         names = f"{names}, {signature}" if self.params else names
@@ -764,12 +764,12 @@ def method(function: F) -> F:
     return alias(function.__name__, observable(function))
 
 
-def operand(x: TensorLike, what: str = "tensor") -> Value:
+def convert_operand(x: TensorLike, what: str = "tensor") -> Value:
     """Return an argument of a composition as something that has a shape; lists become tensors, as they do for ops.
 
     ``what`` is the function that refuses what cannot be one.
 
-    >>> operand([1.0, 2.0]).shape, operand(3).shape
+    >>> convert_operand([1.0, 2.0]).shape, convert_operand(3).shape
     ((2,), ())
     """
     made: Value
@@ -789,7 +789,7 @@ def check_rank(name: str, x: TensorLike, rank: int, argument: str = "x") -> Valu
     >>> check_rank("pad1d", [1.0, 2.0], 1).shape
     (2,)
     """
-    x = operand(x, f"{name}: {argument}")
+    x = convert_operand(x, f"{name}: {argument}")
     if x.ndim != rank:
         raise ShapeError(f"{name}: {argument} must have rank {rank}, got shape {x.shape}.")
     return x

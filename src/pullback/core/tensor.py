@@ -553,10 +553,10 @@ def _whole(x: Any) -> Any:
     return x if isinstance(values, Tensor) else int(values)
 
 
-def may_be(condition: Value) -> bool:
+def may_hold(condition: Value) -> bool:
     """Return whether a condition may hold somewhere.  While a program is being compiled nothing is known, so it may.
 
-    >>> may_be(np.array([False, True])), may_be(np.array([False, False]))
+    >>> may_hold(np.array([False, True])), may_hold(np.array([False, False]))
     (True, False)
     """
     values = all_values(condition)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.op import REGISTRY, operand
-from pullback.core.tensor import Tensor, all_values, call_unfollowed, may_be, strip
+from pullback.core.op import REGISTRY, convert_operand
+from pullback.core.tensor import Tensor, all_values, call_unfollowed, may_hold, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import TABLES, align_operands, is_traced, no_rule_error, run_without_rule
 from pullback.numerics.adjoints import H
@@ -30,7 +30,7 @@ def _kind(function: Callable[..., Any]) -> Any:
 
 def mirror_triangle(x: Value, UPLO: str = "L") -> Any:
     """Return the symmetric (Hermitian) matrix that one triangle determines; NumPy does not read the other."""
-    x = operand(x)
+    x = convert_operand(x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         return x  # the op raises the error
     half = np.tril(x) if UPLO == "L" else np.triu(x)
@@ -51,7 +51,7 @@ def _with_value_of(z: Value, run: Callable[..., Any], *args: object) -> Any:
 
 
 def _cholesky(a: Value, /, *, upper: bool = False) -> Any:
-    a = operand(a)
+    a = convert_operand(a)
     if a.dtype.kind == "f" and a.ndim > 1 and a.shape[-1] == a.shape[-2]:
         return REGISTRY["cholesky_of_triangle"].function(a, bool(upper))
     return linalg.cholesky(mirror_triangle(a, "U" if upper else "L"), bool(upper))
@@ -79,7 +79,7 @@ def _eigvals(a: Value, /) -> Any:
 
 def _are_real(a: Value, w: Tensor) -> bool:
     """Return whether NumPy gives real eigenvalues: those of a real matrix without imaginary parts."""
-    return a.dtype.kind != "c" and not may_be(np.imag(w) != 0)
+    return a.dtype.kind != "c" and not may_hold(np.imag(w) != 0)
 
 
 def _svd(a: Value, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.core.callers import find_numpy_caller
 from pullback.core.tape import as_tensor, constant
-from pullback.core.tensor import BY_KERNEL, all_values, call_unfollowed, may_be, read_sizes, strip
+from pullback.core.tensor import BY_KERNEL, all_values, call_unfollowed, may_hold, read_sizes, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import align_operands, wrap_constant
 from pullback.interop.numpy_shapes import along
@@ -102,7 +102,7 @@ def _median(a: Value, /, axis: Axis = None, keepdims: bool = False) -> Any:
         z = np.mean(x[[int(find_rank(values, k)) for k in middle]])
     else:
         z = np.mean(np.take_along_axis(x, np.stack([find_rank(values, k) for k in middle], -1), -1), axis=-1)
-    if missing is not None and may_be(missing):
+    if missing is not None and may_hold(missing):
         z = np.where(missing, np.asarray(np.nan, z.dtype), z)
     if not keepdims:
         return z
@@ -213,7 +213,7 @@ def _histogram_bin_edges(a: Value, /, bins: Any = 10, range: Any = None, weights
         return align_operands((bins,))[0]
     low, high = (np.min(a), np.max(a)) if range is None else range
     same = np.equal(strip(low), strip(high))
-    if may_be(same):
+    if may_hold(same):
         low, high = np.where(same, low - 0.5, low), np.where(same, high + 0.5, high)
     return np.linspace(low, high, int(bins) + 1)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib import scimath
 
 from pullback.core.convert import check_real
-from pullback.core.tensor import LATER, call_unfollowed, may_be, read_sizes, strip
+from pullback.core.tensor import LATER, call_unfollowed, may_hold, read_sizes, strip
 from pullback.errors import ShapeError
 from pullback.interop.numpy_arguments import align_operands, wrap_constant
 from pullback.ops.elementwise import reciprocal, sign
@@ -50,7 +50,7 @@ def _sign(x: Value) -> Any:
     """Return the sign as NumPy does, NaN for NaN."""
     z = sign(x)
     lost = np.isnan(strip(x))
-    return np.where(lost, x, z) if may_be(lost) else z
+    return np.where(lost, x, z) if may_hold(lost) else z
 
 
 def _heaviside(x: Value, h: Operand) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.op import Op, operand
+from pullback.core.op import Op, convert_operand
 from pullback.core.tensor import LATER
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops.segments import unsorted_segment_sum
@@ -31,7 +31,7 @@ def multiply_sparse(A: Any, x: Value) -> Any:
     >>> pb.grad(lambda x: (A @ x) ** 2)(np.array([1.0, 1.0]))
     array([22., 30.])
     """
-    x = operand(x)
+    x = convert_operand(x)
     if len(A.shape) != 2 or x.ndim not in (1, 2) or x.shape[0] != A.shape[1]:
         raise ShapeError(f"matmul: got a sparse array of shape {A.shape} and a tensor of shape {x.shape}.")
     entries = A.tocoo()

@@ -13,7 +13,7 @@ from numpy import ndarray
 from pullback.core.axes import Sample, Shape, broadcast, moves
 from pullback.core.calculus import linear
 from pullback.core.lowering import call, made_of
-from pullback.core.op import REGISTRY, WEAK, alias, method, observable, op, operand
+from pullback.core.op import REGISTRY, WEAK, alias, convert_operand, method, observable, op
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.adjoints import T
 from pullback.numerics.axis_arguments import LETTERS, format_shapes, resolve_axes
@@ -140,7 +140,7 @@ def mat_mul(a: TensorLike, b: TensorLike, transpose_a: bool = False, transpose_b
 
 
 def transpose_matrix(x: TensorLike, name: str) -> Any:
-    x = operand(x)
+    x = convert_operand(x)
     if len(x.shape) < 2:
         raise ShapeError(
             f"mat_mul: {name} has shape {x.shape}; only a matrix can be transposed, drop transpose_{name}."
@@ -153,10 +153,10 @@ def transpose_matrix(x: TensorLike, name: str) -> Any:
 
 def as_operands(*xs: TensorLike) -> list[Value]:
     """Return the operands as arrays or tensors; Python numbers take the dtype of the others."""
-    ready: list[Any] = [x if hasattr(x, "dtype") or type(x) in WEAK else operand(x) for x in xs]
+    ready: list[Any] = [x if hasattr(x, "dtype") or type(x) in WEAK else convert_operand(x) for x in xs]
     dtypes = [x.dtype for x in ready if hasattr(x, "dtype")]
     if not dtypes or "O" in [d.char for d in dtypes]:
-        return [operand(x) for x in ready]
+        return [convert_operand(x) for x in ready]
     if len(dtypes) == len(ready):
         return ready
     return [x if hasattr(x, "dtype") else np.asarray(x, np.result_type(x, *dtypes))[()] for x in ready]

@@ -13,7 +13,7 @@ from pullback.core.axes import moves
 from pullback.core.calculus import constant, linear, rule
 from pullback.core.convert import as_dtype, check_real, get_default_dtype
 from pullback.core.lowering import call, made_of, rows
-from pullback.core.op import method, op, operand
+from pullback.core.op import convert_operand, method, op
 from pullback.core.rowsparse import rows_of_gather
 from pullback.core.tensor import LATER, read_sizes
 from pullback.errors import ArgumentError, IndexRangeError, ShapeError
@@ -406,7 +406,7 @@ def take(x: TensorLike, indices: TensorLike, axis: Axis = None, mode: str = "rai
     >>> take(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([3, 0]))
     array([4., 1.])
     """
-    x = operand(x)
+    x = convert_operand(x)
     if axis is None:
         x, axis = np.reshape(x, -1), 0
     if mode != "raise":
@@ -423,8 +423,8 @@ def take_along_axis(x: TensorLike, indices: TensorLike, axis: int = -1) -> Any:
     array([[2.],
            [3.]])
     """
-    values: Any = operand(x)
-    places: Any = np.asarray(indices) if isinstance(indices, list | tuple) else operand(indices)
+    values: Any = convert_operand(x)
+    places: Any = np.asarray(indices) if isinstance(indices, list | tuple) else convert_operand(indices)
     if values.ndim != places.ndim:
         raise ShapeError(
             f"take_along_axis: x has shape {values.shape} and indices have shape {places.shape}; the ranks must agree."
@@ -451,7 +451,7 @@ def repeat(x: TensorLike, repeats: Lengths | Value, axis: Axis = None) -> Any:
     >>> repeat(np.array([1.0, 2.0]), 2)
     array([1., 1., 2., 2.])
     """
-    x = operand(x)
+    x = convert_operand(x)
     if axis is None:
         x, axis = np.reshape(x, -1), 0
     at = resolve_axis(x.ndim, axis, "repeat")
@@ -593,6 +593,6 @@ def topk(x: TensorLike, k: int | None = 1, sorted: bool = True) -> TopK:
     >>> topk(np.array([1.0, 5.0, 3.0]), 2)
     TopK(values=array([5., 3.]), indices=array([1, 2], dtype=int32))
     """
-    x = operand(x)
+    x = convert_operand(x)
     indices = topk_indices(x, 1 if k is None else k)
     return TopK(take_along_axis(x, indices, -1), indices)

@@ -13,7 +13,7 @@ from numpy import ndarray
 from pullback.core.axes import moves
 from pullback.core.calculus import linear, rule
 from pullback.core.lowering import call, pieces, view
-from pullback.core.op import REGISTRY, alias, method, op, operand
+from pullback.core.op import REGISTRY, alias, convert_operand, method, op
 from pullback.core.rowsparse import rows_of_index
 from pullback.core.tape import RAW, constant
 from pullback.core.tensor import Tensor, read_sizes, strip
@@ -370,7 +370,7 @@ def _setitem_method(x: Tensor, index: Index, value: TensorLike) -> None:
     index = normalize_index(index)
     if isinstance(value, Tensor) and _is_basic(index) and _is_view_at(value, x, index):
         return  # the second half of x[index] += y: the view has been written to
-    value = operand(value)
+    value = convert_operand(value)
     _check_kind(x, value)
     put = _set_each if _is_batched(index) else set_item
     write(x, lambda old: put(old, value, index))
@@ -406,7 +406,10 @@ def boolean_mask(x: TensorLike, mask: TensorLike, axis: Axis = None) -> Any:
     >>> boolean_mask(np.array([1.0, 2.0, 3.0]), np.array([True, False, True]))
     array([1., 3.])
     """
-    x, mask = operand(x), np.asarray(read_sizes("boolean_mask", mask, "Keep all elements: where(mask, x, 0), or"))
+    x, mask = (
+        convert_operand(x),
+        np.asarray(read_sizes("boolean_mask", mask, "Keep all elements: where(mask, x, 0), or")),
+    )
     at = resolve_axis(x.ndim, axis, "boolean_mask") if axis is not None and x.ndim else 0
     if mask.dtype.kind != "b" or not mask.ndim:
         raise ArgumentError(

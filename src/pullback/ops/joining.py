@@ -13,7 +13,7 @@ from numpy import ndarray
 from pullback.core.axes import moves
 from pullback.core.calculus import linear
 from pullback.core.lowering import made_of, pieces
-from pullback.core.op import alias, check_rank, method, op, operand
+from pullback.core.op import alias, check_rank, convert_operand, method, op
 from pullback.core.tensor import Tensor, concrete, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import resolve_axis
@@ -240,7 +240,7 @@ def unstack(x: TensorLike, axis: Axis = 0) -> list[Any]:
     >>> unstack(np.array([[1.0, 2.0], [3.0, 4.0]]))
     [array([1., 2.]), array([3., 4.])]
     """
-    x = operand(x, "unstack")
+    x = convert_operand(x, "unstack")
     at = resolve_axis(x.ndim, 0 if axis is None else axis, "unstack")
     return [x[(ALL,) * at + (i,)] for i in range(x.shape[at])]
 
@@ -256,7 +256,7 @@ def split(x: TensorLike, num_or_size_splits: Lengths, axis: Axis = 0) -> list[An
     >>> split(np.arange(5.0), [2, -1])
     [array([0., 1.]), array([2., 3., 4.])]
     """
-    x = operand(x, "split")
+    x = convert_operand(x, "split")
     at = resolve_axis(x.ndim, 0 if axis is None else axis, "split")
     lead, begin, parts = (ALL,) * at, 0, []
     for n in _sizes(x.shape, num_or_size_splits, at):
@@ -293,7 +293,7 @@ def slice(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
     array([[ 5.,  6.],
            [ 9., 10.]])
     """
-    x = operand(x, "slice")
+    x = convert_operand(x, "slice")
     shape = x.shape
     sizes = [] if size is None else _as_integers("slice", "size", size)
     if any(isinstance(strip(a), Tensor) for a in (begin if isinstance(begin, list | tuple) else [begin])):
@@ -412,7 +412,7 @@ def strided_slice(
     array([4., 3., 2., 1., 0.])
     """
     name = "strided_slice"
-    x = operand(x, name)
+    x = convert_operand(x, name)
     begins, ends = _as_integers(name, "begin", begin), _as_integers(name, "end", end)
     steps = [1] * len(begins) if strides is None else _as_integers(name, "strides", strides)
     if not len(begins) == len(ends) == len(steps):

@@ -15,7 +15,7 @@ from pullback.core.lowering import scalar
 from pullback.core.op import op
 from pullback.core.suggestions import did_you_mean
 from pullback.core.tape import RAW
-from pullback.core.tensor import Tensor, all_values, may_be, strip
+from pullback.core.tensor import Tensor, all_values, may_hold, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.adjoints import nonzero, select
 from pullback.numerics.axis_arguments import resolve_axes
@@ -396,7 +396,7 @@ def softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike) ->
     log_p = _log_softmax(y)
     with np.errstate(invalid="ignore"):
         z = np.sum(log_p * x, axis=-1)
-    if may_be(np.isnan(strip(z))):  # 0 * log(0) is 0
+    if may_hold(np.isnan(strip(z))):  # 0 * log(0) is 0
         log_p = select((strip(x) == 0) & (strip(log_p) == -np.inf), 0, log_p)
         z = np.sum(log_p * x, axis=-1)
     return -z

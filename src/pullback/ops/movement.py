@@ -13,7 +13,7 @@ from numpy import ndarray
 from pullback.core.axes import moves
 from pullback.core.calculus import linear
 from pullback.core.lowering import view
-from pullback.core.op import alias, check_rank, method, op, operand
+from pullback.core.op import alias, check_rank, convert_operand, method, op
 from pullback.core.tensor import NUMPY, Tensor
 from pullback.core.writes import is_contiguous
 from pullback.errors import ArgumentError, ShapeError
@@ -176,7 +176,7 @@ def as_scalar(x: TensorLike) -> Any:
     >>> as_scalar(pb.tensor([[2.0]]))
     Tensor(2., dtype=float32)
     """
-    x = operand(x, "as_scalar")
+    x = convert_operand(x, "as_scalar")
     if prod(x.shape) != 1:
         raise ShapeError(f"as_scalar: x has shape {x.shape}; only one element can become a scalar.")
     return reshape(x, ())
@@ -263,7 +263,7 @@ def reshape_as(x: TensorLike, y: TensorLike) -> Any:
     >>> reshape_as(np.ones(6), np.ones((2, 3))).shape
     (2, 3)
     """
-    return reshape(x, operand(y, "reshape_as").shape)
+    return reshape(x, convert_operand(y, "reshape_as").shape)
 
 
 def _method_reshape(x: Tensor, *shape: ShapeLike, order: str = "C", copy: bool | None = None) -> Any:

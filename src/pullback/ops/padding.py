@@ -10,7 +10,7 @@ import numpy as np
 from pullback.core.axes import moves
 from pullback.core.calculus import rule
 from pullback.core.lowering import pieces
-from pullback.core.op import check_rank, method, op, operand
+from pullback.core.op import check_rank, convert_operand, method, op
 from pullback.errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def mirror_pad(x: TensorLike, paddings: Sequence[Any] | Array, mode: str = "refl
     """
     if mode not in ("reflect", "symmetric"):
         raise ArgumentError(f"mirror_pad: mode must be 'reflect' or 'symmetric', got {mode!r}.")
-    z: Any = operand(x, "mirror_pad")
+    z: Any = convert_operand(x, "mirror_pad")
     shape = z.shape
     for axis, pair in enumerate(_pairs("mirror_pad", shape, paddings)):
         if any(pair):

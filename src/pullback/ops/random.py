@@ -30,7 +30,7 @@ from pullback.core.composition import check_numbers, pick
 from pullback.core.convert import as_dtype, as_number, as_shape, get_default_dtype
 from pullback.core.op import REGISTRY, find_op, method
 from pullback.core.tape import TAPED, constant
-from pullback.core.tensor import Tensor, all_values, call_unfollowed, concrete, may_be, strip
+from pullback.core.tensor import Tensor, all_values, call_unfollowed, concrete, may_hold, strip
 from pullback.core.variable import get_trace
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import resolve_axis
@@ -711,7 +711,7 @@ def dropout(x: TensorLike, rate: float, noise_shape: ShapeLike | None = None, se
         if len(given) > len(shape) or any(m not in (1, n) for m, n in zip(given[::-1], shape[::-1], strict=False)):
             raise ShapeError(f"dropout: noise_shape {noise_shape} must broadcast to the shape {shape} of x.")
         shape = tuple(given)
-    if not may_be(np.asarray(rates) if not isinstance(share, Tensor) else share):
+    if not may_hold(np.asarray(rates) if not isinstance(share, Tensor) else share):
         return x
     keep: Any = 1 - share
     stays = _draw_below("dropout", seed, shape, np.float32, keep)

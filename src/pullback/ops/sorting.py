@@ -13,7 +13,7 @@ from pullback.core.calculus import constant
 from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.convert import check_real
 from pullback.core.lowering import rows
-from pullback.core.op import alias, method, observable, op, operand
+from pullback.core.op import alias, convert_operand, method, observable, op
 from pullback.core.tape import constant as tensor_of
 from pullback.core.tensor import Tensor, read_sizes, strip
 from pullback.core.writes import write
@@ -330,7 +330,7 @@ def unique(x: TensorLike, axis: Axis = 0) -> Unique:
     >>> unique(np.array([5.0, 3.0, 5.0]))
     Unique(values=array([5., 3.]), indices=array([0, 1, 0], dtype=int32))
     """
-    x = operand(x, "unique")
+    x = convert_operand(x, "unique")
     at: Any = 0 if axis is None else axis[0] if isinstance(axis, list | tuple) and len(axis) == 1 else axis
     indices = unique_indices(x, at)
     first = np.unique(read_sizes("unique", indices), return_index=True)[1]

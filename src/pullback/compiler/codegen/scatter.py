@@ -9,7 +9,7 @@ from math import prod
 
 from pullback.compiler.builder import TYPES, Code, Value, code_of, literal, vector
 from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
-from pullback.compiler.ir.graph import Node, contiguous, find_rows
+from pullback.compiler.ir.graph import Node, compute_strides, find_rows
 from pullback.compiler.math import arithmetic
 from pullback.compiler.math.building_blocks import MathBuilder
 from pullback.compiler.schedule.work import Work
@@ -116,14 +116,14 @@ class Spaced:
     def __init__(self, n: Node, target: Target) -> None:
         (x,) = n.args
         self.code, self.view, self.nbytes = Code(), n.data, n.nbytes
-        self.shape, self.strides_of_x = x.shape or (1,), contiguous(x.shape) or (1,)
+        self.shape, self.strides_of_x = x.shape or (1,), compute_strides(x.shape) or (1,)
         self.strides = n.data.strides or (1,)
         self.one, self.size = "i8" if n.dtype == bool else TYPES[code_of(n.dtype)], n.dtype.itemsize
         self.width = max(1, target.vector_bytes // self.size)
         while self.width > self.shape[-1]:
             self.width //= 2
         self.row = n.shape[-1] if n.shape else 1
-        rows = self.strides[:-1] == contiguous(n.shape)[:-1] and self.shape[:-1] == n.shape[:-1]
+        rows = self.strides[:-1] == compute_strides(n.shape)[:-1] and self.shape[:-1] == n.shape[:-1]
         self.by_rows = rows and 1 < self.strides[-1] <= MAX_VECTOR_STEP and self.width > 1
 
     def write(self) -> Function:

@@ -42,7 +42,7 @@ from pullback.compiler.frontend.result_inference import (
     make_example,
 )
 from pullback.compiler.frontend.small_matrices import SMALL_MATRICES, lower_small_matrices
-from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, Shape, View, contiguous
+from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, Shape, View, compute_strides
 from pullback.compiler.ir.kinds import (
     CAST,
     CONSTANT,
@@ -332,7 +332,7 @@ class Trace:
         return self.graph.add(VIEW, (x,), shape, x.dtype, View(offset, tuple(strides)), find_user_line())
 
     def reshape_node(self, x: Node, shape: Shape) -> Node:
-        return x if x.shape == shape else self.view(x, shape, 0, contiguous(shape))
+        return x if x.shape == shape else self.view(x, shape, 0, compute_strides(shape))
 
     def every_time(self) -> Symbol:
         """Return a symbol for a draw, which is done in every call, one after the other."""

@@ -99,7 +99,7 @@ class Node:
     def _find_layout(self) -> tuple[int, ...]:
         if self.kind is VIEW:
             return cast("tuple[int, ...]", self.data.strides)
-        natural = contiguous(self.shape)
+        natural = compute_strides(self.shape)
         models = self._list_models()
         if all(a.layout == natural for a in models):
             return natural
@@ -250,10 +250,10 @@ def _fingerprint_object(data: Any, otherwise: Any) -> Any:
 
 
 @lru_cache(4096)
-def contiguous(shape: Shape) -> tuple[int, ...]:
+def compute_strides(shape: Shape) -> tuple[int, ...]:
     """Return the strides, in elements, of an array in C order.
 
-    >>> contiguous((2, 3, 4))
+    >>> compute_strides((2, 3, 4))
     (12, 4, 1)
     """
     strides, step = [], 1
@@ -269,14 +269,14 @@ def is_in_order(shape: Shape, view: View) -> bool:
     >>> is_in_order((2, 3), View(0, (3, 1))), is_in_order((3, 2), View(0, (1, 3)))
     (True, False)
     """
-    natural = contiguous(shape)
+    natural = compute_strides(shape)
     same = (a == b or length == 1 for a, b, length in zip(view.strides, natural, shape, strict=True))
     return view.offset == 0 and all(same)
 
 
 def resolve_view(x: Node) -> tuple[Node, int, tuple[int, ...]]:
     """Return the node whose memory holds the elements of ``x``, the offset of the first one in it, and the strides."""
-    return (x.args[0], x.data.offset, x.data.strides) if x.kind is VIEW else (x, 0, contiguous(x.shape))
+    return (x.args[0], x.data.offset, x.data.strides) if x.kind is VIEW else (x, 0, compute_strides(x.shape))
 
 
 def rebase_view(place: tuple[Node, int, tuple[int, ...]], x: Node, view: View) -> tuple[Node, View]:
@@ -297,7 +297,7 @@ def compose_views(shape: Shape, view: View, x: Node) -> View | None:
     >>> compose_views((2,), View(1, (2,)), x)
     View(offset=3, strides=(1,))
     """
-    units = contiguous(x.shape)
+    units = compute_strides(x.shape)
     start = [int(i) for i in np.unravel_index(view.offset, x.shape)]
     left = [*range(len(units))]
     strides = []
@@ -325,7 +325,7 @@ def find_rows(x: Node, row: Shape) -> tuple[Node, int, tuple[int, ...]]:
     count = len(x.shape) - len(row)
     if is_in_order(row, View(0, strides[count:])):
         return base, offset, strides[:count]
-    return x, 0, contiguous(x.shape)[:count]
+    return x, 0, compute_strides(x.shape)[:count]
 
 
 def find_contiguous(x: Node) -> tuple[Node, int]:
@@ -374,4 +374,4 @@ def reshape(g: Graph, x: Node, shape: tuple[int, ...]) -> Node:
     """Return a node with the same elements in another shape."""
     if x.kind is VIEW and is_in_order(x.shape, x.data) and x.args[0].size == x.size:
         x = x.args[0]
-    return x if x.shape == shape else g.add(VIEW, (x,), shape, x.dtype, View(0, contiguous(shape)), x.line)
+    return x if x.shape == shape else g.add(VIEW, (x,), shape, x.dtype, View(0, compute_strides(shape)), x.line)

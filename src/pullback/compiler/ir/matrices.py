@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pullback.compiler.ir.graph import Node, contiguous
+from pullback.compiler.ir.graph import Node, compute_strides
 from pullback.compiler.ir.products import find_operand
 
 __all__ = [
@@ -40,4 +40,4 @@ def find_matrix(n: Node) -> tuple[Node, int, tuple[int, ...]]:
     x = n.args[0]
     base, offset, steps = find_operand(x)
     is_by_rows = steps[-1] == 1 and x is not n.args[-1]
-    return (base, offset, steps) if is_by_rows else (x, 0, contiguous(x.shape))
+    return (base, offset, steps) if is_by_rows else (x, 0, compute_strides(x.shape))

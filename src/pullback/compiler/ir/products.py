@@ -6,7 +6,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
-from pullback.compiler.ir.graph import Node, contiguous
+from pullback.compiler.ir.graph import Node, compute_strides
 from pullback.compiler.ir.kinds import VIEW
 from pullback.settings import is_enabled
 
@@ -120,7 +120,9 @@ def plan_product(n: Node) -> ProductPlan:
         1.0 if n.data is None else n.data,
     )  # fmt: skip
     flags = [find_gemm_layout(shape, steps[-2:]) for shape, steps in (((m, k), steps_a), (b.shape[-2:], steps_b))]
-    return ProductPlan([(base_a, at_a), (base_b, at_b)], matrices, loop, [steps_a, steps_b], contiguous(n.shape), flags)
+    return ProductPlan(
+        [(base_a, at_a), (base_b, at_b)], matrices, loop, [steps_a, steps_b], compute_strides(n.shape), flags
+    )
 
 
 def _is_one_matrix(shape: tuple[int, ...], steps: tuple[int, ...]) -> bool:
@@ -132,7 +134,7 @@ def find_operand(x: Node) -> tuple[Node, int, tuple[int, ...]]:
     """Return the node in whose memory an operand of a product is, its offset there, and its strides."""
     if x.kind is VIEW and is_gemm_ready(x):
         return x.args[0], x.data.offset, x.data.strides
-    return x, 0, contiguous(x.shape)
+    return x, 0, compute_strides(x.shape)
 
 
 def is_gemm_ready(x: Node) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.ir.fourier import Fourier, count_transforms, factorize, make_twiddles
-from pullback.compiler.ir.graph import Graph, Node, Pieces, View, contiguous
+from pullback.compiler.ir.graph import Graph, Node, Pieces, View, compute_strides
 from pullback.compiler.ir.kinds import FOURIER, MAP, PIECES, VIEW
 from pullback.core.tensor import BY_KERNEL
 from pullback.settings import is_enabled
@@ -66,7 +66,7 @@ def _add_transform(g: Graph, data: Fourier, parts: Sequence[Node], line: str) ->
     made = g.add(FOURIER, (*parts, table), shape if data.is_real else (2, *shape), x.dtype, data, line)
     if data.is_real:
         return [made]
-    views = (View(at, contiguous(shape)) for at in (0, made.size // 2))
+    views = (View(at, compute_strides(shape)) for at in (0, made.size // 2))
     return [g.add(VIEW, (made,), shape, x.dtype, view, line) for view in views]
 
 
@@ -82,7 +82,7 @@ class TwoRounds:
         rows, columns = self.sides
         if data.is_real:
             parts = self._mirror(parts)
-        parts = [self._view(x, (*lead, rows, columns), 0, contiguous((*lead, rows, columns))) for x in parts]
+        parts = [self._view(x, (*lead, rows, columns), 0, compute_strides((*lead, rows, columns))) for x in parts]
         down = Fourier(len(lead), rows, rows, data.inverse, 1.0, False)
         across = Fourier(len(lead) + 1, columns, columns, data.inverse, data.factor, False)
         parts = self._turn(_add_transform(self.g, down, parts, self.line))
@@ -95,9 +95,9 @@ class TwoRounds:
         re, im = parts
         lead, n = re.shape[:-1], self.data.n
         inner = (n + 1) // 2 - 1  # bins with a mirror image
-        back = (*contiguous(re.shape)[:-1], -1)
+        back = (*compute_strides(re.shape)[:-1], -1)
         mirrored = [self._view(x, (*lead, inner), inner, back) for x in parts]
-        between = self._view(im, (*lead, inner), 1, contiguous(im.shape))
+        between = self._view(im, (*lead, inner), 1, compute_strides(im.shape))
         starts = [(0,) * len(lead) + (at,) for at in (0, n - inner, 1)]
         return [
             self._place((re, mirrored[0]), starts[:2], (*lead, n)),
@@ -119,13 +119,13 @@ class TwoRounds:
     def _read_columns(self, x: Node, lead: tuple[int, ...]) -> Node:
         """Return what is in order down the columns."""
         rows, columns = self.sides
-        *outer, row, column = contiguous((*lead, rows, columns))
+        *outer, row, column = compute_strides((*lead, rows, columns))
         turned = self._view(x, (*lead, columns, rows), 0, (*outer, column, row))
-        flat = contiguous((*lead, rows * columns))
+        flat = compute_strides((*lead, rows * columns))
         return self._view(turned, (*lead, self.data.out), 0, flat)
 
     def _view(self, x: Node, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> Node:
-        if x.kind is VIEW and x.data.strides == contiguous(x.shape):
+        if x.kind is VIEW and x.data.strides == compute_strides(x.shape):
             x, offset = x.args[0], x.data.offset + offset
         return self.g.add(VIEW, (x,), shape, x.dtype, View(offset, strides), self.line)
 

@@ -5,7 +5,7 @@ Each row would be read several times with every element in another cache line.  
 
 from __future__ import annotations
 
-from pullback.compiler.ir.graph import Graph, Node, View, contiguous, is_large_transposed
+from pullback.compiler.ir.graph import Graph, Node, View, compute_strides, is_large_transposed
 from pullback.compiler.ir.kinds import FOLD, INPUT, VIEW
 
 __all__ = ["lay_out_rows"]
@@ -31,7 +31,7 @@ def lay_out_rows(graph: Graph) -> Graph:
 
 
 def _view_whole(g: Graph, x: Node) -> Node:
-    return g.add(VIEW, (x,), x.shape, x.dtype, View(0, contiguous(x.shape)), x.line)
+    return g.add(VIEW, (x,), x.shape, x.dtype, View(0, compute_strides(x.shape)), x.line)
 
 
 def _is_read_again(v: Node, users: dict[int, list[Node]], wanted: set[int]) -> bool:

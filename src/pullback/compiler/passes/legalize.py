@@ -17,7 +17,7 @@ from pullback.compiler.ir.graph import (
     Node,
     View,
     compose_views,
-    contiguous,
+    compute_strides,
     is_in_order,
     is_number,
     is_transposed,
@@ -126,7 +126,7 @@ def _transpose_product(g: Graph, n: Node, args: list[Node], alone: Any) -> Node 
     """Return a product of which only the transpose is used as the product of the transposed matrices."""
     if n.kind is not VIEW or not _is_plain_product(args[0]) or not alone(n.args[0]) or n.data.offset:
         return None
-    *loop, rows, columns = contiguous(args[0].shape)
+    *loop, rows, columns = compute_strides(args[0].shape)
     shape = (*args[0].shape[:-2], args[0].shape[-1], args[0].shape[-2])
     if n.shape != shape or n.data.strides != (*loop, columns, rows):
         return None
@@ -285,7 +285,7 @@ def _separate_outputs(body: Graph, stacks: Collection[int]) -> None:
         if i in stacks:
             continue
         if o.kind.is_leaf or id(o) in seen:
-            o = Node(VIEW, (o,), o.shape, o.dtype, View(0, contiguous(o.shape)), len(body.nodes), o.line)
+            o = Node(VIEW, (o,), o.shape, o.dtype, View(0, compute_strides(o.shape)), len(body.nodes), o.line)
             body.nodes.append(o)
             body.outputs[i] = o
         seen.add(id(o))

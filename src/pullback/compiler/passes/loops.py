@@ -13,7 +13,7 @@ from pullback.compiler.ir.graph import (
     Node,
     Pieces,
     View,
-    contiguous,
+    compute_strides,
     is_in_order,
     is_number,
     is_transposed,
@@ -278,7 +278,7 @@ class LoopSimplifier:
         return self.graph.add(VIEW, (base,), shape, x.dtype, view, x.line)
 
     def _reshape(self, x: Node, shape: tuple[int, ...]) -> Node:
-        return self._view(x, shape, View(0, contiguous(shape)))
+        return self._view(x, shape, View(0, compute_strides(shape)))
 
     def _transpose(self, x: Node) -> Node:
         m, k = x.shape

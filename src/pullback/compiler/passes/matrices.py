@@ -19,7 +19,7 @@ from pullback.compiler.ir.graph import (
     Pieces,
     Shape,
     View,
-    contiguous,
+    compute_strides,
     is_transposed,
     reshape,
     resolve_view,
@@ -197,7 +197,7 @@ def _lower_qr(g: Graph, n: Node, x: Node, complete: bool) -> Node | None:
 def _stack(g: Graph, n: Node, z: Node, parts: Sequence[tuple[int, bool]]) -> Node:
     """Return matrices that lie one after the other as one, under each other: how many rows each has, or columns."""
     width, at, starts, made = n.shape[-1], 0, [], []
-    steps = tuple(s for s in contiguous(z.shape)[:-1])
+    steps = tuple(s for s in compute_strides(z.shape)[:-1])
     for rows, is_by_columns in parts:
         inner = (1, rows) if is_by_columns else (width, 1)
         view = View(at * width, (*steps, *inner))

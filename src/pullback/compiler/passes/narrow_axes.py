@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, Shape, View, contiguous, resolve_view
+from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, Shape, View, compute_strides, resolve_view
 from pullback.compiler.ir.kinds import FOLD, INPUT, MAP, PIECES, VIEW
 from pullback.core.tensor import BY_KERNEL
 
@@ -47,7 +47,7 @@ def _picks_place(u: Node, n: Node) -> bool:
     if u.kind is not VIEW or u.shape != n.shape[:-1]:
         return False
     view: View = u.data
-    return view.strides == contiguous(n.shape)[:-1] and 0 <= view.offset < n.shape[-1]
+    return view.strides == compute_strides(n.shape)[:-1] and 0 <= view.offset < n.shape[-1]
 
 
 def _is_sum(n: Node) -> bool:
@@ -143,7 +143,7 @@ class _Splitter:
             short = tuple(shape[i] for i in kept)
             view = self._view(base, short, View(offset, tuple(steps[i] for i in kept)), line)
             base, offset = self.new.add(MAP, (view,), short, base.dtype, (BY_KERNEL[np.copy], {}), line), 0
-            own = dict(zip(kept, contiguous(short), strict=True))
+            own = dict(zip(kept, compute_strides(short), strict=True))
             steps = tuple(own.get(i, 0) for i in range(len(shape)))
         return self._view(base, shape, View(offset, steps), line)
 
@@ -169,6 +169,6 @@ class _Splitter:
     def _stack(self, parts: list[Node], line: str) -> Node:
         """Return arrays joined along a new last axis."""
         shape = parts[0].shape
-        columns = [self._view(x, (*shape, 1), View(0, (*contiguous(shape), 1)), line) for x in parts]
+        columns = [self._view(x, (*shape, 1), View(0, (*compute_strides(shape), 1)), line) for x in parts]
         starts = tuple((0,) * len(shape) + (place,) for place in range(len(parts)))
         return self.new.add(PIECES, columns, (*shape, len(parts)), parts[0].dtype, Pieces(starts, 0.0), line)

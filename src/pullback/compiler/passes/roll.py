@@ -21,7 +21,7 @@ from pullback.compiler.ir.graph import (
     Node,
     Pieces,
     View,
-    contiguous,
+    compute_strides,
     fingerprint,
     is_in_order,
     rebase_view,
@@ -364,7 +364,7 @@ class Roller:
         if made is not None:
             return resolve_view(made)
         if n.kind is not VIEW:
-            return n, 0, contiguous(n.shape)
+            return n, 0, compute_strides(n.shape)
         base, view = rebase_view(self.resolve(n.args[0]), n.args[0], n.data)
         return base, view.offset, view.strides
 
@@ -505,7 +505,7 @@ class LoopWriter:
         if key not in self.rows:
             item = like.shape if is_whole else (size,)
             shape = (self.region.steps, *item)
-            x = self.roller.add_view(base, shape, View(begin, contiguous(shape)), like.line)
+            x = self.roller.add_view(base, shape, View(begin, compute_strides(shape)), like.line)
             self.rows[key] = x, self.body.input(item, like.dtype)
         row = self.rows[key][1]
         return row, None if is_whole and row.shape == like.shape else view
@@ -535,7 +535,7 @@ class LoopWriter:
             for t in self.used[j]:
                 n = region.get(j, t)
                 at = region.last - 1 - t if self.reverse else t - region.first
-                view = View(at * n.size, contiguous(n.shape))
+                view = View(at * n.size, compute_strides(n.shape))
                 made[n.number] = new.add(VIEW, (result,), n.shape, n.dtype, view, n.line)
 
     def _find_next(self, i: int, chain: Chain) -> Node:

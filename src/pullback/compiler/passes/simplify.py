@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, View, contiguous, is_in_order, resolve_view
+from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, View, compute_strides, is_in_order, resolve_view
 from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, INPUT, MAP, OPAQUE, PIECES, PRODUCT, VIEW, Kind
 from pullback.compiler.passes.loops import simplify_loops
 from pullback.compiler.passes.merge_padded_sums import PaddedSum, find_padded_sums
@@ -63,7 +63,7 @@ def _find_factored(graph: Graph) -> dict[int, Node]:
 def _take_values(g: Graph, n: Node, whole: Node, made: dict[int, Node]) -> Node:
     """Return the row of values of a factorization: the first one, or that below the left vectors."""
     z = g.add(OPAQUE, [made[whole.args[0].number]], whole.shape, whole.dtype, whole.data, whole.line)
-    *before, rows, columns = contiguous(z.shape)
+    *before, rows, columns = compute_strides(z.shape)
     row = whole.args[0].shape[-2] if n.name == "svdvals" else 0
     return g.add(VIEW, (z,), n.shape, n.dtype, View(row * rows, (*before, columns)), n.line)
 
@@ -104,7 +104,7 @@ def _simplify_constant(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None
 
 def _broadcast(g: Graph, x: Node, n: Node) -> Node:
     """Return ``x``, which is no view, broadcast to the shape of ``n``."""
-    steps = (0 if length == 1 else step for length, step in zip(x.shape, contiguous(x.shape), strict=True))
+    steps = (0 if length == 1 else step for length, step in zip(x.shape, compute_strides(x.shape), strict=True))
     strides = (*(0,) * (len(n.shape) - len(x.shape)), *steps)
     return g.add(VIEW, (x,), n.shape, n.dtype, View(0, strides), n.line)
 
@@ -203,7 +203,7 @@ def _find_permutation(n: Node, x: Node) -> tuple[int, ...] | None:
     if n.data.offset or n.size != x.size or len(n.shape) != len(x.shape):
         return None
     found: list[int] = []
-    units = contiguous(x.shape)
+    units = compute_strides(x.shape)
     for length, step in zip(n.shape, n.data.strides, strict=True):
         fits = (i for i, whole in enumerate(x.shape) if i not in found and whole == length)
         axis = next((i for i in fits if length == 1 or units[i] == step), None)

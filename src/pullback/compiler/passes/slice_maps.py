@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.compiler.ir.graph import Graph, Node, View, compose_views, contiguous, is_in_order, resolve_view
+from pullback.compiler.ir.graph import Graph, Node, View, compose_views, compute_strides, is_in_order, resolve_view
 from pullback.compiler.ir.kinds import CONSTANT, INPUT, MAP, VIEW
 
 __all__ = ["slice_maps"]
@@ -59,7 +59,7 @@ def _find_view(v: Node, n: Node, a: Node) -> View | None:
     """Return the part of an operand of ``n`` that a slice ``v`` of it is made of, as a view; None if there is none."""
     if a.shape == n.shape:
         return v.data if a.kind is not VIEW else compose_views(v.shape, v.data, a)
-    units = contiguous(n.shape)
+    units = compute_strides(n.shape)
     start = [int(i) for i in np.unravel_index(v.data.offset, n.shape)]
     ends = list(start)
     _, offset, own = resolve_view(a)

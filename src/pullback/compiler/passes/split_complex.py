@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.ir.graph import Fold, Graph, Node, View, contiguous
+from pullback.compiler.ir.graph import Fold, Graph, Node, View, compute_strides
 from pullback.compiler.ir.kinds import (
     CAST,
     CONSTANT,
@@ -326,7 +326,7 @@ class Splitter:
     def _take_parts(self, both: Node, shape: tuple[int, ...]) -> Pair:
         size = both.size // 2
         re, im = (
-            Real(self.new, self.new.add(VIEW, (both,), shape, both.dtype, View(at, contiguous(shape)), both.line))
+            Real(self.new, self.new.add(VIEW, (both,), shape, both.dtype, View(at, compute_strides(shape)), both.line))
             for at in (0, size)
         )
         return re, im
@@ -338,7 +338,9 @@ class Splitter:
             node = self.new.add(CAST, (node,), node.shape, kind, None, n.line)
         if node.shape == n.shape:
             return node
-        strides = [0 if length == 1 else step for length, step in zip(node.shape, contiguous(node.shape), strict=True)]
+        strides = [
+            0 if length == 1 else step for length, step in zip(node.shape, compute_strides(node.shape), strict=True)
+        ]
         view = View(0, (*(0,) * (len(n.shape) - len(node.shape)), *strides))
         return self.new.add(VIEW, (node,), n.shape, kind, view, n.line)
 
@@ -429,7 +431,7 @@ class Splitter:
     def _view(self, n: Node, x: Node, kind: Any) -> Node:
         """Return a view of one part, of the array that has both parts if it is in one."""
         data = n.data
-        if x.kind is VIEW and x.data.strides == contiguous(x.shape):
+        if x.kind is VIEW and x.data.strides == compute_strides(x.shape):
             x, data = x.args[0], View(x.data.offset + n.data.offset, n.data.strides)
         return self.new.add(VIEW, (x,), n.shape, kind, data, n.line)
 

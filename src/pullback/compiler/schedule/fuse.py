@@ -21,7 +21,7 @@ import numpy as np
 from pullback.compiler.ir.graph import (
     Graph,
     Node,
-    contiguous,
+    compute_strides,
     find_contiguous,
     find_rows,
     is_large_transposed,
@@ -87,9 +87,9 @@ class Kernel:
     def natural(self, node: Node) -> tuple[int, ...]:
         """Return the strides of a value along the axes of the kernel, where it is computed."""
         if self.levels[node.number] == FULL:
-            return contiguous(self.axes)
+            return compute_strides(self.axes)
         split = self.split or 0
-        return contiguous(self.axes[:split]) + (0,) * (len(self.axes) - split)
+        return compute_strides(self.axes[:split]) + (0,) * (len(self.axes) - split)
 
     def makes(self, use: Use) -> bool:
         """Return whether a value is computed in this kernel at the place where it is used."""
@@ -125,7 +125,7 @@ def use_argument(use: Use, arg: Node) -> Use:
     """Return the use of an argument of ``use.node`` at the places of ``use``."""
     node = use.node
     lengths = squeeze(node.shape)
-    units = contiguous(lengths)
+    units = compute_strides(lengths)
     inner = use_node(arg, node.shape)
     by_unit = dict(zip(units, inner.strides, strict=True))
     return Use(inner.node, inner.offset, tuple(by_unit[s] if s else 0 for s in use.strides))
@@ -145,7 +145,10 @@ def locate_rows(n: Node) -> list[Use]:
     """Return the uses of the arguments of ``take``: the positions, and the rows from the start of each on."""
     (x, offset), at = find_contiguous(n.args[0]), n.args[1]
     before, after = squeeze(at.shape), squeeze(n.data)
-    return [Use(at, 0, contiguous(before) + (0,) * len(after)), Use(x, offset, (0,) * len(before) + contiguous(after))]
+    return [
+        Use(at, 0, compute_strides(before) + (0,) * len(after)),
+        Use(x, offset, (0,) * len(before) + compute_strides(after)),
+    ]
 
 
 def find_memory(user: Node, x: Node) -> Node:

@@ -8,7 +8,7 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-from pullback.compiler.ir.graph import Node, contiguous
+from pullback.compiler.ir.graph import Node, compute_strides
 from pullback.compiler.ir.windows import Convolution, Pooling
 from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.work import Work, count_workers, estimate_window_time
@@ -69,7 +69,7 @@ class FramePlan:
         self.inside, self.outside = frame_slices(windows, space)
         self.framed = any(b > 0 or r - b > n for b, r, n in zip(before, reach, space, strict=True))
         self.frame = reach if self.framed else space
-        self.units = contiguous((*self.frame, channels))
+        self.units = compute_strides((*self.frame, channels))
         self.image = prod(space) * channels
         self.frame_bytes = -(-prod(self.frame) * channels * self.size // 64) * 64 if self.framed else 0
         self.first = 0 if self.framed else -sum(b * u for b, u in zip(before, self.units, strict=False))
@@ -169,10 +169,10 @@ class ConvolutionPlan(FramePlan):
     def _list_axes(self) -> tuple[list[Axis], list[Axis]]:
         """Return the axes of windows, and those within a window."""
         c, w = self.c, self.c.windows
-        places = contiguous(w.out)
+        places = compute_strides(w.out)
         if c.laid is not None:
-            places = tuple(s * u for s, u in zip(c.laid.steps, contiguous(c.laid.space), strict=True))
-        rows = contiguous(w.size if c.apart else (*w.size, c.channels))
+            places = tuple(s * u for s, u in zip(c.laid.steps, compute_strides(c.laid.space), strict=True))
+        rows = compute_strides(w.size if c.apart else (*w.size, c.channels))
         pixels = [Axis(n, s * u, r) for n, s, u, r in zip(w.out, w.strides, self.units, places, strict=False)]
         taps = [Axis(n, d * u, r) for n, d, u, r in zip(w.size, w.dilations, self.units, rows, strict=False)]
         return pixels, taps if c.apart else [*taps, Axis(c.channels, 1, 1)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.tensor import call_unfollowed, may_be, strip
+from pullback.core.tensor import call_unfollowed, may_hold, strip
 from pullback.interop.array_api.arguments import call
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _expm1(x: Any) -> Any:
     if x.dtype.kind != "c":
         return np.expm1(x)
     finite = np.isfinite(strip(x))
-    if not may_be(~finite):
+    if not may_hold(~finite):
         return np.expm1(x) + complex(0.0, -0.0)  # -0 is made 0 in the real part
     return np.where(finite, _expm1(np.where(finite, x, 0)), np.exp(np.where(finite, 0, x)) - 1)
 
@@ -61,7 +61,7 @@ def _tanh(x: Any) -> Any:
     if x.dtype.kind != "c":
         return np.tanh(x)
     infinite = np.isinf(strip(np.real(x)))
-    if not may_be(infinite):
+    if not may_hold(infinite):
         return np.tanh(x)
 
     def find_limit(x: Any) -> Any:

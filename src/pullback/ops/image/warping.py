@@ -11,7 +11,7 @@ import numpy as np
 from pullback.core.composition import check_numbers, pick
 from pullback.core.convert import as_array, as_number
 from pullback.core.op import check_rank, observable
-from pullback.core.tensor import Tensor, all_values, may_be, strip
+from pullback.core.tensor import Tensor, all_values, may_hold, strip
 from pullback.errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def crop_and_resize(
         )  # fmt: skip
         z = _interpolate(upper, lower, down)
     within = (rows_within[:, :, None] & columns_within[:, None, :])[..., None]
-    return np.where(within, z, image.dtype.type(fill)) if may_be(~within) else z
+    return np.where(within, z, image.dtype.type(fill)) if may_hold(~within) else z
 
 
 # ---- by a projection
@@ -229,7 +229,7 @@ def transform(
         inside = (ys >= 0) & (ys < height) & (xs >= 0) & (xs < width) & ~beyond
         ys, xs = (np.where(inside, at, 0).astype(np.intp) for at in (ys, xs))
         z = _pixels(image, number, ys, xs)
-        return np.where(inside[..., None], z, fill) if may_be(~inside) else z
+        return np.where(inside[..., None], z, fill) if may_hold(~inside) else z
 
     if interpolation == "nearest":
         z = read(_round_place(strip(y)), _round_place(strip(x)))

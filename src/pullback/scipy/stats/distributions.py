@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.tensor import Tensor, call_unfollowed, may_be, strip
+from pullback.core.tensor import Tensor, call_unfollowed, may_hold, strip
 from pullback.errors import ArgumentError, NoRuleError
 from pullback.scipy.arguments import as_float, is_traced, keep_dtype, load, unwrap
 
@@ -74,7 +74,7 @@ class Continuous:
             return x, None, None
         below, above = x < low, x > high
         at_low, at_high = x == low, x == high
-        if may_be(at_low | at_high):  # the logarithm of a density that ends in 0 has no derivative there
+        if may_hold(at_low | at_high):  # the logarithm of a density that ends in 0 has no derivative there
             with np.errstate(all="ignore"):
                 vanishes = ~(strip(self.logpdf_of(strip(x), *map(strip, shapes))) > -np.inf)
             below, above = below | (at_low & vanishes), above | (at_high & vanishes)

@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from pullback.compiler.builder import TYPES, Code, Value, code_of, splat, vector
-from pullback.compiler.ir.graph import Node, contiguous
+from pullback.compiler.ir.graph import Node, compute_strides
 from pullback.compiler.schedule.fuse import Use
 from pullback.compiler.schedule.loops import Axis, LoopPlan
 
@@ -130,7 +130,7 @@ class ArrayAccess:
     def find_accumulator(self, index: str) -> str:
         """Return the place among the accumulators of all columns of one with an index along the innermost axis."""
         outer = self.plan.axes[1][:-1]
-        for axis, unit in zip(outer, contiguous(tuple(a.length for a in outer)), strict=True):
+        for axis, unit in zip(outer, compute_strides(tuple(a.length for a in outer)), strict=True):
             ahead = self.code.times(self.places[axis.members[-1]], unit * self.plan.column_length)
             index = self.code.add(index, ahead)
         return index
@@ -193,7 +193,7 @@ class ArrayAccess:
         )
         base = self.code.op(f"getelementptr i8, ptr %scratch, i64 {row}")
         outer = self.plan.axes[1][:-1]
-        for axis, unit in zip(outer, contiguous(tuple(a.length for a in outer)), strict=True):
+        for axis, unit in zip(outer, compute_strides(tuple(a.length for a in outer)), strict=True):
             ahead = self.code.times(self.places[axis.members[-1]], unit * self.plan.row_length)
             index = self.code.add(index, ahead)
         return self.element(n, base, index)

@@ -16,7 +16,7 @@ from pullback.compiler.builder import first_lanes, splat, vector
 from pullback.compiler.codegen.gemm.small import multiply_add
 from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
 from pullback.compiler.codegen.windows.padding import RANGE, WindowKernel
-from pullback.compiler.ir.graph import contiguous
+from pullback.compiler.ir.graph import compute_strides
 from pullback.compiler.schedule.windows import Axis, ConvolutionPlan, find_shared_elements
 
 __all__ = ["emit_convolution"]
@@ -63,7 +63,7 @@ class ConvolutionWriter(WindowKernel):
         here = code.times(image, self.plan.pixels * c.depth)
         y, z = (self.at("%y", here), "%partial") if c.of_filter else ("%y", self.at("%z", here))
         if c.laid is not None:
-            first = sum(i * u for i, u in zip(c.laid.first, contiguous(c.laid.space), strict=True))
+            first = sum(i * u for i, u in zip(c.laid.first, compute_strides(c.laid.space), strict=True))
             z = self.at(z, str(first * c.depth))
         with self._loop_over_strips(x, y) as (x, y):
             if self.plan.keeps_filter:

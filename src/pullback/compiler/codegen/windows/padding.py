@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from math import prod
 
 from pullback.compiler.builder import FLOATS, Code, literal
-from pullback.compiler.ir.graph import contiguous
+from pullback.compiler.ir.graph import compute_strides
 from pullback.compiler.schedule.windows import FramePlan
 
 __all__ = ["RANGE", "WindowKernel"]
@@ -38,7 +38,7 @@ class WindowKernel:
 
     def copy_image(self, image: str, frame: str, back: bool = False) -> None:
         """Copy an image into the middle of its frame, or back from there."""
-        code, steps = self.code, contiguous((*self.plan.space, self.plan.channels))
+        code, steps = self.code, compute_strides((*self.plan.space, self.plan.channels))
         lengths = [i.stop - i.start for i in self.plan.inside]
         if not prod(lengths):
             return
