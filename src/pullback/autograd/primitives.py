@@ -17,7 +17,7 @@ import numpy as np
 from pullback.autograd.containers import align, children, conjugate, flatten
 from pullback.core import tree
 from pullback.core.calculus import total
-from pullback.core.convert import bare, join_array
+from pullback.core.convert import join_array, unwrap_constant
 from pullback.core.tape import as_tensor
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable
@@ -59,7 +59,7 @@ class TracedArguments(Arguments):
 
     def __init__(self, args: Sequence[Any]) -> None:
         self.plain, self.given_tensor = False, True
-        self.flat = [bare(leaf) for arg in args for leaf in tree.leaves(arg) if isinstance(leaf, Tensor)]
+        self.flat = [unwrap_constant(leaf) for arg in args for leaf in tree.leaves(arg) if isinstance(leaf, Tensor)]
         self.argnums = tuple(i for i, a in enumerate(args) if any(isinstance(x, Tensor) for x in tree.leaves(a)))
         marks = {i: tree.map_leaves(_mark, args[i]) for i in self.argnums}
         self.tree = [marks.get(i, a) for i, a in enumerate(args)]
@@ -112,7 +112,7 @@ class PrimitiveCall(Call):
         def back(dys: list[Any]) -> list[Any]:
             if not pull:
                 pull.append(rule(self.arguments.argnums, ans, args, self.kwargs))
-            g = tree.replace_leaves(ans, [conjugate(_value_of(dy)) for dy in dys])
+            g = tree.replace_leaves(ans, [conjugate(unwrap_constant(dy)) for dy in dys])
             return [*self._collect(pull[0](g), values, dys), *(None for _ in read)]
 
         return Run(zs, back, read)
@@ -145,9 +145,9 @@ class PrimitiveCall(Call):
         rule = primitive_jvps.get(self.owner)
         if rule is None:
             return CustomOp.jvp(self, z, primals, tangents, params)
-        args = self.arguments.fill([bare(p) for p in primals])
-        moved = [np.zeros_like(bare(p)) if t is None else t for p, t in zip(primals, tangents, strict=True)]
-        along = self.arguments.fill([bare(t) for t in moved])
+        args = self.arguments.fill([unwrap_constant(p) for p in primals])
+        moved = [np.zeros_like(unwrap_constant(p)) if t is None else t for p, t in zip(primals, tangents, strict=True)]
+        along = self.arguments.fill([unwrap_constant(t) for t in moved])
         argnums = self.arguments.argnums
         ans = join_array(self.owner(*args, **self.kwargs)) if self.structure is None else None
         ans = tree.replace_leaves(self.structure if ans is None else ans, list(z))
@@ -158,11 +158,6 @@ class PrimitiveCall(Call):
             None if t is None or y.dtype.kind not in "fc" else tangent_for(as_tensor(t), y, self.name, line)
             for t, y in zip(parts, z, strict=True)
         ]
-
-
-def _value_of(dy: Operand) -> Any:
-    """Return a cotangent as a rule takes it: a plain value if nothing follows it."""
-    return bare(dy)
 
 
 class Primitive(Customized):

@@ -157,8 +157,8 @@ def as_value(x: TensorLike, what: str = "tensor") -> Array:
     return as_array(x, what=what)[()]
 
 
-def bare(x: Any, what: str = "tensor") -> Value:
-    """Return what a level works on: an array or NumPy scalar, or a tensor that some transform follows."""
+def unwrap_constant(x: Any, what: str = "tensor") -> Value:
+    """Return the array or NumPy scalar of a tensor that no transform follows; a tensor that one follows as it is."""
     if not isinstance(x, Tensor):
         try:
             return as_value(x, what)

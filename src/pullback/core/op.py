@@ -22,7 +22,7 @@ from pullback.core import hooks, native, templates
 from pullback.core.axes import Acts, broadcast, elementwise1, elementwise2, moves
 from pullback.core.calculus import Calculus
 from pullback.core.capture import MAX_COPIED_BYTES, MUTABLE, capture, copy_parameter
-from pullback.core.convert import as_value, bare, check_sequence, join_tensors
+from pullback.core.convert import as_value, check_sequence, join_tensors, unwrap_constant
 from pullback.core.fitting import fit, floats_of
 from pullback.core.formula import Expr, Names, derive_rule, flatten_formula, halves_bytes, is_product
 from pullback.core.interpreter import dispatch
@@ -779,7 +779,7 @@ def convert_operand(x: TensorLike, what: str = "tensor") -> Value:
     if type(x) in WEAK or isinstance(x, range):
         made = weaken_value(np.asarray(x)[()])
         return made
-    made = bare(x, what)
+    made = unwrap_constant(x, what)
     return as_tensor(made) if isinstance(x, list | tuple) else made
 
 

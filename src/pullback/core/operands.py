@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.callers import is_in_place, is_operator
-from pullback.core.convert import as_array, bare
+from pullback.core.convert import as_array, unwrap_constant
 from pullback.core.interpreter import PLAIN_VALUES
 from pullback.core.tape import ARRAYS, constant
 from pullback.core.tensor import BY_KERNEL, LATER, OBJECT, Tensor, is_foreign
@@ -84,8 +84,8 @@ def _as_operand(op: Any, a: Any, i: int, wide: Any) -> Any:
         return a.item()
     if not isinstance(a, list | tuple):
         plain = type(a) in PLAIN_VALUES and getattr(a, "dtype", None) is not OBJECT
-        return a if plain else bare(a, op.name)
-    made = bare(a, op.name)
+        return a if plain else unwrap_constant(a, op.name)
+    made = unwrap_constant(a, op.name)
     if isinstance(made, Tensor):
         return made
     if wide is not None and made.dtype.kind == "f":

@@ -21,7 +21,7 @@ from numpy import float64, generic, ndarray
 
 from pullback.core import hooks, native
 from pullback.core.capture import check_captured
-from pullback.core.convert import as_value, bare, has_tensors, join_tensors
+from pullback.core.convert import as_value, has_tensors, join_tensors, unwrap_constant
 from pullback.core.fitting import conjugate_rule, conjugate_rules, fit, keep_rule, widen_rule, widen_rules
 from pullback.core.interpreter import dispatch, new_level
 from pullback.core.memory import (
@@ -429,7 +429,7 @@ class Tape(dict[Any, Any]):
             value = float64(value)
             m = self[FLOAT]
         else:
-            value = bare(value)
+            value = unwrap_constant(value)
             m = self.meta_of(value)
         r = Tensor()
         r.meta = m
@@ -747,7 +747,7 @@ def as_tensor(x: Any) -> Tensor:
     """Return a tensor as it is, anything else as a constant."""
     if isinstance(x, Tensor):
         return x
-    x = bare(x)
+    x = unwrap_constant(x)
     return x if isinstance(x, Tensor) else constant(x)
 
 

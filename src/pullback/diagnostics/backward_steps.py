@@ -14,7 +14,7 @@ import numpy as np
 from pullback.core.axes import reduces
 from pullback.core.bundle import ONE
 from pullback.core.calculus import linear
-from pullback.core.convert import bare
+from pullback.core.convert import unwrap_constant
 from pullback.core.fitting import fit
 from pullback.core.interpreter import new_level
 from pullback.core.tape import ARRAYS, substitute
@@ -80,9 +80,9 @@ def _strengthen_custom(back: Callable[..., Any], gs: list[Any]) -> list[Any]:
     if is_linear(rule, [g for g in gs if g is not None]) is False:
         return list(back(gs))
     number = new_level()
-    duals = [g if g is None else Dual(number, np.ones_like(g), bare(g)) for g in gs]
+    duals = [g if g is None else Dual(number, np.ones_like(g), unwrap_constant(g)) for g in gs]
     moved = [d if d is None else split_dual(d, number) for d in back(duals)]
-    return [d if d is None else np.zeros_like(d[0]) if d[1] is None else bare(d[1]) for d in moved]
+    return [d if d is None else np.zeros_like(d[0]) if d[1] is None else unwrap_constant(d[1]) for d in moved]
 
 
 def _name_params(op: Op, params: TensorLike | None) -> dict[str, Any]:

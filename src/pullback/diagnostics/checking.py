@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.core import tree
 from pullback.core.calculus import total
-from pullback.core.convert import bare, join_array
+from pullback.core.convert import join_array, unwrap_constant
 from pullback.core.tensor import Tensor, all_values
 from pullback.diagnostics.monitored_run import is_number
 from pullback.display.html import render_frame, render_table
@@ -124,7 +124,7 @@ class Check:
         for parameter, a in zip(parameters_of(f, len(args)), args, strict=True):
             for name, x in name_leaves(parameter, a):
                 if is_number(x):
-                    self.xs.append(to_double(all_values(bare(as_leaf(x, "check_grads")))))
+                    self.xs.append(to_double(all_values(unwrap_constant(as_leaf(x, "check_grads")))))
                     names.append(name)
         self.on = [is_movable(x) for x in self.xs]
         self.names = [name for name, on in zip(names, self.on, strict=True) if on]

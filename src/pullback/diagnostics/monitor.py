@@ -15,7 +15,7 @@ import numpy as np
 
 from pullback.core import hooks
 from pullback.core.bundle import PICK
-from pullback.core.convert import bare
+from pullback.core.convert import unwrap_constant
 from pullback.core.interpreter import new_level
 from pullback.core.op import Op
 from pullback.core.source import NOT_THE_USER
@@ -192,7 +192,7 @@ class Watched(Wrapped):
         beneath = self.array
         while isinstance(beneath, Tensor) and beneath.stop_following() is not beneath:
             beneath = beneath.stop_following()
-        return self.monitor.add_note(bare(beneath), STOPPED, None, (self.note,), {})
+        return self.monitor.add_note(unwrap_constant(beneath), STOPPED, None, (self.note,), {})
 
     def _concrete(self, what: str) -> Any:
         return self.array._concrete(what) if isinstance(self.array, Tensor) else self.array
@@ -206,11 +206,13 @@ class Watched(Wrapped):
             body = WatchedOp(op, monitor, given)
             zs = body.apply(arrays)
             origins = [[m] if m is not None else given for m in body.made or [None] * len(zs)]
-            return tuple(monitor.add_note(bare(z), op.name, op, a, {}) for z, a in zip(zs, origins, strict=True))
+            return tuple(
+                monitor.add_note(unwrap_constant(z), op.name, op, a, {}) for z, a in zip(zs, origins, strict=True)
+            )
         z = op.call(arrays, params)
         if type(z) is tuple:  # an op with several results
-            return tuple(monitor.add_note(bare(part), op.name, op, given, params) for part in z)
-        return monitor.add_note(bare(z), op.name, op, given, params)
+            return tuple(monitor.add_note(unwrap_constant(part), op.name, op, given, params) for part in z)
+        return monitor.add_note(unwrap_constant(z), op.name, op, given, params)
 
 
 class WatchedOp(WrappingOp):
@@ -233,10 +235,10 @@ class WatchedOp(WrappingOp):
 
     def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         """Run the op's own jvp, which need not be the transpose of its backward rule."""
-        xs = [self._pass_on(bare(v), note) for v, note in zip(primals, self.given, strict=True)]
+        xs = [self._pass_on(unwrap_constant(v), note) for v, note in zip(primals, self.given, strict=True)]
         ts = [None if t is None else self.monitor.lift(t) for t in tangents]
         moved = self.op.jvp([self.monitor.lift(y) for y in z], xs, ts, params)
-        return [None if t is None else self._bare(bare(t)) for t in moved]
+        return [None if t is None else self._bare(unwrap_constant(t)) for t in moved]
 
     def _pass_on(self, v: Any, note: Any) -> Any:
         return self.monitor.add_note(v, PASSED, None, (note,), {}) if isinstance(note, Note) else v
@@ -271,7 +273,7 @@ class Monitor(PassObserver):
 
     def lift(self, x: Any, name: str = GIVEN) -> Any:
         """Return a value as a watched one; what lies above this level is left as it is."""
-        x = np.float64(x) if type(x) in (float, int) else bare(x)
+        x = np.float64(x) if type(x) in (float, int) else unwrap_constant(x)
         level = 0 if isinstance(x, RAW) else x.level
         return x if level >= self.level or x.dtype.kind not in "fiubc" else self.add_note(x, name, None, (), {})
 

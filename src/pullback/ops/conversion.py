@@ -9,7 +9,7 @@ import numpy as np
 from pullback.core.axes import elementwise1, moves
 from pullback.core.calculus import constant as no_derivative
 from pullback.core.calculus import linear, partials
-from pullback.core.convert import as_dtype, bare, join_array
+from pullback.core.convert import as_dtype, join_array, unwrap_constant
 from pullback.core.lowering import call, scalar
 from pullback.core.op import alias, method, op
 from pullback.core.tape import ARRAYS, as_tensor
@@ -97,7 +97,7 @@ def cast(x: TensorLike, dtype: DType) -> Any:
     Tensor([1, -1], dtype=int32)
     """
     made = as_dtype(dtype, "cast")
-    x = join_array(x) if isinstance(x, ARRAYS) else as_tensor(bare(x, "cast"))
+    x = join_array(x) if isinstance(x, ARRAYS) else as_tensor(unwrap_constant(x, "cast"))
     if made.kind not in "fc":
         return cast_to_whole(x, made)
     return cast_to_float(x, made, x.dtype if x.dtype.kind in "fc" else made)

@@ -12,7 +12,7 @@ from pullback.core.accelerate import run_elements
 from pullback.core.axes import elementwise1
 from pullback.core.calculus import partials
 from pullback.core.composition import check_numbers
-from pullback.core.convert import bare, join_array
+from pullback.core.convert import join_array, unwrap_constant
 from pullback.core.lowering import scalar
 from pullback.core.memory import unwrap_scratch
 from pullback.core.op import method, op
@@ -137,7 +137,7 @@ def gelu(x: TensorLike, approximate: bool = False) -> Any:
     >>> pb.gelu(np.array([-1.0, 0.0, 1.0]))
     array([-0.15865525,  0.        ,  0.84134475])
     """
-    x = check_numbers("gelu", "x", join_array(x) if isinstance(x, ARRAYS) else as_tensor(bare(x, "gelu")))
+    x = check_numbers("gelu", "x", join_array(x) if isinstance(x, ARRAYS) else as_tensor(unwrap_constant(x, "gelu")))
     if isinstance(approximate, str):  # 'none' would count as true
         raise ArgumentError(f"gelu: approximate must be True (PyTorch's 'tanh') or False, got {approximate!r}.")
     half = x * 0.5

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pullback.core.convert import bare
+from pullback.core.convert import unwrap_constant
 from pullback.core.interpreter import level_of
 from pullback.transforms.arguments import Arguments
 from pullback.transforms.customop import CustomOp, Run
@@ -34,7 +34,7 @@ class WorkersOp(CustomOp):
 
         if any(map(level_of, values)):  # a further transform follows them
             return Run(WorkersOp(self.name, self.ask, self.counts).apply(values), back)
-        return Run(tuple(map(bare, self.ask(self.counts, [np.asarray(x) for x in values]))), back)
+        return Run(tuple(map(unwrap_constant, self.ask(self.counts, [np.asarray(x) for x in values]))), back)
 
     def check_linear(self, back: Any, xs: Sequence[Any], zs: Sequence[Any]) -> None:
         """Do nothing: what workers compute as a backward pass is linear, and need not be asked to find out."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import tree
-from pullback.core.convert import as_array, bare
+from pullback.core.convert import as_array, unwrap_constant
 from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import Tensor
 from pullback.core.variable import get_trace
@@ -55,7 +55,7 @@ class Arguments:
         leaves = args if self.plain else [*self._leaves(list(args))]
         self.given_tensor = any(isinstance(leaf, Tensor) for leaf in leaves)
         if self.plain:
-            self.flat: list[Any] = [bare(a) for a in args]
+            self.flat: list[Any] = [unwrap_constant(a) for a in args]
             self.tree: list[Any] = self.flat
         else:
             floats = [leaf.dtype for leaf in leaves if isinstance(leaf, ARRAYS) and leaf.dtype.kind == "f"]
@@ -74,7 +74,7 @@ class Arguments:
     def _unify(self, x: Any) -> Any:
         """Return the tree with every input an array or a traced tensor; Python's numbers do not widen the others."""
         if x is None or isinstance(x, ARRAYS):
-            return x if x is None else bare(x)
+            return x if x is None else unwrap_constant(x)
         if tree.is_tensor_data(x):
             bools = x == [] or all(isinstance(n, bool) for n in tree.leaves(x))
             made = as_array(x, None if bools or any(isinstance(n, complex) for n in tree.leaves(x)) else self.width)
@@ -82,7 +82,7 @@ class Arguments:
         parts = tree.get_branches(x)
         if parts is not None:
             return parts[1]([self._unify(branch) for branch in parts[0]])
-        return bare(x) if hasattr(x, "__array__") else x
+        return unwrap_constant(x) if hasattr(x, "__array__") else x
 
     def float_width(self) -> np.dtype[Any]:
         """Return the dtype that a Python number has beside these inputs: that of the widest float, else float64."""

@@ -17,7 +17,7 @@ from numpy import ndarray
 from pullback.core import hooks, tree
 from pullback.core.callers import MEANS, explain_refusal, reveal
 from pullback.core.conditions import RefusedConditions
-from pullback.core.convert import bare
+from pullback.core.convert import unwrap_constant
 from pullback.core.interpreter import level_of, new_level
 from pullback.core.tape import ARRAYS, CAUGHT, constant
 from pullback.core.tensor import PLAIN, Tensor, Wrapped, call_unfollowed, strip
@@ -76,7 +76,7 @@ class Batched(Wrapped):
         beneath = self.array
         while isinstance(beneath, Tensor) and beneath.stop_following() is not beneath:
             beneath = beneath.stop_following()
-        return self if beneath is self.array else Batched(self.number, bare(beneath))
+        return self if beneath is self.array else Batched(self.number, unwrap_constant(beneath))
 
     def strip(self) -> Any:
         beneath = strip(self.array)
@@ -125,7 +125,7 @@ class Batched(Wrapped):
         arrays, on = self.mine(args)
         if op.custom and op.is_structured:
             zs, batched = op.batch(arrays, on, len(self.array))
-            return tuple(Batched(self.number, bare(z)) if b else z for z, b in zip(zs, batched, strict=True))
+            return tuple(Batched(self.number, unwrap_constant(z)) if b else z for z, b in zip(zs, batched, strict=True))
         if op.custom:
             return self.around(BatchedOp(op, self.number, on, len(self.array)).apply(arrays))
         if len(arrays) > 1:
@@ -179,7 +179,7 @@ class Batched(Wrapped):
 
     def around(self, z: TensorLike) -> Any:
         """Return a result for all examples; of an op with several results, each of them."""
-        return tuple(map(self.around, z)) if type(z) is tuple else Batched(self.number, bare(z))
+        return tuple(map(self.around, z)) if type(z) is tuple else Batched(self.number, unwrap_constant(z))
 
     def call_unfollowed(self, f: Callable[..., Any], args: Sequence[Any]) -> Any:
         arrays, on = self.mine(args)
@@ -246,9 +246,11 @@ class BatchedOp(WrappingOp):
         self, z: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
         """Run the op's own jvp, which need not be the transpose of its backward rule."""
-        xs = [Batched(self.number, bare(v)) if b else v for v, b in zip(primals, self.on, strict=True)]
-        ts = [None if t is None else self._tangent(bare(t), b) for t, b in zip(tangents, self.on, strict=True)]
-        moved = self.op.jvp([Batched(self.number, bare(y)) for y in z], xs, ts, params)
+        xs = [Batched(self.number, unwrap_constant(v)) if b else v for v, b in zip(primals, self.on, strict=True)]
+        ts = [
+            None if t is None else self._tangent(unwrap_constant(t), b) for t, b in zip(tangents, self.on, strict=True)
+        ]
+        moved = self.op.jvp([Batched(self.number, unwrap_constant(y)) for y in z], xs, ts, params)
         self.op.check_tangents(moved, self.number + 1)
         return [None if t is None else take_out(t, 0, self.number, self.size) for t in moved]
 
@@ -337,7 +339,7 @@ class _Given:
 
     def __init__(self, x: Value, axis: int | None, where: int | str, whole: Tree) -> None:
         self.x, self.axis, self.where, self.whole = x, axis, where, whole
-        self.value: Any = x if axis is None else bare(as_leaf(x, "vmap"))
+        self.value: Any = x if axis is None else unwrap_constant(as_leaf(x, "vmap"))
         rank = np.ndim(self.value) if axis is not None else 0
         if axis is not None and not -rank <= axis < rank:
             if isinstance(where, str):
@@ -422,7 +424,7 @@ def _is_data(leaf: Value) -> bool:
 
 def take_out(v: Any, axis: int, number: int, size: int) -> Any:
     """Return a result with its examples along ``axis``; one that did not depend on them is repeated."""
-    v = bare(v, "vmap")
+    v = unwrap_constant(v, "vmap")
     mine = isinstance(v, Batched) and v.number == number
     if axis is None:
         if mine:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pullback.core import hooks, tree
-from pullback.core.convert import bare
+from pullback.core.convert import unwrap_constant
 from pullback.core.interpreter import new_level
 from pullback.core.memory import Large, Pool, node_of
 from pullback.core.tape import ARRAYS, Tape
@@ -124,7 +124,7 @@ class Rematerialize:
 
     def _result(self) -> Any:
         with watch_below(0), watch_variables(Fixed(self.noted)):
-            return bare(tree.leaves(self.call.body(self.values))[0])
+            return unwrap_constant(tree.leaves(self.call.body(self.values))[0])
 
 
 class RecomputedCall(Call):
@@ -167,7 +167,7 @@ class RecomputedCall(Call):
     def pull_back(self, tape: Tape, values: Sequence[Any], noted: Noted, dys: list[Any]) -> list[Any]:
         leaves = [tape.leaf(v) if v.dtype.kind in "fiubc" else v for v in values]
         with watch_variables(Pinned(tape, noted)) as pinned:
-            results = [bare(z) for z in tree.leaves(self.body(leaves))]
+            results = [unwrap_constant(z) for z in tree.leaves(self.body(leaves))]
         return pull(tape, results, dys, [*leaves, *pinned.pins.values()])
 
     def make_lost_error(self, ds: Sequence[Any], level: int) -> Exception:
@@ -180,8 +180,10 @@ class RecomputedCall(Call):
         self, z: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
         number = new_level()
-        duals = [p if t is None else Dual(number, bare(p), t) for p, t in zip(primals, tangents, strict=True)]
-        out = [bare(z) for z in tree.leaves(self.body(duals))]
+        duals = [
+            p if t is None else Dual(number, unwrap_constant(p), t) for p, t in zip(primals, tangents, strict=True)
+        ]
+        out = [unwrap_constant(z) for z in tree.leaves(self.body(duals))]
         return [r.tangent if isinstance(r, Dual) and r.number == number else None for r in out]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import tree
-from pullback.core.convert import as_value, bare, join_array
+from pullback.core.convert import as_value, join_array, unwrap_constant
 from pullback.core.tape import ARRAYS
 from pullback.core.tensor import BY_KERNEL, Tensor, all_values, concrete
 from pullback.core.variable import get_trace
@@ -459,7 +459,7 @@ def as_array(x: Any) -> Any:
     """Return a leaf as an array, or a tensor of some level."""
     if type(x) in NUMBERS:
         return np.asarray(x)[()]
-    return bare(join_array(x)) if isinstance(x, ARRAYS) else as_value(x)
+    return unwrap_constant(join_array(x)) if isinstance(x, ARRAYS) else as_value(x)
 
 
 def as_operand(x: Any) -> Any:

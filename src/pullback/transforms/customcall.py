@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from pullback.core import tree
-from pullback.core.convert import bare, float_of
+from pullback.core.convert import float_of, unwrap_constant
 from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Recorder, Variable
@@ -82,12 +82,12 @@ class Call(CustomOp):
     def results_in(self, value: object) -> tuple[Any, ...]:
         """Return the results in ``value``, as the engine takes them; Python's numbers are as wide as the inputs."""
         if isinstance(value, ARRAYS):
-            return (bare(value),)
+            return (unwrap_constant(value),)
         return tuple(self._result(z) for z in tree.leaves(value)) if value is not None else (self._result(None),)
 
     def _result(self, z: object) -> Any:
         if isinstance(z, ARRAYS):
-            return bare(z)
+            return unwrap_constant(z)
         if is_number(z):
             return np.asarray(z, self.arguments.float_width() if isinstance(z, int | float) else None)[()]
         raise CustomGradientError(
@@ -194,7 +194,7 @@ class Call(CustomOp):
         moved = [
             np.zeros(p.shape, float_of(p.dtype)) if t is None else t for p, t in zip(primals, tangents, strict=True)
         ]
-        given, along = (tuple(self.arguments.fill([bare(v) for v in vs])) for vs in (primals, moved))
+        given, along = (tuple(self.arguments.fill([unwrap_constant(v) for v in vs])) for vs in (primals, moved))
         scope = Scope(primals)
         with scope.open():
             out = rule(given, tuple(tree.map_leaves(_only_tensors, t) for t in along), **self.kwargs)

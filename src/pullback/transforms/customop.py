@@ -19,7 +19,7 @@ from numpy import ndarray
 from pullback.core import hooks
 from pullback.core.bundle import place_all
 from pullback.core.calculus import total
-from pullback.core.convert import bare, float_of
+from pullback.core.convert import float_of, unwrap_constant
 from pullback.core.interpreter import level_of
 from pullback.core.memory import node_of
 from pullback.core.tape import ARRAYS, Tape, constant
@@ -138,7 +138,7 @@ class CustomOp:
 
     def apply(self, args: Sequence[Any]) -> tuple[Any, ...]:
         """Return the results, each an array or a tensor of the highest level there is."""
-        args = hooks.capture([bare(a) for a in args])
+        args = hooks.capture([unwrap_constant(a) for a in args])
         if self.limit is not None:
             return self._apply(args)
         self.limit = self.below(args)
@@ -228,12 +228,12 @@ class CustomOp:
             operands = next((args for tape, args in records if tape.holds(z)), None)
             if operands is None or not is_made_from(z, operands, within):
                 break
-            z = bare(z.value)
+            z = unwrap_constant(z.value)
         return z
 
     def record(self, tape: Tape, args: Sequence[Any], values: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
         """Perform the op one level down, and put its node on the tape."""
-        values = [bare(v) for v in values]
+        values = [unwrap_constant(v) for v in values]
         if not tape.level:
             return self.apply(values)
         self.records.append((tape, args))
@@ -264,7 +264,7 @@ class CustomOp:
         self, z: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
         """Return the tangents of the results, by the transpose of the backward rule, which is linear."""
-        back = self.run([bare(p) for p in primals]).back
+        back = self.run([unwrap_constant(p) for p in primals]).back
         self.check_linear(back, primals, z)
         return transpose(lambda dys: back(dys)[: len(tangents)], tangents, z)
 
@@ -423,7 +423,7 @@ def _derivative(d: Any, x: Any, what: Callable[[], str], line: Callable[[], str]
     if not isinstance(d, ARRAYS):
         got = "None" if d is None else type(d).__name__
         raise CustomGradientError(f"{what()} must be a tensor of shape {x.shape}, got {got} ({line()}).")
-    d = bare(d)
+    d = unwrap_constant(d)
     if d.shape != x.shape:
         raise CustomGradientError(
             f"{what()} must have its shape {x.shape}, got shape {d.shape}; nothing is broadcast here ({line()})."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.convert import bare, float_of
+from pullback.core.convert import float_of, unwrap_constant
 from pullback.core.tensor import all_values
 from pullback.display.progress import report_progress
 from pullback.errors import GradientError
@@ -61,7 +61,7 @@ def pull_unit_vectors(
     Where there is but one direction, because the shape is (), there is no axis for it.
     """
     if not shape:
-        return [None if d is None else bare(d) for d in back(dtype.type(one))]
+        return [None if d is None else unwrap_constant(d) for d in back(dtype.type(one))]
     chunks = list(pull_in_batches(back, Units(shape, dtype, one), widest, number))
     if len(chunks) == 1:
         return chunks[0]
@@ -112,7 +112,7 @@ def pull_in_batches(back: Back, cotangents: Any, widest: int, number: int) -> It
         for start in range(0, len(cotangents), size):
             part = cotangents[start : start + size]
             if size == 1:
-                yield [None if d is None else bare(d)[None] for d in back(part[0])]
+                yield [None if d is None else unwrap_constant(d)[None] for d in back(part[0])]
             else:
                 yield [None if d is None else take_out(d, 0, number, len(part)) for d in back(Batched(number, part))]
             shown.step()

@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.core import hooks, tree
 from pullback.core.callers import MEANS, reveal
-from pullback.core.convert import bare, float_of, join_array
+from pullback.core.convert import float_of, join_array, unwrap_constant
 from pullback.core.interpreter import new_level
 from pullback.core.tensor import PLAIN, Tensor, Wrapped
 from pullback.core.writes import INPUT, freeze
@@ -112,7 +112,7 @@ class Dual(Wrapped):
     def _make(self, z: Value, t: Value | None) -> Dual:
         if t is not None and np.shape(t) != np.shape(z):
             t = np.broadcast_to(t, np.shape(z))
-        return Dual(self.number, bare(z), None if t is None else bare(t))
+        return Dual(self.number, unwrap_constant(z), None if t is None else unwrap_constant(t))
 
 
 PLAIN.add(Dual)
@@ -183,7 +183,7 @@ def push_once(xs: Sequence[Any], tangents: Sequence[Any], call: Call) -> tuple[A
             now = t.read() if isinstance(t, Tensor) and not t.is_variable else t  # a view may be stale
             if not isinstance(now, Dual) or now.number != number:
                 return t
-            return convert_back(copy_if_shared(bare(now.primal), inputs.values), kind)
+            return convert_back(copy_if_shared(unwrap_constant(now.primal), inputs.values), kind)
 
         aux = tree.map_leaves(value, aux)
     out = Outputs("jvp", y, kind)
@@ -197,5 +197,5 @@ def split_dual(z: Value, number: int) -> tuple[Any, Any]:
     """Return the value of a result and its tangent, None if it does not depend on what was moved."""
     z = z.read() if isinstance(z, Tensor) else z
     if isinstance(z, Dual) and z.number == number:
-        return bare(z.primal), z.tangent
-    return bare(as_leaf(z, "jvp")), None
+        return unwrap_constant(z.primal), z.tangent
+    return unwrap_constant(as_leaf(z, "jvp")), None

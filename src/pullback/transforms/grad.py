@@ -11,7 +11,7 @@ import numpy as np
 from numpy import float64, ndarray
 
 from pullback.core import tree
-from pullback.core.convert import as_array, bare, float_of, join_array
+from pullback.core.convert import as_array, float_of, join_array, unwrap_constant
 from pullback.core.interpreter import level_of
 from pullback.core.memory import node_of
 from pullback.core.source import format_place
@@ -208,7 +208,7 @@ class Differentiated(Derivative):
                 )
         if self.unconnected == "raise":
             raise UnconnectedError(UNREACHED + cut_text(tape))
-        return tape.leaf(bare(y))  # so that it is no input, and outer tapes still follow its value
+        return tape.leaf(unwrap_constant(y))  # so that it is no input, and outer tapes still follow its value
 
     def _seed(self, dy: Operand | None, value: Value) -> Any:
         """Return the cotangent to begin with: ones, or ``dy`` if it has the shape of the result."""
@@ -219,7 +219,7 @@ class Differentiated(Derivative):
             if dtype.kind == "c":
                 raise GradientError(explain_missing_direction(f"{self.face}(f): f returned", dtype, "dy"))
             return np.ones(value.shape, dtype)[()]
-        seed = bare(dy, "dy")
+        seed = unwrap_constant(dy, "dy")
         if seed.shape != value.shape:
             raise GradientError(
                 f"{self.face}: dy has shape {seed.shape}, but y = f(x) has shape {value.shape}; they must be the same."
@@ -327,7 +327,7 @@ def as_leaf(x: Any, face: str) -> Any:
     if isinstance(x, Tensor):
         return x.read().as_leaf()
     if hasattr(x, "__array__"):
-        return bare(x)
+        return unwrap_constant(x)
     try:
         return as_array(x, np.float64, what=face)[()]
     except DataError:

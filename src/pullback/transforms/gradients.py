@@ -13,7 +13,7 @@ import numpy as np
 
 from pullback.core import tree
 from pullback.core.bundle import PICK
-from pullback.core.convert import bare, float_of
+from pullback.core.convert import float_of, unwrap_constant
 from pullback.core.memory import node_of
 from pullback.core.tape import SAME, TAPED, Step, Tape, as_tensor, constant, place, substitute
 from pullback.core.tensor import Tensor
@@ -103,7 +103,7 @@ def _make_seeds(targets: Sequence[Any], grad_ys: Sequence[Any] | None) -> list[A
         dtype = float_of(y.dtype)
         if g is None and dtype.kind == "c":
             raise GradientError(explain_missing_direction("gradients: ys has", dtype, "grad_ys"))
-        seed = np.ones(y.shape, dtype)[()] if g is None else bare(g, "grad_ys")
+        seed = np.ones(y.shape, dtype)[()] if g is None else unwrap_constant(g, "grad_ys")
         if seed.shape != y.shape:
             raise GradientError(
                 f"gradients: grad_ys has shape {seed.shape}, but its y has shape {y.shape}; they must be the same."
@@ -200,7 +200,7 @@ class Walk:
         """
         if d is None:
             return None
-        value = d.value if self.tape.holds(d) else bare(d)
+        value = d.value if self.tape.holds(d) else unwrap_constant(d)
         return place(value, self.tape.meta_of(value), UNKNOWN, _list_operands(r), None)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core import tree
-from pullback.core.convert import bare, float_of, join_array
+from pullback.core.convert import float_of, join_array, unwrap_constant
 from pullback.core.tape import ARRAYS
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, DataError, GradientError, ShapeError
@@ -29,7 +29,7 @@ class Inputs:
         self.face, self.args, self.names = face, args, [f"input {i + 1}" for i in range(len(args))]
         self.given: list[Any] = [leaf for a in args for leaf in list_whole_leaves(a)]
         try:
-            self.values = [bare(as_leaf(leaf, face)) for leaf in self.given]
+            self.values = [unwrap_constant(as_leaf(leaf, face)) for leaf in self.given]
         except DataError:
             self._name_wrong(call)
             raise
@@ -156,7 +156,7 @@ def _describe_structure(x: object) -> str:
 
 def check_alike(face: str, what: str, name: str, x: Operand, t: Operand) -> Any:
     """Return a tangent or cotangent, checked to have the shape of its value, in the dtype of derivatives."""
-    x, t = bare(as_leaf(x, face)), bare(as_leaf(t, face))
+    x, t = unwrap_constant(as_leaf(x, face)), unwrap_constant(as_leaf(t, face))
     if x.shape != t.shape:
         raise ShapeError(
             f"{face}: {name} has shape {x.shape}, but its {what} has shape {t.shape}; they must be the same."
@@ -171,7 +171,7 @@ def finish_derivative(d: Value | None, shape: tuple[int, ...], dtype: np.dtype[A
     """Return a derivative as an array of its own, in this shape and dtype; zeros for None."""
     if d is None:
         return np.zeros(shape, dtype)[()]
-    d = bare(d)
+    d = unwrap_constant(d)
     if d.dtype != dtype:
         return d.astype(dtype)
     return copy_if_shared(d, taken)

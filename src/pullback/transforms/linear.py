@@ -15,7 +15,7 @@ import numpy as np
 
 from pullback.core import hooks
 from pullback.core.capture import check_captured
-from pullback.core.convert import bare, float_of
+from pullback.core.convert import float_of, unwrap_constant
 from pullback.core.memory import node_of
 from pullback.core.tape import Tape
 from pullback.core.tensor import Tensor
@@ -43,7 +43,7 @@ class Record:
         held = [tape.holds(z) for z in results]
         self.leaves: list[Tensor] = [node_of(t) for t in leaves]
         self.results: list[Tensor | None] = [node_of(z) if on else None for z, on in zip(results, held, strict=True)]
-        self.values = [z.value if on else bare(as_leaf(z, "f")) for z, on in zip(results, held, strict=True)]
+        self.values = [z.value if on else unwrap_constant(as_leaf(z, "f")) for z, on in zip(results, held, strict=True)]
         self.nodes = list(tape.list_steps())
         self.captured = list(tape.captured)
         self.lock = RLock()  # cotangents are put on the nodes while they are walked over

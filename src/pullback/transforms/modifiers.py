@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.core import tree
 from pullback.core.calculus import total
-from pullback.core.convert import bare, join_array
+from pullback.core.convert import join_array, unwrap_constant
 from pullback.core.interpreter import level_of
 from pullback.core.tape import ARRAYS, RAW, constant
 from pullback.core.tensor import Tensor
@@ -141,7 +141,7 @@ class Modified(CustomOp):
         settings = values[self.count :]
 
         def back(dys: list[Any]) -> list[Any]:
-            ds = [bare(d) for d in self.change(dys, settings)]
+            ds = [unwrap_constant(d) for d in self.change(dys, settings)]
             same = [d if d.dtype == dy.dtype else d.astype(dy.dtype) for d, dy in zip(ds, dys, strict=True)]
             return [*same, *(None for _ in settings)]
 
@@ -190,7 +190,7 @@ def _check_setting(face: str, name: str, given: object) -> Any:
     if not isinstance(given, ARRAYS) or given.dtype.kind not in "fiu":
         got = f"dtype {given.dtype}" if isinstance(given, ARRAYS) else type(given).__name__
         raise ArgumentError(f"{face}: {name} must be a number or an array of them, got {got}.")
-    return bare(given)
+    return unwrap_constant(given)
 
 
 def _is_comparable(x: Any, y: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from pullback.core import hooks
-from pullback.core.convert import bare
+from pullback.core.convert import unwrap_constant
 from pullback.core.fitting import fit
 from pullback.core.op import REGISTRY, Op, find_op, perform_observed
 from pullback.core.source import is_defined_again
@@ -54,7 +54,7 @@ class Overridden(CustomOp):
         op, inputs = self.op, list(map(as_tensor, values))
         rest = {k: v for k, v in _get_chosen().items() if k != op.name}
         with hooks.observe(Override(rest), without=Override):
-            z = bare(op.call(inputs, self.attrs))
+            z = unwrap_constant(op.call(inputs, self.attrs))
 
         def back(dys: list[Any]) -> list[Any]:
             out = self.fn(OpCall(op.name, inputs, [as_tensor(z)], dict(self.attrs)), as_tensor(dys[0]))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from pullback.core.convert import bare
+from pullback.core.convert import unwrap_constant
 from pullback.core.memory import Large, node_of
 from pullback.core.tape import Tape
 from pullback.core.tensor import Tensor
@@ -74,7 +74,7 @@ def become(t: Tensor, before: Before) -> None:
 def follow(tape: Recording, t: Tensor) -> Tensor:
     """Make the user's own object a handle, as a big result is, and give its node on the tape, which is another one."""
     if not t.level:
-        value = bare(t)
+        value = unwrap_constant(t)
     else:
         value = make_twin(t)
     node = Tensor()

@@ -13,7 +13,7 @@ import numpy as np
 from pullback.core import hooks, tree
 from pullback.core.calculus import total
 from pullback.core.callers import reveal
-from pullback.core.convert import bare, float_of, has_tensors
+from pullback.core.convert import float_of, has_tensors, unwrap_constant
 from pullback.core.interpreter import new_level
 from pullback.core.memory import node_of
 from pullback.core.rowsparse import RowSparse, collect_rows
@@ -413,7 +413,7 @@ class GradientTape:
                     explain_missing_direction("GradientTape.gradient: the target has", dtype, "output_gradients")
                 )
             return np.ones(target.shape, dtype)[()]
-        seed = bare(dy, "output_gradients")
+        seed = unwrap_constant(dy, "output_gradients")
         if seed.dtype.kind == "c" != dtype.kind:
             raise GradientError(
                 f"GradientTape.gradient: output_gradients must be real numbers as the target is, got {seed.dtype}."
@@ -456,7 +456,7 @@ class GradientTape:
             return None if unconnected == "none" else constant(np.zeros(shape, dtype))
         if isinstance(d, RowSparse):
             return copy_rows(d)
-        d = bare(d)
+        d = unwrap_constant(d)
         if isinstance(d, RAW):
             return constant(np.array(d, dtype))  # its own, whatever it was a view of
         return d if d.dtype == dtype else d.astype(dtype)

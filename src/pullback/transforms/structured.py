@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.core import hooks
 from pullback.core.bundle import place_all
-from pullback.core.convert import bare, float_of
+from pullback.core.convert import float_of, unwrap_constant
 from pullback.core.interpreter import level_of, new_level
 from pullback.core.memory import node_of
 from pullback.core.tape import Tape
@@ -38,7 +38,7 @@ class StructuredOp:
 
     def apply(self, args: Sequence[Any]) -> tuple[Any, ...]:
         """Perform the op on operands of any level; the results are of the highest."""
-        args = hooks.capture([bare(a) for a in args])
+        args = hooks.capture([unwrap_constant(a) for a in args])
         top: Any = max(args, key=level_of, default=None)
         if not level_of(top):
             return self.run(args)
@@ -70,7 +70,7 @@ class StructuredOp:
 
     def record(self, tape: Tape, args: Sequence[Any], values: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
         """Perform the op one level down, and put its node on the tape."""
-        values = [bare(v) for v in values]
+        values = [unwrap_constant(v) for v in values]
         if not tape.level:
             return self.apply(values)
         live = [tape.holds(a) for a in args]
@@ -121,7 +121,9 @@ def record_batch(body: Any, on: Sequence[bool], wanted: Sequence[bool], size: in
         ]
         number = new_level()
         zs = body([Batched(number, x) if b else x for x, b in zip(xs, on, strict=True)])
-        return close(trace, [take_out(z, 0, number, size) if b else bare(z) for z, b in zip(zs, wanted, strict=True)])
+        return close(
+            trace, [take_out(z, 0, number, size) if b else unwrap_constant(z) for z, b in zip(zs, wanted, strict=True)]
+        )
 
 
 class Joint:
