@@ -145,6 +145,13 @@ def test_array_valued_sum(serial: pb.scale.Pool) -> None:
     np.testing.assert_allclose(pb.grad(total)(np.ones(2), dy=np.array([1.0, 10.0])), x.sum(axis=0) * [1, 10])
 
 
+def test_gradient_that_was_written_into_is_not_given_again(serial: pb.scale.Pool) -> None:
+    for f, dy in ((functions.fail, 1.0), (functions.vector, np.ones(2))):
+        _, pull = pb.vjp(serial.sum(f, pb.scale.Shards(np.ones((4, 1)), parts=2)), np.ones(2))
+        pull(dy)[0][:] = 0.0
+        np.testing.assert_array_equal(pull(dy)[0], [4.0, 4.0])
+
+
 def test_processes_give_the_same_bits(serial: pb.scale.Pool, processes: pb.scale.Pool) -> None:
     one, two = (pb.value_and_grad(pool.sum(functions.loss, SHARDS))(PARAMS) for pool in (serial, processes))
     assert np.asarray(one.value).tobytes() == np.asarray(two.value).tobytes()

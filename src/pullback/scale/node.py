@@ -7,14 +7,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pullback.core.convert import unwrap_constant
+from pullback.core import hooks
+from pullback.core.bundle import place_all
+from pullback.core.convert import float_of, unwrap_constant
 from pullback.core.interpreter import level_of
+from pullback.core.memory import node_of
+from pullback.core.tape import Tape
 from pullback.transforms.arguments import Arguments
-from pullback.transforms.customop import CustomOp, Run
+from pullback.transforms.customop import CustomOp, Like, Run, like
 
 __all__ = ["Kind", "compute_on_workers", "list_kinds"]
 
-Ask = Callable[[tuple[int, ...], Sequence[Any]], list[Any]]  # (counts of arrays by order, arrays) -> results
+Ask = Callable[[tuple[int, ...], list[Any]], Sequence[Any]]  # (counts of arrays by order, arrays) -> results
 Kind = Literal["whole", "parts"]  # of an array: the same for all shards, or one for each of them
 
 
@@ -28,16 +32,47 @@ class WorkersOp(CustomOp):
         super().__init__(name)
         self.ask, self.counts = ask, counts
 
-    def run(self, values: Sequence[Any]) -> Run:
-        def back(dys: list[Any]) -> Sequence[Any]:
-            return WorkersOp(self.name, self.ask, (*self.counts, len(values) + len(dys))).apply([*values, *dys])
+    def apply(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the results; what workers compute captures nothing, so that no other level can claim the op."""
+        return self._apply(hooks.capture([unwrap_constant(a) for a in args]))
 
-        if any(map(level_of, values)):  # a further transform follows them
+    def run(self, values: Sequence[Any]) -> Run:
+        is_traced = any(map(level_of, values))  # a further transform follows them
+
+        def back(dys: list[Any]) -> Sequence[Any]:
+            counts = (*self.counts, len(values) + len(dys))
+            if is_traced or any(map(level_of, dys)):
+                return WorkersOp(self.name, self.ask, counts).apply([*values, *dys])
+            return self._ask(counts, [*values, *dys])
+
+        if is_traced:
             return Run(WorkersOp(self.name, self.ask, self.counts).apply(values), back)
-        return Run(tuple(map(unwrap_constant, self.ask(self.counts, [np.asarray(x) for x in values]))), back)
+        return Run(self._ask(self.counts, values), back)
+
+    def _ask(self, counts: tuple[int, ...], values: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(map(unwrap_constant, self.ask(counts, [np.asarray(x) for x in values])))
+
+    run_checked = run_traced = run
+
+    def record(self, tape: Tape, args: Sequence[Any], values: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
+        """Perform the op one level down, and put its node on the tape."""
+        values = [unwrap_constant(v) for v in values]
+        if not tape.level:
+            return self.apply(values)
+        zs, back, _ = self.run(values)
+        likes = [like(z) for z in zs]
+
+        def pull(gs: list[Any]) -> Sequence[Any]:
+            return back([_make_zeros(z) if g is None else g for g, z in zip(gs, likes, strict=True)])
+
+        return place_all(tape, zs, [node_of(a) if tape.holds(a) else None for a in args], pull)
 
     def check_linear(self, back: Any, xs: Sequence[Any], zs: Sequence[Any]) -> None:
         """Do nothing: what workers compute as a backward pass is linear, and need not be asked to find out."""
+
+
+def _make_zeros(z: Like) -> Any:
+    return np.zeros(z.shape, float_of(z.dtype))[()]
 
 
 def compute_on_workers(name: str, ask: Ask, xs: Sequence[Any]) -> list[Any]:
