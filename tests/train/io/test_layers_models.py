@@ -281,6 +281,20 @@ def test_operations_in_graphs_of_keras_are_functions_of_the_same_meaning() -> No
         make_functional(describe_call("op1", "Kaiser", {}, describe_output("x")))
 
 
+def test_operations_of_keras_keep_their_arguments() -> None:
+    x = np.sin(np.arange(24.0)).reshape(2, 4, 3).astype(np.float32)
+    model = make_functional(
+        describe_call("op1", "Elu", {"alpha": 0.5}, describe_output("x")),
+        describe_call("op2", "Pad", {"pad_width": [[0, 0], [1, 0], [0, 0]], "mode": "reflect"}, describe_output("op1")),
+    )
+    y = np.where(x > 0, x, 0.5 * np.expm1(x))
+    np.testing.assert_allclose(model.predict(x), np.concatenate([y[:, 1:2], y], 1), rtol=1e-6)
+    model = make_functional(
+        describe_call("op1", "Pad", {"pad_width": [[0, 0], [1, 0], [0, 0]]}, describe_output("x"), constant_values=2.0)
+    )
+    np.testing.assert_array_equal(model.predict(x)[:, 0], 2.0)
+
+
 def test_masks_that_keras_writes_into_graphs_are_those_of_masking_layers() -> None:
     x = np.sin(np.arange(24.0)).reshape(2, 4, 3).astype(np.float32)
     x[0, 2:] = 0.0

@@ -5,6 +5,7 @@ meaning here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ SAME = (
     "squeeze", "stack", "std", "subtract", "sum", "swapaxes", "tan", "tanh", "tensordot", "transpose",
     "true_divide", "var", "where",
 )  # fmt: skip
-ACTIVATIONS = ("elu", "relu", "relu6", "selu", "sigmoid", "softplus")
+ACTIVATIONS = ("relu", "relu6", "selu", "sigmoid", "softplus")
 
 
 def find_operation(module: object, name: object, config: Mapping[str, Any]) -> Callable[..., Any] | None:
@@ -56,6 +57,14 @@ def _get_item(x: Any, index: Any) -> Any:
     return x[tuple(index) if isinstance(index, list) else index]
 
 
+def _elu(alpha: float, x: Any) -> Any:
+    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
+
+
+def _pad(width: Any, mode: Any, x: Any, **more: Any) -> Any:
+    return np.pad(x, width, mode, **more)
+
+
 def _gelu(x: Any) -> Any:
     return x * 0.5 * (1.0 + gaussian.erf(x * 0.5**0.5))
 
@@ -69,6 +78,7 @@ OTHERS: dict[str, Callable[[Mapping[str, Any]], Callable[..., Any]]] = {
     "cast": lambda config: lambda x: x * np.float32(1),
     "clip": lambda config: lambda x: np.clip(x, config["x_min"], config["x_max"]),
     "einsum": lambda config: lambda *xs: np.einsum(config["subscripts"], *xs),
+    "elu": lambda config: partial(_elu, config.get("alpha", 1.0)),
     "erf": lambda config: gaussian.erf,
     "get_item": lambda config: _get_item,
     "gelu": lambda config: _gelu_by_tanh if config.get("approximate", True) else _gelu,
@@ -76,7 +86,7 @@ OTHERS: dict[str, Callable[[Mapping[str, Any]], Callable[..., Any]]] = {
     "leaky_relu": lambda config: lambda x: np.where(x > 0, x, config["negative_slope"] * x),
     "log_softmax": lambda config: lambda x: activations.log_softmax(x, axis=config.get("axis", -1)),
     "logsumexp": lambda config: lambda x: reductions.log_sum_exp(x, config.get("axis"), config.get("keepdims", False)),
-    "pad": lambda config: lambda x: np.pad(x, config["pad_width"]),
+    "pad": lambda config: partial(_pad, config["pad_width"], config.get("mode", "constant")),
     "rsqrt": lambda config: lambda x: 1.0 / np.sqrt(x),
     "tile": lambda config: lambda x: np.tile(x, config["repeats"]),
     "split": lambda config: lambda x: tuple(np.split(x, config["indices_or_sections"], axis=config.get("axis", 0))),
