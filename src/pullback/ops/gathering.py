@@ -56,7 +56,7 @@ def _integers(name: str, indices: Value) -> Any:
 
 def _within(name: str, indices: Array, length: int, where: str) -> Any:
     """Return indices, checked to be within an axis."""
-    if indices.size and (np.max(indices) >= length or np.min(indices) < -length):
+    if indices.size and (indices.max() >= length or indices.min() < -length):
         wrong = next(int(i) for i in np.ravel(indices) if not -length <= i < length)
         raise IndexRangeError(f"{name}: the index {wrong} is out of range for {where} of length {length}.")
     return indices
@@ -92,8 +92,11 @@ def _row_numbers(indices: Value, batch: int, length: int) -> Any:
     if not batch:
         return indices
     indices = indices.astype(np.intp)  # short integers would overflow
-    starts = np.arange(prod(indices.shape[:batch])).reshape(indices.shape[:batch] + (1,) * (indices.ndim - batch))
-    return starts * length + np.where(indices < 0, indices + length, indices)
+    count = prod(indices.shape[:batch])
+    starts = np.arange(0, count * length, length) if length else np.zeros(count, np.intp)
+    if indices.size and indices.min() < 0:
+        indices = np.where(indices < 0, indices + length, indices)
+    return starts.reshape(indices.shape[:batch] + (1,) * (indices.ndim - batch)) + indices
 
 
 def _gather(x: Array, indices: Array, axis: int | None = 0, batch_dims: int | None = 0) -> Any:
@@ -106,7 +109,7 @@ def _gather(x: Array, indices: Array, axis: int | None = 0, batch_dims: int | No
         except IndexError:
             return _within("gather", indices, n, f"axis {at}")  # raises the error
     _within("gather", indices, n, f"axis {at}")
-    front = np.moveaxis(x, at, batch)  # batch, n, between, after
+    front = x if at == batch else np.moveaxis(x, at, batch)  # batch, n, between, after
     rows = front.reshape(-1, *front.shape[batch + 1 :])[
         _row_numbers(indices, batch, n)
     ]  # batch, picked, between, after

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import ndarray
 
 from pullback.core.axes import Sample, moves, scans
 from pullback.core.calculus import linear, rule
@@ -183,7 +184,15 @@ def recurrence(x: TensorLike, y: TensorLike, /, axis: Axis = 0, reverse: bool = 
     """
 
 
-def cumprod_vjp(g: Value, x: Value, axis: int, exclusive: bool, reverse: bool) -> Any:
+def is_far_from_limits(z: Array) -> bool:
+    """Return whether no quotient of two of these numbers, nor the product of all three, overflows or underflows."""
+    size, limit = np.abs(z), 2.0 ** (np.finfo(z.dtype).maxexp // 4)
+    return bool(z.size and size.max() < limit and size.min() > 1 / limit)
+
+
+def cumprod_vjp(g: Value, x: Value, z: Value, axis: int, exclusive: bool, reverse: bool) -> Any:
+    if not exclusive and type(g) is type(x) is type(z) is ndarray and z.dtype.kind in "fc" and is_far_from_limits(z):
+        return cumsum(g * z, axis, False, not reverse) / x  # no element is 0
     if exclusive:
         g = delay(g, axis, 1 if reverse else -1)
     return cumprod(x, axis, True, reverse) * recurrence(x, g, axis, reverse, True)
