@@ -1,4 +1,4 @@
-"""Dynamic loss scales against those recorded from Keras's LossScaleOptimizer, and policies that are refused."""
+"""Dynamic loss scales against those recorded from Keras's LossScaleOptimizer, and a model in float16."""
 
 from __future__ import annotations
 
@@ -52,19 +52,3 @@ def test_float16_model_trains_with_loss_scale(eager: bool) -> None:
     assert optimizer.state_dict()["loss_scale"] < 2.0**40
     assert history.history["loss"][-1] < 0.01 * history.history["loss"][0]
     np.testing.assert_allclose(layer.get_weights()[0], 3.0, rtol=0.02)
-
-
-def test_policies_are_dtypes_or_say_why_not() -> None:
-    with pytest.raises(pb.errors.ArgumentError, match="mixed precision pays where hardware"):
-        pb.train.set_global_policy("mixed_float16")
-    with pytest.raises(pb.errors.ArgumentError, match="NumPy has no bfloat16"):
-        pb.layers.dense(1, dtype="mixed_bfloat16")
-    with pytest.raises(pb.errors.ArgumentError, match="NumPy has no bfloat16"):
-        pb.layers.dense(1, dtype="bfloat16")
-    try:
-        pb.train.set_global_policy("float64")
-        layer = pb.layers.dense(1)
-        layer.build_for([(2,)])
-        assert (layer.variables[0].dtype, pb.train.global_policy()) == (np.float64, "float64")
-    finally:
-        pb.train.set_global_policy("float32")

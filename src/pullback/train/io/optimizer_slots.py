@@ -60,9 +60,7 @@ def list_state(optimizer: Optimizer | None, variables: Sequence[Variable]) -> li
         return []
     if groups is None:
         if optimizer.iterations:
-            warn(
-                f"save: the state of {optimizer.name} is left out, as Keras has another.", stacklevel=7
-            )  # the line that called save
+            warn(f"save: the state of {optimizer.name} is left out, as Keras has another.", stacklevel=7)
         return []
     optimizer.slots(variables)  # makes those that are missing
     state, rate = optimizer.state_dict(), optimizer.learning_rate
@@ -89,8 +87,10 @@ def load_state(optimizer: Optimizer, values: Sequence[Array], variables: Sequenc
     """Load arrays that Keras listed into an optimizer; return False, and change nothing, if they are not its slots."""
     groups, scale = _list_groups(optimizer), values[:OUTER_COUNT] if optimizer.loss_scale.is_dynamic else []
     own = values[len(scale) :]
-    if groups is None or len(own) < 1 or any(x.size != 1 for x in (*scale, own[0])):
+    if any(x.size != 1 for x in (*scale, *own[:1])) or not values:
         return False
+    if not own or groups is None:
+        return not own or bool(own[0] == 0)  # Keras makes its state at the first step
     optimizer.slots(variables)  # makes those that are missing
     state: dict[str, Any] = optimizer.state_dict() | {ITERATIONS: int(own[0].item())}
     if scale:
@@ -100,7 +100,7 @@ def load_state(optimizer: Optimizer, values: Sequence[Array], variables: Sequenc
     last = 1 if optimizer.name == "nadam" else 0
     shapes = [x.shape for x in own[first : len(own) - last]]
     if shapes != [v.shape for v, _ in slots]:
-        return bool(own[0] == 0)  # Keras makes slots at the first step
+        return bool(own[0] == 0)
     for (v, slot), x in zip(slots, own[first:], strict=False):
         state[f"{v.name}/{slot}"] = np.asarray(x, v.dtype)
     for v in variables if last else ():

@@ -6,6 +6,7 @@ value means nothing.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter, signature
@@ -107,11 +108,13 @@ class TopologyReader:
     def __init__(self, where: str, dialect: Dialect, builder: Builder) -> None:
         self.where, self.dialect, self.builder = where, dialect, builder
         self.order: dict[int, list[Any]] = {}  # the layers of functional models as the file lists them
+        self._has_mixed_layers = False  # then those in float32 cast their inputs
         self._shared: dict[int, Any] = {}  # layers by the number that marks one object in several places
 
     def read_model(self, data: Json) -> Any:
         """Return the model that the data describes, with variables if the data says the shapes of the inputs."""
         check_depth(data, self.where)
+        self._has_mixed_layers = '"mixed_' in json.dumps(data)
         model = self.read_layer(data, "the model")
         if not is_kind(model, "Model"):
             raise self.make_error(f"it has a {type(model).__name__}, and no model.")
@@ -235,6 +238,8 @@ class TopologyReader:
             if dtype not in PLAIN_DTYPES and "dtype" not in takes:
                 raise self.make_error(f"layer {made.get('name')!r} has dtype {dtype!r}, which it cannot have here.")
             made |= {"dtype": dtype} if dtype not in PLAIN_DTYPES else {}
+        elif dtype is not None and self._has_mixed_layers and "dtype" in takes:
+            made["dtype"] = dtype
         shape = self._find_shape(config)
         if shape is not None and shape[0] is not None and "batch_input_shape" in takes:
             made["batch_input_shape"] = shape

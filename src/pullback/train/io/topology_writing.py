@@ -45,7 +45,12 @@ class Target:
 WRITES_TFJS = Target(
     "TensorFlow.js",
     TFJS,
-    (("UpSampling2d", "interpolation", "bilinear"), ("", "reset_after", True), ("Conv1d", "padding", "causal")),
+    (
+        ("UpSampling2d", "interpolation", "bilinear"),
+        ("", "reset_after", True),
+        ("Conv1d", "padding", "causal"),
+        ("", "dtype", "mixed_float16"),
+    ),
     False,
 )
 WRITES_KERAS = Target(

@@ -430,7 +430,8 @@ class Trainer:
             out, masks = self._get_compiled_part().call_with_masks(*xs, training=training)
         if training and (penalty := model.penalties()) is not None:
             extra.append(penalty)
-        return self.objectives.compute(ys, _list_outputs(out), ws, masks, extra, share)
+        outputs = [_widen(z, self._find_dtype()) for z in _list_outputs(out)]
+        return self.objectives.compute(ys, outputs, ws, masks, extra, share)
 
     def make_train_step(
         self, size: int | None = None, epoch: int = 0
@@ -666,6 +667,11 @@ def _check_single(settings: Settings, name: str) -> None:
     for metric in listed:
         if not isinstance(metric, list | tuple) and metric is not None:
             find_metric(metric, loss, f"{name}.compile: metrics")
+
+
+def _widen(y: Any, dtype: np.dtype[Any]) -> Any:
+    """Return an output in float32 if it is float16 but the model's variables are not: losses need the precision."""
+    return y.astype(np.float32) if y.dtype == np.float16 != dtype else y
 
 
 def _list_outputs(out: Any) -> Sequence[Any]:

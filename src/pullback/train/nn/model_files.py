@@ -15,6 +15,7 @@ from pullback.train.io.topology import Builder
 from pullback.train.io.training_config import make_training_error, restore_state
 from pullback.train.nn.layers.symbolic import input as make_input
 from pullback.train.nn.models import Functional, Sequential, load_model
+from pullback.train.nn.policies import without_mixed_policy
 
 __all__ = ["load_layers_model", "model_from_json"]
 
@@ -42,7 +43,8 @@ def load_layers_model(path: StrPath, compile: bool = True) -> Any:
     """
     if find_format(path) == "safetensors":
         return load_model(path)
-    model, settings, state = read_layers_model(path, BUILDER, compile)
+    with without_mixed_policy():
+        model, settings, state = read_layers_model(path, BUILDER, compile)
     where = os.path.basename(os.fspath(path))
     if settings is not None:
         try:
@@ -69,4 +71,5 @@ def model_from_json(text: str) -> Any:
     3
     """
     data = parse_json(text, "model_from_json")
-    return read_topology(data, BUILDER, "model_from_json", in_browser=False)
+    with without_mixed_policy():
+        return read_topology(data, BUILDER, "model_from_json", in_browser=False)

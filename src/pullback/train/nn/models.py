@@ -27,7 +27,9 @@ from pullback.train.masks import get_mask, set_mask
 from pullback.train.nn.layers.base import Layer, UnknownShape, as_lengths_or_none
 from pullback.train.nn.layers.general import Identity
 from pullback.train.nn.layers.symbolic import SelectOutput, SymbolicTensor
+from pullback.train.nn.policies import without_mixed_policy
 from pullback.train.nn.summary import format_summary, show_summary
+from pullback.train.optim.named import as_optimizer
 from pullback.train.optim.step import Optimizer
 from pullback.typing import TensorLike, Value
 
@@ -55,6 +57,8 @@ class Model(Layer):
     >>> list(model.named_variables())
     ['inner/kernel', 'inner/bias', 'outer/kernel', 'outer/bias']
     """
+
+    takes_policy = False  # its layers have it
 
     def __init__(self, name: str = "", trainable: bool = True, input_shape: Sequence[int] | None = None) -> None:
         Layer.__init__(self, name=name, trainable=trainable, input_shape=input_shape)
@@ -233,6 +237,10 @@ class Model(Layer):
         >>> model.compile(optimizer=pb.train.adam(0.01), loss="mean_squared_error", metrics=["mae"])
         """
         settings = Settings(loss, metrics, loss_weights, weighted_metrics)
+        if any(layer.narrow_dtype is not None for layer in self.every_layer()):
+            optimizer = as_optimizer(optimizer)
+            if not optimizer.loss_scale.is_used:
+                optimizer.use_dynamic_loss_scale()
         self._trainer.compile(optimizer, settings, eager or run_eagerly)
 
     def fit(
@@ -864,7 +872,8 @@ def load_model(path: StrPath) -> Any:
     >>> again.predict([[1.0, 2.0]])
     array([[3.]], dtype=float32)
     """
-    model, training = read_model(path)
+    with without_mixed_policy():
+        model, training = read_model(path)
     if training is not None:
         model.compile(training.optimizer, **training.arguments)
     return model

@@ -239,7 +239,7 @@ class HeadedAttention(RandomLayer):
         heads = HeadProjection(
             shape_in, shape_out, arguments.use_bias, arguments.kernel_initializer, arguments.bias_initializer,
             self.kernel_regularizer, self.bias_regularizer, self.kernel_constraint, self.bias_constraint, activation,
-            name=f"{self.name}/{name}", dtype=self.dtype, activity_regularizer=self.activity_regularizer,
+            name=f"{self.name}/{name}", dtype=self.variable_dtype, activity_regularizer=self.activity_regularizer,
         )  # fmt: skip
         heads.build_for([shape_in])
         return heads

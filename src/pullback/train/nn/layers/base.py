@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
@@ -17,7 +18,7 @@ import numpy as np
 from pullback.core.convert import get_default_dtype, join_array
 from pullback.core.suggestions import snake_case
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, find_variable, get_trace, watch_below
+from pullback.core.variable import Variable, find_variable, get_trace, watch_below, watch_variables
 from pullback.errors import ArgumentError, CheckpointError, DataError, ShapeError
 from pullback.names.answers import keyword_error
 from pullback.train.arguments import check_count
@@ -29,7 +30,7 @@ from pullback.train.loop.added_losses import add_loss
 from pullback.train.masks import Mask, get_mask, set_mask
 from pullback.train.nn.constraints import ConstraintLike, constraint
 from pullback.train.nn.initializers import InitializerLike, initializer
-from pullback.train.nn.policies import as_layer_dtype
+from pullback.train.nn.policies import MASTER_DTYPE, as_layer_dtypes, find_mixed_policy
 from pullback.train.nn.regularizers import RegularizerLike, regularizer
 from pullback.typing import DType, Shape, TensorLike, Value
 
@@ -53,9 +54,25 @@ class CallContext(NamedTuple):
 
     training: bool
     losses: list[Any]  # of ``add_loss`` and activity regularizers
+    rounded_to: np.dtype[Any] | None = None  # the dtype to which variables are rounded where they are read
 
 
 _context: ContextVar[CallContext | None] = ContextVar("layer_call", default=None)
+
+
+class RoundVariables:
+    """A watcher of variable reads: in the call of a layer with mixed precision, variables are rounded."""
+
+    level = 0
+    writes = False
+
+    def on_read(self, v: Variable, value: Any) -> Any:
+        context = _context.get()
+        narrow = None if context is None else context.rounded_to
+        return value if narrow is None or value.dtype.kind != "f" else value.astype(narrow).astype(value.dtype)
+
+
+ROUND_VARIABLES = RoundVariables()
 
 
 class Symbolic:
@@ -101,9 +118,9 @@ class Layer(Configurable):
 
     _internal: ClassVar[tuple[str, ...]] = (  # what dir() of a layer does not list
         "add_weight_by_arguments", "build_for", "call_with_masks", "check_inputs", "every_layer", "find_regularized",
-        "generators", "kind", "list_structure", "max_inputs", "min_inputs", "mixes_examples", "numbered", "parts",
-        "penalties", "rank", "register_call", "registered_name", "registry", "runs_on_host", "several", "shapes",
-        "stack", "whole",
+        "generators", "kind", "list_structure", "max_inputs", "min_inputs", "mixes_examples", "narrow_dtype",
+        "numbered", "parts", "penalties", "rank", "register_call", "registered_name", "registry", "rounds_variables",
+        "runs_on_host", "several", "shapes", "stack", "takes_policy", "whole",
     )  # fmt: skip
     whole = True  # in a tree it is a leaf, not a tree of its fields
     rank: ClassVar[int | None] = None  # of one example, if the layer takes only one
@@ -117,6 +134,9 @@ class Layer(Configurable):
     _built = False
     _shapes = UNBUILT
     _activity = NOTHING  # the activity regularizer
+    takes_policy: ClassVar[bool] = True  # whether it has the global policy by default
+    rounds_variables: ClassVar[bool] = True  # with mixed precision; not statistics, which change little by little
+    narrow_dtype = NOTHING  # with mixed precision, that of inputs and outputs
     _initial_weights = NOTHING
     _added = NOTHING  # the losses of the latest call
 
@@ -148,8 +168,11 @@ class Layer(Configurable):
             )
         if self.input_shape is not None:
             self.input_shape = as_lengths_or_none(f"{self.name}: input_shape", self.input_shape)
+        if self.dtype is None and self.takes_policy:
+            self.dtype = find_mixed_policy()
         if self.dtype is not None:
-            self.dtype = as_layer_dtype(self.dtype, self.name)
+            wide, self.narrow_dtype = as_layer_dtypes(self.dtype, self.name)
+            self.dtype = wide if self.narrow_dtype is None else str(self.dtype)
         if self.activity_regularizer is not None:
             self._activity = regularizer(self.activity_regularizer, f"{self.name}: activity_regularizer")
 
@@ -165,6 +188,11 @@ class Layer(Configurable):
     def kind(self) -> str:
         """The class name in snake case, with which default names begin: ``"conv2d"`` of a ``Conv2d``."""
         return snake_case(type(self).__name__)
+
+    @property
+    def variable_dtype(self) -> DType | None:
+        """The dtype of its variables; None if it is the default."""
+        return self.dtype if self.narrow_dtype is None else MASTER_DTYPE
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
@@ -213,10 +241,12 @@ class Layer(Configurable):
         masks = self._find_masks(inputs, mask)
         outer = _context.get()
         training = training if training is not None else outer is not None and outer.training
-        context = CallContext(bool(training), []) if outer is None else outer._replace(training=bool(training))
+        narrow = self.narrow_dtype if self.rounds_variables else None
+        context = CallContext(bool(training), [] if outer is None else outer.losses, narrow)
         token = _context.set(context)
         try:
-            y = self._call_with(xs, packed, masks, context.training, settings)
+            with nullcontext() if narrow is None else watch_variables(ROUND_VARIABLES):
+                y = self._call_with(xs, packed, masks, context.training, settings)
         finally:
             _context.reset(token)
         if self._activity is not None:
@@ -248,6 +278,8 @@ class Layer(Configurable):
         except ShapeError as error:
             shapes = " and ".join(str(x.shape) for x in xs)
             raise LayerError(f"layer '{self.name}', given shape {shapes}: {error}") from error
+        if self.narrow_dtype is not None:
+            y = _narrow(y, self.narrow_dtype)
         if type(self).compute_mask is not Layer.compute_mask or (masks is not None and self.supports_masking):
             self._set_output_mask(y, xs if listed else xs[0], masks if listed or masks is None else masks[0])
         return y
@@ -404,7 +436,8 @@ class Layer(Configurable):
         what = f"{self.name}: {name}"
         if None in shape:
             raise ShapeError(f"{name} would have shape {tuple(shape)}: this length of the input must be known.")
-        wanted = np.dtype(dtype or (self.dtype if self.dtype is not None else get_default_dtype()))
+        own = self.variable_dtype
+        wanted = np.dtype(dtype or (own if own is not None else get_default_dtype()))
         values = take_initial_values(f"{self.name}/{name}", shape, wanted)
         if values is None:
             values = initializer(initial, what)(tuple(shape), wanted)
@@ -807,9 +840,24 @@ def _as_input(x: TensorLike, layer: Layer) -> Any:
     if not isinstance(x, Tensor | np.ndarray) and layer.runs_on_host():
         return np.asarray(x)
     made = join_array(x) if isinstance(x, Tensor | np.ndarray) else np.asarray(x, _find_dtype(x, layer.name))
+    if layer.narrow_dtype is not None:
+        return _narrow(made, layer.narrow_dtype).astype(MASTER_DTYPE) if made.dtype.kind == "f" else made
     dtype: Any = layer.dtype
     if dtype is not None and made.dtype != dtype and made.dtype.kind == dtype.kind == "f":
         return made.astype(dtype)
+    return made
+
+
+def _narrow(y: Any, dtype: Any) -> Any:
+    """Return an output, or several, with floats in a narrower dtype; masks stay."""
+    if isinstance(y, list | tuple):
+        return type(y)(_narrow(one, dtype) for one in y)
+    if y.dtype.kind != "f" or y.dtype == dtype:
+        return y
+    with np.errstate(over="ignore"):  # infinite, as on other devices
+        made = y.astype(dtype)
+    if (mask := get_mask(y)) is not None:
+        set_mask(made, mask)
     return made
 
 
