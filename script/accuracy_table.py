@@ -37,9 +37,10 @@ Exact, of the floats, integers and bools that NumPy has them for: {", ".join(f"`
 - **Powers** with an exponent that is known when the program is made are products, roots and quotients if it is a small
   whole number, 0.5, -0.5, 1.5, -1 or -2, within the same bounds. As in NumPy, `x ** 0.5` is the square root of -0 and
   -inf too.
-- **Special functions** (`gammaln`, `digamma`, `erfc`, `ndtr`, `log_ndtr`, `erfinv`, `ndtri`, `i0`, `i0e`, `i1`, `i1e`)
-  are within 8 ulp for positive arguments, all but the first two for negative ones too; of those `digamma` is precise
-  where it is not near a zero. At infinities and poles they are what SciPy gives.
+- **Special functions** (`gammaln`, `digamma`, `polygamma` of order 1, `betaln`, `erfc`, `ndtr`, `log_ndtr`, `erfinv`,
+  `ndtri`, `i0`, `i0e`, `i1`, `i1e`) are within 8 ulp for positive arguments, all but the first four for negative ones
+  too; of those `digamma` is precise where it is not near a zero, and `betaln`, where it is less than 1, is measured in
+  ulps of 1. At infinities and poles they are what SciPy gives.
 - **Sums and products of different ops** may be fused into one rounding where a program has them one after the other.
 - **Without a fused multiply-add** in the processor (before 2013) functions are within the same bounds, and take
   up to three times as long.

@@ -31,7 +31,7 @@ FOUND = {
 }
 OWN_TESTS = (
     "select", "philox", "left_shift", "right_shift", "digamma", "erfc", "gammaln", "log_ndtr", "ndtr",
-    "i0", "i0e", "i1", "i1e", "erfinv", "ndtri",
+    "i0", "i0e", "i1", "i1e", "erfinv", "ndtri", "betaln", "polygamma",
 )  # fmt: skip
 FLOATS = [(dtype, width) for dtype, widths in lanes.WIDTHS.items() for width in widths]
 INTEGERS = [(dtype, width) for dtype in ("i1", "i2", "i4", "i8", "u1", "u4", "u8", "b1") for width in (1, 16)]

@@ -24,10 +24,10 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
-def compute(name: str, x: Any) -> Any:
+def compute(name: str, *xs: Any) -> Any:
     compiled = pb.compile(getattr(pb.special, name))
-    assert not any("NumPy" in step for step in compiled.lower(x).kernels)
-    return compiled(x)
+    assert not any("NumPy" in step for step in compiled.lower(*xs).kernels)
+    return compiled(*xs)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -95,9 +95,49 @@ def test_quantiles_of_smallest_shares_match_scipy() -> None:
     np.testing.assert_allclose(compute("erfinv", edges), scipy_special.erfinv(edges), 1e-14)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_betaln_matches_scipy(dtype: str) -> None:
+    low, high = (v.ravel().astype(dtype) for v in np.meshgrid(np.geomspace(1e-25, 40, 40), np.geomspace(1e-25, 60, 43)))
+    want = scipy_special.betaln(low.astype("f8"), high.astype("f8"))
+    close = {"f4": 1e-6, "f8": 1e-13}[dtype]  # beside 0 as beside 1
+    np.testing.assert_allclose(compute("betaln", low, high), want, close, close)
+    x, y = (v.ravel().astype(dtype) for v in np.meshgrid([*EDGES[:-2], -1.5, 0.5, 3.0], [*EDGES[:-2], -2.7, 7.5, 2.0]))
+    np.testing.assert_allclose(compute("betaln", x, y), scipy_special.betaln(x, y), 1e-5, 1e-6)
+
+
+def test_betaln_is_precise_where_logarithms_of_gamma_are_large() -> None:
+    """Of 2 and of 3 it is known: 1 / (y * (y + 1)), and twice that divided by y + 2."""
+    y = np.geomspace(1.0, 1e100, 50)
+    np.testing.assert_allclose(compute("betaln", np.full(50, 2.0), y), -np.log(y) - np.log1p(y), 1e-14)
+    want = np.log(2) - np.log(y) - np.log1p(y) - np.log(y + 2)
+    np.testing.assert_allclose(compute("betaln", y, np.full(50, 3.0)), want, 1e-14)
+    np.testing.assert_allclose(
+        compute("betaln", np.full(3, -1.5), np.full(3, 1e300)), 1.5 * np.log(1e300) + 0.86004701537648
+    )
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_polygamma_of_order_1_matches_scipy(dtype: str) -> None:
+    with np.errstate(over="ignore"):
+        x = np.concatenate([POSITIVE, NEGATIVE, EDGES]).astype(dtype)
+    compiled = pb.compile(lambda x: pb.special.polygamma(1, x))
+    assert not any("NumPy" in step for step in compiled.lower(x).kernels)
+    with np.errstate(all="ignore"):
+        want = scipy_special.polygamma(1, x.astype("f8")).astype(dtype)
+    np.testing.assert_allclose(compiled(x), want, {"f4": 1e-5, "f8": 1e-13}[dtype])
+    orders = pb.compile(lambda n, x: pb.special.polygamma(n, x) + pb.special.polygamma(2, x))
+    np.testing.assert_allclose(
+        orders(np.array([1, 3]), x[:2]),
+        scipy_special.polygamma([1, 3], x[:2]) + scipy_special.polygamma(2, x[:2]),
+        1e-5,
+    )
+
+
 def test_gradients_match_eager() -> None:
     x = np.linspace(0.2, 12.0, 50)
     total = lambda x: pb.sum(pb.special.gammaln(x) + pb.special.log_ndtr(x) + pb.special.ndtr(-x) + pb.special.erfc(x))
+    np.testing.assert_allclose(pb.compile(pb.grad(total))(x), pb.grad(total)(x), 1e-12)
+    total = lambda x: pb.sum(pb.special.betaln(x, x + 2) + pb.special.digamma(x) * x)
     np.testing.assert_allclose(pb.compile(pb.grad(total))(x), pb.grad(total)(x), 1e-12)
     share = np.linspace(0.001, 0.999, 50)
     total = lambda x: pb.sum(pb.special.ndtri(x) + pb.special.erfinv(x) * x)

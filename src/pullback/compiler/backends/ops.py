@@ -234,14 +234,16 @@ OPS: dict[str, Callable[..., Any]] = {
     "largest_in_window": _largest, "give_to_largest": _give_to_largest, "take_from_largest": _take_from_largest,
     "sum_of_windows": _sum_windows, "spread_over_windows": _spread_windows,
 }  # fmt: skip
+# Elementwise ops that a library has a function of the same name for, or cannot evaluate.
+SPECIAL = frozenset({
+    "digamma", "gammaln", "gamma", "betaln", "beta", "zeta", "erfc", "erfcx", "erfinv", "ndtr", "log_ndtr", "ndtri",
+    "i0", "i1", "i0e", "i1e",
+})  # fmt: skip
 # By the op's name: the name of the library's own function of the same arguments, where it has that.
 FUNCTIONS = {
     **{name: f"linalg.{name}" for name in ("solve", "inv", "det")},
-    **{name: name for name in (
-        "real", "imag", "conj", "angle", "digamma", "gammaln", "gamma", "betaln", "beta", "zeta", "erfc", "erfcx",
-        "erfinv", "ndtr", "log_ndtr", "ndtri", "i0", "i1", "i0e", "i1e", "isin",
-    )},
-}  # fmt: skip
+    **{name: name for name in ("real", "imag", "conj", "angle", "isin", *SPECIAL)},
+}
 
 # Elementwise ops whose formula holds for complex numbers too.
 OF_COMPLEX = frozenset({
@@ -266,9 +268,11 @@ def evaluate_scalar(lib: Library, node: Node) -> Callable[..., Any]:
 
 def find_map(lib: Library, node: Node) -> Callable[..., Any] | None:
     """Return how a library evaluates an elementwise op, as a function of its arrays; None if it cannot."""
-    lower = node.data[0].lower
-    if isinstance(lower, scalar) and lower.draws:
+    op = node.data[0]
+    if isinstance(op.lower, scalar) and op.lower.draws:
         return None
+    if op.name in SPECIAL or op.name == "polygamma":  # libraries take its order in different ways
+        return find_op(lib, node)
     has_complex = any(n.dtype.kind == "c" for n in (node, *node.args))
     return find_op(lib, node) if has_complex else evaluate_scalar(lib, node)
 

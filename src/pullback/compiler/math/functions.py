@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from pullback.compiler.builder import Code, Value, constant
-from pullback.compiler.math import arithmetic, bessel, exp_log, philox, powers, quantiles, special, trigonometry
+from pullback.compiler.math import arithmetic, bessel, beta, exp_log, philox, powers, quantiles, special, trigonometry
 from pullback.compiler.math.building_blocks import MathBuilder
 from pullback.errors import CompileError
 
@@ -27,11 +27,12 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
         exp_log.exp, exp_log.expm1, exp_log.exp2, exp_log.log, exp_log.log2, exp_log.log10, exp_log.log1p,
         exp_log.logaddexp, exp_log.logaddexp2, exp_log.tanh, exp_log.sinh, exp_log.cosh, exp_log.arcsinh,
         exp_log.arccosh, exp_log.arctanh,
+        beta.betaln,
         bessel.i0, bessel.i0e, bessel.i1, bessel.i1e,
         philox.philox,
         powers.power, powers.cbrt, powers.hypot, powers.erf,
         quantiles.erfinv, quantiles.ndtri,
-        special.gammaln, special.digamma, special.erfc, special.ndtr, special.log_ndtr,
+        special.gammaln, special.digamma, special.polygamma, special.erfc, special.ndtr, special.log_ndtr,
         trigonometry.sin, trigonometry.cos, trigonometry.tan, trigonometry.arctan, trigonometry.arctan2,
         trigonometry.arcsin, trigonometry.arccos,
     )

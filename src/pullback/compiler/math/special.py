@@ -1,4 +1,4 @@
-"""The gamma function's logarithm and its derivative, and what is under the bell curve, of vectors."""
+"""The gamma function's logarithm and its derivatives, and what is under the bell curve, of vectors."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from pullback.compiler.builder import Value
 from pullback.compiler.math import coefficients as fit
 from pullback.compiler.math.building_blocks import MathBuilder
 from pullback.compiler.math.exp_log import exp, log, log1p
-from pullback.compiler.math.trigonometry import tan
+from pullback.compiler.math.trigonometry import sin, tan
+from pullback.errors import CompileError
 
-__all__ = ["digamma", "erfc", "gammaln", "log_ndtr", "ndtr"]
+__all__ = ["FAR", "digamma", "erfc", "gammaln", "log_ndtr", "ndtr", "polygamma", "split_gamma", "sum_stirling"]
 
-FAR = 8  # from here on the asymptotic series of gammaln and digamma have all digits
-# Terms of Stirling's series in 1 / x**2, and of the same for digamma; so many are needed from FAR on.
+FAR = 8  # from here on the asymptotic series of gammaln and its derivatives have all digits
+# Terms of Stirling's series in 1 / x**2, and of those of its derivatives; so many are needed from FAR on.
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400, 43867 / 244188)
 SLOPES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160, 43867 / 14364)
+BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798)
 TERMS = {"f4": 3, "f8": 9}
 DIGAMMA_ROOT = {"f4": (1.4616321325302124, 1.2438149938918909e-08), "f8": (1.4616321449683622, 9.549995429965697e-17)}
 NEGATIVE_ROOT = (-0.5040830082644554, -8.15428206243813e-18)  # the first, and what is lost of it in rounding
@@ -34,18 +36,29 @@ def gammaln(b: MathBuilder, x: Value) -> Value:
     with b.code.exactly():
         x = b.as_real(x)
         far = x.compare("oge", FAR - 0.5)
-        nearest = b.rint(b.at_most(x, FAR - 1.0))
-        count, t = nearest - 2.0, x - nearest  # how many factors there are up to x, or down to it
-        below = b.select(count.compare("olt", -1.0), x * (x + 1.0), x)
-        factors = _multiply_up(b, t + 2.0, count)
-        factors = b.select(far, x, b.select(count.compare("olt", 0.0), below, factors))
-        near = t * b.fit_polynomial(LGAMMA[x.dtype], t)
-        over = 1.0 / b.select(far, x, 1.0)
-        series = _sum_series(b, STIRLING, over) * over + (0.5 * math.log(2 * math.pi) - 0.5)
+        up, down, near = split_gamma(b, x)
+        is_below = x.compare("olt", 1.5)
+        factors = b.select(far, x, b.select(is_below, down, up))
+        series = sum_stirling(b, b.select(far, x, 1.0)) + (0.5 * math.log(2 * math.pi) - 0.5)
         rest = b.select(far, series, near)
-        scale = b.select(far, x - 0.5, b.select(count.compare("olt", 0.0), -1.0, x.lift(1.0)))
+        scale = b.select(far, x - 0.5, b.select(is_below, -1.0, x.lift(1.0)))
         made = b.fma(scale, log(b, factors) - b.select(far, 1.0, x.lift(0.0)), rest)
         return b.rarely(x.compare("ule", 0.0), made, "far_gammaln", _far_gammaln, x)
+
+
+def split_gamma(b: MathBuilder, x: Value) -> tuple[Value, Value, Value]:
+    """Return two factors and a logarithm: gamma(x) is up / down * exp(near), for positive numbers below FAR - 0.5."""
+    nearest = b.rint(b.at_most(x, FAR - 1.0))
+    count, t = nearest - 2.0, x - nearest  # how many factors there are up to x, or down to it
+    below = b.select(count.compare("olt", -1.0), x * (x + 1.0), x)
+    down = b.select(count.compare("olt", 0.0), below, 1.0)
+    return _multiply_up(b, t + 2.0, count), down, t * b.fit_polynomial(LGAMMA[x.dtype], t)
+
+
+def sum_stirling(b: MathBuilder, x: Value) -> Value:
+    """Return the terms of Stirling's series in 1 / x."""
+    over = 1.0 / x
+    return _sum_series(b, STIRLING, over) * over
 
 
 def _multiply_up(b: MathBuilder, y: Value, count: Value) -> Value:
@@ -102,6 +115,38 @@ def _far_digamma(b: MathBuilder, x: Value) -> Value:
     made = b.select(b.absolute(t).compare("olt", 0.1), t * b.fit_polynomial(fit.DIGAMMA_BELOW, t), made)
     made = b.select(apart.compare("une", 0.0), made, math.nan)
     return b.select(wide.compare("oeq", 0.0), b.copysign(math.inf, -wide), made).cast(x.dtype)
+
+
+def polygamma(b: MathBuilder, n: Value, x: Value) -> Value:
+    """Return the derivative of digamma: by FAR reciprocals of squares, and the series of what is beyond them."""
+    if n.number != 1:
+        raise CompileError("there is machine code of polygamma for the order 1 only.")
+    with b.code.exactly():
+        x = b.as_real(x)
+        return b.rarely(x.compare("ule", 0.0), _trigamma_of_positive(b, x), "far_trigamma", _far_trigamma, x)
+
+
+def _trigamma_of_positive(b: MathBuilder, x: Value) -> Value:
+    far = x.compare("oge", float(FAR))
+    y = b.at_most(x, float(FAR))
+    above, under = x.lift(1.0), y + 1.0  # the sum of 1 / (y + i) ** 2 for i from 1 on is above / under ** 2
+    for i in range(2, FAR):
+        factor = y + float(i)
+        above, under = b.fma(above * factor, factor, under * under), under * factor
+    first = 1.0 / y
+    near = b.fma(first, first, above / (under * under))
+    over = 1.0 / (x + b.select(far, 0.0, x.lift(float(FAR))))
+    square = over * over
+    series = b.fma(square * over, _sum_series(b, BERNOULLI, over), square * 0.5) + over
+    return b.select(far, series, near + series)
+
+
+def _far_trigamma(b: MathBuilder, x: Value) -> Value:
+    """Return the same of numbers that are not positive, by reflection; infinity at the whole ones."""
+    apart = x - b.rint(x)
+    sine = sin(b, apart * math.pi) * (1 / math.pi)
+    made = 1.0 / (sine * sine) - _trigamma_of_positive(b, 1.0 - x)
+    return b.select(apart.compare("oeq", 0.0) | x.compare("oeq", -math.inf), math.inf, made)
 
 
 # ---- the bell curve

@@ -339,7 +339,9 @@ def _has_code(n: Node, args: list[Node]) -> bool:
     if op.lower.draws and not is_enabled("compiled draws"):
         return False
     dtypes = tuple([code_of(a.dtype) for a in args])
-    return count_instructions(op, dtypes, code_of(n.dtype), Frozen(params) if params else NO_PARAMS) is not None
+    constants = tuple([a.data.item() if is_number(a) else None for a in args])
+    given = Frozen(params) if params else NO_PARAMS
+    return count_instructions(op, dtypes, code_of(n.dtype), given, constants) is not None
 
 
 @lru_cache(4096)

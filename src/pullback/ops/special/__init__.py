@@ -70,7 +70,13 @@ def _next_order(n: Operand, x: Value) -> Any:
     return polygamma(n + 1, x)
 
 
-@op(Polygamma("polygamma"), acts=Ordered(1, 2, 3), d=partials(_orders("polygamma", "n"), _next_order), domain=POSITIVE)
+@op(
+    Polygamma("polygamma"),
+    acts=Ordered(1, 2, 3),
+    d=partials(_orders("polygamma", "n"), _next_order),
+    domain=POSITIVE,
+    lower=scalar(lambda s, n, x: s.polygamma(n, x)),
+)
 def polygamma(n: TensorLike, x: TensorLike, /) -> Any:
     """Return the derivative of order ``n`` of ``digamma``.
 
@@ -134,6 +140,7 @@ def gamma(x: TensorLike, /) -> Any:
     acts=elementwise2,
     d=partials(lambda x, y: digamma(x) - digamma(x + y), lambda x, y: digamma(y) - digamma(x + y)),
     domain=POSITIVE,
+    lower=scalar(lambda s, x, y: s.betaln(x, y)),
 )
 def betaln(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the logarithm of the absolute value of the beta function.
