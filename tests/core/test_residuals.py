@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.core import residuals
+from pullback.core import lapack, residuals
 
 SHAPES = [((32, 10), -1), ((6, 5, 4), 1), ((5,), None), ((300, 300), 0), ((300, 300), -1)]
 random = np.random.default_rng(0)
@@ -78,7 +78,7 @@ def test_gradient_of_solve_from_kept_factors(columns: tuple[int, ...], dtype: st
         return np.sum(z * weights)
 
     dx, dy = pb.grads(f)([x, y])
-    assert during == [before + 1]
+    assert during == [before + (lapack.factor(x) is not None)]  # None without NumPy's own OpenBLAS
     assert count_kept() == before
     w, z = np.linalg.solve(x.T, weights), np.linalg.solve(x, y)
     close = {"rtol": 1e3 * float(np.finfo(dtype).eps), "atol": 1e2 * float(np.finfo(dtype).eps)}
