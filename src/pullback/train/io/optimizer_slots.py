@@ -96,8 +96,8 @@ def load_state(optimizer: Optimizer, values: Sequence[Array], variables: Sequenc
     if scale:
         state |= {FINITE_STEPS: int(scale[2].item()), LOSS_SCALE: float(scale[3].item())}
     slots = [(v, slot) for v, slot in _list_slots(groups, variables) if state[f"{v.name}/{slot}"].shape == v.shape]
-    first = 1 if callable(optimizer.get_config()[RATE]) else 2
-    last = 1 if optimizer.name == "nadam" else 0
+    first = 2 - callable(optimizer.get_config()[RATE])  # the step number, and the learning rate if it is a number
+    last = int(optimizer.name == "nadam")  # its product of momenta
     shapes = [x.shape for x in own[first : len(own) - last]]
     if shapes != [v.shape for v, _ in slots]:
         return bool(own[0] == 0)

@@ -240,16 +240,21 @@ def describe_training(optimizer: Optimizer | None, arguments: Mapping[str, Any] 
     """Return what a model is compiled with as JSON data; None if it is not, or the other library has not all of it."""
     if optimizer is None or arguments is None or arguments.get("loss") is None:
         return None
+    config = _list_settings(optimizer, is_keras)
+    describe = _describe_for_keras if is_keras else _describe_for_tfjs
+    return None if config is None else describe(optimizer.name, config, arguments)
+
+
+def _list_settings(optimizer: Optimizer, is_keras: bool) -> Config | None:
+    """Return the arguments of an optimizer that are set, a schedule as Keras writes it; None if JSON has not all."""
     whole = optimizer.get_config()
     config = {key: x for key, x in whole.items() if x is not None and x is not False and x != []}
     if whole != config and optimizer.name == "muon" and whole != {**config, "exclude_layers": []}:
         return None  # None and False are not its defaults
     if is_keras and isinstance(config[RATE], Schedule):
         config[RATE] = _describe_schedule(config[RATE])
-    if not all(isinstance(x, bool | int | float) or (key == RATE and x) for key, x in config.items()):
-        return None
-    describe = _describe_for_keras if is_keras else _describe_for_tfjs
-    return describe(optimizer.name, config, arguments)
+    is_known = all(isinstance(x, bool | int | float) or (key == RATE and x) for key, x in config.items())
+    return config if is_known else None
 
 
 def _describe_for_tfjs(name: str, config: Config, arguments: Mapping[str, Any]) -> Json:
