@@ -58,7 +58,7 @@ def pack(x: Any) -> tuple[bool, Any]:
     Pickle takes several times as long for an array as for the bytes in it.
     """
     if type(x) is list and all(map(_is_small_array, x)):
-        return True, [(a.shape, a.dtype.char, bytearray(a)) for a in x]
+        return True, [(a.shape, a.dtype.char, bytearray(a.data)) for a in x]
     return False, x
 
 
@@ -72,8 +72,8 @@ def _is_small_array(x: Any) -> bool:
 def unpack(is_packed: bool, x: Any) -> Any:
     """Return what was packed.
 
-    >>> unpack(*pack([np.ones(2), np.ones((), np.int64)])), unpack(*pack("text"))
-    ([array([1., 1.]), array(1)], 'text')
+    >>> unpack(*pack([np.ones(2), np.array(7), np.array(True)])), unpack(*pack("text"))
+    ([array([1., 1.]), array(7), array(True)], 'text')
     """
     return [np.ndarray(*parts) for parts in x] if is_packed else x
 
