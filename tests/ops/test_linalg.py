@@ -479,3 +479,16 @@ def test_large_singular_matrices() -> None:
     by = np.zeros_like(x)
     by[7, 3] = 1
     np.testing.assert_allclose(g[7, 3], np.linalg.det(x + by), 1e-9)
+
+
+@pytest.mark.parametrize("part", ["eigenvalues", "R", "Q"])
+def test_gradient_of_one_part_of_a_decomposition(part: str) -> None:
+    rng = np.random.default_rng(5)
+    x, w, by = rng.normal(size=(6, 4)), rng.normal(size=4), rng.normal(size=(6, 4)) * 1e-6
+
+    def f(x: Any) -> Any:
+        if part == "eigenvalues":
+            return np.sum(pb.linalg.eigh(x.T @ x).eigenvalues * w)
+        return np.sum(getattr(np.linalg.qr(x), part) ** 3 * w)
+
+    np.testing.assert_allclose(np.sum(pb.grad(f)(x) * by), (f(x + by) - f(x - by)) / 2, 1e-7)

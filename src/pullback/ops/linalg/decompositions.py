@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from pullback.core.axes import Shape
 from pullback.core.calculus import rule
@@ -230,7 +231,9 @@ def qr_back(g: Value, z: Value, m: int) -> Any:
 
 def qr_adjoint(q: Value, r: Value, dq: Value, dr: Value) -> Any:
     """Return the cotangent of a matrix that is not wide from those of its Q and R."""
-    turn = r @ H(dr) - H(dq) @ q
+    turn = r @ H(dr)
+    if type(dq) is not ndarray or dq.any():  # often R alone is used
+        turn = turn - H(dq) @ q
     strict = turn * below(turn.shape[-1], -1, np.finfo(turn.dtype).dtype)
     whole = strict + H(strict) + diagonal_matrix(real_part(diagonal_row(turn))[..., 0, :])
     return H(over_triangle(r, dq + q @ whole))

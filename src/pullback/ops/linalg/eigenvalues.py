@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from pullback.core.calculus import rule
 from pullback.core.composition import check_numbers, rename_errors
@@ -62,6 +63,8 @@ def both_of_eigh(x: Value, uplo: Any = "L") -> Any:
 @unwarned
 def eigh_back(g: Value, z: Value) -> Any:
     w, v, dv = real_part(z[..., 0, :]), z[..., 1:, :], g[..., 1:, :]
+    if type(dv) is ndarray and type(v) is ndarray and not dv.any():  # the eigenvalues alone are used
+        return (v * g[..., :1, :]) @ H(v)
     turn = H(v) @ dv
     if is_complex(v):
         check_phase("eigh", np.imag(diagonal_row(turn)), dv)
