@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from differences import slope
+from exhaustive import sample
 
 import pullback as pb
 from pullback import layers
@@ -449,6 +450,25 @@ def test_layer_compiled_equals_eager(case: str) -> None:
         return *outputs, value, *[grads[v.name] for v in variables]
 
     same(pb.compile(run)(*xs), run(*xs))
+
+
+@pytest.mark.parametrize("case", sample([case for case in CASES if case not in SIBLINGS], 9))
+def test_layer_trains_to_same_losses_compiled_and_eager(case: str) -> None:
+    def train(is_compiled: bool) -> list[float]:
+        pb.random.seed(1)
+        layer, xs = given(case)
+        scale, optimizer = pb.variable(np.float32(1.0)), pb.train.adam(0.05)
+
+        def loss() -> Any:
+            y = layer(*[x * scale if x.dtype.kind == "f" else x for x in xs], training=True)
+            penalty = layer.penalties()
+            return cost(y) * scale + (0.0 if penalty is None else penalty)
+
+        step: Any = lambda: optimizer.minimize(loss, return_cost=True)
+        step = pb.compile(step) if is_compiled else step
+        return [float(step()) for _ in range(3)]
+
+    np.testing.assert_allclose(train(True), train(False), rtol=1e-3, atol=1e-4)
 
 
 @every
