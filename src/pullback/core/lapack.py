@@ -1,7 +1,8 @@
 """Triangular systems and LU factors by the routines of NumPy's own OpenBLAS, which NumPy itself has no functions for.
 
 The compiler imports this package, not the other way round: ``pullback/__init__.py`` sets ``find_routines``.  Every
-function here gives None where there is no such library, or where the arrays are not usual ones: NumPy goes on then.
+function here returns None where there is no such library, or where an array is small or of another dtype; the caller
+uses NumPy then.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ def _load(name: str, char: str) -> Any:
     return ctypes.CFUNCTYPE(None, *types[name])(address)
 
 
-def _is_usual(a: Any) -> bool:
-    """Return whether an array is a large square matrix of floats of this machine."""
+def _is_large_square(a: Any) -> bool:
+    """Return whether an array is a square matrix of native floats that is large enough for a call."""
     if type(a) is not ndarray or a.ndim != 2 or a.shape[0] != a.shape[1]:
         return False
     return a.shape[0] >= MIN_ROWS and a.dtype.char in LETTERS and a.dtype.isnative
@@ -78,7 +79,7 @@ def substitute(a: Array, b: Array, lower: bool) -> Any:
     >>> substitute(np.eye(2), np.ones((2, 1)), True) is None  # too small for it
     True
     """
-    if not _is_usual(a) or not _are_columns(b, a):
+    if not _is_large_square(a) or not _are_columns(b, a):
         return None
     by_rows = a.flags.c_contiguous
     if (not by_rows and not a.flags.f_contiguous) or not a.flags.aligned:
@@ -99,7 +100,7 @@ def substitute(a: Array, b: Array, lower: bool) -> Any:
 
 def factor(a: Array) -> Factors | None:
     """Return the LU factors of a square matrix; an error if it is singular, None where NumPy must solve with it."""
-    if not _is_usual(a):
+    if not _is_large_square(a):
         return None
     routine = _find("getrf", a.dtype.char)
     if routine is None or _find("getrs", a.dtype.char) is None or _find("getri", a.dtype.char) is None:

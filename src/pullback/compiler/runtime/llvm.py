@@ -29,6 +29,7 @@ __all__ = [
 ]  # fmt: skip
 
 _lock = threading.RLock()
+WITHOUT_STRENGTH_REDUCTION = "-disable-lsr"  # an option of LLVM
 IMAGE, OBJECT = b"I", b"O"  # what kept code begins with
 NOT_LOADED = OSError, ValueError, KeyError  # no memory that can be run, an unknown function, no image at all
 
@@ -109,11 +110,11 @@ class Translator:
         if not self.machine.triple.startswith("x86_64"):
             yield
             return
-        self.llvm.set_option("", "-disable-lsr")
+        self.llvm.set_option("", WITHOUT_STRENGTH_REDUCTION)
         try:
             yield
         finally:
-            self.llvm.set_option("", "-disable-lsr=false")
+            self.llvm.set_option("", f"{WITHOUT_STRENGTH_REDUCTION}=false")
 
     def _parse(self, text: str) -> Any:
         try:
@@ -228,7 +229,8 @@ def _find_symbol(name: str) -> int:
 def make_code_key(text: str, cache: Any, effort: int = 3, target: Target | None = None) -> bytes:
     """Return the cache key of the object code of a module."""
     version = getattr(sys.modules["pullback"], "__version__", "")
-    key: bytes = cache.key(text, describe_translator(target or get_target()), version, str(effort), *list_disabled())
+    made_by = describe_translator(target or get_target()), WITHOUT_STRENGTH_REDUCTION, version, str(effort)
+    key: bytes = cache.key(text, *made_by, *list_disabled())
     return key
 
 
