@@ -206,3 +206,7 @@ def test_repr_is_one_short_line_at_every_rank() -> None:
 def test_repr_uses_numpy_print_precision() -> None:
     with np.printoptions(precision=3):
         assert tensor_repr(np.array([1 / 3, 2 / 3])) == "Tensor([0.333, 0.667], dtype=float64)"
+
+
+def test_repr_of_float16_gives_no_warning() -> None:
+    assert tensor_repr(np.array([1.5, 6e4, 1e-7], np.float16)) == "Tensor([1.5, 60000., 1.e-07], dtype=float16)"

@@ -234,7 +234,7 @@ def _python_text(x: Any) -> str:
         return f"{_python_text(x.real)}{'' if imaginary.startswith('-') else '+'}{imaginary}j"
     if isinstance(x, np.floating):
         precision = np.get_printoptions()["precision"]
-        if x == 0 or 1e-4 <= abs(x) < 1e8 or not np.isfinite(x):
+        if x == 0 or 1e-4 <= abs(float(x)) < 1e8 or not np.isfinite(x):
             return np.format_float_positional(x, precision, trim=".")
         return np.format_float_scientific(x, precision, trim=".")
     return repr(x.item() if isinstance(x, np.generic) else x)
