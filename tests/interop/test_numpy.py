@@ -973,3 +973,9 @@ def test_median_is_the_mean_of_the_middle_elements(x: Any, axis: Any, slope: Any
         np.testing.assert_array_equal(g, slope)
     assert np.median(pb.tensor(np.array([1, 2, 4]))).dtype == np.float64
     np.testing.assert_array_equal(np.median(pb.tensor(np.array([40000, 40000], "f2"))).numpy(), 40000)
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_nanmedian_beside_infinities_matches_numpy(axis: Any) -> None:
+    x = np.array([[1.0, 2.0, np.inf, np.nan], [np.nan, -np.inf, 3.0, 4.0], [5.0, 1.0, 2.0, 6.0]])
+    np.testing.assert_array_equal(np.nanmedian(pb.tensor(x), axis=axis).numpy(), np.nanmedian(x, axis=axis))

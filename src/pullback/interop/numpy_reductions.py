@@ -104,14 +104,23 @@ def _median(a: Value, /, axis: Axis = None, keepdims: bool = False) -> Any:
         z = np.mean(np.take_along_axis(x, np.stack([find_rank(values, k) for k in middle], -1), -1), axis=-1)
     if missing is not None and may_hold(missing):
         z = np.where(missing, np.asarray(np.nan, z.dtype), z)
-    if not keepdims:
-        return z
-    gone = resolve_axes(a.ndim, axis, "np.median")
-    return np.reshape(z, tuple(1 if i in gone else k for i, k in enumerate(a.shape)))
+    return _keep_axes(z, a, axis, "np.median") if keepdims else z
 
 
 def _nanmedian(a: Value, /, axis: Axis = None, keepdims: bool = False) -> Any:
-    return _interpolate_sorted("np.nanmedian", a, 0.5, 1, axis, keepdims, skips_nan=True)
+    """Return the median of the elements that are not NaN; NaN where there are none."""
+    if a.dtype.kind != "f":
+        return _median(a, axis, keepdims)
+    x = np.sort(_line_up("np.nanmedian", a, axis), axis=-1)  # NaN is sorted to the end
+    n = np.maximum(np.sum(~np.isnan(strip(x)), axis=-1, keepdims=True), 1)
+    z = np.mean(np.take_along_axis(x, np.concatenate([(n - 1) // 2, n // 2], axis=-1), -1), axis=-1)
+    return _keep_axes(z, a, axis, "np.nanmedian") if keepdims else z
+
+
+def _keep_axes(z: Value, a: Value, axis: Axis, name: str) -> Any:
+    """Return a reduction of ``a`` with axes of length 1 where it was reduced."""
+    gone = resolve_axes(a.ndim, axis, name)
+    return np.reshape(z, tuple(1 if i in gone else k for i, k in enumerate(a.shape)))
 
 
 def _interpolate_sorted(
