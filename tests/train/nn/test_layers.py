@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from differences import slope
 from exhaustive import sample
 
 import pullback as pb
@@ -411,28 +410,13 @@ def _is(value: Any, default: Any) -> bool:
 
 @distinct
 def test_layer_gradients(case: str) -> None:
-    """Both modes against a difference, in a random direction of all parameters and inputs."""
+    if case == "category_encoding":
+        return  # of integers, without variables
     layer, xs = given(case, 2, np.float64)
     model = pb.model(inputs := [pb.input(x.shape[1:]) for x in xs], layer(*inputs))
-    values = [*(np.asarray(v, np.float64) for v in model.params().values()), *xs]
-    moved = [i for i, x in enumerate(values) if x.dtype.kind == "f"]  # not integers, nor text
-    if not moved:
-        return
-    point = [values[i] for i in moved]
-    directions = [np.random.default_rng(i).normal(size=x.shape) for i, x in enumerate(point)]
+    params = {name: np.asarray(v, np.float64) for name, v in model.params().items()}
     for training in (False, True) if case.startswith("batch_normalization") else (False,):
-
-        def compute(*some: Any, training: bool = training) -> Any:
-            at = dict(zip(moved, some, strict=True))
-            params = {name: at.get(i, values[i]) for i, name in enumerate(model.params())}
-            xs = [at.get(i, x) for i, x in enumerate(values) if i >= len(params)]
-            return cost(model.apply(params, *xs, training=training))
-
-        move = lambda h, f=compute: f(*(x + h * v for x, v in zip(point, directions, strict=True)))
-        expected = slope(move, 0.0, 1.0)
-        found = pb.grads(compute, unconnected="zero")(point)
-        np.testing.assert_allclose(sum(np.vdot(g, v) for g, v in zip(found, directions, strict=True)), expected, 1e-6)
-        np.testing.assert_allclose(pb.jvp(compute, point, directions)[1], expected, 1e-6)
+        pb.check_grads(lambda p, *xs, t=training: cost(model.apply(p, *xs, training=t)), [params, *xs], order=1)
 
 
 @distinct
