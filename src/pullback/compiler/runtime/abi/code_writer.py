@@ -1,24 +1,22 @@
-"""A writer of LLVM text for functions that handle objects: fields, calls and conditions, one statement each.
+"""A writer of LLVM text for functions that work on Python's objects; ``eager_code`` writes its functions with it.
 
-Values are LLVM's names, as text.  A condition that does not hold leaves for a label, so that the usual way through a
-function is read from top to bottom.
+Each method writes one instruction and returns the name of its value (``%v7``), as text.  Conditions branch to a label
+where the unusual case is handled, so that the usual path through a function reads from top to bottom.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 __all__ = ["Writer"]
 
 
 class Writer:
-    """Writes one function: ``Writer("ptr", "name", "ptr x", "i64 n")`` has the arguments ``%x`` and ``%n``."""
+    """The text of one function: ``Writer("ptr", "name", "ptr x", "i64 n")`` has the arguments ``%x`` and ``%n``."""
 
     def __init__(self, kind: str, name: str, *parameters: str, internal: bool = True, attributes: str = "") -> None:
         typed = [p.split() for p in parameters]
         named = ", ".join(f"{its} %{p}" for its, p in typed)
         self.head = f"define {'internal ' if internal else ''}{kind} @{name}({named}) {attributes} {{\nstart:\n"
-        self.places: list[str] = []
+        self.places: list[str] = []  # allocations on the stack, which begin the function
         self.lines: list[str] = []
         self.count = 0
 
@@ -39,35 +37,35 @@ class Writer:
     # ---- memory
 
     def place(self, kind: str) -> str:
-        """Return the address of memory of the function's own, for a variable or an array."""
+        """Return the address of a new variable or array on the stack (``alloca``)."""
         self.count += 1
         self.places.append(f"%p{self.count} = alloca {kind}, align 16")
         return f"%p{self.count}"
 
     def at(self, address: str, offset: int | str, unit: str = "i8") -> str:
-        """Return the address that lies so many units further on."""
+        """Return the address that lies ``offset`` units, by default bytes, after another."""
         return address if offset == 0 else self.let(f"getelementptr {unit}, ptr {address}, i64 {offset}")
 
     def load(self, kind: str, address: str, offset: int = 0) -> str:
-        """Return what lies some bytes after an address."""
+        """Return the value that lies ``offset`` bytes after an address."""
         return self.let(f"load {kind}, ptr {self.at(address, offset)}")
 
     def store(self, kind: str, value: str | int, address: str, offset: int = 0) -> None:
-        """Write a value some bytes after an address."""
+        """Store a value ``offset`` bytes after an address."""
         self.do(f"store {kind} {value}, ptr {self.at(address, offset)}")
 
     def word(self, address: str, number: int | str, kind: str = "i64") -> str:
-        """Return the word of that number after an address."""
+        """Return element ``number`` of the array of 64-bit words at an address."""
         return self.let(f"load {kind}, ptr {self.at(address, number, 'i64')}")
 
     def set_word(self, value: str | int, address: str, number: int | str, kind: str = "i64") -> None:
-        """Write the word of that number after an address."""
+        """Store element ``number`` of the array of 64-bit words at an address."""
         self.do(f"store {kind} {value}, ptr {self.at(address, number, 'i64')}")
 
     # ---- calls
 
     def call(self, kind: str, function: str, *arguments: str) -> str:
-        """Return the result of a function; arguments are written with their types."""
+        """Return the result of a function's call; arguments are written with their types."""
         return self.let(f"call {kind} {function}({', '.join(arguments)})")
 
     def run(self, function: str, *arguments: str) -> None:
@@ -77,7 +75,7 @@ class Writer:
     # ---- conditions
 
     def test(self, relation: str, a: str, b: str | int, kind: str = "ptr") -> str:
-        """Return whether a relation holds, such as ``eq``, ``ne`` or ``slt``."""
+        """Return the truth value of a comparison by ``relation``, such as ``eq``, ``ne`` or ``slt``."""
         return self.let(f"icmp {relation} {kind} {a}, {b}")
 
     def both(self, a: str, b: str) -> str:
@@ -87,16 +85,17 @@ class Writer:
         return self.let(f"or i1 {a}, {b}")
 
     def choose(self, condition: str, kind: str, a: str | int, b: str | int) -> str:
+        """Return ``a`` if a condition holds, else ``b`` (``select``)."""
         return self.let(f"select i1 {condition}, {kind} {a}, {kind} {b}")
 
     def require(self, condition: str, otherwise: str) -> None:
-        """Go on if a condition holds, else to a label."""
+        """Go on with the next instruction if a condition holds, else jump to a label."""
         self.count += 1
         self.lines.append(f"  br i1 {condition}, label %b{self.count}, label %{otherwise}")
         self.lines.append(f"b{self.count}:")
 
     def leave_if(self, condition: str, to: str) -> None:
-        """Go to a label if a condition holds, else on."""
+        """Jump to a label if a condition holds, else go on with the next instruction."""
         self.count += 1
         self.lines.append(f"  br i1 {condition}, label %{to}, label %b{self.count}")
         self.lines.append(f"b{self.count}:")
@@ -105,12 +104,13 @@ class Writer:
         self.lines.append(f"  br label %{to}")
 
     def label(self, name: str, falls: bool = False) -> None:
-        """Begin a block; with ``falls`` the one before goes on into it."""
+        """Begin a block; with ``falls`` the block before jumps to it."""
         if falls:
             self.jump(name)
         self.lines.append(f"{name}:")
 
     def give(self, kind: str, value: str | int) -> None:
+        """Return from the function with a value."""
         self.lines.append(f"  ret {kind} {value}")
 
     def give_nothing(self) -> None:
@@ -119,8 +119,8 @@ class Writer:
     def branch(self, condition: str, yes: str, no: str) -> None:
         self.lines.append(f"  br i1 {condition}, label %{yes}, label %{no}")
 
-    def loop(self, name: str, count: str, body: Sequence[str] = ()) -> str:
-        """Begin a loop over the numbers below ``count`` and return the number; ``end_loop`` ends it."""
+    def loop(self, name: str, count: str) -> str:
+        """Begin a loop over the numbers below ``count`` and return the current number; ``end_loop`` ends it."""
         at = self.place("i64")
         self.store("i64", 0, at)
         self.label(name, falls=True)

@@ -1,8 +1,9 @@
-"""The backward pass over nodes with large values, several of them at once and block by block.
+"""The backward pass over several nodes with large values at once, block by block; ``Machine.pull_large`` calls it.
 
-What limits such a pass is memory: each rule reads and writes arrays that the cache does not hold.  So a run of nodes is
-done together for a few thousand elements, then for the next ones: cotangents between these nodes stay in the cache and
-never become arrays, and what several rules read is read once.
+Memory limits such a pass: each rule reads and writes arrays that the cache does not hold.  So the rules of a run, nodes
+that follow each other on the tape, are run for a few thousand elements, then for the next ones: cotangents between
+these nodes stay in the cache and never become arrays, and what several rules read is read once.
+``find_run`` finds the nodes, ``Run.plan`` writes the parts of the job, and ``run_blocks`` of ``eager_code`` runs it.
 """
 
 from __future__ import annotations
@@ -12,31 +13,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.compiler.runtime.abi.eager_code import BLOCK, FLAGS
+from pullback.compiler.runtime.abi.eager_code import BLOCK, FLAGS, PROGRAM
 from pullback.core.memory import calls_function, is_sole, take
 from pullback.core.tensor import Tensor
 
 __all__ = ["Run", "find_run"]
 
 MOST_NODES = 12  # of a run: their cotangents stay in the cache
-NOTHING = (0, 0, 0)
+NOTHING = (0, 0, 0)  # the words of a place that is not used
 
 
 class Place(NamedTuple):
-    """Where elements are: an address, the stride, the bytes per element to go on by with the blocks, and the array."""
+    """Where the elements of a value are in memory."""
 
-    at: int
-    stride: int
-    advance: int
-    array: Any = None
+    at: int  # address of the first
+    stride: int  # bytes from element to element, 0 for a single number
+    advance: int  # bytes per element from block to block: the stride, but 0 for a buffer that every block uses again
+    array: Any = None  # the array that they are in, if any
 
     @property
     def words(self) -> tuple[int, int, int]:
+        """The three words that a part has of a place."""
         return self.at, self.stride, self.advance
 
 
 def find_place(v: Any, meta: Any) -> Place | None:
-    """Return the place of an array like a meta, or of one number; None for anything else."""
+    """Return the place of an array with a meta's shape and dtype, or of one number; None for anything else."""
     if type(v) is np.ndarray and v.dtype == meta.dtype and v.flags.aligned:
         if v.shape == meta.shape and v.flags.c_contiguous:
             return Place(v.ctypes.data, v.itemsize, v.itemsize, v)
@@ -49,7 +51,7 @@ def find_place(v: Any, meta: Any) -> Place | None:
 
 
 def view_place(at: int, count: int, stride: int, dtype: np.dtype[Any]) -> Any:
-    """Return the elements at an address as an array, one number as an array without axes; None for no address."""
+    """Return the elements at an address as an array, without axes if the stride is 0; None for the address 0."""
     if not at:
         return None
     memory: Any = (ctypes.c_char * (dtype.itemsize + (count - 1) * stride)).from_address(at)
@@ -57,16 +59,16 @@ def view_place(at: int, count: int, stride: int, dtype: np.dtype[Any]) -> Any:
 
 
 class Rules(NamedTuple):
-    """A node with large values, and the programs of its rules: addresses, and where each operand is."""
+    """A node with large values, and the programs of its rules."""
 
     node: Any
-    programs: list[int]
-    operands: list[Any]
-    values: list[Any]  # places of the cotangent, the result and the operands, None for what no rule reads
+    programs: list[int]  # addresses, one for each operand that has a rule
+    operands: list[Any]  # the tensors whose cotangents these compute
+    values: list[Any]  # places of the cotangent (always None here), the result and the operands, None if not read
 
 
 def read_rules(r: Any, meta: Any) -> Rules | None:
-    """Return the rules of a node; None if they are for Python."""
+    """Return the rules of a node; None if Python must run them."""
     step = r.via.plain
     if type(r) is not Tensor or r.meta is not meta or step.programs is None or not step.blockwise:
         return None
@@ -74,20 +76,28 @@ def read_rules(r: Any, meta: Any) -> Rules | None:
         return None  # there is quicker machine code than NumPy's
     programs, reads = step.programs["fd".index(meta.dtype.char)]
     operands = [r.x, r.y][: len(programs)]
-    if any(type(a) is not Tensor or a.meta is not meta for a in operands):
+    if not all(_is_operand_known(a, meta) for a in operands):
         return None
-    found: list[Any] = [None]
+    places: list[Any] = [None]
     for i, v in enumerate((r.value, r.x.value, r.y.value if len(operands) == 2 else r.y), 1):
-        found.append(find_place(v, meta) if reads >> i & 1 else None)
-        if reads >> i & 1 and found[-1] is None:
+        is_read = reads >> i & 1
+        place = find_place(v, meta) if is_read else None
+        if is_read and place is None:
             return None
-    if any(a.g is not None and find_place(a.g, meta) is None for a in operands):
-        return None
-    return Rules(r, programs, operands, found)
+        places.append(place)
+    return Rules(r, programs, operands, places)
+
+
+def _is_operand_known(a: Any, meta: Any) -> bool:
+    """Return whether an operand has a node's meta, and no cotangent but one whose place is known."""
+    return type(a) is Tensor and a.meta is meta and (a.g is None or find_place(a.g, meta) is not None)
 
 
 def find_run(r: Any) -> list[Rules]:
-    """Return the rules of a node and of those before it on the tape that can be done together; those are taken off."""
+    """Return the rules of a node, and of nodes before it that can be run together with it.
+
+    These nodes are taken off the tape.  The list is empty if there is no second one.
+    """
     meta = r.meta
     if meta.dtype.char not in "fd" or not meta.dtype.isnative or find_place(r.g, meta) is None:
         return []
@@ -106,25 +116,29 @@ def find_run(r: Any) -> list[Rules]:
 
 
 class Run:
-    """The parts of a job: for each operand of each node of a run, a program and where it reads and writes."""
+    """The parts of a job (``PART`` of ``eager_code``): one for each operand of each node of a run."""
 
     def __init__(self, rules: list[Rules], copy: int, buffers: int, ignored: int) -> None:
-        self.rules, self.copy, self.buffers = rules, copy, buffers  # the addresses of a program and of free memory
-        self.ignored = ignored  # flags of floating-point arithmetic that are not told of
+        self.rules = rules
+        self.copy = copy  # address of the program that copies its input
+        self.buffers = buffers  # address of free memory, which ``_take`` gives away block by block
+        self.ignored = ignored  # floating-point flags that are not reported
         self.meta = rules[0].node.meta
         self.item = self.meta.dtype.itemsize
         self.parts: list[tuple[int, ...]] = []
         self.formulas: list[Any] = []  # the rule of each part, in Python
-        self.held: list[Any] = []  # arrays that parts read, which may have no other holder any more
+        self.held: list[Any] = []  # places of arrays that parts read, to which there may be no other reference
         self.inside = {id(n.node) for n in rules}
-        self.now: dict[int, tuple[Place, bool]] = {}  # cotangents as far as they are known, and whether they are ours
+        # By the id of a tensor, the place of its cotangent so far, and whether that may be written to: it may not if
+        # it is the cotangent of another node as well.
+        self.now: dict[int, tuple[Place, bool]] = {}
 
     def plan(self) -> None:
-        """Write the parts; operands before the run get the arrays that their cotangents will be in."""
+        """Write the parts; operands that are no nodes of the run get the arrays of their cotangents (``g``) now."""
         for rule in self.rules:
             r = rule.node
             if id(r) not in self.now and r.g is None:
-                continue  # not reached
+                continue  # the node has no cotangent
             source = self.now[id(r)][0] if id(r) in self.now else find_place(r.g, self.meta)
             assert source is not None
             self.held.append(source)
@@ -133,25 +147,15 @@ class Run:
                 self._add(program, formula, a, source, rule.values)
 
     def _add(self, program: int, formula: Any, a: Any, source: Place, values: list[Any]) -> None:
-        passes, is_inside = not ctypes.c_int64.from_address(program).value, id(a) in self.inside
-        if id(a) in self.now:
-            before, is_ours = self.now[id(a)]
-            out = before if is_ours else self._take(a, is_inside)
-        elif a.g is None:
-            if passes and (is_inside or source.array is not None):  # the very cotangent, which both share
-                self.now[id(a)] = source, False
-                a.g = None if is_inside else source.array
-                return
-            before, out = None, self._take(a, is_inside)
-        elif is_inside:
-            before, out = find_place(a.g, self.meta), self._take(a, True)
-        else:
-            e, a.g = a.g, None
-            free = is_sole(e) and e.base is None and e.flags.writeable and any(e.strides)
-            before = find_place(e, self.meta)
-            if free:
-                a.g = e
-            out = before if free and before is not None else self._take(a, False)
+        """Write the part that adds the result of a rule to the cotangent of an operand ``a``.
+
+        ``source`` is the place of the node's cotangent.  Where a rule passes that on unchanged to an operand that has
+        none yet, both share it, and there is no part.
+        """
+        passes = not ctypes.c_int64.from_address(program + 8 * PROGRAM["length"]).value
+        if passes and id(a) not in self.now and a.g is None and self._share(a, source):
+            return
+        before, out = self._find_cotangent(a)
         self.now[id(a)] = out, True
         inputs = [word for place in (source, *values[1:]) for word in (place.words if place else NOTHING)]
         first = NOTHING if before is None else before.words
@@ -160,17 +164,42 @@ class Run:
         self.formulas.append(formula)
         self.held.append(before)
 
+    def _share(self, a: Any, source: Place) -> bool:
+        """Make the cotangent of a node that of ``a`` as well; False if that is in a buffer, which ``a`` outlasts."""
+        if id(a) not in self.inside:
+            if source.array is None:
+                return False
+            a.g = source.array
+        self.now[id(a)] = source, False
+        return True
+
+    def _find_cotangent(self, a: Any) -> tuple[Place | None, Place]:
+        """Return where the cotangent of ``a`` is so far, None if it has none, and where the sum is written."""
+        if id(a) in self.now:
+            before, is_writeable = self.now[id(a)]
+            return before, before if is_writeable else self._take(a)
+        if a.g is None:
+            return None, self._take(a)
+        if id(a) in self.inside:
+            return find_place(a.g, self.meta), self._take(a)
+        e, a.g = a.g, None
+        is_free = is_sole(e) and e.base is None and e.flags.writeable and any(e.strides)
+        place = find_place(e, self.meta)
+        if is_free:
+            a.g = e
+        return place, place if is_free and place is not None else self._take(a)
+
     def warn(self, flags: int, number: int, block: int) -> None:
-        """Let NumPy warn, or raise an error, of what a rule did in one block, by computing that block again."""
+        """Compute one block of a part again in Python, so that NumPy warns of it or raises an error."""
         start, dtype = block * BLOCK, self.meta.dtype
         size = min(BLOCK, self.meta.size - start)
         if flags & FLAGS:
             inputs = zip(*[iter(self.parts[number][1:13])] * 3, strict=True)
             self.formulas[number](*[view_place(at + start * go, size, step, dtype) for at, step, go in inputs])
 
-    def _take(self, a: Any, is_inside: bool) -> Place:
-        """Return a place for a cotangent: a buffer of one block for a node of the run, else an array."""
-        if is_inside:
+    def _take(self, a: Any) -> Place:
+        """Return a new place for the cotangent of ``a``: a buffer of one block for a node of the run, else an array."""
+        if id(a) in self.inside:
             self.buffers += 8 * BLOCK
             return Place(self.buffers - 8 * BLOCK, self.item, 0)
         out = take(self.meta.pool)

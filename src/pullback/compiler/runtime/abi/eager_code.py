@@ -1,10 +1,12 @@
-"""The machine code of eager ops and of the backward pass (see ``eager_ops``), as LLVM text.
+"""LLVM text of the machine code that performs small eager ops and runs the backward pass; ``eager_ops`` loads it.
 
-Three records are read, rows of whole numbers in ``bytes``: of a meta (``META``), of an op (``OP``) and of a step
-(``STEP``); and programs, which are calls of NumPy's own inner loops (``PROGRAM``) on registers.
+The code reads four records, rows of 64-bit words that ``eager_ops`` writes: of a meta (``META``), of an op (``OP``), of
+a step of the tape (``STEP``), and of a backward pass over large arrays (``JOB`` and ``PART``).  They hold the addresses
+of programs (``PROGRAM`` and ``CALL``), which ``eager_programs`` writes: a program is a list of calls of NumPy's own
+inner loops, whose operands and results are numbered registers.
 
-Nothing is changed before all is computed.  Where an operand does not look as expected, or where a loop set a flag of
-floating-point arithmetic, so that NumPy may have to warn, the result is dropped and Python computes it again.
+No object is changed before everything is computed.  Where an operand has an unexpected type or layout, or where a loop
+set a floating-point flag, so that NumPy may have to warn, the result is dropped and Python performs the op instead.
 """
 
 from __future__ import annotations
@@ -17,39 +19,91 @@ from pullback.compiler.runtime.abi.layout import OFFSETS
 __all__ = ["CALL", "BLOCK", "EXPORTS", "META", "OP", "OUT", "REGISTERS", "SCRATCH", "STEP", "write_code"]
 
 EXPORTS = ("unary", "binary", "reflected", "walk", "run", "run_blocks")
-SCRATCH = 32 * 1024  # bytes of the largest arrays that are computed here
+SCRATCH = 32 * 1024  # bytes of the largest array that an op computes here, and of each buffer for temporaries
 BLOCK = 2048  # elements of large arrays that are computed at a time: dozens of such buffers fit into the cache
-REUSED = 4096  # bytes of a cotangent that is copied into the memory of the one before, rather than into new memory
+REUSED = 4096  # largest cotangent, in bytes, that is copied into the memory of its node's own cotangent
 
-ARRAY, SCALAR, ABOVE = range(3)  # kinds of metas
+# The records: the names of their fields, with the position of each in words.
+
+# Of a meta (the shape, dtype and tape that tensors share), written by ``Machine.prepare`` into ``Meta.record``.
+ARRAY, SCALAR, NESTED = range(3)  # what the values of its tensors are; nested: tensors of another tape
 META = {
-    "kind": 0, "dtype": 1, "item": 2, "count": 3, "nodes": 4, "descr": 5, "rank": 6, "number": 7, "rows": 8,
-    "columns": 9, "shape": 10,
-}  # fmt: skip
+    "kind": 0,  # ARRAY, SCALAR or NESTED
+    "dtype": 1,  # 0 for float32, 1 for float64
+    "item": 2,  # bytes of an element
+    "count": 3,  # number of elements
+    "nodes": 4,  # address of the list that new nodes are appended to, 0 where nothing is recorded
+    "descr": 5,  # address of the dtype object
+    "rank": 6,
+    "number": 7,  # address of the type of NumPy's scalars of this dtype
+    "rows": 8,  # an array is computed as a matrix: the product of all lengths but the last
+    "columns": 9,  # the last length
+    "shape": 10,  # the first of ``rank`` lengths
+}
+# Of an op, written by ``Machine.make_op``; the first word is not used.
 OP = {
-    "single": 1, "double": 2, "function": 3, "step": 4, "left": 5, "right": 6, "has_shortcuts": 7, "fit_x": 8,
-    "fit_y": 9, "keeps_y": 10,
-}  # fmt: skip
+    "single": 1,  # address of the program for float32
+    "double": 2,  # the same for float64
+    "function": 3,  # address of the op's function in Python, which performs it on tensors of another tape
+    "step": 4,  # address of the step (``tape.Step``) of a node whose inputs are all on the tape
+    "left": 5,  # the same where only the first of two inputs is on the tape
+    "right": 6,  # the same where only the second is
+    "has_shortcuts": 7,  # whether Python performs the op in another way for some numbers
+    "fit_x": 8,  # the step where both inputs are on the tape and the first was broadcast
+    "fit_y": 9,  # the same where the second was
+    "keeps_y": 10,  # whether the rules of ``left`` read the second input
+}
+# Of a step, written by ``Machine.describe_step`` into ``Step.step_record``.
 STEP = {
-    "two": 0,
-    "single": 1,
-    "second_single": 3,
-    "numbers": 5,
-    "fitted": 6,
-}  # fitted: the number of the operand whose cotangent is
-# What is to be done for nodes with large values; the parts follow, one for each operand of a node.  Where a part reads
-# or writes is an address, the stride from element to element, and the bytes per element that it goes on by with the
-# blocks: 0 for a buffer of one block.  The numbers of the block and of the part that is next change while it runs.
-JOB = {"count": 0, "item": 1, "sum": 2, "scratch": 3, "parts": 4, "block": 5, "part": 6, "first": 7}
-PART = {"program": 0, "inputs": 1, "before": 13, "out": 16, "told": 19, "words": 20}
-PROGRAM = {"length": 0, "numbers": 1, "reads": 2, "calls": 3}  # numbers: whether single numbers are computed so, too
-CALL = {"loop": 0, "data": 1, "inputs": 2, "first": 3, "second": 4, "out": 5}
-# Registers: the cotangent, the result and the two operands; where results go; temporaries.  A larger number is the
-# address of a constant.
+    "two": 0,  # whether both operands have a rule
+    "single": 1,  # addresses of the programs of the first operand's rule: for float32, then for float64
+    "second_single": 3,  # the same for the second operand's
+    "numbers": 5,  # whether the programs also give what NumPy's scalars would
+    "fitted": 6,  # which operand (1 or 2) was broadcast, so that its cotangent is summed by ``fit``; 0 for none
+}
+# Of a backward pass over several nodes with large values, written by ``Machine.pull_large`` and read by ``run_blocks``.
+JOB = {
+    "count": 0,  # elements of each array
+    "item": 1,  # bytes of an element
+    "sum": 2,  # address of the program that adds two cotangents
+    "scratch": 3,  # address of memory for temporaries
+    "parts": 4,  # number of parts
+    "block": 5,  # the block that is being computed; ``run_blocks`` counts it up
+    "part": 6,  # the part that is next in this block; ``run_blocks`` counts it up
+    "first": 7,  # the first part; the others follow
+}
+# One part of a job for each operand of each node: the rule that computes the operand's cotangent.  A place is three
+# words: an address, the stride from element to element, and by how many bytes per element the address of the next
+# block lies further on, which is 0 for a single number and for a buffer that every block uses again.
+PART = {
+    "program": 0,  # address of the program of the rule
+    "inputs": 1,  # four places: the cotangent, the result and the operands of the node
+    "before": 13,  # the place of a cotangent that the new one is added to; all 0 for none
+    "out": 16,  # the place where the cotangent is written
+    "reported": 19,  # floating-point flags that ``run_blocks`` does not return: ignored by the user, or known already
+    "words": 20,  # no field: the length of a part
+}
+# A program, written by ``eager_programs``.
+PROGRAM = {
+    "length": 0,  # number of calls
+    "numbers": 1,  # whether NumPy computes its scalars by the same loops
+    "reads": 2,  # bit i is set if input register i is read
+    "calls": 3,  # the first call; the others follow
+}
+CALL = {
+    "loop": 0,  # address of NumPy's inner loop
+    "data": 1,  # address of the data that it is called with
+    "inputs": 2,  # their number, 1 or 2
+    "first": 3,  # an input: a register, or the address of a constant where the number is not below REGISTERS
+    "second": 4,
+    "out": 5,  # the register of the result
+}
+# Registers 0 to 3 are inputs: of a rule the cotangent, the result and the two operands of a node, of an op its inputs.
+# Register 4 (OUT) is the result, the others are temporaries.
 INPUTS, OUT, REGISTERS = 4, 4, 8
-FLAGS = 0x1D  # invalid (1), division by zero, overflow (8), underflow
-OF_NUMBER = 0x100  # added to them where numbers were added, not arrays
-OF_SUM = 8  # bits by which the flags of a sum are shifted, beside those of the rule before it
+FLAGS = 0x1D  # of floating-point arithmetic: invalid (1), division by zero (4), overflow (8), underflow (16)
+SUM_OF_SCALARS = 0x100  # added to the flags of a sum of cotangents if these are scalars, not arrays
+SUM_SHIFT = 8  # bits by which ``run_blocks`` shifts the flags of a sum, to return them beside those of the rule
 
 DECLARED = """
 @ndarray = external global i8
@@ -83,12 +137,13 @@ declare i32 @feclearexcept(i32)
 """
 
 
-class Objects(Writer):
-    """A writer that knows the slots of tensors, metas and steps."""
+class ObjectWriter(Writer):
+    """A writer of functions that read and fill the slots of tensors, metas and steps."""
 
-    slots: Mapping[str, int] = {}
+    slots: Mapping[str, int] = {}  # the offset of each slot, in bytes, which ``write_code`` sets
 
     def slot(self, x: str, name: str) -> str:
+        """Return what a slot of an object refers to, without a new reference."""
         return self.load("ptr", x, self.slots[name])
 
     def type_of(self, x: str) -> str:
@@ -98,19 +153,21 @@ class Objects(Writer):
         self.require(self.test("eq", self.type_of(x), kind), otherwise)
 
     def hold(self, x: str) -> None:
+        """Take a reference to an object."""
         self.run("@Py_IncRef", f"ptr {x}")
 
     def drop(self, x: str) -> None:
+        """Release a reference to an object."""
         self.run("@Py_DecRef", f"ptr {x}")
 
     def fill(self, r: str, name: str, x: str, hold: bool = True) -> None:
-        """Store an object in an empty slot."""
+        """Store an object in an empty slot; without ``hold`` the slot takes over the caller's reference."""
         if hold:
             self.hold(x)
         self.store("ptr", x, r, self.slots[name])
 
     def replace(self, r: str, name: str, x: str) -> None:
-        """Store an object, whose reference is given away, in a slot in the place of another one."""
+        """Store an object in a slot, which takes over the caller's reference, and release what was there."""
         before = self.slot(r, name)
         self.store("ptr", x, r, self.slots[name])
         self.drop(before)
@@ -127,12 +184,13 @@ class Objects(Writer):
 
 
 def write_operand() -> str:
-    """``operand(v, code, strides)``: the memory of a value that fits a meta; null if it does not fit.
+    """Return ``operand(v, code, strides)``: the address of a value's elements, null if the value does not fit a meta.
 
-    It fits as an array that broadcasts to that shape, with its rows in C order, or as one number.  Two strides are
-    given: from column to column, and from row to row.  Others are left to Python, whose results are in another order.
+    A value fits if it has the meta's dtype and is an array that broadcasts to its shape as a matrix, with strides that
+    are not negative and larger from row to row than from column to column, or a scalar.  Its two strides are stored,
+    first that from column to column.  Other layouts are left to Python: NumPy's results have another order there.
     """
-    w = Objects("ptr", "operand", "ptr v", "ptr code", "ptr strides")
+    w = ObjectWriter("ptr", "operand", "ptr v", "ptr code", "ptr strides")
     kind = w.type_of("%v")
     w.require(w.test("eq", kind, "@ndarray"), "number")
     dtype = w.load("ptr", "%v", OFFSETS["ARRAY_DTYPE"])
@@ -218,9 +276,10 @@ def write_operand() -> str:
 
 
 def write_clear_flags() -> str:
-    """``clear_flags()``: forget what floating-point arithmetic has set.
+    """Return ``clear_flags()``, which clears the floating-point flags.
 
-    The C library does it slowly, and reads both units that have flags: it sets those of an overflow in the older one.
+    Most often none is set, and testing is quicker than clearing.  Both are done by the C library, which knows both sets
+    of flags of x86, of SSE and of the older x87 unit: it sets some, such as overflow, in the latter.
     """
     w = Writer("void", "clear_flags")
     w.require(w.test("ne", w.call("i32", "@fetestexcept", f"i32 {FLAGS}"), 0, "i32"), "clear")
@@ -232,12 +291,13 @@ def write_clear_flags() -> str:
 
 
 def write_run() -> str:
-    """``run(program, memory, strides, code)``: call the loops of a program; where they write is in its registers.
+    """Return ``run(program, memory, strides, code)``, which calls the inner loops of a program, on arrays like a meta.
 
-    A loop is called once where all operands go on from row to row as they do within one, else for each row.  It gives
-    the flags of floating-point arithmetic that were set, which are read after each loop: some of NumPy's clear them.
+    ``memory`` has the address of each register, ``strides`` two strides of each.  A loop is called once if every
+    operand has one stride for the whole array, else for each row.  The result is the floating-point flags that were
+    set; they are read after every loop, because some of NumPy's loops clear them.
     """
-    w = Objects("i32", "run", "ptr program", "ptr memory", "ptr strides", "ptr code", internal=False)
+    w = ObjectWriter("i32", "run", "ptr program", "ptr memory", "ptr strides", "ptr code", internal=False)
     seen = w.place("i32")
     w.store("i32", 0, seen)
     w.run("@clear_flags")
@@ -286,8 +346,8 @@ def write_run() -> str:
 
 
 def write_fresh() -> str:
-    """``fresh(code)``: a new array; ``number(memory, code)``: a NumPy scalar."""
-    w = Objects("ptr", "fresh", "ptr code")
+    """Return ``fresh(code)``, which makes a new array like a meta, and ``number(memory, code)``, for a NumPy scalar."""
+    w = ObjectWriter("ptr", "fresh", "ptr code")
     descr = w.word("%code", META["descr"], "ptr")
     w.hold(descr)  # which the array takes over
     rank = w.let(f"trunc i64 {w.word('%code', META['rank'])} to i32")
@@ -297,18 +357,19 @@ def write_fresh() -> str:
         "ptr null", "i32 0", "ptr null",
     )  # fmt: skip
     w.give("ptr", made)
-    n = Objects("ptr", "number", "ptr memory", "ptr code")
+    n = ObjectWriter("ptr", "number", "ptr memory", "ptr code")
     descr = n.word("%code", META["descr"], "ptr")
     n.give("ptr", n.call("ptr", "@PyArray_Scalar", "ptr %memory", f"ptr {descr}", "ptr null"))
     return w.text() + n.text()
 
 
 def write_node() -> str:
-    """``node(v, m, record, step, x, y)``: put a node with a value, whose reference is given away, on the tape.
+    """Return ``node(v, m, record, step, x, y)``, which makes a tensor and appends it to the tape as a node.
 
-    It is None, for Python to take over, if the meta changed meanwhile: making an object may run finalizers.
+    It takes over the reference to the value ``v``.  It gives None, and Python performs the op, if the meta changed
+    meanwhile: making an object may run finalizers.
     """
-    w = Objects("ptr", "node", "ptr v", "ptr m", "ptr record", "ptr step", "ptr x", "ptr y")
+    w = ObjectWriter("ptr", "node", "ptr v", "ptr m", "ptr record", "ptr step", "ptr x", "ptr y")
     r = w.call("ptr", "@PyType_GenericAlloc", "ptr @tensor_type", "i64 0")
     w.leave_if(w.test("eq", r, "null"), "failed")
     w.require(w.test("eq", w.slot("%m", "record"), "%record"), "changed")
@@ -342,17 +403,18 @@ def write_node() -> str:
 
 
 def write_compute() -> str:
-    """``compute(plan, m, record, step, x, y, vx, vy)``: perform an op on values; ``y`` is what the node keeps.
+    """Return ``compute(plan, m, record, step, x, y, vx, vy)``, which performs an op and makes the node of its result.
 
-    ``vx`` and ``vy`` are the operands in the order of the op's inputs, ``vy`` null if there is one.
+    ``plan`` is the record of the op, ``m`` the meta of the result and ``record`` its record.  ``x`` and ``y`` are what
+    the node keeps as its operands; ``vx`` and ``vy`` are the values of the op's inputs, ``vy`` null if there is one.
     """
-    w = Objects(
+    w = ObjectWriter(
         "ptr", "compute", "ptr plan", "ptr m", "ptr record", "ptr step", "ptr x", "ptr y", "ptr vx", "ptr vy",
     )  # fmt: skip
     memory, strides, own = w.place(f"[{REGISTERS} x ptr]"), w.place(f"[{2 * REGISTERS} x i64]"), w.place("[2 x i64]")
     code = w.at("%record", OFFSETS["BYTES_DATA"])
     kind = w.word(code, META["kind"])
-    w.leave_if(w.test("eq", kind, ABOVE, "i64"), "above")
+    w.leave_if(w.test("eq", kind, NESTED, "i64"), "above")
     dtype = w.word(code, META["dtype"])
     program = w.word(w.at("%plan", OP["single"], "i64"), dtype, "ptr")
     w.require(w.test("ne", program, "null"), "odd")
@@ -392,7 +454,7 @@ def write_compute() -> str:
     w.drop("%m")
     w.give("ptr", made)
 
-    w.label("above")  # values are tensors: the op of these
+    w.label("above")  # the values are tensors of another tape: call the op's function on them
     given = w.place("[2 x ptr]")
     w.hold("%m")
     w.set_word("%vx", given, 0, "ptr")
@@ -425,8 +487,8 @@ def write_compute() -> str:
     return w.text()
 
 
-def set_temporaries(w: Objects, code: str, memory: str, strides: str, registers: range) -> None:
-    """Write how registers get memory for temporaries, in C order."""
+def set_temporaries(w: ObjectWriter, code: str, memory: str, strides: str, registers: range) -> None:
+    """Write the code that gives registers memory for temporaries, in C order."""
     is_number = w.test("eq", w.word(code, META["kind"]), SCALAR, "i64")
     along = w.choose(is_number, "i64", 0, w.word(code, META["item"]))
     across = w.let(f"mul i64 {along}, {w.word(code, META['columns'])}")
@@ -436,8 +498,8 @@ def set_temporaries(w: Objects, code: str, memory: str, strides: str, registers:
         w.set_word(across, strides, 2 * i + 1)
 
 
-def begin_op(w: Objects, x: str) -> tuple[str, str, str]:
-    """Write the beginning of an op's function; return the plan, the meta of ``x`` and its record.
+def begin_op(w: ObjectWriter, x: str) -> tuple[str, str, str]:
+    """Write the beginning of an op's function; return the op's record, the meta of ``x`` and the meta's record.
 
     The labels ``odd`` and ``unprepared`` are written by ``end_op``.
     """
@@ -452,8 +514,11 @@ def begin_op(w: Objects, x: str) -> tuple[str, str, str]:
 
 
 def write_prepare() -> str:
-    """``prepare_meta(m)``: let Python write the record of a meta that has none yet; None, or null for an error."""
-    w = Objects("ptr", "prepare_meta", "ptr m")
+    """Return ``prepare_meta(m)``, which has Python write the record of a meta that has none; null for an error.
+
+    It gives None, so that Python performs this op; the next one finds the record.
+    """
+    w = ObjectWriter("ptr", "prepare_meta", "ptr m")
     w.require(w.is_none(w.slot("%m", "record")), "known")
     given = w.place("ptr")
     w.store("ptr", "%m", given)
@@ -464,7 +529,8 @@ def write_prepare() -> str:
     return w.text()
 
 
-def end_op(w: Objects, m: str) -> None:
+def end_op(w: ObjectWriter, m: str) -> None:
+    """Write the end of an op's function: the labels for what it does not perform and for errors."""
     w.label("unprepared")
     w.give("ptr", w.call("ptr", "@prepare_meta", f"ptr {m}"))
     w.label("failed")
@@ -474,9 +540,9 @@ def end_op(w: Objects, m: str) -> None:
 
 
 def call_compute(
-    w: Objects, plan: str, m: str, record: str, step: str, held: tuple[str, ...] = (), **values: str
+    w: ObjectWriter, plan: str, m: str, record: str, step: str, held: tuple[str, ...] = (), **values: str
 ) -> None:
-    """Write the end of an op's function; ``held`` are objects that are let go afterwards."""
+    """Write a call of ``compute`` and return its result; ``held`` are objects that are released after the call."""
     given = [f"ptr {values[name]}" for name in ("x", "y", "vx", "vy")]
     made = w.call("ptr", "@compute", f"ptr {plan}", f"ptr {m}", f"ptr {record}", f"ptr {step}", *given)
     for v in held:
@@ -485,8 +551,8 @@ def call_compute(
 
 
 def write_unary() -> str:
-    """``unary(x)``: an op of one input, None if Python must perform it."""
-    w = Objects("ptr", "unary", "ptr self", "ptr args", "i64 given", internal=False)
+    """Return ``unary(x)``, the function of an op of one input; it gives None if Python must perform the op."""
+    w = ObjectWriter("ptr", "unary", "ptr self", "ptr args", "i64 given", internal=False)
     x = w.load("ptr", "%args")
     plan, m, record = begin_op(w, x)
     v = w.slot(x, "value")
@@ -496,8 +562,8 @@ def write_unary() -> str:
     return w.text()
 
 
-def find_constant(w: Objects, m: str, number: str) -> str:
-    """Write how a Python number becomes the constant that a meta keeps for it, with a reference to it."""
+def find_constant(w: ObjectWriter, m: str, number: str) -> str:
+    """Write the lookup of a Python number among the constants that a meta keeps; return the constant, held."""
     kind = w.type_of(number)
     w.require(w.either(w.test("eq", kind, "@float_type"), w.test("eq", kind, "@int_type")), "odd")
     found = w.call("ptr", "@PyDict_GetItemWithError", f"ptr {w.slot(m, 'constants')}", f"ptr {number}")
@@ -510,8 +576,11 @@ def find_constant(w: Objects, m: str, number: str) -> str:
 
 
 def write_binary() -> str:
-    """``binary(x, y)``: an op of a tensor and a tensor of the same tape, a Python number, or an array."""
-    w = Objects("ptr", "binary", "ptr self", "ptr args", "i64 given", internal=False)
+    """Return ``binary(x, y)``, the function of an op of a tensor ``x`` and a tensor, a Python number or an array.
+
+    It gives None if Python must perform the op.
+    """
+    w = ObjectWriter("ptr", "binary", "ptr self", "ptr args", "i64 given", internal=False)
     x, y = w.load("ptr", "%args"), w.load("ptr", "%args", 8)
     plan, m, record = begin_op(w, x)
     vx = w.slot(x, "value")
@@ -522,13 +591,13 @@ def write_binary() -> str:
     w.require(w.test("eq", q, m), "broadcast")
     call_compute(w, plan, m, record, w.word(plan, OP["step"], "ptr"), x=x, y=y, vx=vx, vy=vy)
 
-    w.label("broadcast")  # the result has the meta of the larger one, or Python performs the op
+    w.label("broadcast")  # the result has the meta of the larger one; if the other does not fit it, Python performs it
     w.require_type(q, "@meta_type", "odd")
     second = w.slot(q, "record")
     w.require_type(second, "@bytes_type", "second")
     code, other = w.at(record, OFFSETS["BYTES_DATA"]), w.at(second, OFFSETS["BYTES_DATA"])
     for its in (code, other):
-        w.require(w.test("ne", w.word(its, META["kind"]), ABOVE, "i64"), "odd")
+        w.require(w.test("ne", w.word(its, META["kind"]), NESTED, "i64"), "odd")
     for name in ("dtype", "nodes"):
         w.require(w.test("eq", w.word(code, META[name]), w.word(other, META[name]), "i64"), "odd")
     size, other_size = (w.word(its, META["count"]) for its in (code, other))
@@ -549,7 +618,7 @@ def write_binary() -> str:
     c = find_constant(w, m, y)
     call_compute(w, plan, m, record, w.word(plan, OP["left"], "ptr"), (c,), x=x, y=c, vx=vx, vy=c)
 
-    w.label("array")  # which the caller may change: a rule that reads it reads a copy
+    w.label("array")  # the caller may change it later, so a node whose rules read it keeps a copy
     code = w.at(record, OFFSETS["BYTES_DATA"])
     w.require(w.test("eq", w.word(code, META["kind"]), ARRAY, "i64"), "odd")
     fits = w.call("ptr", "@operand", f"ptr {y}", f"ptr {code}", f"ptr {w.place('[2 x i64]')}")
@@ -572,8 +641,8 @@ def write_binary() -> str:
 
 
 def write_reflected() -> str:
-    """``reflected(y, x)``: an op of a Python number and a tensor."""
-    w = Objects("ptr", "reflected", "ptr self", "ptr args", "i64 given", internal=False)
+    """Return ``reflected(y, x)``, the function of an op whose first input is a Python number ``x``."""
+    w = ObjectWriter("ptr", "reflected", "ptr self", "ptr args", "i64 given", internal=False)
     y, x = w.load("ptr", "%args"), w.load("ptr", "%args", 8)
     plan, m, record = begin_op(w, y)
     vy = w.slot(y, "value")
@@ -585,13 +654,14 @@ def write_reflected() -> str:
 
 
 def write_run_blocks() -> str:
-    """``run_blocks(job)``: the cotangents of operands with large values; gives 0 when all is done.
+    """Return ``run_blocks(job)``, which runs the parts of a job (see ``JOB``); it gives 0 when all is done.
 
-    All parts run on one block after the other, so that what they read, the cotangents between them and temporaries stay
-    in the cache; where an operand has a cotangent before, the new one is added to it there.  A part that set flags that
-    it has not ``told`` of ends the call with these, for NumPy to warn of them; the next call goes on after it.
+    All parts run on one block, then on the next, so that what they read, the cotangents between them and temporaries
+    stay in the cache.  Where an operand has a cotangent already, the new one is added to it.  If a part sets
+    floating-point flags that were not reported before, the call ends and returns them, for NumPy to warn of them; the
+    next call goes on with the part after.
     """
-    w = Objects("i32", "run_blocks", "ptr job", internal=False)
+    w = ObjectWriter("i32", "run_blocks", "ptr job", internal=False)
     memory, strides = w.place(f"[{REGISTERS} x ptr]"), w.place(f"[{2 * REGISTERS} x i64]")
     sides, steps, code = w.place(f"[{REGISTERS} x ptr]"), w.place(f"[{2 * REGISTERS} x i64]"), w.place("[12 x i64]")
     seen = w.place("i32")
@@ -638,15 +708,15 @@ def write_run_blocks() -> str:
     w.set_word(w.choose(passes, "i64", w.load("i64", strides), item), steps, 2)
     w.set_word(out, sides, OUT, "ptr")
     of_sum = w.call("i32", "@run", f"ptr {total}", f"ptr {sides}", f"ptr {steps}", f"ptr {code}")
-    of_sum = w.let(f"shl i32 {of_sum}, {OF_SUM}")
+    of_sum = w.let(f"shl i32 {of_sum}, {SUM_SHIFT}")
     w.store("i32", w.let(f"or i32 {flags}, {of_sum}"), seen)
     w.jump("look")
     w.label("look")
     wide = w.let(f"zext i32 {w.load('i32', seen)} to i64")
-    told = w.word(part, PART["told"])
+    told = w.word(part, PART["reported"])
     new = w.let(f"and i64 {wide}, {w.let(f'xor i64 {told}, -1')}")
     w.leave_if(w.test("eq", new, 0, "i64"), "part")
-    w.set_word(w.let(f"or i64 {told}, {new}"), part, PART["told"])
+    w.set_word(w.let(f"or i64 {told}, {new}"), part, PART["reported"])
     w.give("i32", w.let(f"trunc i64 {new} to i32"))
     w.label("next")
     w.set_word(0, "%job", JOB["part"])
@@ -658,8 +728,8 @@ def write_run_blocks() -> str:
 
 
 def write_is_own() -> str:
-    """``is_own(v, code)``: whether one reference is all there is to an array like a meta, and it may be written to."""
-    w = Objects("i1", "is_own", "ptr v", "ptr code")
+    """Return ``is_own(v, code)``: whether a value is an array like a meta that has one reference and is writeable."""
+    w = ObjectWriter("i1", "is_own", "ptr v", "ptr code")
     w.require_type("%v", "@ndarray", "no")
     w.require(w.test("eq", w.count_references("%v"), 1, "i32"), "no")
     w.require(w.test("eq", w.load("ptr", "%v", OFFSETS["ARRAY_BASE"]), "null"), "no")
@@ -681,8 +751,8 @@ def write_is_own() -> str:
 
 
 def write_object() -> str:
-    """``as_object(memory, code)``: a new array, or a number, with what is in memory."""
-    w = Objects("ptr", "as_object", "ptr memory", "ptr code")
+    """Return ``as_object(memory, code)``, which makes a new array or scalar like a meta of elements in memory."""
+    w = ObjectWriter("ptr", "as_object", "ptr memory", "ptr code")
     is_number = w.test("eq", w.word("%code", META["kind"]), SCALAR, "i64")
     w.branch(is_number, "number", "array")
     w.label("number")
@@ -700,12 +770,13 @@ def write_object() -> str:
 
 
 def write_add() -> str:
-    """``add(x, d, at, strides, code, r)``: add to the cotangent of a node; false if an error was raised.
+    """Return ``add(x, d, at, strides, code, r)``, which adds to the cotangent of a node; false for an error.
 
-    What is added is the object ``d``, which is borrowed, and lies there; without an object it is in memory only.
-    Where the node had none, that of ``r`` is written over if nobody holds it any more.
+    What is added are the elements at an address; ``d`` is the object that they are in, null if there is none.  If the
+    node has no cotangent yet and ``d`` is null, the elements are copied into the cotangent of ``r`` where nothing else
+    refers to it, else into a new object.
     """
-    w = Objects("i1", "add", "ptr x", "ptr d", "ptr at", "ptr strides", "ptr code", "ptr r")
+    w = ObjectWriter("i1", "add", "ptr x", "ptr d", "ptr at", "ptr strides", "ptr code", "ptr r")
     e = w.slot("%x", "g")
     count = w.word("%code", META["count"])
     size = w.let(f"mul i64 {count}, {w.word('%code', META['item'])}")
@@ -753,7 +824,7 @@ def write_add() -> str:
     w.require(w.test("ne", flags, 0, "i32"), "silent")
     number = w.place("ptr")
     of_number = w.test("eq", w.word("%code", META["kind"]), SCALAR, "i64")
-    told = w.let(f"or i32 {flags}, {w.choose(of_number, 'i32', OF_NUMBER, 0)}")
+    told = w.let(f"or i32 {flags}, {w.choose(of_number, 'i32', SUM_OF_SCALARS, 0)}")
     flag = w.call("ptr", "@PyLong_FromLong", f"i64 {w.let(f'zext i32 {told} to i64')}")
     w.require(w.test("ne", flag, "null"), "failed")
     w.store("ptr", flag, number)
@@ -792,8 +863,8 @@ def write_add() -> str:
 
 
 def write_add_fitted() -> str:
-    """``add_fitted(x, d, at, code)``: the same for an operand that was broadcast, which Python undoes."""
-    w = Objects("i1", "add_fitted", "ptr x", "ptr d", "ptr at", "ptr code")
+    """Return ``add_fitted(x, d, at, code)``: ``add`` for an operand that was broadcast, summed by ``fit`` in Python."""
+    w = ObjectWriter("i1", "add_fitted", "ptr x", "ptr d", "ptr at", "ptr code")
     given = w.place("[2 x ptr]")
     w.leave_if(w.test("eq", "%d", "null"), "new")
     w.hold("%d")
@@ -831,12 +902,13 @@ def write_add_fitted() -> str:
 
 
 def write_pull() -> str:
-    """``pull(r, other)``: give the operands of a node their cotangents; 1 if done, 0 for Python to do, -1 for an error.
+    """Return ``pull(r, other)``, which adds to the cotangents of a node's operands by the rules of its step.
 
-    The second cotangent is computed in ``other``, which is the caller's: adding the first may run Python, and with it
-    other threads and backward passes, which use the common memory for temporaries.
+    It gives 1 if that is done, 0 if Python must do it, -1 for an error.  The second cotangent is computed in ``other``,
+    memory of the caller: adding the first may run Python, and with it other threads and backward passes, which use the
+    common memory for temporaries.
     """
-    w = Objects("i32", "pull", "ptr r", "ptr other")
+    w = ObjectWriter("i32", "pull", "ptr r", "ptr other")
     memory, strides = w.place(f"[{REGISTERS} x ptr]"), w.place(f"[{2 * REGISTERS} x i64]")
     about = w.slot(w.slot("%r", "via"), "step_record")
     w.require_type(about, "@bytes_type", "odd")
@@ -845,7 +917,7 @@ def write_pull() -> str:
     w.require_type(record, "@bytes_type", "odd")
     code, rules = w.at(record, OFFSETS["BYTES_DATA"]), w.at(about, OFFSETS["BYTES_DATA"])
     kind = w.word(code, META["kind"])
-    w.leave_if(w.test("eq", kind, ABOVE, "i64"), "odd")
+    w.leave_if(w.test("eq", kind, NESTED, "i64"), "odd")
     dtype = w.word(code, META["dtype"])
     first = w.word(w.at(rules, STEP["single"], "i64"), dtype, "ptr")
     w.require(w.test("ne", first, "null"), "odd")
@@ -925,8 +997,11 @@ def write_pull() -> str:
 
 
 def write_pull_in_python() -> str:
-    """``pull_in_python(r)``: the same by the rules, as ``Tape.walk`` does it; false if an error was raised."""
-    w = Objects("i1", "pull_in_python", "ptr r")
+    """Return ``pull_in_python(r)``, which does as ``pull`` by calling the rules in Python; false for an error.
+
+    It does what ``Tape.walk`` does.
+    """
+    w = ObjectWriter("i1", "pull_in_python", "ptr r")
     given = w.place("[4 x ptr]")
     s = w.slot("%r", "via")
     dx, dy = w.slot(s, "dx"), w.slot(s, "dy")
@@ -976,7 +1051,7 @@ def write_pull_in_python() -> str:
         w.drop(v)
     w.give("i1", 0)
 
-    w.label("back")  # which sees by reference counts what it may write to: nothing is held here
+    w.label("back")  # this function of a step reads reference counts to see what it may write to: hold nothing
     own = w.place("ptr")
     w.store("ptr", "%r", own)
     back = w.slot(s, "back")
@@ -997,8 +1072,8 @@ def write_pull_in_python() -> str:
 
 
 def write_walk() -> str:
-    """``walk(nodes)``: walk back over a list of nodes, which is emptied."""
-    w = Objects("ptr", "walk", "ptr self", "ptr nodes", internal=False, attributes='"probe-stack"="inline-asm"')
+    """Return ``walk(nodes)``, the backward pass over a list of nodes, which is emptied."""
+    w = ObjectWriter("ptr", "walk", "ptr self", "ptr nodes", internal=False, attributes='"probe-stack"="inline-asm"')
     other = w.place(f"[{SCRATCH} x i8]")
     w.label("next", falls=True)
     count = w.load("i64", "%nodes", OFFSETS["SIZE"])
@@ -1039,8 +1114,8 @@ def write_walk() -> str:
 
 
 def write_code(slots: Mapping[str, int]) -> str:
-    """Return the text of the module, for objects with their slots at these offsets."""
-    Objects.slots = slots
+    """Return the text of the module; ``slots`` has the offset, in bytes, of each slot of tensors, metas and steps."""
+    ObjectWriter.slots = slots
     parts = (
         write_operand, write_clear_flags, write_run, write_fresh, write_node, write_compute, write_prepare, write_unary,
         write_binary, write_reflected, write_run_blocks, write_is_own, write_object, write_add, write_add_fitted,

@@ -1,9 +1,10 @@
-"""Eager ops and the backward pass in machine code: what ``core.native`` uses when it may.
+"""Machine code for small eager ops and for the backward pass: what ``core.native`` loads and ops then call.
 
-A small op takes NumPy's ufunc some hundred nanoseconds to begin, and Python as long to make the node.  Here a built-in
-function does both: it checks that the operands are arrays or numbers of known layout, calls NumPy's own inner loop, so
-that results are equal to NumPy's bit by bit, fills in the node and appends it to the tape.  It returns None for any
-other operands, and the function in Python computes the op.  The backward pass does the same for the steps of such ops.
+In Python, calling a ufunc costs some hundred nanoseconds before it computes anything, and making the node as much
+again.  Here a built-in function does both: it checks that the operands are arrays or numbers of known layout, calls
+NumPy's own inner loop, so that results are equal to NumPy's bit by bit, fills in the node and appends it to the tape.
+For any other operands it returns None, and Python performs the op.  The backward pass runs the rules of such ops
+likewise.  The machine code is written by ``eager_code``; this module loads it and writes the records that it reads.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ import numpy as np
 
 from pullback.compiler.runtime.abi.eager_blocks import MOST_NODES, Run, find_run
 from pullback.compiler.runtime.abi.eager_code import (
-    ABOVE,
     ARRAY,
     BLOCK,
     DECLARED,
     EXPORTS,
     JOB,
-    OF_NUMBER,
-    OF_SUM,
+    NESTED,
     OP,
     OUT,
+    PROGRAM,
     REGISTERS,
     SCALAR,
     SCRATCH,
-    STEP,
+    SUM_OF_SCALARS,
+    SUM_SHIFT,
     write_code,
 )
 from pullback.compiler.runtime.abi.eager_programs import is_ufunc_known, trace_program
@@ -49,19 +50,19 @@ from pullback.core.tensor import Tensor
 
 __all__ = ["load"]
 
-FASTCALL, ONE_ARGUMENT = 0x80, 0x08
-FLAG_OF = {"invalid": 0x01, "divide": 0x04, "over": 0x08, "under": 0x10}  # by NumPy's names
-BUFFERS = 5  # where programs write
-MOST_ELEMENTS = 4096  # formulas may be others for more
+FASTCALL, ONE_ARGUMENT = 0x80, 0x08  # calling conventions: METH_FASTCALL and METH_O
+FLAG_OF = {"invalid": 0x01, "divide": 0x04, "over": 0x08, "under": 0x10}  # floating-point flags by NumPy's names
+BUFFERS = 5  # of SCRATCH bytes each: the result of a program, its temporaries, and a sum of cotangents
+MOST_ELEMENTS = 4096  # of an array; ops may compute larger ones by another formula
 SLOTS = {
     "g": Tensor, "meta": Tensor, "value": Tensor, "via": Tensor, "x": Tensor, "y": Tensor, "record": Meta,
     "constants": Meta, "step_record": Step, "dx": Step, "dy": Step, "back": Step,
 }  # fmt: skip
-ELEMENTS = 11  # of the example that a program is tried on
+ELEMENTS = 11  # of the example on which a program is compared with its formula
 
 
 def load(compiles: bool) -> Machine | None:
-    """Return the machine code, from the disk cache or, with ``compiles``, made now; None if there is none here."""
+    """Return the machine code from the disk cache, or compile it if ``compiles``; None if it cannot run here."""
     if platform.machine() not in ("x86_64", "AMD64") or not is_layout_known() or not llvm_available():
         return None
     slots = {name: _find_offset(kind, name) for name, kind in SLOTS.items()}
@@ -93,6 +94,7 @@ def load(compiles: bool) -> Machine | None:
 
 
 def _warn(what: str) -> None:
+    """Warn that an object of CPython or NumPy has another layout than this code assumes."""
     warnings.warn(
         f"Python {sys.version.split()[0]} with NumPy {np.__version__} does not have {what} where it should be: "
         "small ops are run in Python, which is right but slower.",
@@ -102,7 +104,7 @@ def _warn(what: str) -> None:
 
 
 def _find_offset(kind: type, name: str) -> int:
-    """Return how far from its beginning an object has a slot, 0 if that is not found."""
+    """Return the offset of a slot of a class, in bytes; 0 if it is not found."""
     x: Any = object.__new__(kind)
     mark = object()
     setattr(x, name, mark)
@@ -112,11 +114,11 @@ def _find_offset(kind: type, name: str) -> int:
 
 
 class Machine:
-    """The functions in machine code, and the records that they read; these are kept as long as the process."""
+    """The machine code and the records that it reads; both are kept as long as the process runs."""
 
-    addresses: dict[str, int]
-    walk: Any = None
-    run_blocks: Any = None  # which runs without the interpreter's lock
+    addresses: dict[str, int]  # of the functions that ``EXPORTS`` names
+    walk: Any = None  # the backward pass over a list of nodes, as a built-in function
+    run_blocks: Any = None  # the one over large arrays; ctypes calls it without the interpreter's lock
 
     def __init__(self) -> None:
         self.kept: list[Any] = []
@@ -126,7 +128,7 @@ class Machine:
         callbacks = warn_of_sum, walk_node, self.prepare, fit
         called = (ctypes.c_int64 * 4)(*map(id, callbacks))
         self.sums, self.copies = sums, [trace_program(np.positive, range(1), char) for char in "fd"]
-        self.buffers: list[Any] = []  # for blocks of large arrays
+        self.buffers: list[Any] = []  # memory of earlier calls of ``pull_large``, to be used again
         self.kept += [scratch, programs, callbacks, called]
         at = ctypes.addressof(called)
         table, api = numpy_functions(), ctypes.pythonapi
@@ -141,7 +143,7 @@ class Machine:
         }  # fmt: skip
 
     def make_function(self, name: str, own: Any, flags: int = FASTCALL) -> Any:
-        """Return a built-in function of the interpreter."""
+        """Return a function of the machine code as a built-in function whose ``self`` is ``own``."""
         method = Method(name.encode(), self.addresses[name], flags, None)
         self.kept += [method, own]
         new = ctypes.pythonapi.PyCFunction_NewEx
@@ -149,7 +151,10 @@ class Machine:
         return new(ctypes.addressof(method), own, None)
 
     def counts_alike(self) -> bool:
-        """Return whether a function that ``walk`` calls sees what nobody else holds by the same reference count."""
+        """Return whether reference counts are the same in a function that ``walk`` calls as in one that Python calls.
+
+        Such functions write into arrays to which there is no other reference.
+        """
         seen: list[bool] = []
         node = Tensor()
         node.g, node.x, node.y, node.via = (
@@ -168,9 +173,9 @@ class Machine:
     # ---- large arrays
 
     def pull_large(self, r: Any) -> list[Any]:
-        """Give the operands of a node with large values their cotangents, and those of nodes before it on the tape.
+        """Run the rules of a node with large values together with those of the nodes before it on the tape.
 
-        Return the nodes that are done, which are off the tape; none, with nothing done, if Python must.
+        Return the nodes whose rules were run, which are off the tape; an empty list, with nothing run, if Python must.
         """
         rules = find_run(r)
         if not rules:
@@ -183,7 +188,7 @@ class Machine:
             memory = np.empty((2 * MOST_NODES + 5) * 8 * BLOCK, np.uint8)
         start = -(-memory.ctypes.data // 64) * 64
         ignored = sum(FLAG_OF[name] for name, mode in np.geterr().items() if mode == "ignore")
-        run = Run(rules, ctypes.addressof(self.copies[which]), start + 4 * 8 * BLOCK, ignored | ignored << OF_SUM)
+        run = Run(rules, ctypes.addressof(self.copies[which]), start + 4 * 8 * BLOCK, ignored | ignored << SUM_SHIFT)
         run.plan()
         words = (
             meta.size, meta.dtype.itemsize, ctypes.addressof(self.sums[which]), start, len(run.parts), 0, 0,
@@ -193,7 +198,7 @@ class Machine:
         address = job.ctypes.data
         while flags := self.run_blocks(address):
             run.warn(flags, int(job[JOB["part"]]) - 1, int(job[JOB["block"]]))
-            warn_of_sum(flags >> OF_SUM)
+            warn_of_sum(flags >> SUM_SHIFT)
         self.buffers.append(memory)
         return [rule.node for rule in rules]
 
@@ -201,13 +206,13 @@ class Machine:
 
     @staticmethod
     def prepare(m: Meta) -> None:
-        """Write the record of a meta; False if its tensors are for Python."""
+        """Write the record of a meta; it is False if Python must perform the ops of its tensors."""
         m.record = False
         nodes = _find_nodes(m)
         if nodes is None or not m.small or not m.dtype.isnative:
             return
         if not m.raw:
-            m.record = struct.pack("<5q", ABOVE, 0, 0, 0, nodes)
+            m.record = struct.pack("<5q", NESTED, 0, 0, 0, nodes)
         elif m.dtype.char in "fd" and 0 < m.size <= MOST_ELEMENTS and m.size * m.dtype.itemsize <= SCRATCH:
             words = (
                 ARRAY if m.shape else SCALAR, "fd".index(m.dtype.char), m.dtype.itemsize, m.size, nodes, id(m.dtype),
@@ -216,27 +221,27 @@ class Machine:
             m.record = struct.pack(f"<{len(words)}q", *words)
 
     def describe_step(self, step: Any, fitted: int = 0) -> None:
-        """Write the record of a step, if its rules have programs; ``fitted`` operands were broadcast, 0 if none was."""
+        """Write the record of a step if all its rules have programs.
+
+        ``fitted`` is the number of the operand that was broadcast, 1 or 2, or 0 for none.
+        """
         if step is None or step.operand_rules[0] is None or step.step_record is not None:
             return
-        rules = [rule for rule in step.loose.operand_rules if rule is not None]  # not yet fitted
+        rules = [rule for rule in step.loose.operand_rules if rule is not None]  # without the sum over broadcast axes
         domain = step.op.domain
         programs = [self._trace(rule, range(4), char, domain) for rule in rules for char in "fd"]
         if any(program is None for program in programs):
             return
         at = [ctypes.addressof(program) for program in programs]
-        numbers = int(all(program[1] for program in programs))
-        words = dict.fromkeys(range(7), 0)
-        words |= {STEP["two"]: int(step.dy is not None), STEP["numbers"]: numbers, STEP["fitted"]: fitted}
-        for first, address in zip((1, 2, 3, 4), at, strict=False):
-            words[first] = address
-        step.step_record = struct.pack("<7q", *(words[i] for i in range(7)))
-        if not fitted:
-            reads = [programs[i][2] | programs[-2 + i][2] for i in range(2)]
-            step.programs = [(at[i::2], reads[i]) for i in range(2)]
+        numbers = int(all(program[PROGRAM["numbers"]] for program in programs))
+        words = (int(step.dy is not None), *at, *[0] * (4 - len(at)), numbers, fitted)  # in the order of STEP
+        step.step_record = struct.pack("<7q", *words)
+        if not fitted:  # for ``read_rules``: the addresses for each dtype, and which inputs the two programs read
+            reads = [program[PROGRAM["reads"]] for program in programs]
+            step.programs = [(at[i::2], reads[i] | reads[i - 2]) for i in range(2)]
 
     def _trace(self, formula: Callable[..., Any], inputs: Sequence[int], char: str, domain: Sequence[Any]) -> Any:
-        """Return the program of a formula; None if it has none, or if it gives other numbers for an example."""
+        """Return the program of a formula; None if it has none, or if the two differ on an example."""
         made = trace_program(formula, inputs, char)
         if made is None or (made[0] and not self._is_right(formula, made, len(inputs), char, domain)):
             return None
@@ -246,7 +251,7 @@ class Machine:
     def _is_right(
         self, formula: Callable[..., Any], program: Any, count: int, char: str, domain: Sequence[Any]
     ) -> bool:
-        """Return whether a program gives the numbers of its formula, bit by bit."""
+        """Return whether a program gives the same numbers as its formula on an example, bit by bit."""
         low, high = domain
         given = [np.linspace(low, high, ELEMENTS).astype(char)[::way].copy() for way in (1, -1, -1, 1)[-count:]]
         results = [np.empty(ELEMENTS, char) for _ in range(OUT, REGISTERS)]
@@ -262,7 +267,10 @@ class Machine:
         return type(wanted) is np.ndarray and wanted.tobytes() == results[0].tobytes()
 
     def make_op(self, op: Any) -> tuple[Any, Any] | None:
-        """Return the built-in function of an op, and that for a number before a tensor; None if it has no program."""
+        """Return an op's built-in function, and the one for a number as first input; None if it has no program.
+
+        The second is None for an op of one input.
+        """
         count = 1 if op.acts is elementwise1 else 2 if op.acts is elementwise2 else 0
         if not _is_plain_formula(op, count):
             return None
@@ -295,7 +303,10 @@ def _is_plain_formula(op: Any, count: int) -> bool:
 
 
 def _find_nodes(m: Meta) -> int | None:
-    """Return the address of the list that a meta's tensors are put on, 0 for none; None if that is done otherwise."""
+    """Return the address of the list that a meta's tensors are appended to; 0 if they are not recorded.
+
+    None if they are recorded in any other way than by ``list.append``.
+    """
     if not m.tape.level:
         return 0 if getattr(m.push, "__name__", "") == "forget" else None
     nodes = getattr(m.push, "__self__", None)
@@ -303,9 +314,12 @@ def _find_nodes(m: Meta) -> int | None:
 
 
 def warn_of_sum(flags: int) -> None:
-    """Let NumPy warn, or raise an error, of a sum of cotangents that set flags of floating-point arithmetic."""
+    """Have NumPy warn of, or raise an error for, the floating-point flags that a sum of cotangents set.
+
+    The sums here set the same flags.
+    """
     large, infinite = np.array([np.finfo(float).max]), np.array([np.inf])
-    if flags & OF_NUMBER:
+    if flags & SUM_OF_SCALARS:
         large, infinite = large[0], infinite[0]
     if flags & 1:
         infinite + -infinite

@@ -1,7 +1,8 @@
-"""Formulas of NumPy's functions as calls of their inner loops, for eager ops in machine code.
+"""Programs of eager ops and their rules: the calls of NumPy's inner loops that a formula makes.
 
-A kernel or a rule is run once on ``Traced`` values, which record the ufuncs that it calls.  A formula that does more
-than that, such as to read a shape or to choose by a value, has no program; Python computes it.
+``trace_program`` runs a formula once on ``Traced`` values, which record the ufuncs that it calls, and writes the calls
+as a row of words (``PROGRAM`` and ``CALL`` of ``eager_code``), which the machine code runs.  A formula that does
+anything else, such as to read a shape or to branch on a value, has no program; Python computes it.
 """
 
 from __future__ import annotations
@@ -17,10 +18,20 @@ from pullback.core.formula import UFUNCS
 
 __all__ = ["find_loop", "is_ufunc_known", "trace_program"]
 
-# Where a ufunc has its numbers of arguments, its inner loops with their data, their number, its name and their types.
-UFUNC = {"inputs": 16, "arguments": 24, "loops": 32, "data": 40, "count": 48, "name": 56, "types": 64}
-OWN = frozenset(UFUNCS.values())  # those of other libraries may raise errors inside of their loops
-UNLIKE = frozenset({np.power, np.remainder, np.floor_divide, np.fmod, np.divmod})  # of a number by other code
+# Offsets, in bytes, of the fields of a ufunc object (``PyUFuncObject``).
+UFUNC = {
+    "inputs": 16,  # number of inputs
+    "arguments": 24,  # number of inputs and outputs
+    "loops": 32,  # address of an array of the addresses of its inner loops, one for each combination of dtypes
+    "data": 40,  # address of an array of the data that each loop is called with
+    "count": 48,  # number of loops
+    "name": 56,  # address of its name
+    "types": 64,  # address of the numbers of the dtypes of each loop's arguments
+}
+RECORDED = frozenset(UFUNCS.values())  # NumPy's own: those of other libraries may raise errors inside of their loops
+OTHER_FOR_SCALARS = frozenset(
+    {np.power, np.remainder, np.floor_divide, np.fmod, np.divmod}
+)  # NumPy computes its scalars by other code, with other numbers
 
 
 def _word(place: int) -> int:
@@ -32,7 +43,7 @@ def _half(place: int) -> int:
 
 
 def is_ufunc_known(ufunc: Any) -> bool:
-    """Return whether a ufunc has its inner loops where they are expected."""
+    """Return whether the fields of a ufunc are where ``UFUNC`` has them."""
     at = id(ufunc)
     counts = _half(at + UFUNC["inputs"]), _half(at + UFUNC["arguments"]), _half(at + UFUNC["count"])
     if counts != (ufunc.nin, ufunc.nargs, ufunc.ntypes):
@@ -41,7 +52,9 @@ def is_ufunc_known(ufunc: Any) -> bool:
 
 
 def find_loop(ufunc: Any, types: str) -> tuple[int, int] | None:
-    """Return the address and the data of the inner loop for some dtypes, by their letters; None if there is none.
+    """Return the addresses of the inner loop for some dtypes and of its data; None if there is none.
+
+    ``types`` has the letters of the dtypes of the inputs and of the output.
 
     >>> find_loop(np.add, "dd?") is None
     True
@@ -55,21 +68,24 @@ def find_loop(ufunc: Any, types: str) -> tuple[int, int] | None:
 
 
 class Traced:
-    """Stands for an array of a few elements while a formula is recorded."""
+    """Stands for an array while a formula is recorded: each ufunc called with it is appended to ``calls``."""
 
     size = 1
 
     def __init__(self, calls: list[tuple[Any, tuple[Any, ...]]], number: int, dtype: np.dtype[Any]) -> None:
-        self.calls, self.number, self.dtype = calls, number, dtype  # a negative number is that of an input
+        self.calls = calls
+        self.number = number  # the position in ``calls`` of the call that it is the result of; -1 - i for input i
+        self.dtype = dtype
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: object) -> Any:
-        if method != "__call__" or kwargs or ufunc.nout != 1 or ufunc.signature or ufunc not in OWN:
+        if method != "__call__" or kwargs or ufunc.nout != 1 or ufunc.signature or ufunc not in RECORDED:
             raise TypeError("only plain calls of functions of elements can be recorded")
         operands = tuple(self._operand(a) for a in args)
         self.calls.append((ufunc, operands))
         return Traced(self.calls, len(self.calls) - 1, self.dtype)
 
     def _operand(self, a: Any) -> Any:
+        """Return a traced value itself, and a number as an array without axes."""
         if isinstance(a, Traced):
             return a
         if type(a) in (int, float) or (getattr(a, "dtype", None) == self.dtype and not a.shape):
@@ -89,19 +105,21 @@ class Traced:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _define_sign(name: str, ufunc: Any) -> None:
+def _define_operator(name: str, ufunc: Any) -> None:
+    """Give ``Traced`` an operator and its reflected form."""
     setattr(Traced, f"__{name}__", lambda self, other: ufunc(self, other))
     setattr(Traced, f"__r{name}__", lambda self, other: ufunc(other, self))
 
 
 for _name, _ufunc in {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide}.items():
-    _define_sign(_name, _ufunc)
+    _define_operator(_name, _ufunc)
 
 
 def trace_program(formula: Callable[..., Any], inputs: Sequence[int | None], char: str) -> Any:
-    """Return the program of a formula, whose arguments are in these registers, as a row of words; None if it has none.
+    """Return the program of a formula for one dtype, as an array of words; None if it has none.
 
-    What it refers to is kept with it.
+    ``inputs`` has the register of each argument, None for an argument that is not an array.  The array has an attribute
+    ``constants``, which keeps the constants that the program reads.
     """
     dtype = np.dtype(char)
     calls: list[tuple[Any, tuple[Any, ...]]] = []
@@ -109,44 +127,55 @@ def trace_program(formula: Callable[..., Any], inputs: Sequence[int | None], cha
         z = formula(*[None if i is None else Traced(calls, -1 - i, dtype) for i in inputs])
     except Exception:  # whatever a formula may raise when given something that is not an array
         return None
-    if not isinstance(z, Traced) or (z.number < 0 and z.number != -1):
+    if not isinstance(z, Traced):
         return None
-    return _assemble(calls, z, char)
+    passes_first = z.number == -1 and not calls  # the formula returns its first argument unchanged
+    return _assemble(calls, char) if passes_first or (z.number >= 0 and z.number == len(calls) - 1) else None
 
 
-def _assemble(calls: list[tuple[Any, tuple[Any, ...]]], z: Traced, char: str) -> Any:
-    """Return the words of a program: each call of a loop with the registers of its operands and of its result."""
-    last = {a.number: i for i, (_, operands) in enumerate(calls) for a in operands if isinstance(a, Traced)}
-    if z.number >= 0 and z.number != len(calls) - 1:
+def _assemble(calls: list[tuple[Any, tuple[Any, ...]]], char: str) -> Any:
+    """Return the words of a program whose last call gives the result; None if one has no loop or no free register."""
+    loops = [find_loop(ufunc, char * (ufunc.nin + 1)) for ufunc, _ in calls]
+    registers = _assign_registers(calls)
+    if registers is None or any(not loop or not loop[0] for loop in loops) or any(u.nin > 2 for u, _ in calls):
         return None
-    places: dict[int, int] = {-1 - i: i for i in range(OUT)}
-    free, reads, constants, words = [*range(OUT + 1, REGISTERS)], 0, [], []
-    for i, (ufunc, operands) in enumerate(calls):
-        loop = find_loop(ufunc, char * (ufunc.nin + 1))
-        if loop is None or loop[0] == 0 or ufunc.nin > 2:
-            return None
+    constants: list[Any] = []
+    reads = 0 if calls else 1
+    words: list[int] = []
+    for i, (loop, (ufunc, operands)) in enumerate(zip(loops, calls, strict=True)):
+        assert loop is not None
         where = []
         for a in operands:
             if not isinstance(a, Traced):
                 constants.append(a)
                 where.append(a.ctypes.data)
                 continue
-            where.append(places[a.number])
+            where.append(registers[a.number])
             if a.number < 0:
-                reads |= 1 << places[a.number]
-        used = [a.number for a in operands if isinstance(a, Traced) and a.number >= 0]
-        free.extend({places[n] for n in used if last[n] == i})
+                reads |= 1 << registers[a.number]
+        words += [*loop, ufunc.nin, where[0], where[-1], registers[i]]
+    assert len(words) == len(CALL) * len(calls)
+    numbers = int(all(ufunc not in OTHER_FOR_SCALARS for ufunc, _ in calls))
+    program = (ctypes.c_int64 * (3 + len(words)))(len(calls), numbers, reads, *words)
+    program.constants = constants  # type: ignore[attr-defined]
+    return program
+
+
+def _assign_registers(calls: list[tuple[Any, tuple[Any, ...]]]) -> dict[int, int] | None:
+    """Return the register of each input and result, by the number of its ``Traced``; None if there are too few.
+
+    A register is free again after the last call that reads it, which may itself write to it.
+    """
+    last_read = {a.number: i for i, (_, operands) in enumerate(calls) for a in operands if isinstance(a, Traced)}
+    registers = {-1 - i: i for i in range(OUT)}
+    free = [*range(OUT + 1, REGISTERS)]
+    for i, (_, operands) in enumerate(calls):
+        results = [a.number for a in operands if isinstance(a, Traced) and a.number >= 0]
+        free.extend({registers[n] for n in results if last_read[n] == i})
         if i == len(calls) - 1:
-            places[i] = OUT
+            registers[i] = OUT
         elif not free:
             return None
         else:
-            places[i] = free.pop()
-        words += [*loop, ufunc.nin, where[0], where[-1], places[i]]
-        assert len(CALL) == 6
-    numbers = int(all(ufunc not in UNLIKE for ufunc, _ in calls))
-    if not calls:
-        reads = 1
-    made = (ctypes.c_int64 * (3 + len(words)))(len(calls), numbers, reads, *words)
-    made.constants = constants  # type: ignore[attr-defined]
-    return made
+            registers[i] = free.pop()
+    return registers
