@@ -1,10 +1,12 @@
-"""The native entry of a program: a built-in function of the interpreter, in machine code.
+"""The native entry of a compiled program: a built-in function, in machine code, that Python calls directly.
 
-There is one such function for all programs.  What it is to do for one of them is written in a plan, a row of whole
-numbers: how the arguments must look, where their memory goes in the table of slots, which arrays are to be made for the
-results, and how these are put together.  Arguments that do not look so are handed on, to the function that comes next.
+The machine code (``entry_code``, ``entry_body``) is the same for all programs.  What it does for one of them is in that
+program's plan, a row of 64-bit words that ``make_entry`` writes: the checks of the arguments (takes), the slot of the
+program that the address of each goes to, the arrays that are made for the results, and the steps that build the
+returned tree of them.  Arguments that fail a check are passed on to another function, which Python runs.
 
-It reads the fields of arrays directly, so all of this is only done where these are found to be what is expected.
+It reads the fields of CPython's and NumPy's objects directly, so it is used only where ``layout`` finds these in their
+places.
 """
 
 from __future__ import annotations
@@ -29,42 +31,58 @@ from pullback.settings import is_enabled
 
 __all__ = ["Leaves", "Result", "is_entry_usable", "make_entry"]
 
-# words at the beginning of a plan
-HEAD = ("run", "arguments", "takes", "results", "slots", "arena", "arena_from", "release", "containers", "steps",
-        "takes_at", "results_at", "steps_at", "slots_at", "hand", "switch", "check")  # fmt: skip
-# how an argument is looked at
+# The words at the beginning of a plan; ``entry_body`` reads them by their positions.
+HEAD = (
+    "run",  # where the address of the program's code is
+    "arguments",  # their number
+    "takes",  # number of checks
+    "results",  # number of results
+    "slots",  # number of slots
+    "arena",  # bytes of the arena, 0 for none
+    "arena_from",  # the slot of an argument that is used as the arena, -1 for none
+    "release",  # whether the interpreter's lock is released while the program runs
+    "containers",  # number of lists, tuples and dicts among the arguments, with the arguments themselves
+    "steps",  # number of steps that build the result
+    "takes_at", "results_at", "steps_at", "slots_at",  # where these rows begin in the plan
+    "hand",  # whether the leaves of the arguments are passed to a function instead of running a program
+    "switch",  # address of a word: unless it is 0, all arguments are passed on
+    "check",  # the slot of a truth value: if the program sets it, the arguments are passed on
+)  # fmt: skip
+# Kinds of checks: how an argument, or what is in it, is looked at.  WHOLE is a Python int, SAME a certain object.
 ARRAY, SCALAR, LIST, TUPLE, DICT, SAME, WHOLE = range(7)
-# how the result is put together
+# Kinds of steps, which build the result on a stack.  OBJECT pushes a certain object.
 RESULT, MAKE_TUPLE, MAKE_OTHER_TUPLE, MAKE_LIST, MAKE_DICT, OBJECT = range(6)
-FASTCALL_WITH_NAMES = 0x82
-# what is recognised by being the same object: two that are equal need not be one, but one never becomes another
+FASTCALL_WITH_NAMES = 0x82  # a calling convention: METH_FASTCALL | METH_KEYWORDS
+# Arguments that are compared by identity: equal ones need not be the same object, but the same object never changes.
 UNCHANGING = (
     type(None), bool, int, float, complex, str, bytes, type, np.dtype, np.ufunc, FunctionType, BuiltinFunctionType,
 )  # fmt: skip
-KEYS = (str, int, bytes)  # of dicts: those that are found without running anything in Python
+KEYS = (str, int, bytes)  # types of a dict's keys: those whose lookup runs no Python code
 
-NUMBERS = ((float, np.dtype(np.float64)), (int, np.dtype(np.int64)))  # numbers of Python that are read where they lie
-LARGEST = 16  # bytes of a number: a scalar is made from a place of this size
-MOST_WORDS = 1 << 14  # on the stack; a program with more arguments or slots than that has no entry
+NUMBERS = ((float, np.dtype(np.float64)), (int, np.dtype(np.int64)))  # Python's numbers that the entry reads, by dtype
+LARGEST = 16  # bytes of a number: scalar results have places of this size on the stack
+MOST_WORDS = 1 << 14  # on the stack; a program that needs more has no entry
 
 
 class Leaves(NamedTuple):
-    """What is given and what is to be given back: trees, in which ``hole`` stands for an array."""
+    """The trees of a call's arguments and of its result; each array in them is replaced by ``hole``."""
 
     hole: Any
     arguments: Sequence[Any]  # trees, one for each argument
-    inputs: Sequence[tuple[tuple[int, ...], Any, Any]]  # of the holes: shape, dtype, the type of a number or None
+    inputs: Sequence[
+        tuple[tuple[int, ...], Any, Any]
+    ]  # of each hole: shape, dtype, the type of a Python number or None
     result: Any
 
 
 class Result(NamedTuple):
-    """An array that is made for a result: where it is written, or what is copied to it afterwards."""
+    """An array or number that the entry makes for a result."""
 
-    slot: int
-    copied: int
+    slot: int  # the slot through which the program writes it, -1 if it is copied
+    copied: int  # the slot that it is copied from after the program ran, -1 if it is written by the program
     shape: tuple[int, ...]
     dtype: Any
-    python: bool = False  # a float of Python's
+    python: bool = False  # whether a number is returned as Python's float
 
 
 def _address(function: Any) -> int:
@@ -78,7 +96,7 @@ def is_entry_usable() -> bool:
 
 @lru_cache(1)
 def _imports() -> dict[str, int]:
-    """Return everything that the code refers to."""
+    """Return the addresses of the functions, types and memory that the code refers to, by name."""
     table, api = numpy_functions(), ctypes.pythonapi
     found = {name: _address(getattr(api, name)) for name in re.findall(r"declare .*@(Py(?!Array)\w+)", TEXT)}
     kinds = {"ndarray": np.ndarray, "list_type": list, "tuple_type": tuple, "dict_type": dict}
@@ -91,12 +109,13 @@ def _imports() -> dict[str, int]:
     }
 
 
-ALWAYS = ctypes.c_int64()  # read by entries that hold in every environment
+ALWAYS = ctypes.c_int64()  # 0: the switch of entries that are valid in every environment
 
 
 @lru_cache(1)
 def _code() -> Any:
-    # A few branches: done well enough without effort, in a fifth of the time.
+    """Return the loaded machine code of the entry; set up the memory pool that it uses."""
+    # Compiled without optimization: it gains little here, and takes five times as long.
     code = get_library(TEXT, ["entry", "nothing", *FUNCTIONS], _imports(), default_cache(), effort=0)[0]
     code.keep()
     install_handler(tuple(code.addresses[name] for name in FUNCTIONS))
@@ -105,7 +124,7 @@ def _code() -> Any:
 
 @lru_cache(1)
 def _get_empty_code() -> ctypes.c_int64:
-    """Return where the address of a function that does nothing is kept."""
+    """Return a word that holds the address of a program that does nothing."""
     return ctypes.c_int64(_code().addresses["nothing"])
 
 
@@ -114,19 +133,27 @@ def make_entry(
     leaves: Leaves, otherwise: Callable[..., Any], *, arena: int = 0, held: Any = None, release: bool = False,
     arena_from: int = -1, hand: Callable[..., Any] | None = None, switch: int | None = None, check: int = -1,
 ) -> Callable[..., Any] | None:  # fmt: skip
-    """Return a function that runs a program for arguments like ``leaves``, and calls ``otherwise`` for any others.
+    """Return a built-in function that runs a program for arguments like ``leaves``, and calls ``otherwise`` for others.
 
-    ``run`` is where the address of its code is kept, None if there is nothing to do; ``slots`` has the addresses of
-    constants and 0 elsewhere; ``inputs`` says which slots the arguments go to.  With ``hand`` nothing is run: that
-    function is given the leaves of the arguments.  ``switch`` is the address of a word; while that is not 0, everything
-    is handed on.  ``check`` is the slot of a truth value: where the program sets it, or its code returns another number
-    than 0, the arguments are handed on as well.
-    None if there is something in the trees that can only be taken apart, or put together, in Python.
+    Return None if the trees have something that only Python can take apart or build.
+
+    run: the word that holds the address of the program's code; None if there is nothing to run.
+    slots: the initial table of slots: addresses of constants, 0 elsewhere.
+    inputs: the slot of each array among the arguments.
+    results: the arrays and numbers to be made.
+    arena: bytes of memory that the program needs for itself.
+    held: an object that the function keeps alive.
+    release: run the program without the interpreter's lock.
+    arena_from: the slot of an argument that is used as the arena, -1 for none.
+    hand: a function that is called with the leaves of the arguments; no program is run then.
+    switch: address of a word; while it is not 0, all arguments are passed on to ``otherwise``.
+    check: the slot of a truth value; if the program sets it, or its code returns another number than 0, the arguments
+        are passed on as well.
     """
     if not is_entry_usable() or not _can_handle(leaves, results, builds=hand is None):
         return None
     takes, objects, containers = _describe_arguments(leaves, inputs)
-    slots = [*slots, 0]  # the last is where results go that are copied
+    slots = [*slots, 0]  # the last one is for results that the program does not write itself
     made = [w for r in results for w in (r.slot, r.copied, *_kind(r))]
     steps, more = _describe_results(leaves) if hand is None else ([], [])
     if containers + len(slots) + 2 * len(takes) + 4 * len(results) + len(steps) > MOST_WORDS:
@@ -157,7 +184,7 @@ def make_entry(
 
 
 def _can_handle(leaves: Leaves, results: Sequence[Result], builds: bool) -> bool:
-    """Return whether arguments can be taken apart, and with ``builds`` the result put together, in machine code."""
+    """Return whether machine code can take the arguments apart and, with ``builds``, build the result."""
     numbers = all(weak is None or (weak, dtype) in NUMBERS for _, dtype, weak in leaves.inputs)
     plain = all(_is_plain(dtype) for dtype in (*(x[1] for x in leaves.inputs), *(r.dtype for r in results)))
     takes = numbers and plain and _can_be_taken(tuple(leaves.arguments), leaves.hole)
@@ -170,10 +197,7 @@ def _is_plain(dtype: Any) -> bool:
 
 
 def _can_be_taken(x: Any, hole: Any) -> bool:
-    """Return whether an argument's tree is of lists, tuples of any kind and dicts.
-
-    What else is in it must stay as it is.
-    """
+    """Return whether an argument's tree has only lists, tuples, dicts, holes and objects that never change."""
     if type(x) is dict and not all(type(key) in KEYS for key in x):
         return False
     if isinstance(x, tuple) or type(x) in (list, dict):
@@ -182,7 +206,7 @@ def _can_be_taken(x: Any, hole: Any) -> bool:
 
 
 def _can_be_built(x: Any) -> bool:
-    """Return whether a result's tree is of lists, tuples, named tuples and dicts, and no others like these."""
+    """Return whether a result's tree has no containers but lists, tuples, named tuples and dicts."""
     if type(x) in (list, tuple, dict) or (
         isinstance(x, tuple) and hasattr(x, "_fields") and type(x).__bases__ == (tuple,)
     ):
@@ -191,6 +215,7 @@ def _can_be_built(x: Any) -> bool:
 
 
 def _kind(r: Result) -> tuple[int, ...]:
+    """Return the words of a plan about a result: bytes, number and address of its dtype, rank, shape."""
     dtype = np.dtype(r.dtype)
     size = dtype.itemsize
     for n in r.shape:
@@ -199,7 +224,11 @@ def _kind(r: Result) -> tuple[int, ...]:
 
 
 def _describe_arguments(leaves: Leaves, inputs: Sequence[int]) -> tuple[list[tuple[int, ...]], list[Any], int]:
-    """Return the checks of the arguments in order, the objects that these name, and how many containers there are."""
+    """Return the checks of the arguments, the objects whose addresses these have, and the number of containers.
+
+    The words of a check are its kind, the container that the object is in, its index there, the address of its key in a
+    dict or 0, the slot (of a container: its own number), an object to compare with, and what else the kind needs.
+    """
     takes: list[tuple[int, ...]] = []
     objects: list[Any] = []
     source = iter(zip(inputs, leaves.inputs, strict=True))
@@ -235,7 +264,11 @@ def _describe_arguments(leaves: Leaves, inputs: Sequence[int]) -> tuple[list[tup
 
 
 def _describe_results(leaves: Leaves) -> tuple[list[int], list[Any]]:
-    """Return the steps that put the result together, and the objects that are named in them."""
+    """Return the steps that build the result, and the objects whose addresses these have.
+
+    The words of a step are its kind, the number of a result or of the parts that a container takes off the stack, and
+    the address of an object.
+    """
     steps: list[int] = []
     objects: list[Any] = []
     count = 0

@@ -1,8 +1,9 @@
 """The body of the native entry, from the arguments to the result, in LLVM text with the macros of ``entry_code``.
 
-Arguments are taken; arrays are made for the results; the program runs, without the interpreter's lock if it is a long
-one; numbers become scalars; the result is put together on a stack.  What was made is let go again if something fails.
-Where the lock is not held others may take an argument out of its list: all are held until nothing is read any more.
+It checks the arguments (``@take``), makes arrays for the results, runs the program, without the interpreter's lock if
+it is a long one, makes scalars of numbers, and builds the result on a stack.  If something fails, everything that was
+made is released.  While the lock is not held, another thread may take an argument out of its list, so all arguments
+are held until nothing reads them any more.  The numbers after ``%plan`` are positions in ``entry.HEAD``.
 """
 
 from __future__ import annotations

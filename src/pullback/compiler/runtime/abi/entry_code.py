@@ -15,7 +15,7 @@ from pullback.compiler.runtime.abi.memory_pool import CODE as POOL
 
 __all__ = ["TEXT"]
 
-# A tuple that remembers its hash has -1 there until it is computed.
+# A tuple that stores its hash has -1 there until it is computed.
 HASH_AT = OFFSETS["TUPLE_ITEMS"] - 8
 UNHASHED = f"%hash = at %typed {HASH_AT}\n  store i64 -1, ptr %hash" if TUPLE_HAS_HASH else ""
 NAMES = {"UNHASHED": UNHASHED, **{name: str(offset) for name, offset in OFFSETS.items()}}
@@ -30,7 +30,7 @@ DROP = r"""\1:
   %\1.next = add i64 %\1.i, 1
   br label %\1"""
 
-WORDS = (
+MACROS = (
     (r"([\w.]+): drop (\S+) of (\S+) after (\S+) then (\S+)", DROP),
     (r"(%[\w.]+) = word (\S+) (\S+)", r"\1.a = getelementptr i64, ptr \2, i64 \3\n  \1 = load i64, ptr \1.a"),
     (r"(%[\w.]+) = pointer (\S+) (\S+)", r"\1.a = getelementptr ptr, ptr \2, i64 \3\n  \1 = load ptr, ptr \1.a"),
@@ -40,8 +40,9 @@ WORDS = (
 
 
 def expand_macros(text: str) -> str:
-    for word, meaning in WORDS:
-        text = re.sub(word, meaning, text)
+    """Return the text with every macro replaced by the LLVM instructions that it stands for."""
+    for pattern, instructions in MACROS:
+        text = re.sub(pattern, instructions, text)
     return text
 
 
@@ -71,8 +72,9 @@ declare void @Py_DecRef(ptr)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """
 
-# An array must be one exactly, of the right dtype, in order and aligned (flags 1 and 256); one without axes may be a
-# scalar.  Whatever memory it has goes to the table of slots, the object itself to those that must be kept meanwhile.
+# One check of an argument (see ``entry._describe_arguments``).  An array must be exactly an ndarray, of the right dtype
+# and shape, in C order and aligned (flags 1 and 256); one without axes may be a scalar.  The address of its elements
+# goes to the table of slots, the object itself to the list of those that are held while the program runs.
 TAKE = """
 define internal i1 @take(ptr %t, ptr %containers, ptr %slots, ptr %kept, ptr %number) {
 start:

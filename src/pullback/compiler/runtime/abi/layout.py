@@ -1,4 +1,4 @@
-"""Where CPython and NumPy keep what the native entry reads of their objects, and the check that they do so here."""
+"""The memory layout of CPython's and NumPy's objects that machine code reads, and the check that it holds here."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import numpy as np
 
 __all__ = ["OFFSETS", "TUPLE_HAS_HASH", "Method", "find_mismatch", "is_layout_known", "numpy_functions"]
 
-# Bytes from the beginning of an object; the machine code of the entry has these names in it.
+# Offsets of fields from the beginning of an object, in bytes; the text of the native entry has these names in it.
 OFFSETS = {
     "TYPE": 8,
-    "SIZE": 16,  # of lists, tuples and dicts
-    "LIST_ITEMS": 24,  # a pointer to them
+    "SIZE": 16,  # the length of a list, tuple or dict
+    "LIST_ITEMS": 24,  # a pointer to the items
     "TUPLE_ITEMS": tuple.__basicsize__,  # the items themselves
     "BYTES_DATA": 32,
-    "NUMBER": 16,  # of a Python float and of NumPy's scalars
+    "NUMBER": 16,  # the value of a Python float or of a NumPy scalar
     "ARRAY_DATA": 16,
     "ARRAY_RANK": 24,
     "ARRAY_SHAPE": 32,
@@ -29,7 +29,7 @@ OFFSETS = {
     "ARRAY_BASE": 48,
     "ARRAY_DTYPE": 56,
     "ARRAY_FLAGS": 64,
-    "ARRAY_HANDLER": 88,  # of its memory
+    "ARRAY_HANDLER": 88,  # the capsule of its memory handler
     "DTYPE_ORDER": 26,
     "DTYPE_NUMBER": 28,
 }
@@ -41,13 +41,13 @@ class Method(ctypes.Structure):
     _fields_ = (("name", ctypes.c_char_p), ("call", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
 
 
-LOWEST = 1 << 16  # no memory of a process begins below
-TUPLE_HAS_HASH = tuple.__basicsize__ > 24  # from Python 3.14 on, in the word before the items
+LOWEST = 1 << 16  # the lowest address that a process has
+TUPLE_HAS_HASH = tuple.__basicsize__ > 24  # from Python 3.14 on, a tuple stores its hash in the word before the items
 
 
 @lru_cache(1)
 def numpy_functions() -> Any:
-    """Return NumPy's table of functions for programs in C."""
+    """Return the table of addresses of NumPy's C API."""
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     return ctypes.cast(pointer(np._core._multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))  # type: ignore[attr-defined]
@@ -55,9 +55,9 @@ def numpy_functions() -> Any:
 
 @lru_cache(1)
 def is_layout_known() -> bool:
-    """Return whether the native entry may read objects directly; warn where that is unexpected."""
+    """Return whether machine code may read objects directly; warn if an object has an unexpected layout."""
     if sys.implementation.name != "cpython" or sys.platform == "win32" or not _has_gil():
-        return False  # never was possible: nothing to report
+        return False  # not supported: nothing to warn of
     mismatch = find_mismatch()
     if mismatch is not None:
         warnings.warn(
@@ -74,7 +74,7 @@ def _has_gil() -> bool:
 
 
 def find_mismatch() -> str | None:
-    """Return what is not where ``OFFSETS`` has it, found on examples; None if all is."""
+    """Return the name of a field that is not where ``OFFSETS`` has it in some examples; None if all are."""
     sizes = object.__basicsize__, bytes.__basicsize__, list.__basicsize__, tuple.__basicsize__
     if sizes not in ((16, 33, 40, 24), (16, 33, 40, 32)):  # before anything is read at an address
         return f"an object, bytes, list or tuple of {sizes} bytes"
@@ -96,7 +96,7 @@ def _half(place: int) -> int:
 
 
 def _has_words(place: int, words: tuple[int, ...]) -> bool:
-    """Return whether these words are at an address; nothing is read where no address can be."""
+    """Return whether these words are at an address; False, without reading, for what cannot be an address."""
     return not words or (
         place > LOWEST and place % 8 == 0 and all(_word(place + 8 * i) == n for i, n in enumerate(words))
     )
@@ -128,7 +128,7 @@ def _examine_array(x: Any) -> Iterator[tuple[str, bool]]:
 
 
 def _examine_containers() -> Iterator[tuple[str, bool]]:
-    """Yield the same for lists, tuples, dicts, bytes and numbers."""
+    """Yield the fields of lists, tuples, dicts, bytes and numbers, and whether each is where it is expected."""
     first, second, some_bytes, single, number = object(), object(), b"pullback", np.float32(2.5), 1.5
     a_list, a_tuple, a_dict = [first, second, first], (first, second), {1: first, 2: second}
     sizes = [(a_list, 3), (a_tuple, 2), (a_dict, 2)]

@@ -1,9 +1,9 @@
-"""Memory of results and of programs, kept for the next call when there is no reference to it any more.
+"""A pool of memory for the results and arenas of compiled programs: what is freed is kept for the next call.
 
 The system clears memory page by page before a process gets it, which takes longer than most programs take to fill it.
-So arrays of results belong to a memory handler, which NumPy calls to free them: their memory goes to a pool, from which
-the next results are taken, and what programs need besides.  It begins at a cache line.  All of it is done while the
-interpreter's lock is held.
+So the arrays of results have a memory handler of their own (NumPy's ``PyDataMem_Handler``), which NumPy calls to free
+them: it puts their memory into the pool, from which the next results and arenas are taken.  Memory of the pool begins
+at a cache line.  All functions here are called while the interpreter's lock is held.
 """
 
 from __future__ import annotations
@@ -19,15 +19,20 @@ from pullback.settings import is_enabled
 
 __all__ = ["CODE", "FUNCTIONS", "STATE", "clear", "install_handler"]
 
-MOST = 256 * 1024 * 1024  # bytes that are kept; what would be more empties the pool
-SMALLEST = 4096  # bytes of a result: NumPy is quick at smaller ones
-HUGE_PAGES = 14  # the advice of madvise on Linux
-ABOUT, LISTS = 8, 512  # words about the pool, and lists of free memory by size
+MOST = 256 * 1024 * 1024  # bytes that the pool keeps; when more would be freed into it, it is emptied
+SMALLEST = 4096  # bytes of a result from the pool: NumPy allocates smaller ones quickly
+HUGE_PAGES = 14  # MADV_HUGEPAGE, the advice to madvise on Linux
+ABOUT, LISTS = 8, 512  # words about the pool, and heads of the lists of free memory, by size
 
-STATE = (ctypes.c_int64 * (ABOUT + LISTS))()
-HAS, LIMIT, LEAST, HANDLER, ADVICE, CLEAR = range(6)  # words of it
+STATE = (ctypes.c_int64 * (ABOUT + LISTS))()  # @pool in the code below; its first words are:
+HAS = 0  # bytes that the pool has
+LIMIT = 1  # bytes that it may have
+LEAST = 2  # bytes of the smallest result that is taken from it
+HANDLER = 3  # address of the capsule of the memory handler
+ADVICE = 4  # the advice to madvise for large memory, 0 for none
+CLEAR = 5  # address of ``pool_clear``
 FUNCTIONS = ("pool_malloc", "pool_calloc", "pool_realloc", "pool_free", "pool_clear")
-NAME = ctypes.create_string_buffer(b"mem_handler")  # of the capsule
+NAME = ctypes.create_string_buffer(b"mem_handler")  # the name that NumPy requires of the capsule
 
 
 class Handler(ctypes.Structure):
@@ -42,7 +47,7 @@ class Handler(ctypes.Structure):
 
 @lru_cache(1)
 def install_handler(addresses: tuple[int, ...]) -> None:
-    """Set the pool up, with the addresses of ``FUNCTIONS``, whose code must stay as long as the process."""
+    """Set the pool up; ``addresses`` are those of ``FUNCTIONS``, whose code must stay as long as the process runs."""
     handler = Handler(b"pullback", 1, None, *addresses[:4])
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p] * 3
@@ -56,19 +61,19 @@ def install_handler(addresses: tuple[int, ...]) -> None:
 
 
 def clear() -> None:
-    """Give the memory that nobody holds back to the system."""
+    """Return all memory in the pool to the system."""
     if STATE[CLEAR]:
         ctypes.PYFUNCTYPE(None)(STATE[CLEAR])()
 
 
 def _wants_huge_pages() -> bool:
-    """Return whether NumPy requests huge pages from the system, which users may forbid."""
+    """Return whether NumPy asks the system for huge pages, which users can switch off."""
     asked: Any = getattr(np._core.multiarray, "_get_madvise_hugepage", bool)  # type: ignore[attr-defined]
     return bool(asked())
 
 
-# Memory has a head of 64 bytes: the next of its list, and its size.  Sizes are multiples of an eighth of the power of
-# two below, so that the lists, by size, are few.  Words of @pool are as in STATE.
+# A piece of memory begins with a header of 64 bytes: the address of the next piece in its list, and its size.  Sizes
+# are rounded up to a multiple of an eighth of the power of two below, so that 512 lists are enough for all sizes.
 CODE = """
 @pool = external global [520 x i64]
 declare i32 @posix_memalign(ptr, i64, i64)

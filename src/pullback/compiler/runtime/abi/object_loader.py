@@ -1,9 +1,9 @@
-"""Link object files without LLVM's linker: an image of one piece that can be loaded at any address.
+"""Link object files without LLVM's linker: from an object file to an image that can be loaded at any address.
 
-LLVM takes longer to be imported than a program takes to be loaded.  So what is kept on disk is an image: the sections
-of an object file one after the other, with all references between them resolved.  What lies outside is reached through
-a table of addresses at the beginning, which is filled in when the image is loaded.  This is done for ELF on x86-64;
-for anything else there is LLVM's linker.
+Importing LLVM takes longer than loading a program.  So the disk cache stores an image: the sections of an object file
+one after the other, with all references between them resolved.  Functions outside of it are called through a table of
+addresses at its beginning, which is filled in when the image is loaded.  This is done for ELF on x86-64; elsewhere
+LLVM's linker is used.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from typing import Any, NamedTuple
 __all__ = ["Image", "Loaded", "pack", "is_supported", "link_object", "unpack"]
 
 X86_64 = 62
-RELATIVE, CALL, BY_TABLE = (2,), (4,), (9, 41, 42)  # PC32; PLT32; GOTPCREL and its shorter forms
-SYMBOL, SECTION = struct.Struct("<IBBHQQ"), struct.Struct("<IIQQQQIIQQ")
-STUB = 8  # a jump through the table
-READ, WRITE, RUN = 1, 2, 4
+RELATIVE, CALL, BY_TABLE = (2,), (4,), (9, 41, 42)  # kinds of relocations: PC32; PLT32; GOTPCREL and its shorter forms
+SYMBOL, SECTION = struct.Struct("<IBBHQQ"), struct.Struct("<IIQQQQIIQQ")  # Elf64_Sym and Elf64_Shdr
+STUB = 8  # bytes of a jump to an address in the table, one for each import
+READ, WRITE, RUN = 1, 2, 4  # protections of memory
 
 
 class Image(NamedTuple):
     """Position-independent code, with its exported and imported functions."""
 
     code: bytes
-    exports: dict[str, int]  # where functions begin
-    imports: list[str]  # whose addresses the table at the beginning is filled with
+    exports: dict[str, int]  # functions by name, and where each begins
+    imports: list[str]  # functions outside; the table at the beginning is filled with their addresses
 
 
 def is_supported() -> bool:
@@ -115,7 +115,7 @@ def _copy_sections(code: bytes, sections: list[_Section], places: dict[int, int]
 
 
 def _is_whole(image: Image) -> bool:
-    """Return whether the table is there, and every function begins after it and in the code."""
+    """Return whether the code has room for the table, and every exported function begins after it."""
     table, size = 8 * len(image.imports), len(image.code)
     return table <= size and all(table <= at < size for at in image.exports.values())
 
@@ -161,7 +161,7 @@ def pack(image: Image) -> bytes:
 
 
 def unpack(data: bytes) -> Image:
-    """Return the image of bytes from ``pack``; ValueError if they are none."""
+    """Return the image that ``pack`` made bytes of; ValueError if they are no image."""
     try:
         (length,) = struct.unpack_from("<I", data)
         count, *facts = data[4 : 4 + length].decode().split("\n")
@@ -175,7 +175,7 @@ def unpack(data: bytes) -> Image:
 
 
 class Loaded:
-    """An image in memory; it is there as long as this is."""
+    """An image in executable memory, which is freed with this object; ``addresses`` has those of its functions."""
 
     def __init__(self, image: Image, imports: dict[str, int]) -> None:
         size = -(-max(len(image.code), 1) // mmap.PAGESIZE) * mmap.PAGESIZE
