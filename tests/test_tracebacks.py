@@ -11,6 +11,29 @@ from pathlib import Path
 
 import pytest
 
+LONG = """
+def f(x):
+    y = x * 2
+    z = y + 1
+    return np.sum(z @ np.ones(5))
+
+w = np.ones(3)
+step = pb.grad(f)
+g = step(w)
+w = w - g
+print(w)
+"""
+NESTED = """
+def layer(x):
+    y = x * 2
+    return y @ np.ones(5)
+
+def loss(x):
+    h = layer(x)
+    return np.sum(h)
+
+g = pb.grad(loss)(np.ones(3))
+"""
 CELLS = {
     "op": ("pb.matmul(pb.ones([2, 3]), pb.ones([2, 3]))", "ShapeError: matmul"),
     "nested lists": ("pb.tensor([[1, 2], [3]])", "DataError: tensor"),
@@ -18,7 +41,9 @@ CELLS = {
         "def f(x):\n    y = x * 2\n    return np.sum(y @ np.ones(5))\npb.grad(f)(np.ones(3))",
         "ShapeError: matmul",
     ),
-    "float": ("def f(x):\n    return x * float(x)\npb.grad(f)(2.0)", "(cell 5, line 2)"),
+    "long function": (LONG, "ShapeError: matmul"),
+    "nested functions": (NESTED, "ShapeError: matmul"),
+    "float": ("def f(x):\n    return x * float(x)\npb.grad(f)(2.0)", "(cell 7, line 2)"),
     "own error": ("def f(x):\n    return {}[0]\npb.grad(f)(2.0)", "KeyError: 0"),
     "compile": ("def f(x):\n    return x if x > 0 else -x\npb.compile(f)(1.0)", "SymbolValueError"),
     "model": ("pb.sequential([pb.layers.dense(3, input_shape=[2])]).predict(np.ones((3, 4)))", "LayerError"),
@@ -56,6 +81,35 @@ def test_ipython_ends_at_the_users_line() -> None:
 def test_ipython_shows_all_frames_on_request() -> None:
     pytest.importorskip("IPython")
     assert "pullback/core" in run_cells(["op"], PULLBACK_FULL_TRACEBACK="1")[0]
+
+
+COMPLETIONS = """
+from IPython.core.completer import provisionalcompleter
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+shell.Completer.use_jedi = {jedi}
+shell.run_cell("import pullback as pb")
+names = {names!r}
+shell.run_cell("x, v, model = pb.tensor([1.0]), pb.variable(1.0), pb.sequential([pb.layers.dense(1, input_shape=[2])])")
+for text in ("pb.", "pb.losses.", "x.", "v.", "model."):
+    with provisionalcompleter():
+        found = {{c.text.lstrip(".") for c in shell.Completer.completions(text, len(text))}}
+    print(text, *sorted(found & {{*names}}), *sorted(name for name in found if name[0] == "_"))
+"""
+ASKED = [
+    "grad", "np", "huber_loss", "exp", "assign", "fit",
+    "g", "via", "meta", "beneath", "cuda", "clipByValue", "strip", "held", "addWeight", "find_regularized",
+]  # fmt: skip
+COMPLETED = ["pb. exp grad", "pb.losses. huber_loss", "x. exp", "v. assign exp", "model. fit"]
+
+
+@pytest.mark.parametrize("jedi", [False, True])
+def test_ipython_completes_public_names_only(jedi: bool) -> None:
+    pytest.importorskip("IPython")
+    code = COMPLETIONS.format(jedi=jedi, names=ASKED)
+    env = {**os.environ, "IPYTHONDIR": os.devnull}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=env)
+    assert run.stdout.splitlines() == COMPLETED, run.stderr
 
 
 def test_pytest_hides_frames(tmp_path: Path) -> None:

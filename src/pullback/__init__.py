@@ -341,6 +341,7 @@ _ABOVE["array_namespace"] = lambda: _import_module("pullback.array_api")
 _ABOVE["special"] = lambda: _load("ops.special")
 _ABOVE["special_functions"] = lambda: _import_module("pullback.ops.special.functions")
 _ABOVE["show_array"] = lambda *given: _import_module("pullback.display.values").show_array(*given)
+_ABOVE["render_frame"] = lambda *given: _import_module("pullback.display.html").render_frame(*given)
 _ABOVE["linalg"] = lambda: _import_module("pullback.ops.linalg")
 _ABOVE["all_ops"] = _load_ops
 _ABOVE["numpy_module"] = _load_numpy_module

@@ -11,6 +11,7 @@ from typing import Any
 
 __all__ = ["hide_calls", "hide_frames", "register_with_ipython"]
 
+LINES_OF_FRAME = {1: 5, 2: 3}  # of the source, by how many frames IPython shows; of more frames it shows one line each
 FULL = "PULLBACK_FULL_TRACEBACK"  # set to 1: every frame is shown
 MARK = "__tracebackhide__"  # what IPython and pytest look for among the locals of a frame
 READERS = {"IPython", "_pytest"}  # without them no frame is touched
@@ -67,7 +68,21 @@ def _show_error(shell: Any, kind: type, error: BaseException, traceback: Any, tb
             break
         at = inner
     _end_at_user(traceback)
-    shell.showtraceback((kind, error, traceback), tb_offset=tb_offset)
+    tracebacks = shell.InteractiveTB
+    if tracebacks.mode != "Context":  # which the user has chosen
+        shell.showtraceback((kind, error, traceback), tb_offset=tb_offset)
+        return
+    lines = LINES_OF_FRAME.get(_count_shown(traceback, tb_offset or tracebacks.tb_offset), 1)
+    shell._showtraceback(kind, error, tracebacks.structured_traceback(kind, error, traceback, tb_offset, lines))
+
+
+def _count_shown(traceback: TracebackType | None, skipped: int) -> int:
+    """Return how many frames IPython shows after the first ones, which are its own."""
+    shown = 0
+    while traceback is not None:
+        skipped, shown = skipped - 1, shown + (skipped <= 0 and MARK not in traceback.tb_frame.f_locals)
+        traceback = traceback.tb_next
+    return shown
 
 
 def _end_at_user(traceback: TracebackType | None) -> bool:

@@ -103,6 +103,22 @@ def test_compiled_function_lists_its_programs() -> None:
     assert "graph" in show(f.lower(np.ones(3))).text
 
 
+def test_gradient_function_shows_signature_and_settings() -> None:
+    def loss(w, x, y=1.0):
+        return w * x + y
+
+    text = show(pb.grad(loss, argnums=(0, 1))).text
+    assert text.startswith("grad of loss(w, x, y=1.0)")
+    assert "argnums (0, 1)" in text
+    assert "jacobian of sin(x1, /)" in show(pb.jacobian(np.sin)).text
+
+
+def test_program_shows_function_and_steps() -> None:
+    program = pb.compile(np.sin).lower(np.ones(3))
+    assert repr(program) == "<program of sin, 1 step>"
+    assert "Program of sin" in show(program).text
+
+
 def test_reports_show_ops_and_lines() -> None:
     assert "exp" in show(pb.trace(lambda x: pb.exp(x))(1.0)).text
     assert "log" in show(pb.diagnose(lambda x: np.log(x - 1.0))(1.0)).text

@@ -229,11 +229,17 @@ class Program:
         head = f"in {len(self.kernels)} step{'s' * (len(self.kernels) > 1)}, {self.temporaries} bytes of temporaries:"
         return "\n".join([str(self.graph), "", head, *(f"  {k}" for k in self.kernels)])
 
+    def __repr__(self) -> str:
+        steps = len(self.kernels)
+        return f"<program of {self._get_name()}, {steps} step{'s' * (steps != 1)}>"
+
+    def _get_name(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
     def _repr_html_(self) -> str:
-        name = getattr(self.function, "__name__", type(self.function).__name__)
         facts = [f"compiled in {sum(self.stats.values()):.0f} ms", f"{self.temporaries:,} bytes of temporaries"]
         steps = render_table(["step", "what it does"], enumerate(self.kernels, 1), right=[0])
-        return render_frame(f"Program of {name}", facts, steps, render_text(self.graph, "graph"))
+        return render_frame(f"Program of {self._get_name()}", facts, steps, render_text(self.graph, "graph"))
 
 
 @contextmanager

@@ -78,10 +78,10 @@ class Tensor(TensorOps):
     )
 
     _internal: tuple[str, ...] = (  # what the engine stores and calls: not listed by dir(x)
-        "all_values", "as_leaf", "beneath", "differentiates", "embed", "form", "g", "has_derivative", "has_tangent",
-        "in_form",
-        "interpret", "is_variable", "level", "links", "meta", "read", "refers", "stands_for_numbers", "stopped",
-        "stripped", "unfollowed", "value", "via", "x", "y",
+        "all_values", "as_leaf", "beneath", "call_unfollowed", "differentiates", "draw_below", "draw_uniform", "embed",
+        "form", "g", "has_derivative", "has_tangent", "in_form", "interpret", "is_variable", "level", "links", "meta",
+        "read", "refers", "stands_for_numbers", "stop_following", "stopped", "strip", "stripped", "unfollowed", "value",
+        "via", "x", "y",
     )  # fmt: skip
     refers = False  # a variable is read before an op computes with it
     is_variable = False

@@ -51,7 +51,8 @@ def render_text(text: object, label: str = "") -> Markup:
     >>> render_text("a  b").endswith(">a  b</pre>")
     True
     """
-    block = f'<pre style="margin:0;background:none;{MONOSPACE}">{escape(text)}</pre>'
+    style = f"margin:0;background:none;white-space:pre-wrap;line-height:1.4;{MONOSPACE}"
+    block = f'<pre style="{style}">{escape(text)}</pre>'
     if not label:
         return Markup(block)
     return Markup(f'<details><summary style="cursor:pointer">{escape(label)}</summary>{block}</details>')

@@ -160,6 +160,7 @@ def _install_missing_methods(cls: type) -> None:
     if cls.__name__ == known:
         answers |= METHODS[known]
         cls.__dir__ = _list_attributes  # type: ignore[method-assign, assignment]
+        _register_completion(cls)
     kind = _MissingSlot if hasattr(cls, "__slots__") else _MissingMethod
     for name in answers.keys() - {*dir(cls)}:
         setattr(cls, name, kind(name, f"{x}.{name} is {answers[name]}."))
@@ -171,6 +172,13 @@ def _list_attributes(self: object) -> list[str]:
     hidden = {n for part in parts for n in vars(part).get("_internal", ())}
     missing = {n for part in parts for n, value in vars(part).items() if isinstance(value, _MissingMethod)}
     return [n for n in object.__dir__(self) if not n.startswith("_") and n not in hidden and n not in missing]
+
+
+def _register_completion(cls: type) -> None:
+    """Make IPython, if it runs, complete what ``dir(x)`` lists; by itself it adds every attribute of the class."""
+    generics = sys.modules.get("IPython.utils.generics")
+    if generics is not None:
+        generics.complete_object.register(cls, lambda x, found: dir(x))
 
 
 def _to_camel_case(name: str) -> str:

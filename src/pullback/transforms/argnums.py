@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pullback.core.suggestions import did_you_mean
+from pullback.core.tensor import LATER
 from pullback.errors import ArgumentError
 from pullback.transforms.arguments import parameters_of
 
@@ -238,6 +239,12 @@ class Derivative:
 
     def __repr__(self) -> str:
         return f"<{self.face} of {self.__name__}>"
+
+    def _repr_html_(self) -> str:
+        settings = [f"{name} {value!r}" for name, value in self.options().items() if value not in (None, False)]
+        title = f"{self.face} of {self.__name__}{signature_of(self.__wrapped__) or ''}"
+        html: str = LATER["render_frame"](title, settings)
+        return html
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """Return the call of ``f`` with these arguments, as a function of those that are differentiated by."""

@@ -120,7 +120,7 @@ class Layer(Configurable):
         "add_weight_by_arguments", "build_for", "call_with_masks", "check_inputs", "every_layer", "find_regularized",
         "generators", "kind", "list_structure", "max_inputs", "min_inputs", "mixes_examples", "narrow_dtype",
         "numbered", "parts", "penalties", "rank", "register_call", "registered_name", "registry", "rounds_variables",
-        "runs_on_host", "several", "shapes", "stack", "takes_policy", "whole",
+        "runs_on_host", "several", "shapes", "split_host_layers", "stack", "takes_policy", "whole",
     )  # fmt: skip
     whole = True  # in a tree it is a leaf, not a tree of its fields
     rank: ClassVar[int | None] = None  # of one example, if the layer takes only one
