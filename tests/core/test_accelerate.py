@@ -70,6 +70,11 @@ PROGRAMS = {
     "unsorted_segment_sum": gradients(lambda x: pb.unsorted_segment_sum(x, ROWS - 1, 40), TABLE[ROWS]),
     "max_pool": gradients(lambda x: pb.max_pool(x, 3, 2, "same"), IMAGES),
     "avg_pool": gradients(lambda x: pb.avg_pool(x, 3, 2, "same"), IMAGES),
+    "cumsum": gradients(lambda x: pb.cumsum(x, -1), TABLE.repeat(3, 0)),
+    "cumsum backwards": gradients(lambda x: pb.cumsum(x, 0, True, True), TABLE.repeat(3, 0).astype("f8")),
+    "cumprod": gradients(lambda x: pb.cumprod(np.cos(x), 1), TABLE.repeat(3, 0)),
+    "softmax": gradients(lambda x: pb.softmax(x, axis=1), TABLE.repeat(30, 0).reshape(100, 60, 16)),
+    "topk": gradients(lambda x: pb.topk(x, 5).values, TABLE.repeat(3, 0)),
 }  # fmt: skip
 
 
@@ -92,6 +97,30 @@ def test_max_pool_of_unusual_elements_is_exactly_numpys(kind: str, monkeypatch: 
     run = gradients(lambda x: pb.max_pool(x, 2, 2), x)
     for got, want in zip(run(), run_by_numpy(run, monkeypatch), strict=True):
         np.testing.assert_array_equal(got, want)  # NaN is equal to NaN here
+
+
+@pytest.mark.parametrize("kind", ["nan", "inf", "ties"])
+def test_topk_of_unusual_elements_is_exactly_numpys(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = TABLE.repeat(3, 0)
+    x.flat[::7] = {"nan": np.nan, "inf": -np.inf, "ties": 0.5}[kind]
+    if kind == "ties":
+        x = np.round(x)
+    want = run_by_numpy(lambda: pb.topk(x, 9).indices, monkeypatch)
+    np.testing.assert_array_equal(pb.topk(x, 9).indices, want)
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "message"),
+    [
+        (pb.cumsum, np.full(9000, 1e37, "f4"), "overflow"),
+        (pb.cumprod, np.full(9000, 2.0), "overflow"),
+        (pb.softmax, np.full((300, 300), -np.inf), "invalid"),
+    ],
+)
+def test_results_that_are_not_finite_come_with_numpys_warning(f: Callable[..., Any], x: Any, message: str) -> None:
+    with pytest.warns(RuntimeWarning, match=message):
+        z = f(x)
+    assert not np.isfinite(z[-1]).any()
 
 
 def test_value_is_the_same_with_and_without_gradient() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -150,3 +152,18 @@ def test_where_shape_error():
 def test_comparison_numpy_aliases(name, other):
     assert getattr(pb, other) is getattr(pb, name)
     assert getattr(np, other)(pb.tensor([1.0, NAN])).tolist() == getattr(np, other)([1.0, NAN]).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("b", ["array", "number", 0, 0.0, -0.0, 2.5, "wider"])
+def test_where_of_many_elements_has_numpys_bits(dtype: str, b: object) -> None:
+    random = np.random.default_rng(0)
+    x = random.normal(size=(90, 100)).astype(dtype)
+    x[0, :5] = np.nan, np.inf, -np.inf, -0.0, 0.0
+    named: dict[object, object] = {"array": x[::-1], "number": x.dtype.type(3), "wider": x.astype("f8")}
+    other: Any = named.get(b, b)
+    for condition in (x > 0.3, (x > 0.3)[:, ::-1], x[:, :1] > 0):
+        for args in ((condition, x, other), (condition, other, x)):
+            got, want = pb.where(*args), np.where(*args)
+            assert got.dtype == want.dtype
+            assert np.ascontiguousarray(got).tobytes() == want.tobytes()

@@ -19,7 +19,7 @@ from numpy import ndarray
 from pullback.core.tensor import BY_KERNEL
 from pullback.settings import is_enabled
 
-__all__ = ["find_function", "run_compiled_if", "run_elements", "run_function"]
+__all__ = ["MAX_NUMPY_ELEMENTS", "find_function", "run_compiled_if", "run_elements", "run_function"]
 
 Program = Callable[..., Any]
 
@@ -49,22 +49,34 @@ def _is_in_order(v: Any) -> bool:
 # ---- ops, compiled for each signature
 
 
-def run_compiled_if(is_worthwhile: Callable[..., bool], kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the ``run`` of an op: machine code if ``is_worthwhile`` of its arguments, else ``kernel``.
+def run_compiled_if(
+    is_worthwhile: Callable[..., bool],
+    kernel: Callable[..., Any],
+    otherwise: Callable[..., Any] | None = None,
+    is_finite: Callable[..., bool] | None = None,
+) -> Callable[..., Any]:
+    """Return the ``run`` of an op: machine code if ``is_worthwhile`` of its arguments, else ``otherwise``.
+
+    ``kernel`` is that of the op; without ``otherwise`` it takes the op's arguments itself.
+    A result that is not ``is_finite(z, *args)`` is computed once more by NumPy, which warns of it.
 
     >>> run_compiled_if(lambda x: x.size > 1_000_000, np.negative)(np.ones(2))
     array([-1., -1.])
     """
+    by_numpy = otherwise or kernel
 
     def run(*args: Any) -> Any:
         if not _is_compiled(args[0].dtype) or not is_worthwhile(*args):
-            return kernel(*args)
+            return by_numpy(*args)
         key = kernel, *[(a.shape, a.dtype) if type(a) is ndarray else a for a in args]
         try:
             program = _programs[key]
         except KeyError:
             program = _find_program(key)
-        return kernel(*args) if program is None else program(*[a for a in args if type(a) is ndarray])
+        if program is None:
+            return by_numpy(*args)
+        z = program(*[a for a in args if type(a) is ndarray])
+        return z if is_finite is None or is_finite(z, *args) else by_numpy(*args)
 
     return run
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pullback.typing import Axis, Operand, Value
 
 QUICK = frozenset({ndarray, np.float64, np.float32})
+MAX_BRANCHES = 8192  # elements; the CPU does not learn more branches of np.where, and takes most of them wrongly
+BITS: dict[str, Any] = {"f": np.int32, "d": np.int64}
 
 
 @lru_cache(1000)
@@ -134,8 +136,32 @@ def select(condition: Any, x: Operand, y: Operand) -> Any:
     >>> select(np.True_, np.float64(1.0), 0)
     np.float64(1.0)
     """
+    if type(condition) is ndarray and condition.size > MAX_BRANCHES and condition.dtype == bool:
+        z = _select_bits(condition, x, y)
+        if z is not None:
+            return z
     z = np.where(condition, x, y)
     return z[()] if type(z) is ndarray and not z.ndim else z
+
+
+def _select_bits(condition: Any, x: Any, y: Any) -> Any:
+    """Return the floats of ``np.where`` by arithmetic on their bits, without a branch; None for other operands."""
+    arrays = [v for v in (x, y) if type(v) is ndarray and v.ndim]
+    if not arrays or arrays[0].dtype.char not in BITS or not arrays[0].dtype.isnative:
+        return None
+    dtype, shape = arrays[0].dtype, condition.shape
+    if any(v.dtype != dtype or v.shape != shape for v in arrays):
+        return None
+    if any(type(v) not in (int, float) and getattr(v, "dtype", None) != dtype for v in (x, y)):
+        return None
+    whole = BITS[dtype.char]
+    a, b = (np.asarray(v, dtype).view(whole) for v in (x, y))
+    if len(arrays) == 1 and not (a if b.ndim else b):  # the bits of 0.0
+        return (b & (condition.view(np.int8) - 1) if b.ndim else a & -condition.view(np.int8)).view(dtype)
+    z = a ^ b
+    z &= -condition.view(np.int8)
+    z ^= b
+    return z.view(dtype)
 
 
 def real_product(x: Any, t: Value) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray
 
-from pullback.core.accelerate import run_elements
+from pullback.core.accelerate import run_compiled_if, run_elements
 from pullback.core.axes import Sample, elementwise1, elementwise2, moves
 from pullback.core.calculus import partials, rule
 from pullback.core.lowering import made_of, scalar
@@ -37,6 +37,7 @@ ZERO = {t: np.zeros((), t) for t in FLOATS}  # quicker than a Python 0
 ONE_AND_TOP = {
     t: (np.ones((), t), np.array(np.floor(np.log(np.finfo(t).max)), t)) for t in FLOATS
 }  # exp(top) is finite
+MIN_COMPILED = 1 << 16  # elements from which on machine code is worth being compiled
 SELU_SCALE = 1.0507009873554805
 SELU_DEPTH = SELU_SCALE * 1.6732632423543772  # the limit to the left is -SELU_DEPTH
 
@@ -391,11 +392,25 @@ def _compose_log_softmax(x: Tensor, axis: int) -> Any:
 
 
 def _softmax_rule(g: Value, z: Value, dim: int, axis: int | None) -> Any:
-    g = g * z
-    return g - z * _total(g, _axis(dim, axis))
+    return (g - _total(g * z, _axis(dim, axis))) * z
 
 
-@op(_softmax, acts=_over("softmax"), d=partials(_softmax_rule), run=_softmax, lower=made_of(_compose_softmax))
+def _has_many(x: Array, dim: int | None = -1, axis: int | None = None) -> bool:
+    return x.size >= MIN_COMPILED and type(_axis(dim, axis)) is int
+
+
+def _is_finite(z: Array, x: Array, dim: int | None, axis: int | None) -> bool:
+    """Return whether the first result along the axis is finite; where one is NaN, all are."""
+    return bool(np.isfinite(np.take(z, 0, _axis(dim, axis))).all())
+
+
+@op(
+    _softmax,
+    acts=_over("softmax"),
+    d=partials(_softmax_rule),
+    run=run_compiled_if(_has_many, _softmax, is_finite=_is_finite),
+    lower=made_of(_compose_softmax),
+)
 def softmax(logits: TensorLike, /, dim: int = -1, axis: Axis = None) -> Any:
     """Return ``exp(logits)`` divided by its sum over ``dim``, which may be called ``axis`` too.
 

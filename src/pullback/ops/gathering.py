@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.accelerate import run_compiled_if
+from pullback.core.accelerate import MAX_NUMPY_ELEMENTS, run_compiled_if
 from pullback.core.axes import moves
 from pullback.core.calculus import constant, linear, rule
 from pullback.core.convert import as_dtype, check_real, get_default_dtype
@@ -523,6 +523,7 @@ def one_hot(
 
 
 MAX_KEPT = 64  # elements among which a larger one is put in its place
+MAX_SORTED = 512  # elements that are sorted as quickly as the largest of them are found
 
 
 class TopK(NamedTuple):
@@ -541,9 +542,17 @@ def _top_indices(x: Array, k: int = 1, sorted: bool = True) -> Any:
     if not x.ndim or not hasattr(k, "__index__") or not 0 <= k <= n:
         raise ShapeError(f"topk: k must be at most the length of the last axis of x, got k={k} for shape {x.shape}.")
     rows = x.reshape(prod(x.shape[:-1]), n)
-    if 0 < 4 * k <= n and x.size:
+    if 0 < 4 * k <= n and x.size > MAX_SORTED:
         return _select_largest(rows, k).reshape(*x.shape[:-1], k)
     return _sort_downwards(rows)[:, :k].astype(np.int32).reshape(*x.shape[:-1], k)
+
+
+def _is_compiled(length: int, k: int) -> bool:
+    return k <= MAX_KEPT and 2 * k <= length
+
+
+def _is_worth_compiling(x: Array, k: Any, sorted: bool) -> bool:
+    return x.size > MAX_NUMPY_ELEMENTS and type(k) is int and k > 0 and _is_compiled(x.shape[-1], k)
 
 
 def _sort_downwards(rows: Array) -> Any:
@@ -574,8 +583,8 @@ def _select_largest(rows: Array, k: int) -> Any:
         batch_leading_axes,
     ),
     d=constant(),
-    run=_top_indices,
-    lower=rows("largest", np.int32, lambda shapes, k, sorted: k <= MAX_KEPT and 2 * k <= shapes[0][-1]),
+    run=run_compiled_if(_is_worth_compiling, _top_indices),
+    lower=rows("largest", np.int32, lambda shapes, k, sorted: _is_compiled(shapes[0][-1], k)),
 )
 def topk_indices(x: TensorLike, /, k: int = 1, sorted: bool = True) -> Any:
     """Return where the ``k`` largest elements along the last axis are.

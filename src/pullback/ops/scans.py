@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray
 
+from pullback.core.accelerate import MAX_NUMPY_ELEMENTS, run_compiled_if
 from pullback.core.axes import Sample, moves, scans
 from pullback.core.calculus import linear, rule
 from pullback.core.lowering import made_of, scan
@@ -46,10 +47,14 @@ def delay_array(x: Array, axis: int, by: int, first: int = 0) -> Any:
     return z
 
 
-def make_scan(accumulate: Any, first: Any, name: str) -> Any:
-    """Return the kernel of a scan: ``accumulate`` along an axis, backwards if ``reverse``, shifted if ``exclusive``."""
+def has_many(x: Array, *more: object) -> bool:
+    return x.size > MAX_NUMPY_ELEMENTS
 
-    def run(x: Array, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Any:
+
+def make_scan(accumulate: Any, first: Any, name: str) -> Any:
+    """Return the ``run`` of a scan: ``accumulate`` along an axis, backwards if ``reverse``, later if ``exclusive``."""
+
+    def run_numpy(x: Array, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Any:
         axis = resolve_axis(x.ndim, axis, name)
         back = slice(None, None, -1)
         z = accumulate(along(x, axis, back) if reverse else x, axis)
@@ -57,7 +62,12 @@ def make_scan(accumulate: Any, first: Any, name: str) -> Any:
             z = delay_array(z, axis, 1, first)
         return along(z, axis, back) if reverse else z
 
-    return run
+    def ends_finite(z: Array, x: Array, axis: int, exclusive: bool, reverse: bool) -> bool:
+        """Return whether the last results are finite, and so all of them."""
+        axis = resolve_axis(x.ndim, axis, name)
+        return bool(np.isfinite(along(z, axis, slice(1) if reverse else slice(-1, None))).all())
+
+    return run_compiled_if(has_many, accumulate, run_numpy, ends_finite)
 
 
 def sum_back(g: Value, axis: int, exclusive: bool, reverse: bool) -> Any:
@@ -170,7 +180,7 @@ def recurrence_jvp(dx: Array, dy: Array, x: Array, z: Array, axis: int, reverse:
         recurrence_dy,
         jvp=recurrence_jvp,
     ),
-    run=solve_recurrence,
+    run=run_compiled_if(has_many, solve_recurrence),
     lower=scan(lambda s, acc, x, y: y + x * acc, start=0),
 )
 def recurrence(x: TensorLike, y: TensorLike, /, axis: Axis = 0, reverse: bool = False, adjoint: bool = False) -> Any:
