@@ -85,3 +85,37 @@ def test_complex_division_by_zero_is_not_finite(numerator: Any) -> None:
 def test_complex_roots_on_both_sides_of_the_cut() -> None:
     x = np.array([complex(-4.0, 0.0), complex(-4.0, -0.0), complex(0.0, 0.0), complex(4.0, -0.0), -1e-300 + 0j])
     np.testing.assert_allclose(pb.compile(np.sqrt)(x), np.sqrt(x), 1e-14)
+
+
+CUT = np.array([complex(a, b) for a in (-2.0, 3.0) for b in (0.0, -0.0)])
+OFF_AND_ON = {
+    "of a real array": lambda z: z.real.astype(z.dtype),
+    "conjugate of a real array": lambda z: np.conj(z.real.astype(z.dtype)),
+    "negative": lambda z: -(z.real + 0j),
+    "real minus": lambda z: 1.0 - z,
+    "real plus": lambda z: z + 1.0,
+    "times a negative number": lambda z: -2.0 * z,
+    "times a real array": lambda z: z * -z.real,
+    "over a negative number": lambda z: z / -2.0,
+    "over a real array": lambda z: z / z.real,
+    "real over": lambda z: -2.0 / z,
+    "real over a real array": lambda z: 1.0 / z.real.astype(z.dtype),
+    "reciprocal": np.reciprocal,
+    "constant with -0": lambda z: z + complex(-9.0, -0.0),
+}
+
+
+@pytest.mark.parametrize("outer", [np.sqrt, np.log, np.angle, lambda z: z**0.5])
+@pytest.mark.parametrize("name", OFF_AND_ON)
+def test_complex_arithmetic_stays_on_the_side_of_the_cut_that_numpy_has(name: str, outer: Any) -> None:
+    def f(z: Any) -> Any:
+        return outer(OFF_AND_ON[name](z))
+
+    np.testing.assert_allclose(pb.compile(f)(CUT), f(CUT), 1e-13, 1e-13)
+
+
+def test_imaginary_part_of_real_infinities_is_zero() -> None:
+    x = np.array([np.inf, -np.inf, -1.0])
+    imag = pb.compile(lambda x: np.imag(x.astype(complex)))(x)
+    np.testing.assert_array_equal(imag, np.zeros(3))
+    assert not np.signbit(imag).any()

@@ -1,8 +1,8 @@
 """Split complex numbers into real and imaginary parts, which are floats and fuse as these do.
 
 Complex arrays remain where programs begin and end, and where host ops take or give them.  Results are those of NumPy
-but for rounding; a real number is no complex one with an imaginary part of 0, so that its product with an infinity has
-no NaN where NumPy has one.
+but for rounding, with the signs of zeros that choose a side of a cut; a real number is no complex one with an imaginary
+part of 0, so that its product with an infinity has no NaN where NumPy has one.
 """
 
 from __future__ import annotations
@@ -93,58 +93,64 @@ class Real:
         return self.apply(np.absolute)
 
 
-Pair = tuple[Real, Real | None]  # real and imaginary parts; the latter None for a real number
+Pair = tuple[Real, Real | None]  # real and imaginary parts; the latter None for a real number, whose part is +0
 
 
 # ---- formulas of ops, by their NumPy kernels
 
 
-def _minus(x: Real | None) -> Real | None:
-    return None if x is None else -x
+def _find_imag(x: Pair) -> Real:
+    return x[0].lift(0.0) if x[1] is None else x[1]
+
+
+def _find_zero(x: Real) -> Real:
+    """Return the product of +0 and a finite number: a zero with its sign."""
+    return x.compare(np.less, 0.0).choose(x.lift(-0.0), 0.0)
 
 
 def _add(x: Pair, y: Pair) -> Pair:
-    im = y[1] if x[1] is None else x[1] if y[1] is None else x[1] + y[1]
-    return x[0] + y[0], im
+    is_real = x[1] is None and y[1] is None
+    return x[0] + y[0], None if is_real else _find_imag(x) + _find_imag(y)
 
 
 def _negate(x: Pair) -> Pair:
-    return -x[0], _minus(x[1])
+    return -x[0], -_find_imag(x)
 
 
 def _subtract(x: Pair, y: Pair) -> Pair:
-    im = _minus(y[1]) if x[1] is None else x[1] if y[1] is None else x[1] - y[1]
-    return x[0] - y[0], im
+    is_real = x[1] is None and y[1] is None
+    return x[0] - y[0], None if is_real else _find_imag(x) - _find_imag(y)
 
 
-def _multiply(x: Pair, y: Pair, times: Callable[[Real, Real], Real] = Real.__mul__) -> Pair:
+def _multiply(x: Pair, y: Pair) -> Pair:
     (a, b), (c, d) = x, y
-    if b is None:
-        return times(a, c), None if d is None else times(a, d)
-    if d is None:
-        return times(a, c), times(b, c)
-    return times(a, c) - times(b, d), times(a, d) + times(b, c)
+    if b is not None and d is not None:
+        return a * c - b * d, a * d + b * c
+    if b is None and d is None:
+        return a * c, None
+    return a * c, a * d + _find_zero(c) if b is None else b * c + _find_zero(a)
 
 
 def _divide(x: Pair, y: Pair) -> Pair:
     """Divide by the larger part of the divisor first, as NumPy does (Smith's algorithm)."""
     (a, b), (c, d) = x, y
     if d is None:
-        return a / c, None if b is None else b / c
+        re = a / c
+        return re, (_find_imag(x) - _find_zero(re)) / c
     swaps = abs(c).compare(np.less, abs(d))
     large, small = swaps.choose(d, c), swaps.choose(c, d)
     ratio = small / large
     ratio = large.compare(np.equal, 0.0).choose(0.0, ratio)  # by 0: infinities, or NaN
     scale = large.lift(1.0) / (large + small * ratio)
     if b is None:
-        re, im = swaps.choose(a * ratio, a), swaps.choose(-a, -(a * ratio))
+        re, im = swaps.choose(a * ratio, a), a.lift(0.0) - swaps.choose(a, a * ratio)
     else:
         re, im = swaps.choose(a * ratio + b, a + b * ratio), swaps.choose(b * ratio - a, b - a * ratio)
     return re * scale, im * scale
 
 
 def _conjugate(x: Pair) -> Pair:
-    return x[0], _minus(x[1])
+    return x[0], -_find_imag(x)
 
 
 def _magnitude(x: Pair) -> Real:
@@ -160,11 +166,11 @@ def _get_real(x: Pair) -> Pair:
 
 
 def _get_imag(x: Pair) -> Pair:
-    return x[0] * 0.0 if x[1] is None else x[1], None
+    return _find_imag(x), None
 
 
 def _angle(x: Pair) -> Pair:
-    return (x[0] * 0.0 if x[1] is None else x[1]).apply(np.arctan2, x[0]), None
+    return _find_imag(x).apply(np.arctan2, x[0]), None
 
 
 def _exp(x: Pair) -> Pair:
@@ -181,12 +187,12 @@ def _square(x: Pair) -> Pair:
 
 
 def _reciprocal(x: Pair) -> Pair:
-    return _divide((x[0].lift(1.0), None), x)
+    return _divide((x[0].lift(1.0), x[0].lift(-0.0)), x)
 
 
 def _sqrt(x: Pair) -> Pair:
     """Return the root with a real part that is not negative, without a difference of nearly equal numbers."""
-    a, b = x[0], x[0] * 0.0 if x[1] is None else x[1]
+    a, b = x[0], _find_imag(x)
     root = ((abs(a) + a.apply(np.hypot, b)) * 0.5).apply(np.sqrt)
     other = root.compare(np.equal, 0.0).choose(0.0, abs(b) / (root * 2.0))
     right = a.compare(np.greater_equal, 0.0)
@@ -207,7 +213,7 @@ def _turn(re: Any, im: Any, other_re: Any, other_im: Any, sign: float) -> Callab
     """Return a function whose parts are products of one of the real and one of the imaginary part."""
 
     def formula(x: Pair) -> Pair:
-        a, b = x[0], x[0] * 0.0 if x[1] is None else x[1]
+        a, b = x[0], _find_imag(x)
         return a.apply(re) * b.apply(im), a.apply(other_re) * b.apply(other_im) * sign
 
     return formula
@@ -304,7 +310,7 @@ class Splitter:
         """Return a node as one array, in which complex numbers are joined."""
         if n.number not in self.made:
             re, im = self.parts[n.number]
-            parts = [self._fit(x, n) for x in (re, re * 0.0 if im is None else im)]
+            parts = [self._fit(x, n) for x in (re, _find_imag((re, im)))]
             self.made[n.number] = self.new.add(JOIN, parts, n.shape, n.dtype, None, n.line)
         return self.made[n.number]
 
@@ -318,7 +324,8 @@ class Splitter:
     def _split_array(self, n: Node) -> Pair:
         g = self.new
         if n.kind is CONSTANT:
-            im = None if not n.data.imag.any() else Real(g, g.constant(n.data.imag))
+            is_real = not (n.data.imag.any() or np.signbit(n.data.imag).any())
+            im = None if is_real else Real(g, g.constant(n.data.imag))
             return Real(g, g.constant(n.data.real)), im
         both = g.add(SPLIT, (self.made[n.number],), (2, *n.shape), _get_float(n.dtype), None, n.line)
         return self._take_parts(both, n.shape)
@@ -405,8 +412,11 @@ class Splitter:
         def multiply(x: Real, y: Real) -> Real:
             return Real(self.new, self.new.add(PRODUCT, (x.node, y.node), n.shape, kind, n.data, n.line))
 
-        a, b = map(find_parts, n.args)
-        return _multiply(a, b, multiply)
+        (a, b), (c, d) = map(find_parts, n.args)
+        if b is not None and d is not None:
+            return multiply(a, c) - multiply(b, d), multiply(a, d) + multiply(b, c)
+        im = multiply(a, d) if d is not None else multiply(b, c) if b is not None else None
+        return multiply(a, c), im
 
     def _split_partwise(self, n: Node) -> Pair:
         """Return the same node of the real and of the imaginary parts."""
@@ -421,7 +431,7 @@ class Splitter:
             for a, pair, own in zip(n.args, pairs, which, strict=True):
                 x = pair[part if own else 0]
                 like = Node(a.kind, (), a.shape, _get_float(a.dtype), None, 0, a.line)
-                args.append(self._fit(pair[0] * 0.0 if x is None else x, like) if own else self.made[a.number])
+                args.append(self._fit(_find_imag(pair) if x is None else x, like) if own else self.made[a.number])
             data = n.data._replace(fill=0.0 if part else n.data.fill) if n.kind is PIECES else n.data
             made.append(Real(self.new, self._view(n, args[0], kind) if n.kind is VIEW else self.new.add(
                 n.kind, args, n.shape, kind, data, n.line
@@ -441,7 +451,7 @@ class Splitter:
             return None
         re, im = self._find_parts(x)
         if im is None and n.data[0].kernel is np.fft.irfft:
-            im = re * 0.0
+            im = re.lift(0.0)
         like = Node(x.kind, (), x.shape, kind, None, 0, n.line)
         made = lower_fourier(self.new, n, [self._fit(part, like) for part in (re, im) if part is not None])
         if made is None:
