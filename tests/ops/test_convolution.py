@@ -271,6 +271,8 @@ X, F = np.ones((1, 4, 4, 2)), np.ones((2, 2, 2, 3))
     (lambda: pb.conv2d(X, F, 2, "valid", "NHWC", 2), ArgumentError, r"conv2d: either strides or dilations must be 1"),
     (lambda: pb.conv2d(X, F, 1, "full"), ArgumentError, r"conv2d: pad must be 'same', 'valid', .*got 'full'"),
     (lambda: pb.conv2d(X, F, 1, -1), ArgumentError, r"conv2d: pad must be .*got -1"),
+    (lambda: pb.conv2d(X, F, 1, [[0, 2.1], [1, 1]]), ArgumentError, r"conv2d: pad must be .*got .*2.1"),
+    (lambda: pb.conv2d(X, F, 1, np.inf), ArgumentError, r"conv2d: pad must be .*got inf"),
     (lambda: pb.conv2d(X, F, 1, [[1, 1], [0, 0], [0, 0], [0, 0]]), ArgumentError, r"conv2d: pad must be .*batch"),
     (lambda: pb.conv2d(X, F, 1, "valid", "HWC"), ArgumentError, r"conv2d: data_format must be 'NHWC' or 'NCHW'"),
     (lambda: pb.conv2d(X, F, 1, "same", "NHWC", 1, "ceil"), ArgumentError, r"with dim_rounding_mode 'ceil' pad must"),

@@ -292,6 +292,11 @@ def test_variable_grads_bad_var_list_raises(two, wrong):
         pb.variable_grads(lambda: two[1] * 2, wrong)
 
 
+def test_minimize_with_return_cost_in_second_place_says_what_to_write(two):
+    with pytest.raises(ArgumentError, match=r"got bool. Write minimize\(f, return_cost=True\)"):
+        pb.train.sgd(0.1).minimize(lambda: two[1] * 2, True)
+
+
 def test_variable_grads_of_non_function_raises():
     with pytest.raises(ArgumentError, match=r"variable_grads\(f\): f must be a function, got Tensor"):
         pb.variable_grads(pb.tensor(1.0))

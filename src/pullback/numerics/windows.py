@@ -195,10 +195,11 @@ def _check_rounding(name: str, rounding: str | None, pad: object, by_word: bool)
 
 def _read_padding(name: str, pad: Any, axes: int, last: bool) -> tuple[tuple[int, int], ...]:
     """Return the padding before and after each axis of space."""
-    if isinstance(pad, int | float | np.integer) and pad == int(pad) and pad >= 0:
-        return ((int(pad), int(pad)),) * axes
     try:
-        pairs = tuple((int(a), int(b)) for a, b in pad)
+        given = [(pad, pad)] * axes if isinstance(pad, int | float | np.integer) else [(a, b) for a, b in pad]
+        pairs = tuple((int(a), int(b)) for a, b in given)
+        if pairs != tuple(given):
+            raise ValueError
         if len(pairs) == axes + 2:
             outside = (0, axes + 1) if last else (0, 1)
             if any(pairs[i] != (0, 0) for i in outside):
@@ -206,7 +207,7 @@ def _read_padding(name: str, pad: Any, axes: int, last: bool) -> tuple[tuple[int
             pairs = tuple(p for i, p in enumerate(pairs) if i not in outside)
         if len(pairs) != axes or min(map(min, pairs)) < 0:
             raise ValueError
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ArgumentError(
             f"{name}: pad must be 'same', 'valid', an integer >= 0, or a pair [before, after] for each axis "
             f"(nothing for batch and channels), got {pad!r}."

@@ -126,7 +126,8 @@ def _list_frozen(var_list: Any) -> list[Variable]:
         return []
     if not isinstance(var_list, list | tuple):
         got = type(var_list).__name__
-        raise ArgumentError(f"variable_grads(f, var_list): var_list must be a list of variables, got {got}.")
+        cost = " Write minimize(f, return_cost=True) for the cost." if isinstance(var_list, bool) else ""
+        raise ArgumentError(f"variable_grads(f, var_list): var_list must be a list of variables, got {got}.{cost}")
     for i, v in enumerate(var_list):
         if not isinstance(v, Variable):
             raise ArgumentError(
