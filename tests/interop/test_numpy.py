@@ -622,9 +622,80 @@ def test_numpy_writes_of_tensor_into_array_raise(name: str) -> None:
         traced(lambda x: WRITING[name](np.zeros(A.shape), x))
 
 
-def test_ufunc_at_refuses_elements_named_twice() -> None:
-    with pytest.raises(ArgumentError, match=r"np.multiply.at: an element is named several times"):
-        np.multiply.at(pb.tensor(A), [0, 0], 2.0)
+REPEATED = [0, 2, 0, 0, 3]
+EVERY_TRANSFORM: dict[str, Callable[..., Any]] = {
+    "grad": lambda f, x: pb.grad(f)(x),
+    "forward": lambda f, x: np.array([pb.jvp(f, [x], [way])[1] for way in np.eye(len(x))]),
+    "vmap": lambda f, x: pb.vmap(pb.grad(f))(np.stack([x, x]))[1],
+    "compile": lambda f, x: pb.compile(pb.grad(f))(x),
+}
+
+
+def at(ufunc: Any) -> Callable[..., Any]:
+    def run(x: Any) -> Any:
+        y = x * 1.0
+        ufunc.at(y, REPEATED, np.exp(x[REPEATED]) * np.arange(1.0, 6.0))
+        return np.sum(y * np.arange(1.0, 5.0))
+
+    return run
+
+
+def write_parts(x: Any) -> Any:
+    z = x * (1 + 2j)
+    z.real = x**2
+    z.imag[::2] = 0.0
+    z.imag = z.imag * x[0]
+    return np.sum(np.abs(z) ** 2 * np.arange(1.0, 5.0))
+
+
+PROGRAMS: dict[str, Callable[..., Any]] = {
+    "multiply.at": at(np.multiply),
+    "maximum.at": at(np.maximum),
+    "divide.at": at(np.divide),
+    "add.at": at(np.add),
+    "real and imag": write_parts,
+    "where= of a sum of constants": lambda x: np.sum(W, where=x > 0) * np.sum(x**2),
+    "where= of a method of constants": lambda x: (W.sum(where=x > 0) + np.add.reduce(W, where=x > 0)) * np.sum(x**2),
+    "clip of constants": lambda x: np.sum(W.clip(None, x) * W.clip(x, 2.0)),
+    "polyfit of integers": lambda x: np.sum(np.polyfit(np.arange(4), x, 2) ** 2),
+    "polyfit of a list": lambda x: np.sum(np.polyfit([0, 1, 2, 3], x, 1) ** 2),
+    "matrix_rank": lambda x: np.sum(x) * np.sum(np.linalg.matrix_rank(np.outer(x, x), tol=[0.1, 1e9])),
+    "matrix_rank of a vector": lambda x: np.sum(x) * np.linalg.matrix_rank(x),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_numpy_program_under_transforms(name: str) -> None:
+    f = PROGRAMS[name]
+    expected = gradient(f, V)
+    for transform, run in EVERY_TRANSFORM.items():
+        np.testing.assert_allclose(run(f, V), expected, rtol=1e-5, atol=1e-6, err_msg=transform)
+
+
+def test_matrix_rank_op_refuses_several_limits() -> None:
+    with pytest.raises(ArgumentError, match=r"rtol must be one number, got shape \(2,\)"):
+        pb.linalg.matrix_rank(A, rtol=[0.1, 0.2])
+
+
+def test_imag_of_real_tensor_cannot_be_written() -> None:
+    with pytest.raises(ArgumentError, match=r"x\.imag = value: x must be complex, got dtype float64"):
+        pb.tensor(V).imag = 1.0
+
+
+UNANSWERED: dict[str, tuple[Callable[..., Any], str]] = {
+    "np.nditer": (lambda x: sum(v for v in np.nditer(x)), "Iterate over x itself or x.flat"),
+    "np.ma": (lambda x: np.ma.masked_array(x, x > 0).sum(), "Masked arrays hold plain numbers"),
+    "a.dot(x)": (lambda x: A.dot(x).sum(), r"np\.dot\(a, x\) for a\.dot\(x\)"),
+    "a.conj(t)": (lambda x: np.arange(4).conj(x), "output must be an array: the methods of NumPy's arrays"),
+    "chebfit": (lambda x: np.polynomial.chebyshev.chebfit(np.arange(4.0), x, 2), "lstsq of their Vandermonde"),
+}
+
+
+@pytest.mark.parametrize("name", UNANSWERED)
+def test_refusal_says_what_to_write_instead(name: str) -> None:
+    f, cure = UNANSWERED[name]
+    with pytest.raises((TracedValueError, ArgumentError), match=cure):
+        pb.grad(f)(V)
 
 
 def test_ufunc_where_has_no_gradient_of_skipped_elements() -> None:

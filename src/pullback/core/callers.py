@@ -67,12 +67,22 @@ ADVICE = {
 OF_OBJECTS = "Make one tensor of traced numbers first, pb.stack(array), or call the function of this name in pb"
 OF_SERIES = (
     "numpy.polynomial computes with traced numbers one by one, and asks whether some are 0. Of power series, "
-    "np.polyval, np.polymul, np.polyder, np.polyfit and np.roots (from the highest power down) take arrays"
+    "np.polyval, np.polymul, np.polyder, np.polyfit and np.roots (from the highest power down) take arrays; "
+    "fits by other series are np.linalg.lstsq of their Vandermonde matrix"
+)
+OF_MASKED = (
+    "Masked arrays hold plain numbers. Choose with np.where(mask, x, 0.0) or give where=mask to np.sum, np.mean and "
+    "the like; np.nanmean and its kin leave NaN out"
+)
+OF_ITERATORS = (
+    "np.nditer reads and writes memory, which traced tensors do not have. Iterate over x itself or x.flat, "
+    "np.ndindex(x.shape) or np.ndenumerate(x), and write with y[i] = value"
 )
 DEFAULT = (
     "Compute with NumPy's functions, or give the result a gradient with pb.custom_gradient (with SCIPY_ARRAY_API=1 in "
     "the environment, more of SciPy's functions take tensors)"
 )
+_CURES = {f"numpy{sep}polynomial": OF_SERIES, f"numpy{sep}ma": OF_MASKED}  # by where in NumPy a value is wanted
 REFUSALS = (TracedValueError, BatchedValueError, SymbolValueError)
 
 
@@ -122,6 +132,8 @@ def _is_in(package: str, code: CodeType) -> bool:
 def takes_elements(depth: int = 2) -> bool:
     """Return whether the caller of the caller takes an array apart: ``np.r_[...]``, ``np.vectorize``, ``df @ x``."""
     code = sys._getframe(depth).f_code
+    if code.co_name == "_fit":  # numpy.polynomial's, which calls LAPACK
+        return False
     return any(code.co_qualname.startswith(names) and _is_in(p, code) for p, names in _TAKING_APART.items())
 
 
@@ -170,16 +182,17 @@ _refused: ContextVar[tuple[int, CodeType | None, str, str]] = ContextVar("refuse
 def explain_refusal(dtype: np.dtype[Any]) -> tuple[str, str]:
     """Return what the plain value is wanted for, and what to do instead; empty if that is not known."""
     frame: FrameType | None = sys._getframe(1)
-    by_numpy, of_series = "", False
+    by_numpy, cure = "", OF_OBJECTS
     while frame is not None and frame.f_code.co_filename.startswith(NOT_THE_USER):
         if frame.f_code.co_filename.startswith(NUMPY_FILES):
-            by_numpy, of_series = frame.f_code.co_name, _is_in("polynomial", frame.f_code)
+            by_numpy = frame.f_code.co_name
+            cure = next((c for package, c in _CURES.items() if _is_in(package, frame.f_code)), OF_OBJECTS)
         frame = frame.f_back
     if frame is None:
         return "", ""
     scipy_files = _scipy_files()
     if by_numpy and not frame.f_code.co_filename.startswith(scipy_files):
-        return f" (in NumPy's {by_numpy})", OF_SERIES if of_series else OF_OBJECTS
+        return f" (in NumPy's {by_numpy})", cure
     if _read_instruction(frame)[0] in _WRITES and not frame.f_code.co_filename.startswith(scipy_files):
         line = f"{basename(frame.f_code.co_filename)}:{frame.f_lineno}"
         made = f'out = pb.zeros(shape, "{dtype}")'
@@ -243,6 +256,8 @@ def find_replacement(package: str, name: str) -> str:
 _SWALLOWING = "Result from function call is not a proper array of floats"
 _SEVERAL = "Multiple namespaces for array inputs"
 _HIDING = "setting an array element with a sequence"  # the beginning of NumPy's message where our error is the cause
+_OUT = ("output must be an array", "'out' must be an array")  # of methods of arrays
+_ITERATING = "cannot be written back to via WRITEBACKIFCOPY"  # what np.nditer makes of our error
 _OBJECTS = (  # NumPy's messages about object arrays: no loop for them, no method of the elements, no cast
     "loop of ufunc does not support argument", "not supported for the input types", "from dtype('O') to dtype(",
     "array type object is unsupported in linalg",
@@ -261,6 +276,13 @@ def reveal(error: BaseException) -> None:
     if _is_from(frame, code, error.__traceback__):
         raise TracedValueError(f"float() of a traced tensor would lose its gradient{purpose}. {cure}.") from None
     _explain_object_arrays(error)
+    if _ITERATING in text:
+        raise TracedValueError(f"np.nditer of a traced tensor would lose its gradient. {OF_ITERATORS}.") from error
+    if isinstance(error, TypeError) and text in _OUT:
+        raise ArgumentError(
+            f"{text}: the methods of NumPy's arrays write into arrays, not into tensors. If out is a tensor, call the "
+            "function, as in np.conjugate(x, out=t)."
+        ) from error
     if text.startswith(_SWALLOWING):
         name = _function_in(_scipy_files(), error.__traceback__)
         cure = find_replacement("integrate", name) or find_replacement("optimize", name) or ADVICE.get(name, DEFAULT)

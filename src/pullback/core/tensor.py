@@ -35,7 +35,8 @@ OBJECT = np.dtype(object)
 BY_KERNEL: dict[Any, Any] = {}  # NumPy callable -> op; filled by the definitions of the ops
 NUMPY: dict[Any, Any] = {}  # NumPy callable -> what implements it here; filled when a function is first called
 INSTEAD = {  # what to do when a plain value is refused
-    "np.asarray": "Stay with pullback or NumPy functions (np.stack joins arrays, np.array only numbers)",
+    "np.asarray": "Stay with pullback or NumPy functions (np.stack joins arrays, np.array only numbers; np.dot(a, x) "
+    "for a.dot(x))",
     "float": "Stay with pullback or NumPy functions (np.sin for math.sin; np.array without a dtype)",
 }
 STANDARDS = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")  # versions of the Array API

@@ -162,13 +162,26 @@ def _tensorsolve(a: Value, b: Value, /, axes: Any = None) -> Any:
     return np.reshape(linalg.solve(np.reshape(a, (prod(out), prod(out))), np.reshape(b, (-1,))), out)
 
 
+def _matrix_rank(A: Value, /, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
+    A = convert_operand(A)
+    if A.ndim < 2:
+        return np.minimum(np.count_nonzero(A), 1)
+    if not np.ndim(tol) and not np.ndim(rtol):
+        return linalg.matrix_rank(A, tol, hermitian, rtol)
+    if tol is not None and rtol is not None:
+        raise ArgumentError("np.linalg.matrix_rank: give either tol or rtol, got both.")
+    s = np.abs(np.linalg.eigvalsh(A)) if hermitian else linalg.svdvals(A)
+    limit = tol if rtol is None else np.max(s, axis=-1) * rtol
+    return np.count_nonzero(s > np.expand_dims(limit, -1), axis=-1)
+
+
 FUNCTIONS = {
     np.linalg.inv: linalg.inv, np.linalg.solve: _solve, np.linalg.pinv: _pinv, np.linalg.lstsq: _lstsq,
     np.linalg.det: linalg.det, np.linalg.slogdet: lambda a, /: _kind(np.linalg.slogdet)(*linalg.slogdet(a)),
     np.linalg.cond: lambda x, /, p=None: linalg.cond(x, p),
     np.linalg.cholesky: _cholesky, np.linalg.qr: _qr, np.linalg.eigh: _eigh, np.linalg.eigvalsh: _eigvalsh,
     np.linalg.eig: _eig, np.linalg.eigvals: _eigvals,
-    np.linalg.svd: _svd, np.linalg.svdvals: linalg.svdvals, np.linalg.matrix_rank: linalg.matrix_rank,
+    np.linalg.svd: _svd, np.linalg.svdvals: linalg.svdvals, np.linalg.matrix_rank: _matrix_rank,
     np.linalg.matrix_power: lambda a, /, n: linalg.matrix_power(a, n), np.linalg.multi_dot: _multi_dot,
     np.linalg.tensorinv: _tensorinv, np.linalg.tensorsolve: _tensorsolve,
 }  # fmt: skip

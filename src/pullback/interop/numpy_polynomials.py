@@ -111,6 +111,7 @@ def _polyfit(
     if np.ndim(deg):
         raise ArgumentError(f"np.polyfit: deg must be one degree, got {deg!r}.")
     x, y, w = align_operands((x, y, w))
+    x = x + 0.0  # integers become floats, as in NumPy
     powers = np.vander(x, int(deg) + 1)
     if w is not None:
         powers = powers * np.expand_dims(w, 1)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback.core.tape import as_tensor
 from pullback.core.tensor import BY_KERNEL, call_unfollowed
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import run_without_rule
@@ -35,6 +36,7 @@ def reduce(ufunc: Any) -> Any:
         return None
 
     def run(x: Value, axis: Axis = 0, dtype: Any = None, **kwargs: Any) -> Any:
+        x = as_tensor(x)  # where= may be the tensor, for which NumPy's functions do not ask
         x = x if dtype is None else convert(x, np.dtype(dtype))
         if ufunc in REDUCED:
             return REDUCED[ufunc](x, axis=axis, **kwargs)

@@ -7,6 +7,7 @@ from math import pi
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy._core.umath import clip  # type: ignore[attr-defined]
 from numpy.lib import scimath
 
 from pullback.core.convert import check_real
@@ -123,7 +124,7 @@ CALLS = {
     np.ldexp: _ldexp, np.reciprocal: _reciprocal,
     np.divmod: lambda x, y: (x // y, x % y), np.modf: _modf, np.frexp: _frexp,
     np.rint: lambda x: np.round(_as_float(x)), np.trunc: lambda x: np.where(np.less(x, 0), np.ceil(x), np.floor(x)),
-    np.vecdot: _vecdot,
+    np.vecdot: _vecdot, clip: np.clip,  # which a.clip(low, x) of an array calls
 }  # fmt: skip
 if hasattr(np, "matvec"):  # from NumPy 2.2 on
     CALLS[np.matvec] = lambda x, y: np.squeeze(np.matmul(x, np.expand_dims(y, -1)), -1)

@@ -98,11 +98,15 @@ def write_at(ufunc: Any, a: Any, index: Any, *values: Any) -> None:
     new = [np.ravel(np.broadcast_to(v, places.shape)) for v in values]
     if ufunc in (np.add, np.subtract):
         a[...] = ufunc(a, np.reshape(unsorted_segment_sum(new[0], flat, a.size), a.shape))
-    elif len(np.unique(flat)) == len(flat):
-        at = np.unravel_index(flat, a.shape)
-        a[at] = ufunc(a[at], *new)
-    else:
-        raise ArgumentError(
-            f"{name}: an element is named several times, which is only known for np.add.at and np.subtract.at. "
-            "Do it in several steps, in each of which an element is named once."
-        )
+        return
+    for chosen in _split_repeats(flat):
+        at = np.unravel_index(flat[chosen], a.shape)
+        a[at] = ufunc(a[at], *(v[chosen] for v in new))
+
+
+def _split_repeats(places: Any) -> list[Any]:
+    """Return the positions of the first time that each place is named, then of the second time, and so on."""
+    order = np.argsort(places, kind="stable")
+    ordered = places[order]
+    times = np.arange(len(places)) - np.searchsorted(ordered, ordered)
+    return [np.sort(order[times == n]) for n in range(np.max(times, initial=-1) + 1)]

@@ -159,6 +159,16 @@ def _imaginary_part(x: Value) -> Any:
     return link_part(imag(x), x, imag, lambda base, value: complex(real(base), value))
 
 
-setattr(Tensor, "real", property(_real_part))  # noqa: B010  # as NumPy has them
-setattr(Tensor, "imag", property(_imaginary_part))  # noqa: B010
+def _write_real_part(x: Tensor, value: TensorLike) -> None:
+    _real_part(x)[...] = value
+
+
+def _write_imaginary_part(x: Tensor, value: TensorLike) -> None:
+    if not is_complex(x):
+        raise ArgumentError(f"x.imag = value: x must be complex, got dtype {x.dtype}. Use x = x + 1j * value.")
+    _imaginary_part(x)[...] = value
+
+
+setattr(Tensor, "real", property(_real_part, _write_real_part))  # noqa: B010  # as NumPy has them
+setattr(Tensor, "imag", property(_imaginary_part, _write_imaginary_part))  # noqa: B010
 NUMPY[np.real], NUMPY[np.imag] = (lambda val: _real_part(val)), (lambda val: _imaginary_part(val))

@@ -215,13 +215,13 @@ def matrix_power(x: TensorOrNested, n: int) -> Tensor:
 def matrix_power(x: ArrayLike, n: int) -> Array: ...
 @overload
 def matrix_rank(
-    x: TensorOrNested, /, tol: float | Value | None = None, hermitian: bool = False, rtol: float | Value | None = None
+    x: TensorOrNested, /, tol: float | None = None, hermitian: bool = False, rtol: float | None = None
 ) -> Tensor:
     """Return how many singular values are more than ``tol``, or than ``rtol`` times the largest.  It has no gradient."""
 
 @overload
 def matrix_rank(
-    x: ArrayLike, /, tol: float | Value | None = None, hermitian: bool = False, rtol: float | Value | None = None
+    x: ArrayLike, /, tol: float | None = None, hermitian: bool = False, rtol: float | None = None
 ) -> Array: ...
 def multi_dot(arrays: Sequence[Any]) -> Tensor:
     """Return the product of several matrices, in the order that takes the least work; the ends may be vectors."""

@@ -598,9 +598,7 @@ class TensorOps:
         """Return the matrix product over the last two axes, with either operand transposed first; leading axes broadcast."""
     def matmul(self, y: TensorLike, /) -> Tensor:
         """Return the matrix product ``x @ y`` over the last two axes; leading axes broadcast, vectors are rows or columns."""
-    def matrix_rank(
-        self, tol: float | Value | None = None, hermitian: bool = False, rtol: float | Value | None = None
-    ) -> Tensor:
+    def matrix_rank(self, tol: float | None = None, hermitian: bool = False, rtol: float | None = None) -> Tensor:
         """Return how many singular values are more than ``tol``, or than ``rtol`` times the largest.  It has no gradient."""
     def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """Return the largest element of ``x`` over ``axis``; ties share the gradient."""

@@ -17,7 +17,7 @@ from pullback.ops.linalg.pieces import ANY, DIVERGED, Matrices, clear
 from pullback.ops.linalg.solving import inv
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike, Value
+    from pullback.typing import TensorLike
 
 __all__ = ["cond", "matrix_norm", "matrix_rank"]
 
@@ -65,19 +65,23 @@ def cond(x: TensorLike, p: str | float | None = None) -> Any:
     return matrix_norm(x, p) * matrix_norm(inv(x), p)
 
 
+def _count_singular_values(x: Any, tol: Any, hermitian: bool, rtol: Any) -> Any:
+    for name, limit in (("tol", tol), ("rtol", rtol)):
+        if np.ndim(limit):
+            raise ArgumentError(
+                f"matrix_rank: {name} must be one number, got shape {np.shape(limit)}. np.linalg.matrix_rank takes one "
+                "for each matrix."
+            )
+    return np.asarray(np.linalg.matrix_rank(x, tol, hermitian, rtol=rtol))
+
+
 @op(
     np.linalg.matrix_rank,
     acts=Matrices(lambda m, n: (), [s for s in ANY if 0 not in s[-2:]], square=False),
     d=constant(),
-    run=clear(
-        "matrix_rank",
-        lambda x, tol, hermitian, rtol: np.asarray(np.linalg.matrix_rank(x, tol, hermitian, rtol=rtol)),
-        DIVERGED,
-    ),
+    run=clear("matrix_rank", _count_singular_values, DIVERGED),
 )
-def matrix_rank(
-    x: TensorLike, /, tol: float | Value | None = None, hermitian: bool = False, rtol: float | Value | None = None
-) -> Any:
+def matrix_rank(x: TensorLike, /, tol: float | None = None, hermitian: bool = False, rtol: float | None = None) -> Any:
     """Return how many singular values are more than ``tol``, or than ``rtol`` times the largest.  It has no gradient.
 
     x: a tensor, an array or a number.
