@@ -1,7 +1,8 @@
 """Write the tables of benchmarks/README.md and the charts from the figures that benchmarks recorded.
 
 ``benchmarks/figures`` has what ``--json`` writes, as ``SUITE-ISA.json``: suites are eager, compiled, larger, loops and
-first-call.  With ``--check``, only say whether tables and charts are up to date.
+first-call.  ``figures/earlier`` has ratios of an earlier revision on another CPU, as its page of benchmarks had them.
+With ``--check``, only say whether tables and charts are up to date.
 """
 
 from __future__ import annotations
@@ -100,6 +101,36 @@ def format_first_calls() -> str:
     return format_table(["ours ÷ jax.jit: cold / from disk", *(ISAS[isa] for isa in isas)], rows)
 
 
+def read_earlier() -> dict[str, Any]:
+    """Return the figures of an earlier revision on another CPU."""
+    its: dict[str, Any] = json.loads((FIGURES / "earlier" / "intel.json").read_text("utf-8"))
+    return its
+
+
+def collect_earlier(suite: str) -> dict[str, dict[str, float]]:
+    """Return for each program jax.jit's time over ours on the other CPU, by instruction set."""
+    return {title: row["ratios"] for title, row in read_earlier()["suites"][suite].items()}
+
+
+def format_cpus() -> str:
+    """Return the geometric means on both CPUs, over the programs that were measured on both."""
+    its = read_earlier()
+    lines = []
+    for suite, label in (("compiled", "small programs"), ("larger", "larger programs")):
+        now, before = collect_ratios(suite, "jax"), collect_earlier(suite)
+        both = [title for title in before if title in now]
+        for isa, name in ISAS.items():
+            means = [compute_mean([rows[title][isa] for title in both]) for rows in (now, before)]
+            lines.append([f"{len(both)} {label}, {name}", *(f"{mean:.2f}" for mean in means)])
+    table = format_table(
+        ["jax.jit ÷ ours, geometric mean", "AMD Zen 4, this version", f"Intel, revision {its['revision']}"], lines
+    )
+    versions = ", ".join(f"{name} {v}" for name, v in its["versions"].items())
+    about = f"{its['cpu']}; revision {its['revision']}; {versions}. {its['note']}"
+    chart = f"![jax.jit ÷ revision {its['revision']} on an Intel CPU](../docs/images/benchmarks-intel.svg)"
+    return f"{table}\n{chart}\n\n{about}\n"
+
+
 def describe_runs() -> str:
     """Return what was measured with: versions, rounds and CPU of each recorded file."""
     lines = []
@@ -117,6 +148,11 @@ def draw_charts() -> dict[Path, str]:
         "compiled, jax.jit's time ÷ ours": collect_ratios("larger", "jax"),
     }
     charts = {IMAGES / "benchmarks.svg": draw_chart(both)}
+    heads = {"larger": "larger programs on an Intel CPU", "compiled": "small programs on an Intel CPU"}
+    label = f"jax.jit ÷ revision {read_earlier()['revision']}"
+    charts[IMAGES / "benchmarks-intel.svg"] = draw_chart(
+        {f"{head}, {label}": collect_earlier(suite) for suite, head in heads.items()}
+    )
     for suite, (peer, head) in SUITES.items():
         charts[IMAGES / f"benchmarks-{suite}.svg"] = draw_chart({head: collect_ratios(suite, peer)})
     return charts
@@ -165,6 +201,7 @@ def write_page() -> str:
             for suite, (peer, head) in SUITES.items()
         },
         "first calls": format_first_calls(),
+        "cpus": format_cpus(),
         "runs": describe_runs(),
     }
     text = PAGE.read_text("utf-8")

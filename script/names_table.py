@@ -1,4 +1,4 @@
-"""Write docs/coming-from.md from the table of names.  With ``--check``, only say whether it is up to date."""
+"""Write the tables of docs/coming-from.md from the names.  With ``--check``, only say whether they are up to date."""
 
 from __future__ import annotations
 
@@ -10,67 +10,35 @@ from pathlib import Path
 from pullback.names.table import ALIASES, FUNCTIONS, INSTANCES, KEYWORDS, METHODS, UNNEEDED_KEYWORDS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "coming-from.md"
+MODULES = {  # where names of other modules than the main one are, in each library
+    "PyTorch": {"layers": "torch.nn", "losses": "torch.nn", "train": "torch.optim"},
+    "JAX": {"random": "jax.random"},
+    "TensorFlow and Keras": {"random": "tf.random", "train": "tf.train", "data": "tf.data.Dataset"},
+}
+SPELT = {  # names that belong to a module or a class there
+    "torch.requires_grad": "x.requires_grad",
+    "torch.backward": "y.backward()",
+    "torch.Function": "torch.autograd.Function",
+    "torch.gradcheck": "torch.autograd.gradcheck",
+    "torch.gradgradcheck": "torch.autograd.gradgradcheck",
+    "torch.Parameter": "torch.nn.Parameter",
+    "torch.Module": "torch.nn.Module",
+    "torch.nn.mse_loss": "torch.nn.functional.mse_loss",
+    "torch.nn.cross_entropy": "torch.nn.functional.cross_entropy",
+    "torch.optim.zero_grad": "optimizer.zero_grad()",
+    "torch.DataLoader": "torch.utils.data.DataLoader",
+    "jax.associative_scan": "jax.lax.associative_scan",
+}
 PREFIX = {"TensorFlow.js": "tf.", "TensorFlow and Keras": "tf.", "PyTorch": "torch.", "JAX": "jax.", "autograd": ""}
 OURS = "pb|np|x|model|optimizer|tape|dataset"
 CODE = re.compile(rf"(?<![\w'`.])((?:{OURS})\.[\w.]*\w(?:\([^()]*\))*(?:\[[^]]*\])?)")
 
-HEAD = """# Coming from TensorFlow.js, TensorFlow, PyTorch, JAX or autograd
 
-This page is written by `script/names_table.py` from the table by which the library answers; a test fails when it is out
-of date.
-
-A name that is not here is answered with what it is here. So are keyword arguments and methods, and misspelt names.
-
-```python
->>> import numpy as np
->>> import pullback as pb
->>> pb.jit
-Traceback (most recent call last):
-...
-pullback.errors.MissingNameError: module 'pullback' has no attribute 'jit'. pb.jit is pb.compile.
->>> pb.train.adam(lr=0.1)
-Traceback (most recent call last):
-...
-pullback.errors.ArgumentError: adam() got an unexpected keyword argument 'lr'. It is 'learning_rate' here.
->>> pb.layers.dense(unit=3)
-Traceback (most recent call last):
-...
-pullback.errors.ArgumentError: Dense() got an unexpected keyword argument 'unit'. Did you mean 'units'?
->>> pb.tensor([1.0]).detach()
-Traceback (most recent call last):
-...
-pullback.errors.MissingNameError: 'Tensor' object has no attribute 'detach'. x.detach is pb.stop_gradient(x).
-
-```
-
-Spellings that differ only in capitals and underscores need no row below: `pb.logSumExp` is `pb.log_sum_exp`,
-`pb.layers.LSTM` is `pb.layers.lstm`, `inputShape=` is `input_shape=`. A dict of settings, as TensorFlow.js takes it, is
-keyword arguments here. NumPy's functions are NumPy's: `np.interp(x, …)`, not `pb.interp`.
-
-## Notebooks
-
-A cell can be run twice. The newest variable has the name that it is given; only where names must tell variables apart
-(the dict of `variable_grads`, files) are two living ones of one name an error, which says where each was made. A
-registered gradient, an op and a layer class that are defined again take the place of the former.
-
-```python
->>> for _ in range(2):  # as a cell that is run twice
-...     w = pb.variable([1.0, 2.0], name="w")
-...     loss = lambda: (w * w).sum()
->>> pb.variable_grads(loss).grads["w"]
-Tensor([2., 4.], dtype=float32)
-
-```
-
-`w -= …` assigns to the variable, as `w.assign_sub` does, whatever other name it goes by.
-
-```python
->>> w -= 0.5 * pb.variable_grads(loss).grads["w"]
->>> w
-Variable([0., 0.], dtype=float32, name='w')
-
-```
-"""
+def name_there(library: str, name: str) -> str:
+    """Return a name as it is written in its library."""
+    module, _, rest = name.rpartition(".")
+    spelt = f"{MODULES[library][module]}.{rest}" if module else PREFIX[library] + name
+    return SPELT.get(spelt, spelt)
 
 
 def code(text: str) -> str:
@@ -87,28 +55,36 @@ def table(head: tuple[str, str], rows: Iterable[tuple[str, str]]) -> str:
     return "\n".join([f"| {head[0]} | {head[1]} |", "|---|---|", *lines])
 
 
-def page() -> str:
-    parts = [
-        HEAD,
-        "## The same under both names\n",
-        table(("there", "here"), ((name, f"`pb.{here}`") for name, here in ALIASES.items())),
+def make_tables() -> dict[str, str]:
+    """Return the tables of the page by the names of their markers."""
+    head = "there", "here"
+    tables = {
+        library: table(head, ((name_there(library, n), code(a)) for n, a in names.items()))
+        for library, names in FUNCTIONS.items()
+    }
+    methods = [
+        table((f"`{kind}`", "here"), ((f"{INSTANCES[kind]}.{n}", code(a)) for n, a in names.items()))
+        for kind, names in METHODS.items()
     ]
-    for library, names in FUNCTIONS.items():
-        rows = ((f"pb.{n}" if "." in n else PREFIX[library] + n, code(a)) for n, a in names.items())
-        parts += [f"\n## {library}\n", table(("there", "here"), rows)]
-    parts.append("\n## Methods\n")
-    for kind, names in METHODS.items():
-        x = INSTANCES[kind]
-        parts += [table((f"`{kind}`", "here"), ((f"{x}.{n}", code(a)) for n, a in names.items())), ""]
     keywords = [(f"{n}=", ", ".join(f"`{a}=`" for a in here)) for n, here in KEYWORDS.items()]
     keywords += [(f"{n}=", code(a)) for n, a in UNNEEDED_KEYWORDS.items()]
-    parts += ["## Keyword arguments\n", "The first that the function takes.\n", table(("there", "here"), keywords), ""]
-    return "\n".join(parts)
+    aliases = table(head, ((name, f"`pb.{here}`") for name, here in ALIASES.items()))
+    return {**tables, "methods": "\n\n".join(methods), "keywords": table(head, keywords), "aliases": aliases}
+
+
+def page() -> str:
+    """Return docs/coming-from.md with the tables between its markers."""
+    text = PAGE.read_text("utf-8")
+    for name, made in make_tables().items():
+        begin, end = f"<!-- {name}: written by script/names_table.py -->\n", "<!-- end -->"
+        before, rest = text.split(begin, 1)
+        text = f"{before}{begin}\n{made}\n\n{end}{rest.split(end, 1)[1]}"
+    return text
 
 
 if __name__ == "__main__":
     text = page()
     if "--check" not in sys.argv:
         PAGE.write_text(text, "utf-8")
-    elif not PAGE.exists() or PAGE.read_text("utf-8") != text:
+    elif PAGE.read_text("utf-8") != text:
         sys.exit("docs/coming-from.md is not what the table of names says: run python script/names_table.py")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import runpy
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -115,6 +117,18 @@ def draw_scipy_minimize(found: dict[str, Any]) -> Any:
     return pb.plot.field(lambda x, y: np.log1p(f(np.stack([x, y]))), (-1.5, 1.5), (-0.5, 1.5), path=path)
 
 
+def draw_scale_out() -> Any:
+    """Draw what the example prints; its workers need it as a program of its own."""
+    command = [sys.executable, str(ROOT / "examples" / "scale_out.py")]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    steps = [(int(step), float(error)) for step, error in re.findall(r"step +(\d+): error ([\d.]+)", printed)]
+    ax = plt.figure(layout="constrained").subplots()
+    ax.semilogy(*zip(*steps, strict=True), "o-")
+    ax.set_xlabel("step")
+    ax.set_ylabel("mean squared error over all files")
+    return ax
+
+
 def draw_digits(found: dict[str, Any]) -> Any:
     return pb.plot.history(found["history"])
 
@@ -158,6 +172,7 @@ def draw_examples() -> None:
     (FOLDER / "examples").mkdir(exist_ok=True)
     for name, draw in drawers.items():
         save(f"examples/{name}", draw(run_example(name)))
+    save("examples/scale_out", draw_scale_out())
 
 
 if __name__ == "__main__":

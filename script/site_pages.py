@@ -12,14 +12,28 @@ import io
 import re
 import textwrap
 from collections.abc import Iterator
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+BEFORE_EXAMPLES = "The examples need `import numpy as np` and `import pullback as pb`."
+SIGNATURE_WIDTH = 88  # columns of code that fit a page
 ROOT = Path(__file__).resolve().parent.parent
 REPOSITORY_ONLY = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|#)[^)]*\)")  # links to files that the site does not have
+TRACEBACK = re.compile(r'(<span class="gt">.*?)(?=\n<span class="gp">&gt;|\n</code>)', re.DOTALL)
+SEARCHED_LAST = {
+    "modules.md",
+    "how-it-works.md",
+    "design-notes.md",
+    "changelog.md",
+    "benchmarks.md",
+    "layers.md",
+    "ops.md",
+}
+SEARCHED_FIRST = {"index.md", "how-to.md", "faq.md", "gradients.md", "custom-gradients.md", "nan.md", "compile.md"}
 SUBJECTS = {  # pages of the reference for names of pb itself, by the package that they are from
     "core": "Tensors and variables",
     "transforms": "Gradients and other transformations",
@@ -51,6 +65,20 @@ def on_files(files: Any, config: Any) -> Any:
     for path, text in make_pages().items():
         files.append(structure.File.generated(config, path, content=text))
     return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Mark sessions as such, so that prompts and results are not copied with the code; rank pages for search."""
+    if page.file.src_path in SEARCHED_LAST:
+        page.meta["search"] = {"boost": 0.2}
+    elif page.file.src_path in SEARCHED_FIRST:
+        page.meta["search"] = {"boost": 2}
+    return markdown.replace("```python\n>>>", "```pycon\n>>>")
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Mark the whole text of an error in a session as a result."""
+    return TRACEBACK.sub(r'<span class="go">\1</span>', html)
 
 
 def make_pages() -> dict[str, str]:
@@ -93,14 +121,14 @@ def make_tour() -> str:
 
 
 def make_gallery() -> str:
-    """Return the examples as a page, each with what it is about, its picture, if it has one, and its source."""
+    """Return the examples as a page, each with what it is about, its picture and its source."""
     parts = ["# Gallery\n\nThe programs of `examples/`; each runs in the tests.\n"]
     pictures = {path.stem: f"images/examples/{path.name}" for path in (ROOT / "docs/images/examples").iterdir()}
     for path in sorted((ROOT / "examples").glob("*.py")):
         text = path.read_text("utf-8")
         about = ast.get_docstring(ast.parse(text)) or ""
-        picture = f"![{path.stem}]({pictures[path.stem]})\n\n" if path.stem in pictures else ""
-        parts.append(f'## {path.stem}\n\n{about}\n\n{picture}??? example "{path.name}"\n\n')
+        title = path.stem.replace("_", " ").capitalize()
+        parts.append(f'## {title}\n\n{about}\n\n![{title}]({pictures[path.stem]})\n\n??? example "{path.name}"\n\n')
         parts.append(textwrap.indent(f"```python\n{text}```\n", "    "))
     return "\n".join(parts)
 
@@ -137,17 +165,23 @@ def list_subjects() -> dict[str, tuple[str, dict[str, Any]]]:
             found = {f"{name}.{n}": getattr(module, n) for n in dir(module)}
             own = {n: thing for n, thing in found.items() if callable(thing) and not inspect.ismodule(thing)}
             pages[name.removeprefix("pb.").replace(".", "-")] = (f"`{name}`", own)
-    plot = import_module("pullback.plot")
-    pages["plot"] = "`pb.plot`", {f"pb.plot.{n}": getattr(plot, n) for n in plot.__all__}
+    for name in ("plot", "scale"):
+        module = import_module(f"pullback.{name}")
+        pages[name] = f"`pb.{name}`", {f"pb.{name}.{n}": getattr(module, n) for n in module.__all__}
     return {key: page for key, page in pages.items() if page[1]}
 
 
 def make_reference() -> dict[str, str]:
     """Return the pages of the reference by name."""
     return {
-        key: "\n".join([f"# {title}\n", *(format_entry(name, thing) for name, thing in sorted(entries.items()))])
+        key: "\n".join([f"# {title}\n\n{BEFORE_EXAMPLES}\n", *(format_entry(*entry) for entry in sort_names(entries))])
         for key, (title, entries) in list_subjects().items()
     }
+
+
+def sort_names(entries: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Return entries by name, whatever their capitals."""
+    return sorted(entries.items(), key=lambda entry: entry[0].lower())
 
 
 def format_entry(name: str, thing: Any) -> str:
@@ -157,9 +191,35 @@ def format_entry(name: str, thing: Any) -> str:
     except (TypeError, ValueError):
         signature = ""
     signature = re.sub(r"<([\w.]+) object at 0x[0-9a-f]+>", r"\1", signature)
+    signature = re.sub(r"ForwardRef\('([^']+)'\)", r"\1", signature)
     signature = re.sub(r"(: |-> )'([^']+)'", r"\1\2", signature)  # annotations are text
+    if inspect.isclass(thing) and issubclass(thing, Enum):
+        signature = ""  # its members are chosen, it is not called
     text = format_docstring(inspect.getdoc(thing) or "")
-    return f"## {name}\n\n```python\n{name}{signature}\n```\n\n{text}\n"
+    return f"## {name}\n\n```python\n{format_call(name, signature)}\n```\n\n{text}\n"
+
+
+def format_call(name: str, signature: str) -> str:
+    """Return a signature as code: in one line if it fits, else with a line for each parameter.
+
+    >>> format_call("f", "(x, y=(1, 2))")
+    'f(x, y=(1, 2))'
+    """
+    call = f"{name}{signature}"
+    if len(call) <= SIGNATURE_WIDTH or not signature.startswith("("):
+        return call
+    parameters, rest, depth, line = [], "", 1, ""
+    for i, letter in enumerate(signature[1:], 1):
+        depth += (letter in "([{") - (letter in ")]}")
+        if depth == 0:
+            rest = signature[i:]
+            break
+        if letter == "," and depth == 1:
+            parameters.append(line.strip())
+            line = ""
+        else:
+            line += letter
+    return "\n".join([f"{name}(", *(f"    {p}," for p in [*parameters, line.strip()] if p), rest])
 
 
 def format_docstring(text: str) -> str:

@@ -47,13 +47,16 @@ def find_chromium() -> str | None:
     return found
 
 
-def run_in_page(page: str, script: str, *flags: str) -> Any:
-    """Return what ``script``, the body of an async function, returns in a page; no error may be on the console."""
+def run_in_page(page: str, script: str, *flags: str, beside: Path | None = None) -> Any:
+    """Return what ``script``, the body of an async function, returns in a page; no error may be on the console.
+
+    The page is opened as a file, in the folder ``beside`` if it needs other files.
+    """
     chromium = find_chromium()
     if chromium is None:
         pytest.skip("needs Chromium (Debian's package chromium)")
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "page.html")
+        file = Path(beside or folder, "page.html")
         file.write_text(page.replace("<head>", f"<head>{HARNESS % script}", 1), "utf-8")
         command = [chromium, *FLAGS, f"--user-data-dir={folder}/profile", *flags, "--dump-dom", file.as_uri()]
         shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout

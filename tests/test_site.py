@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from browser import run_in_page
+from exhaustive import DOWNLOADS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -36,7 +38,32 @@ def test_site_has_every_page_and_public_name(site: Path) -> None:
     gallery = (site / "gallery.html").read_text("utf-8")
     assert gallery.count("<details") == len(list((ROOT / "examples").glob("*.py")))
     assert gallery.count("<img") == len(list((ROOT / "docs/images/examples").iterdir()))
-    assert (site / "benchmarks.html").read_text("utf-8").count("images/benchmarks-") == 4
+    assert (site / "benchmarks.html").read_text("utf-8").count("images/benchmarks-") == 5
+
+
+SEARCH = """
+    const box = document.querySelector("input[data-md-component=search-query]");
+    box.focus();
+    box.value = "sparse jacobian";
+    box.dispatchEvent(new KeyboardEvent("keyup", { bubbles: true }));
+    for (let i = 0; i < 50; i++) {
+      await new Promise(done => setTimeout(done, 100));
+      const found = [...document.querySelectorAll(".md-search-result__link")];
+      if (found.length) return found.map(link => link.pathname.split("/").pop());
+    }
+"""
+
+
+@pytest.mark.skipif(not DOWNLOADS, reason="starts a browser: runs with PULLBACK_TEST_DOWNLOADS=1 and --all")
+def test_search_works_in_pages_opened_as_files(site: Path) -> None:
+    index = (site / "index.html").read_text("utf-8")
+    assert "how-to.html" in run_in_page(index, SEARCH, "--virtual-time-budget=20000", beside=site)
+
+
+def test_sessions_are_marked_so_that_only_code_is_copied(site: Path) -> None:
+    text = (site / "gradients.html").read_text("utf-8")
+    assert "&gt;&gt;&gt;" in text
+    assert re.findall(r'(?<!<span class="gp">)&gt;&gt;&gt;', text) == []
 
 
 def test_pages_fetch_nothing(site: Path) -> None:

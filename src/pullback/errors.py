@@ -2,7 +2,7 @@
 
 Each is a :class:`PullbackError` and also a ``ValueError``, ``TypeError``, ``IndexError``, ``ImportError``,
 ``AttributeError`` or a warning, so that code written for NumPy catches it too.
-The docstrings are the errors page: what happened, an example, and the cure.
+Each entry has what happened, a call that fails, and one that works.
 """
 
 from __future__ import annotations
