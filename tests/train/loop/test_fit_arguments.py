@@ -170,3 +170,27 @@ def test_model_with_losses_of_its_layers_alone():
     model.compile("sgd")
     losses = model.fit(X, epochs=3).history["loss"]
     assert losses == sorted(losses, reverse=True)
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_class_weights_do_not_count_in_validation_split(eager):
+    x, y = np.sin(np.arange(40.0)).reshape(10, 4), np.arange(10) % 3
+    model = pb.sequential([pb.layers.dense(3, activation="softmax", input_shape=[4])])
+    model.compile(pb.train.sgd(0.0), "sparse_categorical_crossentropy", eager=eager)
+    how = {"validation_split": 0.3, "class_weight": {0: 2.0, 1: 0.5}, "shuffle": False, "batch_size": 10}
+    history = model.fit(x, y, **how, verbose=0).history
+    weights = np.array([2.0, 0.5, 1.0])[y[:7]]
+    assert history["loss"] == pytest.approx([model.evaluate(x[:7], y[:7], sample_weight=weights)], rel=1e-6)
+    assert history["val_loss"] == pytest.approx([model.evaluate(x[7:], y[7:])], rel=1e-6)
+
+
+def test_history_with_averages_and_smaller_last_batch_is_that_of_eager_steps():
+    x, y = np.sin(np.arange(28.0)).reshape(7, 4), np.arange(7) % 3
+
+    def train(eager):
+        model = pb.sequential([pb.layers.dense(3, activation="softmax", kernel_initializer="ones", input_shape=[4])])
+        metrics = [pb.metrics.SparseTopKCategoricalAccuracy(k=2)]
+        model.compile(pb.train.sgd(0.1, use_ema=True), "sparse_categorical_crossentropy", metrics, eager=eager)
+        return model.fit(x, y, epochs=3, batch_size=4, shuffle=False, verbose=0).history["loss"]
+
+    assert train(eager=False) == pytest.approx(train(eager=True), rel=1e-5)

@@ -9,6 +9,7 @@ import pytest
 
 import pullback as pb
 from pullback import layers
+from pullback.errors import ArgumentError, ShapeError
 from pullback.train.nn.summary import format_summary
 
 DRAWN = pb.initializers.random_normal(stddev=0.5, seed=3)
@@ -519,3 +520,13 @@ def test_sequential_build_keeps_input_shape() -> None:
     model.build([2])
     assert model.shapes == ((2,),)
     assert model.is_built()
+
+
+def test_orthogonal_regularizer_equals_keras() -> None:
+    x = np.sin(np.arange(12) * 0.7).reshape(4, 3).astype(np.float32)
+    made = [float(pb.regularizers.orthogonal_regularizer(0.5, mode=mode)(x)) for mode in ("rows", "columns")]
+    assert made == pytest.approx([0.2730550467967987, 0.27271655201911926], rel=1e-6)
+    with pytest.raises(ShapeError, match="it takes a matrix, got shape"):
+        pb.regularizers.orthogonal_regularizer()(x[0])
+    with pytest.raises(ArgumentError, match="mode must be 'rows' or 'columns', got 'row'"):
+        pb.regularizers.orthogonal_regularizer(mode="row")

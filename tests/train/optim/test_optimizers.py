@@ -206,7 +206,7 @@ def test_adamw_and_lion_formulas() -> None:
         adamw.apply_gradients({w.name: g})
         lion.apply_gradients({v.name: g})
         m, s = 0.9 * m + 0.1 * g, 0.999 * s + 0.001 * g * g
-        x = x - 0.1 * (m / (1 - 0.9**t) / (np.sqrt(s / (1 - 0.999**t)) + 1e-7) + 0.2 * x)
+        x = x - 0.1 * (m / (1 - 0.9**t) * np.sqrt(1 - 0.999**t) / (np.sqrt(s) + 1e-7) + 0.2 * x)
         y, n = y - 0.1 * (np.sign(0.9 * n + 0.1 * g) + 0.2 * y), 0.99 * n + 0.01 * g
     np.testing.assert_allclose(w.numpy(), x, rtol=1e-12)
     np.testing.assert_allclose(v.numpy(), y, rtol=1e-12)
@@ -429,6 +429,44 @@ def test_pickle_optimizer() -> None:
     made = pickle.loads(pickle.dumps(optimizer))
     assert repr(made) == repr(optimizer)
     assert repr(made.state_dict()) == repr(optimizer.state_dict())
+
+
+# ---- numbers of Keras 3.15
+
+GRADIENTS = [np.array([0.3, -0.02, 0.5], np.float32) * k for k in range(1, 6)]
+
+
+@pytest.mark.parametrize(
+    ("every", "expected", "average"),
+    [
+        (None, [0.928, -1.9952, 0.38], [0.95488, -1.996992, 0.4248]),
+        (2, [0.9616, -1.99744, 0.436], [0.9616, -1.99744, 0.436]),
+    ],
+)
+def test_accumulated_steps_count_for_schedules_and_averages_as_in_keras(every, expected, average) -> None:
+    v = pb.variable(np.array([1.0, -2.0, 0.5], np.float32))
+    options = {"use_ema": True, "ema_momentum": 0.8, "ema_overwrite_frequency": every}
+    optimizer = train.sgd(train.inverse_time_decay(0.1, 1, 0.5), gradient_accumulation_steps=2, **options)
+    for g in GRADIENTS:
+        optimizer.apply_gradients([(g, v)])
+    np.testing.assert_allclose(v.numpy(), expected, rtol=1e-6)
+    optimizer.use_averages([v])
+    np.testing.assert_allclose(v.numpy(), average, rtol=1e-6)
+
+
+def test_adamw_adds_epsilon_and_decays_as_keras() -> None:
+    v, optimizer = pb.variable(np.array([1.0, -2.0, 0.5], np.float32)), train.adamw(0.05, epsilon=1e-3)
+    for g in GRADIENTS:
+        optimizer.apply_gradients([(g, v)])
+    np.testing.assert_allclose(v.numpy(), [0.7663911, -1.8396262, 0.26311022], rtol=1e-5)
+
+
+@pytest.mark.parametrize("options", [{"use_ema": True}, {"use_ema": True, "gradient_accumulation_steps": 2}])
+def test_average_keeps_dtype_of_variables_in_eager_steps(options) -> None:
+    v, optimizer = pb.variable(np.array([1.0, -2.0, 0.5], np.float32)), train.sgd(0.1, **options)
+    for g in GRADIENTS:
+        optimizer.apply_gradients([(g, v)])
+        assert {x.dtype for x in (v, *optimizer.slots()) if x.shape} == {np.dtype(np.float32)}
 
 
 # ---- the package

@@ -186,7 +186,10 @@ class Trainer:
         examples = self._as_examples(x, y, sample_weight, class_weight)
         size = 32 if batch_size is None else batch_size
         if validation.data is None and validation.split:
-            examples, held_out = split_examples(examples, validation.split, self.model.name)
+            # class weights are for training alone, as in Keras and TensorFlow.js
+            plain = examples if class_weight is None else self._as_examples(x, y, sample_weight)
+            _, held_out = split_examples(plain, validation.split, self.model.name)
+            examples, _ = split_examples(examples, validation.split, self.model.name)
             validation = validation._replace(data=held_out)
         dataset = Dataset.from_arrays(flatten_examples(examples))
         dataset = (dataset.shuffle() if shuffle else dataset).batch(size)

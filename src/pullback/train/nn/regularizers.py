@@ -9,11 +9,15 @@ from typing import Any
 import numpy as np
 
 from pullback.core.convert import as_number
+from pullback.errors import ArgumentError, ShapeError
 from pullback.train.arguments import find_function
 from pullback.train.io.structure import Configurable
 from pullback.typing import Value
 
-__all__ = ["L1", "L1L2", "L2", "Regularizer", "l1", "l1_l2", "l2", "regularizer"]
+__all__ = [
+    "L1", "L1L2", "L2", "OrthogonalRegularizer", "Regularizer", "l1", "l1_l2", "l2", "orthogonal_regularizer",
+    "regularizer",
+]  # fmt: skip
 
 
 RegularizerLike = str | Callable[[Any], Any]  # a name, or a function of the variable
@@ -78,8 +82,39 @@ class L1L2(Regularizer):
         return np.sum(np.abs(x)) * self.l1 + np.sum(x * x) * self.l2
 
 
-l1, l2, l1_l2 = L1, L2, L1L2
-BY_NAME: dict[str, Callable[..., Regularizer]] = {"l1": l1, "l2": l2, "l1_l2": l1_l2, "l1l2": l1_l2}
+@dataclass(frozen=True)
+class OrthogonalRegularizer(Regularizer):
+    """``factor`` times the mean of the absolute cosines between the rows of a matrix, or between its columns.
+
+    >>> pb.regularizers.orthogonal_regularizer(factor=0.5)(np.array([[1.0, 0.0], [1.0, 1.0]])).round(3)
+    np.float64(0.354)
+    """
+
+    factor: float = 0.01
+    mode: str = "rows"
+
+    def __post_init__(self) -> None:
+        as_number("regularizers.orthogonal_regularizer", "factor", self.factor, 0)
+        if self.mode not in ("rows", "columns"):
+            raise ArgumentError(
+                f"regularizers.orthogonal_regularizer: mode must be 'rows' or 'columns', got {self.mode!r}."
+            )
+
+    def __call__(self, x: Value) -> Any:
+        if len(x.shape) != 2:
+            raise ShapeError(f"regularizers.orthogonal_regularizer: it takes a matrix, got shape {x.shape}.")
+        rows = x if self.mode == "rows" else np.transpose(x)
+        count = rows.shape[0]
+        rows = rows / np.sqrt(np.maximum(np.sum(rows * rows, axis=1, keepdims=True), 1e-12))
+        cosines = np.abs(rows @ np.transpose(rows)) * (1 - np.eye(count, dtype=x.dtype))
+        return np.sum(cosines) * (self.factor / max(count * (count - 1), 1))
+
+
+l1, l2, l1_l2, orthogonal_regularizer = L1, L2, L1L2, OrthogonalRegularizer
+BY_NAME: dict[str, Callable[..., Regularizer]] = {
+    "l1": l1, "l2": l2, "l1_l2": l1_l2, "l1l2": l1_l2, "orthogonal": orthogonal_regularizer,
+    "orthogonal_regularizer": orthogonal_regularizer,
+}  # fmt: skip
 
 
 def regularizer(given: RegularizerLike, what: str = "regularizer") -> Callable[[Any], Any]:

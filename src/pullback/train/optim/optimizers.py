@@ -186,7 +186,7 @@ def adam(
     >>> w.numpy()
     array([ 0.5, 99.5], dtype=float32)
     """
-    return _make_adam(adam, learning_rate, beta1, beta2, epsilon, amsgrad, options)
+    return _make_adam(adam, learning_rate, beta1, beta2, epsilon, amsgrad, options, scales_epsilon=False)
 
 
 @accept_names(KERAS_NAMES)
@@ -195,16 +195,16 @@ def adamw(
     beta1: float = 0.9,
     beta2: float = 0.999,
     epsilon: float | None = None,
-    weight_decay: float = 0.01,
+    weight_decay: float = 0.004,
     amsgrad: bool = False,
     **options: Unpack[Common],
 ) -> Optimizer:
-    """AdamW: ``adam`` with decoupled weight decay of ``learning_rate * weight_decay``.
+    """AdamW: ``adam`` with decoupled weight decay of ``learning_rate * weight_decay``, computed as Keras does.
 
     learning_rate: how long a step is: a number or a schedule.
     beta1: the share of the average of gradients that stays.
     beta2: the share of the average of their squares that stays.
-    epsilon: what is added to the divisor.
+    epsilon: what is added to the root of the average of squares, before this is corrected for starting at 0.
     weight_decay: the share of each weight that is subtracted, times the rate.
     amsgrad: whether the largest average of squares counts.
     options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
@@ -216,7 +216,7 @@ def adamw(
     array([ 0.45, 94.5 ], dtype=float32)
     """
     every: Options = {"weight_decay": weight_decay, **options}
-    return _make_adam(adamw, learning_rate, beta1, beta2, epsilon, amsgrad, every)
+    return _make_adam(adamw, learning_rate, beta1, beta2, epsilon, amsgrad, every, scales_epsilon=True)
 
 
 def _make_adam(
@@ -227,13 +227,21 @@ def _make_adam(
     epsilon: float | None,
     amsgrad: bool,
     options: Options,
+    scales_epsilon: bool,
 ) -> Optimizer:
+    """Return Adam.
+
+    epsilon is added to the root of the corrected average, as in TensorFlow.js, or, if ``scales_epsilon``, to that of
+    the average itself, as in Keras.
+    """
     name = make.__name__
     b1, b2 = _check_fraction(name, "beta1", beta1), _check_fraction(name, "beta2", beta2)
     small = _check_epsilon(name, epsilon)
 
     def numbers(rate: Number, steps: Number) -> Any:
-        return rate / (1.0 - b1**steps), (1.0 - b2**steps) ** -0.5  # corrects the bias of averages that start at 0
+        # corrects the bias of averages that start at 0
+        rate, scale = rate / (1.0 - b1**steps), (1.0 - b2**steps) ** -0.5
+        return (rate / scale, 1.0) if scales_epsilon else (rate, scale)
 
     def rule(x: Array, g: Array, m: Array, v: Array, rate: Number, scale: Number) -> Any:
         m = b1 * m + (1.0 - b1) * g

@@ -366,14 +366,16 @@ class Optimizer:
             if not is_finite:
                 return
         steps = self.iterations + 1
+        made = self._numbers(self._get_rate(steps - 1), -(-steps // self._accumulated))
+        numbers = tuple([float(x) for x in made])  # NumPy's float64 would widen parameters of float32
         if self._accumulated > 1:
             mean = self._accumulate([(v, self._as_plain(v, g)) for v, g in pairs], steps)
             if mean is None:
+                if self.keeps_average:
+                    self._average([v for v, _ in pairs], *numbers[-2:])
                 self._steps.hold(np.int64(steps))
                 return
             pairs = mean
-        updates = -(-steps // self._accumulated)
-        numbers = self._numbers(self._get_rate(updates - 1), updates)
         ready = [self._prepare(self._as_plain(v, g)) for v, g in pairs]
         for (v, _), given, g in zip(pairs, ready, self._clip(ready), strict=True):
             slots = self._get_rule_slots(v)
@@ -430,6 +432,14 @@ class Optimizer:
         for _, slot, total in sums:
             slot.hold(np.zeros_like(total))
         return [(v, (total / self._accumulated).astype(total.dtype)) for v, _, total in sums]
+
+    def _average(self, variables: Iterable[Variable], kept: float, overwrites: float) -> None:
+        """Add variables to their averages in a step without an update, as ``add_average`` does in one with it."""
+        for v in variables:
+            slot = self._get_rule_slots(v)[-1]
+            slot.hold((kept * slot.held.value + (1.0 - kept) * v.held.value).astype(v.dtype))
+            if overwrites:
+                v.hold(slot.held.value)
 
     def _get_rule_slots(self, v: Variable) -> list[Slot]:
         """Return the slots of a variable that the rule takes: not that of accumulated gradients."""
