@@ -7,12 +7,14 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
 
 import pullback as pb
 from pullback.command import main
+from pullback.scale.engines.pipe import open_pipe
 from pullback.scale.sums import add_range, plan_blocks
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -255,6 +257,28 @@ def test_parquet_files_are_columns(tmp_path: Path, serial: pb.scale.Pool) -> Non
         parquet.write_table(pyarrow.table({"x": [1.0 + i, 2.0], "y": [0.5, 1.5]}), path)
     total = serial.sum(lambda w, shard: np.sum(w * shard["x"] * shard["y"]), pb.scale.Shards(paths))
     assert pb.value_and_grad(total)(2.0) == (15.0, 7.5)
+
+
+def test_pipe_sends_short_and_long_parts() -> None:
+    here, there = open_pipe()
+    messages = [[b""], [b"x" * 70_000], [bytes(range(256)) * 8] * 40, [b"1"] * 20_000]
+    try:
+        for parts in messages:
+            sender = Thread(target=here.send, args=(parts,))
+            sender.start()
+            assert [bytes(part) for part in there.receive()] == parts
+            sender.join()
+    finally:
+        here.close()
+        with pytest.raises(EOFError):
+            there.receive()
+        there.close()
+
+
+def test_sum_refuses_several_results(serial: pb.scale.Pool) -> None:
+    total = serial.sum(lambda w, x: (np.sum(w * x), np.sum(x)), pb.scale.Shards(np.arange(4.0), parts=2))
+    with pytest.raises(pb.errors.WorkerError, match="must return one number or array, got 2"):
+        pb.grad(total)(1.0)
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from pullback.core.bundle import place_all
 from pullback.core.convert import float_of, unwrap_constant
 from pullback.core.interpreter import level_of
 from pullback.core.memory import node_of
-from pullback.core.tape import Tape
+from pullback.core.tape import TAPED, Tape
 from pullback.transforms.arguments import Arguments
-from pullback.transforms.customop import CustomOp, Like, Run, like
+from pullback.transforms.customop import Back, CustomOp, Like, Run, like
 
 __all__ = ["Kind", "compute_on_workers", "list_kinds"]
 
@@ -59,13 +59,19 @@ class WorkersOp(CustomOp):
         values = [unwrap_constant(v) for v in values]
         if not tape.level:
             return self.apply(values)
-        zs, back, _ = self.run(values)
+        return self.place(tape, args, *self.run(values)[:2])
+
+    def place(self, tape: Tape, args: Sequence[Any], zs: Sequence[Any], back: Back) -> tuple[Any, ...]:
+        """Put results and their backward pass on the tape."""
+        nodes = [node_of(a) if tape.holds(a) else None for a in args]
+        if len(zs) == 1:
+            return place_all(tape, zs, nodes, back)
         likes = [like(z) for z in zs]
 
         def pull(gs: list[Any]) -> Sequence[Any]:
             return back([_make_zeros(z) if g is None else g for g, z in zip(gs, likes, strict=True)])
 
-        return place_all(tape, zs, [node_of(a) if tape.holds(a) else None for a in args], pull)
+        return place_all(tape, zs, nodes, pull)
 
     def check_linear(self, back: Any, xs: Sequence[Any], zs: Sequence[Any]) -> None:
         """Do nothing: what workers compute as a backward pass is linear, and need not be asked to find out."""
@@ -75,10 +81,27 @@ def _make_zeros(z: Like) -> Any:
     return np.zeros(z.shape, float_of(z.dtype))[()]
 
 
-def compute_on_workers(name: str, ask: Ask, xs: Sequence[Any]) -> list[Any]:
+def compute_on_workers(name: str, ask: Ask, xs: Sequence[Any]) -> Sequence[Any]:
     """Return what workers compute from arrays: Tensors if there is one among these, and arrays otherwise."""
+    op = WorkersOp(name, ask, (len(xs),))
+    if (tape := _find_only_tape(xs)) is not None:
+        return op.place(tape, xs, *op.run([x.value if type(x) in TAPED else x for x in xs])[:2])
     arguments = Arguments(xs)
-    return [arguments.convert_back(z) for z in WorkersOp(name, ask, (len(xs),)).apply(arguments.flat)]
+    return [arguments.convert_back(z) for z in op.apply(arguments.flat)]
+
+
+def _find_only_tape(xs: Sequence[Any]) -> Tape | None:
+    """Return the tape of some of the arrays, if nothing else follows any of them: the usual case, and the quick way."""
+    tape: Tape | None = None
+    for x in xs:
+        if type(x) in TAPED:
+            m = x.meta
+            if not m.raw or not m.tape.level or (tape is not None and tape is not m.tape):
+                return None
+            tape = m.tape
+        elif type(x) is not np.ndarray or x.dtype.kind not in "fiubc":
+            return None
+    return None if hooks.blocks else tape
 
 
 def list_kinds(leaves: int, order: int) -> tuple[list[Kind], list[Kind]]:

@@ -23,7 +23,7 @@ from pullback.scale.engines.ray import RayEngine
 from pullback.scale.engines.serial import SerialEngine
 from pullback.scale.node import compute_on_workers, list_kinds
 from pullback.scale.shards import Shards
-from pullback.scale.sums import Failure, add_into, add_range, plan_blocks
+from pullback.scale.sums import Failure, add_range, plan_blocks
 from pullback.scale.training import ShardSteps
 from pullback.scale.work import Task
 from pullback.train.loop.trainer import Trainer
@@ -48,30 +48,37 @@ class Answers:
     def __init__(self, ask: Callable[..., Sequence[Any]], is_traced: bool) -> None:
         self.ask, self.is_traced = ask, is_traced
         self.known: list[tuple[tuple[int, ...], Sequence[Any], Sequence[Any]]] = []
+        self.is_number = False  # the value, so that workers have computed the gradients with it
         self.gradients: Sequence[Any] | None = None
 
-    def get(self, counts: tuple[int, ...], arrays: Sequence[Any]) -> list[Any]:
+    def get(self, counts: tuple[int, ...], arrays: Sequence[Any]) -> Sequence[Any]:
         """Return the results for arrays of some order; whoever is given them may write into them."""
-        return [np.array(y) for y in self._find(counts, arrays)]
+        if len(counts) == 2 and self.is_number:
+            gradients = self.gradients or self.ask((), arrays[:-1])[1:]
+            dy = arrays[-1]
+            if dy.item() == 1:
+                self.gradients = None  # these very arrays are given, once: a copy takes long
+                return [_own(g) for g in gradients]
+            self.gradients = gradients
+            return [dy * g for g in gradients]
+        return [np.array(y) if y.ndim else y[()] for y in self._find(counts, arrays)]
 
     def _find(self, counts: tuple[int, ...], arrays: Sequence[Any]) -> Sequence[Any]:
-        if len(counts) == 2 and self.gradients is not None:
-            dy = arrays[-1]
-            return self.gradients if dy == 1 else [dy * g for g in self.gradients]
         for same, before, results in self.known:
             if same == counts and all(map(_is_same, arrays, before)):
                 return results
-        results = self._compute(counts, arrays)
+        is_first = len(counts) == 1 and self.is_traced
+        results = self.ask(() if is_first else counts, arrays)
+        if is_first and len(results) > 1:
+            self.is_number, self.gradients = True, results[1:]
+            results = results[:1]
         self.known.append((counts, arrays, results))
         return results
 
-    def _compute(self, counts: tuple[int, ...], arrays: Sequence[Any]) -> Sequence[Any]:
-        if len(counts) == 1 and self.is_traced:
-            value, *gradients = self.ask((), arrays)
-            if gradients:  # the value is one number
-                self.gradients = gradients
-                return [value]
-        return self.ask(counts, arrays)
+
+def _own(y: Any) -> Any:
+    """Return an array that may be written into: itself, or a copy of one that is not its own memory."""
+    return y if y.base is None and y.flags.writeable else np.array(y)
 
 
 def _is_same(a: Any, b: Any) -> bool:
@@ -224,20 +231,20 @@ class Pool:
 
     def _make_total(self, name: str, f: Callable[[Any, Any], Any], shards: Shards) -> Callable[[Any], Any]:
         learn = self._make_learner(name, f, shards)
-        divisor = len(shards) if name == "mean" else 1
+        count = len(shards)
+        divisor = count if name == "mean" else 1
 
         def total(params: Any) -> Any:
             key, xs = learn(params)
-            tensors = [x for x in xs if isinstance(x, Tensor)]
+            levels = [x.level for x in xs if isinstance(x, Tensor)]
 
             def ask(counts: tuple[int, ...], arrays: list[Any]) -> Sequence[Any]:
-                return self.add_up(name, key, len(shards), "differentiate", arrays, counts)
+                return self.add_up(name, key, count, "differentiate", arrays, counts)
 
-            answers = Answers(ask, is_traced=any(x.level for x in tensors))
-            results = compute_on_workers(f"pool.{name}", answers.get, xs)
-            value = results[0] if len(results) == 1 else results
-            value = value if divisor == 1 else tree.map_leaves(lambda y: y / divisor, value)
-            return value if tensors else tree.map_leaves(lambda y: np.asarray(y)[()], value)
+            answers = Answers(ask, is_traced=any(levels))
+            (value,) = compute_on_workers(f"pool.{name}", answers.get, xs)
+            value = value if divisor == 1 else value / divisor
+            return value if levels else np.asarray(value)[()]
 
         total.__name__ = getattr(f, "__name__", "f")
         return total
@@ -256,9 +263,9 @@ class Pool:
             shown = repr(structure)
             if shown not in known:
                 known[shown] = self._learn(name, f, shards, structure)
-            self._check_open(name)
-            leaves = [params] if is_array else tree.leaves(params)
-            return known[shown], [x.read() if isinstance(x, Variable) else x for x in leaves]
+            if is_array and not isinstance(params, Variable):
+                return known[shown], [params]
+            return known[shown], [x.read() if isinstance(x, Variable) else x for x in tree.leaves(params)]
 
         return learn
 
@@ -309,7 +316,10 @@ class Pool:
             for worker in list(range(self.workers)) * IN_FLIGHT:
                 send(worker)
             while running:
-                call = self._guard(self.engine.wait_any, list(running))
+                try:
+                    call = self.engine.wait_any(list(running))
+                except CallDied as died:
+                    raise self._end(died) from None
                 worker, i = running.pop(call)
                 (answers[i],) = self._wait([call])
                 progress.step()
@@ -357,7 +367,7 @@ class Pool:
             answer = self._wait([add_range(lambda i: calls[i], 0, len(calls), add)])[0]
         else:
             answers = self._wait(calls)
-            answer = add_range(lambda i: answers[i], 0, len(answers), add_into)
+            answer = add_range(answers.__getitem__, 0, len(answers))
         self.asked = {}
         found: Sequence[Any] = self._check(answer, name)
         return found
@@ -387,23 +397,23 @@ class Pool:
         return f"{name} at {what}"
 
     def _wait(self, calls: Sequence[int]) -> list[Any]:
-        answers: list[Any] = self._guard(self.engine.wait, calls)
+        try:
+            answers = self.engine.wait(calls)
+        except CallDied as died:
+            raise self._end(died) from None
         for call in calls:
             del self.asked[call]
         return answers
 
-    def _guard(self, wait: Callable[[Sequence[int]], Any], calls: Sequence[int]) -> Any:
-        """Return what an engine waits for; if workers die at a call again and again, end them and name the call."""
-        try:
-            return wait(calls)
-        except CallDied as died:
-            what = self._describe(died.call)
-            worker = "workers" if died.worker is None else f"worker {died.worker + 1}"
-            self.close()
-            raise WorkerError(
-                f"Pool: {worker} died {died.deaths} times in a row in {what}. What it computes ends the "
-                f"process: run it with engine='serial' to see where. {died.detail}"
-            ) from None
+    def _end(self, died: CallDied) -> WorkerError:
+        """End workers that died at a call again and again; return the error that names the call."""
+        what = self._describe(died.call)
+        worker = "workers" if died.worker is None else f"worker {died.worker + 1}"
+        self.close()
+        return WorkerError(
+            f"Pool: {worker} died {died.deaths} times in a row in {what}. What it computes ends the "
+            f"process: run it with engine='serial' to see where. {died.detail}"
+        )
 
     def _check(self, answer: Any, name: str) -> Any:
         """Return an answer, or raise the error that it tells of."""

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
-import numpy as np
-
-__all__ = ["Failure", "Terms", "add_into", "add_range", "add_terms", "plan_blocks"]
+__all__ = ["Failure", "Terms", "add_range", "add_terms", "plan_blocks"]
 
 
 @dataclass(frozen=True)
@@ -37,22 +35,6 @@ def add_terms(a: Terms, b: Terms) -> Terms:
     if b is None or isinstance(a, Failure) or isinstance(b, Failure):
         return a
     return [x + y for x, y in zip(a, b, strict=True)]
-
-
-def add_into(a: Terms, b: Terms) -> Terms:
-    """Return the same as ``add_terms``, in the memory of the first arrays where these came from a worker alone.
-
-    >>> add_into([np.array([1.0, 2.0])], [np.array([3.0, 4.0])])
-    [array([4., 6.])]
-    """
-    if not isinstance(a, list) or not isinstance(b, list):
-        return add_terms(a, b)
-    return [
-        np.add(x, y, out=x)
-        if isinstance(x, np.ndarray) and x.ndim and x.flags.writeable and x.shape == y.shape
-        else x + y
-        for x, y in zip(a, b, strict=True)
-    ]
 
 
 def add_range(compute: Callable[[int], Any], start: int, stop: int, add: Callable[[Any, Any], Any] = add_terms) -> Any:

@@ -10,6 +10,7 @@ import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from pullback.core import tree
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Recorder
 from pullback.diagnostics.nans import diagnose
-from pullback.errors import CapturedError, PullbackError, WorkerError
+from pullback.errors import CapturedError, DataError, PullbackError, WorkerError
 from pullback.scale.node import Kind
 from pullback.scale.replica import Replica, Step, count_rows, take_rows
 from pullback.scale.sums import Failure, Terms, add_range, add_terms
@@ -69,18 +70,13 @@ class Worker:
 
     def differentiate(self, key: str, start: int, stop: int, counts: tuple[int, ...], arrays: Arrays) -> Any:
         """Return what a range of shards adds to the sum, or to a derivative of it; a Failure if that fails."""
-
-        def compute(shard: int) -> Any:
-            return self._try(key, shard, lambda task, data: self._differentiate(task, data, counts, arrays))
-
-        return add_range(compute, start, stop)
+        return add_range(partial(self._try, key, self._differentiate, counts, arrays), start, stop)
 
     def differentiate_parts(self, key: str, shard: int, kinds: Sequence[Kind], own: Arrays, whole: Arrays) -> Any:
         """Return a derivative of what one shard gives, from arrays of its own and those of all shards."""
-        orders = list_orders(kinds)
         mine, all_ = iter(own), iter(whole)
         arrays = [next(mine) if kind == "parts" else next(all_) for kind in kinds]
-        return self._try(key, shard, lambda task, data: self._differentiate(task, data, orders, arrays))
+        return self._try(key, self._differentiate, list_orders(kinds), arrays, shard)
 
     def call(self, key: str, item: Any) -> Any:
         """Return what a function gives for an item; a Failure if it raises."""
@@ -91,27 +87,19 @@ class Worker:
 
     def peek(self, key: str, shard: int) -> Any:
         """Return the number of rows of a shard, and the first one."""
-        return self._try(key, shard, lambda task, data: (count_rows(data), take_rows(data, slice(0, 1))))
+        return self._try(key, self._peek, shard)
 
     def train(self, key: str, start: int, stop: int, step: Step) -> Any:
         """Return what a range of shards adds to losses, statistics, gradients and states of a step of training."""
-
-        def compute(shard: int) -> Any:
-            return self._try(key, shard, lambda task, data: self._get_replica(task).train(shard, data, step))
-
-        return add_range(compute, start, stop)
+        return add_range(partial(self._try, key, self._train, step), start, stop)
 
     def evaluate(self, key: str, start: int, stop: int, step: Step) -> Any:
         """Return what a range of shards adds to losses and statistics of an evaluation."""
-
-        def compute(shard: int) -> Any:
-            return self._try(key, shard, lambda task, data: self._get_replica(task).evaluate(data, step))
-
-        return add_range(compute, start, stop)
+        return add_range(partial(self._try, key, self._evaluate, step), start, stop)
 
     def explain_nan(self, key: str, shard: int, step: Step) -> Any:
         """Return where a NaN or infinity came from in a step; None if this shard gives none."""
-        return self._try(key, shard, lambda task, data: self._get_replica(task).explain_nan(shard, data, step))
+        return self._try(key, self._explain_nan, step, shard)
 
     @staticmethod
     def add_up(a: Terms, b: Terms) -> Any:
@@ -124,15 +112,27 @@ class Worker:
 
     # ---- parts of them
 
-    def _try(self, key: str, shard: int, compute: Callable[[Task, Any], Any]) -> Any:
-        """Return what is computed of a shard; a Failure if that raises an error."""
-        task = self.tasks[key]
+    def _try(self, key: str, compute: Callable[..., Any], *given: Any) -> Any:
+        """Return what is computed of a shard, whose number is the last argument; a Failure if that raises an error."""
+        task, shard = self.tasks[key], given[-1]
         try:
-            return compute(task, self._load(task, shard))
+            return compute(task, self._load(task, shard), *given)
         except _NanFound as found:
             return Failure(task.names[shard], f"a value is not finite.\n{found}", "", _find_place(), is_nan=True)
         except Exception as error:
             return _make_failure(task.names[shard], error)
+
+    def _peek(self, task: Task, data: Any, shard: int) -> Any:
+        return count_rows(data), take_rows(data, slice(0, 1))
+
+    def _train(self, task: Task, data: Any, step: Step, shard: int) -> Any:
+        return self._get_replica(task).train(shard, data, step)
+
+    def _evaluate(self, task: Task, data: Any, step: Step, shard: int) -> Any:
+        return self._get_replica(task).evaluate(data, step)
+
+    def _explain_nan(self, task: Task, data: Any, step: Step, shard: int) -> Any:
+        return self._get_replica(task).explain_nan(shard, data, step)
 
     def _get_code(self, task: Task) -> Any:
         """Return the function or model of a task, and the function that loads its shards."""
@@ -162,19 +162,18 @@ class Worker:
             self.replicas[task.key] = Replica(self._get_code(task)[0])
         return self.replicas[task.key]
 
-    def _differentiate(self, task: Task, data: Any, counts: tuple[int, ...], arrays: Arrays) -> list[Any]:
-        results = [_to_array(y) for y in self._get_program(task, counts)(data, *arrays)]
+    def _differentiate(self, task: Task, data: Any, counts: tuple[int, ...], arrays: Arrays, shard: int) -> list[Any]:
+        program = self.programs.get((task.key, counts)) or self._make_program(task, counts)
+        results = [np.asarray(y.numpy() if isinstance(y, Tensor) else y) for y in program(data, *arrays)]
         if task.checks_nans and not all(map(_is_finite, results)):
             self._explain(task, data, arrays)
         return results
 
-    def _get_program(self, task: Task, counts: tuple[int, ...]) -> Callable[..., Any]:
+    def _make_program(self, task: Task, counts: tuple[int, ...]) -> Callable[..., Any]:
         """Return the function of a shard and arrays that gives a derivative, compiled where that can be."""
-        key = task.key, counts
-        if key not in self.programs:
-            plain = make_derivative(self._get_code(task)[0], task.structure, counts)
-            self.programs[key] = _compile_if_possible(plain) if task.is_compiled else plain
-        return self.programs[key]
+        plain = make_derivative(self._get_code(task)[0], task.structure, counts)
+        self.programs[task.key, counts] = _compile_if_possible(plain) if task.is_compiled else plain
+        return self.programs[task.key, counts]
 
     def _explain(self, task: Task, data: Any, arrays: Arrays) -> None:
         """Raise an error that says where the first NaN or infinity came from."""
@@ -197,16 +196,14 @@ def _make_failure(name: str, error: Exception) -> Failure:
 
 
 def _is_finite(y: Any) -> bool:
-    """Return whether all elements are finite; the sum of their squares is, if they are, unless it overflows."""
+    """Return whether all elements are finite: the sum of their squares is, if they are, unless it overflows."""
     if y.dtype.kind not in "fc":
         return True
-    flat = y.ravel()
-    with np.errstate(all="ignore"):
-        return cmath.isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())
+    return cmath.isfinite(np.vdot(y, y) if y.ndim else y.item()) or bool(np.isfinite(y).all())
 
 
 def run_function(f: Callable[..., Any], structure: Any, shard: Any, xs: Sequence[Any]) -> list[Any]:
-    """Return the results of a function; an error if it reads a variable, whose gradient would be lost."""
+    """Return the result of a function; an error if it reads a variable, whose gradient would be lost."""
     with Recorder() as seen:
         results = tree.leaves(f(tree.replace_leaves(structure, list(xs)), shard))
     names = sorted({v.name for v in seen.read.values() if v.trainable})
@@ -215,6 +212,8 @@ def run_function(f: Callable[..., Any], structure: Any, shard: Any, xs: Sequence
             f"the function reads the variable{'s' * (len(names) > 1)} {', '.join(names)}, of which the worker has a "
             "copy: the gradient would be lost. Give variables as parameters, as in total(w)."
         )
+    if len(results) != 1:
+        raise DataError(f"the function must return one number or array, got {len(results) or 'none'}.")
     return results
 
 
@@ -258,12 +257,11 @@ def make_derivative(f: Callable[..., Any], structure: Any, counts: tuple[int, ..
 
 
 def _make_both(f: Callable[..., Any], structure: Any) -> Callable[..., list[Any]]:
-    """Return the function that gives the results and, if that is one number, the gradients by all parameters."""
+    """Return the function that gives the result and, if that is a number, the gradients by all parameters."""
 
     def compute(shard: Any, *xs: Any) -> list[Any]:
-        values, pull = vjp(lambda *ys: run_function(f, structure, shard, ys), *xs)
-        is_number = len(values) == 1 and np.ndim(values[0]) == 0
-        return [*values, *(pull([np.ones_like(values[0])]) if is_number else ())]
+        (value,), pull = vjp(lambda *ys: run_function(f, structure, shard, ys), *xs)
+        return [value] if np.ndim(value) else [value, *pull([np.ones_like(value)])]
 
     return compute
 
@@ -282,7 +280,3 @@ def _compile_if_possible(f: Callable[..., Any]) -> Callable[..., Any]:
             return f(*args)
 
     return run
-
-
-def _to_array(y: Any) -> Any:
-    return np.asarray(y.numpy() if isinstance(y, Tensor) else y)

@@ -154,7 +154,12 @@ class Differentiated(Derivative):
             if d is None:
                 d = self._handle_missing(tape, leaves, len(out), xs, call, value)
             elif type(d) is not m.kind or (
-                m.ndim and (d.dtype is not m.dtype or d.base is not None or (d is seed and dy is not None))
+                m.ndim
+                and (
+                    (d.dtype is not m.dtype and d.dtype != m.dtype)  # an array from pickle has a dtype of its own
+                    or d.base is not None
+                    or (d is seed and dy is not None)
+                )
             ):
                 d = _make_own(d, float_of(m.dtype, value.dtype))
             out.append(d)

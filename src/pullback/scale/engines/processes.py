@@ -7,16 +7,17 @@ import multiprocessing
 import os
 import pickle
 import shutil
-import struct
+import socket
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pullback.errors import WorkerError
+from pullback.scale.engines.pipe import Pipe, open_pipe
 from pullback.scale.engines.protocol import (
     MOST_DEATHS,
     ONE_THREAD,
@@ -31,11 +32,7 @@ from pullback.scale.work import Worker
 __all__ = ["ProcessEngine"]
 
 
-# How a call is given what it shares with other calls: not at all, as the call before it had it, after its own bytes in
-# the same message, or in a message that follows, which is not copied once more.
-NOTHING, SAME, HERE, NEXT = range(4)
-HEAD = struct.Struct("<BQ")  # of a message: one of these, and how many bytes its own are
-MAX_COPIED_BYTES = 2**16  # into a message: less time than another message takes
+MAX_PACKED_BYTES = 2**16  # of an array that is copied into a message
 PLAIN_TYPES = frozenset("?bBhHiIlLqQefdFD")
 
 
@@ -47,9 +44,16 @@ class Call(NamedTuple):
     shared: Shared | None
 
 
-def dump_message(method: str, x: object) -> bytes:
-    """Return a call or its answer as bytes: plain pickle is quicker, and enough for all but the objects of map."""
-    return dump(x) if method == "call" else pickle.dumps(x, protocol=pickle.HIGHEST_PROTOCOL)
+def dump_parts(x: object) -> list[Any]:
+    """Return an object as the parts of a message: the bytes of pickle, and large arrays, which are not copied."""
+    buffers: list[pickle.PickleBuffer] = []
+    text = pickle.dumps(pack(x), protocol=5, buffer_callback=buffers.append)
+    return [text, *(buffer.raw() for buffer in buffers)]
+
+
+def load_parts(parts: Sequence[Any]) -> Any:
+    """Return the object of ``dump_parts``."""
+    return unpack(*pickle.loads(parts[0], buffers=parts[1:]))
 
 
 def pack(x: Any) -> tuple[bool, Any]:
@@ -64,7 +68,7 @@ def pack(x: Any) -> tuple[bool, Any]:
 
 def _is_small_array(x: Any) -> bool:
     """Return whether ``x`` is an array that its shape, the letter of its type and its bytes say all of."""
-    if type(x) is not np.ndarray or x.nbytes > MAX_COPIED_BYTES or not x.flags.c_contiguous:
+    if type(x) is not np.ndarray or x.nbytes > MAX_PACKED_BYTES or not x.flags.c_contiguous:
         return False
     return x.dtype.char in PLAIN_TYPES and x.dtype.isnative
 
@@ -78,26 +82,25 @@ def unpack(is_packed: bool, x: Any) -> Any:
     return [np.ndarray(*parts) for parts in x] if is_packed else x
 
 
-def _serve(pipe: Connection, crash_file: str) -> None:
+def _serve(end: socket.socket, crash_file: str) -> None:
     """Answer calls until the other end is closed: the body of a worker's process."""
     faulthandler.enable(open(crash_file, "w"))  # noqa: SIM115  # it stays open: a crash writes its traceback there
-    worker, shared = Worker(), None
-    pipe.send_bytes(b"ready")
+    pipe, worker, shared = Pipe(end), Worker(), None
+    parts: list[Any] = [b"ready"]
     while True:
         try:
-            message = memoryview(pipe.recv_bytes())
-            kind, size = HEAD.unpack_from(message)
-            end = HEAD.size + size
-            if kind >= HERE:
-                shared = unpack(*pickle.loads(message[end:] if kind == HERE else pipe.recv_bytes()))
-        except (EOFError, OSError):
+            pipe.send(parts)
+            text, *more = pipe.receive()
+        except (EOFError, OSError):  # the program that asked has ended
             return
-        number, method, given = pickle.loads(message[HEAD.size : end])
-        answer = getattr(worker, method)(*given, *((shared,) if kind else ()))
-        try:
-            pipe.send_bytes(dump_message(method, (number, *pack(answer))))
-        except OSError:  # the program that asked has ended
-            return
+        method, given, last = pickle.loads(text)
+        if more:
+            shared = load_parts(more)
+        if last is not None:
+            given += (unpack(*last) if last[0] else shared,)
+        answer = getattr(worker, method)(*given)
+        # what a function of map returns may be of a class that only cloudpickle can send
+        parts = [dump((False, answer))] if method == "call" else dump_parts(answer)
 
 
 class Process:
@@ -111,20 +114,20 @@ class Process:
 
     def spawn(self) -> None:
         """Start a process whose BLAS has one thread."""
-        context = multiprocessing.get_context("spawn")
-        self.pipe, there = context.Pipe()
+        self.pipe, there = open_pipe()
         self.shared: Shared | None = None
         with set_environment(ONE_THREAD):
-            self.process = context.Process(target=_serve, args=(there, self.crash_file), daemon=True)
+            context = multiprocessing.get_context("spawn")
+            self.process = context.Process(target=_serve, args=(there.end, self.crash_file), daemon=True)
             self.process.start()
         there.close()
 
     def is_ready(self, timeout: float) -> bool:
         """Return whether the process began to listen within a time; False if it died at once."""
-        if not self.pipe.poll(max(timeout, 0.0)):
+        if not self.pipe.has_message(max(timeout, 0.0)):
             raise TimeoutError
         try:
-            self.pipe.recv_bytes()
+            self.pipe.receive()
         except (EOFError, OSError):
             return False
         return True
@@ -137,14 +140,13 @@ class Process:
 
     def send_first(self) -> None:
         """Send the first call: one at a time, as two ends that both write a long message would wait for ever."""
-        _, own, shared = self.calls[0]
-        more = b"" if shared is None or shared is self.shared else _dump_shared(shared)
-        kind = NOTHING if shared is None else SAME if not more else HERE if len(more) < MAX_COPIED_BYTES else NEXT
-        self.shared = shared or self.shared
+        _, text, shared = self.calls[0]
+        parts: list[Any] = [text]
+        if shared is not None and shared is not self.shared:
+            self.shared = shared
+            parts += _dump_shared(shared)
         try:
-            self.pipe.send_bytes(b"".join((HEAD.pack(kind, len(own)), own, more if kind == HERE else b"")))
-            if kind == NEXT:
-                self.pipe.send_bytes(more)
+            self.pipe.send(parts)
         except OSError:  # it died: it is replaced when its answers are waited for
             return
 
@@ -164,11 +166,24 @@ class Process:
             self.process.join()
 
 
-def _dump_shared(shared: Shared) -> bytes:
-    if "text" not in shared.places:
-        shared.places["text"] = pickle.dumps(pack(shared.value), protocol=pickle.HIGHEST_PROTOCOL)
-    text: bytes = shared.places["text"]
-    return text
+def _make_call(number: int, method: str, given: tuple[Any, ...], shared: Shared) -> Call:
+    """Return a call with numbers and names, for which plain pickle is enough, and an argument that others share.
+
+    That is in its own bytes if it is a list of small arrays, and follows them otherwise.
+    """
+    if "packed" not in shared.places:
+        shared.places["packed"] = pack(shared.value)
+    last = shared.places["packed"]
+    if last[0]:
+        return Call(number, pickle.dumps((method, given, last), protocol=5), None)
+    return Call(number, pickle.dumps((method, given, (False, None)), protocol=5), shared)
+
+
+def _dump_shared(shared: Shared) -> list[Any]:
+    if "parts" not in shared.places:
+        shared.places["parts"] = dump_parts(shared.value)
+    parts: list[Any] = shared.places["parts"]
+    return parts
 
 
 class ProcessEngine:
@@ -209,26 +224,28 @@ class ProcessEngine:
         return dump(parts)
 
     def learn(self, task: Any) -> None:
-        call = Call(-1, dump((-1, "add", (task,))), None)
+        call = Call(-1, dump(("add", (task,), None)), None)
         self.tasks.append(call)
         for worker in self.workers:
             worker.add(call)
 
     def call(self, worker: int, method: str, *given: object) -> int:
         self.asked += 1
-        shared = given[-1] if given and isinstance(given[-1], Shared) else None
-        plain = given if shared is None else given[:-1]
-        self.workers[worker].add(Call(self.asked, dump_message(method, (self.asked, method, plain)), shared))
+        if given and isinstance(given[-1], Shared):
+            call = _make_call(self.asked, method, given[:-1], given[-1])
+        else:
+            call = Call(self.asked, dump((method, given, None)), None)
+        self.workers[worker].add(call)
         return self.asked
 
     def wait(self, calls: Sequence[int]) -> list[Any]:
-        while any(number not in self.answers for number in calls):
-            busy = [worker for worker in self.workers if worker.calls]
-            if all(len(worker.calls) == 1 for worker in busy):  # no one waits for its next call
-                for worker in busy:
+        while not self.answers.keys() >= {*calls}:
+            if [worker for worker in self.workers if len(worker.calls) > 1]:
+                self._receive()  # who is first gets its next call first
+                continue
+            for worker in self.workers:
+                if worker.calls:
                     self._take(worker)
-            else:
-                self._receive()
         return [self.answers.pop(number) for number in calls]
 
     def wait_any(self, calls: Sequence[int]) -> int:
@@ -238,21 +255,21 @@ class ProcessEngine:
 
     def _receive(self) -> None:
         """Take the answers that are there, and send the next calls."""
-        pipes = {worker.pipe: worker for worker in self.workers if worker.calls}
-        for pipe in wait(list(pipes)):
-            self._take(pipes[pipe])  # type: ignore[index]
+        ends = {worker.pipe.end: worker for worker in self.workers if worker.calls}
+        for end in wait(list(ends)):
+            self._take(ends[end])  # type: ignore[index]
 
     def _take(self, worker: Process) -> None:
         """Take the next answer of a worker, and send its next call."""
         try:
-            number, *answer = pickle.loads(worker.pipe.recv_bytes())
+            parts = worker.pipe.receive()
         except (EOFError, OSError):
             self._replace(worker)
             return
-        worker.calls.popleft()
-        if number >= 0:
+        call = worker.calls.popleft()
+        if call.number >= 0:
             worker.deaths = 0
-            self.answers[number] = unpack(*answer)
+            self.answers[call.number] = load_parts(parts)
         if worker.calls:
             worker.send_first()
 
