@@ -363,6 +363,24 @@ def test_constant_operands_of_every_type_on_both_sides(c: Any, x: Any) -> None:
     close(pb.grad(lambda x: x**c + c**x)(x), k * x ** (k - 1) + k**x * np.log(k))
 
 
+@pytest.mark.parametrize("wrap", [np.asarray, pb.tensor, lambda c: c[0]], ids=["array", "tensor", "number"])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "i8", "u1", "b1"])
+@pytest.mark.parametrize("f", [lambda x, c: x * c - x / c, lambda x, c: c * x - c / x, np.maximum, lambda x, c: c @ x])
+def test_dtypes_and_gradients_beside_constants_on_no_tape(f: Any, dtype: str, wrap: Any) -> None:
+    x, c = np.array([0.5, 2.0, 3.0], "f4"), np.array([1, 2, 5]).astype(dtype)
+    given = wrap(c)
+    if f(np.ones(3), np.ones(3)).ndim == 0 and np.ndim(given) == 0:
+        given = wrap(c) * np.ones(3, dtype)  # a product of matrices takes no number
+    as_floats = np.asarray(given) if dtype == "f8" else np.asarray(given).astype("f4")
+    want = pb.value_and_grad(lambda x: np.sum(f(x, x * 0 + as_floats)))(x.astype(as_floats.dtype))
+    seen = []
+    value, grad = pb.value_and_grad(lambda x: np.sum(seen.append(f(x, given)) or seen[0]))(x)
+    assert seen[0].dtype == value.dtype == as_floats.dtype
+    assert grad.dtype == "f4"
+    close(value, want.value)
+    close(grad, want.grad)
+
+
 # ------------------------------------------------------------------ the caller's own
 
 

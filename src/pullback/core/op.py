@@ -42,6 +42,7 @@ from pullback.core.tape import (
     as_tensor,
     constant,
     perform,
+    perform_beside,
     place,
     place_complex,
 )
@@ -146,10 +147,13 @@ def perform_observed(op: Op, args: Sequence[Any], params: dict[str, Any], withou
 
 
 # What the names in an op's text mean that decide between the quick way and the general one.
-QUICK = {"Tensor": Tensor, "ndarray": ndarray, "Large": Large, "dispatch": dispatch, "perform": perform}
+QUICK = {
+    "Tensor": Tensor, "ndarray": ndarray, "Large": Large, "dispatch": dispatch, "perform": perform,
+    "perform_beside": perform_beside,
+}  # fmt: skip
 OBSERVED = {
     "Tensor": None, "ndarray": None, "Large": None, "dispatch": perform_observed, "perform": perform_observed,
-    "native": native.give_nothing, "native_reflected": native.give_nothing,
+    "perform_beside": native.give_nothing, "native": native.give_nothing, "native_reflected": native.give_nothing,
 }  # fmt: skip
 
 

@@ -51,6 +51,7 @@ ARRAYS = (Tensor, *RAW)
 CAUGHT = (ValueError, TypeError, IndexError, OverflowError)  # what NumPy complains with
 FLOAT = ((), np.dtype(float))
 MAX_KEPT_METAS = 128  # that a closed tape keeps for the next; closing looks at each of them
+SCALARS = frozenset({np.dtype(c).type for c in "?bhilqBHILQfd"})  # NumPy's numbers that are real
 COMPLEX = ()  # the pool of complex numbers: never recycled, but their nodes are placed with care
 MAX_NOTED_CUTS = 16  # places where a path ended that are remembered for the error message
 
@@ -675,6 +676,37 @@ def place_complex(op: Op, values: Sequence[Any], m: Meta, step: Step, x: Any, y:
     except CAUGHT as error:
         raise op.translate_error(op, error, values, {}) from None
     return place(z, m.tape[z.shape, z.dtype], step, x, y)
+
+
+def perform_beside(op: Op, x: Any, y: Any) -> Any:
+    """Perform an op of two inputs on a small tensor of a tape and a constant: an array, a number or a tensor.
+
+    None if they are something else.
+    """
+    crossed = not (type(x) is Tensor and x.meta.plain and x.meta.tape.level)
+    a, c = (y, x) if crossed else (x, y)
+    if crossed and not (type(a) is Tensor and a.meta.plain and a.meta.tape.level):
+        return None
+    m = a.meta
+    v = c.value if type(c) is Tensor and c.meta.raw and not c.meta.tape.level else c
+    if type(v) is ndarray:
+        if v.dtype is not m.dtype:
+            if not v.ndim or v.dtype.kind not in "iub":
+                return None
+            v = v.astype(m.dtype)  # integers do not widen floats
+        elif v is c:
+            return None
+    elif type(v) in SCALARS:
+        if v.dtype is not m.dtype and v.dtype.kind == "f":  # which may widen
+            step = op.right_fit if crossed else op.left_fit
+            z = op.run_guarded(lambda: op.run(v, a.value) if crossed else op.run(a.value, v), (x, y), {})
+            return place(z, m.tape[z.shape, z.dtype], step, a, v)
+        v = float(m.dtype.type(v))
+        if crossed and op.reflected is not None:
+            return op.reflected(a, v)
+    else:
+        return None
+    return op.function(v, a) if crossed else op.function(a, v)
 
 
 def add_into(rule: Callable[..., Any], into: Any, rows: Any = None) -> Any:
