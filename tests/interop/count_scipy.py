@@ -27,10 +27,10 @@ def count(way: str, every: int = 1, listed: bool = False) -> Counter[str]:
     import pullback as pb
 
     calls = scipy_calls.FIRST if way == "array_api" else [*scipy_calls.FIRST, *scipy_calls.SECOND]
-    modules = scipy_calls.load_ours() if way == "ours" else scipy_calls.load_scipy()
     plain = scipy_calls.load_scipy()
     if way == "installed":
         pb.scipy.install()
+    modules = scipy_calls.load_ours() if way == "ours" else scipy_calls.load_scipy()
     total: Counter[str] = Counter(right=0, refused=0, wrong=0)
     for call in calls[::every]:
         verdict, why = scipy_calls.judge(call, modules, plain)

@@ -87,7 +87,14 @@ def load_scipy() -> SimpleNamespace:
 def load_ours() -> SimpleNamespace:
     """Return the modules of ``pb.scipy``, and SciPy's where there is none."""
     ours = {name: getattr(pb.scipy, name) for name in MODULES}
-    return SimpleNamespace(**{**vars(load_scipy()), **ours, "distance": pb.scipy.spatial.distance})
+    return SimpleNamespace(
+        **{
+            **vars(load_scipy()),
+            **ours,
+            "distance": pb.scipy.spatial.distance,
+            "Rotation": pb.scipy.spatial.transform.Rotation,
+        }
+    )
 
 
 def run(call: str, modules: SimpleNamespace, values: dict[str, Any]) -> Any:
@@ -320,8 +327,35 @@ def _distributions() -> list[str]:
     return made
 
 
+# Options and orders of arguments that are less usual.
+OPTIONS = [
+    "integrate.quad(lambda t: np.sqrt(t + a), 2, b)[0]", "integrate.quad(lambda t: np.exp(a * t), b, b)[0]",
+    "integrate.quad(lambda t: np.exp(-a * t), np.inf, b)[0]", "integrate.quad(lambda t: np.exp(a * t), b, -np.inf)[0]",
+    "integrate.quad(lambda t: np.sqrt(t + a), 2, 0, points=[1.0, 5.0])[0]", "integrate.dblquad(lambda y, x: a * x * y, 0, 1, b, 0)[0]",
+    "integrate.solve_ivp(lambda t, y: -a * y, (1, b), u, rtol=1e-9, atol=1e-10).y[:, -1]",
+    "integrate.odeint(lambda t, y: -a * y, u, [1.0, 0.3, 0.0], tfirst=True, rtol=1e-10, atol=1e-10)",
+    "optimize.toms748(lambda t: t**3 - a, 0, 5, (), 2)", "optimize.brentq(lambda t: t**3 - a, 5, 0)",
+    "signal.resample_poly(v, 3, 2, padtype='line')", "signal.resample_poly(v, 3, 2, padtype='mean')",
+    "signal.upfirdn([1.0, 2.0, 1.0], v, 2, 3, mode='symmetric')", "signal.welch(v, nperseg=5, nfft=9, scaling='spectrum', return_onesided=False)",
+    "signal.freqz_zpk(p, q, a, worN=16, whole=True, fs=3.0)", "signal.freqz_zpk(p, q, a, worN=times * 0.3)",
+    "interpolate.RBFInterpolator(R, x)(Q)", "interpolate.RBFInterpolator(R, x, kernel='gaussian', epsilon=a)(Q)",
+    "interpolate.RBFInterpolator(R, x, kernel='linear', smoothing=b)(Q)", "interpolate.RBFInterpolator(Q, Q, kernel='cubic')(R)",
+    "interpolate.RBFInterpolator(R, x, kernel='inverse_quadratic', epsilon=1.3)(R)", "interpolate.RBFInterpolator(R, x, degree=-1)(Q)",
+    "stats.ttest_ind(v, pos, alternative='less')[:2]", "stats.ttest_1samp(v, a, alternative='less').pvalue",
+    "stats.ttest_rel(v, w, alternative='greater').pvalue", "stats.skew(R, axis=1, keepdims=True)", "stats.skew(v, 0, False, 'propagate')",
+    "stats.zscore(v, nan_policy='propagate')", "stats.variation(pos, 0, 'propagate', 1)", "stats.levene(v, pos, center='mean')[:2]",
+    "stats.levene(v, pos, center='trimmed', proportiontocut=0.2)[:2]", "stats.kurtosistest(v, alternative='greater').pvalue",
+    "stats.skewtest(v, alternative='less').pvalue", "stats.normaltest(v)[:2]", "stats.jarque_bera(v)[:2]", "stats.bartlett(v, pos, x)[:2]",
+    "stats.lmoment(v, 3, standardize=False)", "stats.lmoment(R, order=[1, 3], axis=0)", "stats.describe(R)[2:]", "stats.kstatvar(pos, 1)",
+    "stats.describe(R, axis=1, ddof=0, bias=False)[1:3]", "stats.sigmaclip(pos, 1.3, 1.3)[:3]",
+    "Rotation.from_euler('xyz', R).apply(Q[:5], inverse=True)", "Rotation.from_euler('ZXZ', rot).as_euler('YXZ', degrees=True)",
+    "(Rotation.from_rotvec(rot) ** 0.5).as_rotvec(degrees=True)", "Rotation.from_matrix(Rotation.from_rotvec(rot).as_matrix()).as_quat()",
+    "Rotation.from_quat(quat).as_quat(canonical=True)",
+]  # fmt: skip
+if not hasattr(import_module("scipy.stats"), "lmoment"):  # which are newer than the oldest SciPy
+    OPTIONS = [call for call in OPTIONS if "lmoment" not in call]
 SECOND = [
-    *_distributions(),
+    *_distributions(), *OPTIONS,
     "stats.norm(z, y).logpdf(x)", "stats.gamma(x, scale=y).cdf(p)", "stats.norm.interval(0.9, loc=z, scale=y)",
     "stats.multivariate_normal.logpdf(u, 0 * u, S)", "stats.multivariate_normal.pdf(C, u, S)",
     "stats.multivariate_normal.entropy(u, S)", "stats.multivariate_normal(u, S).logpdf(C)",

@@ -219,7 +219,9 @@ def _scipy_files() -> str:
 def _find_package(code: CodeType) -> str:
     """Return the public package of SciPy's that a function of it is in."""
     first, *rest = code.co_filename.removeprefix(_scipy_files()).split(sep)
-    return f"{first}.distance" if first == "spatial" and rest == ["distance.py"] else first
+    if first == "spatial" and rest[0] in ("distance.py", "transform"):
+        return f"spatial.{rest[0].removesuffix('.py')}"
+    return first
 
 
 # Where SciPy's wrappers hold what they wrap: the name is not that of their code.
@@ -230,6 +232,8 @@ def _public_name(frame: FrameType) -> str:
     """Return the name of the public function of SciPy's that a frame belongs to."""
     name = frame.f_code.co_name
     owner = frame.f_locals.get("self")
+    if frame.f_code.co_qualname.partition(".")[0] in FUNCTIONS["spatial.transform"]:
+        return frame.f_code.co_qualname
     of_distribution = getattr(owner, "name", None)
     if name.startswith(("_", "wrap")) or name == "axis_nan_policy_wrapper":
         for local in _WRAPPED:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, wraps
+from inspect import BoundArguments, signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -136,6 +137,58 @@ def make_fallback(module: str, name: str) -> Any:
         return constant(result) if find_tensors([args, kwargs]) and isinstance(result, np.ndarray) else result
 
     return call
+
+
+def take_scipy_arguments(module: str, name: str, ours: Callable[..., Any]) -> Callable[..., Any]:
+    """Return our function with the signature of SciPy's: what ours does not take must have no effect.
+
+    Of plain arguments SciPy's own function takes all.  ``keepdims`` is known of each function with an ``axis``.
+    """
+    original = getattr(load(module), name)
+    try:
+        theirs = signature(original)
+    except ValueError:  # written in C
+        return ours
+    own = signature(ours)
+
+    @wraps(ours)
+    def call(*args: object, **kwargs: object) -> Any:
+        try:
+            own.bind(*args, **kwargs)
+        except TypeError:
+            pass
+        else:
+            return ours(*args, **kwargs)
+        if not is_traced(args, kwargs):
+            return make_fallback(module, name)(*args, **kwargs)
+        given = theirs.bind(*args, **kwargs)
+        extra = {k: v for k, v in given.arguments.items() if k not in own.parameters}
+        for k, v in extra.items():
+            if k != "keepdims" and v is not theirs.parameters[k].default and v != theirs.parameters[k].default:
+                raise ArgumentError(
+                    f"pb.scipy.{module}.{name}: {k}={v!r} is not known of traced tensors. Leave it out, or prepare the "
+                    "data first, as in x[~np.isnan(x)]."
+                )
+            del given.arguments[k]
+        made = ours(*given.args, **{k: v for k, v in given.kwargs.items() if k in own.parameters})
+        return _keep_axes(made, *_find_axis(own.bind(*given.args, **given.kwargs))) if extra.get("keepdims") else made
+
+    return call
+
+
+def _find_axis(given: BoundArguments) -> tuple[int, Any]:
+    """Return how many axes the first argument has, and the one along which a function takes it."""
+    given.apply_defaults()
+    first, *_ = given.arguments.values()
+    sample = first[0] if isinstance(first, tuple) and first else first  # *samples
+    return np.ndim(sample), given.arguments.get("axis")
+
+
+def _keep_axes(made: Any, ndim: int, axis: Any) -> Any:
+    """Return a result, or each of several, with axes of length 1 in the place of those that were reduced."""
+    if isinstance(made, tuple):
+        return type(made)(*(_keep_axes(m, ndim, axis) for m in made))
+    return np.expand_dims(made, tuple(range(ndim)) if axis is None else axis)
 
 
 def apply_matrix(matrix: Value, x: Any, axis: int) -> Any:

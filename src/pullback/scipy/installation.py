@@ -21,7 +21,7 @@ from pullback.scipy import (
     stats,
 )
 from pullback.scipy.arguments import ORIGINALS, is_traced, load
-from pullback.scipy.spatial import distance
+from pullback.scipy.spatial import distance, transform
 
 if TYPE_CHECKING:
     from pullback.typing import Function
@@ -30,7 +30,8 @@ __all__ = ["install", "is_installed", "uninstall"]
 
 MODULES: dict[str, Any] = {
     "fft": fft, "integrate": integrate, "interpolate": interpolate, "linalg": linalg, "ndimage": ndimage,
-    "optimize": optimize, "signal": signal, "spatial.distance": distance, "special": special, "stats": stats,
+    "optimize": optimize, "signal": signal, "spatial.distance": distance,
+    "spatial.transform": transform, "special": special, "stats": stats,
 }  # fmt: skip
 METHODS = (
     "cdf", "entropy", "isf", "logcdf", "logpdf", "logpmf", "logsf", "mean", "median", "pdf", "pmf", "ppf", "sf", "std",
@@ -113,7 +114,8 @@ class Choosing(type):
         return isinstance(instance, (cls.original, cls.ours))
 
     def __getattr__(cls, name: str) -> Any:
-        return getattr(cls.original, name)
+        original, ours = getattr(cls.original, name), getattr(cls.ours, name, None)
+        return dispatch(original, ours) if callable(original) and ours is not None else original
 
 
 def _choose(module: str, original: Any, ours: Any) -> Any:

@@ -508,3 +508,71 @@ def interpn(
 ) -> Any:
     """Return values over a grid at places between."""
     return RegularGridInterpolator(points, values, method, bounds_error, fill_value)(xi)
+
+
+KERNELS: dict[str, Any] = {  # by the square of the distance, which is not 0
+    "linear": lambda s: -np.sqrt(s),
+    "thin_plate_spline": lambda s: 0.5 * s * np.log(s),
+    "cubic": lambda s: s * np.sqrt(s),
+    "quintic": lambda s: -s * s * np.sqrt(s),
+    "multiquadric": lambda s: -np.sqrt(s + 1),
+    "inverse_multiquadric": lambda s: 1 / np.sqrt(s + 1),
+    "inverse_quadratic": lambda s: 1 / (s + 1),
+    "gaussian": lambda s: np.exp(-s),
+}
+AT_ZERO = {"multiquadric": -1.0, "inverse_multiquadric": 1.0, "inverse_quadratic": 1.0, "gaussian": 1.0}
+LEAST_DEGREES = {"multiquadric": 0, "linear": 0, "thin_plate_spline": 1, "cubic": 1, "quintic": 2}
+
+
+class RBFInterpolator:
+    """Interpolation of scattered data by a function of distances and a polynomial.
+
+    It is differentiable by the places, the data and where these are.
+
+    >>> f = RBFInterpolator([[0.0], [1.0], [3.0]], [1.0, 2.0, 4.0])
+    >>> f([[2.0]]).round(6)
+    array([3.])
+    """
+
+    def __init__(
+        self, y: TensorLike, d: TensorLike, neighbors: int | None = None, smoothing: Any = 0.0,
+        kernel: str = "thin_plate_spline", epsilon: Any = None, degree: int | None = None,
+    ) -> None:  # fmt: skip
+        if neighbors is not None:
+            raise NoRuleError("pb.scipy.interpolate.RBFInterpolator: neighbors is not differentiable here.")
+        if kernel not in KERNELS:
+            raise ArgumentError(f"RBFInterpolator: kernel must be one of {', '.join(KERNELS)}; got {kernel!r}.")
+        if epsilon is None and kernel in AT_ZERO:
+            raise ArgumentError(f"RBFInterpolator: kernel={kernel!r} needs epsilon.")
+        self.y, self.d, self.kernel = as_float(y), as_float(d), kernel
+        if self.y.ndim != 2 or self.d.ndim < 1 or self.d.shape[0] != self.y.shape[0]:
+            raise ShapeError(f"RBFInterpolator: data of shape {self.d.shape} at places of shape {self.y.shape}.")
+        self.epsilon = as_float(1.0 if epsilon is None else epsilon)
+        n, dims = self.y.shape
+        degree = max(LEAST_DEGREES.get(kernel, -1), 0) if degree is None else int(degree)
+        self._powers = [p for p in product(range(degree + 1), repeat=dims) if sum(p) <= degree]
+        tail = self._evaluate_powers(self.y)
+        count = len(self._powers)
+        smooth = np.broadcast_to(as_float(smoothing), (n,))
+        top = np.concatenate([self._evaluate_kernel(self.y) + np.eye(n) * smooth, tail], 1)
+        below = np.concatenate([np.swapaxes(tail, 0, 1), np.zeros((count, count))], 1)
+        data = np.reshape(self.d, (n, -1))
+        right = np.concatenate([data, np.zeros((count, data.shape[1]))])
+        self._coefficients = linalg.solve(np.concatenate([top, below]), right)
+
+    def _evaluate_kernel(self, x: Value) -> Any:
+        apart = np.expand_dims(x * self.epsilon, 1) - np.expand_dims(self.y * self.epsilon, 0)
+        square = np.sum(apart * apart, -1)
+        same = square == 0
+        return np.where(same, AT_ZERO.get(self.kernel, 0.0), KERNELS[self.kernel](np.where(same, 1.0, square)))
+
+    def _evaluate_powers(self, x: Value) -> Any:
+        columns = [np.prod(np.stack([x[:, i] ** k for i, k in enumerate(p)], -1), -1) for p in self._powers]
+        return np.stack(columns, 1) if columns else np.zeros((x.shape[0], 0))
+
+    def __call__(self, x: TensorLike) -> Any:
+        x = as_float(x)
+        if x.ndim != 2 or x.shape[1] != self.y.shape[1]:
+            raise ShapeError(f"RBFInterpolator: places of shape {x.shape} for data at {self.y.shape}.")
+        basis = np.concatenate([self._evaluate_kernel(x), self._evaluate_powers(x)], 1)
+        return np.reshape(basis @ self._coefficients, (x.shape[0], *self.d.shape[1:]))

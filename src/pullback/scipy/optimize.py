@@ -375,7 +375,7 @@ LOSSES: dict[str, Callable[[Any], Any]] = {
 
 def least_squares(
     fun: Callable[..., Any], x0: Tree, jac: str | Function | None = None, bounds: Any = (-np.inf, np.inf),
-    method: str = "trf", loss: str = "linear", f_scale: float = 1.0, args: object = (),
+    method: str = "trf", *, loss: str = "linear", f_scale: float = 1.0, args: object = (),
     callback: Function | None = None, **options: Any,
 ) -> Any:  # fmt: skip
     """Minimize the sum of squares of ``fun(x, *args)`` over a tree ``x``, with exact Jacobians.
@@ -593,9 +593,16 @@ def _make_bracketing_solver(name: str) -> Any:
     return solve
 
 
-brentq, brenth, bisect, ridder, toms748 = map(
-    _make_bracketing_solver, ("brentq", "brenth", "bisect", "ridder", "toms748")
-)
+brentq, brenth, bisect, ridder = map(_make_bracketing_solver, ("brentq", "brenth", "bisect", "ridder"))
+
+
+def toms748(
+    f: Callable[..., Any], a: TensorLike, b: TensorLike, args: object = (), k: int = 1, xtol: float = 2e-12,
+    rtol: float = 8.881784197001252e-16, maxiter: int = 100, full_output: bool = False, disp: bool = True,
+) -> Any:  # fmt: skip
+    """Return a root between two numbers, as ``scipy.optimize.toms748``."""
+    found = root_scalar(f, args, "toms748", [a, b], xtol=xtol, rtol=rtol, maxiter=maxiter, options={"k": k})
+    return (found.root, found) if full_output else found.root
 
 
 def newton(

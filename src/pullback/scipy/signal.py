@@ -328,18 +328,33 @@ def resample(
 def resample_poly(x: TensorLike, up: int, down: int, axis: int = 0, **options: object) -> Any:
     """Return the data at a rate of ``up / down``, by a filter."""
     x = as_float(x)
+    if options.get("padtype") in ("maximum", "median", "minimum") or options.get("cval"):  # not linear
+        return make_fallback("signal", "resample_poly")(x, up, down, axis, **options)
     return apply_linear(lambda e: load("signal").resample_poly(e, up, down, axis=0, **options), x, axis)
 
 
 def upfirdn(h: TensorLike, x: TensorLike, up: int = 1, down: int = 1, axis: int = -1, **options: object) -> Any:
     """Return the data with zeros between them, filtered, and every ``down``-th of that; differentiable by ``x``."""
-    if is_traced(h):
+    if is_traced(h) or options.get("cval"):
         return make_fallback("signal", "upfirdn")(h, x, up, down, axis, **options)
     x = as_float(x)
     return apply_linear(lambda e: load("signal").upfirdn(np.asarray(h), e, up, down, axis=0, **options), x, axis)
 
 
 # ---- spectra
+
+
+def freqz_zpk(
+    z: TensorLike, p: TensorLike, k: TensorLike, worN: Any = 512, whole: bool = False,
+    fs: float = 2 * np.pi,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Return frequencies and the response at them of a filter with given zeros, poles and gain."""
+    z, p = (np.atleast_1d(as_float(roots)) for roots in (z, p))
+    given = np.ndim(worN) > 0
+    w = as_float(worN) * (2 * np.pi / fs) if given else np.linspace(0, np.pi * (1 + bool(whole)), int(worN), False)
+    at = np.expand_dims(np.exp(1j * w), -1)
+    response = as_float(k) * np.prod(at - z, -1) / np.prod(at - p, -1)
+    return w * (fs / (2 * np.pi)), response
 
 
 def periodogram(
@@ -379,9 +394,13 @@ def welch(
     axis: int = -1, average: str = "mean",
 ) -> Any:  # fmt: skip
     """Return frequencies and the power at them, the mean over segments of the data."""
-    x = np.moveaxis(as_float(x), axis, -1)
+    x = as_float(x)
     if average != "mean" or x.dtype.kind == "c":
-        return make_fallback("signal", "welch")(x, fs, window, nperseg, average=average)
+        window = "hann" if isinstance(window, str) and window == "hann_periodic" else window
+        return make_fallback("signal", "welch")(
+            x, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average
+        )
+    x = np.moveaxis(x, axis, -1)
     n = x.shape[-1]
     weights = _find_weights(window, min(256 if nperseg is None else int(nperseg), n))
     size = len(weights)

@@ -1,9 +1,10 @@
-"""``scipy.spatial``: distances."""
+"""``scipy.spatial``: distances and rotations."""
 
 from typing import Any
 
 from pullback.scipy.arguments import make_fallback
 from pullback.scipy.spatial import distance as distance
+from pullback.scipy.spatial import transform as transform
 
 
 def __getattr__(name: str) -> Any:

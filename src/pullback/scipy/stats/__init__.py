@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pullback.names.scipy import FUNCTIONS
-from pullback.scipy.arguments import as_float, is_traced, make_fallback
+from pullback.scipy.arguments import as_float, is_traced, make_fallback, take_scipy_arguments
 from pullback.scipy.special import call
-from pullback.scipy.stats import summaries
+from pullback.scipy.stats import hypotheses, summaries
 from pullback.scipy.stats.multivariate import (
     dirichlet as dirichlet,
 )
@@ -39,8 +39,9 @@ NAMES = tuple(n for n in FUNCTIONS["stats"] if n not in DISTRIBUTIONS and n not 
 def __getattr__(name: str) -> Any:
     if name in DISTRIBUTIONS:
         return DISTRIBUTIONS[name]
-    if name in summaries.NAMES:
-        return getattr(summaries, name)
+    for module in (summaries, hypotheses):
+        if name in module.NAMES:
+            return take_scipy_arguments("stats", name, getattr(module, name))
     if name.startswith("_"):
         raise AttributeError(name)
     return make_fallback("stats", name)

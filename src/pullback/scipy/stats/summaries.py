@@ -17,39 +17,48 @@ if TYPE_CHECKING:
     from pullback.typing import Operand, TensorLike, Value
 
 NAMES = (
-    "boxcox_llf", "chisquare", "circmean", "circstd", "circvar", "differential_entropy", "energy_distance", "entropy",
-    "f_oneway", "gmean", "gstd", "gzscore", "hmean", "iqr", "kstat", "kurtosis", "linregress", "median_abs_deviation",
-    "moment", "pearsonr", "pmean", "power_divergence", "sem", "skew", "tmean", "trim_mean", "tsem", "tstd",
-    "ttest_1samp", "ttest_ind", "ttest_rel", "tvar", "variation", "wasserstein_distance", "yeojohnson_llf", "zmap",
-    "zscore",
+    "boxcox_llf", "circmean", "circstd", "circvar", "describe", "differential_entropy", "directional_stats",
+    "energy_distance", "entropy", "gmean", "gstd", "gzscore", "hmean", "iqr", "kstat", "kstatvar", "kurtosis",
+    "lmoment", "median_abs_deviation", "moment", "pmean", "quantile", "sem", "sigmaclip", "skew", "tmean", "trim_mean",
+    "tsem", "tstd", "tvar", "variation", "wasserstein_distance", "yeojohnson_llf", "zmap", "zscore",
 )  # fmt: skip
 
 
-class TestResult(NamedTuple):
-    """A statistic, and the probability of one as far out if nothing is going on."""
+class DescribeResult(NamedTuple):
+    """What sums up a sample: how many numbers, the smallest and the largest, and four moments."""
 
-    statistic: Any
-    pvalue: Any
-
-
-class LinregressResult(NamedTuple):
-    """A line through points: slope, intercept, correlation, probability of no slope, and the standard error."""
-
-    slope: Any
-    intercept: Any
-    rvalue: Any
-    pvalue: Any
-    stderr: Any
+    nobs: int
+    minmax: tuple[Any, Any]
+    mean: Any
+    variance: Any
+    skewness: Any
+    kurtosis: Any
 
 
-def _flatten(a: TensorLike, axis: int | None) -> tuple[Any, int]:
+class DirectionalStats(NamedTuple):
+    """The mean of directions: a unit vector, and how long the mean of the unit vectors is."""
+
+    mean_direction: Any
+    mean_resultant_length: Any
+
+
+class SigmaclipResult(NamedTuple):
+    """The numbers that are left, and the limits that they are within."""
+
+    clipped: Any
+    lower: Any
+    upper: Any
+
+
+def flatten(a: TensorLike, axis: int | None) -> tuple[Any, int]:
+    """Return a sample and the axis of its numbers; with the axis None, all of them in a row."""
     a = as_float(a)
     return (np.reshape(a, -1), 0) if axis is None else (a, axis)
 
 
 def moment(a: TensorLike, order: Any = 1, axis: int | None = 0, *, center: TensorLike | None = None) -> Any:
     """Return the mean of ``(a - center) ** order``; the center is the mean unless it is given."""
-    a, axis = _flatten(a, axis)
+    a, axis = flatten(a, axis)
     middle = np.mean(a, axis, keepdims=True) if center is None else as_float(center)
     orders = [order] if np.ndim(order) == 0 else [*order]
     made = [
@@ -65,7 +74,7 @@ def skew(a: TensorLike, axis: int | None = 0, bias: bool = True) -> Any:
     >>> round(float(skew([1.0, 2.0, 5.0])), 6)
     0.528...
     """
-    a, axis = _flatten(a, axis)
+    a, axis = flatten(a, axis)
     n = a.shape[axis]
     apart = a - np.mean(a, axis, keepdims=True)
     made = np.mean(apart**3, axis) / np.mean(apart**2, axis) ** 1.5
@@ -74,7 +83,7 @@ def skew(a: TensorLike, axis: int | None = 0, bias: bool = True) -> Any:
 
 def kurtosis(a: TensorLike, axis: int | None = 0, fisher: bool = True, bias: bool = True) -> Any:
     """Return the kurtosis, less 3 where ``fisher``."""
-    a, axis = _flatten(a, axis)
+    a, axis = flatten(a, axis)
     n = a.shape[axis]
     apart = a - np.mean(a, axis, keepdims=True)
     made = np.mean(apart**4, axis) / np.mean(apart**2, axis) ** 2
@@ -123,13 +132,13 @@ def pmean(a: TensorLike, p: float, *, axis: int | None = 0, weights: TensorLike 
 
 def sem(a: TensorLike, axis: int | None = 0, ddof: int = 1) -> Any:
     """Return the standard error of the mean."""
-    a, axis = _flatten(a, axis)
+    a, axis = flatten(a, axis)
     return np.std(a, axis, ddof=ddof) / math.sqrt(a.shape[axis])
 
 
-def variation(a: TensorLike, axis: int | None = 0, ddof: int = 0) -> Any:
+def variation(a: TensorLike, axis: int | None = 0, *, ddof: int = 0) -> Any:
     """Return the standard deviation divided by the mean."""
-    a, axis = _flatten(a, axis)
+    a, axis = flatten(a, axis)
     return np.std(a, axis, ddof=ddof) / np.mean(a, axis)
 
 
@@ -164,7 +173,7 @@ def tvar(
     ddof: int = 1,
 ) -> Any:
     """Return the variance of the numbers within limits."""
-    a, axis = _flatten(a, axis)
+    a, axis = flatten(a, axis)
     inside = _limit(a, limits, inclusive)
     count = np.sum(inside, axis, keepdims=True)
     kept = np.where(inside, a, 0.0)
@@ -191,7 +200,7 @@ def tsem(
     ddof: int = 1,
 ) -> Any:
     """Return the standard error of the mean of the numbers within limits."""
-    flat, along = _flatten(a, axis)
+    flat, along = flatten(a, axis)
     count = np.sum(_limit(flat, limits, inclusive), along)
     return tstd(a, limits, inclusive, axis, ddof) / np.sqrt(count)
 
@@ -208,7 +217,7 @@ def gzscore(a: TensorLike, *, axis: int | None = 0, ddof: int = 0) -> Any:
 
 def trim_mean(a: TensorLike, proportiontocut: float, axis: int | None = 0) -> Any:
     """Return the mean without a share of the smallest and of the largest numbers."""
-    a, axis = _flatten(a, axis)
+    a, axis = flatten(a, axis)
     cut = int(proportiontocut * a.shape[axis])
     kept = np.moveaxis(np.sort(a, axis), axis, 0)[cut : a.shape[axis] - cut]
     return np.mean(kept, 0)
@@ -224,7 +233,7 @@ def median_abs_deviation(x: TensorLike, axis: int | None = 0, *, scale: str | fl
     """Return the median of the distances from the median."""
     if scale == "normal":
         scale = 0.6744897501960817
-    x, axis = _flatten(x, axis)
+    x, axis = flatten(x, axis)
     return np.median(np.abs(x - np.median(x, axis, keepdims=True)), axis) / scale
 
 
@@ -260,7 +269,94 @@ def kstat(data: TensorLike, n: int = 2) -> Any:
     return top / (count * (count - 1.0) * (count - 2.0) * (count - 3.0))
 
 
-# ---- circles
+def kstatvar(data: TensorLike, n: int = 2, *, axis: int | None = None) -> Any:
+    """Return an unbiased estimate of the variance of ``kstat``, for ``n`` 1 or 2."""
+    x, axis = flatten(data, axis)
+    count = x.shape[axis]
+    second = np.var(x, axis, ddof=1)
+    if n == 1:
+        return second / count
+    if n != 2:
+        raise ArgumentError(f"kstatvar: n must be 1 or 2, got {n}.")
+    apart = x - np.mean(x, axis, keepdims=True)
+    m2, m4 = np.mean(apart**2, axis), np.mean(apart**4, axis)
+    fourth = (count**2 / ((count - 1.0) * (count - 2.0) * (count - 3.0))) * ((count + 1) * m4 - 3 * (count - 1) * m2**2)
+    return (2 * count * second**2 + (count - 1) * fourth) / (count * (count + 1.0))
+
+
+def describe(a: TensorLike, axis: int | None = 0, ddof: int = 1, bias: bool = True) -> DescribeResult:
+    """Return the number of values, the smallest and the largest, and mean, variance, skewness and kurtosis."""
+    a, axis = flatten(a, axis)
+    limits = np.min(a, axis), np.max(a, axis)
+    moments = np.mean(a, axis), np.var(a, axis, ddof=ddof), skew(a, axis, bias), kurtosis(a, axis, bias=bias)
+    return DescribeResult(a.shape[axis], limits, *moments)
+
+
+def lmoment(
+    sample: TensorLike, order: Any = None, *, axis: int | None = 0, sorted: bool = False, standardize: bool = True
+) -> Any:
+    """Return L-moments, the expected differences of ordered samples: of orders 1 to 4, or of those given."""
+    x, axis = flatten(sample, axis)
+    x = np.moveaxis(x if sorted else np.sort(x, axis), axis, -1)
+    n = x.shape[-1]
+    orders = [1, 2, 3, 4] if order is None else np.atleast_1d(order).tolist()
+    if max(orders) > n:
+        raise ArgumentError(f"lmoment: an order must not be above the number of values, {n}, got {order!r}.")
+
+    def weigh(r: int) -> Any:
+        """Return the factors of the ordered numbers: shifted Legendre polynomials of their ranks."""
+        terms = [
+            (-1) ** (r - k) * math.comb(r, k) * math.comb(r + k, k) / math.comb(n - 1, k) / n
+            * np.array([math.comb(j, k) for j in range(n)], float)
+            for k in range(r + 1)
+        ]  # fmt: skip
+        return np.sum(np.stack(terms), 0)
+
+    plain = {r: np.sum(x * weigh(r - 1), -1) for r in {*orders, 2}}
+    made = [plain[r] / plain[2] if standardize and r > 2 else plain[r] for r in orders]
+    return made[0] if order is not None and np.ndim(order) == 0 else np.stack(made)
+
+
+QUANTILES = (
+    "inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen", "weibull",
+    "linear", "median_unbiased", "normal_unbiased",
+)  # fmt: skip
+
+
+def quantile(x: TensorLike, p: Any, *, method: str = "linear", axis: int | None = 0) -> Any:
+    """Return quantiles along an axis, for one share ``p``; of numbers in a row, for several."""
+    x, axis = flatten(x, axis)
+    if method not in QUANTILES:
+        raise ArgumentError(f"quantile: method must be one of {', '.join(QUANTILES)}; got {method!r}.")
+    if np.ndim(p) and (np.ndim(p) > 1 or x.ndim > 1):
+        raise ArgumentError(f"quantile: p must be one share here, got shape {np.shape(p)} for x of shape {x.shape}.")
+    return np.quantile(x, p, axis, method=method)  # type: ignore[call-overload]
+
+
+def sigmaclip(a: TensorLike, low: float = 4.0, high: float = 4.0) -> SigmaclipResult:
+    """Return the numbers within limits of so many standard deviations, found again until none is left out."""
+    kept = np.reshape(as_float(a), -1)
+    while True:
+        middle, spread = np.mean(kept), np.std(kept)
+        lower, upper = middle - spread * low, middle + spread * high
+        inside = kept[(kept >= lower) & (kept <= upper)]
+        if inside.shape == kept.shape:
+            return SigmaclipResult(kept, lower, upper)
+        kept = inside
+
+
+# ---- circles and spheres
+
+
+def directional_stats(samples: TensorLike, *, axis: int = 0, normalize: bool = True) -> DirectionalStats:
+    """Return the mean direction of vectors, whose coordinates are along the last axis."""
+    x = as_float(samples)
+    if x.ndim < 2:
+        raise ArgumentError(f"directional_stats: samples must have two axes or more, got shape {x.shape}.")
+    x = np.moveaxis(x, axis, 0)
+    middle = np.mean(x / np.linalg.norm(x, axis=-1, keepdims=True) if normalize else x, 0)
+    length = np.linalg.norm(middle, axis=-1)
+    return DirectionalStats(middle / np.expand_dims(length, -1), length)
 
 
 def _mean_direction(samples: TensorLike, high: float, low: float, axis: int | None) -> tuple[Any, Any]:
@@ -291,113 +387,7 @@ def circstd(
     return made if normalize else made * ((high - low) / (2 * math.pi))
 
 
-# ---- two samples and more
-
-
-def power_divergence(
-    f_obs: TensorLike,
-    f_exp: TensorLike | None = None,
-    ddof: int = 0,
-    axis: int | None = 0,
-    lambda_: str | float | None = None,
-) -> TestResult:
-    """Return the divergence of counts from what is expected, and the probability of one as large by chance."""
-    powers = {
-        "pearson": 1, "log-likelihood": 0, "freeman-tukey": -0.5, "mod-log-likelihood": -1, "neyman": -2,
-        "cressie-read": 2 / 3,
-    }  # fmt: skip
-    power = 1 if lambda_ is None else powers[lambda_] if isinstance(lambda_, str) else lambda_
-    observed, axis = _flatten(f_obs, axis)
-    expected = np.mean(observed, axis, keepdims=True) if f_exp is None else _flatten(f_exp, axis)[0]
-    if power == 1:
-        terms = (observed - expected) ** 2 / expected
-    elif power == 0:
-        terms = 2.0 * call("xlogy", observed, observed / expected)
-    elif power == -1:
-        terms = 2.0 * call("xlogy", expected + 0 * observed, expected / observed)
-    else:
-        terms = observed * ((observed / expected) ** power - 1) * (2 / (power * (power + 1)))
-    total = np.sum(terms, axis)
-    return TestResult(total, call("chdtrc", observed.shape[axis] - 1 - ddof + 0.0 * total, total))
-
-
-def chisquare(f_obs: TensorLike, f_exp: TensorLike | None = None, ddof: int = 0, axis: int | None = 0) -> TestResult:
-    """Return Pearson's test of counts against what is expected."""
-    return power_divergence(f_obs, f_exp, ddof, axis)
-
-
-def f_oneway(*samples: TensorLike, axis: int | None = 0) -> TestResult:
-    """Return the analysis of variance of several samples: whether they have one mean."""
-    groups = [_flatten(s, axis)[0] for s in samples]
-    along = 0 if axis is None else axis
-    every = np.concatenate(groups, along)
-    middle = np.mean(every, along, keepdims=True)
-    between: Any = 0.0
-    within: Any = 0.0
-    for g in groups:
-        own = np.mean(g, along, keepdims=True)
-        between = between + g.shape[along] * np.squeeze(own - middle, along) ** 2
-        within = within + np.sum((g - own) ** 2, along)
-    n, m = len(groups) - 1, every.shape[along] - len(groups)
-    f = (between / n) / (within / m)
-    return TestResult(f, call("fdtrc", n + 0.0 * f, m + 0.0 * f, f))
-
-
-def _two_sided(t: Value, df: Value) -> Any:
-    return 2 * call("stdtr", df, -np.abs(t))
-
-
-def pearsonr(x: TensorLike, y: TensorLike, *, axis: int | None = 0) -> TestResult:
-    """Return the correlation of two samples, and the probability of one as large if there is none."""
-    x, axis = _flatten(x, axis)
-    y, axis = _flatten(y, axis)
-    a, b = x - np.mean(x, axis, keepdims=True), y - np.mean(y, axis, keepdims=True)
-    r = np.sum(a * b, axis) / np.sqrt(np.sum(a * a, axis) * np.sum(b * b, axis))
-    half = x.shape[axis] / 2 - 1
-    share = call("betainc", half + 0 * r, half + 0 * r, (1 - np.abs(r)) / 2)
-    return TestResult(r, 2 * share)
-
-
-def linregress(x: TensorLike, y: TensorLike) -> LinregressResult:
-    """Return the line of least squares through points."""
-    x, y = as_float(x), as_float(y)
-    n = x.shape[0]
-    a, b = x - np.mean(x), y - np.mean(y)
-    xx, yy, xy = np.mean(a * a), np.mean(b * b), np.mean(a * b)
-    slope, r = xy / xx, xy / np.sqrt(xx * yy)
-    df = n - 2
-    t = r * np.sqrt(df / ((1 - r) * (1 + r)))
-    stderr = np.sqrt((1 - r * r) * yy / xx / df)
-    return LinregressResult(slope, np.mean(y) - slope * np.mean(x), r, _two_sided(t, df + 0.0 * t), stderr)
-
-
-def ttest_1samp(a: TensorLike, popmean: TensorLike, axis: int | None = 0) -> TestResult:
-    """Return the t test of a mean."""
-    a, axis = _flatten(a, axis)
-    n = a.shape[axis]
-    t = (np.mean(a, axis) - as_float(popmean)) / np.sqrt(np.var(a, axis, ddof=1) / n)
-    return TestResult(t, _two_sided(t, n - 1 + 0.0 * t))
-
-
-def ttest_rel(a: TensorLike, b: TensorLike, axis: int | None = 0) -> TestResult:
-    """Return the t test of pairs."""
-    return ttest_1samp(as_float(a) - as_float(b), 0.0, axis)
-
-
-def ttest_ind(a: TensorLike, b: TensorLike, *, axis: int | None = 0, equal_var: bool = True) -> TestResult:
-    """Return the t test of two independent samples; Welch's if the variances may differ."""
-    a, axis = _flatten(a, axis)
-    b, axis = _flatten(b, axis)
-    n, m = a.shape[axis], b.shape[axis]
-    va, vb = np.var(a, axis, ddof=1), np.var(b, axis, ddof=1)
-    apart = np.mean(a, axis) - np.mean(b, axis)
-    if equal_var:
-        df = n + m - 2.0
-        t = apart / np.sqrt(((n - 1) * va + (m - 1) * vb) / df * (1 / n + 1 / m))
-        return TestResult(t, _two_sided(t, df + 0.0 * t))
-    va, vb = va / n, vb / m
-    t = apart / np.sqrt(va + vb)
-    return TestResult(t, _two_sided(t, (va + vb) ** 2 / (va * va / (n - 1) + vb * vb / (m - 1))))
+# ---- distances of samples
 
 
 def _share_differences(u: TensorLike, v: TensorLike, uw: TensorLike | None, vw: TensorLike | None) -> tuple[Any, Any]:
