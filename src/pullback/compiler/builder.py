@@ -1,7 +1,7 @@
 """A builder of LLVM text: vectors as Python values with operators, loops, loads and stores.
 
-Everything is explicit vectors; a width of 1 is plain scalars.  Only ``contract`` (a fused multiply-add) is allowed of
-what could change a result, and not where ``exact`` says so.
+``codegen`` and ``math`` emit everything with it.  Vectors are explicit; a vector of width 1 is a scalar.  The only
+fast-math flag is ``contract``, by which LLVM may fuse a multiplication and an addition; ``Code.exactly`` forbids it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COMPARE = {"gt": "ogt", "lt": "olt", "ge": "oge", "le": "ole", "eq": "oeq", "ne"
 
 @lru_cache(256)
 def code_of(dtype: Any) -> str:
-    """Return the short name of a dtype: kind and bytes.
+    """Return the short name of a dtype, its kind and its bytes: what ``Value.dtype`` is.
 
     >>> code_of(np.float32), code_of(bool)
     ('f4', 'b1')
@@ -36,21 +36,23 @@ class Code:
     """The text of one function, instruction by instruction, and what it refers to."""
 
     def __init__(self, has_fma: bool = True, register_bytes: int = 0) -> None:
-        self.has_fma = has_fma  # what it is compiled for rounds x * y + z once
-        self.register_bytes = register_bytes  # of a vector register; wider vectors are stored one after the other
+        self.has_fma = has_fma  # whether the target has an instruction for x * y + z that rounds once
+        self.register_bytes = register_bytes  # of a vector register; wider vectors are stored register by register
         self.lines: list[str] = []
         self.entry: list[str] = []  # allocations on the stack, which come first
-        self.declared: set[str] = set()
-        self.helpers: dict[str, str] = {}  # functions that are called, by name
-        self.count = 0
-        self.exact_depth = 0
-        self.rare: list[Value] | None = None  # lanes whose slow path is left to the caller, where that collects them
-        self.flags_rare = False  # there are no slow paths: where a lane needs one, a flag is set
-        self.existing: str | None = None  # the lanes of vectors of rows that are of any; None if all are
-        self.sums: dict[str, tuple[str, str]] = {}  # of indices
-        self.multiples: dict[str, dict[int, str]] = {}  # of the indices of loops that are being emitted, by factor
-        self.splits: dict[str, tuple[str, str, int]] = {}  # by quotient: an index, its remainder, the divisor
-        self.shared: dict[Any, Any] = {}  # values that later lines of the same block may use again
+        self.declared: set[str] = set()  # declarations of the functions that it calls
+        self.helpers: dict[str, str] = {}  # texts of functions that it calls, by name
+        self.count = 0  # of the names that were made
+        self.exact_depth = 0  # how many ``exactly`` blocks are open
+        self.rare: list[Value] | None = None  # inside of ``collect_rare``: the lanes that need a slow path
+        self.flags_rare = False  # whether a flag is set where a lane needs a slow path, instead of taking it
+        self.existing: str | None = None  # the mask of the lanes whose rows exist; None if all do
+        self.sums: dict[str, tuple[str, str]] = {}  # the two terms of each sum of indices
+        self.multiples: dict[
+            str, dict[int, str]
+        ] = {}  # by index of an open loop: the names of its multiples, by factor
+        self.splits: dict[str, tuple[str, str, int]] = {}  # by quotient: the index divided, the remainder, the divisor
+        self.shared: dict[Any, Any] = {}  # values that later lines of the same basic block may use again
 
     def line(self, text: str) -> None:
         self.lines.append(text)
@@ -71,7 +73,7 @@ class Code:
         return self.op(f"call {result} @{function}({', '.join(f'{t} {v}' for t, v in args)})")
 
     def add_helper(self, name: str, write: Callable[[], tuple[dict[str, str], set[str]]]) -> None:
-        """Add a function to the module unless it has it; ``write`` gives texts by name and what they declare."""
+        """Add a function to the module unless it is there; ``write`` returns texts by name, and their declarations."""
         if name not in self.helpers:
             helpers, declared = write()
             self.helpers.update(helpers)
@@ -82,7 +84,7 @@ class Code:
         self.line(f"call void @{name}({args})")
 
     def block(self, base: str) -> str:
-        """Return the name of a new block."""
+        """Return the name of a new basic block."""
         return self.fresh(base)
 
     def begin(self, name: str) -> None:
@@ -112,7 +114,7 @@ class Code:
 
     @contextmanager
     def collect_rare(self) -> Iterator[list[Value]]:
-        """Emit no slow paths in a ``with`` block; it gets a list of the lanes that would have taken one."""
+        """Emit no slow paths in a ``with`` block, but collect the lanes that need one in the list that it gets."""
         before, self.rare = self.rare, []
         try:
             yield self.rare
@@ -147,7 +149,7 @@ class Code:
         self.branch(self.op(f"icmp slt i64 {following}, {stop}"), top, after)
         self.begin(after)
 
-    # ---- memory: whole vectors, or the lanes that a mask has
+    # ---- memory: whole vectors, or the lanes of a mask
 
     def read(
         self, pointer: str, memory: str, size: int, width: int, mask: str | None, idle: str = "zeroinitializer"
@@ -168,7 +170,7 @@ class Code:
         return self.call(f"llvm.masked.gather.v{width}{_letter(memory)}.v{width}p0", type_, lanes)
 
     def write(self, value: str, pointer: str, memory: str, size: int, width: int, mask: str | None) -> None:
-        """Store the lanes of a vector that the mask has, of elements of this type and size in bytes."""
+        """Store the lanes of a vector that are set in the mask; elements have this type and size in bytes."""
         type_ = vector(memory, width)
         if mask is None and width * size <= (self.register_bytes or width * size):
             self.line(f"store {type_} {value}, ptr {pointer}, align {size}")
@@ -196,7 +198,7 @@ class Code:
     # ---- indices
 
     def shuffle(self, type_: str, a: str, b: str, lanes: Sequence[int]) -> str:
-        """Return a vector of some lanes of two vectors of a type, those of the second counted after the first's."""
+        """Return a vector of chosen lanes of two vectors; those of the second are counted on after the first's."""
         order = ", ".join(f"i32 {i}" for i in lanes)
         return self.op(f"shufflevector {type_} {a}, {type_} {b}, <{len(lanes)} x i32> <{order}>")
 
@@ -209,7 +211,7 @@ class Code:
         return total
 
     def times(self, a: str, n: int) -> str:
-        """Multiply an index; that of a loop is not multiplied each time, but its multiple is counted."""
+        """Multiply an index; for that of a loop, another induction variable counts the multiple."""
         if n & (n - 1) and a in self.multiples:  # by a power of two a shift is as quick
             return self.multiples[a].setdefault(n, f"%{self.fresh('i')}")
         if n & (n - 1) and any(x in self.multiples for x in self.sums.get(a, ())):
@@ -222,13 +224,13 @@ class Code:
 
 
 class Value:
-    """A vector, or a scalar of width 1, with Python's operators; numbers among operands take its dtype."""
+    """A vector, or a scalar of width 1, whose operators emit instructions; a Python number takes its dtype."""
 
     __slots__ = ("code", "dtype", "name", "number", "width")
 
     def __init__(self, code: Code, name: str, dtype: str, width: int, number: float | None = None) -> None:
         self.code, self.name, self.dtype, self.width = code, name, dtype, width
-        self.number = number  # in all lanes, if it is known
+        self.number = number  # the number in all lanes, if it is a constant
 
     def __repr__(self) -> str:
         return f"{self.type} {self.name}"
@@ -249,15 +251,16 @@ class Value:
 
     @property
     def suffix(self) -> str:
-        """The type as it is in the names of intrinsics."""
+        """The type as the names of LLVM's intrinsics have it, such as ``v8f32``."""
         base = f"{'f' if self.kind == 'f' else 'i'}{self.bits}"
         return base if self.width == 1 else f"v{self.width}{base}"
 
     def like(self, name: str, dtype: str | None = None) -> Value:
+        """Return the vector of this name, with the same width and, unless another is given, dtype."""
         return Value(self.code, name, dtype or self.dtype, self.width)
 
     def lift(self, x: Any) -> Value:
-        """Return a number in all lanes of a vector like this one."""
+        """Return a Python number as a vector like this one, with the number in all lanes; a value as it is."""
         return x if isinstance(x, Value) else constant(self.code, x, self.dtype, self.width)
 
     # ---- arithmetic
@@ -365,7 +368,7 @@ class Value:
         return new
 
     def sign_extend(self, dtype: str) -> Value:
-        """Return integers, or bools, with the highest bit in all bits that are added."""
+        """Return integers or bools as wider integers, whose new bits are copies of the highest one."""
         return self._convert(dtype, "sext")
 
     def cast(self, dtype: str) -> Value:
@@ -386,7 +389,7 @@ class Value:
         return self._convert(dtype, "trunc" if wider < wide else "zext" if self.kind in "ub" else "sext")
 
     def _to_integer(self, dtype: str) -> Value:
-        """Return floats as integers, by wide signed ones: what is too large wraps, as in C."""
+        """Return floats converted to integers, by way of wide signed ones: what is too large wraps, as in C."""
         wide = "i8" if dtype in ("u4", "u8", "i8") else "i4"
         if dtype != "u8":
             return self._to_signed(wide).cast(dtype)
@@ -399,13 +402,12 @@ class Value:
 
     def _to_signed(self, dtype: str) -> Value:
         made = self._convert(dtype, "fptosi")
-        return made.like(
-            self.code.op(f"freeze {made.type} {made.name}")
-        )  # of NaN and what is too large it is any integer
+        # For NaN and numbers that are too large the result is undefined; frozen, it is some integer.
+        return made.like(self.code.op(f"freeze {made.type} {made.name}"))
 
 
 def transpose_square(rows: Sequence[Value]) -> list[Value]:
-    """Return the columns of as many vectors as each of them has lanes."""
+    """Return the transpose of a square matrix whose rows are vectors: as many vectors as each has lanes."""
     rows, step, width = [*rows], 1, len(rows)
     while step < width:
         low = [j if not j & step else width + j - step for j in range(width)]
@@ -424,7 +426,7 @@ def vector(type_: str, width: int) -> str:
 
 
 def _letter(memory: str) -> str:
-    """Return a type as it is in the names of intrinsics."""
+    """Return a type as the names of LLVM's intrinsics have it."""
     return {"float": "f32", "double": "f64"}.get(memory, memory)
 
 

@@ -1,8 +1,9 @@
-"""Functions that call others; a long run of calls becomes a table and a loop.
+"""Functions that call the kernels of a program; a long run of calls becomes a table and a loop over it.
 
-A call is a record until its function is rendered.  Calls that differ only in addresses become rows of a table, so that
-the text of a loop that is unrolled a hundred times is short.  In the table an address is one word: an offset, a bit for
-rounding down to a cache line, and in the last 15 bits the number of its base.
+A call is a record (``Call``) until its function is rendered.  Calls that differ only in addresses become rows of a
+table, so that a loop that was unrolled a hundred times does not become long text, which LLVM compiles slowly.  In the
+table an address is one word: an offset, a bit for rounding down to a cache line, and in the last 15 bits the number
+of its base.
 """
 
 from __future__ import annotations
@@ -15,20 +16,20 @@ from pullback.compiler.target import ALIGN
 
 __all__ = ["Address", "CallList", "Constant", "Local", "Operand", "integer"]
 
-MIN_CALLS = 48  # of a table; fewer compile as fast one by one
-MIN_SHARED_CALLS = 4  # calls of each kind that there must be on average
+MIN_CALLS = 48  # rows of a table; fewer calls compile as fast one by one
+MIN_SHARED_CALLS = 4  # rows of a table for each kind of call, on average
 ARENA, STACK, FIRST = 0, 1, 2  # numbers of bases: the arena, the stack of the function, the program's first slot
-MAX_SLOTS = 1 << 12  # a table copies their addresses to the stack
-ROUNDED_BIT = 1 << 15  # of a word of the table: the address is rounded down to a cache line
+MAX_SLOTS = 1 << 12  # slots whose addresses a table may use: it copies them to the stack
+ROUNDED_BIT = 1 << 15  # the bit of a word that says that the address is rounded down to a cache line
 
 
 class Address(NamedTuple):
-    """An address: ``offset`` bytes from a base, rounded down to a cache line if so, and ``ahead`` bytes after that."""
+    """An address as a base and offsets, which is computed where a call is rendered."""
 
-    base: int
-    offset: int = 0
-    rounded: bool = False
-    ahead: int = 0
+    base: int  # ARENA, STACK, or FIRST plus the number of a slot
+    offset: int = 0  # bytes from the base
+    rounded: bool = False  # whether base plus offset is rounded down to a cache line
+    ahead: int = 0  # bytes that are added after rounding
 
     @classmethod
     def of_slot(cls, slot: int, offset: int = 0, rounded: bool = False) -> Address:
@@ -43,11 +44,12 @@ class Address(NamedTuple):
 
     @property
     def has_word(self) -> bool:
-        """Whether the address fits a word of a table."""
+        """Whether the address can be a word of a table."""
         return not self.ahead and self.base < FIRST + MAX_SLOTS
 
     @property
     def word(self) -> int:
+        """The address as a word of a table."""
         return (self.offset << 16) + (ROUNDED_BIT if self.rounded else 0) + self.base
 
 
@@ -59,7 +61,7 @@ class Constant(NamedTuple):
 
 
 def integer(value: int) -> Constant:
-    """Return a number of 64 bits as an operand."""
+    """Return a 64-bit integer as an operand."""
     return Constant("i64", str(value))
 
 
@@ -71,7 +73,7 @@ class Local(NamedTuple):
 
 
 Operand = Address | Constant | Local
-Kind = tuple[str, tuple[Constant | None, ...]]  # of a call: the function, and its constants between the addresses
+Kind = tuple[str, tuple[Constant | None, ...]]  # what calls of one kind share: the function, and its constant operands
 
 
 class Call(NamedTuple):
@@ -86,7 +88,7 @@ class Call(NamedTuple):
 
     @property
     def kind(self) -> Kind | None:
-        """The signature that all calls of one table share; None if the call cannot be in a table."""
+        """What the call shares with others that differ in addresses only; None if it cannot be a row of a table."""
         if any(isinstance(a, Local) or (isinstance(a, Address) and not a.has_word) for a in self.args):
             return None
         return self.function, tuple(a if isinstance(a, Constant) else None for a in self.args)
@@ -95,7 +97,8 @@ class Call(NamedTuple):
 class CallList(Code):
     """The body of a function ``(ptr %slots, ptr %arena)`` that does little but call others.
 
-    Its own ``lines`` are the text after the last call; ``%small`` is its memory on the stack.
+    ``parts`` has the calls so far and the text between them, the inherited ``lines`` the text after the last call.
+    ``%small`` is the function's memory on the stack.
     """
 
     def __init__(self) -> None:
@@ -112,7 +115,7 @@ class CallList(Code):
         self.parts.append(made)
 
     def times(self, a: str, n: int) -> str:
-        """Multiply an index each time: lines before a loop can no longer be changed, and calls take longer."""
+        """Multiply an index by an instruction: ``Code.times`` changes lines before the loop, which are closed here."""
         return self.multiply(a, n)
 
     def pointer(self, at: Operand) -> str:
@@ -132,7 +135,7 @@ class CallList(Code):
         return self._step(self.op(f"call ptr @llvm.ptrmask.p0.i64(ptr {made}, i64 {-ALIGN})"), at.ahead)
 
     def render(self, name: str, has_stack: bool) -> tuple[list[str], list[str]]:
-        """Return the lines of the function, and functions ``name_0``, ``name_1``, … that make the calls of tables."""
+        """Return the lines of the function, and the texts of functions ``name_0``, ``name_1``, … that loop over tables."""
         self._close_text()
         parts, self.parts = self.parts, []
         functions: list[str] = []
@@ -184,10 +187,10 @@ def _format_operand(operand: Address | Local, name: str) -> str:
 
 
 def _emit_table(name: str, run: list[Call]) -> str:
-    """Return a table of calls, and the function that makes them."""
+    """Return the text of a table of calls, and of a function with a loop over its rows that makes the calls."""
     kinds: dict[Kind, int] = {}
     rows = []
-    rounded: set[tuple[int, int]] = set()  # addresses that some row rounds, by kind and place
+    rounded: set[tuple[int, int]] = set()  # kind and position of the addresses that some row rounds
     for call in run:
         if call.kind is not None:
             number = kinds.setdefault(call.kind, len(kinds))
@@ -242,7 +245,7 @@ def _emit_table(name: str, run: list[Call]) -> str:
 
 
 def _read_address(kind: int, place: int, rounded: bool) -> list[str]:
-    """Return the instructions that compute ``%p`` from an address in the row."""
+    """Return the instructions that compute an address of a call, ``%p<kind>.<place>``, from a word of the row."""
     x = f"{kind}.{place}"
     lines = [
         f"%at{x} = getelementptr i64, ptr %row, i64 {place + 1}",

@@ -1,4 +1,4 @@
-"""Calls of kernels, scans and scatters: the addresses they are given, and the threads that share them."""
+"""Calls of kernels, scans and scatters: each step's function, the addresses it is given, and the threads it uses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NULL = Constant("ptr", "null")
 
 
 def call_kernel(module: ModuleBuilder, code: CallList, step: Step) -> None:
-    """Call a loop kernel, in parts, and the function that combines what these leave."""
+    """Call a loop kernel, part by part, and the function that combines the partial results of the parts."""
     k: Kernel = step.what
     plan: KernelPlan = step.plan
     work, loops = plan.work, plan.loops
@@ -74,7 +74,7 @@ def _call_parts(code: CallList, work: Work, name: str, given: list[Operand]) -> 
 
 
 def _call_shared_parts(module: ModuleBuilder, code: CallList, work: Work, name: str, given: list[Operand]) -> None:
-    """Call a kernel for one part after the other, by a function that all such calls share."""
+    """Call a kernel for one part after the other, through a function that all kernels with the same plan share."""
     inner = CallList()
     pointers = [f"%p{i}" for i in range(len(given))]
     _call_parts(inner, work, name, [Local("ptr", x) for x in pointers])
@@ -84,7 +84,7 @@ def _call_shared_parts(module: ModuleBuilder, code: CallList, work: Work, name: 
 
 
 def _find_overwritten(module: ModuleBuilder, k: Kernel, arrays: tuple[Node, ...]) -> tuple[tuple[int, int], ...]:
-    """Return the places of a kernel's results that overwrite an array, each with that of the array."""
+    """Return the results of a kernel that overwrite another array: the positions of both among its arrays."""
     over = module.memory.over
     places: dict[Hashable, int] = {n.number: i for i, n in enumerate(arrays)}
     return tuple((places[n.number], places[over[n.number]]) for n in k.nodes if n.number in over)
@@ -111,7 +111,7 @@ def call_fourier(module: ModuleBuilder, code: CallList, step: Step) -> None:
 
 
 def call_parts(module: ModuleBuilder, code: CallList, step: Step) -> None:
-    """Call the function that takes complex numbers apart, or puts them together."""
+    """Call the function that splits complex numbers into real and imaginary parts, or joins them."""
     n: Node = step.what
     module.described.append(f"{n.name} {list(n.args[0].shape)}")
     function, declared = (emit_split if n.kind is SPLIT else emit_join)(n, module.target)
@@ -122,7 +122,10 @@ def call_parts(module: ModuleBuilder, code: CallList, step: Step) -> None:
 def call_whole(
     module: ModuleBuilder, code: CallList, step: Step, w: KernelCode, given: Sequence[Operand] | None = None
 ) -> None:
-    """Call a kernel for all of its rows, or have threads share them; ``given`` are its arrays, if these are others."""
+    """Call a kernel for all its rows, in one thread or several.
+
+    ``given`` are the addresses of its arrays; by default those of the node's arguments and of the node.
+    """
     n: Node = step.what
     name = module.name(w.function)
     module.declared |= w.declared
@@ -136,7 +139,7 @@ def call_whole(
 
 
 def call_spaced(module: ModuleBuilder, code: CallList, step: Step) -> None:
-    """Call the function that writes elements into zeros at regular steps."""
+    """Call the function that writes elements into zeros at regular strides."""
     given = _describe_scatter(module, step.what)
     spaced = Spaced(step.what, module.target)
     name = module.name(spaced.write())
@@ -145,7 +148,7 @@ def call_spaced(module: ModuleBuilder, code: CallList, step: Step) -> None:
 
 
 def call_scatter(module: ModuleBuilder, code: CallList, step: Step) -> None:
-    """Call the kernel that adds rows at positions."""
+    """Call the kernel that adds rows to those at given positions."""
     n: Node = step.what
     plan: ScatterPlan = step.plan
     _, *others = _describe_scatter(module, n)
@@ -161,6 +164,6 @@ def call_scatter(module: ModuleBuilder, code: CallList, step: Step) -> None:
 
 
 def _describe_scatter(module: ModuleBuilder, n: Node) -> list[Operand]:
-    """Describe a step, and return the addresses of its arrays."""
+    """Add a scatter to the descriptions of the module's steps, and return the addresses of its arrays."""
     module.described.append(f"{n.name} {list(n.args[0].shape)} into {list(n.shape)}")
     return [module.address(x) for x in (*n.args, n)]

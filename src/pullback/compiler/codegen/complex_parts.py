@@ -1,4 +1,4 @@
-"""Complex numbers in memory: taken apart into real and imaginary parts, and put together from them."""
+"""Functions that split arrays of complex numbers into real and imaginary parts, and join them again."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["emit_join", "emit_split"]
 
 
 def emit_split(n: Node, target: Target) -> tuple[Function, frozenset[str]]:
-    """Return the function that copies the parts of complex numbers to two arrays, one after the other."""
+    """Return the function that writes the real parts of complex numbers, and after them the imaginary parts."""
     copier = PartsCopier(n.args[0].size, code_of(n.dtype), target)
     copier.emit(copier.split)
     return make_function(copier.code, "ptr noalias %x", "ptr noalias %z"), frozenset(copier.code.declared)
 
 
 def emit_join(n: Node, target: Target) -> tuple[Function, frozenset[str]]:
-    """Return the function that puts complex numbers together."""
+    """Return the function that makes complex numbers of two arrays of real and imaginary parts."""
     copier = PartsCopier(n.size, code_of(n.args[0].dtype), target)
     copier.emit(copier.join)
     params = "ptr noalias %x", "ptr noalias %y", "ptr noalias %z"
@@ -28,14 +28,14 @@ def emit_join(n: Node, target: Target) -> tuple[Function, frozenset[str]]:
 
 
 class PartsCopier:
-    """Emits loops over complex numbers, by vectors and then one by one."""
+    """Emits a loop over vectors of complex numbers, and one over the numbers that remain."""
 
     def __init__(self, count: int, dtype: str, target: Target) -> None:
         self.code, self.count, self.type, self.size = Code(), count, FLOATS[dtype], int(dtype[1])
         self.width = max(1, target.vector_bytes // self.size)
 
     def emit(self, copy: Callable[[str, int], None]) -> None:
-        """Emit the copy of all numbers; ``copy`` emits that of one vector from an index on."""
+        """Emit the copy of all numbers; ``copy(i, width)`` emits that of one vector from index ``i`` on."""
         whole = self.count // self.width * self.width
         for start, stop, width in ((0, whole, self.width), (whole, self.count, 1)):
             if start < stop:
@@ -43,12 +43,14 @@ class PartsCopier:
                     copy(i, width)
 
     def split(self, i: str, width: int) -> None:
+        """Copy real parts to the first half of ``%z``, and imaginary parts to the second."""
         both = self._load("%x", self.code.times(i, 2), 2 * width)
         for part in range(2):
             some = self._shuffle(both, both, 2 * width, [*range(part, 2 * width, 2)])
             self._store(some, "%z", self.code.add(i, str(part * self.count)), width)
 
     def join(self, i: str, width: int) -> None:
+        """Copy a real part from ``%x`` and an imaginary part from ``%y`` to neighbours in ``%z``."""
         if width == 1:
             for part, base in enumerate(("%x", "%y")):
                 self._store(self._load(base, i, 1), "%z", self.code.add(self.code.times(i, 2), str(part)), 1)

@@ -25,7 +25,7 @@ from pullback.compiler.schedule.memory import Memory
 
 __all__ = ["collect_contents"]
 
-MIN_UNLOCKED_COST = 200_000  # vector instructions from which on other threads of the interpreter may run meanwhile
+MIN_UNLOCKED_COST = 200_000  # vector instructions from which on a program releases the interpreter's lock
 
 
 def collect_contents(traced: Graph, graph: Graph, memory: Memory, module: Module) -> Contents:
@@ -33,7 +33,7 @@ def collect_contents(traced: Graph, graph: Graph, memory: Memory, module: Module
     nodes = list(memory.slots)
     slots = {n.number: i for i, n in enumerate(nodes)}
     for o in graph.outputs:
-        if o.number not in slots:  # a number that is a result
+        if o.number not in slots:  # a constant number that is an output
             slots[o.number] = len(nodes)
             nodes.append(o)
     manifest = Manifest(
@@ -70,7 +70,7 @@ def _list_pieces(traced: Graph, module: Module, nodes: list[Node], slots: dict[i
 
 
 def _count_instructions(n: Node) -> int:
-    """Return about how many vector instructions a node is."""
+    """Return an estimate of the vector instructions that a node takes."""
     if n.kind in CALL_COSTS:
         return CALL_COSTS[n.kind](n)
     return 0 if n.kind.is_leaf else n.size * estimate_cost(n)
@@ -86,7 +86,7 @@ CALL_COSTS: dict[Kind, Callable[[Node], int]] = {
     SCAN: lambda n: n.args[0].size,
     WINDOWS: lambda n: int(n.data.work) // 4,
     LOOP: lambda n: n.data.length * _count_in_bodies(n),
-    WHILE: lambda n: MIN_UNLOCKED_COST,  # unknown
+    WHILE: lambda n: MIN_UNLOCKED_COST,  # the number of its steps is unknown
     SWITCH: lambda n: _count_in_bodies(n),
     RESULT: lambda n: 0,
 }

@@ -1,7 +1,7 @@
-"""Functions of elements of arrays of any length, which eager code calls; several threads share long ones.
+"""Elementwise functions of arrays of any length, for eager code (``element_functions``); threads share long arrays.
 
-``run`` takes the address of a row of words: the addresses of the operands and of the result, the number of elements,
-and a word that is set if an element of the result is not finite.
+The module exports ``run(context, parts)``.  The context is a row of words: the addresses of the operands and of the
+result, the number of elements, and a word that is set to 1 if an element of the result is not finite.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pullback.compiler.target import Target
 __all__ = ["PART_ELEMENTS", "emit_elements"]
 
 PART_ELEMENTS = 16384  # elements that a thread takes at a time
-VECTOR_BYTES = 64  # several registers if these are shorter, so that instructions need not wait for each other
+VECTOR_BYTES = 64  # at least; several registers where these are shorter, so that their latencies overlap
 COPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 
 
 def emit_elements(op: Any, dtype: str, repeated: tuple[bool, ...], target: Target, threads: bool) -> str:
-    """Return the module of an op on floats; ``repeated``: for each operand whether it is one number for all."""
+    """Return the LLVM module of an op on floats; ``repeated`` says of each operand whether it is a single number."""
     writer = ElementsWriter(op, dtype, repeated, target)
     code = writer.code
     writer.write()
@@ -51,7 +51,7 @@ done:
 
 
 class ElementsWriter:
-    """Emits what a thread does for one part of the elements."""
+    """Emits the function that computes one part of the elements."""
 
     def __init__(self, op: Any, dtype: str, repeated: tuple[bool, ...], target: Target) -> None:
         self.op, self.dtype, self.repeated = op, dtype, repeated
@@ -60,7 +60,7 @@ class ElementsWriter:
         self.vector = vector(self.type, self.width)
 
     def write(self) -> None:
-        """Emit the loop over whole vectors, and the elements after them as a vector on the stack."""
+        """Emit the loop over whole vectors; the elements that remain are copied to a vector on the stack and back."""
         code, operands = self.code, len(self.repeated)
         places = [code.op(f"getelementptr i64, ptr %context, i64 {i}") for i in range(operands + 3)]
         *arrays, z = [code.op(f"load ptr, ptr {p}") for p in places[: operands + 1]]

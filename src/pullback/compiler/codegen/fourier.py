@@ -1,7 +1,7 @@
-"""Fourier transforms: a lane for each, and passes from one half of the scratch memory to the other.
+"""Kernels of Fourier transforms: one transform per lane, in passes from one half of scratch memory to the other.
 
-The transforms are Stockham's: every pass reads and writes in an order that leaves the result sorted.  Two transforms of
-real numbers are one of complex numbers, with one of them as the real and the other as the imaginary parts.
+The algorithm is Stockham's, whose passes need no bit reversal.  Two transforms of real numbers are computed as one of
+complex numbers, whose real parts are one of them and whose imaginary parts are the other.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ Pair = tuple[Value, Value]  # real and imaginary parts
 
 
 def emit_fourier(plan: FourierPlan) -> KernelCode:
-    """Return the kernel of a transform: its arrays are the parts of the input, the twiddle factors, and the result."""
+    """Return the kernel of transforms; its arrays are the parts of the input, the twiddle factors and the result."""
     return FourierKernel(plan).write()
 
 
 class PassWriter:
-    """Emits one pass over all numbers as a function, which transforms of any length share.
+    """Emits the function of one pass over all numbers, which transforms of any length share.
 
-    It has butterflies with ``%factors`` sets of twiddle factors, each at ``%stride`` places; the last has no factors.
+    Its butterflies have ``%factors`` sets of twiddle factors, each for ``%stride`` butterflies; those of the last pass
+    have none.
     """
 
     def __init__(self, radix: int, has_factors: bool, dtype: str, width: int) -> None:
@@ -38,7 +39,7 @@ class PassWriter:
         self.many = vector(self.one, width)
 
     def emit(self, code: Code) -> str:
-        """Return the name of the function, which becomes a helper of the caller."""
+        """Add the function to the helpers of the caller, and return its name."""
         name = f"fourier_{self.one}x{self.width}_{self.radix}{'' if self.has_factors else '_last'}"
         code.add_helper(name, lambda: self._write(name))
         return name
@@ -90,7 +91,7 @@ class PassWriter:
 
 
 class TileWriter:
-    """Emits functions that copy rows to scratch memory, a lane for each, and back: square by square."""
+    """Emits functions that copy rows to scratch memory and back, transposed, so that each row is in one lane."""
 
     def __init__(self, dtype: str, width: int) -> None:
         self.dtype, self.width, self.code, self.one = dtype, width, Code(), FLOATS[dtype]
@@ -98,13 +99,13 @@ class TileWriter:
         self.size = int(dtype[1])
 
     def emit_load(self, code: Code) -> str:
-        """Return the name of the function that copies so many columns of rows to scratch memory."""
+        """Return the name of the function that copies ``%count`` columns of the rows to scratch memory."""
         name = f"fourier_in_{self.one}x{self.width}"
         code.add_helper(name, lambda: self._write_load(name))
         return name
 
     def emit_store(self, code: Code) -> str:
-        """Return the name of the function that copies scratch memory, times a number, to rows."""
+        """Return the name of the function that copies scratch memory, multiplied by a number, to the rows."""
         name = f"fourier_out_{self.one}x{self.width}"
         code.add_helper(name, lambda: self._write_store(name))
         return name
@@ -133,7 +134,7 @@ class TileWriter:
         return {name: "\n".join([head, "entry:", *self.code.lines, "ret void", "}"])}, self.code.declared
 
     def _find_starts(self) -> list[str]:
-        """Return where the rows of the lanes begin; beyond the last row it is the last one again."""
+        """Return the addresses of the lanes' rows; lanes beyond the last row have the address of the last one."""
         code = self.code
         numbers = [code.add("%first", str(i)) for i in range(self.width)]
         rows = [code.call("llvm.smin.i64", "i64", [("i64", row), ("i64", "%last")]) for row in numbers]
@@ -151,7 +152,7 @@ class TileWriter:
 
     @contextmanager
     def _loop_over_tiles(self) -> Iterator[str]:
-        """Emit a loop over tiles of columns, of which the last may overlap the one before."""
+        """Emit a loop over tiles of columns; the last tile may overlap the one before."""
         code = self.code
         over = code.op(f"add i64 %count, {self.width - 1}")
         tiles, most = code.op(f"udiv i64 {over}, {self.width}"), code.op(f"sub i64 %count, {self.width}")
@@ -161,7 +162,7 @@ class TileWriter:
 
 
 class FourierKernel:
-    """Emits a kernel whose rows are blocks of transforms."""
+    """Emits the kernel of a node; a row of its work is a block of transforms, one per lane."""
 
     def __init__(self, plan: FourierPlan) -> None:
         self.plan, self.code = plan, Code()
@@ -194,13 +195,13 @@ class FourierKernel:
         return KernelCode(function, plan.work, frozenset(code.declared), helpers=tuple(code.helpers.items()))
 
     def _swap(self, parts: list[str]) -> list[str]:
-        """Return the parts, exchanged for an inverse transform: so it is the same as the other."""
+        """Return real and imaginary parts, exchanged for an inverse transform, which makes it a forward one."""
         return parts[::-1] if self.data.inverse else parts
 
     # ---- where the transforms of a block are
 
     def _find_rows(self, u: str, part: int) -> list[str]:
-        """Return the number of the transform in the first lane; of neighbours as (outer, inner)."""
+        """Return the number of the transform in the first lane; where lanes are neighbours, as (outer, inner) index."""
         code, plan, width = self.code, self.plan, self.width
         if plan.is_contiguous:
             blocks = -(-plan.inner // (width * (1 + plan.is_paired)))
@@ -213,13 +214,13 @@ class FourierKernel:
         return self.code.call("llvm.smin.i64", "i64", [("i64", a), ("i64", str(most))])
 
     def _find_starts(self, rows: list[str], base: str, length: int) -> list[str]:
-        """Return the addresses of the first elements of transforms in an array that is so long along the axis."""
+        """Return the addresses of the first elements of transforms, in an array of this length along the axis."""
         code, inner = self.code, self.plan.inner
         if self.plan.is_contiguous:
             o, i = rows
             return [self._at(base, code.add(code.times(o, length * inner), i))]
         places = []
-        last = self.plan.outer * inner - 1  # beyond the last transform it is the last one again
+        last = self.plan.outer * inner - 1  # lanes beyond the last transform compute that one again
         for row in [self._least(code.add(rows[0], str(i)), last) for i in range(self.width)]:
             if inner == 1:
                 places.append(code.times(row, length))
@@ -231,7 +232,7 @@ class FourierKernel:
     # ---- from and to arrays
 
     def _load(self, rows: list[str], base: str, buffer: int, part: int, wanted: int, first: int = 0) -> None:
-        """Copy one part of the input into scratch memory, from place ``first`` on, filled up with zeros."""
+        """Copy real or imaginary parts of the input into scratch memory, from place ``first`` on, padded with zeros."""
         code, plan = self.code, self.plan
         count, put = min(self.given, wanted), partial(self._put, buffer, part)
         if self._has_tiles(count):
@@ -248,7 +249,7 @@ class FourierKernel:
                 put(code.add(k, str(first)), constant(code, 0.0, self.dtype, self.width))
 
     def _store(self, rows: list[str], base: str, buffer: int, part: int, first: int = 0) -> None:
-        """Copy one part of the result from scratch memory."""
+        """Copy real or imaginary parts of the result from scratch memory."""
         code, plan, count = self.code, self.plan, self.data.out
         if self._has_tiles(count):
             name = TileWriter(self.dtype, self.width).emit_store(code)
@@ -267,19 +268,19 @@ class FourierKernel:
                 code.line(f"store {self.one} {lane}, ptr {pointer}")
 
     def _has_tiles(self, count: int) -> bool:
-        """Return whether so many columns of rows are copied square by square."""
+        """Return whether this number of columns is copied by the functions of ``TileWriter``."""
         return not self.plan.is_contiguous and self.plan.inner == 1 and count >= self.width > 1
 
     def _list_tile(
         self, rows: list[str], base: str, length: int, buffer: int, part: int, first: int, count: int
     ) -> str:
-        """Return the arguments of a function that copies rows of an array."""
+        """Return the arguments of a call of a function of ``TileWriter``."""
         place = self._place(buffer, part, str(first))
         last = self.plan.outer - 1
         return f"ptr {base}, i64 {rows[0]}, i64 {last}, i64 {length}, ptr {place}, i64 {count}"
 
     def _collect(self, pointers: list[str]) -> Value:
-        """Return a vector of elements that lie apart."""
+        """Return a vector of the elements at these addresses."""
         lanes = [self.code.op(f"load {self.one}, ptr {pointer}") for pointer in pointers]
         made = lanes[0]
         if self.width > 1:
@@ -291,7 +292,7 @@ class FourierKernel:
     # ---- transforms of real numbers, two at a time
 
     def _load_bins(self, blocks: list[list[str]]) -> None:
-        """Load the bins of two real results, and put the bins of the complex transform together: a + ib."""
+        """Load the bins a and b of two real results, and make those of the complex transform, a + ib, of them."""
         code, n = self.code, self.data.n
         bins = n // 2 + 1
         for i, rows in enumerate(blocks):
@@ -301,7 +302,7 @@ class FourierKernel:
         def combine(k: str, mirror: str | None) -> None:
             a, b = ([self._get(1, part, code.add(k, str(i * bins))) for part in range(2)] for i in range(2))
             for place, sign in ((k, 1), (mirror, -1)):
-                if place is not None:  # a mirror image is conjugated
+                if place is not None:  # the bin at the mirrored frequency is the conjugate
                     re = a[0] - b[1] if sign > 0 else a[0] + b[1]
                     im = a[1] + b[0] if sign > 0 else b[0] - a[1]
                     for part, v in zip(self._swap_order(), (re, im), strict=True):
@@ -315,13 +316,14 @@ class FourierKernel:
                 combine(k, code.op(f"sub i64 {n}, {k}"))
 
     def _swap_order(self) -> list[int]:
-        """Return where real and imaginary parts of the input are put, exchanged for an inverse transform."""
+        """Return the order of real and imaginary parts in scratch memory: exchanged for an inverse transform."""
         return [1, 0] if self.data.inverse else [0, 1]
 
     def _separate(self, buffer: int) -> None:
-        """Take the bins of two real inputs apart: half the sum with, and difference from, the mirror image.
+        """Compute the bins of two real inputs from those of the complex transform and their mirror images.
 
-        The inverse transform of real numbers is the conjugate of the other one.
+        They are half the sum of a bin and the conjugate of its mirror image, and half their difference.  The inverse
+        transform of real numbers is the conjugate of the forward one.
         """
         code, data = self.code, self.data
         sign = -0.5 if data.inverse else 0.5
@@ -357,7 +359,7 @@ class FourierKernel:
     # ---- the passes
 
     def _transform(self) -> int:
-        """Emit the calls of all passes, and return which half of the scratch memory has the result."""
+        """Emit the calls of all passes, and return the half of scratch memory that has the result, 0 or 1."""
         code, source, left, stride, table = self.code, 0, self.data.n, 1, 0
         halves = "%scratch", self._at("%scratch", str(self.half))
         for r in factorize(self.data.n):
@@ -405,7 +407,7 @@ def multiply(x: Pair, y: Pair) -> Pair:
 
 
 def emit_butterfly(legs: list[Pair]) -> list[Pair]:
-    """Return the transform of a few numbers."""
+    """Return the transform of the few numbers of a butterfly."""
     if len(legs) == 2:
         (a, b), (c, d) = legs
         return [(a + c, b + d), (a - c, b - d)]
@@ -418,7 +420,7 @@ def emit_butterfly(legs: list[Pair]) -> list[Pair]:
 
 
 def _emit_odd_butterfly(legs: list[Pair]) -> list[Pair]:
-    """Return the transform of an odd number of numbers: pairs of them have the same cosines."""
+    """Return the transform of an odd number of numbers; those at mirrored places share products with cosines."""
     r = len(legs)
     half = range(1, (r + 1) // 2)
     sums = {j: (legs[j][0] + legs[r - j][0], legs[j][1] + legs[r - j][1]) for j in half}

@@ -1,4 +1,4 @@
-"""Emitted functions as records: they get their names, and become text, when the module is put together."""
+"""Records of emitted functions; ``module_builder`` gives them names and renders them, equal ones once."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["Function", "KernelCode", "make_function"]
 
 
 class Function(NamedTuple):
-    """A function that returns nothing; two that are equal are one function of the module."""
+    """A function that returns nothing; equal ones become one function of the module."""
 
-    params: tuple[str, ...]  # type, attributes and name of each
+    params: tuple[str, ...]  # LLVM type, attributes and name of each, such as "ptr noalias %a0"
     body: str  # its instructions
     attributes: str = "noinline "
-    aliases: tuple[tuple[int, int], ...] = ()  # array parameters (i, j): what is at %ai is the array at %aj
+    aliases: tuple[tuple[int, int], ...] = ()  # (i, j): array %ai is written over array %aj, so both are one address
 
     def render(self, name: str) -> str:
         """Return the text of the function."""
@@ -29,15 +29,15 @@ class Function(NamedTuple):
 
 
 class KernelCode(NamedTuple):
-    """A kernel as a function of its arrays, a range of rows, and memory for partial results and for itself."""
+    """A kernel: a function of the addresses of its arrays, a range of rows, partial results and scratch memory."""
 
     function: Function
     work: Work
-    declared: frozenset[str]  # what the function refers to
-    finish: Function | None = None  # combines what the parts leave
-    helpers: tuple[tuple[str, str], ...] = ()  # functions that it calls, by name
+    declared: frozenset[str]  # declarations of the external functions that it calls
+    finish: Function | None = None  # combines the partial results of all parts
+    helpers: tuple[tuple[str, str], ...] = ()  # names and texts of the functions that it calls
 
 
 def make_function(code: Code, *params: str, attributes: str = "noinline ") -> Function:
-    """Return the function whose instructions a builder has."""
+    """Return the instructions of a builder as a function."""
     return Function(params, "\n".join([*code.entry, *code.lines]), attributes)

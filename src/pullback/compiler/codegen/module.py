@@ -1,4 +1,4 @@
-"""The module of a program: functions that call its kernels, in order, with the addresses of their arrays."""
+"""The emit stage: the LLVM module of a program, with its kernels and the functions that call them in order."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from pullback.compiler.target import Options, Target
 __all__ = ["Module", "emit"]
 
 STRUCTURES = (LOOP, WHILE, SWITCH)
-# How the steps that are no kernels are called.
+# For each kind of node that is a step of its own: the function that emits its call.
 CALLS: dict[Kind, Callable[[ModuleBuilder, CallList, Step], None]] = {
     SCAN: call_scan,
     ROWS: call_rows,
@@ -65,20 +65,20 @@ CALLS: dict[Kind, Callable[[ModuleBuilder, CallList, Step], None]] = {
 
 @dataclass(frozen=True)
 class Module:
-    """A program in LLVM's language: its text, the functions to call, and the library functions that these call."""
+    """A program as an LLVM module."""
 
     text: str
-    segments: tuple[Segment, ...]
-    imports: tuple[str, ...]
+    segments: tuple[Segment, ...]  # functions and host ops, in the order in which they are called
+    imports: tuple[str, ...]  # names of the library functions that it calls
     described: tuple[str, ...]  # what each step does, in a line
-    flags_rare: bool  # it has no slow paths, and tells where one is needed
+    flags_rare: bool  # whether it sets a flag where a slow path would be needed, instead of having slow paths
 
     def __str__(self) -> str:
         return self.text
 
 
 def call_step(module: ModuleBuilder, code: CallList, step: Step) -> None:
-    """Call the function of one step."""
+    """Emit the function of one step, and its call."""
     (call_kernel if isinstance(step.what, Kernel) else CALLS[step.what.kind])(module, code, step)
 
 
@@ -112,7 +112,10 @@ def emit(steps: Sequence[Step], memory: Memory, target: Target, options: Options
 
 
 def _may_be_repeated(step: Step) -> bool:
-    """Return whether a step ends whatever its numbers are, and may be done again: it is no ``while`` nor a host op."""
+    """Return whether a step may be run without slow paths, and again with them if a flag was set.
+
+    A ``while`` loop might not end with wrong numbers, and a host op may have side effects.
+    """
     if not isinstance(step.what, Node):
         return True
     bodies = step.plan if step.what.kind in STRUCTURES else ()

@@ -1,4 +1,4 @@
-"""A module that is being put together: the names of its functions, addresses of arrays, and segments of calls."""
+"""The module while it is emitted: names of its functions, addresses of its arrays, and segments of calls."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from pullback.compiler.target import ALIGN, Options, Target
 
 __all__ = ["ModuleBuilder", "Segment"]
 
-MANY_LINES = 64  # of a function of calls: LLVM would spend longer on improving them than all of them ever take
+MANY_LINES = 64  # of a function that only calls others: optimizing a longer one takes longer than it ever saves
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Steps between two host ops, as one function; or a host op."""
+    """The steps between two host ops, as one function; or a host op."""
 
     name: str = ""
     host_op: Node | None = None
-    slots: frozenset[int] = frozenset()  # those that it reads or writes
+    slots: frozenset[int] = frozenset()  # the slots that the function reads or writes
 
 
 class ModuleBuilder:
@@ -38,20 +38,21 @@ class ModuleBuilder:
         self, memory: Memory, target: Target, options: Options, repeated: frozenset[LoopPlan], flags_rare: bool
     ) -> None:
         self.memory, self.target, self.options, self.threads = memory, target, options, options.threads
-        self.repeated = repeated  # plans of several kernels
-        self.flags_rare = flags_rare  # kernels have no slow paths, but tell that one is needed
+        self.repeated = repeated  # loop plans that several kernels have
+        self.flags_rare = flags_rare  # kernels have no slow paths, but set a flag where one is needed
         self.segments: list[Segment] = []
         self.described: list[str] = []  # what each step does, in a line
         self.imports: set[str] = set()
         self.declared: set[str] = set()
         self.helpers: dict[str, str] = {}
-        self.bodies: list[str] = []  # the names of the functions of bodies
+        self.bodies: list[str] = []  # names of the functions of the bodies of loops and branches
         self._kernels: dict[tuple[LoopPlan, bool], KernelCode] = {}
         self._names: dict[Function, str] = {}
-        self._runs: list[str] = []  # the functions of segments
-        self._slots: set[int] = set()  # of the segment that is being emitted
-        self._shared = 0  # the time that it shares with other threads, in nanoseconds
-        self._stack = 0  # its bytes on the stack
+        self._runs: list[str] = []  # texts of the functions of segments and bodies
+        # Of the segment or body that is being emitted:
+        self._slots: set[int] = set()  # slots that it uses
+        self._shared = 0  # nanoseconds of the steps that several threads share
+        self._stack = 0  # bytes that it needs on the stack
 
     def open_body(self, memory: Memory) -> ModuleBuilder:
         """Return a builder for the body of a loop or a branch, whose functions become part of this module."""
@@ -63,11 +64,11 @@ class ModuleBuilder:
         return inner
 
     def name(self, function: Function) -> str:
-        """Return the name of a function, which becomes part of the module; equal ones have one name."""
+        """Add a function to the module and return its name; equal functions are one and have one name."""
         return self._names.setdefault(function, f"k{len(self._names)}")
 
     def emit_loops(self, plan: LoopPlan, overwrites: bool) -> KernelCode:
-        """Return the code of a loop kernel, which may write results over what it reads; it is emitted once."""
+        """Return the code of a loop kernel, emitted once; ``overwrites``: a result is written over an operand."""
         key = plan, overwrites
         if key not in self._kernels:
             self._kernels[key] = KernelWriter(plan, overwrites, self.flags_rare).write()
@@ -83,24 +84,25 @@ class ModuleBuilder:
 
     @property
     def has_flag(self) -> bool:
-        """Whether slow paths are left out that may be needed."""
+        """Whether the module may set the flag that says that slow paths are needed."""
         return RARE in self.declared
 
     def close_segment(self, code: CallList) -> None:
-        """Make a function of calls, and begin the next segment; it returns 0, or 1 if results need slow paths."""
+        """Add a function with these calls as a segment, which returns whether its results need slow paths."""
         name = f"run{len(self.segments)}"
         self.segments.append(Segment(name, slots=frozenset(self._slots)))
         last = ["%rare = load i64, ptr @rare", "ret i64 %rare"] if self.has_flag else ["ret i64 0"]
         self._write(f"i64 @{name}", code, last)
 
     def close_body(self, code: CallList) -> str:
-        """Make a function of the calls of the body of a loop or a branch, and return its name."""
+        """Add a function with the calls of the body of a loop or a branch, and return its name."""
         name = f"body{len(self.bodies)}"
         self.bodies.append(name)
         self._write(f"internal void @{name}", code, ["ret void"])
         return name
 
     def _write(self, named: str, code: CallList, last: list[str]) -> None:
+        """Render a function of calls, which ends with the lines ``last``, and begin the next one."""
         if self._shared >= MIN_WAKING_TIME:
             code.declared.add("declare void @rouse(i64)")
             code.call_void("rouse", [integer(self.threads)], first=True)
@@ -124,14 +126,17 @@ class ModuleBuilder:
         return Address.of_slot(slot, offset, rounded)
 
     def find_memory(self, key: Hashable) -> Address:
-        """Return the address of memory in the arena or in a result; any address for what needs none."""
+        """Return the address of memory that was planned under a key, in the arena or in a result.
+
+        If there is none, none is needed, and it is the address of the arena.
+        """
         place = self.memory.layout.places.get(key)
         if place is None or place.slot < 0:
             return Address(ARENA, place.offset if place else 0)
         return self._slot(place.slot, place.offset + ALIGN - 1, True) if place.lined else self._slot(place.slot)
 
     def partial(self, number: int, plan: KernelPlan) -> Address:
-        """Return the address of what the parts of a kernel leave: on the stack, if it is little."""
+        """Return the address of the partial results of a kernel's parts: on the stack, if they are small."""
         if plan.work.partial and plan.is_on_stack:
             self._stack = max(self._stack, plan.work.partial * plan.work.parts)
             return Address(STACK)
@@ -140,7 +145,10 @@ class ModuleBuilder:
     # ---- calls
 
     def call_in_parallel(self, code: CallList, work: Work, name: str, given: list[Operand], time: int) -> None:
-        """Call a kernel whose parts are done by all threads; ``given`` ends in partial and in scratch memory."""
+        """Call a kernel whose parts are shared by threads.
+
+        ``given`` has the addresses of its arrays, and last those of its partial results and of scratch memory.
+        """
         self._shared += time
         context = code.op(f"alloca [{len(given)} x ptr]")
         for i, x in enumerate(given):

@@ -1,4 +1,4 @@
-"""Functions that threads call for the parts of a step, and batches of products as kernels."""
+"""Functions that threads call for the parts of a step, and that compute a range of a batch of matrix products."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ __all__ = ["emit_batch", "emit_task"]
 
 
 def emit_task(name: str, work: Work, arrays: int) -> Code:
-    """Return the body of the function that a thread calls for one part; each thread has scratch memory of its own."""
+    """Return the body of ``(context, part, worker)``, which calls a kernel for one part of its rows.
+
+    ``context`` has the addresses of the arrays, of the partial results and of scratch memory, of which every worker has
+    a piece of its own.
+    """
     code = Code()
     code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
     places = [code.op(f"getelementptr ptr, ptr %context, i64 {i}") for i in range(arrays + 2)]
@@ -30,7 +34,7 @@ def emit_task(name: str, work: Work, arrays: int) -> Code:
 
 
 def emit_batch(plan: ProductPlan, call: Callable[..., None]) -> Function:
-    """Return the function that does a range of a batch of products; ``call`` emits the call for one of them."""
+    """Return the function that computes a range of a batch of products; ``call`` emits the call for one of them."""
     code, t = CallList(), FLOATS[plan.matrices.dtype]
     with code.loop("%lo", "%hi") as i:
         pointers, left = ["%a", "%b", "%c", "%z"], i

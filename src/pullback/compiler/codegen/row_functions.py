@@ -1,4 +1,4 @@
-"""Functions of rows: where the largest elements of a row are, and where values belong in a sorted row."""
+"""Kernels of functions of whole rows: positions of the largest elements, and binary search in a sorted row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["emit_rows"]
 
 
 def emit_rows(plan: RowsPlan) -> KernelCode:
-    """Return the kernel of a function of rows: its arrays are the arguments and the result."""
+    """Return the kernel of a function of rows; its arrays are the arguments and the result."""
     code = RowCode()
     KERNELS[plan.node.data[0].lower.symbol](code, plan)
     arrays = [f"ptr noalias %a{i}" for i in range(len(plan.node.args))]
@@ -22,7 +22,7 @@ def emit_rows(plan: RowsPlan) -> KernelCode:
 
 
 class RowCode(Code):
-    """A builder with what searches are written in."""
+    """A builder with variables, conditions and ``while`` loops."""
 
     def load(self, type_: str, base: str, place: str = "0") -> str:
         return self.op(f"load {type_}, ptr {self.at(type_, base, place)}")
@@ -34,14 +34,14 @@ class RowCode(Code):
         return base if place == "0" else self.op(f"getelementptr {type_}, ptr {base}, i64 {place}")
 
     def keep(self, type_: str, value: str) -> str:
-        """Return the address of a variable that begins with a value."""
+        """Return the address of a new variable with an initial value."""
         cell = self.allocate(type_, 8)
         self.store(type_, value, cell)
         return cell
 
     @contextmanager
     def when(self, condition: str, unlikely: bool = False) -> Iterator[None]:
-        """Emit what is done only if a condition holds."""
+        """Emit a ``with`` block that runs only if a condition holds."""
         yes, after = self.block("yes"), self.block("after")
         self.branch(condition, yes, after, unlikely)
         self.begin(yes)
@@ -51,7 +51,7 @@ class RowCode(Code):
 
     @contextmanager
     def loop_while(self, emit_condition: Callable[[], str]) -> Iterator[None]:
-        """Emit a loop that goes on as long as a condition holds before each round."""
+        """Emit a ``while`` loop with the ``with`` block as its body; ``emit_condition`` emits its condition."""
         top, body, after = self.block("while"), self.block("body"), self.block("after")
         self.jump(top)
         self.begin(top)
@@ -66,9 +66,9 @@ class RowCode(Code):
 
 
 def _emit_largest(code: RowCode, plan: RowsPlan) -> None:
-    """Emit the positions of the k largest elements of each row, those of equal elements in their order.
+    """Emit the search for the positions of the k largest elements of each row; of equal elements the first is first.
 
-    The k largest so far are kept in order.  A vector of which no element is larger than the last of them is skipped.
+    The k largest so far are kept sorted.  A vector of which no element is larger than the last of them is skipped.
     """
     (x,) = plan.node.args
     length, k = x.shape[-1], plan.node.shape[-1]
@@ -78,7 +78,7 @@ def _emit_largest(code: RowCode, plan: RowsPlan) -> None:
     keys, places = "%scratch", code.op(f"getelementptr i8, ptr %scratch, i64 {8 * k}")
 
     def insert(row: str, i: str, last: str) -> None:
-        """Put an element in its place among the largest, of which the one at ``last`` is overwritten."""
+        """Insert an element into the sorted largest ones, of which the one at ``last`` is overwritten."""
         element = code.load(one, row, i)
         key, at = _make_key(Value(code, element, dtype, 1)), code.keep("i64", last)
 
@@ -145,12 +145,12 @@ def _insert_if_larger(
 
 
 def _make_key(x: Value) -> str:
-    """Return an integer of 64 bits that is ordered as a number is: 0 is -0, and NaN the largest."""
+    """Return a 64-bit integer with the order of the number: that of -0 is that of 0, and NaN is the largest."""
     code = x.code
     if x.kind != "f":
         wide = x.cast("i8")
         return wide.name if x.dtype != "u8" else code.op(f"xor i64 {wide.name}, {-(2**63)}")
-    bits = (x + 0.0).as_bits()  # of -0 those of 0
+    bits = (x + 0.0).as_bits()  # -0 becomes 0
     top = 8 * int(x.dtype[1]) - 1
     ordered = (bits ^ ((bits >> top) & (2**top - 1))).cast("i8")
     is_nan = x.compare("uno", x)
@@ -161,7 +161,7 @@ def _make_key(x: Value) -> str:
 
 
 def _emit_search_sorted(code: RowCode, plan: RowsPlan) -> None:
-    """Emit where each value belongs in a sorted row, of which NaN are the last."""
+    """Emit a binary search for each value in a sorted row, in which NaN come last."""
     sequence, values = plan.node.args
     length, each = sequence.shape[-1], values.shape[-1] if values.shape else 1
     dtype = "u1" if values.dtype == bool else code_of(values.dtype)
@@ -173,20 +173,22 @@ def _emit_search_sorted(code: RowCode, plan: RowsPlan) -> None:
         found = _bisect(code, (row, dtype, length), lambda s: s.compare("ole" if is_right else "olt", v))
         place = code.keep("i64", found)
         if v.kind == "f":
-            with code.when(v.compare("uno", v).name, unlikely=True):  # before or after all NaN
+            with code.when(
+                v.compare("uno", v).name, unlikely=True
+            ):  # its position is before or after all NaN of the row
                 first = str(length) if is_right else _bisect(code, (row, dtype, length), lambda s: s.compare("ord", s))
                 code.store("i64", first, place)
         code.store("i32", code.op(f"trunc i64 {code.load('i64', place)} to i32"), "%z", u)
 
 
 def _bisect(code: RowCode, where: tuple[str, str, int], emit_is_before: Callable[[Value], Value]) -> str:
-    """Return how many elements of a row come before a place; halves are added up, without a branch."""
+    """Return how many elements of a sorted row satisfy ``emit_is_before``, by a binary search without branches."""
     row, dtype, left = where
     found = "0"
     while left:
         half = max(left // 2, 1)
         s = Value(code, code.load(TYPES[dtype], row, code.add(found, str(half - 1))), dtype, 1)
-        taken = code.op(f"sext i1 {emit_is_before(s).name} to i64")  # all bits, or none
+        taken = code.op(f"sext i1 {emit_is_before(s).name} to i64")  # all bits set, or none
         found = code.add(found, code.op(f"and i64 {taken}, {half}"))
         left -= half
     return found

@@ -1,9 +1,9 @@
-"""Scans along an axis, such as cumulative sums, and searches for the position of a maximum or minimum.
+"""Kernels of scans along an axis, such as cumulative sums, and of searches for a maximum or minimum (argmax).
 
-An array has ``outer`` times ``length`` times ``inner`` elements, with the axis of the scan in the middle.  Lanes are
-neighbours among inner elements.  Without these, several rows are scanned at once, in the order of NumPy; only a sum
-along one or two long rows is computed from the sums of vectors.  A search has the best of each lane in registers, and
-in the end the first of these.
+An array has shape (``outer``, ``length``, ``inner``), with the axis of the scan in the middle.  Lanes are neighbours
+along the inner axis.  Where that has one element, several rows are scanned at once, in NumPy's order of additions; only
+a scan along one or two long rows is computed from the sums of vectors.  A search keeps the best element of each lane in
+registers, and in the end finds the first of these.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["emit_scan"]
 
 
 def emit_scan(plan: ScanPlan | SearchPlan) -> KernelCode:
-    """Return the kernel of a scan or a search: its arrays are the arguments and the result."""
+    """Return the kernel of a scan or a search; its arrays are the arguments and the result."""
     return (Scan(plan) if isinstance(plan, ScanPlan) else Search(plan)).write()
 
 
@@ -66,7 +66,7 @@ class AxisKernel:
         return v.like(self.code.op(f"shufflevector {v.type} {v.name}, {v.type} poison, <{v.width} x i32> <{chosen}>"))
 
     def block(self, u: str) -> tuple[str, str, str]:
-        """Return the outer index of a unit of work, and the range of its vectors of neighbours."""
+        """Return the outer index of a unit of work, and the range of its vectors along the inner axis."""
         code, many = self.code, -(-self.vectors // self.columns)
         if many == 1:
             return u, "0", str(self.vectors)
@@ -75,7 +75,7 @@ class AxisKernel:
         return o, first, self.minimum(code.add(first, str(self.columns)), str(self.vectors))
 
     def column(self, v: str) -> str:
-        """Return where a vector of neighbours begins; the last one may overlap the one before."""
+        """Return the inner index at which a vector begins; the last one may overlap the one before."""
         begin = self.code.times(v, self.width)
         return begin if self.inner % self.width == 0 else self.minimum(begin, str(self.inner - self.width))
 
@@ -92,7 +92,7 @@ class Scan(AxisKernel):
         if self.inner == 1:
             code = self.code
             first = code.times(u, self.rows)
-            if self.outer % self.rows:  # the last rows overlap those before
+            if self.outer % self.rows:  # the last group of rows overlaps the one before
                 first = self.minimum(first, str(self.outer - self.rows))
             if self.by_vectors:
                 self._emit_row(code.times(first, self.length))
@@ -129,7 +129,7 @@ class Scan(AxisKernel):
         return made
 
     def _start(self, way: str, width: int, mask: str | None) -> Value | None:
-        """Emit the first results of a scan, and return its accumulator."""
+        """Emit the first result of a scan, and return its accumulator."""
         if self.shift:
             start = self.value(literal(self.lower.start, self.dtype, width), width)
             self._write(start, self.code.add(way, self._offset("0")), mask)
@@ -160,7 +160,7 @@ class Scan(AxisKernel):
                 self._write(new, code.add(way, self._offset(p, self.shift)), mask)
 
     def _scan_in_memory(self, o: str, begin: str, stop: str) -> None:
-        """Emit the scans of many neighbours, which load the results before them again."""
+        """Emit the scans of many neighbours, each of which loads its previous result from memory."""
         code, base = self.code, self.code.times(o, self.length * self.inner)
         with code.loop(begin, stop) as v:
             self._start(code.add(base, self.column(v)), self.width, None)
@@ -172,7 +172,7 @@ class Scan(AxisKernel):
             self._write(self._combine_next(before, way, p, None), code.add(way, self._offset(p, self.shift)), None)
 
     def _emit_row(self, way: str) -> None:
-        """Emit the scan of one long row: within each vector, then with the carry from the one before."""
+        """Emit the scan of one long row: a scan within each vector, combined with the carry from the vector before."""
         code, width = self.code, self.width
         whole = self.count // width * width
         if self.shift:
@@ -203,7 +203,7 @@ class Scan(AxisKernel):
                 self._write(new, code.add(way, self._offset(p, self.shift)), None)
 
     def _scan_vector(self, p: str, way: str) -> Value:
-        """Return the vector from index p on, each lane combined with those before it in the vector."""
+        """Return the vector from index p on, with each lane combined with the lanes before it."""
         code, width = self.code, self.width
         at = code.add(way, self._offset(p, width - 1) if self.back else self._offset(p))
         v = self._read("%a0", at, width, None)
@@ -226,7 +226,7 @@ class Scan(AxisKernel):
 
 
 class Search(AxisKernel):
-    """Emits a search for the first position of the maximum or minimum; a NaN comes first."""
+    """Emits a search for the first position of the maximum or minimum; NaN counts as better than any number."""
 
     def __init__(self, plan: SearchPlan) -> None:
         super().__init__(plan)
@@ -250,7 +250,7 @@ class Search(AxisKernel):
         return better & best.compare("ord", best) if x.kind == "f" else better
 
     def _is_before(self, x: Value, i: Value, best: Value, j: Value) -> Value:
-        """Return whether x at position i is better than the best at position j, in any order."""
+        """Return whether x at position i is better than the best at position j, or equal to it and before it."""
         same = x.compare("oeq", best)
         if x.kind == "f":
             same = same | (x.compare("uno", x) & best.compare("uno", best))
@@ -272,7 +272,7 @@ class Search(AxisKernel):
             code.line(f"store {new.type} {new.name}, ptr {cell}, align 8")
 
     def _positions(self, at: str, width: int, step: int) -> Value:
-        """Return the position ``at`` in all lanes, each lane ``step`` further."""
+        """Return the positions of all lanes: ``at`` of the first, ``step`` more of each further one."""
         code, type_ = self.code, TYPES[self.index]
         number = at if self.index == "i8" else code.op(f"trunc i64 {at} to {type_}")
         every = self.value(splat(code, number, type_, width), width, self.index)
@@ -297,7 +297,7 @@ class Search(AxisKernel):
     # ---- loops
 
     def _emit_row(self, u: str) -> None:
-        """Emit the search along a row: all lanes begin with its first element, and are compared in the end."""
+        """Emit the search along a row: each lane has a best element, and these are compared in the end."""
         code, width = self.code, self.width
         base = code.times(u, self.length)
         first = self._read(base, 1)
@@ -356,7 +356,7 @@ class Search(AxisKernel):
         self._write(self._load_best(cells, width)[1], first)
 
     def _emit_one_vector(self, u: str) -> None:
-        """Emit the search for neighbours that fill one vector at most."""
+        """Emit the search for all neighbours along the inner axis, which fit one vector."""
         code, mask = self.code, first_lanes(self.inner, self.width)
         base = code.times(u, self.length * self.inner)
         cells = self._begin(self._read(base, self.width, mask))
@@ -366,7 +366,7 @@ class Search(AxisKernel):
         self._write(self._load_best(cells, self.width)[1], code.times(u, self.inner), mask)
 
     def _emit_blocks(self, o: str, begin: str, stop: str) -> None:
-        """Emit the search for many neighbours, with the best of each column in scratch memory."""
+        """Emit the search for many neighbours along the inner axis, whose best elements are in scratch memory."""
         code, width = self.code, self.width
         base, half = code.times(o, self.length * self.inner), self.columns * width * 8
 

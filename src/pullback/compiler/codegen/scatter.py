@@ -1,6 +1,7 @@
-"""Scatters into zeros: rows added at positions, or elements written at regular steps.
+"""Kernels of scatters: rows that are added at positions, and elements that are written at regular strides.
 
-Threads share out the places of rows: each goes through all rows and adds those that belong to its own.
+A part of a kernel is a range of the result's rows: it goes through all positions, and adds the rows that are in its
+range.
 """
 
 from __future__ import annotations
@@ -17,14 +18,13 @@ from pullback.compiler.target import Target
 
 __all__ = ["ScatterRows", "Spaced"]
 
-COMBINED = {"maximum": arithmetic.maximum, "minimum": arithmetic.minimum}  # what is done instead of adding
+COMBINED = {"maximum": arithmetic.maximum, "minimum": arithmetic.minimum}  # functions that combine instead of adding
 
 
 class ScatterRows:
-    """Emits the kernel that adds the rows of ``x`` at the positions ``rows``; its rows are the result's.
+    """Emits the kernel that adds the rows of ``x`` at the positions ``rows``, or takes the maximum or minimum.
 
-    They are added to zeros, to a copy of a third argument, or, ``in_place``, to what is there; or the larger or smaller
-    numbers are kept.
+    They are added to zeros, to a copy of a third argument, or, ``in_place``, to that argument itself.
     """
 
     def __init__(self, n: Node, in_place: bool, target: Target) -> None:
@@ -50,7 +50,7 @@ class ScatterRows:
         return KernelCode(function, work, frozenset(code.declared))
 
     def _begin(self) -> None:
-        """Emit what is there before rows are added."""
+        """Emit the initial value of the result."""
         code = self.code
         first, count = code.times("%lo", self.length * self.size), code.op("sub i64 %hi, %lo")
         start = code.op(f"getelementptr i8, ptr %z, i64 {first}")
@@ -107,7 +107,7 @@ class ScatterRows:
         code.line(f"store {z!r}, ptr {place}, align {self.size}")
 
 
-MAX_VECTOR_STEP = 8  # steps between elements up to which vectors have both elements and zeros
+MAX_VECTOR_STEP = 8  # strides up to which vectors with both elements and zeros are stored
 
 
 class Spaced:
@@ -144,7 +144,7 @@ class Spaced:
             self.code.line(f"call void @llvm.memset.p0.i64(ptr {at}, i8 0, i64 {count * self.size}, i1 false)")
 
     def _row(self, source: str, to: str) -> None:
-        """Emit a row as vectors of spaced elements with the zeros between them."""
+        """Emit a row as vectors of elements with zeros between them."""
         code, step, first, wide = self.code, self.strides[-1], self.view.offset, self.width
         vectors = min(self.shape[-1] // wide, (self.row - first) // (step * wide))
         done = vectors * wide

@@ -1,4 +1,4 @@
-"""Calls of loops and branches: a body is a function, which machine code calls with the addresses of its arrays."""
+"""Calls of loops and branches: each body is a function of the module, with a table of slots of its own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MEMCPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 def call_structure(
     module: ModuleBuilder, code: CallList, step: Step, call_step: Callable[[ModuleBuilder, CallList, Step], None]
 ) -> None:
-    """Call a loop or branches; ``call_step`` calls a step of a body."""
+    """Emit the bodies of a loop or of branches and the call that runs them; ``call_step`` emits a step of a body."""
     n: Node = step.what
     plans: tuple[BodyPlan, ...] = step.plan
     names, described = [], []
@@ -42,14 +42,14 @@ def call_structure(
 
 
 class StructureFunction:
-    """Writes a function of the addresses of operands and results, and of scratch memory, that calls bodies."""
+    """Writes a function that calls bodies; its parameters are the addresses of operands, results and scratch memory."""
 
     def __init__(self, n: Node, bodies: tuple[BodyPlan, ...], names: list[str], results: dict[int, int]) -> None:
         self.data, self.bodies, self.names = n.data, bodies, names
-        self.results = results  # which parameter is the address of a result
+        self.results = results  # by number of a result: the parameter that is its address
         self.lines: list[str] = []
         self.constants: dict[str, str] = {}
-        self.spare = count_body_bytes(bodies)  # where scratch memory is free
+        self.spare = count_body_bytes(bodies)  # the offset in scratch memory from which on it is free
         self.count = 0
 
     def write(self, params: int) -> Function:
@@ -64,7 +64,7 @@ class StructureFunction:
         return Function((*names, "ptr %scratch"), "\n".join(self.lines))
 
     def write_calls(self) -> None:
-        """Write the blocks that call the bodies."""
+        """Write the basic blocks that call the bodies."""
         raise NotImplementedError
 
     def op(self, text: str) -> str:
@@ -73,11 +73,11 @@ class StructureFunction:
         return f"%v{self.count}"
 
     def name(self, name: str, pointer: str) -> None:
-        """Give a pointer a name."""
+        """Write an alias: a second name for a pointer."""
         self.lines.append(f"%{name} = getelementptr i8, ptr {pointer}, i64 0")
 
     def step(self, pointer: str, offset: str | int) -> str:
-        """Return the address some bytes further on."""
+        """Return the address ``offset`` bytes after a pointer."""
         return pointer if offset == 0 else self.op(f"getelementptr i8, ptr {pointer}, i64 {offset}")
 
     def take(self, size: int) -> str:
@@ -86,11 +86,11 @@ class StructureFunction:
         return self.step("%scratch", at)
 
     def find_result(self, i: int, size: int) -> str:
-        """Return where a result is written: in scratch memory, if it is not read."""
+        """Return the address to which a result is written: in scratch memory, if nothing reads it."""
         return f"%a{self.results[i]}" if i in self.results else self.take(size)
 
     def store(self, body: int, n: Node, pointer: str) -> None:
-        """Let a body find a value at an address."""
+        """Store an address in the slot that a body has for a value."""
         slot = self.bodies[body].memory.slot.get(n.number)
         if slot is not None:
             at = self.op(f"getelementptr ptr, ptr %slots{body}, i64 {slot}")
@@ -112,8 +112,8 @@ class StructureFunction:
 class LoopFunction(StructureFunction):
     """A loop with a known number of steps.
 
-    The carry is read from where the step before wrote it: one of two places in turn, such that the last step writes the
-    result; or the stack of all its values, if that is a result.
+    A step reads the carry from where the step before wrote it.  That is one of two places in turn, chosen such that the
+    last step writes the result; or, if all values of the carry are a result, the array of these.
     """
 
     def write_calls(self) -> None:
@@ -144,22 +144,22 @@ class LoopFunction(StructureFunction):
                 self.copy(f"%a{self.results[k]}", f"%next{k}", outputs[k].nbytes)
 
     def _begin_loop(self) -> None:
-        """Write where the constants, the first carry and the results that are not read are, before the first step."""
+        """Store, before the loop, the addresses of constants, of the first carry and of results that are not read."""
         loop, outputs = self.data, self.data.body.outputs
         for i in range(loop.constants):
             self.store(0, loop.body.inputs[i], f"%a{i}")
         for k in range(loop.carry):
             self._begin_carry(k)
         for i in range(loop.carry, len(outputs)):
-            if i not in self.results:  # all steps write to one place
+            if i not in self.results:  # it is not read: all steps write it to the same place
                 self.store(0, outputs[i], self.take(outputs[i].nbytes))
 
     def _is_begun_in(self, k: int) -> bool:
-        """Return whether the stack of a part of the carry has what steps begin with, not what they end with."""
+        """Return whether the stacked values of a part of the carry are those before each step, not after it."""
         return self.data.body.outputs[self.stacks[k]] is self.data.carry_inputs[k]
 
     def _begin_carry(self, k: int) -> None:
-        """Write where a part of the carry is before the first step, and where it is written in turn."""
+        """Name the places of a part of the carry: before the first step, and those that steps write to in turn."""
         begin, size = f"%a{self.data.constants + k}", self.data.carry_inputs[k].nbytes
         if k not in self.stacks:
             pair = [self.find_result(k, size), self.take(size)]
@@ -173,7 +173,7 @@ class LoopFunction(StructureFunction):
         self.name(f"begin{k}", begin)
 
     def _write_carry(self, k: int) -> None:
-        """Write where a part of the carry is read and written in a step; ``%next`` is where it is afterwards."""
+        """Store the addresses at which a step reads and writes a part of the carry; ``%next`` is that for the next."""
         size = self.data.carry_inputs[k].nbytes
         self.store(0, self.data.carry_inputs[k], f"%in{k}")
         if k not in self.stacks:
@@ -191,7 +191,7 @@ class LoopFunction(StructureFunction):
 
 
 class WhileFunction(StructureFunction):
-    """A loop with a condition, whose carry is in two places in turn, and copied to the results at the end."""
+    """A ``while`` loop, whose carry is in one of two places in turn, and is copied to the results at the end."""
 
     def write_calls(self) -> None:
         data = self.data
@@ -226,7 +226,7 @@ class WhileFunction(StructureFunction):
 
 
 class SwitchFunction(StructureFunction):
-    """Branches: one of several bodies is called."""
+    """Branches, of which one is called: the body with the number that an operand has."""
 
     def write_calls(self) -> None:
         branches = self.data.branches

@@ -1,4 +1,4 @@
-"""Calls of matrix products: functions for their sizes, panels, or BLAS, one by one or shared by threads."""
+"""Calls of matrix products: of a function for their size, a kernel of panels, or BLAS, in one thread or several."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["call_product"]
 
 
 def call_product(module: ModuleBuilder, code: CallList, step: Step) -> None:
-    """Call what computes a product node."""
+    """Emit the calls that compute a node of matrix products."""
     n: Node = step.what
     plan: ProductPlan = step.plan.plan
     module.described.append(f"product {list(n.args[0].shape)} @ {list(n.args[1].shape)}{' added' if plan.adds else ''}")
@@ -32,7 +32,7 @@ class ProductCall:
     def __init__(self, module: ModuleBuilder, n: Node, schedule: ProductSchedule) -> None:
         self.module, self.node, self.schedule, self.plan = module, n, schedule, schedule.plan
         self.panels = emit_panels(self.plan.matrices, module.target) if schedule.is_by_panels else None
-        self.name = ""  # of the function, if BLAS is not called
+        self.name = ""  # the function that is called; empty for BLAS
 
     def emit(self, code: CallList) -> None:
         """Emit the calls for all products of the node."""
@@ -68,7 +68,7 @@ class ProductCall:
         self.module.declared |= declared
 
     def _call_tiny(self, code: CallList, given: list[Operand]) -> None:
-        """Call the function of all products of a batch of tiny matrices."""
+        """Emit the call of the function that computes a whole batch of products of tiny matrices."""
         plan, module = self.plan, self.module
         w = emit_tiny_products(plan.matrices, plan.batch, self.schedule.work, module.target)
         name = module.name(w.function)
@@ -90,7 +90,7 @@ class ProductCall:
             call_blas(code, self.plan, a, b, z)
 
     def _share(self, code: CallList, given: list[Operand]) -> None:
-        """Have threads share the panels of one product, or many products."""
+        """Emit a call whose parts, panels of one product or products of a batch, are shared by threads."""
         is_batch = self.panels is None or self.plan.loop
         name = self.module.name(emit_batch(self.plan, self._call)) if is_batch else self.name
         self.module.call_in_parallel(code, self.schedule.work, name, given, self.schedule.time)

@@ -1,7 +1,8 @@
-"""Matrix products of medium size, for which panels of columns of the right matrix are copied for the cache.
+"""Matrix products of medium size: panels of columns of the right matrix are copied so that they fit the cache.
 
-A panel is as wide as two registers and as deep as the first cache holds.  Rows of the left matrix go along it, a dozen
-at a time, their sums in registers.  Panels are independent of each other, so threads may share them out.
+A panel is as wide as two vector registers and as deep as the first-level cache allows.  It is multiplied by a dozen
+rows of the left matrix at a time, whose sums stay in registers.  Panels are independent of each other, so threads can
+share them.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from pullback.compiler.target import Target
 
 __all__ = ["emit_panels"]
 
-EVEN_ROWS = 12  # of a block: where so many fit, half as many do as well, and the rest needs no block of its own
+EVEN_ROWS = 12  # rows from which on a block has an even number: half of it is then a block for the rows left over
 
 
 @lru_cache(256)
 def emit_panels(p: Product, target: Target) -> KernelCode:
-    """Return a product as a kernel whose rows are panels; its arrays are left, right, what is added, and the result."""
+    """Return the kernel of a product, whose rows are panels; its arrays are left, right, what is added, the result."""
     writer = BlockedProduct(p, target)
     function, code = writer.write(), writer.code
     return KernelCode(function, plan_panels(p, target), frozenset(code.declared), helpers=tuple(code.helpers.items()))
@@ -38,7 +39,7 @@ class BlockedProduct:
         self.width = target.vector_bytes // self.size
         self.vector = vector(self.type, self.width)
         self.depth = choose_panel_depth(p)
-        most = (target.registers - 3) // 2  # two registers of the panel and one of the left matrix are taken
+        most = (target.registers - 3) // 2  # two registers hold the panel, and one an element of the left matrix
         self.rows = count_rows(p.m, most) if most >= EVEN_ROWS else -(-p.m // -(-p.m // most))
 
     def write(self) -> Function:
@@ -66,7 +67,7 @@ class BlockedProduct:
         return make_function(code, *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch")
 
     def _panel(self, j: str, columns: int) -> None:
-        """Emit all rows of a few columns from ``j`` on, block by block along the shared axis."""
+        """Emit the product of all rows and a few columns from ``j`` on, panel by panel along the shared axis."""
         for first in range(0, self.p.k, self.depth):
             deep = min(self.depth, self.p.k - first)
             self._copy_panel(first, deep, j, columns)
@@ -86,7 +87,7 @@ class BlockedProduct:
                 code.line(f"store {self.vector} {value}, ptr {self._at('%scratch', to)}, align 64")
 
     def _copy_transposed(self, first: int, deep: int, j: str, columns: int) -> None:
-        """Copy a panel whose columns lie in one piece each; in place of those that do not exist, the last one again."""
+        """Copy a panel of a transposed matrix, whose columns are contiguous; missing columns are copies of the last."""
         p, code, wide = self.p, self.code, 2 * self.width
         reader = Tile(self.type, self.size, wide, deep).emit_reader(code)
         offsets = ", ".join(f"i64 {min(c, columns - 1) * p.b.column}" for c in range(wide))
@@ -109,9 +110,9 @@ class BlockedProduct:
             self._call_block(str(whole), p.m - whole, first, deep, j, columns)
 
     def _call_block(self, i: str, rows: int, first: int, deep: int, j: str, columns: int) -> None:
-        """Call the function of a few rows; their sums are added to those of earlier panels, or to what is given."""
+        """Call the function of a few rows; their sums are added to those of earlier panels, or to the third array."""
         p, code = self.p, self.code
-        adds = "%adds" if deep < p.k else str(p.adds).lower()  # of several panels the first may store, not add
+        adds = "%adds" if deep < p.k else str(p.adds).lower()  # of several panels only the first may store its sums
         name = Block(p, rows, columns, self.target, adds).emit(code)
         start = self._at("%a", code.add(code.times(i, p.a.row), str(first * p.a.column)))
         place = code.add(code.times(i, p.n), j)
@@ -129,10 +130,10 @@ class BlockedProduct:
 
 
 class Block:
-    """Emits the function of a few rows by the columns of a panel, which products whose rows lie alike share."""
+    """Emits the function that multiplies a few rows by a panel; products with the same strides share it."""
 
     def __init__(self, p: Product, rows: int, columns: int, target: Target, adds: str) -> None:
-        self.adds = adds  # whether sums are added to what was there: a constant, or a parameter of the function
+        self.adds = adds  # whether sums are added to the result: a constant, or a parameter of the function
         self.p, self.rows, self.columns, self.target, self.code = p, rows, columns, target, Code()
         self.type, self.size = FLOATS[p.dtype], int(p.dtype[1])
         self.width = target.vector_bytes // self.size
@@ -161,7 +162,7 @@ class Block:
         return {name: "\n".join([head, "entry:", *code.lines, "ret void", "}"])}, code.declared
 
     def _multiply(self) -> list[list[str]]:
-        """Emit the loop along the panel; return the sums of each row."""
+        """Emit the loop along the shared axis; return the sums of each row."""
         p, code, cells = self.p, self.code, [(r, v) for r in range(self.rows) for v in range(len(self.counts))]
         fma = multiply_add(self.target, self.size, self.width)
         code.jump("along")
@@ -191,7 +192,7 @@ class Block:
         return [[f"%next{r}.{v}" for v in range(len(self.counts))] for r in range(self.rows)]
 
     def _store(self, total: str, before: str, z: str, count: int) -> None:
-        """Store a sum, or add it to what was there before."""
+        """Store a sum, or add it to what ``before`` has."""
         p, code, mask = self.p, self.code, first_lanes(count, self.width)
         if p.times != 1.0:
             total = code.op(f"fmul {self.vector} {total}, {literal(p.times, p.dtype, self.width)}")

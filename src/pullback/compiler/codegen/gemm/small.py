@@ -1,8 +1,8 @@
-"""Small matrix products as functions for their sizes: starting BLAS would take longer than computing them.
+"""Small matrix products: a function for each size, as a call of BLAS would take longer than the product.
 
-A block of rows by a few vectors of columns stays in registers during the loop over the shared axis.  The left matrix
-may have any strides, as its elements are loaded one by one; the right one is loaded by vectors, so a transposed one is
-copied first.
+The sums of a block of rows and a few vectors of columns stay in registers during the loop over the shared axis.  The
+left matrix may have any strides, as its elements are loaded one by one; the right one is loaded by vectors, so a
+transposed one is copied first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pullback.compiler.target import Target
 
 
 def declare_blas(dtype: Any) -> str:
-    """Return the declaration of BLAS's product."""
+    """Return the LLVM declaration of the BLAS function for products of a dtype."""
     t, letter = FLOATS[code_of(dtype)], _letter(code_of(dtype))
     return f"declare void @{letter}gemm(i32, i32, i32, i64, i64, i64, {t}, ptr, i64, ptr, i64, {t}, ptr, i64)"
 
@@ -45,7 +45,7 @@ def _letter(dtype: str) -> str:
 
 
 def count_rows(m: int, most: int) -> int:
-    """Return how many rows to do at a time: nearly as many as there are registers for, without a remainder if possible.
+    """Return the number of rows of a block: about ``most``, such that few rows or none are left over.
 
     >>> count_rows(16, 12), count_rows(30, 12), count_rows(17, 12), count_rows(5, 12)
     (8, 10, 9, 5)
@@ -58,13 +58,13 @@ def count_rows(m: int, most: int) -> int:
 
 @lru_cache(256)
 def emit_small_product(product: Product, target: Target) -> tuple[Function, frozenset[str]]:
-    """Return the function of a small product, and what it refers to."""
+    """Return the function of a small product, and its declarations."""
     writer = SmallProduct(product, target)
     return writer.write(), frozenset(writer.code.declared)
 
 
 def multiply_add(target: Target, size: int, width: int) -> str:
-    """Return LLVM's function for x * y + z: rounded once if the CPU has an instruction for it."""
+    """Return the name of LLVM's intrinsic for x * y + z: rounded once if the CPU has an instruction for it."""
     type_ = f"f{size * 8}" if width == 1 else f"v{width}f{size * 8}"
     return f"llvm.{'fma' if target.has_fma else 'fmuladd'}.{type_}"
 
@@ -115,7 +115,7 @@ class SmallProduct:
         return self.code.op(f"getelementptr {self.type}, ptr {base}, i64 {place}")
 
     def _columns(self, j: str, vectors: int, mask: int | None) -> None:
-        """Emit all rows of a few vectors of columns."""
+        """Emit the product of all rows and a few vectors of columns."""
         p, code = self.p, self.code
         whole = p.m // self.rows * self.rows
         if whole > self.rows:

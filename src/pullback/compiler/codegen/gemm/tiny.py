@@ -1,7 +1,7 @@
-"""Products of tiny matrices, a whole batch in one function: all of a product is in registers at once.
+"""Batches of products of tiny matrices, each in one function; all of a product is in registers at once.
 
-A row of the result is a vector with a lane for each column.  Vectors may be longer than a row: they are loaded from
-within the same matrix, and what they store beyond a row is overwritten by the next one.
+A row of the result is a vector with a lane for each column.  Vectors may be longer than a row: what they load lies
+within the same matrix, and what they store beyond a row is overwritten by the next row.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["emit_tiny_products"]
 
 @lru_cache(256)
 def emit_tiny_products(p: Product, batch: tuple[Batch, ...], work: Work, target: Target) -> KernelCode:
-    """Return a batch of products as a kernel; its arrays are left, right, what is added, and the result."""
+    """Return the kernel of a batch of products; its arrays are left, right, what is added and the result."""
     writer = TinyProducts(p, target)
     code = writer.code
     writer.loop(batch or (Batch(1, 0, 0, 0),), ["%a", "%b", "%c", "%z"], "%lo", "%hi")
@@ -64,7 +64,7 @@ class TinyProducts:
             self._store_row(row, z, i)
 
     def _load_row(self, base: str, i: int, rows: int, step: int, column: int) -> str:
-        """Load row ``i`` of a matrix; lanes beyond it hold anything."""
+        """Load row ``i`` of a matrix; the value of lanes beyond it is arbitrary."""
         n, width, code = self.p.n, self.width, self.code
         first, end = i * step, (rows - 1) * step + n
         if (column != 1 and n > 1) or end < width:
@@ -74,7 +74,7 @@ class TinyProducts:
         return row if at == first else self._shuffle(row, row, [min(first - at + j, width - 1) for j in range(width)])
 
     def _store_row(self, row: str, z: str, i: int) -> None:
-        """Store row ``i`` of the result: as a whole vector if the next row covers what is too much."""
+        """Store row ``i`` of the result: as a whole vector if the next row overwrites the lanes beyond it."""
         p, code = self.p, self.code
         first, done, count = i * p.n, 0, self.width
         while done < p.n:

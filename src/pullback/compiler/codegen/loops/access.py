@@ -1,4 +1,4 @@
-"""Loads and stores of a loop kernel: whole vectors, masked ones, gathered elements, and its scratch memory."""
+"""Loads and stores of loop kernels: whole and masked vectors, gathered elements, and scratch memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 MEMORY_TYPES = {**TYPES, "b1": "i8"}
-PREFETCH_SHARE = 1 / 8  # of the second cache at most; more would evict each other
+PREFETCH_SHARE = 1 / 8  # of the second-level cache that prefetched rows may take; more would evict each other
 
 
 def memory_type(dtype: Any) -> str:
@@ -31,26 +31,26 @@ def memory_type(dtype: Any) -> str:
 
 
 def inactive_lanes(memory: str, width: int) -> str:
-    """Return what lanes hold that are not loaded: 1.0, for which no function takes its slow path."""
+    """Return the value of lanes that are not loaded: 1.0, for which no function takes its slow path."""
     return f"splat ({memory} 1.0)" if memory in ("float", "double") and width > 1 else "zeroinitializer"
 
 
 def from_memory(code: Code, name: str, dtype: Any, width: int) -> Value:
-    """Return a loaded vector as a value; bools are bytes in memory."""
+    """Return a vector that was loaded as a value; bools are bytes in memory."""
     if code_of(dtype) == "b1":
         name = code.op(f"trunc {vector('i8', width)} {name} to {vector('i1', width)}")
     return Value(code, name, code_of(dtype), width)
 
 
 def read_vector(code: Code, pointer: str, dtype: Any, width: int, mask: str | None) -> Value:
-    """Load the lanes of a vector that the mask has, or all of them."""
+    """Load the lanes of a vector that are set in the mask, or all of them."""
     memory = memory_type(dtype)
     name = code.read(pointer, memory, dtype.itemsize, width, mask, inactive_lanes(memory, width))
     return from_memory(code, name, dtype, width)
 
 
 def write_vector(code: Code, v: Value, pointer: str, mask: str | None) -> None:
-    """Store the lanes of a vector that the mask has, or all of them."""
+    """Store the lanes of a vector that are set in the mask, or all of them."""
     name, memory = v.name, TYPES[v.dtype]
     if v.dtype == "b1":
         name, memory = code.op(f"zext {v.type} {v.name} to {vector('i8', v.width)}"), "i8"
@@ -59,7 +59,7 @@ def write_vector(code: Code, v: Value, pointer: str, mask: str | None) -> None:
 
 
 def split_index(code: Code, index: str, axes: list[Axis]) -> dict[int, str]:
-    """Return the index along each of several axes from one that counts through all of them.
+    """Return the index along each of several axes, from one index that runs over all of them.
 
     A merged axis is indexed by its last member.
     """
@@ -81,17 +81,17 @@ def element_of(code: Code, node: Node, base: str, at: str) -> str:
 
 
 class ArrayAccess:
-    """Emits loads and stores of a kernel's arrays and scratch memory at the place where its loops are."""
+    """Emits loads and stores of a kernel's arrays and scratch memory, at the current indices of its loops."""
 
     def __init__(self, code: Code, plan: LoopPlan) -> None:
         self.code, self.plan = code, plan
-        self.names = {n.number: f"%a{i}" for i, n in enumerate(plan.arrays)}  # of the addresses of arrays
-        self.places: dict[int, str] = {}  # index along each axis of the loops around the innermost one
-        self.cells: dict[Any, str] = {}  # on the stack, filled when the kernel begins: fillings and addresses of pieces
-        self.lane = "0"  # of the row, among those whose values are in scratch memory at the same time
+        self.names = {n.number: f"%a{i}" for i, n in enumerate(plan.arrays)}  # the addresses of arrays, by node
+        self.places: dict[int, str] = {}  # the index along each axis of the loops around the innermost one
+        self.cells: dict[Any, str] = {}  # memory on the stack, filled when the kernel begins, for arrays of pieces
+        self.lane = "0"  # the number of the row among those whose values are in scratch memory at the same time
 
     def address(self, node: Node) -> str:
-        """Return the name of an array's address, which is a parameter of the kernel."""
+        """Return the address of an array, a parameter of the kernel."""
         return self.names[node.number]
 
     def element(self, node: Node, base: str, at: str) -> str:
@@ -101,14 +101,14 @@ class ArrayAccess:
     # ---- places
 
     def offset(self, use: Use) -> str:
-        """Return where the elements of a use begin at the indices of the outer loops."""
+        """Return the offset of a use's first element along the innermost axis, at the indices of the outer loops."""
         at = self.plan.begin(use)
         for place, stride in self._join_indices({place: use.strides[i] for i, place in self.places.items()}).items():
             at = self.code.add(at, self.code.times(place, stride))
         return at
 
     def _join_indices(self, strides: dict[str, int]) -> dict[str, int]:
-        """Return strides by index, with one index for several into which it was split, where strides allow it."""
+        """Return the stride of each index; parts that an index was split into are joined again if strides allow it."""
         for rest, (whole, part, length) in reversed(self.code.splits.items()):
             if rest in strides and part in strides and strides[rest] == strides[part] * length:
                 strides[whole] = strides.pop(part)
@@ -116,19 +116,19 @@ class ArrayAccess:
         return strides
 
     def place(self, use: Use, index: str, axis: int | None) -> str:
-        """Return the place of an element of a use, with ``index`` along the innermost axis."""
+        """Return the offset of the element of a use that has ``index`` along the innermost axis."""
         at = self.offset(use)
         return at if axis is None else self.code.add(at, self.code.times(index, use.strides[axis]))
 
     def lane_indices(self, index: str, width: int) -> str:
-        """Return the indices of lanes that begin at ``index``."""
+        """Return a vector of the indices from ``index`` on, one for each lane."""
         if width == 1:
             return index
         lanes = ", ".join(f"i64 {i}" for i in range(width))
         return self.code.op(f"add <{width} x i64> {splat(self.code, index, 'i64', width)}, <{lanes}>")
 
     def find_accumulator(self, index: str) -> str:
-        """Return the place among the accumulators of all columns of one with an index along the innermost axis."""
+        """Return the number of a column's accumulator among those of all columns; ``index`` is its innermost index."""
         outer = self.plan.axes[1][:-1]
         for axis, unit in zip(outer, compute_strides(tuple(a.length for a in outer)), strict=True):
             ahead = self.code.times(self.places[axis.members[-1]], unit * self.plan.column_length)
@@ -142,12 +142,12 @@ class ArrayAccess:
         return read_vector(self.code, self.element(node, self.address(node), at), node.dtype, width, mask)
 
     def gather(self, node: Node, at: str, step: int, mask: str | None, width: int) -> Value:
-        """Load elements that are ``step`` apart."""
+        """Load elements with a stride of ``step``."""
         steps = f"<{', '.join(f'i64 {i * step}' for i in range(width))}>"
         return self.gather_at(node, at, Value(self.code, steps, "i8", width), mask)
 
     def gather_at(self, node: Node, at: str, places: Value, mask: str | None) -> Value:
-        """Load an element for each lane, at its own place after ``at``."""
+        """Load an element for each lane, at its own offset from ``at``."""
         code, memory, width = self.code, memory_type(node.dtype), places.width
         base = code.op(f"getelementptr {memory}, ptr {self.address(node)}, i64 {at}")
         if width == 1:
@@ -174,7 +174,7 @@ class ArrayAccess:
         write_vector(self.code, v, self.code.op(f"getelementptr {memory}, ptr {self.address(node)}, i64 {at}"), mask)
 
     def prefetch_next_rows(self, index: str, width: int, axis: int) -> None:
-        """Prefetch what the next rows load, while the last pass over these only uses what is in the cache."""
+        """Prefetch what the next rows load, while the last pass over these rows reads from the cache."""
         plan = self.plan
         rows, columns = plan.axes
         each = prod(a.length for a in columns) * sum(u.node.dtype.itemsize for u in plan.loads if u.strides[axis])

@@ -1,8 +1,9 @@
-"""A loop kernel as a function: loops over rows and along them, and what is computed in each pass.
+"""Loop kernels: from the plan of a kernel's loops (``schedule/loops.py``) to its function.
 
-A kernel is a function of the addresses of its arrays and of the range of rows that it does.  What is reduced over all
-rows is left for that range in ``partial``, and combined afterwards in a fixed order, so that the result does not depend
-on which thread did which range.
+A kernel is a function of the addresses of its arrays and of a range of rows, one part of its work.  It makes one or
+several passes along each row.  Reductions over rows are computed for each part, stored in ``partial``, and combined
+afterwards in a fixed order (``reductions.emit_finish``), so that results do not depend on which thread did which part.
+``KernelWriter`` emits the loops, ``VectorBody`` what is inside of the innermost one.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from pullback.compiler.schedule.loops import Axis, LoopPlan, Segment
 
 __all__ = ["KernelWriter"]
 
-ROWS_IN_REGISTERS = 16  # rows over which reductions run at a time, in registers
-MANY_LINES = 128  # of code that may need more values at a time than there are registers
-RUN_ELEMENTS = 4096  # elements along a row that are added up before they are added to the others
+ROWS_IN_REGISTERS = 16  # rows that are reduced, column by column, with accumulators in registers
+MANY_LINES = 128  # lines of code from which on values may be spilled to the stack
+RUN_ELEMENTS = 4096  # elements of a long row that are summed by themselves, for precision
 
 
 class KernelWriter:
     """Emits the loops of one kernel."""
 
     def __init__(self, plan: LoopPlan, overwrites: bool, flags_rare: bool) -> None:
-        self.overwrites = overwrites  # some results are written over what the kernel reads
+        self.overwrites = overwrites  # whether a result is written over an operand
         self.plan, self.code = plan, Code(plan.target.has_fma, plan.target.vector_bytes)
         self.code.flags_rare = flags_rare
         self.access = ArrayAccess(self.code, plan)
@@ -61,10 +62,11 @@ class KernelWriter:
         return self._finish()
 
     def _finish(self) -> KernelCode:
+        """Return what was emitted as a function, with the one that combines partial results."""
         code, plan = self.code, self.plan
         finish = emit_finish(plan, code.declared) if plan.after else None
         addresses = [f"ptr noalias %a{i}" for i in range(len(plan.arrays))]
-        # Vectors for which there is no register would else be stored across cache lines.
+        # The stack is aligned so that vectors that are spilled do not cross cache lines.
         aligned = f"alignstack({plan.target.vector_bytes}) " if len(code.lines) > MANY_LINES else ""
         given = *addresses, "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch"
         function = make_function(code, *given, attributes=f"noinline {aligned}")
@@ -80,7 +82,7 @@ class KernelWriter:
         self.rows.store()
 
     def _emit_block(self, row: str, rows: list[Axis], columns: list[Axis]) -> None:
-        """Emit each pass along all rows of a block, one after the other, then what is computed for all at once."""
+        """Emit each pass along the rows of a block, one after the other, then the values that are computed per row."""
         code, plan = self.code, self.plan
         self.rows.begin_block(row)
         code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
@@ -100,7 +102,7 @@ class KernelWriter:
         self.rows.store()
 
     def _emit_rows_at_once(self, row: str, count: str, rows: list[Axis], inner: Axis) -> None:
-        """Emit the only pass along a few rows at the same time; the last one is done again where there are fewer."""
+        """Emit the only pass along a few rows at the same time; missing rows are the last one again."""
         code, plan, reductions = self.code, self.plan, self.reductions
         (n,), axis = plan.row_reductions[0], inner.members[-1]
         with code.loop("0", count, plan.rows_at_once) as first:
@@ -126,14 +128,14 @@ class KernelWriter:
 
     @contextmanager
     def _each_row(self, row: str, count: str, rows: list[Axis]) -> Iterator[None]:
-        """Emit a loop over the rows of a block; the ``with`` block is done for each."""
+        """Emit a loop over the rows of a block, with the ``with`` block as its body."""
         with self.code.loop("0", count) as lane:
             self.access.lane = lane
             self.rows.begin_row_of_block(split_index(self.code, self.code.add(row, lane), rows))
             yield
 
     def _emit_columns_of_block(self, number: int, row: str, count: str, rows: list[Axis], inner: Axis) -> None:
-        """Emit a pass that only sums over rows: each vector of columns in all rows of the block, in registers."""
+        """Emit a pass that only reduces over rows: for each vector of columns, a loop over the rows of the block."""
 
         def emit(lanes: Lanes) -> None:
             self.reductions.load_columns(lanes.kept, lanes.width)
@@ -144,7 +146,7 @@ class KernelWriter:
         self._emit_vectors(inner, emit)
 
     def _emit_transposed(self, row: str, columns: list[Axis]) -> None:
-        """Emit each pass along all rows of a block at the same time."""
+        """Emit each pass along all rows of a transposed block at the same time, with a row in each lane."""
         code, plan, (inner,) = self.code, self.plan, columns
         self.rows.begin_block(row)
         self.rows.read_tiles(inner)
@@ -163,7 +165,7 @@ class KernelWriter:
         self.rows.store()
 
     def _emit_flat(self, columns: list[Axis]) -> None:
-        """Emit one loop over everything, of which a part is a range."""
+        """Emit one loop over all elements; a part is a range of its vectors."""
         code, plan = self.code, self.plan
         self.rows.begin_row("", {})
         if not columns:
@@ -171,7 +173,7 @@ class KernelWriter:
             return
         axis = columns[-1].members[-1]
         hoisted = self._hoist(0, axis, plan.width)
-        before = 0  # vectors of the segments before
+        before = 0  # number of the vectors of earlier segments
         for segment in plan.segments:
             width, stop, last = plan.cut(segment)
             count = (stop - segment.start) // width
@@ -189,7 +191,7 @@ class KernelWriter:
 
     @contextmanager
     def _within(self, first: int, stop: int) -> Iterator[tuple[str, str]]:
-        """Emit what is done if some of these vectors are of this part; the ``with`` block gets their range."""
+        """Emit the ``with`` block under the condition that this part has some of these vectors; it gets their range."""
         code = self.code
         code.declared |= {f"declare i64 @llvm.{name}.i64(i64, i64)" for name in ("smin", "smax")}
         begin = code.op(f"call i64 @llvm.smax.i64(i64 %lo, i64 {first})")
@@ -202,7 +204,7 @@ class KernelWriter:
         code.begin(done)
 
     def _emit_columns(self, rows: list[Axis], inner: Axis) -> None:
-        """Emit the only pass for some rows at a time, each vector of columns in all of them."""
+        """Emit the only pass for some rows at a time: for each vector of columns, a loop over these rows."""
         code = self.code
         code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
         with code.loop("%lo", "%hi", ROWS_IN_REGISTERS) as first:
@@ -210,6 +212,7 @@ class KernelWriter:
             self._emit_vectors(inner, lambda lanes: self._emit_columns_of_rows(first, stop, rows, lanes))
 
     def _emit_columns_of_rows(self, first: str, stop: str, rows: list[Axis], lanes: Lanes) -> None:
+        """Emit the loop over a range of rows for one vector of columns, with its accumulators in registers."""
         code = self.code
         self.reductions.load_columns(lanes.kept, lanes.width)
         with code.loop(first, stop) as row:
@@ -254,7 +257,7 @@ class KernelWriter:
             self._emit_vectors(inner, lambda lanes: self._emit_vector(number, hoisted, lanes))
 
     def _emit_vectors(self, inner: Axis, emit: Callable[[Lanes], None]) -> None:
-        """Emit what is done for each vector along an axis: in a loop, and for the last one of each segment."""
+        """Call ``emit`` for each segment of an axis: in a loop over whole vectors, and for the last, partial one."""
         axis = inner.members[-1]
         for segment in self.plan.segments:
             width, stop, last = self.plan.cut(segment)
@@ -267,12 +270,12 @@ class KernelWriter:
                 emit(self._take_last(segment, axis))
 
     def _take(self, segment: Segment, start: str, width: int, axis: int) -> Lanes:
-        """Return a whole vector of a segment."""
+        """Return the lanes of a whole vector of a segment."""
         moved = segment.kept - segment.start
         return Lanes(start, width, axis, segment=segment, kept=self.code.add(start, str(moved)))
 
     def _take_last(self, segment: Segment, axis: int) -> Lanes:
-        """Return the last vector of a segment; what it keeps lies after that of the others."""
+        """Return the lanes of the last vector of a segment; its accumulators and kept values come after the others'."""
         cut = self.plan.cut(segment)
         assert cut.last is not None
         start, width, mask, overlaps = cut.last
@@ -281,7 +284,7 @@ class KernelWriter:
         return Lanes(str(start), width, axis, mask, overlaps, blends, segment, kept)
 
     def _emit_runs(self, number: int, inner: Axis, hoisted: dict[Use, Value]) -> None:
-        """Emit the loop along a long row as runs whose sums are added up, so that less is lost by rounding."""
+        """Emit the loop along a long row in runs, and add up the sums of runs: that loses less by rounding."""
         code, width, axis, reductions = self.code, self.plan.width, inner.members[-1], self.reductions
         folds, (segment,) = self.plan.row_reductions[number], self.plan.segments
         full, run = inner.length // width * width, RUN_ELEMENTS // width * width
@@ -312,12 +315,12 @@ class KernelWriter:
             reductions.accumulators[n.number] = totals[n.number]
 
     def _list_hoisted(self, number: int, inner: int | None) -> list[Use]:
-        """Return what is the same for all vectors of a pass along an axis."""
+        """Return the uses that have the same value for all vectors of a pass along an axis."""
         same = [use for use in self.plan.loads if inner is None or not use.strides[inner]]
         return [*same, *(use for use, stage in self.plan.even.items() if stage <= number)]
 
     def _hoist(self, number: int, inner: int | None, width: int) -> dict[Use, Value]:
-        """Emit what is the same for all vectors of a pass along an axis, before its loop."""
+        """Emit, before the loop of a pass along an axis, what has the same value for all its vectors."""
         uses = self._list_hoisted(number, inner)
         return {use: broadcast(self.rows.emit_scalar_use(use), width) for use in uses}
 

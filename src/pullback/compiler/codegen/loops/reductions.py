@@ -1,4 +1,4 @@
-"""Reductions in a loop kernel: accumulators in registers, in memory for each column, and the results of parts."""
+"""Reductions of loop kernels: accumulators in registers, or in memory for each column, and partial results."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = ["Reductions", "emit_finish", "reduce_lanes"]
 
 
 def identity(n: Node, width: int) -> str:
-    """Return what a reduction begins with; for sums 0, so that the sum of -0 alone is 0 as in NumPy."""
+    """Return the initial value of a reduction; for sums 0, so that the sum of -0 alone is 0 as in NumPy."""
     return literal(n.data.op.lower.start, code_of(n.dtype), width)
 
 
 def combine(code: Code, n: Node, total: Value, more: Value) -> Value:
-    """Return an accumulated value with more added to it, by the op of the reduction."""
+    """Return an accumulated value combined with another one by the op of the reduction."""
     made: Value = n.data.op.lower.emit(VectorFunctions(code), total, more)
     return made
 
 
 def reduce_lanes(code: Code, n: Node, v: Value) -> Value:
-    """Return the lanes of a vector reduced to one number, by halves."""
+    """Return the lanes of a vector reduced to one number, halving the vector at each step."""
     while v.width > 1:
         half = v.width // 2
         low, high = (Value(code, _take_half(code, v, at, half), v.dtype, half) for at in (0, half))
@@ -58,8 +58,10 @@ class Reductions:
 
     def __init__(self, code: Code, plan: LoopPlan, access: ArrayAccess) -> None:
         self.code, self.plan, self.access = code, plan, access
-        self.accumulators: dict[int, Accumulator] = {}  # of reductions along the row, or of some columns, by node
-        self.totals: dict[int, Accumulator] = {}  # of reductions over everything
+        self.accumulators: dict[
+            int, Accumulator
+        ] = {}  # of reductions along the row, or of a vector of columns, by node
+        self.totals: dict[int, Accumulator] = {}  # of reductions over all axes, by node
 
     # ---- accumulators in registers
 
@@ -93,10 +95,10 @@ class Reductions:
         self._set(to, combine(self.code, n, self.load(n, to), v))
 
     def add(self, n: Node, v: Value, mask: str | None, index: str) -> None:
-        """Add the lanes of a vector that the mask has to a reduction; ``index`` is that of its accumulators."""
+        """Add the lanes of a vector that are set in the mask to a reduction; ``index`` is that of its accumulators."""
         accumulator = self.accumulators.get(n.number) or self.totals.get(n.number)
         is_lane_of_row = self.plan.is_transposed and n.number in self.accumulators
-        if mask is not None and not is_lane_of_row:  # there, lanes are rows of their own
+        if mask is not None and not is_lane_of_row:  # else each lane is a row, and missing rows do no harm
             name = self.code.op(f"select <{v.width} x i1> {mask}, {v.type} {v.name}, {v.type} {identity(n, v.width)}")
             v = Value(self.code, name, v.dtype, v.width)
         if accumulator is None:
@@ -107,7 +109,7 @@ class Reductions:
     # ---- reductions over rows, which are known when the part is done
 
     def begin_part(self) -> None:
-        """Set the accumulators of a part to identities."""
+        """Set the accumulators of a part to their initial values."""
         code, after = self.code, self.plan.after
         self.accumulators = {}
         self.totals = {n.number: self.allocate(n) for n in after if not self.plan.is_column(n)}
@@ -119,7 +121,7 @@ class Reductions:
                     write_vector(code, Value(code, identity(n, 1), code_of(n.dtype), 1), at, None)
 
     def end_part(self) -> None:
-        """Store the results of a part in its partial memory."""
+        """Store the reductions of a part in its partial results."""
         code, plan = self.code, self.plan
         for n in plan.after:
             if not plan.is_column(n):
@@ -134,7 +136,7 @@ class Reductions:
                     write_vector(code, total, self.access.element(n, self._partial(n), j), None)
 
     def load_columns(self, index: str, width: int) -> None:
-        """Put what was reduced of some columns into registers."""
+        """Load the accumulators of a vector of columns into registers."""
         for n in self.plan.after:
             if self.plan.is_column(n):
                 pointer = self.access.element(n, self._columns(n), index)
@@ -142,7 +144,7 @@ class Reductions:
                 self._set(made, read_vector(self.code, pointer, n.dtype, width, None))
 
     def store_columns(self, index: str) -> None:
-        """Store what is reduced of some columns."""
+        """Store the accumulators of a vector of columns."""
         for n in self.plan.after:
             if self.plan.is_column(n):
                 pointer = self.access.element(n, self._columns(n), index)
@@ -156,7 +158,7 @@ class Reductions:
         return self.access.tile_place(n.number, n, "0") if self.plan.is_transposed else self._partial(n)
 
     def _count_columns(self, n: Node) -> int:
-        """Return how many accumulators there are, up to the end of the last vector."""
+        """Return the number of accumulators of a reduction over rows, up to the end of the last vector."""
         if self.plan.is_transposed:
             return n.size * self.plan.block
         return self.plan.count_partial_bytes(n) // n.dtype.itemsize
@@ -168,7 +170,7 @@ class Reductions:
 
 
 def emit_finish(plan: LoopPlan, declared: set[str]) -> Function:
-    """Return the function that combines the results of a kernel's parts, in order; what it declares is added."""
+    """Return the function that combines the partial results of a kernel, in order; add its declarations."""
     code = Code(plan.target.has_fma)
     size = sum(map(plan.count_partial_bytes, plan.after))
     for number, n in enumerate(plan.after):

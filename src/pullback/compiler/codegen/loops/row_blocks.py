@@ -1,8 +1,8 @@
-"""Values that are computed once per row, with a lane for each row of a block.
+"""Values that a loop kernel computes once per row; for a block of rows, with a lane for each of them.
 
-Rows that are not much longer than a vector are transposed: a tile of them is read so that a vector has one element of
-each row, and a reduction along the rows needs no reduction of lanes.  Longer rows are done one after the other, and
-their reductions are put into lanes.  Rows that are longer still are done one at a time.
+Short rows, not much longer than a vector, are transposed: a tile of them is read so that a vector has one element of
+each row, and a reduction along the rows needs no reduction of lanes.  Of longer rows each pass runs along one after
+the other, and their reductions become the lanes of a vector.  Rows that are longer still are not in blocks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def broadcast(v: Value, width: int) -> Value:
 
 
 def take_lanes(v: Value, width: int) -> Value:
-    """Return the first lanes of a vector that has the same in all."""
+    """Return the first lanes of a vector whose lanes are all equal."""
     if v.width == width:
         return v
     if width == 1:
@@ -41,7 +41,7 @@ def take_lanes(v: Value, width: int) -> Value:
 
 
 def emit_number(code: Code, node: Node, width: int) -> Value:
-    """Return a constant of one element in all lanes."""
+    """Return the number of a constant node in all lanes."""
     return constant(code, node.data.item(), code_of(node.dtype), width)
 
 
@@ -57,12 +57,12 @@ def emit_node(code: Code, plan: LoopPlan, n: Node, args: list[Value], width: int
 
 
 class RowValues:
-    """Emits what is computed once per row, for a row or a block of rows."""
+    """Emits the values that are computed once per row, for one row or a block of rows."""
 
     def __init__(self, code: Code, plan: LoopPlan, access: ArrayAccess) -> None:
         self.code, self.plan, self.access = code, plan, access
-        self.row = ""  # the index of the row, or of the first one of the block
-        self.mask: str | None = None  # the rows of the block that exist
+        self.row = ""  # the index of the row, or of the first row of the block
+        self.mask: str | None = None  # the lanes whose rows exist; None if all do
         self.column = ""  # the index along transposed rows
         self.values: dict[int, Value] = {}
         self.loaded: dict[Use, Value] = {}  # for a row
@@ -73,15 +73,15 @@ class RowValues:
     # ---- rows and blocks
 
     def begin_row(self, row: str, places: dict[int, str]) -> None:
-        """Go to one row, which has these indices along its axes."""
+        """Begin one row, whose indices along the axes over rows are ``places``."""
         self.row, self.values, self.loaded, self.access.places = row, {}, {}, places
 
     def begin_row_of_block(self, places: dict[int, str]) -> None:
-        """Go to a row of the block; what is known of the block remains."""
+        """Begin one row of the block; values of the block stay known."""
         self.loaded, self.access.places = {}, places
 
     def begin_block(self, row: str) -> None:
-        """Go to a block of rows."""
+        """Begin a block of rows, the first of which is ``row``."""
         code, b = self.code, self.plan.block
         if self.plan.has_adjacent_elements:
             self._begin_adjacent_rows(row)
@@ -93,7 +93,7 @@ class RowValues:
         self._rows = code.op(f"select <{b} x i1> {self.mask}, <{b} x i64> {here}, <{b} x i64> {last}")
 
     def _begin_adjacent_rows(self, number: str) -> None:
-        """Go to a block of rows that lie side by side; the last one along its axis overlaps the one before."""
+        """Begin a block of rows whose elements are neighbours; the last block along their axis overlaps another."""
         code, plan, (rows, _) = self.code, self.plan, self.plan.axes
         *outer, last = rows
         before = code.op(f"udiv i64 {number}, {plan.groups}")
@@ -109,7 +109,7 @@ class RowValues:
             self.mask = code.op(f"icmp sge {kind} {here}, {least}")
 
     def _row_offsets(self, use: Use) -> str:
-        """Return where each row of the block begins, for a use."""
+        """Return a vector of the offsets at which the rows of the block begin, for a use."""
         plan, (rows, _) = self.plan, self.plan.axes
         key = tuple(use.strides[a.members[-1]] for a in rows)
         if key not in self.block_values:
@@ -127,7 +127,7 @@ class RowValues:
         if "places" not in self.block_values:
             code, block, (rows, _) = self.code, self.plan.block, self.plan.axes
             wide, whole = f"<{block} x i64>", self._rows
-            # Vectors have no division of 64 bits by a constant: it would be done lane by lane.
+            # In 32 bits where possible: vectors have no 64-bit division, which would be done lane by lane.
             size = 4 if prod(a.length for a in rows) < 2**31 else 8
             kind = f"<{block} x i{8 * size}>"
             rest = code.op(f"trunc {wide} {whole} to {kind}") if size == 4 and len(rows) > 1 else whole
@@ -145,7 +145,7 @@ class RowValues:
         return made
 
     def _load_lanes(self, use: Use, at: str = "0") -> Value:
-        """Load an element of each row of the block, ``at`` after where the row begins."""
+        """Load an element of each row of the block, ``at`` elements after the row's beginning."""
         block = self.plan.block
         if self.plan.has_adjacent_elements:
             return self._load_adjacent(use, self.code.add(self.access.offset(use), at))
@@ -167,7 +167,7 @@ class RowValues:
     # ---- values, a lane for each row of the block
 
     def emit(self, n: Node) -> Value:
-        """Return a value of the rows."""
+        """Return a node's value for the rows of the block, one in each lane."""
         if n.number not in self.values:
             if n.kind is FOLD:
                 made = self._load_cell(n, "0", self.plan.block)
@@ -178,7 +178,7 @@ class RowValues:
         return self.values[n.number]
 
     def emit_use(self, use: Use) -> Value:
-        """Return what a use needs, of the rows."""
+        """Return the value of a use for the rows of the block, one in each lane."""
         node, block = use.node, self.plan.block
         if is_number(node):
             return emit_number(self.code, node, block)
@@ -201,7 +201,7 @@ class RowValues:
         return self.loaded[use]
 
     def store(self) -> None:
-        """Store those values of the rows that are results; they are in the order of the rows."""
+        """Store the results that have one value per row."""
         code, kernel = self.code, self.plan.kernel
         stored = [n for n in kernel.nodes if kernel.levels[n.number] == ROW and n.number in self.plan.fused.stored]
         made = [(n, self.emit(n)) for n in stored]
@@ -216,7 +216,7 @@ class RowValues:
         code.begin(whole)
         self._store_rows(made, None)
         code.jump(done)
-        code.begin(some)  # only the last block is masked: a masked store is slow, or is done lane by lane
+        code.begin(some)  # masked only for the last block: a masked store is slow, or is done lane by lane
         self._store_rows(made, self.mask)
         code.jump(done)
         code.begin(done)
@@ -238,14 +238,14 @@ class RowValues:
         return read_vector(self.code, self._cell(n, lane), n.dtype, width, None)
 
     def set_reduced(self, n: Node, v: Value) -> None:
-        """Set the reduction of the row that was just done."""
+        """Set the value of a reduction for the current row."""
         if self.plan.block == 1:
             self.values[n.number] = v
         else:
             write_vector(self.code, v, self._cell(n, self.access.lane), None)
 
     def keep_for_rows(self, number: int) -> None:
-        """Put on the stack what a pass needs row by row; reductions are there already."""
+        """Store values of the block that a pass needs row by row on the stack; reductions are there already."""
         plan = self.plan
         used = {u.node.number for use, stage in plan.even.items() if stage <= number for u in plan.leaves(use)}
         for n in plan.kernel.nodes:
@@ -253,7 +253,7 @@ class RowValues:
                 write_vector(self.code, self.emit(n), self._cell(n, "0"), None)
 
     def emit_scalar_use(self, use: Use) -> Value:
-        """Return what is the same all along a row, of this row."""
+        """Return the value of a use that is the same along the current row."""
         node = use.node
         if is_number(node):
             return emit_number(self.code, node, 1)

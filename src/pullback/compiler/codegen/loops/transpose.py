@@ -1,6 +1,7 @@
-"""Transposed tiles: as many short rows as a vector has lanes, so that each column of them is a vector.
+"""Functions that read and write transposed tiles: as many short rows as a vector has lanes.
 
-A tile holds the first column of all its rows, then the second, and so on.  The rows lie wherever ``%offsets`` says.
+A tile holds the first column of all its rows, then the second, and so on, so that each column is a vector.  Its rows
+may be anywhere in an array: ``%offsets`` has the offset of each.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ class Tile:
 
     def __init__(self, memory: str, size: int, height: int, length: int, step: int = 1) -> None:
         self.memory, self.size, self.height, self.length = memory, size, height, length
-        self.step = step  # from one element of a row to the next
+        self.step = step  # the stride along a row, in elements
         self.code = Code()
         self._short = f"x{length}" if length <= SHORT_ROW else ""  # longer rows have functions for any length
 
     def emit_reader(self, code: Code) -> str:
-        """Return the name of the function that reads a tile, which becomes a helper of the caller.
+        """Add the function that reads a tile to the helpers of the caller, and return its name.
 
         Its parameters are the array, the offsets of the rows, the tile and the length of the rows.
         """
@@ -39,10 +40,10 @@ class Tile:
         return name
 
     def emit_writer(self, code: Code) -> str:
-        """Return the name of the function that writes a tile.
+        """Add the function that writes a tile to the helpers of the caller, and return its name.
 
-        Rows are written from the last to the first: those that do not exist have the address of the last one that
-        does, which is so written after them.
+        Rows are written from the last to the first: missing rows have the address of the last existing one, which is
+        thus written after them.
         """
         name = f"tile_out_{self.memory}_{self.height}{self._short}"
         if name not in code.helpers:
@@ -96,7 +97,7 @@ class Tile:
             yield code.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})"), SHORT_ROW, SHORT_ROW
 
     def _copy_elements(self, to: str, of: str) -> None:
-        """Copy element by element: elements of few bytes, or with a stride."""
+        """Copy a tile element by element, for small elements and strided rows."""
         code, height = self.code, self.height
         with code.loop("0", height) as i:
             r = code.op(f"sub i64 {height - 1}, {i}")
@@ -122,7 +123,7 @@ class Tile:
     # ---- vectors
 
     def _join_rows(self, rows: list[str], wide: int) -> list[str]:
-        """Return short rows joined to whole vectors: the first has row 0, row ``wide``, row ``2 * wide``, and so on."""
+        """Return short rows joined to whole vectors: the first has rows 0, ``wide``, ``2 * wide``, and so on."""
         groups = [rows[i::wide] for i in range(wide)]
         while wide < self.height:
             pairs = [zip(group[::2], group[1::2], strict=True) for group in groups]
@@ -137,7 +138,7 @@ class Tile:
         return self.code.op(f"insertelement <2 x {self.memory}> {v}, {self.memory} {b}, i64 1")
 
     def _transpose_squares(self, vectors: list[str]) -> list[str]:
-        """Return the squares in these vectors transposed: halves are exchanged, then quarters, and so on."""
+        """Return the square matrices in these vectors transposed, by exchanging halves, then quarters, and so on."""
         lanes, step = range(self.height), len(vectors) // 2
         vectors = list(vectors)
         while step:

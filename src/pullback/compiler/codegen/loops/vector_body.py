@@ -1,4 +1,4 @@
-"""The body of a kernel's innermost loop: everything that one pass computes and stores for one vector."""
+"""The body of a loop kernel's innermost loop: what one pass computes, stores and reduces for one vector."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from pullback.compiler.schedule.loops import LoopPlan, Segment
 
 __all__ = ["Lanes", "Parts", "VectorBody"]
 
-MIN_TABLE_PIECES = 5  # pieces from which on their addresses are in a table
+MIN_TABLE_PIECES = 5  # pieces of an array from which on their addresses are looked up in a table
 
 
 class Parts(NamedTuple):
-    """What a kernel is emitted with."""
+    """The emitters that the functions of one kernel share."""
 
     code: Code
     plan: LoopPlan
@@ -43,22 +43,22 @@ class Parts(NamedTuple):
 class Lanes(NamedTuple):
     """The lanes of one vector along an axis."""
 
-    start: str  # the index of the first one
+    start: str  # the index of the first lane
     width: int
-    axis: int | None = None
-    mask: str | None = None  # those that are stored and reduced
-    overlaps: bool = False  # the others are elements too, which the vector before has stored and reduced
-    blends: bool = False  # and may have overwritten, so that they are not computed but kept as they are
-    segment: Segment = Segment(0, 1, False, 0)  # of which they are
-    kept: str = ""  # the index of accumulators and of what is kept for later passes, if it is another
+    axis: int | None = None  # the axis of the kernel that they are along
+    mask: str | None = None  # the lanes that are stored and reduced; None for all
+    overlaps: bool = False  # whether the other lanes are elements, too, which the vector before has stored and reduced
+    blends: bool = False  # whether that vector may have overwritten their operands, so that their results must be kept
+    segment: Segment = Segment(0, 1, False, 0)  # the segment of the axis that they are in
+    kept: str = ""  # the index of their accumulators and kept values, if it is not ``start``
 
 
 class Piece(NamedTuple):
-    """A piece that a vector may be of."""
+    """An argument of a node of pieces (a concatenation or padding) in which the current vector may lie."""
 
     use: Use
-    bounds: list[tuple[int, int]]  # along each axis of the kernel
-    conditions: list[str]  # on which it is; none if it always is
+    bounds: list[tuple[int, int]]  # first and last index along each axis of the kernel
+    conditions: list[str]  # under which the vector lies in it, as ``i1`` values; empty if it always does
 
 
 class VectorBody:
@@ -67,17 +67,18 @@ class VectorBody:
     def __init__(self, parts: Parts, number: int, hoisted: dict[Use, Value], lanes: Lanes) -> None:
         self.parts = parts
         self.code, self.plan, self.access, self.reductions, self.rows = parts
-        self.number, self.hoisted = number, hoisted  # the pass, and what is the same for all vectors
+        self.number, self.hoisted = number, hoisted  # of the pass; the values that are the same for all its vectors
         self.lanes, self.index, self.width, self.axis = lanes, lanes.start, lanes.width, lanes.axis
-        self.mask = None if lanes.overlaps else lanes.mask  # of what is loaded and stored
+        self.mask = None if lanes.overlaps else lanes.mask  # the lanes that are loaded and stored
         self.values: dict[Use, Value] = {}
-        self.given: dict[Use, Value] = {}  # those values that are not computed here
-        self.has_stored = False  # something, which may lie where values were loaded from
+        self.given: dict[Use, Value] = {}  # those of the values that are loaded or hoisted, not computed here
+        self.has_stored = False  # whether a result was stored, perhaps over what values were loaded from
 
     def emit(self) -> None:
         """Emit everything that is stored or reduced in the pass.
 
-        What follows from a function of rare lanes waits until these are computed again, all with one branch.
+        Results that depend on a function with a slow path are stored last, after one branch for all such functions
+        to the code that computes the rare lanes again.
         """
         plan, number = self.plan, self.number
         if 0 < number == plan.passes - 1 and self.axis is not None and self.lanes.mask is None:
@@ -119,11 +120,11 @@ class VectorBody:
             write_vector(code, v, pointer, self.mask)
 
     def _find_kept_place(self, n: Node) -> str:
-        """Return where a vector is kept for later passes: the last one after all others, whichever it overlaps."""
+        """Return the address at which a vector is kept for later passes; the last one is after all others."""
         return self.access.find_kept_place(n, self.lanes.kept or self.index)
 
     def _redo_rare_lanes(self, rare: list[Value], uses: list[Use]) -> list[Value]:
-        """Return some values with lanes that are rare for any function computed by slow paths, in a cold function."""
+        """Return values whose rare lanes, if there are any, are computed again with slow paths by a function."""
         code, fast = self.code, [self.value(use) for use in uses]
         math, is_rare = MathBuilder(code), reduce(Value.__or__, rare)
         here, cold, on = code.block("usual"), code.block("rare"), code.block("on")
@@ -150,12 +151,12 @@ class VectorBody:
         ]
 
     def _load_again(self, use: Use, v: Value) -> Value:
-        """Return a value for rare lanes, if possible from memory: it need not stay in a register for them."""
+        """Return a value for the slow function: from memory if possible, so that no register must hold it."""
         is_loaded = use not in self.hoisted and not self.plan.kernel.makes(use)
         return self._load(use) if is_loaded and not self.has_stored else v
 
     def _emit_slow_function(self, given: list[Use], uses: list[Use]) -> str:
-        """Return the name of the function that computes values from others, with slow paths, register by register."""
+        """Emit the function that computes ``uses`` from ``given`` with slow paths, and return its name."""
         code, width = Code(self.code.has_fma), min(self.width, self.plan.lanes)
         with code.loop("0", "%lanes", width) as i:
             body = VectorBody(self.parts._replace(code=code), self.number, {}, Lanes(i, width))
@@ -174,7 +175,7 @@ class VectorBody:
         return name
 
     def value(self, use: Use) -> Value:
-        """Return the lanes of a use; they are computed once."""
+        """Return the vector of a use; it is computed once."""
         if use not in self.values:
             self.values[use] = self._compute(use)
         return self.values[use]
@@ -191,13 +192,13 @@ class VectorBody:
         return self.given[use]
 
     def _is_kept(self, node: Node) -> bool:
-        """Return whether a pass before has left a value in memory."""
+        """Return whether an earlier pass has stored a value."""
         plan = self.plan
         is_known = plan.stage[node.number] < self.number
         return is_known and (node.number in plan.scratch.kept or node.number in plan.fused.stored)
 
     def _read(self, use: Use) -> Value:
-        """Return the lanes of a use from memory."""
+        """Return the vector of a use that is in memory, or that its node reads from memory (pieces, rows)."""
         node, plan = use.node, self.plan
         if not plan.kernel.makes(use):
             return self._load(use)
@@ -215,9 +216,11 @@ class VectorBody:
     # ---- pieces
 
     def _join_pieces(self, n: Node) -> Value:
-        """Return each piece where it belongs, and the filling elsewhere; what is loaded is inside of its array.
+        """Return the vector of a node of pieces: elements of the piece in which it lies, else the fill value.
 
-        Lanes are all of the same pieces.  Which pieces these are is known for a segment, but not for a row.
+        All lanes lie in the same piece, as vectors do not cross the bounds of segments.  Which piece that is along the
+        innermost axis is known when code is emitted, along other axes only when it runs.  Nothing is loaded from
+        outside of an array.
         """
         pieces: list[Piece] = []
         for use, bounds in zip(locate_pieces(n), self.plan.guards[n.number], strict=True):
@@ -236,13 +239,13 @@ class VectorBody:
         return self._select_value(others, self._read_from(n, found, usual))
 
     def _find_common_step(self, pieces: list[Piece]) -> int | None:
-        """Return the step of the lanes in the memory of all pieces, if it is 0 or 1; None if it is not the same one."""
+        """Return the stride of the lanes if it is the same in all pieces, and 0 or 1; else None."""
         steps = {0 if self.axis is None else piece.use.strides[self.axis] for piece in pieces}
         is_stored = not any(self.plan.kernel.makes(piece.use) for piece in pieces)
         return min(steps) if is_stored and len(steps) == 1 and steps <= {0, 1} else None
 
     def _separate_by_steps(self, pieces: list[Piece]) -> tuple[list[Piece], list[Piece]]:
-        """Return the pieces of the most frequent strides that can be read, and the others; no two may overlap."""
+        """Return the pieces that have the most frequent strides, and the others; two empty lists if any overlap."""
         groups: dict[tuple[int, ...] | None, list[Piece]] = {}
         for piece in pieces:
             key = None if self._find_common_step([piece]) is None else piece.use.strides
@@ -262,7 +265,7 @@ class VectorBody:
         return Value(self.code, literal(n.data.fill, dtype, self.width), dtype, self.width)
 
     def _compare_with_bounds(self, bounds: list[tuple[int, int]]) -> list[str] | None:
-        """Return on which conditions a vector is within bounds along every axis of the kernel; None if it never is."""
+        """Return the conditions under which the vector is within bounds along every axis; None if it never is."""
         code, found = self.code, []
         for axis, (first, last) in self._list_bounds(bounds):
             if axis == self.axis and not self.lanes.segment.by_element:
@@ -275,11 +278,11 @@ class VectorBody:
         return found
 
     def _list_bounds(self, bounds: list[tuple[int, int]]) -> list[tuple[int, tuple[int, int]]]:
-        """Return the bounds of a piece along those axes of the loops that it does not fill."""
+        """Return the axes of the loops that a piece does not fill, each with the bounds of the piece along it."""
         rows, columns = self.plan.axes
         found = []
         for a in (*rows, *columns):
-            first, last = bounds[a.members[0]]  # along the other members of a merged axis a piece is whole
+            first, last = bounds[a.members[0]]  # a piece fills the other members of a merged axis
             within = a.length // self.plan.kernel.axes[a.members[0]]
             if (first * within, last * within) != (0, a.length):
                 found.append((a.members[-1], (first * within, last * within)))
@@ -296,7 +299,7 @@ class VectorBody:
         return self.access.element(use.node, self.access.address(use.node), at)
 
     def _select_address(self, n: Node, pieces: list[Piece]) -> str:
-        """Return where the piece lies that a vector is of; that of the filling, if it is of none."""
+        """Return the address of the vector in the piece in which it lies, else that of a vector of fill values."""
         pointer = self._address(pieces[0].use) if not pieces[0].conditions else self._fill_cell(n)
         for piece in pieces if pieces[0].conditions else pieces[1:]:
             chosen, address = self._both(piece.conditions), self._address(piece.use)
@@ -304,7 +307,7 @@ class VectorBody:
         return pointer
 
     def _fill_cell(self, n: Node) -> str:
-        """Return the address of a vector of the filling on the stack."""
+        """Return the address of a vector of fill values on the stack."""
         code, key = self.code, ("filling", n.number, self.width)
         if key not in self.access.cells:
             dtype = code_of(n.dtype)
@@ -315,7 +318,7 @@ class VectorBody:
         return self.access.cells[key]
 
     def _find_in_table(self, n: Node, pieces: list[Piece]) -> str | None:
-        """Return the address of a piece by a table of addresses, for many pieces of one shape; None for others."""
+        """Return the address of the vector by a table of addresses; None unless there are many pieces of one shape."""
         if len(pieces) < MIN_TABLE_PIECES:
             return None
         bounds = [self._list_bounds(piece.bounds) for piece in pieces]
@@ -328,7 +331,7 @@ class VectorBody:
         return self._load_address(n, pieces, axis, firsts, length) if length else None
 
     def _load_address(self, n: Node, pieces: list[Piece], axis: int, firsts: list[int], length: int) -> str:
-        """Return where a vector lies in a piece, of those that begin at these places along an axis."""
+        """Return the address of the vector by a table of pieces, of one length, that begin at ``firsts`` on an axis."""
         code, access, place, use = self.code, self.access, self._find_place(axis), pieces[0].use
         starts = {first // length: piece.use for first, piece in zip(firsts, pieces, strict=True)}
         rows, columns = self.plan.axes
@@ -346,7 +349,7 @@ class VectorBody:
         return pointer
 
     def _fill_table(self, n: Node, uses: list[Use | None], step: int) -> str:
-        """Return a table of the addresses of pieces on the stack; null for those that there are not."""
+        """Return the address of a table, on the stack, of the addresses of pieces; null where there is no piece."""
         code, access, key = self.code, self.access, ("table", n.number, tuple(uses))
         if key not in access.cells:
             table = access.cells[key] = code.allocate(f"[{len(uses)} x ptr]")
@@ -366,7 +369,7 @@ class VectorBody:
         return v if width == self.width else broadcast(v, self.width)
 
     def _select_value(self, pieces: list[Piece], v: Value) -> Value:
-        """Return the elements of pieces of several kinds, and ``v`` elsewhere: each is read where it has elements."""
+        """Return the vector of the piece in which it lies, and ``v`` if it lies in none; every piece is loaded."""
         code, width = self.code, self.width
         for piece in pieces:
             if not piece.conditions:
@@ -379,14 +382,14 @@ class VectorBody:
         return v
 
     def _load_nearest(self, piece: Piece, chosen: str) -> Value:
-        """Load a vector of a piece if it is ``chosen``, else that at the beginning of the piece."""
+        """Load the vector from a piece if it is ``chosen``, else one from its beginning, which is not used."""
         code, places, index = self.code, self.access.places, self.index
         nearest = dict(self._list_bounds(piece.bounds))
         self.access.places = {
             i: code.op(f"select i1 {chosen}, i64 {place}, i64 {nearest[i][0]}") if i in nearest else place
             for i, place in places.items()
         }
-        if self.axis in nearest:  # element by element
+        if self.axis in nearest:  # the segment is computed element by element
             self.index = code.op(f"select i1 {chosen}, i64 {index}, i64 {nearest[self.axis][0]}")
         got = self._load(piece.use)
         self.access.places, self.index = places, index
@@ -398,7 +401,7 @@ class VectorBody:
     # ---- rows at positions
 
     def _take_rows(self, n: Node) -> Value:
-        """Return elements of rows that are given by their positions: of one row, or of a row for each lane."""
+        """Return the vector of a node that takes rows at positions: from one row, or from a row for each lane."""
         code, access, axis = self.code, self.access, self.axis
         at, use = locate_rows(n)
         length, is_made = prod(n.data), self.plan.kernel.makes(at)
@@ -411,13 +414,13 @@ class VectorBody:
             return access.gather(use.node, place, step, self.mask, self.width)
         rows = self.value(at) if is_made else access.load_use(at, self.index, self.mask, self.width, axis)
         first = access.place(use, self.index, axis)
-        # In place, lanes that the vector before has done hold results where positions were.
+        # In place, the vector before has overwritten the positions of lanes that overlap it with results.
         mask = self.lanes.mask if self.lanes.blends else self.mask
         return access.gather_at(use.node, first, rows * length if length != 1 else rows, mask)
 
 
 def _read_grid(ranges: list[tuple[int, int]]) -> tuple[list[int], int]:
-    """Return where ranges begin and how long they are; 0 unless they differ and are cells of one regular grid.
+    """Return where ranges begin, and their length if they are different cells of one regular grid, else 0.
 
     >>> _read_grid([(4, 8), (0, 4)]), _read_grid([(0, 4), (6, 10)])[1]
     (([4, 0], 4), 0)

@@ -1,1 +1,1 @@
-"""Factorizations of matrices, and equations with them."""
+"""LLVM code that factors matrices and solves linear equations."""

@@ -1,4 +1,4 @@
-"""Calls of factorizations and equations."""
+"""Calls of the kernels that factor matrices and solve linear equations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["call_matrices"]
 
 
 def call_matrices(module: ModuleBuilder, code: CallList, step: Step) -> None:
-    """Call what factors the matrices of a batch, or solves equations with them."""
+    """Emit the call of the kernel that factors the matrices of a batch, or solves equations with them."""
     n: Node = step.what
     plan: MatricesPlan = step.plan
     module.described.append(f"{n.data} {' '.join(str(list(x.shape)) for x in n.args)}")

@@ -1,7 +1,7 @@
-"""Cholesky factors and triangular equations of many small matrices at once: each lane of a vector has a matrix.
+"""Cholesky factorizations and triangular solutions of many small matrices at once, one matrix in each lane.
 
-Matrices are copied to scratch memory, where the elements at one place of all lanes are a vector, and the results back.
-LAPACK takes longer to begin with a matrix of a few rows than all of this takes.
+Matrices are copied to scratch memory, where a vector has the same element of all matrices, and results are copied back.
+For matrices of a few rows the overhead of a call of LAPACK is larger than all of this.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pullback.compiler.schedule.matrices import MatricesPlan
 
 __all__ = ["emit_lanes"]
 
-TILE = 4  # elements of the result at a time: their sums do not wait for each other
+TILE = 4  # elements of the result that are computed at a time, so that the latencies of their sums overlap
 
 
 def emit_lanes(plan: MatricesPlan) -> KernelCode:
-    """Return the kernel of a batch: its arrays are the matrices, the right sides of equations, and the result."""
+    """Return the kernel of a batch; its arrays are the matrices, the right-hand sides if any, and the result."""
     writer = LaneWriter(plan)
     code = writer.code
     with code.loop("%lo", "%hi") as u:
@@ -35,18 +35,19 @@ def emit_lanes(plan: MatricesPlan) -> KernelCode:
 
 
 class Grid(NamedTuple):
-    """A matrix in scratch memory: its first vector, and the vectors from a row to the next, and from a column."""
+    """A matrix in scratch memory, each element of which is a vector."""
 
-    start: int
-    row: int
-    column: int
+    start: int  # the number of its first vector
+    row: int  # vectors from one row to the next
+    column: int  # vectors from one column to the next
 
     def transpose(self) -> Grid:
+        """Return the transposed matrix, in the same memory."""
         return self._replace(row=self.column, column=self.row)
 
 
 class LaneWriter:
-    """Emits what is done for the matrices of one vector."""
+    """Emits the computation for the matrices in the lanes of one vector."""
 
     def __init__(self, plan: MatricesPlan) -> None:
         self.plan, self.node, self.n, self.width = plan, plan.node, plan.order, plan.width
@@ -55,11 +56,11 @@ class LaneWriter:
         self.one, self.many = FLOATS[self.dtype], vector(FLOATS[self.dtype], self.width)
 
     def write(self, u: str) -> None:
-        """Emit all that is done for the vector with number ``u``."""
+        """Emit the computation for the vector with number ``u``."""
         code, plan, n, shape = self.code, self.plan, self.n, self.node.shape
         each = shape[-2] * shape[-1]
         first = code.times(u, self.width)
-        # Beyond the last matrix it is the last one again.
+        # Lanes beyond the last matrix compute that one again.
         numbers = [self._least(code.add(first, str(i)), plan.matrices - 1) for i in range(self.width)]
         matrices = [code.at(self.one, "%a0", find_place(code, plan, k)) for k in numbers]
         results = [code.at(self.one, "%z", code.times(k, each)) for k in numbers]
@@ -75,7 +76,7 @@ class LaneWriter:
     # ---- algorithms
 
     def _factor(self, a: Grid) -> None:
-        """Emit a factorization column by column; where it fails the first element becomes NaN."""
+        """Emit a Cholesky factorization column by column; in lanes where it fails the first element becomes NaN."""
         code, n = self.code, self.n
         failed = self._keep(self._number(0.0))
         with code.loop("0", n) as j:
@@ -98,7 +99,7 @@ class LaneWriter:
             self._put(a, i, j, self._number(0.0))
 
     def _solve(self, a: Grid, x: Grid) -> None:
-        """Emit a substitution row by row; where a diagonal has a zero the first element becomes NaN."""
+        """Emit a substitution row by row; in lanes where a diagonal has a zero the first element becomes NaN."""
         code, n, routine = self.code, self.n, self.node.data
         others = self.node.shape[-2] if routine.right else self.plan.columns
         trans = routine.trans != routine.right
@@ -133,7 +134,7 @@ class LaneWriter:
         first: str,
         stop: str,
     ) -> list[Value]:
-        """Return numbers minus sums of products, each of a factor of its own and a common one."""
+        """Return numbers minus sums of products; the right factors are the same for all of them."""
         cells = [self._keep(x) for x in begin]
         with self._loop_if_any(first, stop) as k:
             y = right(k)
@@ -150,7 +151,7 @@ class LaneWriter:
             yield i
 
     def _loop_over_tiles(self, first: str, stop: str, emit: Callable[[list[str]], None]) -> None:
-        """Emit something for a few numbers at a time, and one by one for those that are left over."""
+        """Call ``emit`` for a range of numbers: TILE at a time in a loop, and one by one for those that remain."""
         code = self.code
         tiles = code.op(f"sdiv i64 {code.op(f'sub i64 {stop}, {first}')}, {TILE}")
         with self._loop_if_any("0", tiles) as t:
@@ -174,7 +175,7 @@ class LaneWriter:
     # ---- from and to arrays
 
     def _load(self, rows: list[str], start: int, count: int) -> None:
-        """Copy elements of all lanes into scratch memory."""
+        """Copy elements of the matrices of all lanes into scratch memory."""
         code, width = self.code, self.width
         whole = count // width * width if width > 1 else 0
         if whole:
@@ -193,7 +194,7 @@ class LaneWriter:
                 self._write(start, k, self._value(made))
 
     def _store(self, rows: list[str], start: int, count: int) -> None:
-        """Copy elements of all lanes from scratch memory."""
+        """Copy elements from scratch memory into the matrices of all lanes."""
         code, width = self.code, self.width
         whole = count // width * width if width > 1 else 0
         if whole:

@@ -1,6 +1,6 @@
-"""Factorizations and equations by the LAPACK that NumPy brings, one matrix after the other.
+"""Factorizations and linear equations by calls of the LAPACK in NumPy's package, one matrix after the other.
 
-LAPACK goes by columns, so what it calls the upper triangle is here the lower one.
+LAPACK's matrices are in column order, so that what it calls the upper triangle is here the lower one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pullback.compiler.schedule.matrices import LAPACK_WORK, MatricesPlan
 __all__ = ["emit_lapack", "list_routines"]
 
 LETTERS = {letter: str(ord(letter)) for letter in "LUVS"}
-ROWS, NOT_TRANSPOSED, TRANSPOSED = 101, 111, 112  # the numbers of CBLAS
+ROWS, NOT_TRANSPOSED, TRANSPOSED = 101, 111, 112  # CblasRowMajor, CblasNoTrans and CblasTrans
 UPPER, LOWER, NOT_UNIT, UNIT, LEFT, RIGHT = 121, 122, 131, 132, 141, 142
 SOLVE = "trsm", "trsv"
 ROUTINES = {CHOLESKY: ("potrf",), LU: ("getrf",), TRIANGULAR: SOLVE, SUBSTITUTE: SOLVE, MULTIPLY: ("trmm",), PIVOTS: ()}
@@ -45,9 +45,9 @@ def _letter(dtype: str) -> str:
 
 
 def emit_lapack(plan: MatricesPlan) -> KernelCode:
-    """Return the kernel of a batch: its arrays are the matrices and the result, which begins as the right sides.
+    """Return the kernel of a batch; its arrays are the matrices and the result.
 
-    A matrix that is factored by Cholesky begins as the result itself.
+    For equations the result is a copy of the right-hand sides before, for a Cholesky factorization one of the matrix.
     """
     writer = LapackWriter(plan)
     code = writer.code
@@ -68,7 +68,7 @@ class LapackWriter:
         self.n = plan.order
 
     def write(self, u: str) -> None:
-        """Emit all that is done for the matrix with number ``u``."""
+        """Emit the computation for the matrix with number ``u``."""
         code, shape, name = self.code, self.node.shape, self.routine.name
         each = shape[-1] if name in (PIVOTS, EIGH, SVD, QR) else shape[-2] * shape[-1]
         z = code.at(self.type, "%z", code.times(u, each))
@@ -95,7 +95,7 @@ class LapackWriter:
         order, uplo, info = self._keep(n), code.keep("i8", LETTERS["U"]), self._keep(0)
         self._call("potrf", [("ptr", uplo), ("ptr", order), ("ptr", z), ("ptr", order), ("ptr", info), ("i64", "1")])
         if n > 1:
-            with code.loop("0", n - 1) as i:  # what is above the diagonal is as it was
+            with code.loop("0", n - 1) as i:  # LAPACK leaves what is above the diagonal unchanged: set it to zero
                 row = code.at(self.type, z, code.add(code.times(i, n + 1), "1"))
                 count = code.op(f"mul i64 {code.op(f'sub i64 {n - 1}, {i}')}, {self.node.dtype.itemsize}")
                 self._call_intrinsic("memset", "ptr, i8, i64, i1", f"ptr {row}, i8 0, i64 {count}, i1 false")
@@ -113,7 +113,7 @@ class LapackWriter:
             code.store(self.type, pivot, z, code.add(k, str(n * n)))
 
     def _list_pivots(self, a: str, z: str) -> None:
-        """Write the diagonal, each number with the sign of its exchange."""
+        """Write the diagonal of U, with the sign changed where rows were exchanged."""
         code, n = self.code, self.n
         with code.loop("0", n) as k:
             own = code.op(f"uitofp i64 {code.add(k, '1')} to {self.type}")
@@ -129,7 +129,7 @@ class LapackWriter:
         self._call_intrinsic("memcpy", "ptr, ptr, i64, i1", f"ptr {to}, ptr {source}, i64 {size}, i1 false")
 
     def _arrange_work(self) -> tuple[list[str], list[str]]:
-        """Return the addresses of floats and integers to work in, each with that of their number."""
+        """Return the addresses of LAPACK's work arrays of floats and of integers, each with that of its length."""
         rows, columns = self.node.args[0].shape[-2:]
         floats, integers = LAPACK_WORK[self.routine.name](rows, columns)
         start = rows * columns * self.node.dtype.itemsize  # after a copy of the matrix
@@ -189,7 +189,7 @@ class LapackWriter:
         self._unless_singular(a, z, lambda: self._solve_triangle(a, z, self.routine.lower, self.routine.trans, False))
 
     def _solve(self, a: str, z: str) -> None:
-        """Solve with both factors: those of LAPACK are by columns, so each is transposed here."""
+        """Solve with both factors of LU; LAPACK's are in column order, so each is transposed here."""
 
         def solve() -> None:
             if self.routine.trans:
@@ -207,7 +207,7 @@ class LapackWriter:
         self._call_with_triangle("trmm", a, z, self.routine.lower, self.routine.trans, False)
 
     def _solve_triangle(self, a: str, z: str, lower: bool, trans: bool, unit: bool) -> None:
-        others = self.node.shape[-2] if self.routine.right else self.plan.columns  # right sides
+        others = self.node.shape[-2] if self.routine.right else self.plan.columns  # the number of right-hand sides
         self._call_with_triangle("trsv" if others == 1 else "trsm", a, z, lower, trans, unit)
 
     def _call_with_triangle(self, name: str, a: str, z: str, lower: bool, trans: bool, unit: bool) -> None:
@@ -239,7 +239,7 @@ class LapackWriter:
                     code.store(self.type, x, second, j)
 
     def _unless_singular(self, a: str, z: str, solve: Callable[[], None]) -> None:
-        """Emit a solution; where the diagonal has a zero the result is NaN."""
+        """Emit the solution of equations, or, if the diagonal has a zero, NaN as the result."""
         code = self.code
         found = code.keep("i1", "false")
         with code.loop("0", self.n) as k:

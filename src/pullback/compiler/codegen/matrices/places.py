@@ -9,7 +9,7 @@ __all__ = ["find_place"]
 
 
 def find_place(code: Code, plan: MatricesPlan, u: str) -> str:
-    """Return where the matrix with number ``u`` begins, in elements."""
+    """Return the offset of the matrix with number ``u``, in elements."""
     place, left = "0", u
     for i in reversed(range(len(plan.batch))):
         length = plan.batch[i]

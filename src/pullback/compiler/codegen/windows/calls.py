@@ -14,10 +14,10 @@ __all__ = ["call_windows"]
 
 
 def call_windows(module: ModuleBuilder, code: CallList, step: Step) -> None:
-    """Call what computes a node of windows."""
+    """Emit the calls that compute a convolution or pooling node."""
     n: Node = step.what
     module.described.append(n.data.description)
-    if not getattr(n.data, "all", True):  # not all pixels of the result are written
+    if not getattr(n.data, "all", True):  # some pixels of the result are not written: set all to zero before
         code.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
         size = [Constant("i8", "0"), integer(n.nbytes), Constant("i1", "false")]
         code.call_void("llvm.memset.p0.i64", [module.address(n), *size])

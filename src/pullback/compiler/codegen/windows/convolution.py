@@ -1,8 +1,8 @@
-"""Convolutions: a tile of results stays in registers during the loops over the elements of their windows.
+"""Kernels of convolutions: a tile of results stays in registers during the loops over the elements of their windows.
 
-The offset of an element in the image is the sum of that of its window and its own within the window.  So the result
-and the gradient of the filter are emitted alike: one has tiles over windows and sums within them, the other the
-reverse.  Padded images are copied, one at a time, into a frame of zeros.
+The offset of an element in the image is the offset of its window plus its offset within the window.  So a convolution
+and the gradient of its filter are emitted by the same code: one has tiles of windows and sums over the elements of
+windows, the other tiles of these elements and sums over windows.  A padded image is copied into a frame of zeros.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from pullback.compiler.schedule.windows import Axis, ConvolutionPlan, find_share
 
 __all__ = ["emit_convolution"]
 
-STRIP_SHARE = 3 / 16  # of the second cache that a strip of an image and its results may take, as all tiles use it
-MIN_SUM_STEPS = 24  # steps of a sum from which on its overhead is small
+STRIP_SHARE = 3 / 16  # of the second-level cache that a strip of an image and its results may take
+MIN_SUM_STEPS = 24  # steps of a sum from which on the overhead of its loop is small
 
 
 @lru_cache(256)
 def emit_convolution(plan: ConvolutionPlan) -> KernelCode:
-    """Return the code of a convolution."""
+    """Return the kernel of a convolution or of the gradient of a filter."""
     return ConvolutionWriter(plan).write()
 
 
@@ -38,7 +38,7 @@ class ConvolutionWriter(WindowKernel):
 
     def __init__(self, plan: ConvolutionPlan) -> None:
         super().__init__(plan)
-        self.c, self.summed = plan.c, plan.summed  # the first axis of sums is shorter where an image is done in strips
+        self.c, self.summed = plan.c, plan.summed  # for strips of an image, the first axis of the sums is made shorter
         self.vector = vector(self.type, plan.width)
 
     def write(self) -> KernelCode:
@@ -77,7 +77,7 @@ class ConvolutionWriter(WindowKernel):
 
     @contextmanager
     def _loop_over_strips(self, x: str, y: str) -> Iterator[tuple[str, str]]:
-        """Loop over strips of an image that stay in the cache for all tiles, for the gradient of a filter."""
+        """Loop, for the gradient of a filter, over strips of an image that stay in the cache for all tiles."""
         c, code = self.c, self.code
         (length, step, rows), *rest = self.summed
         down = rows * c.depth
@@ -93,7 +93,7 @@ class ConvolutionWriter(WindowKernel):
             yield self.at(x, code.times(i, high * step)), self.at(y, code.times(i, high * down))
 
     def _loop_over_blocks(self) -> Iterator[tuple[str, int]]:
-        """Loop over blocks of columns: the number of each, and the lanes of its last vector."""
+        """Loop over blocks of columns; yield the number of each, and the lanes of its last vector."""
         c, code = self.c, self.code
         last = c.depth - (self.plan.blocks * self.plan.vectors - 1) * self.plan.width
         whole = self.plan.blocks if last == self.plan.width else self.plan.blocks - 1
@@ -106,7 +106,7 @@ class ConvolutionWriter(WindowKernel):
             yield str(whole), last
 
     def _emit_tile(self, x: str, y: str, z: str, tile: tuple[str, str, str], block: str, last: int) -> None:
-        """Emit a tile of a few columns."""
+        """Emit the sums of one tile for one block of columns."""
         code, (place, row, slot) = self.code, tile
         j = code.times(block, self.plan.vectors * self.plan.width)
         cells = [[code.allocate(self.vector) for _ in range(self.plan.vectors)] for _ in self.plan.rows]
@@ -125,14 +125,14 @@ class ConvolutionWriter(WindowKernel):
             self._store_tile(z, row, j, totals, last)
 
     def _column_offset(self, j: str) -> str:
-        """Return where a column of the filter begins."""
+        """Return the offset of a column of the filter."""
         code, wide = self.code, self.c.panel
         if not wide or j == "0":
             return j
         return code.add(code.times(code.op(f"udiv i64 {j}, {wide}"), self.plan.panel), code.op(f"urem i64 {j}, {wide}"))
 
     def _partial_place(self, base: str, slot: str, r: int, v: int) -> str:
-        """Return the address of a tile's vector in the partial results; tiles may overlap, these do not."""
+        """Return the address of a tile's vector among the partial results, which do not overlap as tiles may."""
         here = self.code.times(slot, len(self.plan.rows) * self.plan.vectors * self.plan.width)
         return self.at(self.at(base, here), str((r * self.plan.vectors + v) * self.plan.width))
 
@@ -146,7 +146,7 @@ class ConvolutionWriter(WindowKernel):
                 code.line(f"store {self.vector} {new}, ptr {to}, align {self.plan.size}")
 
     def _store_tile(self, z: str, row: str, j: str, totals: list[list[str]], last: int) -> None:
-        """Store a tile of results."""
+        """Store the sums of a tile in the result."""
         first = self.at(z, self.code.add(self.code.times(row, self.c.depth), j))
         for at, several in zip(self.plan.rows, totals, strict=True):
             for v, total in enumerate(several):
@@ -159,9 +159,9 @@ class ConvolutionWriter(WindowKernel):
 
     @contextmanager
     def _loop_over_tiles(self, block: str = "0") -> Iterator[tuple[str, str, str]]:
-        """Loop over tiles: the offset of the first element, the row of the first result, and the number of each.
+        """Loop over tiles; yield the offset of the first element, the row of the first result, and the number of each.
 
-        The last ones reach back over those before them rather than beyond the end.
+        The last tile along an axis overlaps the one before, rather than reach beyond the end.
         """
         code = self.code
         place, row, slot = "0", "0", block
@@ -191,7 +191,7 @@ class ConvolutionWriter(WindowKernel):
             self._emit_steps(x, y, cells, last)
 
     def _emit_steps(self, x: str, y: str, cells: list[list[str]], last: int) -> None:
-        """Emit a few steps of the sums: an element is loaded once for all results that it is part of."""
+        """Emit a few unrolled steps of the sums; an element is loaded once for all results that it is part of."""
         code, t = self.code, self.vector
         fma = multiply_add(self.plan.target, self.plan.size, self.plan.width)
         right = [
@@ -220,7 +220,7 @@ class ConvolutionWriter(WindowKernel):
         )
 
     def _emit_finish(self, partial: int, parts: int) -> Function:
-        """Return the function that adds the results of parts, in order."""
+        """Return the function that adds up the partial results of all parts, in order."""
         code = self.code
         code.lines, code.entry = [], []
         if parts > 1:

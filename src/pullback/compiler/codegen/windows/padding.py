@@ -1,4 +1,4 @@
-"""Padded images: an image is copied into a larger frame if its windows reach beyond it."""
+"""Padding for convolutions and pooling: an image whose windows reach beyond it is copied into a larger frame."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RANGE = "i64 %lo", "i64 %hi", "ptr noalias %partial", "ptr noalias %scratch"  # 
 
 
 class WindowKernel:
-    """A kernel over the windows of images, whose rows are the images."""
+    """The base of kernels over the windows of images; the rows of its work are the images."""
 
     def __init__(self, plan: FramePlan) -> None:
         self.plan, self.code, self.type = plan, Code(), FLOATS[plan.dtype]

@@ -1,6 +1,6 @@
-"""Pooling: the maximum or the sum of every window, and their gradients.
+"""Kernels of pooling: the maximum or the sum of every window, and their gradients.
 
-Lanes are channels.  Operations are in the order of the NumPy kernels of the ops: the first of several maxima counts,
+Lanes are channels.  The order of operations is that of the ops' NumPy kernels: of equal maxima the first one counts,
 and NaN is larger than any number.
 """
 
@@ -25,7 +25,7 @@ MAX_UNROLLED = 16  # elements of a window up to which loops over it are unrolled
 
 @lru_cache(256)
 def emit_pooling(plan: PoolingPlan) -> KernelCode:
-    """Return the code of a pooling op or its gradient."""
+    """Return the kernel of a pooling op or its gradient."""
     return PoolingWriter(plan).write()
 
 
@@ -70,7 +70,7 @@ class PoolingWriter(WindowKernel):
         return self.code.op(f"getelementptr i8, ptr %scratch, i64 {i * self.plan.frame_bytes}")
 
     def _emit_gradient(self, at: dict[str, str], image: str, frame: str | None) -> None:
-        """Emit a gradient of the image: zeros outside of windows."""
+        """Emit a gradient with respect to the image, which begins as zeros."""
         whole = self.plan.image * self.plan.size
         if frame is None:
             if not self.plan.covers:
@@ -168,6 +168,7 @@ class PoolingWriter(WindowKernel):
         self._write(x if self.plan.apart else self._read(pointer, mask) + x, pointer, mask)
 
     def _spread(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
+        """Emit the gradient of a sum: the cotangent of a window is added to each of its elements."""
         g = self._read(self.at(at["%x"], row), mask)
         g = g if not self.plan.apart else self._number(0.0) + g  # -0 becomes 0, as where it is added to 0
         self._each(place, lambda p: self._accumulate(g, self.at(at["%z"], p), mask))
@@ -185,9 +186,10 @@ class PoolingWriter(WindowKernel):
         return self._value(self.code.op(f"load {self.vector}, ptr {cell}, align 64"))
 
     def _give(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
+        """Emit the gradient of a maximum: the cotangent of a window goes to its first largest element."""
         g, largest = (self._read(self.at(at[name], row), mask) for name in ("%x", "%y"))
         lanes, zero = VectorFunctions(self.code), self._number(0.0)
-        left = self._variable(g.name)  # what no element has received yet
+        left = self._variable(g.name)  # the cotangent, until an element has received it; then zeros
 
         def give(p: str) -> None:
             hit = self._read(self.at(at["%s"], p), mask).compare("oeq", largest)
@@ -198,6 +200,7 @@ class PoolingWriter(WindowKernel):
         self._each(place, give)
 
     def _take(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
+        """Emit the transpose of ``_give``: of each window, take the element where the maximum was first."""
         largest = self._read(self.at(at["%y"], row), mask)
         lanes, zero = VectorFunctions(self.code), self._number(0.0)
         total, left = self._variable(zero.name), self._variable(self._number(1.0).name)  # left: 0 once it is found
