@@ -135,7 +135,7 @@ class CallList(Code):
         return self._step(self.op(f"call ptr @llvm.ptrmask.p0.i64(ptr {made}, i64 {-ALIGN})"), at.ahead)
 
     def render(self, name: str, has_stack: bool) -> tuple[list[str], list[str]]:
-        """Return the lines of the function, and the texts of functions ``name_0``, ``name_1``, … that loop over tables."""
+        """Return the lines of the function, and the texts of functions ``name_0``, ``name_1``, … of its tables."""
         self._close_text()
         parts, self.parts = self.parts, []
         functions: list[str] = []

@@ -1,7 +1,8 @@
 """Place values in memory by lifetime: in the arena, and in results that are not written yet.
 
-A result is memory that the caller gets in the end; until it is written, values that are gone by then may lie in it.  A
-value may also take the very place of one that is read for the last time where it is made, element by element.
+The memory of a result belongs to the caller; until the result is written, values whose lifetime has ended by then may
+be there.  A value may also take the place of one that is read for the last time by the step that writes it, if that
+step works element by element.  ``memory.py`` calls this stage.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from pullback.errors import CompileError
 __all__ = ["Layout", "Place", "Value", "place_apart", "place_values", "round_up", "verify"]
 
 ARENA = -1
-PLACED_BY_SIZE = 64  # values that are placed first, from large to small; the others follow in the order of time
-MAX_TRIED_RESULTS = 32  # results whose memory is tried for a temporary
+PLACED_BY_SIZE = 64  # the largest values, which are placed first, by size; the others follow by their first step
+MAX_TRIED_RESULTS = 32  # results whose memory is tried for each value
 
 
 class Value(NamedTuple):
@@ -33,7 +34,7 @@ class Value(NamedTuple):
 
 
 class Place(NamedTuple):
-    """An offset in the arena or in the array of a slot, there from the first cache line on if ``lined``."""
+    """An offset in the arena or in the array of a slot; if ``lined``, counted from its first whole cache line."""
 
     slot: int
     offset: int
@@ -45,14 +46,14 @@ class Layout(NamedTuple):
 
     places: dict[Hashable, Place]
     arena: int
-    blocks: list[tuple[int, int]]  # of an arena whose values lie apart: where each begins, and its size
+    blocks: list[tuple[int, int]]  # offset and size of each value, if they are between guard pages
 
 
 class Region:
-    """Memory in which places are taken, each from one step to another.
+    """Memory in which values are placed, each for the steps of its lifetime.
 
-    A few are taken in any order (``reserve``), then many in the order of their first steps (``take``): for these the
-    few gaps are kept that there are at the time.
+    A few values are placed in any order (``reserve``), then many in the order of their first steps (``take``): for
+    these it is enough to know the gaps at the current step.
     """
 
     def __init__(self, size: float, until: float) -> None:
@@ -79,6 +80,7 @@ class Region:
         insort(self.reserved, (offset, offset + round_up(v.size), v.first, v.last))
 
     def take(self, v: Value, offset: int) -> None:
+        """Place a value in a gap, which has an offset that ``offset`` returned."""
         end = offset + round_up(v.size)
         at = bisect_right(self.gaps, (offset, inf)) - 1
         start, stop = self.gaps[at]
@@ -86,7 +88,7 @@ class Region:
         heappush(self.taken, (v.last, offset, end))
 
     def forget(self, step: int) -> None:
-        """Forget what is not needed from a step on."""
+        """Free the memory of values whose lifetime ends before a step."""
         while self.taken and self.taken[0][0] < step:
             _, start, stop = heappop(self.taken)
             self._free(start, stop)
@@ -110,7 +112,7 @@ def round_up(n: int) -> int:
 def merge_overwritten(
     values: Iterable[Value], over: dict[Hashable, Hashable], results: dict[Hashable, Value]
 ) -> tuple[list[Value], dict[Hashable, Hashable]]:
-    """Return values that are written over each other as one, and for each value the one whose place it has."""
+    """Return values, with those that are written over each other as one, and for each the value it is part of."""
     whose: dict[Hashable, Hashable] = {}
     found: dict[Hashable, Value] = {}
     for v in sorted((*values, *results.values()), key=lambda v: v.first):
@@ -124,12 +126,12 @@ def merge_overwritten(
 def place_values(
     values: list[Value], over: dict[Hashable, Hashable], results: dict[Hashable, tuple[int, Value]]
 ) -> Layout:
-    """Return places for values, some of which are written over others (``over``) or are results."""
+    """Return the places of values; ``over`` maps values to those that they are written over."""
     groups, whose = merge_overwritten(values, over, {k: v for k, (_, v) in results.items()})
     by_root = {g.key: g for g in groups}
     homes = {whose[k]: (slot, v) for k, (slot, v) in results.items()}
     arena = Region(inf, inf)
-    # a result is free until it is written, or what it is written over
+    # The memory of a result is free until the result is written, or the value that it is written over.
     hosts = {slot: Region(v.size - ALIGN + 1, by_root[root].first) for root, (slot, v) in homes.items()}
     largest = sorted(hosts.items(), key=lambda host: -host[1].size)[:MAX_TRIED_RESULTS]
     regions = [*sorted(largest, key=lambda host: host[1].size), (ARENA, arena)]
@@ -148,7 +150,7 @@ def place_values(
 
 
 def _find_place(g: Value, regions: list[tuple[int, Region]]) -> tuple[Region, Place]:
-    """Return the first region that a value fits into, and its place there; it fits into the arena, the last one."""
+    """Return the first region that a value fits into, and its place there; the arena, the last one, fits all."""
     for slot, region in regions:
         if g.last < region.until:
             offset = region.offset(g)
@@ -160,7 +162,7 @@ def _find_place(g: Value, regions: list[tuple[int, Region]]) -> tuple[Region, Pl
 def place_apart(
     values: list[Value], over: dict[Hashable, Hashable], results: dict[Hashable, tuple[int, Value]]
 ) -> Layout:
-    """Return places at the end of separate pages, with a page between them, for tests with guard pages."""
+    """Return places that end where separate pages end, each followed by a guard page, for tests."""
     groups, whose = merge_overwritten(values, over, {k: v for k, (_, v) in results.items()})
     homes = {whose[k]: slot for k, (slot, _) in results.items()}
     found, blocks, at = {}, [], 0
@@ -176,7 +178,7 @@ def place_apart(
 
 
 def verify(layout: Layout, values: Iterable[Value], over: dict[Hashable, Hashable]) -> None:
-    """Raise CompileError if a value is written over another one that is still needed."""
+    """Raise CompileError if two values share memory and their lifetimes overlap."""
     open_: list[tuple[Place, Value]] = []
     for place, v in sorted(((layout.places[v.key], v) for v in values if v.size), key=lambda pair: pair[0]):
         open_ = [(r, o) for r, o in open_ if r.slot == place.slot and (r.offset + o.size > place.offset or not r.lined)]

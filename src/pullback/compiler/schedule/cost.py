@@ -1,4 +1,4 @@
-"""The cost of a node per element, in units of a cheap vector instruction with its share of loads and stores."""
+"""The estimated cost of a node per element; the unit is a cheap vector instruction with its loads and stores."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pullback.core.lowering import scalar
 
 __all__ = ["estimate_cost"]
 
-PER_UNIT = 4  # instructions of a long computation that take as long as a cheap one with its loads and stores
+PER_UNIT = 4  # instructions of a long computation that take as long as one with its loads and stores
 
 
 def estimate_cost(n: Node) -> int:
-    """Return about how much work a node is per vector; 1 for the cheapest."""
+    """Return the estimated cost of a node per vector; 1 for the cheapest."""
     if n.kind is not MAP or not isinstance(n.data[0].lower, scalar):
         return 1
     op, params = n.data

@@ -1,4 +1,4 @@
-"""Kernels that differ only in their arrays, as those of the steps of an unrolled loop, are planned and emitted once."""
+"""Find kernels that differ only in their arrays, such as those of an unrolled loop: they share one loop plan."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["LoopPlanner", "PlannedLoops"]
 
 
 class LoopPlanner:
-    """Plans the loops of a program's kernels, those of each signature once."""
+    """Plans the loops of a program's kernels, once for each signature."""
 
     def __init__(self, fused: Fused, target: Target) -> None:
         self.fused, self.target = fused, target
         self.known: dict[Any, tuple[LoopPlan, list[int], list[int]]] = {}
 
     def plan(self, kernel: Kernel) -> PlannedLoops:
-        """Return the loops of a kernel: those of one with the same signature, with its own arrays, or new ones."""
+        """Return the loops of a kernel: its own arrays, with a new plan or that of a kernel with the same signature."""
         signature = KernelSignature(kernel, self.fused)
         found = self.known.get(signature.key)
         if found is not None:
@@ -39,11 +39,11 @@ class LoopPlanner:
 
 
 class PlannedLoops(NamedTuple):
-    """The loops of a kernel, and the arrays that they are done with."""
+    """The loops of a kernel, and the arrays that its function is called with."""
 
     plan: LoopPlan  # made for this kernel, or for another one of the same signature
-    arrays: tuple[Node, ...]  # whose addresses are given to the function; the results of reductions over rows are last
-    offsets: tuple[int, ...]  # elements from where an array begins to the address that is given
+    arrays: tuple[Node, ...]  # those whose addresses the function takes; the results of reductions over rows are last
+    offsets: tuple[int, ...]  # elements from the beginning of an array to the address that the function is given
 
 
 def _list_offsets(plan: LoopPlan) -> list[int]:
@@ -51,21 +51,21 @@ def _list_offsets(plan: LoopPlan) -> list[int]:
 
 
 class KernelSignature:
-    """All of a kernel that its code depends on: its nodes, down to what is loaded, in order."""
+    """Everything that the code of a kernel depends on: its nodes, from what is loaded on, in order."""
 
     def __init__(self, kernel: Kernel, fused: Fused) -> None:
         self.kernel, self.fused = kernel, fused
         self.nodes: list[Node] = []
         self.places: dict[int, int] = {}
         self.seen: list[Any] = []
-        self.begins: dict[int, int] = {}  # where the views of an array begin, for arrays that are only read by views
+        self.begins: dict[int, int] = {}  # by array that is only read through views: the offset at which these begin
         if not any(n.kind in READS for n in kernel.nodes):
             self._find_begins()
         own = [self._place(n) for n in kernel.nodes]
         self.key = kernel.axes, kernel.split, tuple(own), tuple(self.seen)
 
     def _find_begins(self) -> None:
-        """Find the arrays that the kernel only reads by views."""
+        """Find the arrays that the kernel only reads through views, and where the first view of each begins."""
         whole: set[int] = set()
         waiting, met = list(self.kernel.nodes), set()
         while waiting:

@@ -1,4 +1,4 @@
-"""Plans of Fourier transforms: how many are done at once, scratch memory, and the threads that share them."""
+"""Plans of Fourier transforms: how many are computed at once, scratch memory, and threads."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from pullback.compiler.target import Target
 
 __all__ = ["FourierPlan", "plan_fourier"]
 
-MIN_VECTOR_BYTES = 16  # bytes of a vector
-SCRATCH_SHARE = 3 / 2  # of the first cache: scratch memory up to this size is quick enough
-PART_NUMBERS = 16384  # numbers, about, that a thread transforms at a time
+MIN_VECTOR_BYTES = 16  # the narrowest vectors that are used
+SCRATCH_SHARE = 3 / 2  # of the first-level cache that scratch memory may take; vectors are narrower where it is more
+PART_NUMBERS = 16384  # about how many numbers a part transforms
 
 
 class FourierPlan(NamedTuple):
     """How transforms along an axis are computed."""
 
     node: Node
-    outer: int  # transforms before and after the axis
+    outer: int  # transforms along the axes before, and along those after, the axis
     inner: int
     width: int  # lanes, with a transform in each
-    is_contiguous: bool  # the lanes are neighbours in memory
-    is_paired: bool  # two transforms of real numbers are one of complex numbers
+    is_contiguous: bool  # whether lanes are neighbours in memory
+    is_paired: bool  # whether two transforms of real numbers are computed as one of complex numbers
     buffer: int  # elements of one half of the scratch memory
     work: Work
     workers: int

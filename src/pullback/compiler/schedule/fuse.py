@@ -1,12 +1,13 @@
-"""Fuse nodes into kernels: a kernel is one pass over an array, or a few over each of its rows.
+"""Fuse nodes into kernels: a kernel is one loop nest, with one pass over its elements or a few over each row.
 
-A kernel has axes, those of its largest values without the ones of length 1.  A value in it is computed at every place
-of these axes (``FULL``), or once for each row (``ROW``): the leading axes, up to ``split``.  A fold over the trailing
-axes gives a value for each row, which later passes over the same row may use while the row is in the cache.  A fold
-over all axes, or over the leading ones, is only known when the kernel is done (``AFTER``).
+The axes of a kernel are those of its largest values, without axes of length 1; the leading ones, up to ``split``, count
+its rows.  A value of a kernel has a level: it is computed for every element (``FULL``) or once for each row (``ROW``).
+A fold (reduction) over the trailing axes gives a value for each row, which later passes over the same row may use while
+the row is in the cache.  A fold over all axes, or over the leading ones, is known only after the kernel (``AFTER``).
 
-A use of a value has an offset and strides, in elements, along the axes of the kernel.  A later node of the kernel can
-use a value without loading it only if the use has the strides by which the kernel computes it (``Kernel.natural``).
+A ``Use`` of a value has an offset and strides, in elements, along the axes of the kernel.  A node of the kernel can use
+a value of the same kernel without loading it only if these strides are those by which the kernel computes the value
+(``Kernel.natural``).  Cheap values are not stored but computed at each use: they are virtual.
 """
 
 from __future__ import annotations
@@ -37,24 +38,24 @@ from pullback.compiler.schedule.order import order_by_needs
 from pullback.errors import CompileError
 
 FULL, ROW, AFTER = "full", "row", "after"
-RECENT_KERNELS = 4  # newest kernels that are tried besides those that make a node's arguments
+RECENT_KERNELS = 4  # newest kernels that a node may join, besides those that compute its arguments
 CHEAP_UFUNCS = frozenset({
     np.negative, np.absolute, np.logical_not, np.greater, np.less, np.greater_equal, np.less_equal, np.equal,
     np.not_equal,
 })  # fmt: skip
-MAX_RECOMPUTED_COST = 4  # instructions that are repeated at each use rather than storing their result
-MAX_DEPTH = 160  # values of a kernel that depend on each other in a chain: the emitter recurses along it
-MAX_KERNEL_COST = 600  # beyond, LLVM takes too long, and loads and stores are next to nothing of the run time
-LONG_PROGRAM_COST = 500  # a program of more is most likely an unrolled loop, where small kernels are more often equal
+MAX_RECOMPUTED_COST = 4  # cost of a value that is computed at each use rather than stored
+MAX_DEPTH = 160  # length of a chain of values that depend on each other in a kernel: the emitter recurses along it
+MAX_KERNEL_COST = 600  # LLVM takes too long for more, and loads and stores are a small part of the run time then
+LONG_PROGRAM_COST = 500  # a program of more is most likely an unrolled loop, whose small kernels are more often equal
 MAX_SHORT_KERNEL_COST = 40  # cost of a kernel of such a program
-MAX_CACHED_ELEMENTS = 2**16  # of arrays that stay in the cache from one kernel to the next
+MAX_CACHED_ELEMENTS = 2**16  # elements of arrays that stay in the cache from one kernel to the next
 MAX_FOLDS = 24  # reductions of a kernel: each needs a register or more
 MAX_VIRTUAL_DEPTH = 16  # the same as MAX_DEPTH for values that are computed at each use
 CHEAP_WITH_NUMBER = frozenset({np.add, np.subtract, np.multiply})
 
 
 class Use(NamedTuple):
-    """A value, and where its elements are: an offset, and a stride for each axis of the kernel."""
+    """A use of a value in a kernel: the offset of its first element, and a stride for each axis of the kernel."""
 
     node: Node
     offset: int
@@ -62,47 +63,47 @@ class Use(NamedTuple):
 
 
 class Kernel:
-    """Nodes that are computed together."""
+    """Nodes that are computed together in one loop nest."""
 
     def __init__(self, number: int, axes: tuple[int, ...]) -> None:
         self.number, self.axes = number, axes
         self.split: int | None = None
         self.nodes: list[Node] = []
         self.levels: dict[int, str] = {}
-        self.before = 0  # the kernels that must have run, as bits
-        self.cost = 0  # of all its nodes
+        self.before = 0  # a bit set of the kernels that must run before
+        self.cost = 0  # the cost of all its nodes
         self.folds = 0
 
     def can_add(self, n: Node, cost: int, is_long: bool) -> bool:
-        """Return whether a node of this cost may be added; ``is_long``: the program is long."""
+        """Return whether a node of this cost may be added; ``is_long``: the program exceeds LONG_PROGRAM_COST."""
         heaviest = MAX_SHORT_KERNEL_COST if is_long and prod(self.axes) <= MAX_CACHED_ELEMENTS else MAX_KERNEL_COST
         return self.cost + cost <= heaviest and (n.kind is not FOLD or self.folds < MAX_FOLDS)
 
     @property
     def name(self) -> str:
-        """The shape of its loops, and its ops."""
+        """A description: the shape of its loops, and its ops."""
         rows = f" by rows of {list(self.axes[self.split :])}" if self.split else ""
         return f"kernel {list(self.axes)}{rows}: {', '.join(n.name for n in self.nodes)}"
 
     def natural(self, node: Node) -> tuple[int, ...]:
-        """Return the strides of a value along the axes of the kernel, where it is computed."""
+        """Return the strides, along the axes of the kernel, by which it computes a value."""
         if self.levels[node.number] == FULL:
             return compute_strides(self.axes)
         split = self.split or 0
         return compute_strides(self.axes[:split]) + (0,) * (len(self.axes) - split)
 
     def makes(self, use: Use) -> bool:
-        """Return whether a value is computed in this kernel at the place where it is used."""
+        """Return whether this kernel computes the elements of a use, so that they need not be loaded."""
         level = self.levels.get(use.node.number)
         return level in (FULL, ROW) and use.offset == 0 and use.strides == self.natural(use.node)
 
 
 class Fused(NamedTuple):
-    """The program as kernels and library calls, in order."""
+    """A program as kernels and calls, in order."""
 
-    steps: list[Any]  # Kernels, and nodes of other kinds
-    stored: set[int]  # numbers of the nodes that lie in memory
-    virtual: set[int]  # numbers of those that are computed wherever they are used
+    steps: list[Any]  # Kernels, and nodes of other kinds, each of which is a call
+    stored: set[int]  # numbers of the nodes whose values are stored in memory
+    virtual: set[int]  # numbers of the nodes that are computed at each use
 
     def __str__(self) -> str:
         return "\n".join(s.name if isinstance(s, Kernel) else f"{s!r} = {s.name}" for s in self.steps)
@@ -122,7 +123,7 @@ def _broadcast_strides(own: tuple[int, ...], strides: tuple[int, ...], shape: tu
 
 
 def use_argument(use: Use, arg: Node) -> Use:
-    """Return the use of an argument of ``use.node`` at the places of ``use``."""
+    """Return the use of an argument of ``use.node`` that the elements of ``use`` are computed from."""
     node = use.node
     lengths = squeeze(node.shape)
     units = compute_strides(lengths)
@@ -132,7 +133,7 @@ def use_argument(use: Use, arg: Node) -> Use:
 
 
 def locate_pieces(n: Node) -> list[Use]:
-    """Return the uses of the arguments of ``pieces`` along the axes of the result, from its first element on."""
+    """Return the uses of the arguments of a node of pieces, along the axes of the result."""
     uses = []
     for a, start in zip(n.args, n.data.starts, strict=True):
         base, offset, strides = resolve_view(a)
@@ -142,7 +143,7 @@ def locate_pieces(n: Node) -> list[Use]:
 
 
 def locate_rows(n: Node) -> list[Use]:
-    """Return the uses of the arguments of ``take``: the positions, and the rows from the start of each on."""
+    """Return the uses of the arguments of a node that takes rows: of the positions, and of the rows."""
     (x, offset), at = find_contiguous(n.args[0]), n.args[1]
     before, after = squeeze(at.shape), squeeze(n.data)
     return [
@@ -152,7 +153,7 @@ def locate_rows(n: Node) -> list[Use]:
 
 
 def find_memory(user: Node, x: Node) -> Node:
-    """Return the node whose memory a node reads for an argument: that of a view, where it can read the view."""
+    """Return the node whose memory is read for an argument: the base of a view, if ``user`` can read the view."""
     if user.kind is PRODUCT:
         return find_operand(x)[0]
     if user.kind is MATRICES and x is user.args[0]:
@@ -169,7 +170,7 @@ READS: dict[Kind, Callable[[Node], list[Use]]] = {PIECES: locate_pieces, TAKE: l
 
 
 class Fusion:
-    """Builds kernels, node by node."""
+    """Builds the kernels of a graph, node by node."""
 
     def __init__(self, graph: Graph, again: frozenset[int] = frozenset()) -> None:
         self.graph, self.again, self.users = graph, again, graph.users()
@@ -177,10 +178,10 @@ class Fusion:
         self.kernels: list[Kernel] = []
         self.others: list[tuple[Node, int]] = []
         self.home: dict[int, Kernel] = {}
-        self.before: dict[int, int] = {}  # of library calls
-        self.needed = 0  # the kernels that some other kernel or call needs, as bits
-        self.known: dict[int, list[Use]] = {}  # what nodes need, as far as that was computed
-        self.depth: dict[int, int] = {}  # how many values are computed one from the other up to a node
+        self.before: dict[int, int] = {}  # by call: a bit set of the kernels that must run before
+        self.needed = 0  # a bit set of the kernels that another kernel or call needs
+        self.known: dict[int, list[Use]] = {}  # results of ``needs``, by node
+        self.depth: dict[int, int] = {}  # by node: the length of the longest chain of values that lead to it
         self.virtual: set[int] = set()
         self.is_long = sum(estimate_cost(n) for n in graph.nodes if n.kind.fuses) > LONG_PROGRAM_COST
         for n in graph.nodes:
@@ -190,7 +191,7 @@ class Fusion:
                 self.depth[n.number] = depth
 
     def _is_virtual(self, n: Node) -> bool:
-        """Return whether a node is cheap enough to be computed at each use, and is used elementwise only."""
+        """Return whether a node is computed at each use: it is cheap, and used by elementwise nodes only."""
         if not n.kind.is_elementwise or n.number in self.wanted:
             return False
         if any(u.kind.reads_memory for u in self.users[n.number]):
@@ -201,7 +202,7 @@ class Fusion:
         return kernel in CHEAP_UFUNCS or (kernel in CHEAP_WITH_NUMBER and any(is_number(a) for a in n.args))
 
     def uses(self, use: Use) -> Iterator[Use]:
-        """Yield the uses that a use needs of nodes that are not computed at each use."""
+        """Yield the uses of stored or computed nodes that a use needs, through nodes that are computed at each use."""
         node = use.node
         if is_number(node):
             return
@@ -212,7 +213,7 @@ class Fusion:
             yield use
 
     def needs(self, n: Node) -> list[Use]:
-        """Return the uses that a node needs, along its axes; for a fold, along those of its argument."""
+        """Return the uses that a node needs, along its own axes, or for a fold along those of its argument."""
         if n.number not in self.known:
             if n.kind in READS:
                 self.known[n.number] = READS[n.kind](n)
@@ -237,6 +238,7 @@ class Fusion:
         return n.number in self.wanted or any(find_memory(u, n) is n for u in users if u.kind.reads_memory)
 
     def _call(self, n: Node) -> None:
+        """Add a node that is a call of its own."""
         mask = 0
         for a in n.args:
             mask |= self._reach(find_memory(n, a))
@@ -245,41 +247,53 @@ class Fusion:
         self.others.append((n, mask))
 
     def _reach(self, node: Node) -> int:
-        """Return the kernels that must have run before a node is computed, as bits."""
+        """Return a bit set of the kernels that must run before a node's value is known."""
         if node.number in self.home:
             k = self.home[node.number]
             return k.before | 1 << k.number
         return self.before.get(node.number, 0)
 
     def _place(self, n: Node) -> None:
+        """Add a node to the first kernel that can compute it, or to a new one."""
         needs = [Use(n.args[0], n.data.offset, use_node(n, n.shape).strides)] if n.kind is VIEW else self.needs(n)
         axes = squeeze(n.args[0].shape if n.kind is FOLD else n.shape)
-        mask = 0
-        for u in needs:
-            mask |= self._reach(u.node)
-        near = [self.home[u.node.number] for u in needs if u.node.number in self.home]
-        own = 1 + max((self.depth[a.number] for a in n.args if a.number in self.virtual), default=0)
+        own_depth = 1 + max((self.depth[a.number] for a in n.args if a.number in self.virtual), default=0)
         cost = estimate_cost(n)
-        for k in dict.fromkeys([*sorted(near, key=lambda k: -k.number), *self.kernels[: -RECENT_KERNELS - 1 : -1]]):
-            fits = self._depth(needs, k) + own <= MAX_DEPTH and k.can_add(n, cost, self.is_long)
+        for k in self._list_candidates(needs):
+            fits = self._depth(needs, k) + own_depth <= MAX_DEPTH and k.can_add(n, cost, self.is_long)
             level = self._level(n, k, axes, needs) if fits else ""
-            if level and not any(
-                self._reach(u.node) >> k.number & 1 for u in needs if self.home.get(u.node.number) is not k
-            ):
+            if level and not self._needs_other_after(needs, k):
                 break
         else:
             k = Kernel(len(self.kernels), axes)
             self.kernels.append(k)
             level = self._level(n, k, axes, needs)
-        self.depth[n.number] = self._depth(needs, k) + own
-        k.cost += MAX_KERNEL_COST if is_large_transposed(n) else cost  # a copy of its own, which others read in order
+        self.depth[n.number] = self._depth(needs, k) + own_depth
+        k.cost += (
+            MAX_KERNEL_COST if is_large_transposed(n) else cost
+        )  # nothing joins it: the copy is a kernel by itself
         k.folds += n.kind is FOLD
+        mask = 0
+        for u in needs:
+            mask |= self._reach(u.node)
         self._join(n, k, level, mask)
 
+    def _list_candidates(self, needs: list[Use]) -> list[Kernel]:
+        """Return the kernels that a node may join: those that compute what it needs, and the newest; latest first."""
+        near = [self.home[u.node.number] for u in needs if u.node.number in self.home]
+        near.sort(key=lambda k: -k.number)
+        return list(dict.fromkeys([*near, *self.kernels[: -RECENT_KERNELS - 1 : -1]]))
+
+    def _needs_other_after(self, needs: list[Use], k: Kernel) -> bool:
+        """Return whether a node needs another kernel that must run after ``k``, so that it cannot be part of ``k``."""
+        return any(self._reach(u.node) >> k.number & 1 for u in needs if self.home.get(u.node.number) is not k)
+
     def _depth(self, needs: list[Use], k: Kernel) -> int:
+        """Return the length of the longest chain of values of a kernel that leads to these uses."""
         return max((self.depth[u.node.number] for u in needs if self.home.get(u.node.number) is k), default=0)
 
     def _join(self, n: Node, k: Kernel, level: str, mask: int) -> None:
+        """Add a node to a kernel at a level; ``mask`` is a bit set of the kernels that must run before it."""
         if n.kind is FOLD and level != FULL and k.axes == squeeze(n.args[0].shape):
             folded = self._list_folded_axes(n)
             if 0 < len(folded) < len(k.axes):
@@ -301,13 +315,13 @@ class Fusion:
                     self.before[number] = before | k.before
 
     def _list_folded_axes(self, n: Node) -> list[int]:
-        """Return the axes that are folded, counted without those of length 1."""
+        """Return the axes that a node reduces, counted without those of length 1."""
         shape = n.args[0].shape
         kept = [i for i, length in enumerate(shape) if length != 1]
         return [kept.index(a) for a in n.data.axes if shape[a] != 1]
 
     def _level(self, n: Node, k: Kernel, axes: tuple[int, ...], needs: list[Use]) -> str:
-        """Return the level at which a kernel could compute a node; empty if it cannot."""
+        """Return the level at which a kernel could compute a node; an empty string if it cannot."""
         row = n.kind.is_elementwise and axes != k.axes and _are_row_axes(k, axes)
         if (axes != k.axes and not row) or (n.kind is TAKE and self._takes_from(n, k)):
             return ""
@@ -321,11 +335,11 @@ class Fusion:
         return self._fold_level(n, k, len(axes)) if n.kind is FOLD else FULL
 
     def _takes_from(self, n: Node, k: Kernel) -> bool:
-        """Return whether a kernel computes the rows that are taken, or their positions, which must be in memory."""
+        """Return whether a kernel computes the rows that a node takes, or their positions: both must be in memory."""
         return find_contiguous(n.args[0])[0].number in k.levels or k.levels.get(n.args[1].number) == ROW
 
     def _fold_level(self, n: Node, k: Kernel, rank: int) -> str:
-        """Return the level at which a kernel with so many axes could reduce; empty if it cannot."""
+        """Return the level at which a kernel with ``rank`` axes could compute a fold; an empty string if it cannot."""
         folded = self._list_folded_axes(n)
         if not folded:
             raise CompileError(f"the graph is wrong at {n}: a fold over axes of length 1 is no fold.")
@@ -362,7 +376,7 @@ class Fusion:
         return [steps[i] for i in order_by_needs(places, needs)]
 
     def _direct(self, step: Any) -> list[Node]:
-        """Return the nodes that a step reads from other steps."""
+        """Return the nodes of other steps that a step reads."""
         if isinstance(step, Kernel):
             return [
                 u.node for n in step.nodes for u in (self.needs(n) if n.kind is not VIEW else [use_node(n, n.shape)])
@@ -371,20 +385,20 @@ class Fusion:
 
 
 def fuse(graph: Graph) -> Fused:
-    """Return the kernels and the library calls of a legalized graph."""
+    """Return the kernels and calls of a legalized graph."""
     first = Fusion(graph).run()
     again = Rematerialize(graph, first).run()
     return Fusion(graph, frozenset(again)).run() if again else first
 
 
 class Rematerialize:
-    """Finds stored values that are cheaper to recompute from other stored ones where they are used."""
+    """Finds stored values that are better computed again, from other stored values, where they are used."""
 
     def __init__(self, graph: Graph, made: Fused) -> None:
         self.graph, self.made, self.users = graph, made, graph.users()
         self.wanted = {o.number for o in graph.outputs}
         self.found: set[int] = set()
-        self.until: dict[int, int] = {}  # the last node for which a value is needed
+        self.until: dict[int, int] = {}  # by stored value: the last node that needs it
         for n in reversed(graph.nodes):
             self.until[n.number] = max((self._find_last_use(u) for u in self.users[n.number]), default=n.number)
 
@@ -399,12 +413,12 @@ class Rematerialize:
         return self.found
 
     def _is_cheap(self, n: Node) -> bool:
-        """Return whether a node can be computed again at little cost, wherever it is used."""
+        """Return whether a node is elementwise and cheap enough to be computed again at each use."""
         elementwise = n.kind.is_elementwise and estimate_cost(n) <= 1
         return elementwise and not any(u.kind.reads_memory for u in self.users[n.number])
 
     def _find_cone(self, n: Node) -> tuple[set[int], dict[int, Node]]:
-        """Return the cheap nodes that compute a value, and the stored ones that they read; none if too many."""
+        """Return the cheap nodes that compute a value, and the stored nodes that these read; empty if too many."""
         cone: set[int] = set()
         sources: dict[int, Node] = {}
         waiting = [n]
@@ -423,12 +437,12 @@ class Rematerialize:
         return (cone, sources) if fits and all(x.shape == n.shape for x in sources.values()) else (set(), {})
 
     def _try(self, n: Node) -> None:
-        """Have a value recomputed, if that takes less memory than storing it."""
+        """Mark a value to be computed at each use, if that takes less memory than storing it."""
         cone, sources = self._find_cone(n)
         if not sources or self.found & sources.keys():
             return
-        end, start = self.until[n.number], max(sources)  # it would be computed where the last of them is
-        kept = 0  # bytes, for as long as they are kept
+        end, start = self.until[n.number], max(sources)  # it could be computed when the last of them is known
+        kept = 0  # bytes times steps for which the sources would have to be kept longer
         for x in sources.values():
             others = (self._find_last_use(u) for u in self.users[x.number] if u.number not in cone)
             kept += x.nbytes * max(end - max(start, *others, 0), 0) if x.kind is not INPUT else 0
@@ -438,5 +452,5 @@ class Rematerialize:
 
 
 def _are_row_axes(k: Kernel, axes: tuple[int, ...]) -> bool:
-    """Return whether axes are those that a kernel has one row for each element of."""
+    """Return whether these are the axes that count a kernel's rows."""
     return k.split is not None and axes == k.axes[: k.split]

@@ -1,4 +1,4 @@
-"""Find which results of a kernel may overwrite its operands: each element is read before it is overwritten."""
+"""Find which results of a kernel may overwrite its operands: every element must be read before it is written."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ from pullback.compiler.schedule.loops import LoopPlan
 
 __all__ = ["InPlace"]
 
-MAX_WAITING_VECTORS = 8  # vectors of a row for which waiting for one store takes much of the time
+MAX_WAITING_VECTORS = 8  # vectors of a row up to which waiting for one store takes much of the time
 
 
 class InPlace:
-    """The order in which a kernel reads and writes the elements at one place."""
+    """The order in which a kernel reads and writes its arrays at one place of its loops."""
 
     def __init__(self, plan: LoopPlan) -> None:
         self.plan, self.kernel, self.fused = plan, plan.kernel, plan.fused
         self.natural = [n for n in plan.stored if self.kernel.levels[n.number] == FULL]
-        self.elsewhere: set[int] = set()  # what is read at other places than where it would be written
-        self.read: dict[int, int] = {}  # when a value is read for the last time
-        self.written: dict[int, int] = {}
+        self.elsewhere: set[int] = set()  # arrays of which elements are read that belong to other places of the loops
+        self.read: dict[int, int] = {}  # by array: the time at which it is read last; times count stores and reductions
+        self.written: dict[int, int] = {}  # by result: the time at which it is stored
         if self.natural:
             self._follow()
 
     def _follow(self) -> None:
+        """Find when arrays are read and written, from what the kernel stores and reduces in each pass."""
         strides = self.kernel.natural(self.natural[0])
         self.elsewhere = {u.node.number for u in self.plan.loads if u.offset or u.strides != strides}
         self.elsewhere |= {find_contiguous(n.args[0])[0].number for n in self.kernel.nodes if n.kind is TAKE}
         time = 0
         for number in range(self.plan.passes):
-            seen: set[Use] = set()  # in a pass an element is read once, and then in a register
+            seen: set[Use] = set()  # a pass loads an element once, and then has it in a register
             for n in self.plan.results[number]:
                 uses = self.plan.uses_of(n) if n.kind is FOLD else [Use(n, 0, self.kernel.natural(n))]
                 for node in self._reads(uses, number, seen):
@@ -43,7 +44,7 @@ class InPlace:
                 time += 1
 
     def _reads(self, uses: list[Use], number: int, seen: set[Use]) -> Iterator[Node]:
-        """Yield what is loaded for some values in a pass."""
+        """Yield the nodes from whose memory elements are loaded for some uses in a pass."""
         plan, kernel = self.plan, self.kernel
         waiting = list(uses)
         while waiting:
@@ -58,7 +59,9 @@ class InPlace:
                 kept = plan.stage[node.number] < number
                 if kept and (node in plan.scratch_nodes or node.number in self.fused.stored):
                     continue
-                if node.kind in READS:  # they read on their own
+                if (
+                    node.kind in READS
+                ):  # these kinds load elements from memory even if the kernel computes their arguments
                     yield from (u.node for u in plan.uses_of(node))
                 else:
                     waiting += plan.uses_of(node)
@@ -71,7 +74,7 @@ class InPlace:
         """Return whether a result may overwrite an operand that no other step will read."""
         return (
             self.kernel.levels.get(z.number) == FULL
-            and (len(self.plan.segments) == 1 or self.plan.work.parts == 1)  # else a last vector overlaps another part
+            and (len(self.plan.segments) == 1 or self.plan.work.parts == 1)  # else vectors of two parts may overlap
             and x.number not in self.elsewhere
             and x.number not in self.kernel.levels
             and x.dtype.itemsize == z.dtype.itemsize
@@ -82,9 +85,10 @@ class InPlace:
 
     @cached_property
     def _waits_for_stores(self) -> bool:
-        """Whether every short row has a vector that is loaded where a part of it was just stored.
+        """Whether rows are short and end in a vector that overlaps the one before, which in place was just stored.
 
-        A CPU cannot forward that from a store that is not done.  More memory is better, as long as the cache holds it.
+        A CPU cannot forward a store to a load that it covers in part: the load waits.  Other memory is quicker then, as
+        long as the cache holds it.
         """
         plan = self.plan
         if plan.flat or plan.is_transposed:

@@ -1,4 +1,8 @@
-"""The plan of a kernel's loops: axes, passes over rows, rows at a time, vector width, and scratch memory."""
+"""The plan of a kernel's loops: axes, passes over rows, blocks of rows, vector width, parts and scratch memory.
+
+A kernel has axes over rows and axes along rows; the last of these is the innermost loop, which is computed by vectors.
+``LoopPlan`` decides everything that ``codegen/loops`` emits.
+"""
 
 from __future__ import annotations
 
@@ -18,22 +22,22 @@ from pullback.compiler.target import Target
 
 __all__ = ["Axis", "Cut", "LoopPlan", "Partial", "Remainder", "RowBlock", "Scratch", "Segment"]
 
-MAX_REGISTERS = 4  # of a vector: their computations do not wait for each other
-MIN_VECTORS = 3  # along a row, if they have several registers: for fewer, long code is not worth compiling
-MANY_ROWS = 16  # of which two vectors are enough
-MAX_SEGMENTS = 4  # ranges of an axis that have loops of their own, for pieces that lie along it
-MAX_LONG_SEGMENTS = 12  # the same for long segments; the others are computed element by element
-LONGEST_SUM = 2**15  # elements that are added up one after the other; longer rows are in runs, for precision
+MAX_REGISTERS = 4  # of a vector: the latencies of their computations overlap
+MIN_VECTORS = 3  # along a row, for vectors of several registers: for fewer, the longer code is not worth compiling
+MANY_ROWS = 16  # rows from which on two such vectors are enough
+MAX_SEGMENTS = 4  # segments of an axis, each with a loop of its own
+MAX_LONG_SEGMENTS = 12  # the same for long segments, if there are more; the others are computed element by element
+LONGEST_SUM = 2**15  # elements that are added up one after the other; longer rows are summed in runs, for precision
 LONG_SEGMENT = 16  # elements of a long segment
 MIN_KEPT_COST = 6  # cost of a value that is kept for later passes over the row, rather than computed again
 PART_ELEMENTS = 16384  # elements of one part; the reductions of parts are combined in order
-MAX_PARTS = 64  # parts into which fewer elements than PART_ELEMENTS each are divided
-MAX_TRANSPOSED_VECTORS = 2  # vectors of a row that may be transposed
-ROWS_OF_BLOCK = 16  # rows that are computed one after the other, if they stay in the cache
-TRANSPOSE_COST = 2  # of each vector of a tile
-ROWS_AT_ONCE = 4  # rows that are multiplied by the same vector
-MAX_COST_AT_ONCE = 4  # cost of what is summed in rows that are computed at once
-MAX_ROW_BYTES = 4096  # of rows that are computed at once: prefetched lines of longer ones do not arrive in time
+MAX_PARTS = 64  # the most parts of fewer elements than that
+MAX_TRANSPOSED_VECTORS = 2  # vectors of a row up to which a block of rows is transposed
+ROWS_OF_BLOCK = 16  # rows of a block that is not transposed, if they stay in the cache
+TRANSPOSE_COST = 2  # cost of transposing one vector of a tile
+ROWS_AT_ONCE = 4  # rows that are reduced at the same time, so that a vector that all of them use is loaded once
+MAX_COST_AT_ONCE = 4  # cost of an element in such rows
+MAX_ROW_BYTES = 4096  # bytes of such a row: the CPU prefetches several longer ones too late
 
 
 class Axis(NamedTuple):
@@ -44,58 +48,61 @@ class Axis(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A range along the innermost axis in which vectors are of the same pieces; mostly the whole axis."""
+    """A range of the innermost axis inside of which no piece of a concatenation or padding begins or ends."""
 
     start: int
     stop: int
-    by_element: bool  # many short pieces lie in it, so that it is done element by element
-    kept: int  # where its values begin among those that are kept for later passes
+    by_element: bool  # it is many short pieces instead, and computed element by element
+    kept: int  # the index of its first element among the values that are kept for later passes
 
 
 class Remainder(NamedTuple):
     """The last vector of a segment, if whole vectors do not fill it."""
 
     start: int  # the index of its first lane
-    width: int  # its lanes
-    mask: str | None  # the lanes that no vector before it has
-    overlaps: bool  # all its lanes are elements; else the mask has those that are
+    width: int  # the number of its lanes
+    mask: str | None  # the lanes that are not in the vector before, as LLVM text; None for all
+    overlaps: bool  # whether the other lanes are elements of the vector before; else they are beyond the end
 
 
 class Cut(NamedTuple):
-    """A segment cut into vectors."""
+    """A segment divided into vectors."""
 
-    width: int
-    stop: int  # where the whole vectors end
-    last: Remainder | None
+    width: int  # lanes of a vector
+    stop: int  # the index at which the last whole vector ends
+    last: Remainder | None  # None if whole vectors fill the segment
 
 
 class RowBlock(NamedTuple):
-    """How many rows are done at a time, and whether they are transposed: a vector has one element of each row."""
+    """A block of rows that are computed together."""
 
-    rows: int
-    is_transposed: bool
-    is_adjacent: bool = False  # rows along the last of their axes lie side by side, so that nothing must be transposed
+    rows: int  # their number; 1 if rows are computed one by one
+    is_transposed: bool  # whether a vector has one element of each row
+    is_adjacent: bool = False  # whether the elements of such a vector are neighbours in memory already
 
 
 class Scratch(NamedTuple):
-    """Where values are in scratch memory, and its size in bytes."""
+    """The offsets of values in scratch memory, in bytes."""
 
-    tiles: dict[Any, int]  # of transposed rows: of uses that are loaded, and of nodes by number
-    kept: dict[int, int]  # for later passes over the row
-    size: int
+    tiles: dict[Any, int]  # of transposed tiles: by use for what is loaded, by number of a node for what is stored
+    kept: dict[int, int]  # of rows that are kept for later passes, by number of a node
+    size: int  # bytes of the scratch memory
 
 
 class Partial(NamedTuple):
-    """Where the accumulators of a reduction over rows are, when a part is done."""
+    """The layout of the accumulators of a reduction over rows, in the partial results of a part.
 
-    rows: int  # along all axes of the columns but the innermost
-    stride: int  # accumulators of each
-    length: int  # elements of each
-    ranges: list[tuple[int, int, int]]  # of these: the first, how many there are, and where their accumulators begin
+    The columns are an array of ``rows`` times ``length`` elements, by the innermost axis and all others.
+    """
+
+    rows: int
+    stride: int  # accumulators from one of these rows to the next
+    length: int
+    ranges: list[tuple[int, int, int]]  # ranges along ``length``: first element, count, and first accumulator
 
 
 class LoopPlan:
-    """What is known of a kernel's loops before they are emitted."""
+    """Everything that is decided about a kernel's loops before they are emitted; each property is computed once."""
 
     def __init__(self, kernel: Kernel, fused: Fused, target: Target) -> None:
         self.kernel, self.fused, self.target = kernel, fused, target
@@ -115,7 +122,7 @@ class LoopPlan:
         return [u._replace(strides=u.strides + (0,) * missing) for u in uses]
 
     def leaves(self, use: Use) -> list[Use]:
-        """Return what must be loaded, or is computed in the kernel, for a use."""
+        """Return the uses that a use is computed from: those that are loaded, or computed in the kernel."""
         node = use.node
         if is_number(node):
             return []
@@ -125,6 +132,7 @@ class LoopPlan:
 
     @cached_property
     def loads(self) -> list[Use]:
+        """The uses that the kernel loads from memory."""
         found: dict[Use, None] = {}
         for n in self.kernel.nodes:
             for use in self.uses_of(n):
@@ -135,15 +143,17 @@ class LoopPlan:
 
     @cached_property
     def arrays(self) -> tuple[Node, ...]:
-        """The arrays whose addresses the kernel is given: what it loads, and what it stores before the end."""
+        """The arrays whose addresses the kernel is given: those that it loads, and those that it stores row by row."""
         read = [u.node for n in self.kernel.nodes if n.kind in READS for u in READS[n.kind](n) if is_number(u.node)]
         loaded = (use.node for use in self.loads)
         return tuple({n.number: n for n in (*loaded, *read, *self.stored)}.values())
 
     @cached_property
     def ahead(self) -> dict[int, int]:
-        """Where the first use of an array that is only read begins: the kernel is given that address, so that an
-        unrolled loop over ``x[0]``, ``x[1]``, … has one kernel.
+        """By array that is only read, the smallest offset of its uses.
+
+        The kernel is given the address at that offset, so that all steps of an unrolled loop over ``x[0]``, ``x[1]``, …
+        have the same kernel.
         """
         found: dict[int, int] = {}
         for use in self.loads:
@@ -151,12 +161,12 @@ class LoopPlan:
         return {number: at for number, at in found.items() if at > 0 and number not in self.kernel.levels}
 
     def begin(self, use: Use) -> str:
-        """Return where the elements of a use begin, counted from the address that the kernel is given."""
+        """Return the offset of a use's first element from the address that the kernel is given."""
         return str(use.offset - self.ahead.get(use.node.number, 0))
 
     @cached_property
     def guards(self) -> dict[int, list[list[tuple[int, int]]]]:
-        """The bounds of each piece along each axis of the kernel, for the nodes that are made of pieces."""
+        """By node that is made of pieces, the bounds of each piece along each axis of the kernel."""
         return {
             n.number: [
                 [(s, s + k) for s, k, length in zip(start, a.shape, n.shape, strict=True) if length != 1]
@@ -199,12 +209,12 @@ class LoopPlan:
 
     @cached_property
     def is_by_element(self) -> bool:
-        """Whether the whole innermost axis is done element by element."""
+        """Whether the whole innermost axis is computed element by element."""
         return all(by_element for _, _, by_element in self._ranges)
 
     @cached_property
     def _ranges(self) -> list[tuple[int, int, bool]]:
-        """The segments of the innermost axis: where they begin and end, and whether they are done by element."""
+        """The segments of the innermost axis: start, stop, and whether it is computed element by element."""
         _, columns = self.axes
         if not columns:
             return [(0, 1, False)]
@@ -240,7 +250,7 @@ class LoopPlan:
 
     @cached_property
     def stage(self) -> dict[int, int]:
-        """The pass after which a value of a row is known, or in which a full one can be computed."""
+        """By node, the pass in which elements can be computed, or after which the value of a row is known."""
         found: dict[int, int] = {}
         for n in self.kernel.nodes:
             known = [
@@ -275,12 +285,12 @@ class LoopPlan:
 
     @cached_property
     def results(self) -> list[list[Node]]:
-        """What is stored or reduced in each pass."""
+        """The nodes that are stored or reduced in each pass."""
         return [[n for n in self.kernel.nodes if self._is_result(n, number)] for number in range(self.passes)]
 
     @cached_property
     def row_reductions(self) -> list[list[Node]]:
-        """The reductions along the row that are done in each pass."""
+        """The reductions along the row that are computed in each pass."""
         levels = self.kernel.levels
         return [[n for n in results if n.kind is FOLD and levels[n.number] == ROW] for results in self.results]
 
@@ -293,7 +303,7 @@ class LoopPlan:
 
     @cached_property
     def scratch_nodes(self) -> list[Node]:
-        """Costly values that a later pass needs and that are not stored anyway."""
+        """Costly values that a later pass needs and that are in no array: they are kept in scratch memory."""
         found: list[Node] = []
         for n in self.kernel.nodes:
             for use in self.uses_of(n):
@@ -312,7 +322,7 @@ class LoopPlan:
         return found
 
     def _sum_costs(self, n: Node) -> int:
-        """Return the cost of computing a full value from what is loaded."""
+        """Return the cost of computing an element of a value from what is loaded."""
         total = estimate_cost(n)
         for use in self.uses_of(n):
             for u in self.leaves(use):
@@ -321,14 +331,14 @@ class LoopPlan:
         return total
 
     def count_row_bytes(self, n: Node) -> int:
-        """Return the bytes of a row of a value that is kept, up to the end of the cache line and its last vector."""
+        """Return the bytes that a row of a kept value takes in scratch memory: whole vectors and cache lines."""
         _, columns = self.axes
         outer = prod(a.length for a in columns[:-1])
         return -(-outer * self.row_length * n.dtype.itemsize // 64) * 64
 
     @cached_property
     def row_length(self) -> int:
-        """The elements along the innermost axis of a value that is kept, up to the end of the last vector."""
+        """The length of the innermost axis in whole vectors: elements of a row of a kept value."""
         last = self.segments[-1]
         return last.kept + ((last.stop - last.start) // self.width + 1) * self.width
 
@@ -337,15 +347,15 @@ class LoopPlan:
         return self.kernel.levels[n.number] == AFTER and bool(squeeze(n.shape))
 
     def count_partial_bytes(self, n: Node) -> int:
-        """Return the bytes that a part leaves of a reduction over rows."""
+        """Return the bytes of a part's accumulators of a reduction over rows."""
         partial = self.lay_out_partial(n)
         return -(-partial.rows * partial.stride * max(n.dtype.itemsize, 1) // 64) * 64
 
     def lay_out_partial(self, n: Node) -> Partial:
-        """Return where a part leaves a reduction over rows: for all columns one, or the numbers in order.
+        """Return the layout of a part's accumulators of a reduction over rows.
 
-        Each vector of columns has accumulators of its own.  One that overlapped another would have to wait until that
-        is stored.
+        Each vector of columns has accumulators of its own, even if it overlaps the one before: else it would have to
+        wait for the store of the other's.
         """
         _, columns = self.axes
         if not self.is_column(n) or self.is_transposed:
@@ -383,7 +393,7 @@ class LoopPlan:
 
     @cached_property
     def even(self) -> dict[Use, int]:
-        """Uses that are the same all along a row, with the pass before which each is known."""
+        """Uses whose value is the same along the innermost axis, each with the pass before which it is known."""
         _, columns = self.axes
         inner = columns[-1].members[-1] if columns else None
         found: dict[Use, int] = {}
@@ -405,7 +415,7 @@ class LoopPlan:
         return found
 
     def _count_lanes(self) -> int:
-        """Return the lanes of a register along a row: with masks a few more than elements, else not more."""
+        """Return the lanes of a register: not more than a row needs, or has if stores cannot be masked."""
         _, columns = self.axes
         lanes = 1 if self.is_by_element else max(1, self.target.vector_bytes // self.widest)
         length = columns[-1].length if columns else 1
@@ -414,7 +424,7 @@ class LoopPlan:
         return lanes
 
     def _count_registers(self) -> int:
-        """Return the registers of a vector: several, if rows are long and elements lie side by side."""
+        """Return the number of registers of a vector: several, if rows are long and elements contiguous."""
         rows, columns = self.axes
         if not columns or self.is_by_element or any(n.kind is TAKE for n in self.kernel.nodes):
             return 1
@@ -434,16 +444,16 @@ class LoopPlan:
 
     @cached_property
     def sums_columns_in_registers(self) -> bool:
-        """Whether reductions over rows are done for some columns of several rows at a time."""
+        """Whether reductions over rows are computed for a vector of columns in several rows at a time."""
         _, columns = self.axes
         is_one_pass = self.passes == 1 and not self.row_reductions[0]
         return is_one_pass and len(columns) == 1 and any(self.is_column(n) for n in self.after)
 
     @cached_property
     def reads_across_rows(self) -> bool:
-        """Whether neighbouring elements that are read lie in neighbouring rows, as those of a transposed matrix do.
+        """Whether neighbours in memory are in neighbouring rows, as in a transposed matrix.
 
-        Each vector is then done for several rows, which are the same cache lines, before the next one is.
+        A vector is then computed for several rows before the next one is: they share cache lines.
         """
         rows, columns = self.axes
         if self.passes > 1 or self.row_reductions[0] or len(columns) != 1 or not rows or self.block > 1:
@@ -456,9 +466,9 @@ class LoopPlan:
 
     @cached_property
     def rows_at_once(self) -> int:
-        """How many rows are reduced at the same time: several, if all are multiplied by the same vector.
+        """How many rows are reduced at the same time: several, if all use the same vector, which is then loaded once.
 
-        That vector is then loaded once for them.  A matrix that the second cache does not hold is read row by row.
+        A matrix that the second-level cache does not hold is read row by row.
         """
         rows, columns = self.axes
         is_sum = self._sums_one_product() and prod(a.length for a in rows) >= ROWS_AT_ONCE
@@ -472,7 +482,7 @@ class LoopPlan:
         return ROWS_AT_ONCE if is_matrix and is_shared and is_cached else 1
 
     def _sums_one_product(self) -> bool:
-        """Return whether all that the kernel does is to sum something cheap along contiguous rows."""
+        """Return whether the kernel only sums something cheap along contiguous rows."""
         rows, columns = self.axes
         if self.split is None or self.passes > 1 or len(columns) != 1 or not rows or self.is_by_element:
             return False
@@ -482,12 +492,12 @@ class LoopPlan:
         return all(n.kind not in READS for n in nodes) and sum(map(estimate_cost, nodes)) <= MAX_COST_AT_ONCE
 
     def sums_only_columns(self, number: int) -> bool:
-        """Return whether all that a pass does is to reduce over rows, with a result for each column."""
+        """Return whether a pass only reduces over rows, with a result for each column."""
         _, columns = self.axes
         return len(columns) == 1 and all(n.kind is FOLD and self.is_column(n) for n in self.results[number])
 
     def cut(self, segment: Segment) -> Cut:
-        """Return the vectors of a segment; its last one overlaps the one before."""
+        """Return how a segment is divided into vectors; the last one overlaps the one before, if that is possible."""
         start, stop, by_element, _ = segment
         length, width = stop - start, 1 if by_element else self.width
         if length < width and not self.guards:
@@ -506,7 +516,7 @@ class LoopPlan:
 
     @cached_property
     def row_block(self) -> RowBlock:
-        """How many rows are done at a time: several, if they are short or much is computed once for each row."""
+        """The block of rows that are computed together: several, if they are short or much is computed per row."""
         rows, _ = self.axes
         nodes, levels = self.kernel.nodes, self.kernel.levels
         folds = [n for n in nodes if n.kind is FOLD and levels[n.number] == ROW]
@@ -525,7 +535,7 @@ class LoopPlan:
         return RowBlock(self._count_cached_rows(count, lanes), False)
 
     def _has_adjacent_elements(self) -> bool:
-        """Return whether neighbouring elements are of neighbouring rows: a reduction over a middle axis, say."""
+        """Return whether neighbours in memory are in neighbouring rows, as for a reduction over a middle axis."""
         rows, columns = self.axes
         if len(columns) != 1 or not rows or rows[-1].length < 4 or any(n.kind in READS for n in self.kernel.nodes):
             return False
@@ -538,7 +548,7 @@ class LoopPlan:
         return bool(apart) and all(u.strides[across] in (0, 1) for u in self.loads if u.strides[along])
 
     def _count_adjacent_rows(self, lanes: int, sums: int) -> int:
-        """Return how many neighbouring rows are done at a time: some registers full."""
+        """Return how many neighbouring rows are computed together: enough to fill some registers."""
         rows, _ = self.axes
         most = self.target.registers // (sums + 2)
         count = lanes * min(MAX_REGISTERS, 1 << max(most, 1).bit_length() - 1)
@@ -548,17 +558,17 @@ class LoopPlan:
 
     @property
     def has_adjacent_elements(self) -> bool:
-        """Whether a vector has neighbouring elements of the rows of a block."""
+        """Whether a vector has one element of each row of a block, which are neighbours in memory."""
         return self.row_block.is_adjacent
 
     @property
     def groups(self) -> int:
-        """How many blocks there are along the last axis of rows that lie side by side; the last overlaps another."""
+        """How many blocks of neighbouring rows there are along their last axis; the last may overlap the one before."""
         rows, _ = self.axes
         return -(-rows[-1].length // self.block)
 
     def _count_cached_rows(self, count: int, lanes: int) -> int:
-        """Return how many rows stay in the first cache from one pass to the next; 1 if not even half a register."""
+        """Return how many rows stay in the first-level cache between passes; 1 if they do not fill half a register."""
         _, columns = self.axes
         length = prod(a.length for a in columns)
         kept = sum(n.dtype.itemsize for n in self.scratch_nodes)
@@ -569,7 +579,7 @@ class LoopPlan:
         return rows if 2 * rows >= lanes else 1
 
     def _is_transposing_worth(self, lanes: int) -> bool:
-        """Return whether rows leave so many lanes empty that filling them is worth more than transposing costs."""
+        """Return whether rows leave so many lanes empty that filling them gains more than transposing costs."""
         _, columns = self.axes
         if (
             len(columns) != 1
@@ -585,12 +595,12 @@ class LoopPlan:
 
     @cached_property
     def block(self) -> int:
-        """The rows that are done at a time."""
+        """The number of rows of a block."""
         return self.row_block.rows
 
     @cached_property
     def is_transposed(self) -> bool:
-        """Whether a vector has one element of each row of a block."""
+        """Whether blocks of rows are transposed, so that a vector has one element of each row."""
         return self.row_block.is_transposed
 
     @cached_property
@@ -614,7 +624,7 @@ class LoopPlan:
         return len(rows) == 1 and use.strides[rows[0].members[-1]] == 1
 
     def is_tile(self, use: Use) -> bool:
-        """Return whether a use is read as a transposed tile, if rows are transposed."""
+        """Return whether a use is read as a transposed tile if blocks of rows are transposed."""
         step = use.strides[self.axes[1][-1].members[-1]]
         return bool(step) and not self.is_same_for_rows(use) and not self.has_adjacent_rows(use)
 
@@ -622,7 +632,7 @@ class LoopPlan:
 
     @cached_property
     def scratch(self) -> Scratch:
-        """Scratch memory: transposed tiles of what is loaded, stored or summed over rows, and values for later."""
+        """The layout of scratch memory: transposed tiles of what is loaded and stored, and values for later passes."""
         tiles: dict[Any, Node] = {}
         if self.is_transposed and not self.has_adjacent_elements:
             tiles = {u: u.node for u in self.loads if self.is_tile(u)}
@@ -639,13 +649,13 @@ class LoopPlan:
 
     @cached_property
     def partial_at(self) -> dict[int, int]:
-        """Where in the memory of a part each reduction over rows is."""
+        """By reduction over rows, the offset of its accumulators in the partial results of a part."""
         sizes = [self.count_partial_bytes(n) for n in self.after]
         return {n.number: sum(sizes[:i]) for i, n in enumerate(self.after)}
 
     @cached_property
     def work(self) -> Work:
-        """The rows of the outermost loop, how many of them are a part, and the memory that a part needs."""
+        """The work of the outermost loop: its rows, how many of them are a part, and the memory that a part needs."""
         rows, part = self._choose_parts()
         return Work(rows, part, sum(map(self.count_partial_bytes, self.after)), self.scratch.size)
 
@@ -663,11 +673,11 @@ class LoopPlan:
             return count, max(1, self._count_part(count * self.block * length) // (self.block * length))
         part = max(1, self._count_part(count * length) // max(length, 1))
         if any(self.is_column(n) for n in self.after):
-            part = max(part, -(-count // 8))  # each part has a row of its own to add up in
+            part = max(part, -(-count // 8))  # at most 8 parts, as each has accumulators for all columns
         return count, -(-part // self.block) * self.block
 
     def _count_part(self, size: int) -> int:
-        """Return the elements of one part: fewer if each takes long, so that there are enough for all threads."""
+        """Return the elements of one part: fewer if each costs much, so that there are parts for all threads."""
         return min(
             PART_ELEMENTS, max(PART_ELEMENTS // 16, 9 * PART_ELEMENTS // max(self.kernel.cost, 1), size // MAX_PARTS)
         )

@@ -1,4 +1,4 @@
-"""Plans of factorizations and equations: by LAPACK or many at once, and where the matrices are in memory."""
+"""Plans of matrix factorizations and linear equations: by LAPACK, or many at once in the lanes of vectors."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pullback.compiler.schedule.work import Work, count_workers
 from pullback.compiler.target import Target
 from pullback.settings import is_enabled
 
-LARGEST = {CHOLESKY: 64, TRIANGULAR: 32}  # rows of matrices that are done many at once
-SCRATCH_SHARE = 1 / 2  # of the second cache: scratch memory up to this size is quick enough
+LARGEST = {CHOLESKY: 64, TRIANGULAR: 32}  # rows of the largest matrices that are computed in lanes
+SCRATCH_SHARE = 1 / 2  # of the second-level cache that the scratch memory of matrices in lanes may take
 MAX_PARTS = 32  # parts of a batch
 
-MAX_LAPACK_BLOCK = 64  # columns of a block of LAPACK's, at most
-# Floats and integers that LAPACK works in, for columns and rows: what it says is best, about.
+MAX_LAPACK_BLOCK = 64  # the most columns of LAPACK's blocks
+# Sizes of LAPACK's work arrays of floats and of integers, for columns and rows: about what it recommends.
 LAPACK_WORK: dict[str, Callable[[int, int], tuple[int, int]]] = {
     EIGH: lambda n, m: (1 + (6 + MAX_LAPACK_BLOCK) * n + 2 * n * n, 3 + 5 * n),
     SVD: lambda n, m: (5 * min(m, n) ** 2 + (9 + MAX_LAPACK_BLOCK) * (m + n), 8 * min(m, n)),
@@ -28,16 +28,16 @@ __all__ = ["LAPACK_WORK", "MatricesPlan", "may_overwrite_right_sides", "plan_mat
 
 
 class MatricesPlan(NamedTuple):
-    """How the matrices of a batch are factored, or equations with them solved."""
+    """The plan of factoring the matrices of a batch, or of solving equations with them."""
 
     node: Node
     target: Target
     order: int  # rows of the square matrix
-    columns: int  # right sides of equations; the length of a row in memory
+    columns: int  # right-hand sides of equations; the length of a row in memory
     leading: int  # elements from one row of the matrix to the next
     batch: tuple[int, ...]
     steps: tuple[int, ...]  # elements from one matrix to the next, for each axis of the batch
-    width: int  # matrices at a time, in the lanes of vectors; 0 if LAPACK is called for each
+    width: int  # matrices that are computed at a time, one in each lane; 0 if LAPACK is called for each
     work: Work
     workers: int
     time: int
@@ -54,7 +54,7 @@ def plan_matrices(n: Node, target: Target, threads: int) -> MatricesPlan:
     _, _, strides = find_matrix(n)
     batch, order = x.shape[:-2], x.shape[-1]
     columns = n.shape[-1] if len(n.args) > 1 else order
-    leading = max(strides[-2], order)  # of one row it is anything
+    leading = max(strides[-2], order)  # the stride of a single row may be any number
     width, count = _choose_width(n, target), prod(batch)
     if width and leading == order:
         vectors = -(-count // width)
@@ -69,7 +69,7 @@ def plan_matrices(n: Node, target: Target, threads: int) -> MatricesPlan:
 
 
 def _count_work(n: Node) -> int:
-    """Return the bytes that LAPACK works in: a copy of the matrix, floats, and integers of 8 bytes."""
+    """Return the bytes that LAPACK needs: a copy of the matrix, and work arrays of floats and of 8-byte integers."""
     (rows, columns), name = n.args[0].shape[-2:], n.data.name
     if name == LU:
         return 8 * rows  # pivots
@@ -80,7 +80,7 @@ def _count_work(n: Node) -> int:
 
 
 def _choose_width(n: Node, target: Target) -> int:
-    """Return how many matrices are done at once; 0 if there are few, or they are large, so that LAPACK is quicker."""
+    """Return how many matrices are computed at once, in lanes; 0 if LAPACK is quicker: for few or large ones."""
     x = n.args[0]
     width = target.vector_bytes // n.dtype.itemsize
     each = sum(a.shape[-2] * a.shape[-1] for a in n.args) * target.vector_bytes
@@ -93,5 +93,5 @@ def _choose_width(n: Node, target: Target) -> int:
 
 
 def may_overwrite_right_sides(read: tuple[Node, ...], z: Node, x: Node) -> bool:
-    """Return whether solutions or factors may be written over right sides, or the matrix, of the same shape."""
+    """Return whether a result may be written over the right-hand sides or the matrix, which have its shape."""
     return x is read[-1] and x not in read[:-1] and x.shape == z.shape

@@ -1,6 +1,6 @@
-"""Plan where every value of a program is: in an array that the program is given, or in the arena, by lifetime.
+"""Plan the memory of a program: every value is in the array of a slot, or in the arena, placed by lifetime.
 
-Inputs, results, constants and what host ops take and give have slots: arrays that the program is called with.
+Inputs, outputs, constants and the operands and results of host ops have slots: arrays that the program is called with.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ class Memory(NamedTuple):
     """The memory of a program: its slots, and the layout of all other values."""
 
     slots: list[Node]
-    slot: dict[int, int]  # by the number of a node
-    values: list[Value]  # that need memory besides the slots
-    results: dict[Hashable, tuple[int, Value]]  # with their slots
-    over: dict[Hashable, Hashable]  # which value is written over which
+    slot: dict[int, int]  # by number of a node: its slot
+    values: list[Value]  # the values that have no slots, and scratch memory
+    results: dict[Hashable, tuple[int, Value]]  # outputs, with their slots: their memory may hold other values before
+    over: dict[Hashable, Hashable]  # by value: the one that it is written over
     layout: Layout
 
     def verify(self) -> None:
@@ -45,9 +45,9 @@ def _describe_key(key: Hashable) -> str:
 
 
 def plan_memory(graph: Graph, steps: Sequence[Step], guarded: bool = False) -> Memory:
-    """Return the memory of a program whose steps are done in this order.
+    """Return the memory of a program with these steps, in order.
 
-    With ``guarded`` every value has pages of its own, for tests.
+    With ``guarded``, for tests, every value has pages of its own.
     """
     slots = _give_slots(graph)
     slot = {n.number: i for i, n in enumerate(slots)}
@@ -77,17 +77,17 @@ def _find_last_steps(steps: Sequence[Step]) -> dict[int, int]:
 
 
 def _plan_overwrites(steps: Sequence[Step], slot: dict[int, int], wanted: set[int]) -> dict[Hashable, Hashable]:
-    """Return which values are written over which: results and values of the arena, over values of the arena."""
+    """Return which outputs and values of the arena are written over which values of the arena."""
     over: dict[Hashable, Hashable] = {}
     last = _find_last_steps(steps)
-    extent: dict[int, int] = {}  # bytes from where a value of the arena begins; what was there before may be longer
+    extent: dict[int, int] = {}  # by value: bytes of its place, which an earlier value there may have made larger
     for at, step in enumerate(steps):
         made = _list_made(step)
         spent = [n for n in step.read if n.number in extent and last[n.number] == at]
         free = [n for n in made if n.number in wanted or n.number not in slot]
         for z, x in _find_overwrites(step, sorted(free, key=lambda z: z.number not in slot), spent):
             is_result = z.number in slot
-            if is_result and x.number in over:  # results are not aligned: what is often read had better be
+            if is_result and x.number in over:  # outputs are not aligned, as values that are read often should be
                 continue
             if z.nbytes <= 2 * extent[x.number] <= (2 if is_result else 4) * z.nbytes:
                 over[z.number] = x.number
@@ -113,7 +113,7 @@ def _give_slots(graph: Graph) -> list[Node]:
 
 
 def _find_overwrites(step: Step, made: list[Node], spent: list[Node]) -> Iterator[tuple[Node, Node]]:
-    """Yield which values of a step may be written over which that it reads for the last time, each of them once."""
+    """Yield pairs: a value that a step stores, and one that it reads for the last time and may overwrite."""
     for z in made if spent else ():
         x = max((x for x in spent if step.may_overwrite(z, x)), key=lambda x: x.number, default=None)
         if x is not None:

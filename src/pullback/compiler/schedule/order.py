@@ -16,15 +16,15 @@ def _never(z: Node, x: Node) -> bool:
 
 
 class Step(NamedTuple):
-    """A kernel or a call, with the values that it stores and reads, and the memory that it needs besides them."""
+    """A kernel or a call, with the values that it stores and reads, and the scratch memory that it needs."""
 
     what: Any  # a Kernel, or a Node of another kind
     plan: Any  # how it is computed: the record of its kind; None if there is nothing to choose
     stored: tuple[Node, ...]
     read: tuple[Node, ...]
-    fixed: bool = False  # not to be moved
-    scratch: tuple[tuple[str, int], ...] = ()  # names and bytes
-    may_overwrite: Callable[[Node, Node], bool] = _never  # whether a value may be written over one that is read
+    fixed: bool = False  # whether it must keep its place in the order
+    scratch: tuple[tuple[str, int], ...] = ()  # names and bytes of memory that it needs
+    may_overwrite: Callable[[Node, Node], bool] = _never  # whether a value may be written over one that it reads
 
     @property
     def number(self) -> int:
@@ -37,20 +37,20 @@ class Step(NamedTuple):
 
 
 def order_steps(steps: Sequence[Step], outputs: Sequence[Node]) -> tuple[Step, ...]:
-    """Return the steps in the order in which they are done.
+    """Return the steps in the order in which they run.
 
-    What is cheap to keep is made late, and results that no other step reads are written early.
+    Steps are delayed until their results are needed, and outputs that no other step reads are written early.
     """
     wanted = {o.number for o in outputs}
     return tuple(_hasten(_delay(list(steps), wanted), wanted))
 
 
 def _delay(steps: list[Step], wanted: set[int]) -> list[Step]:
-    """Move steps to just before the first step that reads their result, or before their operands are freed."""
+    """Return the steps with each just before the first that reads its result, or before its operands would be freed."""
     maker = _find_makers(steps)
     needs = [{maker[n.number] for n in s.read if n.number in maker} for s in steps]
     readers = _list_readers(needs)
-    last: dict[int, int] = {}  # the last to read a value, of the steps that have been looked at
+    last: dict[int, int] = {}  # by value: the last of the steps so far that reads it
     when = [*range(len(steps))]
     for at in reversed(range(len(steps))):
         s = steps[at]
@@ -64,12 +64,12 @@ def _delay(steps: list[Step], wanted: set[int]) -> list[Step]:
 
 
 def _find_makers(steps: list[Step]) -> dict[int, int]:
-    """Return the place of the step that stores each value."""
+    """Return, by value, the position of the step that stores it."""
     return {n.number: at for at, s in enumerate(steps) for n in s.stored}
 
 
 def _list_readers(needs: Sequence[Collection[int]]) -> list[list[int]]:
-    """Return for each number the numbers that need it, from what each needs."""
+    """Return, for each number, the numbers that need it; ``needs`` has what each needs."""
     readers: list[list[int]] = [[] for _ in needs]
     for at, needed in enumerate(needs):
         for other in needed:
@@ -78,12 +78,12 @@ def _list_readers(needs: Sequence[Collection[int]]) -> list[list[int]]:
 
 
 def _list_kept(s: Step, maker: dict[int, int], wanted: set[int]) -> list[Node]:
-    """Return the values between steps that a step reads, which are in memory until then."""
+    """Return the values of other steps that a step reads and that are no outputs: they take memory until then."""
     return [n for n in s.read if n.number in maker and n.number not in wanted]
 
 
 def order_by_needs(preferences: Sequence[Any], needs: Sequence[Collection[int]]) -> list[int]:
-    """Return the numbers from 0 on, each after those it needs, and otherwise in the order of ``preferences``.
+    """Return the numbers from 0 on in an order in which each follows those it needs, by preference otherwise.
 
     >>> order_by_needs([0, 1, 2], [{2}, set(), set()])
     [1, 2, 0]
@@ -104,7 +104,7 @@ def order_by_needs(preferences: Sequence[Any], needs: Sequence[Collection[int]])
 
 
 def _hasten(steps: list[Step], wanted: set[int]) -> list[Step]:
-    """Move results that no step reads to as early as possible, where that frees memory."""
+    """Return the steps with those that write outputs nothing reads as early as possible, where that frees memory."""
     maker = _find_makers(steps)
     read = {n.number for s in steps for n in s.read}
 

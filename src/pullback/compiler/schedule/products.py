@@ -1,6 +1,6 @@
-"""Plans of matrix products: by a function for their size, by panels or by BLAS, and the threads that share them.
+"""Plans of matrix products: by a function for their size, by panels or by BLAS, and by how many threads.
 
-A panel has a few columns of the right matrix, copied so that the first cache holds them (see ``codegen/gemm/panels``).
+A panel is a copy of a few columns of the right matrix that fits the first-level cache (see ``codegen/gemm/panels``).
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from pullback.settings import is_enabled
 
 __all__ = ["ProductSchedule", "choose_panel_depth", "plan_panels", "schedule_product"]
 
-MAX_MULTIPLICATIONS = 640**3  # of a product by generated code; above, BLAS is quicker
-LEFT_SHARE = 3 / 4  # of the second cache that the left matrix may take while it is multiplied by all panels
+MAX_MULTIPLICATIONS = 640**3  # of a product by generated code; for larger ones BLAS is quicker
+LEFT_SHARE = 3 / 4  # of the second-level cache that the left matrix may take while it is multiplied by all panels
 MAX_TRANSPOSED_ELEMENTS = 2**16  # of a transposed left matrix; for a larger one BLAS is quicker, as it makes a copy
-DEPTH = {"f4": 320, "f8": 160}  # of a panel: what fits the first cache
+DEPTH = {"f4": 320, "f8": 160}  # rows of a panel that fits the first-level cache
 MAX_PARTS = 32  # parts of a batch of products
 
 
 class ProductSchedule(NamedTuple):
-    """How the matrix products of a node are computed."""
+    """The plan of the matrix products of a node."""
 
     plan: ProductPlan
     is_by_panels: bool  # rather than by the function of a small product, or by BLAS
-    work: Work  # whose rows are panels of one product, or the products of a batch
+    work: Work  # its rows are the panels of one product, or the products of a batch
     workers: int
-    time: int  # nanoseconds for one thread
+    time: int  # estimated nanoseconds for one thread
 
 
 def schedule_product(n: Node, target: Target, threads: int) -> ProductSchedule:
-    """Return how the products of a node are computed, and by how many threads."""
+    """Return the plan of the matrix products of a node."""
     plan = plan_product(n)
     p, time = plan.matrices, estimate_product_time(plan)
     by_panels = (not plan.is_small or p.b.column != 1) and is_panel_product(p, target)
@@ -58,7 +58,7 @@ def panel_width(p: Product, target: Target) -> int:
 
 
 def choose_panel_depth(p: Product) -> int:
-    """Return how deep panels are: equally deep, as far as the cache allows."""
+    """Return the number of rows of a panel: equal for all panels, and small enough for the cache."""
     return -(-p.k // -(-p.k // DEPTH[p.dtype]))
 
 
@@ -69,14 +69,14 @@ def plan_panels(p: Product, target: Target) -> Work:
 
 
 def is_panel_product(p: Product, target: Target) -> bool:
-    """Return whether panels are the quickest way, by measurement: for contiguous rows and mostly full panels."""
+    """Return whether panels are quicker than BLAS, as measured: for contiguous rows and mostly full panels."""
     if not is_enabled("matrix products"):
         return False
     if target.vector_bytes < 32 or p.m < 2 or p.k < 16 or 1 not in p.b or not _is_left_in_order(p):
         return False
     wide = panel_width(p, target)
     size = int(p.dtype[1])
-    near = p.m >= 16 or p.b.row == 1 or p.k * p.n * size <= target.second_cache  # few rows: copying takes as long
+    near = p.m >= 16 or p.b.row == 1 or p.k * p.n * size <= target.second_cache  # for few rows, copying is not worth it
     full = p.n % wide == 0 or p.n >= 4 * wide or p.is_small
     kept = p.m * choose_panel_depth(p) * size <= LEFT_SHARE * target.second_cache or plan_panels(p, target).rows == 1
     return near and full and kept and p.m * p.n * p.k <= MAX_MULTIPLICATIONS

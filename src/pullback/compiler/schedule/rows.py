@@ -1,4 +1,4 @@
-"""Plans of functions of rows: how many there are, the scratch memory of each, and the threads that share them."""
+"""Plans of functions of whole rows (top-k, searchsorted): the number of rows, scratch memory, and threads."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pullback.compiler.target import Target
 
 __all__ = ["RowsPlan", "plan_rows"]
 
-PART_ELEMENTS = 32768  # elements, about, that a thread takes at a time
+PART_ELEMENTS = 32768  # about how many elements a part has
 
 
 class RowsPlan(NamedTuple):
-    """How a function of rows is computed."""
+    """The plan of a function of rows."""
 
     node: Node
     target: Target
     work: Work
     workers: int
-    time: int  # nanoseconds for one thread
+    time: int  # estimated nanoseconds for one thread
 
 
 def plan_rows(n: Node, target: Target, threads: int) -> RowsPlan:
@@ -41,5 +41,5 @@ def _plan_search_sorted(n: Node) -> tuple[int, int]:
     return n.size, 0
 
 
-# The number of rows, and the bytes of scratch memory for one of them, by the name of the function.
+# By name of the function: the number of rows, and the bytes of scratch memory for one of them.
 ROWS: dict[str, Callable[[Node], tuple[int, int]]] = {"largest": _plan_largest, "search sorted": _plan_search_sorted}

@@ -11,12 +11,12 @@ from pullback.core.lowering import position
 
 __all__ = ["AxisPlan", "ScanPlan", "SearchPlan", "plan_scan"]
 
-MAX_ROWS_AT_ONCE = 8  # rows that are scanned at once
+MAX_ROWS_AT_ONCE = 8  # rows that are scanned at the same time
 MIN_VECTOR_ELEMENTS = 64  # elements from which on a single row is scanned by vectors
-MAX_LANE_ELEMENTS = 16  # elements of rows of which several are searched at once, one in each lane
-MAX_VECTORS_AT_ONCE = 4  # vectors of neighbours whose running values stay in registers
-BLOCK_BYTES = 4096  # of neighbours that are computed together: what was written is still in the first cache
-PART_ELEMENTS = 32768  # elements, about, that a thread takes at a time
+MAX_LANE_ELEMENTS = 16  # elements of a row up to which several rows are searched at once, one in each lane
+MAX_VECTORS_AT_ONCE = 4  # vectors along the inner axis whose accumulators stay in registers
+BLOCK_BYTES = 4096  # of neighbours that are computed together: their last results are still in the first-level cache
+PART_ELEMENTS = 32768  # about how many elements a part has
 
 
 def plan_scan(n: Node, target: Target, threads: int) -> ScanPlan | SearchPlan:
@@ -25,9 +25,9 @@ def plan_scan(n: Node, target: Target, threads: int) -> ScanPlan | SearchPlan:
 
 
 class AxisPlan:
-    """The plan of a kernel along an axis: an array has ``outer`` times ``length`` times ``inner`` elements.
+    """The plan of a kernel along an axis of an array of shape (``outer``, ``length``, ``inner``).
 
-    Its rows are units of work that are independent of each other.
+    The rows of its work are units that are independent of each other.
     """
 
     def __init__(self, n: Node, target: Target, threads: int) -> None:
@@ -42,7 +42,7 @@ class AxisPlan:
         self.inner = 1 if whole else prod(x.shape[at + 1 :])
         self.size = x.dtype.itemsize
         self.width = max(1, target.vector_bytes // self.size)
-        self.columns = max(1, BLOCK_BYTES // (self.size * self.width))  # vectors of a block
+        self.columns = max(1, BLOCK_BYTES // (self.size * self.width))  # vectors along the inner axis of a block
         self.choose()
         units, scratch = self.count_units(), self.count_scratch()
         self.work = Work(units, max(1, PART_ELEMENTS * units // max(1, x.size)), scratch=scratch)
@@ -51,11 +51,11 @@ class AxisPlan:
 
     @property
     def vectors(self) -> int:
-        """The vectors of neighbours of which the last may overlap the one before."""
+        """The number of vectors along the inner axis; the last may overlap the one before."""
         return -(-self.inner // self.width)
 
     def choose(self) -> None:
-        """Choose how the rows are done."""
+        """Choose how the rows are computed; it sets the attributes that are not common to all plans."""
         raise NotImplementedError
 
     def count_units(self) -> int:
@@ -72,7 +72,7 @@ class ScanPlan(AxisPlan):
 
     def choose(self) -> None:
         params, x = self.node.data[1], self.node.args[-1]
-        self.lag = bool(params.get("adjoint"))  # all but the last argument are taken one place before
+        self.lag = bool(params.get("adjoint"))  # whether all arguments but the last are read one place before
         self.back = bool(params.get("reverse")) != self.lag
         self.shift = int(bool(params.get("exclusive")))
         self.count = self.length - self.shift

@@ -1,4 +1,4 @@
-"""Schedule a program: plan how each step is computed and the memory that it needs, and order the steps."""
+"""The schedule stage: plan how each step is computed and the memory that it needs, and order the steps."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from pullback.compiler.target import Options, Target
 
 __all__ = ["BodyPlan", "KernelPlan", "ScatterPlan", "count_body_bytes", "schedule"]
 
-STACK_BYTES = 512  # that a program takes from the stack for sums of parts
+STACK_BYTES = 512  # of partial results up to which they are on the stack
 
 
 class KernelPlan(NamedTuple):
-    """How a loop kernel is computed."""
+    """The plan of a loop kernel."""
 
     loops: PlannedLoops
     work: Work
     workers: int  # threads that share its parts
-    time: int  # nanoseconds for one thread
-    is_on_stack: bool  # what the parts leave is little, and on the stack
+    time: int  # estimated nanoseconds for one thread
+    is_on_stack: bool  # whether partial results are on the stack
 
 
 class ScatterPlan(NamedTuple):
-    """How rows are added at positions: each thread goes through all rows, and adds those that belong to its part."""
+    """The plan of adding rows at positions: each part goes through all rows, and adds those of its own range."""
 
     work: Work
     workers: int
@@ -49,14 +49,16 @@ class ScatterPlan(NamedTuple):
 
 
 def schedule(fused: Fused, outputs: Sequence[Node], target: Target, options: Options) -> tuple[Step, ...]:
-    """Return the steps of a program in the order in which they are done, each with its plan and the memory it needs."""
+    """Return the steps of a program in the order in which they run, each with its plan and the memory it needs."""
     planner = StepPlanner(fused, target, options)
-    steps = [s for s in fused.steps if isinstance(s, Kernel) or s.kind is not RESULT]  # which loops and branches write
+    steps = [
+        s for s in fused.steps if isinstance(s, Kernel) or s.kind is not RESULT
+    ]  # loops and branches write results
     return order_steps([planner.plan(step) for step in steps], outputs)
 
 
 class BodyPlan(NamedTuple):
-    """How the body of a loop or a branch is computed: its steps in order, and the memory of one run."""
+    """The plan of the body of a loop or a branch: its steps in order, and the memory of one run."""
 
     graph: Graph
     steps: tuple[Step, ...]
@@ -88,7 +90,7 @@ class StepPlanner:
         return _make_step(step, plan, (step,), read, scratch, may_overwrite)
 
     def _plan_bodies(self, n: Node) -> Step:
-        """Return a loop or branches as a step: twice the memory of their results is for the carry, and unused ones."""
+        """Return a loop or branches as a step; its scratch memory also holds the carry twice, and unused results."""
         plans = tuple(self._plan_body(body) for body in n.data.bodies)
         results = tuple(s for s in self.fused.steps if isinstance(s, Node) and s.kind is RESULT and s.args[0] is n)
         own = sum(round_up(o.nbytes) for body in n.data.bodies for o in body.outputs)
@@ -159,7 +161,7 @@ def _count_product_bytes(p: ProductSchedule) -> dict[str, int]:
     return {"scratch": round_up(p.work.scratch) * p.workers}
 
 
-# How the steps that are no kernels are computed, by kind, and the memory that they need: names and bytes.
+# By kind of node that is a call: its plan, and the scratch memory that it needs (names and bytes).
 PLANS: dict[Kind, Callable[[Node, Target, int], Any]] = {
     SCAN: plan_scan,
     ROWS: plan_rows,
@@ -180,12 +182,12 @@ SCRATCH: dict[Kind, Callable[[Any], dict[str, int]]] = {
 
 
 def _may_accumulate(read: tuple[Node, ...], z: Node, x: Node) -> bool:
-    """Return whether a call may add to what is at ``x``: not if it reads that until the end, as h @ w + h does."""
+    """Return whether a call may write its sums over ``x``: not if it also reads ``x`` otherwise, as h @ w + h does."""
     return x is read[2] and x is not read[0] and x is not read[1]
 
 
 class Overwrites:
-    """Which results of kernels may be written over what they read; the same for all kernels of the same loops."""
+    """Tells which results of kernels may be written over operands; kernels with the same plan share the answers."""
 
     def __init__(self) -> None:
         self.orders: dict[LoopPlan, InPlace] = {}
@@ -193,7 +195,7 @@ class Overwrites:
         self.latest: tuple[PlannedLoops | None, dict[int, int]] = None, {}
 
     def _number_arrays(self, loops: PlannedLoops) -> dict[int, int]:
-        """Return the place of each array of a kernel; many pairs of the arrays of a step are looked up."""
+        """Return the position of each array of a kernel, cached, as many pairs of them are looked up."""
         if self.latest[0] is not loops:
             self.latest = loops, {n.number: i for i, n in enumerate(loops.arrays)}
         return self.latest[1]
@@ -202,7 +204,7 @@ class Overwrites:
         """Return whether one array of a kernel may be written over another."""
         plan, places = loops.plan, self._number_arrays(loops)
         key = plan, places[z.number], places[x.number]
-        if loops.offsets[key[2]]:  # it is read from further on than it would be written, whatever those like it do
+        if loops.offsets[key[2]]:  # this kernel reads ``x`` from an offset, so that elements would be written elsewhere
             return False
         if key not in self.known:
             order = self.orders.get(plan) or self.orders.setdefault(plan, InPlace(plan))

@@ -1,4 +1,4 @@
-"""Plans of convolutions and pooling: frames of padded images, tiles of results, parts and scratch memory."""
+"""Plans of convolutions and pooling: frames for padding, tiles of results, parts and scratch memory."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ __all__ = [
     "plan_windows",
 ]  # fmt: skip
 
-MAX_UNROLLED = 120  # multiplications of vectors that are unrolled
+MAX_UNROLLED = 120  # vector multiplications in the unrolled body of the innermost loop
 MIN_DIVIDED = 3_200_000  # multiplications from which on a sum over images is divided into parts
 PARTS = 4
-MAX_PART_BYTES = 512 * 1024  # bytes of the sum of such a part
-RIGHT_SHARE = 3 / 4  # of the first cache that the right matrix may take
-IMAGE_SHARE = 3 / 4  # of the second cache that an image may take, to be still there for the next columns
-FILTER_SHARE = 1 / 2  # of the second cache that a filter may take, to be still there for the next tile
-LINE_BYTES = 64  # bytes of a line of the cache
-# Cycles, fitted to the times of some hundred tilings on AVX2 and AVX-512: of a read; of a step besides its sums and
-# reads; more for a vector or a line from the second cache, and for a line from beyond it.
+MAX_PART_BYTES = 512 * 1024  # bytes of the partial sum of such a part
+RIGHT_SHARE = 3 / 4  # of the first-level cache that the right matrix may take
+IMAGE_SHARE = 3 / 4  # of the second-level cache that an image may take, to be still there for the next columns
+FILTER_SHARE = 1 / 2  # of the second-level cache that a filter may take, to be still there for the next tile
+LINE_BYTES = 64  # bytes of a cache line
+# Cycles, fitted to the times of some hundred tilings on AVX2 and AVX-512: of a load; of a step besides its sums and
+# loads; in addition for a vector or a line from the second-level cache, and for a line from beyond it.
 READ, STEP, FAR, FROM_MEMORY = 0.75, 1.5, 0.25, 4
 
 
 class WindowCall(NamedTuple):
-    """One call that a node of windows makes: its plan, the arguments it is given, and the threads that share it."""
+    """One call of a convolution or pooling node: its plan, its arguments, and the threads that share it."""
 
     plan: ConvolutionPlan | PoolingPlan
     args: tuple[int, ...]
@@ -43,7 +43,7 @@ class WindowCall(NamedTuple):
 
 
 def plan_windows(n: Node, target: Target, threads: int) -> tuple[WindowCall, ...]:
-    """Return the calls that a node of windows makes."""
+    """Return the calls that compute a convolution or pooling node."""
     return tuple(_plan_call(n, call, args, target, threads) for call, args in n.data.calls)
 
 
@@ -55,12 +55,12 @@ def _plan_call(n: Node, call: Convolution | Pooling, args: tuple[int, ...], targ
 
 
 def count_examples(n: Node) -> int:
-    """Return how many times the calls of a node are made, one after the other, for filters of their own."""
+    """Return the number of examples with filters of their own, for each of which the calls are made."""
     return int(getattr(n.data, "examples", 1))
 
 
 class FramePlan:
-    """The frame of the images of a kernel: an image is copied into a larger one if its windows reach beyond it."""
+    """The frame of a kernel's images: larger memory into which an image is copied if its windows reach beyond it."""
 
     def __init__(self, dtype: str, space: tuple[int, ...], channels: int, windows: Windows) -> None:
         self.dtype, self.space, self.channels, self.windows = dtype, space, channels, windows
@@ -81,12 +81,12 @@ def plan_pooling(p: Pooling, target: Target) -> PoolingPlan:
     return PoolingPlan(p, target)
 
 
-# The arrays that are images with frames, if windows reach beyond them, by the symbol of the op.
+# By symbol of the op: the arrays that are images, which have frames if windows reach beyond them.
 IMAGES = {"largest": ("%x",), "sums": ("%x",), "take": ("%x", "%s"), "give": ("%s",), "spread": ()}
 
 
 class PoolingPlan(FramePlan):
-    """The plan of one pooling: lanes are channels."""
+    """The plan of one pooling op, whose lanes are channels."""
 
     def __init__(self, p: Pooling, target: Target) -> None:
         super().__init__(p.dtype, p.space, p.channels, p.windows)
@@ -96,8 +96,8 @@ class PoolingPlan(FramePlan):
             self.width //= 2
         w = p.windows
         wide = [(k - 1) * d + 1 for k, d in zip(w.size, w.dilations, strict=True)]
-        self.apart = all(s >= k for s, k in zip(w.strides, wide, strict=True))  # no element is in two windows
-        self.covers = self.apart and w.strides == w.size and w.reach == self.frame  # and each is in one
+        self.apart = all(s >= k for s, k in zip(w.strides, wide, strict=True))  # whether no element is in two windows
+        self.covers = self.apart and w.strides == w.size and w.reach == self.frame  # whether each is in exactly one
         self.taps = [d * u for d, u in zip(w.dilations, self.units, strict=False)]
         self.images = IMAGES[p.symbol]
         part = max(1, min(p.images, 16384 // max(self.image, 1)))
@@ -109,8 +109,8 @@ class Axis(NamedTuple):
     """An axis of windows, or within a window."""
 
     length: int
-    step: int  # elements of the image from one to the next
-    rows: int  # the same in rows of the other two arrays
+    step: int  # stride in the image, in elements
+    rows: int  # stride in the other two arrays, in rows
 
 
 class Tiling(NamedTuple):
@@ -137,27 +137,27 @@ class ConvolutionPlan(FramePlan):
         self.width = target.vector_bytes // self.size
         while self.width > 4 and self.width // 2 >= c.depth:
             self.width //= 2
-        self.pixels = prod(c.windows.out if c.laid is None else c.laid.space)  # of the image of results
+        self.pixels = prod(c.windows.out if c.laid is None else c.laid.space)  # pixels of the result
         pixels, taps = self._list_axes()
         along, summed = (taps, pixels) if c.of_filter else (merge_axes(pixels), taps)
         self.along = [a for a in along if a.length > 1] or along[-1:]
         filter = prod(c.windows.size) * c.channels * c.depth * self.size
-        # whether all of the filter stays in the cache, so that a tile is done with all of its columns
+        # Whether the whole filter stays in the cache, so that a tile is computed for all columns at once.
         self.keeps_filter = not c.of_filter and not c.apart and filter <= FILTER_SHARE * target.second_cache
         self.tile, self.vectors, steps = choose_tiling(self, summed, target)
         short = summed.pop(len(c.space) - 1)
-        self.taken = [(i * short.step, i * short.rows) for i in range(steps)]  # at once
+        self.taken = [(i * short.step, i * short.rows) for i in range(steps)]  # offsets of the steps that are unrolled
         summed.insert(len(c.space) - 1, Axis(short.length // steps, short.step * steps, short.rows * steps))
         self.summed = merge_axes(summed)
         self.counts = tuple(-(-a.length // t) for a, t in zip(self.along, self.tile, strict=True))
         self.blocks = -(-c.depth // (self.width * self.vectors))
-        self.across = c.panel or c.depth  # from one row on the right to the next
+        self.across = c.panel or c.depth  # elements from one row of the right matrix to the next
         self.panel = prod(c.windows.size) * c.channels * c.panel
         self.rows = [*product(*map(range, self.tile))]
         self.work = self._plan_work()
 
     def _plan_work(self) -> Work:
-        """Return the work on the images; the gradient of a filter is summed over those of a part."""
+        """Return the work, whose rows are images; for the gradient of a filter, a part sums over its images."""
         c = self.c
         if not c.of_filter:
             return Work(c.images, 1, scratch=self.frame_bytes)
@@ -179,7 +179,7 @@ class ConvolutionPlan(FramePlan):
 
 
 def merge_axes(axes: list[Axis]) -> list[Axis]:
-    """Return axes with those merged that can be one.
+    """Return axes with neighbours merged where their strides allow it.
 
     >>> merge_axes([Axis(5, 30, 6), Axis(3, 2, 2), Axis(2, 1, 1)])
     [Axis(length=5, step=30, rows=6), Axis(length=6, step=1, rows=1)]
@@ -210,13 +210,13 @@ def find_shared_elements(
 
 
 def _estimate_reload(s: ConvolutionPlan, target: Target) -> float:
-    """Return the time in which an image that the cache does not hold is read again, for each block of columns."""
+    """Return the cycles of reading an image again, for each block of columns, that the cache does not hold."""
     image = 0 if s.c.of_filter or s.keeps_filter else prod(s.frame) * s.channels * s.size
     return image / LINE_BYTES * FROM_MEMORY if image > IMAGE_SHARE * target.second_cache else 0.0
 
 
 def choose_tiling(s: ConvolutionPlan, summed: list[Axis], target: Target) -> Tiling:
-    """Return the tiling of least estimated time: many sums at once, few of them twice, and few loads."""
+    """Return the tiling of least estimated time: enough sums at once, few of them computed twice, and few loads."""
     lengths, columns = [a.length for a in s.along], -(-s.c.depth // s.width)
     short, all_steps = summed[len(s.c.space) - 1], prod(a.length for a in summed)
     again = _estimate_reload(s, target)
@@ -225,7 +225,7 @@ def choose_tiling(s: ConvolutionPlan, summed: list[Axis], target: Target) -> Til
         far = all_steps * max(vectors * s.width * s.size, LINE_BYTES) > RIGHT_SHARE * target.first_cache
         rows, blocks = prod(tile), columns // vectors
         times = all_steps / steps * prod(-(-n // t) for n, t in zip(lengths, tile, strict=True)) * blocks
-        busy = max(rows * vectors / 2, 4) * steps  # two sums begin in a cycle, and one takes four
+        busy = max(rows * vectors / 2, 4) * steps  # two multiply-adds begin in a cycle, and one takes four
         more = steps * (STEP + (rows * vectors * 1.5 + 20) / all_steps + far * vectors * FAR)
         if times * (busy + more) + again * blocks <= least:
             taken = [(i * short.step, 0) for i in range(steps)]
@@ -233,21 +233,23 @@ def choose_tiling(s: ConvolutionPlan, summed: list[Axis], target: Target) -> Til
             reads = len(places) * (vectors if s.c.apart else 1) + vectors * steps
             more += far * s.c.of_filter * len({place * s.size // LINE_BYTES for place in places}) * FAR
             total = times * (max(busy, reads * READ) + more) + again * blocks
-            if total < least or (total == least and vectors == best.vectors):  # rather a high tile than a wide one
+            if total < least or (total == least and vectors == best.vectors):  # of equal ones, the tile with more rows
                 best, least = Tiling(tile, vectors, steps), total
     return best
 
 
 def _list_tilings(s: ConvolutionPlan, length: int, target: Target) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-    """Yield vectors, steps at once and tiles that fit the registers; ``length`` is that of the axis of the steps."""
+    """Yield (vectors, unrolled steps, tile) that fit the registers; ``length`` is that of the axis of the steps."""
     columns, lengths = -(-s.c.depth // s.width), [a.length for a in s.along]
     wide = s.c.panel // s.width or columns
     for vectors in (v for v in (2, 1, 3, 4, 5, 7) if columns % v == 0 == wide % v):
         for steps in (n for n in range(7, 0, -1) if length % n == 0):
-            most = (target.registers - 2) // vectors - steps  # besides the elements on the right, and one on the left
+            most = (
+                target.registers - 2
+            ) // vectors - steps  # the right matrix takes registers, too, and an element of the left
             most = most if steps == 1 else min(most, MAX_UNROLLED // (vectors * steps))
             for tile in _list_tiles(lengths, most):
-                if 2 * prod(tile) >= min(most, prod(lengths)):  # else a larger one is better
+                if 2 * prod(tile) >= min(most, prod(lengths)):  # else a larger tile is better
                     yield vectors, steps, tile
 
 

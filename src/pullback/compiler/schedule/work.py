@@ -1,7 +1,7 @@
-"""How the work of a step is divided into parts, the memory that a part needs, and how many threads share the parts.
+"""Work: how a step is divided into parts, the memory that a part needs, and how many threads share the parts.
 
-Measured on two cores: handing parts to a thread that is awake takes 1 to 2 µs, waking one costs its caller 3 to 10 µs,
-and it begins after 50 µs.
+Measured on two cores: giving parts to a thread that is awake takes 1 to 2 µs; waking one takes its caller 3 to 10 µs,
+and the thread begins after 50 µs.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from pullback.compiler.schedule.fuse import Kernel
 
 __all__ = ["MIN_WAKING_TIME", "Work", "count_workers", "estimate_product_time", "estimate_time", "estimate_window_time"]
 
-MIN_SHARED_TIME = 10_000  # nanoseconds from which on threads that are awake share a step
-MIN_WAKING_TIME = 40_000  # the same for threads that sleep
+MIN_SHARED_TIME = 10_000  # nanoseconds of a step from which on threads that are awake share it
+MIN_WAKING_TIME = 40_000  # the same for sleeping threads, which must be woken
 
 
 class Work(NamedTuple):
-    """The rows of a step, of which some are a part, and the memory that is needed besides its arrays."""
+    """The rows of a step, how many of them are a part, and the memory that it needs besides its arrays."""
 
     rows: int
     part: int  # rows of one part
-    partial: int = 0  # bytes of results that each part leaves
-    scratch: int = 0  # bytes that each thread needs
+    partial: int = 0  # bytes of the partial results of each part
+    scratch: int = 0  # bytes of scratch memory for each thread
 
     @property
     def parts(self) -> int:
-        """How many parts there are, at least one."""
+        """The number of parts, at least one."""
         return max(1, -(-self.rows // self.part)) if self.rows else 1
 
 
@@ -39,7 +39,7 @@ def count_workers(work: Work, time: int, threads: int) -> int:
 
 
 def estimate_time(step: Kernel | Node) -> int:
-    """Return about how many nanoseconds one thread takes for a kernel, a scan or a scatter."""
+    """Return the estimated nanoseconds of one thread for a kernel, a scan or a scatter."""
     if isinstance(step, Kernel):
         widest = max((n.dtype.itemsize for n in step.nodes), default=1)
         return step.cost * prod(step.axes) * widest // 100
@@ -47,11 +47,11 @@ def estimate_time(step: Kernel | Node) -> int:
 
 
 def estimate_product_time(plan: ProductPlan) -> int:
-    """Return about how many nanoseconds one thread takes for all matrix products of a node."""
+    """Return the estimated nanoseconds of one thread for all matrix products of a node."""
     p = plan.matrices
     return p.m * p.n * p.k * prod(plan.loop) * int(p.dtype[1]) // 200
 
 
 def estimate_window_time(n: Node, multiplications: int) -> int:
-    """Return about how many nanoseconds one thread takes for a call of a convolution or pooling node."""
+    """Return the estimated nanoseconds of one thread for a call of a convolution or pooling node."""
     return multiplications * n.dtype.itemsize // 200
