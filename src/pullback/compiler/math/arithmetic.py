@@ -114,12 +114,12 @@ def left_shift(b: MathBuilder, x: Any, y: Any) -> Value:
 
 def right_shift(b: MathBuilder, x: Any, y: Any) -> Value:
     i, j, fits = _find_shift(b, x, y)
-    moved = i >> b.select(fits, j, j.lift(i.bits - 1))  # by all places but one, only the sign is left
+    moved = i >> b.select(fits, j, j.lift(i.bits - 1))  # shifted by all bits but one, only the sign is left
     return moved if i.kind == "i" else b.select(fits, moved, i.lift(0))
 
 
 def _find_shift(b: MathBuilder, x: Any, y: Any) -> tuple[Value, Value, Value]:
-    """Return integers, by how many places each is shifted, and where that is fewer than it has."""
+    """Return the integers, the bits by which each is shifted, and the lanes where these are fewer than it has."""
     i, j = _as_integers(b, x, y)
     if i.kind == "b":
         raise CompileError("there is machine code of this function for integers only.")
@@ -145,7 +145,7 @@ def isfinite(b: MathBuilder, x: Value) -> Value:
 
 
 def maximum(b: MathBuilder, x: Any, y: Any) -> Value:
-    """Emit NumPy's maximum: NaN if either is one, and the second of two zeros."""
+    """Return NumPy's maximum: NaN if either argument is NaN, and the second of two zeros."""
     return _choose(b, x, y, "gt", "or")
 
 
@@ -159,13 +159,15 @@ def _choose(b: MathBuilder, one: Any, other: Any, word: str, logic: str) -> Valu
         return x | y if logic == "or" else x & y
     bound = y.number
     if bound is not None and bound == bound:
-        if bound:  # no zero and no NaN: one instruction
+        if bound:  # a constant that is neither zero nor NaN: one instruction
             return b.select(y.compare("o" + word, x), y, x)
         return b.select(x.compare("u" + word, y), x, y)
     made = b.select(x.compare("o" + word, y), x, y)
     if x.kind != "f":
         return made
-    is_nan = x.compare("uno", x).sign_extend(f"i{x.dtype[1]}")  # all bits: a NaN, without waiting for the comparison
+    is_nan = x.compare("uno", x).sign_extend(
+        f"i{x.dtype[1]}"
+    )  # all bits set is a NaN, so the result need not wait for the comparison
     return (made.as_bits() | is_nan).as_floats()
 
 
@@ -181,7 +183,7 @@ def ceil(b: MathBuilder, x: Value) -> Value:
 
 
 def fmod(b: MathBuilder, x: Any, y: Any) -> Value:
-    """Emit the remainder with the sign of x; it is exact."""
+    """Return the remainder with the sign of x, which is exact."""
     x, y = b.lift_both(x, y)
     if x.kind != "f":
         return _divide(b, x, y)[1]
@@ -189,12 +191,14 @@ def fmod(b: MathBuilder, x: Any, y: Any) -> Value:
         quotient = x / y
         q = b.intrinsic("trunc", quotient)
         r = b.exact_fma(-q, y, x)
-        back = b.copysign(y, x)  # the quotient may have been rounded up
+        back = b.copysign(y, x)  # correct a quotient that was rounded up
         over = (r.as_bits() ^ x.as_bits()).compare("olt", 0) & r.compare("une", 0.0)
         r = b.select(over, r + back, r)
         r = b.copysign(b.select(q.compare("oeq", 0.0), x, r), x)
         rare = b.absolute(quotient).compare("uge", 2.0**23 if x.dtype == "f4" else 2.0**52)
-        if x.dtype == "f8" and not b.code.has_fma:  # a product of parts would overflow, or not be exact
+        if (
+            x.dtype == "f8" and not b.code.has_fma
+        ):  # without FMA, a product of split numbers would overflow or not be exact
             rare = rare | b.absolute(x).compare("ogt", 1e290) | b.absolute(y).compare("olt", 1e-290)
         return b.rarely(rare, r, "far_fmod", b.by_library("fmod"), x, y)
 
@@ -209,12 +213,12 @@ def remainder(b: MathBuilder, x: Any, y: Any) -> Value:
 
 
 def _match_sign(b: MathBuilder, r: Value, y: Value) -> Value:
-    """Return a remainder moved to the sign of y."""
+    """Return a remainder with the sign of y: y is added where the signs differ."""
     return b.select(r.compare("oeq", 0.0), b.copysign(0.0, y), b.select(_has_other_sign(b, r, y), r + y, r))
 
 
 def floor_divide(b: MathBuilder, x: Any, y: Any) -> Value:
-    """Emit NumPy's quotient rounded down; of infinities the quotient itself, as the op ``floor_div`` has it."""
+    """Return NumPy's quotient rounded down; for infinite quotients the quotient, as the op ``floor_div`` has it."""
     x, y = b.lift_both(x, y)
     if x.kind != "f":
         q, r = _divide(b, x, y)
@@ -241,13 +245,13 @@ def _has_other_sign(b: MathBuilder, r: Value, y: Value) -> Value:
 
 
 def _divide(b: MathBuilder, x: Value, y: Value) -> tuple[Value, Value]:
-    """Return the quotient towards 0 and the remainder of integers; by 0 both are 0, as in NumPy."""
+    """Return the quotient of integers, rounded towards 0, and the remainder; divided by 0 both are 0, as in NumPy."""
     if x.kind == "b":
         raise CompileError("there is no machine code for the division of bools.")
     none = y.compare("oeq", 0)
     if x.kind == "u":
         safe, opposite = b.select(none, 1, y), None
-    else:  # the negative of the least number overflows
+    else:  # dividing the least number by -1 overflows
         opposite = y.compare("oeq", -1)
         safe = b.select(none | opposite, 1, y)
     q = b.select(none, 0, x / safe)

@@ -1,4 +1,4 @@
-"""Modified Bessel functions of the first kind, of orders 0 and 1, of vectors."""
+"""Modified Bessel functions of the first kind, of orders 0 and 1, on vectors."""
 
 from __future__ import annotations
 
@@ -40,24 +40,24 @@ def i1e(b: MathBuilder, x: Value) -> Value:
 
 
 def _odd(b: MathBuilder, x: Value, of_positive: Value) -> Value:
-    """Return the value at x of an odd function; of -0 it is 0, as in SciPy."""
+    """Return the value at x of an odd function, from that at abs(x); at -0 it is 0, as in SciPy."""
     return b.select(x.compare("olt", 0.0), -of_positive, of_positive)
 
 
 def _grow(b: MathBuilder, a: Value, order: int) -> Value:
-    """Return the function of numbers that are not negative."""
-    root = exp(b, a * 0.5)  # twice, as the result may be a number where exp(a) is not
+    """Return the Bessel function of numbers that are not negative."""
+    root = exp(b, a * 0.5)  # multiplied twice, as the result may be finite where exp(a) overflows
     return b.select(a.compare("olt", FAR), _near(b, a, order), root * _beyond(b, a, order) * root)
 
 
 def _fall(b: MathBuilder, a: Value, order: int) -> Value:
-    """Return exp(-a) times the function, of numbers that are not negative."""
+    """Return exp(-a) times the Bessel function, of numbers that are not negative."""
     near = exp(b, -b.at_most(a, FAR)) * _near(b, a, order)
     return b.select(a.compare("olt", FAR), near, _beyond(b, a, order))
 
 
 def _near(b: MathBuilder, a: Value, order: int) -> Value:
-    """Return the function of numbers up to FAR: 1 or a / 2 is the first term of its series."""
+    """Return the Bessel function of numbers up to FAR; the first term of its series is 1 or a / 2."""
     a = b.at_most(a, FAR)
     square = a * a
     made = b.fma(square, b.fit_polynomial(NEAR[a.dtype, order], square), 0.5 if order else 1.0)
@@ -65,6 +65,6 @@ def _near(b: MathBuilder, a: Value, order: int) -> Value:
 
 
 def _beyond(b: MathBuilder, a: Value, order: int) -> Value:
-    """Return exp(-a) times the function, of numbers from FAR on."""
+    """Return exp(-a) times the Bessel function, of numbers from FAR on."""
     a = b.at_least(a, FAR)
     return b.fit_polynomial(BEYOND[a.dtype, order], 2 * FAR / a - 1.0) / b.sqrt(a)

@@ -1,4 +1,4 @@
-"""The logarithm of the beta function, of vectors."""
+"""The logarithm of the beta function, on vectors."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pullback.compiler.math.special import FAR, split_gamma, sum_stirling
 
 __all__ = ["betaln"]
 
-SERIES_START = FAR - 0.5  # from here on Stirling's series has all digits
-SMALL = 1e-18  # below it 1 / x is all that matters of gamma(x)
+SERIES_START = FAR - 0.5  # from here on Stirling's series has full precision
+SMALL = 1e-18  # for smaller x, gamma(x) is 1 / x
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
 def betaln(b: MathBuilder, x: Value, y: Value) -> Value:
-    """Return gammaln(x) + gammaln(y) - gammaln(x + y), where the large terms of Stirling's series cancel on paper."""
+    """Return gammaln(x) + gammaln(y) - gammaln(x + y); the large terms of their series were cancelled algebraically."""
     with b.code.exactly():
         x, y = b.as_reals(x, y)
         low, high = _sort(b, x, y)
@@ -31,7 +31,11 @@ def _sort(b: MathBuilder, x: Value, y: Value) -> tuple[Value, Value]:
 
 
 def _betaln_of_positive(b: MathBuilder, low: Value, high: Value) -> Value:
-    """Raise the larger argument to where the series begins; then the smaller one has a series too, or factors."""
+    """Return betaln of positive numbers.
+
+    The larger one is raised to where Stirling's series is precise; the smaller one has a series, too, or is raised
+    by factors.
+    """
     above = under = low.lift(1.0)
     steps = low.lift(0.0)
     for i in range(FAR):
@@ -51,14 +55,14 @@ def _betaln_of_positive(b: MathBuilder, low: Value, high: Value) -> Value:
 
 
 def _compare_gammas(b: MathBuilder, low: Value, high: Value) -> Value:
-    """Return gammaln(high) - gammaln(low + high) + low * (log(high) - 1), where both have a series."""
+    """Return gammaln(high) - gammaln(low + high) + low * (log(high) - 1), both by Stirling's series."""
     growth = log1p(b, low / high)
     rest = sum_stirling(b, high) - sum_stirling(b, low + high)
     return rest - b.fma(high, growth, (low - 0.5) * growth)
 
 
 def _far_betaln(b: MathBuilder, x: Value, y: Value) -> Value:
-    """Return betaln where an argument is tiny, not positive or not a number."""
+    """Return betaln for an argument that is tiny, not positive or NaN."""
     low, high = _sort(b, x, y)
     made = b.each("lgamma", x) + b.each("lgamma", y) - b.each("lgamma", x + y)
     has_series = high.compare("oge", SERIES_START) & (x + y).compare("oge", SERIES_START)
@@ -79,7 +83,7 @@ def _is_pole(b: MathBuilder, x: Value) -> Value:
 
 
 def _at_pole(b: MathBuilder, pole: Value, other: Value) -> Value:
-    """Return infinity; a number if the other is a positive integer and the gamma of the sum has a pole too."""
+    """Return betaln at a pole: infinity, but finite if the gamma function of the sum has a pole, too."""
     beyond = 1.0 - pole
     left = beyond - other
     is_number = other.compare("ogt", 0.0) & other.compare("oeq", b.intrinsic("floor", other)) & left.compare("ogt", 0.0)

@@ -1,7 +1,7 @@
-"""What vector functions are made of: polynomials, selection, and separate code for rare arguments.
+"""What vector functions are made of: polynomials, selection, and slow paths for rare arguments.
 
-Here and in the functions LLVM may not fuse a multiplication and an addition; only ``fma`` does, as precision depends on
-where values are rounded.  Without FMA there, products whose rounding error matters are split.
+In all vector functions LLVM may not fuse multiplications and additions, only ``fma`` does: their precision depends on
+where values are rounded.  On CPUs without FMA, products whose rounding error matters are computed from split factors.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from pullback.errors import CompileError
 __all__ = ["BITS_OF_ONE", "LEAST", "LN2", "MANTISSA", "RARE", "ROUND", "MathBuilder"]
 
 MANTISSA = {"f4": 23, "f8": 52}
-LEAST = {"f4": 2.0**-126, "f8": 2.0**-1022}  # the smallest normal number
-ROUND = {"f4": 1.5 * 2.0**23, "f8": 1.5 * 2.0**52}  # adding and subtracting these rounds to an integer
+LEAST = {"f4": 2.0**-126, "f8": 2.0**-1022}  # the smallest positive normal number
+ROUND = {"f4": 1.5 * 2.0**23, "f8": 1.5 * 2.0**52}  # adding and subtracting it rounds to an integer
 BITS_OF_ONE = {"f4": 0x3F800000, "f8": 0x3FF0000000000000}
 LN2 = {"f4": (0.693359375, -2.12194440e-4), "f8": (6.93147180369123816490e-01, 1.90821492927058770002e-10)}
 
-RARE = "@rare = external global i64"  # not 0: a slow path was needed that is not in the code
-Helpers = tuple[dict[str, str], set[str]]  # texts by name, and what they declare
-_helpers: dict[tuple[str, bool], Helpers] = {}  # the same in every program, with FMA or without
+RARE = "@rare = external global i64"  # a flag that is set where a slow path is needed and left out
+Helpers = tuple[dict[str, str], set[str]]  # texts of functions by name, and their declarations
+_helpers: dict[tuple[str, bool], Helpers] = {}  # by name and whether there is FMA; the same in every program
 
 
 class MathBuilder:
-    """Emits the arithmetic that vector functions are made of into the text of a function."""
+    """Emits the arithmetic that vector functions are made of; its methods return the vectors of their results."""
 
     def __init__(self, code: Code) -> None:
         self.code = code
-        self.compared: dict[str, str] = {}  # dtype of the operands of a comparison, by the name of its result
+        self.compared: dict[str, str] = {}  # by name of a comparison's result: the dtype of its operands
 
     # ---- arguments
 
@@ -53,7 +53,7 @@ class MathBuilder:
     # ---- arithmetic
 
     def fma(self, x: Value, y: Any, z: Any) -> Value:
-        """Emit x * y + z, rounded once if the CPU can; for where that matters little."""
+        """Return x * y + z, rounded once if the CPU has FMA, else twice; for where that matters little."""
         factor, term = x.lift(y), x.lift(z)
         if self.code.has_fma:
             return self.intrinsic("fma", x, factor, term)
@@ -61,12 +61,12 @@ class MathBuilder:
             return x * factor + term
 
     def exact_fma(self, x: Value, y: Any, z: Any) -> Value:
-        """Emit x * y + z with the rounding error of the product, for where that is what is wanted."""
+        """Return x * y + z as if rounded once, on any CPU; for where the rounding error of the product matters."""
         factor, term = x.lift(y), x.lift(z)
         if self.code.has_fma:
             return self.intrinsic("fma", x, factor, term)
         with self.code.exactly():
-            if x.dtype == "f4":  # the product is exact in f8
+            if x.dtype == "f4":  # products of float32 are exact in float64
                 return (x.cast("f8") * factor.cast("f8") + term.cast("f8")).cast("f4")
             product = x * factor
             (x1, x2), (y1, y2) = self._split(x), self._split(factor)
@@ -74,23 +74,25 @@ class MathBuilder:
             total = product + term
             back = total - product
             more = ((product - (total - back)) + (term - back)) + lost
-            return self.select(more.compare("one", 0.0), total + more, total)  # -0, and numbers too large to split
+            return self.select(
+                more.compare("one", 0.0), total + more, total
+            )  # ``total`` alone for -0, and for numbers too large to split
 
     def _split(self, x: Value) -> tuple[Value, Value]:
-        """Return a double as a sum of two of half as many bits, whose products are exact."""
+        """Return a float64 as a sum of two numbers with half as many bits, whose products are exact."""
         large = x * (2.0**27 + 1.0)
         high = large - (large - x)
         return high, x - high
 
     def polynomial(self, coefficients: Sequence[float], x: Value) -> Value:
-        """Emit a polynomial by Horner's rule: the fewest instructions."""
+        """Return a polynomial by Horner's rule, which takes the fewest instructions."""
         total = x.lift(coefficients[0])
         for c in coefficients[1:]:
             total = self.fma(total, x, c)
         return total
 
     def wide_polynomial(self, coefficients: Sequence[float], x: Value) -> Value:
-        """Emit a polynomial by Estrin's scheme: more instructions that do not wait for each other."""
+        """Return a polynomial by Estrin's scheme: more instructions, with shorter chains of dependence."""
         level = [*reversed(coefficients)]
         terms: list[Value] = [
             self.fma(x.lift(level[i + 1]), x, level[i]) if i + 1 < len(level) else x.lift(level[i])
@@ -107,16 +109,16 @@ class MathBuilder:
         return terms[0]
 
     def fit_polynomial(self, coefficients: Sequence[float], x: Value) -> Value:
-        """Emit a polynomial by the scheme that suits its length."""
+        """Return a polynomial by Horner's or Estrin's scheme, by its length."""
         return (self.polynomial if len(coefficients) < 6 else self.wide_polynomial)(coefficients, x)
 
     def nearest(self, x: Value, scale: float, ahead: int = 0) -> tuple[Value, Value]:
-        """Return the integer nearest to x * scale, as a float and, plus ``ahead``, in the last bits of a float."""
+        """Return the integer nearest to x * scale, as a float, and with ``ahead`` added in the low bits of a float."""
         shifted = self.fma(x, scale, ROUND[x.dtype] + ahead)
         return shifted - (ROUND[x.dtype] + ahead), shifted.as_bits()
 
     def power_of_two(self, bits: Value, halved: int = 0) -> Value:
-        """Return 2 to the integer in the last bits, divided by 2 ** ``halved``."""
+        """Return 2 ** (n - ``halved``), for the integer n in the low bits."""
         dtype = f"f{bits.dtype[1]}"
         return ((bits << MANTISSA[dtype]) + (BITS_OF_ONE[dtype] - (halved << MANTISSA[dtype]))).as_floats()
 
@@ -148,7 +150,7 @@ class MathBuilder:
         return x.compare("uno" if x.kind == "f" else "une", x)
 
     def once(self, name: str, make: Callable[[MathBuilder, Value], Any], x: Value) -> Any:
-        """Return what ``make`` gave for the same lanes before in this block, or call it."""
+        """Return ``make()`` for these lanes; within a basic block it is called once."""
         key = name, x.name, x.dtype
         if key not in self.code.shared:
             made = make(self, x)
@@ -165,7 +167,10 @@ class MathBuilder:
         return a.like(self.code.op(f"select {condition.type} {condition.name}, {a.type} {a.name}, {b.type} {b.name}"))
 
     def rarely(self, rare: Value, y: Value, name: str, slow: Callable[..., Value], *xs: Value) -> Value:
-        """Return ``y``, and in rare lanes what ``slow`` gives for the arguments, in a function of its own."""
+        """Return ``y``, and in rare lanes the result of ``slow`` for the arguments.
+
+        ``slow`` is emitted as a function of its own, which is called if any lane is rare.
+        """
         code = self.code
         if code.rare is not None:
             code.rare.append(rare)
@@ -180,14 +185,16 @@ class MathBuilder:
         code.begin(here)
         code.branch(any_, cold, on, unlikely=True)
         code.begin(cold)
-        other = self.select(rare, self._call_helper(name, slow, xs), y)  # a lane must not depend on the others
+        other = self.select(
+            rare, self._call_helper(name, slow, xs), y
+        )  # other lanes keep ``y``: a lane must not depend on its neighbours
         code.jump(on)
         code.begin(on)
         code.shared.update(shared)  # it is computed before the branch
         return y.like(code.op(f"phi {y.type} [{y.name}, %{here}], [{other.name}, %{cold}]"))
 
     def flag_rare(self, rare: Value, counted: str | None) -> None:
-        """Set the flag that tells that slow paths are needed if a lane is rare, of those that are ``counted``."""
+        """Emit code that sets the flag RARE if a lane is rare, of the lanes in the mask ``counted``."""
         code, shared = self.code, dict(self.code.shared)
         if counted is not None and rare.width > 1:
             rare = rare.like(code.op(f"and {rare!r}, {counted}"))
@@ -201,7 +208,7 @@ class MathBuilder:
         code.shared.update(shared)  # it is computed before the branch
 
     def any_lane(self, condition: Value) -> str:
-        """Return whether a condition is true in any lane."""
+        """Return whether a condition is true in any lane, as an ``i1``."""
         if condition.width == 1:
             return condition.name
         given = [(condition.type, condition.name)]
@@ -222,7 +229,7 @@ class MathBuilder:
         return _helpers[key]
 
     def _write_helper(self, name: str, body: Callable[..., Value], xs: Sequence[Value]) -> Helpers:
-        """Return the text of a helper function and of those it calls, and what they declare."""
+        """Return the texts of a helper function and of those it calls, and their declarations."""
         inner = Code(self.code.has_fma)
         inner.exact_depth = 1
         y = body(MathBuilder(inner), *(Value(inner, f"%x{i}", a.dtype, a.width) for i, a in enumerate(xs)))
@@ -232,7 +239,7 @@ class MathBuilder:
         return {**inner.helpers, name: text}, inner.declared
 
     def each(self, name: str, *xs: Value) -> Value:
-        """Call a function of the C library for each lane."""
+        """Return a function of the C library applied to each lane."""
         code, x = self.code, xs[0]
         function = name + ("f" if x.dtype == "f4" else "")
         one = Value(code, "", x.dtype, 1).type

@@ -14,12 +14,12 @@ from pullback.errors import CompileError
 __all__ = ["count_instructions"]
 
 DIVISIONS = ("fdiv", "sdiv", "udiv", "frem", "srem", "urem")
-SLOW = 12  # instructions that take about as long as a division or a root
-LIBRARY_CALL = 40  # the same of a call of the C library
+SLOW = 12  # weight of a division or a square root, in simple instructions
+LIBRARY_CALL = 40  # weight of a call of the C library
 
 
 class InstructionCounter(Code):
-    """A builder that counts instructions, weighted by how long they take, and keeps none of them."""
+    """A builder that only counts instructions, weighted by how long they take."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,14 +40,14 @@ class InstructionCounter(Code):
         self.total += LIBRARY_CALL
 
     def add_helper(self, name: str, write: Any) -> None:
-        """Ignore helper functions: they are for rare arguments."""
+        """Count nothing: helper functions are for rare arguments."""
 
 
 @lru_cache(4096)
 def count_instructions(
     op: Any, dtypes: tuple[str, ...], dtype: str, params: Any, constants: tuple[Any, ...] = ()
 ) -> int | None:
-    """Return the weighted number of instructions of an op per vector, or None if it cannot be emitted for these dtypes.
+    """Return the weighted number of instructions of an op per vector; None if it has no code for these dtypes.
 
     ``constants`` has for each argument its value if that is a known number, else None.
     """

@@ -1,6 +1,6 @@
-"""Exponentials, logarithms and hyperbolic functions of vectors.
+"""Exponentials, logarithms and hyperbolic functions on vectors.
 
-An argument is reduced to a small range, where a polynomial is accurate; rare arguments have a slow path.
+Arguments are reduced to a small range, where a polynomial is accurate; rare arguments have a slow path (``_far_…``).
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ __all__ = [
 ]
 
 LOG2E = 1.4426950408889634
-EXP_LIMIT = {"f4": 87.33, "f8": 708.39}  # between these exp has full precision, and so has its inverse
+EXP_LIMIT = {"f4": 87.33, "f8": 708.39}  # for abs(x) up to this, exp(x) and exp(-x) are normal numbers
 EXP2_LIMIT = {"f4": 126.0, "f8": 1022.0}
-EXP_AHEAD = {"f4": 24, "f8": 54}  # powers of two by which a subnormal result is larger before it is rounded
-EXP_LARGEST = {"f4": 125.0, "f8": 1021.0}  # power of two, with those ahead, from whose next one on results may overflow
-EXP_ENDS = {"f4": (-110.0, 90.0), "f8": (-750.0, 711.0)}  # beyond these it is 0 or infinite
+EXP_AHEAD = {"f4": 24, "f8": 54}  # exponent by which a result is scaled up, so that a subnormal one is rounded once
+EXP_LARGEST = {"f4": 125.0, "f8": 1021.0}  # the largest exponent, scaled so, for which nothing overflows
+EXP_ENDS = {"f4": (-110.0, 90.0), "f8": (-750.0, 711.0)}  # beyond these exp is 0 or infinite
 LARGE = {"f4": 1e37, "f8": 1e300}
 LOG2E_TWO = (1.4426950408889634, 2.0355273740931033e-17)
 LOG10E_TWO = (0.4342944819032518, 1.098319650216765e-17)
@@ -52,7 +52,10 @@ TAIL = {"f4": fit.EXP_F4, "f8": fit.EXP_F8}
 
 
 class ReducedArgument(NamedTuple):
-    """An argument of exp as ``n * log(2) + r + rest``; ``bits`` end in n, and exp(r) is 1 + r + r * r * series."""
+    """An argument of exp as n * log(2) + ``r`` + ``rest``.
+
+    The low bits of ``bits`` are the integer n, and exp(r) is 1 + r + r * r * ``series``.
+    """
 
     n: Value
     bits: Value
@@ -62,7 +65,7 @@ class ReducedArgument(NamedTuple):
 
 
 class SplitNumber(NamedTuple):
-    """A number as ``m`` * 2 ** ``e``, with m near 1; ``up`` is e as the bits of an exponent."""
+    """A number as ``m`` * 2 ** ``e``, with m near 1; ``up`` is e in the exponent bits of a float."""
 
     m: Value
     e: Value
@@ -75,7 +78,7 @@ class SplitNumber(NamedTuple):
 def reduce_argument(
     b: MathBuilder, x: Value, low: Value | None = None, careful: bool = False, ahead: int = 0
 ) -> ReducedArgument:
-    """Reduce x + low for exp; ``careful`` keeps what rounding loses, and ``ahead`` is added to the bits."""
+    """Reduce x + low for exp; ``careful`` keeps the rounding error as ``rest``, ``ahead`` is added to the integer n."""
     n, bits = b.nearest(x, LOG2E, ahead)
     first, second = LN2[x.dtype]
     higher = b.fma(n, -first, x)
@@ -107,18 +110,20 @@ def _exp_tail(b: MathBuilder, part: ReducedArgument) -> Value:
 
 
 def exp(b: MathBuilder, x: Value) -> Value:
-    """Return exp(x); only large arguments are rare, as a mask gives a softmax many of which nothing remains."""
+    """Return exp(x); only large x are rare: a masked softmax has many arguments so small that the result is 0."""
     with b.code.exactly():
         x = b.as_real(x)
         ahead = EXP_AHEAD[x.dtype]
         part = reduce_argument(b, b.at_least(x, EXP_ENDS[x.dtype][0]), ahead=ahead)
-        if x.dtype == "f4":  # 1 + r does not wait for the series
+        if x.dtype == "f4":  # so that 1 + r need not wait for the series
             near = b.fma(part.r * part.r, part.series, part.r + 1.0)
         else:
             near = exp_of_reduced(b, part)
         larger = scale_by_power(b, near, part.bits).as_bits()
-        normal = b.select(larger.compare("olt", 0), 0, larger).as_floats()  # no exponent is left: 0
-        # By the rounded argument, which is needed up to the end anyway, so that no other register is.
+        normal = b.select(
+            larger.compare("olt", 0), 0, larger
+        ).as_floats()  # below the smallest exponent the result is 0
+        # Tested by the rounded argument, which is still needed: testing x would occupy one more register.
         rare = part.bits.as_floats().compare("ugt", ROUND[x.dtype] + EXP_LARGEST[x.dtype])
         return b.rarely(rare, normal * 2.0**-ahead, "far_exp", _far_exp, x)
 
@@ -174,12 +179,12 @@ def _far_exp2(b: MathBuilder, x: Value) -> Value:
 
 def split_number(b: MathBuilder, x: Value) -> SplitNumber:
     half, mask = (0x3F3504F3, 0x7FFFFF) if x.dtype == "f4" else (0x3FE6A09E667F3BCD, 0xFFFFFFFFFFFFF)
-    bits = x.as_bits()  # counted from those of sqrt(1/2)
+    bits = x.as_bits()  # relative to the bits of sqrt(1/2)
     if x.dtype == "f4":
         away = bits - half
         exponent = away >> 23
         return SplitNumber(((away & mask) + half).as_floats(), exponent.cast("f4"), exponent << 23)
-    # a processor may have no arithmetic shift, nor a cast, of 64-bit lanes
+    # a CPU may have no arithmetic shift of 64-bit lanes, nor a conversion to floats
     away = bits + ((1 << 62) - half)
     raised = away.like(away.name, "u8") >> 52
     raised = raised.like(raised.name, "i8")
@@ -188,7 +193,7 @@ def split_number(b: MathBuilder, x: Value) -> SplitNumber:
 
 
 def _log_near(b: MathBuilder, f: Value, e: Value, low: Value | None = None) -> Value:
-    """Return log((1 + f + low) * 2 ** e); in f4 without low."""
+    """Return log((1 + f + low) * 2 ** e); in float32 without ``low``."""
     first, second = LN2[f.dtype]
     if f.dtype == "f4":
         z = f * f
@@ -215,7 +220,7 @@ def _log_in_base(b: MathBuilder, x: Value, name: str, near: Callable[..., Value]
 
 
 def _far_log(b: MathBuilder, x: Value, near: Callable[..., Value]) -> Value:
-    """Return the logarithm of any number, by ``near`` for a normal one."""
+    """Return the logarithm of any number; ``near`` computes that of a normal one."""
     raised = MANTISSA[x.dtype] + 1
     small = x.compare("olt", LEAST[x.dtype])
     part = split_number(b, b.select(small, x * 2.0**raised, x))
@@ -252,7 +257,7 @@ def _log10_near(b: MathBuilder, f: Value, e: Value) -> Value:
 
 
 def _scale_log(b: MathBuilder, f: Value, scale: tuple[float, float]) -> tuple[Value, Value]:
-    """Return log(1 + f) times a number, both as a sum of two."""
+    """Return log(1 + f) * scale; both the scale and the result are sums of two numbers."""
     if f.dtype == "f4":
         z = f * f
         rest = b.fma(z, -0.5, z * f * b.fit_polynomial(fit.LOG_F4, f))
@@ -271,7 +276,7 @@ def log1p(b: MathBuilder, x: Value) -> Value:
 
 
 def _log_of_sum(b: MathBuilder, x: Value, low: Value | None = None) -> Value:
-    """Return log(1 + x + low) without rounding the sum, for x up to 1e37 (in f8 1e300)."""
+    """Return log(1 + x + low) without rounding the sum, for x up to 1e37 (in float64 1e300)."""
     y = _log_near(b, *_split_sum(b, x, low))
     rare = x.compare("ule", -1.0) | x.compare("uge", LARGE[x.dtype])
     return b.rarely(rare, y, "far_log1p", _far_log1p, x)
@@ -304,7 +309,10 @@ def logaddexp2(b: MathBuilder, x: Value, y: Value) -> Value:
 def _log_of_sum_of_exps(
     b: MathBuilder, x: Value, y: Value, exp: Callable[[MathBuilder, Value], Value], base: float, equal: float
 ) -> Value:
-    """Return the larger argument plus log(1 + exp(-difference)); the difference of two infinities is not used."""
+    """Return log(exp(x) + exp(y)), as the larger argument plus log(1 + exp(-difference)).
+
+    The difference of two equal infinities, which is NaN, is not used.
+    """
     with b.code.exactly():
         x, y = b.as_reals(x, y)
         first = x.compare("ogt", y)
@@ -335,7 +343,7 @@ def _add_exactly(b: MathBuilder, x: Value, y: Value) -> tuple[Value, Value]:
 
 
 def _log_of_split(b: MathBuilder, f: Value, e: Value, low: Value) -> tuple[Value, Value]:
-    """Return log((1 + f + low) * 2 ** e) of doubles as a sum of two."""
+    """Return log((1 + f + low) * 2 ** e) of float64 as a sum of two numbers."""
     first, second = LN2["f8"]
     s, beyond = _log_by_quotient(b, f)
     rest = b.fma(s, beyond, b.fma(e, second, low))
@@ -348,7 +356,7 @@ def _log_of_split(b: MathBuilder, f: Value, e: Value, low: Value) -> tuple[Value
 
 
 def tanh(b: MathBuilder, x: Value) -> Value:
-    """Emit t / (t + 1) with t = expm1(2 * x) / 2; in f8 t is a sum of two."""
+    """Return tanh(x) as t / (t + 1) with t = expm1(2 * x) / 2; in float64 t is a sum of two numbers."""
     with b.code.exactly():
         a = b.at_most(b.absolute(b.as_real(x)), 10.0 if x.dtype == "f4" else 20.0)
         if x.dtype == "f4":
@@ -370,7 +378,7 @@ def tanh(b: MathBuilder, x: Value) -> Value:
 
 
 def _half_of_expm1(b: MathBuilder, a: Value) -> Value:
-    """Return half of exp(2 * a) - 1 in f4, where 2 * a is not computed: powers of two are in the coefficients."""
+    """Return half of exp(2 * a) - 1 in float32; the factor 2 of the argument is in the coefficients."""
     n, bits = b.nearest(a, 2.0 * LOG2E)
     first, second = LN2["f4"]
     r = b.fma(n, -second / 2.0, b.fma(n, -first / 2.0, a))
@@ -413,12 +421,12 @@ def cosh(b: MathBuilder, x: Value) -> Value:
 
 
 def _far_hyperbolic(b: MathBuilder, x: Value) -> Value:
-    """Return exp(|x|) / 2, which both sinh and cosh are for large arguments."""
+    """Return exp(abs(x)) / 2, which is both abs(sinh(x)) and cosh(x) for large arguments."""
     return _far_exp(b, b.absolute(x), 1)
 
 
 def arcsinh(b: MathBuilder, x: Value) -> Value:
-    """Emit log(1 + t) with t = a + a**2 / (1 + sqrt(1 + a**2))."""
+    """Return arcsinh(x) as log(1 + t) with t = a + a**2 / (1 + sqrt(1 + a**2)) and a = abs(x)."""
     with b.code.exactly():
         a = b.absolute(b.as_real(x))
         w = a * a / (b.sqrt(b.fma(a, a, 1.0)) + 1.0)
@@ -429,14 +437,14 @@ def arcsinh(b: MathBuilder, x: Value) -> Value:
 
 
 def arccosh(b: MathBuilder, x: Value) -> Value:
-    """Emit log(1 + t + sqrt(2 * t + t**2)) with t = x - 1."""
+    """Return arccosh(x) as log(1 + t + sqrt(2 * t + t**2)) with t = x - 1."""
     with b.code.exactly():
         t = b.as_real(x) - 1.0
         square = b.fma(t, t, t + t)
         w = b.sqrt(square)
         u = w + t
         low = (w - u) + t
-        if x.dtype == "f8":  # the rounding error of the root
+        if x.dtype == "f8":  # with the rounding error of the square root
             low = b.fma(b.exact_fma(-w, w, square), 0.5 / (w + LEAST["f8"]), low)
         y = _log_of_sum(b, u, low)
         rare = x.compare("ult", 1.0) | x.compare("ogt", 1e18 if x.dtype == "f4" else 1e150)
@@ -444,7 +452,7 @@ def arccosh(b: MathBuilder, x: Value) -> Value:
 
 
 def arctanh(b: MathBuilder, x: Value) -> Value:
-    """Emit half of log(1 + t) with t = 2 * a / (1 - a)."""
+    """Return arctanh(x) as half of log(1 + t) with t = 2 * a / (1 - a) and a = abs(x)."""
     with b.code.exactly():
         a = b.absolute(b.as_real(x))
         d = 1.0 - a
@@ -457,5 +465,5 @@ def arctanh(b: MathBuilder, x: Value) -> Value:
 
 
 def _compute_rounding_error(x: float) -> float:
-    """Return the error of a number rounded to float32."""
+    """Return the rounding error of a number in float32."""
     return float(x - float(np.float32(x)))

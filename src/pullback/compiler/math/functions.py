@@ -40,7 +40,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
 
 
 class VectorFunctions:
-    """What a lowering is given as ``s``: ``s.exp(x)`` emits exp of the lanes of x."""
+    """The argument ``s`` of an op's lowering: ``s.exp(x)`` emits exp of the lanes of x."""
 
     def __init__(self, code: Code) -> None:
         self.builder = MathBuilder(code)
@@ -56,6 +56,6 @@ def emit_scalar(code: Code, op: Any, params: dict[str, Any], args: list[Value], 
     formula = op.lower.emit
     names = formula.__code__.co_varnames[1 + len(args) : formula.__code__.co_argcount]
     made = formula(VectorFunctions(code), *args, *(params[n] for n in names))
-    if not isinstance(made, Value):  # a constant, whatever the arguments are
+    if not isinstance(made, Value):  # the lowering returned a constant
         made = constant(code, made, dtype, width)
     return made.cast(dtype)

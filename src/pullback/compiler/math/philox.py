@@ -1,7 +1,7 @@
-"""The random numbers of Philox4x64-10 by their places in the stream, the same as those of ``numpy.random.Philox``.
+"""The random numbers of Philox4x64-10 at given places of the stream, equal to those of ``numpy.random.Philox``.
 
-A block of the stream is a function of a key and of the block's number: four words of 64 bits, each a double or two
-floats, the lower half first.  Multiplications of 64 by 64 bits are scalar instructions, so blocks are computed
+A block of the stream is a function of a key and of the block's number: four 64-bit words, each of which is one float64
+or two float32, the lower half first.  CPUs multiply 64 by 64 bits in scalar registers only, so blocks are computed
 one after the other, and a vector of neighbouring numbers is loaded from them.
 """
 
@@ -16,13 +16,13 @@ __all__ = ["philox"]
 ROUNDS = 10
 MULTIPLIERS = 0xD2E7470EE14C6C93, 0xCA5A826395121157
 KEY_STEPS = 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B
-WORDS = {"f4": 3, "f8": 2}  # numbers in a block, as a power of two
-DROPPED = {"f4": 8, "f8": 11}  # bits that a float cannot hold
+WORDS = {"f4": 3, "f8": 2}  # binary logarithm of the numbers in a block
+DROPPED = {"f4": 8, "f8": 11}  # bits of a word that do not fit the mantissa of a float
 PARAMS = "ptr %places, ptr %k0s, ptr %k1s"
 
 
 def philox(b: MathBuilder, base: Value, place: Value, k0: Value, k1: Value, dtype: str) -> Value:
-    """Emit numbers from 0 to below 1 at the places ``base + place`` of the stream with the key ``k0, k1``."""
+    """Return the numbers in [0, 1) at the places ``base + place`` of the stream with the key ``k0, k1``."""
     if base.dtype != "i8" or (k0.dtype, k1.dtype) != ("i8", "i8") or place.kind != "i":
         raise CompileError("the places and keys of random numbers are signed integers.")
     at = base + place.cast("i8")
@@ -41,13 +41,13 @@ def _load_word(b: MathBuilder, at: Value, k0: Value, k1: Value, dtype: str) -> V
 
 
 def _split(b: MathBuilder, at: str, dtype: str) -> tuple[str, str]:
-    """Return the block that a place is in, and where in it the place is."""
+    """Return the number of the block that a place is in, and its position in the block."""
     power = WORDS[dtype]
     return b.code.op(f"ashr i64 {at}, {power}"), b.code.op(f"and i64 {at}, {2**power - 1}")
 
 
 def _load_words(b: MathBuilder, at: Value, k0: Value, k1: Value, dtype: str) -> Value:
-    """Return the words of all lanes: of a run of blocks if they are neighbours, else each from its own block."""
+    """Return the words of all lanes: from consecutive blocks if they are neighbours, else each from its own block."""
     code, per, word, width = b.code, 2 ** WORDS[dtype], f"u{dtype[1]}", at.width
     cell = code.allocate(f"[{(width // per + 2) * 4} x i64]")
     first, key0, key1 = (code.op(f"extractelement {v!r}, i64 0") for v in (at, k0, k1))
@@ -80,13 +80,13 @@ def _read(b: MathBuilder, cell: str, offset: str, word: str, width: int) -> Valu
 
 
 def _fill(b: MathBuilder, cell: str, block: str, blocks: str, k0: str, k1: str) -> None:
-    """Emit the words of some blocks, one after the other."""
+    """Emit a call that writes the words of consecutive blocks into memory."""
     b.code.add_helper("philox", _write_blocks)
     b.code.call_helper("philox", f"ptr {cell}, i64 {block}, i64 {blocks}, i64 {k0}, i64 {k1}")
 
 
 def _fill_each(b: MathBuilder, cell: str, at: Value, k0: Value, k1: Value, dtype: str) -> None:
-    """Emit a word for each lane."""
+    """Emit a call that writes the word of each lane into memory, each from its own block."""
     code, name = b.code, f"philox_each_{dtype}"
     cells = [code.allocate(f"[{v.width} x i64]") for v in (at, k0, k1)]
     for v, to in zip((at, k0, k1), cells, strict=True):
@@ -97,7 +97,7 @@ def _fill_each(b: MathBuilder, cell: str, at: Value, k0: Value, k1: Value, dtype
 
 
 def _write_blocks() -> Helpers:
-    """Return the function that computes blocks: ten rounds of two multiplications, whose halves change places."""
+    """Return the function that computes blocks, by ten rounds of two multiplications with their halves exchanged."""
     lines, words, keys = [], ["%number", "0", "0", "0"], ["%k0", "%k1"]
     for r in range(ROUNDS):
         halves = []
@@ -134,7 +134,7 @@ def _write_blocks() -> Helpers:
 
 
 def _write_each(name: str, dtype: str) -> Helpers:
-    """Return the function that computes a block for each lane, and takes a word of it."""
+    """Return the function that computes a block for each lane, and takes one word of it."""
     word, power = f"i{8 * int(dtype[1])}", WORDS[dtype]
     text = "\n".join([
         f"define internal void @{name}({PARAMS}, ptr %out, i64 %lanes) noinline nounwind cold {{",

@@ -1,4 +1,4 @@
-"""Powers, roots and the error function of vectors."""
+"""Powers, roots and the error function on vectors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pullback.errors import CompileError
 
 __all__ = ["cbrt", "erf", "hypot", "power"]
 
-BY_ROOTS = (0.5, -0.5, 1.5, -1, -2)  # exponents that need no logarithm
+BY_ROOTS = (0.5, -0.5, 1.5, -1, -2)  # exponents whose powers are computed by square roots and divisions
 
 
 def power(b: MathBuilder, x: Value, y: Value) -> Value:
@@ -56,7 +56,7 @@ def _power_by_root(b: MathBuilder, x: Value, exponent: float | None) -> Value:
 
 
 def _far_power(b: MathBuilder, x: Value, y: Value) -> Value:
-    """Return x ** y for any x; the C library computes what is left."""
+    """Return x ** y for any x and y; where the fast path has no answer, by the C library."""
     a = b.absolute(x)
     made, far = _power_of_positive(b, a, y)
     odd = b.rint(y * 0.5).compare("une", y * 0.5)
@@ -66,7 +66,7 @@ def _far_power(b: MathBuilder, x: Value, y: Value) -> Value:
 
 
 def _power_of_positive(b: MathBuilder, x: Value, y: Value) -> tuple[Value, Value]:
-    """Return x ** y of positive x, and in which lanes it is out of range."""
+    """Return x ** y of positive x, and the lanes in which it overflows or underflows."""
     if x.dtype == "f4":
         return _power_by_doubles(b, x, y)
     high, low = _log_in_two_parts(b, x)
@@ -77,7 +77,7 @@ def _power_of_positive(b: MathBuilder, x: Value, y: Value) -> tuple[Value, Value
 
 
 def _power_by_doubles(b: MathBuilder, x: Value, y: Value) -> tuple[Value, Value]:
-    """Return x ** y of positive f4, with the logarithm and its product in f8."""
+    """Return x ** y of positive float32, and its lanes out of range; logarithm and product are in float64."""
     part = split_number(b, x)
     f = (part.m - 1.0).cast("f8")
     near = b.fma(f * f, b.fma(f, b.fit_polynomial(fit.LOG_SHORT, f), -0.5), f)
@@ -90,7 +90,7 @@ def _power_by_doubles(b: MathBuilder, x: Value, y: Value) -> tuple[Value, Value]
 
 
 def _log_in_two_parts(b: MathBuilder, x: Value) -> tuple[Value, Value]:
-    """Return log(x) as a sum of two, with a relative error of about 2 ** -66: 2 * s + s**3 * (2/3 + w)."""
+    """Return log(x), by 2 * s + s**3 * (2/3 + w), as a sum of two numbers with a relative error of about 2 ** -66."""
     part = split_number(b, x)
     f = part.m - 1.0
     d = f + 2.0
@@ -132,7 +132,7 @@ def _far_cbrt(b: MathBuilder, a: Value) -> Value:
 
 
 def _cbrt_of_positive(b: MathBuilder, a: Value) -> Value:
-    """Return the cube root of a positive number from its inverse, refined without a division."""
+    """Return the cube root of a positive number, by Newton steps for its inverse, which need no division."""
     part = split_number(b, a)
     third, bits = b.nearest(part.e, 1 / 3)
     m = part.m * b.power_of_two((part.e - third * 3.0 + ROUND[a.dtype]).as_bits())
@@ -159,7 +159,7 @@ def hypot(b: MathBuilder, x: Value, y: Value) -> Value:
 
 
 def _far_hypot(b: MathBuilder, x: Value, y: Value) -> Value:
-    """Return hypot of scaled arguments, so that squares neither overflow nor underflow."""
+    """Return hypot by way of scaled arguments, whose squares neither overflow nor underflow."""
     larger = b.select(x.compare("ogt", y), x, y)
     up, limit = (2.0**90, 1e12) if x.dtype == "f4" else (2.0**600, 1e140)
     scale = b.select(larger.compare("olt", 1 / limit), up, x.lift(1.0))

@@ -1,4 +1,4 @@
-"""Inverses of the error function and of the normal distribution, of vectors."""
+"""Inverses of the error function and of the normal distribution function, on vectors."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pullback.compiler.math.exp_log import log
 
 __all__ = ["erfinv", "ndtri"]
 
-MIDDLE = math.exp(-5)  # where 1 - x * x is above it, a polynomial of its logarithm is multiplied by x
+MIDDLE = math.exp(-5)  # where 1 - x * x is larger, erfinv is x times a polynomial of log(1 - x * x)
 CENTER = {"f4": fit.ERFINV_F4, "f8": fit.ERFINV_F8}
 TAIL = {"f4": (0.26, fit.ERFCINV_F4), "f8": (0.29, fit.ERFCINV_F8)}  # in f4 for all that are left
-FAR = 6.1  # the root of the logarithm from which on there is another polynomial in f8
+FAR = 6.1  # the square root of the logarithm from which on another polynomial is used in float64
 
 
 def erfinv(b: MathBuilder, x: Value) -> Value:
     with b.code.exactly():
         x = b.as_real(x)
         made = _invert(b, x, (1.0 - x) * (x + 1.0), 1.0 - b.absolute(x))
-        return made + 0.0  # of -0 it is 0, as in SciPy
+        return made + 0.0  # at -0 it is 0, as in SciPy
 
 
 def ndtri(b: MathBuilder, x: Value) -> Value:
@@ -33,7 +33,7 @@ def ndtri(b: MathBuilder, x: Value) -> Value:
 
 
 def _invert(b: MathBuilder, x: Value, product: Value, tail: Value) -> Value:
-    """Return erfinv(x), given 1 - x * x and 1 - abs(x), each precise where it is small."""
+    """Return erfinv(x); ``product`` is 1 - x * x and ``tail`` is 1 - abs(x), without rounding errors if small."""
     shift, outside = TAIL[x.dtype]
     is_central = product.compare("ogt", MIDDLE)
     w = -log(b, b.select(is_central, product, tail))

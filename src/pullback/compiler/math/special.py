@@ -1,4 +1,4 @@
-"""The gamma function's logarithm and its derivatives, and what is under the bell curve, of vectors."""
+"""The logarithm of the gamma function and its derivatives, and the normal distribution function, on vectors."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pullback.errors import CompileError
 
 __all__ = ["FAR", "digamma", "erfc", "gammaln", "log_ndtr", "ndtr", "polygamma", "split_gamma", "sum_stirling"]
 
-FAR = 8  # from here on the asymptotic series of gammaln and its derivatives have all digits
-# Terms of Stirling's series in 1 / x**2, and of those of its derivatives; so many are needed from FAR on.
+FAR = 8  # from here on the asymptotic series of gammaln and its derivatives have full precision
+# Coefficients of Stirling's series in 1 / x**2, and of its derivatives: as many as are needed from FAR on.
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400, 43867 / 244188)
 SLOPES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160, 43867 / 14364)
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798)
 TERMS = {"f4": 3, "f8": 9}
 DIGAMMA_ROOT = {"f4": (1.4616321325302124, 1.2438149938918909e-08), "f8": (1.4616321449683622, 9.549995429965697e-17)}
-NEGATIVE_ROOT = (-0.5040830082644554, -8.15428206243813e-18)  # the first, and what is lost of it in rounding
+NEGATIVE_ROOT = (-0.5040830082644554, -8.15428206243813e-18)  # of digamma, the first, as a sum of two numbers
 LGAMMA = {"f4": fit.LGAMMA_F4, "f8": fit.LGAMMA_F8}
 DIGAMMA = {"f4": fit.DIGAMMA_F4, "f8": fit.DIGAMMA_F8}
 ERFCX = {"f4": (2.0, fit.ERFCX_F4), "f8": (4.0, fit.ERFCX_F8)}
@@ -32,7 +32,7 @@ ERFC_END = {"f4": 12.0, "f8": 30.0}  # beyond it erfc is 0
 
 
 def gammaln(b: MathBuilder, x: Value) -> Value:
-    """Return log(abs(gamma(x))): by factors from a number near 2, from FAR on by Stirling's series."""
+    """Return log(abs(gamma(x))): by factors from a number near 2, and from FAR on by Stirling's series."""
     with b.code.exactly():
         x = b.as_real(x)
         far = x.compare("oge", FAR - 0.5)
@@ -47,9 +47,9 @@ def gammaln(b: MathBuilder, x: Value) -> Value:
 
 
 def split_gamma(b: MathBuilder, x: Value) -> tuple[Value, Value, Value]:
-    """Return two factors and a logarithm: gamma(x) is up / down * exp(near), for positive numbers below FAR - 0.5."""
+    """Return (up, down, near) such that gamma(x) = up / down * exp(near), for positive x below FAR - 0.5."""
     nearest = b.rint(b.at_most(x, FAR - 1.0))
-    count, t = nearest - 2.0, x - nearest  # how many factors there are up to x, or down to it
+    count, t = nearest - 2.0, x - nearest  # the number of factors up to x, or down to it if negative
     below = b.select(count.compare("olt", -1.0), x * (x + 1.0), x)
     down = b.select(count.compare("olt", 0.0), below, 1.0)
     return _multiply_up(b, t + 2.0, count), down, t * b.fit_polynomial(LGAMMA[x.dtype], t)
@@ -62,7 +62,7 @@ def sum_stirling(b: MathBuilder, x: Value) -> Value:
 
 
 def _multiply_up(b: MathBuilder, y: Value, count: Value) -> Value:
-    """Return the product of ``count`` numbers from y on."""
+    """Return y * (y + 1) * …, a product of ``count`` factors."""
     made = y.lift(1.0)
     for i in range(FAR - 3):
         made = made * b.select(count.compare("ogt", float(i)), y + float(i), 1.0)
@@ -78,7 +78,7 @@ def _far_gammaln(b: MathBuilder, x: Value) -> Value:
 
 
 def digamma(b: MathBuilder, x: Value) -> Value:
-    """Return the derivative of gammaln: by differences from a number between 1 and 2, from FAR on by a series."""
+    """Return the derivative of gammaln: by its recurrence from [1, 2], and from FAR on by a series."""
     with b.code.exactly():
         x = b.as_real(x)
         return b.rarely(x.compare("ule", 0.0), _digamma_of_positive(b, x), "far_digamma", _far_digamma, x)
@@ -90,7 +90,7 @@ def _digamma_of_positive(b: MathBuilder, x: Value) -> Value:
     y = b.at_most(x - count, 2.0)
     first, second = DIGAMMA_ROOT[x.dtype]
     near = ((y - first) - second) * b.fit_polynomial(DIGAMMA[x.dtype], y - 1.5)
-    above, under = x.lift(0.0), x.lift(1.0)  # the sum of 1 / (y + i) as a quotient
+    above, under = x.lift(0.0), x.lift(1.0)  # numerator and denominator of the sum of 1 / (y + i)
     for i in range(FAR - 2):
         counts = count.compare("ogt", float(i))
         factor = b.select(counts, y + float(i), 1.0)
@@ -103,9 +103,9 @@ def _digamma_of_positive(b: MathBuilder, x: Value) -> Value:
 
 
 def _far_digamma(b: MathBuilder, x: Value) -> Value:
-    """Return digamma of numbers that are not positive, by reflection; NaN at the whole ones.
+    """Return digamma of numbers that are not positive, by reflection; NaN at integers.
 
-    In double precision, as both terms cancel beside the roots; beside the first root by a polynomial.
+    It is computed in float64, as both terms cancel near roots; near the first root by a polynomial.
     """
     wide = x.cast("f8")
     apart = wide - b.rint(wide)
@@ -118,7 +118,7 @@ def _far_digamma(b: MathBuilder, x: Value) -> Value:
 
 
 def polygamma(b: MathBuilder, n: Value, x: Value) -> Value:
-    """Return the derivative of digamma: by FAR reciprocals of squares, and the series of what is beyond them."""
+    """Return the derivative of digamma: by FAR reciprocals of squares, and a series for the sum of the others."""
     if n.number != 1:
         raise CompileError("there is machine code of polygamma for the order 1 only.")
     with b.code.exactly():
@@ -129,7 +129,7 @@ def polygamma(b: MathBuilder, n: Value, x: Value) -> Value:
 def _trigamma_of_positive(b: MathBuilder, x: Value) -> Value:
     far = x.compare("oge", float(FAR))
     y = b.at_most(x, float(FAR))
-    above, under = x.lift(1.0), y + 1.0  # the sum of 1 / (y + i) ** 2 for i from 1 on is above / under ** 2
+    above, under = x.lift(1.0), y + 1.0  # the sum of 1 / (y + i) ** 2, for i from 1 on, is above / under ** 2
     for i in range(2, FAR):
         factor = y + float(i)
         above, under = b.fma(above * factor, factor, under * under), under * factor
@@ -142,7 +142,7 @@ def _trigamma_of_positive(b: MathBuilder, x: Value) -> Value:
 
 
 def _far_trigamma(b: MathBuilder, x: Value) -> Value:
-    """Return the same of numbers that are not positive, by reflection; infinity at the whole ones."""
+    """Return trigamma of numbers that are not positive, by reflection; infinity at integers."""
     apart = x - b.rint(x)
     sine = sin(b, apart * math.pi) * (1 / math.pi)
     made = 1.0 / (sine * sine) - _trigamma_of_positive(b, 1.0 - x)
@@ -160,7 +160,7 @@ def erfc(b: MathBuilder, x: Value) -> Value:
 
 
 def ndtr(b: MathBuilder, x: Value) -> Value:
-    """Return the share of the standard normal distribution below x."""
+    """Return the standard normal distribution function: the probability of a number below x."""
     with b.code.exactly():
         a = b.at_most(b.absolute(b.as_real(x)), ERFC_END[x.dtype] * 1.5)
         half = _bell(b, a, 0.5) * _erfcx(b, a * math.sqrt(0.5)) * 0.5
@@ -176,14 +176,14 @@ def log_ndtr(b: MathBuilder, x: Value) -> Value:
 
 
 def _bell(b: MathBuilder, a: Value, scale: float) -> Value:
-    """Return exp(-scale * a * a), with the rounding error of the square."""
+    """Return exp(-scale * a * a), computed with the rounding error of the square."""
     square = a * a
     e = exp(b, square * -scale)
     return b.fma(e, b.exact_fma(a, a, -square) * -scale, e)
 
 
 def _erfcx(b: MathBuilder, a: Value) -> Value:
-    """Return exp(a * a) * erfc(a) of numbers that are not negative, by a polynomial in (a - c) / (a + c)."""
+    """Return exp(a * a) * erfc(a), for a that are not negative, by a polynomial in (a - c) / (a + c)."""
     c, coefficients = ERFCX[a.dtype]
     over = 1.0 / (a + c)
     q = (a - c) * over

@@ -1,4 +1,4 @@
-"""Trigonometric functions of vectors, and their inverses."""
+"""Trigonometric functions and their inverses, on vectors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pullback.compiler.math.building_blocks import MathBuilder
 
 __all__ = ["arccos", "arcsin", "arctan", "arctan2", "cos", "sin", "tan"]
 
-LIMIT = {"f4": 1e5, "f8": 1e9}  # up to here an argument is reduced by subtracting multiples of pi / 2
+LIMIT = {"f4": 1e5, "f8": 1e9}  # larger arguments are rare; others are reduced by subtracting multiples of pi / 2
 PARTS = {  # of pi / 2 as a sum; the first ones are positive, so that -0 is reduced to -0
     "f4": (1.57079625129699707031, 7.54978941586159635335e-08, 5.39030285815811905290e-15),
     "f8": (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33),
@@ -20,9 +20,9 @@ HALF_PI = {"f4": (1.57079637050628662109375, -4.37113900018624283e-8), "f8": PAR
 
 
 class ReducedAngle(NamedTuple):
-    """An angle less quarter turns, their number in the last ``bits``, and the sine and cosine of the remainder r.
+    """An angle as n * pi / 2 + ``r``, with n in the low bits of ``bits``, and the sine and cosine of r.
 
-    In f8 each is also given as a sum of a first and a small rest.
+    In float64 each is also given as a sum of two numbers, the second of which is small.
     """
 
     bits: Value
@@ -36,7 +36,7 @@ class ReducedAngle(NamedTuple):
 def _reduce_angle(b: MathBuilder, x: Value) -> ReducedAngle:
     n, bits = b.nearest(x, 2 / math.pi)
     first, second, third = PARTS[x.dtype]
-    higher = b.exact_fma(n, -first, x)  # as n has few bits
+    higher = b.exact_fma(n, -first, x)  # exact, as n has few bits
     if x.dtype == "f4":
         r = b.fma(n, -third, b.exact_fma(n, -second, higher))
         z = r * r
@@ -58,7 +58,7 @@ def _sine_of_quarter(b: MathBuilder, x: Value, quarter: int, name: str) -> Value
     with b.code.exactly():
         part: ReducedAngle = b.once("reduced angle", _reduce_angle, b.as_real(x))
         q = part.bits + quarter if quarter else part.bits
-        sine = part.sine if quarter else b.copysign(part.sine, part.r)  # of -0 it is -0
+        sine = part.sine if quarter else b.copysign(part.sine, part.r)  # at -0 it is -0
         y = b.select((q & 1).compare("une", 0), part.cosine, sine)
         y = (y.as_bits() ^ ((q & 2) << (x.bits - 2))).as_floats()
         rare = b.absolute(x).compare("ogt", LIMIT[x.dtype])
@@ -110,13 +110,13 @@ def arctan(b: MathBuilder, x: Value) -> Value:
 
 
 def arctan2(b: MathBuilder, y: Value, x: Value) -> Value:
-    """Emit arctan of the smaller over the larger argument, then move it to its quadrant."""
+    """Return arctan2(y, x): arctan of the smaller over the larger argument, moved to its quadrant."""
     with b.code.exactly():
         y, x = b.as_reals(y, x)
         high, wide = b.absolute(y), b.absolute(x)
         steep = high.compare("ogt", wide)
         less, more = b.select(steep, wide, high), b.select(steep, high, wide)
-        t = b.select(less.compare("oeq", more), 1.0, less / more)  # of two infinities too
+        t = b.select(less.compare("oeq", more), 1.0, less / more)  # equal infinities have the quotient 1, too
         z = _arctan_of_fraction(b, b.select(less.compare("oeq", 0.0), 0.0, t))
         first, second = HALF_PI[x.dtype]
         z = b.select(steep, (first - z) + second, z)
@@ -126,7 +126,7 @@ def arctan2(b: MathBuilder, y: Value, x: Value) -> Value:
 
 
 def _reduce_arcsin(b: MathBuilder, x: Value) -> tuple[Value, Value, Value]:
-    """Return whether |x| > 1/2, s = |x| or there sqrt((1 - |x|) / 2), and arcsin(s) - s."""
+    """Return whether abs(x) > 1/2, s = sqrt((1 - abs(x)) / 2) there and abs(x) else, and arcsin(s) - s."""
     a = b.absolute(x)
     far = a.compare("ogt", 0.5)
     z = b.select(far, b.fma(a, -0.5, 0.5), a * a)
