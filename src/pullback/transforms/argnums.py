@@ -1,4 +1,4 @@
-"""Which arguments of ``f`` are differentiated by: ``argnums`` and ``argnames``, and calling ``f`` with the others."""
+"""``argnums`` and ``argnames``: choose the arguments of ``f`` to differentiate by, and call ``f`` with all of them."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Cotangent(Parameter):
 
 
 def signature_of(f: Any) -> Signature | None:
-    """Return the signature of ``f`` as far as it is known; a ``dy`` of our own is left out."""
-    if isinstance(f, np.ufunc):  # its out= is no input
+    """Return the signature of ``f``, or None; the ``dy`` that gradient functions add is left out."""
+    if isinstance(f, np.ufunc):  # the parameter out= is no input
         return Signature([Parameter(f"x{i + 1}", Parameter.POSITIONAL_ONLY) for i in range(f.nin)])
     try:
         found = signature(f)
@@ -39,7 +39,7 @@ def signature_of(f: Any) -> Signature | None:
 
 
 class Chosen(NamedTuple):
-    """One argument to differentiate by: where it may stand in a call."""
+    """One argument to differentiate by: its position and its name, as far as they are known."""
 
     label: str  # how the user chose it
     number: int | None
@@ -123,12 +123,12 @@ class Selection:
         )
 
     def pack(self, ds: Sequence[Any]) -> Any:
-        """Return one derivative where one argument was chosen by itself, a tuple where several could be."""
+        """Return the derivative itself if one argument was chosen by a single number or name, else a tuple."""
         return ds[0] if self.one else tuple(ds)
 
 
 class Call:
-    """One call of ``f`` as a function of the arguments that are differentiated by; the others stay as they are."""
+    """One call of ``f`` as a function of the arguments to differentiate by; the others are fixed."""
 
     has_aux = False  # whether f returns (y, aux)
 
@@ -136,11 +136,13 @@ class Call:
         self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], places: Sequence[int | str]
     ) -> None:
         self.f, self.args, self.kwargs, self.places = f, args, kwargs, places
-        self.xs = tuple(args[p] if isinstance(p, int) else kwargs[p] for p in places)  # what is differentiated by
+        self.xs = tuple(
+            args[p] if isinstance(p, int) else kwargs[p] for p in places
+        )  # the arguments to differentiate by
 
     @property
     def other_arguments(self) -> Sequence[Any]:
-        """What is passed on to ``f`` as it is."""
+        """The arguments of ``f`` that are not differentiated by."""
         return [
             *(a for i, a in enumerate(self.args) if i not in self.places),
             *(a for k, a in self.kwargs.items() if k not in self.places),
@@ -148,7 +150,7 @@ class Call:
 
     @property
     def names(self) -> list[str]:
-        """How the signature of ``f`` calls what is differentiated by."""
+        """The names, in the signature of ``f``, of the arguments to differentiate by."""
         ordered = parameters_of(self.f, len(self.args))
         return [ordered[p] if isinstance(p, int) else p for p in self.places]
 
@@ -163,7 +165,7 @@ class Call:
 
 
 class WholeCall(Call):
-    """A call that is differentiated by all of its arguments, which are given by position."""
+    """A call that is differentiated by all its positional arguments."""
 
     other_arguments = ()
 
@@ -192,7 +194,7 @@ def call_by_all(
 
 
 def _several(face: str, what: str, given: object, kinds: Any, one: str) -> Sequence[Any]:
-    """Return what was chosen as a list; a single one need not be in a list."""
+    """Return ``argnums`` or ``argnames`` as a list; a single number or name need not be in a list."""
     found = given if isinstance(given, list | tuple) else (given,)
     if any(not isinstance(x, kinds) or isinstance(x, bool) for x in found):
         raise ArgumentError(f"{face}: {what} must be {one} or a tuple of them, got {given!r}.{point_hint(face, given)}")
@@ -202,18 +204,18 @@ def _several(face: str, what: str, given: object, kinds: Any, one: str) -> Seque
 
 
 def point_hint(face: str, given: object) -> str:
-    """Return what to write, where a setting is something that could be meant as the argument of ``f``."""
+    """Return a hint for messages about a wrong option: it was perhaps meant as the argument of ``f``."""
     return "" if isinstance(given, str | bool) else f" The derivative at a point is {face}(f)(x)."
 
 
 class Derivative:
-    """A function made of ``f`` that gives derivatives: keeps its name and docstring, and pickles when ``f`` does.
+    """A function that computes derivatives of ``f``; it has the name and docstring of ``f``, and pickles if ``f`` does.
 
     Without ``argnums`` and ``argnames`` it differentiates by the one argument that it is given by position.
     """
 
     face = ""
-    has_dy = False  # whether dy= is the cotangent to begin with
+    has_dy = False  # whether it takes dy=, the cotangent of the result
     argnums: Any = None
     argnames: Any = None
     selection: Selection | None = None
@@ -231,7 +233,7 @@ class Derivative:
             self.selection = Selection(self.face, f, argnums, argnames)
 
     def options(self) -> dict[str, Any]:
-        """Return the keywords that make the same of another function."""
+        """Return the keyword arguments with which the transform was called, besides ``f``."""
         return {"argnums": self.argnums, "argnames": self.argnames}
 
     def __reduce__(self) -> Any:
@@ -247,7 +249,7 @@ class Derivative:
         return html
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        """Return the call of ``f`` with these arguments, as a function of those that are differentiated by."""
+        """Return the call of ``f`` with these arguments, as a function of those to differentiate by."""
         if self.selection is not None:
             return self.selection.call(self.__wrapped__, args, kwargs)
         if len(args) > 1:
@@ -277,7 +279,7 @@ class Derivative:
         )
 
     def split_dy(self, args: tuple[Any, ...], dy: Operand | None) -> tuple[tuple[Any, ...], Any]:
-        """Return the arguments for ``f``, and the cotangent, which may be the second where ``f`` takes one."""
+        """Return the arguments for ``f`` and the cotangent, which may be the second argument if ``f`` takes one."""
         if self.selection is None and len(args) == 2 and self.takes_one:
             if dy is not None:
                 raise ArgumentError(f"{self.face}(f)(x, dy): dy was given twice, by position and by keyword.")
@@ -287,7 +289,7 @@ class Derivative:
         return args, dy
 
     def check_dy(self, count: int) -> None:
-        """Refuse ``dy=`` where it could be meant for ``f``, which was given ``count`` arguments by position."""
+        """Raise ArgumentError if ``dy=`` may be meant for ``f``, which got ``count`` positional arguments."""
         if self.names_dy and "dy" not in parameters_of(self.__wrapped__, count):
             raise ArgumentError(
                 f"{self.face}(f)(..., dy=...): f{_describe_parameters(self.__wrapped__)} has an argument named dy of "
@@ -331,7 +333,7 @@ def _rebuild(cls: Any, f: Callable[..., Any], options: dict[str, Any]) -> Any:
 
 
 def _first_by_position(parameters: Sequence[Parameter]) -> list[Parameter]:
-    """Return the first parameter as it is, and those of the others that can be given by keyword."""
+    """Return the first parameter, and those of the others that can be given by keyword."""
     found: list[Parameter] = []
     for i, p in enumerate(parameters):
         if p.kind is p.VAR_POSITIONAL:

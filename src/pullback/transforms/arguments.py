@@ -17,11 +17,11 @@ from pullback.core.variable import get_trace
 
 __all__: list[str] = []
 
-HERE = np.float64(0)  # stands in the place of an input that is no longer held
+HERE = np.float64(0)  # a placeholder for an input that is no longer kept
 
 
 class AsIs:
-    """Part of the arguments that is no input.  A random generator is kept as it was, to draw the same once more."""
+    """A part of the arguments that is no input; a random generator is restored to draw the same numbers again."""
 
     def __init__(self, given: object) -> None:
         self.given = given
@@ -43,7 +43,7 @@ def _is_input(leaf: object) -> bool:
 
 
 def restore_marked(args: list[Any], again: bool = False) -> Any:
-    """Return arguments with the marked ones as they were before."""
+    """Return arguments with the marked ones replaced by what they were."""
     return tree.map_leaves(lambda x: x.value(again) if isinstance(x, AsIs) else x, args)
 
 
@@ -51,7 +51,7 @@ class Arguments:
     """Positional arguments.  The tensors, arrays and numbers in them are the inputs; anything else passes through."""
 
     def __init__(self, args: Sequence[Any]) -> None:
-        self.plain = all(isinstance(a, ARRAYS) for a in args)  # no tree to look into
+        self.plain = all(isinstance(a, ARRAYS) for a in args)  # whether no argument is a tree
         leaves = args if self.plain else [*self._leaves(list(args))]
         self.given_tensor = any(isinstance(leaf, Tensor) for leaf in leaves)
         if self.plain:
@@ -100,7 +100,7 @@ class Arguments:
         return filled
 
     def release(self) -> None:
-        """Keep the structure only: big inputs are not kept by a function that saved nothing of them."""
+        """Drop the inputs and keep the structure: a function that saved no input must not hold their memory."""
         self.flat = [HERE] * len(self.flat)
         self.tree = (
             self.flat if self.plain else tree.map_leaves(lambda x: HERE if isinstance(x, ARRAYS) else x, self.tree)
@@ -114,7 +114,7 @@ class Arguments:
         return out
 
     def convert_back(self, z: Any) -> Any:
-        """Return arrays for arrays; Tensors as soon as a Tensor was given."""
+        """Return results as Tensors if any argument was a Tensor, else as arrays."""
         if self.given_tensor or not self.flat:
             return as_tensor(z)
         writes = get_trace() if isinstance(z, Tensor) else None
@@ -122,7 +122,7 @@ class Arguments:
 
 
 def paths(name: str, x: object) -> Iterator[tuple[str, Any]]:
-    """Yield the leaves of a tree, ``None`` too, each with how one would write it."""
+    """Yield the leaves of a tree, ``None`` included, each with the expression that selects it (``x['w'][0]``)."""
     parts = tree.get_branches(x)
     if parts is None:
         yield name, x
@@ -137,7 +137,7 @@ def is_leaf(x: object) -> bool:
 
 
 def name_leaves(name: str, x: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the leaves of a tree, each with how one would write it; a list of numbers only is one."""
+    """Yield the leaves of a tree, each with the expression that selects it; a list of numbers is one leaf."""
     parts = None if x is None or is_leaf(x) or tree.is_number_list(x) else tree.get_branches(x)
     if parts is None:
         if x is not None:
@@ -149,7 +149,7 @@ def name_leaves(name: str, x: Any) -> Iterator[tuple[str, Any]]:
 
 
 def names_of(names: Sequence[str], xs: Sequence[Any]) -> list[str]:
-    """Return how one would write each of the leaves of several arguments."""
+    """Return the expressions that select the leaves of several arguments."""
     found = []
     for name, x in zip(names, xs, strict=True):
         found += [name] if x is None else [path for path, _ in name_leaves(name, x)]
@@ -164,7 +164,7 @@ def name_input(error: Exception, face: str, names: Sequence[str], xs: Sequence[A
 
 
 def keys_of(x: object, count: int) -> list[str]:
-    """Return how one would write each of the branches of a tree."""
+    """Return the expressions that select the branches of a tree."""
     if isinstance(x, dict):
         return [f"[{k!r}]" for k in x]
     node = tree.find_node_type(type(x))

@@ -1,7 +1,8 @@
 """``vmap``: a function of one example becomes a function of many.
 
-Many examples look like one: a ``Batched`` tensor has the shape of a single example, and an op on it is the op on all of
-them, by its ``acts``.  It is a level like any other, so gradients are taken inside and outside of it.
+A ``Batched`` tensor holds many examples and has the shape of one; an op on it is performed for all of them at once, by
+the batching rule that follows from the op's ``acts``.  ``vmap`` is a level like any other transform, so gradients can
+be taken inside and outside of it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ __all__ = ["vmap"]
 
 
 class Batched(Wrapped):
-    """Many examples that look like one; they lie along axis 0 of ``array``."""
+    """Many examples that look like one; they are along axis 0 of ``array``."""
 
     __slots__ = ()
     differentiates = False
@@ -67,7 +68,7 @@ class Batched(Wrapped):
         level: int = self.number
         return level
 
-    has_derivative = False  # in what lies beneath
+    has_derivative = False  # whether what it holds is differentiated
 
     def beneath(self) -> Any:
         return self._concrete("a plain value")
@@ -113,7 +114,7 @@ class Batched(Wrapped):
     # ---- what the engine calls
 
     def mine(self, args: Sequence[Any]) -> tuple[list[Any], list[bool]]:
-        """Return what is beneath this level, and which of it are examples."""
+        """Return the arguments one level down, and for each whether it has examples."""
         on = [isinstance(a, Batched) and a.number == self.number for a in args]
         return [a.array if b else _of_constant(a) for a, b in zip(args, on, strict=True)], on
 
@@ -138,7 +139,7 @@ class Batched(Wrapped):
     def _translate_error(
         self, op: Op, error: Exception, arrays: list[Any], on: Sequence[bool], params: dict[str, Any]
     ) -> Exception:
-        """Return the error for the shapes of one example if those are wrong, else with a note about ``vmap``."""
+        """Return the op's error for the shapes of one example, or if there is none this one with a note on ``vmap``."""
         alone = [
             np.broadcast_to(np.zeros((), a.dtype), a.shape[1:]) if b else a for a, b in zip(arrays, on, strict=True)
         ]
@@ -151,7 +152,7 @@ class Batched(Wrapped):
         return ShapeError(f"{error}{note}") if isinstance(error, ShapeError) else error
 
     def _interpret_elementwise(self, op: Op, args: tuple[Any, ...]) -> Any:
-        """Perform an op element by element on floats of one dtype; None if it must be done in the general way."""
+        """Return the result of an elementwise op on floats of one dtype; None if the general code must perform it."""
         dtype = self.array.dtype
         if dtype.kind != "f":
             return None
@@ -175,16 +176,16 @@ class Batched(Wrapped):
         try:
             return op.run(*arrays) if arrays else None
         except CAUGHT:
-            return None  # the general way raises the error
+            return None  # the general code raises the error
 
     def around(self, z: TensorLike) -> Any:
-        """Return a result for all examples; of an op with several results, each of them."""
+        """Return a result as a ``Batched`` tensor; for an op with several results, each of them."""
         return tuple(map(self.around, z)) if type(z) is tuple else Batched(self.number, unwrap_constant(z))
 
     def call_unfollowed(self, f: Callable[..., Any], args: Sequence[Any]) -> Any:
         arrays, on = self.mine(args)
         n = len(self.array)
-        if not n:  # no example to learn from what results are like: one of zeros
+        if not n:  # no examples: run one of zeros, to know the shapes and dtypes of results
             arrays = [np.zeros((1, *a.shape[1:]), a.dtype) if b else a for a, b in zip(arrays, on, strict=True)]
         rows = [
             call_unfollowed(f, *(a[i] if b else a for a, b in zip(arrays, on, strict=True))) for i in range(max(n, 1))
@@ -224,7 +225,7 @@ def is_batched(x: object) -> bool:
 
 
 class BatchedOp(WrappingOp):
-    """A function with a gradient of its own, for all examples at once; one level down it is such a function again."""
+    """A function with a custom gradient for all examples at once, as a custom op one level down."""
 
     def __init__(self, op: CustomOp, number: int, on: Sequence[bool], size: int) -> None:
         super().__init__(op.name)
@@ -255,9 +256,9 @@ class BatchedOp(WrappingOp):
         return [None if t is None else take_out(t, 0, self.number, self.size) for t in moved]
 
     def _tangent(self, t: Value, on: bool) -> Any:
-        """Return a tangent for each example, also of a transform that was begun later.
+        """Return a tangent with a value for each example, even if it is of a transform that was begun later.
 
-        One that is the same for all examples is returned as it is.
+        A tangent that is the same for all examples is returned as it is.
         """
         if not on and level_of(t) < self.number:
             return t
@@ -285,7 +286,7 @@ class Mapped:
         _check_axes("out_axes", out_axes)
         self.__name__ = self.__qualname__ = type(f).__name__
         update_wrapper(self, f)
-        self.in_axes, self.out_axes = in_axes, out_axes  # after it: another vmap has axes of its own
+        self.in_axes, self.out_axes = in_axes, out_axes  # after update_wrapper, which copies those of another vmap
 
     def __reduce__(self) -> Any:
         return Mapped, (self.__wrapped__, self.in_axes, self.out_axes)
@@ -335,7 +336,7 @@ class Mapped:
 
 
 class _Given:
-    """An array that came in, and where its examples are."""
+    """An array among the arguments, and the axis of its examples."""
 
     def __init__(self, x: Value, axis: int | None, where: int | str, whole: Tree) -> None:
         self.x, self.axis, self.where, self.whole = x, axis, where, whole
@@ -354,7 +355,7 @@ class _Given:
 
     @property
     def label(self) -> str:
-        """What the user would call it: the argument, and where in it if that is a tree."""
+        """The expression by which the user would select it: the argument, and the path in it if that is a tree."""
         inside = next((path for path, leaf in paths("", self.whole) if leaf is self.x), "")
         name = f"argument {self.where + 1}" if isinstance(self.where, int) else f"argument '{self.where}'"
         return f"{inside} of {name}" if inside else name
@@ -364,7 +365,7 @@ class _Given:
         return int(self.value.shape[self.axis])
 
     def enter(self, number: int) -> Any:
-        if self.axis is None:  # an array could not be indexed by what is different for each example
+        if self.axis is None:  # a plain array could not be indexed by a Batched tensor
             if type(self.x) is np.ndarray and self.x.dtype.kind in "fiubc":
                 return freeze(constant(self.x), INPUT)
             return self.x

@@ -1,4 +1,4 @@
-"""What a function captured: the names of traced tensors and variables it uses without having been given them."""
+"""Captured values: the names of traced tensors and variables that a function uses without being given them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pullback.errors import CapturedError
 
 __all__: list[str] = []
 
-MAX_DEPTH = 4  # how far functions, containers and objects are looked into
+MAX_DEPTH = 4  # levels of functions, containers and objects that are searched
 
 
 def line_of(f: Callable[..., Any]) -> str:
@@ -72,7 +72,7 @@ def _iterate_names(f: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
     for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
         try:
             yield name, cell.cell_contents
-        except ValueError:  # not yet filled
+        except ValueError:  # a cell that is still empty
             continue
     names = f.__code__.co_varnames
     yield from zip(names[f.__code__.co_argcount - len(f.__defaults__ or ()) :], f.__defaults__ or (), strict=False)

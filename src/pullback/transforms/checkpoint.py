@@ -1,4 +1,4 @@
-"""Less memory for more time: a function whose intermediate results are computed again in the backward pass."""
+"""Checkpointing: functions whose intermediate results are not kept, but computed again in the backward pass."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["checkpoint", "recompute_grad"]
 
-MAX_KEPT_INPUTS = 12  # inputs that are kept in any case
+MAX_KEPT_INPUTS = 12  # inputs of a chain of calls that are kept in any case
 
 
 class Noted(Recorder):
-    """Notes which variables are read, and what each was when it was first read."""
+    """Records which variables are read, and the value of each when it was first read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Noted(Recorder):
 
 
 class Pinned(Watcher):
-    """Gives each variable as it was when the function first ran, a trainable one as a leaf of the second run's tape."""
+    """Makes variables read as in the first run of the function, trainable ones as leaves of the second run's tape."""
 
     def __init__(self, tape: Tape, noted: Noted) -> None:
         super().__init__(tape)
@@ -56,7 +56,7 @@ class Pinned(Watcher):
 
 
 class Fixed:
-    """Gives each variable as it was when the function first ran."""
+    """Makes variables read as in the first run of the function."""
 
     level = 0
     writes = False
@@ -69,14 +69,14 @@ class Fixed:
 
 
 class Rematerialize:
-    """The backward pass of one call, which runs it again on its inputs, computed again themselves where not kept.
+    """The backward pass of one call: runs the function again on its inputs, which may have to be computed again, too.
 
-    Where each of many wrapped functions takes the big result of the one before, not even all inputs are kept: only
-    every so-many-th, about as many as lie between two of them, and the others are computed again in the backward pass.
+    In a chain of n wrapped functions, each of which takes the large result of the one before, only about the square
+    root of n inputs are kept, at equal distances; the others are computed again in the backward pass.
     """
 
     previous: Rematerialize | None = None
-    at = number = 0  # which input is the result of the previous call; how many there are before it
+    at = number = 0  # which input is the result of the previous call; the number of calls before this one
     stride = 1
     dropped = False
 
@@ -88,14 +88,14 @@ class Rematerialize:
             with open_tape() as tape:
                 for m in tape.values():
                     if type(m.pool) is Pool:
-                        m.pool.wanted = 0  # what earlier calls on the tape kept is no reason to keep buffers
+                        m.pool.wanted = 0  # keep no buffers on account of earlier calls on the tape
                 return self.call.pull_back(tape, self._recover_values(), self.noted, dys)
         finally:
             if self.dropped:
                 self.drop()
 
     def follow(self, previous: Rematerialize, at: int) -> None:
-        """Take note that the input ``at`` is the result of the previous call, and keep no more than is worth it."""
+        """Record that input ``at`` is the result of the previous call, and drop inputs that need not be kept."""
         self.previous, self.at, self.number, self.stride = previous, at, previous.number + 1, previous.stride
         if self.number > self.stride * (4 * self.stride + MAX_KEPT_INPUTS):
             self.stride *= 2
@@ -188,7 +188,7 @@ class RecomputedCall(Call):
 
 
 def _find_rematerialize(t: Tensor) -> Rematerialize | None:
-    """Return the backward pass of the wrapped call whose one result a big tensor is, or None."""
+    """Return the backward pass of the wrapped call that a large tensor is the only result of, or None."""
     back = getattr(getattr(node_of(t), "y", None), "back", None)
     return back if isinstance(back, Rematerialize) else None
 

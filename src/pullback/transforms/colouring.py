@@ -1,4 +1,4 @@
-"""Colours for the columns of a matrix: those of one colour have no row in common, and can be found out together."""
+"""Column colouring of sparse matrices: columns of one colour share no row, so one pass computes all of them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-MAX_EXTRA_COLOURS = 4  # how many more colours than needed are tried in turn
-MAX_WORK = 50_000_000  # rows times colours, up to which that is tried
+MAX_EXTRA_COLOURS = 4  # how many more colours than the widest row needs are tried for cyclic colouring
+MAX_WORK = 50_000_000  # rows times colours up to which that is tried
 
 
 def color_columns(rows: Array, columns: Array, row_count: int) -> Any:
-    """Return a colour for each column, no two columns of a colour having a row in common.
+    """Return a colour for each column, such that no two columns of a colour share a row.
 
-    Colours are given in turn if that is possible with few of them, else greedily.
+    Colours are assigned cyclically (column number modulo the number of colours) if few suffice, else greedily.
 
     ``rows`` are those of the first column, then of the second and so on; ``columns``: where each begins.
 
@@ -29,10 +29,10 @@ def color_columns(rows: Array, columns: Array, row_count: int) -> Any:
     count = len(columns) - 1
     widest = int(np.bincount(rows).max(initial=0))
     of_each = np.repeat(np.arange(count), np.diff(columns))
-    for colours in range(widest, widest + MAX_EXTRA_COLOURS):  # in turn: for a band there is nothing better
+    for colours in range(widest, widest + MAX_EXTRA_COLOURS):  # cyclic, which is optimal for a banded matrix
         if colours and colours * row_count <= MAX_WORK and _is_valid(rows, of_each % colours, colours, row_count):
             return np.arange(count) % colours
-    taken = [0] * row_count  # for each row the colours it has, a bit for each
+    taken = [0] * row_count  # by row: a bit set of its colours
     where, starts = rows.tolist(), columns.tolist()
     found = []
     for start, end in pairwise(starts):

@@ -1,4 +1,4 @@
-"""Derivatives against finite differences, in float64: along random directions, and element by element."""
+"""Comparison of derivatives with finite differences, in float64: along random directions, and by element."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-MAX_ELEMENTS = 64  # of an input that are compared one by one
-MAX_SEARCHED = 1024  # the same when it is known that something is wrong
+MAX_ELEMENTS = 64  # elements of an input that are compared one by one
+MAX_SEARCHED = 1024  # the same if a random direction differs, to find the wrong element
 DIRECTIONS = 2
 TOLERANCE = 1e-4  # relative; an error of 0.1 % is ten times that
-# Lengths of steps and how many steps to each side: a far one where f is smooth, a near one where it has a kink.
+# Step lengths, and number of steps to each side: long ones for smooth functions, short ones near a kink.
 STEPS = ((1e-3, 2), (1e-5, 2), (1e-6, 1))
-FIRST_STEP = (1e-4, 1)  # takes two values only, and mostly agrees: the others are for where it does not
+FIRST_STEP = (1e-4, 1)  # takes two values only, and mostly suffices; the others are tried where it does not
 
 Function = Callable[[Sequence[Any]], float]  # of all inputs
 Derivative = Callable[[int, Any], float]  # of the function, when one input moves in a direction
 
 
 class Comparison(NamedTuple):
-    """The derivative by one input beside finite differences."""
+    """The result of comparing the derivative by one input with finite differences."""
 
     mismatch: str  # what is wrong, at the worst element; "" if nothing is
-    elements: int  # that were compared one by one
-    difference: float  # the largest among them
+    elements: int  # number of elements that were compared one by one
+    difference: float  # the largest difference among them
 
 
 class Differences:
-    """Central differences of a function at a point, computed once for all derivatives that are compared with them."""
+    """Central differences of a function at a point, cached for all derivatives that are compared with them."""
 
     def __init__(self, f: Function, xs: Sequence[Any]) -> None:
         self.f, self.xs = f, xs
@@ -42,7 +42,7 @@ class Differences:
         self.known: dict[Hashable, float] = {}
 
     def move_along(self, i: int, v: Array, name: Hashable) -> Callable[[float, int], float]:
-        """Return the differences when one input moves in a direction, which has a name, as a function of the step."""
+        """Return the differences along a direction of one input, as a function of the step; ``name``: a cache key."""
 
         def compute(h: float, count: int) -> float:
             key = i, name, h, count
@@ -124,10 +124,10 @@ def _normal(random: np.random.Generator, x: Array) -> Any:
 
 
 def _compare_direction(difference: Callable[[float, int], float], found: float, value: float) -> tuple[float, bool]:
-    """Return the derivative by central differences, with the step for which it is nearest to what was found.
+    """Return the derivative by central differences, with the step that comes nearest to ``found``, and if it agrees.
 
-    Differences of rounding errors say nothing, so far below the value of the function anything will do, unless two
-    steps say the same.
+    Differences that are small beside the value of the function may be rounding errors: they count as agreement,
+    unless two step lengths give the same.
     """
     expected = difference(*FIRST_STEP)
     if abs(found - expected) <= TOLERANCE * abs(expected):

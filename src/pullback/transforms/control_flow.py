@@ -1,7 +1,7 @@
-"""Loops and branches that stay what they are when they are compiled: ``scan``, ``while_loop``, ``cond`` and their kin.
+"""Structured control flow: ``scan``, ``map``, ``fori_loop``, ``while_loop``, ``cond`` and ``switch``.
 
-Run eagerly they are Python's own loops and branches, step by step.  In a function that is being compiled they are
-traced once and become loops and branches of the machine code, also under ``grad``, ``jvp`` and ``vmap``.
+Run eagerly they are Python's own loops and branches.  In a function that is being compiled, bodies are traced once and
+become loops and branches of the machine code, also under ``grad``, ``jvp`` and ``vmap``.
 """
 
 from __future__ import annotations
@@ -159,13 +159,13 @@ def _check_condition(holds: Any) -> Any:
 
 
 def _select(condition: Any, x: Any, y: Any) -> Any:
-    """Return leaf by leaf ``where(condition, x, y)``."""
+    """Return ``where(condition, x, y)`` of each leaf of two trees."""
     rows = zip(tree.leaves(x), tree.leaves(y), strict=True)
     return tree.replace_leaves(x, [np.where(condition, as_array(a), as_array(b)) for a, b in rows])
 
 
 def _trace_while(program: Any, cond: Callable[..., Any], body: Callable[..., Any], carry: Any, most: Any) -> Any:
-    """Add a loop to a program, and return its carry; None if something must be done in turn."""
+    """Add a loop to a program, and return its carry; None if its steps must be traced one by one."""
     whole = (carry, np.int64(0))  # and the number of steps
 
     def step(state: Any, _: Any) -> Any:
@@ -251,7 +251,7 @@ def _choose(name: str, number: Any, branches: list[Callable[..., Any]], operands
 def _trace_branches(
     name: str, program: Any, number: Any, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]
 ) -> Any:
-    """Add branches to a program, and return their results; None if something must be done in turn."""
+    """Add branches to a program, and return their results; None if they cannot be recorded."""
     given = tree.map_leaves(as_operand, list(operands), whole=tree.is_number_list)
     leaves = tree.leaves(given)
     results: list[Any] = []
@@ -274,7 +274,7 @@ def _trace_branches(
 
 
 def _check_alike(name: str, first: Any, other: Any) -> Any:
-    """Return the result of a branch; refuse one that differs from that of another in structure or shapes."""
+    """Return the result of a branch; raise if it differs from that of another branch in structure or shapes."""
     other = _arrange_like(first, other)
     if _get_structure(first) != _get_structure(other):
         raise ArgumentError(f"{name}: one branch returns {_describe_tree(first)}, another {_describe_tree(other)}.")
@@ -290,7 +290,7 @@ def _check_alike(name: str, first: Any, other: Any) -> Any:
 
 
 def _cast_outputs(body: Any, dtypes: Sequence[Any]) -> Any:
-    """Return a body whose outputs have these dtypes: Python numbers take those of other branches."""
+    """Return a body whose outputs are cast to these dtypes, so that Python numbers take those of other branches."""
     if [like.dtype for like in body.output_likes] == list(dtypes):
         return body
     with body.open_trace() as trace:
@@ -351,7 +351,7 @@ class Steps:
         return carry, _stack_trees(rows)
 
     def run_none(self) -> tuple[Any, Any]:
-        """Return what no steps give: the carry, and empty arrays of what a step would give for zeros."""
+        """Return the results of no steps: the carry, and empty arrays with the shapes of a step's results."""
         zeros = tree.map_leaves(lambda x: np.zeros(x.shape, x.dtype)[()] if isinstance(x, ARRAYS) else x, self.carry)
         _, y = self.step(zeros, tree.map_leaves(lambda x: np.zeros(x.shape[1:], x.dtype)[()], self.xs))
         return self.carry, tree.map_leaves(lambda z: np.zeros((0, *np.shape(z)), as_array(z).dtype), y)
@@ -361,7 +361,7 @@ class Steps:
     def trace(self, program: Any, unroll: int, recompute: bool) -> tuple[Any, Any]:
         """Record a step, and add the loop to the program."""
         recorded = _record_steps(program, self.step, self.carry, self.xs)
-        if recorded is None:  # the steps one by one
+        if recorded is None:  # trace the steps one by one
             return self.run() if self.length else self.run_none()
         body, captured, carry, y = recorded
         op = ScanOp(body, len(captured), len(carry), self.length, self.reverse)
@@ -374,7 +374,7 @@ class Steps:
 def _record_steps(program: Any, step: Callable[..., Any], carry: Any, xs: Any = None) -> Any:
     """Return the body of a loop, what it captured, the leaves of the carry, and the result of a step.
 
-    None if there is something that must be done in turn, such as draws of random numbers.
+    None if the steps must be traced one by one, such as those that draw random numbers.
     """
     leaves, rows = tree.leaves(carry), tree.map_leaves(lambda x: np.zeros(x.shape[1:], x.dtype), xs)
     found: list[Any] = []
@@ -391,7 +391,7 @@ def _record_steps(program: Any, step: Callable[..., Any], carry: Any, xs: Any = 
         dtypes = [like.dtype for like in body.output_likes[: len(leaves)]]
         if all(get_kind(x) == (dtype, None) for x, dtype in zip(leaves, dtypes, strict=True)):
             return body, captured, leaves, found[1]
-        # Python numbers get the dtype that a step makes of them
+        # Python numbers in the carry get the dtype that they have after a step.
         leaves = [_cast_number(x, dtype) for x, dtype in zip(leaves, dtypes, strict=True)]
 
 
@@ -410,9 +410,9 @@ def _record(
 
 
 def _run_loop(op: ScanOp, operands: Sequence[Any], several: int, recompute: bool) -> Sequence[Any]:
-    """Return the results of a loop that does ``several`` steps in one go, and those that are left after it.
+    """Return the results of a loop unrolled by ``several`` steps, followed by a loop over the steps that remain.
 
-    With ``recompute`` these are loops of their own, which are computed again from their first state when going back.
+    With ``recompute`` the unrolled steps are inner loops, run again from their first state in the backward pass.
     """
     if not op.length:  # the carry, and empty arrays
         carry = operands[op.constants : op.constants + op.carry]
@@ -446,7 +446,7 @@ def _run_loop(op: ScanOp, operands: Sequence[Any], several: int, recompute: bool
 
 
 def _record_several(op: ScanOp, several: int, recompute: bool) -> Any:
-    """Return the body that does ``several`` steps of a loop: one after the other, or with ``recompute`` by a loop."""
+    """Return the body of ``several`` steps of a loop: unrolled, or with ``recompute`` as an inner loop."""
     inner = ScanOp(op.body, op.constants, op.carry, several, op.reverse)
     with op.body.open_trace() as trace:
         likes = op.body.input_likes
@@ -468,7 +468,7 @@ def as_operand(x: Any) -> Any:
 
 
 def get_kind(x: Any) -> tuple[Any, Any]:
-    """Return the dtype of a leaf, and the type of a Python number that it stands for."""
+    """Return the dtype of a leaf, and ``int``, ``float`` or ``complex`` if it stands for a Python number."""
     return (np.asarray(x).dtype, type(x)) if type(x) in NUMBERS else (x.dtype, getattr(x, "weak", None))
 
 
@@ -479,7 +479,7 @@ def _cast_number(x: Any, dtype: Any) -> Any:
 
 
 def check_carry(name: str, before: Any, after: Any) -> Any:
-    """Return the carry after a step, in the order of the one before; refuse another structure, shape or dtype."""
+    """Return the carry after a step, its dicts in the order of those before; raise if structure or shapes differ."""
     if _is_alike(before, after):
         return after
     after = _arrange_like(before, after)
@@ -504,7 +504,7 @@ def check_carry(name: str, before: Any, after: Any) -> Any:
 
 
 def _is_alike(x: Any, z: Any) -> bool:
-    """Return whether plain trees are alike in structure, shapes and dtypes; False also where that must be looked at."""
+    """Return whether two simple trees have equal structure, shapes and dtypes; False also if that is not clear."""
     t = type(z)
     if t is tuple or t is list:
         return type(x) is t and len(x) == len(z) and all(map_(_is_alike, x, z))

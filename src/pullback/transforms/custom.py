@@ -43,15 +43,15 @@ class Customized:
     __wrapped__: Callable[..., Any]
     face = ""
     call: type[Call]
-    rule: Callable[..., Any] | None  # of the tangent, if it is stated
-    ways: dict[Any, str]  # how ``f`` takes ``save``
+    rule: Callable[..., Any] | None  # the user's rule for tangents, if any
+    ways: dict[Any, str]  # a cache: how ``f`` takes ``save``
 
     def __init__(self, f: Callable[..., Any]) -> None:
         if not callable(f):
             raise ArgumentError(f"{self.face}(f): f must be a function, got {type(f).__name__}.")
         self.__name__ = self.__qualname__ = type(f).__name__
         update_wrapper(self, f)
-        self.rule, self.ways = None, {}  # after it: f may be such a function itself
+        self.rule, self.ways = None, {}  # after update_wrapper, which copies those of ``f`` if it has them
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
@@ -59,7 +59,7 @@ class Customized:
         return self.outcome(Arguments(args), kwargs)
 
     def outcome(self, arguments: Arguments, kwargs: dict[str, Any]) -> Any:
-        """Return the result of one call, in the form of its arguments."""
+        """Return the result of one call: tensors if any argument is one, else arrays."""
         call = self.call(self, arguments, kwargs)
         zs = call.apply(arguments.flat)
         arguments.release()
@@ -78,7 +78,7 @@ class Customized:
         return self.__qualname__ if found is self else (type(self), self.settings())
 
     def settings(self) -> tuple[Any, ...]:
-        """Return what it was made with."""
+        """Return the arguments to make it again, for pickling."""
         return (self.__wrapped__,)
 
     def __repr__(self) -> str:
@@ -86,7 +86,7 @@ class Customized:
 
 
 class Held:
-    """Gives variables other values than they hold, for a comparison."""
+    """Makes variables read as other values than they hold, for a comparison."""
 
     level = 0
     writes = False
@@ -99,7 +99,7 @@ class Held:
 
 
 class Stated(Customized):
-    """A function whose gradient is stated, may be compared with finite differences, and may state its tangent."""
+    """A function with a user's gradient and perhaps a user's tangent, which can be checked by finite differences."""
 
     def __init__(self, f: Callable[..., Any], check: bool = False, jvp: Callable[..., Any] | None = None) -> None:
         super().__init__(f)
@@ -135,9 +135,9 @@ class Stated(Customized):
         return self.__wrapped__, self.check, self.rule
 
     def _compare(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        """Compare with finite differences, once for each combination of shapes and dtypes; under vmap, of one example.
+        """Compare with finite differences, once for each combination of shapes and dtypes.
 
-        In a compiled function they are compared when it is first run.
+        Under ``vmap`` one example is compared; in a compiled function that is done in its first run.
         """
         arguments = Arguments(args)
         signature = tuple((x.shape, x.dtype.char) for x in arguments.flat)

@@ -1,4 +1,4 @@
-"""One call of a function with a gradient of its own: how its body and gradient function are run and checked."""
+"""One call of a function with a custom gradient: runs its body and gradient function, and checks their results."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-GRAD_FUNC = ("grad_func", "gradFunc", "grad_fn")  # what the gradient function is called in a dict or an object
+GRAD_FUNC = ("grad_func", "gradFunc", "grad_fn")  # names of the gradient function in a dict or an object
 
 
 class Owner(Protocol):
-    """What a call reads of its function."""
+    """The attributes that a call reads of its function."""
 
     face: str
     rule: Callable[..., Any] | None
@@ -40,7 +40,7 @@ class Owner(Protocol):
 
 
 class Call(CustomOp):
-    """One call of a function with its own gradient."""
+    """One call of a function with a custom gradient."""
 
     follows = True
     structure: Any  # of the results
@@ -69,7 +69,7 @@ class Call(CustomOp):
         return self.f(*self.arguments.fill(values), **self.kwargs)
 
     def split(self, out: TensorLike) -> tuple[Any, Any]:
-        """Return the value and the gradient function in what the body returned."""
+        """Return the value and the gradient function from what the body returned."""
         found = _by_name(out)
         if found is None and isinstance(out, tuple | list) and len(out) == 2:
             found = out[0], out[1]
@@ -80,7 +80,7 @@ class Call(CustomOp):
         return found
 
     def results_in(self, value: object) -> tuple[Any, ...]:
-        """Return the results in ``value``, as the engine takes them; Python's numbers are as wide as the inputs."""
+        """Return the leaves of ``value`` as the engine takes them; Python numbers get the precision of the inputs."""
         if isinstance(value, ARRAYS):
             return (unwrap_constant(value),)
         return tuple(self._result(z) for z in tree.leaves(value)) if value is not None else (self._result(None),)
@@ -97,7 +97,7 @@ class Call(CustomOp):
     def gradient(
         self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Callable[..., Any], read: list[Variable]
     ) -> Run:
-        """Return the run with ``grad_func`` as its backward rule."""
+        """Return the record of the run, with ``grad_func`` as its backward rule."""
         raise NotImplementedError
 
     # ---- what the gradient function returned
@@ -214,10 +214,10 @@ class Call(CustomOp):
 
 
 class SavingCall(Call):
-    """A call in the manner of TensorFlow.js: ``f(*inputs, save)`` with ``grad_func(dy, saved)``."""
+    """A call as in TensorFlow.js: ``f(*inputs, save)`` with ``grad_func(dy, saved)``."""
 
     saved: Any
-    accepting = True  # whether the gradient function takes the variables that the body reads
+    accepting = True  # whether the gradient function takes ``variables``
 
     def body(self, values: Sequence[Any]) -> Any:
         saved: list[Any] = [[]]
@@ -229,7 +229,7 @@ class SavingCall(Call):
                     f"{self.name}: save takes a list, tuple or dict of tensors, got {got}. Write save([x])."
                 )
             flat = type(kept) is list and all(isinstance(t, Tensor) for t in kept)
-            saved[0] = [*kept] if flat else tree.map_leaves(lambda t: t, kept)  # a copy: the user may change his list
+            saved[0] = [*kept] if flat else tree.map_leaves(lambda t: t, kept)  # a copy: the user may change the list
 
         self.saved = saved
         args = self.arguments.fill(values)
@@ -271,7 +271,7 @@ class SavingCall(Call):
 
 
 class NestedCall(Call):
-    """A call in the manner of TensorFlow: trees in and out, ``grad_fn(*dys, variables=...)``."""
+    """A call as in TensorFlow: trees in and out, with ``grad_fn(*dys, variables=...)``."""
 
     def gradient(
         self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Callable[..., Any], read: list[Variable]
@@ -293,7 +293,7 @@ class NestedCall(Call):
 
 
 def _in_scope(scope: Scope, back: Back) -> Back:
-    """Return the backward rule such that what it records counts as made by this run."""
+    """Return a backward rule that runs in ``scope``, so that what it records counts as made by this run."""
 
     def back_in_scope(dys: list[Any]) -> Sequence[Any]:
         with scope.open():
@@ -303,7 +303,7 @@ def _in_scope(scope: Scope, back: Back) -> Back:
 
 
 def _by_name(out: Any) -> tuple[Any, Any] | None:
-    """Return value and gradient function of a dict or an object that has both by name."""
+    """Return the value and gradient function of a dict or an object that has them by name, or None."""
     if isinstance(out, dict):
         found = [out[k] for k in GRAD_FUNC if k in out]
         return (out["value"], found[0]) if found and "value" in out else None
@@ -325,17 +325,17 @@ def _only_tensors(x: object) -> Any:
 
 
 def _with_gaps(x: object) -> list[Any]:
-    """Return the leaves of a tree, ``None`` too."""
+    """Return the leaves of a tree, ``None`` included."""
     return [leaf for _, leaf in paths("", x)]
 
 
 def _align(arg: Any, d: Any) -> list[Any] | None:
-    """Return for each input in a tree what is in its place in another; None if their structures differ."""
+    """Return, for each input in a tree, its counterpart in another tree; None if their structures differ."""
     parts = None if arg is None else tree.get_branches(arg)
     if parts is None:
         single = tree.get_branches(d) is None
         return ([d] if single else None) if isinstance(arg, ARRAYS) else []
-    if d is None:  # no gradient for anything in here
+    if d is None:  # no gradient for any input in this branch
         return [None for x in tree.leaves(arg) if isinstance(x, ARRAYS)]
     rows = pair_branches(arg, d)
     found = None if rows is None else [_align(a, b) for a, b in rows]

@@ -22,7 +22,7 @@ __all__ = ["custom_jvp"]
 
 
 class TangentCall(Call):
-    """One call of a function that states its tangent: what flows back is the transpose of that."""
+    """One call of a function with a custom tangent; its backward rule is the transpose of the tangent's rule."""
 
     owner: CustomJvp
 
@@ -46,7 +46,7 @@ class TangentCall(Call):
 
     def _is_linear(self, tangents: Callable[[Sequence[Any]], Sequence[Any]], values: Sequence[Any]) -> bool | None:
         linear = is_linear(tangents, values) if all(map(has_values, values)) else None
-        if linear is None:  # a program is being compiled: there are no numbers but those that stand for them
+        if linear is None:  # a program is being compiled: there are symbols, but no numbers
             with suppress(Exception), watch_below(0):
                 xs = [sample(x) for x in values]
                 linear = is_linear(partial(self._tangents, self.results_in(self.body(xs)), xs), xs)

@@ -1,8 +1,8 @@
-"""A function with a custom gradient as an op, made for each call.
+"""A function with a custom gradient as an op, which is made for each call.
 
-Its body is run on the *values* of its inputs, one level down.  So at first order it sees untraced tensors and costs
-nothing extra; at second order it sees the tensors of the outer tape, and what it kept has its path to the inputs.  For
-the same reason a traced tensor that it captured shows at once: a result has a higher level than the inputs have.
+Its body is run on the *values* of its inputs, one level down.  At first order these are untraced tensors, so nothing
+is recorded; at second order they are tensors of the outer tape, which records the body and what it saves.  If the body
+captured a traced tensor, its result has a higher level than its inputs: so a lost gradient is found and refused.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Run(NamedTuple):
 
 
 class Like(NamedTuple):
-    """Shape and dtype of an array that need not be kept."""
+    """The shape and dtype of an array that is not kept."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -88,7 +88,7 @@ def levels_of(x: Value | None) -> set[int]:
 
 
 def _at_level(x: Any, level: int) -> Any:
-    """Return what ``x`` is at a level; None if it is nothing there."""
+    """Return the tensor that ``x`` is at a level, or None."""
     return next((t for t in _chain(x) if t.level == level), None)
 
 
@@ -105,16 +105,16 @@ class CustomOp:
     """An op whose body and gradient are functions of the user's, in ``run``."""
 
     custom = True
-    is_structured = False  # a loop or a branch, of which each level makes another one
+    is_structured = False  # whether it is a loop or branches, of which every level makes another such op
     is_moving = False
     chooses = False
     follows = False  # whether the variables that the body reads are operands as well
-    states_jvp = False  # whether ``jvp`` is a rule of its own, and not the transpose of the backward rule
+    states_jvp = False  # whether ``jvp`` is the user's rule, and not the transpose of the backward rule
     limit: int | None = None  # while the op is applied: the highest level of its inputs
 
     def __init__(self, name: str) -> None:
         self.name = name
-        # the tapes it is being put on, and the levels of dual numbers that it is run on, each with its operands
+        # The tapes that are recording the op, and the levels of dual numbers it is run on, each with its operands.
         self.records: list[tuple[Tape | DualLevel, Sequence[Any]]] = []
 
     def run(self, values: Sequence[Any]) -> Run:
@@ -130,11 +130,11 @@ class CustomOp:
         return self.make_lost_error((), highest + 1)
 
     def advise(self) -> str:
-        """Return what to do if the backward rule cannot be transposed."""
+        """Return, for a message, what the user can do if the backward rule cannot be transposed."""
         return "Use reverse mode."
 
     def check_variables(self, variables: Sequence[Variable]) -> None:
-        """Refuse variables that are followed and for which the gradient function gives nothing."""
+        """Raise if a variable that is differentiated gets no gradient from the gradient function."""
 
     def apply(self, args: Sequence[Any]) -> tuple[Any, ...]:
         """Return the results, each an array or a tensor of the highest level there is."""
@@ -172,7 +172,7 @@ class CustomOp:
         return max([*map(level_of, values), watcher.level if watcher is not None else 0])
 
     def run_reduced(self, values: Sequence[Any]) -> Run:
-        """Return a run whose results do not follow what an enclosing function made from the inputs of this one."""
+        """Return a run whose results are constants to the tapes on which an enclosing function made its operands."""
         run, within = self.run(values), scopes()
         if within:
             highest = self.below(values)
@@ -182,7 +182,7 @@ class CustomOp:
         return run
 
     def check_limit(self, results: Sequence[Any]) -> None:
-        """Leave the op to a captured value of a higher level than the inputs have, if nothing differentiates there."""
+        """Raise HigherLevelError if a result has a higher level than the inputs, at which nothing is differentiated."""
         if self.limit:
             top = max(results, key=level_of, default=None)
             if level_of(top) > self.limit and not is_differentiated(top, self.limit):
@@ -201,9 +201,9 @@ class CustomOp:
             self.records.pop()
 
     def check_tangents(self, tangents: Sequence[Any], number: int) -> Sequence[Any]:
-        """Return tangents; refuse those of the level ``number`` or a higher one: the rule captured a traced tensor.
+        """Return tangents; raise if one has the level ``number`` or a higher one: the rule captured a traced tensor.
 
-        What an enclosing function made of the operands is a constant here.
+        What an enclosing function computed from the operands is a constant here.
         """
         if within := scopes():
             tangents = [self.reduce_level(t, number - 1, self.records, within) for t in tangents]
@@ -244,12 +244,12 @@ class CustomOp:
             self.records.pop()
         operands = [*args, *(v.read() for v in variables)]
         nodes = [node_of(a) if tape.holds(a) else None for a in operands]
-        if all(n is None for n in nodes):  # only a variable could have brought it here, and none was read
+        if all(n is None for n in nodes):  # the level was that of a variable, and none was read
             return zs
         self.check_variables([v for v, n in zip(variables, nodes[len(args) :], strict=True) if n is not None])
         within = scopes()
         kept = values if self.states_jvp else [like(v) for v in values]
-        # big operands are not kept by a function that saved nothing of them
+        # A function that saved no operand must not hold their memory.
         pull = CheckedPull(self, back, tape, nodes, args if within else (), within, kept, [like(z) for z in zs])
         return place_all(tape, zs, nodes, pull)
 
@@ -269,7 +269,7 @@ class CustomOp:
         return transpose(lambda dys: back(dys)[: len(tangents)], tangents, z)
 
     def transposable(self, back: Back, xs: Sequence[Any], zs: Sequence[Like], dys: list[Any]) -> Sequence[Any]:
-        """Return what flows back, by a rule that may be transposed: that of the stated tangent, if there is one."""
+        """Return cotangents by a rule that may be transposed: derived from the user's tangent rule, if there is one."""
         with set_transposing(False):
             if self.states_jvp:
                 empty = [np.broadcast_to(np.zeros((), z.dtype), z.shape) for z in zs]
@@ -278,9 +278,9 @@ class CustomOp:
             return back(dys)
 
     def check_linear(self, back: Back, xs: Sequence[Any], zs: Sequence[Any]) -> None:
-        """Refuse to transpose a backward rule that is not linear in the cotangents."""
+        """Raise if a backward rule is not linear in the cotangents, so that it cannot be transposed."""
         linear = is_linear(back, zs) if all(map(has_values, xs)) else None
-        if linear is None:  # a program is being compiled: there are no numbers but those that stand for them
+        if linear is None:  # a program is being compiled: there are symbols, but no numbers
             with suppress(Exception), watch_below(0):
                 run = self.run([sample(x) for x in xs])
                 linear = is_linear(run.back, run.values)
@@ -295,7 +295,7 @@ class CustomOp:
 
 
 class CheckedPull:
-    """The backward rule of one call of a custom gradient, which refuses what would lose a gradient."""
+    """The backward rule of one call of a custom gradient; it raises if a gradient would be lost."""
 
     __slots__ = ("args", "back", "kept", "likes", "nodes", "op", "tape", "within")
 
@@ -321,7 +321,7 @@ class CheckedPull:
         ds = self._run(dys)
         if any(level_of(d) >= level for d in ds):
             if self._is_made_from_operands(ds, since):
-                with pause(self.tape):  # a constant in the backward pass
+                with pause(self.tape):  # its tensors are constants in the backward pass
                     ds = self._run(dys)
             known = set[int]().union(*map(levels_of, dys))  # a cotangent may be of a transform that was begun later
             if any(n >= level for d in ds for n in levels_of(d) - known):
@@ -339,14 +339,14 @@ class CheckedPull:
             return self.back(dys)
 
     def _is_made_from_operands(self, ds: Sequence[Any], since: int) -> bool:
-        """Return whether an enclosing function made from its operands what is on the tape of these cotangents."""
+        """Return whether an enclosing function computed these cotangents from its own operands."""
         own = [t for t in (_at_level(d, self.tape.level) for d in ds) if t is not None]
         holds = self.tape.holds
         return bool(self.within) and all(holds(t) and is_made_from(t, self.args, self.within, since) for t in own)
 
 
 def transpose(rule: Back, along_these: Sequence[Any], likes: Sequence[Any]) -> list[Any]:
-    """Return the transpose of a linear rule, which takes numbers like ``likes``, applied to ``along_these``."""
+    """Return the transpose of a linear rule applied to ``along_these``; ``likes`` are like the rule's arguments."""
 
     def pair(*given: Tensor) -> Any:
         terms = [
@@ -376,7 +376,7 @@ def set_transposing(on: bool = True) -> Iterator[None]:
 
 
 def is_number(x: Any) -> bool:
-    """Return whether ``x`` is a number of Python's own; a bool is none."""
+    """Return whether ``x`` is a Python number; a bool is none."""
     return isinstance(x, int | float | complex) and not isinstance(x, bool | np.generic | Tensor)
 
 
@@ -406,7 +406,7 @@ def gradient_for(
 ) -> Any:
     """Return a gradient that the user returned for input ``x``, checked, as the engine takes it.
 
-    One that is narrower than its input and than the cotangents ``dys`` has lost digits, which is a warning.
+    Warn if it is less precise than both its input and the cotangents ``dys``.
     """
     return _derivative(d, x, lambda: f"{face}: the gradient of '{name()}'", line, dys)
 

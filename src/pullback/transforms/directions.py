@@ -1,4 +1,4 @@
-"""Many directions at once: cotangents pulled back together, by ``vmap``'s level, as long as they fit into the cache."""
+"""Pull many cotangents back at once, by a level of ``vmap``, in batches that fit the cache."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-BATCH_BYTES = 1024 * 1024  # bytes that directions taken together have at the widest place of the program
-MIN_SINGLE_BYTES = 64 * 1024  # bytes of one direction from which on taking it by itself is quicker
+BATCH_BYTES = 1024 * 1024  # bytes of a batch of cotangents at the largest step of the program
+MIN_SINGLE_BYTES = 64 * 1024  # bytes of one cotangent there from which on pulling it back alone is quicker
 
-Back = Callable[[Any], Sequence[Any]]  # a cotangent to those of the inputs, None where nothing comes back
+Back = Callable[[Any], Sequence[Any]]  # from a cotangent to those of the inputs, None for one that is not reached
 
 
 class Units:
@@ -58,7 +58,7 @@ def pull_unit_vectors(
 ) -> Sequence[Any]:
     """Return every unit vector of ``shape``, times ``one``, pulled back to each of ``count`` inputs, along axis 0.
 
-    Where there is but one direction, because the shape is (), there is no axis for it.
+    If the shape is () there is one unit vector, and no axis for it.
     """
     if not shape:
         return [None if d is None else unwrap_constant(d) for d in back(dtype.type(one))]
@@ -89,7 +89,7 @@ def pull_examples(face: str, back: Back, y: Tensor, widest: int, number: int) ->
 
 
 def _check_apart(face: str, expected: Array, mixed: Array, dtype: np.dtype[Any]) -> None:
-    """Raise where examples move each other: then a weighted sum of all of them is not that of their jacobians."""
+    """Raise if examples depend on each other: pulling back a weighted sum then gives something else than expected."""
     near = np.sqrt(max(np.finfo(dtype).eps, np.finfo(mixed.dtype).eps))
     if expected.size and np.any(np.abs(mixed - expected) > near * (np.max(np.abs(expected)) + np.max(np.abs(mixed)))):
         raise GradientError(
@@ -103,9 +103,9 @@ def _join(rows: Sequence[Any]) -> Any:
 
 
 def pull_in_batches(back: Back, cotangents: Any, widest: int, number: int) -> Iterator[list[Any]]:
-    """Yield cotangents, along axis 0, pulled back as many at a time as is good.
+    """Yield the results of pulling cotangents back, in batches along axis 0.
 
-    ``widest`` is how many bytes one direction has at the widest place of the program, ``number`` the level of many.
+    ``widest`` is the bytes of one cotangent at the largest step of the program, ``number`` the level of ``vmap``.
     """
     size = 1 if widest >= MIN_SINGLE_BYTES else max(1, BATCH_BYTES // max(widest, 1))
     with report_progress("derivatives", -(-len(cotangents) // size)) as shown:

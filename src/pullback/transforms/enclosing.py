@@ -1,8 +1,8 @@
-"""Custom gradients inside one another: which captured tensors were made from the inputs of the enclosing function.
+"""Nested custom gradients: find out which captured tensors were computed from the inputs of the inner function.
 
-TensorFlow states a second derivative by a custom gradient inside of a gradient function.  The body of the inner one
-uses what the outer function was given and has computed.  That is no lost gradient if all of it was computed from the
-inputs of the inner one: then the gradient that the inner one states is the whole derivative.
+In TensorFlow a second derivative is defined by a custom gradient inside of a gradient function.  The body of the inner
+function uses tensors of the outer one.  No gradient is lost if all of these were computed from the inputs of the inner
+function: then the gradient that it defines is the whole derivative.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__: list[str] = []
 
 
 class DualLevel:
-    """The level of dual numbers, in the place of a tape."""
+    """The level of dual numbers, with the attributes of a tape that are read here."""
 
     def __init__(self, level: int) -> None:
         self.level = level
@@ -31,7 +31,7 @@ class DualLevel:
 
 
 class Scope:
-    """The tensors that one run of a function with a gradient of its own was given, and those it has made."""
+    """The tensors that one run of a function with a custom gradient was given, and those that it made."""
 
     def __init__(self, values: Sequence[Any]) -> None:
         self.inputs: list[Any] = []
@@ -45,7 +45,7 @@ class Scope:
                     self.duals[id(v)] = v, frozenset({id(v)})
                 v = v.all_values()
         self.tapes: list[Tape] = list({id(n.meta.tape): n.meta.tape for n in self.inputs}.values())
-        self.spans: list[tuple[Tape, int, int]] = []  # the nodes from one length of a tape to another
+        self.spans: list[tuple[Tape, int, int]] = []  # ranges of nodes that it made: a tape, first and end position
 
     @property
     def is_needed(self) -> bool:
@@ -53,7 +53,7 @@ class Scope:
         return bool(self.tapes or self.duals)
 
     def note_dual(self, made: Any, operands: Sequence[Any]) -> None:
-        """Note a dual number that was made of operands of its level, if all of those were made of the inputs."""
+        """Record a dual number if all its operands of the same level were computed from the inputs."""
         of = [id(a) for a in operands if a.has_tangent and a.level == made.level]
         if all(number in self.duals for number in of):
             self.duals[id(made)] = made, frozenset[int]().union(*(self.duals[number][1] for number in of))
@@ -85,9 +85,9 @@ scopes = _scopes.get
 
 
 def is_made_from(z: Tensor, operands: Sequence[Any], within: Sequence[Scope], since: int | None = None) -> bool:
-    """Return whether a tensor was made inside of enclosing functions, from ``operands`` only.
+    """Return whether a tensor was computed inside of enclosing functions, and from ``operands`` only.
 
-    What was put on its tape from the length ``since`` on counts as made inside; ``None`` if nothing is.
+    Nodes of its tape from position ``since`` on count as computed inside, none if it is None.
     """
     if z.has_tangent:
         given = {id(a) for a in operands}

@@ -31,7 +31,7 @@ class Dual(Wrapped):
 
     __slots__ = ()
 
-    primal: Any = vars(Tensor)["value"]  # in the slots of any tensor: so a GradientTape can make it a handle of its own
+    primal: Any = vars(Tensor)["value"]  # the slot of any tensor, so that a GradientTape can make it a handle
     tangent: Any = vars(Tensor)["via"]
     number: Any = vars(Tensor)["y"]
 
@@ -74,7 +74,7 @@ class Dual(Wrapped):
         return self.primal
 
     def interpret(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        # In one piece: every op on dual numbers runs through it, and a further Python call takes some 30 ns.
+        # One long function: every op on dual numbers runs it, and a further Python call takes some 30 ns.
         mine = [isinstance(a, Dual) and a.number == self.number for a in args]
         primals = [a.primal if on else a for a, on in zip(args, mine, strict=True)]
         tangents = [a.tangent if on else None for a, on in zip(args, mine, strict=True)]
@@ -105,7 +105,7 @@ class Dual(Wrapped):
 
     @staticmethod
     def _note(made: Dual, args: tuple[Any, ...]) -> None:
-        """Note for the functions with custom gradients that are being run which inputs this was made of."""
+        """Tell the functions with custom gradients that are running which inputs this was computed from."""
         for scope in scopes():
             scope.note_dual(made, [a for a in args if isinstance(a, Tensor)])
 
@@ -194,7 +194,7 @@ def push_once(xs: Sequence[Any], tangents: Sequence[Any], call: Call) -> tuple[A
 
 
 def split_dual(z: Value, number: int) -> tuple[Any, Any]:
-    """Return the value of a result and its tangent, None if it does not depend on what was moved."""
+    """Return the value of a result and its tangent, None if it does not depend on the inputs with tangents."""
     z = z.read() if isinstance(z, Tensor) else z
     if isinstance(z, Dual) and z.number == number:
         return unwrap_constant(z.primal), z.tangent

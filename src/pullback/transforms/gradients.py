@@ -1,7 +1,7 @@
-"""``gradients``, as in TensorFlow 1: derivatives of what is on a tape while it is recording.
+"""``gradients``, as in TensorFlow 1: derivatives of tensors of a tape that is still recording.
 
-The rules of the steps are run on the tensors of the tape themselves, and not on their values.  So what they compute is
-recorded on the same tape, and can be differentiated once more.
+The rules of the steps are run on the tensors of the tape themselves, and not on their values, so that their results
+are recorded on the same tape and can be differentiated again.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _tensors(what: str, given: object) -> list[Any]:
 
 
 def _tape_of(targets: Sequence[Any]) -> Tape:
-    """Return the tape that all targets were recorded on, or those of them that were recorded."""
+    """Return the tape of the targets; those that are not on a tape are ignored, unless none is."""
     tapes = {id(t.meta.tape): t.meta.tape for t in (y.read() for y in targets) if type(t) in TAPED and t.level}
     if len(tapes) != 1:
         what = "ys are on different tapes" if tapes else "ys are on no tape that is recording"
@@ -113,7 +113,7 @@ def _make_seeds(targets: Sequence[Any], grad_ys: Sequence[Any] | None) -> list[A
 
 
 def _find_nodes(i: int, x: Tensor, tape: Tape) -> list[Any]:
-    """Return what stands for ``x`` on the tape: a variable is a leaf each time that it was read with another value."""
+    """Return the nodes of ``x`` on the tape: a variable has a leaf for each value that it was read with."""
     if isinstance(x, Variable):
         leaves = list_leaves_on(x, tape)
     else:
@@ -137,7 +137,7 @@ def _give(d: Value | None, x: Tensor, dtype: np.dtype[Any], tape: Tape, unconnec
 
 
 class Walk:
-    """A backward pass over what a tape holds now, which records on the same tape."""
+    """A backward pass over the nodes of a tape that records on the same tape."""
 
     def __init__(self, tape: Tape, sources: Sequence[Sequence[Any]], stops: set[int]) -> None:
         self.tape, self.sources, self.stops = tape, sources, stops
@@ -173,7 +173,7 @@ class Walk:
         self.cotangents[id(node)] = d if before is None else before + d
 
     def _pull(self, r: Tensor, g: TensorLike) -> list[Any]:
-        """Return the part of the cotangent of each operand of a step, recorded on the tape."""
+        """Return what a step adds to the cotangent of each operand, recorded on the tape."""
         step = r.via.plain
         if step.is_custom:
             return [self._guard(r, d) for d in step.cotangents(substitute(r, g, r.value, lambda _, v: v))]
@@ -185,7 +185,7 @@ class Walk:
         return value if node is None else self._tensor(node)
 
     def _tensor(self, node: Tensor) -> Tensor:
-        """Return a tensor on the tape of the value that a node had, whatever the user has written to it since."""
+        """Return a tensor of the tape with the value that a node had, even if the user has written to it since."""
         made = self.tensors.get(id(node))
         if made is None:
             made = self.tensors[id(node)] = Tensor()
@@ -194,9 +194,9 @@ class Walk:
         return made
 
     def _guard(self, r: Tensor, d: Tensor) -> Any:
-        """Return what a gradient of the user's own gave, which it computed from values.
+        """Return a cotangent that a custom gradient computed from values, such that differentiating it raises.
 
-        Its derivative is not known here.
+        Its own derivative is not known here.
         """
         if d is None:
             return None
@@ -210,7 +210,7 @@ def _list_operands(r: Tensor) -> list[Any]:
 
 
 class UnknownStep(Step):
-    """The step from the operands of a custom gradient to what that gave: its own derivative is not known."""
+    """The step from the operands of a custom gradient to its result, whose own derivative is not known: it raises."""
 
     __slots__ = ()
 
