@@ -39,7 +39,7 @@ MAX_STEPS = 1000  # of the plain iteration to a fixed point
 
 
 class Unknowns:
-    """What is solved for, an array or a tree of them, and how it lies in one vector."""
+    """The unknowns of an equation, an array or a tree of them, and their layout in one vector."""
 
     def __init__(self, x0: object, dtype: np.dtype[Any]) -> None:
         self.tree, self.dtype = tree.map_leaves(lambda leaf: HERE, x0), dtype
@@ -58,7 +58,7 @@ class Unknowns:
         return tree.replace_leaves(self.tree, [np.reshape(p, s) for p, s in zip(parts, self.shapes, strict=True)])
 
     def fits(self, x: object) -> bool:
-        """Return whether a tree holds as many numbers as there are unknowns."""
+        """Return whether a tree has as many numbers as there are unknowns."""
         return [prod(np.shape(leaf)) for leaf in tree.leaves(x)] == self.sizes
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class Unknowns:
 
 
 class Implicit:
-    """A function that gives the solution of an equation; pickles when its parts do."""
+    """A function that returns the solution of an equation; it pickles if ``f`` and ``solve`` do."""
 
     face = ""
 
@@ -85,7 +85,7 @@ class Implicit:
         return f"<{self.name}>"
 
     def residual(self, x: Value, y: Value) -> Any:
-        """Return what is zero at the solution, from the vectors of ``x`` and of ``f(x, *params)``."""
+        """Return the residual, zero at the solution, from the vectors of ``x`` and of ``f(x, *params)``."""
         raise NotImplementedError
 
     def __call__(self, x0: object, *params: object) -> Any:
@@ -109,7 +109,7 @@ class Implicit:
     # ---- the solution
 
     def _solution(self, unknowns: Unknowns, arguments: Arguments, plain: Sequence[Any]) -> Any:
-        """Return the vector that ``solve`` finds; everything in sight is plain arrays."""
+        """Return the vector that ``solve`` finds; all it is given are plain arrays."""
         start, *params = tree.map_leaves(concrete, restore_marked(arguments.fill(plain)))
         start = tree.map_leaves(lambda x: x.astype(unknowns.dtype, copy=False), start)
 
@@ -127,7 +127,7 @@ class Implicit:
                 f"{self.name}: solve says that it did not arrive: {' '.join(str(told).split())} "
                 f"If that is near enough, return the solution alone ({line_of(self.solve)})."
             )
-        if not hasattr(found, "__array__") and unknowns.single:  # what SciPy's root and root_scalar give
+        if not hasattr(found, "__array__") and unknowns.single:  # a result object of SciPy's root or root_scalar
             found = getattr(found, "x", getattr(found, "root", found))
         found = tree.map_leaves(_as_arrays, found, whole=tree.is_number_list)
         if not unknowns.fits(found):
@@ -276,7 +276,7 @@ def custom_fixed_point(f: Callable[..., Any], solve: Callable[..., Any] | None =
 
 
 def iterate(f: Callable[..., Any], x: Array, *params: object) -> Any:
-    """Apply ``f`` until the steps are lost in rounding."""
+    """Return the fixed point of ``f`` from ``x`` on: apply ``f`` until steps are as small as rounding errors."""
     face = "custom_fixed_point"
     for _ in range(MAX_STEPS):
         y = f(x, *params)

@@ -1,4 +1,4 @@
-"""All derivatives at once: ``jacobian``, ``hessian``, and ``hvp``, a hessian times a vector without the hessian."""
+"""``jacobian``, ``hessian``, and ``hvp``, the product of a hessian and a vector without the hessian."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Jacobian(Derivative):
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
             observed: tuple[Any, Any] = observer.run_call("jacobian", Jacobian.at, self, xs, call)
             return observed
-        number = new_level()  # lower than the tapes', whose steps see many cotangents as one
+        number = new_level()  # lower than the levels of the tapes, whose steps see a batch of cotangents as one
         with open_tape() as tape:
             made = Linear(self.face, xs, call, tape)
             self.check(made)
@@ -72,10 +72,10 @@ class Jacobian(Derivative):
         return made.outputs.place([self.pack(made.inputs.fill(row)) for row in rows]), made.aux
 
     def check(self, made: Linear) -> None:
-        """Refuse what has no such derivatives."""
+        """Raise if the recorded function has no such derivatives."""
 
     def _blocks(self, made: Linear, number: int) -> list[list[Any]]:
-        """Return for each result a list with the block of each input."""
+        """Return, for each result, a list of its derivatives by each input."""
         record, xs, ys = made.record, made.inputs.values, made.record.values
         forward = self.mode == "forward" or (self.mode == "auto" and _total(xs) < _total(ys))
         if not forward:
@@ -115,13 +115,13 @@ def block_dtype(y: Value, dtype: np.dtype[Any]) -> Any:
 
 
 def join_parts(face: str, one: Value | None, turned: Value | None, y: Any, x: Value, pushed: bool = False) -> Any:
-    """Return the derivatives from those for the directions 1 and i, which complex numbers have both.
+    """Return complex derivatives from those along the directions 1 (``one``) and i (``turned``).
 
     By a real input they are those of the real and the imaginary part.  Of a real result they are ``∂y/∂a + i ∂y/∂b``
     for ``x = a + ib``, as a gradient is.  A complex function of complex numbers has a derivative where it is
     holomorphic: then the direction i gives i times what 1 gives.
     """
-    if (x if pushed else y).dtype.kind != "c":  # there is but one direction
+    if (x if pushed else y).dtype.kind != "c":  # real numbers have one direction only
         return one
     if (y if pushed else x).dtype.kind != "c":
         return one if turned is None else (0 if one is None else one) + 1j * turned
@@ -156,7 +156,7 @@ def _not_holomorphic(face: str, x: Any) -> GradientError:
 
 
 def check_real(face: str, made: Linear) -> None:
-    """Refuse complex numbers."""
+    """Raise if an input or result is complex."""
     for what, values in (("f returned", made.record.values), ("an input has", made.inputs.values)):
         for v in values:
             if v.dtype.kind == "c":
@@ -167,9 +167,9 @@ def check_real(face: str, made: Linear) -> None:
 
 
 def of_result(record: Record, k: int, number: int) -> list[tuple[Any, Any]]:
-    """Pull every unit vector of the result ``k`` back to each input; None for one that is not reached.
+    """Return, for each input, the unit vectors of the result ``k`` pulled back; None for one that is not reached.
 
-    Of a complex result those times i as well.
+    Each is a pair: for a complex result the second are those of the unit vectors times i.
     """
     value, count = record.values[k], len(record.leaves)
     if record.results[k] is None:
@@ -208,7 +208,7 @@ def jacobian(
 
 
 class OfHessian(Jacobian):
-    """One of the two jacobians that a hessian is made of."""
+    """The jacobian of a gradient, whose errors speak of ``hessian``."""
 
     face = "hessian"
 
@@ -233,7 +233,7 @@ class Hessian(Derivative):
         return {**super().options(), "has_aux": self.has_aux}
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        self.bind(args, kwargs)  # errors name f, and not its gradient
+        self.bind(args, kwargs)  # for its errors, which name f and not its gradient
         return self.of_gradient(*args, **kwargs)
 
 
@@ -297,7 +297,7 @@ def times_hessian(xs: Sequence[Any], vs: Sequence[Any], call: Call) -> tuple[Any
         return y
 
     with open_tape() as tape, open_tape() as second:
-        one = len(xs) == 1  # the quicker way
+        one = len(xs) == 1  # a single argument takes less overhead
         gradient: Any = grad(scalar, unconnected="zero") if one else grads(scalar, unconnected="zero")
         gradient.face = "hvp"
         made = Linear("hvp", xs, WholeCall(gradient if one else lambda *xs: gradient(xs), tuple(xs)), tape)

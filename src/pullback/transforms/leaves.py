@@ -23,7 +23,7 @@ __all__: list[str] = []
 
 
 class Inputs:
-    """The arguments of one call: the numbers in them, and how to give something back in their form."""
+    """The arguments of one call: their leaves, and the structure and kinds in which results are returned."""
 
     def __init__(self, face: str, args: Sequence[Any], call: Call) -> None:
         self.face, self.args, self.names = face, args, [f"input {i + 1}" for i in range(len(args))]
@@ -43,7 +43,7 @@ class Inputs:
                 )
 
     def _name_wrong(self, call: Call) -> None:
-        """Raise the error of the first input that has no numbers, with its name."""
+        """Raise the error of the first leaf that is no number or array, with its name."""
         for i, leaf in enumerate(self.given):
             try:
                 as_leaf(leaf, self.face)
@@ -51,24 +51,24 @@ class Inputs:
                 raise name_input(error, self.face, call.names, self.args, i) from None
 
     def gradient_dtypes(self, results: Sequence[Any]) -> list[Any]:
-        """Return the dtype of the gradient of several results by each number in the arguments."""
+        """Return the dtype of the gradient of several results by each leaf of the arguments."""
         return [
             v.dtype if v.dtype.kind in "fc" else gradient_dtype(leaf if isinstance(leaf, Tensor) else v, results)
             for leaf, v in zip(self.given, self.values, strict=True)
         ]
 
     def fill(self, new: Sequence[Any]) -> list[Any]:
-        """Return the arguments with others in the place of the numbers."""
+        """Return the arguments with their leaves replaced."""
         source = iter(new)
         return [map_whole(lambda _: next(source), a) for a in self.args]
 
     def convert_back(self, ds: Sequence[Any]) -> tuple[Any, ...]:
-        """Return derivatives in the structure of the arguments, each in the form of its own input."""
+        """Return derivatives in the structure of the arguments, each of the kind of its own input."""
         form = [convert_back(d, kind_of(leaf)) for d, leaf in zip(ds, self.given, strict=True)]
         return tuple(self.fill(form))
 
     def directions(self, given: Sequence[Any], what: str) -> list[Any]:
-        """Return one tangent for each number in the arguments, checked to be alike."""
+        """Return one tangent for each leaf of the arguments, checked to have its shape."""
         if len(given) != len(self.args):
             raise ArgumentError(
                 f"{self.face}: {len(self.args)} inputs but {len(given)} {what}s; each input needs its own."
@@ -80,7 +80,7 @@ class Inputs:
 
 
 class Outputs:
-    """What a function gave: the numbers in it, and how to give others back in their form."""
+    """The result of a function: its leaves, and the structure and kinds in which others like it are returned."""
 
     def __init__(self, face: str, y: object, kind: int) -> None:
         self.face, self.kind, self.structure = face, kind, y
@@ -97,18 +97,18 @@ class Outputs:
         return self.place([convert_back(z, self.kind) for z in zs])
 
     def place(self, parts: Sequence[Any]) -> Any:
-        """Return the structure with these in the places of the numbers, as they are."""
+        """Return the structure of the result with these leaves, unchanged."""
         source = iter(parts)
         return map_whole(lambda _: next(source), self.structure)
 
     def release(self, values: Sequence[Any]) -> None:
-        """Keep the structure only, and what shape and dtype the values have: not what they were computed from."""
+        """Keep the structure, shapes and dtypes, but not the tensors and what they were computed from."""
         plain = [v if isinstance(v, Tensor) else np.asarray(v) for v in values]  # a list of NumPy's floats would be one
         self.structure, self.given = self.place(plain), list(values)
 
 
 def list_whole_leaves(x: object) -> list[Any]:
-    """Return the leaves of a tree, where a list of numbers only is one."""
+    """Return the leaves of a tree; a list of numbers is one leaf."""
     found: list[Any] = []
     map_whole(found.append, x)
     return found
@@ -139,7 +139,7 @@ def pair_leaves(face: str, what: str, name: str, x: Any, other: Any) -> Iterator
 
 
 def pair_branches(x: Any, other: Any) -> list[tuple[Any, Any]] | None:
-    """Return the branches of two trees in pairs, by keys in dicts; None if they are built differently."""
+    """Return the branches of two trees in pairs, by keys in dicts; None if their structures differ."""
     own, theirs = tree.get_branches(x), tree.get_branches(other)
     if own is None or theirs is None or len(theirs[0]) != len(own[0]):
         return None

@@ -1,8 +1,8 @@
-"""The derivative as a function: ``vjp`` pulls cotangents back through one run of ``f``, ``linearize`` pushes tangents.
+"""``vjp`` and ``linearize``: the derivative of ``f`` at a point as a function of cotangents or of tangents.
 
-``f`` is run once and recorded; the functions given out walk over the record as often as one likes.  ``linearize``
-transposes the backward pass: that is linear in the cotangent, so its own backward pass, recorded once, has nothing left
-in it but products and sums.
+``f`` is run once and recorded; the returned functions walk over the record as often as they are called.  ``linearize``
+transposes the backward pass: that is linear in the cotangent, so its own backward pass, which is recorded once, takes
+tangents forward by products and sums only.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Record:
         self.values = [z.value if on else unwrap_constant(as_leaf(z, "f")) for z, on in zip(results, held, strict=True)]
         self.nodes = list(tape.list_steps())
         self.captured = list(tape.captured)
-        self.lock = RLock()  # cotangents are put on the nodes while they are walked over
+        self.lock = RLock()  # held during a backward pass, which stores cotangents in the nodes
 
     def back(self, cotangents: Sequence[Any]) -> list[Any]:
         """Return the cotangent of each input, None for one that is not reached; a cotangent that is None is zero."""
@@ -65,12 +65,14 @@ class Record:
 
     @property
     def widest(self) -> int:
-        """The bytes of its largest step."""
+        """The bytes of the largest value on the tape."""
         return max(int(r.meta.size * r.meta.dtype.itemsize) for r in [*self.nodes, *self.leaves])
 
     def transpose(self, tape: Tape) -> Record:
         """Return a record of the backward pass, whose own backward pass takes tangents forward."""
-        ones = [np.ones(v.shape, float_of(v.dtype))[()] for v in self.values]  # any numbers: it is linear in them
+        ones = [
+            np.ones(v.shape, float_of(v.dtype))[()] for v in self.values
+        ]  # any numbers would do: the backward pass is linear in them
         with set_transposing():
             made = Record(tape, self._pull, ones)
         made.is_transpose = True
@@ -151,7 +153,7 @@ def vjp(
 
 
 def record_pull(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Any]:
-    """Return the value of a call, how to take a cotangent of it back to ``xs``, and aux."""
+    """Return the value of a call, a function that pulls a cotangent of it back to ``xs``, and aux."""
     if hooks.blocks and (observer := hooks.find("run_call")) is not None:
         observed: tuple[Any, Any, Any] = observer.run_call("vjp", record_pull, xs, call)
         return observed
@@ -199,7 +201,7 @@ def linearize(
 
 
 def record_push(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[..., Any], Any]:
-    """Return the value of a call, how to take tangents of ``xs`` to that of the value, and aux."""
+    """Return the value of a call, a function that pushes tangents of ``xs`` to that of the value, and aux."""
     if hooks.blocks and (observer := hooks.find("run_call")) is not None:
         observed: tuple[Any, Any, Any] = observer.run_call("linearize", record_push, xs, call)
         return observed

@@ -1,4 +1,4 @@
-"""Whether a rule that a user wrote is linear in what flows through it: only such a rule can be transposed."""
+"""Test whether a rule that a user wrote is linear in its cotangents or tangents: only then it can be transposed."""
 
 from __future__ import annotations
 
@@ -12,27 +12,25 @@ from pullback.core.tensor import Tensor, all_values
 
 __all__: list[str] = []
 
-PROBE = np.array([0.75, -1.25, 1.0, -0.5, 1.5])  # what is given to a function to see whether it is linear
-TOLERANCE = 1e-3  # relative; iterative solvers are linear no more than about this
+PROBE = np.array([0.75, -1.25, 1.0, -0.5, 1.5])  # numbers that rules are tested with
+TOLERANCE = 1e-3  # relative; a rule with an iterative solver is linear to about this
 Rule = Callable[[list[Any]], Sequence[Any]]
 
 
 def has_values(x: object) -> bool:
-    """Return whether the numbers of a tensor are known: while a function is being compiled there are none."""
+    """Return whether the numbers of a tensor are known, which those of a function that is being compiled are not."""
     return not isinstance(x, Tensor) or np.size(all_values(x)) >= x.size
 
 
 def sample(x: Any) -> Any:
-    """Return numbers from 0.5 to 1.5 in the shape and dtype of ``x``; ones of an integer."""
+    """Return numbers from 0.5 to 1.5 in the shape and dtype of ``x``; ones for an integer dtype."""
     if x.dtype.kind not in "fc":
         return np.ones(x.shape, x.dtype)[()]
     return np.random.default_rng(0).uniform(0.5, 1.5, x.shape).astype(x.dtype)[()]
 
 
 def is_linear(rule: Rule, likes: Sequence[Any]) -> bool | None:
-    """Return whether ``rule`` of ``-c`` times any numbers is ``-c`` times what it is of them.
-
-    The result is None if there are no numbers.
+    """Return whether ``rule(-c * x)`` is ``-c * rule(x)`` for sample numbers ``x``; None if numbers are not known.
 
     ``likes`` have the shapes and dtypes of what it takes.  Factors that are powers of two leave no rounding errors.
 
@@ -50,7 +48,7 @@ def is_linear(rule: Rule, likes: Sequence[Any]) -> bool | None:
 
 
 def _make_signed(x: Any) -> Any:
-    """Return numbers of both signs in the shape of ``x`` and the dtype of its derivatives."""
+    """Return sample numbers of both signs in the shape of ``x`` and the dtype of its derivatives."""
     return np.resize(PROBE, x.shape).astype(float_of(x.dtype))[()]
 
 
@@ -65,7 +63,7 @@ def _is_scaled(got: Any, expected: Any, factor: float) -> bool:
         return True
     known = np.isfinite(got) & np.isfinite(wanted)
     small = np.isfinite(wanted) & (np.abs(wanted) < np.sqrt(np.finfo(wanted.dtype).max))
-    if np.any(small & ~known):  # nothing overflows in a linear rule whose result is small
+    if np.any(small & ~known):  # a linear rule with small results does not overflow
         return False
     size = max(np.max(np.abs(got), where=known, initial=0.0), np.max(np.abs(wanted), where=known, initial=0.0))
     return bool(np.all(np.abs(got - wanted) <= TOLERANCE * size, where=known))

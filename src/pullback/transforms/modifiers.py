@@ -1,7 +1,7 @@
-"""What flows back, changed at a point, and the value left as it is.
+"""Functions that return their input, but change its cotangent in the backward pass.
 
-A modifier is an op whose value is its input.  So at higher orders the changed gradient is what is differentiated, and
-what flows back through the point on that way is changed as well.
+Each is an op, so at higher orders the changed gradient is what is differentiated, and cotangents of that pass are
+changed as well.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _stop(x: Any) -> Any:
     if not isinstance(x, Tensor):
         return x
     if isinstance(x, Variable):
-        with watch_below(inf, above=0):  # those who only note what is read do not count this
+        with watch_below(inf, above=0):  # observers that record which variables are read do not record this read
             x = x.read()
     x = x.read()
     while isinstance(x, Tensor) and (beneath := x.stop_following()) is not x:
@@ -68,7 +68,7 @@ def _stop(x: Any) -> Any:
 
 
 class PassedCall(NestedCall):
-    """One call of a function that gradients pass as if it were not there."""
+    """One call of a function whose gradient is that of the identity."""
 
     def body(self, values: Sequence[Any]) -> Any:
         return super().body(values), _as_they_came
@@ -128,9 +128,9 @@ def straight_through(f: Callable[..., Any]) -> Any:
 
 
 class Modified(CustomOp):
-    """The identity, whose backward rule is ``change(dys, settings)``.
+    """The identity, with the backward rule ``change(dys, settings)``.
 
-    The settings are inputs too, from which nothing flows back: so they may be traced, or one for each example.
+    The settings are inputs, too, with no gradient: so they may be traced, or one for each example of ``vmap``.
     """
 
     def __init__(self, name: str, change: Callable[..., Sequence[Any]], count: int, linear: bool) -> None:
@@ -152,7 +152,7 @@ class Modified(CustomOp):
     ) -> Sequence[Any]:
         if not self.states_jvp:
             return super().jvp(z, primals, tangents, params)
-        return tangents[: self.count]  # what has no transpose is passed as the identity
+        return tangents[: self.count]  # a rule that has no transpose: tangents are not changed
 
     def make_lost_error(self, ds: Sequence[Any], level: int) -> Exception:
         return make_capture_error(self.name, "the change of the gradient", [self.change], level - 1, {}, ())
@@ -269,9 +269,9 @@ def clip_gradient_norm(x: Any, limit: Any) -> Any:
 
 
 def _of_norm(dys: Sequence[Any], settings: Sequence[Any]) -> list[Any]:
-    """Return ``g`` scaled to a norm, computed relative to its largest element so that no square overflows.
+    """Return cotangents scaled to a norm, computed relative to the largest element so that no square overflows.
 
-    The second ``where`` keeps the derivative of a root at 0 from what did not need it.
+    The second ``where`` keeps the infinite derivative of a root at 0 out of elements that are not scaled.
     """
     (limit,) = settings
     largest: Any = 0.0

@@ -1,6 +1,6 @@
-"""Another gradient for an op, chosen by name for a block of code.
+"""``override_gradient``: other gradients for ops, chosen by name for a block of code.
 
-While a block is open, in any thread, the functions of its ops leave them to the observer that is on in theirs.
+While a block is open in any thread, the functions of its ops call the observer of their own thread, if that has one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class OpCall(NamedTuple):
 
 
 class Overridden(CustomOp):
-    """One call of an op that has another gradient."""
+    """One call of an op with a registered gradient."""
 
     def __init__(self, op: Op, gradient: str, arguments: Arguments, attrs: dict[str, Any]) -> None:
         super().__init__(f"gradient '{gradient}' of {op.name}")
@@ -62,7 +62,7 @@ class Overridden(CustomOp):
             if len(ds) != len(values):
                 expected = f"{len(values)} gradient{'s' * (len(values) != 1)}, one for each input"
                 raise CustomGradientError(f"{self.name}: expected {expected}; got {len(ds)} ({line_of(self.fn)}).")
-            if op.elementwise:  # broadcasting is undone for this rule as for any other
+            if op.elementwise:  # sum over broadcast axes, as for any other rule
                 ds = [
                     fit(d, x) if isinstance(d, ARRAYS) and x.shape != d.shape == z.shape else d
                     for d, x in zip(ds, values, strict=True)
@@ -83,7 +83,7 @@ class Overridden(CustomOp):
 
 
 class Override(hooks.Observer):
-    """Gives ops, by their names, other gradients, by theirs."""
+    """The observer of a block, which performs ops with other gradients; ``chosen`` maps names of ops to theirs."""
 
     def __init__(self, chosen: Mapping[str, str]) -> None:
         self.chosen = self.ops = dict(chosen)
@@ -96,7 +96,7 @@ class Override(hooks.Observer):
         """Perform an op with the gradient that is chosen for it, if anything in its inputs may be differentiated."""
         if not any(isinstance(x, Tensor) for x in args):
             return perform_observed(op, args, params, Override)
-        inputs = [  # what has no derivative, such as indices, is not made a float
+        inputs = [  # inputs without a derivative, such as indices, stay integers
             np.asarray(x) if not op.d.differentiable(i) and op.flows and not isinstance(x, ARRAYS) else x
             for i, x in enumerate(args)
         ]

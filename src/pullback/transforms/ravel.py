@@ -1,4 +1,4 @@
-"""Trees as vectors, and Jacobians as linear operators: how solvers of other libraries see a function."""
+"""Trees as vectors, and Jacobians as linear operators, for the solvers of other libraries."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A tape that records a block of code and is walked back later, and the tensors that it watches in that block.
+"""The tape of ``GradientTape``, which records a block of code for a later backward pass, and its watched tensors.
 
-A tensor that is watched is the user's own object, made before the block.  While the block runs it is a handle for a
-node of the tape; what it was before is kept in its slot ``g``, and it is that again when the block ends.
+A watched tensor is the user's own object, made before the block.  While the block runs it is a handle for a node of
+the tape; its former state is kept in its slot ``g`` and restored when the block ends.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Recording(Tape):
 
 
 class Follower(Watcher):
-    """Follows the variables that a GradientTape watches, and the trainable ones that are read."""
+    """The observer that makes variables leaves of a GradientTape: watched ones, and trainable ones that are read."""
 
     def __init__(self, tape: Tape, accessed: bool) -> None:
         super().__init__(tape)
@@ -72,7 +72,7 @@ def become(t: Tensor, before: Before) -> None:
 
 
 def follow(tape: Recording, t: Tensor) -> Tensor:
-    """Make the user's own object a handle, as a big result is, and give its node on the tape, which is another one."""
+    """Make a user's tensor a handle, as a large result is, and return its node, a new object on the tape."""
     if not t.level:
         value = unwrap_constant(t)
     else:
@@ -85,7 +85,7 @@ def follow(tape: Recording, t: Tensor) -> Tensor:
 
 
 def stages(t: Tensor) -> Iterator[Any]:
-    """Yield what may be the node of a tensor: as it is, and as it was before other tapes watched it."""
+    """Yield the states of a tensor, one of which may be the node looked for: now, and before other tapes watched it."""
     yield node_of(t)
     before = getattr(t, "g", None)
     while isinstance(before, Before):
@@ -95,7 +95,7 @@ def stages(t: Tensor) -> Iterator[Any]:
 
 @contextmanager
 def unwatch(nodes: Sequence[Tensor]) -> Iterator[None]:
-    """Restore nodes that another tape is watching to what they were before, in this block."""
+    """Restore, in this block, nodes that another tape is watching to their state before."""
     handles = [(r, state(r)) for r in nodes if type(r) is Large]
     for r, before in handles:
         while before.kind is Large:

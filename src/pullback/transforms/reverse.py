@@ -70,8 +70,8 @@ class GradientTape:
 
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
         self._persistent, self._accessed = persistent, watch_accessed_variables
-        self._watched: dict[int, tuple[Tensor, list[Tensor]]] = {}  # tensors and the nodes that stood for them
-        self._handles: list[tuple[Tensor, Tensor]] = []  # those that are followed just now
+        self._watched: dict[int, tuple[Tensor, list[Tensor]]] = {}  # watched tensors, by id, and their nodes
+        self._handles: list[tuple[Tensor, Tensor]] = []  # watched tensors and their nodes while the block runs
 
     # ---- recording
 
@@ -175,7 +175,7 @@ class GradientTape:
         """
         recording, level = self._recording, 0 if self._tape is None else self._tape.level
         self._forget()
-        if recording:  # in its place among the transforms in progress
+        if recording:  # at the same level among the transforms in progress
             self._tape = self._follower.tape = Recording(level)
             self._follower.leaves, self._follower.watched = {}, {}
             self._recording = self._follower.recording = True
@@ -324,7 +324,7 @@ class GradientTape:
             raise ArgumentError(f"GradientTape.{face}: the {what} must be one tensor, got {got}.{cure}")
 
     def _from(self, target: Value, known: dict[int, Tensor], sources: Sequence[Any]) -> Any:
-        """Return how to take a cotangent of the target back to the sources."""
+        """Return the function that pulls a cotangent of the target back to the sources."""
         node = self._node(target, known)
         return lambda seed: self._pull(known, [(node, seed)], sources)
 
@@ -385,7 +385,7 @@ class GradientTape:
             for node in stages(t):
                 if id(node) in known:
                     return known[id(node)]
-            outer = type(t) not in TAPED and t.level < level  # of a transform around this tape
+            outer = type(t) not in TAPED and t.level < level  # a tensor of a transform around this tape
             t = None if isinstance(t, Variable) or outer else t.beneath()
         return None
 
@@ -458,7 +458,7 @@ class GradientTape:
             return copy_rows(d)
         d = unwrap_constant(d)
         if isinstance(d, RAW):
-            return constant(np.array(d, dtype))  # its own, whatever it was a view of
+            return constant(np.array(d, dtype))  # a copy, as it may be a view
         return d if d.dtype == dtype else d.astype(dtype)
 
     def _widest(self) -> int:
@@ -475,14 +475,14 @@ class GradientTape:
 
 
 def _collect_rows(sources: Sequence[Sequence[Tensor]]) -> None:
-    """Let the leaves among sources collect rows as their cotangents."""
+    """Give the leaves among sources a ``RowSum`` as cotangent, which collects rows."""
     for n in {id(n): n for group in sources for n in group}.values():
         if n.x is None and n.shape and n.dtype.kind == "f":  # a leaf
             collect_rows(n)
 
 
 def _split_target(target: Any, dy: Any) -> list[tuple[Any, Any]]:
-    """Return a target with its cotangent; the object array that NumPy makes of traced numbers is as many targets."""
+    """Return a target with its cotangent; an object array, which NumPy makes of traced numbers, is many targets."""
     if not isinstance(target, np.ndarray) or not has_tensors(target):
         return [(target, dy)]
     dys = [None] * target.size if dy is None else np.reshape(dy, -1)

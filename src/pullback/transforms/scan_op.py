@@ -22,7 +22,7 @@ from pullback.transforms.structured import (
 
 __all__: list[str] = []
 
-# Elementwise kernels that are rather computed again in the backward pass than their results stored.
+# Elementwise kernels whose results are computed again in the backward pass rather than stored.
 CHEAP = frozenset({
     np.add, np.subtract, np.multiply, np.negative, np.absolute, np.maximum, np.minimum, np.square, np.sign, np.copy,
     np.greater, np.less, np.greater_equal, np.less_equal, np.equal, np.not_equal, np.logical_not, np.logical_and,
@@ -90,7 +90,7 @@ class ScanOp(StructuredOp):
         wanted[: self.carry] = self._split(moving)[1]
         body = record_jvp(self.body, moving, wanted)
         operands = self._arrange_operands(primals, tangents, moving)
-        # inputs and outputs in the order of a loop: constants, carry, xs; carry, ys
+        # Inputs in the order of a loop (constants, carry, xs), and outputs (carry, ys).
         places = arrange_extra(len(moving), moving, self._split([*range(len(moving))]))
         outputs = arrange_extra(len(wanted), wanted, ([*range(self.carry)], [*range(self.carry, len(wanted))]))
         body.inputs = [body.inputs[i] for part in places for i in part]
@@ -149,9 +149,9 @@ class ScanOp(StructuredOp):
         return zs[:count], lambda gs: self._pull(joint, states, known, gs)
 
     def _pull(self, joint: Joint, states: list[int], known: dict[int, Any], gs: Sequence[Any]) -> list[Any]:
-        """Run the backward pass: the loop in the other direction, of the backward pass of a step.
+        """Run the backward pass: a loop in the other direction over the backward pass of a step.
 
-        ``states`` are the inputs of a step that are carried and have cotangents, ``known`` the values that steps have.
+        ``states`` are the inputs of a step that are carried and have cotangents, ``known`` the values of the steps.
         """
         whole, likes, first = joint.whole, joint.whole.likes, self.constants
         rows = [i for i in joint.pulled if i >= first + self.carry]
@@ -181,7 +181,7 @@ class ScanOp(StructuredOp):
 
 
 def reach_carry(body: Any, on: Sequence[bool], constants: int, floats: bool, carry: int | None = None) -> list[bool]:
-    """Return which inputs of a loop depend on those that are ``on``, as the carry does after some steps."""
+    """Return which inputs of a loop depend on those that are ``on``, after any number of steps."""
     found = list(on)
     while True:
         made = body.follow(found, floats)[:carry]
@@ -194,7 +194,7 @@ def reach_carry(body: Any, on: Sequence[bool], constants: int, floats: bool, car
 
 
 def arrange_extra(count: int, extra: Sequence[bool], parts: Sequence[list[int]]) -> list[list[int]]:
-    """Return the places of each part of a list, each followed by those of its extra items, which come after all."""
+    """Return the positions of each part of a list, followed by those of its extra items at the end of the list."""
     places, after = {}, count
     for i, on in enumerate(extra):
         if on:
@@ -205,12 +205,12 @@ def arrange_extra(count: int, extra: Sequence[bool], parts: Sequence[list[int]])
 def choose_stored(joint: Joint, constants: int, carry: int, recompute: bool) -> list[int]:
     """Return the values of a step that are stored for its backward pass.
 
-    What a few cheap operations make of values that are there anyway is computed again; with ``recompute`` everything
-    is, from the carry that the step began with.
+    Values that a few cheap operations compute from stored ones are computed again; with ``recompute`` all values are,
+    from the carry before the step.
     """
     whole = joint.whole
     free = {*joint.inputs[:constants], *joint.inputs[constants + carry :]}
-    late = {*joint.cotangents.values(), *joint.sums.values()}  # what depends on cotangents
+    late = {*joint.cotangents.values(), *joint.sums.values()}  # values that depend on cotangents
     for e in whole.equations:
         if not late.isdisjoint(whole.list_refs(e.args)):
             late.update(e.results)
@@ -229,7 +229,7 @@ def choose_stored(joint: Joint, constants: int, carry: int, recompute: bool) -> 
 
 
 def _is_cheap(e: Any, body: Any, needed: set[int], free: set[int]) -> bool:
-    """Return whether an operation is rather done again: its operands take no more memory than its result."""
+    """Return whether an operation is done again rather than its result stored: its operands take no more memory."""
     if e.op is None or e.op.custom:
         return False
     new = {*body.list_refs(e.args)} - needed - free

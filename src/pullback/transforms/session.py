@@ -1,7 +1,7 @@
-"""A session: open a tape, run a function on it, give its results their cotangents, walk back, and collect.
+"""A session: open a tape, run a function on it, seed its results, walk back, and collect the gradients.
 
-``pull`` does the last three once, ``pull_again`` for a recorded function that stays.  ``grad`` has the same written out
-for its one result: it is called for the smallest of functions.
+``pull`` does the last three, ``pull_again`` does them for a record that is used again.  ``grad`` has the same written
+out for its one result, because it must be quick for the smallest functions.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ def run_session(entry: str, body: Callable[..., T], xs: Any, dy: Any = None, cal
 
 
 def open_tape() -> AbstractContextManager[Tape]:
-    """Return a block with a tape for this block only."""
+    """Return a context manager with a tape that is closed at its end."""
     tape = Tape.open()
     return _hold(tape, tape.close)
 
 
 def open_recording() -> AbstractContextManager[Recording]:
-    """Return a block with a tape whose nodes stay; after the block its tensors are constants."""
+    """Return a context manager with a tape whose nodes stay; afterwards its tensors are constants."""
     tape = Recording(new_level())
     return _hold(tape, tape.pause)
 
 
 @contextmanager
 def _hold(tape: T, end: Callable[[], None]) -> Iterator[T]:
-    """Give a tape, and call ``end`` after the block; an error of the block shows the user's own frames."""
+    """Yield a tape, and call ``end`` after the block; tracebacks of the block's errors show the user's frames."""
     try:
         yield tape
     except Exception as error:
@@ -67,9 +67,9 @@ def _hold(tape: T, end: Callable[[], None]) -> Iterator[T]:
 
 
 def pull(tape: Tape, results: list[Any], cotangents: Sequence[Any], leaves: Sequence[Any] = ()) -> list[Any]:
-    """Give results their cotangents, walk back, and return those of the leaves, None for one that is not reached.
+    """Seed results with cotangents, walk back, and return those of the leaves, None for one that is not reached.
 
-    ``results`` is emptied: whoever holds a big tensor keeps its buffer from being recycled.
+    ``results`` is emptied: a reference to a large tensor would keep its buffer from being recycled.
     """
     _seed(tape, results, cotangents)
     results.clear()
@@ -94,7 +94,7 @@ def pull_again(
     keep: bool = True,
     transposed: bool = False,
 ) -> T:
-    """Give nodes of a tape of this level their cotangents, walk back, and return what ``collect()`` finds.
+    """Seed nodes of a tape with cotangents, walk back, and return ``collect()``.
 
     The nodes stay, without their cotangents.  ``keep`` and ``transposed`` are those of ``walk_again``.
     """

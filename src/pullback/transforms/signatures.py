@@ -22,9 +22,9 @@ class Parameter(NamedTuple):
     optional: bool
 
 
-# by the code of a function: gradient functions are new in every call
+# Keyed by the code of a function: gradient functions are new objects in every call.
 _known: dict[int, tuple[CodeType, int, list[Parameter]]] = {}
-MAX_SIGNATURES = 1000  # that are kept
+MAX_SIGNATURES = 1000  # entries of the cache
 
 
 def list_parameters(f: Callable[..., Any]) -> list[Parameter] | None:
@@ -64,11 +64,9 @@ def _of_code(f: FunctionType) -> list[Parameter]:
 
 
 def find_passing(f: Callable[..., Any], name: str, given: int, keywords: Collection[str] = ()) -> str:
-    """Return how ``f`` takes the argument ``name`` after ``given`` positional ones.
+    """Return how ``f`` takes the argument ``name`` after ``given`` positional ones: by keyword, by position, or not.
 
-    By keyword, by position, or not at all.
-
-    It does if it has a parameter of that name, or needs more positional arguments than are given.
+    It takes it if it has a parameter of that name, or needs more positional arguments than are given.
 
     >>> find_passing(lambda x, save: x, "save", 1), find_passing(lambda x, s: x, "save", 1)
     ('keyword', 'position')

@@ -1,9 +1,9 @@
-"""Derivatives that are mostly zeros: ``sparse_jacobian`` and ``sparse_hessian``.
+"""``sparse_jacobian`` and ``sparse_hessian``: derivatives that are mostly zeros.
 
 Only this module imports SciPy's sparse arrays.
 
-Columns that have no row in common are found out together, in one pass: so a banded matrix takes as many passes as its
-band is wide, however long it is.
+Columns that share no row are computed together, in one pass: so a banded matrix takes as many passes as its band is
+wide, however long it is.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ class Plan:
         self.passes = int(self.colours.max(initial=-1)) + 1
         mine, across = (columns, rows) if self.pushes else (rows, columns)
         colour = self.colours[mine]
-        self.order = np.argsort(colour, kind="stable")  # the places that are found out by each pass, and where
+        self.order = np.argsort(colour, kind="stable")  # the elements of the pattern, by the pass that computes them
         self.colour, self.across = colour[self.order], across[self.order]
         self.ends = np.searchsorted(self.colour, np.arange(self.passes + 1))
 
     def _cheaper(self, places: Any) -> tuple[bool, Any]:
-        """Return rows by passes back, or columns by passes forward: whichever needs fewer colours."""
+        """Return whether forward passes over columns need fewer colours than backward ones over rows; the colours."""
         by_column = places.tocsc()
         widest, longest = (int(np.diff(starts).max(initial=0)) for starts in (places.indptr, by_column.indptr))
         forward = widest < longest
         colours = self._color(places, by_column, forward)
-        if colours.max(initial=-1) >= (longest if forward else widest):  # the other way might do with fewer
+        if colours.max(initial=-1) >= (longest if forward else widest):  # the other direction may need fewer
             others = self._color(places, by_column, not forward)
             if others.max(initial=-1) < colours.max():
                 return not forward, others
@@ -70,7 +70,7 @@ class Plan:
         return color_columns(its.indices, its.indptr, self.shape[0] if forward else self.shape[1])
 
     def directions(self, dtype: np.dtype[Any]) -> Any:
-        """Return for each colour the sum of the unit vectors that have it; computed once."""
+        """Return, for each colour, the sum of its unit vectors; computed once."""
         if self._directions is None or self._directions.dtype != dtype:
             self._directions = np.zeros((self.passes, len(self.colours)), dtype)
             self._directions[self.colours, np.arange(len(self.colours))] = 1
@@ -94,7 +94,7 @@ class SparseJacobian(Derivative):
             )
         try:  # the pattern of a function is found once
             self._plans = PLANS.setdefault(f, {})
-        except TypeError:  # some functions cannot be looked up
+        except TypeError:  # an unhashable function
             self._plans = {}
 
     @property
@@ -120,7 +120,7 @@ class SparseJacobian(Derivative):
             return observer.run_call("sparse jacobian", SparseJacobian.at, self, x, call)
         sparse = import_package("scipy.sparse", "sparse derivatives need SciPy", "pullback[scipy]")
         self._one("x", list_whole_leaves(x))
-        number = new_level()  # lower than the tapes', whose steps see many directions as one
+        number = new_level()  # lower than the levels of the tapes, whose steps see a batch of directions as one
         with open_tape() as tape:
             made = Linear(self.face, (x,), WholeCall(self.get_function(call), (x,)), tape)
             self._one("the result of f", made.record.values)
@@ -137,7 +137,7 @@ class SparseJacobian(Derivative):
         return sparse.csr_array((data, plan.indices.copy(), plan.starts.copy()), shape=plan.shape)
 
     def _one(self, what: str, leaves: Sequence[Any]) -> None:
-        """Refuse trees, and what another transform follows."""
+        """Raise if there is more than one leaf, or one that another transform follows."""
         if len(leaves) != 1:
             raise ArgumentError(
                 f"{self.face}: {what} must be one tensor, got a tree of {len(leaves)}; "
@@ -159,13 +159,13 @@ class SparseJacobian(Derivative):
 
     @staticmethod
     def _compute_values(record: Record, plan: Plan, number: int, dtype: np.dtype[Any]) -> Any:
-        """Return the numbers at the places of the pattern."""
+        """Return the values of the derivative at the elements of the pattern."""
         value = record.values[0]
         data = np.zeros(len(plan.indices), dtype)
         seeds = plan.directions(float_of(value.dtype)).reshape(plan.passes, *value.shape)
         first = 0
         for (rows,) in pull_in_batches(record.only(0), seeds, record.widest, number):
-            if rows is None:  # nothing depends on anything
+            if rows is None:  # the result does not depend on the input
                 break
             last = first + len(rows)
             these = slice(plan.ends[first], plan.ends[last])

@@ -1,8 +1,8 @@
 """Sparsity patterns: which results depend on which inputs, found from a recorded program.
 
-The program is a backward pass, which is linear: sums, products with constants, and moved elements.  How a step spreads
-its input follows from how its op acts on axes; where that is not known, the op is run on the numbers 1, 2, … of its
-elements, which shows where each goes if the op only moves them.
+The program is a backward pass, which is linear: sums, products with constants, and moved elements.  Which results of a
+step depend on which elements of its input follows from how its op acts on axes; where that is not known, the op is run
+on the numbers 1, 2, …, which shows where each element goes if the op only moves them.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-MAX_TRIALS = 64  # of an op, for each halving of what is given to it
-MAX_PLACES = 20_000_000  # of a pattern; with more of them it is not worth while
+MAX_TRIALS = 64  # runs of an op, for each halving of its input
+MAX_PLACES = 20_000_000  # elements of a pattern, above which a sparse derivative is not worth it
 
 
 class Operand(NamedTuple):
-    """One input of a step: its node if it is on the tape, and its value, or its shape and dtype if that is all."""
+    """One input of a step: its node if it is on the tape, and its value, or only its shape and dtype."""
 
     node: Tensor | None
     value: Any
