@@ -104,6 +104,12 @@ def test_shares_at_the_ends_do_not_depend_on_shapes() -> None:
     assert pb.grad(lambda a: special.betainc(a, 2.0, np.array([0.0, 1.0])))(1.5) == 0
 
 
+@pytest.mark.parametrize(("name", "size"), [("correlate", np.ones((3, 3))), ("maximum_filter", 3)])
+def test_ndimage_filter_of_unknown_mode_raises(name: str, size: Any) -> None:
+    with pytest.raises(pb.errors.ArgumentError, match="unknown mode 'mirrored', expected one of 'reflect'"):
+        getattr(pb.scipy.ndimage, name)(pb.tensor(np.ones((4, 4))), size, mode="mirrored")
+
+
 def test_special_function_without_derivative_in_an_argument_raises() -> None:
     with pytest.raises(TypeError, match="yv has no derivative in its argument number 1"):
         pb.grad(lambda v: special.yv(v, 2.0))(0.5)

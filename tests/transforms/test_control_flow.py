@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 import pullback as pb
+from pullback.compiler.runtime.llvm import llvm_available
 from pullback.core import tree
 from pullback.errors import ArgumentError, CapturedError, GradientError, ShapeError, VariableError
+from pullback.settings import SAFE
 
 RNG = np.random.default_rng(0)
 X = np.array([0.3, -0.7, 1.1])
@@ -237,11 +241,15 @@ def test_scan_constant_and_captured_results():
     check(lambda x, xs: pb.scan(lambda c, y: (c + y, (np.ones(2), x)), x, xs), X, XS)
 
 
-def test_scan_compiled_function_is_kept_on_disk(tmp_path, monkeypatch):
+@pytest.mark.skipif(not llvm_available() or SAFE in os.environ, reason="there is no disk cache")
+def test_scan_program_is_loaded_from_disk_cache(tmp_path, monkeypatch):
+    monkeypatch.delenv("PULLBACK_CACHE", raising=False)
     monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path))
     wanted = pb.grad(loss)(X)
-    for _ in range(2):
-        assert_allclose(pb.compile(pb.grad(loss))(X), wanted)
+    for is_cached in (False, True):
+        compiled = pb.compile(pb.grad(loss))
+        assert_allclose(compiled(X), wanted)
+        assert ("write" not in compiled.lower(X).stats) == is_cached  # the time in which LLVM text was written
 
 
 def test_scan_carry_shape_change_names_leaf():

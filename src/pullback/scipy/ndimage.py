@@ -47,18 +47,22 @@ def correlate(
     x, w = as_float(input), as_float(weights)
     if w.ndim != x.ndim:
         raise ShapeError(f"scipy.ndimage.correlate: an image of {x.ndim} axes, but weights of {w.ndim}.")
-    if mode not in MODES:
-        raise ArgumentError(f"scipy.ndimage: unknown mode {mode!r}.")
-    origins = _per_axis(origin, x.ndim)
-    before = [n // 2 + o for n, o in zip(w.shape, origins, strict=True)]
-    pads = [(b, n - 1 - b) for b, n in zip(before, w.shape, strict=True)]
-    more = {"constant_values": cval} if MODES[mode] == "constant" else {}
-    padded = np.pad(x, pads, mode=MODES[mode], **more)  # type: ignore[call-overload]
+    padded = _pad_image(x, w.shape, mode, cval, origin)
     made: Any = 0.0
     for place in product(*map(range, w.shape)):
         part = padded[tuple(slice(p, p + n) for p, n in zip(place, x.shape, strict=True))]
         made = made + part * w[place]
     return made
+
+
+def _pad_image(x: Value, shape: tuple[int, ...], mode: str, cval: float, origin: int | Sequence[int]) -> Any:
+    """Return an image with a border, so that the window of this shape around each pixel is inside of it."""
+    if mode not in MODES:
+        raise ArgumentError(f"scipy.ndimage: unknown mode {mode!r}, expected one of {', '.join(map(repr, MODES))}.")
+    before = [n // 2 + o for n, o in zip(shape, _per_axis(origin, x.ndim), strict=True)]
+    pads = [(b, n - 1 - b) for b, n in zip(before, shape, strict=True)]
+    more = {"constant_values": cval} if MODES[mode] == "constant" else {}
+    return np.pad(x, pads, mode=MODES[mode], **more)  # type: ignore[call-overload]
 
 
 def convolve(
@@ -398,11 +402,7 @@ def _neighbours(
             raise ArgumentError("scipy.ndimage: give the size of a filter, or its footprint.")
         footprint = np.ones([int(n) for n in _per_axis(size, x.ndim)], bool)
     footprint = np.asarray(footprint, bool)
-    origins = _per_axis(origin, x.ndim)
-    before = [n // 2 + o for n, o in zip(footprint.shape, origins, strict=True)]
-    pads = [(b, n - 1 - b) for b, n in zip(before, footprint.shape, strict=True)]
-    more = {"constant_values": cval} if MODES[mode] == "constant" else {}
-    padded = np.pad(x, pads, mode=MODES[mode], **more)  # type: ignore[call-overload]
+    padded = _pad_image(x, footprint.shape, mode, cval, origin)
     places = np.argwhere(footprint)
     return np.stack([padded[tuple(slice(p, p + n) for p, n in zip(at, x.shape, strict=True))] for at in places], -1)
 
