@@ -1,4 +1,4 @@
-"""Registration of tensors with einops and autoray: at once if they are imported, else when they are."""
+"""Registration of tensors with einops, autoray and ``scipy.fft``: at once if these are imported, else when they are."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.tensor import Tensor
+from pullback.interop import scipy_fourier
 
 
 def register_einops(module: ModuleType) -> None:
@@ -71,6 +72,7 @@ def register_autoray(module: ModuleType) -> None:
 WAITING: dict[str, Callable[[ModuleType], None]] = {
     "einops._backends": register_einops,
     "autoray.autoray": register_autoray,
+    "scipy.fft": scipy_fourier.register,
 }
 
 
@@ -80,15 +82,15 @@ def _register(register: Callable[[ModuleType], None], module: ModuleType) -> Non
 
 
 class AfterImport:
-    """Calls a function with a module once that is imported.
+    """A finder (of importlib's protocol) that calls the function that waits for a module after that is imported.
 
-    It has no base: ``importlib.abc`` would take a tenth of the time of importing this library.
+    It has no base class: importing ``importlib.abc`` would take a tenth of the time of importing this library.
     """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of a module that is waited for, such that the function is called after it is run."""
+        """Return the spec of a module that is waited for, whose loader calls the function afterwards; else None."""
         register = WAITING.pop(fullname, None)
         spec = None if register is None else PathFinder.find_spec(fullname, path, target)
         loader: Any = None if spec is None else spec.loader

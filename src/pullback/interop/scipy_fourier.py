@@ -1,28 +1,16 @@
-"""``scipy.fft`` on tensors, through SciPy's protocol of backends: registered when SciPy's module is imported.
-
-Importing this does not import SciPy: a finder that waits for ``scipy.fft`` takes a look at each new import.
-"""
+"""``scipy.fft`` on tensors, through SciPy's protocol of backends; ``libraries`` registers it when SciPy is imported."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
-from importlib.machinery import PathFinder
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pullback.core.tensor import LATER, Tensor
 
-if TYPE_CHECKING:
-    from importlib.machinery import ModuleSpec
-
-__all__: list[str] = []
-
-MODULE = "scipy.fft"
+__all__ = ["Backend", "register"]
 
 
 class Backend:
-    """The backend of ``scipy.fft`` for tensors; for all else it is not responsible."""
+    """The backend of ``scipy.fft`` for calls with tensors; others are left to SciPy."""
 
     __ua_domain__ = "numpy.scipy.fft"
 
@@ -34,41 +22,6 @@ class Backend:
         return NotImplemented if function is None else function(*args, **kwargs)
 
 
-class Waiting:
-    """A finder and loader (of importlib's protocols) that calls a function once a module has been imported."""
-
-    def __init__(self, name: str, action: Callable[[ModuleType], None]) -> None:
-        self.name, self.action = name, action
-        self.loader: Any = None
-
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name != self.name:
-            return None
-        sys.meta_path.remove(self)
-        spec: Any = PathFinder.find_spec(name, path, target)
-        if spec is not None and spec.loader is not None:
-            self.loader, spec.loader = spec.loader, self
-        found: ModuleSpec | None = spec
-        return found
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        made: ModuleType | None = self.loader.create_module(spec)
-        return made
-
-    def exec_module(self, module: ModuleType) -> None:
-        spec = module.__spec__
-        if spec is not None:
-            spec.loader = module.__loader__ = self.loader
-        self.loader.exec_module(module)
-        self.action(module)
-
-
 def register(module: Any) -> None:
-    """Register the backend; SciPy's own is tried after it."""
+    """Register the backend with the module ``scipy.fft``; SciPy's own is tried after it."""
     module.register_backend(Backend)
-
-
-if MODULE in sys.modules:
-    register(sys.modules[MODULE])
-else:
-    sys.meta_path.insert(0, Waiting(MODULE, register))
