@@ -61,7 +61,7 @@ def test_tensor_shows_dtype_shape_and_at_most_a_screenful(x: np.ndarray) -> None
     assert page.names.count("rect") <= 8 * 64
 
 
-def test_tensor_counts_what_is_not_finite() -> None:
+def test_tensor_html_counts_nonfinite_elements() -> None:
     assert "2 NaN" in show(pb.tensor([np.nan, np.nan, 1.0])).text
     assert "1 infinite" in show(pb.tensor([np.inf, 1.0])).text
 

@@ -215,7 +215,7 @@ def test_index_out_of_range_is_index_error() -> None:
         assert isinstance(caught.value, IndexRangeError)
 
 
-def test_namespace_has_what_xarray_and_sklearn_ask_for() -> None:
+def test_namespace_has_names_used_by_xarray_and_sklearn() -> None:
     x = np.array([[1.0, 5.0, 2.0], [4.0, 3.0, 9.0]])
     windows = xp.lib.stride_tricks.sliding_window_view
     for f in (

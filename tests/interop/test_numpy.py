@@ -1017,7 +1017,7 @@ def test_integers_and_assertions_take_values_of_traced_tensors() -> None:
         pb.grad(lambda x: np.testing.assert_allclose(x, 0.0))(x)
 
 
-def test_refusal_of_series_under_compile_names_what_to_use() -> None:
+def test_series_under_compile_is_refused_with_cure() -> None:
     with pytest.raises(SymbolValueError, match=r"np\.polydiv|np\.polyfit"):
         pb.compile(lambda c: np.polynomial.polynomial.polydiv(c, [1.0, 2.0])[0])(np.ones(3))
 

@@ -53,7 +53,7 @@ def test_differentiable_refuses_bad_arguments(counts: Any) -> None:
         pb.sklearn.differentiable(object())
 
 
-def test_methods_of_a_subclass_are_not_taken_for_those_of_its_base(counts: Any) -> None:
+def test_subclass_with_own_predict_is_refused(counts: Any) -> None:
     class Own(type(counts.ESTIMATORS["LinearRegression"]())):  # type: ignore[misc]
         def predict(self, X: Any) -> Any:
             return 2 * super().predict(X)

@@ -94,6 +94,6 @@ def test_code_is_shared_by_the_address(seen: dict) -> None:
     assert seen["shared"] == "print('shared ✓')"
 
 
-def test_nothing_leaves_the_page(seen: dict) -> None:
+def test_page_sends_no_requests(seen: dict) -> None:
     assert seen["requests"] == []
     assert seen["errors"] == []

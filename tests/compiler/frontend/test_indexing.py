@@ -237,7 +237,7 @@ def test_take_along_axis_at_equal_constant_indices(axis: int) -> None:
 
 @pytest.mark.parametrize("isa", RUNNABLE)
 @pytest.mark.parametrize("shape", [(14, 2, 33), (5, 3, 7), (3, 2, 9)])
-def test_take_in_place_of_its_positions_leaves_no_lane_astray(
+def test_take_written_over_its_positions(
     isa: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last vector overlaps lanes where results are already; these are no positions any more."""

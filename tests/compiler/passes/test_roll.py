@@ -192,7 +192,7 @@ def test_machine_code_of_a_rolled_loop() -> None:
         assert_allclose(got, slope, rtol=1e-9)
 
 
-def test_sum_of_products_of_what_is_given() -> None:
+def test_sum_of_products_of_inputs_becomes_one_product() -> None:
     """All that is left of the loop is one product."""
 
     def f(xs: Any, ys: Any) -> Any:

@@ -37,7 +37,7 @@ def whole(x: Any, w: Any, b: Any) -> Any:
 
 
 @pytest.mark.parametrize("f", [gates, overlap, blocks, rows, whole])
-def test_parts_of_a_sum_are_what_numpy_gives(f: Any) -> None:
+def test_slices_of_sum_equal_numpy(f: Any) -> None:
     rng = np.random.default_rng(0)
     x, w, b = rng.normal(size=(6, 5)), rng.normal(size=(5, 32)), rng.normal(size=32)
     for z, expected in zip(pb.compile(f)(x, w, b), f(x, w, b), strict=True):

@@ -54,7 +54,7 @@ PROGRAMS: list[tuple[Callable[..., Any], Any]] = [
 
 @pytest.mark.parametrize(("f", "x"), PROGRAMS)
 @pytest.mark.parametrize("entry", ["1", "0"])
-def test_they_are_compiled_when_a_rare_argument_comes(
+def test_slow_paths_are_compiled_at_first_rare_argument(
     f: Callable[..., Any], x: Any, entry: str, builds: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PULLBACK_NATIVE_ENTRY", entry)

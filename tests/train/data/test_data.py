@@ -463,7 +463,7 @@ def test_filter_zip_concatenate_cache_and_lengths() -> None:
 
 
 @pytest.mark.parametrize("make", [arrays, stream])
-def test_new_stages_resume_where_they_were(make) -> None:
+def test_zip_concatenate_and_cache_resume_from_state(make) -> None:
     def build() -> Any:
         data = (
             Dataset.zip((make(), make().shuffle(4, seed=2)))

@@ -91,7 +91,7 @@ def test_files_of_keras_predict_as_recorded(tmp_path: Path, archive: str, name: 
             check(pb.load_layers_model(tmp_path / f"again{end}"), inputs, outputs)
 
 
-def test_load_layers_model_compiles_with_what_the_file_says(tmp_path: Path) -> None:
+def test_load_layers_model_compiles_with_training_config(tmp_path: Path) -> None:
     folder, inputs, _ = extract_tfjs("trained", tmp_path)
     model = pb.load_layers_model(folder)
     assert (model.optimizer.name, model.optimizer.learning_rate) == ("adam", 0.01)
@@ -178,7 +178,7 @@ def test_losses_metrics_and_schedules_with_arguments_come_back(
     lambda: pb.train.adam(pb.train.exponential_decay(0.1, 2, 0.5), gradient_accumulation_steps=3),
     lambda: pb.train.loss_scale_optimizer(pb.train.adam(0.05, use_ema=True), 8.0, 3),
 ])  # fmt: skip
-def test_training_goes_on_from_the_state_of_the_optimizer_in_keras_files(tmp_path: Path, make: Any) -> None:
+def test_training_resumes_from_optimizer_state_in_keras_files(tmp_path: Path, make: Any) -> None:
     pytest.importorskip("h5py")
     x = np.sin(np.arange(24.0)).reshape(8, 3).astype(np.float32)
     layers = [pb.layers.dense(2, activation="tanh", name="a", input_shape=[3]), pb.layers.dense(1, name="b")]
@@ -217,7 +217,7 @@ def test_optimizer_state_in_keras_files_has_the_order_of_keras(tmp_path: Path) -
     ]  # fmt: skip
 
 
-def test_optimizer_state_that_is_left_out_of_keras_files_gives_a_warning(tmp_path: Path) -> None:
+def test_keras_files_warn_of_optimizer_state_left_out(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
     with pytest.warns(UserWarning, match="save: the state of adafactor is left out") as caught:
         train_and_save(pb.train.adafactor(0.1), tmp_path / "model.keras")
@@ -267,7 +267,7 @@ def make_functional(*layers: dict[str, Any]) -> Any:
     return pb.model_from_json(json.dumps(data))
 
 
-def test_operations_in_graphs_of_keras_are_functions_of_the_same_meaning() -> None:
+def test_operations_in_keras_graphs_equal_functions() -> None:
     x, end = np.sin(np.arange(24.0)).reshape(2, 4, 3).astype(np.float32), {"class_name": "__slice__", "config": {}}
     model = make_functional(
         describe_call("op1", "Multiply", {}, describe_output("x"), 2.0),
@@ -295,7 +295,7 @@ def test_operations_of_keras_keep_their_arguments() -> None:
     np.testing.assert_array_equal(model.predict(x)[:, 0], 2.0)
 
 
-def test_masks_that_keras_writes_into_graphs_are_those_of_masking_layers() -> None:
+def test_mask_operations_in_keras_graphs_become_masking_layers() -> None:
     x = np.sin(np.arange(24.0)).reshape(2, 4, 3).astype(np.float32)
     x[0, 2:] = 0.0
     model = make_functional(
@@ -636,7 +636,7 @@ def test_damaged_files_raise_errors_of_the_library_only(tmp_path: Path, end: str
             pb.load_layers_model(path)
 
 
-def test_keras_files_without_h5py_say_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_keras_files_without_h5py_raise_with_install_hint(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(MissingPackageError, match=r"pip install 'pullback\[keras\]'"):
         pb.sequential([pb.layers.dense(3, input_shape=[2])]).save(tmp_path / "model.keras")

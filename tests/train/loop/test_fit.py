@@ -550,7 +550,7 @@ def test_load_damaged_model_raises(tmp_path) -> None:
         pb.load_model(path)
 
 
-def test_last_batches_of_another_size_train_as_eager_ones_do() -> None:
+def test_compiled_fit_equals_eager_with_smaller_last_batch() -> None:
     x = np.sin(np.arange(44.0)).reshape(22, 2).astype(np.float32)
     losses = []
     for eager in (False, True):

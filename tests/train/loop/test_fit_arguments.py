@@ -116,7 +116,7 @@ def test_fit_takes_any_iterable_of_batches(source):
     assert model.evaluate(Loader(), steps=2) == pytest.approx(other.evaluate(X[:4], Y[:4]))
 
 
-def test_exhausted_generator_says_what_to_do():
+def test_exhausted_generator_error_names_cure():
     with pytest.raises(DataError, match=r"epoch 2 has no batch\. A generator gives its batches once"):
         linear().fit(iter([(X, Y)]), epochs=2)
 

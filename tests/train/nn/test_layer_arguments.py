@@ -36,7 +36,7 @@ def test_weights_argument_gives_initial_values() -> None:
     assert [v.shape for v in layer.weights] == [(3, 2), (2,)]
 
 
-def test_batch_input_shape_and_its_kin_build_a_model() -> None:
+def test_batch_input_shape_arguments_build_model() -> None:
     for first in (
         layers.dense(2, batch_input_shape=[None, 3]), layers.dense(2, input_dim=3), layers.dense(2, input_shape=[3]),
     ):  # fmt: skip

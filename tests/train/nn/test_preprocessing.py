@@ -98,7 +98,7 @@ def test_text_is_an_input_of_fit(kind: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(again.predict(x), expected, rtol=1e-6)
 
 
-def test_text_layers_say_where_they_cannot_be() -> None:
+def test_text_layer_in_compiled_model_raises() -> None:
     class Inside(pb.Model):
         def __init__(self) -> None:
             super().__init__()
