@@ -237,9 +237,7 @@ def test_take_along_axis_at_equal_constant_indices(axis: int) -> None:
 
 @pytest.mark.parametrize("isa", RUNNABLE)
 @pytest.mark.parametrize("shape", [(14, 2, 33), (5, 3, 7), (3, 2, 9)])
-def test_take_written_over_its_positions(
-    isa: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_take_written_over_its_positions(isa: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """The last vector overlaps lanes where results are already; these are no positions any more."""
     monkeypatch.setenv(MAX_ISA, isa)
     x = random.standard_normal(shape) * 1e9

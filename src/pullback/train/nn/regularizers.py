@@ -86,6 +86,9 @@ class L1L2(Regularizer):
 class OrthogonalRegularizer(Regularizer):
     """``factor`` times the mean of the absolute cosines between the rows of a matrix, or between its columns.
 
+    factor: the weight of the term.
+    mode: "rows" or "columns".
+
     >>> pb.regularizers.orthogonal_regularizer(factor=0.5)(np.array([[1.0, 0.0], [1.0, 1.0]])).round(3)
     np.float64(0.354)
     """
