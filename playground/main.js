@@ -3,6 +3,11 @@ import { examples } from "./examples.js";
 
 const byId = id => document.getElementById(id);
 const code = byId("code"), output = byId("output"), state = byId("state"), run = byId("run"), stop = byId("stop");
+const FRAME = `
+  :root { color-scheme: light dark; }
+  body { margin: 0; background: #fff; color: #1b1b1b; font: 14px system-ui, sans-serif; }
+  @media (prefers-color-scheme: dark) { body { background: #14161a; color: #e8e8e8; } }
+  svg { max-width: 100%; height: auto; }`;
 let worker, running = false;
 
 function start() {
@@ -31,11 +36,10 @@ function show({ kind, text }) {
   }
   const frame = document.createElement("iframe");
   frame.title = kind;
-  const style = getComputedStyle(document.body);
   frame.sandbox = "allow-scripts";
   const size = "<script>new ResizeObserver(() => parent.postMessage({ height: document.body.offsetHeight }, '*')).observe(document.body);<\/script>";
   frame.srcdoc = kind === "page" ? text
-    : `<!doctype html><body style="margin:0;background:${style.backgroundColor};color:${style.color};font:14px system-ui,sans-serif">${text}${size}</body>`;
+    : `<!doctype html><style>${FRAME}</style><body>${text}${size}</body>`;
   frame.style.height = kind === "page" ? "75vh" : "3rem";
   output.append(frame);
 }

@@ -273,6 +273,7 @@ def test_diagnose_finite_function():
         (lambda x: pb.exp(x) * 2.0, 1000.0, "overflows float64 above 709.8"),
         (lambda x: pb.log(x), 0.0, "log of 0"),
         (lambda x: pb.log(x), -1.0, "log of a number below 0"),
+        (lambda x: np.log((np.exp(x) / np.sum(np.exp(x)))[0]), np.array([-800.0, 0.0]), "pb.log_softmax"),
         (lambda x: pb.sqrt(x), -1.0, "negative"),
         (lambda x: pb.sqrt(x), 0.0, "infinite"),
         (bad_distance, np.zeros(3), "pb.norm"),

@@ -35,7 +35,7 @@ def test_page_marks_first_nan_and_its_path(tmp_path: Path) -> None:
     """
     label, has_path, has_line, details = run_in_page(make_page(tmp_path), script)
     assert (label, has_path, has_line) == ("log", True, True)
-    assert "the first value that is not finite was made here" in details
+    assert "the NaN or infinity of the result began here" in details
 
 
 def test_click_shows_values_rule_cotangent_and_line(tmp_path: Path) -> None:

@@ -40,6 +40,12 @@ await page.waitForFunction(() => [...document.querySelectorAll("#output iframe")
 seen.heights = await page.$$eval("#output iframe", frames => frames.map(f => f.clientHeight));
 const frames = page.frames().filter(f => f !== page.mainFrame());
 for (const frame of frames) seen.texts[seen.frames[frames.indexOf(frame)]] = await frame.textContent("body");
+await page.setViewportSize({ width: 390, height: 844 });
+await page.emulateMedia({ colorScheme: "dark" });
+seen.overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+const picture = frames[seen.frames.indexOf("picture")];
+seen.pictureOverflow = await picture.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+seen.pictureBack = await picture.evaluate(() => getComputedStyle(document.body).backgroundColor);
 if (process.argv[5]) await page.screenshot({ path: process.argv[5] });
 await page.fill("#code", "while True:\n    pass");
 await page.click("#run");

@@ -86,6 +86,11 @@ def test_pictures_and_report(seen: dict) -> None:
     assert "exp" in seen["texts"]["picture"]
 
 
+def test_page_and_pictures_fit_a_phone_in_dark_mode(seen: dict) -> None:
+    assert (seen["overflow"], seen["pictureOverflow"]) == (0, 0)
+    assert seen["pictureBack"] == "rgb(20, 22, 26)"
+
+
 def test_endless_loop_can_be_stopped(seen: dict) -> None:
     assert seen["afterStop"] == "2\n"
 

@@ -28,16 +28,17 @@ STRONG = (
 class Origin:
     """The op that made the first NaN or infinity."""
 
-    __slots__ = ("after", "before", "dtype", "inputs", "op", "output", "outside")
+    __slots__ = ("after", "before", "dtype", "earlier", "inputs", "op", "output", "outside")
 
     def __init__(
         self, op: str, inputs: Sequence[Any], output: Array, dtype: np.dtype[Any], after: Collection[str],
-        before: Collection[str], outside: bool,
+        before: Collection[str], earlier: Collection[str], outside: bool,
     ) -> None:  # fmt: skip
         self.op, self.output, self.dtype = op, output, dtype
         self.inputs = inputs  # plain numbers, where the op is elementwise
         self.after = after  # the ops that came afterwards, on the way to the result
         self.before = before  # the ops that made its inputs
+        self.earlier = earlier  # these, and some that came before them
         self.outside = outside  # an operand that no transform follows was bad already
 
 
@@ -76,6 +77,8 @@ def _advise_logarithm(t: Origin) -> str:
     x, edge = _number(t, 0), -1.0 if t.op == "log1p" else 0.0
     if x < edge:
         return f"{t.op} of a number below {edge:g} is NaN: keep its input positive, with pb.clip or pb.softplus."
+    if "softmax" in t.earlier or {"exp", "div"} <= {*t.earlier}:
+        return f"{t.op} of {x:g} is -inf. For the logarithm of a softmax use pb.log_softmax(x), which cannot underflow."
     return f"{t.op} of {x:g} is -inf: add a small number to its input, clip it, or use pb.special.xlogy for x·log(y)."
 
 

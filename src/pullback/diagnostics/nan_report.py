@@ -21,6 +21,7 @@ __all__: list[str] = []
 
 SIGNS = {"add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "div": "{} / {}", "pow": "{} ** {}"}
 FORWARD, BACKWARD = "forward", "backward"
+EARLIER_OPS = 6  # how far back a suggestion looks for a softmax
 
 
 class Link(NamedTuple):
@@ -214,6 +215,16 @@ def _find_earliest(seen: Sequence[Visit]) -> Event | None:
     return Event(max(same, key=lambda v: list_way(v)[-1].number)) if same else None
 
 
+def _name_earlier(note: Note, depth: int) -> set[str]:
+    """Return the names of the ops that led to one, through at most ``depth`` of them."""
+    found = set[str]()
+    notes = [note]
+    for _ in range(depth):
+        notes = [*{id(a): a for n in notes for a in n.args if isinstance(a, Note)}.values()]
+        found |= {n.name for n in notes}
+    return found
+
+
 def _make_suggestion(event: Event, notes: Sequence[Note]) -> str:
     note, about = event.note, event.note.about
     after = {id(note)}
@@ -223,6 +234,7 @@ def _make_suggestion(event: Event, notes: Sequence[Note]) -> str:
             after.add(id(n))
             names.add(n.name)
     before = {a.name for a in about.args if isinstance(a, Note)} if note.tangent_of is None else set()
-    trouble = Origin(event.op, event.inputs, event.output, note.array.dtype, names, before, event.outside)
+    earlier = _name_earlier(about, EARLIER_OPS)
+    trouble = Origin(event.op, event.inputs, event.output, note.array.dtype, names, before, earlier, event.outside)
     operands = [v for v in event.operands if not np.ndim(v)]
     return advise_backward(trouble, operands) if event.derivative else advise_forward(trouble)
