@@ -66,6 +66,13 @@ def test_sessions_are_marked_so_that_only_code_is_copied(site: Path) -> None:
     assert re.findall(r'(?<!<span class="gp">)&gt;&gt;&gt;', text) == []
 
 
+def test_external_links_are_addresses() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
+    for page in pages:
+        for link in re.findall(r"\]\((\w+:[^)]*)\)", page.read_text("utf-8")):
+            assert re.fullmatch(r"https://[\w-]+(\.[\w-]+)+/[\w./#-]*", link), (page.name, link)
+
+
 def test_pages_fetch_nothing(site: Path) -> None:
     for page in site.rglob("*.html"):
         text = page.read_text("utf-8")

@@ -63,6 +63,9 @@ def test_confusion_counts_and_shares() -> None:
 def test_filters_takes_layers_and_arrays() -> None:
     model = pb.sequential([pb.layers.conv2d(3, 2, input_shape=[4, 4, 2])])
     assert len(pb.plot.filters(model.layers[0])) == 3
+    _, ax = plt.subplots()
+    assert pb.plot.filters(model.layers[0], columns=2, ax=ax) is ax
+    assert ax.images[0].get_array().shape == (2 * (2 + 1), 2 * (2 + 1))  # 3 filters of 2 × 2 in rows of 2, with lines
     with pytest.raises(pb.errors.ArgumentError, match="height, width"):
         pb.plot.filters(np.ones((3, 3)))
 

@@ -104,11 +104,12 @@ def weights(model: Any, ax: Any = None) -> Any:
     return ax
 
 
-def filters(kernel: Any, columns: int = 8) -> list[Any]:
+def filters(kernel: Any, columns: int = 8, ax: Any = None) -> Any:
     """Plot the filters of a convolution, each as a small picture, and return the axes of all of them.
 
     kernel: an array of shape (height, width, channels, filters), or a layer with such a kernel.
     columns: how many pictures are in a row.
+    ax: axes on which all filters are drawn as one picture, and which are returned; without it each has its own.
 
     >>> import numpy as np, pullback as pb
     >>> len(pb.plot.filters(np.ones((3, 3, 1, 5))))
@@ -121,10 +122,22 @@ def filters(kernel: Any, columns: int = 8) -> list[Any]:
         )
     pictures = values if values.shape[2] in (1, 3) else values.mean(axis=2, keepdims=True)
     low, high = pictures.min(), pictures.max()
-    grid = make_grid("plot.filters", values.shape[3], min(columns, values.shape[3]))
-    for i, ax in enumerate(grid):
-        ax.imshow(np.squeeze((pictures[..., i] - low) / ((high - low) or 1.0)), cmap="gray", vmin=0.0, vmax=1.0)
+    scaled = [(picture - low) / ((high - low) or 1.0) for picture in np.moveaxis(pictures, -1, 0)]
+    if ax is not None:
+        ax.imshow(np.squeeze(_tile(scaled, min(columns, len(scaled)))), cmap="gray", vmin=0.0, vmax=1.0)
+        ax.set_axis_off()
+        return ax
+    grid = make_grid("plot.filters", len(scaled), min(columns, len(scaled)))
+    for each, picture in zip(grid, scaled, strict=True):
+        each.imshow(np.squeeze(picture), cmap="gray", vmin=0.0, vmax=1.0)
     return grid
+
+
+def _tile(pictures: list[Any], columns: int) -> Any:
+    """Return pictures of one shape as one, in rows, with white lines between them."""
+    framed = [np.pad(picture, ((0, 1), (0, 1), (0, 0)), constant_values=1.0) for picture in pictures]
+    framed += [np.ones_like(framed[0])] * (-len(framed) % columns)
+    return np.vstack([np.hstack(framed[i : i + columns]) for i in range(0, len(framed), columns)])
 
 
 def confusion(labels: Array, predictions: Array, classes: Sequence[str] | None = None, ax: Any = None) -> Any:
