@@ -11,6 +11,8 @@ from pullback.train.io.saving import save as save
 from pullback.train.loop import callbacks as callbacks
 from pullback.train.loop import losses as losses
 from pullback.train.loop import metrics as metrics
+from pullback.train.loop.metrics.ctc import ctc_decode as ctc_decode
+from pullback.train.loop.metrics.ctc import ctc_loss as ctc_loss
 from pullback.train.nn import constraints as constraints
 from pullback.train.nn import initializers as initializers
 from pullback.train.nn import layers as layers

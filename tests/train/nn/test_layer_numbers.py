@@ -530,3 +530,21 @@ def test_orthogonal_regularizer_equals_keras() -> None:
         pb.regularizers.orthogonal_regularizer()(x[0])
     with pytest.raises(ArgumentError, match="mode must be 'rows' or 'columns', got 'row'"):
         pb.regularizers.orthogonal_regularizer(mode="row")
+
+
+@pytest.mark.parametrize(
+    ("interpolation", "size", "expected"),
+    [("bicubic", (8, 15), 0.66493952), ("bicubic", (3, 7), -1.3035459), ("bicubic", (9, 3), -0.6462704),
+     ("lanczos3", (8, 15), 0.0006886), ("lanczos3", (3, 7), -0.8812594), ("lanczos5", (8, 15), -0.1700774),
+     ("lanczos5", (3, 7), -0.7009681)],
+)  # fmt: skip
+def test_interpolations_equal_those_of_keras_on_torch_and_jax(interpolation: str, size: Any, expected: float) -> None:
+    x = np.sin(np.arange(40) * 0.7).reshape(1, 4, 5, 2).astype(np.float32)
+    resize = layers.resizing(*size, interpolation=interpolation)
+    for run in (resize, pb.compile(resize)):
+        y = np.asarray(run(x)).ravel()
+        assert float(y @ np.cos(np.arange(y.size))) == pytest.approx(expected, abs=1e-5)
+    if size == (8, 15):
+        enlarge = layers.up_sampling2d((2, 3), interpolation=interpolation)
+        np.testing.assert_array_equal(enlarge(x), resize(x))
+        pb.check_grads(lambda x: np.sum(np.sin(enlarge(x))), [x.astype(np.float64)])

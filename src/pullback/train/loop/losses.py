@@ -14,7 +14,7 @@ from pullback.train.loop.weights import REDUCTIONS, reduce_values
 from pullback.typing import Value
 
 __all__ = [
-    "BinaryCrossentropy", "BinaryFocalCrossentropy", "CategoricalCrossentropy", "CategoricalFocalCrossentropy",
+    "CTC", "BinaryCrossentropy", "BinaryFocalCrossentropy", "CategoricalCrossentropy", "CategoricalFocalCrossentropy",
     "CategoricalGeneralizedCrossEntropy", "CategoricalHinge", "Circle", "CosineSimilarity", "Dice", "Hinge", "Huber",
     "KLDivergence", "LogCosh", "Loss", "MeanAbsoluteError", "MeanAbsolutePercentageError", "MeanSquaredError",
     "MeanSquaredLogarithmicError", "Poisson", "SparseCategoricalCrossentropy", "SquaredHinge", "Tversky",
@@ -163,3 +163,4 @@ CategoricalGeneralizedCrossEntropy = _make_class(
 Dice = _make_class("Dice", functions.dice)
 Tversky = _make_class("Tversky", functions.tversky)
 Circle = _make_class("Circle", functions.circle)
+CTC = _make_class("CTC", functions.ctc, sparse=True)

@@ -43,6 +43,7 @@ LOSS_FUNCTIONS = (
     "cosine_proximity", "binary_crossentropy", "categorical_crossentropy", "sparse_categorical_crossentropy",
     "sigmoid_cross_entropy", "softmax_cross_entropy", "sparse_softmax_cross_entropy", "binary_focal_crossentropy",
     "categorical_focal_crossentropy", "categorical_generalized_cross_entropy", "dice", "tversky", "circle",
+    "ctc",
 )  # fmt: skip
 ALIASES = {
     "mse": "mean_squared_error", "mae": "mean_absolute_error", "mape": "mean_absolute_percentage_error",
@@ -109,8 +110,8 @@ def _find_named_loss(given: str, what: str) -> Loss:
 
 
 def _make_loss(name: str) -> Loss:
-    sparse = name.startswith("sparse_") or name == "categorical_generalized_cross_entropy"
-    logits = (name.endswith("cross_entropy") and not sparse) or name == "sparse_softmax_cross_entropy"
+    sparse = name.startswith("sparse_") or name in ("categorical_generalized_cross_entropy", "ctc")
+    logits = (name.endswith("cross_entropy") and not sparse) or name in ("sparse_softmax_cross_entropy", "ctc")
     return FunctionLoss(getattr(functions, name), name, sparse=sparse, logits=logits)
 
 

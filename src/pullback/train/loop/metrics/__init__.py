@@ -108,6 +108,9 @@ from pullback.train.loop.metrics.confusion import (
 from pullback.train.loop.metrics.confusion import (
     TruePositives as TruePositives,
 )
+from pullback.train.loop.metrics.ctc import (
+    ctc as ctc,
+)
 from pullback.train.loop.metrics.functions import (
     accuracy as accuracy,
 )

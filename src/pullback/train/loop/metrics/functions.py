@@ -18,12 +18,13 @@ from pullback.core.tensor import all_values, strip
 from pullback.errors import DataError, ShapeError
 from pullback.ops import activations, losses, sorting
 from pullback.ops.reductions import log_sum_exp
+from pullback.train.loop.metrics.ctc import ctc
 from pullback.typing import TensorLike, Value
 
 __all__ = [
     "accuracy", "binary_accuracy", "binary_crossentropy", "binary_focal_crossentropy", "categorical_accuracy",
     "categorical_crossentropy", "categorical_focal_crossentropy", "categorical_generalized_cross_entropy",
-    "categorical_hinge", "circle", "concordance_correlation", "cosine_proximity", "cosine_similarity", "dice",
+    "categorical_hinge", "circle", "concordance_correlation", "cosine_proximity", "cosine_similarity", "ctc", "dice",
     "hinge", "huber", "huber_loss", "kl_divergence", "kullback_leibler_divergence", "log_cosh", "logcosh", "mae",
     "mape", "mean_absolute_error", "mean_absolute_percentage_error", "mean_squared_error",
     "mean_squared_logarithmic_error", "mse", "msle", "pearson_correlation", "poisson", "precision", "r2_score",

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from pullback.errors import ArgumentError, ShapeError
-from pullback.ops.image import resizing
 from pullback.train.nn.layers.base import Layer, check_choice
+from pullback.train.nn.layers.interpolation import INTERPOLATIONS, resize_images
 from pullback.train.nn.layers.spatial import Lengths, SpatialLayer, as_lengths
 from pullback.typing import Value
 
@@ -206,7 +206,7 @@ class UpSampling2d(UpSampling):
     """Enlarges images ``size`` times; "bilinear" uses half-pixel centers, as Keras does.
 
     - size: how many times, along each axis or along both.
-    - interpolation: "nearest" or "bilinear".
+    - interpolation: "nearest", "bilinear", "bicubic", "lanczos3" or "lanczos5".
     - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.up_sampling2d()(np.array([[[[1.0], [2.0]]]]))[0, :, :, 0]
@@ -218,13 +218,13 @@ class UpSampling2d(UpSampling):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice(self, "interpolation", "nearest", "bilinear")
+        check_choice(self, "interpolation", *INTERPOLATIONS)
 
     def enlarge(self, x: Value) -> Any:
         if self.interpolation == "nearest":
             return super().enlarge(x)
-        wanted = [n * k for n, k in zip(x.shape[1:3], self._size, strict=True)]
-        return resizing.resize_bilinear(x, wanted, half_pixel_centers=True)
+        height, width = (n * k for n, k in zip(x.shape[1:3], self._size, strict=True))
+        return resize_images(x, height, width, self.interpolation)
 
 
 @dataclass(eq=False)

@@ -12,8 +12,9 @@ import numpy as np
 from pullback.core.variable import get_trace
 from pullback.errors import ArgumentError, CompileError
 from pullback.ops import random
-from pullback.ops.image import resizing, warping
+from pullback.ops.image import warping
 from pullback.train.nn.layers.base import Layer, check_choice, check_counts, check_data_format
+from pullback.train.nn.layers.interpolation import INTERPOLATIONS, resize_images
 from pullback.train.nn.layers.noise import RandomLayer
 from pullback.train.nn.layers.spatial import SpatialLayer
 from pullback.typing import Value
@@ -36,12 +37,6 @@ def _as_range(layer: Layer, name: str, symmetric: bool = True) -> tuple[float, f
     return float(pair[0]), float(pair[1])
 
 
-def _resize(x: Value, height: int, width: int, interpolation: str) -> Any:
-    if interpolation == "nearest":
-        return resizing.resize_nearest_neighbor(x, [height, width], half_pixel_centers=True)
-    return resizing.resize_bilinear(x, [height, width], half_pixel_centers=True)
-
-
 def _crop(x: Value, top: int, left: int, height: int, width: int) -> Any:
     return x[:, top : top + height, left : left + width]
 
@@ -54,7 +49,7 @@ class Resizing(SpatialLayer):
     """Resizes images to ``height`` and ``width``.
 
     - height, width: the new size.
-    - interpolation: "bilinear" or "nearest".
+    - interpolation: "bilinear", "nearest", "bicubic", "lanczos3" or "lanczos5".
     - crop_to_aspect_ratio: whether images are cropped first, so that they are not distorted.
     - pad_to_aspect_ratio: whether images are padded first, so that they are not distorted.
     - fill_value: what they are padded with.
@@ -74,7 +69,7 @@ class Resizing(SpatialLayer):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_counts(self, "height", "width")
-        check_choice(self, "interpolation", "bilinear", "nearest")
+        check_choice(self, "interpolation", *INTERPOLATIONS)
         if self.crop_to_aspect_ratio and self.pad_to_aspect_ratio:
             raise ArgumentError(f"{self.name}: give one of crop_to_aspect_ratio and pad_to_aspect_ratio.")
 
@@ -90,7 +85,7 @@ class Resizing(SpatialLayer):
             down, right = max(tall - height, 0) // 2, max(wide - width, 0) // 2  # as in Keras, the same on both sides
             sides = [(0, 0), (down, down), (right, right), (0, 0)]
             x = np.pad(x, sides, constant_values=self.fill_value)
-        return self.move_channels_back(_resize(x, self.height, self.width, self.interpolation))
+        return self.move_channels_back(resize_images(x, self.height, self.width, self.interpolation))
 
 
 @dataclass(eq=False)
@@ -118,7 +113,7 @@ class CenterCrop(SpatialLayer):
             tall, wide = int(width * self.height / self.width), int(height * self.width / self.height)
             tall, wide = max(min(height, tall), 1), max(min(width, wide), 1)
             x = _crop(x, (height - tall) // 2, (width - wide) // 2, tall, wide)
-            return self.move_channels_back(_resize(x, self.height, self.width, "bilinear"))
+            return self.move_channels_back(resize_images(x, self.height, self.width, "bilinear"))
         y = _crop(x, (height - self.height) // 2, (width - self.width) // 2, self.height, self.width)
         return self.move_channels_back(y)
 
@@ -320,7 +315,7 @@ class RandomCrop(RandomImageLayer):
     def change(self, x: Value) -> Any:
         batch, height, width, channels = x.shape
         if height < self.height or width < self.width:
-            x = _resize(x, max(height, self.height), max(width, self.width), "bilinear")
+            x = resize_images(x, max(height, self.height), max(width, self.width), "bilinear")
             batch, height, width, channels = x.shape
         top = np.floor(self.draw(x, 0.0, 1.0) * (height - self.height + 1)).astype(np.int32)
         left = np.floor(self.draw(x, 0.0, 1.0) * (width - self.width + 1)).astype(np.int32)
@@ -412,4 +407,4 @@ class RandomWidth(RandomImageLayer):
         if get_trace() is not None:
             raise CompileError(f"layer '{self.name}': a random width cannot be compiled. Train with eager=True.")
         share = float(np.asarray(self.draw(x[:1], *self._range))[0])
-        return _resize(x, x.shape[1], max(int(x.shape[2] * (1.0 + share)), 1), self.interpolation)
+        return resize_images(x, x.shape[1], max(int(x.shape[2] * (1.0 + share)), 1), self.interpolation)
