@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
@@ -14,6 +16,7 @@ import pytest
 
 import pullback as pb
 from pullback.command import main
+from pullback.scale.engines import folder
 from pullback.scale.engines.pipe import open_pipe
 from pullback.scale.sums import add_range, plan_blocks
 
@@ -257,6 +260,23 @@ def test_parquet_files_are_columns(tmp_path: Path, serial: pb.scale.Pool) -> Non
         parquet.write_table(pyarrow.table({"x": [1.0 + i, 2.0], "y": [0.5, 1.5]}), path)
     total = serial.sum(lambda w, shard: np.sum(w * shard["x"] * shard["y"]), pb.scale.Shards(paths))
     assert pb.value_and_grad(total)(2.0) == (15.0, 7.5)
+
+
+def test_folder_of_a_killed_program_is_removed() -> None:
+    lines = [
+        "import os, runpy, signal",
+        f"folder = runpy.run_path({folder.__file__!r})['Folder']('test')",
+        "print(folder.path, flush=True)",
+        "os.kill(os.getpid(), signal.SIGKILL)",
+    ]
+    program = subprocess.run([sys.executable, "-I", "-S", "-c", "\n".join(lines)], stdout=subprocess.PIPE, check=False)
+    path = Path(program.stdout.decode().strip())
+    assert path.name.startswith("pb-test-")
+    for _ in range(600):
+        if not path.exists():
+            break
+        time.sleep(0.1)
+    assert not path.exists()
 
 
 def test_pipe_sends_short_and_long_parts() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cmath
+import faulthandler
 import os
 import pickle
 import platform
@@ -54,6 +55,12 @@ class Worker:
         self.programs: dict[tuple[str, tuple[int, ...]], Callable[..., Any]] = {}
         self.replicas: dict[str, Replica] = {}
         self.shards: OrderedDict[tuple[str, int], Any] = OrderedDict()  # the latest ones
+
+    def begin(self, crash_file: str | None = None) -> None:
+        """Begin to work; a crash of this process is written to a file, if one is given."""
+        if crash_file is not None:
+            self.crash_file = open(crash_file, "w")  # noqa: SIM115  # it stays open
+            faulthandler.enable(self.crash_file)
 
     def add(self, task: Task) -> None:
         """Learn a task, if it is not known."""

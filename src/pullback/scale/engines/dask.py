@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
-import shutil
+import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError
+from functools import partial
 from typing import Any, NamedTuple
 
 from pullback.errors import WorkerError
 from pullback.names.packages import import_package
+from pullback.scale.engines.folder import Folder
 from pullback.scale.engines.protocol import (
     MOST_DEATHS,
     ONE_THREAD,
@@ -20,7 +22,6 @@ from pullback.scale.engines.protocol import (
     Shared,
     dump_by_value,
     find_bytes,
-    make_folder,
 )
 from pullback.scale.work import Task, Worker
 
@@ -44,6 +45,11 @@ def run_method(method: str, task: Task | None, *given: object) -> Any:
         return getattr(WORKER, method)(*given)
     WORKER.add(task)
     return getattr(WORKER, method)(task.key, *given)
+
+
+def begin_worker(folder: str) -> None:
+    """Let a crash of this process be written to a file of its own."""
+    WORKER.begin(os.path.join(folder, f"crash{os.getpid()}"))
 
 
 def forget_tasks(keys: Sequence[str]) -> None:
@@ -73,7 +79,7 @@ class DaskEngine:
         self.address = address
         self.cluster: Any = None
         self.client: Any = None
-        self.folder: str | None = None  # of a cluster of its own
+        self.folder: Folder | None = None  # of a cluster of its own
         self.tasks: dict[str, Shared] = {}
         self.calls: dict[int, Call] = {}
         self.futures: dict[int, Any] = {}
@@ -83,19 +89,21 @@ class DaskEngine:
     def start(self, workers: int, timeout: float) -> None:
         self.timeout = timeout
         if self.address is None:
-            self.folder = make_folder("dask")
+            self.folder = Folder("dask")
             with self.dask.config.set({"distributed.nanny.pre-spawn-environ": ENVIRONMENT}):
                 self.cluster = self.distributed.LocalCluster(
                     n_workers=workers,
                     threads_per_worker=1,
                     host="127.0.0.1",
                     dashboard_address="127.0.0.1:0",
-                    local_directory=self.folder,
+                    local_directory=self.folder.path,
                     silence_logs=logging.CRITICAL,  # errors are raised here
                 )
         try:
             self.client = self.distributed.Client(self.cluster or self.address, set_as_default=False, timeout=timeout)
             self.client.wait_for_workers(workers, timeout=timeout)
+            if self.folder is not None:
+                self.client.register_worker_callbacks(partial(begin_worker, self.folder.path))
         except (TimeoutError, OSError) as error:
             found = 0 if self.client is None else len(self.client.nthreads())
             self.stop()
@@ -146,7 +154,8 @@ class DaskEngine:
                 break
             except self.distributed.KilledWorker as error:
                 number = next((n for n, future in self.futures.items() if future.key == error.task), calls[0])
-                raise CallDied(number, None, error.allowed_failures + 1, str(error)) from None
+                crash = "" if self.folder is None else self.folder.read_crash()
+                raise CallDied(number, None, error.allowed_failures + 1, f"{error}\n{crash}".rstrip()) from None
             except CancelledError as error:  # what it was given is lost
                 if losses == MOST_DEATHS:
                     raise CallDied(calls[0], None, losses + 1, str(error)) from None
@@ -206,5 +215,5 @@ class DaskEngine:
         if self.cluster is not None:
             self.cluster.close()
         if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder.remove()
             self.folder = None

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import faulthandler
 import multiprocessing
-import os
 import pickle
-import shutil
 import socket
 import time
 from collections import deque
@@ -17,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.errors import WorkerError
+from pullback.scale.engines.folder import Folder
 from pullback.scale.engines.pipe import Pipe, open_pipe
 from pullback.scale.engines.protocol import (
     MOST_DEATHS,
@@ -24,7 +22,6 @@ from pullback.scale.engines.protocol import (
     CallDied,
     Shared,
     dump,
-    make_folder,
     set_environment,
 )
 from pullback.scale.work import Worker
@@ -84,8 +81,8 @@ def unpack(is_packed: bool, x: Any) -> Any:
 
 def _serve(end: socket.socket, crash_file: str) -> None:
     """Answer calls until the other end is closed: the body of a worker's process."""
-    faulthandler.enable(open(crash_file, "w"))  # noqa: SIM115  # it stays open: a crash writes its traceback there
     pipe, worker, shared = Pipe(end), Worker(), None
+    worker.begin(crash_file)
     parts: list[Any] = [b"ready"]
     while True:
         try:
@@ -106,8 +103,8 @@ def _serve(end: socket.socket, crash_file: str) -> None:
 class Process:
     """A worker: its process, its pipe, the calls it has not answered, and what it was sent last."""
 
-    def __init__(self, number: int, folder: str) -> None:
-        self.number, self.crash_file = number, os.path.join(folder, f"crash{number}")
+    def __init__(self, number: int, folder: Folder) -> None:
+        self.number, self.folder = number, folder
         self.calls: deque[Call] = deque()  # the first one was sent, the others are sent after its answer
         self.deaths = 0  # since its last answer
         self.spawn()
@@ -118,7 +115,9 @@ class Process:
         self.shared: Shared | None = None
         with set_environment(ONE_THREAD):
             context = multiprocessing.get_context("spawn")
-            self.process = context.Process(target=_serve, args=(there.end, self.crash_file), daemon=True)
+            self.process = context.Process(
+                target=_serve, args=(there.end, self.folder.name_crash_file(self.number)), daemon=True
+            )
             self.process.start()
         there.close()
 
@@ -153,9 +152,7 @@ class Process:
     def describe_death(self) -> str:
         """Return how the process ended: its exit code, and the traceback of a crash, if it wrote one."""
         self.process.join()
-        with open(self.crash_file) as file:
-            text = file.read().strip()
-        return f"exit code {self.process.exitcode}" + (f"\n{text}" if text else "")
+        return f"exit code {self.process.exitcode}\n{self.folder.read_crash(self.number)}".rstrip()
 
     def end(self) -> None:
         """End the process: it ends by itself when its pipe is closed and it does not compute."""
@@ -197,7 +194,7 @@ class ProcessEngine:
         self.answers: dict[int, Any] = {}
         self.asked = 0
         self.timeout = 60.0
-        self.folder = make_folder("processes")
+        self.folder = Folder("processes")
 
     def start(self, workers: int, timeout: float) -> None:
         self.timeout = timeout
@@ -296,4 +293,4 @@ class ProcessEngine:
         for worker in self.workers:
             worker.end()
         self.workers, self.tasks, self.answers = [], [], {}
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.remove()

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import os
 import pickle
-import re
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
 from pullback.errors import WorkerError
 
 __all__ = [
     "MOST_DEATHS", "ONE_THREAD", "Answer", "CallDied", "Engine", "Shared", "dump", "dump_by_value", "find_bytes",
-    "make_folder", "set_environment",
+    "set_environment",
 ]  # fmt: skip
 
 # The number of threads of BLAS changes the last bits of products.
@@ -131,19 +127,6 @@ def set_environment(values: Mapping[str, str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-def make_folder(engine: str) -> str:
-    """Return a new folder for the files of an engine; remove those of programs that were killed.
-
-    Its name says which process made it.  It is short, because the paths of sockets must be.
-    """
-    root = Path("/tmp" if Path("/tmp").is_dir() else tempfile.gettempdir())
-    for folder in root.glob("pb-*-*-*"):
-        found = re.fullmatch(r"pb-[a-z]+-(\d+)-\w+", folder.name)
-        if found and Path("/proc").exists() and not Path(f"/proc/{found[1]}").exists():
-            shutil.rmtree(folder, ignore_errors=True)
-    return tempfile.mkdtemp(prefix=f"pb-{engine}-{os.getpid()}-", dir=root)
 
 
 def find_bytes(x: object) -> int:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
+import socket
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from pullback.errors import WorkerError
+from pullback.errors import ArgumentError, WorkerError
 from pullback.names.packages import import_package
+from pullback.scale.engines.folder import Folder
 from pullback.scale.engines.protocol import (
     MOST_DEATHS,
     ONE_THREAD,
@@ -20,7 +21,6 @@ from pullback.scale.engines.protocol import (
     Shared,
     dump_by_value,
     find_bytes,
-    make_folder,
     set_environment,
 )
 from pullback.scale.work import Worker
@@ -36,6 +36,21 @@ def _import_ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # it warns of the future otherwise
     return import_package("ray", "Pool(engine='ray') needs Ray", "pullback[ray]")
+
+
+def _is_same_address(a: str, b: str) -> bool:
+    """Return whether two addresses, host:port, are the same; hosts may be names.
+
+    >>> _is_same_address("localhost:6379", "127.0.0.1:6379"), _is_same_address("127.0.0.1:6379", "127.0.0.1:6380")
+    (True, False)
+    """
+    if a == b:
+        return True
+    (host, _, port), (other, _, its) = a.rpartition(":"), b.rpartition(":")
+    try:
+        return port == its and socket.gethostbyname(host) == socket.gethostbyname(other)
+    except OSError:  # a name that is not known
+        return False
 
 
 class Call(NamedTuple):
@@ -55,7 +70,7 @@ class RayEngine:
         self.ray = _import_ray()
         self.address = address
         self.is_connected = False  # by this engine, and not by the program before
-        self.folder: str | None = None  # of a cluster of its own
+        self.folder: Folder | None = None  # of a cluster of its own
         self.actors: list[Any] = []
         self.tasks: list[Any] = []
         self.calls: dict[int, Call] = {}  # those whose answers were not taken
@@ -68,7 +83,9 @@ class RayEngine:
 
     def start(self, workers: int, timeout: float) -> None:
         self.timeout = timeout
-        if not self.ray.is_initialized():
+        if self.ray.is_initialized():
+            self._check_address()
+        else:
             self.is_connected = True
             if self.address is None:
                 self._start_cluster(workers)
@@ -77,7 +94,7 @@ class RayEngine:
         self.deaths = [0] * workers
         self.actors = [self._spawn() for _ in range(workers)]
         try:
-            self.ray.get([actor.call.remote(abs, 1) for actor in self.actors], timeout=timeout)
+            self.ray.get([self._begin(worker) for worker in range(workers)], timeout=timeout)
         except self.ray.exceptions.GetTimeoutError:
             free = self.ray.cluster_resources().get("CPU", 0)
             self.stop()
@@ -86,10 +103,21 @@ class RayEngine:
                 f"{free:g} CPUs, and each worker needs a free one."
             ) from None
 
+    def _check_address(self) -> None:
+        """Refuse an address other than that of the cluster that the program is connected to: Ray has one at a time."""
+        found = self.ray.get_runtime_context().gcs_address
+        if self.address in (None, "auto") or _is_same_address(str(self.address), found):
+            return
+        raise ArgumentError(
+            f"Pool: address={self.address!r} was given, but this program is connected to the Ray at {found}. Call "
+            "ray.shutdown() first, or leave address= out to use that one."
+        )
+
     def _start_cluster(self, workers: int) -> None:
         """Start Ray on this machine: on the loopback interface, with a token, its files where they are removed."""
-        self.folder = make_folder("ray")
-        with set_environment({} if "RAY_AUTH_MODE" in os.environ else TOKEN), self._stay_on_loopback():
+        self.folder = Folder("ray")
+        token = {} if "RAY_AUTH_MODE" in os.environ else TOKEN
+        with set_environment({**ONE_THREAD, **token}), self._stay_on_loopback():
             self._read_token()
             self.ray.init(
                 num_cpus=workers,
@@ -97,7 +125,7 @@ class RayEngine:
                 log_to_driver=False,
                 logging_level="ERROR",
                 _node_ip_address=LOOPBACK,
-                _temp_dir=self.folder,
+                _temp_dir=self.folder.path,
             )
         address = self.ray.util.get_node_ip_address()
         if address != LOOPBACK:
@@ -122,8 +150,17 @@ class RayEngine:
             constants.ENABLE_RAY_CLUSTER = before
 
     def _spawn(self) -> Any:
-        """Start an actor; it is replaced here and not by Ray, which would not tell it the tasks again."""
-        return self.ray.remote(num_cpus=1, max_restarts=0, runtime_env={"env_vars": ONE_THREAD})(Worker).remote()
+        """Start an actor; it is replaced here and not by Ray, which would not tell it the tasks again.
+
+        In a cluster of its own all processes have one thread for BLAS: those that Ray has ready are taken at once.
+        """
+        options = {"runtime_env": {"env_vars": ONE_THREAD}} if self.folder is None else {}
+        return self.ray.remote(num_cpus=1, max_restarts=0, **options)(Worker).remote()
+
+    def _begin(self, worker: int) -> Any:
+        """Let an actor begin; return the reference of its answer."""
+        crash_file = None if self.folder is None else self.folder.name_crash_file(worker)
+        return self.actors[worker].begin.remote(crash_file)
 
     def dump_code(self, *parts: Any) -> bytes:
         return dump_by_value(self.ray.cloudpickle, parts)
@@ -196,7 +233,8 @@ class RayEngine:
         self.deaths[worker] += 1
         if self.deaths[worker] > MOST_DEATHS:
             first = min((n for n, call in self.calls.items() if call.worker == worker), default=number)
-            raise CallDied(first, worker, self.deaths[worker], str(error))
+            crash = "" if self.folder is None else self.folder.read_crash(worker)
+            raise CallDied(first, worker, self.deaths[worker], f"{error}\n{crash}".rstrip())
         if found or not isinstance(error, self.ray.exceptions.RayActorError):
             self._replace(worker)
         lost: set[int] = set()
@@ -209,7 +247,7 @@ class RayEngine:
         self.ray.kill(self.actors[worker])
         self.actors[worker] = self._spawn()
         try:
-            self.ray.get(self.actors[worker].call.remote(abs, 1), timeout=self.timeout)
+            self.ray.get(self._begin(worker), timeout=self.timeout)
         except self.ray.exceptions.GetTimeoutError:
             raise WorkerError(
                 f"Pool: worker {worker + 1} died and could not be replaced within {self.timeout:g} s (start_timeout=). "
@@ -239,5 +277,5 @@ class RayEngine:
             self._read_token()  # another cluster has none, or its own
             self.is_connected = False
         if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder.remove()
             self.folder = None
