@@ -162,6 +162,22 @@ def test_without_compiler_numpy_runs_large_images(monkeypatch: pytest.MonkeyPatc
 
 # ---- functions of elements
 
+
+@pytest.mark.usefixtures("every_function")
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("f", [pb.sin, pb.cos, pb.exp, pb.tanh, pb.log1p, pb.cosh])
+def test_function_and_gradient_of_9000_elements(f: Any, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = random.uniform(0.1, 3.0, 9000).astype(dtype)
+    run = lambda: (f(x), pb.grad(f)(x))
+    found = run()
+    assert any(accelerate._functions.values())
+    for got, again, want in zip(found, run(), run_by_numpy(run, monkeypatch), strict=True):
+        np.testing.assert_array_equal(got, again)
+        np.testing.assert_allclose(got, want, rtol=4 * np.finfo(dtype).eps, atol=4 * np.finfo(dtype).eps)
+    byte_swapped = x.astype(x.dtype.newbyteorder())
+    np.testing.assert_array_equal(f(byte_swapped), f(np.array(byte_swapped)))
+
+
 COUNT = 140_003  # elements: large in float32 and float64, and no whole number of vectors
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-40, 1e-310, 1e30, -1e30, 700.0, 0.5, -0.5, 3.0]
 

@@ -394,3 +394,14 @@ def test_jvp_with_plain_operands(f):
     want = pb.value_and_grad(lambda x: f(x, *more))(x)
     np.testing.assert_allclose(value, want.value)
     np.testing.assert_allclose(tangent, want.grad)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("n", [0, 1, 4, 5, -3, -4, 7.0, 2.0**30, 2.5, np.inf])
+def test_power_of_numbers_of_both_signs_is_numpys(n: float, dtype: str) -> None:
+    x = np.concatenate([[0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1], np.linspace(-3, 3, 50)]).astype(dtype)
+    with np.errstate(all="ignore"):
+        got, want = pb.pow(x, n), np.power(x, n)
+    assert got.dtype == want.dtype
+    np.testing.assert_allclose(got, want, rtol=4 * np.finfo(dtype).eps)
+    np.testing.assert_array_equal(np.signbit(got[~np.isnan(want)]), np.signbit(want[~np.isnan(want)]))

@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.accelerate import FUNCTIONS, run_elements
 from pullback.core.source import compile_text
 from pullback.errors import DefinitionError
 
 Formula = Callable[..., Any]
 _number = count()  # so that each rule has a file name of its own
 UFUNCS = {f"np_{k}": v for k, v in vars(np).items() if isinstance(v, np.ufunc)}
+QUICKER = {f"np_{u.__name__}": run_elements(u) for u in FUNCTIONS if u.nin == 1}
 
 
 class Expr:
@@ -160,7 +162,7 @@ def compile_rule(
     op: str, signature: str, body: str, formula: Callable[..., Any] | None, **more: object
 ) -> Callable[..., Any]:
     code = compile_text(f"lambda {signature}: {body}", f"<rule {op} {next(_number)}>", "eval")
-    made: Callable[..., Any] = eval(code, {**UFUNCS, "formula": formula, **more})
+    made: Callable[..., Any] = eval(code, {**UFUNCS, **QUICKER, "formula": formula, **more})
     made.source, made.formula = body, formula  # type: ignore[attr-defined]
     return made
 

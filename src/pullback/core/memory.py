@@ -300,10 +300,11 @@ def unwrap_scratch(a: object) -> Any:
 
 def use_scratch(f: Callable[..., Any], values: list[Any], meta: Meta) -> Any:
     """Return ``f`` of big arrays, elementwise, with its result and temporaries in recycled buffers."""
-    if type(f) is np.ufunc and _fits_buffer(f, values, meta):  # there are no temporaries
-        return _run_ufunc(f, values, meta)
-    kernel = getattr(f, "kernel", None)  # of several functions that machine code computes as one
-    if kernel is not None and find_function(kernel, values, meta.shape, meta.dtype) is not None:
+    kernel: Any = getattr(f, "kernel", f)
+    if type(kernel) is np.ufunc and _fits_buffer(kernel, values, meta):  # there are no temporaries
+        return _run_ufunc(kernel, values, meta)
+    # several functions that machine code computes as one
+    if kernel is not f and find_function(kernel, values, meta.shape, meta.dtype) is not None:
         return _run_ufunc(kernel, values, meta)
     return unwrap_scratch(f(*[_wrap_scratch(v, meta) for v in values]))
 

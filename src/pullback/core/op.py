@@ -19,6 +19,7 @@ import numpy as np
 from numpy import ndarray
 
 from pullback.core import hooks, native, templates
+from pullback.core.accelerate import FUNCTIONS, run_elements
 from pullback.core.axes import Acts, broadcast, elementwise1, elementwise2, moves
 from pullback.core.calculus import Calculus
 from pullback.core.capture import MAX_COPIED_BYTES, MUTABLE, capture, copy_parameter
@@ -92,7 +93,8 @@ OPERATORS = {  # which kernels Python has a sign for; no op is named
 REFLECTED = frozenset({
     "add", "sub", "mul", "truediv", "matmul", "pow", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift",
 })  # fmt: skip
-OTHERWISE = frozenset({np.floor_divide})  # whose sign computes something else of NumPy's values than the op
+# Whose sign computes something else of NumPy's values than the op, or slower.
+OTHERWISE = frozenset({np.floor_divide, np.power})
 WEAK = (float, int, bool, complex)  # Python's numbers, which do not widen arrays
 # What methods of arrays take in NumPy and ops do not.
 NUMPY_KEYWORDS = frozenset({"dtype", "initial", "kind", "mode", "order", "out", "where"})
@@ -262,6 +264,8 @@ class Op:
 
     def _kernel_call(self) -> Any:
         kernel, names = self.kernel, tuple(self.params)
+        if kernel in FUNCTIONS and kernel.nin == 1:
+            return run_elements(kernel)
         n = 1 if self.variadic else len(self.inputs)
         return (lambda *a: kernel(*a[:n], **dict(zip(names, a[n:], strict=True)))) if names else kernel
 
