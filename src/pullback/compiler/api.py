@@ -19,7 +19,7 @@ from pullback.compiler.backends.load import LIBRARIES, load_library
 from pullback.compiler.frontend.body import ProgramTrace
 from pullback.compiler.frontend.output_kinds import OutputKinds
 from pullback.compiler.frontend.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, TransformedArgument
-from pullback.compiler.ir.graph import Graph, fingerprint
+from pullback.compiler.ir.graph import Graph, Node, fingerprint
 from pullback.compiler.passes.simplify import simplify
 from pullback.compiler.pipeline import Stages, compile_graph, lower
 from pullback.compiler.profile import Profile, profile_graph
@@ -77,45 +77,8 @@ class Program:
         self, f: Callable[..., Any], args: Any, kwargs: Any, leaves: Sequence[Leaf], backend: str, options: Any
     ) -> None:
         begin = perf_counter()
-        trace = ProgramTrace()
-        trace.checks = []
-        symbols = [trace.add_argument(*leaf) for leaf in leaves]
-        source = iter(symbols)
-
-        def fill(x: Any) -> Any:
-            return next(source) if x is HOLE else x
-
-        outputs: list[Any] = []
-        given: list[Any] = []
-
-        def out(x: Any) -> Any:
-            if isinstance(x, RowSparse):
-                x = x.to_dense()
-            if not isinstance(x, Tensor | np.ndarray | np.generic):
-                return x
-            x = join_array(x)
-            given.append(x)
-            outputs.append(trace.node(x.read() if isinstance(x, Tensor) else x))
-            return HOLE
-
-        with watch_variables(trace), RefusedConditions():
-            self.structure = tree.map_leaves(out, f(*tree.map_leaves(fill, args), **tree.map_leaves(fill, kwargs)))
-        self._build_results = tree.make_builder(self.structure, lambda x: x is HOLE)
-        self.results = len(outputs)
-        self.forms = OutputKinds(trace, leaves, given, outputs)
-        self.reads = [v for v, _ in trace.reads.values()]
-        self.trained, self.flag_changes = self.trainable_flags(), flag_changes()
-        self.assigned = [v for v, _ in trace.assigned.values()]
-        outputs += [trace.node(value) for _, value in trace.assigned.values()]
-        self.written_rows = [v for v, _, _ in trace.written_rows.values()]
-        outputs += [trace.node(part) for _, *parts in trace.written_rows.values() for part in parts]
-        outputs += [trace.latest] if trace.keeps_latest else []
-        outputs += [trace.join_checks()] if trace.checks else []
-        trace.graph.outputs = outputs
-        trace.finished = True
         self.function = f
-        # variables are inputs too, found while tracing: they come after those that are given
-        self.traced = trace.graph
+        self.traced = self._trace(args, kwargs, leaves)
         self.stats = {"trace": (perf_counter() - begin) * 1e3, "rewrite": 0.0}
         self.target = get_target() if backend in ("auto", "llvm") else None
         self.options = choose_options(options["threads"])
@@ -127,6 +90,49 @@ class Program:
             else LibraryExecutor(simplify(self.traced), options["library"], self.traced)
         )
         self.stats.update(self.run.stats)
+
+    def _trace(self, args: Any, kwargs: Any, leaves: Sequence[Leaf]) -> Graph:
+        """Return the graph of a call of the function; keep the structure and kinds of its result.
+
+        Variables that it reads are inputs, too: they come after the leaves of the arguments.  The outputs of the graph
+        are those of the function, new values of variables and of rows of variables, and whether a check failed.
+        """
+        trace = ProgramTrace()
+        trace.checks = []
+        symbols = iter([trace.add_argument(*leaf) for leaf in leaves])
+        results: list[Any] = []
+        outputs: list[Node] = []
+
+        def fill(x: Any) -> Any:
+            return next(symbols) if x is HOLE else x
+
+        def take_out(x: Any) -> Any:
+            """Return a hole in the place of an array or tensor, which becomes an output."""
+            if isinstance(x, RowSparse):
+                x = x.to_dense()
+            if not isinstance(x, Tensor | np.ndarray | np.generic):
+                return x
+            results.append(join_array(x))
+            outputs.append(trace.node(results[-1].read() if isinstance(results[-1], Tensor) else results[-1]))
+            return HOLE
+
+        with watch_variables(trace), RefusedConditions():
+            result = self.function(*tree.map_leaves(fill, args), **tree.map_leaves(fill, kwargs))
+            self.structure = tree.map_leaves(take_out, result)
+        self._build_results = tree.make_builder(self.structure, lambda x: x is HOLE)
+        self.results = len(outputs)
+        self.forms = OutputKinds(trace, leaves, results, outputs)
+        self.reads = [v for v, _ in trace.reads.values()]
+        self.trained, self.flag_changes = self.trainable_flags(), flag_changes()
+        self.assigned = [v for v, _ in trace.assigned.values()]
+        outputs += [trace.node(value) for _, value in trace.assigned.values()]
+        self.written_rows = [v for v, _, _ in trace.written_rows.values()]
+        outputs += [trace.node(part) for _, *parts in trace.written_rows.values() for part in parts]
+        outputs += [trace.latest] if trace.keeps_latest else []
+        outputs += [trace.join_checks()] if trace.checks else []
+        trace.graph.outputs = outputs
+        trace.finished = True
+        return trace.graph
 
     def __call__(self, values: Sequence[Any], kinds: Sequence[int]) -> Any:
         out = self.run([*values, *(v.held.value for v in self.reads)])

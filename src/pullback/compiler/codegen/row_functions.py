@@ -65,83 +65,88 @@ class RowCode(Code):
 # ---- the largest elements
 
 
-def _emit_largest(code: RowCode, plan: RowsPlan) -> None:
-    """Emit the search for the positions of the k largest elements of each row; of equal elements the first is first.
+class LargestWriter:
+    """Emits the search for the positions of the k largest elements of each row; of equal elements the first is first.
 
-    The k largest so far are kept sorted.  A vector of which no element is larger than the last of them is skipped.
+    The k largest so far are kept sorted in scratch memory: their keys (see ``_make_key``), and their positions.  A
+    vector of which no element is larger than the last of them is skipped.
     """
-    (x,) = plan.node.args
-    length, k = x.shape[-1], plan.node.shape[-1]
-    size, width = x.dtype.itemsize, max(1, plan.target.vector_bytes // x.dtype.itemsize)
-    dtype = "u1" if x.dtype == bool else code_of(x.dtype)
-    one, many, bits = TYPES[dtype], vector(TYPES[dtype], width), f"i{width}"
-    keys, places = "%scratch", code.op(f"getelementptr i8, ptr %scratch, i64 {8 * k}")
 
-    def insert(row: str, i: str, last: str) -> None:
+    def __init__(self, code: RowCode, plan: RowsPlan) -> None:
+        (x,) = plan.node.args
+        self.code, self.size = code, x.dtype.itemsize
+        self.length, self.k = x.shape[-1], plan.node.shape[-1]
+        self.width = max(1, plan.target.vector_bytes // self.size)
+        self.dtype = "u1" if x.dtype == bool else code_of(x.dtype)
+        self.type = TYPES[self.dtype]
+        self.keys, self.positions = "%scratch", code.op(f"getelementptr i8, ptr %scratch, i64 {8 * self.k}")
+
+    def write(self) -> None:
+        """Emit the loop over rows."""
+        code, k = self.code, self.k
+        with code.loop("%lo", "%hi") as u:
+            row = code.at(self.type, "%a0", code.times(u, self.length))
+            with code.loop("0", k) as i:
+                self._insert(row, i, i)
+            whole = k + (self.length - k) // self.width * self.width
+            if whole > k:
+                with code.loop(str(k), whole, self.width) as i:
+                    self._insert_from_vector(row, i)
+            if whole < self.length:
+                with code.loop(str(whole), self.length) as i:
+                    self._insert_if_larger(row, i)
+            out = code.at("i32", "%z", code.times(u, k))
+            with code.loop("0", k) as i:
+                code.store("i32", code.op(f"trunc i64 {code.load('i64', self.positions, i)} to i32"), out, i)
+
+    def _insert_from_vector(self, row: str, i: str) -> None:
+        """Insert those elements of the vector from ``i`` on that are larger than the smallest of the k largest."""
+        code, width, bits = self.code, self.width, f"i{self.width}"
+        smallest = code.load(self.type, row, code.load("i64", self.positions, str(self.k - 1)))
+        worst = Value(code, splat(code, smallest, self.type, width), self.dtype, width)
+        address = code.at(self.type, row, i)
+        v = Value(
+            code, code.op(f"load {vector(self.type, width)}, ptr {address}, align {self.size}"), self.dtype, width
+        )
+        larger = v.compare("ugt", worst)  # NaN counts as the largest
+        mask = larger.name if width == 1 else code.op(f"bitcast {larger.type} {larger.name} to {bits}")
+        left = code.keep(bits, mask)  # a bit for each lane that is still to be inserted
+        with code.loop_while(lambda: code.op(f"icmp ne {bits} {code.load(bits, left)}, 0")):
+            some = code.load(bits, left)
+            lane = code.call(f"llvm.cttz.{bits}", bits, [(bits, some), ("i1", "true")])
+            lane = code.op(f"zext {bits} {lane} to i64") if width < 64 else lane
+            rest = code.op(f"and {bits} {some}, {code.op(f'sub {bits} {some}, 1')}")
+            code.store(bits, rest, left)
+            self._insert_if_larger(row, code.add(i, lane))
+
+    def _insert_if_larger(self, row: str, i: str) -> None:
+        """Insert an element in the place of the smallest of the k largest, if it is larger."""
+        code, last = self.code, str(self.k - 1)
+        key = _make_key(Value(code, code.load(self.type, row, i), self.dtype, 1))
+        with code.when(code.op(f"icmp sgt i64 {key}, {code.load('i64', self.keys, last)}")):
+            self._insert(row, i, last)
+
+    def _insert(self, row: str, i: str, last: str) -> None:
         """Insert an element into the sorted largest ones, of which the one at ``last`` is overwritten."""
-        element = code.load(one, row, i)
-        key, at = _make_key(Value(code, element, dtype, 1)), code.keep("i64", last)
+        code = self.code
+        key = _make_key(Value(code, code.load(self.type, row, i), self.dtype, 1))
+        at = code.keep("i64", last)
 
         def is_smaller_before() -> str:
             j = code.load("i64", at)
             before = code.op(f"sub i64 {j}, 1")
             clamped = code.call("llvm.smax.i64", "i64", [("i64", before), ("i64", "0")])
-            smaller = code.op(f"icmp slt i64 {code.load('i64', keys, clamped)}, {key}")
+            smaller = code.op(f"icmp slt i64 {code.load('i64', self.keys, clamped)}, {key}")
             return code.op(f"select i1 {code.op(f'icmp sgt i64 {j}, 0')}, i1 {smaller}, i1 false")
 
         with code.loop_while(is_smaller_before):
             j = code.load("i64", at)
             before = code.op(f"sub i64 {j}, 1")
-            for row_ in (keys, places):
-                code.store("i64", code.load("i64", row_, before), row_, j)
+            for base in (self.keys, self.positions):
+                code.store("i64", code.load("i64", base, before), base, j)
             code.store("i64", before, at)
-        code.store("i64", key, keys, code.load("i64", at))
-        code.store("i64", i, places, code.load("i64", at))
-
-    def is_larger(x: Value, worst: Value) -> Value:
-        return x.compare("ugt", worst)  # NaN counts as the largest
-
-    def find_worst() -> str:
-        return code.load(one, row, code.load("i64", places, str(k - 1)))
-
-    with code.loop("%lo", "%hi") as u:
-        row = code.at(one, "%a0", code.times(u, length))
-        with code.loop("0", k) as i:
-            insert(row, i, i)
-        whole = k + (length - k) // width * width
-        if whole > k:
-            with code.loop(str(k), whole, width) as i:
-                worst = Value(code, splat(code, find_worst(), one, width), dtype, width)
-                v = Value(code, code.op(f"load {many}, ptr {code.at(one, row, i)}, align {size}"), dtype, width)
-                larger = is_larger(v, worst)
-                mask = larger.name if width == 1 else code.op(f"bitcast {larger.type} {larger.name} to {bits}")
-                left = code.keep(bits, mask)
-
-                def has_more(left: str = left) -> str:
-                    return code.op(f"icmp ne {bits} {code.load(bits, left)}, 0")
-
-                with code.loop_while(has_more):
-                    some = code.load(bits, left)
-                    lane = code.call(f"llvm.cttz.{bits}", bits, [(bits, some), ("i1", "true")])
-                    lane = code.op(f"zext {bits} {lane} to i64") if width < 64 else lane
-                    rest = code.op(f"and {bits} {some}, {code.op(f'sub {bits} {some}, 1')}")
-                    code.store(bits, rest, left)
-                    _insert_if_larger(code, row, code.add(i, lane), (one, dtype), k, keys, insert)
-        if whole < length:
-            with code.loop(str(whole), length) as i:
-                _insert_if_larger(code, row, i, (one, dtype), k, keys, insert)
-        out = code.at("i32", "%z", code.times(u, k))
-        with code.loop("0", k) as i:
-            code.store("i32", code.op(f"trunc i64 {code.load('i64', places, i)} to i32"), out, i)
-
-
-def _insert_if_larger(
-    code: RowCode, row: str, i: str, kind: tuple[str, str], k: int, keys: str, insert: Callable[[str, str, str], None]
-) -> None:
-    one, dtype = kind
-    key = _make_key(Value(code, code.load(one, row, i), dtype, 1))
-    with code.when(code.op(f"icmp sgt i64 {key}, {code.load('i64', keys, str(k - 1))}")):
-        insert(row, i, str(k - 1))
+        code.store("i64", key, self.keys, code.load("i64", at))
+        code.store("i64", i, self.positions, code.load("i64", at))
 
 
 def _make_key(x: Value) -> str:
@@ -173,9 +178,7 @@ def _emit_search_sorted(code: RowCode, plan: RowsPlan) -> None:
         found = _bisect(code, (row, dtype, length), lambda s: s.compare("ole" if is_right else "olt", v))
         place = code.keep("i64", found)
         if v.kind == "f":
-            with code.when(
-                v.compare("uno", v).name, unlikely=True
-            ):  # its position is before or after all NaN of the row
+            with code.when(v.compare("uno", v).name, unlikely=True):  # before or after all NaN of the row
                 first = str(length) if is_right else _bisect(code, (row, dtype, length), lambda s: s.compare("ord", s))
                 code.store("i64", first, place)
         code.store("i32", code.op(f"trunc i64 {code.load('i64', place)} to i32"), "%z", u)
@@ -194,4 +197,7 @@ def _bisect(code: RowCode, where: tuple[str, str, int], emit_is_before: Callable
     return found
 
 
-KERNELS = {"largest": _emit_largest, "search sorted": _emit_search_sorted}
+KERNELS: dict[str, Callable[[RowCode, RowsPlan], None]] = {
+    "largest": lambda code, plan: LargestWriter(code, plan).write(),
+    "search sorted": _emit_search_sorted,
+}

@@ -68,21 +68,27 @@ class LoopSimplifier:
         self.loop: Loop = n.data
         self.body = simplify(self.loop.body)
         self.inner = Graph()  # the new body
-        self.moved: dict[int, Node] = {}  # what is computed before the loop, by its number in the old body
-        self.made: dict[int, Node] = {}  # what is computed in the new body, by the same
-        self.uses: dict[int, int] = {}  # how often values of the old body are used
-        self.rows: dict[int, Node] = {}  # what is given for each step, by the number of what it is in the old body
+        # By the number of a node of the old body:
+        self.moved: dict[int, Node] = {}  # the node that is computed before the loop instead
+        self.made: dict[int, Node] = {}  # the node of the new body
+        self.uses: dict[int, int] = {}  # how often it is used
+        self.rows: dict[int, Node] = {}  # for an input that differs from step to step, the array of all steps
         self.constants: list[tuple[Node, Node]] = []  # operands, and inputs of the new body
 
     def run(self, used: set[int]) -> dict[int, Node]:
-        """Return the results by their places, of those that are used."""
+        """Return the results of the loop that are used, by their places.
+
+        A part of the carry that no step changes is a constant, and one that is a sum of products is computed from the
+        stacked factors of all steps after the loop.  What remains, if anything, is a smaller loop.
+        """
         loop, body = self.loop, self.body
         inputs, outputs = body.inputs, body.outputs
         unchanged = {k for k in range(loop.carry) if outputs[k] is inputs[loop.constants + k]}
         sums = self._find_sums(used - unchanged)
         stacks = {n.number: self._stack(n) for found in sums.values() for n in found}
-        carried = self._find_needed((used - unchanged - {*sums}) | {i for i in stacks.values() if i >= 0})
-        ys = [i for i in range(loop.carry, len(outputs)) if i in used or i in stacks.values()]
+        stacked = {i for i in stacks.values() if i >= 0}
+        carried = self._find_needed((used - unchanged - {*sums}) | stacked)
+        ys = [i for i in range(loop.carry, len(outputs)) if i in used or i in stacked]
         for i in (*range(loop.constants), *(loop.constants + k for k in unchanged)):
             self.moved[inputs[i].number] = self.args[i]
         results = {k: self.args[loop.constants + k] for k in unchanged}

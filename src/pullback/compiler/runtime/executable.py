@@ -251,31 +251,40 @@ class SegmentedProgram:
         self.start = [native.constants.get(i) for i in range(len(native.slots))]
         self.inputs, self.outputs = native.inputs, native.outputs
         self.check, self.traced = native.check, native.traced
-        there = {*native.inputs, *native.constants}
-        self.copied = [i in there or i in self.outputs[:at] for at, i in enumerate(self.outputs)]
+        known = {*native.inputs, *native.constants}
+        self.copied = [i in known or i in self.outputs[:at] for at, i in enumerate(self.outputs)]
         self.size = native.manifest.arena + ALIGN
         self.complete = True  # every piece has an entry
         self.spare: list[Any] = []  # memory for the pieces to use, one for each call that is under way
-        steps: list[SegmentCall] = []
+        self.steps = self._free_after_last_use(self._list_calls(native), {*native.constants})
+        self.opaque = [p.host_op is not None for p in native.manifest.pieces]
+
+    def _list_calls(self, native: Executable) -> list[SegmentCall]:
+        """Return the calls of the pieces of a program, in order."""
+        calls: list[SegmentCall] = []
+        known = {*native.inputs, *native.constants}  # slots whose arrays exist before a piece runs
         ops = iter(native.host_ops)
         for p in native.manifest.pieces:
             if p.host_op is not None:
                 opaque = HostCall(native, p.host_op, next(ops))
-                places = tuple(part[0] for part in opaque.parts)
-                steps.append(SegmentCall(opaque.results, tuple(opaque.given), places, ()))
+                made = tuple(part[0] for part in opaque.parts)
+                calls.append(SegmentCall(opaque.results, tuple(opaque.given), made, ()))
             else:
-                given = tuple(i for i in p.slots if i in there and i not in native.constants)
-                places = tuple(i for i in p.slots if i not in there)
-                steps.append(SegmentCall(self._entry(native, p.name, given, places), given, places, ()))
-            there.update(places)
-        last = {i: at for at, s in enumerate(steps) for i in (*s.given, *s.made)}
-        kept = {*self.outputs, self.check, *native.constants}
-        gone: list[list[int]] = [[] for _ in steps]
+                given = tuple(i for i in p.slots if i in known and i not in native.constants)
+                made = tuple(i for i in p.slots if i not in known)
+                calls.append(SegmentCall(self._entry(native, p.name, given, made), given, made, ()))
+            known.update(made)
+        return calls
+
+    def _free_after_last_use(self, calls: list[SegmentCall], constants: set[int]) -> list[SegmentCall]:
+        """Return the calls, each with the slots that no later call uses and that are no results."""
+        last = {i: at for at, call in enumerate(calls) for i in (*call.given, *call.made)}
+        kept = {*self.outputs, self.check, *constants}
+        gone: list[list[int]] = [[] for _ in calls]
         for i, at in last.items():
             if i not in kept:
                 gone[at].append(i)
-        self.steps = [s._replace(gone=tuple(places)) for s, places in zip(steps, gone, strict=True)]
-        self.opaque = [p.host_op is not None for p in native.manifest.pieces]
+        return [call._replace(gone=tuple(slots)) for call, slots in zip(calls, gone, strict=True)]
 
     def _entry(self, native: Executable, name: str, given: tuple[int, ...], places: tuple[int, ...]) -> Any:
         arena = len(native.slots)
