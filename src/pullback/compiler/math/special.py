@@ -155,7 +155,7 @@ def _far_trigamma(b: MathBuilder, x: Value) -> Value:
 def erfc(b: MathBuilder, x: Value) -> Value:
     with b.code.exactly():
         a = b.at_most(b.absolute(b.as_real(x)), ERFC_END[x.dtype])
-        tail = _bell(b, a, 1.0) * _erfcx(b, a)
+        tail = _gaussian(b, a, 1.0) * _erfcx(b, a)
         return b.select(x.compare("olt", 0.0), 2.0 - tail, tail)
 
 
@@ -163,7 +163,7 @@ def ndtr(b: MathBuilder, x: Value) -> Value:
     """Return the standard normal distribution function: the probability of a number below x."""
     with b.code.exactly():
         a = b.at_most(b.absolute(b.as_real(x)), ERFC_END[x.dtype] * 1.5)
-        half = _bell(b, a, 0.5) * _erfcx(b, a * math.sqrt(0.5)) * 0.5
+        half = _gaussian(b, a, 0.5) * _erfcx(b, a * math.sqrt(0.5)) * 0.5
         return b.select(x.compare("ogt", 0.0), 1.0 - half, half)
 
 
@@ -171,11 +171,11 @@ def log_ndtr(b: MathBuilder, x: Value) -> Value:
     with b.code.exactly():
         a = b.absolute(b.as_real(x))
         half = _erfcx(b, b.at_most(a, 1e18 if x.dtype == "f4" else 1e150) * math.sqrt(0.5)) * 0.5
-        right = log1p(b, -(_bell(b, b.at_most(a, ERFC_END[x.dtype] * 1.5), 0.5) * half))
+        right = log1p(b, -(_gaussian(b, b.at_most(a, ERFC_END[x.dtype] * 1.5), 0.5) * half))
         return b.select(x.compare("olt", 0.0), b.fma(a * a, -0.5, log(b, half)), right)
 
 
-def _bell(b: MathBuilder, a: Value, scale: float) -> Value:
+def _gaussian(b: MathBuilder, a: Value, scale: float) -> Value:
     """Return exp(-scale * a * a), computed with the rounding error of the square."""
     square = a * a
     e = exp(b, square * -scale)

@@ -47,7 +47,7 @@ class PlannedLoops(NamedTuple):
 
 
 def _list_offsets(plan: LoopPlan) -> list[int]:
-    return [plan.ahead.get(n.number, 0) for n in plan.arrays]
+    return [plan.base_offsets.get(n.number, 0) for n in plan.arrays]
 
 
 class KernelSignature:

@@ -91,7 +91,7 @@ class InPlace:
         long as the cache holds it.
         """
         plan = self.plan
-        if plan.flat or plan.is_transposed:
+        if plan.is_flat or plan.is_transposed:
             return False
         cuts = [(segment, plan.cut(segment)) for segment in plan.segments]
         count = sum((cut.stop - segment.start) // cut.width for segment, cut in cuts)

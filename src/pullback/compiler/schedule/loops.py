@@ -149,7 +149,7 @@ class LoopPlan:
         return tuple({n.number: n for n in (*loaded, *read, *self.stored)}.values())
 
     @cached_property
-    def ahead(self) -> dict[int, int]:
+    def base_offsets(self) -> dict[int, int]:
         """By array that is only read, the smallest offset of its uses.
 
         The kernel is given the address at that offset, so that all steps of an unrolled loop over ``x[0]``, ``x[1]``, …
@@ -162,10 +162,10 @@ class LoopPlan:
 
     def begin(self, use: Use) -> str:
         """Return the offset of a use's first element from the address that the kernel is given."""
-        return str(use.offset - self.ahead.get(use.node.number, 0))
+        return str(use.offset - self.base_offsets.get(use.node.number, 0))
 
     @cached_property
-    def guards(self) -> dict[int, list[list[tuple[int, int]]]]:
+    def piece_bounds(self) -> dict[int, list[list[tuple[int, int]]]]:
         """By node that is made of pieces, the bounds of each piece along each axis of the kernel."""
         return {
             n.number: [
@@ -186,7 +186,7 @@ class LoopPlan:
         def merge(members: range) -> list[Axis]:
             out: list[Axis] = []
             for i in members:
-                whole = all(g[i] == (0, lengths[i]) for guards in self.guards.values() for g in guards)
+                whole = all(g[i] == (0, lengths[i]) for pieces in self.piece_bounds.values() for g in pieces)
                 few = not out or self._count_segments(out[-1].members[0]) <= MAX_SEGMENTS
                 if out and whole and few and all(s[out[-1].members[-1]] == s[i] * lengths[i] for s in stepping):
                     out[-1] = Axis(out[-1].length * lengths[i], (*out[-1].members, i))
@@ -201,7 +201,7 @@ class LoopPlan:
 
     def _list_ends(self, axis: int) -> set[int]:
         """Return where pieces begin and end along an axis of the kernel."""
-        ends = {end for guards in self.guards.values() for bounds in guards for end in bounds[axis]}
+        ends = {end for pieces in self.piece_bounds.values() for bounds in pieces for end in bounds[axis]}
         return {0, self.kernel.axes[axis]} | ends
 
     def _count_segments(self, axis: int) -> int:
@@ -243,7 +243,7 @@ class LoopPlan:
         return tuple(made)
 
     @property
-    def flat(self) -> bool:
+    def is_flat(self) -> bool:
         """Whether the kernel is one loop; its parts are ranges of that loop, counted in vectors."""
         rows, columns = self.axes
         return not rows and len(columns) <= 1 and self.split is None
@@ -392,7 +392,7 @@ class LoopPlan:
         return max((n.dtype.itemsize for n in (*made, *loaded)), default=8)
 
     @cached_property
-    def even(self) -> dict[Use, int]:
+    def uniform_uses(self) -> dict[Use, int]:
         """Uses whose value is the same along the innermost axis, each with the pass before which it is known."""
         _, columns = self.axes
         inner = columns[-1].members[-1] if columns else None
@@ -500,7 +500,7 @@ class LoopPlan:
         """Return how a segment is divided into vectors; the last one overlaps the one before, if that is possible."""
         start, stop, by_element, _ = segment
         length, width = stop - start, 1 if by_element else self.width
-        if length < width and not self.guards:
+        if length < width and not self.piece_bounds:
             return Cut(width, start, Remainder(start, width, first_lanes(length, width), False))
         while width > length:
             width //= 2
@@ -662,7 +662,7 @@ class LoopPlan:
     def _choose_parts(self) -> tuple[int, int]:
         rows, columns = self.axes
         count, length = (prod(a.length for a in axes) for axes in (rows, columns))
-        if self.flat:
+        if self.is_flat:
             vectors = sum(-(-(s.stop - s.start) // self.cut(s).width) for s in self.segments)
             part = max(1, self._count_part(length) // self.width)
             while 1 == vectors % part < part and vectors > 1:  # the last vector must not overlap another part

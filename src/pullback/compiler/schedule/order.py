@@ -42,7 +42,7 @@ def order_steps(steps: Sequence[Step], outputs: Sequence[Node]) -> tuple[Step, .
     Steps are delayed until their results are needed, and outputs that no other step reads are written early.
     """
     wanted = {o.number for o in outputs}
-    return tuple(_hasten(_delay(list(steps), wanted), wanted))
+    return tuple(_advance(_delay(list(steps), wanted), wanted))
 
 
 def _delay(steps: list[Step], wanted: set[int]) -> list[Step]:
@@ -103,7 +103,7 @@ def order_by_needs(preferences: Sequence[Any], needs: Sequence[Collection[int]])
     return found
 
 
-def _hasten(steps: list[Step], wanted: set[int]) -> list[Step]:
+def _advance(steps: list[Step], wanted: set[int]) -> list[Step]:
     """Return the steps with those that write outputs nothing reads as early as possible, where that frees memory."""
     maker = _find_makers(steps)
     read = {n.number for s in steps for n in s.read}

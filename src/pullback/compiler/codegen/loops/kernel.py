@@ -46,7 +46,7 @@ class KernelWriter:
         plan, code = self.plan, self.code
         rows, columns = plan.axes
         self.reductions.begin_part()
-        if plan.flat:
+        if plan.is_flat:
             self._emit_flat(columns)
         elif plan.sums_columns_in_registers or plan.reads_across_rows:
             self._emit_columns(rows, columns[0])
@@ -317,7 +317,7 @@ class KernelWriter:
     def _list_hoisted(self, number: int, inner: int | None) -> list[Use]:
         """Return the uses that have the same value for all vectors of a pass along an axis."""
         same = [use for use in self.plan.loads if inner is None or not use.strides[inner]]
-        return [*same, *(use for use, stage in self.plan.even.items() if stage <= number)]
+        return [*same, *(use for use, stage in self.plan.uniform_uses.items() if stage <= number)]
 
     def _hoist(self, number: int, inner: int | None, width: int) -> dict[Use, Value]:
         """Emit, before the loop of a pass along an axis, what has the same value for all its vectors."""

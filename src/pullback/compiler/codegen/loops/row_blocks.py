@@ -247,7 +247,7 @@ class RowValues:
     def keep_for_rows(self, number: int) -> None:
         """Store values of the block that a pass needs row by row on the stack; reductions are there already."""
         plan = self.plan
-        used = {u.node.number for use, stage in plan.even.items() if stage <= number for u in plan.leaves(use)}
+        used = {u.node.number for use, stage in plan.uniform_uses.items() if stage <= number for u in plan.leaves(use)}
         for n in plan.kernel.nodes:
             if n.number in used and n.kind is not FOLD:
                 write_vector(self.code, self.emit(n), self._cell(n, "0"), None)

@@ -223,7 +223,7 @@ class VectorBody:
         outside of an array.
         """
         pieces: list[Piece] = []
-        for use, bounds in zip(locate_pieces(n), self.plan.guards[n.number], strict=True):
+        for use, bounds in zip(locate_pieces(n), self.plan.piece_bounds[n.number], strict=True):
             conditions = self._compare_with_bounds(bounds)
             if conditions is not None:
                 pieces = [*pieces, Piece(use, bounds, conditions)] if conditions else [Piece(use, bounds, [])]

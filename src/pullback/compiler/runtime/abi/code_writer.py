@@ -16,13 +16,13 @@ class Writer:
         typed = [p.split() for p in parameters]
         named = ", ".join(f"{its} %{p}" for its, p in typed)
         self.head = f"define {'internal ' if internal else ''}{kind} @{name}({named}) {attributes} {{\nstart:\n"
-        self.places: list[str] = []  # allocations on the stack, which begin the function
+        self.allocations: list[str] = []  # allocations on the stack, which begin the function
         self.lines: list[str] = []
         self.count = 0
 
     def text(self) -> str:
         """Return the function as LLVM text."""
-        return self.head + "".join(f"  {line}\n" for line in self.places) + "\n".join(self.lines) + "\n}\n"
+        return self.head + "".join(f"  {line}\n" for line in self.allocations) + "\n".join(self.lines) + "\n}\n"
 
     def let(self, expression: str) -> str:
         """Return a new name for the value of an LLVM expression."""
@@ -36,10 +36,10 @@ class Writer:
 
     # ---- memory
 
-    def place(self, kind: str) -> str:
+    def allocate(self, kind: str) -> str:
         """Return the address of a new variable or array on the stack (``alloca``)."""
         self.count += 1
-        self.places.append(f"%p{self.count} = alloca {kind}, align 16")
+        self.allocations.append(f"%p{self.count} = alloca {kind}, align 16")
         return f"%p{self.count}"
 
     def at(self, address: str, offset: int | str, unit: str = "i8") -> str:
@@ -68,13 +68,13 @@ class Writer:
         """Return the result of a function's call; arguments are written with their types."""
         return self.let(f"call {kind} {function}({', '.join(arguments)})")
 
-    def run(self, function: str, *arguments: str) -> None:
+    def call_void(self, function: str, *arguments: str) -> None:
         """Call a function without a result."""
         self.do(f"call void {function}({', '.join(arguments)})")
 
     # ---- conditions
 
-    def test(self, relation: str, a: str, b: str | int, kind: str = "ptr") -> str:
+    def compare(self, relation: str, a: str, b: str | int, kind: str = "ptr") -> str:
         """Return the truth value of a comparison by ``relation``, such as ``eq``, ``ne`` or ``slt``."""
         return self.let(f"icmp {relation} {kind} {a}, {b}")
 
@@ -84,7 +84,7 @@ class Writer:
     def either(self, a: str, b: str) -> str:
         return self.let(f"or i1 {a}, {b}")
 
-    def choose(self, condition: str, kind: str, a: str | int, b: str | int) -> str:
+    def select(self, condition: str, kind: str, a: str | int, b: str | int) -> str:
         """Return ``a`` if a condition holds, else ``b`` (``select``)."""
         return self.let(f"select i1 {condition}, {kind} {a}, {kind} {b}")
 
@@ -94,7 +94,7 @@ class Writer:
         self.lines.append(f"  br i1 {condition}, label %b{self.count}, label %{otherwise}")
         self.lines.append(f"b{self.count}:")
 
-    def leave_if(self, condition: str, to: str) -> None:
+    def jump_if(self, condition: str, to: str) -> None:
         """Jump to a label if a condition holds, else go on with the next instruction."""
         self.count += 1
         self.lines.append(f"  br i1 {condition}, label %{to}, label %b{self.count}")
@@ -109,11 +109,11 @@ class Writer:
             self.jump(name)
         self.lines.append(f"{name}:")
 
-    def give(self, kind: str, value: str | int) -> None:
+    def ret(self, kind: str, value: str | int) -> None:
         """Return from the function with a value."""
         self.lines.append(f"  ret {kind} {value}")
 
-    def give_nothing(self) -> None:
+    def ret_void(self) -> None:
         self.lines.append("  ret void")
 
     def branch(self, condition: str, yes: str, no: str) -> None:
@@ -121,11 +121,11 @@ class Writer:
 
     def loop(self, name: str, count: str) -> str:
         """Begin a loop over the numbers below ``count`` and return the current number; ``end_loop`` ends it."""
-        at = self.place("i64")
+        at = self.allocate("i64")
         self.store("i64", 0, at)
         self.label(name, falls=True)
         i = self.load("i64", at)
-        self.require(self.test("slt", i, count, "i64"), f"{name}.done")
+        self.require(self.compare("slt", i, count, "i64"), f"{name}.done")
         self.store("i64", self.let(f"add i64 {i}, 1"), at)
         return i
 
