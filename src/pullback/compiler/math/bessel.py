@@ -21,22 +21,22 @@ BEYOND = {("f4", 0): fit.I0_FAR_F4, ("f8", 0): fit.I0_FAR_F8, ("f4", 1): fit.I1_
 
 def i0(b: MathBuilder, x: Value) -> Value:
     with b.code.exactly():
-        return _unscaled(b, b.absolute(b.as_real(x)), 0)
+        return _bessel(b, b.absolute(b.as_real(x)), 0)
 
 
 def i1(b: MathBuilder, x: Value) -> Value:
     with b.code.exactly():
-        return _odd(b, x, _unscaled(b, b.absolute(b.as_real(x)), 1))
+        return _odd(b, x, _bessel(b, b.absolute(b.as_real(x)), 1))
 
 
 def i0e(b: MathBuilder, x: Value) -> Value:
     with b.code.exactly():
-        return _scaled(b, b.absolute(b.as_real(x)), 0)
+        return _exp_bessel(b, b.absolute(b.as_real(x)), 0)
 
 
 def i1e(b: MathBuilder, x: Value) -> Value:
     with b.code.exactly():
-        return _odd(b, x, _scaled(b, b.absolute(b.as_real(x)), 1))
+        return _odd(b, x, _exp_bessel(b, b.absolute(b.as_real(x)), 1))
 
 
 def _odd(b: MathBuilder, x: Value, of_positive: Value) -> Value:
@@ -44,16 +44,16 @@ def _odd(b: MathBuilder, x: Value, of_positive: Value) -> Value:
     return b.select(x.compare("olt", 0.0), -of_positive, of_positive)
 
 
-def _unscaled(b: MathBuilder, a: Value, order: int) -> Value:
+def _bessel(b: MathBuilder, a: Value, order: int) -> Value:
     """Return the Bessel function of numbers that are not negative."""
     root = exp(b, a * 0.5)  # multiplied twice, as the result may be finite where exp(a) overflows
-    return b.select(a.compare("olt", FAR), _by_series(b, a, order), root * _scaled_by_asymptote(b, a, order) * root)
+    return b.select(a.compare("olt", FAR), _by_series(b, a, order), root * _asymptote(b, a, order) * root)
 
 
-def _scaled(b: MathBuilder, a: Value, order: int) -> Value:
+def _exp_bessel(b: MathBuilder, a: Value, order: int) -> Value:
     """Return exp(-a) times the Bessel function, of numbers that are not negative."""
     near = exp(b, -b.at_most(a, FAR)) * _by_series(b, a, order)
-    return b.select(a.compare("olt", FAR), near, _scaled_by_asymptote(b, a, order))
+    return b.select(a.compare("olt", FAR), near, _asymptote(b, a, order))
 
 
 def _by_series(b: MathBuilder, a: Value, order: int) -> Value:
@@ -64,7 +64,7 @@ def _by_series(b: MathBuilder, a: Value, order: int) -> Value:
     return a * made if order else made
 
 
-def _scaled_by_asymptote(b: MathBuilder, a: Value, order: int) -> Value:
+def _asymptote(b: MathBuilder, a: Value, order: int) -> Value:
     """Return exp(-a) times the Bessel function, of numbers from FAR on."""
     a = b.at_least(a, FAR)
     return b.fit_polynomial(BEYOND[a.dtype, order], 2 * FAR / a - 1.0) / b.sqrt(a)
