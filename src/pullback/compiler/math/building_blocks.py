@@ -92,24 +92,15 @@ class MathBuilder:
         return total
 
     def wide_polynomial(self, coefficients: Sequence[float], x: Value) -> Value:
-        """Return a polynomial by Estrin's scheme: more instructions, with shorter chains of dependence."""
-        level = [*reversed(coefficients)]
-        terms: list[Value] = [
-            self.fma(x.lift(level[i + 1]), x, level[i]) if i + 1 < len(level) else x.lift(level[i])
-            for i in range(0, len(level), 2)
-        ]
-        power = x
+        """Return a polynomial by Horner's rule for the terms of even and of odd degree, two chains of dependence."""
+        even, odd = (coefficients[(len(coefficients) - degree) % 2 :: 2] for degree in (1, 2))
         with self.code.exactly():
-            while len(terms) > 1:
-                power = power * power
-                terms = [
-                    self.fma(terms[i + 1], power, terms[i]) if i + 1 < len(terms) else terms[i]
-                    for i in range(0, len(terms), 2)
-                ]
-        return terms[0]
+            square = x * x
+        low = self.polynomial(even, square)
+        return self.fma(self.polynomial(odd, square), x, low)
 
     def fit_polynomial(self, coefficients: Sequence[float], x: Value) -> Value:
-        """Return a polynomial by Horner's or Estrin's scheme, by its length."""
+        """Return a polynomial by one or two chains of Horner's rule, by its length."""
         return (self.polynomial if len(coefficients) < 6 else self.wide_polynomial)(coefficients, x)
 
     def nearest(self, x: Value, scale: float, ahead: int = 0) -> tuple[Value, Value]:

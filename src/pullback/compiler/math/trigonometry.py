@@ -97,7 +97,7 @@ def tan(b: MathBuilder, x: Value) -> Value:
 def _arctan_of_fraction(b: MathBuilder, t: Value) -> Value:
     """Return arctan of t from 0 to 1."""
     z = t * t
-    return b.fma(t * z, b.fit_polynomial(fit.ATAN_F4 if t.dtype == "f4" else fit.ATAN_F8, z), t)
+    return b.fma(t * z, b.polynomial(fit.ATAN_F4 if t.dtype == "f4" else fit.ATAN_F8, z), t)
 
 
 def arctan(b: MathBuilder, x: Value) -> Value:

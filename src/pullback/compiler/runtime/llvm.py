@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -29,7 +30,11 @@ __all__ = [
 ]  # fmt: skip
 
 _lock = threading.RLock()
-WITHOUT_STRENGTH_REDUCTION = "-disable-lsr"  # an option of LLVM
+# Passes of LLVM: the option that leaves one out of code generation, and the one that sets it back.
+STRENGTH_REDUCTION = "-disable-lsr=true", "-disable-lsr=false"
+SCHEDULER = "-enable-misched=false", "-enable-misched=true"
+LABEL = re.compile(r"^\w+:$", re.MULTILINE)
+LONG_BLOCK = 80  # instructions between two labels: a vector function has 40 at most
 IMAGE, OBJECT = b"I", b"O"  # what kept code begins with
 NOT_LOADED = OSError, ValueError, KeyError  # no memory that can be run, an unknown function, no image at all
 
@@ -76,6 +81,7 @@ class Translator:
         if not target.cpu:
             self.cpu = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
         self.machine = self._machine(3)
+        self.few_registers = target.registers <= 16
         self.count = 0
 
     def _machine(self, effort: int) -> Any:
@@ -88,7 +94,7 @@ class Translator:
         parsed = perf_counter()
         self._improve(module)
         improved = perf_counter()
-        with self._without_strength_reduction():
+        with self._omit_passes(text):
             code: bytes = (self.machine if effort == 3 else self._machine(effort)).emit_object(module)
         done = perf_counter()
         spent = {"parse": parsed - begin, "passes": improved - parsed, "codegen": done - improved}
@@ -97,24 +103,32 @@ class Translator:
     def assembly(self, text: str) -> str:
         module = self._parse(text)
         self._improve(module)
-        with self._without_strength_reduction():
+        with self._omit_passes(text):
             return str(self.machine.emit_assembly(module))
 
     @contextmanager
-    def _without_strength_reduction(self) -> Iterator[None]:
-        """Leave a pass out of code generation, of which it takes a third: x86 has the addresses that loops are given.
+    def _omit_passes(self, text: str) -> Iterator[None]:
+        """Leave passes out of code generation that do not help this code.
 
-        The option is one of the whole process, so it is set back for others who use LLVM in it.  Code that they
-        generate in another thread meanwhile is right too, without that pass.
+        Strength reduction of loops takes a third of the time, and x86 has the addresses that loops have.  The scheduler
+        seeks an order that needs few registers: of 16 it computes in long blocks one register of a vector after the
+        other, and each instruction waits for the one before.  In the order of the text the registers take turns.
+
+        The options are those of the whole process, so they are set back for others who use LLVM in it.  Code that they
+        generate in another thread meanwhile is right too, without these passes.
         """
-        if not self.machine.triple.startswith("x86_64"):
-            yield
-            return
-        self.llvm.set_option("", WITHOUT_STRENGTH_REDUCTION)
+        omitted = []
+        if self.machine.triple.startswith("x86_64"):
+            omitted = [STRENGTH_REDUCTION]
+            if self.few_registers and has_long_block(text):
+                omitted.append(SCHEDULER)
+        for off, _ in omitted:
+            self.llvm.set_option("", off)
         try:
             yield
         finally:
-            self.llvm.set_option("", f"{WITHOUT_STRENGTH_REDUCTION}=false")
+            for _, on in omitted:
+                self.llvm.set_option("", on)
 
     def _parse(self, text: str) -> Any:
         try:
@@ -142,6 +156,11 @@ class Translator:
         for name, address in imports.items():
             builder = builder.import_symbol(name, address)
         return builder.add_current_process().link(_linker(), f"program{self.count}")
+
+
+def has_long_block(text: str) -> bool:
+    """Return whether a module computes much without a branch."""
+    return any(block.count("\n") > LONG_BLOCK for block in LABEL.split(text))
 
 
 class InvalidCodeError(CompileError):
@@ -229,7 +248,8 @@ def _find_symbol(name: str) -> int:
 def make_code_key(text: str, cache: Any, effort: int = 3, target: Target | None = None) -> bytes:
     """Return the cache key of the object code of a module."""
     version = getattr(sys.modules["pullback"], "__version__", "")
-    made_by = describe_translator(target or get_target()), WITHOUT_STRENGTH_REDUCTION, version, str(effort)
+    passes = f"{STRENGTH_REDUCTION} {SCHEDULER} {LONG_BLOCK}"
+    made_by = describe_translator(target or get_target()), passes, version, str(effort)
     key: bytes = cache.key(text, *made_by, *list_disabled())
     return key
 
