@@ -34,8 +34,8 @@ Exact, of the floats, integers and bools that NumPy has them for: {", ".join(f"`
 - **For large arguments the C library is called**, lane by lane: `sin`, `cos` and `tan` beyond 1e5 (float32) and 1e9
   (float64), `arcsinh` and `arccosh` beyond 1e18 and 1e150, `power` where the result or the base is not a number of full
   precision, `fmod` and its kin where the quotient has more digits than a number. All else is done in vectors.
-- **Powers** with an exponent that is known when the program is made are products, roots and quotients if it is a small
-  whole number, 0.5, -0.5, 1.5, -1 or -2, within the same bounds. As in NumPy, `x ** 0.5` is the square root of -0 and
+- **Powers** with an exponent that is known when the program is made are products, roots and quotients if it is a whole
+  number from -64 to 64, 0.5, -0.5 or 1.5, within the same bounds. As in NumPy, `x ** 0.5` is the square root of -0 and
   -inf too.
 - **Special functions** (`gammaln`, `digamma`, `polygamma` of order 1, `betaln`, `erfc`, `ndtr`, `log_ndtr`, `erfinv`,
   `ndtri`, `i0`, `i0e`, `i1`, `i1e`) are within 8 ulp for positive arguments, all but the first four for negative ones

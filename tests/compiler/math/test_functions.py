@@ -157,7 +157,7 @@ def test_lanes_are_independent(dtype: str) -> None:
 @pytest.mark.parametrize(
     ("exponent", "dtype"),
     [(2, "f4"), (3, "f8"), (4, "f8"), (6, "f4"), (8, "f4"), (0, "f8"), (np.inf, "f4"), (np.nan, "f8"), (2.5, "f4")]
-    + [(exponent, dtype) for exponent in (-0.5, 1.5, -1, -2) for dtype in lanes.BOUND],
+    + [(exponent, dtype) for exponent in (-0.5, 1.5, -1, -2, 7, 64, -3, -64) for dtype in lanes.BOUND],
 )
 def test_power_with_constant_exponent(exponent: float, dtype: str) -> None:
     made = lanes.Machine(dtype, 4, {"it": (lambda s, x: s.power(x, exponent), 1)})

@@ -13,24 +13,30 @@ from pullback.errors import CompileError
 __all__ = ["cbrt", "erf", "hypot", "power"]
 
 BY_ROOTS = (0.5, -0.5, 1.5, -1, -2)  # exponents whose powers are computed by square roots and divisions
+MAX_ROUNDED = {"f4": 6, "f8": 4}  # the largest whole exponent for which each product may be rounded
+MAX_WHOLE = 64  # the largest whole exponent whose powers are products
 
 
 def power(b: MathBuilder, x: Value, y: Value) -> Value:
     x, y = b.lift_both(x, y)
     exponent = y.number
-    if exponent is not None and exponent in range(1, 5 if x.dtype == "f8" else 7):
+    if exponent is not None and exponent in range(1, 1 + MAX_ROUNDED.get(x.dtype, MAX_WHOLE)):
         return _multiply(b, x, int(exponent))
     if x.kind != "f":
         raise CompileError("there is no machine code for powers of integers.")
     with b.code.exactly():
+        if exponent == 0:
+            return x.lift(1.0)
         if exponent in BY_ROOTS:
             return _power_by_root(b, x, exponent)
+        if exponent is not None and abs(exponent) <= MAX_WHOLE and exponent == int(exponent):
+            return _multiply_precisely(b, x, int(exponent))
         made, far = _power_of_positive(b, x, y)
         return b.rarely(b.is_not_normal(x) | far, made, "far_power", _far_power, x, y)
 
 
 def _multiply(b: MathBuilder, x: Value, n: int) -> Value:
-    """Return x ** n for a small integer n, by multiplications."""
+    """Return x ** n for a small positive integer n, by multiplications."""
     with b.code.exactly():
         made: Value | None = None
         while n:
@@ -40,6 +46,24 @@ def _multiply(b: MathBuilder, x: Value, n: int) -> Value:
             x = x * x if n else x
         assert made is not None
         return made
+
+
+def _multiply_precisely(b: MathBuilder, x: Value, n: int) -> Value:
+    """Return x ** n for an integer n, by multiplications of sums of two, in which nearly nothing is lost."""
+    base, rest = x, x.lift(0.0)
+    if n < 0:
+        base = 1.0 / x
+        rest = b.exact_fma(-base, x, 1.0) * base
+    made, lost = base, rest
+    for digit in f"{abs(n):b}"[1:]:
+        square = made * made
+        made, lost = square, b.fma(made + made, lost, b.exact_fma(made, made, -square))
+        if digit == "1":
+            product = made * base
+            lost = b.fma(lost, base, b.fma(made, rest, b.exact_fma(made, base, -product)))
+            made = product
+    total = made + lost
+    return b.select(total.compare("ueq", 0.0), made, total)  # an infinity has lost nothing, and -0 keeps its sign
 
 
 def _power_by_root(b: MathBuilder, x: Value, exponent: float | None) -> Value:
