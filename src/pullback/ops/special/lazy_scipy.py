@@ -64,6 +64,8 @@ class Through:
     ``"airy:1"`` is the second result of ``airy``.
     """
 
+    keeps_dtype = True  # so that the dtype of a result is known without SciPy
+
     def __init__(self, name: str) -> None:
         self.name = name
 
