@@ -38,7 +38,7 @@ NO_PARAMS = Frozen({})
 @lru_cache(4096)
 def infer_dtype(op: Any, dtypes: tuple[Any, ...], params: Frozen) -> np.dtype[Any]:
     """Return the dtype of an op on arguments of these dtypes, by running it on one element each if it does not tell."""
-    inexact = {np.dtype(d) for d in dtypes if d is not float and np.dtype(d).kind in "fc"}
+    inexact: set[np.dtype[Any]] = {np.dtype(d) for d in dtypes if d is not float and np.dtype(d).kind in "fc"}
     if len(inexact) == 1 and getattr(op.kernel, "keeps_dtype", False) and all(d.kind == "f" for d in inexact):
         return inexact.pop()
     rank = 2 if isinstance(op.lower, call) and op.lower.symbol == "gemm" else 1 if isinstance(op.lower, fold) else 0
