@@ -20,9 +20,15 @@ from typing import Any
 import numpy as np
 
 BEFORE_EXAMPLES = "The examples need `import numpy as np` and `import pullback as pb`."
+OF_EVERY_LAYER = " What every layer takes (`name`, `trainable`, `input_shape`, …) is described [here](../layers.md)."
+WITH_METHODS = {  # classes whose methods are described too
+    "pb.GradientTape", "pb.Model", "pb.RowSparse", "pb.Tensor", "pb.Variable", "pb.callbacks.Callback",
+    "pb.data.Dataset", "pb.metrics.Metric", "pb.scale.Pool", "pb.scale.Shards", "pb.train.Optimizer",
+}  # fmt: skip
 SIGNATURE_WIDTH = 88  # columns of code that fit a page
 ROOT = Path(__file__).resolve().parent.parent
 REPOSITORY_ONLY = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|#)[^)]*\)")  # links to files that the site does not have
+ARGUMENTS = re.compile(r"^Args:\n((?: {4}.*\n?)+)", re.MULTILINE)
 TRACEBACK = re.compile(r'(<span class="gt">.*?)(?=\n<span class="gp">&gt;|\n</code>)', re.DOTALL)
 SEARCHED_LAST = {
     "modules.md",
@@ -35,13 +41,13 @@ SEARCHED_LAST = {
 }
 SEARCHED_FIRST = {"index.md", "how-to.md", "faq.md", "gradients.md", "custom-gradients.md", "nan.md", "compile.md"}
 SUBJECTS = {  # pages of the reference for names of pb itself, by the package that they are from
-    "core": "Tensors and variables",
-    "transforms": "Gradients and other transformations",
-    "compiler": "Compiling",
-    "diagnostics": "Checks and reports",
-    "ops": "Ops",
-    "train": "Models",
-    "interop": "Other libraries",
+    "transforms": ("gradients", "Gradients and other transformations"),
+    "core": ("tensors", "Tensors and variables"),
+    "compiler": ("compiling", "Compiling"),
+    "diagnostics": ("checks", "Checks and reports"),
+    "ops": ("ops", "Ops"),
+    "train": ("models", "Models"),
+    "interop": ("interop", "Other libraries"),
 }
 
 
@@ -153,12 +159,13 @@ def list_subjects() -> dict[str, tuple[str, dict[str, Any]]]:
     """Return for each page of the reference its title and what is on it, by name."""
     pb = import_module("pullback")
     table = import_module("pullback.names.table")
-    pages: dict[str, tuple[str, dict[str, Any]]] = {key: (title, {}) for key, title in SUBJECTS.items()}
+    pages: dict[str, tuple[str, dict[str, Any]]] = {key: (title, {}) for key, title in SUBJECTS.values()}
     for name in dir(pb):
         thing = getattr(pb, name)
         where = (getattr(thing, "__module__", None) or "").split(".")
         if where[0] == "pullback" and len(where) > 1 and not inspect.ismodule(thing):
-            pages[where[1] if where[1] in pages else "core"][1][f"pb.{name}"] = thing
+            key, _ = SUBJECTS.get(where[1], SUBJECTS["core"])
+            pages[key][1][f"pb.{name}"] = thing
     for name, path in table.MODULES.items():
         if name not in ("pb", "pb.errors", "pb.typing"):
             module = import_module(path)
@@ -174,18 +181,28 @@ def list_subjects() -> dict[str, tuple[str, dict[str, Any]]]:
 def make_reference() -> dict[str, str]:
     """Return the pages of the reference by name."""
     return {
-        key: "\n".join([f"# {title}\n\n{BEFORE_EXAMPLES}\n", *(format_entry(*entry) for entry in sort_names(entries))])
+        key: "\n".join(
+            [
+                f"# {title}\n\n{BEFORE_EXAMPLES}{OF_EVERY_LAYER * (key == 'layers')}\n",
+                *(format_entry(*entry) for entry in join_aliases(entries)),
+            ]
+        )
         for key, (title, entries) in list_subjects().items()
     }
 
 
-def sort_names(entries: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return entries by name, whatever their capitals."""
-    return sorted(entries.items(), key=lambda entry: entry[0].lower())
+def join_aliases(entries: dict[str, Any]) -> list[tuple[list[str], Any]]:
+    """Return each thing with its names, in the order of the first; names without capitals come first."""
+    things = {id(thing): thing for thing in entries.values()}
+    names: dict[int, list[str]] = {}
+    for name in sorted(entries, key=lambda name: (name != name.lower(), name.lower())):
+        names.setdefault(id(entries[name]), []).append(name)
+    return sorted(((its, things[key]) for key, its in names.items()), key=lambda entry: entry[0][0].lower())
 
 
-def format_entry(name: str, thing: Any) -> str:
-    """Return the entry of a function or class: its signature and its docstring."""
+def format_entry(names: list[str], thing: Any) -> str:
+    """Return the entry of a function or class: its signature, its other names and its docstring."""
+    name, *others = names
     try:
         signature = str(inspect.signature(thing))
     except (TypeError, ValueError):
@@ -195,8 +212,43 @@ def format_entry(name: str, thing: Any) -> str:
     signature = re.sub(r"(: |-> )'([^']+)'", r"\1\2", signature)  # annotations are text
     if inspect.isclass(thing) and issubclass(thing, Enum):
         signature = ""  # its members are chosen, it is not called
+    elif inspect.isclass(thing):
+        signature = signature.removesuffix(" -> None")
     text = format_docstring(inspect.getdoc(thing) or "")
-    return f"## {name}\n\n```python\n{format_call(name, signature)}\n```\n\n{text}\n"
+    if name in WITH_METHODS:
+        text += "\n" + "\n".join(format_method(name, *method) for method in list_methods(thing).items())
+    also = f"Also {', '.join(f'`{other}`' for other in others)}.\n\n" if others else ""
+    return f"## {name}\n\n```python\n{format_call(name, signature)}\n```\n\n{also}{text}\n"
+
+
+def list_methods(cls: type) -> dict[str, Any]:
+    """Return the public methods and properties that a class or its bases define, by name; not the ops among them."""
+    hidden = {name for part in cls.__mro__ for name in vars(part).get("_internal", ())}
+    homes = {part.__module__ for part in cls.__mro__ if part.__module__.startswith("pullback.")}
+    found = {name: inspect.getattr_static(cls, name) for name in dir(cls) if name[0] != "_" and name not in hidden}
+    above = import_module("pullback").Tensor  # whose methods are not described again for variables
+    return {
+        name: value
+        for name, value in found.items()
+        if getattr(get_function(value), "__module__", "") in homes
+        and (cls is above or inspect.getattr_static(above, name, None) is not value)
+    }
+
+
+def get_function(value: Any) -> Any:
+    """Return the function of a method or property; None of anything else."""
+    value = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+    return value if inspect.isfunction(value) and value.__doc__ else None
+
+
+def format_method(owner: str, name: str, value: Any) -> str:
+    """Return the entry of a method or property of a class."""
+    signature = "" if isinstance(value, property) else str(inspect.signature(get_function(value)))
+    signature = re.sub(r"(: |-> )'([^']+)'", r"\1\2", signature)
+    signature = re.sub(r"^\((self|cls)(, /)?(, )?", "(", signature)
+    code = format_call(name, signature)
+    text = format_docstring(inspect.getdoc(get_function(value)) or "")
+    return f"### {owner.rpartition('.')[2]}.{name}\n\n```python\n{code}\n```\n\n{text}\n"
 
 
 def format_call(name: str, signature: str) -> str:
@@ -224,12 +276,13 @@ def format_call(name: str, signature: str) -> str:
 
 def format_docstring(text: str) -> str:
     """Return a docstring as Markdown: lines of arguments as a list, examples as code."""
-    return "\n".join(_format_lines(inspect.cleandoc(text).splitlines()))
+    text = ARGUMENTS.sub(lambda found: textwrap.dedent(found[1]), inspect.cleandoc(text))
+    return "\n".join(_format_lines(text.splitlines()))
 
 
 def _format_lines(lines: list[str]) -> Iterator[str]:
     inside = False  # an example
-    argument = re.compile(r"^(\*{0,2}\w+): (.*)$")
+    argument = re.compile(r"^(?:- )?(\*{0,2}\w+(?:, \*{0,2}\w+)*): (.*)$")
     listed = False
     for line in lines:
         if not inside and line.startswith(">>>"):
