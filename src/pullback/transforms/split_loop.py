@@ -1,7 +1,7 @@
-"""Split a loop: thin matrix products that the carry does not need are done for all steps at once, before or after it.
+"""Split a loop: thin matrix products that the carry does not need are computed for all steps, before or after it.
 
-One large product is much faster than many of a few rows.  What is needed for it, such as the gradients of the gates of
-a recurrent network, is stacked by the loop.
+One large product is much faster than many of a few rows.  The loop stacks their operands, such as the gradients of the
+gates of a recurrent network.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-FEW_ROWS = 16  # of a product that is slow by itself; those with more are as quick one by one, while they are cached
+FEW_ROWS = 16  # rows of a thin product; products with more are as quick one by one, while their operands are cached
 
 
 class Parts(NamedTuple):
-    """Where the outputs of a body are computed, by their places."""
+    """The positions of the outputs of a body, by where they are computed."""
 
     summed: list[int]  # parts of the carry that are sums, computed after the loop
     carried: list[int]  # the other parts of the carry
@@ -33,9 +33,10 @@ class Parts(NamedTuple):
 
 
 class SplitLoop:
-    """Finds what can be done before and after a loop, and runs the three parts.
+    """Finds what can be computed before and after a loop, and runs the three parts.
 
-    ``run`` takes body, numbers of constants and of the carry, and operands of the loop that is left, and runs it.
+    ``run`` is the function that runs the remaining loop, from its body, the numbers of constants and of the carry, and
+    its operands.
     """
 
     def __init__(self, op: ScanOp) -> None:
@@ -49,7 +50,7 @@ class SplitLoop:
         self.late = self._find_late()
 
     def _follow(self, given: set[int], without: set[int]) -> set[int]:
-        """Return the values that depend on these only."""
+        """Return the values that depend on the ``given`` ones only."""
         found = set(given)
         for e, refs in zip(self.body.equations, self.refs, strict=True):
             if refs <= found:
@@ -73,7 +74,7 @@ class SplitLoop:
         return bool(left[-1] < FEW_ROWS)
 
     def _find_early(self) -> list[int]:
-        """Return the products of xs with constants: their results."""
+        """Return the numbers of the values that are products of xs and constants."""
         known = self._follow({*self.constants, *self.xs}, set())
         found = []
         for e, refs in zip(self.body.equations, self.refs, strict=True):
@@ -82,7 +83,7 @@ class SplitLoop:
         return found
 
     def _find_sums(self) -> dict[int, tuple[int, Any]]:
-        """Return the parts of the carry that are only added to: the equation, and what is added."""
+        """Return the parts of the carry that steps only add to: the equation of the addition, and the value added."""
         makers = {z: i for i, e in enumerate(self.body.equations) for z in e.results}
         uses: dict[int, int] = {}
         for refs in (*self.refs, self.body.list_refs(self.body.outputs)):
@@ -101,10 +102,10 @@ class SplitLoop:
         return found
 
     def _find_late(self) -> set[int]:
-        """Return the equations that are done after the loop."""
+        """Return the equations that are computed after the loop."""
         free = self._find_free()
         late = self._find_late_products(free)
-        if late:  # other sums of what is stacked anyway
+        if late:  # and other sums whose terms follow from values that are stacked anyway
             stacked = {n for i in late for n in self.refs[i]} | {*self.xs}
             makers = {n: i for i in free for n in self.body.equations[i].results}
             for _, number in self.sums.values():
@@ -112,7 +113,7 @@ class SplitLoop:
         return late
 
     def _find_free(self) -> list[int]:
-        """Return the equations that the carry does not need, but for the additions to parts that are only added to."""
+        """Return the equations that the carry does not need, other than the parts that steps only add to."""
         equations, added = self.body.equations, {at for at, _ in self.sums.values()}
         carry = [output for k, output in enumerate(self.body.outputs[: self.op.carry]) if k not in self.sums]
         needed = {*self.body.list_refs(carry)}
@@ -122,9 +123,9 @@ class SplitLoop:
         return [i for i, e in enumerate(equations) if needed.isdisjoint(e.results) and i not in added]
 
     def _find_late_products(self, free: list[int]) -> set[int]:
-        """Return the thin products among free equations that are worth it, and all that is made from them."""
+        """Return the thin products among free equations that are worth moving, and all that depends on them."""
         equations = self.body.equations
-        ends = {number for _, number in self.sums.values()}  # what is summed, and all that leads there
+        ends = {number for _, number in self.sums.values()}  # the terms of sums
         for i in reversed(free):
             if not ends.isdisjoint(equations[i].results):
                 ends |= self.refs[i]
@@ -139,7 +140,7 @@ class SplitLoop:
         return late
 
     def _find_cone(self, number: int, stacked: set[int], makers: dict[int, int], late: set[int]) -> set[int]:
-        """Return the equations that make a value from stacked ones; none if it needs anything else."""
+        """Return the equations that compute a value from stacked ones; none if it needs any others."""
         cone, waiting = set[int](), [number]
         while waiting:
             n = waiting.pop()
@@ -152,7 +153,7 @@ class SplitLoop:
         return cone
 
     def _find_sources(self, numbers: set[int]) -> set[int]:
-        """Return values of which others are views, or these themselves."""
+        """Return the values with views replaced by the values that they are views of."""
         for e, refs in zip(reversed(self.body.equations), reversed(self.refs), strict=True):
             if not numbers.isdisjoint(e.results) and getattr(e.op, "is_moving", False):
                 numbers = (numbers - {*e.results}) | (refs - {*self.constants})
@@ -184,7 +185,7 @@ class SplitLoop:
         return [results[i] for i in range(len(body.outputs))]
 
     def _run_early(self, constants: list[Any], xs: list[Any], number: int) -> dict[int, Any]:
-        """Return the products that are done before the loop, stacked over its steps, by their numbers."""
+        """Return the products that are computed before the loop, stacked over its steps, by number."""
         if not self.early:
             return {}
         before = self.body.select([*self.constants, *self.xs], [self.body.refer(n) for n in self.early])
@@ -202,7 +203,7 @@ class SplitLoop:
         )
 
     def _make_loop(self, parts: Parts, stacked: list[int]) -> tuple[ScanOp, list[int], list[int]]:
-        """Return the loop that is left, which also stacks some values, and its constants and its rows."""
+        """Return the remaining loop, which also stacks some values, and the numbers of its constants and of its xs."""
         body = self.body
         outputs = [body.outputs[i] for i in (*parts.carried, *parts.kept)] + [body.refer(n) for n in stacked]
         carry = [self.states[k] for k in parts.carried]

@@ -61,11 +61,11 @@ class StructuredOp:
         raise NotImplementedError
 
     def push(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Return results and their tangents, None for those that do not move."""
+        """Return results and their tangents, None for those that are zero."""
         raise NotImplementedError
 
     def batch(self, arrays: Sequence[Any], on: Sequence[bool], size: int) -> tuple[Sequence[Any], Sequence[bool]]:
-        """Return the results for all examples, and which of them differ from example to example."""
+        """Return the results for all examples, and for each whether it differs between examples."""
         raise NotImplementedError
 
     def record(self, tape: Tape, args: Sequence[Any], values: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
@@ -98,8 +98,7 @@ def make_zeros(like: Any) -> Any:
 def record_jvp(body: Any, moving: Sequence[bool], wanted: Sequence[bool]) -> Any:
     """Return the body that also pushes tangents.
 
-    After the inputs it takes the tangents of those that are ``moving``; after the outputs it gives those of the
-    ``wanted`` ones.
+    Its inputs are followed by the tangents of those that are ``moving``, its outputs by those of the ``wanted`` ones.
     """
     with body.open_trace() as trace:
         xs = [trace.add_input(*like) for like in body.input_likes]
@@ -127,9 +126,9 @@ def record_batch(body: Any, on: Sequence[bool], wanted: Sequence[bool], size: in
 
 
 class Joint:
-    """A body with its backward pass: one body of both, and which of its values are what.
+    """A body and its backward pass, recorded as one body, with the numbers of its values.
 
-    Cotangents of the first inputs, ``summed`` of them, are added to what is given as their sums.
+    The cotangents of the first ``summed`` inputs are added to sums, which are inputs of the joint body.
     """
 
     def __init__(self, body: Any, moving: Sequence[bool], given: Sequence[bool], summed: int = 0) -> None:
@@ -164,7 +163,7 @@ class Joint:
 
 
 def close(trace: Any, outputs: Sequence[Any]) -> Any:
-    """Return the body that was recorded, which captured nothing."""
+    """Return the body that a trace recorded; it must not have captured anything."""
     body, captured = trace.close(outputs)
     if captured:
         raise AssertionError(f"a body captured {captured} while it was transformed")
@@ -172,7 +171,7 @@ def close(trace: Any, outputs: Sequence[Any]) -> Any:
 
 
 def _fit(d: Any, x: Any) -> Any:
-    """Return a derivative in the shape and dtype that that of ``x`` has."""
+    """Return a derivative by ``x`` in its shape and in the dtype of derivatives."""
     wanted = float_of(x.dtype)
     d = d if np.shape(d) == x.shape else np.broadcast_to(d, x.shape)
     return d if d.dtype == wanted else d.astype(wanted)

@@ -1,4 +1,4 @@
-"""Branches as an op, and their transforms: each is such an op again, or a choice for each example."""
+"""Branches as an op, and its transforms: each is such an op again, or a selection for each example."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__: list[str] = []
 
 
 class SwitchOp(StructuredOp):
-    """Branches that take the same operands and give the same results.
+    """Branches that take the same operands and return results of the same shapes and dtypes.
 
-    The first operand is the number of the branch that is taken, the nearest there is if there is none.
+    The first operand is the number of the branch that is taken, clipped to the numbers there are.
     """
 
     name = "switch"

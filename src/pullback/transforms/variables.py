@@ -1,4 +1,4 @@
-"""``variable_grads``: the gradients by whatever variables a function reads."""
+"""``variable_grads``: the gradients of a function by the variables that it reads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNREACHED = (
 
 
 class CountingWatcher(Watcher):
-    """Follows the variables that are wanted, and notes the others that were read."""
+    """Makes the wanted variables leaves of a tape, and records which others are read."""
 
     def __init__(self, tape: Tape, wanted: Sequence[Any] | None) -> None:
         super().__init__(tape, wanted)
@@ -175,14 +175,14 @@ def finish_cotangent(g: object) -> Any:
     if rows is None:
         return None
     by = get_trace()
-    known = 0 if by is None else by.level  # rows may be symbols of a program that is being compiled
+    known = 0 if by is None else by.level  # the indices of rows may be symbols of a program that is being compiled
     if any(isinstance(part, Tensor) and part.level not in (0, known) for part in (rows.indices, rows.values)):
         return rows.to_dense()
     return rows
 
 
 def copy_rows(d: RowSparse) -> RowSparse:
-    """Return rows as they are given back: values that are a tensor of their own, whatever they were a view of."""
+    """Return a row-sparse gradient for the user: its values are copied, as they may be a view."""
     values = d.values if isinstance(d.values, Tensor) else constant(np.array(d.values))
     return make_rows(d.indices, values, d.shape)
 
@@ -191,5 +191,5 @@ def _for_variable(d: Any, dtype: Any) -> Any:
     if isinstance(d, RowSparse):
         return copy_rows(d)
     if isinstance(d, RAW):
-        return constant(np.array(d, dtype)[()])  # its own, whatever it was a view of
+        return constant(np.array(d, dtype)[()])  # a copy, as it may be a view
     return d if d.dtype == dtype else d.astype(dtype)

@@ -1,4 +1,4 @@
-"""A loop with a condition as an op, and its transforms."""
+"""A ``while`` loop as an op, and its transforms: each is another such loop."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class WhileOp(StructuredOp):
 
 
 def _take_more(body: Any, likes: Sequence[Any], order: Sequence[int]) -> Any:
-    """Return a body that takes more inputs, which it does not use, all in this order."""
+    """Return a body with more inputs, which it does not use; ``order`` is that of all inputs."""
     with body.open_trace() as trace:
         xs = [trace.add_input(*like) for like in body.input_likes]
         for like in likes:
@@ -112,14 +112,14 @@ def _take_more(body: Any, likes: Sequence[Any], order: Sequence[int]) -> Any:
 
 
 def _hold_for_any(condition: Any) -> Any:
-    """Return a condition that holds if it does for any example."""
+    """Return a condition on many examples, which holds if it holds for any of them."""
     with condition.open_trace() as trace:
         xs = [trace.add_input(*like) for like in condition.input_likes]
         return close(trace, [np.any(condition(xs)[0])])
 
 
 def _keep_finished(condition: Any, body: Any, constants: int) -> Any:
-    """Return a body that leaves the carry of those examples as it is for which the condition does not hold."""
+    """Return a body for many examples, which does not change the carry of those that have ended."""
     with body.open_trace() as trace:
         xs = [trace.add_input(*like) for like in body.input_likes]
         go_on = condition(xs)[0]
