@@ -440,3 +440,37 @@ def test_recurrent_layer_compiles_to_loops(make, options):
     gradients = lambda x: pb.variable_grads(lambda: (layer(x) ** 2).sum()).grads
     check(gradients, x, backends=["llvm"], rtol=2e-4, atol=1e-6)
     assert count_loops(gradients, x) == count_loops(gradients, np.concatenate([x] * 5, 1))
+
+
+WRONG = {
+    "cond of None": (lambda: pb.cond(None, lambda: 1.0, lambda: 2.0), "cond: pred must be one bool, got None"),
+    "cond of text": (lambda: pb.cond("no", lambda: 1.0, lambda: 2.0), "cond: pred must be one bool, got str"),
+    "cond of a function": (lambda: pb.cond(lambda: False, lambda: 1.0, lambda: 2.0), "one bool, got function"),
+    "condition without return": (
+        lambda: pb.while_loop(lambda x: None, lambda x: x + 1.0, 0.0),
+        "while_loop: cond must return one bool, got None",
+    ),
+    "compiled condition without return": (
+        lambda: pb.compile(lambda x: pb.while_loop(lambda x: None, lambda x: x + 1.0, x))(0.0),
+        "while_loop: cond must return one bool, got None",
+    ),
+    "body of fori_loop": (lambda: pb.fori_loop(0, 1, 42, 0), "fori_loop: body must be a function, got int"),
+    "f of map": (lambda: pb.map(42, np.ones(2)), "map: f must be a function, got int"),
+    "branches": (lambda: pb.switch(0, lambda: 1.0), "switch: branches must be a list of functions, got function"),
+    "list of numbers": (
+        lambda: pb.scan(lambda c, x: ([c[0] + x, c[1]], None), [1.0, 2.0], np.ones(2)),
+        r"from ndarray of one leaf to list of \[0\], \[1\]. A list of numbers is one array: begin with a tuple",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_control_flow_refuses_what_decides_nothing(name: str) -> None:
+    f, message = WRONG[name]
+    with pytest.raises(ArgumentError, match=message):
+        f()
+
+
+def test_cond_takes_numbers_variables_and_tensors() -> None:
+    for pred in (1, 2.5, np.bool_(True), np.array(3), pb.tensor(True), pb.variable(1.0)):
+        assert pb.cond(pred, lambda: 1.0, lambda: 2.0) == 1.0

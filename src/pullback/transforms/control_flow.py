@@ -93,6 +93,7 @@ def map(f: Callable[..., Any], xs: Any) -> Any:
     >>> pb.map(lambda x: x @ x, np.arange(6.0).reshape(3, 2))
     array([ 1., 13., 41.])
     """
+    _check_function("map: f", f)
     if xs is None or not tree.leaves(xs):
         raise ArgumentError("map: xs has no arrays in it; give what f is to be applied to.")
     return _scan("map", lambda _, x: (None, f(x)), None, xs)[1]
@@ -110,6 +111,7 @@ def fori_loop(lo: int, hi: int, body: Callable[..., Any], carry: Any) -> Any:
     >>> pb.fori_loop(0, 5, lambda i, x: x * 2.0 + i, 1.0).item()
     58.0
     """
+    _check_function("fori_loop: body", body)
     for name, bound in (("lo", lo), ("hi", hi)):
         if isinstance(bound, bool) or not hasattr(bound, "__index__"):
             raise ArgumentError(f"fori_loop: {name} must be an integer, got {bound!r}.")
@@ -132,9 +134,8 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carry: Any, m
     >>> pb.grad(lambda x: pb.while_loop(lambda y: y < 50.0, lambda y: y * y, x))(3.0)
     108.0
     """
-    for name, f in (("cond", cond), ("body", body)):
-        if not callable(f):
-            raise ArgumentError(f"while_loop: {name} must be a function, got {type(f).__name__}.")
+    _check_function("while_loop: cond", cond)
+    _check_function("while_loop: body", body)
     most = None if max_steps is None else _check_count("while_loop: max_steps", max_steps)
     carry = tree.map_leaves(as_operand, carry, whole=tree.is_number_list)
     program = get_trace()
@@ -143,7 +144,7 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carry: Any, m
         return made
     steps = 0
     while steps != most:
-        holds = _check_condition(cond(carry))
+        holds = _check_predicate("while_loop: cond must return", cond(carry), "Use np.all or np.any.")
         batched = is_batched(holds)
         if not (np.any(all_values(holds)) if batched else holds):
             break
@@ -152,10 +153,18 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carry: Any, m
     return carry
 
 
-def _check_condition(holds: Any) -> Any:
+def _check_predicate(what: str, holds: Any, cure: str) -> Any:
+    """Return what decides on a step or a branch: one bool or number."""
     if np.shape(holds):
-        raise ShapeError(f"while_loop: cond must return one bool, got shape {np.shape(holds)}. Use np.all or np.any.")
+        raise ShapeError(f"{what} one bool, got shape {np.shape(holds)}. {cure}")
+    if not isinstance(holds, (*NUMBERS, *ARRAYS, np.generic)):
+        raise ArgumentError(f"{what} one bool, got {describe(holds)}.")
     return holds
+
+
+def _check_function(what: str, f: Any) -> None:
+    if not callable(f):
+        raise ArgumentError(f"{what} must be a function, got {type(f).__name__}.")
 
 
 def _select(condition: Any, x: Any, y: Any) -> Any:
@@ -173,7 +182,8 @@ def _trace_while(program: Any, cond: Callable[..., Any], body: Callable[..., Any
         return (check_carry("while_loop", before, body(before)), count + 1), None
 
     def goes_on(state: Any) -> list[Any]:
-        holds = as_array(_check_condition(cond(state[0]))).astype(bool)
+        found = _check_predicate("while_loop: cond must return", cond(state[0]), "Use np.all or np.any.")
+        holds = as_array(found).astype(bool)
         return [holds if most is None else holds & (state[1] < most)]
 
     recorded = _record_steps(program, step, whole)
@@ -204,8 +214,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
     >>> pb.cond(2.0 > 1.0, lambda x: x * 2.0, lambda x: -x, 3.0)
     6.0
     """
-    if np.shape(pred):
-        raise ShapeError(f"cond: pred must be one bool, got shape {np.shape(pred)}. Use where, or vmap of cond.")
+    _check_predicate("cond: pred must be", pred, "Use where, or vmap of cond.")
     number = as_array(pred) != 0 if isinstance(pred, Tensor) else bool(pred)
     return _choose("cond", number, [false_fn, true_fn], operands)
 
@@ -226,15 +235,16 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     number = as_array(index)
     if np.shape(number) or number.dtype.kind not in "iu":
         raise ArgumentError(f"switch: index must be one integer, got {number.dtype} of shape {np.shape(number)}.")
-    if not len(branches):
+    if not isinstance(branches, Sequence):
+        raise ArgumentError(f"switch: branches must be a list of functions, got {type(branches).__name__}.")
+    if not branches:
         raise ArgumentError("switch: there are no branches.")
     return _choose("switch", number, list(branches), operands)
 
 
 def _choose(name: str, number: Any, branches: list[Callable[..., Any]], operands: Sequence[Any]) -> Any:
     for f in branches:
-        if not callable(f):
-            raise ArgumentError(f"{name}: a branch must be a function, got {type(f).__name__}.")
+        _check_function(f"{name}: a branch", f)
     last, program = len(branches) - 1, get_trace()
     if last and isinstance(number, Tensor) and number.level:
         made = None if program is None else _trace_branches(name, program, number, branches, operands)
@@ -310,8 +320,7 @@ class Steps:
     def __init__(
         self, name: str, f: Callable[..., Any], carry: Any, xs: Any, length: int | None, reverse: bool
     ) -> None:
-        if not callable(f):
-            raise ArgumentError(f"{name}: f must be a function, got {type(f).__name__}.")
+        _check_function(f"{name}: f", f)
         self.name, self.f, self.reverse = name, f, reverse
         self.carry = tree.map_leaves(as_operand, carry, whole=tree.is_number_list)
         self.xs = tree.map_leaves(as_array, xs, whole=tree.is_number_list)
@@ -485,9 +494,11 @@ def check_carry(name: str, before: Any, after: Any) -> Any:
     after = _arrange_like(before, after)
     old, new = [*paths("carry", before)], [*paths("carry", after)]
     if _get_structure(before) != _get_structure(after):
+        is_list = isinstance(before, ARRAYS) and isinstance(after, list)
+        cure = " A list of numbers is one array: begin with a tuple, or return an array." if is_list else ""
         raise ArgumentError(
             f"{name}: the structure of the carry changes in a step, from {_describe_tree(before)} to "
-            f"{_describe_tree(after)}."
+            f"{_describe_tree(after)}.{cure}"
         )
     for (path, x), (_, z) in zip(old, new, strict=True):
         if x is None:
