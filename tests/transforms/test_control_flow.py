@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,15 @@ from numpy.testing import assert_allclose
 import pullback as pb
 from pullback.compiler.runtime.llvm import llvm_available
 from pullback.core import tree
-from pullback.errors import ArgumentError, CapturedError, GradientError, ShapeError, VariableError
+from pullback.errors import (
+    ArgumentError,
+    BatchedValueError,
+    CapturedError,
+    GradientError,
+    ShapeError,
+    SymbolValueError,
+    VariableError,
+)
 from pullback.settings import SAFE
 
 RNG = np.random.default_rng(0)
@@ -474,3 +483,30 @@ def test_control_flow_refuses_what_decides_nothing(name: str) -> None:
 def test_cond_takes_numbers_variables_and_tensors() -> None:
     for pred in (1, 2.5, np.bool_(True), np.array(3), pb.tensor(True), pb.variable(1.0)):
         assert pb.cond(pred, lambda: 1.0, lambda: 2.0) == 1.0
+
+
+@pytest.mark.parametrize("loop", ["scan", "fori_loop", "while_loop", "cond"])
+def test_stop_gradient_in_a_compiled_loop_under_vmap(loop: str) -> None:
+    def f(w: Any) -> Any:
+        step = lambda c: pb.stop_gradient(c) * w + pb.stop_gradient(pb.stop_gradient(c) + w)
+        if loop == "scan":
+            return pb.scan(lambda c, x: (step(c) + x, c), np.ones(2), np.ones((3, 2)))[0]
+        if loop == "fori_loop":
+            return pb.fori_loop(0, 3, lambda i, c: step(c), np.ones(2))
+        if loop == "while_loop":
+            return pb.while_loop(lambda c: c[0] < 40.0, step, np.ones(2), max_steps=5)
+        return pb.cond(w[0] > 1.0, step, lambda c: c * w, np.ones(2))
+
+    ws = np.array([[1.0, 2.0], [1.5, -0.5]])
+    for g in (f, pb.grad(lambda w: np.sum(f(w)))):
+        np.testing.assert_allclose(pb.compile(pb.vmap(g))(ws), [g(w) for w in ws], 1e-12)
+
+
+@pytest.mark.parametrize("index", [lambda i: i, lambda i: (i, 0), lambda i: (slice(None), i)])
+def test_traced_integer_as_index_of_numpy_array_says_how_to_pick(index: Any) -> None:
+    table = np.ones((3, 3))
+    with pytest.raises(SymbolValueError, match=r"To pick by it write pb.tensor\(a\)\[i\]"):
+        pb.compile(lambda w: pb.fori_loop(0, 3, lambda i, c: c + np.sum(table[index(i)]) * w, 0.0))(2.0)
+    with pytest.raises(BatchedValueError, match=r"To pick by it write pb.tensor\(a\)\[i\]"):
+        pb.vmap(lambda i: table[index(i)])(np.arange(3))
+    assert pb.compile(lambda i: pb.sum(np.array([i, i + 1])))(np.int64(3)) == 7  # an array of traced integers is made

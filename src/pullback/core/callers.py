@@ -26,6 +26,8 @@ from pullback.tracebacks import hide_frames
 
 _REMAINDERS = {n for n, (_, sign) in enumerate(_nb_ops) if sign in ("%", "%=")}
 _IN_PLACE = {n for n, (_, sign) in enumerate(_nb_ops) if sign.endswith("=")}
+_PICKS = {n for n, (_, sign) in enumerate(_nb_ops) if sign == "[]"}  # since Python 3.14
+_READS = {opmap[name] for name in ("BINARY_SUBSCR",) if name in opmap}  # before that
 _WRITES = {opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in opmap}
 # The code of what gives `ret.dtype.type(ret / n)`, a plain number, unless what was added up has no dtype: tensors hide
 # theirs from it.  By identity, as to hash code is slow.
@@ -83,6 +85,7 @@ DEFAULT = (
     "the environment, more of SciPy's functions take tensors)"
 )
 _CURES = {f"numpy{sep}polynomial": OF_SERIES, f"numpy{sep}ma": OF_MASKED}  # by where in NumPy a value is wanted
+HOW_TO_PICK = "To pick by it write pb.tensor(a)[i] or np.take(a, i), and x[i + np.arange(n)] for x[i : i + n]. "
 REFUSALS = (TracedValueError, BatchedValueError, SymbolValueError)
 
 
@@ -99,6 +102,12 @@ def is_formatting(depth: int = 2) -> bool:
     """
     operation, argument = _read_instruction(sys._getframe(depth))
     return operation == opmap["BINARY_OP"] and argument in _REMAINDERS
+
+
+def is_picking(depth: int = 2) -> bool:
+    """Return whether the caller of the caller is at ``array[x]`` or ``array[x] = value``."""
+    operation, argument = _read_instruction(sys._getframe(depth))
+    return operation in _READS | _WRITES or (operation == opmap["BINARY_OP"] and argument in _PICKS)
 
 
 def is_operator() -> bool:

@@ -17,6 +17,7 @@ from pullback.core.callers import (
     checks_values,
     explain_refusal,
     is_formatting,
+    is_picking,
     leaves_product,
     takes_elements,
 )
@@ -257,9 +258,14 @@ class Tensor(TensorOps):
             return t._values
         if takes_elements():
             return t._elements
+        if not t.shape and t.dtype.kind in "iu" and is_picking():  # NumPy has dropped the error of __index__
+            return t._as_index
         if not t.shape:
             raise AttributeError("__array__")
         return t._values
+
+    def _as_index(self, dtype: DType = None, copy: bool | None = None) -> Any:
+        return np.asarray(self.__index__())
 
     def _whole(self, dtype: DType = None, copy: bool | None = None) -> Any:
         """Return an object array of rank 0 with this tensor: SciPy's sparse arrays leave products with it to us."""

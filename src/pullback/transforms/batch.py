@@ -16,7 +16,7 @@ import numpy as np
 from numpy import ndarray
 
 from pullback.core import hooks, tree
-from pullback.core.callers import MEANS, explain_refusal, reveal
+from pullback.core.callers import HOW_TO_PICK, MEANS, explain_refusal, reveal
 from pullback.core.conditions import RefusedConditions
 from pullback.core.convert import unwrap_constant
 from pullback.core.interpreter import level_of, new_level
@@ -87,11 +87,7 @@ class Batched(Wrapped):
         return self.array
 
     def _concrete(self, what: str) -> Any:
-        picking = (
-            "To pick by it write pb.tensor(a)[i] or np.take(a, i), and x[i + np.arange(n)] for x[i : i + n]. "
-            if self.dtype.kind in "iu"
-            else ""
-        )
+        picking = HOW_TO_PICK if self.dtype.kind in "iu" else ""
         purpose, cure = explain_refusal(self.dtype)
         raise BatchedValueError(
             f"{what}{'' if ' ' in what else '()'} of a value that is different for each of {self.array.shape[0]} "

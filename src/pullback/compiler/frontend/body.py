@@ -353,7 +353,7 @@ class BodyTrace(Trace):
             return x
         node = self.graph.add(OPAQUE, (x.node,), x.shape, x.node.dtype, (how, {}))
         made: Symbol = self._record(lambda xs: how(xs[0]), None, [x], lambda: Symbol(self, node, x.weak))
-        self.stopped.add(node.number)
+        self.stopped.add(made.node.number)
         return made
 
 

@@ -63,7 +63,7 @@ from pullback.compiler.ir.kinds import (
 )
 from pullback.compiler.ir.structured import Loop, Switch, While
 from pullback.core.axes import together
-from pullback.core.callers import MEANS, arrange_coefficients, explain_refusal
+from pullback.core.callers import HOW_TO_PICK, MEANS, arrange_coefficients, explain_refusal
 from pullback.core.convert import as_value
 from pullback.core.interpreter import new_level
 from pullback.core.lowering import call, fold, made_of, matrices, pieces, position, rows, scalar, scan, view, windows
@@ -209,6 +209,7 @@ class Symbol(Wrapped):
         raise SymbolValueError(
             f"{what} of a tensor of shape {self.shape} is needed while a function is being compiled "
             f"({find_user_line()}){purpose}: there are only shapes and dtypes then. {cure and cure + '. '}"
+            f"{HOW_TO_PICK if self.dtype.kind in 'iu' else ''}"
             "Choose with where(condition, x, y), or name "
             "the argument that decides in static_argnums."
         )
