@@ -25,6 +25,9 @@ WITH_METHODS = {  # classes whose methods are described too
     "pb.GradientTape", "pb.Model", "pb.RowSparse", "pb.Tensor", "pb.Variable", "pb.callbacks.Callback",
     "pb.data.Dataset", "pb.metrics.Metric", "pb.scale.Pool", "pb.scale.Shards", "pb.train.Optimizer",
 }  # fmt: skip
+NOT_FOR_USERS = {  # methods that other packages of the library call
+    "add_up", "ask_each", "begin_training", "collect", "differentiate", "is_symbolic", "learn_model", "wants_rows",
+}  # fmt: skip
 SIGNATURE_WIDTH = 88  # columns of code that fit a page
 ROOT = Path(__file__).resolve().parent.parent
 REPOSITORY_ONLY = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|#)[^)]*\)")  # links to files that the site does not have
@@ -223,7 +226,7 @@ def format_entry(names: list[str], thing: Any) -> str:
 
 def list_methods(cls: type) -> dict[str, Any]:
     """Return the public methods and properties that a class or its bases define, by name; not the ops among them."""
-    hidden = {name for part in cls.__mro__ for name in vars(part).get("_internal", ())}
+    hidden = NOT_FOR_USERS | {name for part in cls.__mro__ for name in vars(part).get("_internal", ())}
     homes = {part.__module__ for part in cls.__mro__ if part.__module__.startswith("pullback.")}
     found = {name: inspect.getattr_static(cls, name) for name in dir(cls) if name[0] != "_" and name not in hidden}
     above = import_module("pullback").Tensor  # whose methods are not described again for variables

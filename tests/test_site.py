@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,9 @@ from pathlib import Path
 import pytest
 from browser import run_in_page
 from exhaustive import DOWNLOADS
-from test_docs import list_public_functions
+from test_docs import list_public_functions, list_undescribed
+
+import pullback as pb
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -44,6 +47,19 @@ def test_site_has_every_page_and_public_name(site: Path) -> None:
     assert gallery.count("<details") == len(list((ROOT / "examples").glob("*.py")))
     assert gallery.count("<img") == len(list((ROOT / "docs/images/examples").iterdir()))
     assert (site / "benchmarks.html").read_text("utf-8").count("images/benchmarks-") == 5
+
+
+def test_methods_in_the_reference_describe_every_argument() -> None:
+    pages = runpy.run_path(str(ROOT / "script" / "site_pages.py"))
+    described = list_public_functions() | {f"pb.scale.{name}": getattr(pb.scale, name) for name in pb.scale.__all__}
+    lacking = {
+        f"{owner}.{name}": missing
+        for owner in pages["WITH_METHODS"]
+        for name, method in pages["list_methods"](described[owner]).items()
+        if not isinstance(method, property)
+        and (missing := {*list_undescribed(pages["get_function"](method))} - {"cls"})
+    }
+    assert not lacking
 
 
 SEARCH = """

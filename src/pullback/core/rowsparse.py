@@ -113,7 +113,10 @@ class RowSparse(NDArrayOperatorsMixin):
         return np.array(self.to_dense())
 
     def with_values(self, values: Any) -> RowSparse:
-        """Return the same rows with other values, of the same shape."""
+        """Return the same rows with other values, of the same shape.
+
+        values: the new values of the rows.
+        """
         return make_rows(self.indices, values, self.shape, self._distinct)
 
     def coalesce(self) -> RowSparse:

@@ -478,7 +478,10 @@ class Tensor(TensorOps):
             return repr(self)
 
     def print(self, verbose: bool = False) -> None:
-        """Write the values to standard output, as TensorFlow.js does."""
+        """Write the values to standard output, as TensorFlow.js does.
+
+        verbose: whether dtype, rank and shape are written too.
+        """
         print(self.to_string(verbose))
 
     def __format__(self, spec: str) -> str:

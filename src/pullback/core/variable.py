@@ -110,6 +110,8 @@ class Variable(Wrapped):
     def assign(self, value: TensorLike) -> Variable:
         """Hold another value of the same shape and dtype from now on.
 
+        value: the new value.
+
         >>> import pullback as pb
         >>> pb.variable([1.0, 2.0], name="v").assign([3.0, 4.0])
         Variable([3., 4.], dtype=float32, name='v')
@@ -142,6 +144,9 @@ class Variable(Wrapped):
 
     def assign_rows(self, indices: TensorLike, values: TensorLike) -> Variable:
         """Hold other values in these rows from now on; of several for one row the last one stays.
+
+        indices: the numbers of the rows.
+        values: their new values.
 
         >>> import pullback as pb
         >>> pb.variable([[1.0, 2.0], [3.0, 4.0]], name="t").assign_rows([1], [[5.0, 6.0]])
@@ -179,6 +184,8 @@ class Variable(Wrapped):
     def assign_add(self, delta: TensorLike) -> Variable:
         """Add to what is held.
 
+        delta: what is added.
+
         >>> import pullback as pb
         >>> pb.variable(1.0, name="n").assign_add(2.0)
         Variable(3., dtype=float32, name='n')
@@ -187,6 +194,8 @@ class Variable(Wrapped):
 
     def assign_sub(self, delta: TensorLike) -> Variable:
         """Subtract from what is held.
+
+        delta: what is subtracted.
 
         >>> import pullback as pb
         >>> pb.variable(1.0, name="m").assign_sub(2.0)

@@ -111,6 +111,8 @@ class GradientTape:
     def watch(self, tensor: object) -> None:
         """Follow a tensor or variable, or all in a list or tree, from now on until the end of the block.
 
+        tensor: what to follow.
+
         >>> import pullback as pb
         >>> x, y = pb.tensor(3.0), pb.tensor(4.0)
         >>> with pb.GradientTape() as tape:
@@ -229,6 +231,9 @@ class GradientTape:
         ``"zero"``, or for an error with ``"raise"``.  ``sparse=True``: the gradient of a variable or watched tensor
         of which only rows were picked is a ``RowSparse``.
 
+        target: a tensor that was computed in the block, or a tree of them.
+        sources: a watched tensor or variable, or a tree of them.
+
         >>> import pullback as pb
         >>> v = pb.variable([1.0, 2.0])
         >>> with pb.GradientTape() as tape:
@@ -251,6 +256,11 @@ class GradientTape:
         """Return the derivative of every element of the target by every element of each source.
 
         Its shape is that of the target followed by that of the source.
+
+        target: a tensor that was computed in the block.
+        sources: a watched tensor or variable, or a tree of them.
+        unconnected_gradients: what to return for a source on which the target does not depend: ``"none"`` or
+            ``"zero"``.
 
         >>> import pullback as pb
         >>> x = pb.tensor([1.0, 2.0])
@@ -284,6 +294,10 @@ class GradientTape:
         Its shape is (examples, rest of the target's, rest of the source's).  It takes as many passes as one example of
         the target has elements.  An example of the target must depend on its own example of the source alone: where
         others move it too, that is an error.
+
+        target: a tensor that was computed in the block, with the examples along axis 0.
+        source: a watched tensor or variable, with the examples along axis 0.
+        unconnected_gradients: what to return where the target does not depend on the source: ``"none"`` or ``"zero"``.
 
         >>> import pullback as pb
         >>> x = pb.tensor([[1.0, 2.0], [3.0, 4.0]])

@@ -155,6 +155,10 @@ class Dataset:
     ) -> Dataset:
         """Return a dataset of the rows of a Parquet file, like ``from_csv``, with the file's dtypes.  Needs pyarrow.
 
+        path: the file.
+        columns: the columns to read; all without it.
+        label: the column that is the target.
+
         >>> import pathlib, tempfile
         >>> import pyarrow, pyarrow.parquet
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -174,6 +178,8 @@ class Dataset:
 
         Arrays are shuffled as a whole; elements of a generator or file are shuffled in a buffer of ``buffer_size``.
         Without a ``seed`` one is drawn from the generator that ``pb.random.seed`` seeds.
+
+        reshuffle_each_iteration: whether each epoch has an order of its own.
 
         >>> data = pb.data.Dataset.from_arrays(np.arange(5)).shuffle(seed=3)
         >>> [int(x) for x in data], [int(x) for x in data]
@@ -206,6 +212,10 @@ class Dataset:
     ) -> Dataset:
         """Stack elements of different shapes, padded to the largest of their batch, or to ``padded_shapes``.
 
+        batch_size: how many elements make a batch.
+        padding_values: what shorter elements are filled up with.
+        drop_remainder: whether a last batch that is smaller is left out.
+
         >>> data = pb.data.Dataset.from_generator(lambda: [np.array([1, 2]), np.array([3]), np.array([4, 5, 6])])
         >>> [batch.tolist() for batch in data.padded_batch(2)]
         [[[1, 2], [3, 0]], [[4, 5, 6]]]
@@ -225,6 +235,8 @@ class Dataset:
 
     def concatenate(self, other: Dataset) -> Dataset:
         """Continue with the elements of another dataset.
+
+        other: the dataset that follows.
 
         >>> one, two = (pb.data.Dataset.from_arrays(np.arange(n)) for n in (2, 3))
         >>> [int(x) for x in one.concatenate(two)]

@@ -34,7 +34,10 @@ class Configurable:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Any:
-        """Return an object made with these arguments."""
+        """Return an object made with these arguments.
+
+        config: the arguments by name, as ``get_config`` returns them.
+        """
         return cls(**config)
 
 

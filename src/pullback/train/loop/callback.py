@@ -42,28 +42,58 @@ class Callback:
         return snake_case(type(self).__name__)
 
     def on_train_begin(self, logs: Logs) -> None:
-        """Called before the first epoch."""
+        """Called before the first epoch.
+
+        logs: empty.
+        """
 
     def on_epoch_begin(self, epoch: int, logs: Logs) -> None:
-        """Called before the first batch of an epoch; the first epoch is 0."""
+        """Called before the first batch of an epoch; the first epoch is 0.
+
+        epoch: the number of the epoch, from 0 on.
+        logs: empty.
+        """
 
     def on_batch_begin(self, batch: int, logs: Logs) -> None:
-        """Called before a step."""
+        """Called before a step.
+
+        batch: the number of the batch in its epoch, from 0 on.
+        logs: the number and the size of the batch, as ``"batch"`` and ``"size"``.
+        """
 
     def on_batch_end(self, batch: int, logs: Logs) -> None:
-        """Called after a step."""
+        """Called after a step.
+
+        batch: the number of the batch in its epoch, from 0 on.
+        logs: loss and metrics up to now, by name.
+        """
 
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:
-        """Called after an epoch and its validation."""
+        """Called after an epoch and its validation.
+
+        epoch: the number of the epoch, from 0 on.
+        logs: loss and metrics of the epoch, by name.
+        """
 
     def on_train_end(self, logs: Logs) -> None:
-        """Called after the last epoch, or when training was stopped."""
+        """Called after the last epoch, or when training was stopped.
+
+        logs: loss and metrics, by name.
+        """
 
     def on_train_batch_begin(self, batch: int, logs: Logs) -> None:
-        """Called before a step: Keras's name of ``on_batch_begin``."""
+        """Called before a step: Keras's name of ``on_batch_begin``.
+
+        batch: the number of the batch in its epoch, from 0 on.
+        logs: the number and the size of the batch, as ``"batch"`` and ``"size"``.
+        """
 
     def on_train_batch_end(self, batch: int, logs: Logs) -> None:
-        """Called after a step: Keras's name of ``on_batch_end``."""
+        """Called after a step: Keras's name of ``on_batch_end``.
+
+        batch: the number of the batch in its epoch, from 0 on.
+        logs: loss and metrics up to now, by name.
+        """
 
     @property
     def resumes_from(self) -> str | None:
@@ -78,7 +108,10 @@ class Callback:
         """Continue from what ``state`` returned."""
 
     def stop(self, why: str) -> None:
-        """Stop the training, for this reason."""
+        """Stop the training, for this reason.
+
+        why: what the history tells as the reason.
+        """
         self.stopped = why
         self.model.stop_training = True
 

@@ -71,6 +71,8 @@ class Model(Layer):
     def get_layer(self, which: str | int) -> Layer:
         """Return the layer of this name, as ``summary`` shows it, or of this number.
 
+        which: the name or the number.
+
         >>> pb.sequential([pb.layers.flatten(), pb.layers.dense(3)]).get_layer("dense_1").units
         3
         """
@@ -96,6 +98,9 @@ class Model(Layer):
         """Return the output with these values in place of the variables': the model as a function of its parameters.
 
         Every transformation applies to it.
+
+        params: values by the names of variables, as ``params()`` returns them.
+        training: whether layers act as in training: dropout, batch statistics.
 
         >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
         >>> x = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
@@ -129,7 +134,11 @@ class Model(Layer):
                 set_mask(x, m)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
-        """Return the mask of the output, which its layers compute."""
+        """Return the mask of the output, which its layers compute.
+
+        inputs: the inputs.
+        mask: their mask.
+        """
         given = inputs if isinstance(inputs, list | tuple) else [inputs]
         return get_mask(self(*given, mask=mask))
 
@@ -233,6 +242,10 @@ class Model(Layer):
         sum of theirs, each times its ``loss_weights``.  ``weighted_metrics`` take sample weights into account.  A
         training step is compiled, unless ``eager`` (or Keras's ``run_eagerly``); both give the same numbers.
 
+        optimizer: an optimizer of ``pb.train``, or its name.
+        loss: a loss, its name, or a list or dict of one for each output.
+        metrics: a list of metrics: names, functions or objects; of several outputs a list or dict of lists.
+
         >>> model = pb.sequential([pb.layers.dense(1, input_shape=[2])])
         >>> model.compile(optimizer=pb.train.adam(0.01), loss="mean_squared_error", metrics=["mae"])
         """
@@ -326,6 +339,18 @@ class Model(Layer):
     ) -> History:
         """Train on the batches of a dataset: pairs of inputs and targets.  ``fit(dataset)`` is the same.
 
+        dataset: batches: pairs of inputs and targets, or triples with weights.
+        epochs: the number of the epoch to end with.
+        validation_data: batches, or a pair of inputs and targets, to validate with.
+        callbacks: one of ``pb.callbacks``, a dict of functions, or a list of these.
+        verbose: 0 for nothing, 1 for a bar, 2 for a line for each epoch.
+        resume: a file of a checkpoint to continue from, if it exists.
+        batches_per_epoch: how many batches make an epoch.
+        class_weight: a dict from class to weight.
+        initial_epoch: the number of the epoch to begin with.
+        validation_batches: how many batches to validate with.
+        validation_batch_size: how many examples make a batch where validation data are arrays.
+
         >>> x = np.linspace(-1, 1, 64, dtype=np.float32).reshape(-1, 1)
         >>> model = pb.sequential([pb.layers.dense(1, input_shape=[1])])
         >>> model.compile("sgd", "mean_squared_error")
@@ -355,6 +380,12 @@ class Model(Layer):
 
         Without ``reset`` they are over all batches since the latest call with it.
 
+        x: the inputs.
+        y: the targets.
+        sample_weight: a weight of each example.
+        class_weight: a dict from class to weight.
+        return_dict: whether the numbers come in a dict by name.
+
         >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="zeros", input_shape=[1])])
         >>> model.compile("sgd", "mean_squared_error")
         >>> model.train_on_batch(np.ones((2, 1)), np.ones((2, 1)))
@@ -371,6 +402,12 @@ class Model(Layer):
         return_dict: bool = False,
     ) -> Any:
         """Return the loss of these examples and the metrics, as a list or a dict.
+
+        x: the inputs.
+        y: the targets.
+        sample_weight: a weight of each example.
+        reset: whether metrics begin anew.
+        return_dict: whether the numbers come in a dict by name.
 
         >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="zeros", input_shape=[1])])
         >>> model.compile("sgd", "mean_squared_error", metrics=["mae"])
@@ -393,6 +430,12 @@ class Model(Layer):
 
         ``steps`` is how many batches are read; ``verbose`` is accepted, and nothing is shown.
 
+        x: the inputs, as ``fit`` takes them.
+        y: the targets.
+        batch_size: how many examples are computed at once; 32 unless it is given.
+        sample_weight: a weight of each example.
+        return_dict: whether the numbers come in a dict by name.
+
         >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[1])])
         >>> model.compile("sgd", "mean_squared_error", metrics=["mae"])
         >>> model.evaluate(np.ones((2, 1)), np.zeros((2, 1)))
@@ -402,6 +445,9 @@ class Model(Layer):
 
     def evaluate_dataset(self, dataset: Any, batches: int | None = None, verbose: int | str = 0) -> Any:
         """Return the mean loss over the batches of a dataset, or over the first ``batches``; like ``evaluate``.
+
+        dataset: batches: pairs of inputs and targets, or triples with weights.
+        verbose: accepted as in Keras; nothing is shown.
 
         >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[1])])
         >>> model.compile("sgd", "mean_squared_error")
@@ -413,6 +459,11 @@ class Model(Layer):
     def predict(self, x: Any, batch_size: int | None = None, verbose: int | str = 0, steps: int | None = None) -> Any:
         """Return the outputs for these examples, or for batches of them, as arrays.
 
+        x: the inputs, as ``fit`` takes them.
+        batch_size: how many examples are computed at once; 32 unless it is given.
+        verbose: accepted as in Keras; nothing is shown.
+        steps: how many batches to take, where ``x`` is batches.
+
         >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
         >>> model.predict([[1.0, 2.0], [3.0, 4.0]])
         array([[3.],
@@ -422,6 +473,8 @@ class Model(Layer):
 
     def predict_on_batch(self, x: DataLike) -> Any:
         """Return the outputs for one batch, as arrays.
+
+        x: the inputs.
 
         >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
         >>> model.predict_on_batch(np.array([[1.0, 2.0]]))
@@ -435,6 +488,8 @@ class Model(Layer):
         """Write the model to a file: layers, variables, and what it is compiled with.  ``pb.load_model`` reads it.
 
         A path that ends in ``.json``, or a folder, is written for TensorFlow.js; ``.keras`` and ``.h5`` for Keras.
+
+        path: the file; its ending says of which kind it is.
 
         >>> import os, tempfile
         >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
@@ -451,6 +506,8 @@ class Model(Layer):
 
         A path that ends in ``.h5`` is written for Keras, ``.json`` for TensorFlow.js, others as safetensors; with
         ``map``, as a state dict of PyTorch: see ``load_weights``.
+
+        path: the file; its ending says of which kind it is.
 
         >>> import os, tempfile
         >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
@@ -469,6 +526,8 @@ class Model(Layer):
         Every name and shape must match, or nothing is assigned.  With ``map`` the file is a state dict of PyTorch in
         safetensors: a dict from its modules to layers here, or ``"torch"`` if they have the same names.  Axes, gates
         and projections are put in order.
+
+        path: the file.
 
         >>> import os, tempfile
         >>> model = pb.sequential([pb.layers.dense(2, kernel_initializer="ones", input_shape=[3])])
@@ -491,11 +550,17 @@ class Model(Layer):
         return describe_as_json(self)
 
     def save_checkpoint(self, path: StrPath) -> None:
-        """Write variables, the optimizer's state and the position in training, for ``fit(resume=path)``."""
+        """Write variables, the optimizer's state and the position in training, for ``fit(resume=path)``.
+
+        path: the file.
+        """
         self._trainer.save_checkpoint(path)
 
     def load_checkpoint(self, path: StrPath) -> tuple[Any, Any]:
-        """Load variables and the optimizer's state; return the position in training and the callbacks' state."""
+        """Load variables and the optimizer's state; return the position in training and the callbacks' state.
+
+        path: the file.
+        """
         return self._trainer.load_checkpoint(path)
 
     def __getstate__(self) -> dict[str, Any]:

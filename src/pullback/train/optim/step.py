@@ -142,6 +142,8 @@ class Optimizer:
         """Make one step: compute the gradients of ``f()`` by the trainable variables it reads, and apply them.
 
         ``f`` returns a scalar, which is returned if ``return_cost``.
+
+        var_list: the variables to change; those that ``f`` reads without it.
         """
         value, grads = self.differentiate(f, var_list, self.wants_rows)
         self._step([self._check_pair(v, g) for v, g in grads.items()] if self.loss_scale.is_used else [*grads.items()])
@@ -172,7 +174,12 @@ class Optimizer:
         *,
         sparse: bool | Callable[[Variable], bool] = False,
     ) -> ValueAndGrads:
-        """Return the value of ``f()`` and its gradients by name, as ``variable_grads`` does."""
+        """Return the value of ``f()`` and its gradients by name, as ``variable_grads`` does.
+
+        f: a function without arguments that returns a scalar.
+        var_list: the variables to differentiate by; those that ``f`` reads without it.
+        sparse: whether gradients of tables of which few rows are read are ``RowSparse``.
+        """
         return variable_grads(f, var_list, sparse=sparse)
 
     def wants_rows(self, v: Variable) -> bool:
@@ -185,6 +192,8 @@ class Optimizer:
 
         A ``RowSparse`` has the same effect as the dense gradient; only its rows are touched where that is enough
         (``sgd`` and ``adagrad`` without ``weight_decay``), or if the optimizer was made with ``lazy=True``.
+
+        grads: the gradients.
         """
         pairs = [self._check_pair(v, g) for v, g in self._list_pairs(grads) if g is not None]
         if not pairs:
@@ -207,7 +216,10 @@ class Optimizer:
         return self._get_rate(self.iterations)
 
     def set_learning_rate(self, rate: float) -> None:
-        """Set the learning rate of the following steps, compiled ones too."""
+        """Set the learning rate of the following steps, compiled ones too.
+
+        rate: the number.
+        """
         made = self._check_rate(rate)
         if self._schedule is not None:
             raise ArgumentError(
@@ -239,6 +251,10 @@ class Optimizer:
         """Return the next ``(params, state)`` after one step; nothing is changed in place.
 
         Leaves keep their kind: arrays stay arrays, tensors tensors, numbers numbers.
+
+        params: a tree of arrays.
+        grads: their gradients, in the same structure.
+        state: what ``init`` or the last ``update`` returned.
         """
         wanted, got = {ITERATIONS, *self._initial_values}, set(state)
         if wanted != got:
@@ -282,6 +298,8 @@ class Optimizer:
 
         Nothing is changed unless everything matches: exactly the slots of ``var_list`` (or of the variables used so
         far), with the same shapes and dtypes.
+
+        state: the dict.
         """
         what = f"{self.name}.load_state_dict"
         slots = self._list_slots(state, var_list, what)
@@ -326,7 +344,10 @@ class Optimizer:
         return self._slots.get(place[0])[place[1]]
 
     def use_averages(self, variables: Sequence[Variable]) -> None:
-        """Assign the moving averages to these variables, as ``fit`` does at its end."""
+        """Assign the moving averages to these variables, as ``fit`` does at its end.
+
+        variables: the variables.
+        """
         number = [*self._initial_values].index(AVERAGE)
         for v in variables:
             if v in self._slots:

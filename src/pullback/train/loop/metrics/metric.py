@@ -51,7 +51,12 @@ class Metric:
         cls.keeps_state = places["update_state"] < places["measure"]
 
     def measure(self, y_true: Value, y_pred: Value, sample_weight: Value | None = None) -> tuple[Any, ...]:
-        """Return the statistics of a batch."""
+        """Return the statistics of a batch.
+
+        y_true: the true values.
+        y_pred: the predictions.
+        sample_weight: a weight of each example.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no measure(y_true, y_pred, sample_weight).")
 
     def compute(self, *sums: Any) -> Any:
@@ -67,7 +72,12 @@ class Metric:
     # ---- used by itself, as in Keras
 
     def update_state(self, y_true: TensorLike, y_pred: TensorLike, sample_weight: TensorLike | None = None) -> None:
-        """Add the statistics of a batch."""
+        """Add the statistics of a batch.
+
+        y_true: the true values.
+        y_pred: the predictions.
+        sample_weight: a weight of each example.
+        """
         weight = None if sample_weight is None else np.asarray(as_array(sample_weight))
         made = self.measure(np.asarray(as_array(y_true)), np.asarray(as_array(y_pred)), weight)
         self._sums = add_sums(self._sums, made)

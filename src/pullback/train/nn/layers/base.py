@@ -371,6 +371,8 @@ class Layer(Configurable):
     def compute_output_shape(self, input_shape: Any) -> Any:
         """Return the output shape for an input shape, or a list of them, with the batch in front, as in Keras.
 
+        input_shape: the shape with the batch in front, which may be None.
+
         >>> pb.layers.conv2d(8, 3).compute_output_shape((None, 10, 10, 3))
         (None, 8, 8, 8)
         """
@@ -432,6 +434,10 @@ class Layer(Configurable):
         """Return a new variable of this layer, to be stored in an attribute; ``trainable=False`` is for statistics.
 
         ``penalty`` is a regularizer, whose value is added to the loss; ``limit`` is a constraint.
+
+        shape: the shape of the variable.
+        initial: the initial values: a function of ``pb.initializers``, or its name.
+        dtype: the dtype; that of the layer without it.
         """
         what = f"{self.name}: {name}"
         if None in shape:
@@ -475,6 +481,13 @@ class Layer(Configurable):
     ) -> Variable:
         """Return a new variable of this layer, to be stored in an attribute: ``weight`` by Keras's keywords.
 
+        shape: the shape of the variable.
+        initializer: the initial values: a function, or its name.
+        dtype: the dtype; that of the layer without it.
+        trainable: whether training changes it.
+        regularizer: a term that is added to the loss.
+        constraint: what is applied to it after each step.
+
         >>> layer = pb.layers.Layer(name="mine")
         >>> layer.add_weight(name="w", shape=(2,), initializer="ones")
         Variable([1., 1.], dtype=float32, name='mine/w')
@@ -483,6 +496,8 @@ class Layer(Configurable):
 
     def add_loss(self, loss: Any) -> None:
         """Add a number, computed in ``call``, to the loss of the model that is being called.
+
+        loss: the number, a tensor.
 
         >>> class Spread(pb.layers.Layer):
         ...     def call(self, x):
@@ -509,6 +524,8 @@ class Layer(Configurable):
 
     def named_variables(self, where: str = "") -> dict[str, Variable]:
         """Return every variable by its path in this layer, as ``"dense_1/kernel"`` in a model: its name in files.
+
+        where: a path that is put before each name.
 
         >>> model = pb.sequential([pb.layers.dense(3), pb.layers.dense(1, use_bias=False)])
         >>> model.build([2])
@@ -602,6 +619,8 @@ class Layer(Configurable):
 
     def set_weights(self, weights: Sequence[Any] | Mapping[str, Any]) -> None:
         """Set the values of all variables from a list, as ``get_weights`` returns it, or from a dict by path.
+
+        weights: the arrays.
 
         >>> layer = pb.layers.dense(2, use_bias=False)
         >>> layer.build_for([(1,)])
