@@ -98,7 +98,7 @@ def _diag(v: Value, /, k: int = 0) -> Any:
 
 
 def _lower(m: Value, k: int) -> Any:
-    return np.tri(m.shape[-2:][0], m.shape[-1], k) > 0
+    return np.tri(m.shape[-2:][0], m.shape[-1], k, dtype=bool)
 
 
 def _tril(m: Value, /, k: int = 0) -> Any:
@@ -262,6 +262,8 @@ def _nan_to_num(x: Any, /, copy: Any = True, nan: float = 0.0, posinf: Any = Non
     if x.dtype.kind != "f":
         return x
     limits, values = np.finfo(x.dtype), strip(x)
+    if type(values) is np.ndarray and np.isfinite(values).all():
+        return np.copy(x) if copy else x
     made = np.where(np.isnan(values), nan, x)
     made = np.where(values == np.inf, limits.max if posinf is None else posinf, made)
     made = np.where(values == -np.inf, limits.min if neginf is None else neginf, made)

@@ -33,10 +33,13 @@ def mirror_triangle(x: Value, UPLO: str = "L") -> Any:
     x = convert_operand(x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         return x  # the op raises the error
+    if x.dtype.kind != "c":
+        lower = np.tri(x.shape[-1], dtype=bool)
+        return np.where(lower if UPLO == "L" else lower.T, x, H(x))
     half = np.tril(x) if UPLO == "L" else np.triu(x)
     diagonal = half * np.eye(x.shape[-1], dtype=x.dtype)
     strict = half - diagonal
-    return strict + H(strict) + (np.real(diagonal) if x.dtype.kind == "c" else diagonal)
+    return strict + H(strict) + np.real(diagonal)
 
 
 def _triangle(UPLO: Any) -> str:

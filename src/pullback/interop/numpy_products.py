@@ -14,6 +14,7 @@ from pullback.interop.numpy_arguments import align_operands
 from pullback.numerics.axis_arguments import LETTERS, resolve_axes
 from pullback.ops import contraction, norms
 from pullback.ops.contraction import einsum
+from pullback.ops.diagonals import diagonal_part
 
 if TYPE_CHECKING:
     from pullback.typing import Axis, TensorLike, Value
@@ -61,6 +62,8 @@ def _cross(
 
 
 def _trace(a: Value, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    if a.ndim == 2 and a.shape[0] == a.shape[1] and not offset and (axis1, axis2) == (0, 1):
+        return np.sum(diagonal_part(a, "ii->i"))
     return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1)
 
 

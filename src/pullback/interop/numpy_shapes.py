@@ -11,7 +11,7 @@ import numpy as np
 from pullback.core.tensor import BY_KERNEL, Tensor, concrete, strip
 from pullback.core.writes import link_part, order_axes
 from pullback.interop.numpy_arguments import align_operands, run_without_rule, to_array
-from pullback.ops import blocks, conversion, gathering, movement
+from pullback.ops import blocks, conversion, gathering, movement, padding
 
 if TYPE_CHECKING:
     from pullback.typing import Axis, Index, Lengths, TensorLike, Value
@@ -210,6 +210,8 @@ def _pad(array: Value, /, pad_width: Any, mode: str = "constant", constant_value
     if not any(map(any, widths)):
         return np.copy(array)
     if mode == "constant":
+        if isinstance(constant_values, int | float) and (array.dtype.kind == "f" or constant_values == 0):
+            return padding.pad(array, widths, constant_values)
         return _pad_constant(array, widths, to_array(constant_values))
     if mode not in BY_INDEX:
         why = f" There are constant, {', '.join(BY_INDEX)}."
