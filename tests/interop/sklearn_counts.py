@@ -8,6 +8,8 @@ array, and the gradient that of finite differences.  Refused: an error of pullba
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import warnings
 from collections import Counter
@@ -267,6 +269,8 @@ def print_counts(title: str, results: dict[str, str]) -> None:
 
 
 if __name__ == "__main__":
+    if os.environ.get("SCIPY_ARRAY_API") != "1":  # without which scikit-learn does not dispatch
+        sys.exit(subprocess.call([sys.executable, *sys.argv], env={**os.environ, "SCIPY_ARRAY_API": "1"}))
     warnings.simplefilter("ignore")
     print_counts("differentiable", {name: judge_estimator(name) for name in [*ESTIMATORS, *REFUSED]})
     if "--calls" in sys.argv or len(sys.argv) == 1:

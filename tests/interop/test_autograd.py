@@ -12,6 +12,7 @@ import pytest
 import pullback as pb
 import pullback.autograd.numpy as np
 from pullback import autograd as ag
+from pullback.autograd import differential_operators as operators
 from pullback.autograd.builtins import DictBox, SequenceBox
 from pullback.autograd.extend import Box, VSpace, defjvp, defvjp, defvjp_argnum, notrace_primitive, primitive, vspace
 from pullback.autograd.misc.fixed_points import fixed_point
@@ -319,3 +320,14 @@ def test_scipy_under_the_names_of_autograd() -> None:
 
     check_grads(lambda x: norm.logpdf(x, 0.5, 2.0) + expit(x))(X)
     check_grads(logsumexp)(X)
+
+
+def test_operators_of_other_packages_are_made_with_make_vjp() -> None:
+    @operators.unary_to_nary
+    def value_and_slopes(fun: Any, x: Any) -> Any:
+        vjp, value = operators._make_vjp(fun, x)
+        return value, vjp(operators.vspace(value).ones())
+
+    value, slopes = value_and_slopes(lambda x, y: x**2 * y, 0)(np.array([1.0, 2.0]), 3.0)
+    onp.testing.assert_array_equal(value, [3.0, 12.0])
+    onp.testing.assert_array_equal(slopes, [6.0, 12.0])

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.autograd.core import make_jvp as make_jvp_at
-from pullback.autograd.core import make_vjp as make_vjp_at
+from pullback.autograd.core import make_jvp as _make_jvp  # autograd's own names, which other packages use
+from pullback.autograd.core import make_vjp as _make_vjp
 from pullback.autograd.core import vspace
 from pullback.autograd.wrap_util import unary_to_nary, wraps
 from pullback.core.tensor import Tensor
@@ -20,12 +20,12 @@ from pullback.transforms.jacobian import jacobian as full_jacobian
 if TYPE_CHECKING:
     from pullback.typing import Tree, Value
 
-make_vjp = unary_to_nary(make_vjp_at)
-make_jvp = unary_to_nary(make_jvp_at)
+make_vjp = unary_to_nary(_make_vjp)
+make_jvp = unary_to_nary(_make_jvp)
 
 
 def _value_and_grad(face: str, fun: Callable[..., Any], x: Tree) -> tuple[Any, Any]:
-    vjp, ans = make_vjp_at(fun, x)
+    vjp, ans = _make_vjp(fun, x)
     if isinstance(ans, list | tuple | dict) or np.size(ans) != 1 or np.result_type(ans).kind not in "fiu":
         raise TypeError(
             f"{face} only applies to real scalar-output functions. Try jacobian, elementwise_grad or holomorphic_grad."
@@ -72,7 +72,7 @@ def elementwise_grad(fun: Callable[..., Any], x: Tree) -> Any:
     >>> elementwise_grad(lambda x: x**2)(np.array([1.0, 2.0]))
     array([2., 4.])
     """
-    vjp, ans = make_vjp_at(fun, x)
+    vjp, ans = _make_vjp(fun, x)
     if vspace(ans).iscomplex:
         raise TypeError("Elementwise_grad only applies to real-output functions.")
     return vjp(vspace(ans).ones())
@@ -91,7 +91,7 @@ def deriv(fun: Callable[..., Any], x: Tree) -> Any:
     >>> deriv(lambda x: x**2)(3.0)
     np.float64(6.0)
     """
-    return make_jvp_at(fun, x)(vspace(x).ones())[1]
+    return _make_jvp(fun, x)(vspace(x).ones())[1]
 
 
 @unary_to_nary
@@ -107,7 +107,7 @@ def jacobian(fun: Callable[..., Any], x: Value | float) -> Any:
            [0., 4.]])
     """
     if np.iscomplexobj(x):
-        vjp, ans = make_vjp_at(fun, x)
+        vjp, ans = _make_vjp(fun, x)
         rows = [vjp(one) for one in vspace(ans).standard_basis()]
         return np.reshape(np.stack(rows), np.shape(ans) + np.shape(x))
     return full_jacobian(fun)(x if isinstance(x, Tensor | np.ndarray) else np.float64(x))
@@ -167,7 +167,7 @@ def make_hvp(fun: Callable[..., Any], x: Tree) -> Any:
     >>> hvp(1.0), gradient
     (np.float64(12.0), np.float64(12.0))
     """
-    return make_vjp_at(grad(fun), x)
+    return _make_vjp(grad(fun), x)
 
 
 def hessian_tensor_product(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
@@ -222,8 +222,8 @@ def make_jvp_reversemode(fun: Callable[..., Any], x: Tree) -> Any:
     >>> make_jvp_reversemode(lambda x: x**2)(3.0)(1.0)
     np.float64(6.0)
     """
-    vjp, y = make_vjp_at(fun, x)
-    return make_vjp_at(vjp, vspace(y).zeros())[0]
+    vjp, y = _make_vjp(fun, x)
+    return _make_vjp(vjp, vspace(y).zeros())[0]
 
 
 def _half_sum_of_squares(x: Value) -> Any:
@@ -246,9 +246,9 @@ def make_ggnvp(
 
     @unary_to_nary
     def products(f: Callable[..., Any], x: Tree) -> Callable[[Any], Any]:
-        f_vjp, f_x = make_vjp_at(f, x)
-        g_hvp, gradient = make_vjp_at(grad(g), f_x)
-        f_jvp, _ = make_vjp_at(f_vjp, vspace(gradient).zeros())
+        f_vjp, f_x = _make_vjp(f, x)
+        g_hvp, gradient = _make_vjp(grad(g), f_x)
+        f_jvp, _ = _make_vjp(f_vjp, vspace(gradient).zeros())
         return lambda v: f_vjp(g_hvp(f_jvp(v)))
 
     made: Callable[..., Any] = products(f, f_argnum)
@@ -265,7 +265,7 @@ def grad_and_aux(fun: Callable[..., Any], x: Tree) -> Any:
     >>> grad_and_aux(lambda x: (x**2, x + 1.0))(3.0)
     (np.float64(6.0), np.float64(4.0))
     """
-    vjp, (ans, aux) = make_vjp_at(lambda x: tuple(fun(x)), x)
+    vjp, (ans, aux) = _make_vjp(lambda x: tuple(fun(x)), x)
     return vjp((vspace(ans).ones(), vspace(aux).zeros())), aux
 
 

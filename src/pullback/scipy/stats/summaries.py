@@ -78,7 +78,7 @@ def skew(a: TensorLike, axis: int | None = 0, bias: bool = True) -> Any:
     n = a.shape[axis]
     apart = a - np.mean(a, axis, keepdims=True)
     made = np.mean(apart**3, axis) / np.mean(apart**2, axis) ** 1.5
-    return made if bias else made * math.sqrt((n - 1.0) * n) / (n - 2.0)
+    return made if bias or n <= 2 else made * math.sqrt((n - 1.0) * n) / (n - 2.0)
 
 
 def kurtosis(a: TensorLike, axis: int | None = 0, fisher: bool = True, bias: bool = True) -> Any:
@@ -87,7 +87,7 @@ def kurtosis(a: TensorLike, axis: int | None = 0, fisher: bool = True, bias: boo
     n = a.shape[axis]
     apart = a - np.mean(a, axis, keepdims=True)
     made = np.mean(apart**4, axis) / np.mean(apart**2, axis) ** 2
-    if not bias:
+    if not bias and n > 3:
         made = ((n * n - 1.0) * made - 3 * (n - 1.0) ** 2) / ((n - 2.0) * (n - 3.0)) + 3
     return made - 3 if fisher else made
 
