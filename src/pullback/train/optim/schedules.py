@@ -173,7 +173,7 @@ def piecewise_constant_decay(boundaries: Sequence[float], values: Sequence[float
 
 @accept_names(KERAS_NAMES)
 def polynomial_decay(rate: float, steps: int, final: float = 1e-4, power: float = 1.0, cycle: bool = False) -> Schedule:
-    """From ``rate`` to ``final`` in ``steps`` steps, along a power; ``cycle`` then begins again with more steps.
+    """Return decay from ``rate`` to ``final`` in ``steps`` steps, along a power; ``cycle`` restarts with more steps.
 
     rate: the learning rate at the beginning.
     steps: how many steps.
@@ -239,7 +239,7 @@ def cosine_decay(
     warmup_target: float | None = None,
     warmup_steps: int = 0,
 ) -> Schedule:
-    """From ``rate`` down to ``final`` along half a cosine of ``steps`` steps, then constant.
+    """Return decay from ``rate`` to ``final`` along half a cosine of ``steps`` steps, then constant.
 
     rate: the learning rate at the beginning.
     steps: how many steps the cosine takes.
@@ -272,7 +272,7 @@ def cosine_decay(
 
 
 def warm_up(rate: LearningRate, steps: int, start: float = 0.0) -> Schedule:
-    """Linearly from ``start`` to ``rate`` in ``steps`` steps; ``rate`` may be a schedule, which starts after them.
+    """Return a linear warm-up from ``start`` to ``rate`` in ``steps`` steps; ``rate`` may be a schedule, which follows.
 
     >>> [pb.train.warm_up(1.0, steps=4)(n) for n in (0, 1, 4, 9)]
     [0.0, 0.25, 1.0, 1.0]
@@ -296,7 +296,7 @@ def warm_up(rate: LearningRate, steps: int, start: float = 0.0) -> Schedule:
 
 
 def one_cycle(peak: float, steps: int, warm: float = 0.3, start: float = 25.0, end: float = 1e4) -> Schedule:
-    """From ``peak / start`` up to ``peak`` in the share ``warm`` of the steps, then down to ``peak / start / end``.
+    """Return one cycle: ``peak / start`` up to ``peak`` in the share ``warm`` of steps, down to ``peak / start / end``.
 
     Both along half a cosine, as super-convergence (Smith, 2018) is usually done.
 

@@ -364,13 +364,12 @@ class MultiHeadAttention(HeadedAttention):
     - dropout: the share of the weights that is dropped in training.
     - use_bias: whether projections have a bias.
     - output_dim, output_shape: the features of the output; by default as many as the query has.
-    - kernel_initializer, bias_initializer, and regularizers and constraints alike: of the projections.
     - causal, return_attention_scores: settings of a call, for every call.
     - attention_axes: the axes over which is attended, for inputs with more than one axis of steps.
     - sliding_window: how far queries see: less than so many steps.
     - use_gate: whether a learned gate of the query is multiplied with the output of the heads.
-    - kernel_initializer: the initial values of the kernel.
-    - bias_initializer: those of the bias.
+    - kernel_initializer: the initial values of the kernels of the projections.
+    - bias_initializer: those of their biases.
     - seed: makes the draws the same every time the program runs.
     - kernel_regularizer: a term of the kernel that is added to the loss.
     - bias_regularizer: one of the bias.
@@ -448,11 +447,10 @@ class GroupQueryAttention(HeadedAttention):
     - num_key_value_heads: the number of heads of key and value, which divides it.
     - dropout: the share of the weights that is dropped in training.
     - use_bias: whether projections have a bias.
-    - kernel_initializer, bias_initializer, and regularizers and constraints alike: of the projections.
     - sliding_window: how far queries see: less than so many steps.
     - use_gate: whether a learned gate of the query is multiplied with the output of the heads.
-    - kernel_initializer: the initial values of the kernel.
-    - bias_initializer: those of the bias.
+    - kernel_initializer: the initial values of the kernels of the projections.
+    - bias_initializer: those of their biases.
     - seed: makes the draws the same every time the program runs.
     - kernel_regularizer: a term of the kernel that is added to the loss.
     - bias_regularizer: one of the bias.

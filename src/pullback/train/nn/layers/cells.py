@@ -154,7 +154,6 @@ class SimpleRnnCell(UnitCell):
     - units: the number of outputs.
     - activation: a function of the result, or its name.
     - use_bias: whether a bias is added.
-    - kernel_initializer, recurrent_initializer, bias_initializer, and regularizers and constraints: of the weights.
     - dropout, recurrent_dropout: in training, the share of inputs and of states that is dropped.
     - seed: makes the draws the same every time the program runs.
     - kernel_initializer: the initial values of the kernel.
@@ -203,7 +202,6 @@ class LstmCell(GatedCell):
     - activation, recurrent_activation: of new values, and of the gates.
     - unit_forget_bias: whether the initial bias of the forget gate is 1.
     - use_bias: whether a bias is added.
-    - kernel_initializer, recurrent_initializer, bias_initializer, and regularizers and constraints: of the weights.
     - dropout, recurrent_dropout: in training, the share of inputs and of states that is dropped.
     - seed: makes the draws the same every time the program runs.
     - kernel_initializer: the initial values of the kernel.
@@ -264,7 +262,6 @@ class GruCell(GatedCell):
     - activation, recurrent_activation: of new values, and of the gates.
     - reset_after: whether the reset gate is applied after the product with the recurrent kernel, as in Keras 3.
     - use_bias: whether a bias is added.
-    - kernel_initializer, recurrent_initializer, bias_initializer, and regularizers and constraints: of the weights.
     - dropout, recurrent_dropout: in training, the share of inputs and of states that is dropped.
     - seed: makes the draws the same every time the program runs.
     - kernel_initializer: the initial values of the kernel.

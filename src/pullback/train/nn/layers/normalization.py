@@ -150,8 +150,6 @@ class LayerNormalization(ScaledLayer):
     - axis: the axis, or axes, of an example.
     - epsilon: is added to the variance.
     - center, scale: whether there is an offset ``beta`` and a factor ``gamma``.
-    - beta_initializer, gamma_initializer, and regularizers and constraints alike: of offset and factor.
-
     - beta_initializer: the initial values of ``beta``, which is added.
     - gamma_initializer: those of ``gamma``, which multiplies.
     - beta_regularizer: a term of ``beta`` that is added to the loss.
@@ -200,8 +198,6 @@ class GroupNormalization(ScaledLayer):
     - axis: the axis of the channels.
     - epsilon: is added to the variance.
     - center, scale: whether there is an offset ``beta`` and a factor ``gamma``.
-    - beta_initializer, gamma_initializer, and regularizers and constraints alike: of offset and factor.
-
     - beta_initializer: the initial values of ``beta``, which is added.
     - gamma_initializer: those of ``gamma``, which multiplies.
     - beta_regularizer: a term of ``beta`` that is added to the loss.
