@@ -25,7 +25,7 @@ def shows_all() -> bool:
 
 def hide_calls(frame: FrameType | None) -> None:
     """Mark a frame and its callers as hidden, up to the first that is neither this library's nor NumPy's."""
-    if READERS.isdisjoint(sys.modules) or shows_all():
+    if sys.modules.keys().isdisjoint(READERS) or shows_all():
         return
     while frame is not None and frame.f_code.co_filename.startswith(LIBRARY):
         if frame.f_code.co_flags & CO_OPTIMIZED:  # not the body of a module or a class, whose locals are its names
