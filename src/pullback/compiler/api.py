@@ -168,8 +168,9 @@ class Program:
     ) -> Callable[..., Any] | None:
         """Return a native function for positional arguments like these; None if there can be none.
 
-        ``otherwise`` takes any others, ``run`` those that this is not the program for any more; ``switch`` is the word
-        that is set while the environment is the program's.
+        otherwise: is called with any other arguments.
+        run: is called with these arguments if the program is not valid any more, as a variable's trainability changed.
+        switch: the address of a word that is 0 while the environment is that of the program.
         """
         if not isinstance(self.run, Executable):
             return None
@@ -325,8 +326,8 @@ class ArgumentLeaves:
 class Compiled:
     """The function that ``compile`` returns: it keeps the name and docstring of ``f``."""
 
-    # A call goes straight to the entry of the newest program, and from there to the one before it, without a Python
-    # frame: the interpreter finds what is to be called in a slot of the instance.
+    # ``__call__`` is a slot of the instance, which holds the native entry of the newest program: so a call runs no
+    # Python frame.  Arguments that do not fit are passed on to the entry of the program before.
     __slots__ = ("__call__", "__dict__", "__weakref__")
 
     __call__: Callable[..., Any]
@@ -457,7 +458,8 @@ class Compiled:
             raise
         traced_in = get_environment()
         if not named and traced_in == process_environment():
-            before = self.__call__ if len(self.programs) % MANY_TRACES else self._run  # no long way for the last
+            # Each entry passes other arguments on to that of the program before; chains of these are kept short.
+            before = self.__call__ if len(self.programs) % MANY_TRACES else self._run
             self.__call__ = program.entry(ins, leaves, before, self._run, word_of(traced_in)) or self.__call__
         if len(self.programs) == MANY_TRACES + 1:
             warn(f"{self.__name__} was compiled {MANY_TRACES + 1} times, for {self._describe_change()}.", stacklevel=4)

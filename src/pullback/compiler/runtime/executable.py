@@ -28,16 +28,16 @@ HOLE = object()
 
 
 class SegmentCall(NamedTuple):
-    """The call of one segment of a program: slots that it reads, makes, and uses last."""
+    """The call of one segment of a program, or of a host op."""
 
     call: Callable[..., Any]
-    given: tuple[int, ...]
-    made: tuple[int, ...]
-    gone: tuple[int, ...]
+    given: tuple[int, ...]  # slots of the arrays that it reads
+    made: tuple[int, ...]  # slots of the arrays that it returns
+    gone: tuple[int, ...]  # slots that nothing uses after it
 
 
 class PieceMemory(NamedTuple):
-    """The memory of one run of a program piece by piece."""
+    """The memory of a run of a program whose pieces are called one by one, by ctypes."""
 
     guards: Guards
     arrays: list[Any]  # by slot
@@ -51,12 +51,12 @@ class Executable:
         self, linked: Linked, traced: Graph, guarded: bool = False, complete: Callable[[], Linked] | None = None
     ) -> None:
         self.traced = traced
-        self.complete = complete  # gives the same program with slow paths; None if its code needs none
+        self.complete = complete  # compiles the same program with slow paths; None if it has them or needs none
         self.manifest, arrays, self.host_ops = linked.contents
         self.library, self.addresses, self.stats = linked.library, linked.addresses, linked.stats
         self.slots: Sequence[Slot] = self.manifest.slots
         self.inputs, self.outputs = self.manifest.inputs, self.manifest.outputs
-        self.check = -1  # the slot for whether positions are out of range
+        self.check = -1  # the slot of a truth value: whether positions are out of range; -1 without checks
         if traced.checks:
             self.outputs, self.check = self.outputs[:-1], self.outputs[-1]
         self.constants = {
@@ -91,8 +91,9 @@ class Executable:
     ) -> Callable[..., Any] | None:
         """Return a native function for these trees of arguments and results; None if there can be none.
 
-        ``floats`` and ``switch`` are told for one that users come in by: which results are floats of Python's, and the
-        word that is set while the environment is the program's.
+        ``otherwise`` is called with arguments that do not fit.  For a function that users call, ``floats`` says which
+        results are returned as Python floats, and ``switch`` is the address of a word that is 0 while the environment
+        is that of the program (``core.environment``).
         """
         pieces = self.manifest.pieces
         if len(pieces) > 1 or any(p.host_op for p in pieces) or not self.direct:
@@ -134,9 +135,10 @@ class Executable:
         return [self.constants[i].ctypes.data if i in self.constants else 0 for i in range(len(self.slots) + 1)]
 
     def _refuse(self, *values: Any) -> Any:
-        """Raise for arguments that the program does not take; run it by NumPy where a check failed.
+        """Handle arguments that the entry passed on, although they fit.
 
-        Where its code may have needed slow paths, it is run with them before.
+        Either slow paths are needed: then the program is compiled with them and run again.  Or a check failed: then
+        NumPy runs the traced graph, and raises the error.  Otherwise the arguments are wrong, which raises.
         """
         if self.complete is not None:
             self._add_slow_paths(self.complete)
@@ -146,7 +148,7 @@ class Executable:
         return refuse(*values)
 
     def _add_slow_paths(self, complete: Callable[[], Linked]) -> None:
-        """Let all entries run code that has slow paths; calls that are under way end with the code that they began."""
+        """Compile the program with slow paths, and make all entries run that code; calls in progress are not affected."""
         linked = complete()
         self.kept.append(linked.library)
         self.addresses = linked.addresses
@@ -170,7 +172,7 @@ class Executable:
         return [np.array(arrays[place])[()] for place in self.outputs]
 
     def prepare_pieces(self, values: Sequence[Any]) -> PieceMemory:
-        """Return memory for a run of the program piece by piece, with these arguments in it."""
+        """Return memory for a run of the program by ctypes, with copies of these arguments."""
         guards = Guards()
         arrays: list[Any] = [None] * len(self.slots)
         for place, v in zip(self.inputs, values, strict=True):

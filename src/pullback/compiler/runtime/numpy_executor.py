@@ -23,7 +23,7 @@ class Executor:
 
     def __init__(self, graph: Graph, traced: Graph | None = None) -> None:
         self.checked = traced if traced is not None and traced.checks else None
-        self.stats: dict[str, float] = {}  # nothing is made that would take time
+        self.stats: dict[str, float] = {}  # nothing is compiled
         last = {a.number: n.number for n in graph.nodes for a in n.args}
         kept = {o.number for o in graph.outputs}
         self.steps: list[Step] = []
@@ -51,7 +51,11 @@ class Executor:
 
 
 def run_again(traced: Graph, values: Sequence[Any]) -> list[Any]:
-    """Raise the error of the first check of a traced graph that fails; return NumPy's results if it may be none."""
+    """Run a traced graph by NumPy, with the checks of positions that a program has found to fail.
+
+    Raise the error of the first check that fails.  Return NumPy's results if none does, which only checks that
+    ``may_pass`` may do, such as that of a factorization that failed in machine code.
+    """
     count = len(traced.outputs) - 1
     checked = [*traced.outputs[:count], *(n for n, _ in traced.checks)]
     found = Executor(replace(traced, outputs=checked))(values)
