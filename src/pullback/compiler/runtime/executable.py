@@ -148,7 +148,7 @@ class Executable:
         return refuse(*values)
 
     def _add_slow_paths(self, complete: Callable[[], Linked]) -> None:
-        """Compile the program with slow paths and make all entries run that code; calls in progress are not affected."""
+        """Compile the program with slow paths, and make all entries run that code; calls in progress are unaffected."""
         linked = complete()
         self.kept.append(linked.library)
         self.addresses = linked.addresses
