@@ -107,12 +107,13 @@ class Pool:
         this process itself, for tests.
     workers: how many; as many as there are cores if it is not given.
     address: of a cluster of Ray or Dask that runs, or Dask's object for one, such as a ``GatewayCluster``; without it
-        one is started on this machine, for this program alone.
+        one is started on this machine, for this program alone, unless the program has called ``ray.init`` itself.
     compile: whether workers compile functions; those that cannot be compiled are run op by op.
     check_nans: whether a NaN or infinity from a shard is an error that names the shard, the op and the line.
     start_timeout: seconds until workers must have started, also those that replace one.
     tree: where results are added: by the ``"driver"``, which is this program, or by the ``"workers"`` of Ray or Dask,
-        which send them to each other, so that one sum comes back; each adds up its own shards in any case.
+        which send them to each other, so that one sum comes back; each adds up its own shards in any case, and
+        processes of this machine leave the rest to the driver.
     held: how many shards a worker keeps in memory.
 
     Results are added in a fixed order, so that they do not depend on the number of workers or on who is first: bit for
@@ -178,7 +179,7 @@ class Pool:
     def sum(self, f: Callable[[Any, Any], Any], shards: Shards) -> Callable[[Any], Any]:
         """Return a differentiable function of parameters: the sum of ``f(params, shard)`` over all shards.
 
-        f: a function of parameters, which may be a tree, and the data of a shard; it returns a number or an array.
+        f: a function of parameters, which may be a tree, and the data of a shard; it returns one number or array.
         shards: the data.
 
         >>> import numpy as np, pullback as pb
@@ -192,7 +193,7 @@ class Pool:
     def mean(self, f: Callable[[Any, Any], Any], shards: Shards) -> Callable[[Any], Any]:
         """Return a differentiable function of parameters: the mean of ``f(params, shard)`` over the shards.
 
-        f: a function of parameters, which may be a tree, and the data of a shard; it returns a number or an array.
+        f: a function of parameters, which may be a tree, and the data of a shard; it returns one number or array.
         shards: the data.
 
         >>> import numpy as np, pullback as pb

@@ -113,10 +113,6 @@ class Worker:
         """Return the sum of what two workers gave."""
         return add_terms(a, b)
 
-    def echo(self, arrays: Arrays) -> Arrays:
-        """Return what it was given."""
-        return [np.array(x) for x in arrays]
-
     # ---- parts of them
 
     def _try(self, key: str, compute: Callable[..., Any], *given: Any) -> Any:

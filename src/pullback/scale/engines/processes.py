@@ -164,7 +164,7 @@ class Process:
 
 
 def _make_call(number: int, method: str, given: tuple[Any, ...], shared: Shared) -> Call:
-    """Return a call with numbers and names, for which plain pickle is enough, and an argument that others share.
+    """Return a call with plain arguments, and one that other calls share.
 
     That is in its own bytes if it is a list of small arrays, and follows them otherwise.
     """
@@ -271,20 +271,29 @@ class ProcessEngine:
             worker.send_first()
 
     def _replace(self, worker: Process) -> None:
-        """Start a new process for one that died, and ask it again what that one had not answered."""
-        asked = [call for call in worker.calls if call.number >= 0]
-        while True:
-            worker.deaths += 1
-            detail = worker.describe_death()
-            if worker.deaths > MOST_DEATHS:
-                raise CallDied(asked[0].number if asked else -1, worker.number, worker.deaths, detail)
-            worker.pipe.close()
-            worker.spawn()
-            if self._await(worker, time.monotonic() + self.timeout):
-                break
-        worker.calls.clear()
-        for call in (*self.tasks, *asked):
-            worker.add(call)
+        """Start new processes for one that died and the others that did, and ask them again what was not answered."""
+        dead = [w for w in self.workers if w is worker or (w.calls and not w.process.is_alive())]
+        started = dead
+        while started:
+            for w in started:
+                self._count_death(w)
+                w.pipe.close()
+                w.spawn()
+            end = time.monotonic() + self.timeout
+            started = [w for w in started if not self._await(w, end)]
+        for w in dead:
+            asked = [call for call in w.calls if call.number >= 0]
+            w.calls.clear()
+            for call in (*self.tasks, *asked):
+                w.add(call)
+
+    def _count_death(self, worker: Process) -> None:
+        """Note that a worker died; an error if it did so again and again."""
+        worker.deaths += 1
+        detail = worker.describe_death()
+        if worker.deaths > MOST_DEATHS:
+            first = next((call.number for call in worker.calls if call.number >= 0), -1)
+            raise CallDied(first, worker.number, worker.deaths, detail)
 
     def describe(self) -> Mapping[str, object]:
         return {"nodes": 1}
