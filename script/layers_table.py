@@ -22,7 +22,8 @@ KINDS = {
     "convolution": "convolution", "conv_recurrent": "recurrent", "pooling": "pooling", "borders": "size",
     "normalization": "normalization", "cells": "cells", "recurrent": "recurrent", "wrappers": "wrappers",
     "attention": "attention", "merging": "merging", "preprocessing": "preprocessing",
-    "image_preprocessing": "images", "symbolic": "anything",
+    "image_preprocessing": "images", "color_preprocessing": "images", "audio_preprocessing": "sound",
+    "symbolic": "anything",
 }  # fmt: skip
 COMMON = {f.name for f in fields(pb.layers.Layer)}
 # Of other libraries, what is not counted: what wraps other frameworks, or is no layer.

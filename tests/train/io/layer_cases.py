@@ -29,6 +29,7 @@ NO_FILE = (  # bases, what functional models are made of, cells, a function, and
     "StackedRnnCells",
 )  # fmt: skip
 FURTHER: dict[str, dict[str, Any]] = {  # arguments that have a default which fits no input
+    "MelSpectrogram": {"fft_length": 4, "sequence_stride": 2, "num_mel_bins": 3}, "RandomPosterization": {"factor": 4},
     "EinsumDense": {"output_shape": [None, 4]}, "GroupNormalization": {"groups": 2},
     "Discretization": {"bin_boundaries": [0.0, 1.0]},
 }  # fmt: skip

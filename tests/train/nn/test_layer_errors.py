@@ -32,7 +32,7 @@ ROWS, SEQUENCE, IMAGE = np.ones((2, 3)), np.ones((2, 4, 3)), np.ones((2, 5, 5, 3
         (lambda: layers.depthwise_conv2d(3, depth_multiplier=0), "depth_multiplier must be a positive whole number"),
         (lambda: layers.separable_conv2d(3, 3, depth_multiplier=0), "depth_multiplier must be a positive whole"),
         (lambda: layers.max_pooling2d([2, 0]), "pool_size must be a positive whole number, or 2 of them, got [2, 0]."),
-        (lambda: layers.up_sampling2d(2, "cubic"), "interpolation must be 'nearest' or 'bilinear', got 'cubic'."),
+        (lambda: layers.up_sampling2d(2, "cubic"), "or 'bicubic' or 'lanczos3' or 'lanczos5', got 'cubic'."),
         (lambda: layers.zero_padding2d(-1), "padding must be a whole number of 0 or more, one for each axis, or"),
         (lambda: layers.zero_padding2d([1, 2, 3]), "or one for each side; got [1, 2, 3]."),
         (lambda: layers.reshape([-1, -1]), "target_shape must be lengths, of which one may be -1, got [-1, -1]."),

@@ -15,6 +15,7 @@ from pullback import layers
 
 DRAWN = pb.initializers.random_normal(stddev=0.5, seed=3)
 SEQUENCE, IMAGE = (4, 2), (4, 5, 2)
+COLORS = [-3, 3]
 WARP = {"fill_mode": "constant", "interpolation": "nearest", "fill_value": 1.0, "seed": 1}
 VOLUME, FIRST = (2, 3, 3, 2), {"data_format": "channels_first"}
 KERNEL = {"kernel_initializer": DRAWN, "kernel_regularizer": "l2", "kernel_constraint": "max_norm"}
@@ -309,6 +310,21 @@ CASES: dict[str, tuple[Callable[[], Any], list[Any]]] = {
     "discretization": (lambda: layers.discretization([0.0, 0.5], output_mode="one_hot"), [(4,)]),
     "normalization": (lambda: layers.normalization(1, invert=True), [SEQUENCE]),
     "normalization, given": (lambda: layers.normalization(mean=0.5, variance=2.0), [SEQUENCE]),
+    "auto_contrast": (lambda: layers.auto_contrast([0, 1], **FIRST), [IMAGE]),
+    "random_color_degeneration": (lambda: layers.random_color_degeneration(0.5, COLORS, seed=1), [(4, 5, 3)]),
+    "random_erasing": (lambda: layers.random_erasing(0.9, [0.1, 0.3], 0.5, COLORS, seed=1, **FIRST), [IMAGE]),
+    "random_grayscale": (lambda: layers.random_grayscale(0.7, seed=1, **FIRST), [(3, 4, 5)]),
+    "random_hue": (lambda: layers.random_hue(0.5, COLORS, seed=1), [(4, 5, 3)]),
+    "random_invert": (lambda: layers.random_invert(0.5, COLORS, seed=1, **FIRST), [IMAGE]),
+    "random_posterization": (lambda: layers.random_posterization(4, COLORS, seed=1, **FIRST), [IMAGE]),
+    "random_saturation": (lambda: layers.random_saturation(0.5, COLORS, seed=1), [(4, 5, 3)]),
+    "random_sharpness": (lambda: layers.random_sharpness(0.5, COLORS, seed=1, **FIRST), [IMAGE]),
+    "solarization": (lambda: layers.solarization(0.1, 0.6, COLORS, seed=1, **FIRST), [IMAGE]),
+    "mel_spectrogram": (
+        lambda: layers.mel_spectrogram(16, 8, 12, "hamming", 1000, 4, 30.0, 400.0, False, 60.0, 1.0, 1e-8, 0.5),
+        [(40,)],
+    ),
+    "random_shear": (lambda: layers.random_shear(0.2, 0.3, **WARP, **FIRST), [IMAGE]),
     "random_brightness": (lambda: layers.random_brightness(0.2, [0, 1], seed=1, **FIRST), [IMAGE]),
     "random_contrast": (lambda: layers.random_contrast(0.2, [0, 1], seed=1, **FIRST), [IMAGE]),
     "random_crop": (lambda: layers.random_crop(2, 3, seed=1, **FIRST), [(2, 4, 5)]),
@@ -329,6 +345,8 @@ SIBLINGS = {  # whose code is that of another case, with another number of axes
     "cropping3d", "depthwise_conv1d, less", "global_average_pooling3d", "global_max_pooling3d", "gru_cell",
     "separable_conv1d, less", "simple_rnn_cell", "spatial_dropout1d", "spatial_dropout2d", "spatial_dropout3d",
     "up_sampling1d", "zero_padding1d", "zero_padding3d", "wrapper", "identity", "input_layer", "random_zoom",
+    "auto_contrast", "random_color_degeneration", "random_grayscale", "random_invert", "random_posterization",
+    "random_saturation", "solarization", "random_shear",
     "random_translation",
 }  # fmt: skip
 distinct = pytest.mark.parametrize("case", [case for case in CASES if case not in SIBLINGS])

@@ -14,6 +14,7 @@ QUESTIONS = ["the dog ran", "unknown words here cat", "", "a sentence of more th
 WORDS = [["A"], ["B"], [""], ["a word of more than sixteen bytes"]]
 PAIRS, ASKED = [["b", "a"], ["b", ""], ["b", "c"]], [["a", "x", ""], ["b", "b", "c"]]
 NUMBERS, NEW = [[5, 9, 5], [7, 5, 9]], [[5, 7], [1, 9]]
+SOUND = ["sin", [2, 300], 0.5, 1.0, 0.0]
 TABLE, IMAGES = ["sin", [6, 3], 0.0, 2.0, 0.0], ["sin", [2, 5, 6, 3], 1.0, 100.0, 120.0]
 BINS, CLASSES = [[-1.5, 1.0, 3.4, 0.5], [0, 3, 1.3, 0]], [[0, 1], [0, 0], [1, 2], [3, 1]]
 FIRST = {"data_format": "channels_first"}
@@ -77,7 +78,17 @@ CASES = [  # layer, arguments, data to adapt to or "train", input
         ("RandomZoom", {"height_factor": [-0.3, -0.3], "width_factor": [0.2, 0.2], "fill_mode": "constant"}),
         ("RandomTranslation", {"height_factor": [0.3, 0.3], "width_factor": [-0.2, -0.2]}),
         ("RandomTranslation", {"height_factor": [0.3, 0.3], "width_factor": [-0.2, -0.2], "fill_mode": "wrap"}),
-        ("RandomBrightness", {"factor": [0.2, 0.2]}), ("RandomContrast", {"factor": 0.0}),
+        ("RandomBrightness", {"factor": [0.2, 0.2]}), ("RandomContrast", {"factor": 0.0}), ("AutoContrast", {}),
+        ("AutoContrast", {"value_range": [0, 300]}), ("RandomGrayscale", {"factor": 1.0}),
+        ("RandomColorDegeneration", {"factor": [0.3, 0.3]}), ("RandomInvert", {"factor": [1.0, 1.0]}),
+        ("RandomPosterization", {"factor": [3, 3]}), ("RandomSharpness", {"factor": [0.1, 0.1]}),
+        ("RandomSharpness", {"factor": [0.9, 0.9]}), ("Solarization", {}), ("RandomSaturation", {"factor": [0.3, 0.3]}),
+        ("RandomHue", {"factor": [1.0, 1.0]}),
+    )),
+    *(("MelSpectrogram", config, None, SOUND) for config in (
+        {"fft_length": 64, "sequence_stride": 30, "num_mel_bins": 10},
+        {"fft_length": 64, "sequence_stride": 16, "num_mel_bins": 8, "sequence_length": 40, "window": "hamming",
+         "sampling_rate": 8000, "min_freq": 100.0, "max_freq": 3000.0, "mag_exp": 1.0, "power_to_db": False},
     )),
 ]  # fmt: skip
 

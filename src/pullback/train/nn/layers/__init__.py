@@ -15,6 +15,7 @@ from pullback.train.nn.layers.attention import GroupQueryAttention as GroupQuery
 from pullback.train.nn.layers.attention import MultiHeadAttention as MultiHeadAttention
 from pullback.train.nn.layers.attention import PositionalEncoding as PositionalEncoding
 from pullback.train.nn.layers.attention import PositionEmbedding as PositionEmbedding
+from pullback.train.nn.layers.audio_preprocessing import MelSpectrogram as MelSpectrogram
 from pullback.train.nn.layers.base import Layer as Layer
 from pullback.train.nn.layers.borders import Cropping1d as Cropping1d
 from pullback.train.nn.layers.borders import Cropping2d as Cropping2d
@@ -30,6 +31,16 @@ from pullback.train.nn.layers.cells import LstmCell as LstmCell
 from pullback.train.nn.layers.cells import RecurrentCell as RecurrentCell
 from pullback.train.nn.layers.cells import SimpleRnnCell as SimpleRnnCell
 from pullback.train.nn.layers.cells import StackedRnnCells as StackedRnnCells
+from pullback.train.nn.layers.color_preprocessing import AutoContrast as AutoContrast
+from pullback.train.nn.layers.color_preprocessing import RandomColorDegeneration as RandomColorDegeneration
+from pullback.train.nn.layers.color_preprocessing import RandomErasing as RandomErasing
+from pullback.train.nn.layers.color_preprocessing import RandomGrayscale as RandomGrayscale
+from pullback.train.nn.layers.color_preprocessing import RandomHue as RandomHue
+from pullback.train.nn.layers.color_preprocessing import RandomInvert as RandomInvert
+from pullback.train.nn.layers.color_preprocessing import RandomPosterization as RandomPosterization
+from pullback.train.nn.layers.color_preprocessing import RandomSaturation as RandomSaturation
+from pullback.train.nn.layers.color_preprocessing import RandomSharpness as RandomSharpness
+from pullback.train.nn.layers.color_preprocessing import Solarization as Solarization
 from pullback.train.nn.layers.conv_recurrent import ConvLstm1d as ConvLstm1d
 from pullback.train.nn.layers.conv_recurrent import ConvLstm2d as ConvLstm2d
 from pullback.train.nn.layers.conv_recurrent import ConvLstm2dCell as ConvLstm2dCell
@@ -58,6 +69,7 @@ from pullback.train.nn.layers.image_preprocessing import RandomContrast as Rando
 from pullback.train.nn.layers.image_preprocessing import RandomCrop as RandomCrop
 from pullback.train.nn.layers.image_preprocessing import RandomFlip as RandomFlip
 from pullback.train.nn.layers.image_preprocessing import RandomRotation as RandomRotation
+from pullback.train.nn.layers.image_preprocessing import RandomShear as RandomShear
 from pullback.train.nn.layers.image_preprocessing import RandomTranslation as RandomTranslation
 from pullback.train.nn.layers.image_preprocessing import RandomWidth as RandomWidth
 from pullback.train.nn.layers.image_preprocessing import RandomZoom as RandomZoom
@@ -209,6 +221,18 @@ random_rotation = RandomRotation
 random_translation = RandomTranslation
 random_width = RandomWidth
 random_zoom = RandomZoom
+mel_spectrogram = MelSpectrogram
+auto_contrast = AutoContrast
+random_color_degeneration = RandomColorDegeneration
+random_erasing = RandomErasing
+random_grayscale = RandomGrayscale
+random_hue = RandomHue
+random_invert = RandomInvert
+random_posterization = RandomPosterization
+random_saturation = RandomSaturation
+random_sharpness = RandomSharpness
+solarization = Solarization
+random_shear = RandomShear
 relu = Relu
 repeat_vector = RepeatVector
 rescaling = Rescaling

@@ -20,7 +20,7 @@ from pullback.train.nn.layers.spatial import SpatialLayer
 from pullback.typing import Value
 
 __all__ = [
-    "CenterCrop", "RandomBrightness", "RandomContrast", "RandomCrop", "RandomFlip", "RandomRotation",
+    "CenterCrop", "RandomBrightness", "RandomContrast", "RandomCrop", "RandomFlip", "RandomRotation", "RandomShear",
     "RandomTranslation", "RandomWidth", "RandomZoom", "Resizing",
 ]  # fmt: skip
 
@@ -28,7 +28,7 @@ Factor = float | Sequence[float]  # one number for both directions, or the lowes
 FILLS = ("constant", "reflect", "wrap", "nearest")
 
 
-def _as_range(layer: Layer, name: str, symmetric: bool = True) -> tuple[float, float]:
+def as_range(layer: Layer, name: str, symmetric: bool = True) -> tuple[float, float]:
     """Return an argument that is one number, or the lowest and the highest, as the latter."""
     given = getattr(layer, name)
     pair = tuple(given) if isinstance(given, list | tuple) else ((-given if symmetric else 0.0), given)
@@ -219,7 +219,7 @@ class RandomRotation(WarpLayer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._range = _as_range(self, "factor")
+        self._range = as_range(self, "factor")
 
     def change(self, x: Value) -> Any:
         angle = self.draw(x, *self._range) * (2 * math.pi)
@@ -251,11 +251,40 @@ class RandomTranslation(WarpLayer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._down, self._right = _as_range(self, "height_factor"), _as_range(self, "width_factor")
+        self._down, self._right = as_range(self, "height_factor"), as_range(self, "width_factor")
 
     def change(self, x: Value) -> Any:
         down, right = self.draw(x, *self._down) * x.shape[1], self.draw(x, *self._right) * x.shape[2]
         return self.warp(x, (1.0, 0.0, -right), (0.0, 1.0, -down))
+
+
+@dataclass(eq=False)
+class RandomShear(WarpLayer):
+    """In training, slants images by random angles.
+
+    - x_factor: the largest shift of a row for each row above it, in both directions, or the lowest and the highest.
+    - y_factor: the same of columns.
+    - fill_mode: what is beyond the border: "reflect", "wrap", "nearest", or "constant": ``fill_value``.
+    - interpolation: "bilinear" or "nearest".
+    - seed: makes the draws the same every time the program runs.
+    - data_format: "channels_last" (default) or "channels_first".
+    - fill_value: what stands outside of the image.
+
+    >>> pb.layers.random_shear(0.2, 0.2, seed=1)(np.ones((2, 3, 3, 1)), training=True).shape
+    (2, 3, 3, 1)
+    """
+
+    x_factor: Factor = 0.0
+    y_factor: Factor = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._ranges = as_range(self, "x_factor"), as_range(self, "y_factor")
+
+    def change(self, x: Value) -> Any:
+        sign = np.where(self.draw(x, 0.0, 1.0) > 0.5, -1.0, 1.0)
+        right, down = (sign * self.draw(x, *one) for one in self._ranges)
+        return self.warp(x, (1.0, right, 0.0), (down, 1.0, 0.0))
 
 
 @dataclass(eq=False)
@@ -279,8 +308,8 @@ class RandomZoom(WarpLayer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._down = _as_range(self, "height_factor")
-        self._right = None if self.width_factor is None else _as_range(self, "width_factor")
+        self._down = as_range(self, "height_factor")
+        self._right = None if self.width_factor is None else as_range(self, "width_factor")
 
     def change(self, x: Value) -> Any:
         down = self.draw(x, *self._down) + 1.0
@@ -344,7 +373,7 @@ class RandomBrightness(RandomImageLayer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._range = _as_range(self, "factor")
+        self._range = as_range(self, "factor")
 
     def change(self, x: Value) -> Any:
         low, high = self.value_range
@@ -371,7 +400,7 @@ class RandomContrast(RandomImageLayer):
     def __post_init__(self) -> None:
         super().__post_init__()
         given = self.factor
-        self._range = (-given[0], given[1]) if isinstance(given, list | tuple) else _as_range(self, "factor")
+        self._range = (-given[0], given[1]) if isinstance(given, list | tuple) else as_range(self, "factor")
 
     def change(self, x: Value) -> Any:
         factor = np.reshape(self.draw(x, *self._range) + 1.0, (-1, 1, 1, 1)).astype(x.dtype)
@@ -400,7 +429,7 @@ class RandomWidth(RandomImageLayer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._range = _as_range(self, "factor")
+        self._range = as_range(self, "factor")
         check_choice(self, "interpolation", "bilinear", "nearest")
 
     def change(self, x: Value) -> Any:
