@@ -276,3 +276,13 @@ def test_has_aux_of_inner_transforms_is_differentiated() -> None:
 def test_has_aux_without_pair_raises(call: Any) -> None:
     with pytest.raises(GradientError, match=r"has_aux=True\): f must return \(y, aux\), got"):
         call(lambda x: x * x)
+
+
+def test_pull_after_caller_changes_inputs_in_place() -> None:
+    x, tree = np.array([1.0, 2.0]), {"a": np.array([1.0, 2.0])}
+    _, pull = pb.vjp(lambda x, t: x**2 + t["a"] ** 3, x, tree)
+    x[:] = 100.0
+    tree["a"][:] = 100.0
+    slopes, slopes_of_tree = pull(np.ones(2))
+    np.testing.assert_array_equal(slopes, [2.0, 4.0])
+    np.testing.assert_array_equal(slopes_of_tree["a"], [3.0, 12.0])

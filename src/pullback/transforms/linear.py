@@ -95,6 +95,11 @@ class Linear:
 
     def __init__(self, face: str, xs: Sequence[Any], call: Call, tape: Tape) -> None:
         self.inputs = Inputs(face, xs, call)
+        # The caller may change arrays of its own before the derivative is applied.
+        self.inputs.values = [
+            v if isinstance(leaf, Tensor) or not isinstance(v, np.ndarray) else v.copy()
+            for leaf, v in zip(self.inputs.given, self.inputs.values, strict=True)
+        ]
         kind = max(self.inputs.kind, kind_of_passed(call))
 
         def run(leaves: list[Any]) -> list[Any]:
