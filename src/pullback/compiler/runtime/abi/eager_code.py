@@ -98,6 +98,8 @@ CALL = {
     "second": 4,
     "out": 5,  # the register of the result
 }
+C_CONTIGUOUS, OWNS_DATA, ALIGNED, WRITEABLE = 1, 4, 256, 1024  # NumPy's flags of arrays
+
 # Registers 0 to 3 are inputs: of a rule the cotangent, the result and the two operands of a node, of an op its inputs.
 # Register 4 (OUT) is the result, the others are temporaries.
 INPUTS, OUT, REGISTERS = 4, 4, 8
@@ -176,6 +178,10 @@ class ObjectWriter(Writer):
         """Return the addresses of two arrays for ``run``: the address, and the two strides, of each register."""
         return self.allocate(f"[{REGISTERS} x ptr]"), self.allocate(f"[{2 * REGISTERS} x i64]")
 
+    def run_program(self, program: str, memory: str, strides: str, code: str) -> str:
+        """Return the floating-point flags that the loops of a program set (see ``write_run``)."""
+        return self.call("i32", "@run", *(f"ptr {v}" for v in (program, memory, strides, code)))
+
     def refcount(self, x: str) -> str:
         return self.load("i32", x)
 
@@ -200,7 +206,7 @@ def write_operand() -> str:
     dtype = w.load("ptr", "%v", OFFSETS["ARRAY_DTYPE"])
     w.require(w.compare("eq", dtype, w.word("%code", META["descr"], "ptr")), "odd")
     flags = w.load("i32", "%v", OFFSETS["ARRAY_FLAGS"])
-    w.require(w.compare("ne", w.let(f"and i32 {flags}, 256"), 0, "i32"), "odd")
+    w.require(w.compare("ne", w.let(f"and i32 {flags}, {ALIGNED}"), 0, "i32"), "odd")
     rank = w.let(f"sext i32 {w.load('i32', '%v', OFFSETS['ARRAY_RANK'])} to i64")
     data = w.load("ptr", "%v", OFFSETS["ARRAY_DATA"])
     w.set_word(0, "%strides", 0)
@@ -215,7 +221,7 @@ def write_operand() -> str:
     i = w.loop("lengths", rank)
     w.require(w.compare("eq", w.word(shape, i), w.word(lengths, i), "i64"), "unlike")
     w.end_loop("lengths")
-    w.require(w.compare("ne", w.let(f"and i32 {flags}, 1"), 0, "i32"), "strided")
+    w.require(w.compare("ne", w.let(f"and i32 {flags}, {C_CONTIGUOUS}"), 0, "i32"), "strided")
     item = w.word("%code", META["item"])
     w.set_word(item, "%strides", 0)
     w.set_word(w.let(f"mul i64 {item}, {columns}"), "%strides", 1)
@@ -223,7 +229,7 @@ def write_operand() -> str:
     w.label("fits")
     w.ret("ptr", data)
 
-    w.label("lower")  # a row, or a single element
+    w.label("lower")  # one axis less: a row of a matrix, or a single element
     w.require(w.compare("eq", rank, 1, "i64"), "odd")
     w.require(w.compare("eq", wanted, 2, "i64"), "odd")
     length = w.word(shape, 0)
@@ -234,7 +240,7 @@ def write_operand() -> str:
     w.set_word(along, "%strides", 0)
     w.jump("fits")
 
-    w.label("unlike")  # a row or a column of two axes
+    w.label("unlike")  # other lengths: a matrix with one row or one column, which is broadcast
     w.require(w.compare("eq", rank, 2, "i64"), "odd")
     for axis, name in ((0, "down"), (1, "across")):
         has, must = w.word(shape, axis), w.word(lengths, axis)
@@ -247,7 +253,7 @@ def write_operand() -> str:
         w.label(name)
     w.jump("ordered")
 
-    w.label("strided")
+    w.label("strided")  # the same lengths, but not in C order
     w.jump_if(w.compare("eq", rank, 1, "i64"), "line")
     w.jump_if(w.compare("eq", rank, 2, "i64"), "plane")
     j = w.loop("steps", rank)  # more axes: one number that is repeated
@@ -261,7 +267,7 @@ def write_operand() -> str:
     w.set_word(w.word(steps, 1), "%strides", 0)
     w.set_word(w.word(steps, 0), "%strides", 1)
     w.jump("ordered")
-    w.label("ordered")
+    w.label("ordered")  # the strides must not be negative, and larger from row to row
     inner, outer = w.word("%strides", 0), w.word("%strides", 1)
     w.require(w.compare("sge", inner, 0, "i64"), "odd")
     w.require(w.compare("sge", outer, 0, "i64"), "odd")
@@ -269,7 +275,7 @@ def write_operand() -> str:
     w.require(w.compare("sge", outer, inner, "i64"), "odd")
     w.jump("fits")
 
-    w.label("number")
+    w.label("number")  # a NumPy scalar of the same dtype
     w.require(w.compare("eq", kind, w.word("%code", META["number"], "ptr")), "odd")
     w.set_word(0, "%strides", 0)
     w.set_word(0, "%strides", 1)
@@ -441,7 +447,7 @@ def write_compute() -> str:
     w.branch(is_number, "number", "array")
     w.label("number")
     w.set_word(own, memory, OUT, "ptr")
-    flags = w.call("i32", "@run", f"ptr {program}", f"ptr {memory}", f"ptr {strides}", f"ptr {code}")
+    flags = w.run_program(program, memory, strides, code)
     w.require(w.compare("eq", flags, 0, "i32"), "unfit")
     single = w.call("ptr", "@number", f"ptr {own}", f"ptr {code}")
     w.jump_if(w.compare("eq", single, "null"), "failed")
@@ -454,7 +460,7 @@ def write_compute() -> str:
     v = w.call("ptr", "@fresh", f"ptr {code}")
     w.jump_if(w.compare("eq", v, "null"), "failed")
     w.set_word(w.load("ptr", v, OFFSETS["ARRAY_DATA"]), memory, OUT, "ptr")
-    flags = w.call("i32", "@run", f"ptr {program}", f"ptr {memory}", f"ptr {strides}", f"ptr {code}")
+    flags = w.run_program(program, memory, strides, code)
     w.require(w.compare("eq", flags, 0, "i32"), "flagged")
     made = w.call("ptr", "@node", f"ptr {v}", "ptr %m", "ptr %record", "ptr %step", "ptr %x", "ptr %y")
     w.decref("%m")
@@ -704,7 +710,7 @@ def write_run_blocks() -> str:
     program, out = w.word(part, PART["program"], "ptr"), find(PART["out"])
     is_first = w.compare("eq", w.word(part, PART["before"], "ptr"), "null")
     w.set_word(w.select(is_first, "ptr", out, scratch), memory, OUT, "ptr")
-    flags = w.call("i32", "@run", f"ptr {program}", f"ptr {memory}", f"ptr {strides}", f"ptr {code}")
+    flags = w.run_program(program, memory, strides, code)
     w.store("i32", flags, seen)
     w.jump_if(is_first, "look")
     w.set_word(find(PART["before"]), sides, 0, "ptr")
@@ -713,7 +719,7 @@ def write_run_blocks() -> str:
     w.set_word(w.select(passes, "ptr", w.load("ptr", memory), scratch), sides, 1, "ptr")
     w.set_word(w.select(passes, "i64", w.load("i64", strides), item), steps, 2)
     w.set_word(out, sides, OUT, "ptr")
-    of_sum = w.call("i32", "@run", f"ptr {total}", f"ptr {sides}", f"ptr {steps}", f"ptr {code}")
+    of_sum = w.run_program(total, sides, steps, code)
     of_sum = w.let(f"shl i32 {of_sum}, {SUM_SHIFT}")
     w.store("i32", w.let(f"or i32 {flags}, {of_sum}"), seen)
     w.jump("look")
@@ -740,7 +746,7 @@ def write_is_own() -> str:
     w.require(w.compare("eq", w.refcount("%v"), 1, "i32"), "no")
     w.require(w.compare("eq", w.load("ptr", "%v", OFFSETS["ARRAY_BASE"]), "null"), "no")
     flags = w.load("i32", "%v", OFFSETS["ARRAY_FLAGS"])
-    usual = 1 | 4 | 256 | 1024  # in C order, with its own memory, aligned and writeable
+    usual = C_CONTIGUOUS | OWNS_DATA | ALIGNED | WRITEABLE
     w.require(w.compare("eq", w.let(f"and i32 {flags}, {usual}"), usual, "i32"), "no")
     w.require(w.compare("eq", w.load("ptr", "%v", OFFSETS["ARRAY_DTYPE"]), w.word("%code", META["descr"], "ptr")), "no")
     rank = w.let(f"sext i32 {w.load('i32', '%v', OFFSETS['ARRAY_RANK'])} to i64")
@@ -793,7 +799,7 @@ def write_add() -> str:
     w.incref("%d")
     w.replace_slot("%x", "g", "%d")
     w.ret("i1", 1)
-    w.label("new")
+    w.label("new")  # the first cotangent, in memory only
     w.require(w.compare("sle", size, REUSED, "i64"), "fresh")
     w.require(w.compare("eq", w.refcount("%r"), 1, "i32"), "fresh")
     g = w.slot("%r", "g")
@@ -803,13 +809,13 @@ def write_add() -> str:
     w.incref(g)
     w.replace_slot("%x", "g", g)
     w.ret("i1", 1)
-    w.label("fresh")
+    w.label("fresh")  # into a new object
     made = w.call("ptr", "@as_object", "ptr %at", "ptr %code")
     w.require(w.compare("ne", made, "null"), "failed")
     w.replace_slot("%x", "g", made)
     w.ret("i1", 1)
 
-    w.label("more")
+    w.label("more")  # a further cotangent: the sum is written over the one before if nothing else refers to that
     mine = w.call("ptr", "@operand", f"ptr {e}", "ptr %code", f"ptr {steps}")
     w.require(w.compare("ne", mine, "null"), "general")
     w.set_word(mine, memory, 0, "ptr")
@@ -820,13 +826,13 @@ def write_add() -> str:
     own = w.call("i1", "@is_own", f"ptr {e}", "ptr %code")
     into = w.select(own, "ptr", mine, w.at("@scratch", 4 * SCRATCH))
     w.set_word(into, memory, OUT, "ptr")
-    flags = w.call("i32", "@run", f"ptr {w.load('ptr', sums)}", f"ptr {memory}", f"ptr {steps}", "ptr %code")
+    flags = w.run_program(w.load("ptr", sums), memory, steps, "%code")
     w.jump_if(own, "added")
     total = w.call("ptr", "@as_object", f"ptr {into}", "ptr %code")
     w.require(w.compare("ne", total, "null"), "failed")
     w.replace_slot("%x", "g", total)
     w.jump("added")
-    w.label("added")
+    w.label("added")  # NumPy warns of flags that the sum set
     w.require(w.compare("ne", flags, 0, "i32"), "silent")
     number = w.allocate("ptr")
     of_number = w.compare("eq", w.word("%code", META["kind"]), SCALAR, "i64")
@@ -843,7 +849,7 @@ def write_add() -> str:
     w.label("silent")
     w.ret("i1", 1)
 
-    w.label("general")
+    w.label("general")  # the cotangent before does not fit: Python adds
     w.incref(e)
     w.jump_if(w.compare("ne", "%d", "null"), "held")
     object_made = w.call("ptr", "@as_object", "ptr %at", "ptr %code")
@@ -907,99 +913,130 @@ def write_add_fitted() -> str:
     return w.text()
 
 
-def write_pull() -> str:
-    """Return ``pull(r, other)``, which adds to the cotangents of a node's operands by the rules of its step.
+class PullWriter(ObjectWriter):
+    """Writes ``pull(r, other)``, which adds to the cotangents of a node's operands by the rules of its step.
 
     It gives 1 if that is done, 0 if Python must do it, -1 for an error.  The second cotangent is computed in ``other``,
     memory of the caller: adding the first may run Python, and with it other threads and backward passes, which use the
     common memory for temporaries.
     """
-    w = ObjectWriter("i32", "pull", "ptr r", "ptr other")
-    memory, strides = w.allocate_registers()
-    about = w.slot(w.slot("%r", "via"), "step_record")
-    w.require_type(about, "@bytes_type", "odd")
-    m = w.slot("%r", "meta")
-    record = w.slot(m, "record")
-    w.require_type(record, "@bytes_type", "odd")
-    code, rules = w.at(record, OFFSETS["BYTES_DATA"]), w.at(about, OFFSETS["BYTES_DATA"])
-    kind = w.word(code, META["kind"])
-    w.jump_if(w.compare("eq", kind, NESTED, "i64"), "odd")
-    dtype = w.word(code, META["dtype"])
-    first = w.word(w.at(rules, STEP["single"], "i64"), dtype, "ptr")
-    w.require(w.compare("ne", first, "null"), "odd")
-    second = w.word(w.at(rules, STEP["second_single"], "i64"), dtype, "ptr")
-    two = w.compare("ne", w.word(rules, STEP["two"]), 0, "i64")
-    is_array = w.compare("eq", kind, ARRAY, "i64")
-    w.require(w.either(is_array, w.compare("ne", w.word(rules, STEP["numbers"]), 0, "i64")), "odd")
-    x, y = w.slot("%r", "x"), w.slot("%r", "y")
-    w.require_type(x, "@tensor_type", "odd")
-    fitted = w.word(rules, STEP["fitted"])
-    fits_first, fits_second = (w.compare("eq", fitted, number, "i64") for number in (1, 2))
-    w.require(w.either(fits_first, w.compare("eq", w.slot(x, "meta"), m)), "odd")
-    value = w.allocate("ptr")
-    w.store("ptr", y, value)
-    w.require(two, "one")
-    w.require_type(y, "@tensor_type", "odd")
-    w.require(w.either(fits_second, w.compare("eq", w.slot(y, "meta"), m)), "odd")
-    w.require(w.compare("ne", second, "null"), "odd")
-    w.store("ptr", w.slot(y, "value"), value)
-    w.jump("one")
-    w.label("one")
-    reads_first = w.word(first, PROGRAM["reads"])
-    either = w.allocate("i64")
-    w.store("i64", reads_first, either)
-    w.require(two, "known")
-    w.store("i64", w.let(f"or i64 {reads_first}, {w.word(second, PROGRAM['reads'])}"), either)
-    w.jump("known")
-    w.label("known")
-    reads = w.load("i64", either)
-    for i, v in enumerate((w.slot("%r", "g"), w.slot("%r", "value"), w.slot(x, "value"), w.load("ptr", value))):
-        w.require(w.compare("ne", w.let(f"and i64 {reads}, {1 << i}"), 0, "i64"), f"unread{i}")
-        w.require(w.compare("ne", v, "null"), "odd")
-        at = w.call("ptr", "@operand", f"ptr {v}", f"ptr {code}", f"ptr {w.at(strides, 16 * i)}")
-        w.require(w.compare("ne", at, "null"), "odd")
-        w.set_word(at, memory, i, "ptr")
-        w.jump(f"unread{i}")
-        w.label(f"unread{i}")
-    set_temporaries(w, code, memory, strides, range(OUT, REGISTERS))
-    flags = w.call("i32", "@run", f"ptr {first}", f"ptr {memory}", f"ptr {strides}", f"ptr {code}")
-    w.require(w.compare("eq", flags, 0, "i32"), "odd")
-    w.require(two, "computed")
-    w.set_word("%other", memory, OUT, "ptr")
-    flags = w.call("i32", "@run", f"ptr {second}", f"ptr {memory}", f"ptr {strides}", f"ptr {code}")
-    w.require(w.compare("eq", flags, 0, "i32"), "odd")
-    w.jump("computed")
-    w.label("computed")
-    # Nothing was changed until here.
-    w.incref(record)
-    for number, (program, node, result) in enumerate(((first, x, "@scratch"), (second, y, "%other"))):
-        if number:
-            w.require(two, "done")
-        g = w.slot("%r", "g")  # a rule without calls gives the cotangent itself
-        passes = w.compare("eq", w.word(program, PROGRAM["length"]), 0, "i64")
-        d = w.select(passes, "ptr", g, "null")
-        at = w.select(passes, "ptr", w.load("ptr", memory), result)
-        steps = w.select(passes, "ptr", strides, w.at(strides, 16 * OUT))
-        last = "%r" if number else w.select(two, "ptr", "@none", "%r")  # whose cotangent no rule reads any more
-        w.jump_if((fits_first, fits_second)[number], f"fit{number}")
-        arguments = [f"ptr {v}" for v in (node, d, at, steps, code, last)]
-        w.require(w.call("i1", "@add", *arguments), "failed")
-        w.jump(f"added{number}")
-        w.label(f"fit{number}")
-        arguments = [f"ptr {v}" for v in (node, d, at, code)]
-        w.require(w.call("i1", "@add_fitted", *arguments), "failed")
-        w.jump(f"added{number}")
-        w.label(f"added{number}")
-    w.jump("done")
-    w.label("done")
-    w.decref(record)
-    w.ret("i32", 1)
-    w.label("odd")
-    w.ret("i32", 0)
-    w.label("failed")
-    w.decref(record)
-    w.ret("i32", -1)
-    return w.text()
+
+    def __init__(self) -> None:
+        super().__init__("i32", "pull", "ptr r", "ptr other")
+        self.memory, self.strides = self.allocate_registers()
+
+    def write(self) -> str:
+        """Return the text of the function."""
+        self._check_records()
+        self._check_operands()
+        self._find_inputs()
+        self._run_rules()
+        self._add_cotangents()
+        self.label("odd")
+        self.ret("i32", 0)
+        self.label("failed")
+        self.decref(self.record)
+        self.ret("i32", -1)
+        return self.text()
+
+    def _check_records(self) -> None:
+        """Read the records of the step and of the meta, and find the programs of the rules."""
+        step_record = self.slot(self.slot("%r", "via"), "step_record")
+        self.require_type(step_record, "@bytes_type", "odd")
+        self.meta = self.slot("%r", "meta")
+        self.record = self.slot(self.meta, "record")
+        self.require_type(self.record, "@bytes_type", "odd")
+        self.code, self.step = self.at(self.record, OFFSETS["BYTES_DATA"]), self.at(step_record, OFFSETS["BYTES_DATA"])
+        kind = self.word(self.code, META["kind"])
+        self.jump_if(self.compare("eq", kind, NESTED, "i64"), "odd")
+        dtype = self.word(self.code, META["dtype"])
+        self.first = self.word(self.at(self.step, STEP["single"], "i64"), dtype, "ptr")
+        self.require(self.compare("ne", self.first, "null"), "odd")
+        self.second = self.word(self.at(self.step, STEP["second_single"], "i64"), dtype, "ptr")
+        self.two = self.compare("ne", self.word(self.step, STEP["two"]), 0, "i64")
+        is_array = self.compare("eq", kind, ARRAY, "i64")
+        self.require(self.either(is_array, self.compare("ne", self.word(self.step, STEP["numbers"]), 0, "i64")), "odd")
+
+    def _check_operands(self) -> None:
+        """Check that operands with a rule are tensors with the node's meta, unless they were broadcast."""
+        self.x, self.y = self.slot("%r", "x"), self.slot("%r", "y")
+        self.require_type(self.x, "@tensor_type", "odd")
+        fitted = self.word(self.step, STEP["fitted"])
+        self.was_broadcast = [self.compare("eq", fitted, number, "i64") for number in (1, 2)]
+        has_meta = self.compare("eq", self.slot(self.x, "meta"), self.meta)
+        self.require(self.either(self.was_broadcast[0], has_meta), "odd")
+        self.second_value = self.allocate("ptr")  # of the second operand, which is no tensor if it has no rule
+        self.store("ptr", self.y, self.second_value)
+        self.require(self.two, "one")
+        self.require_type(self.y, "@tensor_type", "odd")
+        has_meta = self.compare("eq", self.slot(self.y, "meta"), self.meta)
+        self.require(self.either(self.was_broadcast[1], has_meta), "odd")
+        self.require(self.compare("ne", self.second, "null"), "odd")
+        self.store("ptr", self.slot(self.y, "value"), self.second_value)
+        self.jump("one")
+        self.label("one")
+
+    def _find_inputs(self) -> None:
+        """Set the registers of the cotangent, the result and the operands, of those that a program reads."""
+        reads_first = self.word(self.first, PROGRAM["reads"])
+        either = self.allocate("i64")
+        self.store("i64", reads_first, either)
+        self.require(self.two, "known")
+        self.store("i64", self.let(f"or i64 {reads_first}, {self.word(self.second, PROGRAM['reads'])}"), either)
+        self.jump("known")
+        self.label("known")
+        reads = self.load("i64", either)
+        values = self.slot("%r", "g"), self.slot("%r", "value"), self.slot(self.x, "value")
+        for i, v in enumerate((*values, self.load("ptr", self.second_value))):
+            self.require(self.compare("ne", self.let(f"and i64 {reads}, {1 << i}"), 0, "i64"), f"unread{i}")
+            self.require(self.compare("ne", v, "null"), "odd")
+            at = self.call("ptr", "@operand", f"ptr {v}", f"ptr {self.code}", f"ptr {self.at(self.strides, 16 * i)}")
+            self.require(self.compare("ne", at, "null"), "odd")
+            self.set_word(at, self.memory, i, "ptr")
+            self.jump(f"unread{i}")
+            self.label(f"unread{i}")
+
+    def _run_rules(self) -> None:
+        """Run the programs of both rules; no object is changed until they are done."""
+        set_temporaries(self, self.code, self.memory, self.strides, range(OUT, REGISTERS))
+        flags = self.run_program(self.first, self.memory, self.strides, self.code)
+        self.require(self.compare("eq", flags, 0, "i32"), "odd")
+        self.require(self.two, "computed")
+        self.set_word("%other", self.memory, OUT, "ptr")
+        flags = self.run_program(self.second, self.memory, self.strides, self.code)
+        self.require(self.compare("eq", flags, 0, "i32"), "odd")
+        self.jump("computed")
+        self.label("computed")
+
+    def _add_cotangents(self) -> None:
+        """Add what the rules computed to the cotangents of the operands."""
+        self.incref(self.record)
+        for number, (program, node, result) in enumerate(
+            ((self.first, self.x, "@scratch"), (self.second, self.y, "%other"))
+        ):
+            if number:
+                self.require(self.two, "done")
+            g = self.slot("%r", "g")
+            passes = self.compare("eq", self.word(program, PROGRAM["length"]), 0, "i64")  # the rule returns g itself
+            d = self.select(passes, "ptr", g, "null")
+            at = self.select(passes, "ptr", self.load("ptr", self.memory), result)
+            steps = self.select(passes, "ptr", self.strides, self.at(self.strides, 16 * OUT))
+            last = (
+                "%r" if number else self.select(self.two, "ptr", "@none", "%r")
+            )  # no rule reads its cotangent any more
+            self.jump_if(self.was_broadcast[number], f"fit{number}")
+            arguments = [f"ptr {v}" for v in (node, d, at, steps, self.code, last)]
+            self.require(self.call("i1", "@add", *arguments), "failed")
+            self.jump(f"added{number}")
+            self.label(f"fit{number}")
+            arguments = [f"ptr {v}" for v in (node, d, at, self.code)]
+            self.require(self.call("i1", "@add_fitted", *arguments), "failed")
+            self.jump(f"added{number}")
+            self.label(f"added{number}")
+        self.jump("done")
+        self.label("done")
+        self.decref(self.record)
+        self.ret("i32", 1)
 
 
 def write_pull_in_python() -> str:
@@ -1125,6 +1162,6 @@ def write_code(slots: Mapping[str, int]) -> str:
     parts = (
         write_operand, write_clear_flags, write_run, write_fresh, write_node, write_compute, write_prepare, write_unary,
         write_binary, write_reflected, write_run_blocks, write_is_own, write_object, write_add, write_add_fitted,
-        write_pull, write_pull_in_python, write_walk,
+        PullWriter().write, write_pull_in_python, write_walk,
     )  # fmt: skip
     return DECLARED + "".join(part() for part in parts)
