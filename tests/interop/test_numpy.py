@@ -1050,3 +1050,25 @@ def test_median_is_the_mean_of_the_middle_elements(x: Any, axis: Any, slope: Any
 def test_nanmedian_beside_infinities_matches_numpy(axis: Any) -> None:
     x = np.array([[1.0, 2.0, np.inf, np.nan], [np.nan, -np.inf, 3.0, 4.0], [5.0, 1.0, 2.0, 6.0]])
     np.testing.assert_array_equal(np.nanmedian(pb.tensor(x), axis=axis).numpy(), np.nanmedian(x, axis=axis))
+
+
+COMPLEX = np.array([1 + 2j, 3.0, -1j, 0.5 - 0.25j])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda z: np.var(z),
+        lambda z: np.std(z, ddof=1),
+        lambda z: np.nanvar(z),
+        lambda z: np.nanstd(z),
+        lambda z: np.correlate(z, z[:2]),
+        lambda z: np.correlate(z[1:3], z, "full"),
+        lambda z: np.correlate(z, np.array([1j, 2.0]), "same"),
+    ],
+)
+def test_variance_and_correlation_of_complex_numbers_are_numpys(f: Any) -> None:
+    expected = f(COMPLEX)
+    for found in (f(pb.tensor(COMPLEX)), pb.compile(f)(COMPLEX)):
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, 1e-13)

@@ -180,7 +180,7 @@ class Tensor(TensorOps):
         return self.value
 
     def embed(self, x: Any) -> Any:
-        """Return a constant cotangent of this tensor in the form in which the backward pass is to compute with it."""
+        """Return a constant in the form in which other tensors are computed with this one: a cotangent, or zeros."""
         return x
 
     def stop_following(self) -> Any:

@@ -174,7 +174,7 @@ def weaken(z: Value) -> Any:
     if not isinstance(z, Tensor) or z.refers or z.has_derivative or z.dtype.kind != "f" or stands_for_number(z):
         return z
     if z.stands_for_numbers and z.shape:  # while a function is compiled
-        z.note_tensor()  # type: ignore[attr-defined]
+        z.note_weak()  # type: ignore[attr-defined]
     return Weak(z)
 
 

@@ -287,7 +287,8 @@ def _real_if_close(a: Value, /, tol: float = 100) -> Any:
 
 def _make_like(fill: Any) -> Any:
     def like(a: Value, /, dtype: DType = None, *, shape: Any = None) -> Any:
-        return wrap(fill(np.shape(a) if shape is None else shape, a.dtype if dtype is None else dtype))
+        made = fill(np.shape(a) if shape is None else shape, a.dtype if dtype is None else dtype)
+        return wrap(a.embed(made) if isinstance(a, Tensor) else made)
 
     return like
 
@@ -325,7 +326,8 @@ def _geomspace(start: Operand, stop: Value, /, num: int = 50, endpoint: bool = T
 
 
 def _full_like(a: Value, fill_value: Operand, /, dtype: DType = None, *, shape: Any = None) -> Any:
-    value = as_tensor(to_array(fill_value))
+    value = to_array(fill_value)
+    value = wrap(a.embed(value)) if isinstance(a, Tensor) and isinstance(value, np.ndarray) else as_tensor(value)
     made = np.broadcast_to(value, np.shape(a) if shape is None else shape)
     return np.astype(made, a.dtype if dtype is None else dtype)
 

@@ -166,6 +166,7 @@ def _convolve(a: Value, v: Value, /, mode: str = "full") -> Any:
 
 def _correlate(a: Value, v: Value, /, mode: str = "valid") -> Any:
     a, v = map(np.atleast_1d, align_operands((a, v)))
+    v = np.conjugate(v) if v.dtype.kind == "c" else v
     if len(v) > len(a):
         return _convolve(a[::-1], v, mode)[::-1]
     return _convolve(a, v[::-1], mode)

@@ -331,7 +331,7 @@ def _nanvar(
     x = _fill_nan(a - _nanmean(a, axis, True), 0)
     n = _present(a, axis, keepdims) - (ddof if correction is None else correction)
     squares = np.real(x * np.conjugate(x)) if x.dtype.kind == "c" else x * x
-    return np.sum(squares, axis=axis, keepdims=keepdims) / n
+    return np.sum(squares, axis=axis, keepdims=keepdims) / np.real(n)
 
 
 def _nanstd(

@@ -131,7 +131,7 @@ def quick_var(x: Array, axis: Axis = None, keepdims: bool = False, ddof: int = 0
 
 def compose_var(x: Tensor, axis: Axis, keepdims: bool, ddof: int) -> Any:
     e = center(as_floats(x), axis)
-    return np.sum(e * e, axis=axes(axis), keepdims=keepdims) / (count_elements(x.shape, axis) - ddof)
+    return np.sum(real_product(e, e), axis=axes(axis), keepdims=keepdims) / (count_elements(x.shape, axis) - ddof)
 
 
 @op(

@@ -25,7 +25,8 @@ FUNCTIONS = {
 }  # fmt: skip
 GIVEN = {
     "float": 3.0, "int": 3, "list": [1.0, 2.0], "scalar": np.float64(3), "array": np.ones(2), "tensor": CAPTURED,
-    "tensor of rank 0": pb.tensor(3.0), "single": np.ones(2, "f4"),
+    "tensor of rank 0": pb.tensor(3.0), "single": np.ones(2, "f4"), "integers": np.arange(2),
+    "integer tensor": pb.tensor(np.arange(2)),
 }  # fmt: skip
 NOT_OPS_OF_LISTS = ("operators", "captured")  # Python's own, or refused
 
@@ -52,6 +53,20 @@ def test_result_types_match_eager(name: str, given: str, backend: str) -> None:
         assert describe(found) == describe(expected)
         for a, b in zip(pb.core.tree.leaves(found), pb.core.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "given", [np.ones((2, 3)), np.ones((2, 3), "u1"), np.arange(3), np.zeros((0, 3)), np.array([1j])]
+)
+@pytest.mark.parametrize("make", [np.asarray, pb.tensor])
+def test_result_types_of_integers_zeros_and_empty_arrays(make: Any, given: Any) -> None:
+    def f(x: Any) -> Any:
+        zeros = [np.zeros_like(x), np.ones_like(x) + x, np.full_like(x, 2) * x, pb.zeros_like(x), np.zeros_like(x) + 1]
+        return zeros, np.exp(x * 0.1), np.sum(x * 0.5), x.T, x[::-1], np.concatenate([x, x])
+
+    compiled = pb.compile(f)
+    for _ in range(2):
+        assert describe(compiled(make(given))) == describe(f(make(given)))
 
 
 def test_result_type_depends_on_its_own_arguments() -> None:

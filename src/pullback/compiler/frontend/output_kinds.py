@@ -16,7 +16,7 @@ from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.kinds import INPUT
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor
-from pullback.core.weak import Weak, weaken_value
+from pullback.core.weak import Weak, weaken, weaken_value
 
 __all__ = ["OutputKinds"]
 
@@ -33,6 +33,10 @@ def _weak(v: Any) -> Any:
     return weaken_value(v[()])
 
 
+def _weak_tensor(v: Any) -> Any:
+    return weaken(constant(v[()]))
+
+
 def _plain(v: Any) -> Any:
     return v.tolist()
 
@@ -43,7 +47,8 @@ class OutputKinds:
     def __init__(self, trace: Trace, leaves: Sequence[Any], given: Sequence[Any], outputs: Sequence[Node]) -> None:
         self.trace, self.outputs = trace, list(outputs)
         self.lists = [isinstance(leaf[2], np.dtype) for leaf in leaves]
-        self.arrays = [_weak if isinstance(x, Weak) else _array for x in given]  # weak: of Python numbers alone
+        self.numbers = sum(1 << i for i, leaf in enumerate(leaves) if leaf[2])  # Python's, as bits
+        self.weak = [isinstance(x, Weak) for x in given]
         self.fixed: list[Any] = [self._find_fixed(x) for x in given]
         self.known: dict[int, list[Callable[[Any], Any]]] = {}
 
@@ -58,6 +63,7 @@ class OutputKinds:
     def takes(self) -> list[int]:
         """The arguments that each output depends on, as bits; -1 if it depends on a tensor in any case."""
         held = 0 if not any(self.lists) else sum(1 << i for i, x in enumerate(self.lists) if x)
+        every = (1 << len(self.lists)) - 1
         found: dict[int, int] = {}
         for n in self.trace.graph.nodes:
             bits = 0
@@ -65,10 +71,18 @@ class OutputKinds:
                 bits |= found[a.number]
             if n.kind is INPUT:
                 bits = 1 << n.data if n.data < len(self.lists) else -1
-            if n.number in self.trace.tensors or bits & held:
+            is_weak = n.number in self.trace.weak_arrays and not bits & ~self.numbers
+            if n.number in self.trace.tensors or is_weak or bits & held:
                 bits = -1
             found[n.number] = bits
-        return [0 if n.number in self.trace.given_back else found[n.number] for n in self.outputs]
+        # what depends on no argument was made of shapes: zeros_like(x)
+        return [0 if n.number in self.trace.given_back else found[n.number] or every for n in self.outputs]
+
+    @cached_property
+    def arrays(self) -> list[Any]:
+        """What converts each output that is no tensor: results of Python numbers alone are weak."""
+        rows = zip(self.weak, self.takes, strict=True)
+        return [_weak if weak and not takes & ~self.numbers else _array for weak, takes in rows]
 
     @cached_property
     def floats(self) -> list[bool]:
@@ -93,9 +107,11 @@ class OutputKinds:
         found = self.known.get(tensors)
         if found is None:
             whole = _tensor if tensors or any(self.lists) else _array
+            each = [_weak_tensor if weak else _tensor for weak in self.weak]
+            rows = zip(self.fixed, self.takes, each, self.arrays, self.outputs, strict=True)
             back = self.trace.given_back
             found = self.known[tensors] = [
-                fixed or (whole if n.number in back else _tensor if takes < 0 or takes & tensors else array)
-                for fixed, takes, array, n in zip(self.fixed, self.takes, self.arrays, self.outputs, strict=True)
+                fixed or (whole if n.number in back else tensor if takes < 0 or takes & tensors else array)
+                for fixed, takes, tensor, array, n in rows
             ]
         return found

@@ -166,9 +166,9 @@ class Symbol(Wrapped):
     def call_unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
         return self.traced_by.opaque(HostFunction(f), args, {})
 
-    def note_tensor(self) -> None:
-        """Note that it is a tensor where the function itself is called, even if no argument is one."""
-        self.traced_by.tensors.add(self.node.number)
+    def note_weak(self) -> None:
+        """Note that it is a tensor where the function itself is called with Python numbers only."""
+        self.traced_by.weak_arrays.add(self.node.number)
 
     def stop_following(self) -> Any:
         return self.traced_by.stop(self)
@@ -240,7 +240,8 @@ class Trace:
         self.graph = Graph()
         self.finished = False
         self.lists: dict[int, Node] = {}  # which nodes are lists of Python's, and these as float64
-        self.tensors: set[int] = set()  # which constants and arrays of Python numbers are
+        self.tensors: set[int] = set()  # which constants are
+        self.weak_arrays: set[int] = set()  # of Python numbers, and of integers that may be arrays
         self.given_back: set[int] = set()  # what is in the form of whatever the program is given
         self.reads: dict[int, tuple[Variable, Node]] = {}
         self.assigned: dict[int, tuple[Variable, Any]] = {}
