@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import update_wrapper
 from inspect import Parameter, signature
 from time import perf_counter
-from types import MethodType
+from types import AsyncGeneratorType, CoroutineType, GeneratorType, MethodType
 from typing import Any, NamedTuple
 from warnings import warn
 
@@ -44,6 +44,7 @@ from pullback.errors import ArgumentError, CompileError
 __all__ = ["compile"]
 
 BACKENDS = ("auto", "llvm", "numpy", *LIBRARIES)
+LAZY = (GeneratorType, CoroutineType, AsyncGeneratorType, map, filter, zip, enumerate, reversed)
 MANY_TRACES = 8
 LARGE = 2**63  # integers from here on are no arrays
 
@@ -110,6 +111,11 @@ class Program:
             """Return a hole in the place of an array or tensor, which becomes an output."""
             if isinstance(x, RowSparse):
                 x = x.to_dense()
+            if isinstance(x, LAZY):
+                raise ArgumentError(
+                    f"compile(f): f returned a {type(x).__name__}, which would run after f was traced. "
+                    "Return a list or a tuple."
+                )
             if not isinstance(x, Tensor | np.ndarray | np.generic):
                 return x
             results.append(join_array(x))
@@ -504,6 +510,10 @@ def _find_static(f: Callable[..., Any], numbers: Any, names: Any) -> tuple[set[i
     _check_names(words, parameters)
     ordered = [p.name for p in parameters if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
     starred = any(p.kind is Parameter.VAR_POSITIONAL for p in parameters)
+    beyond = [] if starred else [i for i in places if not -len(ordered) <= i < len(ordered)]
+    if beyond:
+        taken = f"takes {len(ordered)} argument{'s' * (len(ordered) != 1)} by position"
+        raise ArgumentError(f"compile: static_argnums has {beyond[0]}, but the function {taken}.")
     named = {ordered[i] for i in places if -len(ordered) <= i < len(ordered) and not (starred and i < 0)}
     return places | {i for i, name in enumerate(ordered) if name in words | named}, words | named
 
