@@ -43,7 +43,7 @@ def between(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("f", [energy, scaled, shared, largest, between])
-@pytest.mark.parametrize(("coordinates", "dtype"), [(2, "f8"), (3, "f4"), (4, "f8")])
+@pytest.mark.parametrize(("coordinates", "dtype"), [(2, "f8"), (3, "f4"), (4, "f8"), (7, "f4")])
 def test_pairs_of_points_gradients(
     f: Callable[..., Any], coordinates: int, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,7 +64,7 @@ def test_narrow_axes_pairs_as_outputs() -> None:
 
 
 def test_pairs_of_points_need_no_memory() -> None:
-    x = np.random.default_rng(3).normal(size=(200, 3))
+    x = np.random.default_rng(3).normal(size=(200, 7))
     assert pb.compile(pb.value_and_grad(energy), backend="llvm").lower(x).temporaries < 200 * 200 * 8
 
 

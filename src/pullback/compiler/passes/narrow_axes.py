@@ -1,6 +1,6 @@
 """Split arrays of pairs with a narrow last axis: distances between points in space become one loop over pairs.
 
-``x[:, None] - x[None]`` of points has a last axis of two to four coordinates.  It is computed as that many arrays
+``x[:, None] - x[None]`` of points has a last axis of two to seven coordinates.  It is computed as that many arrays
 without this axis, so that vectors go along the pairs: a sum over the coordinates adds arrays, and a sum over pairs is
 done for each coordinate.  This is done where such arrays are made of smaller ones and only sums use them.
 An array that is stacked along its last axis is split again in the same way, and what picks one place of it is a part.
@@ -16,7 +16,7 @@ from pullback.core.tensor import BY_KERNEL
 
 __all__ = ["split_narrow_axes"]
 
-MAX_NARROW = 4  # elements of a narrow axis
+MAX_NARROW = 7  # elements of a narrow axis: fewer than a vector of most CPUs has lanes
 MIN_LONG = 16  # elements of the axis before it, along which vectors go
 MIN_RATIO = 8  # of the elements of a narrow array to those of what it is made of
 
