@@ -405,3 +405,11 @@ def test_power_of_numbers_of_both_signs_is_numpys(n: float, dtype: str) -> None:
     assert got.dtype == want.dtype
     np.testing.assert_allclose(got, want, rtol=4 * np.finfo(dtype).eps)
     np.testing.assert_array_equal(np.signbit(got[~np.isnan(want)]), np.signbit(want[~np.isnan(want)]))
+
+
+@pytest.mark.parametrize("n", [2, 3, 0.5, -1, 4, 2.5])
+def test_power_of_large_result_and_its_gradient(n: float) -> None:
+    x = np.linspace(0.5, 2.0, 140_000)
+    value, grad = pb.value_and_grad(lambda x: np.sum((x * 2.0) ** n))(x)
+    np.testing.assert_allclose(value, np.sum((2 * x) ** n), rtol=1e-12)
+    np.testing.assert_allclose(grad, 2 * n * (2 * x) ** (n - 1), rtol=1e-12)

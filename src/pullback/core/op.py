@@ -509,6 +509,7 @@ class Op:
         kept_y, kept_x = _write_kept("y", self.left, 1), _write_kept("x", self.right, 0)
         # not for integers, whose power may have another dtype than their product
         shortcut = "\n            if y == {!r} and (m.small or m.pool is not None): return other{}(x)"
+        of_large = "    if type(x) is Large and (t is float or t is int) and y == {!r}: return other{}(x)\n"
         return BINARY.format(
             **self._write_native(),
             name=self.name,
@@ -519,6 +520,7 @@ class Op:
             fast="plain" if quick else "direct",
             wide=' and x.dtype.kind == "f"' if halves_bytes(self.kernel) else "",
             shortcuts="".join(shortcut.format(c, n) for n, c in enumerate(self.shortcuts)),
+            large_shortcuts="".join(of_large.format(c, n) for n, c in enumerate(self.shortcuts)),
             both=NODE.format(v=both, step="both", **same),
             raw=raw.format("x.value", "y.value"),
             arrays=raw.format("x", "y"),

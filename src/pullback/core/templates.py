@@ -119,7 +119,7 @@ def {name}(x, y):{native}
         if t is ndarray and m.pool is not None and y.dtype is m.dtype and y.shape == m.shape:
             if left.needs[0]: keep(x.x, x.value)
             return place(kernel(x.value, y, out=take(m.pool)), m, left, x.x, capture(y, m.tape) if left.needs[1] else m)
-    r = perform_beside(OP, x, y)
+{large_shortcuts}    r = perform_beside(OP, x, y)
     return dispatch(OP, (x, y), {{}}) if r is None else r
 
 def reflected(y, x):{native_reflected}

@@ -408,6 +408,8 @@ def _base_slope(x: Any, y: Any) -> Any:
         return x ** np.where(flat, 0, y - 1) * y
     if y == 0:
         return zero_cotangent(x) if isinstance(x, Tensor | ndarray) else 0.0
+    if y == 2:
+        return x * y
     raised = pow if isinstance(x, Tensor) else _power
     return raised(x, (y if np.iscomplexobj(y) else float(y)) - 1) * y
 
