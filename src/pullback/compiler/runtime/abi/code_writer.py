@@ -1,4 +1,4 @@
-"""A writer of LLVM text for functions that work on Python's objects; ``eager_code`` writes its functions with it.
+"""Writers of LLVM text for functions that work on Python's objects, for ``eager_forward`` and ``eager_backward``.
 
 Each method writes one instruction and returns the name of its value (``%v7``), as text.  Conditions branch to a label
 where the unusual case is handled, so that the usual path through a function reads from top to bottom.
@@ -6,7 +6,12 @@ where the unusual case is handled, so that the usual path through a function rea
 
 from __future__ import annotations
 
-__all__ = ["Writer"]
+from collections.abc import Mapping
+
+from pullback.compiler.runtime.abi.eager_records import REGISTERS
+from pullback.compiler.runtime.abi.layout import OFFSETS
+
+__all__ = ["ObjectWriter", "Writer"]
 
 
 class Writer:
@@ -132,3 +137,57 @@ class Writer:
     def end_loop(self, name: str) -> None:
         self.jump(name)
         self.label(f"{name}.done")
+
+
+class ObjectWriter(Writer):
+    """A writer of functions that read and fill the slots of tensors, metas and steps."""
+
+    slots: Mapping[str, int] = {}  # the offset of each slot, in bytes, which ``write_code`` sets
+
+    def slot(self, x: str, name: str) -> str:
+        """Return what a slot of an object refers to, without a new reference."""
+        return self.load("ptr", x, self.slots[name])
+
+    def type_of(self, x: str) -> str:
+        return self.load("ptr", x, OFFSETS["TYPE"])
+
+    def require_type(self, x: str, kind: str, otherwise: str) -> None:
+        self.require(self.compare("eq", self.type_of(x), kind), otherwise)
+
+    def incref(self, x: str) -> None:
+        """Take a reference to an object."""
+        self.call_void("@Py_IncRef", f"ptr {x}")
+
+    def decref(self, x: str) -> None:
+        """Release a reference to an object."""
+        self.call_void("@Py_DecRef", f"ptr {x}")
+
+    def set_slot(self, r: str, name: str, x: str, hold: bool = True) -> None:
+        """Store an object in an empty slot; without ``hold`` the slot takes over the caller's reference."""
+        if hold:
+            self.incref(x)
+        self.store("ptr", x, r, self.slots[name])
+
+    def replace_slot(self, r: str, name: str, x: str) -> None:
+        """Store an object in a slot, which takes over the caller's reference, and release what was there."""
+        before = self.slot(r, name)
+        self.store("ptr", x, r, self.slots[name])
+        self.decref(before)
+
+    def allocate_registers(self) -> tuple[str, str]:
+        """Return the addresses of two arrays for ``run``: the address, and the two strides, of each register."""
+        return self.allocate(f"[{REGISTERS} x ptr]"), self.allocate(f"[{2 * REGISTERS} x i64]")
+
+    def run_program(self, program: str, memory: str, strides: str, code: str) -> str:
+        """Return the floating-point flags that the loops of a program set (see ``write_run``)."""
+        return self.call("i32", "@run", *(f"ptr {v}" for v in (program, memory, strides, code)))
+
+    def refcount(self, x: str) -> str:
+        return self.load("i32", x)
+
+    def is_none(self, x: str) -> str:
+        return self.compare("eq", x, "@none")
+
+    def ret_none(self) -> None:
+        self.incref("@none")
+        self.ret("ptr", "@none")

@@ -3,7 +3,7 @@
 Memory limits such a pass: each rule reads and writes arrays that the cache does not hold.  So the rules of a run, nodes
 that follow each other on the tape, are run for a few thousand elements, then for the next ones: cotangents between
 these nodes stay in the cache and never become arrays, and what several rules read is read once.
-``find_run`` finds the nodes, ``Run.plan`` writes the parts of the job, and ``run_blocks`` of ``eager_code`` runs it.
+``find_run`` finds the nodes, ``Run.plan`` writes the parts of the job, ``run_blocks`` of ``eager_backward`` runs it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.compiler.runtime.abi.eager_code import BLOCK, FLAGS, PROGRAM
+from pullback.compiler.runtime.abi.eager_records import BLOCK, FLAGS, PROGRAM
 from pullback.core.memory import calls_function, is_sole, take
 from pullback.core.tensor import Tensor
 
@@ -116,7 +116,7 @@ def find_run(r: Any) -> list[Rules]:
 
 
 class Run:
-    """The parts of a job (``PART`` of ``eager_code``): one for each operand of each node of a run."""
+    """The parts of a job (``PART`` of ``eager_records``): one for each operand of each node of a run."""
 
     def __init__(self, rules: list[Rules], copy: int, buffers: int, ignored: int) -> None:
         self.rules = rules

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.runtime.abi.eager_blocks import MOST_NODES, Run, find_run
-from pullback.compiler.runtime.abi.eager_code import (
+from pullback.compiler.runtime.abi.eager_code import DECLARED, EXPORTS, write_code
+from pullback.compiler.runtime.abi.eager_programs import is_ufunc_known, trace_program
+from pullback.compiler.runtime.abi.eager_records import (
     ARRAY,
     BLOCK,
-    DECLARED,
-    EXPORTS,
     JOB,
     NESTED,
     OP,
@@ -36,9 +36,7 @@ from pullback.compiler.runtime.abi.eager_code import (
     SCRATCH,
     SUM_OF_SCALARS,
     SUM_SHIFT,
-    write_code,
 )
-from pullback.compiler.runtime.abi.eager_programs import is_ufunc_known, trace_program
 from pullback.compiler.runtime.abi.layout import Method, is_layout_known, numpy_functions
 from pullback.compiler.runtime.disk_cache import default_cache
 from pullback.compiler.runtime.llvm import get_library, llvm_available, load_library, make_code_key

@@ -1,7 +1,7 @@
 """Programs of eager ops and their rules: the calls of NumPy's inner loops that a formula makes.
 
 ``trace_program`` runs a formula once on ``Traced`` values, which record the ufuncs that it calls, and writes the calls
-as a row of words (``PROGRAM`` and ``CALL`` of ``eager_code``), which the machine code runs.  A formula that does
+as a row of words (``PROGRAM`` and ``CALL`` of ``eager_records``), which the machine code runs.  A formula that does
 anything else, such as to read a shape or to branch on a value, has no program; Python computes it.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.runtime.abi.eager_code import CALL, OUT, REGISTERS
+from pullback.compiler.runtime.abi.eager_records import CALL, OUT, REGISTERS
 from pullback.core.formula import UFUNCS
 
 __all__ = ["find_loop", "is_ufunc_known", "trace_program"]
