@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 from scipy import fft as scipy_fft
 from scipy import integrate, interpolate, linalg, ndimage, optimize, signal, sparse, special, stats
 from scipy.spatial import distance
@@ -165,11 +166,11 @@ def test_derivatives_at_edges(name: str) -> None:
     f, x = EDGES[name]
     theirs = SimpleNamespace(special=special, stats=stats)
     value, slope = pb.value_and_grad(lambda x: f(pb.scipy, x), unconnected="zero")(x)
-    np.testing.assert_allclose(value, f(theirs, x), rtol=1e-9)
     h = 1e-5
     expected = (f(theirs, x + h) - f(theirs, x - h)) / (2 * h)
     if not np.isfinite(expected):
         pytest.skip("this version of SciPy has no value on one side")
+    np.testing.assert_allclose(value, f(theirs, x), rtol=1e-9)
     np.testing.assert_allclose(slope, expected, rtol=1e-5, atol=1e-7)
 
 
@@ -227,6 +228,7 @@ def test_rotation_at_no_angle_has_a_derivative() -> None:
     np.testing.assert_allclose(pb.jacobian(lambda v: rotation.from_rotvec(v).as_rotvec())(np.zeros(3)), np.eye(3))
 
 
+@pytest.mark.skipif(np.lib.NumpyVersion(scipy.__version__) < "1.17.0", reason="older versions of SciPy have it in C")
 def test_rotation_of_scipy_names_the_replacement() -> None:
     with pytest.raises(TracedValueError, match=r"Use pb\.scipy\.spatial\.transform\.Rotation\.from_rotvec"):
         pb.grad(lambda v: Rotation.from_rotvec(v).as_quat()[0])(np.ones(3))

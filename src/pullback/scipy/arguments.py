@@ -144,11 +144,10 @@ def take_scipy_arguments(module: str, name: str, ours: Callable[..., Any]) -> Ca
 
     Of plain arguments SciPy's own function takes all.  ``keepdims`` is known of each function with an ``axis``.
     """
-    original = getattr(load(module), name)
-    try:
-        theirs = signature(original)
-    except ValueError:  # written in C
+    original = getattr(load(module), name, None)
+    if original is None:  # which older versions of SciPy do not have
         return ours
+    theirs = signature(original)
     own = signature(ours)
 
     @wraps(ours)
