@@ -67,6 +67,7 @@ PROGRAMS = {
     "conv2d sliced": gradients(lambda x, w: pb.conv2d(x, w, 1, 1), IMAGES[:, ::2, 1:], FILTER[::-1]),
     "depthwise_conv2d": gradients(lambda x, w: pb.depthwise_conv2d(x, w, 1, "same"), IMAGES, BY_CHANNEL),
     "gather": gradients(lambda x: pb.gather(x, ROWS), TABLE),
+    "rows by index": gradients(lambda x: x[ROWS - 50], TABLE),
     "unsorted_segment_sum": gradients(lambda x: pb.unsorted_segment_sum(x, ROWS - 1, 40), TABLE[ROWS]),
     "max_pool": gradients(lambda x: pb.max_pool(x, 3, 2, "same"), IMAGES),
     "avg_pool": gradients(lambda x: pb.avg_pool(x, 3, 2, "same"), IMAGES),

@@ -16,7 +16,7 @@ from pullback.core.lowering import call, pieces, view
 from pullback.core.op import REGISTRY, alias, convert_operand, method, op
 from pullback.core.rowsparse import rows_of_index
 from pullback.core.tape import RAW, constant
-from pullback.core.tensor import Tensor, read_sizes, strip
+from pullback.core.tensor import LATER, Tensor, read_sizes, strip
 from pullback.core.writes import base_links, note_view, write
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 from pullback.numerics.axis_arguments import resolve_axis
@@ -57,6 +57,9 @@ def _names_once(index: Index) -> bool:
     if _is_basic(index) or _is_mask(index):
         return True
     return type(index) is tuple and sum(map(_is_mask, index)) == 1 and all(_is_mask(i) or _is_basic(i) for i in index)
+
+
+MIN_ROWS_ADDED = 1 << 15  # elements of rows, from which on machine code may add them
 
 
 def normalize_index(index: Index) -> Any:
@@ -126,6 +129,8 @@ def _scatter_cotangent(g: Value, x_shape: tuple[int, ...], index: Index) -> Any:
         e = np.zeros(x_shape, g.dtype)
         e[index] = g
         return e
+    if type(g) is ndarray and type(index) is ndarray and index.dtype.kind == "i" and g.size >= MIN_ROWS_ADDED:
+        return LATER["scatter_add"](g, index, x_shape)
     return _scatter(g, x_shape, index) if isinstance(g, RAW) else scatter(g, x_shape, index)
 
 
