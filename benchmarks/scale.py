@@ -4,9 +4,10 @@
     python benchmarks/scale.py --engine ray --tree workers --rounds 30
 
 The function does nothing but sum its parameters, so that a step is its cost: parameters go to the workers, a gradient
-of as many numbers comes from each of them, and the two are added.  The floor is the engine's own way to send an array
-to two workers that return an array of the same size.  Both take turns in the same cluster; a figure is the median time
-of a step, and the ratio the median over the pairs.  Times are of the clock: other work on the machine shows in them.
+of as many numbers comes from each of them with a value, and the two are added.  The floor is the engine's own way to
+send an array to two workers that return a number and an array of the same size, which are not added.  Both take turns
+in the same cluster; a figure is the median time of a step, and the ratio the median over the pairs.  Times are of the
+clock: other work on the machine shows in them.
 """
 
 from __future__ import annotations
