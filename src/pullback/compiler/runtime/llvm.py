@@ -34,7 +34,7 @@ _lock = threading.RLock()
 STRENGTH_REDUCTION = "-disable-lsr=true", "-disable-lsr=false"
 SCHEDULER = "-enable-misched=false", "-enable-misched=true"
 LABEL = re.compile(r"^\w+:$", re.MULTILINE)
-LONG_BLOCK = 80  # instructions between two labels: a vector function has 40 at most
+LONG_BLOCK = 80  # lines between two labels: more than one function of a vector, as a rule
 IMAGE, OBJECT = b"I", b"O"  # what kept code begins with
 NOT_LOADED = OSError, ValueError, KeyError  # no memory that can be run, an unknown function, no image at all
 
