@@ -560,3 +560,8 @@ def test_stop_gradient_keeps_value_without_gradient():
     assert pb.grad(lambda x: x * float(pb.stop_gradient(x)))(3.0) == 3.0
     assert pb.stop_gradient(np.ones(2)).tolist() == [1, 1]
     assert pb.stop_gradient(2.0).item() == 2.0
+
+
+def test_has_aux_with_three_results_says_how_many() -> None:
+    with pytest.raises(GradientError, match=r"f must return \(y, aux\), got tuple of 3"):
+        pb.grad(lambda x: (x, 1, 2), has_aux=True)(1.0)

@@ -265,7 +265,8 @@ class Differentiated(Derivative):
 def split_aux(face: str, out: TensorLike) -> tuple[Any, Any]:
     """Return the result of ``f`` and aux, for ``has_aux=True``."""
     if not isinstance(out, tuple | list) or len(out) != 2:
-        raise GradientError(f"{face}(f, has_aux=True): f must return (y, aux), got {describe(out)}.")
+        count = f" of {len(out)}" if isinstance(out, tuple | list) else ""
+        raise GradientError(f"{face}(f, has_aux=True): f must return (y, aux), got {describe(out)}{count}.")
     return out[0], out[1]
 
 
