@@ -219,6 +219,7 @@ _LAZY_MODULES = {
     "diagnostics.paths": ["explain"],
     "diagnostics.program": ["trace"],
     "diagnostics.strong_zero": ["strong_zero"],
+    "diagnostics.timing": ["benchmark"],
     "display.progress": ["progress", "show_progress"],
     "interop.dlpack": ["from_dlpack"],
     "plot": ["plot"],  # a package

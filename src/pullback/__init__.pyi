@@ -71,6 +71,7 @@ from pullback.signatures.transforms import ValueAndGrads as ValueAndGrads
 from pullback.core.variable import Variable as Variable
 from pullback import array_api as array_api
 from pullback import autograd as autograd
+from pullback.diagnostics.timing import benchmark as benchmark
 from pullback.train.loop import callbacks as callbacks
 from pullback.diagnostics.checking import check_grads as check_grads
 from pullback.signatures.transforms import checkpoint as checkpoint
