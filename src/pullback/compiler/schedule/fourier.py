@@ -36,7 +36,8 @@ def plan_fourier(n: Node, target: Target, threads: int) -> FourierPlan:
     data, x = n.data, n.args[0]
     outer, inner = count_transforms(x.shape, data.axis)
     is_paired = data.is_real or len(n.args) == 2
-    longest = max(data.n + 2, 2 * data.out if is_paired else 0)  # numbers in a lane; two transforms, when taken apart
+    # Numbers in a lane: two spectra of real results have n + 2, and two of real inputs are taken apart.
+    longest = max(data.n + 2, 2 * data.out if is_paired and not data.is_real else 0)
     width = max(1, target.vector_bytes // x.dtype.itemsize)
     while (
         width * x.dtype.itemsize > MIN_VECTOR_BYTES
