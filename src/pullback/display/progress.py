@@ -194,22 +194,18 @@ def make_progress(
 ) -> Progress:
     """Return what shows the steps of some work; ``total`` is ``None`` if their number is not known.
 
-    ``verbose`` is ``"auto"`` (a bar in a terminal or notebook, else nothing), 0 (nothing), 1 (a bar, or a line at the
-    end where there is neither) or 2 (a line at the end).  ``face`` is the function to name in an error.
+    ``verbose`` is ``"auto"`` or 1 (a bar in a terminal or notebook, a line at the end where there is neither), 0
+    (nothing) or 2 (a line at the end).  ``face`` is the function to name in an error.
 
     >>> with make_progress("Epoch 1/5", 100, verbose=0) as shown:
     ...     shown.close({"loss": 0.5})
     """
     if verbose not in ("auto", 0, 1, 2):
         raise ArgumentError(f'{face}: verbose must be "auto", 0, 1 or 2, got {verbose!r}.')
-    if verbose == 2:
-        return Line(title)
     if not verbose:
         return Progress()
-    canvas = _find_canvas()
-    if canvas is not None:
-        return Bar(title, total, canvas)
-    return Line(title) if verbose == 1 else Progress()
+    canvas = None if verbose == 2 else _find_canvas()
+    return Line(title) if canvas is None else Bar(title, total, canvas)
 
 
 def _find_canvas() -> Canvas | None:
@@ -224,12 +220,12 @@ def _find_canvas() -> Canvas | None:
 def progress(
     items: Iterable[Item], title: str = "", total: int | None = None, verbose: int | str = "auto"
 ) -> Iterator[Item]:
-    """Iterate over items and show how many are done: a bar in a terminal or a notebook, else nothing.
+    """Iterate over items and show how many are done: a bar in a terminal or a notebook, else a line at the end.
 
     items: what to iterate over: a list, a ``pb.data`` dataset, a generator.
     title: a text before the bar.
     total: how many items there are, if ``items`` has no length and it is known.
-    verbose: ``"auto"``, 0 (show nothing), 1 (where there is no terminal, a line at the end) or 2 (only that line).
+    verbose: 0 to show nothing, 2 for the line only.
 
     >>> import pullback as pb
     >>> sum(x * x for x in pb.progress([1.0, 2.0, 3.0], "squares"))

@@ -292,7 +292,7 @@ class Pool:
 
         f: a function of an item.
         items: what it is called with.
-        verbose: 0 for nothing, 1 for a bar, 2 for a line at the end; a bar in terminals unless it is given.
+        verbose: 0 for nothing, 2 for a line at the end; else a bar in terminals and notebooks, a line elsewhere.
 
         >>> import pullback as pb
         >>> with pb.scale.Pool("serial") as pool:

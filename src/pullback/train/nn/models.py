@@ -293,7 +293,7 @@ class Model(Layer):
             validation_data: A pair of inputs and targets, or a triple with weights, or batches, to validate with.
             callbacks: One of ``pb.callbacks``, a dict of functions, or a list of these.
             shuffle: Whether the examples of arrays are shuffled in every epoch.
-            verbose: 0 for nothing, 1 for a bar, 2 for a line for each epoch; a bar in terminals unless it is given.
+            verbose: 0 for nothing, 2 for a line for each epoch; else a bar in terminals and notebooks, lines elsewhere.
             resume: A file that ``callbacks.model_checkpoint`` writes: if it exists, training continues from it.
             sample_weight: A weight of each example, or of each step of each; of several outputs like ``y``.
             class_weight: A dict from class to weight; of several outputs a dict of these, or a list.
@@ -343,7 +343,7 @@ class Model(Layer):
         epochs: the number of the epoch to end with.
         validation_data: batches, or a pair of inputs and targets, to validate with.
         callbacks: one of ``pb.callbacks``, a dict of functions, or a list of these.
-        verbose: 0 for nothing, 1 for a bar, 2 for a line for each epoch.
+        verbose: 0 for nothing, 2 for a line for each epoch; else a bar in terminals and notebooks, lines elsewhere.
         resume: a file of a checkpoint to continue from, if it exists.
         batches_per_epoch: how many batches make an epoch.
         class_weight: a dict from class to weight.
