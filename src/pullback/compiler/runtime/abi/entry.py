@@ -103,7 +103,7 @@ def _imports() -> dict[str, int]:
     return {
         **found,
         **{name: id(kind) for name, kind in kinds.items()},
-        "PyArray_New": table[93],
+        "PyArray_NewFromDescr": table[94],
         "PyArray_Scalar": table[60],
         "pool": ctypes.addressof(STATE),
     }
@@ -215,12 +215,12 @@ def _can_be_built(x: Any) -> bool:
 
 
 def _kind(r: Result) -> tuple[int, ...]:
-    """Return the words of a plan about a result: bytes, number and address of its dtype, rank, shape."""
-    dtype = np.dtype(r.dtype)
+    """Return the words of a plan about a result: bytes, address of its dtype (0 for a Python number), rank, shape."""
+    dtype = np.dtype(np.dtype(r.dtype).type)  # NumPy keeps these for ever
     size = dtype.itemsize
     for n in r.shape:
         size *= n
-    return (size, dtype.num, 0 if r.python else id(dtype), len(r.shape), *r.shape)
+    return (size, 0 if r.python else id(dtype), len(r.shape), *r.shape)
 
 
 def _describe_arguments(leaves: Leaves, inputs: Sequence[int]) -> tuple[list[tuple[int, ...]], list[Any], int]:

@@ -113,10 +113,10 @@ make:
   br i1 %m.more, label %new, label %ready
 new:
   %about = getelementptr i64, ptr %plan, i64 %m.at
-  %m.rank = word %about 5
+  %m.rank = word %about 4
   %m.object = getelementptr ptr, ptr %objects, i64 %m
   %m.next = add i64 %m, 1
-  %m.past = add i64 %m.at, 6
+  %m.past = add i64 %m.at, 5
   %m.after = add i64 %m.past, %m.rank
   %is.array = icmp ne i64 %m.rank, 0
   br i1 %is.array, label %array, label %scalar
@@ -209,8 +209,8 @@ give:
 one:
   %its = getelementptr i64, ptr %plan, i64 %g.at
   %g.next = add i64 %g, 1
-  %g.rank = word %its 5
-  %g.past = add i64 %g.at, 6
+  %g.rank = word %its 4
+  %g.past = add i64 %g.at, 5
   %g.after = add i64 %g.past, %g.rank
   %g.memory = pointer %memories %g
   %source = word %its 1
@@ -225,7 +225,7 @@ whole:
   %g.array = icmp ne i64 %g.rank, 0
   br i1 %g.array, label %gave, label %number.made
 number.made:
-  %g.dtype = pointer %its 4
+  %g.dtype = pointer %its 3
   %is.float = icmp eq ptr %g.dtype, null
   br i1 %is.float, label %float.made, label %numpy.made
 float.made:

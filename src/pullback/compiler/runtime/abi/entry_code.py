@@ -51,7 +51,7 @@ DECLARED = """
 @list_type = external global i8
 @tuple_type = external global i8
 @dict_type = external global i8
-declare ptr @PyArray_New(ptr, i32, ptr, i32, ptr, ptr, i32, i32, ptr)
+declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 declare ptr @PyArray_Scalar(ptr, ptr, ptr)
 declare ptr @PyFloat_FromDouble(double)
 declare ptr @PyTuple_New(i64)

@@ -246,11 +246,10 @@ define void @pool_free(ptr %context, ptr %data, i64 %size) {
 
 define internal ptr @pooled_array(ptr %about) {
 start:
-  %number = word %about 3
-  %number.32 = trunc i64 %number to i32
-  %rank = word %about 5
+  %dtype = pointer %about 3
+  %rank = word %about 4
   %rank.32 = trunc i64 %rank to i32
-  %lengths = getelementptr i64, ptr %about, i64 6
+  %lengths = getelementptr i64, ptr %about, i64 5
   %bytes = word %about 2
   %least = word @pool 2
   %of.pool = icmp sge i64 %bytes, %least
@@ -265,8 +264,9 @@ no.memory:
 make:
   %data = phi ptr [null, %start], [%taken, %take]
   %flags = phi i32 [0, %start], [1281, %take]
-  %array = call ptr @PyArray_New(ptr @ndarray, i32 %rank.32, ptr %lengths, i32 %number.32,
-    ptr null, ptr %data, i32 0, i32 %flags, ptr null)
+  call void @Py_IncRef(ptr %dtype)
+  %array = call ptr @PyArray_NewFromDescr(ptr @ndarray, ptr %dtype, i32 %rank.32, ptr %lengths,
+    ptr null, ptr %data, i32 %flags, ptr null)
   br i1 %of.pool, label %own, label %done
 own:
   %failed = icmp eq ptr %array, null
