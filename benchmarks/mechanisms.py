@@ -134,6 +134,22 @@ def measure_product(m: int, k: int, n: int) -> Measure:
     return measure
 
 
+def measure_cholesky(gradient: bool) -> Measure:
+    """Return a measure of 1000 compiled Cholesky factors of 8 × 8 matrices, or of the gradient of their sum."""
+
+    def measure() -> float:
+        import numpy as np
+
+        import pullback as pb
+
+        a = np.random.default_rng(0).normal(size=(1000, 8, 8)).astype("f4")
+        a = a @ a.transpose(0, 2, 1) + 8 * np.eye(8, dtype="f4")
+        f = pb.compile(pb.grad(lambda a: np.sum(np.linalg.cholesky(a))) if gradient else np.linalg.cholesky, threads=1)
+        return time_calls(lambda: f(a), 10)
+
+    return measure
+
+
 def measure_python_loop(first: bool) -> Measure:
     """Return a measure of the gradient of a recurrent network, a Python loop: its first call, or another one."""
 
@@ -222,6 +238,18 @@ def measure_gather() -> float:
     return time_calls(lambda: gradient(table), 20)
 
 
+def measure_solve() -> float:
+    """Return the time of the eager gradient of the solution of 300 equations."""
+    import numpy as np
+
+    import pullback as pb
+
+    random = np.random.default_rng(0)
+    a, b = random.normal(size=(300, 300)) + 30 * np.eye(300), random.normal(size=(300, 1))
+    gradients = pb.grads(lambda a, b: np.sum(np.linalg.solve(a, b)))
+    return time_calls(lambda: gradients([a, b]), 5)
+
+
 def measure_large_gradient() -> float:
     import numpy as np
 
@@ -308,6 +336,8 @@ ROWS: dict[str, dict[str, Measure]] = {
         "relu(x @ w + b), 8 × 16 × 16": measure_product(8, 16, 16),
         "the same, 32 × 64 × 64": measure_product(32, 64, 64),
         "the same, 128 × 256 × 256": measure_product(128, 256, 256),
+        "1000 Cholesky factors, 8 × 8": measure_cholesky(False),
+        "gradient of 1000 Cholesky factors, 8 × 8": measure_cholesky(True),
     },
     "loop rolling": {
         "gradient of an RNN, 400 steps, first call": measure_python_loop(True),
@@ -324,6 +354,7 @@ ROWS: dict[str, dict[str, Measure]] = {
         "gradient of max_pool, 16 × 28 × 28 × 16": measure_pooling,
         "gradient of gather, 4096 of 10000 × 64": measure_gather,
         "gradient of sin, exp and tanh, 1e6 elements": measure_large_gradient,
+        "gradients of solve, 300 equations": measure_solve,
     },
     "native ops": {
         "gradient of 100 ops, 10 elements": measure_small_ops(False),
