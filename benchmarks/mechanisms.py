@@ -361,6 +361,7 @@ ROWS: dict[str, dict[str, Measure]] = {
         "gradient of a gradient of 10 ops, 10 elements": measure_small_ops(True),
         "gradients of 10 ops, 1e6 float32": measure_big_ops,
     },
+    "fused runs": {"gradients of 10 ops, 1e6 float32": measure_big_ops},
     "buffer recycling": {"gradient of 8 ops, 1e6 elements": measure_large_gradient},
     "lazy ops": {"import pullback": measure_import},
     "disk cache": {

@@ -25,6 +25,7 @@ MECHANISMS = {
     "Fourier transforms": "PULLBACK_FOURIER_TRANSFORMS",
     "eager kernels": "PULLBACK_EAGER_KERNELS",
     "native ops": "PULLBACK_NATIVE_OPS",
+    "fused runs": "PULLBACK_FUSED_RUNS",
     "buffer recycling": "PULLBACK_BUFFER_RECYCLING",
     "lazy ops": "PULLBACK_LAZY_OPS",
     "disk cache": "PULLBACK_CACHE",

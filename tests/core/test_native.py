@@ -16,7 +16,7 @@ import pytest
 from core.eager_programs import run_program
 
 import pullback as pb
-from pullback.compiler.runtime.abi import eager_ops, eager_programs
+from pullback.compiler.runtime.abi import eager_fused, eager_ops, eager_programs
 from pullback.core import native
 from pullback.core.op import list_ops
 
@@ -202,6 +202,15 @@ def test_machine_code_gives_bits_of_python(name: str, outcomes: list[dict[str, A
     assert ours[name] == theirs[name]
 
 
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name.startswith("big")])
+def test_fused_runs_give_bits_of_python(
+    name: str, outcomes: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(eager_fused, "WORK_TO_COMPILE", 0)
+    assert run_silently(PROGRAMS[name]) == outcomes[1][name]
+    assert native.machine.fused.loops
+
+
 # ---- warnings and errors are NumPy's
 
 
@@ -227,6 +236,18 @@ def test_machine_code_leaves_warnings_to_numpy(name: str, outcomes: list[dict[st
     if "big" in name:  # which are computed in blocks of other lengths
         ours, theirs = sorted({*ours}), sorted({*theirs})
     assert ours == theirs != []
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+        ODD[name]()
+    with np.errstate(all="ignore"):
+        assert list_warnings(ODD[name]) == []
+
+
+@pytest.mark.parametrize("name", [name for name in ODD if "big" in name])
+def test_fused_runs_leave_warnings_to_numpy(
+    name: str, outcomes: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(eager_fused, "WORK_TO_COMPILE", 0)
+    assert {*list_warnings(ODD[name])} == {*outcomes[1][f"warnings of {name}"]}
     with np.errstate(all="raise"), pytest.raises(FloatingPointError):
         ODD[name]()
     with np.errstate(all="ignore"):

@@ -22,6 +22,7 @@ import numpy as np
 
 from pullback.compiler.runtime.abi.eager_blocks import MOST_NODES, Run, find_run
 from pullback.compiler.runtime.abi.eager_code import DECLARED, EXPORTS, write_code
+from pullback.compiler.runtime.abi.eager_fused import FusedRuns
 from pullback.compiler.runtime.abi.eager_programs import is_ufunc_known, trace_program
 from pullback.compiler.runtime.abi.eager_records import (
     ARRAY,
@@ -127,6 +128,7 @@ class Machine:
         called = (ctypes.c_int64 * 4)(*map(id, callbacks))
         self.sums, self.copies = sums, [trace_program(np.positive, range(1), char) for char in "fd"]
         self.buffers: list[Any] = []  # memory of earlier calls of ``pull_large``, to be used again
+        self.fused = FusedRuns()
         self.kept += [scratch, programs, callbacks, called]
         at = ctypes.addressof(called)
         table, api = numpy_functions(), ctypes.pythonapi
@@ -188,8 +190,10 @@ class Machine:
         ignored = sum(FLAG_OF[name] for name, mode in np.geterr().items() if mode == "ignore")
         run = Run(rules, ctypes.addressof(self.copies[which]), start + 4 * 8 * BLOCK, ignored | ignored << SUM_SHIFT)
         run.plan()
+        size, item = meta.size, meta.dtype.itemsize
+        done = self.fused.run(run.parts, size, item, ignored, start)
         words = (
-            meta.size, meta.dtype.itemsize, ctypes.addressof(self.sums[which]), start, len(run.parts), 0, 0,
+            size, item, ctypes.addressof(self.sums[which]), start, len(run.parts), done, 0,
             *(word for part in run.parts for word in part),
         )  # fmt: skip
         job = np.array(words, np.int64)
