@@ -289,7 +289,7 @@ def test_scan_carry_structure_change():
         (lambda: pb.scan(None, X, XS), ArgumentError, "f must be a function"),
         (lambda: pb.scan(lambda c, x: (c, x), X, XS, unroll=0), ArgumentError, "unroll must be a positive integer"),
         (lambda: pb.map(lambda x: x, None), ArgumentError, "no arrays"),
-        (lambda: pb.fori_loop(0, 2.5, lambda i, c: c, X), ArgumentError, "hi must be an integer"),
+        (lambda: pb.fori_loop(0, 2.5, lambda i, c: c, X), ArgumentError, "hi must be one integer, got float"),
         (lambda: pb.while_loop(lambda c: c > 0, lambda c: c, X), ShapeError, "one bool"),
         (lambda: pb.cond(X > 0, np.sin, np.cos, X), ShapeError, "one bool"),
         (lambda: pb.switch(0.5, [np.sin], X), ArgumentError, "one integer"),
@@ -320,6 +320,25 @@ def test_fori_loop_matches_python_loop():
     check(f, X)
     check(lambda x: pb.grad(lambda x: f(x).sum())(x), X)
     assert pb.fori_loop(3, 1, lambda i, c: c + 1, 5) == 5
+
+
+def test_fori_loop_takes_limits_that_are_arguments_of_a_compiled_function():
+    def f(x, n):
+        return pb.fori_loop(1, n, lambda i, c: np.sin(c) * x + i, x, max_steps=9)
+
+    slope = pb.grad(lambda x, n: f(x, n).sum(), argnums=0)
+    tangent = lambda x, n: pb.jvp(lambda x: f(x, n), [x], [np.ones_like(x)])[1]
+    for g in (f, slope, tangent):
+        compiled, each = pb.compile(g), pb.vmap(g, in_axes=(None, 0))
+        for n in (0, 2, 5, 30):  # the last one is more than max_steps
+            assert_allclose(compiled(X, n), g(X, n))
+        numbers = np.array([1, 4, 2])
+        assert_allclose(each(X, numbers), np.stack([g(X, n) for n in numbers]))
+        assert_allclose(pb.compile(each)(X, numbers), each(X, numbers))
+    with pytest.raises(ShapeError, match="fori_loop: the shape of carry changes"):
+        pb.compile(lambda n: pb.fori_loop(0, n, lambda i, c: c[:1], np.ones(2)))(2)
+    with pytest.raises(ArgumentError, match="fori_loop: hi must be one integer, got float64"):
+        pb.compile(lambda n: pb.fori_loop(0, n, lambda i, c: c, 0))(2.5)
 
 
 # ---- while_loop

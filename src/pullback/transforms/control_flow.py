@@ -99,24 +99,48 @@ def map(f: Callable[..., Any], xs: Any) -> Any:
     return _scan("map", lambda _, x: (None, f(x)), None, xs)[1]
 
 
-def fori_loop(lo: int, hi: int, body: Callable[..., Any], carry: Any) -> Any:
+def fori_loop(lo: Any, hi: Any, body: Callable[..., Any], carry: Any, max_steps: int | None = None) -> Any:
     """Return ``carry`` after ``carry = body(i, carry)`` for each ``i`` from ``lo`` up to, not including, ``hi``.
 
     lo: the first ``i``, an integer.
-    hi: the end, an integer that is known while compiling.
+    hi: the end, an integer.
     body: takes ``i`` and the carry, and returns the next carry.
     carry: what goes from step to step, a tree of arrays; its shapes and dtypes stay the same.
+    max_steps: end after so many steps at the latest.  Needed only for reverse mode in a compiled function whose ``lo``
+        or ``hi`` is an argument or computed from one, as it stores the states of all steps.
 
     >>> import pullback as pb
     >>> pb.fori_loop(0, 5, lambda i, x: x * 2.0 + i, 1.0).item()
     58.0
+    >>> pb.compile(lambda n: pb.fori_loop(0, n, lambda i, x: x * 2.0 + i, 1.0))(5).item()
+    58.0
     """
     _check_function("fori_loop: body", body)
+    most = None if max_steps is None else _check_count("fori_loop: max_steps", max_steps)
     for name, bound in (("lo", lo), ("hi", hi)):
-        if isinstance(bound, bool) or not hasattr(bound, "__index__"):
-            raise ArgumentError(f"fori_loop: {name} must be an integer, got {bound!r}.")
-    numbers = np.arange(int(lo), max(int(lo), int(hi)))
+        _check_integer(f"fori_loop: {name}", bound)
+    if _is_unknown(lo) or _is_unknown(hi):
+        return _count_up(as_array(lo).astype(np.int64), as_array(hi), body, carry, most)
+    first = int(lo)
+    end = int(hi) if most is None else min(int(hi), first + most)
+    numbers = np.arange(first, max(first, end))
     return _scan("fori_loop", lambda state, i: (body(i, state), None), carry, numbers)[0]
+
+
+def _is_unknown(bound: Any) -> bool:
+    """Return whether a limit of a loop has no value yet, or one for each example of ``vmap``."""
+    return isinstance(bound, Tensor) and bool(bound.level) and (get_trace() is not None or is_batched(bound))
+
+
+def _count_up(lo: Any, hi: Any, body: Callable[..., Any], carry: Any, most: int | None) -> Any:
+    """Return the carry of a ``fori_loop`` whose number of steps is found out while it runs."""
+    carry = tree.map_leaves(as_operand, carry, whole=tree.is_number_list)
+
+    def step(state: Any) -> Any:
+        i, before = state
+        return i + 1, check_carry("fori_loop", before, body(i, before))
+
+    return while_loop(lambda state: state[0] < hi, step, (lo, carry), most)[1]
 
 
 def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carry: Any, max_steps: int | None = None) -> Any:
@@ -160,6 +184,15 @@ def _check_predicate(what: str, holds: Any, cure: str) -> Any:
     if not isinstance(holds, (*NUMBERS, *ARRAYS, np.generic)):
         raise ArgumentError(f"{what} one bool, got {describe(holds)}.")
     return holds
+
+
+def _check_integer(what: str, x: Any) -> None:
+    """Raise unless ``x`` is one integer, whose value may be unknown while compiling."""
+    if not isinstance(x, (*NUMBERS, *ARRAYS, np.generic)):
+        raise ArgumentError(f"{what} must be one integer, got {describe(x)}.")
+    number = as_array(x)
+    if np.shape(number) or number.dtype.kind not in "iu":
+        raise ArgumentError(f"{what} must be one integer, got {number.dtype} of shape {np.shape(number)}.")
 
 
 def _check_function(what: str, f: Any) -> None:
@@ -232,9 +265,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     >>> [pb.switch(i, [lambda x: x, lambda x: x * x, lambda x: x * x * x], 2.0) for i in range(3)]
     [2.0, 4.0, 8.0]
     """
+    _check_integer("switch: index", index)
     number = as_array(index)
-    if np.shape(number) or number.dtype.kind not in "iu":
-        raise ArgumentError(f"switch: index must be one integer, got {number.dtype} of shape {np.shape(number)}.")
     if not isinstance(branches, Sequence):
         raise ArgumentError(f"switch: branches must be a list of functions, got {type(branches).__name__}.")
     if not branches:
