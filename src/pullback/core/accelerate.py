@@ -1,7 +1,7 @@
-"""Machine code for ops that are run one at a time, where they have much to do.
+"""Machine code for eager ops on large arrays: convolutions, pooling, scans and functions such as ``exp``.
 
 The compiler imports this package, not the other way round: ``pullback/__init__.py`` sets ``compile_op`` and
-``compile_function``, which import the compiler when the first such op runs.  NumPy runs the other ops.
+``compile_function``, which import the compiler when the first such op runs.  NumPy runs all other ops.
 
 Machine code and NumPy round differently.  So which of them runs an op depends on shapes, dtypes and parameters alone,
 and is decided once for each signature in a process: the same call gives the same numbers every time.
@@ -24,18 +24,17 @@ __all__ = ["MAX_NUMPY_ELEMENTS", "find_function", "run_compiled_if", "run_elemen
 Program = Callable[..., Any]
 
 
-MAX_NUMPY_ELEMENTS = 8192  # elements, up to which an op of several NumPy functions is run by them
-MAX_SIGNATURES = 512  # compiled in a process; NumPy runs what comes after them, as shapes seem to vary
+MAX_NUMPY_ELEMENTS = 8192  # up to this size NumPy runs an op that takes it several function calls
+MAX_SIGNATURES = 512  # compiled in a process; beyond it NumPy runs new ones, as shapes seem to vary
 
-# Gives a function of arrays, for an op, the shape and dtype of each input, and parameters; None if there is none.
+# compile_op(op, [(shape, dtype) of each input], params) returns a function of arrays, or None if it cannot be compiled.
 compile_op: Callable[[Any, list[tuple[Any, Any]], dict[str, Any]], Program | None] | None = None
-# Gives a function of operands, arrays of any length or single numbers, and of an array for the result, which tells
-# whether an element of it is not finite; for an op, a dtype, and which operands are single numbers.  From ``least``
-# elements on, an attribute of it, it is faster than NumPy.
+# compile_function(op, dtype, which operands are single numbers) returns a function ``f(*operands, out)`` of arrays of
+# any length, or None.  ``f`` returns whether a result is not finite; it is faster than NumPy from ``f.least`` elements.
 compile_function: Callable[[Any, Any, tuple[bool, ...]], Program | None] | None = None
 _programs: dict[Any, Program | None] = {}
 _functions: dict[Any, Program | None] = {}
-_kernels: set[Any] = set()  # of ops of one input that several NumPy functions compute
+_kernels: set[Any] = set()  # kernels of ops with one input that call several NumPy functions
 _lock = RLock()
 
 
@@ -56,10 +55,10 @@ def run_compiled_if(
     otherwise: Callable[..., Any] | None = None,
     is_finite: Callable[..., bool] | None = None,
 ) -> Callable[..., Any]:
-    """Return the ``run`` of an op: machine code if ``is_worthwhile`` of its arguments, else ``otherwise``.
+    """Return the ``run`` of an op: machine code if ``is_worthwhile(*args)``, otherwise ``otherwise(*args)``.
 
-    ``kernel`` is that of the op; without ``otherwise`` it takes the op's arguments itself.
-    A result that is not ``is_finite(z, *args)`` is computed once more by NumPy, which warns of it.
+    ``kernel`` is the kernel of the op, and the default of ``otherwise``.
+    Where ``is_finite(z, *args)`` is false, NumPy computes the result again and gives its warnings.
 
     >>> run_compiled_if(lambda x: x.size > 1_000_000, np.negative)(np.ones(2))
     array([-1., -1.])
@@ -83,7 +82,7 @@ def run_compiled_if(
 
 
 def _find_program(key: tuple[Any, ...]) -> Program | None:
-    """Return what runs an op with this signature from now on: machine code, or None for NumPy."""
+    """Return the program that runs an op with this signature from now on; None if NumPy does."""
     with _lock:
         if key not in _programs and len(_programs) < MAX_SIGNATURES:
             _programs[key] = _compile(*key) if is_enabled("eager kernels") else None
@@ -97,7 +96,7 @@ def _compile(kernel: Callable[..., Any], *args: Any) -> Program | None:
     return None if compile_op is None else compile_op(op, [*args[:count]], params)
 
 
-# ---- functions of elements, compiled for arrays of any length
+# ---- elementwise functions, compiled for arrays of any length
 
 FUNCTIONS = frozenset({
     np.exp, np.log, np.sin, np.cos, np.tan, np.tanh, np.sinh, np.cosh, np.log1p, np.expm1, np.log2, np.log10,
@@ -107,8 +106,8 @@ FUNCTIONS = frozenset({
 
 
 def find_function(ufunc: Any, values: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Program | None:
-    """Return machine code for a NumPy function whose result has this shape and dtype; None if NumPy is to run it."""
-    # In one piece: every op on big arrays runs through it, mostly to find that NumPy runs it.
+    """Return machine code for a NumPy function whose result has this shape and dtype; None if NumPy should run it."""
+    # Not split into smaller functions: every op on big arrays calls this, and mostly NumPy runs the op.
     if (ufunc not in FUNCTIONS and ufunc not in _kernels) or not _is_compiled(dtype) or compile_function is None:
         return None
     repeated = []
@@ -118,7 +117,7 @@ def find_function(ufunc: Any, values: Sequence[Any], shape: tuple[int, ...], dty
             return None
         repeated.append(once)
     if ufunc is np.power and repeated[1] and values[1] == 2:
-        return None  # which NumPy computes as a product
+        return None  # NumPy computes a square as a product
     key = ufunc, dtype.char, *repeated
     try:
         return _functions[key]
@@ -132,7 +131,7 @@ def find_function(ufunc: Any, values: Sequence[Any], shape: tuple[int, ...], dty
 
 
 def run_function(function: Program, ufunc: Any, values: Sequence[Any], out: Any) -> Any:
-    """Write the result of machine code for a NumPy function to ``out``, which is no operand, with NumPy's warnings."""
+    """Write the result of a compiled NumPy function to ``out``, which must not be an operand; give NumPy's warnings."""
     odd = function(*[v if getattr(v, "shape", ()) else np.array(v, out.dtype) for v in values], out)
     if np.geterr()["under"] != "ignore":
         ufunc(*values)
@@ -143,7 +142,7 @@ def run_function(function: Program, ufunc: Any, values: Sequence[Any], out: Any)
 
 
 def run_elements(kernel: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return the ``run`` of an op of one input, elementwise: machine code for many elements, else ``kernel``.
+    """Return the ``run`` of an elementwise op of one input: machine code for many elements, otherwise ``kernel``.
 
     >>> run_elements(np.negative)(np.ones(2))
     array([-1., -1.])

@@ -1,10 +1,10 @@
-"""How an op acts on axes.  From that one fact: output shape, shape errors, batching, sample shapes for the tests.
+"""How an op acts on axes.  This determines its output shape, shape errors, batching rule and samples for the tests.
 
 elementwise1, elementwise2        z has the broadcast shape of the inputs
 broadcast("(m,k),(k,n)->(m,n)")   the same, over trailing core axes (a NumPy gufunc signature)
 reduces()                         some axes disappear, named by ``axis`` and ``keepdims``
-scans()                           the shape stays, ``axis`` names the one that is run along
-moves(shape, samples, batch)      anything else: the op has functions for it
+scans()                           the shape stays, ``axis`` names the axis that is scanned
+moves(shape, samples, batch)      anything else: functions give the shape, the samples and the batching rule
 
 A sample is ``(inputs, params)``; an input is a shape, to be filled with numbers of the op's domain, or an array.
 
@@ -112,7 +112,7 @@ class broadcast(Acts):
 
 
 class reduces(Acts):
-    """Axes vanish (or shrink to 1), as named by ``axis`` and ``keepdims``.  ``empty``: of nothing there is a result."""
+    """Axes are removed (or shrink to 1), as ``axis`` and ``keepdims`` say.  ``empty``: empty axes can be reduced."""
 
     def __init__(self, empty: bool = True) -> None:
         self.empty = empty
@@ -128,7 +128,7 @@ class reduces(Acts):
         (x,) = args
         rank = np.ndim(x) - 1
         gone = resolve_axes(rank, params["axis"], op.name)
-        if len(gone) == rank:  # all of each example: one long axis, which serves rank 0 as well
+        if len(gone) == rank:  # all axes of each example: reduce one flat axis, which works for rank 0 too
             z = op.call(
                 [np.reshape(x, (x.shape[0], prod(x.shape[1:])))], {**params, "axis": 1, **self.drop_keepdims(params)}
             )
@@ -156,7 +156,7 @@ class reduces(Acts):
 
 
 class scans(Acts):
-    """The shape stays; ``axis`` names the axis that is run along."""
+    """The shape stays; ``axis`` names the axis that is scanned."""
 
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
         resolve_axes(len(shapes[0]), params["axis"], name)
@@ -173,8 +173,8 @@ class scans(Acts):
 class moves(Acts):
     """Ops with a function for the output shape: ``shape(*shapes, **params)``.
 
-    ``samples`` may be a function that gives them, so that importing does not compute what only tests use.
-    ``batch(op, args, on, params)`` performs it on many examples; without one they are done one by one.
+    ``samples`` may be a function that returns them, so that importing does not compute what only tests use.
+    ``batch(op, args, on, params)`` performs the op on many examples; without it they are performed one by one.
     """
 
     def __init__(

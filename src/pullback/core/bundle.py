@@ -18,10 +18,10 @@ Back = Callable[[list[Any]], Sequence[Any]]
 
 
 def place_all(tape: Tape, zs: Sequence[Any], nodes: Sequence[Any], back: Back) -> tuple[Any, ...]:
-    """Put one step with the results ``zs`` on the tape, and give a tensor for each.
+    """Put one step with the results ``zs`` on the tape, and return a tensor for each.
 
-    ``back`` takes the cotangents of the results, ``None`` for one that was not used, and gives those of ``nodes``;
-    a node that is ``None`` is not on the tape.
+    ``back`` takes the cotangents of the results (``None`` for a result that was not used) and returns those of
+    ``nodes``; a node that is ``None`` is not on the tape.
     """
     if len(zs) == 1:
         return (place(zs[0], tape.meta_of(zs[0]), ONE, nodes, back),)
@@ -33,7 +33,7 @@ def place_all(tape: Tape, zs: Sequence[Any], nodes: Sequence[Any], back: Back) -
 
 
 class Picked(list[Any]):
-    """The cotangents of several results, as far as they are known; of two of them the sum."""
+    """The cotangents of several results, None where there is none yet; ``+`` adds two such lists."""
 
     def __add__(self, other: Any) -> Any:
         for i, d in enumerate(other):
@@ -43,7 +43,7 @@ class Picked(list[Any]):
 
 
 class CustomStep(Step):
-    """A step whose cotangents are computed by a function of the user's, in the slot ``y`` of its nodes."""
+    """A step whose cotangents are computed by a user's function, which is in the slot ``y`` of its nodes."""
 
     __slots__ = ()
 
@@ -63,7 +63,7 @@ class BundleStep(CustomStep):
 
 
 class PickStep(Step):
-    """The step from several results to one of them, whose number is in the slot ``y``."""
+    """The step from several results to one of them, whose index is in the slot ``y``."""
 
     __slots__ = ()
 

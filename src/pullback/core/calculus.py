@@ -1,15 +1,15 @@
-"""How an op differentiates.  From that one fact: both vjp and jvp.
+"""How an op differentiates.  Its vjp and its jvp are derived from one fact.
 
-    partials(dz/dx, dz/dy)        elementwise: a partial derivative per input (a number: constant, None: not at all);
-                                  a partial with a parameter ``g`` is the whole product ``g * dz/dx``, for both modes
+    partials(dz/dx, dz/dy)        elementwise: a partial derivative per input (a number if constant, None if there is
+                                  none); one with a parameter ``g`` is the whole product ``g * dz/dx``, for both modes
     linear(adjoint, ...)          linear in each input: an adjoint per input; the jvp is the op itself
     linear(each=adjoint)          the same for a list of inputs: one adjoint giving the list of cotangents
     linear(adjoint, into=add)     ``add(acc, g, *params)`` adds the cotangent into an array instead of making one
-    linear(adjoint, rows=part)    ``part`` gives the rows of the first input that the cotangent is not zero in, as
-                                  ``(indices, values)``, or None where it is not so simple
+    linear(adjoint, rows=part)    ``part`` gives the rows of the first input in which the cotangent is not zero, as
+                                  ``(indices, values)``, or None where these are not whole rows
     rule(vjp, ..., jvp=...)       anything else: both written out, the tangents of x, y being ``dx``, ``dy``
-    rule(..., together=vjps)      the same, with one formula that gives the cotangents of all inputs, which share work
-    rule(..., adjoint=True)       the same, with vjps that are adjoints of complex numbers too: nothing is conjugated
+    rule(..., together=vjps)      the same, with one formula for the cotangents of all inputs, which share work
+    rule(..., adjoint=True)       the same, with vjps that are already adjoints for complex numbers: none is conjugated
     constant()                    the derivative is zero wherever it exists
 
 A formula's parameter names are what it needs (see formula.py).  Formulas are plain NumPy and operators.
@@ -39,8 +39,8 @@ class Calculus:
     rows: Formula | None = None
     together: Formula | None = None
     times = False
-    adjoint = False  # whether the vjps conjugate what they must, where numbers are complex
-    flows = True  # False: nothing ever flows back
+    adjoint = False  # whether the vjps conjugate complex numbers themselves
+    flows = True  # False: the cotangent of every input is zero
     mixes = True  # False: the dtype of the result does not depend on the inputs
     names: Names
 
@@ -159,7 +159,7 @@ class rule(Calculus):
 
 
 class constant(Calculus):
-    """The derivative is zero wherever it exists (comparisons, rounding): nothing flows back."""
+    """The derivative is zero wherever it exists (comparisons, rounding): inputs get no cotangent."""
 
     flows = False
 

@@ -1,7 +1,7 @@
-"""The caller that needs a plain value: Python, NumPy and SciPy call ``float(x)`` or ``x.dtype`` for several purposes.
+"""Find out why ``float(x)``, ``x.dtype`` or ``__array__`` of a traced tensor is called: by formatting, NumPy or SciPy.
 
-The caller's frame tells: the instruction it is at, and the function it belongs to.  It is looked at only where a
-traced tensor would otherwise have to be refused, so ordinary computations do not pay for it.
+The caller's frame shows the instruction that it is at and the function that it belongs to.  It is inspected only where
+an error would be raised otherwise, so ordinary computations do not pay for it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _IN_PLACE = {n for n, (_, sign) in enumerate(_nb_ops) if sign.endswith("=")}
 _PICKS = {n for n, (_, sign) in enumerate(_nb_ops) if sign == "[]"}  # since Python 3.14
 _READS = {opmap[name] for name in ("BINARY_SUBSCR",) if name in opmap}  # before that
 _WRITES = {opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in opmap}
-# The code of what gives `ret.dtype.type(ret / n)`, a plain number, unless what was added up has no dtype: tensors hide
-# theirs from it.  By identity, as to hash code is slow.
+# The code of NumPy's mean, which returns `ret.dtype.type(ret / n)`, a plain number, unless the sum has no dtype:
+# tensors hide theirs from it.  Compared by identity, because hashing code is slow.
 MEANS = frozenset(
     id(unwrap(getattr(module, name)).__code__)
     for module, names in ((methods, ("_mean", "_var", "_std")), (nans, ("_divide_by_count", "nanstd")))
@@ -38,8 +38,8 @@ MEANS = frozenset(
 )
 # Functions of numpy.polynomial that evaluate a series: they arrange coefficients in columns only where x is an ndarray.
 SERIES = frozenset({"polyval", "chebval", "legval", "hermval", "hermeval", "lagval"})
-# which take an array apart and use its elements: np.r_ and np.c_; np.vectorize; np.ndenumerate; series of
-# numpy.polynomial, whose coefficients may be objects; the products of pandas
+# Functions that use the elements of an array one by one: np.r_ and np.c_; np.vectorize; np.ndenumerate; series of
+# numpy.polynomial, whose coefficients may be objects; the products of pandas.
 _TAKING_APART = {
     "numpy": ("AxisConcatenator.", "vectorize.", "ndenumerate."),
     f"numpy{sep}polynomial": ("",),
@@ -84,7 +84,7 @@ DEFAULT = (
     "Compute with NumPy's functions, or give the result a gradient with pb.custom_gradient (with SCIPY_ARRAY_API=1 in "
     "the environment, more of SciPy's functions take tensors)"
 )
-_CURES = {f"numpy{sep}polynomial": OF_SERIES, f"numpy{sep}ma": OF_MASKED}  # by where in NumPy a value is wanted
+_CURES = {f"numpy{sep}polynomial": OF_SERIES, f"numpy{sep}ma": OF_MASKED}  # advice by the part of NumPy that calls
 HOW_TO_PICK = "To pick by it write pb.tensor(a)[i] or np.take(a, i), and x[i + np.arange(n)] for x[i : i + n]. "
 REFUSALS = (TracedValueError, BatchedValueError, SymbolValueError)
 
@@ -98,7 +98,7 @@ def _read_instruction(frame: FrameType) -> tuple[int, int]:
 def is_formatting(depth: int = 2) -> bool:
     """Return whether the caller of the caller is at ``text % x``.
 
-    Of all left operands only text converts the right one to a number; others hand the operator over to the tensor.
+    Only text as the left operand converts the right one to a number; all others leave the operator to the tensor.
     """
     operation, argument = _read_instruction(sys._getframe(depth))
     return operation == opmap["BINARY_OP"] and argument in _REMAINDERS
@@ -111,18 +111,18 @@ def is_picking(depth: int = 2) -> bool:
 
 
 def is_operator() -> bool:
-    """Return whether the code outside of the library is at an operator: Python then tries the other operand."""
+    """Return whether the code outside the library is at an operator: Python then tries the other operand."""
     return _user_instruction()[0] in (opmap["BINARY_OP"], opmap["COMPARE_OP"])
 
 
 def is_in_place() -> bool:
-    """Return whether the code outside of the library is at an operator such as ``x *= y``."""
+    """Return whether the code outside the library is at an operator such as ``x *= y``."""
     operation, argument = _user_instruction()
     return operation == opmap["BINARY_OP"] and argument in _IN_PLACE
 
 
 def _user_instruction() -> tuple[int, int]:
-    """Return the operation that the code outside of the library is performing, and its argument."""
+    """Return the operation that the code outside the library is performing, and its argument."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith(NOT_THE_USER):
         frame = frame.f_back
@@ -139,7 +139,7 @@ def _is_in(package: str, code: CodeType) -> bool:
 
 
 def takes_elements(depth: int = 2) -> bool:
-    """Return whether the caller of the caller takes an array apart: ``np.r_[...]``, ``np.vectorize``, ``df @ x``."""
+    """Return whether the caller's caller reads single elements: ``np.r_[...]``, ``np.vectorize``, ``df @ x``."""
     code = sys._getframe(depth).f_code
     if code.co_name == "_fit":  # numpy.polynomial's, which calls LAPACK
         return False
@@ -147,19 +147,19 @@ def takes_elements(depth: int = 2) -> bool:
 
 
 def checks_values() -> bool:
-    """Return whether a function of ``np.testing`` is calling: it compares values and gives nothing."""
+    """Return whether a function of ``np.testing`` is calling: it compares values and returns nothing."""
     frame = find_numpy_caller()
     return frame is not None and _is_in("testing", frame.f_code)
 
 
 def leaves_product(depth: int = 2) -> bool:
-    """Return whether the caller of the caller is a sparse array of SciPy's that is multiplied."""
+    """Return whether the caller of the caller is a product of a SciPy sparse array."""
     code = sys._getframe(depth).f_code
     return code.co_name == "_matmul_dispatch" and _is_in("sparse", code)
 
 
 def find_numpy_caller() -> FrameType | None:
-    """Return the frame of the NumPy function that calls this library; None if the caller is none of NumPy's."""
+    """Return the frame of the NumPy function that calls this library; None if no NumPy function does."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(OURS):
         frame = frame.f_back
@@ -183,13 +183,13 @@ def arrange_coefficients(frame: FrameType, args: tuple[Any, ...]) -> tuple[Any, 
 
 # ---- messages for values that are refused
 
-# The last call into SciPy that was refused a value, by the id and the code of its frame (a later one may have the same
-# id): C code may go on with the error set, and whatever is called then fails in a way of its own.
+# The last call into SciPy to which a value was refused, by the id and the code of its frame (a later one may have the
+# same id): C code may continue with the error set, and whatever it calls next fails with an unrelated error.
 _refused: ContextVar[tuple[int, CodeType | None, str, str]] = ContextVar("refused", default=(0, None, "", ""))
 
 
 def explain_refusal(dtype: np.dtype[Any]) -> tuple[str, str]:
-    """Return what the plain value is wanted for, and what to do instead; empty if that is not known."""
+    """Return what the caller needs the plain value for, and what to do instead; empty texts if that is not known."""
     frame: FrameType | None = sys._getframe(1)
     by_numpy, cure = "", OF_OBJECTS
     while frame is not None and frame.f_code.co_filename.startswith(NOT_THE_USER):
@@ -220,25 +220,25 @@ def explain_refusal(dtype: np.dtype[Any]) -> tuple[str, str]:
 
 
 def _scipy_files() -> str:
-    """Return how the names of SciPy's files begin; what no file's does if it is not imported."""
+    """Return the prefix of the names of SciPy's files; one that no file has if SciPy is not imported."""
     module = sys.modules.get("scipy")
     return dirname(module.__file__) + sep if module is not None and module.__file__ else "\0"
 
 
 def _find_package(code: CodeType) -> str:
-    """Return the public package of SciPy's that a function of it is in."""
+    """Return the public SciPy package that a function is in."""
     first, *rest = code.co_filename.removeprefix(_scipy_files()).split(sep)
     if first == "spatial" and rest[0] in ("distance.py", "transform"):
         return f"spatial.{rest[0].removesuffix('.py')}"
     return first
 
 
-# Where SciPy's wrappers hold what they wrap: the name is not that of their code.
+# The variables in which SciPy's wrappers hold the wrapped function, whose name is not that of their code.
 _WRAPPED = ("hypotest_fun_in", "func", "method", "self")
 
 
 def _public_name(frame: FrameType) -> str:
-    """Return the name of the public function of SciPy's that a frame belongs to."""
+    """Return the name of the public SciPy function that a frame belongs to."""
     name = frame.f_code.co_name
     owner = frame.f_locals.get("self")
     if frame.f_code.co_qualname.partition(".")[0] in FUNCTIONS["spatial.transform"]:
@@ -255,7 +255,7 @@ def _public_name(frame: FrameType) -> str:
 
 
 def find_replacement(package: str, name: str) -> str:
-    """Return what to use in place of a function of SciPy's; empty if there is nothing.
+    """Return the advice what to use instead of a SciPy function; empty if there is no replacement.
 
     >>> find_replacement("linalg", "expm")
     'Use pb.scipy.linalg.expm, which is differentiable, or call pb.scipy.install() first'
@@ -265,12 +265,12 @@ def find_replacement(package: str, name: str) -> str:
     return f"Use pb.scipy.{package}.{name}, which is differentiable, or call pb.scipy.install() first"
 
 
-# the message of SciPy's C code after it has printed our error and gone on
+# The message of SciPy's C code after it has printed our error and continued.
 _SWALLOWING = "Result from function call is not a proper array of floats"
 _SEVERAL = "Multiple namespaces for array inputs"
 _HIDING = "setting an array element with a sequence"  # the beginning of NumPy's message where our error is the cause
 _OUT = ("output must be an array", "'out' must be an array")  # of methods of arrays
-_ITERATING = "cannot be written back to via WRITEBACKIFCOPY"  # what np.nditer makes of our error
+_ITERATING = "cannot be written back to via WRITEBACKIFCOPY"  # the message of np.nditer in place of our error
 _OBJECTS = (  # NumPy's messages about object arrays: no loop for them, no method of the elements, no cast
     "loop of ufunc does not support argument", "not supported for the input types", "from dtype('O') to dtype(",
     "array type object is unsupported in linalg",
@@ -278,7 +278,7 @@ _OBJECTS = (  # NumPy's messages about object arrays: no loop for them, no metho
 
 
 def reveal(error: BaseException) -> None:
-    """Raise an error about tensors in place of one that C code made of it; otherwise hide our frames."""
+    """Raise our error about tensors again if C code replaced it by another one; otherwise hide our frames."""
     hide_frames(error.__traceback__)
     if isinstance(error, PullbackError):
         return
@@ -323,7 +323,7 @@ def _explain_object_arrays(error: BaseException) -> None:
 
 
 def _find_replacement_in(traceback: TracebackType | None) -> str:
-    """Return what to use in place of the first function of SciPy's on the way to an error."""
+    """Return what to use instead of the first SciPy function in the traceback of an error."""
     while traceback is not None:
         frame = traceback.tb_frame
         if frame.f_code.co_filename.startswith(_scipy_files()):
@@ -349,11 +349,9 @@ def _is_from(frame: int, code: CodeType | None, traceback: TracebackType | None)
 
 
 def _function_in(files: str, traceback: TracebackType | None) -> str:
-    """Return the name of the function that the user called, in the calls that led to an error in these files.
+    """Return the name of the function in these files that the user's call led to, if the error was raised in them.
 
-    It is empty if there is none.
-
-    The innermost frame must be one of theirs.
+    The text is empty unless the innermost frame of the traceback is in these files.
     """
     name = ""
     while traceback is not None:

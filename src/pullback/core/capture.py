@@ -1,8 +1,7 @@
-"""Arrays of the user's that a tape keeps for its rules: a gradient must see them as they were when they were used.
+"""The user's arrays that a tape saves for its rules: a gradient must see them as they were when they were used.
 
-A small array is copied.  Of a large one a sample of elements is kept, and compared before the backward pass: an array
-that was changed in place since is an error, and never a wrong gradient.  A change of single elements between those of
-the sample is not seen.
+A small array is copied.  Of a large one a sample of elements is saved and compared before the backward pass: if the
+array was changed in place meanwhile, an error is raised.  A change of single elements outside the sample is not seen.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ if TYPE_CHECKING:
     from pullback.core.tape import Tape
     from pullback.typing import Array
 
-MAX_COPIED_BYTES = 32 * 1024  # up to here a copy takes less than a microsecond or two
+MAX_COPIED_BYTES = 32 * 1024  # up to this size a copy takes a microsecond or two
 SAMPLE_ELEMENTS = 127  # elements, spread evenly
 MUTABLE = frozenset({list, np.ndarray})  # types of parameters that the caller can change
 
 
 def copy_parameter(p: Any) -> Any:
-    """Return a parameter of an op as a tape keeps it: the axes or widths that it has now.
+    """Return a copy of a parameter of an op, such as a list of axes, that later changes by the caller do not affect.
 
     >>> copy_parameter([[0, 1], 2])
     [[0, 1], 2]
@@ -33,7 +32,7 @@ def copy_parameter(p: Any) -> Any:
 
 
 def capture(a: Array, tape: Tape) -> Any:
-    """Return an array of the user's as a tape keeps it: a copy if it is small, else itself, to be checked later."""
+    """Return what a tape saves of a user's array: a copy if it is small, else the array itself, to be checked later."""
     if a.nbytes <= MAX_COPIED_BYTES:
         return a.copy()
     tape.captured.append((a, _sample(a), find_user_line()))

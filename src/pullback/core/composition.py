@@ -1,4 +1,4 @@
-"""What compositions of ops share: how they take their arguments, and their error messages."""
+"""Helpers for functions that are composed of ops: checks of their arguments, and their error messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def check_numbers(name: str, argument: str, x: TensorLike) -> Value:
-    """Return an argument as ``operand`` gives it, checked to be numbers or bools.
+    """Return an argument as ``convert_operand`` does, after checking that it holds numbers or bools.
 
     >>> check_numbers("batch_norm", "mean", [1.0, 2.0]).shape
     (2,)
@@ -34,7 +34,7 @@ def check_numbers(name: str, argument: str, x: TensorLike) -> Value:
 
 
 def rename_errors(name: str) -> Callable[[F], F]:
-    """Return a composition whose errors bear its own name, not that of the op inside it that found the mistake.
+    """Return a decorator for a composition whose errors shall begin with its name, not with that of an op inside it.
 
     >>> @rename_errors("halved")
     ... def halved(x):
@@ -64,7 +64,7 @@ def rename_errors(name: str) -> Callable[[F], F]:
 
 
 def pick(x: Value, index: Value, axis: int = 0) -> Any:
-    """Return ``np.take``, which NumPy does not pass on to tensors if only the index has many examples.
+    """Return ``np.take(x, index, axis)``, also where only the index is a tensor, which NumPy does not dispatch on.
 
     >>> pick(np.array([1.0, 2.0, 3.0]), np.array([2, 0]))
     array([3., 1.])

@@ -1,7 +1,7 @@
-"""Conditions without one value: ``if x > 0`` while a function is being compiled, or of the examples of ``vmap``.
+"""Conditions that have no single value: ``if x > 0`` while a function is compiled, or for the examples of ``vmap``.
 
-They raise where they are.  A function that catches the error (``except ValueError``) goes on in a direction that no
-value chose, so the error is raised again when it returns.
+They raise an error.  A function that catches it (``except ValueError``) would continue in a branch that no value
+chose, so the error is raised again when the function returns.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ _refused: ContextVar[Exception | None] = ContextVar("refused_condition", default
 
 
 def note_refusal(error: Exception) -> None:
-    """Have the transform that runs the function raise ``error``, should the function catch it."""
+    """Let the transform that runs the function raise ``error`` again, in case the function catches it."""
     _refused.set(error)
 
 
 class RefusedConditions:
-    """The block in which a transform runs a function: raises what the function was refused and caught."""
+    """The block in which a transform runs a function: at its end, errors of conditions that were caught are raised."""
 
     __slots__ = ("outer",)
 

@@ -1,4 +1,4 @@
-"""Into the library: numbers, lists and arrays become what the engine computes with."""
+"""Convert numbers, lists and arrays to the arrays and tensors that the engine computes with; default dtypes."""
 
 from __future__ import annotations
 
@@ -176,15 +176,15 @@ def unwrap_constant(x: Any, what: str = "tensor") -> Value:
 
 
 def _get_array_inside(x: TensorLike) -> Any:
-    """Return what another library's container holds: a tensor, or an object array of tensors."""
+    """Return the contents of another library's container: a tensor, or an object array of tensors."""
     held = getattr(x, "data", None)
     return held if isinstance(held, Tensor) else np.asarray(x) if hasattr(x, "__array__") else x
 
 
 def _numbers_in(x: TensorLike) -> Any:
-    """Return the numbers of an object array as NumPy makes of traced ones, in an array.
+    """Return the plain numbers of an object array, such as NumPy makes from traced numbers, as a numeric array.
 
-    The result is None if there is anything else in it.
+    The result is None if anything else is in it.
     """
     made = np.array(x.tolist()) if isinstance(x, ndarray) and x.dtype is OBJECT else np.array(None)
     return made[()] if made.dtype.kind in "fiubc" else None
@@ -203,11 +203,9 @@ def has_tensors(x: TensorLike) -> bool:
 
 
 def join_tensors(x: Any, like: Any = None) -> Any:
-    """Return nested lists with tensors in them, or the object array NumPy makes of these, as one tensor.
+    """Return nested lists of tensors and numbers, or the object array that NumPy makes from them, as one tensor.
 
-    Anything else is returned as it is.
-
-    Python's floats among them get the dtype ``like``, that of the tensors.
+    Python floats among them get the dtype ``like``, that of the tensors.  Anything else is returned unchanged.
 
     >>> import pullback as pb
     >>> join_tensors([pb.tensor(1.0), 2.0])
@@ -232,7 +230,7 @@ def join_array(x: object) -> Any:
 
 
 def _join_item(x: TensorLike, like: np.dtype[Any]) -> Any:
-    """Return a part of what is to be joined: a tensor, or an array of plain numbers."""
+    """Return one item of a list that is joined to a tensor: a tensor, or an array of plain numbers."""
     if has_tensors(x):
         return join_tensors(x, like)
     made = as_value(x)
@@ -293,7 +291,7 @@ def as_array(data: Any, dtype: DType = None, what: str = "tensor") -> Array:
     try:
         return np.array(data, wanted)
     except (OverflowError, TypeError, ValueError) as error:
-        _shape_of(data, what, set())  # if they are ragged, that is the error
+        _shape_of(data, what, set())  # raises an error if they are ragged
         raise DataError(f"{what}: the values do not fit dtype {wanted}: {error}.") from None
 
 
@@ -314,7 +312,7 @@ def _kinds_of_numbers(data: object) -> set[Any]:
 
 
 def _dtype_of(kinds: set[Any]) -> Any:
-    """Return the dtype for elements of these kinds: NumPy's have one, Python's numbers get the default."""
+    """Return the dtype for elements of these kinds: NumPy scalars have one, Python numbers get the default."""
     own = [k for k in kinds if isinstance(k, np.dtype)]
     if own and (float not in kinds or any(k.kind == "f" for k in own)):
         return np.result_type(*own)
@@ -338,7 +336,7 @@ def _check_equal_shapes(shapes: list[tuple[int, ...]], what: str, depth: int) ->
 
 
 def _shape_of(data: TensorLike, what: str, kinds: set[Any], depth: int = 0) -> tuple[int, ...]:
-    """Return the shape of nested lists; notes the kinds of their elements, and refuses what no array can be made of."""
+    """Return the shape of nested lists and add the kinds of their elements to ``kinds``; raise for other data."""
     if isinstance(data, list | tuple | range):
         shapes = [_shape_of(item, what, kinds, depth + 1) for item in data]
         _check_equal_shapes(shapes, what, depth + 1)

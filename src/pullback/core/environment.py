@@ -1,7 +1,8 @@
-"""What a traced function means besides its arguments: the default dtype, overridden gradients, strong_zero and so on.
+"""The environment of a traced function: settings that its results depend on besides its arguments.
 
-A compiled program is kept by ``environment()`` too.  Its native entry runs no Python that could compute it; it reads a
-word instead, which is 0 exactly while every thread has the environment that the program was traced in.
+These are the default dtype, overridden gradients, ``strong_zero`` and so on.  They are part of the key of a compiled
+program.  Its native entry runs no Python that could compare them; it reads a word in memory instead, which is 0 exactly
+while every thread has the environment that the program was traced in.
 """
 
 from __future__ import annotations
@@ -14,21 +15,21 @@ __all__: list[str] = []
 
 Read = Callable[[], Hashable]
 _parts: list[tuple[Read, Read]] = []
-_words: dict[Hashable, c_int64] = {}  # by the environment of the programs that read it
+_words: dict[Hashable, c_int64] = {}  # the word of each environment that a program was traced in
 _lock = Lock()
-_blocks = 0  # that are open, in all threads
+_blocks = 0  # the number of open blocks, in all threads
 
 
 def add_part(here: Read, everywhere: Read = lambda: None) -> None:
-    """Make something part of the environment: what it is in this context, and outside of all blocks.
+    """Add a setting to the environment: functions that return its value in this context, and outside all blocks.
 
-    Both give None where nothing is different from what it is when the process starts.
+    Both return None where the value is the one at the start of the process.
     """
     _parts.append((here, everywhere))
 
 
 def get_environment() -> tuple[Hashable, ...]:
-    """Return everything that differs, in this context, from what it is when the process starts."""
+    """Return all settings that differ, in this context, from those at the start of the process."""
     return tuple([value for here, _ in _parts if (value := here()) is not None])
 
 

@@ -3,7 +3,7 @@
 A formula's parameter names are what it needs: ``g`` the cotangent, ``z`` the result, ``x`` an input, ``x_shape`` only
 its shape, ``axis`` a parameter.  Each becomes one positional function ``(g, z, x, y)``, the second operand of a
 one-input op being its parameters.  Simple formulas are flattened: they are run once on an ``Expr``, which records
-what they do, so the hot path calls no formula, only the arithmetic that was in it.
+their expression, so that the hot path calls no formula but evaluates its arithmetic directly.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ for _name, _text in {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": 
 
 
 def halves_bytes(kernel: Callable[..., Any]) -> bool:
-    """Return whether a ufunc of two inputs has half precision for bytes, as NumPy's quotients and angles have."""
+    """Return whether a ufunc of two inputs returns float16 for 8-bit integers, as ``divide`` and ``arctan2`` do."""
     return isinstance(kernel, np.ufunc) and "ee->e" in kernel.types and "bb->b" not in kernel.types
 
 
@@ -144,17 +144,17 @@ class Names:
 
 
 def flatten_formula(formula: Callable[..., Any] | None, *operands: str) -> str | None:
-    """Return a formula as source; None if it branches, reads a shape or calls a function: then it is called."""
+    """Return a formula as source; None if it branches, reads a shape or calls a function: then it must be called."""
     if formula is None or isinstance(formula, np.ufunc):
         return None
     try:
         return write_operand(formula(*map(Expr, operands)))
-    except Exception:  # whatever a formula may raise when given something that is not an array
+    except Exception:  # a formula may raise anything when its operands are not arrays
         return None
 
 
 def is_product(kernel: Callable[..., Any], run: Any) -> bool:
-    """Return whether a ufunc is run as plain arithmetic, which gives bools for bools where NumPy gives numbers."""
+    """Return whether a ufunc is run as plain arithmetic, which returns bools for bools where NumPy returns numbers."""
     return isinstance(kernel, np.ufunc) and flatten_formula(run, "x") is not None
 
 

@@ -1,9 +1,8 @@
-"""Observers: what a block of code such as ``debug_nans`` or ``override_gradient`` watches or changes in the engine.
+"""Observers: how blocks such as ``with debug_nans():`` or ``override_gradient`` watch or change the engine.
 
-An observer is on inside the block that adds it, in its thread.  ``blocks`` counts the blocks that are open in all
-threads; while it is 0 the engine looks at nothing else, and it looks once per gradient or call of a transform.  The
-function of an op is told when a block is open that observes the op (``Op.set_observed``), a function made of ops when
-one is open that observes all.
+An observer is on inside the block that adds it, in its thread.  ``blocks`` counts the open blocks in all threads; the
+engine reads it once per gradient or call of a transform, and reads nothing else while it is 0.  ``Op.set_observed`` is
+called when a block that observes the op is opened or closed, ``Composition.set_observed`` for blocks that observe all.
 """
 
 from __future__ import annotations
@@ -22,26 +21,26 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-blocks = 0  # that are open, in all threads
+blocks = 0  # the number of open blocks, in all threads
 
 
 class Observer:
-    """What a block adds to the engine.  ``events`` names the methods that it has, by which the engine finds it.
+    """Base of observers.  ``events`` names the methods that a class has, by which the engine finds it.
 
     ``run_call(entry, function, *args, **kwargs)``
         runs a call of a transform, of a compiled function or of a function made of ops; ``entry`` is its name
     ``perform(op, args, params)``
-        performs an op that ``observes`` the observer; called by the op's own function
+        performs an op for which ``observes`` is true; called by the op's own function
     ``open_tape()``, ``walk(nodes, keep, transposed)``
-        open a tape, and walk back over nodes that stay
+        open a tape, and run the backward pass over nodes that stay
     ``fix_tangent(dual, op, args, params)``
         gives the tangent of the result of an op in forward mode, which is ``dual``
     ``record_lines(tape)``
         lets a new tape of a ``GradientTape`` remember lines of the program
     ``capture(args)``
-        gives the operands of an op that is no ``Op`` as the block has them
+        returns the operands of an op that is no ``Op`` as values of the block
     ``note(kind, *data)``
-        gives a block in which ops are performed for a purpose that reports name
+        returns a context manager; reports say for what purpose the ops inside it were performed
     """
 
     events: frozenset[str] = frozenset()
@@ -57,7 +56,7 @@ class Observer:
 
 
 class CallObserver(Observer):
-    """An observer that runs the calls that a program makes; it is off inside of them."""
+    """An observer that runs the calls that a program makes; it is off inside these calls."""
 
     events = frozenset({"run_call"})
 
@@ -76,7 +75,7 @@ def find(event: str) -> Any:
 
 
 def capture(args: list[Any]) -> list[Any]:
-    """Return the operands of an op that is no ``Op`` as the innermost block has them that records a branch."""
+    """Return the operands of an op that is no ``Op`` as values of the innermost block that records a branch."""
     observer = find("capture") if blocks else None
     return args if observer is None else observer.capture(args)
 

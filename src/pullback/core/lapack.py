@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Factors", "factor", "invert_factored", "measure_factored", "solve_factored", "substitute"]
 
 find_routines: Callable[[], dict[str, int]] | None = None  # gives their addresses by name
-MIN_ROWS = 48  # rows, from which on a call by ctypes is worth its time
+MIN_ROWS = 48  # of a matrix for which a call by ctypes is worth its time
 ROWS, LEFT, UPPER, LOWER, NOT_TRANSPOSED, TRANSPOSED, NOT_UNIT = 101, 141, 121, 122, 111, 112, 131  # of CBLAS
 BLOCK_COLUMNS = 64  # for which getri gets memory, so that it works by blocks
 LETTERS = {"f": "s", "d": "d"}
@@ -31,14 +31,14 @@ FLAG, COUNT, PLACE = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p
 
 
 class Factors(NamedTuple):
-    """The LU factors of a matrix by columns, as LAPACK has them."""
+    """The LU factors of a matrix in column order, as LAPACK stores them."""
 
     lu: Any
     pivots: Any
 
 
 def _find(name: str, char: str) -> Any:
-    """Return a routine for a dtype; None if there is none, or if it is not to be used."""
+    """Return a routine for a dtype; None if there is none, or if eager kernels are switched off."""
     return _load(name, char) if is_enabled("eager kernels") else None
 
 
@@ -69,12 +69,12 @@ def _is_large_square(a: Any) -> bool:
 
 
 def _are_columns(b: Any, a: Any) -> bool:
-    """Return whether an array has right sides for a matrix: what is read beyond them would be other memory."""
+    """Return whether ``b`` has right-hand sides that fit the matrix ``a``: LAPACK would read beyond others."""
     return b.ndim == 2 and b.shape[0] == a.shape[0] and b.shape[1] > 0 and b.dtype is a.dtype
 
 
 def substitute(a: Array, b: Array, lower: bool) -> Any:
-    """Return the solution of ``a @ z = b`` for a triangular matrix and columns ``b``; None where NumPy must find it.
+    """Return the solution of ``a @ z = b`` for a triangular matrix and columns ``b``; None where NumPy must solve it.
 
     >>> substitute(np.eye(2), np.ones((2, 1)), True) is None  # too small for it
     True
@@ -99,7 +99,7 @@ def substitute(a: Array, b: Array, lower: bool) -> Any:
 
 
 def factor(a: Array) -> Factors | None:
-    """Return the LU factors of a square matrix; an error if it is singular, None where NumPy must solve with it."""
+    """Return the LU factors of a square matrix; raise if it is singular; None where NumPy must be used."""
     if not _is_large_square(a):
         return None
     routine = _find("getrf", a.dtype.char)
@@ -115,8 +115,9 @@ def factor(a: Array) -> Factors | None:
 
 
 def solve_factored(factors: Factors, b: Array, trans: bool = False) -> Any:
-    """Return the solution for a factored matrix and columns ``b``, with ``trans`` for its transpose; None where NumPy
-    must find it.
+    """Return the solution for a factored matrix, or with ``trans`` its transpose, and columns ``b``.
+
+    The result is None where NumPy must be used.
     """
     lu, pivots = factors
     if not _are_columns(b, lu):
@@ -133,7 +134,7 @@ def solve_factored(factors: Factors, b: Array, trans: bool = False) -> Any:
 
 
 def invert_factored(factors: Factors) -> Any:
-    """Return the inverse of a factored matrix, by columns; half the work of a solution for the identity."""
+    """Return the inverse of a factored matrix, in column order; half the work of solving for the identity."""
     z, pivots = factors.lu.copy(order="F"), factors.pivots
     work = np.empty(len(pivots) * BLOCK_COLUMNS, z.dtype)
     n, count, info = COUNT(len(pivots)), COUNT(work.size), COUNT(0)

@@ -1,12 +1,12 @@
-"""How an op compiles.  Data and formulas only; ``s`` has NumPy's names for scalar functions, and ``s.select``.
+"""How an op compiles: data that the compiler reads.  In formulas ``s`` has NumPy's scalar functions, and ``s.select``.
 
 scalar(lambda s, x, y: x * y)         one element of the output from one element of each input: fuses
 fold(lambda s, acc, x: acc + x, 0)    a running value over the reduced axes: ends a fused loop
-view()                                the kernel gives a view of its input: no element is touched
+view()                                the kernel returns a view of its input: no element is computed
 made_of(lambda x, axis: ...)          a composition in plain NumPy, which is compiled instead
-pieces(lambda shapes, axis: ...)      the inputs side by side: for each the index of its place in the result
+pieces(lambda shapes, axis: ...)      the inputs side by side (concatenation): the index of each in the result
 scan(lambda s, acc, x: acc + x, 0)    a running value along an axis
-position("gt")                        where along an axis the first of the largest or smallest is
+position("gt")                        the index of the first largest or smallest element along an axis
 rows("largest", np.int32)             a function of every row of its arguments, by this name
 matrices("cholesky")                  a factorization of, or equations with, the matrices over the last two axes
 windows("convolve")                   something done to every window of an image, by this name
@@ -33,11 +33,11 @@ class fold:
 
 
 class view:
-    """``put(base, value, **params)`` gives the base with a value written into its view; None for a read-only view.
+    """``put(base, value, **params)`` returns the base with a value written into its view; None for a read-only view.
 
-    By default every element of the base is in the view once, and the op's own adjoint takes the value back.
-    ``is_view(**params)``: for which parameters NumPy gives a view and not a copy; ``by_layout``, that this also
-    depends on how the elements lie in memory.
+    By default every element of the base is in the view once, and the op's own adjoint maps the value to the base.
+    ``is_view(**params)``: whether NumPy returns a view and not a copy; ``by_layout``: whether this also depends on the
+    layout of the elements in memory.
     """
 
     def __init__(
@@ -62,10 +62,10 @@ class pieces:
 
 
 class scan:
-    """Each value from the one before and an element of each input; the first is the last input's first element.
+    """Each value is computed from the previous one and an element of each input.
 
-    ``start`` stands before it if the op's parameter ``exclusive`` is True.  ``regroups`` allows that values are put
-    together from partial ones, as sums may be.
+    The first value is the last input's first element, or ``start`` if the op's parameter ``exclusive`` is True.
+    ``regroups``: partial results may be computed separately and combined, as those of sums.
     """
 
     def __init__(self, emit: Callable[..., Any], start: float, regroups: bool = False) -> None:
@@ -73,14 +73,14 @@ class scan:
 
 
 class position:
-    """``word`` is how a better element compares with the best before it: ``gt`` or ``lt``."""
+    """``word`` is the comparison of a better element with the best one so far: ``gt`` or ``lt``."""
 
     def __init__(self, word: str) -> None:
         self.word = word
 
 
 class rows:
-    """``dtype`` is that of the result; ``fits(shapes, **params)``: whether there is machine code for these."""
+    """``dtype`` is that of the result; ``fits(shapes, **params)``: whether machine code exists for these arguments."""
 
     def __init__(self, symbol: str, dtype: Any, fits: Callable[..., bool] = lambda shapes, **params: True) -> None:
         self.symbol, self.dtype, self.fits = symbol, dtype, fits

@@ -1,8 +1,8 @@
 """Big arrays: buffers that are recycled, and values that are freed as soon as no rule needs them.
 
-In a fresh process every big buffer comes from the kernel page by page, which costs more than the arithmetic done in it.
-So buffers of one shape and dtype are kept in a pool of their tape and fed to NumPy through ``out=``.  A buffer is taken
-back when the reference count shows that nobody else holds it.
+The operating system provides fresh memory page by page, which costs more than the arithmetic done in it.  So each tape
+keeps a pool of buffers per shape and dtype, which NumPy writes to through ``out=``.  A buffer returns to the pool when
+its reference count shows that nothing else refers to it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from pullback.core.tape import Meta
     from pullback.typing import Array, ArrayOrNumber, Operand, Value
 
-LARGE = 512 * 1024  # bytes; from here on fresh pages and what is kept cost more than looking after them
-BLOCK = 24576  # elements; their products and sums stay in the cache
+LARGE = 512 * 1024  # bytes of arrays for which fresh memory costs more than managing buffers
+BLOCK = 24576  # elements of a block whose products and sums stay in the cache
 RECYCLED = LARGE if is_enabled("buffer recycling") else sys.maxsize  # bytes of the smallest array with such a buffer
-NODES_PER_LARGE = 100  # nodes with small values that one with large ones counts as, until machine code is used
+NODES_PER_LARGE = 100  # a node with a large value counts as this many nodes towards the use of machine code
 MAX_KEPT_BYTES = 64 * 1024 * 1024  # of free buffers per shape and dtype of a tape
 
 
@@ -61,12 +61,12 @@ IDLE = _references_in_a_dict() if TRUSTED else -1
 
 
 def is_sole(v: Array) -> bool:
-    """Return whether the caller's one local variable is all that holds ``v``."""
+    """Return whether one local variable of the caller is the only reference to ``v``."""
     return sys.getrefcount(v) == SOLE
 
 
 class Pool(list[Any]):
-    """Buffers to recycle: not more than were taken, as not every op can use one."""
+    """Buffers to reuse: not more than were taken, as not every op can use one."""
 
     __slots__ = ("wanted",)
 
@@ -75,7 +75,7 @@ class Pool(list[Any]):
 
 
 def take(pool: Pool) -> Any:
-    """Return a buffer of the pool, or None, for which NumPy makes one."""
+    """Return a buffer of the pool; None if there is none, so that NumPy (``out=None``) allocates one."""
     pool.wanted += 1
     try:
         return pool.pop()
@@ -84,7 +84,7 @@ def take(pool: Pool) -> Any:
 
 
 def give(v: Array, pool: Pool, meta: Meta) -> None:
-    """Put ``v`` into the pool; the caller's one local variable must be all that holds it."""
+    """Put ``v`` into the pool; one local variable of the caller must be the only reference to it."""
     fits = v.base is None and v.dtype is meta.dtype and v.shape == meta.shape
     if fits and pool.wanted > 0 and len(pool) < meta.capacity and v.flags.c_contiguous and v.flags.writeable:
         pool.wanted = min(pool.wanted, meta.capacity) - 1
@@ -93,10 +93,10 @@ def give(v: Array, pool: Pool, meta: Meta) -> None:
 
 
 class Large(Wrapped):
-    """A big result as the user holds it.  Its node on the tape is another object, in ``x``.
+    """The user's handle of a big result.  Its node on the tape is another object, in the slot ``x``.
 
-    The node's value is only its meta (shape and dtype) until a rule reads the array itself, so what no rule needs
-    is free as soon as the user lets go of it.  Inputs need no handle: the caller holds their arrays anyway.
+    The node's value is only its meta (shape and dtype) unless a rule reads the array itself, so an array that no rule
+    needs is freed when the user drops the handle.  Inputs need no handle: the caller holds their arrays anyway.
     """
 
     __slots__ = ()
@@ -126,8 +126,8 @@ def keep(node: Tensor, value: Value) -> None:
 class Scratch:
     """A big array while rules run: results go into recycled buffers, temporaries are overwritten.
 
-    ``fresh``: nobody else holds the array.  A formula may still hold the Scratch in a variable,
-    to use it again: its reference count shows that.
+    ``fresh``: nothing else refers to the array.  A formula may still hold the Scratch in a variable, to use it again:
+    its reference count shows that.
     """
 
     __slots__ = ("fresh", "meta", "v")
@@ -165,12 +165,12 @@ class Scratch:
 
 
 BY_NAME, BY_SIGN = 0, 1  # ways to call a ufunc: np.add(x, y) and x + y
-TEMPORARY = [-1, -1]  # the references there are of a Scratch that only the expression itself holds, for each way
+TEMPORARY = [-1, -1]  # the reference count of a Scratch that is a temporary of an expression, for each way
 _seen = [-1, -1]
 
 
 def _compute(ufunc: Callable[..., Any], args: tuple[Any, ...], meta: Meta, way: int) -> Any:
-    """Return the result of a ufunc, in a buffer that is free: a temporary's, or one of the pool."""
+    """Return the result of a ufunc, in a free buffer: that of a temporary, or one of the pool."""
     raw = [a.v if type(a) is Scratch else a for a in args]
     if not _fits_buffer(ufunc, raw, meta):
         return ufunc(*raw)
@@ -205,7 +205,7 @@ def _fits_buffer(ufunc: Any, values: Sequence[Any], meta: Any) -> bool:
 
 
 def _fits(v: Any, meta: Any) -> bool:
-    """Return whether an operand leaves shape and dtype of the result as they are."""
+    """Return whether an operand does not change the shape and dtype of the result."""
     if type(v) is ndarray and v.shape == meta.shape:
         return bool(v.dtype == meta.dtype)
     if type(v) in (float, int, bool):
@@ -221,7 +221,7 @@ def is_all_ones(v: ArrayOrNumber, meta: Meta) -> bool:
 
 
 def _make_readonly(v: Array) -> Any:
-    """Return a read-only view of an array that others hold; it is copied before it is returned to users."""
+    """Return a read-only view of an array that has other references; it is copied before it is returned to users."""
     view = v.view()
     view.flags.writeable = False
     return view
@@ -251,14 +251,14 @@ def scratch(v: Array, meta: Any, fresh: bool = False) -> Scratch:
 
 
 class _Tiny:
-    """Stands for a meta while references are counted."""
+    """A stand-in for a meta while references are counted."""
 
     dtype, shape, ndim, capacity = np.dtype(float), (1,), 1, 0
     pool = Pool()
 
 
 def _count_temporaries() -> list[int]:
-    """Return how many references a temporary has, by way; -1 where one that a variable holds has no more."""
+    """Return the reference count of a temporary for each way; -1 where that of a variable's value is not higher."""
 
     def make() -> Any:
         return scratch(np.ones(1), _Tiny, True)
@@ -285,7 +285,7 @@ if TRUSTED:
 
 
 def make_like(x: Any) -> Any:
-    """Return an array to write into, of the shape and dtype of ``x``; a recycled one where ``x`` is big."""
+    """Return an array to write to, of the shape and dtype of ``x``; a recycled buffer if ``x`` is big."""
     buffer = take(x.meta.pool) if type(x) is Scratch else None
     return np.empty_like(unwrap_scratch(x)) if buffer is None else buffer
 
@@ -303,7 +303,7 @@ def use_scratch(f: Callable[..., Any], values: list[Any], meta: Meta) -> Any:
     kernel: Any = getattr(f, "kernel", f)
     if type(kernel) is np.ufunc and _fits_buffer(kernel, values, meta):  # there are no temporaries
         return _run_ufunc(kernel, values, meta)
-    # several functions that machine code computes as one
+    # an op of several NumPy functions, which machine code computes in one pass
     if kernel is not f and find_function(kernel, values, meta.shape, meta.dtype) is not None:
         return _run_ufunc(kernel, values, meta)
     return unwrap_scratch(f(*[_wrap_scratch(v, meta) for v in values]))
@@ -331,7 +331,7 @@ def add_large(step: Any, add_cotangents: Any) -> Any:
         elif blockwise and native.machine is not None and (done := native.machine.pull_large(r)):
             r.x = r.y = None
             done.reverse()
-            done.pop()  # this node; those before it on the tape are done as well, and are let go one after the other
+            done.pop()  # this node; those before it on the tape are done as well, and are released one by one
             while done:
                 n = done.pop()
                 release_node(n)
@@ -354,7 +354,7 @@ def add_large(step: Any, add_cotangents: Any) -> Any:
 
 
 def release_node(r: Tensor) -> None:
-    """Let go of the operands of a node that is done, and recycle its value and its cotangent."""
+    """Drop the operands of a node that is done, and recycle its value and its cotangent."""
     meta = r.meta
     r.x = r.y = None
     v, g = r.value, r.g
@@ -391,7 +391,7 @@ def _pull(a: Tensor, rule: Callable[..., Any], blockwise: bool, values: tuple[An
 
 
 def calls_function(rule: Any, dtype: np.dtype[Any]) -> bool:
-    """Return whether a rule calls a NumPy function that machine code is faster at, on whole arrays."""
+    """Return whether a rule calls a NumPy function for which machine code on whole arrays is faster."""
     called = _list_functions(rule)
     return any(find_function(u, [np.ones(1, dtype)] * u.nin, (1,), dtype) is not None for u in called)
 
@@ -403,7 +403,7 @@ def _list_functions(rule: Any) -> list[Any]:
 
 
 def _add_blockwise(e: Array, rule: Callable[..., Any], values: tuple[Any, ...], meta: Meta) -> Any:
-    """Return ``e + rule(...)``, computed in blocks whose temporaries stay in the cache; None if it cannot be."""
+    """Return ``e + rule(...)``, computed in blocks whose temporaries stay in the cache; None if this cannot be done."""
     own = sys.getrefcount(e) == SOLE and e.base is None and e.flags.writeable  # the caller's local and ours
     flat = [_flatten(v, meta) for v in (e, *values)]
     if any(v is _ODD for v in flat):
@@ -419,11 +419,11 @@ def _add_blockwise(e: Array, rule: Callable[..., Any], values: tuple[Any, ...], 
     return out
 
 
-_ODD = object()  # an operand that has no blocks
+_ODD = object()  # stands for an operand that cannot be divided into blocks
 
 
 def _flatten(v: object, meta: Meta) -> Any:
-    """Return a big operand as one axis, a repeated number as that number, and what is not an array as it is."""
+    """Return a big operand as a flat array, a repeated number as that number, and other objects unchanged."""
     if type(v) is not ndarray:
         return v
     if v.shape == meta.shape and v.dtype == meta.dtype:
@@ -435,7 +435,7 @@ def _flatten(v: object, meta: Meta) -> Any:
 
 
 def _sum(e: Array, d: Array, fresh: bool, meta: Meta) -> Any:
-    """Return two cotangents of one node, added into whichever buffer may be overwritten."""
+    """Return the sum of two cotangents of one node, in whichever of their buffers may be overwritten."""
     if type(e) is not ndarray or type(d) is not ndarray or not meta.ndim or e.shape != d.shape or e.dtype != d.dtype:
         return e + d
     if sys.getrefcount(e) == SOLE and e.base is None and e.flags.writeable:  # the caller's local and ours

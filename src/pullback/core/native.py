@@ -1,9 +1,9 @@
-"""Machine code for small ops and for the backward pass, used once a process has recorded enough of them.
+"""Machine code for small eager ops and for the backward pass, used once a process has recorded enough nodes.
 
 The compiler imports this package, not the other way round: ``pullback/__init__.py`` sets ``load``, which returns a
 machine or None.
-Machine code that another process left in the disk cache is used early; it is compiled only for a process that goes on.
-Everything has its function in Python, which goes on where machine code finds something unusual.
+Machine code that is in the disk cache is loaded early; it is compiled only for a process that records many nodes.
+Every function has a version in Python, which is used where machine code finds unusual operands.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pullback.settings import is_enabled
 
 __all__ = ["count_nodes", "give_nothing", "machine", "start", "stop"]
 
-NODES_TO_LOAD = 1000  # nodes walked over until machine code is looked for in the cache
+NODES_TO_LOAD = 1000  # nodes in backward passes until machine code is looked up in the disk cache
 NODES_TO_COMPILE = 10000  # the same until it is compiled
 
-load: Callable[[bool], Any] | None = None  # gives the machine; with True it is compiled if need be
+load: Callable[[bool], Any] | None = None  # returns the machine; with True it is compiled if it is not cached
 machine: Any = None  # with ``walk(nodes)``, ``make_op(op)`` and ``describe_step(step)``
-built: list[Any] = []  # ops whose functions are built, which are built again for the machine
+built: list[Any] = []  # ops whose functions were built already, which are built again to use the machine
 _counts = {"seen": 0, "next": NODES_TO_LOAD}
 _loaded: list[Any] = []  # the machine, which stays when it is stopped: tensors may refer to it
 _lock = RLock()
@@ -54,7 +54,7 @@ def start(compiles: bool = True) -> bool:
 
 
 def _load(compiles: bool) -> Any:
-    """Return the machine, or None; a gradient does not fail because it could not be made quicker."""
+    """Return the machine; None, with a warning, if it cannot be made: gradients are then computed in Python."""
     assert load is not None
     try:
         return load(compiles)
@@ -77,4 +77,4 @@ def stop() -> None:
 
 
 def give_nothing(*args: object) -> None:
-    """Stand for the machine code of an op that is observed: Python performs it."""
+    """Return None, as the machine code of an op that is observed: Python performs the op."""

@@ -1,6 +1,6 @@
 """An op is a kernel and three facts: how it acts on axes, how it differentiates, how it compiles.
 
-The function users call and the operators of Tensor are generated from the facts when the op is first used, so that
+The public function and the operators of Tensor are generated from the facts when the op is first used, so that
 importing is quick and the hot path looks nothing up.
 """
 
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
 REGISTRY: dict[str, Op] = {}
 F = TypeVar("F", bound=Callable[..., Any])
 
-OPERATORS = {  # which kernels Python has a sign for; no op is named
+OPERATORS = {  # kernels with a Python operator: its method and its sign
     np.add: ("add", "+"), np.subtract: ("sub", "-"), np.multiply: ("mul", "*"), np.divide: ("truediv", "/"),
     np.matmul: ("matmul", "@"), np.power: ("pow", "**"), np.floor_divide: ("floordiv", "//"), np.mod: ("mod", "%"),
     np.negative: ("neg", "-"), np.absolute: ("abs", None),
@@ -93,18 +93,18 @@ OPERATORS = {  # which kernels Python has a sign for; no op is named
 REFLECTED = frozenset({
     "add", "sub", "mul", "truediv", "matmul", "pow", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift",
 })  # fmt: skip
-# Whose sign computes something else of NumPy's values than the op, or slower.
+# Kernels whose operator gives other results on NumPy values than the op, or is slower.
 OTHERWISE = frozenset({np.floor_divide, np.power})
 WEAK = (float, int, bool, complex)  # Python's numbers, which do not widen arrays
-# What methods of arrays take in NumPy and ops do not.
+# Keywords of NumPy's array methods that ops do not take.
 NUMPY_KEYWORDS = frozenset({"dtype", "initial", "kind", "mode", "order", "out", "where"})
-MAX_UNBUILT_CALLS = 16  # calls that would not use an op's function, until it is built all the same
-BUILDING = RLock()  # held while an op's functions are written out: its rules may call other ops, which are too
+MAX_UNBUILT_CALLS = 16  # calls that would not use an op's generated function, after which it is built nevertheless
+BUILDING = RLock()  # held while an op's functions are generated; reentrant, since its rules may build other ops
 STEPS = ("one", "both", "both_fit", "fit_x", "fit_y", "left", "left_fit", "right", "right_fit", "many")
 
 
 def list_ops() -> list[Op]:
-    """Return all ops; modules of ops that are not imported yet are.
+    """Return all ops, after importing the modules of ops that are not imported yet.
 
     >>> len(list_ops()) > 200
     True
@@ -114,7 +114,7 @@ def list_ops() -> list[Op]:
 
 
 def find_op(name: str) -> Op | None:
-    """Return the op of a name, whose module is imported if it is not yet; None if there is none.
+    """Return the op with this name, after importing its module if needed; None if there is none.
 
     >>> find_op("sin").kernel, find_op("sine")
     (<ufunc 'sin'>, None)
@@ -132,23 +132,23 @@ def build_ops() -> None:
 
 
 def _write_kept(name: str, step: Step | None, input_number: int) -> str:
-    """Return the expression for what a node keeps of an array operand: a copy of it if the step's rule reads it."""
+    """Return the expression for what a node saves of an array operand: a copy if the step's rule reads it."""
     reads = step is not None and step.needs[input_number]
     return f"{name}.copy() if {name}.nbytes <= MAX_COPIED_BYTES else capture({name}, m.tape)" if reads else name
 
 
 def is_unusual(x: object) -> bool:
-    """Return whether an argument goes through ``dispatch`` anyhow, so that no function need be built for it."""
+    """Return whether an argument goes through ``dispatch`` in any case, so that no function needs to be built."""
     return isinstance(x, Tensor) and not x.refers and (type(x) is not Tensor or not x.meta.raw)
 
 
 def perform_observed(op: Op, args: Sequence[Any], params: dict[str, Any], without: type | tuple[type, ...] = ()) -> Any:
-    """Let the innermost observer of an op perform it, not counting some types; with none, perform it as always."""
+    """Perform an op by its innermost observer, not counting types ``without``; by the engine if there is none."""
     observer = hooks.find_for_op(op, without)
     return dispatch(op, args, params) if observer is None else observer.perform(op, args, params)
 
 
-# What the names in an op's text mean that decide between the quick way and the general one.
+# The names in an op's generated text that decide between the fast path and the general one.
 QUICK = {
     "Tensor": Tensor, "ndarray": ndarray, "Large": Large, "dispatch": dispatch, "perform": perform,
     "perform_beside": perform_beside,
@@ -160,7 +160,7 @@ OBSERVED = {
 
 
 def call_with_unknown(op: Op, args: tuple[Any, ...], unknown: dict[str, Any], params: dict[str, Any]) -> Any:
-    """Call NumPy's function of an op with keywords that only NumPy's has, such as ``dtype=``; refuse all others."""
+    """Call the NumPy function of an op with keywords that only NumPy has, such as ``dtype=``; raise for all others."""
     if unknown and NUMPY_KEYWORDS.issuperset(unknown) and any(isinstance(a, Tensor) for a in args):
         given = {k: v for k, v in params.items() if v is not op.params[k]}
         return LATER["function"](op.kernel, args, given | unknown)
@@ -168,7 +168,7 @@ def call_with_unknown(op: Op, args: tuple[Any, ...], unknown: dict[str, Any], pa
 
 
 def first_call(*args: object, **kwargs: object) -> Any:
-    """Return the code of an op's function until it is built; its globals are the op's own."""
+    """Build the op's function and call it; this is the code of an op's function until then, with the op's globals."""
     return OP.first(args, kwargs)  # type: ignore[name-defined]  # noqa: F821
 
 
@@ -177,17 +177,17 @@ def first_reflected(*args: object) -> Any:
 
 
 class Op:
-    """An op: its kernel, its facts, and all that is derived from them.  ``function`` is what users call.
+    """An op: its kernel, its facts, and everything derived from them.  ``function`` is the public function.
 
-    ``form`` is how its nodes are laid out, in the slots ``x`` and ``y``:
+    ``form`` says what the slots ``x`` and ``y`` of its nodes hold:
 
     1  one input: the input, and the tuple of parameters
-    2  two inputs without parameters: the two, or the one on the tape and the other's value
+    2  two inputs without parameters: both, or the one on the tape and the value of the other
     3  anything else: ``(nodes, values, which are on the tape)``, and the tuple of parameters
     """
 
-    custom = False  # a gradient given by the user lays out its own nodes
-    waited = 0  # calls that its function was not built for
+    custom = False  # True for ops with a custom gradient, which fill in their nodes themselves
+    waited = 0  # calls without a generated function
     native: Any = None  # its functions in machine code, and the reflected one, where there are any
     one: Any
     both: Any
@@ -218,7 +218,7 @@ class Op:
         binding = Names(self.name, self.inputs, tuple(self.params), self.variadic, d.together is not None)
         d.bind(binding)
         self.flows = d.flows
-        # which inputs enter the result's dtype: not conditions and positions
+        # which inputs determine the dtype of the result: not conditions and positions
         self.mixing = repeat(d.mixes) if self.variadic or not self.flows else [f is not None for f in d.formulas]
         self.chooses = self.elementwise and isinstance(self.mixing, list) and not all(self.mixing)
         self.form = 3 if binding.signature == "g, z, args, p" else len(self.inputs)
@@ -232,7 +232,7 @@ class Op:
         self.function.__wrapped__ = doc  # type: ignore[attr-defined]
         self.function.op = self  # type: ignore[attr-defined]
         REGISTRY[self.name] = BY_KERNEL[kernel] = self
-        NUMPY.pop(kernel, None)  # which stood for a former definition
+        NUMPY.pop(kernel, None)  # forget an earlier definition
         self._become_operator()
 
     def _read_signature(self, doc: Callable[..., Any]) -> None:
@@ -272,7 +272,7 @@ class Op:
     def _become_operator(self) -> None:
         word, sign = OPERATORS.get(self.kernel, (None, None))
         public = getattr(sys.modules.get(self.function.__module__), "__all__", (self.name,))
-        if self.name in public:  # an op that only others are made of is no method
+        if self.name in public:  # an internal op is no method
             setattr(Tensor, self.name, self.function)
         if word:
             setattr(Tensor, f"__{word}__", self.function)
@@ -289,8 +289,8 @@ class Op:
         raise AttributeError(name)
 
     def first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run a call before the function is built; build it unless the arguments would not use it."""
-        if any(type(a) is Expr for a in args):  # a rule that calls an op; writing that op out might come back here
+        """Run a call before the function is built; build it if the arguments would use it."""
+        if any(type(a) is Expr for a in args):  # a rule that calls an op: building that op might lead here again
             raise TypeError(f"{self.name}: an op is called, not flattened")
         self.waited += 1
         unbuilt = not (self.shortcuts or self.is_observed) and self.waited < MAX_UNBUILT_CALLS
@@ -299,7 +299,7 @@ class Op:
         return self.build(reflecting=False)(*args, **kwargs) if bound is None else dispatch(self, *bound)
 
     def build(self, reflecting: bool) -> Any:
-        """Build the op's functions in the place of their stubs."""
+        """Build the op's functions, which replace their stubs."""
         with BUILDING:
             if self.function.__code__ is first_call.__code__:
                 native.built.append(self)  # first: machine code may be started by another thread
@@ -353,7 +353,7 @@ class Op:
         return {**QUICK, "native": self.native[0], "native_reflected": self.native[1]}
 
     def _write_native(self) -> dict[str, str]:
-        """Return the texts by which the functions first try machine code, where there is any."""
+        """Return the texts with which the functions try machine code first, where there is any."""
         if self.native is None:
             return {"native": "", "native_reflected": ""}
         args = ", ".join("xy"[: self.form])
@@ -361,7 +361,7 @@ class Op:
         return {"native": NATIVE.format(function="native", args=args), "native_reflected": other}
 
     def _build_steps(self) -> None:
-        """Make the steps: by which operands are on the tape, and whether broadcasting must be undone."""
+        """Make the steps: one for each choice of operands on the tape, with and without broadcasting."""
         with BUILDING:
             if "one" not in self.__dict__:
                 made = self._make_steps() if self.flows else {}
@@ -385,14 +385,14 @@ class Op:
         return {"many": many}
 
     def _make_step(self, *of: int, fitted: bool = False, **rules: Any) -> Step:
-        """Return a step with the rules of some inputs; with ``fitted``, they undo broadcasting."""
+        """Return a step with the rules of some inputs; with ``fitted``, they sum over broadcast axes."""
         names = frozenset().union(*map(self.d.get_needed_names, of))
         needs = repeat(self.inputs[0] in names) if self.variadic else tuple(n in names for n in self.inputs)
         parts = self.elementwise and not (fitted or self.params or any(n.endswith("_shape") for n in names))
         return Step(self, needs=needs, needs_z="z" in names, blockwise=parts, **rules)
 
     def _fit_step(self, loose: Step, *of: int, **rules: object) -> Step:
-        """Return a step with rules that undo broadcasting; ``loose`` is the same without that."""
+        """Return a step with rules that sum over broadcast axes; ``loose`` is the same step without these sums."""
         made = self._make_step(*of, fitted=True, crossed=loose.crossed, **rules)
         made.loose = loose
         return made
@@ -418,7 +418,7 @@ class Op:
         return made
 
     def _rules_of_many(self, vjps: Sequence[Any]) -> Callable[..., Any]:
-        """Return the rules of an op of any number of inputs as one function, which gives a cotangent for each."""
+        """Return the rules of an op of any number of inputs as one function, which returns a cotangent for each."""
         if self.variadic:
             each = vjps[0]
             return lambda g, z, args, p, live: each(g, z, args, p)
@@ -435,7 +435,7 @@ class Op:
         return rules
 
     def _write_source(self) -> str:
-        """Return the source text of the function users call, chosen by form."""
+        """Return the source text of the public function, which depends on the form."""
         _, sign = OPERATORS.get(self.kernel, (None, None))
         sign = None if self.kernel in OTHERWISE else sign
         if self.form == 1 and self.flows:
@@ -443,12 +443,12 @@ class Op:
         return self._write_binary(sign) if self.form == 2 and self.both else self._write_many()
 
     def _write_parameters(self) -> tuple[str, str, dict[str, str]]:
-        """Return the parameters as items of a dict, as a signature, and the checks of keywords."""
+        """Return the parameters as items of a dict and as a signature, and the checks of keywords."""
         word, _ = OPERATORS.get(self.kernel, (None, None))  # Python calls operators without keywords
         signature, check = templates.write_parameters(
             list(self.params), self.required, not word, ", ".join(self.inputs)
         )
-        # a number or a word cannot change, and an index is copied when it is normalized
+        # parameters that need no copy: numbers and strings are immutable, and an index is copied when it is normalized
         mutable = [n for n, d in self.params.items() if not isinstance(d, bool | int | float | str) and n != "index"]
         check["own"] = templates.write_copies(mutable)
         return ", ".join(f"{n!r}: {n}" for n in self.params), signature, check
@@ -533,10 +533,10 @@ class Op:
             right_array=PLACE.format(**pad, step=f"right if {same_shape} else right_fit", x="y", y=kept_x),
         )
 
-    # ---- calls that are not quick
+    # ---- calls outside the fast path
 
     def call(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        """Call the function users call with inputs and parameters given apart."""
+        """Call the public function with inputs and parameters given separately."""
         return self.function(args, **params) if self.variadic else self.function(*args, **params)
 
     def bind_call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
@@ -552,12 +552,12 @@ class Op:
         return tuple(args[:count]), {**self.params, **given, **kwargs}
 
     def prepare_call(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Call the op with operands that are more than arrays and tensors converted first."""
+        """Call the op after converting operands that are neither arrays nor tensors."""
         return call_prepared(self, args, params)
 
     def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
         """Return the value for arrays and numbers."""
-        # In one piece: every op on plain arrays runs through it; exp of 10 elements takes 0.5 µs.
+        # Not split into smaller functions: every op on plain arrays calls it; exp of 10 elements takes 0.5 µs.
         values = [v if isinstance(v, RAW) or type(v) in WEAK else as_value(v, self.name) for v in values]
         if len(values) > 1:
             values = self.promote(values)
@@ -573,7 +573,7 @@ class Op:
         return z[()] if type(z) is ndarray and not z.ndim else z
 
     def _weak(self, number: complex, values: list[Any]) -> Any:
-        """Return the dtype of a Python number among arrays: theirs, when there is one that can hold it."""
+        """Return the dtype of a Python number among arrays: that of the arrays if it can hold the number."""
         among = [v.dtype for v in values if isinstance(v, RAW)]
         return np.result_type(*among, number) if among and self.variadic else None
 
@@ -600,7 +600,7 @@ class Op:
 
     @staticmethod
     def translate_error(op: Op, error: Exception, args: Sequence[Any], params: dict[str, Any]) -> Exception:
-        """Return this library's error for one of NumPy's: about shapes if they do not fit, else with its text."""
+        """Return this library's error for a NumPy error: about shapes if these do not fit, else with NumPy's text."""
         if isinstance(error, PullbackError | OverflowError):
             return error if isinstance(error, PullbackError) else IntegerRangeError.of(op.name, error)
         shapes = [getattr(a, "shape", ()) for a in args]
@@ -619,7 +619,7 @@ class Op:
         return kind(f"{op.name}: shapes {format_shapes(shapes)} ({dtypes}){given}: {error}")
 
     def refuse_dtypes(self, error: Exception, dtypes: Sequence[np.dtype[Any]]) -> Exception | None:
-        """Return the error about inputs that are no numbers, or complex where they must be real; None if none is."""
+        """Return the error about inputs that are not numbers, or complex where they must be real; None if none is."""
         if any(dtype.kind in "USOMm" for dtype in dtypes):
             return DataError(f"{self.name}: expected numbers or bools, got {' and '.join(map(str, dtypes))}.")
         found = next((dtype for dtype in dtypes if dtype.kind == "c"), None)
@@ -631,7 +631,7 @@ class Op:
         self, nodes: list[Any], values: list[Any], live: list[bool], params: dict[str, Any], m: Meta
     ) -> tuple[Any, Any, Any] | None:
         """Return the step and the two operand slots of a node; None if no operand on the tape has a derivative."""
-        # In one piece: every op that is recorded in the general way runs through it; a Python call takes some 30 ns.
+        # Not split: every op that is recorded outside the fast path calls it, and a Python call takes some 30 ns.
         if not self.flows:
             return None
         if self.form == 1:
@@ -659,13 +659,13 @@ class Op:
 
     @staticmethod
     def _trim(value: Operand, needed: bool) -> Any:
-        """Return what a node keeps of an operand: of a big one that no rule reads only shape and dtype."""
+        """Return what a node saves of an operand: only shape and dtype of a big one that no rule reads."""
         if needed or type(value) is not ndarray or value.nbytes < LARGE:
             return value
         return constant(value).meta
 
     def _keep(self, value: Value, needed: bool, m: Meta) -> Any:
-        """Return what a node keeps of an operand that is on no tape."""
+        """Return what a node saves of an operand that is not on a tape."""
         if needed and type(value) is ndarray:
             return capture(value, m.tape)
         return self._trim(value, needed)
@@ -698,12 +698,12 @@ def op(
 ) -> Callable[[F], F]:  # fmt: skip
     """Declare an op.  The decorated function gives its name, signature and documentation.
 
-    Its inputs are the parameters before ``/``; the others are parameters proper, by position or keyword.
-    ``kernel`` is what it means and the key it is found by.
-    ``run(x, *params)``, when given, is a quicker way to compute it; plain arithmetic is written into the op's function.
-    ``shortcuts`` maps a constant second operand to the kernel of a one-input op that does the same.
-    ``domain`` is where the generated tests draw their numbers from.
-    ``saving(x, *params)`` computes the same and keeps something for the rule (see residuals.py).
+    Its inputs are the parameters before ``/``; the others are passed by position or keyword.
+    ``kernel`` computes the value; the op is looked up by it.
+    ``run(x, *params)``, if given, computes the same faster; plain arithmetic is inlined into the op's function.
+    ``shortcuts`` maps a constant second operand to the kernel of a one-input op that computes the same.
+    ``domain`` is the interval from which the generated tests draw numbers.
+    ``saving(x, *params)`` computes the same and saves a value for the rule (see residuals.py).
     """
 
     def define(doc: F) -> F:
@@ -713,7 +713,7 @@ def op(
 
 
 def run_observed(function: Any, *args: object, **kwargs: object) -> Any:
-    """Let the observer of calls that is on in this thread, if there is one, run a function made of ops."""
+    """Run a function made of ops, by the observer of calls in this thread if there is one."""
     observer = hooks.find("run_call")
     if observer is None:
         return function(*args, **kwargs)
@@ -721,14 +721,14 @@ def run_observed(function: Any, *args: object, **kwargs: object) -> Any:
 
 
 def first_composed(*args: object, **kwargs: object) -> Any:
-    """Return the code of the function of a composition until it is built; its globals are the composition's own."""
+    """Build the function of a composition and call it; this is its code until then, with the composition's globals."""
     return COMPOSITION.build()(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
 
 
 class Composition:
-    """A function made of ops whose calls observers can run.  ``function`` is what users call.
+    """A function made of ops whose calls observers can run.  ``function`` is the public function.
 
-    It is built when first called, with the same parameters, so that it only costs one call more.
+    It is built when first called, with the same parameters, so that it costs only one more call.
     """
 
     def __init__(self, own: Any) -> None:
@@ -743,7 +743,7 @@ class Composition:
         self.space["run"] = partial(run_observed, self.own) if on else self.own
 
     def build(self) -> Any:
-        """Build the function in the place of its stub."""
+        """Build the function, which replaces its stub."""
         if self.function.__code__ is first_composed.__code__:
             name, (parameters, given) = self.own.__name__, templates.list_parameters(self.own.__code__)
             made: dict[str, Any] = {}
@@ -775,9 +775,9 @@ def method(function: F) -> F:
 
 
 def convert_operand(x: TensorLike, what: str = "tensor") -> Value:
-    """Return an argument of a composition as something that has a shape; lists become tensors, as they do for ops.
+    """Return an argument of a composition as a tensor, an array or a number; lists become tensors, as for ops.
 
-    ``what`` is the function that refuses what cannot be one.
+    ``what`` is the name of the function in error messages.
 
     >>> convert_operand([1.0, 2.0]).shape, convert_operand(3).shape
     ((2,), ())
@@ -794,7 +794,7 @@ def convert_operand(x: TensorLike, what: str = "tensor") -> Value:
 
 
 def check_rank(name: str, x: TensorLike, rank: int, argument: str = "x") -> Value:
-    """Return an argument as ``operand`` gives it, checked to have this rank.
+    """Return an argument as ``convert_operand`` does, after checking that it has this rank.
 
     >>> check_rank("pad1d", [1.0, 2.0], 1).shape
     (2,)

@@ -1,4 +1,4 @@
-"""Operands that are more than tensors, arrays and numbers: variables, lists, object arrays, other libraries' arrays."""
+"""Convert the operands of an op: variables, lists, object arrays, weak numbers and other libraries' arrays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def call_prepared(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Call an op with variables read, lists and object arrays made tensors, and weak tensors in their dtype."""
+    """Call an op after reading variables and converting lists, object arrays and weak tensors."""
     if any(hasattr(a, "tocoo") for a in args):
         return LATER["sparse"](op, args)
     symbolic = next((a for a in args if hasattr(type(a), "apply_op")), None)
@@ -58,11 +58,11 @@ def _defer(op: Any, args: Sequence[Any], other: Any) -> Any:
     return op.kernel(*args) if knows else NotImplemented
 
 
-MATRIX_SIGNS = frozenset({np.multiply, np.power})  # by which np.matrix means other things than arrays do
+MATRIX_SIGNS = frozenset({np.multiply, np.power})  # operators that mean matrix products for an np.matrix
 
 
 def _matrix_op(op: Op, args: Sequence[Any]) -> Op:
-    """Return what the sign of an operator means beside an ``np.matrix``: ``*`` is the product of matrices."""
+    """Return the op that an operator stands for if an operand is an ``np.matrix``: ``*`` is the matrix product."""
     ranks = [np.ndim(a) for a in args]
     if op.kernel is np.multiply and 0 in ranks:
         return op
@@ -76,9 +76,9 @@ def _matrix_op(op: Op, args: Sequence[Any]) -> Op:
 
 
 def _as_operand(op: Any, a: Any, i: int, wide: Any) -> Any:
-    """Return a list as a tensor of its neighbours' float dtype; whole numbers stay integers where positions are meant.
+    """Return a list as a tensor with the float dtype of the other operands; positions stay integers.
 
-    Of another kind of array, whose signs may mean something else (``np.matrix``), the values in a plain one.
+    A subclass of ndarray whose operators differ (``np.matrix``) becomes a plain array.
     """
     if type(a) in WEAK_TYPES:
         return a.item()

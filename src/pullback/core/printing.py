@@ -1,4 +1,4 @@
-"""How tensors are written: `tensor_text` as TensorFlow.js prints them, `tensor_repr` as one line of Python."""
+"""Tensors as text: `tensor_text` as TensorFlow.js prints them, `tensor_repr` as one line of Python."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _scalar_text(values: NDArray[Any]) -> str:
 
 
 def _list_shown(size: int) -> Iterable[int | None]:
-    """Return the indices an axis shows; None stands for the dots."""
+    """Return the indices of an axis that are printed; None stands for the ellipsis."""
     return range(size) if size <= MAX_ITEMS else [*range(EDGE_ITEMS), None, *range(size - EDGE_ITEMS, size)]
 
 

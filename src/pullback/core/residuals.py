@@ -1,7 +1,7 @@
-"""Arrays that a kernel computed on its way and that its rule uses again, kept as long as the result is there.
+"""Residuals: intermediate arrays of a kernel that its derivative rule uses again, kept as long as the result exists.
 
-They are found by the result itself.  An op that keeps some says so by ``saving``, which its function calls in the place
-of ``run`` where a tape follows the operand; everything else computes them again.
+They are looked up by the result.  An op that saves some has a function ``saving``, which is called instead of ``run``
+for operands on a tape; otherwise the rule computes them again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _kept: dict[int, tuple[Any, Any]] = {}
 
 
 def keep_residual(z: ArrayOrNumber, residual: object) -> None:
-    """Keep something beside the result of a kernel; a NumPy scalar, which nothing can refer to weakly, has nothing.
+    """Save a residual for the result of a kernel; nothing is saved for a NumPy scalar, which has no weak references.
 
     >>> import numpy as np
     >>> z = np.ones(2)
@@ -34,12 +34,12 @@ def keep_residual(z: ArrayOrNumber, residual: object) -> None:
 
 
 def drop_residual(z: ArrayOrNumber) -> None:
-    """Let go of what was kept beside an array that becomes the memory of another result."""
+    """Drop the residual of an array whose memory becomes that of another result."""
     if _kept:
         _kept.pop(id(z), None)
 
 
 def find_residual(z: Value) -> Any:
-    """Return what was kept beside the result of a kernel, None if nothing was."""
+    """Return the residual of the result of a kernel; None if there is none."""
     found = _kept.get(id(z))
     return found[1] if found is not None and found[0]() is z else None

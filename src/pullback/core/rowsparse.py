@@ -1,7 +1,7 @@
-"""Gradients of tables of which few rows are used: the numbers of these rows and their values, instead of all rows.
+"""Row-sparse gradients, of tables (embeddings) of which few rows are used: the indices of these rows and their values.
 
-While a tape walks back, a leaf that collects rows holds a ``RowSum`` as its cotangent.  Ops that pick rows add theirs
-to it; whatever else flows back is added as an array, and then the cotangent is one.
+In the backward pass, a leaf that collects rows has a ``RowSum`` as its cotangent.  Ops that pick rows add theirs to it;
+any other cotangent is added as an array, which makes the sum an array.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from pullback.numerics.rows import add_rows
 if TYPE_CHECKING:
     from pullback.typing import Array, Index, Shape, TensorLike, Value
 
-LINEAR = frozenset({np.multiply, np.divide, np.negative, np.positive})  # these do not need the sums of repeated rows
+LINEAR = frozenset({np.multiply, np.divide, np.negative, np.positive})  # valid for repeated rows
 
 
 class RowSparse(NDArrayOperatorsMixin):
-    """An array that is zero but for some rows: the gradient of a table of which few rows were read.
+    """An array that is zero except for some rows: the gradient of a table of which few rows were read.
 
-    ``indices`` are the numbers of the rows, a vector of integers; a row may come several times, and its values are
-    then added up.  ``values`` are the rows, of shape ``(len(indices), *shape[1:])``; ``shape`` is that of the whole.
+    ``indices`` are the indices of the rows, a vector of integers; a row may occur several times, and its values are
+    then added.  ``values`` are the rows, of shape ``(len(indices), *shape[1:])``; ``shape`` is that of the whole array.
 
-    Sums, and functions that leave zero as it is, give a ``RowSparse``; anything else gives the dense array.
+    Sums, and functions that map zero to zero, return a ``RowSparse``; all others return a dense array.
 
     >>> import numpy as np, pullback as pb
     >>> g = pb.RowSparse([2, 0, 2], np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]), (4, 2))
@@ -120,7 +120,7 @@ class RowSparse(NDArrayOperatorsMixin):
         return make_rows(self.indices, values, self.shape, self._distinct)
 
     def coalesce(self) -> RowSparse:
-        """Return the same with every row once, in order.
+        """Return the same array with every row once, in order: values of repeated rows are added.
 
         >>> import numpy as np, pullback as pb
         >>> pb.RowSparse([2, 0, 2], np.array([1.0, 2.0, 3.0]), (4,)).coalesce()
@@ -178,7 +178,7 @@ class RowSparse(NDArrayOperatorsMixin):
 def make_rows(indices: Value, values: Value, shape: tuple[int, ...], distinct: bool = False) -> RowSparse:
     """Return a ``RowSparse`` without checking that indices and values fit.
 
-    ``distinct``: no row comes twice and all are in order.
+    ``distinct``: no row occurs twice and all are in order.
     """
     made = RowSparse.__new__(RowSparse)
     made._fill(indices, values, shape, distinct)
@@ -186,7 +186,7 @@ def make_rows(indices: Value, values: Value, shape: tuple[int, ...], distinct: b
 
 
 def sort_rows(indices: Array) -> tuple[Any, Any]:
-    """Return the order in which equal indices, none of them negative, follow each other, and the first of each kind.
+    """Return the order that sorts indices, none of them negative, and a mask of the first of equal ones.
 
     >>> sort_rows(np.array([2, 0, 2]))
     (array([1, 0, 2]), array([ True,  True, False]))
@@ -227,7 +227,7 @@ def from_front(indices: Value, length: int) -> Any:
 
 
 def _apply(ufunc: Callable[..., Any], args: tuple[Any, ...]) -> RowSparse | None:
-    """Return the rows of an elementwise function that leaves zero as it is; None if the result must be dense."""
+    """Return the rows of an elementwise function that maps zero to zero; None if the result must be dense."""
     rows = [a for a in args if isinstance(a, RowSparse)]
     if ufunc in (np.add, np.subtract) and len(rows) == 2 and rows[0].shape == rows[1].shape:
         x, y = rows
@@ -248,7 +248,7 @@ def _is_number(a: Any) -> bool:
 
 
 def _keeps_zero(ufunc: Callable[..., Any], args: tuple[Any, ...], x: RowSparse) -> bool:
-    """Return whether a function of rows is zero where these are; while tracing only linear ones surely are."""
+    """Return whether a function maps zero rows to zero; while tracing this is known for linear functions only."""
     with np.errstate(all="ignore"):
         at_zero = np.asarray(ufunc(*(np.zeros((), x.dtype)[()] if a is x else a for a in args)))
     return bool(at_zero.dtype.kind == x.dtype.kind and at_zero == 0) and (not x.is_symbolic or ufunc in LINEAR)
@@ -261,7 +261,7 @@ def _join(parts: list[tuple[Any, Any]], shape: tuple[int, ...]) -> RowSparse:
 
 
 class RowSum:
-    """The cotangent of a leaf during a backward pass, as long as only rows were added to it."""
+    """The cotangent of a leaf during a backward pass while only rows have been added to it."""
 
     __slots__ = ("dtype", "parts", "shape")
 
@@ -276,7 +276,7 @@ class RowSum:
         self.parts.append((indices, values if values.dtype == self.dtype else values.astype(self.dtype)))
 
     def __add__(self, dense: Value) -> Any:
-        """Return the sum with a cotangent that is an array: an array, too."""
+        """Return the sum with a cotangent that is an array, as an array."""
         if not self.parts:
             return dense
         rows = self.total()
@@ -292,7 +292,7 @@ class RowSum:
 
 
 def collect_rows(leaf: Tensor) -> None:
-    """Let a leaf of a tape collect the rows that are picked of it, in the backward pass that is to come."""
+    """Let a leaf of a tape collect the rows that are picked from it, in the coming backward pass."""
     if leaf.g is None:
         leaf.g = RowSum(leaf.shape, leaf.dtype)
 
@@ -302,7 +302,7 @@ def add_rows_picked(back: Any, rows: Any) -> Any:
 
     ``rows(g, z, values, params)`` returns them.
 
-    They are added to a ``RowSum``, or into an array that nobody else holds; otherwise ``back`` is run.
+    They are added to a ``RowSum``, or to an array without other references; otherwise ``back`` is run.
     """
 
     def add_picked(r: Any) -> None:
@@ -322,7 +322,7 @@ def add_rows_picked(back: Any, rows: Any) -> Any:
     return add_picked
 
 
-# ---- which rows of x a cotangent g of what was picked belongs to, as (indices, values); None for other picks
+# ---- the rows of x to which a cotangent g of picked elements belongs, as (indices, values); None if not whole rows
 
 
 def rows_of_gather(g: Value, x_shape: tuple[int, ...], indices: Value, axis: int, batch_dims: int) -> Any:

@@ -1,4 +1,4 @@
-"""Lines of the user's code, for messages; and generated source text."""
+"""Lines of the user's code, for error messages; compilation of generated source text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _users: dict[
 
 
 def find_user_place() -> tuple[str, int]:
-    """Return file and number of the innermost line that is neither this library's nor NumPy's."""
+    """Return the file and the line number of the innermost frame that is neither in this library nor in NumPy."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
@@ -59,7 +59,7 @@ def name_file(file: str) -> str:
 
 
 def _name_file(file: str) -> str:
-    """Return what stands before the number of a line of this file."""
+    """Return the text before the line number in messages about this file."""
     shell = sys.modules.get("IPython")
     shell = shell and shell.get_ipython()
     label = shell and shell.compile.format_code_name(file)  # ("Cell", "In[3]") for the code of a cell
@@ -74,7 +74,7 @@ def compile_text(text: str, name: str, mode: str) -> CodeType:
 
 
 def is_defined_again(new: Callable[..., Any], old: Callable[..., Any]) -> bool:
-    """Return whether a function is ``old`` defined again: by a cell run twice, a module reloaded, the same line."""
+    """Return whether a function redefines ``old``: a notebook cell run twice, a reloaded module, the same line."""
     new, old = _plain_function(new), _plain_function(old)
     code, before = getattr(new, "__code__", None), getattr(old, "__code__", None)
     if new is old or code is None or before is None or new.__module__ != old.__module__:

@@ -4,8 +4,8 @@ A ``grad`` call opens a tape of its own and nothing is global: a tensor has its 
 finds the tape through its operands.  So threads share nothing, nested gradients cannot confuse each other's variables,
 and the hot path reads no context variable.
 
-Nesting: the values of an inner tape are the tensors of the outer one.  Walking back an inner tape computes with those
-values, which records on the outer tape by itself.  There is one backward pass and it has no notion of order.
+Nesting: the values of an inner tape are the tensors of the outer one.  The backward pass of an inner tape computes with
+these values, which is recorded on the outer tape as any computation is.  There is one backward pass for all orders.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ if TYPE_CHECKING:
     from pullback.core.op import Op
     from pullback.typing import Value
 
-Rule = Callable[..., Any]  # a derivative: of a cotangent and what a node keeps
+Rule = Callable[..., Any]  # computes the cotangent of an operand from that of the result and the saved values
 RAW = (ndarray, generic)
 ARRAYS = (Tensor, *RAW)
-CAUGHT = (ValueError, TypeError, IndexError, OverflowError)  # what NumPy complains with
+CAUGHT = (ValueError, TypeError, IndexError, OverflowError)  # the errors that NumPy raises for invalid operands
 FLOAT = ((), np.dtype(float))
-MAX_KEPT_METAS = 128  # that a closed tape keeps for the next; closing looks at each of them
+MAX_KEPT_METAS = 128  # that a closed tape keeps for its next use; closing visits each of them
 SCALARS = frozenset({np.dtype(c).type for c in "?bhilqBHILQfd"})  # NumPy's numbers that are real
-COMPLEX = ()  # the pool of complex numbers: never recycled, but their nodes are placed with care
-MAX_NOTED_CUTS = 16  # places where a path ended that are remembered for the error message
+COMPLEX = ()  # the pool in metas of complex values: empty, but not None, so that ``place`` selects the complex rules
+MAX_NOTED_CUTS = 16  # ops without a derivative that are remembered for the error message
 
 
 class Constants(dict[Any, Any]):
-    """A cache of Python numbers as NumPy's, made by ``make``: NumPy would convert them slowly each time.
+    """A cache of Python numbers converted by ``make``, because NumPy would convert them slowly each time.
 
-    For arrays a 0-d array of their dtype, for NumPy scalars one of theirs.
+    Numbers become 0-d arrays for use with arrays, and NumPy scalars for use with scalars.
     """
 
     make: Any
@@ -74,7 +74,7 @@ class Constants(dict[Any, Any]):
 
 
 class Itself(dict[Any, Any]):
-    """Stands for ``Constants`` where values are of another level: a number stays as it is."""
+    """Takes the place of ``Constants`` where values are tensors of another level: numbers are not converted."""
 
     def __missing__(self, c: float) -> Any:
         return c
@@ -85,7 +85,7 @@ CONSTANTS: dict[Any, Constants] = {}
 
 
 class Meta:
-    """Shape, dtype and tape, interned: compared by ``is``.  Stands for the value of a node that no rule reads."""
+    """Shape, dtype and tape, interned and compared by ``is``.  It is also the value of a node that no rule reads."""
 
     __slots__ = (
         "capacity", "complex", "constants", "direct", "dtype", "kind", "ndim", "note", "one", "plain", "pool", "push",
@@ -104,11 +104,11 @@ class Meta:
         large = raw and inexact and nbytes >= RECYCLED and tape.level
         self.pool: Any = Pool() if large else COMPLEX if dtype.kind == "c" else None
         self.capacity = MAX_KEPT_BYTES // nbytes if large else 0
-        self.small = inexact and not large  # elementwise ops keep this very meta, and need no buffer
+        self.small = inexact and not large  # results of elementwise ops have this same meta, and need no buffer
         self.plain = self.small and raw  # and NumPy may be called directly
         self.direct = inexact and raw  # the same, where a big result needs no buffer either
-        self.complex = bool(raw and shape and dtype.kind == "c" and tape.level)  # which are placed without a dispatch
-        self.record: Any = None  # what machine code reads of all this; False where it does not (see native.py)
+        self.complex = bool(raw and shape and dtype.kind == "c" and tape.level)  # recorded without a dispatch
+        self.record: Any = None  # these fields for machine code, False if it does not handle them (see native.py)
         self.constants: dict[Any, Any] = ITSELF
         if raw and inexact:
             key = dtype, bool(shape)
@@ -122,7 +122,7 @@ class Meta:
         self.tape, self.push, self.note, self.pool = NO_TAPE, forget, note_constant, None
         self.record, self.complex = None, False
         if not self.raw:
-            self.small = False  # the general way: such a tensor is whatever its value is
+            self.small = False  # not the fast path: such a tensor is read as its value
 
     def attach(self, tape: Tape, push: Any, note: Any, pool: Any, small: bool) -> None:
         """Make the tensors that hold this meta those of a tape again."""
@@ -131,16 +131,16 @@ class Meta:
 
 
 class Step:
-    """One variant of an op: which operands are on the tape, and whether broadcasting must be undone.
+    """One variant of an op's rules: which operands are on the tape, and whether to sum over broadcast axes.
 
     ``dx`` and ``dy`` are positional rules ``(g, z, x, y)``, which ``Tape.walk`` calls itself.  Where there is no
     ``dx``, the walk calls ``back(node)``, which adds the cotangents to those of the operands, in place where it can;
     the rules are then ``rule``, of the same form, or ``rules(g, z, values, params, live)`` for any number of inputs.
     All other code calls ``operands``, ``values`` and ``cotangents`` of a node.
 
-    ``needs``: for each input whether the rules read its value, ``needs_z`` the same of the result;
-    ``blockwise`` that they may be run on parts of the arrays; ``crossed`` that the first operand is the op's second
-    input, the other one being a constant.
+    ``needs``: for each input, whether the rules read its value; ``needs_z``: the same for the result;
+    ``blockwise``: whether they may be run on parts of the arrays; ``crossed``: whether the first operand is the op's
+    second input, the other one being a constant.
     """
 
     __slots__ = (
@@ -148,7 +148,7 @@ class Step:
         "needs_z", "op", "plain", "programs", "rule", "rules", "step_record", "writing",
     )  # fmt: skip
 
-    is_custom = False  # whether its cotangents are computed by a function of the user's
+    is_custom = False  # whether its cotangents are computed by a user's function
 
     def __init__(
         self, op: Op | None, dx: Rule | None = None, dy: Rule | None = None, *, rule: Rule | None = None,
@@ -164,18 +164,18 @@ class Step:
         self.back = back or self.add_cotangents
         self.needs: Any = needs
         self.needs_z, self.blockwise, self.crossed = needs_z, blockwise, crossed
-        self.step_record: Any = None  # the rules as machine code reads them
+        self.step_record: Any = None  # the rules in the format of machine code
         self.programs: Any = None  # the same for nodes with big values
         self.plain: Step = self  # the same step where values are small
-        self.loose: Step = self  # the same step without undoing broadcasting
+        self.loose: Step = self  # the same step without sums over broadcast axes
         self._large: Step | None = None
         self._complex: Step | None = None
         self._floats: Step | None = None
-        self.writing: Step | None = None  # the same step of a node that is a write, too; made in writes.py
+        self.writing: Step | None = None  # the same step for a node that is also a write; made in writes.py
 
     @property
     def operand_rules(self) -> tuple[Any, Any]:
-        """The positional rules for the two operands, for those who compile them; None where there is none."""
+        """The positional rules for the two operands, for code that compiles them; None where there is none."""
         return self.dx, self.dy
 
     @property
@@ -211,7 +211,7 @@ class Step:
         return self.op is not None and self.op.form == 2
 
     def operands(self, r: Tensor) -> list[Any]:
-        """Return for each input of the op that made ``r`` its node, None for one that is on no tape."""
+        """Return the nodes of the inputs of the op that made ``r``; None for an input that is not on the tape."""
         if type(r.x) is tuple:
             nodes, _, live = r.x
             return [node if on else None for node, on in zip(nodes, live, strict=True)]
@@ -224,7 +224,7 @@ class Step:
         return [None, r.x] if self.crossed else [r.x, None]
 
     def values(self, r: Tensor) -> list[Any]:
-        """Return the values of the inputs of the op that made ``r``; of those that no rule reads, shape and dtype."""
+        """Return the values of the inputs of the op that made ``r``; the meta of an input that no rule reads."""
         if type(r.x) is tuple:
             return list(r.x[1])
         if type(r.x) is list:
@@ -236,7 +236,7 @@ class Step:
         return [r.y, r.x.value] if self.crossed else [r.x.value, r.y]
 
     def cotangents(self, r: Tensor) -> list[Any]:
-        """Return for each input of the op that made ``r`` its part of the cotangent ``r.g``, None if it has none."""
+        """Return what ``r.g`` contributes to the cotangent of each input of the op that made ``r``, or None."""
         if self.rules is not None:
             _, values, live = r.x
             ds = self.rules(r.g, r.value, values, r.y, live)
@@ -250,14 +250,14 @@ class Step:
         return [None, d] if self.crossed else [d, None]
 
     def add_cotangents(self, r: Tensor) -> None:
-        """Add the cotangents of a node's inputs to those that they have, whatever its values are."""
+        """Add the contributions of a node to the cotangents of its inputs, for values of any kind."""
         for node, d in zip(self.operands(r), self.cotangents(r), strict=True):
             if node is not None and d is not None:
                 add_cotangent(node, d)
 
 
 class LooseStep(Step):
-    """A step of an op of many inputs whose cotangents have the shapes that the rules give."""
+    """A step of an op of many inputs whose cotangents keep the shapes that the rules return."""
 
     __slots__ = ()
 
@@ -274,7 +274,7 @@ def make_writing(step: Step) -> Step | None:
         return None
 
     def undo(w: Tensor) -> None:
-        """Give the tensor that was written to its old value back, and the cotangents of the step."""
+        """Restore the old value of the tensor that was written to, and add the cotangents of the step."""
         x = w.x
         g = x.g
         z = x.value
@@ -301,9 +301,9 @@ def make_writing(step: Step) -> Step | None:
 
 
 def substitute(r: Tensor, g: Any, z: Value, change: Callable[..., Any]) -> Tensor:
-    """Return a stand-in for the node ``r``, for its step to compute other cotangents from.
+    """Return a copy of the node ``r`` with other values, from which its step computes other cotangents.
 
-    ``g`` is its cotangent, ``z`` its result, and ``change(node, value)`` gives the value of each input.
+    ``g`` is its cotangent, ``z`` its result, and ``change(node, value)`` returns the new value of each input.
     """
 
     def operand(node: Tensor, value: Any) -> Tensor:
@@ -325,11 +325,11 @@ def substitute(r: Tensor, g: Any, z: Value, change: Callable[..., Any]) -> Tenso
     return made
 
 
-SAME = Step(None, lambda g, z, x, y: g, needs=(False,), needs_z=False)  # a tensor of the same value
+SAME = Step(None, lambda g, z, x, y: g, needs=(False,), needs_z=False)  # the identity
 
 
 def add_cotangent(node: Tensor, d: Value) -> None:
-    """Add a part to the cotangent of ``node``.  Loops over all nodes have this inlined."""
+    """Add ``d`` to the cotangent of ``node``.  Loops over all nodes have this inlined."""
     node.g = d if node.g is None else node.g + d
 
 
@@ -344,7 +344,7 @@ def note_constant(node: Tensor) -> None:
 
 
 class Tape(dict[Any, Any]):
-    """Metas by (shape, dtype), and the list of nodes.  Tapes are reused, so that their metas are warm."""
+    """A dict of metas by (shape, dtype), and the list of nodes.  Tapes are reused with their metas."""
 
     __slots__ = (
         "above", "captured", "cuts", "has_writes", "level", "nodes", "push", "raw", "sorted", "viewed", "views",
@@ -358,9 +358,9 @@ class Tape(dict[Any, Any]):
         self.captured: list[tuple[Any, bytes, str]] = [] if twin is None else twin.captured  # see capture.py
         self.views: list[Tensor] = [] if twin is None else twin.views  # what may be views; see writes.py
         self.viewed: dict[int, tuple[Any, list[Tensor]]] = {}  # those that are sorted by the id of their base
-        self.sorted = 0  # how many are
+        self.sorted = 0  # how many of ``views`` are sorted
         self.written: dict[int, tuple[Any, Any, Any]] = {}  # undone writes: the newest value and meta
-        self.has_writes = False  # among its nodes
+        self.has_writes = False  # whether some of its nodes are writes
         self.push = self.nodes.append if level else forget
         # metas of nodes whose values are tensors of a lower level
         self.above: Tape = Tape(level, False, self) if twin is None else twin
@@ -385,7 +385,7 @@ class Tape(dict[Any, Any]):
         return tape
 
     def close(self) -> None:
-        """Empty the tape; tensors that outlive it become constants, found by their hold on a meta."""
+        """Empty the tape; tensors that outlive it become constants, through the metas that they refer to."""
         nodes = self.nodes
         if nodes:
             while nodes:
@@ -416,7 +416,7 @@ class Tape(dict[Any, Any]):
         """Return whether ``t`` is a tensor of this tape."""
         return type(t) in TAPED and t.meta.tape is self
 
-    # ---- making nodes: the general way; the quick ways are generated in templates.py
+    # ---- making nodes: the general path; the fast paths are generated in templates.py
 
     def meta_of(self, v: Value) -> Any:
         return self[v.shape, v.dtype] if isinstance(v, RAW) else self.above[v.shape, v.dtype]
@@ -448,7 +448,7 @@ class Tape(dict[Any, Any]):
         if op.custom:
             return op.record(self, args, values, params)
         if len(values) > 1:
-            values = op.promote(values)  # here too: the rules must not see a narrower kind than the kernel did
+            values = op.promote(values)  # here too, so that the rules see the dtypes that the kernel saw
         z = self._compute(op, args, values, params)
         if not self.level:
             return as_tensor(z)
@@ -467,13 +467,13 @@ class Tape(dict[Any, Any]):
         return place(z, m, step, x, y)
 
     def _value(self, a: Tensor) -> Any:
-        """Return what this tape computes with and keeps; for a tensor of a lower level, one that no write reaches."""
+        """Return the value that this tape saves; a tensor of a lower level is replaced by one that no write changes."""
         if type(a) in TAPED and (a.meta.tape is self or not a.level):
             return a.value
         return LATER["alias"](a) if self.level else a
 
     def _compute(self, op: Op, args: tuple[Any, ...], values: list[Any], params: dict[str, Any]) -> Any:
-        """Return the value of an op; a big elementwise result goes into a recycled buffer, when there is one."""
+        """Return the value of an op; a big elementwise result is written to a recycled buffer if there is one."""
         if op.elementwise and not params:
             big = next((a.meta for a in args if type(a) in TAPED and type(a.meta.pool) is Pool), None)
             if big is not None and all(
@@ -485,14 +485,14 @@ class Tape(dict[Any, Any]):
         return dispatch(op, values, params)
 
     def cut(self, name: str) -> None:
-        """Remember where a path ended, for the message of an input that is not reached."""
+        """Remember an op without a derivative, for the error message about an input without a gradient."""
         if len(self.cuts) < MAX_NOTED_CUTS:
             self.cuts.append((name, *find_user_place()))
 
     # ---- the backward pass
 
     def list_steps(self) -> list[Tensor]:
-        """Return the nodes in order, each with the operands that it saw, whatever was written to them later."""
+        """Return the nodes in order, each with the operands that it saw before later in-place writes."""
         if self.has_writes:
             LATER["resolve_writes"](self)
         if self.captured:
@@ -500,10 +500,10 @@ class Tape(dict[Any, Any]):
         return self.nodes
 
     def walk(self) -> None:
-        """Walk back from the root, whose ``g`` is set, to the leaves, whose cotangents end in their ``g``.
+        """Run the backward pass from the result, whose ``g`` is set, to the leaves, whose ``g`` becomes their gradient.
 
-        A write is undone when it is passed, so that the steps before it see the old value.  That is quicker than to
-        resolve the writes first: ``acc += x * y`` takes 1.1 times as long as ``acc = acc + x * y``, and not 1.5 times.
+        A write is undone when it is passed, so that the steps before it see the old value.  This is faster than
+        resolving the writes first: ``acc += x * y`` takes 1.1 times as long as ``acc = acc + x * y``, not 1.5 times.
         """
         if self.captured:
             check_captured(self.captured)
@@ -555,7 +555,7 @@ class Tape(dict[Any, Any]):
 
 
 def walk_node(r: Tensor) -> None:
-    """Give the operands of one node their cotangents, as ``Tape.walk`` does: for nodes that machine code leaves."""
+    """Add the cotangents of the operands of one node, as ``Tape.walk`` does, where machine code cannot."""
     if r.g is not None:
         s = r.via
         if s.dx is None:
@@ -566,9 +566,9 @@ def walk_node(r: Tensor) -> None:
 
 
 def walk_again(nodes: list[Tensor], keep: bool = True, transposed: bool = False) -> None:
-    """Walk back over nodes that stay as they are; ``keep``: whether their cotangents are read afterwards.
+    """Run the backward pass over nodes without consuming them; ``keep``: whether cotangents are read afterwards.
 
-    ``transposed``: they are those of a backward pass, so that this one computes tangents.
+    ``transposed``: the nodes were recorded during a backward pass, so that this pass computes tangents.
     """
     if hooks.blocks and (observer := hooks.find("walk")) is not None:
         observer.walk(nodes, keep, transposed)
@@ -600,8 +600,8 @@ def walk_again(nodes: list[Tensor], keep: bool = True, transposed: bool = False)
 
 
 def perform(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Perform an op of any number of inputs, quickly where all are plain values of one tape and one float dtype."""
-    # In one piece: every op of several inputs runs through it, and a further Python call takes some 30 ns.
+    """Perform an op of any number of inputs, with a fast path for plain values of one tape and one float dtype."""
+    # Not split into smaller functions: every op of several inputs calls it, and a Python call takes some 30 ns.
     values: list[Any] = []
     tape = dtype = None
     arrays = True
@@ -710,9 +710,9 @@ def perform_beside(op: Op, x: Any, y: Any) -> Any:
 
 
 def add_into(rule: Callable[..., Any], into: Any, rows: Any = None) -> Any:
-    """Return the ``back`` of an op that can add its cotangent into one that is there, when nobody else holds that.
+    """Return the ``back`` of an op that adds its cotangent in place to an existing one without other references.
 
-    ``rows`` gives the rows of the operand that it picks, for a leaf that collects them.
+    ``rows`` returns the rows of the operand that it picks, for a leaf that collects them.
     """
 
     def back(r: Tensor) -> None:
@@ -746,7 +746,7 @@ def add_many(rules: Any) -> Any:
 
 
 def variant_of(step: Step, change: Callable[..., Any], change_all: Callable[..., Any]) -> Step:
-    """Return the step with changed rules, whose cotangents fit their operands; one of the user's rules as it is."""
+    """Return the step with changed rules, whose cotangents fit their operands; a custom step is returned unchanged."""
     if step.rule is None and step.rules is None:
         return step
     made = Step(step.op, needs=step.needs, needs_z=step.needs_z, crossed=step.crossed)
@@ -762,7 +762,7 @@ def variant_of(step: Step, change: Callable[..., Any], change_all: Callable[...,
 
 # ---- tensors on no tape
 
-TAPED = (Tensor, Large)  # by their very type: other tensors are of other transforms
+TAPED = (Tensor, Large)  # exact types: subclasses belong to other transforms
 FREE: list[Tape] = []
 NO_TAPE = Tape(0)
 

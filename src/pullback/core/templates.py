@@ -1,13 +1,13 @@
-"""The functions users call, as text: written out for an op when it is first used.
+"""Source text of the public functions of ops, from which they are generated when first used.
 
 For two small tensors of one shape, dtype and tape, ``x * y`` is one NumPy multiplication and the stores that make the
-node; nothing is looked up.  Everything else takes the general way (``dispatch``).  The names in the text are:
+node; nothing is looked up.  Everything else takes the general path (``dispatch``).  The names in the text are:
 
 m, q           metas; ``m is q`` proves same shape, dtype, tape and kind of value
 unknown        keywords that the op does not take
-Tensor, …      the types whose values go the quick way: ``Tensor``, ``ndarray`` and ``Large``; None while the op is
-               observed (see hooks.py), so that all calls come to ``dispatch`` or ``perform``, which call the observer
-kernel, run    what computes the value; ``run`` may be a quicker way than the kernel that names the op
+Tensor, …      the types on the fast path: ``Tensor``, ``ndarray`` and ``Large``; None while the op is observed (see
+               hooks.py), so that all calls go through ``dispatch`` or ``perform``, which call the observer
+kernel, run    the functions that compute the value; ``run`` may be faster than the kernel
 one, both, …   the steps: variants of the op's rules by which operands are on the tape (see op.py)
 """
 
@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from inspect import CO_VARARGS, CO_VARKEYWORDS
 from types import CodeType
 
-REQUIRED = object()  # the default of a parameter that has none, so that a call without it comes to be refused
+REQUIRED = object()  # the default of a parameter without one, so that a call without it raises our error
 
-# One node, by slot stores.  {v} is how its value is computed, {m} its meta.
+# Makes one node by storing its slots.  {v} is the expression of its value, {m} its meta.
 NODE = (
     "r = new_node(); r.value = {v}; r.meta = {m}; r.via = {step}; r.x = {x}; r.y = {y}; r.g = None; m.push(r); return r"
 )

@@ -1,4 +1,4 @@
-"""The value users hold.  A Tensor is its own tape node: what it is, and the step it came from."""
+"""The class Tensor.  A tensor is its own tape node: it has a value, and the step and operands it was computed from."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ else:  # the ops are put on the class where they are defined, as methods and ope
     TensorOps = object
 
 OBJECT = np.dtype(object)
-BY_KERNEL: dict[Any, Any] = {}  # NumPy callable -> op; filled by the definitions of the ops
-NUMPY: dict[Any, Any] = {}  # NumPy callable -> what implements it here; filled when a function is first called
-INSTEAD = {  # what to do when a plain value is refused
+BY_KERNEL: dict[Any, Any] = {}  # NumPy function -> op; filled by the definitions of the ops
+NUMPY: dict[Any, Any] = {}  # NumPy function -> its implementation here; filled when a function is first called
+INSTEAD = {  # the advice of errors where a plain value is refused
     "np.asarray": "Stay with pullback or NumPy functions (np.stack joins arrays, np.array only numbers; np.dot(a, x) "
     "for a.dot(x))",
     "float": "Stay with pullback or NumPy functions (np.sin for math.sin; np.array without a dtype)",
 }
 STANDARDS = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")  # versions of the Array API
-VALUELESS = (BatchedValueError, SymbolValueError)  # there is no one value
+VALUELESS = (BatchedValueError, SymbolValueError)  # errors of tensors that have no single value
 LATER: dict[str, Any] = {}  # what files above this one put in: "constant", "alias", "ufunc" and "function" of NumPy, …
 
 
 class MethodLater:
-    """A method of tensors in a module that is not imported yet: getting it imports the module, which puts it here."""
+    """A method of tensors that is defined in a module not imported yet: access imports the module, which sets it."""
 
     def __init__(self, name: str, load: Callable[[], object]) -> None:
         self.name, self.load = name, load
@@ -57,10 +57,10 @@ class MethodLater:
 
 
 class Tensor(TensorOps):
-    """An array that NumPy's functions take, by its dispatch protocols.
+    """An array that gradients can be computed through; NumPy's functions accept it by NumPy's dispatch protocols.
 
-    There is no ``__init__``: tensors are made by storing slots, which is the quickest way Python has.
-    Users make them with ``pb.tensor``.
+    Make one with ``pb.tensor``.  There is no ``__init__``: the engine makes tensors by storing slots, which is the
+    fastest way in Python.
 
     >>> import numpy as np, pullback as pb
     >>> x = pb.tensor([1.0, 2.0])
@@ -70,7 +70,7 @@ class Tensor(TensorOps):
 
     __slots__ = (
         "__weakref__",  # by which a base refers to its views
-        "g",  # the cotangent, while the tape walks back
+        "g",  # the cotangent, during the backward pass
         "links",  # base and views, for tensors that share memory in NumPy; not set for others (see writes.py)
         "meta",  # interned shape, dtype and tape: two tensors alike in all three share one object
         "value",  # ndarray, NumPy scalar, or (under transforms) a Tensor of a lower level
@@ -79,13 +79,13 @@ class Tensor(TensorOps):
         "y",  # second operand, or a constant, or the parameters
     )
 
-    _internal: tuple[str, ...] = (  # what the engine stores and calls: not listed by dir(x)
+    _internal: tuple[str, ...] = (  # attributes for the engine, not listed by dir(x)
         "all_values", "as_leaf", "beneath", "call_unfollowed", "differentiates", "draw_below", "draw_uniform", "embed",
         "form", "g", "has_derivative", "has_tangent", "in_form", "interpret", "is_variable", "level", "links", "meta",
         "read", "refers", "stands_for_numbers", "stop_following", "stopped", "strip", "stripped", "unfollowed", "value",
         "via", "x", "y",
     )  # fmt: skip
-    refers = False  # a variable is read before an op computes with it
+    refers = False  # whether it must be read before an op computes with it, as a variable
     is_variable = False
     stands_for_numbers = False  # a symbol of a program that is being compiled may be a Python number
     has_tangent = False  # whether it is a dual number, of forward mode
@@ -154,7 +154,7 @@ class Tensor(TensorOps):
     def read(self) -> Tensor:
         """Return what an op computes with.
 
-        It is the tensor itself, but for a variable, and for a tensor that outlived an inner gradient's tape.
+        This is the tensor itself, except for a variable and for a tensor that outlived an inner gradient's tape.
         """
         t = self
         while not t.level and not t.meta.raw:
@@ -162,7 +162,7 @@ class Tensor(TensorOps):
         return t
 
     def interpret(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        """Perform ``op``, this being the argument of the highest level."""
+        """Perform ``op``; this tensor is its argument of the highest level."""
         return self.meta.tape.record(op, args, params)
 
     @property
@@ -180,11 +180,11 @@ class Tensor(TensorOps):
         return self.value
 
     def embed(self, x: Any) -> Any:
-        """Return a constant in the form in which other tensors are computed with this one: a cotangent, or zeros."""
+        """Return a constant, such as a cotangent or zeros, in the form in which it can be combined with this tensor."""
         return x
 
     def stop_following(self) -> Any:
-        """Return the value, which this level follows no further; itself if it is not followed."""
+        """Return the value as a constant of this level; the tensor itself if this level does not follow it."""
         if not self.level:
             return self
         self.meta.tape.cut("stop_gradient")
@@ -200,16 +200,16 @@ class Tensor(TensorOps):
 
     __pandas_priority__ = 5000  # above a DataFrame's: pandas leaves its operators to ours, which take its values
 
-    form = 2  # what a transform that is given this gives back: a tensor (see transforms.grad)
+    form = 2  # the form of a gradient by this input: a tensor (see transforms.grad)
 
     def in_form(self, form: int) -> Any:
-        """Return what a transform gives back, in the form of what it was given."""
+        """Return a result of a transform in the form of its input."""
         return self
 
     def as_leaf(self) -> Any:
-        """Return what a tape makes a leaf of.
+        """Return the value from which a tape makes a leaf.
 
-        What is followed already keeps its value there, whatever is written to it.
+        A tensor that another transform follows keeps its value there, even if it is written to later.
         """
         return LATER["alias"](self) if self.level else self
 
@@ -247,7 +247,7 @@ class Tensor(TensorOps):
 
     @property
     def __array__(self) -> Any:
-        """How NumPy makes an array of a tensor: by its values, unless a transform follows them.
+        """Return the values for ``np.asarray``; raise an error if a transform follows them.
 
         A traced number has no such method, so ``np.array([x[0], x[1]])`` holds the tensors themselves, as objects.
         """
@@ -274,7 +274,7 @@ class Tensor(TensorOps):
         return made
 
     def _elements(self, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> Any:
-        """Return an object array of the elements, which NumPy can take apart and join."""
+        """Return an object array of the elements, which NumPy can index and join."""
         made = np.empty(self.shape, object)
         for index in np.ndindex(self.shape):
             made[index] = self[index] if index else self
@@ -307,7 +307,7 @@ class Tensor(TensorOps):
         return "cpu"
 
     def to_device(self, device: str, /, *, stream: None = None) -> Tensor:
-        """Return the tensor on a device, of which there is one: ``"cpu"``.
+        """Return the tensor on a device; the only device is ``"cpu"``.
 
         device: ``"cpu"``.
         stream: None.
@@ -345,7 +345,7 @@ class Tensor(TensorOps):
     # ---- out of the library
 
     def _concrete(self, what: str) -> Any:
-        """Return the plain value, refused while a transform follows this tensor."""
+        """Return the plain value; raise an error while a transform follows this tensor."""
         t = self.read()
         if t.level and (t.dtype.kind in "iub" or checks_values()):  # integers carry no gradient, assertions give none
             with suppress(*VALUELESS):
@@ -361,7 +361,7 @@ class Tensor(TensorOps):
         return t.value
 
     def numpy(self) -> Any:
-        """Return a NumPy array of its own with these values."""
+        """Return a new NumPy array with the values."""
         return np.array(self._concrete("numpy"))
 
     def item(self, *index: object) -> Any:
@@ -379,7 +379,7 @@ class Tensor(TensorOps):
         return int(self._number("int"))
 
     def _number(self, what: str) -> Any:
-        """Return the plain value for ``float`` and ``int``; ``"%.3f" % x`` writes that of a traced tensor, too."""
+        """Return the plain value for ``float`` and ``int``; ``"%.3f" % x`` works for traced tensors too."""
         if not self.level or not is_formatting(depth=3):
             return self._concrete(what)
         try:
@@ -435,7 +435,7 @@ class Tensor(TensorOps):
 
     __hash__ = object.__hash__
 
-    # ---- copies keep the path: a detached copy would lose the gradient in silence
+    # ---- copies stay on the tape: a detached copy would silently lose the gradient
 
     def __copy__(self) -> Tensor:
         return np.copy(self)  # type: ignore[return-value]
@@ -454,11 +454,11 @@ class Tensor(TensorOps):
     def __repr__(self) -> str:
         try:
             return tensor_repr(np.asarray(concrete(self)), type(self).__name__)
-        except VALUELESS:  # many examples, or a program that is being compiled: what is beneath has words for it
+        except VALUELESS:  # many examples, or a program that is being compiled: show the value of the level below
             return f"{type(self).__name__}({self.read().beneath()!r})"
 
     def _repr_html_(self) -> str | None:
-        """Return what a notebook shows; None where there is no one value, and it shows the ``repr``."""
+        """Return the HTML that a notebook shows; None where there is no single value, so that it shows the ``repr``."""
         try:
             values = np.asarray(concrete(self))
         except VALUELESS:
@@ -467,7 +467,7 @@ class Tensor(TensorOps):
         return html
 
     def _describe(self) -> tuple[str, tuple[str, ...]]:
-        """Return the title and the facts of what a notebook shows."""
+        """Return the title and the facts that a notebook shows."""
         return type(self).__name__, ()
 
     def to_string(self, verbose: bool = False) -> str:
@@ -499,7 +499,7 @@ class Tensor(TensorOps):
 
 
 ORDINARY = (Tensor, np.ndarray, np.generic)
-PLAIN: set[type] = {Tensor, np.ndarray, np.float64, np.float32, float, int}  # an op may be called with these at once
+PLAIN: set[type] = {Tensor, np.ndarray, np.float64, np.float32, float, int}  # types of operands that need no conversion
 
 
 def is_foreign(kind: type) -> bool:
@@ -513,14 +513,14 @@ def is_foreign(kind: type) -> bool:
 
 
 def concrete(x: Any) -> Any:
-    """Return the plain array under all levels: for what carries no gradient, such as indices, truth and text."""
+    """Return the plain array under all levels, for uses without a gradient: indices, truth values, text."""
     while isinstance(x, Tensor):
         x = x.read().beneath()
     return x
 
 
 def call_unfollowed(f: Callable[..., Any], *args: object) -> Any:
-    """Return ``f`` of the plain arrays under all levels, for what has no gradient; example by example.
+    """Return ``f`` of the plain arrays under all levels, example by example, for functions without a gradient.
 
     >>> import pullback as pb
     >>> call_unfollowed(np.argsort, pb.tensor([3.0, 1.0, 2.0]))
@@ -546,7 +546,7 @@ def strip(x: Any) -> Any:
 def all_values(x: Any) -> Any:
     """Return the plain array under all levels, with all examples of ``vmap`` along axes in front.
 
-    While a program is being compiled there are no values: the array is empty, and nothing can be found wrong.
+    While a program is being compiled there are no values: the array is empty, so checks of values pass.
 
     >>> import pullback as pb
     >>> all_values(pb.tensor([3.0, 1.0])).max()
@@ -558,7 +558,7 @@ def all_values(x: Any) -> Any:
 
 
 def _whole(x: Any) -> Any:
-    """Return a rounded number as Python's integer, as ``math.floor`` gives; of many examples the tensor."""
+    """Return a rounded number as a Python integer, as ``math.floor`` does; a tensor if it has many examples."""
     values = strip(x)
     return x if isinstance(values, Tensor) else int(values)
 
@@ -576,14 +576,14 @@ def may_hold(condition: Value) -> bool:
 def read_sizes(name: str, x: object, cure: str = "") -> Any:
     """Return the plain array on whose values the size of the result depends.
 
-    It must be one for all examples of ``vmap``.
+    Raise an error if it is different for each example of ``vmap``.
 
     >>> read_sizes("unique", np.array([1.0]))
     array([1.])
     """
     values = strip(x)
     if isinstance(values, Tensor):
-        with suppress(BatchedValueError):  # while a program is being compiled there are other words for it
+        with suppress(BatchedValueError):  # while a program is being compiled, ``concrete`` raises another error
             values._concrete(f"{name}: how many elements there are in the result depends on the values. The value")
         raise BatchedValueError(
             f"{name}: how many elements there are in the result depends on values that are different for each example "
@@ -594,6 +594,6 @@ def read_sizes(name: str, x: object, cure: str = "") -> Any:
 
 
 class Wrapped(Tensor):
-    """A Tensor whose meaning is another transform's.  Its operators take the general way."""
+    """Base of the tensors of other transforms (``Dual``, ``Batched``, …).  Their operators take the general path."""
 
     __slots__ = ()

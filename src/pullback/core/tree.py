@@ -1,5 +1,6 @@
-"""Trees of values: dicts, lists, tuples, named tuples and dataclasses are structure, and so are other mappings,
-namespaces, classes of attrs, models of pydantic, and classes that are registered; everything else is a leaf.
+"""Trees (pytrees): nested dicts, lists, tuples, named tuples and dataclasses, whose leaves are arrays and other values.
+
+Other mappings, namespaces, attrs classes, pydantic models and registered classes are structure too.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def is_tensor_data(tree: Tree) -> bool:
 
 
 def get_branches(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
-    """Return the children of a node and how to put others in their place; None for a leaf."""
+    """Return the children of a node and a function that makes the same node from other children; None for a leaf."""
     t = type(tree)
     if t is list:
         return tree, list
@@ -61,11 +62,11 @@ def _like_dict(tree: Any, items: Any) -> Any:
 
 
 class NodeType(NamedTuple):
-    """How the values of a class are nodes of a tree."""
+    """How the instances of a class are nodes of a tree."""
 
     children: Callable[[Any], list[Any]]
     rebuild: Callable[[Any, list[Any]], Any]  # a node like another one, with these children
-    names: Callable[[Any], list[str]]  # how one would write each child, behind the node
+    names: Callable[[Any], list[str]]  # the Python text that selects each child, after that of the node
     fixed: Callable[[Any], Any]  # what else a node is made of
 
 
@@ -73,7 +74,7 @@ REGISTERED: dict[type, NodeType] = {}
 
 
 def find_node_type(t: type) -> NodeType | None:
-    """Return how the values of a class are nodes; None for a class of leaves."""
+    """Return how the instances of a class are nodes; None for a class of leaves."""
     return REGISTERED.get(t) or _find_known(t)
 
 
@@ -138,11 +139,11 @@ def register_node(
     flatten: Callable[[Any], tuple[Any, Any]],
     unflatten: Callable[[Any, Any], Any],
 ) -> Any:
-    """Let the values of a class be nodes of trees: what they are made of is differentiated, batched and compiled.
+    """Register a class as a node of trees: its children are differentiated, batched and compiled.
 
-    cls: the class; its subclasses are registered by themselves.
-    flatten: from a value to ``(children, aux)``: the tensors, numbers or trees in it, and what else it is made of.
-    unflatten: from ``(aux, children)`` to a value.
+    cls: the class; subclasses must be registered separately.
+    flatten: a function from an instance to ``(children, aux)``: its tensors, numbers or trees, and other data.
+    unflatten: a function from ``(aux, children)`` to an instance.
 
     >>> import pullback as pb
     >>> class Line:
@@ -176,7 +177,7 @@ def register_node(
 
 
 def leaves(tree: Tree) -> list[Any]:
-    """Return the leaves from left to right; ``None`` is an empty place.
+    """Return the leaves from left to right; ``None`` is no leaf.
 
     >>> leaves({"a": 1, "b": [2, (3, None)]})
     [1, 2, 3]
@@ -199,12 +200,12 @@ def is_number_list(tree: Tree) -> bool:
 
 
 def is_text(x: object) -> bool:
-    """Return whether ``x`` is text, which transforms pass on as it is where it is part of a tree."""
+    """Return whether ``x`` is text, which transforms leave unchanged in trees."""
     return isinstance(x, str | bytes)
 
 
 def map_numbers(f: Callable[[Any], Any], tree: Tree) -> Any:
-    """Return the tree with ``f`` of each leaf, where a list of nothing but numbers is one; text in it stays.
+    """Return the tree with ``f`` of each leaf, where a list that contains only numbers is one leaf; text is kept.
 
     >>> map_numbers(lambda x: 0, {"w": [1.0, 2.0], "name": "adam", "b": (3.0, None)})
     {'w': 0, 'name': 'adam', 'b': (0, None)}
@@ -217,9 +218,8 @@ def map_numbers(f: Callable[[Any], Any], tree: Tree) -> Any:
 def map_leaves(f: Callable[..., Any], tree: Tree, *others: object, whole: Callable[[Any], bool] | None = None) -> Any:
     """Return the tree with ``f`` of each leaf.
 
-    Further trees must have the same structure and give ``f`` more arguments.
-
-    A part of which ``whole`` is true is a leaf.
+    Further trees must have the same structure; their leaves are further arguments of ``f``.
+    A subtree for which ``whole`` returns true is a leaf.
 
     >>> map_leaves(lambda x: x + 1, {"a": 1, "b": [2, (3,)]})
     {'a': 2, 'b': [3, (4,)]}
@@ -239,7 +239,7 @@ def map_leaves(f: Callable[..., Any], tree: Tree, *others: object, whole: Callab
 
 
 def make_builder(tree: Tree, is_hole: Callable[[Any], bool]) -> Callable[[Iterator[Any]], Any]:
-    """Return a function that makes the same tree with what an iterator gives in the place of holes, for many calls.
+    """Return a function that fills the holes of a tree with the items of an iterator, for many calls.
 
     >>> build = make_builder({"a": 0, "b": [0, (1,)]}, lambda leaf: leaf == 0)
     >>> build(iter([4, 5]))

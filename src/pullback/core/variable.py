@@ -31,12 +31,12 @@ WEAK = (Weak, *WEAK_TYPES)
 _number = count()
 _live: dict[str, list[ref[Variable]]] = {}  # the live variables of each name, oldest first
 _flag_changes = 0
-# Read only when a variable is read; ops on tensors never do.  Outermost first: each wraps what the one before gave.
+# Used only when a variable is read, never by ops on tensors.  Outermost first: each wraps the result of the one before.
 _watchers: ContextVar[tuple[Any, ...]] = ContextVar("watchers", default=())
 
 
 class Variable(Wrapped):
-    """A tensor that can be assigned to, with a name.  ``v += d`` and its kin assign in place.
+    """A tensor with a name that can be assigned to.  Operators such as ``v += d`` assign in place.
 
     initial: the initial value.
     trainable: whether ``variable_grads`` and optimizers change it.
@@ -99,7 +99,7 @@ class Variable(Wrapped):
         return level
 
     def read(self) -> Any:
-        """Return the tensor that an op computes with: a leaf of every tape that watches."""
+        """Return the tensor that an op computes with: a leaf of every tape that watches the variable."""
         value: Any = self.held
         for watcher in _watchers.get():
             value = watcher.on_read(self, value)
@@ -108,7 +108,7 @@ class Variable(Wrapped):
     # ---- change
 
     def assign(self, value: TensorLike) -> Variable:
-        """Hold another value of the same shape and dtype from now on.
+        """Assign a new value of the same shape and dtype.
 
         value: the new value.
 
@@ -130,7 +130,7 @@ class Variable(Wrapped):
         return self
 
     def hold(self, array: Any) -> None:
-        """Hold this very array from now on: it is not copied, and must be of the same shape and dtype."""
+        """Assign an array without copying it; it must have the same shape and dtype."""
         log = _log.get()
         if log is not None:
             log.entries.append((self, self.held, None, None))
@@ -143,9 +143,9 @@ class Variable(Wrapped):
         self.held = freeze(new, HELD)
 
     def assign_rows(self, indices: TensorLike, values: TensorLike) -> Variable:
-        """Hold other values in these rows from now on; of several for one row the last one stays.
+        """Assign new values to some rows; if a row is given several times, the last value stays.
 
-        indices: the numbers of the rows.
+        indices: the indices of the rows.
         values: their new values.
 
         >>> import pullback as pb
@@ -162,7 +162,7 @@ class Variable(Wrapped):
         return self
 
     def write_rows(self, indices: Any, values: Any) -> None:
-        """Write rows to their places without checks: into the array itself if nothing else refers to it."""
+        """Write rows without checks, in place if nothing else refers to the array."""
         if (by := get_trace()) is not None:
             by.assign_rows(self, indices, values)
             return
@@ -175,14 +175,14 @@ class Variable(Wrapped):
         x[indices] = values
 
     def own_array(self) -> Any:
-        """Return the array that is held, to write in, if nobody else can see it; else None."""
+        """Return the variable's array for writing in place if nothing else refers to it; else None."""
         t = self.held
         x = t.value
         alone = _is_held_once(t) and _is_held_once(x) and x.base is None
         return x if alone and x.flags.writeable and x.flags.c_contiguous else None
 
     def assign_add(self, delta: TensorLike) -> Variable:
-        """Add to what is held.
+        """Add to the value.
 
         delta: what is added.
 
@@ -193,7 +193,7 @@ class Variable(Wrapped):
         return self._assign_changed(np.add, delta, f"{self.name}.assign_add")
 
     def assign_sub(self, delta: TensorLike) -> Variable:
-        """Subtract from what is held.
+        """Subtract from the value.
 
         delta: what is subtracted.
 
@@ -228,7 +228,7 @@ class Variable(Wrapped):
         return self._assign_changed(np.matmul, other, f"{self.name} @=")
 
     def _as_held(self, value: TensorLike, what: str) -> Any:
-        """Return what was given to hold or to add, as an array; Python's numbers get the dtype that is held."""
+        """Return an argument of an assignment as an array; Python numbers get the dtype of the variable."""
         kept = isinstance(value, np.ndarray | np.generic | Tensor) and not isinstance(value, WEAK)
         try:
             return as_array(value, what=what, dtype=None if kept else self.dtype)
@@ -239,7 +239,7 @@ class Variable(Wrapped):
             ) from None
 
     def _assign_changed(self, change: Callable[..., Any], delta: TensorLike, what: str) -> Variable:
-        """Hold ``change(held, delta)``; the delta, and what comes out, is cast as NumPy's in-place arithmetic casts."""
+        """Assign ``change(value, delta)``; both are cast as NumPy's in-place arithmetic casts them."""
         by: Any = delta if get_trace() is not None and isinstance(delta, Tensor) else self._as_held(delta, what)
         self._check_cast(delta if isinstance(delta, Tensor) else np.asarray(delta), what)
         if get_trace() is not None:
@@ -286,7 +286,7 @@ PLAIN.add(Variable)
 
 
 def _is_held_once(v: Any) -> bool:
-    """Return whether the caller's local variable and one other place are all that hold ``v``."""
+    """Return whether ``v`` has exactly two references: the caller's local variable and one other."""
     return TRUSTED and sys.getrefcount(v) == SOLE + 1
 
 
@@ -294,13 +294,13 @@ def _is_held_once(v: Any) -> bool:
 
 
 class WriteLog:
-    """What variables held before they were written to, to be undone: arrays, or the rows that were written over."""
+    """The former values of variables that were written to, for undoing: arrays, or the rows that were overwritten."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[Variable, Any, Any, Any]] = []  # before: the tensor; or the array, rows, their values
 
     def undo(self) -> None:
-        """Let the variables hold again what they held, the latest write first.
+        """Restore the former values of the variables, the latest write first.
 
         Rows are put back only where the variable still holds the array that they were written in.
         """
@@ -310,7 +310,7 @@ class WriteLog:
                 v.held = before
             elif v.held.value is before():
                 v.write_rows(rows, values)
-        self.entries.clear()  # what undoing wrote is not to be undone
+        self.entries.clear()  # the writes of undoing are not undone
 
 
 _log: ContextVar[WriteLog | None] = ContextVar("writes", default=None)
@@ -461,7 +461,7 @@ class Watcher:
 
     @property
     def level(self) -> int:
-        """The level of what it gives."""
+        """The level of the tensors that it returns."""
         return self.tape.level
 
     def wants(self, v: Variable) -> bool:
@@ -486,7 +486,7 @@ class Watcher:
 
 
 class Recorder:
-    """Notes which variables are read in its ``with`` block, and changes nothing."""
+    """Records which variables are read in its ``with`` block, and changes nothing."""
 
     level = 0
     writes = False
@@ -508,7 +508,7 @@ class Recorder:
 
 @contextmanager
 def watch_variables(watcher: Any) -> Iterator[Any]:
-    """Show every variable that is read in this block and thread to ``watcher``."""
+    """Call ``watcher.on_read`` for every variable that is read in this block and thread."""
     token = _watchers.set((*_watchers.get(), watcher))
     try:
         yield watcher
@@ -518,7 +518,7 @@ def watch_variables(watcher: Any) -> Iterator[Any]:
 
 @contextmanager
 def watch_below(level: float, above: int = -1) -> Iterator[None]:
-    """Let transforms of lower levels alone see the variables that are read in this block."""
+    """Let only transforms of lower levels watch the variables that are read in this block."""
     token = _watchers.set(tuple(w for w in _watchers.get() if above < w.level < level))
     try:
         yield
@@ -532,7 +532,7 @@ def is_watched() -> bool:
 
 
 def as_symbol(v: Array) -> Any:
-    """Return an array as a symbol of the program that is being traced; a constant if there is none."""
+    """Return an array as a symbol of the program that is being traced; a constant tensor if there is none."""
     writes = get_trace()
     return constant(v) if writes is None else writes.symbol(v).in_form(writes.form)
 

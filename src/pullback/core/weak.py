@@ -1,6 +1,6 @@
-"""Results of Python numbers alone, such as ``pb.maximum(1.0, 2.0)``: they do not widen the other operand's dtype.
+"""Weak values: results of Python numbers alone, such as ``pb.maximum(1.0, 2.0)``, which do not widen other operands.
 
-A number is a NumPy scalar of a class of its own, an array is a tensor of the class ``Weak``.
+A number is a NumPy scalar of the class ``WeakFloat``, ``WeakInt`` or ``WeakComplex``; an array is a ``Weak`` tensor.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NUMBERS, WHOLE = {float, int, bool, complex}, {"i", "u", "b"}
 
 
 class Weak(Wrapped):
-    """A float64 tensor that takes the dtype of the floats it is computed with, as a Python number does.
+    """A float64 tensor that takes the dtype of the floats it is combined with, as a Python number does.
 
     >>> import pullback as pb
     >>> x = pb.tensor([1.0, -2.0])
@@ -60,7 +60,7 @@ class Weak(Wrapped):
         return held
 
     def among(self, dtypes: list[Any]) -> Any:
-        """Return the tensor to compute with, beside values of these dtypes."""
+        """Return the tensor to compute with, in the dtype that it takes among values of these dtypes."""
         held: Any = self.read()
         floats = [np.finfo(d).dtype for d in dtypes if d.kind in "fc"]
         wanted = np.result_type(*floats) if floats else held.dtype
@@ -79,7 +79,7 @@ PLAIN.add(Weak)
 
 
 class WeakFloat(np.float64):
-    """A float64 that takes the dtype of the floats it is computed with.
+    """A float64 that takes the dtype of the floats it is combined with.
 
     >>> WeakFloat(2.0) * np.ones(2, "float32")
     array([2., 2.], dtype=float32)
@@ -87,11 +87,11 @@ class WeakFloat(np.float64):
 
 
 class WeakInt(np.int64):
-    """An int64 that takes the dtype of what it is computed with."""
+    """An int64 that takes the dtype of the values it is combined with."""
 
 
 class WeakComplex(np.complex128):
-    """A complex128 that takes the precision of what it is computed with."""
+    """A complex128 that takes the precision of the values it is combined with."""
 
 
 WEAK_NUMBERS: dict[type, Any] = {np.float64: WeakFloat, np.int64: WeakInt, np.complex128: WeakComplex}
@@ -99,7 +99,7 @@ WEAK_TYPES = frozenset(WEAK_NUMBERS.values())
 
 
 def as_python_number(x: Any) -> Any:
-    """Return a weak number, or those in a list, as Python numbers; anything else as it is."""
+    """Return a weak number, or those in a list, as Python numbers; anything else unchanged."""
     if type(x) is list or type(x) is tuple:
         return type(x)(map(as_python_number, x))
     return x.item() if type(x) in WEAK_TYPES else x
@@ -131,7 +131,7 @@ def _call_function(self: Any, function: Any, types: tuple[Any, ...], args: Any, 
 
 
 def _define_methods(kind: Any, plain: type) -> None:
-    """Give a class of weak numbers its methods: NumPy does not dispatch on scalars that have a second base class."""
+    """Define the methods of a class of weak numbers; NumPy does not dispatch on scalars with a second base class."""
     kind.__array_ufunc__, kind.__array_function__ = _call_ufunc, _call_function
     kind.__reduce__ = lambda self: (kind, (self.item(),))
     kind.__repr__ = lambda self: repr(plain(self))
@@ -154,7 +154,7 @@ def stands_for_number(x: Any) -> bool:
 
 
 def weaken_value(z: Value) -> Any:
-    """Return a value that was computed from Python numbers only as a weak one."""
+    """Return a value that was computed from Python numbers only as a weak value."""
     if type(z) is np.ndarray:
         return weaken(LATER["constant"](z)) if z.dtype.kind == "f" else z
     made = WEAK_NUMBERS.get(type(z))
@@ -162,14 +162,14 @@ def weaken_value(z: Value) -> Any:
 
 
 def are_numbers(args: Any) -> bool:
-    """Return whether there are arguments, and all are Python numbers, or bools that NumPy made of comparing them."""
+    """Return whether there are arguments and all are Python numbers, or NumPy bools that result from comparing them."""
     return bool(args) and type(args[0]) in OWN_NUMBERS and {*map(type, args)} <= OWN_NUMBERS
 
 
 def weaken(z: Value) -> Any:
     """Return a result that was computed from Python's floats, integers and weak tensors only, as a weak tensor.
 
-    One that is differentiated, because the integers are, is left as it is: transforms find their own tensors by type.
+    A result that a transform follows is left unchanged, because transforms recognize their tensors by type.
     """
     if not isinstance(z, Tensor) or z.refers or z.has_derivative or z.dtype.kind != "f" or stands_for_number(z):
         return z
@@ -179,9 +179,9 @@ def weaken(z: Value) -> Any:
 
 
 def is_weak(op: Op, args: Sequence[Any]) -> bool:
-    """Return whether a float result is one because of Python numbers alone: beside them are only integers and bools.
+    """Return whether a result is a float only because of Python numbers: all other operands are integers or bools.
 
-    Of ``where`` the condition does not count.
+    The condition of ``where`` does not count.
     """
     kinds = [_kind_of(a) for a in args]
     if {*kinds} <= NUMBERS:

@@ -1,15 +1,15 @@
-"""In-place writes and views: ``x[i] = v``, ``x += y``, and what a write through a view changes.
+"""In-place writes and views: ``x[i] = v``, ``x += y``, and writes through views.
 
-A write is a functional update: the new value is computed by ordinary ops, and the user's object stands for it from then
-on.  What was recorded before keeps the old value.
+A write is a functional update: the new value is computed by ordinary ops, and the user's object refers to it from then
+on.  Steps that were recorded before keep the old value.
 
 A small tensor is its own tape node, so the user's object and the recorded operand are one object.  A write to it stores
-the new value in the object and puts a node on the tape, at which the backward pass undoes it (``undo_write``).  The
-node of ``x += y`` is that of ``x + y`` as well: it keeps the old value, and the object has the new one.  Whoever looks
-at a tape in another way (``Tape.list_steps``) first has the object replaced in every step by the version that the step
-saw (``resolve_writes``).  So a write takes constant time beside the update itself, and programs without writes pay
-nothing.  Other tensors (big ones, dual numbers, batches, symbols) are handles apart from what is recorded, and only
-change what they refer to.
+the new value in the object and puts a node on the tape, at which the backward pass undoes the write (``undo_write``).
+The node of ``x += y`` is also the node of ``x + y``: it keeps the old value, and the object has the new one.  All other
+readers of a tape call ``Tape.list_steps``, which first replaces the object in every step by the version that the step
+saw (``resolve_writes``).  So a write takes constant time besides the update itself, and programs without writes pay
+nothing.  Other tensors (big ones, dual numbers, batches, symbols) are handles separate from the recorded nodes, and a
+write only changes what they refer to.
 
 A view refers to its base and to how it is derived from it.  A write through a view is a write to its base; every other
 view of that base becomes a ``StaleView``, which is derived again when it is next used.
@@ -46,16 +46,16 @@ __all__ = [
     "write",
 ]
 
-MIN_PRUNED_VIEWS = 32  # a base drops its dead views whenever it has twice as many as after the last time
+MIN_PRUNED_VIEWS = 32  # views of a base after which dead ones are dropped, and then whenever their number has doubled
 
 
 class Links:
-    """What a tensor shares memory with in NumPy: the base it is a view of, and its own views.
+    """The tensors with which a tensor shares memory in NumPy: the base it is a view of, and its own views.
 
-    ``derive(base)`` gives the view's value and ``put(base, value)`` the base with that written into it; ``put`` is None
-    for a read-only view.  ``params`` are those of the op that made the view; ``by_step``: the view's own step tells all
-    this.  ``frozen`` is the reason why a tensor must not be written to.  ``strides`` are those that a tensor had before
-    its first write, where its own array does not tell.
+    ``derive(base)`` returns the view's value, and ``put(base, value)`` the base with that written into it; ``put`` is
+    None for a read-only view.  ``params`` are those of the op that made the view; ``by_step``: the view's own step has
+    all this.  ``frozen`` is the reason why a tensor must not be written to.  ``strides`` are those before the first
+    write, where the tensor's own array has others.
     """
 
     __slots__ = ("base", "by_step", "derive", "frozen", "kind", "limit", "params", "put", "strides", "views")
@@ -108,7 +108,7 @@ def link_view(
 
 
 def note_view(z: Tensor, base: Tensor, op: Op, params: dict[str, Any]) -> Any:
-    """Remember that ``z``, made by an op that moves elements, is a view of ``base`` if NumPy's is; return it."""
+    """Record that ``z``, the result of an op that moves elements, is a view of ``base`` if it is one in NumPy."""
     base = base.read()
     if type(z) is Tensor and z.level and type(base) is Tensor:
         z.meta.note(z)  # its step has the rest
@@ -120,7 +120,7 @@ def note_view(z: Tensor, base: Tensor, op: Op, params: dict[str, Any]) -> Any:
 
 
 def link_constant(z: Tensor) -> None:
-    """Remember of what a new tensor on no tape is a view: the ``note`` of such tensors."""
+    """Record the base of a new tensor that is not on a tape: the ``note`` of such tensors."""
     op = z.via.op
     params = dict(zip(op.params, z.y, strict=True))
     if is_view(z, z.x, op, params):
@@ -128,7 +128,7 @@ def link_constant(z: Tensor) -> None:
 
 
 def _find_derivation(op: Any, params: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """Return how a view is derived from its base by an op, how it is written into it, and by which parameters."""
+    """Return the functions that derive a view from its base and write it into the base, and the op's parameters."""
     put = op.lower.put
 
     def put_adjoint(base: Tensor, value: Tensor) -> Any:
@@ -145,7 +145,7 @@ def _find_derivation(op: Any, params: dict[str, Any]) -> tuple[Any, Any, Any]:
 
 
 def link_part(z: Value, base: Value, derive: Callable[..., Any], put: Callable[..., Any] | None = None) -> Any:
-    """Make ``z``, which other ops than one made of ``base``, a view of it as NumPy's is; return it."""
+    """Make ``z``, which was computed from ``base`` by several ops, a view of it, as it is in NumPy; return it."""
     if isinstance(z, Tensor) and isinstance(base, Tensor):
         link_view(z, base, derive, put)
         if type(z) is Tensor and z.level:
@@ -171,7 +171,7 @@ def is_contiguous(x: Tensor) -> bool:
 
 
 def order_axes(x: Tensor) -> list[int]:
-    """Return the axes of a tensor as they lie in NumPy's memory, the one with the longest step first."""
+    """Return the axes of a tensor in the order of NumPy's memory layout, the one with the largest stride first."""
     found: list[int] = []
 
     def look(a: Any) -> bool:
@@ -183,7 +183,7 @@ def order_axes(x: Tensor) -> list[int]:
 
 
 def is_laid_out(x: Tensor, has: Callable[[Any], bool]) -> bool:
-    """Return whether NumPy's array in the place of ``x`` is laid out in memory in a certain way."""
+    """Return ``has(array)`` for the array that NumPy would have in place of ``x``, with its memory layout."""
     a = x
     while isinstance(a, Tensor):
         a = a.value  # value, primal, array and node are in the same slot
@@ -211,7 +211,7 @@ def layout(x: Tensor, inner: Any) -> Any:
 
 
 def base_links(x: Tensor) -> Links | None:
-    """Return how a tensor is a view, or None if it is a view of nothing."""
+    """Return the links of a tensor that is a view; None if it is no view."""
     links: Links | None = getattr(x, "links", None)
     if links is not None and links.base is not None:
         return links
@@ -225,7 +225,7 @@ def base_links(x: Tensor) -> Links | None:
 
 
 def _pop_views(x: Tensor) -> Iterator[tuple[Any, Links]]:
-    """Give each live view of ``x``; it no longer counts as one until it is derived again."""
+    """Yield each live view of ``x`` and remove it from the views until it is derived again."""
     links: Links | None = getattr(x, "links", None)
     if links is not None and links.views:
         found, links.views = links.views, []
@@ -244,7 +244,7 @@ def _pop_views(x: Tensor) -> Iterator[tuple[Any, Links]]:
 
 
 def _sort_views(tape: Tape) -> None:
-    """Sort what was noted since the last write by the base it may be a view of."""
+    """Sort the tensors that were noted since the last write by their possible base."""
     for view in tape.views[tape.sorted :]:
         base = view.x
         if type(base) is Tensor:
@@ -270,7 +270,7 @@ class StaleView(Wrapped):
         links: Links = self.links
         new = as_tensor(links.derive(links.base))
         if links.kind is Tensor and self.x is not None and not self.meta.tape.level:
-            return new  # a GradientTape that does not record just now has the old value
+            return new  # a GradientTape that is paused has the old value
         self.__class__ = links.kind  # type: ignore[assignment]
         assign(self, new.read())
         if links.by_step and type(self) is Tensor and self.level and type(links.base) is Tensor:
@@ -298,7 +298,7 @@ def _make_stale(view: Tensor, links: Links) -> None:
 
 
 class Reference(Wrapped):
-    """A tensor that was given a value of another transform: it refers to that, and is read before it is used."""
+    """A tensor to which a value of another transform was written: it refers to that value, and is read before use."""
 
     __slots__ = ()
 
@@ -352,9 +352,9 @@ def check_writable(x: Tensor, what: str) -> None:
 
 
 def write(x: Any, compute: Callable[[Any], Any], what: str = "x[...] = value") -> None:
-    """Let ``x``, and all that shares its memory in NumPy, hold ``compute(x)`` from now on.
+    """Write ``compute(x)`` to ``x`` and to all tensors that share its memory in NumPy.
 
-    ``what`` is how a message calls the write.
+    ``what`` is the name of the write in error messages.
     """
     if x.is_variable:
         raise VariableError(f"{what}: {x.name} {HELD}")
@@ -383,7 +383,7 @@ def write(x: Any, compute: Callable[[Any], Any], what: str = "x[...] = value") -
 
 
 def _keep_layout(x: Tensor, new: Tensor) -> None:
-    """Let a new value lie in memory as the old one does: NumPy writes in place, and views depend on it."""
+    """Give a new value the memory layout of the old one: NumPy writes in place, and views depend on the layout."""
     old, made = x, new
     while isinstance(old.value, Tensor) and isinstance(made.value, Tensor):
         old, made = old.value, made.value
@@ -398,7 +398,7 @@ def _keep_layout(x: Tensor, new: Tensor) -> None:
 
 
 def check_root(links: Links, what: str) -> None:
-    """Raise an error if the tensor that a view leads to must not be written to: before anything is computed."""
+    """Raise an error if the base of a view must not be written to, before anything is computed."""
     base = links.base.read()
     further = base_links(base)
     if further is None:
@@ -408,7 +408,7 @@ def check_root(links: Links, what: str) -> None:
 
 
 def assign(x: Tensor, new: Tensor) -> None:
-    """Let the object ``x`` stand for ``new``; steps that are recorded keep the value they saw."""
+    """Make the object ``x`` refer to ``new``; steps that were recorded keep the value they saw."""
     kind, made = type(x), type(new)
     if kind is Tensor and x.level:
         tape = x.meta.tape
@@ -439,7 +439,7 @@ def _copy_slots(to: Tensor, of: Tensor) -> None:
 
 
 def make_alias(x: Tensor) -> Any:
-    """Return a tensor of the same value that no write of the user's reaches: for what a transform inside keeps."""
+    """Return a tensor of the same value that later writes by the user do not change, for an inner transform to save."""
     return x if type(x) is Tensor and x.x is None else make_twin(x)  # an input is never written to
 
 
@@ -463,7 +463,7 @@ LATER["link_constant"] = link_constant
 
 
 class Version:
-    """What stands for a written tensor at one point of the tape; kept in the slot ``g`` of that tensor meanwhile."""
+    """The version of a written tensor at one point of the tape; stored in the slot ``g`` of that tensor meanwhile."""
 
     __slots__ = ("first", "g", "last", "node")
 
@@ -486,7 +486,7 @@ def resolve_writes(tape: Tape) -> None:
 
     The object itself becomes the node of its last version, and a new node that of its first.
     """
-    # In one piece: the loop runs for every node of a tape with writes, and a Python call in it takes some 30 ns.
+    # Not split: the loop runs for every node of a tape with writes, and a Python call in it takes some 30 ns.
     nodes = _separate_writes(tape.nodes)
     written: list[Any] = []
     for w in nodes:
@@ -536,7 +536,7 @@ def resolve_writes(tape: Tape) -> None:
 
 def _separate_writes(nodes: list[Any]) -> list[Any]:
     """Return the nodes with each that is a step and a write replaced by two: the step, and the write of its result."""
-    newest: dict[int, Any] = {}  # of each tensor the value that it has before the node that is looked at
+    newest: dict[int, Any] = {}  # the value of each tensor before the current node
     separated: list[Any] = []
     for r in reversed(nodes):
         if r.via is WRITE:
@@ -554,7 +554,7 @@ def _separate_writes(nodes: list[Any]) -> list[Any]:
 
 
 def _redirect(r: Any, x: Any) -> None:
-    """Let a step with several operands, or one that is not an ordinary tensor now, refer to what they were."""
+    """Make a step refer to the former versions of its operands, if it has several, or one that is no plain tensor."""
     if isinstance(x, Tensor):
         if type(x.g) is Version:
             r.x = x.g.node
@@ -571,7 +571,7 @@ def _version(node: Value) -> Any:
 
 
 def record_write(x: Tensor, new: Any) -> None:
-    """Put on the tape of ``x`` that it stands for ``new``, a node of the same tape, from now on; None for any other."""
+    """Record on the tape of ``x`` that it now refers to ``new``: a node of the same tape, or None for other values."""
     w = Tensor()
     w.via, w.x, w.y, w.value, w.meta, w.g = WRITE, x, new, x.value, x.meta, True  # not None: the walk stops here
     w.meta.push(w)
@@ -579,7 +579,7 @@ def record_write(x: Tensor, new: Any) -> None:
 
 
 def undo_write(w: Tensor) -> None:
-    """Give a written tensor its old value back, and its cotangent to the node of the new value."""
+    """Restore the old value of a written tensor, and give its cotangent to the node of the new value."""
     x = w.x
     m = w.meta
     written = m.tape.written
@@ -597,7 +597,7 @@ WRITE = Step(None, back=undo_write, needs_z=False)
 
 
 def redo_writes(tape: Tape) -> None:
-    """Give written tensors their newest value again after a backward pass: the user may still hold them."""
+    """Restore the newest values of written tensors after a backward pass: the user may still hold them."""
     for x, value, meta in tape.written.values():
         x.value, x.meta = value, meta
     tape.written.clear()
@@ -611,8 +611,8 @@ LATER["redo_writes"] = redo_writes
 
 
 def define_in_place(function: Any, word: str, sign: str) -> None:
-    """Give tensors the operator ``x += y`` (for the word ``add``), which writes ``function(x, y)`` into ``x``."""
-    # In one piece: ``x += y`` is allowed little more time than ``x = x + y``.
+    """Define the operator ``x += y`` of tensors (for the word ``add``), which writes ``function(x, y)`` into ``x``."""
+    # Not split into smaller functions: ``x += y`` should take little more time than ``x = x + y``.
     what = f"x {sign}= value"
 
     def in_place(x: Tensor, y: Operand) -> Any:
@@ -649,7 +649,7 @@ def is_apart(x: Tensor, tape: Tape) -> bool:
 
 
 def fit_result(x: Any, new: Any, what: str) -> Any:
-    """Return a result as what ``x`` can hold, as NumPy's ``out=`` takes it; an error if it does not fit."""
+    """Return a result with the shape and dtype of ``x``, as NumPy's ``out=`` does; raise if it does not fit."""
     new = as_tensor(new)
     if new.shape != x.shape:
         if not is_broadcastable(new.shape, x.shape):
