@@ -1,8 +1,8 @@
-"""Bodies of loops and branches: a function recorded as a list of ops, which can be run again on anything.
+"""Bodies of loops and branches: a function recorded as a list of ops, which can be run again on other values.
 
-A body is traced once, on symbols of a trace of its own, of a higher level than everything that exists.  What it uses of
-lower levels without having been given it, such as weights or variables, becomes an input.  So a body depends on its
-inputs only, and a transform of a loop is the loop of a body that was recorded while the transform ran the first one.
+A body is traced once, on symbols of a trace of its own, whose level is higher than that of every existing tensor.
+Captured values of lower levels, such as weights or variables, become inputs.  So a body depends on its inputs only, and
+a transformed loop is a loop over a new body, recorded while the transform runs the old one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["Body", "BodyTrace", "Equation", "ProgramTrace", "Ref"]
 
 
 class Ref(NamedTuple):
-    """A value of a body, by its number."""
+    """A reference to a value of a body, by its number."""
 
     number: int
 
@@ -45,7 +45,7 @@ class Like(NamedTuple):
 class Equation(NamedTuple):
     """One op of a body."""
 
-    run: Callable[[Sequence[Any]], Any]  # performs it on anything
+    run: Callable[[Sequence[Any]], Any]  # performs the op on values of any level
     op: Any
     args: tuple[Any, ...]  # references, and constants
     results: tuple[int, ...]
@@ -63,7 +63,7 @@ class Body:
         trace: Callable[[], BodyTrace],
     ) -> None:
         self.inputs, self.equations, self.outputs, self.likes = list(inputs), list(equations), list(outputs), likes
-        self.open_trace = trace  # for another body in the same program
+        self.open_trace = trace  # returns the trace of another body in the same program
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
         """Run the body on tensors of any level."""
@@ -120,7 +120,7 @@ class Body:
         return used | {o.number for o in self.outputs if type(o) is Ref}
 
     def take_captured(self, own: dict[Any, Tensor], every: dict[Any, Tensor]) -> Body:
-        """Return the body with what it and others captured as its first inputs, instead of what it captured itself."""
+        """Return the body with the values that it and other bodies captured (``every``) as its first inputs."""
         numbers = dict(zip(own, self.inputs, strict=False))
         likes = dict(self.likes)
         for place, (key, t) in enumerate(every.items()):
@@ -131,7 +131,7 @@ class Body:
         return Body(inputs, self.equations, self.outputs, likes, self.open_trace)
 
     def bind(self, number: int, value: Any) -> Body:
-        """Return the body with a constant in the place of one input."""
+        """Return the body with a constant instead of one input."""
 
         def place(a: Any) -> Any:
             return value if type(a) is Ref and a.number == number else a
@@ -151,7 +151,7 @@ class ProgramTrace(Trace):
     def open_body(self, takes_all: bool = False) -> BodyTrace:
         """Return a trace for the body of a loop or a branch in this program.
 
-        With ``takes_all`` ops on captured values only are recorded too.  Without, they are performed before the loop.
+        With ``takes_all``, ops on captured values only are recorded too; otherwise they are performed before the loop.
         """
         return BodyTrace(self, takes_all)
 
@@ -175,7 +175,7 @@ class ProgramTrace(Trace):
 
 
 class Taking(hooks.Observer):
-    """Makes a body record ops on captured values only, which would be performed before the body otherwise."""
+    """Makes a body record ops whose operands are all captured; otherwise these are performed before the body."""
 
     events = frozenset({"capture"})
     ops = None
@@ -184,7 +184,7 @@ class Taking(hooks.Observer):
         self.trace = trace
 
     def capture(self, args: Sequence[Any]) -> list[Any]:
-        """Return operands as the body has them, unless something inside of it performs the op anyway."""
+        """Return operands as values of the body, unless something inside the body performs the op."""
         given = [a.read() if isinstance(a, Tensor) else a for a in args]
         levels = [level_of(a) for a in given]
         if not 0 < max(levels, default=0) < self.trace.level:
@@ -200,15 +200,15 @@ class BodyTrace(Trace):
 
     def __init__(self, program: ProgramTrace, takes_all: bool = False) -> None:
         self.takes_all = takes_all
-        self.program = program  # which it is a part of
+        self.program = program  # the trace of the program that the body is part of
         self.equations: list[Equation] = []
         self.likes: dict[int, Like] = {}
         self.inputs_given: list[int] = []
         self.captured: dict[Any, tuple[Tensor, Symbol]] = {}
         self.stopped: set[int] = set()
         self.constants: dict[int, Any] = {}
-        self.draws = False  # whether it draws random numbers, or does anything else that must be done in turn
-        self.depth = 0  # of ops that are performed inside of others
+        self.draws = False  # whether it draws random numbers, or has other effects whose order matters
+        self.depth = 0  # of ops that are performed inside others
         super().__init__()
 
     def __enter__(self) -> BodyTrace:
@@ -234,7 +234,7 @@ class BodyTrace(Trace):
         return Symbol(self, node, weak)
 
     def close(self, outputs: Sequence[Any]) -> tuple[Body, dict[Any, Tensor]]:
-        """Return the body with these outputs, and what it captured, which are its first inputs."""
+        """Return the body with these outputs, and the captured values, which are its first inputs."""
         refs = [self._refer(self.capture(z)) for z in outputs]
         self.finished = True
         captured = {key: t for key, (t, _) in self.captured.items()}
@@ -245,10 +245,10 @@ class BodyTrace(Trace):
         self.draws = True
         return self.turn
 
-    # ---- what is captured
+    # ---- captured values
 
     def capture(self, a: Any) -> Any:
-        """Return an argument as the body has it: a symbol of its own, or a constant."""
+        """Return an argument as a value of the body: a symbol of its trace, or a constant."""
         if not isinstance(a, Tensor):
             return a
         a = a.read()
@@ -270,7 +270,7 @@ class BodyTrace(Trace):
         known = self.constants.get(a.node.number)
         return Ref(a.node.number) if known is None else known
 
-    # ---- what is recorded
+    # ---- recorded ops
 
     def perform(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         args = [self.capture(a) for a in args]
@@ -342,7 +342,7 @@ class BodyTrace(Trace):
         return made
 
     def stop(self, x: Symbol) -> Symbol:
-        """Record that no transform is to follow a value; they come when the body is run again."""
+        """Record that transforms shall not follow a value; they apply when the body is run again."""
         return self._stop(x, _stop)
 
     def strip(self, x: Symbol) -> Symbol:

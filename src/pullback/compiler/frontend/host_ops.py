@@ -32,7 +32,7 @@ class HostFunction:
 
 
 class OnHost:
-    """An op that there is machine code for, which NumPy runs nevertheless, as it may have to raise."""
+    """An op with machine code that NumPy runs nevertheless, because it may have to raise an error."""
 
     variadic = False
 
@@ -50,7 +50,7 @@ class OnHost:
 
 
 class Rerun:
-    """A check after which NumPy runs the program again: that raises what must be raised, or gives other results."""
+    """A check after which NumPy runs the program again, to raise the right error or return the right results."""
 
     variadic = False
     may_pass = True
@@ -72,14 +72,14 @@ class Positions:
         return self.length > 0
 
     def resolve(self, at: Any) -> tuple[Any, Any]:
-        """Return non-negative positions, 0 for those out of range, and which are."""
+        """Return non-negative positions, with 0 for those out of range, and a mask of the latter."""
         at = np.where(at < 0, at + self.length, at)
         wrong = (at < 0) | (at >= self.length)
         return np.where(wrong, 0, at), wrong
 
     def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
         at = np.asarray(values[0], np.int64)
-        if at.size and at.view(np.uint64).max() < self.length:  # what is negative is larger than any
+        if at.size and at.view(np.uint64).max() < self.length:  # negative numbers become large ones
             return at
         if at.size and not -self.length <= at.min() <= at.max() < self.length:
             wrong = next(i for i in at.ravel().tolist() if not -self.length <= i < self.length)
@@ -106,7 +106,7 @@ class Coordinates:
         return min(self.shape) > 0
 
     def resolve(self, at: Any) -> tuple[Any, Any]:
-        """Return flat positions, of those out of range any, and which these are."""
+        """Return flat positions, and a mask of those that are out of range, whose flat positions are arbitrary."""
         each = [Positions(self.name, n).resolve(at[..., k]) for k, n in enumerate(self.shape)]
         (flat, wrong), *others = each
         for n, (along, outside) in zip(self.shape[1:], others, strict=True):

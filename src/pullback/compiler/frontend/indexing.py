@@ -1,7 +1,7 @@
-"""Gathers and scatters, lowered to rows of a matrix: the positions become the numbers of its rows.
+"""Lower gathers, scatters and indexing to rows of a matrix: positions become row indices.
 
-What is known while a function is traced (an array that was captured, the index of ``x[index]``) is looked at
-then; positions that are computed are checked by NumPy in every call, as they may be outside.
+Positions that are known while a function is traced (a captured array, the index of ``x[index]``) are checked then;
+positions that the program computes are checked in every call, as they may be out of range.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ __all__ = [
 ]
 
 
-# ---- by numbers of rows
+# ---- by row index
 
 
 def take_rows(t: Any, x: Any, at: Any, kept: int) -> Any:
-    """Return the rows of ``x`` at these places, all axes but the last ``kept`` being counted through as one."""
+    """Return the rows of ``x`` at these positions, counted over all axes but the last ``kept``, which form a row."""
     row = x.shape[len(x.shape) - kept :]
     x, at = t.node(x), t.node(at)
     return t.make_symbol(t.graph.add(TAKE, (x, at), (*at.shape, *row), x.dtype, row, find_user_line()))
 
 
 def scatter_rows(t: Any, x: Any, at: Any, shape: Shape, kept: int, combine: str = "add", start: float = 0) -> Any:
-    """Return zeros of ``shape`` with the rows of ``x`` added at these places, counted in the same way.
+    """Return zeros of ``shape`` with the rows of ``x`` added at these positions, counted in the same way.
 
-    Rows are combined with what was there before, ``start``, and with each other.
+    Rows at one position are combined with ``start`` and with each other by ``combine``.
     """
     x, at = t.node(x), t.node(at)
     data = Scatter(shape[len(shape) - kept :], combine, start)
@@ -63,14 +63,14 @@ def scatter_rows(t: Any, x: Any, at: Any, shape: Shape, kept: int, combine: str 
 
 
 def check_positions(t: Any, op: Any, at: Any) -> Any:
-    """Return what an op makes of positions: now if they are known, else in every call."""
+    """Return positions checked by an op: at once if they are known, otherwise in every call."""
     node = source = t.node(at)
     if node.kind is CONSTANT:
         return t.symbol(np.asarray(op.perform([node.data], {})))
     while source.kind is VIEW or (source.kind is CAST and _holds_positions(source.dtype, op)):
         (source,) = source.args
     if isinstance(op, Positions) and 0 < _find_axis_length(source) <= op.length:
-        return np.astype(t.make_symbol(node), np.int64)  # they are positions along an axis that is not longer
+        return np.astype(t.make_symbol(node), np.int64)  # found along an axis that is not longer: no check is needed
     if t.checks is None or node.dtype == np.uint64 or not node.size or not op.is_checked_by_code:
         return t.opaque(op, [at], {})
     positions, wrong = op.resolve(np.astype(t.make_symbol(node), np.int64))
@@ -91,7 +91,7 @@ def _find_axis_length(n: Node) -> int:
 
 
 def _holds_positions(dtype: Any, op: Any) -> bool:
-    """Return whether positions along an axis are the same numbers in a dtype."""
+    """Return whether a dtype can hold all positions along an axis."""
     return isinstance(op, Positions) and dtype.kind in "iu" and np.iinfo(dtype).max >= op.length - 1
 
 
@@ -149,7 +149,7 @@ def take_last_places(t: Any, x: Node, places: list[int]) -> Any:
 
 
 def put_last_places(t: Any, x: Node, places: list[int], shape: Shape) -> Any:
-    """Return zeros of ``shape`` with the elements along a last axis at these places, of which no two are the same."""
+    """Return zeros of ``shape`` with the elements along a last axis at these places, which are distinct."""
     return join_last_places(t, x, [*range(len(places))], places, shape)
 
 
@@ -192,14 +192,14 @@ def lower_gather(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -
 
 
 def _select_one_of_each_row(t: Any, x: Any, at: Any, whole: Shape, scatters: bool) -> Any:
-    """Return one element of each row, or one put there, selected by its position along the row.
+    """Return one element of each row, or with ``scatters`` rows with one element, selected by comparing positions.
 
-    A selection joins what is done along the rows.
+    Unlike a gather, such a selection fuses with other ops along the rows.
     """
     order = list(range(len(whole))) if scatters else _sort_axes(t.node(x))
     x, at = (np.transpose(y, order) for y in (x, at))
     axis = order.index(len(whole) - 1)
-    small = np.int32 if whole[-1] < 2**31 else np.int64  # as many lanes as the numbers have
+    small = np.int32 if whole[-1] < 2**31 else np.int64  # as wide as the elements, so that both fill the same lanes
     numbers = np.arange(whole[-1], dtype=small).reshape([-1 if i == axis else 1 for i in range(len(whole))])
     here, nothing = np.astype(at, small) == numbers, np.zeros((), x.dtype)
     if scatters:
@@ -221,7 +221,7 @@ def _sort_axes(x: Node) -> list[int]:
 
 
 def find_constant_lines(index: Any, shape: Shape) -> Lines | None:
-    """Return an index of constant arrays and slices of whole axes as positions along lines; None if it is none."""
+    """Return an index of constant arrays and slices of whole axes as positions along lines; None for another index."""
     parts = list(index) if type(index) is tuple else [index]
     while parts and (parts[-1] is ... or (isinstance(parts[-1], slice) and parts[-1] == slice(None))):
         parts.pop()
@@ -263,8 +263,8 @@ def lower_gather_nd(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]
 def lower_segments(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Return the sum of each segment, or its adjoint, or the largest or smallest element.
 
-    Rows that are in no segment are put in one more, which is left out.  Numbers become ones that change nothing in the
-    first segment, so that the adjoint of the sum has the same positions.
+    Rows that are in no segment are added to one more segment, which is left out.  Single numbers become the neutral
+    element in the first segment instead, so that the adjoint of the sum has the same positions.
     """
     x, ids = (t.symbol(a) for a in args)
     shape = tuple(op.acts.shape(op.name, [x.shape, ids.shape], params))
@@ -288,7 +288,7 @@ def lower_segments(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any])
         made = scatter_rows(t, x, at, (many + 1, *shape[1:]), len(shape) - 1, combine, start)[:many]
     if combine == "add" or x.dtype.kind != "f":
         return made
-    # An infinity may also be the extreme of a segment, so that members are counted.
+    # Members are counted, because an infinity may also be the extreme of a segment with members.
     members = scatter_rows(t, np.astype(inside, np.int32), np.where(inside, ids, 0), (many,), 0)
     limits = np.finfo(x.dtype)
     empty = np.asarray(limits.min if combine == "maximum" else limits.max, x.dtype)
@@ -299,7 +299,7 @@ COMBINED = {"segments": "add", "largest of segments": "maximum", "smallest of se
 
 
 def _find_identity(combine: str, dtype: Any) -> float:
-    """Return the number that changes nothing when it is combined with another."""
+    """Return the neutral element of a combination."""
     if combine == "add":
         return 0
     if dtype.kind == "f":
@@ -312,9 +312,9 @@ def _find_identity(combine: str, dtype: Any) -> float:
 
 
 def find_block(index: Any, shape: Shape) -> Any:
-    """Return where a basic index begins, the shape of what it picks, and the same without axes picked by a number.
+    """Return the start of a basic index, the shape of the picked block, and that shape without axes picked by a number.
 
-    None if it is not a block: if it steps over elements, or picks them one by one.
+    None if the index does not pick a block: if it skips elements, or is an advanced index.
     """
     parts = list(index) if type(index) is tuple else [index]
     if any(not (isinstance(i, int | slice) or i is None or i is ...) for i in parts):
@@ -346,7 +346,7 @@ def _expand_ellipsis(parts: list[Any], rank: int) -> list[Any]:
 
 
 def lower_assignment(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Return a copy of ``x`` in which ``y`` stands at an index, which names no place twice."""
+    """Return a copy of ``x`` with ``y`` at an index that names no element twice."""
     x, y = (t.symbol(a) for a in args)
     index, shape = params["index"], x.shape
     due = np.broadcast_to(np.True_, shape)[index].shape
@@ -365,19 +365,19 @@ def lower_assignment(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any
     here = np.zeros(shape, bool)
     here[index] = True
     if np.count_nonzero(here) != prod(due):
-        return t.opaque(op, args, params)  # of several for one place the last one stays
+        return t.opaque(op, args, params)  # an element may be named twice: the last value stays
     return place_elements(t, y, x, shape, index)
 
 
 def place_elements(t: Any, x: Any, otherwise: Any, shape: Shape, index: Any) -> Any:
-    """Return ``x`` at an index that names no place twice, and ``otherwise`` elsewhere."""
+    """Return ``x`` at an index that names no element twice, and ``otherwise`` elsewhere."""
     at = np.zeros(shape, np.int64)
     at[index] = np.arange(1, prod(x.shape) + 1).reshape(x.shape)
     return np.where(at > 0, take_rows(t, x, np.maximum(at - 1, 0), 0), otherwise)
 
 
 def place_view(t: Any, x: Node, shape: Shape, index: Any) -> Any:
-    """Return zeros of ``shape`` with ``x`` at an index that picks a view; None if it picks elements one by one."""
+    """Return zeros of ``shape`` with ``x`` at a basic index, which picks a view; None for an advanced index."""
     whole = np.zeros(shape, np.int8)
     there = whole[index]
     if not np.may_share_memory(there, whole):
@@ -387,6 +387,6 @@ def place_view(t: Any, x: Node, shape: Shape, index: Any) -> Any:
 
 
 def space_out(t: Any, x: Node, shape: Shape, view: View, lengths: Shape) -> Any:
-    """Return zeros of ``shape`` with ``x`` at the places of a view."""
+    """Return zeros of ``shape`` with ``x`` written to a view of them."""
     laid = t.node(np.reshape(np.broadcast_to(t.make_symbol(x), lengths), lengths))
     return t.make_symbol(t.graph.add(SPACED, (laid,), shape, x.dtype, view, find_user_line()))

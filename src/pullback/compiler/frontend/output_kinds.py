@@ -1,6 +1,6 @@
-"""The kinds of outputs of a program: tensors, arrays, or Python numbers and lists, as of the function itself.
+"""The kinds of outputs of a program: tensors, arrays, Python numbers or lists, as the uncompiled function returns them.
 
-An op gives a tensor if anything it takes is one, or a list; a transform gives back what it was given.
+An op returns a tensor if an operand is a tensor or a list; a transform returns the kind that it was given.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class OutputKinds:
         self.known: dict[int, list[Callable[[Any], Any]]] = {}
 
     def _find_fixed(self, x: Any) -> Any:
-        """Return what converts an output whose kind does not depend on the arguments; None if it does."""
+        """Return the converter of an output whose kind does not depend on the arguments; None if it does."""
         x = x.read() if isinstance(x, Tensor) else x
         if not isinstance(x, Symbol):
             return _tensor if isinstance(x, Tensor) else _array
@@ -75,12 +75,12 @@ class OutputKinds:
             if n.number in self.trace.tensors or is_weak or bits & held:
                 bits = -1
             found[n.number] = bits
-        # what depends on no argument was made of shapes: zeros_like(x)
+        # an output that depends on no argument was made from shapes: zeros_like(x)
         return [0 if n.number in self.trace.given_back else found[n.number] or every for n in self.outputs]
 
     @cached_property
     def arrays(self) -> list[Any]:
-        """What converts each output that is no tensor: results of Python numbers alone are weak."""
+        """The converters of outputs that are not tensors: results of Python numbers alone are weak."""
         rows = zip(self.weak, self.takes, strict=True)
         return [_weak if weak and not takes & ~self.numbers else _array for weak, takes in rows]
 
@@ -102,7 +102,7 @@ class OutputKinds:
         )
 
     def find_converters(self, kinds: Sequence[int]) -> list[Callable[[Any], Any]]:
-        """Return what converts each output, for arguments of these kinds."""
+        """Return the converter of each output, for arguments of these kinds."""
         tensors = sum(1 << i for i, kind in enumerate(kinds) if kind == TENSOR)
         found = self.known.get(tensors)
         if found is None:

@@ -15,7 +15,7 @@ from pullback.errors import PullbackError
 
 __all__ = ["NO_PARAMS", "Frozen", "make_example", "lay_out", "find_start", "infer_dtype", "infer_result"]
 
-MAX_RUN_ELEMENTS = 4096  # of arguments: to run an op on more takes noticeable time
+MAX_RUN_ELEMENTS = 4096  # of arguments: running an op on more takes noticeable time
 
 
 class Frozen(dict[str, Any]):
@@ -37,7 +37,7 @@ NO_PARAMS = Frozen({})
 
 @lru_cache(4096)
 def infer_dtype(op: Any, dtypes: tuple[Any, ...], params: Frozen) -> np.dtype[Any]:
-    """Return the dtype of an op on arguments of these dtypes, by running it on one element each if it does not tell."""
+    """Return the dtype of an op on arguments of these dtypes; it is run on one element of each if it has no rule."""
     inexact: set[np.dtype[Any]] = {np.dtype(d) for d in dtypes if d is not float and np.dtype(d).kind in "fc"}
     if len(inexact) == 1 and getattr(op.kernel, "keeps_dtype", False) and all(d.kind == "f" for d in inexact):
         return inexact.pop()
@@ -79,14 +79,15 @@ def _make_diagonal(shape: Shape, dtype: Any) -> Any:
 
 
 def _infer_from_shapes(op: Any, likes: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """Return the shape that the op says its result has, and the dtype of its result on arrays of at most 2 elements
-    along each axis; None where it does not take these.
+    """Return the shape of a result by the op's own rule, and its dtype by running the op on small arrays.
+
+    The arrays have at most 2 elements along each axis; the result is None if the op does not accept them.
     """
     try:
         shape = tuple(op.acts.shape(op.name, [shape for shape, _ in likes], params))
         with np.errstate(all="ignore"):
             out = op.perform([np.ones([min(n, 2) for n in given], dtype) for given, dtype in likes], params)
-    except Exception:  # kernels may also be the user's; what is wrong with the arguments is told when it runs on them
+    except Exception:  # a kernel may be the user's; errors about the arguments are raised when it runs on them
         return None
     return (shape, out.dtype) if isinstance(out, np.ndarray) and len(shape) == out.ndim else None
 
@@ -97,7 +98,7 @@ def infer_result(op: Any, likes: tuple[Any, ...], values: list[Any], params: dic
         found = _infer_from_shapes(op, likes, params)
         if found is not None:
             return found
-    for make in (np.ones, _make_diagonal, np.zeros):  # positions of 1 may be outside, those of 0 are not
+    for make in (np.ones, _make_diagonal, np.zeros):  # positions of 1 may be out of range, those of 0 are not
         xs = [make(*like)[()] if v is None else v[()] for like, v in zip(likes, values, strict=True)]
         try:
             with np.errstate(all="ignore"):

@@ -1,7 +1,7 @@
-"""Equations, inverses and determinants of small matrices, by elimination that is written out element by element.
+"""Solve, invert and take determinants of small matrices by elimination, unrolled to ops on their elements.
 
-LAPACK takes microseconds to begin with a matrix of two rows.  Rows are exchanged as LAPACK does, for the largest pivot,
-by choosing between them; a batch of matrices is a batch of elements.
+A call of LAPACK takes microseconds even for a matrix of two rows.  Rows are exchanged for the largest pivot, as LAPACK
+does, by selecting elements; each element is an array over the batch of matrices.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pullback.errors import MatrixError
 
 __all__ = ["SMALL_MATRICES", "lower_small_matrices"]
 
-MAX_ROWS = 4  # rows of a matrix whose formula is written out
-NEARLY_SINGULAR = 1e5  # condition number from which on a pivot of zero may come from rounding, in float32
+MAX_ROWS = 4  # rows of the largest matrix for which elimination is unrolled
+NEARLY_SINGULAR = 1e5  # condition number beyond which a pivot of zero may result from rounding, in float32
 
 Row = list[Any]
 
@@ -31,7 +31,7 @@ class Regular:
         self.op, self.name = op, op.name
 
     def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Raise the op's own error, which it may not find itself if its rounding differs."""
+        """Raise the op's own error, or ours if the op, with other rounding, finds no singular matrix."""
         (x,) = values
         given = [x, np.ones((*x.shape[:-1], 1), x.dtype)] if len(self.op.inputs) > 1 else [x]
         self.op.perform(given, params)
@@ -60,7 +60,7 @@ def lower_small_matrices(t: Any, op: Any, args: Sequence[Any], params: dict[str,
 
 
 def _eliminate(x: Any, rows: list[Any]) -> tuple[list[Row], list[Any], Any]:
-    """Return a matrix and rows of right sides after elimination: a triangle, the rows, the sign of the exchanges."""
+    """Return a matrix and rows of right-hand sides after elimination: the triangle, the rows, the sign of exchanges."""
     n = x.shape[-1]
     a = [[x[..., i, j] for j in range(n)] for i in range(n)]
     sign: Any = np.ones((), x.dtype)
@@ -72,7 +72,7 @@ def _eliminate(x: Any, rows: list[Any]) -> tuple[list[Row], list[Any], Any]:
                 (rows[k],), (rows[i],) = _exchange(exchange[..., None], [rows[k]], [rows[i]])
             sign = np.where(exchange, -sign, sign)
         for i in range(k + 1, n):
-            factor = np.where(a[k][k] == 0, np.zeros((), x.dtype), a[i][k] / a[k][k])  # then all below it are zero
+            factor = np.where(a[k][k] == 0, np.zeros((), x.dtype), a[i][k] / a[k][k])  # 0 / 0 otherwise
             a[i] = [*a[i][: k + 1], *(b - factor * c for b, c in zip(a[i][k + 1 :], a[k][k + 1 :], strict=True))]
             if rows:
                 rows[i] = rows[i] - factor[..., None] * rows[k]
@@ -85,7 +85,7 @@ def _exchange(condition: Any, x: Row, y: Row) -> tuple[Row, Row]:
 
 
 def _solve_rows(t: Any, op: Any, x: Any, rows: list[Any]) -> list[Any]:
-    """Return the rows of the solution for rows of right sides."""
+    """Return the rows of the solution for rows of right-hand sides."""
     a, found, _ = _eliminate(x, list(rows))
     n = len(rows)
     singular = reduce(np.logical_or, (a[k][k] == 0 for k in range(n)))

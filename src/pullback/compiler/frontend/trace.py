@@ -1,7 +1,7 @@
 """Tracing: the function is run once on Symbols, which record every op as a node of a graph.
 
-A Symbol is a tensor without values, of the lowest level there is in the program: gradients, tangents and batches are
-levels above it, so that a trace records the ops that these transforms perform, and not the transforms.
+A Symbol is a tensor without values, of the lowest level in the program: gradients, tangents and batches are levels
+above it, so that a trace records the ops that these transforms perform, not the transforms themselves.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ from pullback.numerics.axis_arguments import resolve_axes
 from pullback.numerics.positions import pick_lines
 
 PLAIN_NUMBERS = (bool, int, float, complex)
-PYTHON, ARRAY, TENSOR, GIVEN = 0, 1, 2, 3  # what is given, and so what is given back; the last is not known yet
+PYTHON, ARRAY, TENSOR, GIVEN = 0, 1, 2, 3  # kinds of arguments and results; GIVEN is known at the call
 BY_KIND = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
-# of Python numbers these give Python numbers, which do not widen arrays
+# Functions whose results for Python numbers are Python numbers, which do not widen arrays.
 OPERATORS = frozenset({
     np.add, np.subtract, np.multiply, np.divide, np.floor_divide, np.remainder, np.power, np.negative, np.absolute,
 })  # fmt: skip
@@ -115,20 +115,20 @@ LOWERINGS = {
 
 
 class TransformedArgument(Exception):  # noqa: N818
-    """Raised when an argument is a tensor that a transform follows: the function must run uncompiled."""
+    """An argument is a tensor that a transform follows: the function must run uncompiled."""
 
 
 class Symbol(Wrapped):
-    """A value of the program that is being traced: it stands for a node of the graph."""
+    """A tensor of the program that is being traced: it represents a node of the graph."""
 
     __slots__ = ()
     differentiates = False
 
     stands_for_numbers = True
     has_derivative = False
-    node: Any = vars(Tensor)["value"]  # in the slots of any tensor: so a GradientTape can make it a handle of its own
+    node: Any = vars(Tensor)["value"]  # in a slot of Tensor, so that a GradientTape can make it one of its handles
     traced_by: Any = vars(Tensor)["y"]
-    weak: Any = vars(Tensor)["via"]  # the type of a Python number, which does not widen arrays, that it stands for
+    weak: Any = vars(Tensor)["via"]  # the type of the Python number that it represents, which does not widen arrays
 
     def __init__(self, trace: Trace, node: Node, weak: Any = None) -> None:
         self.traced_by, self.node, self.weak = trace, node, weak
@@ -154,20 +154,20 @@ class Symbol(Wrapped):
         return self.traced_by.perform(op, args, params)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Return NumPy's result, which is strong where all arguments are Python numbers: ``np.exp(0.5)`` is float64."""
+        """Return NumPy's result; it is strong for Python numbers, as ``np.exp(0.5)`` is a float64."""
         args = arrange_coefficients(_getframe(1), args)
         z = super().__array_ufunc__(ufunc, method, *args, **kwargs)
         return z.read() if type(z) is Weak and all(map(stands_for_number, args)) else z
 
     def embed(self, x: Any) -> Any:
-        """Return a constant as a symbol: what is computed from a number alone is then no large array."""
+        """Return a constant as a symbol, so that results computed from one number stay one number."""
         return self.traced_by.symbol(x)
 
     def call_unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
         return self.traced_by.opaque(HostFunction(f), args, {})
 
     def note_weak(self) -> None:
-        """Note that it is a tensor where the function itself is called with Python numbers only."""
+        """Note that it is a tensor even where the function is called with Python numbers only."""
         self.traced_by.weak_arrays.add(self.node.number)
 
     def stop_following(self) -> Any:
@@ -184,7 +184,7 @@ class Symbol(Wrapped):
         return PYTHON if self.weak or self.node.number in self.traced_by.lists else GIVEN
 
     def as_leaf(self) -> Symbol:
-        """Return a leaf of a tape; Python's numbers are float64, as they are in Python."""
+        """Return the value of a leaf of a tape; Python numbers become float64."""
         if self.form != PYTHON:
             return self
         node = self.traced_by.lists.get(self.node.number, self.node)
@@ -232,25 +232,25 @@ PLAIN.add(Symbol)
 class Trace:
     """The trace of one function."""
 
-    writes = True  # assignments too
+    writes = True  # assignments to variables are traced too
     form = GIVEN
 
     def __init__(self) -> None:
         self.level = new_level()
         self.graph = Graph()
         self.finished = False
-        self.lists: dict[int, Node] = {}  # which nodes are lists of Python's, and these as float64
-        self.tensors: set[int] = set()  # which constants are
-        self.weak_arrays: set[int] = set()  # of Python numbers, and of integers that may be arrays
-        self.given_back: set[int] = set()  # what is in the form of whatever the program is given
+        self.lists: dict[int, Node] = {}  # nodes that are Python lists, and the same as float64
+        self.tensors: set[int] = set()  # constants that are tensors
+        self.weak_arrays: set[int] = set()  # results of Python numbers, and of integers that may be arrays
+        self.given_back: set[int] = set()  # results of the kind of the program's arguments
         self.reads: dict[int, tuple[Variable, Node]] = {}
         self.assigned: dict[int, tuple[Variable, Any]] = {}
         self.written_rows: dict[int, tuple[Variable, Any, Any]] = {}  # variable, indices, rows
         self.checks: list[Any] | None = None  # whether positions are wrong; None where a host op has to raise
-        self.views: dict[Any, Any] = {}  # where elements are, of views that were looked up before
+        self.views: dict[Any, Any] = {}  # offsets and strides of views that were computed before
         self.turn = self.symbol(np.zeros(()))
-        self.latest = self.turn.node  # of what is done in turn
-        self.keeps_latest = False  # whether that is done even if no result needs it
+        self.latest = self.turn.node  # the latest node among those whose order matters, such as random draws
+        self.keeps_latest = False  # whether it is computed even if no result needs it
 
     def add_argument(self, shape: Shape, dtype: Any, weak: Any) -> Symbol:
         """Add an argument: an array, a number (``weak`` is its type), or a list (the dtype that it has as a tensor)."""
@@ -261,10 +261,10 @@ class Trace:
         self.lists[narrow.number] = node
         return cast("Symbol", freeze(Symbol(self, narrow), INPUT))
 
-    # ---- what variables call, of the transform that watches them
+    # ---- the methods that variables call when they are read and assigned to
 
     def on_read(self, v: Variable, value: Any) -> Any:
-        if id(v) in self.written_rows:  # a read must see all of it
+        if id(v) in self.written_rows:  # the rows are written first: a read must see them
             _, at, rows = self.written_rows.pop(id(v))
             self.assign(v, self._with_rows(v, at, rows))
         if id(v) in self.assigned:
@@ -274,7 +274,7 @@ class Trace:
         return freeze(Symbol(self, self.reads[id(v)][1]), HELD)
 
     def assign(self, v: Variable, value: Any) -> None:
-        """Take an assignment: from now on the variable is this, and afterwards it will hold it."""
+        """Trace an assignment: later reads see the new value, and the variable holds it after the call."""
         if isinstance(value, Tensor):
             value = make_alias(value.read())
         if isinstance(value, Symbol) and value.weak:
@@ -288,7 +288,7 @@ class Trace:
         self.assigned[id(v)] = v, new
 
     def assign_rows(self, v: Variable, at: Any, rows: Any) -> None:
-        """Take an assignment to rows: they are written into the variable's own array after the program has run."""
+        """Trace an assignment to rows, which are written into the variable's own array after the program has run."""
         if id(v) in self.assigned or id(v) in self.written_rows:
             self.assign(v, self._with_rows(v, at, rows))
         else:
@@ -337,18 +337,18 @@ class Trace:
         return x if x.shape == shape else self.view(x, shape, 0, compute_strides(shape))
 
     def every_time(self) -> Symbol:
-        """Return a symbol for a draw, which is done in every call, one after the other."""
+        """Return a symbol that orders random draws: they are done in every call, one after the other."""
         return self.turn
 
     def stop(self, x: Symbol) -> Symbol:
-        """Return a symbol that no transform follows: there are none below it."""
+        """Return the symbol itself: no transform is below it."""
         return x
 
     def strip(self, x: Symbol) -> Symbol:
         return x
 
     def check_positions(self, node: Node, op: Any, wrong: Any) -> None:
-        """Have ``op`` raise for positions, after the program has run, if ``wrong`` is true of any of them."""
+        """Let ``op`` raise for positions, after the program has run, if ``wrong`` is true for any of them."""
         if self.checks is not None:
             self.checks.append(np.any(wrong))
             self.graph.checks.append((node, op))
@@ -384,7 +384,7 @@ class Trace:
         if op.name in SMALL_MATRICES and (made := lower_small_matrices(self, op, args, params)) is not None:
             return made
         if op.kernel is np.power and type(args[1]) is int and args[1] == 2 and _kind(args[0]) in (bool, np.dtype(bool)):
-            return self.perform(BY_KERNEL[np.square], args[:1], {})  # whose dtype is another, as in NumPy
+            return self.perform(BY_KERNEL[np.square], args[:1], {})  # as NumPy: other dtypes
         return getattr(self, LOWERINGS.get(type(lower), "opaque"))(op, args, params)
 
     def lower_call(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -436,7 +436,7 @@ class Trace:
         shapes = [_shape(a) for a in args]
         shape = op.acts.shape(op.name, shapes, params)
         if "c" in {np.dtype(d).kind for d in dtypes}:
-            common = np.result_type(*map(_make_typical, args))  # of which the result may be a part
+            common = np.result_type(*map(_make_typical, args))  # the result may be its real or imaginary part
         else:
             common = dtype if dtype.kind != "b" else self.find_compared_dtype(op, args, dtypes)
         if common is None:
@@ -461,7 +461,7 @@ class Trace:
             return np.result_type(*floats, *(make_example(d) for _, d in mixed if d is float))
         found = np.result_type(*kinds, *(_find_example(a, d, kinds) for a, d in mixed if d not in kinds))
         are_whole = {d for _, d in mixed} <= {int, bool, *kinds}
-        return None if are_whole and found.kind == "f" else found  # int64 and uint64, which no dtype holds
+        return None if are_whole and found.kind == "f" else found  # int64 with uint64: no common dtype holds both
 
     def fold(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Symbol:
         (x,), dtype = args, self.infer_dtype(op, args, params)
@@ -474,7 +474,7 @@ class Trace:
         return Symbol(self, self.reshape_node(made, op.acts.shape(op.name, [source.shape], params)))
 
     def lower_view(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Add a view: its kernel, run on an array of the same layout as the argument, shows where its elements are."""
+        """Add a view; its kernel, run on an array with the layout of the argument, gives its offset and strides."""
         source = self.node(args[0])
         looks = (op, source.shape, *((source.args[0].size, source.data) if source.kind is VIEW else ()))
         key = looks, Frozen(params)
@@ -490,11 +490,11 @@ class Trace:
         return Symbol(self, self.view(base, shape, *where))
 
     def _find_view(self, op: Any, source: Node, params: dict[str, Any]) -> tuple[bool, Shape, Any]:
-        """Return whether it views the node itself, its shape, and its offset and strides if it is a view."""
+        """Return whether it is a view of the node itself, its shape, and its offset and strides if it is a view."""
         whole, base = lay_out(source)
         made = np.asarray(op.run_guarded(lambda: op.run(whole, *params.values()), [source], params))
         if made.size and not np.may_share_memory(made, whole) and source.kind is VIEW:
-            base = source  # not of a view: of its elements, in order
+            base = source  # a view of the elements in C order
             whole = np.zeros(source.shape, np.int8)
             made = np.asarray(op.run(whole, *params.values()))
         if not made.size or not np.may_share_memory(made, whole):
@@ -503,7 +503,7 @@ class Trace:
         return base is source, made.shape, (made.__array_interface__["data"][0] - begin, made.strides)
 
     def elements(self, op: Any, source: Node, params: dict[str, Any]) -> Any:
-        """Return elements of an input that are no view: the kernel, run on element numbers, gives which."""
+        """Return picked elements of an input that are no view; the kernel, run on element numbers, says which."""
         lines = find_constant_lines(params["index"], source.shape) if "index" in params else None
         if lines is not None:
             return pick_lines(Symbol(self, source), lines)
@@ -518,7 +518,7 @@ class Trace:
         return Symbol(self, self.view(base, (), int(steps) + (source.data.offset if base is not source else 0), ()))
 
     def lower_pieces(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Add an array with the arguments at their places, where these are blocks; else a host op."""
+        """Add an array that is concatenated from its arguments, if their places are blocks; else a host op."""
         dtype = self.infer_dtype(op, args, params)
         nodes = [self.node(a, dtype) for a in args]
         shapes = [n.shape for n in nodes]
@@ -538,7 +538,7 @@ class Trace:
         return Symbol(self, self.graph.add(PIECES, [n for _, n in kept], shape, dtype, data, find_user_line()))
 
     def lower_scan(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Add a scan or a search along an axis; a host op for a search among complex numbers, and of no elements."""
+        """Add a scan or a search along an axis; a host op for a search in complex or empty arrays."""
         dtype = self.infer_dtype(op, args, params)
         if isinstance(op.lower, position) and any(np.dtype(_kind(a)).kind == "c" for a in args):
             return self.opaque(op, args, params)
@@ -561,7 +561,7 @@ class Trace:
         return Symbol(self, self.graph.add(ROWS, nodes, shape, op.lower.dtype, (op, params), find_user_line()))
 
     def put_apart(self, op: Any, x: Node, params: dict[str, Any], shape: Shape) -> Any:
-        """Return one piece whose elements do not lie side by side."""
+        """Return zeros with one piece whose elements are not contiguous."""
         (index,) = op.lower.places([x.shape], **params)
         made = place_view(self, x, shape, index) if x.size else None
         if made is not None:
@@ -604,7 +604,7 @@ class Trace:
     def trace_body(self, body: Any, checked: bool = False) -> Graph:
         """Return the graph of the body of a loop or a branch.
 
-        If positions are ``checked`` in it, its last outputs are whether some are wrong, and those of each check.
+        If positions are ``checked`` in it, its last outputs are whether any is out of range, and the positions.
         """
         inner = Trace()
         inner.checks = [] if checked and self.checks is not None else None
@@ -637,11 +637,11 @@ class Trace:
         return self.add_structure(WHILE, While(self.trace_body(condition), self.trace_body(body), constants), args)
 
     def add_switch(self, branches: Sequence[Any], args: Sequence[Any]) -> Any:
-        """Add branches, of which the first operand chooses one."""
+        """Add branches; the first operand selects one of them."""
         return self.add_structure(SWITCH, Switch(tuple(map(self.trace_body, branches))), args)
 
     def opaque(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Return the symbol of an op that NumPy runs; its shape and dtype are found by running it once, here."""
+        """Return the symbol of an op that NumPy runs; its shape and dtype are found by running it once, now."""
         strong = [d for d in map(_kind, args) if isinstance(d, np.dtype)]
         nodes = [self.latest if a is self.turn else self.node(a, self.weak(a, strong)) for a in args]
         likes = infer_result(
@@ -670,16 +670,13 @@ def _kind(a: Any) -> Any:
 
 
 def _make_typical(a: Any) -> Any:
-    """Return the dtype of an argument, or a number of Python's, which does not widen others."""
+    """Return the dtype of an argument, or an example of a Python number, which does not widen other dtypes."""
     kind = _kind(a)
     return kind if isinstance(kind, np.dtype) else make_example(kind)
 
 
 def _is_rare_float(a: Any) -> bool:
-    """Return whether there is no code for floats of this width.
-
-    NumPy's kernels compute some results with wider floats.
-    """
+    """Return whether a float dtype has no machine code, such as float16, for which NumPy computes with wider floats."""
     dtype = getattr(a, "dtype", None)
     return dtype is not None and dtype.kind == "f" and dtype.itemsize not in (4, 8)
 
@@ -690,12 +687,12 @@ def _shape(a: Any) -> Shape:
 
 
 def _find_example(a: Any, kind: Any, kinds: list[Any]) -> Any:
-    """Return a value or dtype for a Python number that is compared; an integer may be none that ``kinds`` can hold."""
+    """Return an example or dtype for a Python number that is compared, whose value may not fit ``kinds``."""
     return np.int64 if kind is int and _may_not_fit(a, kinds) else make_example(kind)
 
 
 def _may_not_fit(a: Any, kinds: list[Any]) -> bool:
-    """Return whether a Python integer may be outside of what integers hold."""
+    """Return whether a Python integer may be out of the range of the integer dtypes ``kinds``."""
     if isinstance(a, Symbol):
         return True
     held = [np.iinfo(d) for d in kinds if d.kind in "iu"]

@@ -1,1 +1,1 @@
-"""The program as a graph of nodes: what every stage of the compiler reads."""
+"""The intermediate representation: a program as a graph of nodes, which every stage of the compiler reads."""

@@ -1,4 +1,4 @@
-"""Fourier transforms as data of nodes: everything that their code depends on, but for the target."""
+"""Fourier transforms as data of nodes: everything that their code depends on except the target."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 __all__ = ["Fourier", "count_transforms", "factorize", "make_twiddles", "transform"]
 
 RADICES = (4, 2, 3, 5, 7, 11, 13)  # of the passes of a transform
-MAX_LENGTH = 1 << 14  # of a transform: its scratch memory fits the second cache, about
+MAX_LENGTH = 1 << 14  # of a transform whose scratch memory fits the second-level cache, about
 
 
 class Fourier(NamedTuple):
     """A transform along an axis of arrays that hold the real parts and the imaginary parts.
 
-    An input that is too short is filled up with zeros, one that is too long is cut.  A result that is complex has its
-    real parts first and then its imaginary parts, along one more axis in front.
+    An input that is too short is padded with zeros, one that is too long is truncated.  A complex result has its real
+    parts first and then its imaginary parts, along a new first axis.
     """
 
     axis: int
@@ -26,12 +26,12 @@ class Fourier(NamedTuple):
     out: int  # the length of the result along the axis
     inverse: bool
     factor: float
-    is_real: bool  # the result is real; the input has the bins that are not mirror images of others
+    is_real: bool  # the result is real; the input has only the non-negative frequencies
 
 
 @lru_cache(256)
 def factorize(n: int) -> tuple[int, ...]:
-    """Return the radices of the passes of a transform; none if a prime factor is large, or the transform long.
+    """Return the radices of the passes of a transform; none if it has a large prime factor or is too long.
 
     >>> factorize(240), factorize(17)
     ((4, 4, 3, 5), ())
@@ -45,7 +45,7 @@ def factorize(n: int) -> tuple[int, ...]:
 
 
 def make_twiddles(n: int, dtype: Any) -> Any:
-    """Return the factors between the passes of a transform: for each pass and place, those of all legs but the first.
+    """Return the twiddle factors: for each pass and position, those of all legs of the butterfly but the first.
 
     >>> make_twiddles(4, np.float64).size
     0

@@ -1,7 +1,7 @@
 """A program as a graph of nodes, with every shape and dtype known.
 
-Nodes are made by ``Graph.add``, which returns an existing node where there is an equal one: common subexpressions are
-computed once.  What the kinds of nodes are is in ``kinds``.
+Nodes are made by ``Graph.add``, which returns an existing node if it is equal: common subexpressions are computed once.
+The kinds of nodes are defined in ``kinds``.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pullback.core.op import Op
 from pullback.errors import CompileError
 
 Shape = tuple[int, ...]
-LARGE_MATRIX = 4096  # elements of a matrix that does not stay in the first cache
+LARGE_MATRIX = 4096  # elements of a matrix that does not stay in the first-level cache
 LONG_SIDE = 32  # elements of the rows and columns of such a matrix
-EXACT = frozenset({int, bool, str, type(None), Op})  # equal only if they are the same, given that their types are
+EXACT = frozenset({int, bool, str, type(None), Op})  # types whose equal values have the same fingerprint
 SEQUENCES, ARRAYS = (tuple, list), (np.ndarray, np.generic)  # made once: they are looked up for every node
 
 
@@ -35,7 +35,7 @@ class View(NamedTuple):
 
 
 class Scatter(NamedTuple):
-    """How rows are scattered: their shape, what combines those at one position, and what is there before."""
+    """How rows are scattered: their shape, how rows at one position are combined, and the initial value."""
 
     row: Shape
     combine: str = "add"  # or "maximum", "minimum"
@@ -43,7 +43,7 @@ class Scatter(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """Where each argument begins in the result, and what is between them."""
+    """The start of each argument in the result, and the fill value between them."""
 
     starts: tuple[tuple[int, ...], ...]
     fill: float
@@ -79,7 +79,7 @@ class Node:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """The strides, in elements, of NumPy's array in its place."""
+        """The strides, in elements, of the array that NumPy would have here."""
         pending = [self]  # not by recursion: a chain of ops is as long as the program
         while pending:
             node = pending[-1]
@@ -91,7 +91,7 @@ class Node:
         return cast("tuple[int, ...]", self.layout)
 
     def _list_models(self) -> list[Node]:
-        """Return the operands as which a ufunc lays out its result."""
+        """Return the operands whose memory layout a ufunc uses for its result."""
         if not self.kind.is_elementwise or not self.shape or not self.size or self._is_copy():
             return []
         return [a for a in self.args if a.shape == self.shape]
@@ -107,7 +107,7 @@ class Node:
         return np.nditer([*given, None], op_dtypes=[np.int8] * (len(given) + 1)).operands[-1].strides
 
     def _is_copy(self) -> bool:
-        """Return whether it is ``x.copy()``, which is in C order."""
+        """Return whether the node is ``x.copy()``, which is in C order."""
         op = self.kind.get_op(self)
         return op is not None and op.kernel is np.copy
 
@@ -140,12 +140,12 @@ class Graph:
     inputs: list[Node] = field(default_factory=list)
     outputs: list[Node] = field(default_factory=list)
     known: dict[Any, Node] = field(default_factory=dict)
-    # Positions that are given when a program runs, with the op that raises for those outside of an axis.  The last
-    # output of a graph with checks is whether any are.
+    # Positions that are known when a program runs, with the op that raises for those out of range.  The last output of
+    # a graph with checks is whether any position is out of range.
     checks: list[tuple[Node, Any]] = field(default_factory=list)
 
     def add(self, kind: Kind, args: Sequence[Node], shape: Shape, dtype: Any, data: Any = None, line: str = "") -> Node:
-        """Return the node that is equal to this, or a new one."""
+        """Return a node with these properties: an existing one if there is one, else a new one."""
         key = None if kind is INPUT else (kind, tuple(map(id, args)), shape, dtype, fingerprint(data))
         found = self.known.get(key) if key is not None else None
         if found is not None:
@@ -162,20 +162,20 @@ class Graph:
         return node
 
     def constant(self, value: Any, dtype: Any = None) -> Node:
-        if isinstance(value, np.ndarray) and value.size > 1 and not any(value.strides):  # one number, over and over
+        if isinstance(value, np.ndarray) and value.size > 1 and not any(value.strides):  # one repeated number
             number = self.constant(value[(0,) * value.ndim], dtype)
             return self.add(VIEW, (number,), value.shape, number.dtype, View(0, (0,) * value.ndim))
-        value = np.array(value, dtype, order="C")  # a copy: what is captured is captured by value
+        value = np.array(value, dtype, order="C")  # a copy: arrays are captured by value
         value.flags.writeable = False
         return self.add(CONSTANT, (), value.shape, value.dtype, value)
 
     def copy_inputs(self) -> tuple[Graph, dict[int, Node]]:
-        """Return a new graph with the inputs of this one, and its nodes by the numbers of those that they stand for."""
+        """Return a new graph with the inputs of this one, and a dict from the numbers of old nodes to new nodes."""
         new = Graph()
         return new, {n.number: new.input(n.shape, n.dtype) for n in self.inputs}
 
     def users(self) -> dict[int, list[Node]]:
-        """Return by number the nodes that use each node."""
+        """Return the users of each node, by its number."""
         found: dict[int, list[Node]] = {n.number: [] for n in self.nodes}
         for n in self.nodes:
             for a in n.args:
@@ -204,9 +204,9 @@ class Graph:
 
 
 def fingerprint(data: Any, otherwise: Any = id) -> Any:
-    """Return something hashable that is equal only for data that means the same.
+    """Return a hashable value that is equal only for equivalent data.
 
-    What has no hash is compared by ``otherwise``, its identity; without that it is refused.
+    Data without a hash is represented by ``otherwise(data)``, by default its identity; if that is None, it raises.
 
     >>> fingerprint([0.0, {1}]) == fingerprint([-0.0, {1}])
     False
@@ -215,7 +215,7 @@ def fingerprint(data: Any, otherwise: Any = id) -> Any:
     if kind in EXACT:
         return (kind, data)
     if kind is View:
-        return data  # of whole numbers
+        return data  # it consists of integers only
     if isinstance(data, SEQUENCES):
         return (kind, *[fingerprint(x, otherwise) for x in data])
     if isinstance(data, dict):
@@ -280,9 +280,9 @@ def resolve_view(x: Node) -> tuple[Node, int, tuple[int, ...]]:
 
 
 def rebase_view(place: tuple[Node, int, tuple[int, ...]], x: Node, view: View) -> tuple[Node, View]:
-    """Return a view of ``x`` as one of the node in whose memory ``x`` lies at a place; of ``x`` if there is none.
+    """Return a view of ``x`` as a view of the node whose memory holds ``x``; as a view of ``x`` if that is impossible.
 
-    A place is what ``resolve_view`` returns.
+    ``place`` is the result of ``resolve_view(x)``.
     """
     base, offset, strides = place
     if is_in_order(x.shape, View(0, strides)):
@@ -291,7 +291,7 @@ def rebase_view(place: tuple[Node, int, tuple[int, ...]], x: Node, view: View) -
 
 
 def compose_views(shape: Shape, view: View, x: Node) -> View | None:
-    """Return a view of a view as one of the node that is viewed; None where its axes run along several axes of ``x``.
+    """Return a view of the view ``x`` as a view of its base; None where an axis of it spans several axes of ``x``.
 
     >>> x = Node(VIEW, (), (3, 2), np.dtype(float), View(0, (1, 3)), 0)
     >>> compose_views((2,), View(1, (2,)), x)
@@ -317,9 +317,9 @@ def compose_views(shape: Shape, view: View, x: Node) -> View | None:
 
 
 def find_rows(x: Node, row: Shape) -> tuple[Node, int, tuple[int, ...]]:
-    """Return the node in whose memory the rows of ``x`` lie, where they begin, and the strides of the axes before them.
+    """Return the node whose memory holds the rows of ``x``, their offset in it, and the strides of the leading axes.
 
-    A view whose rows do not lie in order is itself that node: it must be copied.
+    If the rows are not contiguous in memory, the node is ``x`` itself, which must be copied.
     """
     base, offset, strides = resolve_view(x)
     count = len(x.shape) - len(row)
@@ -329,7 +329,7 @@ def find_rows(x: Node, row: Shape) -> tuple[Node, int, tuple[int, ...]]:
 
 
 def find_contiguous(x: Node) -> tuple[Node, int]:
-    """Return the node in whose memory all elements of ``x`` lie in order, and where; ``x`` itself if they do not."""
+    """Return the node whose memory holds all elements of ``x`` in C order, and their offset; else ``x`` itself."""
     base, offset, _ = find_rows(x, x.shape)
     return base, offset
 
@@ -351,7 +351,7 @@ def is_transposed(x: Node) -> bool:
 
 
 def is_large_transposed(x: Node) -> bool:
-    """Return whether neighbours in a row of a large view lie far from each other, and those in a column do not."""
+    """Return whether a large view has far-apart neighbours along its rows, and contiguous ones along its columns."""
     if x.kind is not VIEW or len(x.shape) < 2 or x.size < LARGE_MATRIX or min(x.shape[-2:]) < LONG_SIDE:
         return False
     strides: tuple[int, ...] = x.data.strides

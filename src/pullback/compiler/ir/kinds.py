@@ -4,17 +4,17 @@ INPUT       an argument of the program; ``data`` is its place among the inputs
 CONSTANT    an array or a number that the program holds; ``data`` is the array
 MAP         one element from one element of each argument, which broadcast; ``data`` is (op, params)
 CAST        the same numbers in another dtype
-FOLD        a reduction over ``data.axes``, which vanish; ``data`` is a Fold
-VIEW        the elements of its argument at other places: ``data`` is a View of the argument's elements in C order
+FOLD        a reduction over ``data.axes``, which are removed; ``data`` is a Fold
+VIEW        a view of its argument: ``data`` is a View of the argument's elements in C order
 PIECES      its arguments at their places in a larger array, ``data.fill`` elsewhere; later ones cover earlier ones
-TAKE        rows of its first argument, at the positions that the second one holds; ``data`` is the shape of a row,
-            and all rows that the argument has are counted
-SCATTER     zeros, or a third argument, with the rows of its first argument added at the positions that the second one
-            holds, counted in the same way; ``data`` is a Scatter, which may keep the largest or smallest instead
-SPACED      zeros in which its argument lies as ``data``, a View of them
+TAKE        rows of its first argument, at the positions in the second; ``data`` is the shape of a row, and positions
+            count the rows over all leading axes
+SCATTER     zeros, or a third argument, with the rows of its first argument added at the positions in the second,
+            counted in the same way; ``data`` is a Scatter, which may keep the largest or smallest instead
+SPACED      zeros in which a view, ``data``, holds its argument
 ROWS        a function of every row of its arguments; ``data`` is (op, params), whose lowering has its name
 SCAN        a running value along an axis, or the position of an extreme; ``data`` is (op, params)
-SPLIT       the real parts of complex numbers and then the imaginary parts, along one more axis in front
+SPLIT       the real parts of complex numbers and then the imaginary parts, along a new first axis
 JOIN        complex numbers, from their real and imaginary parts
 FOURIER     a Fourier transform of real and imaginary parts; ``data`` is a Fourier, the last argument has its factors
 PRODUCT     the matrix product of the last two axes, the others being the same in both; multiplied by ``data`` if that
@@ -23,12 +23,12 @@ MATRICES    a factorization of the matrices over the last two axes, or equations
 WINDOWS     a function of every window of an image; ``data`` says which, and emits it
 OPAQUE      a host op, run by its NumPy kernel; ``data`` is (op, params)
 PART        one of the results of a host op that has several; ``data`` is its place
-LOOP        a loop with a known number of steps: constants, the carry, and what is given for each; ``data`` is a Loop
+LOOP        a loop with a known number of steps: constants, the carry, and the inputs of all steps; ``data`` is a Loop
 WHILE       a loop with a condition: constants and the carry; ``data`` is a While
-SWITCH      branches: the number of the one that is taken, and what it takes; ``data`` is a Switch
+SWITCH      branches: the index of the one that is taken, and its operands; ``data`` is a Switch
 RESULT      one of the results of a loop or of branches; ``data`` is its place
 
-What only a later stage needs, such as how a kind is emitted, is in a table of that stage, keyed by the record.
+Data that only a later stage needs, such as how a kind is emitted, is in a table of that stage, keyed by the record.
 """
 
 from __future__ import annotations
@@ -67,23 +67,23 @@ def _find_no_op(n: Node) -> Any:
 
 @dataclass(frozen=True, eq=False, slots=True, repr=False)
 class Kind:
-    """What is known of all nodes of one kind."""
+    """The properties of all nodes of one kind."""
 
     name: str
-    evaluate: Callable[..., Any]  # of a node and the arrays of its arguments: its value, by NumPy
-    check: Callable[[Node], str] = _find_no_problem  # what is wrong with a node; empty for a good one
-    describe: Callable[[Node], str] = _describe_nothing  # what is printed besides its arguments
+    evaluate: Callable[..., Any]  # computes the value of a node from those of its arguments, by NumPy
+    check: Callable[[Node], str] = _find_no_problem  # says what is wrong with a node; empty for a valid one
+    describe: Callable[[Node], str] = _describe_nothing  # returns what is printed besides its arguments
     get_op: Callable[[Node], Any] = _find_no_op  # the op of a node, None for a kind without
-    is_leaf: bool = False  # it has no arguments: a value that exists before the program runs
+    is_leaf: bool = False  # an input or constant: its value exists before the program runs
     is_elementwise: bool = False  # an element depends on one element of each argument
     has_params: bool = False  # ``data`` is (op, params)
     fuses: bool = False  # it is computed in a loop kernel, together with others
     is_call: bool = False  # it is a step of its own: a library call, a function of its own, a host op
-    runs_on_host: bool = False  # it is made by NumPy, not by compiled code
+    runs_on_host: bool = False  # it is computed by NumPy, not by compiled code
     reads_memory: bool = False  # its arguments must be stored, not only computed in registers
     needs_contiguous: bool = False  # its arguments must be stored in C order: it takes no views
     has_bodies: bool = False  # it has graphs of its own: a loop, or branches
-    propagates_constants: bool = False  # computed while compiling, where its arguments are constants
+    propagates_constants: bool = False  # computed at compile time if its arguments are constants
 
     def __repr__(self) -> str:
         return self.name
@@ -180,7 +180,7 @@ def _evaluate_structure(n: Node, *values: object) -> Any:
     return n.data.run(values)
 
 
-# ---- what is wrong with a node; nothing, for a good one
+# ---- checks: what is wrong with a node, empty for a valid one
 
 
 def _check_map(n: Node) -> str:

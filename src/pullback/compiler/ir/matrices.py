@@ -13,22 +13,22 @@ __all__ = [
 
 CHOLESKY = "cholesky"  # the lower factor of a symmetric matrix
 TRIANGULAR = "triangular"  # the solutions of equations with a triangular matrix, for columns
-LU = "lu"  # both factors of the transpose of a matrix, as LAPACK packs them by columns, and under them a row of pivots
+LU = "lu"  # both factors of the transposed matrix, packed in column order as in LAPACK, and a row of pivots below them
 MULTIPLY = "multiply"  # the product of a triangular matrix and columns
-EIGH = "eigh"  # of a symmetric matrix: its eigenvalues, and the rows that are its eigenvectors
-SVD = "svd"  # of the transpose of a matrix in memory: U by columns, singular values, V by rows
-QR = "qr"  # of the same: Q by columns, R by columns
+EIGH = "eigh"  # of a symmetric matrix: its eigenvalues, and its eigenvectors as rows
+SVD = "svd"  # of the transpose of a matrix in memory: U in column order, singular values, V in row order
+QR = "qr"  # of the same: Q and R in column order
 SUBSTITUTE = "substitute"  # the solutions of equations with a matrix, from its factors and columns
 PIVOTS = "pivots"  # the diagonal of the upper factor, with the signs of the exchanges of rows
 
 
 class Routine(NamedTuple):
-    """What is done with each matrix of a batch."""
+    """A routine that is applied to each matrix of a batch."""
 
     name: str
     lower: bool = True  # which triangle is used
     trans: bool = False  # the equations are those of the transposed matrix
-    right: bool = False  # what is solved for stands at the left of the matrix, its rows are solutions
+    right: bool = False  # solve ``z @ a = b``: the rows of z are solutions
 
     def __str__(self) -> str:
         words = {"upper": not self.lower, "transposed": self.trans, "from the right": self.right}
@@ -36,7 +36,7 @@ class Routine(NamedTuple):
 
 
 def find_matrix(n: Node) -> tuple[Node, int, tuple[int, ...]]:
-    """Return the node in whose memory the matrix of equations is, its offset there, and its strides."""
+    """Return the node whose memory holds the matrix of equations, its offset there, and its strides."""
     x = n.args[0]
     base, offset, steps = find_operand(x)
     is_by_rows = steps[-1] == 1 and x is not n.args[-1]

@@ -15,7 +15,7 @@ __all__ = [
     "plan_product",
 ]  # fmt: skip
 
-SMALL_PRODUCT = 96**3  # multiplications; above, other ways are quicker
+SMALL_PRODUCT = 96**3  # multiplications of the largest product that is compiled for its size
 MAX_TINY = 8  # rows and columns of matrices that fit the registers
 
 
@@ -27,7 +27,7 @@ class Matrix(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """An axis of a batch of products: its length, and how many elements apart their operands and results are."""
+    """An axis of a batch of products: its length, and the strides of operands and results, in elements."""
 
     length: int
     a: int
@@ -36,7 +36,7 @@ class Batch(NamedTuple):
 
 
 class Product(NamedTuple):
-    """Everything that the code of a product depends on, but for the target."""
+    """Everything that the code of a product depends on except the target."""
 
     dtype: str
     m: int
@@ -44,7 +44,7 @@ class Product(NamedTuple):
     k: int
     a: Matrix
     b: Matrix
-    adds: bool  # something is added, laid out as the result is
+    adds: bool  # an addend with the layout of the result is added
     times: float = 1.0
 
     @property
@@ -88,7 +88,7 @@ class ProductPlan(NamedTuple):
 
     @property
     def batch(self) -> tuple[Batch, ...]:
-        """The batch axes, with those merged that are one in memory."""
+        """The batch axes, where axes that are one axis in memory are merged."""
         merged: list[Batch] = []
         for axis in zip(self.loop, *self.steps, self.out, strict=False):
             length, *steps = axis
@@ -131,7 +131,7 @@ def _is_one_matrix(shape: tuple[int, ...], steps: tuple[int, ...]) -> bool:
 
 
 def find_operand(x: Node) -> tuple[Node, int, tuple[int, ...]]:
-    """Return the node in whose memory an operand of a product is, its offset there, and its strides."""
+    """Return the node whose memory holds an operand of a product, its offset there, and its strides."""
     if x.kind is VIEW and is_gemm_ready(x):
         return x.args[0], x.data.offset, x.data.strides
     return x, 0, compute_strides(x.shape)

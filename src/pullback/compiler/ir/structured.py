@@ -1,4 +1,4 @@
-"""Loops and branches: what their nodes hold, and how NumPy runs them.
+"""Loops and branches: the data of their nodes, and how NumPy runs them.
 
 Each has graphs of its own, its bodies.  Operands of the node are inputs of the bodies, and outputs of the bodies are
 its results.
@@ -22,9 +22,9 @@ RunBody = Callable[[Graph, Sequence[Any]], Sequence[Any]]
 
 
 class Structure:
-    """What loops and branches have in common."""
+    """Base of loops and branches."""
 
-    whole = True  # two are the same only if they are one object
+    whole = True  # compared by identity
 
     @property
     def bodies(self) -> tuple[Graph, ...]:
@@ -35,7 +35,7 @@ class Structure:
 
     @property
     def counts(self) -> tuple[Any, ...]:
-        """Everything but the bodies."""
+        """All data except the bodies."""
         return ()
 
     @property
@@ -47,7 +47,7 @@ class Structure:
         raise NotImplementedError
 
     def find_stacks(self) -> dict[int, int]:
-        """Return which results hold a part of the carry of all steps, by its place."""
+        """Return which results stack a part of the carry over all steps, by its place."""
         return {}
 
     def run(self, values: Sequence[Any], run_body: RunBody | None = None) -> list[Any]:
@@ -55,7 +55,7 @@ class Structure:
         raise NotImplementedError
 
     def find_problem(self) -> str:
-        """Return what is wrong with the bodies, if they are right for themselves."""
+        """Return what is wrong with the bodies together, given that each is a valid graph; empty if nothing is."""
         raise NotImplementedError
 
     def check(self, operands: Likes) -> str:
@@ -120,7 +120,7 @@ class Loop(Structure):
         return "" if before == after else f"the carry {before} becomes {after}."
 
     def find_stacks(self) -> dict[int, int]:
-        """Return which ys hold a part of the carry, by its place: that lies in them, and not in memory of its own.
+        """Return which ys stack a part of the carry, by its place: this part needs no memory of its own.
 
         These are outputs of the body that are an input of the carry, or the same value as its output.
         """
@@ -190,7 +190,7 @@ class While(Structure):
 
 @dataclass(frozen=True, eq=False)
 class Switch(Structure):
-    """Branches: the first operand is the number of the one that is taken, the nearest there is if there is none."""
+    """Branches: the first operand is the index of the one that is taken, clipped to those that exist."""
 
     branches: tuple[Graph, ...]
 

@@ -1,4 +1,4 @@
-"""Convolutions and pooling as data of nodes: everything that their code depends on, but for the target."""
+"""Convolutions and pooling as data of nodes: everything that their code depends on except the target."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Placement(NamedTuple):
 
 
 class Convolution(NamedTuple):
-    """Everything that the code of a convolution depends on, but for the target."""
+    """Everything that the code of a convolution depends on except the target."""
 
     dtype: str
     images: int
     space: tuple[int, ...]
     channels: int
-    depth: int  # elements of the result side by side
+    depth: int  # channels of the result, which are contiguous
     windows: Windows
     of_filter: bool = False  # the gradient of the filter, from images and the gradient of the result
-    apart: bool = False  # each channel has a filter of its own
-    laid: Placement | None = None  # where the results lie, if not one after the other
-    panel: int = 0  # columns of the filter that lie by themselves, panel after panel
+    apart: bool = False  # depthwise: each channel has a filter of its own
+    laid: Placement | None = None  # the places of the results, if they are not contiguous
+    panel: int = 0  # columns of a panel, if the filter is stored panel by panel
 
     @property
     def work(self) -> int:
@@ -47,15 +47,15 @@ class Convolution(NamedTuple):
 
     @property
     def calls(self) -> list[tuple[Any, tuple[int, ...]]]:
-        """What is called one after the other, and with which arguments."""
+        """The functions that are called one after the other, with their arguments."""
         return [(self, (0, 1))]
 
 
 class Interleaved(NamedTuple):
-    """Convolutions of one image with different filters, whose results are the pixels of one image together."""
+    """Convolutions of one image with different filters, whose results together are the pixels of one image."""
 
     of: tuple[Convolution, ...]
-    all: bool  # none is left out: those that are would be 0
+    all: bool  # whether every pixel is written; those that are not are 0
 
     @property
     def work(self) -> int:
@@ -94,9 +94,9 @@ class Examples(NamedTuple):
 
 
 class Pooling(NamedTuple):
-    """Everything that the code of a pooling op depends on, but for the target."""
+    """Everything that the code of a pooling op depends on except the target."""
 
-    symbol: str  # largest, sums, spread, give, take: as the ops call it
+    symbol: str  # the name in the op's lowering: largest, sums, spread, give or take
     dtype: str
     images: int
     space: tuple[int, ...]
@@ -105,7 +105,7 @@ class Pooling(NamedTuple):
 
     @property
     def work(self) -> int:
-        """About how many elements are looked at."""
+        """The approximate number of elements that are read."""
         return 2 * self.images * prod(self.windows.out) * prod(self.windows.size) * self.channels
 
     @property
@@ -116,5 +116,5 @@ class Pooling(NamedTuple):
 
     @property
     def calls(self) -> list[tuple[Any, tuple[int, ...]]]:
-        """What is called, and with which arguments."""
+        """The function that is called, with its arguments."""
         return [(self, (0, 1, 2) if self.symbol in ("give", "take") else (0,))]

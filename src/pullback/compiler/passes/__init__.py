@@ -1,1 +1,1 @@
-"""From graph to graph: simplification and legalization."""
+"""Passes from graph to graph: simplification, loop rolling and legalization."""

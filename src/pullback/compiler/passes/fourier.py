@@ -1,7 +1,7 @@
-"""Lower Fourier transforms to nodes that there is machine code for.
+"""Lower Fourier transforms to nodes that have machine code.
 
-Machine code has a lane for each transform.  A few long transforms are each made two rounds of many short ones: along
-the columns of a matrix, and after a multiplication along its rows.
+Machine code computes one transform per vector lane.  If there are only a few long transforms, each becomes two rounds
+of many short ones: along the columns of a matrix and, after a multiplication by twiddle factors, along its rows.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pullback.settings import is_enabled
 __all__ = ["TRANSFORMS", "lower_fourier"]
 
 TRANSFORMS = (np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft)
-FEW_TRANSFORMS = 4  # so few that lanes would be empty
-MIN_TWO_ROUNDS = 256  # numbers from which on a transform is worth two rounds
+FEW_TRANSFORMS = 4  # fewer than this leave most lanes empty
+MIN_TWO_ROUNDS = 256  # length from which a transform is worth two rounds
 
 
 def lower_fourier(g: Graph, n: Node, parts: Sequence[Node]) -> list[Node] | None:
@@ -91,7 +91,7 @@ class TwoRounds:
         return made[:1] if data.is_real else made
 
     def _mirror(self, parts: Sequence[Node]) -> list[Node]:
-        """Return all bins of a real result; the imaginary parts of those without a mirror image do not count."""
+        """Return the bins of all frequencies of a real result; those without a mirror have no imaginary part."""
         re, im = parts
         lead, n = re.shape[:-1], self.data.n
         inner = (n + 1) // 2 - 1  # bins with a mirror image
@@ -105,7 +105,7 @@ class TwoRounds:
         ]
 
     def _turn(self, parts: Sequence[Node]) -> list[Node]:
-        """Return numbers times the factors between the rounds."""
+        """Return the parts multiplied by the twiddle factors between the rounds."""
         rows, columns = self.sides
         turns = np.outer(np.arange(rows), np.arange(columns)) / (rows * columns)
         sign = 1 if self.data.inverse else -1
@@ -117,7 +117,7 @@ class TwoRounds:
         return [self._map(np.subtract, *times[:2]), self._map(np.add, *times[2:])]
 
     def _read_columns(self, x: Node, lead: tuple[int, ...]) -> Node:
-        """Return what is in order down the columns."""
+        """Return the result, whose elements are in order down the columns."""
         rows, columns = self.sides
         *outer, row, column = compute_strides((*lead, rows, columns))
         turned = self._view(x, (*lead, columns, rows), 0, (*outer, column, row))

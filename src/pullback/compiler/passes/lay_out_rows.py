@@ -12,7 +12,7 @@ __all__ = ["lay_out_rows"]
 
 
 def lay_out_rows(graph: Graph) -> Graph:
-    """Return an equivalent graph in which such matrices are copied: a view of a view is."""
+    """Return an equivalent graph in which such matrices are copied, which a view of a view implies."""
     chosen = {n.number for n in graph.nodes if is_large_transposed(n)}
     users, wanted = graph.users(), {o.number for o in graph.outputs}
     chosen = {number for number in chosen if _is_read_again(graph.nodes[number], users, wanted)}
@@ -35,7 +35,7 @@ def _view_whole(g: Graph, x: Node) -> Node:
 
 
 def _is_read_again(v: Node, users: dict[int, list[Node]], wanted: set[int]) -> bool:
-    """Return whether rows of what is computed from a matrix are reduced, and elements of it are stored."""
+    """Return whether values computed from a matrix are reduced along rows, and others are stored."""
     is_reduced = is_stored = False
     seen, waiting = {v.number}, [v]
     while waiting:

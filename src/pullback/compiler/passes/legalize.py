@@ -71,7 +71,7 @@ MAX_ADDED_PRODUCTS = 8  # products that are added one by one
 
 
 def legalize(graph: Graph) -> Graph:
-    """Return an equivalent graph of nodes that there is machine code for, and of host ops."""
+    """Return an equivalent graph whose nodes have machine code or are host ops."""
     graph = split_complex(graph)
     new, made = graph.copy_inputs()
     users, wanted = graph.users(), {id(o) for o in graph.outputs}
@@ -162,7 +162,7 @@ def _merge_scatter(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | No
 
 
 def _pad_before_scaling(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
-    """Return a multiple of an array in zeros as a multiple of the array in zeros.
+    """Return a zero-padded multiple of an array as a multiple of the zero-padded array.
 
     The gradient of a sum of shifted multiples is then a loop over one array, not over an array for each multiple.
     """
@@ -173,7 +173,7 @@ def _pad_before_scaling(g: Graph, n: Node, args: list[Node], alone: Any) -> Node
     arrays = [a for a in m.args if not is_number(a)]
     if not factor or arrays[0].shape != m.shape:
         return None
-    fill = np.copysign(0.0, factor * np.copysign(1.0, n.data.fill)).item()  # a multiple of it is the filling
+    fill = np.copysign(0.0, factor * np.copysign(1.0, n.data.fill)).item()  # whose multiple is the fill value
     padded = g.add(PIECES, arrays, n.shape, arrays[0].dtype, n.data._replace(fill=fill), n.line)
     return g.add(MAP, [a if is_number(a) else padded for a in m.args], n.shape, n.dtype, m.data, n.line)
 
@@ -204,8 +204,8 @@ def _select_matrix(g: Graph, x: Node, place: tuple[int, ...]) -> Node:
 
 
 def _legalize_node(g: Graph, n: Node, args: list[Node]) -> Node:
-    """Return a node that there is machine code for, or that runs on the host."""
-    if not n.size:  # nothing is to be computed
+    """Return a node that has machine code or runs on the host."""
+    if not n.size:  # there is nothing to compute
         return g.constant(np.zeros(n.shape, n.dtype))
     has_types = all(code_of(x.dtype) in TYPES for x in (n, *args))
     rule = LEGALIZE.get(n.kind)
@@ -267,7 +267,7 @@ def _legalize_by_types(g: Graph, n: Node, args: list[Node], has_types: bool) -> 
 
 
 def _legalize_structure(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
-    """Return a loop or branches with bodies that are legalized; a host op, if these have host ops."""
+    """Return a loop or branches with legalized bodies; a host op if these contain host ops."""
     data = n.data.replace_bodies([legalize(body) for body in n.data.bodies])
     likes = [*data.operand_likes, *data.result_likes]
     has_types = has_types and all(code_of(dtype) in TYPES for _, dtype in likes)
@@ -279,7 +279,7 @@ def _legalize_structure(g: Graph, n: Node, args: list[Node], has_types: bool) ->
 
 
 def _separate_outputs(body: Graph, stacks: Collection[int]) -> None:
-    """Let each output of a body have memory of its own, but for those in ``stacks``."""
+    """Give each output of a body memory of its own, except those in ``stacks``."""
     seen: set[int] = set()
     for i, o in enumerate(body.outputs):
         if i in stacks:
@@ -295,7 +295,8 @@ def _legalize_result(g: Graph, n: Node, args: list[Node], has_types: bool) -> No
     return g.add(PART if args[0].kind is OPAQUE else RESULT, args, n.shape, n.dtype, n.data, n.line)
 
 
-# Of the kinds that may have to be changed: a graph, a node, its new arguments, and whether all have machine types.
+# Functions for the kinds that may have to change, of a graph, a node, its new arguments, and whether all dtypes have
+# machine code.
 LEGALIZE: dict[Kind, Callable[[Graph, Node, list[Node], bool], Node]] = {
     OPAQUE: _legalize_opaque, FOLD: _legalize_fold, PRODUCT: _legalize_product, MAP: _legalize_map,
     VIEW: _legalize_view, SCATTER: _legalize_scatter, RESULT: _legalize_result,
@@ -305,13 +306,13 @@ LEGALIZE: dict[Kind, Callable[[Graph, Node, list[Node], bool], Node]] = {
 
 
 class HostStructure:
-    """A loop or branches as an op that Python runs: their bodies have host ops."""
+    """A loop or branches whose bodies contain host ops, as an op that Python runs."""
 
     variadic = False
 
     def __init__(self, data: Structure) -> None:
         self.data, self.name = data, type(data).__name__.lower()
-        self.programs: dict[int, Any] = {}  # of bodies
+        self.programs: dict[int, Any] = {}  # the programs of the bodies
 
     def compile_bodies(self, compile_graph: Callable[[Graph], Any]) -> None:
         """Compile the bodies, whose host ops are called between segments of machine code."""
@@ -402,7 +403,7 @@ def _view_of(g: Graph, n: Node, base: Node) -> Node:
 
 
 def _arrange_product(g: Graph, n: Node, args: list[Node]) -> Node:
-    """Return a product with one row or column as a multiplication, and a sum of many, which fuse with other nodes."""
+    """Return a product with one row or column as a multiplication and a sum, which fuse with other nodes."""
     a, b = args
     if not n.size or not a.size:
         return g.constant(np.zeros(n.shape, n.dtype))
@@ -415,7 +416,7 @@ def _arrange_product(g: Graph, n: Node, args: list[Node]) -> Node:
 
 
 def _arrange_vector_product(g: Graph, n: Node, product: Node) -> Node:
-    """Return the product of a matrix and a vector as multiplications and a sum along contiguous rows; others as is."""
+    """Return a matrix-vector product as a multiplication and a sum along contiguous rows; other products unchanged."""
     a, b = product.args
     if b.shape[-1] == 1 and len(a.shape) == 2 and is_transposed(a) and a.shape[0] <= a.shape[1]:
         return _sum_along(g, n, transpose(g, a), b, 0)

@@ -1,4 +1,4 @@
-"""Simplify loops and branches: what no step changes is computed before, and unused results are left out."""
+"""Simplify loops and branches: loop-invariant values are computed before a loop, and unused results are removed."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from pullback.core.tensor import BY_KERNEL
 __all__ = ["simplify_loops"]
 
 Simplify = Callable[[Graph], Graph]
-# Products with fewer rows are slow by themselves, and so are those that sum over fewer elements; others are as
-# quick one by one, while they are cached.
+# Products with fewer rows, or with shorter sums, are slow one by one; others are as quick inside the loop, while their
+# operands are in the cache.
 FEW_ROWS = 4
 FEW_TERMS = 8
 LARGE_PRODUCT = 8  # times the elements of its row and column: an outer product that takes long to add at each step
-# The first cache has this many sets of lines.  Rows of a matrix that lie in few sets displace each other: it may fill
-# half of the eight lines of a set, the others are for the left matrix and the result.
-LINE_BYTES = 64  # bytes of a line of the cache
+# The number of sets of the first-level cache.  Rows of a matrix that fall into few sets evict each other: the matrix
+# may use half of the eight lines of a set, the others are for the left matrix and the result.
+LINE_BYTES = 64  # bytes of a cache line
 CACHE_SETS = 64
 LINES_OF_SET = 4
 
@@ -61,7 +61,7 @@ def simplify_loops(graph: Graph, simplify: Simplify) -> Graph:
 
 
 class LoopSimplifier:
-    """Makes a smaller loop of one loop, in a graph that is being built."""
+    """Simplifies one loop of a graph that is being rebuilt."""
 
     def __init__(self, graph: Graph, n: Node, args: Sequence[Node], simplify: Simplify) -> None:
         self.graph, self.node, self.args = graph, n, list(args)
@@ -78,8 +78,8 @@ class LoopSimplifier:
     def run(self, used: set[int]) -> dict[int, Node]:
         """Return the results of the loop that are used, by their places.
 
-        A part of the carry that no step changes is a constant, and one that is a sum of products is computed from the
-        stacked factors of all steps after the loop.  What remains, if anything, is a smaller loop.
+        A part of the carry that no step changes becomes a constant, and one that is a sum of products is computed after
+        the loop from the stacked factors of all steps.  The rest, if any, stays in a smaller loop.
         """
         loop, body = self.loop, self.body
         inputs, outputs = body.inputs, body.outputs
@@ -128,7 +128,7 @@ class LoopSimplifier:
             else:
                 self.moved[x.number] = same
 
-    # ---- sums of products with few terms, which are done for all steps after the loop
+    # ---- sums of products with few terms, which are computed for all steps after the loop
 
     def _find_sums(self, places: set[int]) -> dict[int, tuple[Node, Node]]:
         """Return the matrices of ``_find_sum`` for those parts of the carry that have them."""
@@ -168,7 +168,7 @@ class LoopSimplifier:
         return None if x.kind in (CONSTANT, VIEW) or any(x is c for c in first) else x
 
     def _stack(self, n: Node) -> int:
-        """Return which output of the body stacks a value; add one if there is none, and it is not given."""
+        """Return the output of the body that stacks a value; add one if there is none and the value is no input."""
         outputs, inputs = self.body.outputs, self.body.inputs
         given = next((i for i in range(self.loop.xs, len(inputs)) if inputs[i] is n), None)
         if given is not None:
@@ -183,7 +183,7 @@ class LoopSimplifier:
         return self.args[-1 - place] if place < 0 else results[place]
 
     def _multiply_stacks(self, k: int, stacks: list[Node]) -> Node:
-        """Return a part of the carry after the loop: what it was before, and the products of all steps."""
+        """Return the final value of a part of the carry: its initial value plus the products of all steps."""
         begin = self.args[self.loop.constants + k]
         m, n = begin.shape
         count = stacks[0].size // m
@@ -204,7 +204,7 @@ class LoopSimplifier:
             found |= more
 
     def _list_reached(self, nodes: Sequence[Node]) -> set[int]:
-        """Return the numbers of the nodes that these depend on, without what is moved out of the loop."""
+        """Return the numbers of the nodes that these depend on, without those that are moved out of the loop."""
         found: set[int] = set()
         waiting = list(nodes)
         while waiting:
@@ -216,14 +216,14 @@ class LoopSimplifier:
         return found
 
     def _find_repeated_row(self, operand: Node, x: Node) -> Node | None:
-        """Return the element that all steps are given, if it is the same."""
+        """Return the element that is the input of all steps, if it is the same for all; else None."""
         if operand.kind is not VIEW or (operand.data.strides[0] and operand.shape[0] > 1):
             return None
         view = View(operand.data.offset, operand.data.strides[1:])
         return self.graph.add(VIEW, operand.args, x.shape, x.dtype, view, operand.line)
 
     def _move_out(self) -> None:
-        """Compute before the loop what depends on nothing that changes."""
+        """Move loop-invariant nodes out of the loop."""
         for n in self.body.nodes:
             if n.kind is INPUT or n.number in self.moved:
                 continue
@@ -234,7 +234,7 @@ class LoopSimplifier:
                 self.moved[n.number] = self.graph.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
 
     def _multiply_rows(self) -> None:
-        """Multiply a few rows that each step is given by what no step changes: of all steps, before the loop."""
+        """Compute products of an input with few rows and a loop-invariant matrix for all steps before the loop."""
         for n in self.body.nodes:
             if n.kind is not PRODUCT or len(n.args) != 2 or len(n.shape) != 2 or n.data is not None:
                 continue
@@ -252,7 +252,7 @@ class LoopSimplifier:
                 self.rows[n.number] = self._reshape(made, (self.loop.length, *n.shape))
 
     def _spread_rows(self) -> None:
-        """Copy right matrices of small products before the loop, if their rows lie in few sets of the first cache."""
+        """Copy right matrices of small products before the loop if their rows fall into few sets of the cache."""
         for n in self.body.nodes:
             is_fixed = n.kind is PRODUCT and n.args[1].number in self.moved
             if (
@@ -272,7 +272,7 @@ class LoopSimplifier:
                 self.moved[n.args[1].number] = self._view(spread, b.shape, View(0, (wide * width, 1)))
 
     def _find_rows(self, x: Node) -> Node | None:
-        """Return what is given for all steps, if one of them has the elements of ``x`` in order."""
+        """Return the array of all steps whose element has the elements of ``x`` in order; None if there is none."""
         if x.kind is VIEW and is_in_order(x.shape, x.data) and x.args[0].size == x.size:
             x = x.args[0]
         return self.rows.get(x.number) if x.kind is INPUT else None
@@ -291,7 +291,7 @@ class LoopSimplifier:
         return self._view(x, (k, m), View(0, (1, k)))
 
     def _build(self, carried: list[int], wanted: set[int]) -> None:
-        """Build the new body: its constants are the first inputs, in the order in which they are met."""
+        """Build the new body: its constants are the first inputs, in the order of their first use."""
         done = {*self.moved, *self.rows}
         later = [n for n in self.body.nodes if n.number in wanted and n.number not in done]
         outputs = [o for o in self.body.outputs if o.number in wanted]
@@ -311,7 +311,7 @@ class LoopSimplifier:
                 self.made[o.number] = self._use(o, constants)
 
     def _add_constants(self, outside: dict[int, Node]) -> dict[int, Node]:
-        """Return the inputs of the new body for nodes outside of the loop, by the numbers in the old one."""
+        """Return the inputs of the new body for nodes outside the loop, by the numbers in the old one."""
         inputs = {number: self.inner.input(x.shape, x.dtype) for number, x in outside.items()}
         self.constants += [(x, inputs[number]) for number, x in outside.items()]
         return inputs
@@ -323,7 +323,7 @@ class LoopSimplifier:
                 constants[base.number] = base
 
     def _find_base(self, x: Node) -> Node:
-        """Return what a step is given for a value: the array that it is a view of, or a copy of a transposed one."""
+        """Return the operand of the loop for a value: the array that it is a view of, or a copy of a transposed one."""
         if x.kind is not VIEW or (len(x.shape) > 1 and x.data.strides[-1] > 1 and all(x.data.strides)):
             return x
         return x.args[0]

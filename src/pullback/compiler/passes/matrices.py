@@ -1,7 +1,7 @@
-"""Lower factorizations and equations to nodes that there is machine code for.
+"""Lower matrix factorizations and linear equations to nodes that have machine code.
 
-Equations with one matrix, its transpose, its inverse and its determinant have one factorization, as equal nodes are
-one: so a function and its gradients factor a matrix once.
+Equations with a matrix, its transpose, its inverse and its determinant share one factorization, as equal nodes are
+merged: so a function and its gradients factor a matrix once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pullback.core.tensor import BY_KERNEL
 
 __all__ = ["lower_matrices", "multiply_triangle"]
 
-MIN_HALVED_ROWS = 64  # rows from which on half of a product takes less than a call
+MIN_HALVED_ROWS = 64  # rows from which half of a product is worth a call of LAPACK
 
 
 def lower_matrices(g: Graph, n: Node, args: list[Node]) -> Node | None:
@@ -44,7 +44,7 @@ def lower_matrices(g: Graph, n: Node, args: list[Node]) -> Node | None:
 
 
 def multiply_triangle(g: Graph, n: Node, a: Node, b: Node) -> Node | None:
-    """Return the product of a Cholesky factor, or its transpose, and a matrix, half of the work; None for any other."""
+    """Return the product of a Cholesky factor or its transpose and a matrix, with half the work; None for others."""
     factor = a.args[0] if is_transposed(a) else a
     fits = factor.kind is MATRICES and factor.data.name == CHOLESKY and factor.shape == a.shape and len(a.shape) == 2
     if not fits or min(n.shape) < MIN_HALVED_ROWS:
@@ -62,7 +62,7 @@ def _symmetrize(g: Graph, n: Node, x: Node) -> Node:
 
 
 def _lower_triangle_factor(g: Graph, n: Node, x: Node, upper: bool) -> Node:
-    """Return the factor of the symmetric matrix that a triangle determines: LAPACK reads no other."""
+    """Return the Cholesky factor of the symmetric matrix that one triangle determines: LAPACK reads only that."""
     z = g.add(MATRICES, (transpose(g, x) if upper else x,), x.shape, x.dtype, Routine(CHOLESKY), n.line)
     return transpose(g, z) if upper else z
 
@@ -71,7 +71,7 @@ def _lower_triangular(g: Graph, n: Node, x: Node, y: Node, lower: bool, trans: b
     a, b = _align(g, x, y)
     if is_transposed(a):
         a, lower, trans = transpose(g, a), not lower, not trans  # as it lies in memory
-    if is_transposed(b):  # its rows are solved for, where they are
+    if is_transposed(b):  # solve for its rows, in place
         z = transpose(g, _solve(g, n, a, transpose(g, b), Routine(TRIANGULAR, lower, not trans, True)))
     else:
         z = _solve(g, n, a, b, Routine(TRIANGULAR, lower, trans))
@@ -93,7 +93,7 @@ def _lower_inv(g: Graph, n: Node, x: Node) -> Node:
 
 def _lower_det(g: Graph, n: Node, x: Node) -> Node:
     sign, logarithm = _find_determinant(g, n, x)
-    return _apply(g, n, np.multiply, sign, _apply(g, n, np.exp, logarithm))  # as LAPACK's users do: nothing overflows
+    return _apply(g, n, np.multiply, sign, _apply(g, n, np.exp, logarithm))  # no product overflows
 
 
 def _lower_slogdet(g: Graph, n: Node, x: Node) -> Node:
@@ -109,7 +109,7 @@ def _lower_cofactors(g: Graph, n: Node, x: Node) -> Node:
 
 
 def _factor(g: Graph, n: Node, x: Node) -> tuple[Node, bool]:
-    """Return the factors of a matrix, or of its transpose, and whether it is that."""
+    """Return the factors of a matrix or of its transpose, and whether they are those of the transpose."""
     trans = is_transposed(x)
     columns = x if trans else transpose(g, x)  # in memory a factorization goes by columns
     shape = (*x.shape[:-2], x.shape[-1] + 1, x.shape[-1])
@@ -132,7 +132,7 @@ def _solve(g: Graph, n: Node, a: Node, b: Node, routine: Routine) -> Node:
 
 
 def _align(g: Graph, x: Node, y: Node) -> tuple[Node, Node]:
-    """Return matrices and their right sides as columns, both for every matrix of the batch."""
+    """Return matrices and right-hand sides as columns, both broadcast to the whole batch."""
     y = reshape(g, y, (*y.shape, 1)) if len(y.shape) == 1 else y
     batch = together(x.shape[:-2], y.shape[:-2])
     return _spread(g, x, batch), _spread(g, y, batch)
@@ -195,7 +195,7 @@ def _lower_qr(g: Graph, n: Node, x: Node, complete: bool) -> Node | None:
 
 
 def _stack(g: Graph, n: Node, z: Node, parts: Sequence[tuple[int, bool]]) -> Node:
-    """Return matrices that lie one after the other as one, under each other: how many rows each has, or columns."""
+    """Return consecutive matrices stacked below each other; ``parts`` has the rows of each, and if it is by columns."""
     width, at, starts, made = n.shape[-1], 0, [], []
     steps = tuple(s for s in compute_strides(z.shape)[:-1])
     for rows, is_by_columns in parts:
@@ -209,9 +209,9 @@ def _stack(g: Graph, n: Node, z: Node, parts: Sequence[tuple[int, bool]]) -> Nod
 
 
 def _widen(g: Graph, x: Node) -> Node:
-    """Return float64, in which NumPy decomposes float32 too: so the signs of vectors are the same.
+    """Return the matrix in float64, in which NumPy decomposes float32 too, so that the signs of vectors agree.
 
-    Those of QR need no more digits: they are the opposite ones of the diagonal.
+    QR does not need it: its signs are opposite to those of the diagonal.
     """
     return x if x.dtype == np.float64 else g.add(CAST, (x,), x.shape, np.float64, None, x.line)
 

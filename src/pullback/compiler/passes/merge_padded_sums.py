@@ -1,4 +1,4 @@
-"""Merge sums of arrays that are zero outside of blocks: one array with all blocks that do not overlap.
+"""Merge sums of zero-padded blocks: blocks that do not overlap become one array.
 
 The gradient of ``x[0]``, ``x[1]``, … is such a sum, of as many arrays of the size of ``x``; that of ``x[0:5]``,
 ``x[1:6]``, … becomes a sum of five.
@@ -30,7 +30,7 @@ def find_padded_sums(graph: Graph) -> dict[int, PaddedSum]:
     """Return the sums that can be merged, by the number of their last addition."""
     users = graph.users()
     outputs = {o.number for o in graph.outputs}
-    inner: set[int] = set()  # additions that are a part of a longer sum
+    inner: set[int] = set()  # additions that are part of a longer sum
     found: dict[int, PaddedSum] = {}
     for n in reversed(graph.nodes):
         if n.number in inner or not _is_sum(n):
@@ -53,7 +53,7 @@ def _is_sum(n: Node) -> bool:
 
 
 def _is_padded(n: Node) -> bool:
-    """Whether ``n`` is the sum of its blocks: zeros elsewhere, and no block is written over another one."""
+    """Return whether ``n`` is the sum of its blocks: it is zero elsewhere, and no block overlaps another."""
     if n.kind is not PIECES or n.data.fill != 0.0 or np.signbit(n.data.fill):
         return False
     return len(n.args) < 2 or len(_group_blocks(_place_blocks(n))) == 1
@@ -88,7 +88,7 @@ def _split_terms(leaves: list[Node]) -> tuple[list[Node], list[Node]]:
 
 
 def _group_blocks(placed: list[Block]) -> list[list[Block]]:
-    """Return blocks in as few groups as there can be of blocks that follow each other along some axis."""
+    """Return blocks in as few groups as possible, each of blocks that follow each other along some axis."""
     return min((_group_along(placed, axis) for axis in range(len(placed[0][1]))), key=len)
 
 

@@ -2,8 +2,8 @@
 
 ``x[:, None] - x[None]`` of points has a last axis of two to seven coordinates.  It is computed as that many arrays
 without this axis, so that vectors go along the pairs: a sum over the coordinates adds arrays, and a sum over pairs is
-done for each coordinate.  This is done where such arrays are made of smaller ones and only sums use them.
-An array that is stacked along its last axis is split again in the same way, and what picks one place of it is a part.
+done for each coordinate.  This is done where such arrays are computed from smaller ones and are used by sums only.
+An array that is stacked along its last axis is split in the same way, and an index of that axis picks one of the parts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["split_narrow_axes"]
 
 MAX_NARROW = 7  # elements of a narrow axis: fewer than a vector of most CPUs has lanes
 MIN_LONG = 16  # elements of the axis before it, along which vectors go
-MIN_RATIO = 8  # of the elements of a narrow array to those of what it is made of
+MIN_RATIO = 8  # of the elements of a narrow array to those of its operands
 
 
 def split_narrow_axes(graph: Graph) -> Graph:
@@ -34,7 +34,7 @@ def _is_narrow(n: Node) -> bool:
 
 
 def _is_stack(n: Node) -> bool:
-    """Return whether an array is made of one array for each place of its last axis."""
+    """Return whether an array is stacked along its last axis from one array for each place."""
     if n.kind is not PIECES or len(n.args) != n.shape[-1]:
         return False
     places = tuple((*(0,) * (len(n.shape) - 1), place) for place in range(n.shape[-1]))
@@ -43,7 +43,7 @@ def _is_stack(n: Node) -> bool:
 
 
 def _picks_place(u: Node, n: Node) -> bool:
-    """Return whether a node is all that an array has at one place of its last axis."""
+    """Return whether a node ``u`` picks one place of the last axis of ``n``."""
     if u.kind is not VIEW or u.shape != n.shape[:-1]:
         return False
     view: View = u.data
@@ -66,7 +66,7 @@ def _find_split(graph: Graph) -> set[int]:
 
 
 def _can_split(n: Node, found: set[int], users: list[Node]) -> bool:
-    """Return whether a node is made of small arrays and nodes that are split, or is a stack, and used by such alone."""
+    """Return whether a node is a stack or computed from small arrays and split nodes, and used only by such nodes."""
     made_of = all(a.number in found or a.size * MIN_RATIO <= n.size or _is_spread(a) for a in n.args)
     if not made_of and n.kind is not PIECES:
         return False
@@ -74,7 +74,7 @@ def _can_split(n: Node, found: set[int], users: list[Node]) -> bool:
 
 
 def _is_spread(a: Node) -> bool:
-    """Return whether an array is the same all along its last axis."""
+    """Return whether an array is constant along its last axis."""
     return a.kind is VIEW and a.data.strides[-1] == 0
 
 
@@ -137,7 +137,7 @@ class _Splitter:
         return self._lay_out(base, offset, x.shape[:-1], steps[:-1], a.line)
 
     def _lay_out(self, base: Node, offset: int, shape: Shape, steps: Shape, line: str) -> Node:
-        """Return a view of an array whose last axis is read in order, by a copy of it if need be."""
+        """Return a view of an array whose last axis is contiguous, copied if necessary."""
         kept = [i for i, (length, step) in enumerate(zip(shape, steps, strict=True)) if length > 1 and step]
         if kept and steps[kept[-1]] != 1:
             short = tuple(shape[i] for i in kept)

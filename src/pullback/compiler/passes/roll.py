@@ -1,9 +1,9 @@
 """Roll loops that tracing has unrolled: a Python ``for`` of many equal steps becomes one loop.
 
 Each step of such a loop adds the same nodes to the graph, and so does each step of its backward pass.  ``find_periods``
-finds where nodes repeat.  ``Region`` finds what each operand is: of the same step, of a step before, the same in all
-steps, or another element of one array in each.  ``LoopWriter`` writes the loop.  Steps at both ends that differ stay as
-they are, and so does everything that does not fit.
+finds where nodes repeat.  ``Region`` classifies each operand: it is of the same step, of an earlier step, the same in
+all steps, or another element of one array in each.  ``LoopWriter`` writes the loop.  Steps at both ends that differ
+stay unrolled, and so does everything that does not fit.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pullback.compiler.passes.simplify import remove_dead_nodes, simplify
 
 __all__ = ["roll_loops"]
 
-MOVES = (VIEW, PIECES)  # these alone need no loop
+MOVES = (VIEW, PIECES)  # steps of these kinds alone need no loop
 MIN_STEPS = 32  # steps of a loop that is rolled
 MIN_NODES = 1000  # nodes in steps; fewer compile quickly, and tiny steps run faster one after the other
 MAX_DELAY = 4  # steps after which a value may be used last
@@ -43,7 +43,7 @@ MAX_PERIODS = 8  # periods that are tried
 
 
 def roll_loops(graph: Graph) -> Graph:
-    """Return an equivalent graph with loops in the place of steps that repeat; the same graph if there are none."""
+    """Return an equivalent graph with loops instead of repeated steps; the same graph if there are none."""
     if any(n.kind.has_bodies for n in graph.nodes):
         graph = _roll_bodies(graph)
     if len(graph.nodes) < MIN_NODES:
@@ -120,7 +120,7 @@ def _list_candidates(labels: Any) -> list[int]:
 
 
 def _label_nodes(nodes: Sequence[Node]) -> Any:
-    """Return a number for each node that is the same for nodes that could be in one place of two steps."""
+    """Return a label for each node; nodes with equal labels could be the same node of two steps."""
     known: dict[Any, int] = {}
     labels = np.empty(len(nodes), np.int64)
     for i, n in enumerate(nodes):
@@ -130,7 +130,7 @@ def _label_nodes(nodes: Sequence[Node]) -> Any:
     return labels
 
 
-# ---- what the operands of repeated nodes are
+# ---- classes of operands of repeated nodes
 
 
 class Same(NamedTuple):
@@ -140,7 +140,7 @@ class Same(NamedTuple):
 
 
 class Before(NamedTuple):
-    """An operand from the same step, or from some steps before."""
+    """An operand from the same step, or from some steps earlier."""
 
     place: int
     delay: int
@@ -162,12 +162,12 @@ class Numbers(NamedTuple):
 
 
 Operand = Same | Before | Row | Numbers
-Given = tuple[Node, View | None]  # a value in the body, and the elements of it that are meant
+Given = tuple[Node, View | None]  # a value in the body, and a view of it that is the operand
 Place = tuple[Node, int, tuple[int, ...]]  # the node in whose memory elements are, the first of them, the strides
 
 
 class Region:
-    """Steps that repeat: which nodes each has, in ``first`` to ``last``, and what their operands are."""
+    """Steps that repeat, from ``first`` to ``last``: the nodes of each, and the classes of their operands."""
 
     def __init__(self, roller: Roller, period: Period) -> None:
         self.roller, self.nodes = roller, roller.nodes
@@ -200,7 +200,7 @@ class Region:
         start, length, end = period
         begin = start + (end - start) // length // 2 * length
         at = {n.number: i for i, n in enumerate(self.nodes[start:end], start)}
-        until: dict[int, int] = {}  # where a value is used last, of all in one period
+        until: dict[int, int] = {}  # the last use of each value of one period
         for i in range(begin, min(begin + (MAX_DELAY + 1) * length, end)):
             for a in self.nodes[i].args:
                 made = at.get(a.number, -1)
@@ -221,7 +221,7 @@ class Region:
         }
 
     def classify(self) -> bool:
-        """Find what all operands are and which steps agree; return whether these are enough."""
+        """Classify all operands and find the steps that agree; return whether these are enough."""
         places = [(j, k) for j in self.places for k in range(len(self.get(j, 0).args))]
         for j, k in places:
             self.operands[j, k] = self._classify_operand(j, k)
@@ -242,7 +242,7 @@ class Region:
         return Row(base, offset, self.roller.resolve(b)[1] - offset, strides)
 
     def _narrow(self, j: int, k: int) -> None:
-        """Leave out the steps at both ends in which an operand is something else."""
+        """Leave out the steps at both ends in which an operand has another class."""
         what = self.operands[j, k]
         low, high = self.middle, self.middle + 1
         while low > self.first and self._agrees(what, j, k, low - 1):
@@ -271,7 +271,7 @@ class Region:
         return self.roller.resolve(a) == (what.base, offset, what.strides)
 
     def _settle_beginning(self) -> bool:
-        """Leave out steps until what the first ones begin with is computed before them."""
+        """Leave out first steps until the initial values of the carry are computed before the loop."""
         for _ in range(MAX_DELAY + 1):
             if self.steps < MIN_STEPS:
                 return False
@@ -287,12 +287,12 @@ class Region:
         return False
 
     def _has_same_data(self, j: int) -> bool:
-        """Return whether views of computed values are the same in all steps; others are by their labels."""
+        """Return whether views of computed values are the same in all steps; other nodes are, by their labels."""
         like = self.get(j, self.middle)
         return like.kind is not VIEW or all(self.get(j, t).data == like.data for t in range(self.first, self.last))
 
     def find_operand(self, j: int, k: int) -> Operand:
-        """Return an operand, with what depends on where the steps begin."""
+        """Return the class of an operand, adjusted to the first step."""
         what = self.operands[j, k]
         if isinstance(what, Row):
             return what._replace(offset=what.offset + (self.first - self.middle) * what.step)
@@ -305,7 +305,7 @@ class Region:
 
 
 class Roller:
-    """Writes a graph again, with loops."""
+    """Copies a graph, with loops instead of repeated steps."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -359,7 +359,7 @@ class Roller:
         return self.new.add(VIEW, (base,), shape, base.dtype, view, line)
 
     def resolve(self, n: Node) -> Place:
-        """Return where the elements of a node of the old graph are, in a node of the new one if that is written."""
+        """Return the place of the elements of an old node, in a node of the new graph if that exists already."""
         made = self.made.get(n.number)
         if made is not None:
             return resolve_view(made)
@@ -374,7 +374,7 @@ class Roller:
         return self.made[base.number] if base.number < len(old) and old[base.number] is base else base
 
     def _write_loop(self, region: Region) -> bool:
-        """Write a loop in the place of the steps of a region; return whether there is machine code for it."""
+        """Write a loop instead of the steps of a region; return whether machine code supports it."""
         for j in sorted(region.views):
             for t in range(region.first, region.last):
                 self._copy(region.get(j, t))
@@ -393,7 +393,7 @@ def _has_code(body: Graph) -> bool:
 
 @dataclass
 class Chain:
-    """A value that is carried: by some steps, one place of the carry for each."""
+    """A value that is carried over one or more steps, with one part of the carry for each."""
 
     place: int
     begin: list[Node]  # the oldest first
@@ -415,7 +415,7 @@ class LoopWriter:
         self._choose_results()
 
     def _choose_direction(self) -> bool:
-        """Return whether most of what the steps are given lies in the opposite order."""
+        """Return whether most inputs of the steps are stored in the opposite order."""
         region, total = self.region, 0
         for (j, k), what in region.operands.items():
             if isinstance(what, Row):
@@ -439,7 +439,7 @@ class LoopWriter:
             self.inner[j] = body.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
 
     def _choose_results(self) -> None:
-        """Choose the outputs of the body: the carry, and values of all steps where something outside uses them."""
+        """Choose the outputs of the body: the carry, and values of all steps that are used outside the loop."""
         region = self.region
         self.used = {j: ts for j in region.places if (ts := [*self._list_used(j)])}
         self.carried = [(i, chain) for chain in self.chains.values() for i in range(len(chain.inputs))]
@@ -499,7 +499,7 @@ class LoopWriter:
         return self.rows[key][1], None
 
     def _add_block(self, base: Node, begin: int, size: int, like: Node, view: View) -> Given:
-        """Add the consecutive elements among which one step has its own, as they lie."""
+        """Add as an input the contiguous block that contains the elements of one step."""
         key = base.number, begin, size
         is_whole = prod(like.shape) == size and is_in_order(like.shape, view)
         if key not in self.rows:
@@ -520,7 +520,7 @@ class LoopWriter:
     # ---- the loop
 
     def write_loop(self) -> None:
-        """Write the loop, and let the nodes that it replaces be its results."""
+        """Write the loop, and replace the nodes of its steps by its results."""
         region, new, made = self.region, self.new, self.roller.made
         operands = [x for x, _ in self.constants.values()] + [chain.begin[i] for i, chain in self.carried]
         operands += [x for x, _ in self.rows.values()]
@@ -539,11 +539,11 @@ class LoopWriter:
                 made[n.number] = new.add(VIEW, (result,), n.shape, n.dtype, view, n.line)
 
     def _find_next(self, i: int, chain: Chain) -> Node:
-        """Return what a place of the carry is after a step."""
+        """Return the value of a part of the carry after a step."""
         return self.inner[chain.place] if i == len(chain.inputs) - 1 else chain.inputs[i + 1]
 
     def _list_used(self, j: int) -> Iterator[int]:
-        """Return the steps whose node at a place is used by something outside."""
+        """Return the steps whose node at a place is used outside the loop."""
         region, roller = self.region, self.roller
         for t in range(region.first, region.last):
             n = region.get(j, t)
@@ -552,7 +552,7 @@ class LoopWriter:
 
 
 def join_pieces(g: Graph, n: Node, args: Sequence[Node]) -> tuple[Pieces, list[Node]]:
-    """Return pieces with those joined that are neighbours in the result and equally far apart in one array."""
+    """Return pieces where neighbours in the result that are equally far apart in one array are joined."""
     starts: list[tuple[int, ...]] = []
     joined: list[tuple[Node, int, int, int]] = []  # the first of them, how many, along which axis, how far apart
     places = list(map(resolve_view, args))

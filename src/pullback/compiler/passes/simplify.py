@@ -1,7 +1,7 @@
 """Simplify a graph: no pass changes a result, not even a NaN, an infinity or the sign of a zero.
 
-Nodes are added to a new graph, in order, by a rule for each kind: constants are computed now, casts that undo each
-other vanish, a sum over a broadcast axis becomes a product.  Nodes that no output depends on are left out.
+Nodes are added to a new graph, in order, by a rule for each kind: constants are folded, casts that undo each other are
+removed, a sum over a broadcast axis becomes a product.  Nodes that no output depends on are left out.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pullback.compiler.passes.merge_padded_sums import PaddedSum, find_padded_su
 from pullback.core.axes import together
 from pullback.core.tensor import BY_KERNEL
 
-MAX_FOLDED_ELEMENTS = 1024  # of constants that are computed while compiling
-VALUES = {"eigvals": "eig_rows", "eigvalsh": "eigh_rows", "svdvals": "svd_rows"}  # and what has the vectors too
-MAX_LOOK_THROUGH = 8  # operations that are looked through for what their operands are made of
+MAX_FOLDED_ELEMENTS = 1024  # of constants that are computed at compile time
+VALUES = {"eigvals": "eig_rows", "eigvalsh": "eigh_rows", "svdvals": "svd_rows"}  # with the ops that give vectors too
+MAX_LOOK_THROUGH = 8  # depth to which the operands of an expression are examined
 
 
 def simplify(graph: Graph) -> Graph:
@@ -48,9 +48,9 @@ def _rebuild(graph: Graph) -> Graph:
 
 
 def _find_factored(graph: Graph) -> dict[int, Node]:
-    """Return the nodes that compute eigenvalues, or singular values, of matrices that are factored with their vectors.
+    """Return the nodes of eigenvalues or singular values of matrices whose vectors are computed too.
 
-    A gradient needs the vectors: the values are then among what LAPACK gives with these, and not computed twice.
+    A gradient needs the vectors; LAPACK returns the values with them, so they are not computed twice.
     """
     whole = {(n.name, n.args[0].number): n for n in graph.nodes if n.kind is OPAQUE and n.name in VALUES.values()}
     if not whole:
@@ -73,7 +73,7 @@ def _merge_padded_sum(g: Graph, n: Node, whole: PaddedSum, made: dict[int, Node]
     for group in whole.groups:
         starts, args = tuple(start for _, start in group), tuple(made[a.number] for a, _ in group)
         one = _simplify_node(g, Node(PIECES, (), n.shape, n.dtype, Pieces(starts, 0.0), 0, n.line), args)
-        terms.append(_apply(g, n, np.add, one, g.constant(0.0, n.dtype)))  # as other zeros did: -0 becomes 0
+        terms.append(_apply(g, n, np.add, one, g.constant(0.0, n.dtype)))  # as the sum with zeros would: -0 becomes 0
     return reduce(lambda x, y: _apply(g, n, np.add, x, y), terms)
 
 
@@ -133,7 +133,7 @@ def _simplify_map(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
 
 
 def _compute_from_numbers(g: Graph, n: Node, bare: tuple[Node, ...]) -> Node | None:
-    """Return a node with constants of one element as operands instead of views that repeat them; None if it differs."""
+    """Return a node with single constants as operands instead of views that repeat them; None if it would differ."""
     shape = together(*(a.shape for a in bare))
     like = Node(MAP, (), shape, n.dtype, n.data, 0, n.line)
     if shape == n.shape:
@@ -144,7 +144,7 @@ def _compute_from_numbers(g: Graph, n: Node, bare: tuple[Node, ...]) -> Node | N
 
 
 def _add_padded(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
-    """Return the sum of two arrays at the same place in zeros as their sum in zeros."""
+    """Return the sum of two arrays with the same zero padding as their zero-padded sum."""
     (x,), (y,) = (a.args for a in args)
     if x.shape != y.shape or not x.dtype == y.dtype == n.dtype or args[0].shape != n.shape:
         return None
@@ -174,7 +174,7 @@ def _is_number(n: Node, value: float) -> bool:
 
 
 def _is_padded(n: Node) -> bool:
-    """Return whether a node is one piece in zeros, as the gradient of a slice is."""
+    """Return whether a node is one zero-padded piece, as the gradient of a slice is."""
     return n.kind is PIECES and len(n.args) == 1 and n.data.fill == 0 and not np.signbit(n.data.fill)
 
 
@@ -214,7 +214,7 @@ def _find_permutation(n: Node, x: Node) -> tuple[int, ...] | None:
 
 
 def _permute(g: Graph, x: Node, order: tuple[int, ...], depth: int = MAX_LOOK_THROUGH) -> Node | None:
-    """Return what is computed from smaller arrays alone with its axes in another order; None for anything else."""
+    """Return an expression of smaller arrays with its axes in another order; None for any other node."""
     if not depth:
         return None
     rank = len(order)
@@ -243,7 +243,7 @@ def _permute_args(g: Graph, x: Node, order: tuple[int, ...], depth: int) -> tupl
 
 
 def _simplify_fold(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
-    """Return a sum of sums, of products or of repeated elements as one node that does less."""
+    """Return a sum of sums, of products or of repeated elements as one cheaper node; None for others."""
     (x,) = args
     if x.kind is PRODUCT:
         return _merge_sum_of_products(g, n, x)

@@ -1,4 +1,4 @@
-"""Compute parts of an elementwise result from parts of its operands, where nothing uses the whole.
+"""Compute slices of an elementwise result from slices of its operands, where the whole result is not used.
 
 The gates of a recurrent layer are parts of ``x @ w + b``: each is computed where it is used, and the sum is not stored.
 """
@@ -32,7 +32,7 @@ def slice_maps(graph: Graph) -> Graph:
 
 
 def _find_sliced(graph: Graph) -> set[int]:
-    """Return the numbers of the elementwise nodes of which only parts are used, none of them twice."""
+    """Return the numbers of the elementwise nodes of which only slices are used, each once."""
     if not any(n.kind is VIEW and n.args[0].kind is MAP for n in graph.nodes):
         return set()
     users, wanted = graph.users(), {o.number for o in graph.outputs}
@@ -47,7 +47,7 @@ def _find_sliced(graph: Graph) -> set[int]:
 
 
 def _is_slice(v: Node, n: Node, users: list[Node]) -> bool:
-    """Return whether a node is a part of another, in whole rows, that can be made of its operands in one loop."""
+    """Return whether a node is a slice of another, in whole rows, that one loop can compute from its operands."""
     if v.kind is not VIEW or not v.shape or v.data.strides[-1] != 1 or v.shape[-1] < MIN_PIECE:
         return False
     if not users or not all(u.kind.fuses and u.kind.is_elementwise for u in users):
@@ -56,7 +56,7 @@ def _is_slice(v: Node, n: Node, users: list[Node]) -> bool:
 
 
 def _find_view(v: Node, n: Node, a: Node) -> View | None:
-    """Return the part of an operand of ``n`` that a slice ``v`` of it is made of, as a view; None if there is none."""
+    """Return the view of an operand of ``n`` from which the slice ``v`` of it is computed; None if there is none."""
     if a.shape == n.shape:
         return v.data if a.kind is not VIEW else compose_views(v.shape, v.data, a)
     units = compute_strides(n.shape)
@@ -77,7 +77,7 @@ def _find_view(v: Node, n: Node, a: Node) -> View | None:
 
 
 def _slice(g: Graph, v: Node, n: Node, made: dict[int, Node]) -> Node:
-    """Return a slice of an elementwise node as that of slices of its operands."""
+    """Return a slice of an elementwise node, computed from slices of its operands."""
     args = []
     for a in n.args:
         view = _find_view(v, n, a)

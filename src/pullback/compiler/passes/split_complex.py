@@ -1,8 +1,8 @@
-"""Split complex numbers into real and imaginary parts, which are floats and fuse as these do.
+"""Split complex numbers into real and imaginary parts, which are floats and fuse with other ops.
 
-Complex arrays remain where programs begin and end, and where host ops take or give them.  Results are those of NumPy
-but for rounding, with the signs of zeros that choose a side of a cut; a real number is no complex one with an imaginary
-part of 0, so that its product with an infinity has no NaN where NumPy has one.
+Complex arrays remain as inputs and outputs of programs and of host ops.  Results are those of NumPy except for
+rounding, with the signs of zeros that choose a side of a branch cut.  A real operand has no imaginary part, so that its
+product with an infinity is not NaN where NumPy's, with an imaginary part of 0, is.
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ def _not_equal(x: Pair, y: Pair) -> Pair:
 
 
 def _join_truths(kernel: Any, junction: Any) -> Callable[[Pair], Pair]:
-    """Return a function that is true by what is true of both parts, or of either."""
+    """Return a predicate of complex numbers that holds if it holds for both parts, or for either."""
 
     def formula(x: Pair) -> Pair:
         re, im = (None if part is None else part.apply(kernel, dtype=bool) for part in x)
@@ -354,7 +354,7 @@ class Splitter:
     # ---- nodes
 
     def _split_node(self, n: Node) -> Pair | None:
-        """Return the parts of a node with complex numbers in it; None if it is to compute with arrays of them."""
+        """Return the parts of a node with complex operands; None if it must compute with complex arrays."""
         if n.kind is CONSTANT:
             return self._split_array(n)
         if n.kind is CAST:
@@ -419,7 +419,7 @@ class Splitter:
         return multiply(a, c), im
 
     def _split_partwise(self, n: Node) -> Pair:
-        """Return the same node of the real and of the imaginary parts."""
+        """Return the same node applied to the real and to the imaginary parts."""
         which = [_is_complex(a.dtype) for a in n.args]
         pairs = [self._find_parts(a) for a in n.args]
         kind = _get_float(n.dtype)
@@ -461,7 +461,7 @@ class Splitter:
 
 
 def _is_complex(dtype: Any) -> bool:
-    """Return whether numbers are complex, of parts that there is machine code for."""
+    """Return whether a dtype is complex with parts that have machine code."""
     return bool(dtype.kind == "c" and dtype.itemsize <= 16)
 
 
@@ -474,7 +474,7 @@ def _is_sum(n: Node) -> bool:
     return isinstance(n.data, Fold) and n.data.op.kernel is np.sum
 
 
-# The kinds whose real and imaginary parts are computed each on its own, and of which nodes that is so.
+# The kinds whose real and imaginary parts are computed separately, with a predicate of their nodes.
 PARTWISE: dict[Kind, Callable[[Node], bool]] = {
     FOLD: _is_sum,
     SCAN: lambda n: bool(getattr(n.data[0].lower, "regroups", False)) and len(n.args) == 1,

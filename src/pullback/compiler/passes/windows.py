@@ -1,4 +1,4 @@
-"""Lower convolutions and pooling to nodes that there is machine code for."""
+"""Lower convolutions and pooling to nodes that have machine code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pullback.numerics.windows import Windows
 __all__ = ["lower_windows"]
 
 PANEL_BYTES = 128  # bytes of a row of a panel
-LARGE_FILTER_BYTES = 256 * 1024  # bytes from which on a filter is laid out by panels
+LARGE_FILTER_BYTES = 256 * 1024  # bytes from which a filter is stored in panels
 
 
 def lower_windows(g: Graph, n: Node, args: list[Node]) -> Node | None:
@@ -87,10 +87,10 @@ def _lower_filter_gradient(apart: bool) -> Any:
 
 
 def _lower_input_gradient(apart: bool) -> Any:
-    """Return the rule for the gradient of the image: a pixel gathers from all windows that it is in.
+    """Return the rule for the gradient by the image: a pixel gathers from all windows that contain it.
 
-    With strides these are others for one pixel than for its neighbour: there are as many convolutions as strides, each
-    with some of the filter, for pixels that are so far from each other.
+    With a stride, neighbouring pixels are in windows at different taps: there is one convolution for each offset within
+    the stride, with some taps of the filter, for the pixels at this offset.
     """
 
     def way(g: Graph, n: Node, args: list[Node], windows: Windows) -> Node | None:
