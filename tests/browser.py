@@ -1,16 +1,20 @@
-"""A real browser for tests of pages: Chromium, without a window, that runs a script in a page and gives its answer."""
+"""A real browser for tests of pages: Chromium, without a window, that runs scripts in pages and takes screenshots."""
 
 from __future__ import annotations
 
-import html
+import atexit
+import base64
+import fcntl
 import json
 import os
-import re
+import select
 import shutil
 import subprocess
 import tempfile
 from functools import cache
+from itertools import count
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -18,21 +22,10 @@ from exhaustive import DOWNLOADS
 
 FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-    "--disable-background-networking", "--disable-component-update", "--virtual-time-budget=5000",
+    "--disable-background-networking", "--disable-component-update", "--hide-scrollbars", "--remote-debugging-pipe",
 ]  # fmt: skip
-HARNESS = """<script>
-window.consoleErrors = [];
-window.addEventListener("error", e => consoleErrors.push(String(e.message)));
-console.error = (...words) => { consoleErrors.push(words.join(" ")); };
-window.addEventListener("load", async () => {
-  let answer;
-  try { answer = await (async () => { %s })(); } catch (error) { consoleErrors.push(String(error)); }
-  const pre = document.createElement("pre");
-  pre.id = "answer-of-the-test";
-  pre.textContent = JSON.stringify({ answer, errors: consoleErrors });
-  document.body.append(pre);
-});
-</script>"""
+TIMEOUT = 300  # seconds, on a machine that does much else
+DESKTOP, PHONE = (1280, 800), (390, 844)
 
 
 @cache
@@ -47,21 +40,118 @@ def find_chromium() -> str | None:
     return found
 
 
-def run_in_page(page: str, script: str, *flags: str, beside: Path | None = None) -> Any:
-    """Return what ``script``, the body of an async function, returns in a page; no error may be on the console.
+class Browser:
+    """A browser that is told what to do by the DevTools protocol, over pipes."""
 
-    The page is opened as a file, in the folder ``beside`` if it needs other files.
-    """
+    def __init__(self, chromium: str) -> None:
+        its_input, self.output = os.pipe()
+        self.input, its_output = os.pipe()
+        ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (its_input, its_output)]
+
+        def connect() -> None:  # the browser reads from 3 and writes to 4
+            os.dup2(ends[0], 3)
+            os.dup2(ends[1], 4)
+
+        self.folder = tempfile.mkdtemp()
+        self.process = subprocess.Popen(
+            [chromium, *FLAGS, f"--user-data-dir={self.folder}", "about:blank"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, close_fds=False, preexec_fn=connect,
+        )  # fmt: skip
+        for end in (its_input, its_output, *ends):
+            os.close(end)
+        self.numbers, self.rest = count(1), b""
+        self.events: list[dict[str, Any]] = []
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """End the browser, which ends when nobody writes to it."""
+        os.close(self.output)
+        os.close(self.input)
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def read(self) -> dict[str, Any]:
+        """Return the next message."""
+        end = monotonic() + TIMEOUT
+        while b"\0" not in self.rest:
+            ready, _, _ = select.select([self.input], [], [], max(0.0, end - monotonic()))
+            part = os.read(self.input, 1 << 20) if ready else b""
+            assert part, "the browser ended or does not answer"
+            self.rest += part
+        message, self.rest = self.rest.split(b"\0", 1)
+        return dict(json.loads(message))
+
+    def call(self, method: str, session: str | None = None, **arguments: Any) -> dict[str, Any]:
+        """Return the result of a method; events that arrive before it are kept."""
+        number = next(self.numbers)
+        message = {"id": number, "method": method, "params": arguments} | ({"sessionId": session} if session else {})
+        os.write(self.output, json.dumps(message).encode() + b"\0")
+        while (answer := self.read()).get("id") != number:
+            self.events.append(answer)
+        assert "error" not in answer, (method, answer)
+        return dict(answer["result"])
+
+    def wait_for(self, event: str) -> None:
+        """Wait until an event is or was reported."""
+        while not any(e["method"] == event for e in self.events):
+            self.events.append(self.read())
+
+
+@cache
+def open_browser() -> Browser:
+    """Return the browser of this process; the test is skipped if there is none."""
     chromium = find_chromium()
     if chromium is None:
         pytest.skip("needs Chromium (Debian's package chromium)")
+    return Browser(chromium)
+
+
+def run_at(
+    address: str, script: str, size: tuple[int, int] = DESKTOP, scheme: str = "light", screenshot: Path | None = None
+) -> Any:
+    """Return what ``script``, the body of an async function, returns in a page; no error may be on the console.
+
+    ``scheme`` is light or dark.  What the page shows afterwards is written to ``screenshot``, a PNG file.
+    """
+    browser = open_browser()
+    target = browser.call("Target.createTarget", url="about:blank")["targetId"]
+    session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+    screen = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size == PHONE}
+    browser.call("Emulation.setDeviceMetricsOverride", session, **screen)
+    scheme_feature = {"name": "prefers-color-scheme", "value": scheme}
+    browser.call("Emulation.setEmulatedMedia", session, features=[scheme_feature])
+    for domain in ("Page", "Runtime", "Log"):
+        browser.call(f"{domain}.enable", session)
+    browser.events.clear()
+    browser.call("Page.navigate", session, url=address)
+    browser.wait_for("Page.loadEventFired")
+    asked = {"expression": f"(async () => {{ {script} }})()", "awaitPromise": True, "returnByValue": True}
+    answer = browser.call("Runtime.evaluate", session, **asked)
+    if screenshot is not None:
+        screenshot.write_bytes(base64.b64decode(browser.call("Page.captureScreenshot", session)["data"]))
+    browser.call("Target.closeTarget", targetId=target)
+    errors = [e for e in browser.events if is_error(e)]
+    assert "exceptionDetails" not in answer, answer
+    assert errors == []
+    return answer["result"].get("value")
+
+
+def is_error(event: dict[str, Any]) -> bool:
+    """Return whether an event is an error of the page, as the console shows it."""
+    details = event.get("params", {})
+    return (
+        event["method"] == "Runtime.exceptionThrown"
+        or (event["method"] == "Runtime.consoleAPICalled" and details["type"] == "error")
+        or (event["method"] == "Log.entryAdded" and details["entry"]["level"] == "error")
+    )
+
+
+def run_in_page(page: str, script: str, *, beside: Path | None = None, **how: Any) -> Any:
+    """Return what a script returns in a page, as ``run_at`` does; the page is opened as a file.
+
+    ``beside`` is the folder that it is written to, if it needs other files.
+    """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(beside or folder, "page.html")
-        file.write_text(page.replace("<head>", f"<head>{HARNESS % script}", 1), "utf-8")
-        command = [chromium, *FLAGS, f"--user-data-dir={folder}/profile", *flags, "--dump-dom", file.as_uri()]
-        shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout
-    found = re.search(r'<pre id="answer-of-the-test">(.*?)</pre>', shown, re.DOTALL)
-    assert found is not None, shown[-2000:]
-    result = json.loads(html.unescape(found[1]))
-    assert result["errors"] == []
-    return result.get("answer")
+        file.write_text(page, "utf-8")
+        return run_at(file.as_uri(), script, **how)

@@ -78,7 +78,7 @@ SEARCH = """
 @pytest.mark.skipif(not DOWNLOADS, reason="starts a browser: runs with PULLBACK_TEST_DOWNLOADS=1 and --all")
 def test_search_works_in_pages_opened_as_files(site: Path) -> None:
     index = (site / "index.html").read_text("utf-8")
-    assert "how-to.html" in run_in_page(index, SEARCH, "--virtual-time-budget=20000", beside=site)
+    assert "how-to.html" in run_in_page(index, SEARCH, beside=site)
 
 
 def test_sessions_are_marked_so_that_only_code_is_copied(site: Path) -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import run_in_page
+from browser import DESKTOP, PHONE, run_in_page
+from matplotlib import image
+from matplotlib.colors import to_rgb
 
 import pullback as pb
 
@@ -98,9 +100,36 @@ def test_gradients_are_shown_as_colours_and_zoom_works(tmp_path: Path) -> None:
     assert grew
 
 
-def test_page_fits_a_phone(tmp_path: Path) -> None:
-    script = "return document.documentElement.scrollWidth <= window.innerWidth;"
-    assert run_in_page(make_page(tmp_path), script, "--window-size=500,900")
+def compute_contrast(pixels: np.ndarray) -> float:
+    """Return the contrast of the brightest and the darkest pixel, as WCAG defines it: 1 to 21."""
+    linear = np.where(pixels <= 0.04045, pixels / 12.92, ((pixels + 0.055) / 1.055) ** 2.4)
+    luminance = linear @ [0.2126, 0.7152, 0.0722] + 0.05
+    return luminance.max() / luminance.min()
+
+
+@pytest.mark.parametrize(("scheme", "back", "mark"), [("light", "#ffffff", "#c800a0"), ("dark", "#14161a", "#ff6ad5")])
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_screenshot_shows_the_marked_nan(
+    tmp_path: Path, size: tuple[int, int], scheme: str, back: str, mark: str
+) -> None:
+    script = """
+        const first = document.querySelector("#graph .node.first");
+        first.scrollIntoView({ block: "center" });
+        const boxes = [first.querySelector("rect"), first.querySelector("text")].map(e => e.getBoundingClientRect());
+        return [document.documentElement.scrollWidth, boxes.map(b => [b.left, b.top, b.right, b.bottom])];
+    """
+    file = tmp_path / "page.png"
+    width, boxes = run_in_page(make_page(tmp_path), script, size=size, scheme=scheme, screenshot=file)
+    assert width <= size[0]
+    pixels = image.imread(file)[..., :3]
+    assert pixels.shape == (size[1], size[0], 3)
+    is_back = np.all(np.abs(pixels - to_rgb(back)) < 0.01, axis=-1)
+    assert 0.3 < is_back.mean() < 0.95
+    node, label = (pixels[round(top) : round(bottom), round(left) : round(right)] for left, top, right, bottom in boxes)
+    is_mark = np.all(np.abs(node - to_rgb(mark)) < 0.02, axis=-1)
+    for side in (is_mark[:4].any(0), is_mark[-4:].any(0), is_mark[:, :4].any(1), is_mark[:, -4:].any(1)):
+        assert side.mean() > 0.8
+    assert compute_contrast(label) > 4.5
 
 
 def test_page_is_one_file_without_network_and_small(tmp_path: Path) -> None:

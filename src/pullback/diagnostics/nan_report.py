@@ -165,22 +165,17 @@ class NanReport(Reported):
         if not self.found:
             return "No NaN and no infinity, neither in the value nor in the gradients."
         lines = [f"Not finite: {', '.join(dict.fromkeys(self.bad))}."]
-        if self.forward is not None:
-            lines.append(f"It began in the program, with {self.forward}.")
-        if self.backward is not None:
-            again = (
-                "It entered the backward pass with"
-                if self.forward is not None
-                else "It began in the backward pass, with"
-            )
-            lines.append(f"{again} {self.backward}.")
         if self.forward is None and self.backward is None:
             return f"{lines[0]}\nIt was not computed from the arguments by ops that could be followed."
+        again = "entered the backward pass" if self.forward is not None else "began in the backward pass,"
+        for event, began in ((self.forward, "began in the program,"), (self.backward, again)):
+            if event is not None:
+                lines.append(f"It {began} with {event}.")
+                if len(event.chain) > 1:
+                    lines.append(f"From there: {' -> '.join(map(str, event.chain))}.")
         if self.function and self.arguments:
             several = "s" * (len(self.arguments) > 1)
             lines.append(f"It depends on the argument{several} {' and '.join(self.arguments)} of {self.function}.")
-        events = [e for e in (self.forward, self.backward) if e is not None and len(e.chain) > 1]
-        lines += [f"From there: {' -> '.join(map(str, e.chain))}." for e in events]
         return "\n".join([*lines, self.suggestion])
 
     __repr__ = __str__

@@ -58,10 +58,12 @@ def make_page(record: Record, summary: str, profile: Profile | None = None) -> s
         "first": record.first_bad,
         "kernels": [asdict(step) for step in profile.steps] if profile is not None else [],
     }
+    finding, _, more = (summary if len(summary) < 2000 else f"{len(record.steps)} steps").partition("\n")
     parts = {
         "title": escape(f"gradient of {record.name}"),
         "state": "bad" if record.first_bad is not None else "good",
-        "summary": escape(summary if len(summary) < 2000 else f"{len(record.steps)} steps"),
+        "finding": escape(finding),
+        "summary": escape(f"\n{more}" if more else ""),
         "graph": draw_steps(record.steps).svg,
         # what stands in a script element must not end it
         "data": json.dumps(data, allow_nan=False).replace("<", "\\u003c"),
