@@ -109,7 +109,7 @@ def test_gradient_function_shows_signature_and_settings() -> None:
 
     text = show(pb.grad(loss, argnums=(0, 1))).text
     assert text.startswith("grad of loss(w, x, y=1.0)")
-    assert "argnums (0, 1)" in text
+    assert text.endswith("y=1.0) argnums=(0, 1)")
     assert "jacobian of sin(x1, /)" in show(pb.jacobian(np.sin)).text
 
 

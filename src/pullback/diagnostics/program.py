@@ -74,7 +74,7 @@ class Program(Reported):
             (
                 step.name if step.op == GIVEN else f"{step.name} = {step.op}({', '.join(step.inputs)})",
                 f"{step.dtype}{list(step.shape)}",
-                "" if step.low is None else f"{step.low:.4g}..{step.high:.4g}",
+                _format_range(step),
                 f"keeps {format_bytes(step.kept)}" if step.kept else "",
                 step.where,
             )
@@ -83,8 +83,9 @@ class Program(Reported):
 
     def _repr_html_(self) -> str:
         facts = [f"{len(self.steps)} steps", f"{format_bytes(self.total)} kept for the backward pass"]
+        rows = [(*row[:3], row[3].removeprefix("keeps "), row[4]) for row in self._make_rows()]
         return render_frame(
-            f"trace of {self.name}", facts, render_table(["step", "result", "range", "", "line"], self._make_rows())
+            f"trace of {self.name}", facts, render_table(["step", "result", "range", "kept", "line"], rows, right=[3])
         )
 
     def __str__(self) -> str:
@@ -93,6 +94,13 @@ class Program(Reported):
 
     def __repr__(self) -> str:
         return f"<{len(self.steps)} steps of {self.name}, {format_bytes(self.total)} kept>"
+
+
+def _format_range(step: TraceStep) -> str:
+    """Return the least and the largest value of a step, or the one value that it has."""
+    if step.low is None:
+        return ""
+    return f"{step.low:.4g}" if step.low == step.high else f"{step.low:.4g}..{step.high:.4g}"
 
 
 def _list_notes(ran: MonitoredRun) -> list[Note]:
@@ -189,8 +197,8 @@ def trace(f: Callable[..., Any]) -> Traced:
     >>> import numpy as np, pullback as pb
     >>> print(pb.trace(lambda x: pb.exp(x).sum())(np.array([0.0, 1.0])))
     x             float64[2]  0..1
-    %1 = exp(x)   float64[2]  1..2.718      keeps 16 B  <doctest ...>:1
-    %2 = sum(%1)  float64[]   3.718..3.718              <doctest ...>:1
+    %1 = exp(x)   float64[2]  1..2.718  keeps 16 B  <doctest ...>:1
+    %2 = sum(%1)  float64[]   3.718                 <doctest ...>:1
     kept for the backward pass: 16 B
     """
     return Traced(f)

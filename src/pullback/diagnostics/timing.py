@@ -17,7 +17,7 @@ from pullback.errors import ArgumentError
 __all__ = ["Benchmark", "Timing", "benchmark"]
 
 BURST = 2e-3  # seconds of calls between two readings of the clock, which is no finer than microseconds
-HEADER = ("", "per call", "first call", "faster than the first", "largest difference")
+HEADER = ("", "per call", "first call", "speed", "largest difference")
 
 
 class Timing(NamedTuple):
@@ -46,7 +46,7 @@ class Benchmark:
 
     def _list_rows(self) -> list[list[str]]:
         return [
-            [t.name, format_time(t.seconds), format_time(t.first_call), f"{t.speedup:.3g}", f"{t.difference:.1e}"]
+            [t.name, format_time(t.seconds), format_time(t.first_call), f"{t.speedup:.3g} ×", f"{t.difference:.1g}"]
             for t in self.timings
         ]
 
@@ -57,7 +57,7 @@ class Benchmark:
 
     def _repr_html_(self) -> str:
         table = render_table(HEADER, self._list_rows(), right=range(1, len(HEADER)))
-        return render_frame("benchmark", [f"{self.rounds} rounds", "CPU time"], table)
+        return render_frame("benchmark", [f"median of {self.rounds} rounds", "CPU time"], table)
 
 
 def benchmark(
@@ -72,7 +72,8 @@ def benchmark(
 
     Each function is called once before anything is measured, because the first call of a compiled function compiles it.
     Then the functions take turns, so that what slows the machine down for a while slows all of them.  Time is the CPU
-    time of the process, all threads included.
+    time of the process, all threads included.  The column speed is the time of the first function divided by that of
+    each.
 
     >>> import numpy as np, pullback as pb
     >>> def loss(w):
@@ -82,7 +83,7 @@ def benchmark(
     >>> times["compiled"].difference < 1e-12
     True
     >>> print(times)
-              per call  first call  faster than the first  largest difference
+              per call  first call  speed  largest difference
     eager     ...
     compiled  ...
     """

@@ -13,6 +13,7 @@ __all__ = ["Markup", "escape", "render_frame", "render_text", "render_table"]
 
 FAINT = "opacity:.65"
 RULE = "1px solid rgba(128,128,128,.35)"
+WHOLE = 20  # letters of a cell of a table that is not broken into lines
 MONOSPACE = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:.92em"
 
 
@@ -65,16 +66,16 @@ def render_table(header: Sequence[object], rows: Iterable[Sequence[object]], rig
     2
     """
 
-    def line(cells: Sequence[object], tag: str, below: str) -> str:
+    def line(cells: Sequence[object], tag: str, style: str) -> str:
         return "".join(
-            f'<{tag} style="text-align:{"right" if i in right else "left"};padding:.1em .7em .1em 0;{below}">'
-            f"{escape(cell)}</{tag}>"
+            f'<{tag} style="text-align:{"right" if i in right else "left"};padding:.1em .7em .1em 0;{style}'
+            f'{";white-space:nowrap" * (tag == "td" and len(str(cell)) <= WHOLE)}">{escape(cell)}</{tag}>'
             for i, cell in enumerate(cells)
         )
 
     plain = "background:none;border:none"
-    lines = "".join(f'<tr style="{plain}">{line(row, "td", "")}</tr>' for row in rows)
-    head = f'<tr style="{plain}">{line(header, "th", f"border-bottom:{RULE}")}</tr>'
+    lines = "".join(f'<tr style="{plain}">{line(row, "td", "vertical-align:top")}</tr>' for row in rows)
+    head = f'<tr style="{plain}">{line(header, "th", f"vertical-align:bottom;border-bottom:{RULE}")}</tr>'
     return Markup(
         f'<table style="border-collapse:collapse;{MONOSPACE}"><thead>{head}</thead><tbody>{lines}</tbody></table>'
     )

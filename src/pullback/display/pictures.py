@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import isfinite
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,7 @@ ROWS, COLUMNS = 8, 64  # cells of a picture of an array at most
 CELL = 7  # pixels
 POSITIVE, NEGATIVE, NOT_FINITE = "rgb(214,96,40)", "rgb(49,130,206)", "rgb(200,0,160)"
 COLOURS = ("#3b82c4", "#d9772b", "#3fa34d", "#c2412d", "#8a63b8", "#7d6a55", "#c85fa3", "#808080")
-WIDTH, HEIGHT, MARGIN = 420, 150, 34
+WIDTH, HEIGHT, MARGIN = 420, 150, 48
 
 
 def draw_elements(x: Array) -> Markup:
@@ -61,43 +62,62 @@ def _fill(value: float, top: float) -> str:
     return f'fill="{POSITIVE if value > 0 else NEGATIVE}" fill-opacity="{max(abs(value) / top, 0.04):.2f}"'
 
 
-def draw_curves(curves: Mapping[str, Sequence[float]], dashed: Sequence[str] = ()) -> Markup:
-    """Return a picture of numbers over steps, a line for each name; gaps where a number is not finite.
+def draw_curves(curves: Mapping[str, Mapping[int, float]], step: str, dashed: Sequence[str] = ()) -> Markup:
+    """Return a picture of numbers by steps, a line for each name; gaps where a number is not finite.
 
-    >>> picture = draw_curves({"loss": [1.0, 0.5, 0.25]})
-    >>> picture.count("stroke-width"), "loss" in picture
-    (1, True)
+    ``step`` is what a step is called, such as an epoch.
+
+    >>> picture = draw_curves({"loss": {1: 1.0, 2: 0.5, 3: 0.25}}, "epoch")
+    >>> picture.count("stroke-width"), "loss" in picture, "epoch 1" in picture
+    (1, True, True)
     """
-    numbers = [v for values in curves.values() for v in values if isfinite(v)]
+    numbers = [v for values in curves.values() for v in values.values() if isfinite(v)]
     if not numbers:
         return Markup("")
-    low, high = min(numbers), max(numbers)
-    span, steps = (high - low) or 1.0, max(len(values) for values in curves.values())
+    steps = [at for values in curves.values() for at in values]
+    box = Box(min(steps), max(steps), min(numbers), max(numbers))
     lines, legend = [], []
     for i, (name, values) in enumerate(curves.items()):
         style = f'stroke="{COLOURS[i % len(COLOURS)]}"' + (' stroke-dasharray="5 3"' if name in dashed else "")
-        lines.append(f'<path d="{_trace(values, low, span, steps)}" fill="none" stroke-width="1.6" {style}/>')
+        lines.append(f'<path d="{_trace(values, box)}" fill="none" stroke-width="1.6" {style}/>')
         legend.append(
             f'<span style="color:{COLOURS[i % len(COLOURS)]}">{"╌" if name in dashed else "─"}</span> {escape(name)}'
         )
-    labels = f'<text x="0" y="12">{high:.3g}</text><text x="0" y="{HEIGHT - 4}">{low:.3g}</text>'
+    left = f'text-anchor="end" x="{MARGIN - 5}"'
+    below = f'y="{HEIGHT + 12}"'
+    labels = f'<text {left} y="12">{box.high:.3g}</text>'
+    labels += f'<text {left} y="{HEIGHT - 4}">{box.low:.3g}</text>' if box.low < box.high else ""
+    labels += f'<text x="{MARGIN}" {below}>{escape(step)} {box.first}</text>'
+    labels += f'<text text-anchor="end" x="{WIDTH}" {below}>{box.last}</text>' if box.first < box.last else ""
     axis = f'<path d="M{MARGIN} 2V{HEIGHT - 2}H{WIDTH}" fill="none" stroke="currentColor" stroke-opacity=".4"/>'
-    view = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="curves over steps"'
+    view = f'viewBox="0 0 {WIDTH} {HEIGHT + 16}" style="max-width:{WIDTH}px;width:100%"'
     words = f'<g fill="currentColor" font-size="10" opacity=".8">{labels}</g>'
-    return Markup(f"<svg {view}>{axis}{words}{''.join(lines)}</svg><div>{' &nbsp; '.join(legend)}</div>")
+    about = f'role="img" aria-label="{escape(", ".join(curves))} by {escape(step)}"'
+    return Markup(f"<svg {view} {about}>{axis}{words}{''.join(lines)}</svg><div>{' &nbsp; '.join(legend)}</div>")
 
 
-def _trace(values: Sequence[float], low: float, span: float, steps: int) -> str:
+class Box(NamedTuple):
+    """The first and the last step of a picture of curves, and the least and the largest number."""
+
+    first: int
+    last: int
+    low: float
+    high: float
+
+    def locate(self, step: int, number: float) -> tuple[float, float]:
+        """Return the pixel of a number at a step."""
+        across = (step - self.first) / ((self.last - self.first) or 1)
+        up = (number - self.low) / ((self.high - self.low) or 1.0)
+        return MARGIN + 4 + (WIDTH - MARGIN - 8) * across, HEIGHT - 8 - (HEIGHT - 16) * up
+
+
+def _trace(values: Mapping[int, float], box: Box) -> str:
     """Return the path of a curve; one number alone is a short level line."""
-    points = [
-        (MARGIN + 4 + (WIDTH - MARGIN - 8) * i / max(steps - 1, 1), HEIGHT - 8 - (HEIGHT - 16) * (v - low) / span)
-        for i, v in enumerate(values)
-    ]
-    good = [isfinite(v) for v in values]
-    path = [f"M{x:.1f} {y:.1f}h6" for (x, y), on in zip(points, good, strict=True) if on][
-        : 1 if len(values) == 1 else 0
-    ]
-    for i, (begin, end) in enumerate(pairwise(points)):
-        if good[i] and good[i + 1]:
-            path.append(f"M{begin[0]:.1f} {begin[1]:.1f}L{end[0]:.1f} {end[1]:.1f}")
-    return "".join(path)
+    points = [box.locate(*at) if isfinite(at[1]) else None for at in sorted(values.items())]
+    if len(points) == 1 and points[0] is not None:
+        return f"M{points[0][0]:.1f} {points[0][1]:.1f}h6"
+    return "".join(
+        f"M{begin[0]:.1f} {begin[1]:.1f}L{end[0]:.1f} {end[1]:.1f}"
+        for begin, end in pairwise(points)
+        if begin is not None and end is not None
+    )

@@ -68,7 +68,7 @@ class Line(TimedProgress):
     """Prints a line of text at the end."""
 
     def close(self, numbers: Mapping[str, Any]) -> None:
-        parts = [self.title, f"{perf_counter() - self.began:.1f} s", self.format_step_time()]
+        parts = [*filter(None, [self.title]), f"{perf_counter() - self.began:.1f} s", self.format_step_time()]
         shown = [f"{name}: {_format_number(value)}" for name, value in numbers.items()]
         print(" - ".join([*parts, *shown]), file=sys.stderr)
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+DEFAULTS = (None, False, "raise", "auto")  # of options, which a notebook does not show
 
 
 class Cotangent(Parameter):
@@ -243,7 +244,7 @@ class Derivative:
         return f"<{self.face} of {self.__name__}>"
 
     def _repr_html_(self) -> str:
-        settings = [f"{name} {value!r}" for name, value in self.options().items() if value not in (None, False)]
+        settings = [f"{name}={value!r}" for name, value in self.options().items() if value not in DEFAULTS]
         title = f"{self.face} of {self.__name__}{signature_of(self.__wrapped__) or ''}"
         html: str = LATER["render_frame"](title, settings)
         return html

@@ -80,11 +80,15 @@ class History:
         facts = [f"{len(self.epochs)} epochs", f"{self.steps} steps", f"{self.seconds:.1f} s", self.stopped or ""]
         numbered = {name: [float(np.mean(value)) for value in values] for name, values in self.history.items()}
         dashed = [name for name in numbered if name.startswith("val_")]
-        losses = {name: values for name, values in numbered.items() if name in ("loss", "val_loss")}
-        others = {name: values for name, values in numbered.items() if name not in losses}
+        curves = {
+            name: {epoch + 1: value for epoch, value in zip(self.places[name], values, strict=True)}
+            for name, values in numbered.items()
+        }
+        losses = {name: curve for name, curve in curves.items() if name in ("loss", "val_loss")}
+        others = {name: curve for name, curve in curves.items() if name not in losses}
         last = [(name, f"{values[0]:.4g}", f"{values[-1]:.4g}") for name, values in numbered.items() if values]
         numbers = render_table(["", "first", "last"], last, right=[1, 2])
-        pictures = [draw_curves(curves, dashed) for curves in (losses, others) if curves]
+        pictures = [draw_curves(its, "epoch", dashed) for its in (losses, others) if its]
         return render_frame("History", filter(None, facts), *pictures, numbers)
 
     def _list_curves(self) -> list[str]:
