@@ -31,7 +31,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from libraries import Eager, Jit, Ours, Program, compute_expected
 from limits import compute_limit, count_flops
-from measure import compute_paired_ratio, geometric_mean, record_figures, time_interleaved
+from measure import compute_paired_ratio, geometric_mean, time_interleaved
+from recording import record_figures
 
 import pullback as pb
 

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measure import compute_paired_ratio, geometric_mean, is_close, record_figures, time_interleaved
+from measure import compute_paired_ratio, geometric_mean, is_close, time_interleaved
 from peers import PEERS, Peer, Pullback, find_installed
+from recording import record_figures
 from workloads import Workload, list_workloads
 
 OURS, BY_HAND = "pullback", "by hand"

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import gc
-import json
-import platform
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from statistics import geometric_mean, median
 from time import process_time
 from typing import Any
 
 import numpy as np
 
-__all__ = ["compute_paired_ratio", "geometric_mean", "is_close", "record_figures", "time_interleaved"]
+__all__ = ["compute_paired_ratio", "geometric_mean", "is_close", "time_interleaved"]
 
 Clock = Callable[[], float]
 
@@ -65,21 +62,3 @@ def is_close(ours: Any, theirs: Any, tolerance: float) -> bool:
 
 def _is_array_close(a: Any, b: Any, tolerance: float) -> bool:
     return a.shape == b.shape and a.dtype == b.dtype and bool(np.abs(a - b).max() <= tolerance * np.abs(b).max())
-
-
-def record_figures(file: Path, versions: Mapping[str, str], rounds: int, found: Mapping[str, Any]) -> None:
-    """Write what was found, the CPU and the versions, for ``script/benchmark_figures.py``, which makes tables of it."""
-    result = {"cpu": find_cpu(), "versions": dict(versions), "rounds": rounds, "found": found}
-    file.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
-
-
-def find_cpu() -> str:
-    """Return the name of the CPU with its family and model, where the system tells them."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8").split("\n\n")[0].splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    facts = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    return (
-        f"{facts.get('model name', platform.machine())} (family {facts.get('cpu family')}, model {facts.get('model')})"
-    )

@@ -1,16 +1,17 @@
 """Write the tables of benchmarks/README.md and the charts from the figures that benchmarks recorded.
 
-``benchmarks/figures`` has what ``--json`` writes, as ``SUITE-ISA.json``: suites are eager, compiled, larger, loops and
-first-call.  ``figures/earlier`` has ratios of an earlier revision on another CPU, as its page of benchmarks had them.
-With ``--check``, only say whether tables and charts are up to date.
+``benchmarks/figures`` has what ``benchmarks/record.py`` wrote, as ``SUITE-ISA.json``: suites are eager, compiled,
+larger, loops and first-call.  Each of its folders has the same of another CPU.  With ``--check``, only say whether
+tables and charts are up to date.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from html import escape
-from math import exp, log, log2
+from math import ceil, exp, floor, log, log2
 from pathlib import Path
 from typing import Any
 
@@ -22,26 +23,27 @@ SUITES = {  # what each chart and table compares with
     "larger": ("jax", "jax.jit ÷ ours"),
     "loops": ("jax", "jax's scan, jitted ÷ ours"),
 }
-ISAS = {"avx512": "AVX-512", "avx2": "AVX2"}
-COLOURS = {"avx512": "#3b82c4", "avx2": "#d9772b"}
-LEAST, MOST = 0.5, 64  # the ends of the axis
-LEFT, WIDTH, BAR, GAP = 270, 430, 7, 9  # in pixels
+ISAS = {"avx512": "AVX-512", "avx2": "AVX2", "avx": "AVX", "sse4": "SSE4", "sse2": "SSE2", "neon": "NEON"}
+COLOURS = dict(zip(ISAS, ("#3b82c4", "#d9772b", "#3fa34d", "#8a63b8", "#7d6a55", "#c85fa3"), strict=True))
+LEFT, WIDTH, RIGHT, BAR, GAP = 270, 420, 70, 7, 9  # in pixels
+NAMES = {"eager": "op by op", "compiled": "small programs", "larger": "larger programs", "loops": "loops"}
 STYLE = (
     "text{font:12px system-ui,sans-serif;fill:#1b1b1b}.faint{fill:#667}"
     "@media(prefers-color-scheme:dark){text{fill:#e8e8e8}.faint{fill:#99a}}"
 )
 
 
-def read_suite(suite: str) -> dict[str, dict[str, Any]]:
+def read_suite(suite: str, folder: Path = FIGURES) -> dict[str, dict[str, Any]]:
     """Return the recorded figures of a suite, by instruction set."""
-    files = {isa: FIGURES / f"{suite}-{isa}.json" for isa in ISAS}
+    files = {isa: folder / f"{suite}-{isa}.json" for isa in ISAS}
     return {isa: json.loads(file.read_text("utf-8")) for isa, file in files.items() if file.exists()}
 
 
-def collect_ratios(suite: str, peer: str) -> dict[str, dict[str, float]]:
+def collect_ratios(suite: str, folder: Path = FIGURES) -> dict[str, dict[str, float]]:
     """Return for each program, by its title, the peer's time over ours, by instruction set."""
     rows: dict[str, dict[str, float]] = {}
-    for isa, its in read_suite(suite).items():
+    peer, _ = SUITES[suite]
+    for isa, its in read_suite(suite, folder).items():
         for row in its["found"].values():
             if peer in row["ratios"]:
                 rows.setdefault(row["title"], {})[isa] = row["ratios"][peer]
@@ -63,9 +65,9 @@ def format_table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
-def format_ratios(suite: str, peer: str, head: str) -> str:
+def format_ratios(suite: str, head: str) -> str:
     """Return the table of a suite: a row for each program, a column for each instruction set, and the means."""
-    rows = collect_ratios(suite, peer)
+    rows = collect_ratios(suite)
     isas = [isa for isa in ISAS if any(isa in row for row in rows.values())]
     lines = [[title, *(format_number(row[i]) if i in row else "–" for i in isas)] for title, row in rows.items()]
     means = [compute_mean([row[isa] for row in rows.values() if isa in row]) for isa in isas]
@@ -101,108 +103,176 @@ def format_first_calls() -> str:
     return format_table(["ours ÷ jax.jit: cold / from disk", *(ISAS[isa] for isa in isas)], rows)
 
 
-def read_earlier() -> dict[str, Any]:
-    """Return the figures of an earlier revision on another CPU."""
-    its: dict[str, Any] = json.loads((FIGURES / "earlier" / "intel.json").read_text("utf-8"))
-    return its
+def list_other_cpus() -> list[Path]:
+    """Return the folders with figures of other CPUs."""
+    return sorted(path for path in FIGURES.iterdir() if path.is_dir())
 
 
-def collect_earlier(suite: str) -> dict[str, dict[str, float]]:
-    """Return for each program jax.jit's time over ours on the other CPU, by instruction set."""
-    return {title: row["ratios"] for title, row in read_earlier()["suites"][suite].items()}
+def read_files(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return what is recorded in a folder, by the names of the files."""
+    return {file.name: json.loads(file.read_text("utf-8")) for file in sorted(folder.glob("*.json"))}
+
+
+def describe_machine(files: list[dict[str, Any]]) -> str:
+    """Return the CPU, revision and date of recorded figures."""
+    facts = [[its[key] for its in files] for key in ("cpu", "revision", "date")]
+    cpu, revision, day = (" and ".join(dict.fromkeys(texts)) for texts in facts)
+    return f"{cpu}; revision {revision}, {day}"
 
 
 def format_cpus() -> str:
-    """Return the geometric means on both CPUs, over the programs that were measured on both."""
-    its = read_earlier()
+    """Return a section for each other CPU: its means beside those of the page's own, a chart, and what it is."""
+    return "\n".join(map(format_cpu, list_other_cpus()))
+
+
+def format_cpu(folder: Path) -> str:
+    """Return the section of another CPU; means are over the programs that were measured on both."""
+    files = read_files(folder)
     lines = []
-    for suite, label in (("compiled", "small programs"), ("larger", "larger programs")):
-        now, before = collect_ratios(suite, "jax"), collect_earlier(suite)
-        both = [title for title in before if title in now]
-        for isa, name in ISAS.items():
-            means = [compute_mean([rows[title][isa] for title in both]) for rows in (now, before)]
-            lines.append([f"{len(both)} {label}, {name}", *(f"{mean:.2f}" for mean in means)])
-    table = format_table(
-        ["jax.jit ÷ ours, geometric mean", "AMD Zen 4, this version", f"Intel, revision {its['revision']}"], lines
+    for suite, (_, head) in SUITES.items():
+        here, there = collect_ratios(suite), collect_ratios(suite, folder)
+        for isa in read_suite(suite, folder):
+            both = [title for title, row in there.items() if isa in row and isa in here.get(title, {})]
+            if both:
+                means = [f"{compute_mean([rows[title][isa] for title in both]):.2f}" for rows in (here, there)]
+                lines.append([f"{suite}, {head}, {ISAS[isa]}: {len(both)} programs", *means])
+    its = next(iter(files.values()))
+    table = format_table(["geometric mean", "the CPU above", "this CPU"], lines)
+    chart = f"![Time of the others ÷ ours: {its['cpu']}](../docs/images/benchmarks-{folder.name}.svg)"
+    note = f"{its['note']}\n\n" if its.get("note") else ""
+    return f"#### {its['cpu']}\n\n{note}{table}\n{chart}\n\n{format_runs(folder)}"
+
+
+def format_runs(folder: Path) -> str:
+    """Return what the recorded files of a folder were measured on and with."""
+    files = read_files(folder)
+    rows = []
+    for name, its in files.items():
+        versions = ", ".join(f"{name} {v}" for name, v in its["versions"].items() if name != "pullback")
+        facts = [ISAS[its["isa"]], its["revision"], its["date"], str(its["rounds"])]
+        rows.append([f"`{name}`", *facts, versions])
+    cpus = " and ".join(dict.fromkeys(its["cpu"] for its in files.values()))
+    return f"CPU: {cpus}\n\n" + format_table(
+        ["figures", "instruction set", "revision", "date", "rounds", "versions"], rows
     )
-    versions = ", ".join(f"{name} {v}" for name, v in its["versions"].items())
-    about = f"{its['cpu']}; revision {its['revision']}; {versions}. {its['note']}"
-    chart = f"![jax.jit ÷ revision {its['revision']} on an Intel CPU](../docs/images/benchmarks-intel.svg)"
-    return f"{table}\n{chart}\n\n{about}\n"
-
-
-def describe_runs() -> str:
-    """Return what was measured with: versions, rounds and CPU of each recorded file."""
-    lines = []
-    for file in sorted(FIGURES.glob("*.json")):
-        its = json.loads(file.read_text("utf-8"))
-        versions = ", ".join(f"{name} {v}" for name, v in its["versions"].items())
-        lines.append(f"- `{file.name}`: {its['rounds']} rounds, {its['cpu']}; {versions}")
-    return "\n".join(lines) + "\n"
 
 
 def draw_charts() -> dict[Path, str]:
-    """Return the chart of the README, and one for each table, by where they are written."""
-    both = {
-        "eager, PyTorch's time ÷ ours": collect_ratios("eager", "torch"),
-        "compiled, jax.jit's time ÷ ours": collect_ratios("larger", "jax"),
-    }
-    charts = {IMAGES / "benchmarks.svg": draw_chart(both)}
-    heads = {"larger": "larger programs on an Intel CPU", "compiled": "small programs on an Intel CPU"}
-    label = f"jax.jit ÷ revision {read_earlier()['revision']}"
-    charts[IMAGES / "benchmarks-intel.svg"] = draw_chart(
-        {f"{head}, {label}": collect_earlier(suite) for suite, head in heads.items()}
-    )
-    for suite, (peer, head) in SUITES.items():
-        charts[IMAGES / f"benchmarks-{suite}.svg"] = draw_chart({head: collect_ratios(suite, peer)})
+    """Return the chart of the README, one for each table, and one for each other CPU, by where they are written."""
+    charts = {IMAGES / "benchmarks.svg": draw_summary()}
+    for suite, (_, head) in SUITES.items():
+        charts[IMAGES / f"benchmarks-{suite}.svg"] = draw_chart(
+            {f"{NAMES[suite]}: {head}": collect_ratios(suite)}, describe_machine([*read_suite(suite).values()])
+        )
+    for folder in list_other_cpus():
+        groups = {f"{NAMES[suite]}: {head}": collect_ratios(suite, folder) for suite, (_, head) in SUITES.items()}
+        charts[IMAGES / f"benchmarks-{folder.name}.svg"] = draw_chart(
+            {head: rows for head, rows in groups.items() if rows}, describe_machine([*read_files(folder).values()])
+        )
     return charts
 
 
-def draw_chart(groups: dict[str, dict[str, dict[str, float]]]) -> str:
-    """Return a chart: for each program a bar for each instruction set, on a logarithmic axis."""
-    scale = WIDTH / log2(MOST / LEAST)
+class Axis:
+    """A logarithmic axis of ratios, from a power of two to one, with 1 on it."""
+
+    def __init__(self, ratios: list[float]) -> None:
+        self.first, self.last = min(-1, floor(log2(min(ratios)))), ceil(log2(max(ratios)))
+
+    def locate(self, ratio: float) -> float:
+        """Return the pixel of a ratio."""
+        return LEFT + WIDTH * (log2(ratio) - self.first) / (self.last - self.first)
+
+    def draw(self, height: float) -> str:
+        """Return lines at the powers of two, with numbers above; the one at 1 is marked."""
+        parts = []
+        for power in range(self.first, self.last + 1):
+            x, colour = self.locate(2.0**power), "#c800a0" if power == 0 else "rgba(128,128,128,.3)"
+            parts.append(f'<path d="M{x:.1f} 24V{height}" stroke="{colour}"/>')
+            parts.append(f'<text class="faint" x="{x:.1f}" y="16" text-anchor="middle">{2.0**power:g}</text>')
+        return "".join(parts)
+
+
+def write_text(x: float, y: float, text: str, style: str = "", anchor: str = "start", kind: str = "plain") -> str:
+    """Return a line of text."""
+    look = f'class="{kind}" style="{style}" text-anchor="{anchor}"'
+    return f'<text x="{x:.0f}" y="{y:.0f}" {look}>{escape(text)}</text>'
+
+
+def draw_chart(groups: dict[str, dict[str, dict[str, float]]], machine: str) -> str:
+    """Return a chart: for each program a bar from 1 to its ratio, for each instruction set; the machine below."""
+    axis = Axis([ratio for rows in groups.values() for row in rows.values() for ratio in row.values()])
     parts: list[str] = []
     y = 30
     for heading, rows in groups.items():
-        parts.append(f'<text x="8" y="{y + 14}" style="font-weight:600">{escape(heading)}</text>')
+        parts.append(write_text(8, y + 14, heading, "font-weight:600"))
         y += 26
         for title, ratios in rows.items():
-            parts.append(f'<text x="{LEFT - 8}" y="{y + BAR + 3}" text-anchor="end">{escape(title)}</text>')
+            parts.append(write_text(LEFT - 8, y + BAR + 3, title, anchor="end"))
             for isa, ratio in ratios.items():
-                length = scale * log2(min(max(ratio, LEAST), MOST) / LEAST)
-                figure = f'<text class="faint" x="{LEFT + length + 5:.0f}" y="{y + BAR}" style="font-size:9px">'
-                parts.append(f'<rect x="{LEFT}" y="{y}" width="{length:.1f}" height="{BAR}" fill="{COLOURS[isa]}"/>')
-                parts.append(f"{figure}{format_number(ratio)}</text>")
+                left, right = sorted([axis.locate(1.0), axis.locate(ratio)])
+                size = f'width="{max(right - left, 1):.1f}" height="{BAR}"'
+                parts.append(f'<rect x="{left:.1f}" y="{y}" {size} fill="{COLOURS[isa]}"/>')
+                parts.append(write_text(right + 5, y + BAR, format_number(ratio), "font-size:9px", kind="faint"))
                 y += BAR + 1
             y += GAP
         y += 6
-    grid = []
-    for power in range(int(log2(LEAST)), int(log2(MOST)) + 1):
-        x = LEFT + scale * (power - log2(LEAST))
-        colour = "#c800a0" if power == 0 else "rgba(128,128,128,.3)"
-        grid.append(f'<path d="M{x:.1f} 24V{y}" stroke="{colour}"/>')
-        grid.append(f'<text class="faint" x="{x:.1f}" y="16" text-anchor="middle">{2.0**power:g}</text>')
+    shown = [isa for isa in ISAS if any(isa in row for rows in groups.values() for row in rows.values())]
+    return frame_chart(axis.draw(y) + "".join(parts), y, shown, ["Right of 1 pullback is faster.", machine])
+
+
+def draw_summary() -> str:
+    """Return the chart of the README: for each suite and instruction set a dot for each program, and the mean."""
+    suites = {suite: collect_ratios(suite) for suite in SUITES}
+    axis = Axis([ratio for rows in suites.values() for row in rows.values() for ratio in row.values()])
+    parts: list[str] = []
+    y = 34
+    for suite, rows in suites.items():
+        peer = SUITES[suite][1].removesuffix(" ÷ ours")
+        parts.append(write_text(LEFT - 10, y + 14, NAMES[suite], "font-weight:600", "end"))
+        parts.append(write_text(LEFT - 10, y + 30, f"{peer}, {len(rows)} programs", "font-size:11px", "end", "faint"))
+        for isa in read_suite(suite):
+            ratios = [row[isa] for row in rows.values() if isa in row]
+            mean = compute_mean(ratios)
+            fill = f'fill="{COLOURS[isa]}" fill-opacity=".45"'
+            parts += [f'<circle cx="{axis.locate(ratio):.1f}" cy="{y + 8}" r="4" {fill}/>' for ratio in ratios]
+            parts.append(f'<rect x="{axis.locate(mean) - 2:.1f}" y="{y}" width="4" height="16" fill="{COLOURS[isa]}"/>')
+            parts.append(write_text(LEFT + WIDTH + 28, y + 12, f"{mean:.1f}", "font-weight:600"))
+            y += 20
+        y += 12
+    parts.append(write_text(LEFT + WIDTH + 28, 16, "mean"))
+    shown = [isa for isa in ISAS if any(isa in read_suite(suite) for suite in SUITES)]
+    machine = describe_machine([its for suite in SUITES for its in read_suite(suite).values()])
+    about = "A dot is a program: the other library's time ÷ ours, so right of 1 pullback is faster."
+    return frame_chart(axis.draw(y - 8) + "".join(parts), y - 8, shown, [about, machine])
+
+
+def frame_chart(content: str, y: float, isas: list[str], about: list[str]) -> str:
+    """Return a picture with a legend above its content, of the height y, and lines of words below."""
     legend = "".join(
         f'<rect x="{8 + 90 * i}" y="6" width="10" height="10" fill="{COLOURS[isa]}"/>'
-        f'<text x="{22 + 90 * i}" y="15">{name}</text>'
-        for i, (isa, name) in enumerate(ISAS.items())
+        + write_text(22 + 90 * i, 15, ISAS[isa])
+        for i, isa in enumerate(isas)
     )
-    size = f'width="{LEFT + WIDTH + 40}" height="{y + 6}" viewBox="0 0 {LEFT + WIDTH + 40} {y + 6}"'
+    words = ""
+    for line in [line for text in about for line in textwrap.wrap(text, 115)]:
+        y += 16
+        words += write_text(8, y + 4, line, "font-size:11px", kind="faint")
+    size = f'width="{LEFT + WIDTH + RIGHT}" height="{y + 12}" viewBox="0 0 {LEFT + WIDTH + RIGHT} {y + 12}"'
     label = "time of PyTorch and jax.jit divided by that of pullback; above 1 pullback is faster"
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{label}"><style>{STYLE}</style>'
-    return f"{head}{''.join(grid)}{legend}{''.join(parts)}</svg>\n"
+    return f"{head}{content}{legend}{words}</svg>\n"
 
 
 def write_page() -> str:
     """Return benchmarks/README.md with the tables between its markers."""
     tables = {
         **{
-            suite: f"![{head}](../docs/images/benchmarks-{suite}.svg)\n\n{format_ratios(suite, peer, head)}"
-            for suite, (peer, head) in SUITES.items()
+            suite: f"![{head}](../docs/images/benchmarks-{suite}.svg)\n\n{format_ratios(suite, head)}"
+            for suite, (_, head) in SUITES.items()
         },
         "first calls": format_first_calls(),
         "cpus": format_cpus(),
-        "runs": describe_runs(),
+        "runs": format_runs(FIGURES),
     }
     text = PAGE.read_text("utf-8")
     for name, table in tables.items():

@@ -115,7 +115,8 @@ def test_bench_ratios_and_missing_peers(tmp_path: Path) -> None:
     hidden = tmp_path / "torch.py"
     hidden.write_text("raise ImportError('hidden for this test')\n")
     options = ["--rounds", "2", "--only", "scalars,second", "--peers", "torch", "--json", str(figures)]
-    done = run("bench", *options, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    path = f"{tmp_path}{os.pathsep}{ROOT / 'src'}"
+    done = run("bench", *options, cwd=ROOT, env={**os.environ, "PYTHONPATH": path})
     assert done.returncode == 0, done.stderr
     assert "torch is absent" in done.stdout
     row = re.search(r"^Rosenbrock, 2 scalars +(\S+) +(\S+)$", done.stdout, re.MULTILINE)
@@ -125,6 +126,7 @@ def test_bench_ratios_and_missing_peers(tmp_path: Path) -> None:
     found = json.loads(figures.read_text())
     assert found["found"].keys() == {"scalars", "second"}
     assert all(row["ratios"]["by hand"] > 0 for row in found["found"].values())
+    assert all(found[fact] for fact in ("cpu", "isa", "revision", "date"))
 
 
 def test_bench_unknown_benchmark() -> None:

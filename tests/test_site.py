@@ -46,7 +46,7 @@ def test_site_has_every_page_and_public_name(site: Path) -> None:
     gallery = (site / "gallery.html").read_text("utf-8")
     assert gallery.count("<details") == len(list((ROOT / "examples").glob("*.py")))
     assert gallery.count("<img") == len(list((ROOT / "docs/images/examples").iterdir()))
-    assert (site / "benchmarks.html").read_text("utf-8").count("images/benchmarks-") == 5
+    assert (site / "benchmarks.html").read_text("utf-8").count("images/benchmarks-") >= 5
 
 
 def test_methods_in_the_reference_describe_every_argument() -> None:
