@@ -27,10 +27,7 @@ ISAS = {"avx512": "AVX-512", "avx2": "AVX2", "avx": "AVX", "sse4": "SSE4", "sse2
 COLOURS = dict(zip(ISAS, ("#3b82c4", "#d9772b", "#3fa34d", "#8a63b8", "#7d6a55", "#c85fa3"), strict=True))
 LEFT, WIDTH, RIGHT, BAR, GAP = 270, 420, 70, 7, 9  # in pixels
 NAMES = {"eager": "op by op", "compiled": "small programs", "larger": "larger programs", "loops": "loops"}
-STYLE = (
-    "text{font:12px system-ui,sans-serif;fill:#1b1b1b}.faint{fill:#667}"
-    "@media(prefers-color-scheme:dark){text{fill:#e8e8e8}.faint{fill:#99a}}"
-)
+STYLE = "text{font:12px system-ui,sans-serif;fill:#1b1b1b}.faint{fill:#667}"
 
 
 def read_suite(suite: str, folder: Path = FIGURES) -> dict[str, dict[str, Any]]:
@@ -140,7 +137,7 @@ def format_cpu(folder: Path) -> str:
     table = format_table(["geometric mean", "the CPU above", "this CPU"], lines)
     chart = f"![Time of the others ÷ ours: {its['cpu']}](../docs/images/benchmarks-{folder.name}.svg)"
     note = f"{its['note']}\n\n" if its.get("note") else ""
-    return f"#### {its['cpu']}\n\n{note}{table}\n{chart}\n\n{format_runs(folder)}"
+    return f"### {its['cpu']}\n\n{note}{table}\n{chart}\n\n{format_runs(folder)}"
 
 
 def format_runs(folder: Path) -> str:
@@ -260,7 +257,10 @@ def frame_chart(content: str, y: float, isas: list[str], about: list[str]) -> st
     size = f'width="{LEFT + WIDTH + RIGHT}" height="{y + 12}" viewBox="0 0 {LEFT + WIDTH + RIGHT} {y + 12}"'
     label = "time of PyTorch and jax.jit divided by that of pullback; above 1 pullback is faster"
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{label}"><style>{STYLE}</style>'
-    return f"{head}{content}{legend}{words}</svg>\n"
+    back = (
+        '<rect width="100%" height="100%" fill="#fff"/>'  # a page need not be as dark or light as its reader's system
+    )
+    return f"{head}{back}{content}{legend}{words}</svg>\n"
 
 
 def write_page() -> str:

@@ -28,6 +28,12 @@ WITH_METHODS = {  # classes whose methods are described too
 NOT_FOR_USERS = {  # methods that other packages of the library call
     "add_up", "ask_each", "begin_training", "collect", "differentiate", "is_symbolic", "learn_model", "wants_rows",
 }  # fmt: skip
+TITLES = {  # of examples whose names are not words
+    "cartpole": "Cart-pole",
+    "char_rnn": "Letters by a recurrent network",
+    "log1pexp": "A numerically stable gradient",
+    "scipy_minimize": "SciPy's minimize",
+}
 SIGNATURE_WIDTH = 88  # columns of code that fit a page
 ROOT = Path(__file__).resolve().parent.parent
 REPOSITORY_ONLY = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|#)[^)]*\)")  # links to files that the site does not have
@@ -131,12 +137,12 @@ def make_tour() -> str:
 
 def make_gallery() -> str:
     """Return the examples as a page, each with what it is about, its picture and its source."""
-    parts = ["# Gallery\n\nThe programs of `examples/`; each runs in the tests.\n"]
+    parts = ["# Gallery\n\nThe programs of `examples/`, with what they draw; open a box to read the code.\n"]
     pictures = {path.stem: f"images/examples/{path.name}" for path in (ROOT / "docs/images/examples").iterdir()}
     for path in sorted((ROOT / "examples").glob("*.py")):
         text = path.read_text("utf-8")
         about = ast.get_docstring(ast.parse(text)) or ""
-        title = path.stem.replace("_", " ").capitalize()
+        title = TITLES.get(path.stem) or path.stem.replace("_", " ").capitalize()
         parts.append(f'## {title}\n\n{about}\n\n![{title}]({pictures[path.stem]})\n\n??? example "{path.name}"\n\n')
         parts.append(textwrap.indent(f"```python\n{text}```\n", "    "))
     return "\n".join(parts)
@@ -148,8 +154,8 @@ def make_errors() -> str:
     parts = [f"# Errors\n\n{format_docstring(errors.__doc__ or '')}\n"]
     for name in errors.__all__:
         cls = getattr(errors, name)
-        bases = ", ".join(base.__name__ for base in cls.__bases__)
-        parts.append(f"## {name}\n\n*{bases}*\n\n{format_docstring(inspect.getdoc(cls) or '')}\n")
+        bases = " and ".join(f"`{base.__name__}`" for base in cls.__bases__)
+        parts.append(f"## {name}\n\n*Subclass of {bases}.*\n\n{format_docstring(inspect.getdoc(cls) or '')}\n")
     return "\n".join(parts)
 
 

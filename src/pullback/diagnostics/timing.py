@@ -17,7 +17,7 @@ from pullback.errors import ArgumentError
 __all__ = ["Benchmark", "Timing", "benchmark"]
 
 BURST = 2e-3  # seconds of calls between two readings of the clock, which is no finer than microseconds
-HEADER = ("", "per call", "first call", "speed", "largest difference")
+HEADER = ("", "per call", "first call", "times as fast", "largest difference")
 
 
 class Timing(NamedTuple):
@@ -46,7 +46,7 @@ class Benchmark:
 
     def _list_rows(self) -> list[list[str]]:
         return [
-            [t.name, format_time(t.seconds), format_time(t.first_call), f"{t.speedup:.3g} ×", f"{t.difference:.1g}"]
+            [t.name, format_time(t.seconds), format_time(t.first_call), f"{t.speedup:.3g}", f"{t.difference:.1g}"]
             for t in self.timings
         ]
 
@@ -72,8 +72,7 @@ def benchmark(
 
     Each function is called once before anything is measured, because the first call of a compiled function compiles it.
     Then the functions take turns, so that what slows the machine down for a while slows all of them.  Time is the CPU
-    time of the process, all threads included.  The column speed is the time of the first function divided by that of
-    each.
+    time of the process, all threads included.  Times as fast: the time of the first function divided by that of each.
 
     >>> import numpy as np, pullback as pb
     >>> def loss(w):
@@ -83,7 +82,7 @@ def benchmark(
     >>> times["compiled"].difference < 1e-12
     True
     >>> print(times)
-              per call  first call  speed  largest difference
+              per call  first call  times as fast  largest difference
     eager     ...
     compiled  ...
     """
