@@ -9,10 +9,13 @@ import ast
 import contextlib
 import inspect
 import io
+import linecache
 import re
+import tempfile
 import textwrap
 from collections.abc import Iterator
 from enum import Enum
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,27 @@ TITLES = {  # of examples whose names are not words
     "log1pexp": "A numerically stable gradient",
     "scipy_minimize": "SciPy's minimize",
 }
+CELLS = [  # of a notebook, whose results are shown on the page of pictures
+    "x = pb.tensor(np.sin(np.linspace(0.0, 20.0, 640)).reshape(10, 64))\nx",
+    "f = pb.compile(pb.grad(lambda w: np.sum(np.tanh(w) ** 2)))\nslope = f(np.ones(100))\nf",
+    """
+hidden = pb.layers.dense(16, activation="tanh", input_shape=[2])
+model = pb.sequential([hidden, pb.layers.dense(2)])
+model.compile(pb.train.adam(0.03), "sparse_softmax_cross_entropy", metrics=["accuracy"])
+model
+""",
+    """
+points = np.random.default_rng(0).normal(size=(500, 2))
+labels = (points[:, 0] * points[:, 1] > 0).astype(int)
+model.fit(points, labels, epochs=30, validation_split=0.2, verbose=0)
+""",
+    """
+def entropy(p):
+    return -np.sum(p * np.log(p))
+
+pb.diagnose(entropy)(np.array([0.5, 0.5, 0.0]))
+""",
+]
 SIGNATURE_WIDTH = 88  # columns of code that fit a page
 ROOT = Path(__file__).resolve().parent.parent
 REPOSITORY_ONLY = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|#)[^)]*\)")  # links to files that the site does not have
@@ -88,6 +112,10 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         page.meta["search"] = {"boost": 0.2}
     elif page.file.src_path in SEARCHED_FIRST:
         page.meta["search"] = {"boost": 2}
+    if page.file.src_path == "pictures.md":
+        markdown = markdown.replace("<!-- notebook -->", "\n".join(cell for cell, _ in run_cells()))
+        frame = '<iframe class="report" src="report.html" title="the page of a gradient"></iframe>'
+        markdown = markdown.replace("<!-- report -->", f"{frame}\n\n[Open it alone](report.html).")
     return markdown.replace("```python\n>>>", "```pycon\n>>>")
 
 
@@ -106,6 +134,7 @@ def make_pages() -> dict[str, str]:
         "tour.md": make_tour(),
         "errors.md": make_errors(),
         "gallery.md": make_gallery(),
+        "report.html": make_report(),
         **{f"reference/{name}.md": text for name, text in make_reference().items()},
     }
 
@@ -133,6 +162,32 @@ def make_tour() -> str:
             exec(compile(code, "<tour>", "exec"), names)
         parts.append(f"## {title}\n\n```python\n{code}```\n\n```text\n{printed.getvalue()}```\n")
     return "\n".join(parts)
+
+
+@cache
+def run_cells() -> list[tuple[str, Any]]:
+    """Return each cell of the notebook as code with what it shows, and its result."""
+    names: dict[str, Any] = {"np": np, "pb": import_module("pullback")}
+    shown = []
+    for number, cell in enumerate(CELLS, 1):
+        code = ast.parse(cell.strip())
+        place = f"cell {number}"
+        linecache.cache[place] = (len(cell), None, cell.strip().splitlines(keepends=True), place)
+        last = ast.Expression(code.body.pop().value)  # type: ignore[attr-defined]
+        exec(compile(code, place, "exec"), names)
+        with np.errstate(all="ignore"):
+            result = eval(compile(last, place, "eval"), names)
+        html = result._repr_html_().replace("\n", "&#10;")  # a blank line would end the block
+        shown.append((f"```python\n{cell.strip()}\n```\n\n{html}\n", result))
+    return shown
+
+
+def make_report() -> str:
+    """Return the page of a gradient that the notebook's last cell can write."""
+    _, report = run_cells()[-1]
+    with tempfile.TemporaryDirectory() as folder:
+        text: str = report.to_html(Path(folder, "report.html")).read_text("utf-8")
+    return text
 
 
 def make_gallery() -> str:

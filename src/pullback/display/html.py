@@ -46,13 +46,15 @@ def render_frame(title: object, facts: Iterable[object] = (), *parts: object) ->
     return Markup(f'<div style="overflow-x:auto;max-width:100%"><div>{head}</div>{body}</div>')
 
 
-def render_text(text: object, label: str = "") -> Markup:
+def render_text(text: object, label: str = "", wrap: bool = True) -> Markup:
     """Return text with its line breaks and spaces, under a heading that opens it if there is a label.
+
+    Without ``wrap`` a line that is too long stays whole, as columns of numbers must.
 
     >>> render_text("a  b").endswith(">a  b</pre>")
     True
     """
-    style = f"margin:0;background:none;white-space:pre-wrap;line-height:1.4;{MONOSPACE}"
+    style = f"margin:0;background:none;white-space:{'pre-wrap' if wrap else 'pre'};line-height:1.4;{MONOSPACE}"
     block = f'<pre style="{style}">{escape(text)}</pre>'
     if not label:
         return Markup(block)

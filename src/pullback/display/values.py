@@ -25,7 +25,7 @@ def show_array(title: object, facts: tuple[object, ...], x: Array) -> Markup:
     """
     about = [f"{x.dtype}{list(x.shape)}", *facts, *_describe_elements(x)]
     picture = draw_elements(x.real) if x.dtype.kind in "fiubc" and x.size > 1 else ""
-    return render_frame(title, about, picture, render_text(_format_values(x)))
+    return render_frame(title, about, picture, render_text(_format_values(x), wrap=False))
 
 
 def _describe_elements(x: Array) -> Iterator[str]:

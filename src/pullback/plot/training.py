@@ -101,6 +101,7 @@ def weights(model: Any, ax: Any = None) -> Any:
     )
     ax.set_yticks(range(1, len(names) + 1), names)
     ax.axvline(0.0, color="gray", linewidth=0.6, zorder=0)
+    ax.set_xlabel("values: median, quartiles and range")
     return ax
 
 

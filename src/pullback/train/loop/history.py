@@ -119,7 +119,7 @@ class History:
         ax.set_ylabel("loss" if right is not ax else ", ".join(names))
         if right is not ax:
             right.set_ylabel(", ".join(metrics))
-        ax.legend(handles=lines)
+        ax.legend(handles=lines, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False)
         return ax
 
 
