@@ -304,6 +304,21 @@ def measure_big_ops() -> float:
     return time_calls(lambda: g(xs), 5)
 
 
+def measure_sum(axis: int | None, *shape: int) -> Measure:
+    """Return a measure of an eager sum."""
+
+    def measure() -> float:
+        import numpy as np
+
+        import pullback as pb
+
+        x = np.linspace(-1, 1, np.prod(shape), dtype="f4").reshape(shape)
+        pb.sum(x, axis)
+        return time_calls(lambda: pb.sum(x, axis), 50)
+
+    return measure
+
+
 def measure_import() -> float:
     begin = process_time()
     import pullback  # noqa: F401
@@ -354,6 +369,8 @@ ROWS: dict[str, dict[str, Measure]] = {
         "gradient of max_pool, 16 × 28 × 28 × 16": measure_pooling,
         "gradient of gather, 4096 of 10000 × 64": measure_gather,
         "gradient of sin, exp and tanh, 1e6 elements": measure_large_gradient,
+        "sum of 1e6 float32": measure_sum(None, 10**6),
+        "sum of the columns of 1e5 × 3 float32": measure_sum(0, 10**5, 3),
         "gradients of solve, 300 equations": measure_solve,
     },
     "native ops": {

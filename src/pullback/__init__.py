@@ -353,6 +353,7 @@ _accelerate.compile_op = lambda *given: _import_module("pullback.compiler.single
 _accelerate.compile_function = lambda *given: _import_module("pullback.compiler.element_functions").compile_function(
     *given
 )
+_accelerate.compile_sum = lambda *given: _import_module("pullback.compiler.large_sums").compile_sum(*given)
 
 # ---- Names of other libraries are answered with those here
 

@@ -29,6 +29,7 @@ def forget_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every test decide anew who runs what."""
     monkeypatch.setattr(accelerate, "_programs", {})
     monkeypatch.setattr(accelerate, "_functions", {})
+    monkeypatch.setattr(accelerate, "_sums", {})
     for variable in (SAFE, *MECHANISMS.values()):
         monkeypatch.delenv(variable, raising=False)
 
@@ -39,6 +40,7 @@ def run_by_numpy(f: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> Any:
         patch.setenv("PULLBACK_EAGER_KERNELS", "0")
         patch.setattr(accelerate, "_programs", {})
         patch.setattr(accelerate, "_functions", {})
+        patch.setattr(accelerate, "_sums", {})
         return f()
 
 
@@ -300,3 +302,35 @@ def test_small_arrays_import_no_compiler() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+# ---- sums
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [
+        ((40_003,), None), ((40, 1021), 1), ((400, 101), -1), ((5000, 7), 0), ((12, 1000, 3), 1),
+        ((30, 40, 97), (0, 1)), ((30, 40, 97), (1, 2)),
+        ((9, 700, 33), 1), ((3, 33, 500), 2), ((2, 1100, 80), [1]), ((300, 3, 97), (0, 2)),
+    ],
+)  # fmt: skip
+def test_sum_of_many_elements_is_exact_to_a_few_roundings(shape: Any, axis: Any, dtype: str) -> None:
+    x = np.random.default_rng(0).normal(size=shape).astype(dtype)
+    for keepdims in (False, True):
+        z = pb.sum(x, axis, keepdims)
+        axes = tuple(axis) if isinstance(axis, list) else axis
+        wanted = np.sum(x.astype(np.longdouble), axis=axes, keepdims=keepdims)
+        scale = np.sum(abs(x.astype(np.longdouble)), axis=axes, keepdims=keepdims)
+        assert z.dtype == dtype
+        assert z.shape == wanted.shape
+        assert np.all(abs(z - wanted) <= 8 * np.finfo(dtype).eps * scale)
+
+
+def test_sum_of_many_elements_treats_zeros_nan_and_overflow_as_numpy() -> None:
+    for x in (np.full(40_000, -0.0), np.full((400, 100), -0.0), np.full((5000, 7), -0.0)):
+        assert str(pb.sum(x, 0)) == str(np.sum(x, 0))
+    assert np.isnan(pb.sum(np.where(np.arange(40_000) == 7, np.nan, 1.0)))
+    with pytest.warns(RuntimeWarning, match="overflow"):
+        assert np.isinf(pb.sum(np.full((400, 100), 1e307), 0)).all()

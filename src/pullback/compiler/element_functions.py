@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback.compiler.builder import code_of
 from pullback.compiler.codegen.elements import PART_ELEMENTS, emit_elements
-from pullback.compiler.runtime.abi.layout import OFFSETS, is_layout_known
+from pullback.compiler.runtime.abi.layout import choose_address
 from pullback.compiler.runtime.disk_cache import default_cache
 from pullback.compiler.runtime.llvm import TranslatorError, get_library, llvm_available
 from pullback.compiler.runtime.threads import get_pool, is_supported
@@ -30,16 +30,6 @@ AVX2 = 32  # bytes of its vectors
 def _has_own_avx512() -> bool:
     """Return whether NumPy has functions in machine code for AVX-512, and may use them."""
     return "AVX512_SKX" in get_cpu_features()
-
-
-def get_data(a: Any) -> int:
-    """Return the address of an array's elements."""
-    return int(a.ctypes.data)
-
-
-def read_data(a: Any) -> int:
-    """Return the same, read where the array has it, which takes a fifth of the time."""
-    return ctypes.c_int64.from_address(id(a) + OFFSETS["ARRAY_DATA"]).value
 
 
 def compile_function(op: Any, dtype: Any, repeated: tuple[bool, ...]) -> Callable[..., bool] | None:
@@ -67,7 +57,7 @@ def compile_function(op: Any, dtype: Any, repeated: tuple[bool, ...]) -> Callabl
     run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(library.addresses["run"])
     words = ctypes.c_int64 * (len(repeated) + 3)
 
-    find_data = read_data if is_layout_known() else get_data
+    find_data = choose_address()
 
     def call(*arrays: Any) -> bool:
         n = arrays[-1].size

@@ -17,6 +17,7 @@ import numpy as np
 from numpy import ndarray
 
 from pullback.core.tensor import BY_KERNEL
+from pullback.numerics import small_arrays
 from pullback.settings import is_enabled
 
 __all__ = ["MAX_NUMPY_ELEMENTS", "find_function", "run_compiled_if", "run_elements", "run_function"]
@@ -32,8 +33,12 @@ compile_op: Callable[[Any, list[tuple[Any, Any]], dict[str, Any]], Program | Non
 # compile_function(op, dtype, which operands are single numbers) returns a function ``f(*operands, out)`` of arrays of
 # any length, or None.  ``f`` returns whether a result is not finite; it is faster than NumPy from ``f.least`` elements.
 compile_function: Callable[[Any, Any, tuple[bool, ...]], Program | None] | None = None
+# compile_sum(dtype) returns ``f(x, out, outer, count, inner)``, which sums over the middle of three axes, or None.
+# ``f`` returns whether all sums are finite.
+compile_sum: Callable[[Any], Callable[..., bool] | None] | None = None
 _programs: dict[Any, Program | None] = {}
 _functions: dict[Any, Program | None] = {}
+_sums: dict[str, Any] = {}  # by the dtype's character
 _kernels: set[Any] = set()  # kernels of ops with one input that call several NumPy functions
 _lock = RLock()
 
@@ -162,3 +167,31 @@ def run_elements(kernel: Callable[[Any], Any]) -> Callable[[Any], Any]:
     _kernels.add(kernel)
     run.kernel = kernel  # type: ignore[attr-defined]
     return run
+
+
+# ---- sums
+
+
+def sum_middle(x: Any, outer: int, count: int, inner: int) -> Any:
+    """Return the sums of an array in order, of the shape that the lengths give, over the axis in the middle.
+
+    None if NumPy is to sum: where there is no machine code, and where a sum is not finite, of which NumPy warns.
+
+    >>> z = sum_middle(np.arange(6.0), 1, 2, 3)
+    >>> z is None or z.tolist() == [3.0, 5.0, 7.0]
+    True
+    """
+    char = x.dtype.char
+    if char not in _sums:
+        with _lock:
+            if char not in _sums:
+                compiles = is_enabled("eager kernels") and compile_sum is not None
+                _sums[char] = compile_sum(np.dtype(char)) if compiles else None  # type: ignore[misc]
+    run = _sums[char]
+    if run is None or not x.dtype.isnative or not x.flags.aligned:
+        return None
+    z = np.empty(outer * inner, x.dtype)
+    return z if run(x, z, outer, count, inner) else None
+
+
+small_arrays.sum_middle = sum_middle

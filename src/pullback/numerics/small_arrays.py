@@ -1,4 +1,4 @@
-"""Faster reductions and products for small and narrow arrays.
+"""Faster reductions and products for small and narrow arrays, and sums of large ones.
 
 NumPy's reductions have a cost per row.  A product with ones runs in BLAS and is several times faster; a maximum over
 short rows is faster down the columns of a transposed copy.  The lengths are limited, so that no sum loses
@@ -22,8 +22,15 @@ MAX_VECTOR = 4096  # elements of a vector that is summed by a product
 MAX_ROW = 1024  # elements of a row or column that is summed by a product
 MAX_NARROW = 64  # elements beside each other up to which NumPy's own sums along an axis before them are slow
 MAX_COMPARED_ROW = 32  # rows up to here are better compared down the columns
+MIN_SUMMED = 1 << 15  # elements of an array from which on machine code sums it
+MAX_SUMMED_ROW = 96  # elements of a row up to which many of them are summed by a product
+MIN_SUMMED_ROW = 8  # elements that are added up; NumPy adds fewer as quickly
+MAX_SUMMED_BYTES = 16384  # of the elements beside each other; NumPy adds up longer ones as quickly
 ONES: dict[Any, Any] = {}
 ZEROS: dict[Any, Any] = {}
+# Gives the sums of an array in order over the axis in the middle of three, whose lengths it is given after the array;
+# None where NumPy is to sum.  ``core.accelerate`` sets it.
+sum_middle: Callable[[Any, int, int, int], Any] | None = None
 
 
 def ones(n: int, dtype: np.dtype[Any]) -> Any:
@@ -64,7 +71,7 @@ def quick_sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
     if ndim == 2 and dtype.char in "fd":
         if axis == 1 or axis == -1:
             n = x.shape[1]
-            if n <= MAX_ROW:
+            if n <= MAX_ROW and (n <= MAX_SUMMED_ROW or x.size < MIN_SUMMED):
                 z = x.dot(ones(n, dtype))
                 return z.reshape(-1, 1) if keepdims else z
         elif axis == 0 or axis == -2:
@@ -80,10 +87,32 @@ def quick_sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
         shape = x.shape
         n, before, after = shape[axis], shape[: axis % ndim], shape[axis % ndim + 1 :]
         inner = prod(after)
-        if 0 < n <= MAX_ROW and 0 < inner <= MAX_NARROW:
+        if 0 < n <= MAX_ROW and 0 < inner <= MAX_NARROW and (x.size < MIN_SUMMED or n <= MAX_SUMMED_ROW or inner > 1):
             z = x.reshape(-1, n).dot(ones(n, dtype)) if inner == 1 else ones(n, dtype) @ x.reshape(-1, n, inner)
             return z.reshape(*before, *((1,) * keepdims), *after)
+    if dtype.char in "fd" and x.size >= MIN_SUMMED and (z := _sum_large(x, axis, keepdims)) is not None:
+        return z
     return add_reduce(x, tuple(axis) if type(axis) is list else axis, None, None, keepdims)
+
+
+def _sum_large(x: Array, axis: Any, keepdims: bool) -> Any:
+    """Return the sum of a large array by machine code; None if NumPy is to compute it."""
+    ndim, shape = x.ndim, x.shape
+    axes = range(ndim) if axis is None else axis if type(axis) in (tuple, list) else (axis,)
+    if sum_middle is None or not x.flags.c_contiguous or not all(type(a) is int and -ndim <= a < ndim for a in axes):
+        return None
+    along = sorted(a % ndim for a in axes)
+    first, end = (along[0], along[-1] + 1) if along else (0, 0)
+    count = prod(shape[first:end])
+    if len(along) != end - first or len({*along}) != len(along):
+        return None  # axes that do not follow each other
+    inner = prod(shape[end:])
+    if count < MIN_SUMMED_ROW or inner * x.itemsize > MAX_SUMMED_BYTES:
+        return None
+    z = sum_middle(x, prod(shape[:first]), count, inner)
+    if z is None:
+        return None
+    return z.reshape((*shape[:first], *(1,) * (keepdims * len(along)), *shape[end:]))[()]
 
 
 def column_sum(x: Array) -> Any:
