@@ -98,3 +98,12 @@ def test_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(pb.errors.MissingPackageError, match=r"plot.function needs matplotlib.*pullback\[plot\]"):
         pb.plot.function(np.sin, 0.0, 1.0)
+
+
+def test_numbers_of_a_confusion_matrix_are_legible() -> None:
+    ax = pb.plot.confusion([0] * 10 + [1] * 18, [0] * 6 + [1] * 4 + [0] * 10 + [1] * 8)
+    (image,) = ax.images
+    for text in ax.texts:
+        x, y = map(int, text.get_position())
+        back = image.cmap(image.norm(image.get_array()[y, x]))[:3]
+        assert abs(sum(matplotlib.colors.to_rgb(text.get_color())) - sum(back)) > 1.0

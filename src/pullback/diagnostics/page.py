@@ -46,8 +46,12 @@ class Reported:
                 "pb.diagnose(f) with the same arguments and write the page of what it returns."
             )
         file = Path(path)
-        file.write_text(make_page(self.record, str(self), profile), "utf-8")
+        file.write_text(make_page(self.record, self.summarize(), profile), "utf-8")
         return file
+
+    def summarize(self) -> str:
+        """Return what stands at the top of the page."""
+        return str(self)
 
 
 def make_page(record: Record, summary: str, profile: Profile | None = None) -> str:

@@ -88,6 +88,9 @@ class Program(Reported):
             f"trace of {self.name}", facts, render_table(["step", "result", "range", "kept", "line"], rows, right=[3])
         )
 
+    def summarize(self) -> str:
+        return f"{len(self.steps)} steps; {format_bytes(self.total)} of their values are kept for the backward pass."
+
     def __str__(self) -> str:
         lines = [line.rstrip() for line in align_columns(self._make_rows())]
         return "\n".join([*lines, f"kept for the backward pass: {format_bytes(self.total)}"])

@@ -164,7 +164,7 @@ def confusion(labels: Array, predictions: Array, classes: Sequence[str] | None =
     table = np.zeros((count, count), int)
     np.add.at(table, (truth.astype(int), guess.astype(int)), 1)
     ax = get_axes("plot.confusion", ax)
-    ax.imshow(table, cmap="Blues")
+    ax.imshow(table, cmap="Blues", vmin=0, vmax=max(table.max(), 1))
     for i, j in np.ndindex(table.shape):
         ax.text(
             j,

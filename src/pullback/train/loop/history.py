@@ -116,6 +116,7 @@ class History:
                     epochs = [epoch + 1 for epoch in self.places[key]]
                     lines += on.plot(epochs, self.history[key], style, color=colour, label=key)
         ax.set_xlabel("epoch")
+        ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set_ylabel("loss" if right is not ax else ", ".join(names))
         if right is not ax:
             right.set_ylabel(", ".join(metrics))
