@@ -14,7 +14,7 @@ import pullback as pb  # noqa: E402
 from pullback.diagnostics.page import make_page  # noqa: E402
 from pullback.display.pictures import draw_curves  # noqa: E402
 
-FILE = "<playground>"
+FILE = "editor"
 
 
 def describe():
@@ -38,9 +38,9 @@ def plot(f, low, high, derivatives=1):
     x, curves, primes = np.linspace(low, high, 300), {}, ""
     for _ in range(derivatives + 1):
         with np.errstate(all="ignore"):
-            curves[f"f{primes}"] = [float(y) for y in np.asarray(pb.vmap(f)(x))]
+            curves[f"f{primes}"] = dict(zip(x.tolist(), np.asarray(pb.vmap(f)(x), float).tolist(), strict=True))
         f, primes = pb.grad(f, unconnected="zero"), primes + "′"
-    send("picture", f"<p>x from {low:g} to {high:g}</p>{draw_curves(curves)}")  # noqa: F821
+    send("picture", draw_curves(curves, "x ="))  # noqa: F821
 
 
 def graph(f, *args):
@@ -51,7 +51,6 @@ def graph(f, *args):
 def report(f, *args):
     """Show where a NaN came from, with the source, the graph, values and gradients."""
     found = pb.diagnose(f)(*args)
-    print(found)
     send("page", make_page(found.record, str(found)))  # noqa: F821
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import runpy
 import shutil
 import subprocess
 import sys
@@ -102,3 +103,17 @@ def test_code_is_shared_by_the_address(seen: dict) -> None:
 def test_page_sends_no_requests(seen: dict) -> None:
     assert seen["requests"] == []
     assert seen["errors"] == []
+
+
+def test_functions_of_the_page_run_without_a_browser(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sent: list[tuple[str, str]] = []
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    page = runpy.run_path(str(ROOT / "playground/bootstrap.py"), {"send": lambda *message: sent.append(message)})
+    page["run_code"](
+        "plot(np.sin, 0, 6, derivatives=2)\ngraph(np.exp, 1.0)\nreport(np.log, 0.0)\npb.tensor([1.0, 2.0])"
+    )
+    assert capsys.readouterr().err == ""
+    assert [kind for kind, _ in sent] == ["picture", "picture", "page", "table"]
+    assert "f″" in sent[0][1] or "f′′" in sent[0][1]

@@ -62,10 +62,10 @@ def _fill(value: float, top: float) -> str:
     return f'fill="{POSITIVE if value > 0 else NEGATIVE}" fill-opacity="{max(abs(value) / top, 0.04):.2f}"'
 
 
-def draw_curves(curves: Mapping[str, Mapping[int, float]], step: str, dashed: Sequence[str] = ()) -> Markup:
-    """Return a picture of numbers by steps, a line for each name; gaps where a number is not finite.
+def draw_curves(curves: Mapping[str, Mapping[float, float]], by: str, dashed: Sequence[str] = ()) -> Markup:
+    """Return a picture of curves, each a dict from where to the number there; gaps where a number is not finite.
 
-    ``step`` is what a step is called, such as an epoch.
+    ``by`` is what the horizontal axis has, such as epochs.
 
     >>> picture = draw_curves({"loss": {1: 1.0, 2: 0.5, 3: 0.25}}, "epoch")
     >>> picture.count("stroke-width"), "loss" in picture, "epoch 1" in picture
@@ -74,8 +74,8 @@ def draw_curves(curves: Mapping[str, Mapping[int, float]], step: str, dashed: Se
     numbers = [v for values in curves.values() for v in values.values() if isfinite(v)]
     if not numbers:
         return Markup("")
-    steps = [at for values in curves.values() for at in values]
-    box = Box(min(steps), max(steps), min(numbers), max(numbers))
+    places = [at for values in curves.values() for at in values]
+    box = Box(min(places), max(places), min(numbers), max(numbers))
     lines, legend = [], []
     for i, (name, values) in enumerate(curves.items()):
         style = f'stroke="{COLOURS[i % len(COLOURS)]}"' + (' stroke-dasharray="5 3"' if name in dashed else "")
@@ -87,31 +87,35 @@ def draw_curves(curves: Mapping[str, Mapping[int, float]], step: str, dashed: Se
     below = f'y="{HEIGHT + 12}"'
     labels = f'<text {left} y="12">{box.high:.3g}</text>'
     labels += f'<text {left} y="{HEIGHT - 4}">{box.low:.3g}</text>' if box.low < box.high else ""
-    labels += f'<text x="{MARGIN}" {below}>{escape(step)} {box.first}</text>'
-    labels += f'<text text-anchor="end" x="{WIDTH}" {below}>{box.last}</text>' if box.first < box.last else ""
+    labels += f'<text x="{MARGIN}" {below}>{escape(by)} {box.first:.4g}</text>'
+    labels += f'<text text-anchor="end" x="{WIDTH}" {below}>{box.last:.4g}</text>' if box.first < box.last else ""
     axis = f'<path d="M{MARGIN} 2V{HEIGHT - 2}H{WIDTH}" fill="none" stroke="currentColor" stroke-opacity=".4"/>'
+    if box.low < 0.0 < box.high:
+        _, zero = box.locate(box.first, 0.0)
+        labels += f'<text {left} y="{zero + 4:.1f}">0</text>' if 20 < zero < HEIGHT - 20 else ""
+        axis += f'<path d="M{MARGIN} {zero:.1f}H{WIDTH}" fill="none" stroke="currentColor" stroke-opacity=".2"/>'
     view = f'viewBox="0 0 {WIDTH} {HEIGHT + 16}" style="max-width:{WIDTH}px;width:100%"'
     words = f'<g fill="currentColor" font-size="10" opacity=".8">{labels}</g>'
-    about = f'role="img" aria-label="{escape(", ".join(curves))} by {escape(step)}"'
+    about = f'role="img" aria-label="{escape(", ".join(curves))} by {escape(by)}"'
     return Markup(f"<svg {view} {about}>{axis}{words}{''.join(lines)}</svg><div>{' &nbsp; '.join(legend)}</div>")
 
 
 class Box(NamedTuple):
-    """The first and the last step of a picture of curves, and the least and the largest number."""
+    """Where the curves of a picture begin and end, and their least and largest number."""
 
-    first: int
-    last: int
+    first: float
+    last: float
     low: float
     high: float
 
-    def locate(self, step: int, number: float) -> tuple[float, float]:
-        """Return the pixel of a number at a step."""
-        across = (step - self.first) / ((self.last - self.first) or 1)
+    def locate(self, at: float, number: float) -> tuple[float, float]:
+        """Return the pixel of a number."""
+        across = (at - self.first) / ((self.last - self.first) or 1.0)
         up = (number - self.low) / ((self.high - self.low) or 1.0)
         return MARGIN + 4 + (WIDTH - MARGIN - 8) * across, HEIGHT - 8 - (HEIGHT - 16) * up
 
 
-def _trace(values: Mapping[int, float], box: Box) -> str:
+def _trace(values: Mapping[float, float], box: Box) -> str:
     """Return the path of a curve; one number alone is a short level line."""
     points = [box.locate(*at) if isfinite(at[1]) else None for at in sorted(values.items())]
     if len(points) == 1 and points[0] is not None:

@@ -80,7 +80,7 @@ class History:
         facts = [f"{len(self.epochs)} epochs", f"{self.steps} steps", f"{self.seconds:.1f} s", self.stopped or ""]
         numbered = {name: [float(np.mean(value)) for value in values] for name, values in self.history.items()}
         dashed = [name for name in numbered if name.startswith("val_")]
-        curves = {
+        curves: dict[str, dict[float, float]] = {
             name: {epoch + 1: value for epoch, value in zip(self.places[name], values, strict=True)}
             for name, values in numbered.items()
         }
