@@ -82,7 +82,7 @@ class Machine:
             declared |= code.declared
             helpers.update(code.helpers)
         weights = '!0 = !{!"branch_weights", i32 1, i32 100000}'
-        self.text = "\n".join([*sorted(declared), *helpers.values(), *bodies, weights, ""])
+        self.text = "\n".join([*sorted(declared), *(h.text for h in helpers.values()), *bodies, weights, ""])
         names = [f"f_{name}" for name in formulas]
         self.library, _ = get_library(self.text, names, {})
         self.functions: dict[str, Any] = {}

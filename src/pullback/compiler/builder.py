@@ -7,10 +7,10 @@ fast-math flag is ``contract``, by which LLVM may fuse a multiplication and an a
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,37 @@ def code_of(dtype: Any) -> str:
     return str(np.dtype(dtype).str[1:])
 
 
+class Label(str):
+    """The line of a function that begins a basic block; all other lines are instructions."""
+
+    __slots__ = ()
+
+
+class Definition(NamedTuple):
+    """The text of a function or a constant of a module."""
+
+    text: str
+    longest_block: int = 0  # the instructions of its longest basic block
+
+
+Helpers = tuple[dict[str, Definition], set[str]]  # functions by name, and their declarations
+
+
+def define_function(head: str, lines: list[str], result: str = "void") -> Definition:
+    """Return a function with these instructions, which returns ``result``."""
+    return Definition("\n".join([head, "entry:", *lines, f"ret {result}", "}"]), count_longest_block(lines))
+
+
+def count_longest_block(lines: Iterable[str]) -> int:
+    """Return the instructions of the longest basic block among the lines of a function."""
+    longest = count = 0
+    for line in lines:
+        count += 1
+        if type(line) is Label:
+            longest, count = max(longest, count - 1), 0
+    return max(longest, count)
+
+
 class Code:
     """The text of one function, instruction by instruction, and what it refers to."""
 
@@ -41,7 +72,7 @@ class Code:
         self.lines: list[str] = []
         self.entry: list[str] = []  # allocations on the stack, which come first
         self.declared: set[str] = set()  # declarations of the functions that it calls
-        self.helpers: dict[str, str] = {}  # texts of functions that it calls, by name
+        self.helpers: dict[str, Definition] = {}  # functions that it calls, by name
         self.count = 0  # of the names that were made
         self.exact_depth = 0  # how many ``exactly`` blocks are open
         self.rare: list[Value] | None = None  # inside of ``collect_rare``: the lanes that need a slow path
@@ -53,6 +84,11 @@ class Code:
         ] = {}  # by index of an open loop: the names of its multiples, by factor
         self.splits: dict[str, tuple[str, str, int]] = {}  # by quotient: the index divided, the remainder, the divisor
         self.shared: dict[Any, Any] = {}  # values that later lines of the same basic block may use again
+
+    @property
+    def body(self) -> list[str]:
+        """All lines of the function."""
+        return [*self.entry, *self.lines]
 
     def line(self, text: str) -> None:
         self.lines.append(text)
@@ -72,8 +108,8 @@ class Code:
         self.declared.add(f"declare {result} @{function}({', '.join(t for t, _ in args)})")
         return self.op(f"call {result} @{function}({', '.join(f'{t} {v}' for t, v in args)})")
 
-    def add_helper(self, name: str, write: Callable[[], tuple[dict[str, str], set[str]]]) -> None:
-        """Add a function to the module unless it is there; ``write`` returns texts by name, and their declarations."""
+    def add_helper(self, name: str, write: Callable[[], Helpers]) -> None:
+        """Add a function to the module unless it is there; ``write`` returns it, those it calls, and declarations."""
         if name not in self.helpers:
             helpers, declared = write()
             self.helpers.update(helpers)
@@ -89,7 +125,7 @@ class Code:
 
     def begin(self, name: str) -> None:
         self.shared.clear()
-        self.line(f"{name}:")
+        self.line(Label(f"{name}:"))
 
     def jump(self, name: str) -> None:
         self.line(f"br label %{name}")

@@ -49,9 +49,9 @@ def compile_function(op: Any, dtype: Any, repeated: tuple[bool, ...]) -> Callabl
         return None
     shared = is_supported()
     try:
-        text = emit_elements(op, code_of(dtype), repeated, target, shared)
+        text, longest_block = emit_elements(op, code_of(dtype), repeated, target, shared)
         imports = {"parallel": get_pool()["parallel"]} if shared else {}
-        library, _ = get_library(text, ["run"], imports, default_cache())
+        library, _ = get_library(text, ["run"], imports, default_cache(), longest_block=longest_block)
     except TranslatorError:
         return None
     run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(library.addresses["run"])

@@ -78,7 +78,7 @@ def lower(traced: Graph, target: Target, options: Options) -> Stages:
 def build(traced: Graph, target: Target, options: Options, cache: Any = NO_CACHE) -> Linked:
     """Return the machine code of a traced graph; ``cache`` may have that of the same LLVM text."""
     stages = lower(traced, target, options)
-    linked = link(stages.module.text, stages.contents, target, cache)
+    linked = link(stages.module.text, stages.module.longest_block, stages.contents, target, cache)
     return linked._replace(stats={**stages.stats, **linked.stats})
 
 

@@ -118,7 +118,9 @@ def profile_graph(
     """Compile a graph with each step as a function of its own, run it, and return what each step took."""
     options = options._replace(apart=True)
     stages = lower(traced, target, options)
-    program = Executable(link(stages.module.text, stages.contents, target, NO_CACHE), traced)
+    program = Executable(
+        link(stages.module.text, stages.module.longest_block, stages.contents, target, NO_CACHE), traced
+    )
     steps = [s for s in stages.scheduled if not isinstance(s.what, Node) or _has_code(s.what)]
     taken: list[int] = []
     memory = program.prepare_pieces(values)

@@ -87,8 +87,8 @@ def test_run_of_calls_becomes_table() -> None:
     lines, (function,) = code.render("many", False)
     assert lines == ["call void @many_0(ptr %slots, ptr %arena, ptr null)"]
     words = [0, 2, 0, 0, 3, 64 << 16, 0, 4, 128 << 16, 0, 2, 192 << 16]
-    assert f"[{', '.join(f'i64 {w}' for w in words)}, " in function
-    assert function.count("call void @k0(") == 1
+    assert f"[{', '.join(f'i64 {w}' for w in words)}, " in function.text
+    assert function.text.count("call void @k0(") == 1
 
 
 def test_table_addresses_on_stack_and_rounded() -> None:
@@ -97,8 +97,8 @@ def test_table_addresses_on_stack_and_rounded() -> None:
         code.call_void("k", [Address.of_slot(0, 63, rounded=True), Address(STACK)])
     lines, (function,) = code.render("rounded", True)
     assert lines == ["call void @rounded_0(ptr %slots, ptr %arena, ptr %small)"]
-    assert f"[i64 0, i64 {(63 << 16) + (1 << 15) + 2}, i64 1, " in function
-    assert function.count("ptrmask") == 1
+    assert f"[i64 0, i64 {(63 << 16) + (1 << 15) + 2}, i64 1, " in function.text
+    assert function.text.count("ptrmask") == 1
 
 
 def test_few_calls_are_not_a_table() -> None:
@@ -122,7 +122,7 @@ def test_table_next_to_other_calls() -> None:
     code.call_void("further", [Address.of_slot(1, 63, rounded=True).further(8)])
     code.call_void("wake", [Constant("i64", "2")], first=True)
     lines, (function,) = code.render("mixed", False)
-    assert "call void @wake(i64 2)" in function
+    assert "call void @wake(i64 2)" in function.text
     assert lines[0] == "call void @mixed_0(ptr %slots, ptr %arena, ptr null)"
     assert [line for line in lines if line.startswith("call void")] == [
         lines[0],

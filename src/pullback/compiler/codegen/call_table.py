@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pullback.compiler.builder import Code
+from pullback.compiler.builder import Code, Definition, Label, define_function
 from pullback.compiler.target import ALIGN
 
 __all__ = ["Address", "CallList", "Constant", "Local", "Operand", "integer"]
@@ -134,11 +134,11 @@ class CallList(Code):
         self.declared.add("declare ptr @llvm.ptrmask.p0.i64(ptr, i64)")
         return self._step(self.op(f"call ptr @llvm.ptrmask.p0.i64(ptr {made}, i64 {-ALIGN})"), at.ahead)
 
-    def render(self, name: str, has_stack: bool) -> tuple[list[str], list[str]]:
-        """Return the lines of the function, and the texts of functions ``name_0``, ``name_1``, … of its tables."""
+    def render(self, name: str, has_stack: bool) -> tuple[list[str], list[Definition]]:
+        """Return the lines of the function, and the functions ``name_0``, ``name_1``, … of its tables."""
         self._close_text()
         parts, self.parts = self.parts, []
-        functions: list[str] = []
+        functions: list[Definition] = []
         run: list[Call] = []
 
         def close() -> None:
@@ -186,8 +186,8 @@ def _format_operand(operand: Address | Local, name: str) -> str:
     return f"{'ptr' if isinstance(operand, Address) else operand.type} {name}"
 
 
-def _emit_table(name: str, run: list[Call]) -> str:
-    """Return the text of a table of calls, and of a function with a loop over its rows that makes the calls."""
+def _emit_table(name: str, run: list[Call]) -> Definition:
+    """Return a table of calls, and a function with a loop over its rows that makes the calls."""
     kinds: dict[Kind, int] = {}
     rows = []
     rounded: set[tuple[int, int]] = set()  # kind and position of the addresses that some row rounds
@@ -198,10 +198,13 @@ def _emit_table(name: str, run: list[Call]) -> str:
             rounded.update((number, i) for i, a in enumerate(call.addresses) if a.rounded)
     last = max([FIRST - 1, *(a.base for call in run for a in call.addresses)])
     cases = " ".join(f"i64 {n}, label %kind{n}" for n in range(1, len(kinds)))
+    head = "\n".join(
+        [
+            f"@{name}_rows = private unnamed_addr constant [{len(rows)} x i64] [{', '.join(f'i64 {w}' for w in rows)}]",
+            f'define internal void @{name}(ptr %slots, ptr %arena, ptr %small) noinline "no-jump-tables"="true" {{',
+        ]
+    )
     lines = [
-        f"@{name}_rows = private unnamed_addr constant [{len(rows)} x i64] [{', '.join(f'i64 {w}' for w in rows)}]",
-        f'define internal void @{name}(ptr %slots, ptr %arena, ptr %small) noinline "no-jump-tables"="true" {{',
-        "entry:",
         f"%bases = alloca [{last + 1} x ptr]",
         "store ptr %arena, ptr %bases",
         "%second = getelementptr ptr, ptr %bases, i64 1",
@@ -209,14 +212,14 @@ def _emit_table(name: str, run: list[Call]) -> str:
         f"%others = getelementptr ptr, ptr %bases, i64 {FIRST}",
         f"call void @llvm.memcpy.p0.p0.i64(ptr %others, ptr %slots, i64 {8 * (last + 1 - FIRST)}, i1 false)",
         "br label %next",
-        "next:",
+        Label("next:"),
         f"%row = phi ptr [@{name}_rows, %entry], [%following, %done]",
         "%kind = load i64, ptr %row",
         f"switch i64 %kind, label %kind0 [{cases}]",
     ]
     ways = []
     for (function, constants), number in kinds.items():
-        lines.append(f"kind{number}:")
+        lines.append(Label(f"kind{number}:"))
         args = []
         count = 0
         for constant in constants:
@@ -233,15 +236,13 @@ def _emit_table(name: str, run: list[Call]) -> str:
         ]
         ways.append(f"[%following{number}, %kind{number}]")
     lines += [
-        "done:",
+        Label("done:"),
         f"%following = phi ptr {', '.join(ways)}",
         f"%all = icmp eq ptr %following, getelementptr (i64, ptr @{name}_rows, i64 {len(rows)})",
         "br i1 %all, label %out, label %next",
-        "out:",
-        "ret void",
-        "}",
+        Label("out:"),
     ]
-    return "\n".join(lines)
+    return define_function(head, lines)
 
 
 def _read_address(kind: int, place: int, rounded: bool) -> list[str]:

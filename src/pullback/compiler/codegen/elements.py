@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.compiler.builder import FLOATS, Code, Value, splat, vector
+from pullback.compiler.builder import FLOATS, Code, Definition, Value, define_function, splat, vector
 from pullback.compiler.math.functions import emit_scalar
 from pullback.compiler.target import Target
 
@@ -19,15 +19,16 @@ VECTOR_BYTES = 64  # at least; several registers where these are shorter, so tha
 COPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 
 
-def emit_elements(op: Any, dtype: str, repeated: tuple[bool, ...], target: Target, threads: bool) -> str:
+def emit_elements(op: Any, dtype: str, repeated: tuple[bool, ...], target: Target, threads: bool) -> Definition:
     """Return the LLVM module of an op on floats; ``repeated`` says of each operand whether it is a single number."""
     writer = ElementsWriter(op, dtype, repeated, target)
     code = writer.code
     writer.write()
     declared = sorted({*code.declared, COPY, "declare i64 @llvm.smin.i64(i64, i64)"})
-    body = "\n".join([*code.entry, *code.lines])
-    part = f"define internal void @part(ptr %context, i64 %part, i64 %worker) {{\nentry:\n{body}\nret void\n}}"
-    return "\n".join([*declared, *code.helpers.values(), part, SHARED if threads else ALONE, BRANCHES])
+    part = define_function("define internal void @part(ptr %context, i64 %part, i64 %worker) {", code.body)
+    functions = [*code.helpers.values(), part]
+    text = "\n".join([*declared, *(f.text for f in functions), SHARED if threads else ALONE, BRANCHES])
+    return Definition(text, max(f.longest_block for f in functions))
 
 
 BRANCHES = '!0 = !{!"branch_weights", i32 1, i32 1000}'

@@ -11,7 +11,19 @@ from contextlib import contextmanager
 from functools import partial
 from math import cos, pi, sin
 
-from pullback.compiler.builder import FLOATS, Code, Value, code_of, constant, literal, splat, transpose_square, vector
+from pullback.compiler.builder import (
+    FLOATS,
+    Code,
+    Helpers,
+    Value,
+    code_of,
+    constant,
+    define_function,
+    literal,
+    splat,
+    transpose_square,
+    vector,
+)
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
 from pullback.compiler.ir.fourier import Fourier, factorize
 from pullback.compiler.schedule.fourier import FourierPlan
@@ -44,7 +56,7 @@ class PassWriter:
         code.add_helper(name, lambda: self._write(name))
         return name
 
-    def _write(self, name: str) -> tuple[dict[str, str], set[str]]:
+    def _write(self, name: str) -> Helpers:
         code, count = self.code, 2 * (self.radix - 1)
         apart = code.op("mul i64 %factors, %stride")
         if self.has_factors:
@@ -57,7 +69,7 @@ class PassWriter:
             self._emit_places(apart, "0", [])
         params = "ptr noalias %from, ptr noalias %to, ptr noalias %w, i64 %factors, i64 %stride"
         head = f"define internal void @{name}({params}) noinline {{"
-        return {name: "\n".join([head, "entry:", *code.lines, "ret void", "}"])}, code.declared
+        return {name: define_function(head, code.body)}, code.declared
 
     def _emit_places(self, apart: str, p: str, twiddles: list[Pair]) -> None:
         """Emit the butterflies that have the same twiddle factors."""
@@ -110,7 +122,7 @@ class TileWriter:
         code.add_helper(name, lambda: self._write_store(name))
         return name
 
-    def _write_load(self, name: str) -> tuple[dict[str, str], set[str]]:
+    def _write_load(self, name: str) -> Helpers:
         code, starts = self.code, self._find_starts()
         with self._loop_over_tiles() as k:
             rows = [self._value(code.op(f"load {self.many}, ptr {self._at(s, k)}, align {self.size}")) for s in starts]
@@ -118,7 +130,7 @@ class TileWriter:
                 code.line(f"store {self.many} {v.name}, ptr {self._place(k, j)}")
         return self._make(name, "")
 
-    def _write_store(self, name: str) -> tuple[dict[str, str], set[str]]:
+    def _write_store(self, name: str) -> Helpers:
         code, starts = self.code, self._find_starts()
         factor = self._value(splat(code, "%factor", self.one, self.width))
         with self._loop_over_tiles() as k:
@@ -128,10 +140,10 @@ class TileWriter:
                 code.line(f"store {self.many} {v.name}, ptr {self._at(start, k)}, align {self.size}")
         return self._make(name, f", {self.one} %factor")
 
-    def _make(self, name: str, more: str) -> tuple[dict[str, str], set[str]]:
+    def _make(self, name: str, more: str) -> Helpers:
         params = f"ptr noalias %rows, i64 %first, i64 %last, i64 %length, ptr noalias %scratch, i64 %count{more}"
         head = f"define internal void @{name}({params}) noinline {{"
-        return {name: "\n".join([head, "entry:", *self.code.lines, "ret void", "}"])}, self.code.declared
+        return {name: define_function(head, self.code.body)}, self.code.declared
 
     def _find_starts(self) -> list[str]:
         """Return the addresses of the lanes' rows; lanes beyond the last row have the address of the last one."""

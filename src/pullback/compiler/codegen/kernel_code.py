@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from pullback.compiler.builder import Code
+from pullback.compiler.builder import Code, Definition, count_longest_block
 from pullback.compiler.schedule.work import Work
 
-__all__ = ["Function", "KernelCode", "make_function"]
+__all__ = ["Function", "KernelCode", "join_lines", "make_function"]
 
 
 class Function(NamedTuple):
@@ -15,6 +16,7 @@ class Function(NamedTuple):
 
     params: tuple[str, ...]  # LLVM type, attributes and name of each, such as "ptr noalias %a0"
     body: str  # its instructions
+    longest_block: int  # the instructions of its longest basic block
     attributes: str = "noinline "
     aliases: tuple[tuple[int, int], ...] = ()  # (i, j): array %ai is written over array %aj, so both are one address
 
@@ -35,9 +37,14 @@ class KernelCode(NamedTuple):
     work: Work
     declared: frozenset[str]  # declarations of the external functions that it calls
     finish: Function | None = None  # combines the partial results of all parts
-    helpers: tuple[tuple[str, str], ...] = ()  # names and texts of the functions that it calls
+    helpers: tuple[tuple[str, Definition], ...] = ()  # names and texts of the functions that it calls
 
 
 def make_function(code: Code, *params: str, attributes: str = "noinline ") -> Function:
     """Return the instructions of a builder as a function."""
-    return Function(params, "\n".join([*code.entry, *code.lines]), attributes)
+    return join_lines(code.body, *params, attributes=attributes)
+
+
+def join_lines(lines: Sequence[str], *params: str, attributes: str = "noinline ") -> Function:
+    """Return instructions and labels as a function."""
+    return Function(params, "\n".join(lines), count_longest_block(lines), attributes)

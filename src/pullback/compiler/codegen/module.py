@@ -71,6 +71,7 @@ class Module:
     segments: tuple[Segment, ...]  # functions and host ops, in the order in which they are called
     imports: tuple[str, ...]  # names of the library functions that it calls
     described: tuple[str, ...]  # what each step does, in a line
+    longest_block: int  # the instructions of its longest basic block
     flags_rare: bool  # whether it sets a flag where a slow path would be needed, instead of having slow paths
 
     def __str__(self) -> str:
@@ -107,7 +108,12 @@ def emit(steps: Sequence[Step], memory: Memory, target: Target, options: Options
     if code is not None:
         module.close_segment(code)
     return Module(
-        module.render(), tuple(module.segments), tuple(sorted(module.imports)), tuple(module.described), module.has_flag
+        module.render(),
+        tuple(module.segments),
+        tuple(sorted(module.imports)),
+        tuple(module.described),
+        module.longest_block,
+        module.has_flag,
     )
 
 

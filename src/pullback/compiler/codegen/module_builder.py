@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+from pullback.compiler.builder import Definition, define_function
 from pullback.compiler.codegen.call_table import ARENA, STACK, Address, CallList, Operand, integer
 from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
 from pullback.compiler.codegen.loops.kernel import KernelWriter
@@ -44,11 +45,11 @@ class ModuleBuilder:
         self.described: list[str] = []  # what each step does, in a line
         self.imports: set[str] = set()
         self.declared: set[str] = set()
-        self.helpers: dict[str, str] = {}
+        self.helpers: dict[str, Definition] = {}
         self.bodies: list[str] = []  # names of the functions of the bodies of loops and branches
         self._kernels: dict[tuple[LoopPlan, bool], KernelCode] = {}
         self._names: dict[Function, str] = {}
-        self._runs: list[str] = []  # texts of the functions of segments and bodies
+        self._runs: list[Definition] = []  # the functions of segments and bodies
         # Of the segment or body that is being emitted:
         self._slots: set[int] = set()  # slots that it uses
         self._shared = 0  # nanoseconds of the steps that several threads share
@@ -78,9 +79,15 @@ class ModuleBuilder:
         """Return the text of the module."""
         functions = [function.render(name) for function, name in self._names.items()]
         return "\n".join([
-            *sorted(self.declared), *self.helpers.values(), *functions, *self._runs,
+            *sorted(self.declared), *(d.text for d in self.helpers.values()), *functions, *(d.text for d in self._runs),
             '!0 = !{!"branch_weights", i32 1, i32 100000}', "",
         ])  # fmt: skip
+
+    @property
+    def longest_block(self) -> int:
+        """The instructions of the longest basic block of all functions."""
+        definitions = *self.helpers.values(), *self._runs
+        return max([d.longest_block for d in definitions] + [f.longest_block for f in self._names], default=0)
 
     @property
     def has_flag(self) -> bool:
@@ -91,18 +98,20 @@ class ModuleBuilder:
         """Add a function with these calls as a segment, which returns whether its results need slow paths."""
         name = f"run{len(self.segments)}"
         self.segments.append(Segment(name, slots=frozenset(self._slots)))
-        last = ["%rare = load i64, ptr @rare", "ret i64 %rare"] if self.has_flag else ["ret i64 0"]
-        self._write(f"i64 @{name}", code, last)
+        if self.has_flag:
+            self._write(f"i64 @{name}", code, ["%rare = load i64, ptr @rare"], "i64 %rare")
+        else:
+            self._write(f"i64 @{name}", code, [], "i64 0")
 
     def close_body(self, code: CallList) -> str:
         """Add a function with the calls of the body of a loop or a branch, and return its name."""
         name = f"body{len(self.bodies)}"
         self.bodies.append(name)
-        self._write(f"internal void @{name}", code, ["ret void"])
+        self._write(f"internal void @{name}", code, [], "void")
         return name
 
-    def _write(self, named: str, code: CallList, last: list[str]) -> None:
-        """Render a function of calls, which ends with the lines ``last``, and begin the next one."""
+    def _write(self, named: str, code: CallList, last: list[str], result: str) -> None:
+        """Render a function of calls, which ends with the lines ``last`` and returns ``result``; begin the next one."""
         if self._shared >= MIN_WAKING_TIME:
             code.declared.add("declare void @rouse(i64)")
             code.call_void("rouse", [integer(self.threads)], first=True)
@@ -111,7 +120,7 @@ class ModuleBuilder:
         small = [f"%small = alloca [{self._stack} x i8], align {ALIGN}"] if self._stack else []
         attributes = "noinline optnone " if len(lines) > MANY_LINES else ""
         head = f"define {named}(ptr %slots, ptr %arena) {attributes}{{"
-        self._runs.append("\n".join([*tables, head, "entry:", *small, *lines, *last, "}"]))
+        self._runs += [*tables, define_function(head, [*small, *lines, *last], result)]
         self._slots, self._shared, self._stack = set(), 0, 0
 
     # ---- addresses

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pullback.compiler.builder import Definition, Label
 from pullback.compiler.codegen.call_table import CallList, Operand
-from pullback.compiler.codegen.kernel_code import Function
+from pullback.compiler.codegen.kernel_code import Function, join_lines
 from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.ir.graph import Node, find_contiguous
 from pullback.compiler.ir.kinds import CONSTANT, LOOP, SWITCH, WHILE, Kind
@@ -48,7 +49,7 @@ class StructureFunction:
         self.data, self.bodies, self.names = n.data, bodies, names
         self.results = results  # by number of a result: the parameter that is its address
         self.lines: list[str] = []
-        self.constants: dict[str, str] = {}
+        self.constants: dict[str, Definition] = {}
         self.spare = count_body_bytes(bodies)  # the offset in scratch memory from which on it is free
         self.count = 0
 
@@ -61,7 +62,7 @@ class StructureFunction:
                     self.store(i, n, self._write_constant(i, n))
         self.write_calls()
         names = [f"ptr %a{i}" for i in range(params)]
-        return Function((*names, "ptr %scratch"), "\n".join(self.lines))
+        return join_lines(self.lines, *names, "ptr %scratch")
 
     def write_calls(self) -> None:
         """Write the basic blocks that call the bodies."""
@@ -105,7 +106,8 @@ class StructureFunction:
     def _write_constant(self, body: int, n: Node) -> str:
         name = f"@{self.names[body]}.constant{n.number}"
         data = "".join(f"\\{byte:02x}" for byte in n.data.tobytes())
-        self.constants[name] = f'{name} = private unnamed_addr constant [{n.nbytes} x i8] c"{data}", align 16'
+        text = f'{name} = private unnamed_addr constant [{n.nbytes} x i8] c"{data}", align 16'
+        self.constants[name] = Definition(text)
         return name
 
 
@@ -123,7 +125,7 @@ class LoopFunction(StructureFunction):
         self.last: int = loop.length - 1 - self.first
         self.stacks = {k: i for i, k in loop.find_stacks().items() if i in self.results}
         self._begin_loop()
-        self.lines += ["br label %step", "step:", f"%t = phi i64 [{self.first}, %entry], [%following, %step]"]
+        self.lines += ["br label %step", Label("step:"), f"%t = phi i64 [{self.first}, %entry], [%following, %step]"]
         for k in range(loop.carry):
             self.lines.append(f"%in{k} = phi ptr [%begin{k}, %entry], [%next{k}, %step]")
             if k not in self.stacks:
@@ -138,7 +140,7 @@ class LoopFunction(StructureFunction):
             if i in self.results and i not in self.stacks.values():
                 self.store(0, outputs[i], self._find_row(f"%a{self.results[i]}", outputs[i].nbytes))
         self.call(0)
-        self.lines += [f"%all = icmp eq i64 %t, {self.last}", "br i1 %all, label %done, label %step", "done:"]
+        self.lines += [f"%all = icmp eq i64 %t, {self.last}", "br i1 %all, label %done, label %step", Label("done:")]
         for k in self.stacks:
             if not self._is_begun_in(k) and k in self.results:
                 self.copy(f"%a{self.results[k]}", f"%next{k}", outputs[k].nbytes)
@@ -205,7 +207,7 @@ class WhileFunction(StructureFunction):
         for k, x in enumerate(carried):
             self.name(f"odd{k}", self.take(x.nbytes))
             self.name(f"even{k}", self.take(x.nbytes))
-        self.lines += ["br label %head", "head:"]
+        self.lines += ["br label %head", Label("head:")]
         for k in range(len(carried)):
             self.lines.append(f"%in{k} = phi ptr [%a{data.constants + k}, %entry], [%out{k}, %step]")
             self.lines.append(f"%out{k} = phi ptr [%odd{k}, %entry], [%other{k}, %step]")
@@ -214,12 +216,12 @@ class WhileFunction(StructureFunction):
             self.store(0, condition.inputs[data.constants + k], f"%in{k}")
         self.call(0)
         holds = self.op(f"icmp ne i8 {self.op(f'load i8, ptr {goes_on}')}, 0")
-        self.lines += [f"br i1 {holds}, label %step, label %done", "step:"]
+        self.lines += [f"br i1 {holds}, label %step, label %done", Label("step:")]
         for k, x in enumerate(carried):
             self.store(1, x, f"%in{k}")
             self.store(1, body.outputs[k], f"%out{k}")
         self.call(1)
-        self.lines += ["br label %head", "done:"]
+        self.lines += ["br label %head", Label("done:")]
         for k, x in enumerate(carried):
             if k in self.results:
                 self.copy(f"%a{self.results[k]}", f"%in{k}", x.nbytes)
@@ -235,16 +237,16 @@ class SwitchFunction(StructureFunction):
         cases = " ".join(f"i64 {i}, label %case{i}" for i in range(1, len(branches) - 1))
         is_last = self.op(f"icmp sge i64 {number}, {len(branches) - 1}")
         self.lines.append(f"br i1 {is_last}, label %case{len(branches) - 1}, label %choose")
-        self.lines += ["choose:", f"switch i64 {number}, label %case0 [{cases}]"]
+        self.lines += [Label("choose:"), f"switch i64 {number}, label %case0 [{cases}]"]
         for i, branch in enumerate(branches):
-            self.lines.append(f"case{i}:")
+            self.lines.append(Label(f"case{i}:"))
             for k, x in enumerate(branch.inputs, 1):
                 self.store(i, x, f"%a{k}")
             for place, o in zip(places, branch.outputs, strict=True):
                 self.store(i, o, place)
             self.call(i)
             self.lines.append("br label %done")
-        self.lines.append("done:")
+        self.lines.append(Label("done:"))
 
 
 WRITERS: dict[Kind, type[StructureFunction]] = {LOOP: LoopFunction, WHILE: WhileFunction, SWITCH: SwitchFunction}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.compiler.builder import Code, Value
+from pullback.compiler.builder import Code, Helpers, Value, define_function
 from pullback.errors import CompileError
 
 __all__ = ["BITS_OF_ONE", "LEAST", "LN2", "MANTISSA", "RARE", "ROUND", "MathBuilder"]
@@ -21,7 +21,6 @@ BITS_OF_ONE = {"f4": 0x3F800000, "f8": 0x3FF0000000000000}
 LN2 = {"f4": (0.693359375, -2.12194440e-4), "f8": (6.93147180369123816490e-01, 1.90821492927058770002e-10)}
 
 RARE = "@rare = external global i64"  # a flag that is set where a slow path is needed and left out
-Helpers = tuple[dict[str, str], set[str]]  # texts of functions by name, and their declarations
 _helpers: dict[tuple[str, bool], Helpers] = {}  # by name and whether there is FMA; the same in every program
 
 
@@ -220,14 +219,13 @@ class MathBuilder:
         return _helpers[key]
 
     def _write_helper(self, name: str, body: Callable[..., Value], xs: Sequence[Value]) -> Helpers:
-        """Return the texts of a helper function and of those it calls, and their declarations."""
+        """Return a helper function and those it calls, and their declarations."""
         inner = Code(self.code.has_fma)
         inner.exact_depth = 1
         y = body(MathBuilder(inner), *(Value(inner, f"%x{i}", a.dtype, a.width) for i, a in enumerate(xs)))
         params = ", ".join(f"{a.type} %x{i}" for i, a in enumerate(xs))
-        head = f"define internal {y.type} @{name}({params}) noinline cold {{\nentry:"
-        text = "\n".join([head, *inner.lines, f"ret {y.type} {y.name}", "}"])
-        return {**inner.helpers, name: text}, inner.declared
+        head = f"define internal {y.type} @{name}({params}) noinline cold {{"
+        return {**inner.helpers, name: define_function(head, inner.body, f"{y.type} {y.name}")}, inner.declared
 
     def each(self, name: str, *xs: Value) -> Value:
         """Return a function of the C library applied to each lane."""

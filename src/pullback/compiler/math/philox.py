@@ -7,8 +7,8 @@ one after the other, and a vector of neighbouring numbers is loaded from them.
 
 from __future__ import annotations
 
-from pullback.compiler.builder import Value, splat, vector
-from pullback.compiler.math.building_blocks import Helpers, MathBuilder
+from pullback.compiler.builder import Helpers, Label, Value, define_function, splat, vector
+from pullback.compiler.math.building_blocks import MathBuilder
 from pullback.errors import CompileError
 
 __all__ = ["philox"]
@@ -121,25 +121,25 @@ def _write_blocks() -> Helpers:
         keys = [f"%k0_{r}", f"%k1_{r}"]
     for i, w in enumerate(words):
         lines += [f"%p{i} = getelementptr i64, ptr %to, i64 {i}", f"store i64 {w}, ptr %p{i}, align 8"]
-    text = "\n".join([
-        "define internal void @philox(ptr %out, i64 %block, i64 %blocks, i64 %k0, i64 %k1) noinline nounwind {",
-        "entry:", "br label %loop", "loop:", "%i = phi i64 [0, %entry], [%next, %loop]",
+    head = "define internal void @philox(ptr %out, i64 %block, i64 %blocks, i64 %k0, i64 %k1) noinline nounwind {"
+    lines = [
+        "br label %loop", Label("loop:"), "%i = phi i64 [0, %entry], [%next, %loop]",
         "%before = add i64 %block, %i", "%number = add i64 %before, 1",  # NumPy counts before it computes a block
         "%at = shl i64 %i, 2", "%to = getelementptr i64, ptr %out, i64 %at",
         *lines,
         "%next = add nuw nsw i64 %i, 1", "%more = icmp ult i64 %next, %blocks", "br i1 %more, label %loop, label %done",
-        "done:", "ret void", "}",
-    ])  # fmt: skip
-    return {"philox": text}, set()
+        Label("done:"),
+    ]  # fmt: skip
+    return {"philox": define_function(head, lines)}, set()
 
 
 def _write_each(name: str, dtype: str) -> Helpers:
     """Return the function that computes a block for each lane, and takes one word of it."""
     word, power = f"i{8 * int(dtype[1])}", WORDS[dtype]
-    text = "\n".join([
-        f"define internal void @{name}({PARAMS}, ptr %out, i64 %lanes) noinline nounwind cold {{",
-        "entry:", "%cell = alloca [4 x i64], align 32", "br label %loop",
-        "loop:", "%i = phi i64 [0, %entry], [%next, %loop]",
+    head = f"define internal void @{name}({PARAMS}, ptr %out, i64 %lanes) noinline nounwind cold {{"
+    lines = [
+        "%cell = alloca [4 x i64], align 32", "br label %loop",
+        Label("loop:"), "%i = phi i64 [0, %entry], [%next, %loop]",
         *(
             line
             for v in ("places", "k0s", "k1s")
@@ -150,6 +150,6 @@ def _write_each(name: str, dtype: str) -> Helpers:
         f"%from = getelementptr {word}, ptr %cell, i64 %rest", f"%w = load {word}, ptr %from, align {dtype[1]}",
         f"%to = getelementptr {word}, ptr %out, i64 %i", f"store {word} %w, ptr %to, align {dtype[1]}",
         "%next = add nuw nsw i64 %i, 1", "%more = icmp ult i64 %next, %lanes", "br i1 %more, label %loop, label %done",
-        "done:", "ret void", "}",
-    ])  # fmt: skip
-    return {name: text}, set()
+        Label("done:"),
+    ]  # fmt: skip
+    return {name: define_function(head, lines)}, set()

@@ -29,13 +29,16 @@ class Linked(NamedTuple):
         return self.library.addresses if self.library is not None else {}
 
 
-def link(text: str, contents: Contents, target: Target, cache: Any) -> Linked:
-    """Return a program with the machine code for LLVM text, which is compiled unless ``cache`` has it."""
+def link(text: str, longest_block: int, contents: Contents, target: Target, cache: Any) -> Linked:
+    """Return a program with the machine code for LLVM text, which is compiled unless ``cache`` has it.
+
+    ``longest_block``: the instructions of its longest basic block.
+    """
     manifest = contents.manifest
     names = _list_functions(manifest)
     if not names:
         return Linked(contents, None, {})
-    made, stats = get_library(text, names, _find_imports(manifest), cache, target=target)
+    made, stats = get_library(text, names, _find_imports(manifest), cache, target=target, longest_block=longest_block)
     key = make_code_key(text, cache, target=target).hex()
     return Linked(contents._replace(manifest=replace(manifest, code=key)), made, stats)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
-import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -33,8 +32,7 @@ _lock = threading.RLock()
 # Passes of LLVM: the option that leaves one out of code generation, and the one that sets it back.
 STRENGTH_REDUCTION = "-disable-lsr=true", "-disable-lsr=false"
 SCHEDULER = "-enable-misched=false", "-enable-misched=true"
-LABEL = re.compile(r"^\w+:$", re.MULTILINE)
-LONG_BLOCK = 80  # lines between two labels: more than one function of a vector, as a rule
+LONG_BLOCK = 80  # instructions of a basic block: more than one function of a vector, as a rule
 IMAGE, OBJECT = b"I", b"O"  # what kept code begins with
 NOT_LOADED = OSError, ValueError, KeyError  # no memory that can be run, an unknown function, no image at all
 
@@ -88,27 +86,27 @@ class Translator:
         cpu, features = self.cpu
         return self.target.create_target_machine(cpu=cpu, features=features, opt=effort, reloc="pic", codemodel="small")
 
-    def code(self, text: str, effort: int) -> tuple[bytes, dict[str, float]]:
+    def code(self, text: str, effort: int, longest_block: int) -> tuple[bytes, dict[str, float]]:
         begin = perf_counter()
         module = self._parse(text)
         parsed = perf_counter()
         self._improve(module)
         improved = perf_counter()
-        with self._omit_passes(text):
+        with self._omit_passes(longest_block):
             code: bytes = (self.machine if effort == 3 else self._machine(effort)).emit_object(module)
         done = perf_counter()
         spent = {"parse": parsed - begin, "passes": improved - parsed, "codegen": done - improved}
         return code, {name: seconds * 1e3 for name, seconds in spent.items()}
 
-    def assembly(self, text: str) -> str:
+    def assembly(self, text: str, longest_block: int) -> str:
         module = self._parse(text)
         self._improve(module)
-        with self._omit_passes(text):
+        with self._omit_passes(longest_block):
             return str(self.machine.emit_assembly(module))
 
     @contextmanager
-    def _omit_passes(self, text: str) -> Iterator[None]:
-        """Leave passes out of code generation that do not help this code.
+    def _omit_passes(self, longest_block: int) -> Iterator[None]:
+        """Leave passes out of code generation that do not help code with such blocks.
 
         Strength reduction of loops takes a third of the time, and x86 has the addresses that loops have.  The scheduler
         seeks an order that needs few registers: of 16 it computes in long blocks one register of a vector after the
@@ -120,7 +118,7 @@ class Translator:
         omitted = []
         if self.machine.triple.startswith("x86_64"):
             omitted = [STRENGTH_REDUCTION]
-            if self.few_registers and has_long_block(text):
+            if self.few_registers and longest_block >= LONG_BLOCK:
                 omitted.append(SCHEDULER)
         for off, _ in omitted:
             self.llvm.set_option("", off)
@@ -158,11 +156,6 @@ class Translator:
         return builder.add_current_process().link(_linker(), f"program{self.count}")
 
 
-def has_long_block(text: str) -> bool:
-    """Return whether a module computes much without a branch."""
-    return any(block.count("\n") > LONG_BLOCK for block in LABEL.split(text))
-
-
 class InvalidCodeError(CompileError):
     """LLVM refused the text of a module, which is a bug of the compiler."""
 
@@ -187,20 +180,22 @@ def _linker() -> Any:
     return here.llvm.create_lljit_compiler(here.machine, use_jit_link=is_arm)
 
 
-def compile_object(text: str, effort: int = 3, target: Target | None = None) -> tuple[bytes, dict[str, float]]:
+def compile_object(
+    text: str, effort: int = 3, target: Target | None = None, longest_block: int = 0
+) -> tuple[bytes, dict[str, float]]:
     """Return the object code of a module, and the milliseconds of each part of compiling it."""
     with _lock:
         begin = perf_counter()
         here = get_translator(target or get_target())
         started = (perf_counter() - begin) * 1e3
-        code, spent = here.code(text, effort)
+        code, spent = here.code(text, effort, longest_block)
     return code, {**({"start": started} if started > 1 else {}), **spent}
 
 
-def compile_assembly(text: str, target: Target) -> str:
+def compile_assembly(text: str, target: Target, longest_block: int = 0) -> str:
     """Return the assembly of a module, as it is compiled for a target."""
     with _lock:
-        return get_translator(target).assembly(text)
+        return get_translator(target).assembly(text, longest_block)
 
 
 def get_llvm_version() -> str:
@@ -270,14 +265,18 @@ def get_library(
     cache: Any = NO_CACHE,
     effort: int = 3,
     target: Target | None = None,
+    longest_block: int = 0,
 ) -> tuple[Library, dict[str, float]]:
-    """Return the functions of a module, from the cache, or compiled and kept there."""
+    """Return the functions of a module, from the cache, or compiled and kept there.
+
+    ``longest_block``: the instructions of its longest basic block, by which passes of LLVM are chosen.
+    """
     key = make_code_key(text, cache, effort, target)
     begin = perf_counter()
     found = load_library(key, names, imports, cache)
     if found is not None:
         return found, {"load": (perf_counter() - begin) * 1e3}
-    code, spent = compile_object(text, effort, target)
+    code, spent = compile_object(text, effort, target, longest_block)
     begin = perf_counter()
     image = link_object(code) if is_supported() and is_enabled("object loader") else None
     made = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from pullback.compiler.builder import FLOATS, Code, first_lanes, literal, vector
+from pullback.compiler.builder import FLOATS, Code, Helpers, define_function, first_lanes, literal, vector
 from pullback.compiler.codegen.gemm.small import count_rows, multiply_add
 from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
 from pullback.compiler.codegen.loops.transpose import Tile
@@ -148,7 +148,7 @@ class Block:
         code.add_helper(name, lambda: self._write(name))
         return name
 
-    def _write(self, name: str) -> tuple[dict[str, str], set[str]]:
+    def _write(self, name: str) -> Helpers:
         code = self.code
         sums = self._multiply()
         before, z = "%before", "%z"
@@ -159,7 +159,7 @@ class Block:
             before, z = self._at(before, "%step"), self._at(z, "%step")
         params = "ptr noalias %a, ptr noalias %panel, i64 %deep, ptr %before, i1 %adds, ptr %z, i64 %step"
         head = f"define internal void @{name}({params}) noinline {{"
-        return {name: "\n".join([head, "entry:", *code.lines, "ret void", "}"])}, code.declared
+        return {name: define_function(head, code.body)}, code.declared
 
     def _multiply(self) -> list[list[str]]:
         """Emit the loop along the shared axis; return the sums of each row."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pullback.compiler.builder import Code, first_lanes, vector
+from pullback.compiler.builder import Code, define_function, first_lanes, vector
 
 __all__ = ["Tile"]
 
@@ -57,7 +57,7 @@ class Tile:
     def _add_helper(self, code: Code, name: str) -> None:
         params = "ptr noalias %array, ptr noalias %offsets, ptr noalias %tile, i64 %length"
         head = f"define internal void @{name}({params}) noinline {{"
-        code.helpers[name] = "\n".join([head, "entry:", *self.code.lines, "ret void", "}"])
+        code.helpers[name] = define_function(head, self.code.body)
         code.declared |= self.code.declared
 
     def _read(self) -> None:

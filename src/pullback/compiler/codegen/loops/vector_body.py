@@ -7,7 +7,7 @@ from hashlib import sha256
 from math import prod
 from typing import NamedTuple
 
-from pullback.compiler.builder import Code, Value
+from pullback.compiler.builder import Code, Value, define_function
 from pullback.compiler.codegen.loops.access import (
     ArrayAccess,
     element_of,
@@ -157,9 +157,9 @@ class VectorBody:
                 write_vector(code, v, element_of(code, use.node, f"%p{k}", i), None)
         params = ", ".join(f"ptr noalias %p{k}" for k in range(len(given) + len(uses)))
         head = f"({params}, i64 %lanes) noinline cold {{"
-        text = "\n".join([head, "entry:", *code.entry, *code.lines, "ret void", "}"])
-        name = f"slow_{sha256(text.encode()).hexdigest()[:16]}"
-        functions = {**code.helpers, name: f"define internal void @{name}{text}"}
+        unnamed = define_function(head, code.body)
+        name = f"slow_{sha256(unnamed.text.encode()).hexdigest()[:16]}"
+        functions = {**code.helpers, name: unnamed._replace(text=f"define internal void @{name}{unnamed.text}")}
         self.code.add_helper(name, lambda: (functions, code.declared))
         return name
 

@@ -8,15 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pullback.compiler.runtime.abi.c_api import declare_functions
 from pullback.compiler.runtime.abi.code_writer import ObjectWriter
 from pullback.compiler.runtime.abi.eager_backward import BACKWARD
 from pullback.compiler.runtime.abi.eager_forward import FORWARD
 
-__all__ = ["DECLARED", "EXPORTS", "write_code"]
+__all__ = ["CALLED", "EXPORTS", "write_code"]
 
 EXPORTS = ("unary", "binary", "reflected", "walk", "run", "run_blocks")
 
-DECLARED = """
+CALLED = (  # functions of CPython's and NumPy's C API
+    "PyArray_NewFromDescr",
+    "PyArray_Scalar",
+    "PyArray_NewCopy",
+    "PyType_GenericAlloc",
+    "PyList_Append",
+    "PyDict_GetItemWithError",
+    "PyErr_Occurred",
+    "PyNumber_Add",
+    "PyObject_Vectorcall",
+    "PyLong_FromLong",
+    "Py_IncRef",
+    "Py_DecRef",
+)
+DECLARED = f"""
 @ndarray = external global i8
 @tensor_type = external global i8
 @meta_type = external global i8
@@ -30,19 +45,7 @@ DECLARED = """
 @warn_of_sum = external global i8
 @walk_node = external global i8
 @prepare = external global i8
-declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
-declare ptr @PyArray_Scalar(ptr, ptr, ptr)
-declare ptr @PyArray_NewCopy(ptr, i32)
-declare ptr @PyType_GenericAlloc(ptr, i64)
-declare i32 @PyList_Append(ptr, ptr)
-declare ptr @PyDict_GetItemWithError(ptr, ptr)
-declare ptr @PyErr_Occurred()
-declare ptr @PyNumber_Add(ptr, ptr)
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
-declare ptr @PyLong_FromLong(i64)
-declare void @Py_IncRef(ptr)
-declare void @Py_DecRef(ptr)
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+{declare_functions(CALLED)}declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare i32 @fetestexcept(i32)
 declare i32 @feclearexcept(i32)
 """

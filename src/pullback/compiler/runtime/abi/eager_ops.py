@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import platform
-import re
 import struct
 import sys
 import warnings
@@ -20,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from pullback.compiler.runtime.abi.c_api import find_functions
 from pullback.compiler.runtime.abi.eager_blocks import MOST_NODES, Run, find_run
-from pullback.compiler.runtime.abi.eager_code import DECLARED, EXPORTS, write_code
+from pullback.compiler.runtime.abi.eager_code import CALLED, EXPORTS, write_code
 from pullback.compiler.runtime.abi.eager_fused import FusedRuns
 from pullback.compiler.runtime.abi.eager_programs import is_ufunc_known, trace_program
 from pullback.compiler.runtime.abi.eager_records import (
@@ -38,7 +38,7 @@ from pullback.compiler.runtime.abi.eager_records import (
     SUM_OF_SCALARS,
     SUM_SHIFT,
 )
-from pullback.compiler.runtime.abi.layout import Method, is_layout_known, numpy_functions
+from pullback.compiler.runtime.abi.layout import Method, is_layout_known
 from pullback.compiler.runtime.disk_cache import default_cache
 from pullback.compiler.runtime.llvm import get_library, llvm_available, load_library, make_code_key
 from pullback.core.axes import elementwise1, elementwise2
@@ -131,11 +131,8 @@ class Machine:
         self.fused = FusedRuns()
         self.kept += [scratch, programs, callbacks, called]
         at = ctypes.addressof(called)
-        table, api = numpy_functions(), ctypes.pythonapi
-        names = re.findall(r"declare .*@(Py(?!Array)\w+|Py_\w+)\(", DECLARED)
         self.imports = {
-            **{name: ctypes.cast(getattr(api, name), ctypes.c_void_p).value or 0 for name in names},
-            "PyArray_NewFromDescr": table[94], "PyArray_Scalar": table[60], "PyArray_NewCopy": table[85],
+            **find_functions(CALLED),
             "ndarray": id(np.ndarray), "tensor_type": id(Tensor), "meta_type": id(Meta), "bytes_type": id(bytes),
             "float_type": id(float), "int_type": id(int), "none": id(None),
             "scratch": -(-scratch.ctypes.data // 64) * 64, "sums": ctypes.addressof(programs),

@@ -12,7 +12,6 @@ places.
 from __future__ import annotations
 
 import ctypes
-import re
 import struct
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -21,8 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.compiler.runtime.abi.entry_code import TEXT
-from pullback.compiler.runtime.abi.layout import Method, is_layout_known, numpy_functions
+from pullback.compiler.runtime.abi.c_api import find_functions
+from pullback.compiler.runtime.abi.entry_code import CALLED, TEXT
+from pullback.compiler.runtime.abi.layout import Method, is_layout_known
 from pullback.compiler.runtime.abi.memory_pool import FUNCTIONS, STATE, install_handler
 from pullback.compiler.runtime.disk_cache import default_cache
 from pullback.compiler.runtime.llvm import get_library
@@ -85,10 +85,6 @@ class Result(NamedTuple):
     python: bool = False  # whether a number is returned as Python's float
 
 
-def _address(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
-
-
 def is_entry_usable() -> bool:
     """Return whether the entry may be used: it is not switched off, and objects have the layout that it assumes."""
     return is_enabled("native entry") and is_layout_known()
@@ -97,14 +93,10 @@ def is_entry_usable() -> bool:
 @lru_cache(1)
 def _imports() -> dict[str, int]:
     """Return the addresses of the functions, types and memory that the code refers to, by name."""
-    table, api = numpy_functions(), ctypes.pythonapi
-    found = {name: _address(getattr(api, name)) for name in re.findall(r"declare .*@(Py(?!Array)\w+)", TEXT)}
     kinds = {"ndarray": np.ndarray, "list_type": list, "tuple_type": tuple, "dict_type": dict}
     return {
-        **found,
+        **find_functions(CALLED),
         **{name: id(kind) for name, kind in kinds.items()},
-        "PyArray_NewFromDescr": table[94],
-        "PyArray_Scalar": table[60],
         "pool": ctypes.addressof(STATE),
     }
 

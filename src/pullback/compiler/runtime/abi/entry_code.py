@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 
+from pullback.compiler.runtime.abi.c_api import declare_functions
 from pullback.compiler.runtime.abi.entry_body import ENTRY
 from pullback.compiler.runtime.abi.layout import OFFSETS, TUPLE_HAS_HASH
 from pullback.compiler.runtime.abi.memory_pool import CODE as POOL
 
-__all__ = ["TEXT"]
+__all__ = ["CALLED", "TEXT"]
 
 # A tuple that stores its hash has -1 there until it is computed.
 HASH_AT = OFFSETS["TUPLE_ITEMS"] - 8
@@ -46,30 +47,32 @@ def expand_macros(text: str) -> str:
     return text
 
 
-DECLARED = """
+CALLED = (  # functions of CPython's and NumPy's C API
+    "PyArray_NewFromDescr",
+    "PyArray_Scalar",
+    "PyFloat_FromDouble",
+    "PyTuple_New",
+    "PyType_GenericAlloc",
+    "PyList_New",
+    "PyDict_New",
+    "PyDict_SetItem",
+    "PyDict_GetItemWithError",
+    "PyLong_AsLongLong",
+    "PyErr_Occurred",
+    "PyErr_Clear",
+    "PyErr_NoMemory",
+    "PyObject_Vectorcall",
+    "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+    "Py_IncRef",
+    "Py_DecRef",
+)
+DECLARED = f"""
 @ndarray = external global i8
 @list_type = external global i8
 @tuple_type = external global i8
 @dict_type = external global i8
-declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
-declare ptr @PyArray_Scalar(ptr, ptr, ptr)
-declare ptr @PyFloat_FromDouble(double)
-declare ptr @PyTuple_New(i64)
-declare ptr @PyType_GenericAlloc(ptr, i64)
-declare ptr @PyList_New(i64)
-declare ptr @PyDict_New()
-declare i32 @PyDict_SetItem(ptr, ptr, ptr)
-declare ptr @PyDict_GetItemWithError(ptr, ptr)
-declare i64 @PyLong_AsLongLong(ptr)
-declare ptr @PyErr_Occurred()
-declare void @PyErr_Clear()
-declare ptr @PyErr_NoMemory()
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
-declare ptr @PyEval_SaveThread()
-declare void @PyEval_RestoreThread(ptr)
-declare void @Py_IncRef(ptr)
-declare void @Py_DecRef(ptr)
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+{declare_functions(CALLED)}declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """
 
 # One check of an argument (see ``entry._describe_arguments``).  An array must be exactly an ndarray, of the right dtype
