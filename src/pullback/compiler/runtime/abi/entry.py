@@ -107,8 +107,8 @@ ALWAYS = ctypes.c_int64()  # 0: the switch of entries that are valid in every en
 @lru_cache(1)
 def _code() -> Any:
     """Return the loaded machine code of the entry; set up the memory pool that it uses."""
-    # Compiled without optimization: it gains little here, and takes five times as long.
-    code = get_library(TEXT, ["entry", "nothing", *FUNCTIONS], _imports(), default_cache(), effort=0)[0]
+    # Hardly optimized: more takes twice as long to compile and gains nothing; less costs a tenth of a small call.
+    code = get_library(TEXT, ["entry", "nothing", *FUNCTIONS], _imports(), default_cache(), effort=1)[0]
     code.keep()
     install_handler(tuple(code.addresses[name] for name in FUNCTIONS))
     return code
