@@ -137,6 +137,7 @@ class LoopWriter:
         self.structure, self.programs = structure, programs
         self.number = "float" if structure.item == 4 else "double"
         self.lines: list[str] = []
+        self.longest_block = 0  # the instructions of the loop's body
         self.count = 0
         written: set[int] = set()
         self.overwritten: list[int] = []  # arrays that are read before they are written
@@ -188,6 +189,7 @@ class LoopWriter:
             if isinstance(x, str)
         }  # fmt: skip
         self.lines += ["  br label %loop", "loop:", "  %i = phi i64 [%start, %entry], [%next, %loop]"]
+        before = len(self.lines)
 
         def read(place: int) -> str:
             if place not in known:
@@ -208,8 +210,10 @@ class LoopWriter:
             self.lines.append(f"  store {t} {known[k]}, ptr {self.address(k, '%i')}, align {self.structure.item}")
         self.lines += [
             f"  %next = add i64 %i, {width}", "  %more = icmp slt i64 %next, %stop",
-            "  br i1 %more, label %loop, label %done", "done:", "  ret void",
+            "  br i1 %more, label %loop, label %done",
         ]  # fmt: skip
+        self.longest_block = len(self.lines) - before
+        self.lines += ["done:", "  ret void"]
         body = "\n".join(self.lines)
         # a call of its own: arithmetic is not moved to the other side of the test for flags
         head = f"define internal void @block{width}(ptr %context, i64 %start, i64 %stop) noinline"
@@ -308,7 +312,9 @@ def compile_loop(structure: Structure) -> Any:
     if len(known) < len(programs):
         return None
     try:
-        library = get_library(LoopWriter(structure, known).write(), ["run"], {}, default_cache())[0]
+        writer = LoopWriter(structure, known)
+        text = writer.write()
+        library = get_library(text, ["run"], {}, default_cache(), longest_block=writer.longest_block)[0]
     except TranslatorError:
         return None
     library.keep()
