@@ -79,7 +79,6 @@ class Translator:
         if not target.cpu:
             self.cpu = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
         self.machine = self._machine(3)
-        self.few_registers = target.registers <= 16
         self.count = 0
 
     def _machine(self, effort: int) -> Any:
@@ -110,7 +109,8 @@ class Translator:
 
         Strength reduction of loops takes a third of the time, and x86 has the addresses that loops have.  The scheduler
         seeks an order that needs few registers: of 16 it computes in long blocks one register of a vector after the
-        other, and each instruction waits for the one before.  In the order of the text the registers take turns.
+        other, and each instruction waits for the one before.  In the order of the text the registers take turns.  With
+        32 registers both orders are as quick, but the scheduler takes up to a quarter of the time.
 
         The options are those of the whole process, so they are set back for others who use LLVM in it.  Code that they
         generate in another thread meanwhile is right too, without these passes.
@@ -118,7 +118,7 @@ class Translator:
         omitted = []
         if self.machine.triple.startswith("x86_64"):
             omitted = [STRENGTH_REDUCTION]
-            if self.few_registers and longest_block >= LONG_BLOCK:
+            if longest_block >= LONG_BLOCK:
                 omitted.append(SCHEDULER)
         for off, _ in omitted:
             self.llvm.set_option("", off)
