@@ -1,1 +1,1 @@
-"""The mathematics: one op, one statement."""
+"""The ops: differentiable functions, each defined by one statement."""

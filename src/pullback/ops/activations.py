@@ -37,7 +37,7 @@ ZERO = {t: np.zeros((), t) for t in FLOATS}  # quicker than a Python 0
 ONE_AND_TOP = {
     t: (np.ones((), t), np.array(np.floor(np.log(np.finfo(t).max)), t)) for t in FLOATS
 }  # exp(top) is finite
-MIN_COMPILED = 1 << 16  # elements from which on machine code is worth being compiled
+MIN_COMPILED = 1 << 16  # elements from which machine code is worth compiling
 SELU_SCALE = 1.0507009873554805
 SELU_DEPTH = SELU_SCALE * 1.6732632423543772  # the limit to the left is -SELU_DEPTH
 
@@ -46,7 +46,7 @@ SELU_DEPTH = SELU_SCALE * 1.6732632423543772  # the limit to the left is -SELU_D
 
 
 def _zero(name: str, x: Value) -> int:
-    """Return 0 for dtypes that are not in ZERO; an error for complex numbers, which have no sign."""
+    """Return 0 for dtypes that are not in ZERO; raise for complex numbers, which have no order."""
     if x.dtype.kind == "c":
         raise ArgumentError(f"{name}: complex numbers have no order; take x.real or pb.abs(x) first.")
     return 0
@@ -79,7 +79,7 @@ def _let_through(g: Any, z: Any) -> Any:
 
 @op(_relu, acts=elementwise1, d=partials(lambda g, z: _let_through(g, z)), lower=scalar(lambda s, x: s.maximum(x, 0)))
 def relu(x: TensorLike, /) -> Any:
-    """Return ``x`` where it is positive, else 0; its derivative at 0 is 0.
+    """Return the rectified linear unit, ``maximum(x, 0)``; its derivative at 0 is 0.
 
     >>> pb.relu(np.array([-1.0, 2.0]))
     array([0., 2.])
@@ -98,7 +98,7 @@ def _relu6(x: Array) -> Any:
     lower=scalar(lambda s, x: s.minimum(s.maximum(x, 0), 6)),
 )
 def relu6(x: TensorLike, /) -> Any:
-    """Return ``x`` kept between 0 and 6.
+    """Return ``x`` clipped to the range from 0 to 6.
 
     >>> pb.relu6(np.array([-1.0, 2.0, 8.0]))
     array([0., 2., 6.])
@@ -155,7 +155,7 @@ def _prelu(x: ArrayOrNumber, alpha: ArrayOrNumber) -> Any:
     lower=scalar(lambda s, x, alpha: s.select(s.less(x, 0), x * alpha, x)),
 )
 def prelu(x: TensorLike, alpha: TensorLike, /) -> Any:
-    """Return ``leaky_relu`` whose slope is a tensor, to be learned.
+    """Return ``leaky_relu`` with a tensor of slopes, which can be trained.
 
     x: a tensor, an array or a number.
     alpha: the slopes for negative inputs, broadcast against ``x``.
@@ -180,7 +180,7 @@ def _elu(x: Array) -> Any:
     run=run_elements(_elu),
 )
 def elu(x: TensorLike, /) -> Any:
-    """Return ``x`` where it is positive, else ``exp(x) - 1``.
+    """Return the exponential linear unit: ``x`` where it is positive, else ``exp(x) - 1``.
 
     >>> pb.elu(np.array([-100.0, 2.0]))
     array([-1.,  2.])
@@ -202,7 +202,7 @@ def _selu(x: Array) -> Any:
     run=run_elements(_selu),
 )
 def selu(x: TensorLike, /) -> Any:
-    """Return ``elu`` with the two scales that keep mean 0 and variance 1 through a network.
+    """Return the scaled exponential linear unit, which keeps mean 0 and variance 1 through a network.
 
     x: a tensor, an array or a number.
 
@@ -441,7 +441,7 @@ def _save_log_softmax(x: Array, axis: int | None) -> Any:
 
 
 def _log_softmax_rule(g: Any, logits: Value, z: Any, axis: int | None) -> Any:
-    """Return the cotangent: from the exponentials of the forward pass, where these were kept."""
+    """Return the cotangent, from the exponentials of the forward pass where these were saved."""
     kept = find_residual(unwrap_scratch(z))
     total = _total(g, _axis(axis))
     if kept is None or not (isinstance(g, RAW) or type(g) is Scratch):
@@ -451,7 +451,7 @@ def _log_softmax_rule(g: Any, logits: Value, z: Any, axis: int | None) -> Any:
 
 
 def _probabilities(logits: Value, z: Any, axis: int | None) -> Any:
-    """Return the softmax, from its logarithm ``z``; compiled, from the exponentials that ``z`` was made of."""
+    """Return the softmax, from its logarithm ``z``; in compiled code from the exponentials in ``z``."""
     plain = isinstance(z, RAW) or type(z) is Scratch
     return np.exp(z) if plain or logits.dtype.kind != "f" else softmax(logits, axis=_axis(axis))
 
@@ -468,7 +468,7 @@ def _probabilities(logits: Value, z: Any, axis: int | None) -> Any:
     lower=made_of(_compose_log_softmax),
 )
 def log_softmax(logits: TensorLike, /, axis: Axis = -1) -> Any:
-    """Return the logarithm of ``softmax``, precise where that is near 0.
+    """Return the logarithm of ``softmax``, accurate where the softmax is near 0.
 
     logits: scores, whose exponentials are proportional to probabilities.
     axis: the axis; a negative one counts from the last.

@@ -1,4 +1,4 @@
-"""Blocks and grids: space_to_depth and its relatives, broadcast shapes, meshgrid."""
+"""Blocks and grids: ``space_to_depth`` and its inverse, ``space_to_batch_nd``, broadcast shapes, ``meshgrid``."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _to_space(g: Value, block_shape: Sequence[int], paddings: list[Any]) -> Any:
     lower=made_of(_batch_to_space),
 )  # fmt: skip
 def batch_to_space_nd(x: TensorLike, /, block_shape: Lengths | Array, crops: Sequence[Any] | Array) -> Any:
-    """Return the batch laid out in blocks of ``block_shape`` in space, from which ``crops`` are cut off.
+    """Return the batch rearranged to blocks of ``block_shape`` in the spatial axes, from which ``crops`` are removed.
 
     x: a tensor, an array or a number.
     block_shape: the lengths of a block.
@@ -165,7 +165,7 @@ def batch_to_space_nd(x: TensorLike, /, block_shape: Lengths | Array, crops: Seq
     lower=made_of(_space_to_batch),
 )  # fmt: skip
 def space_to_batch_nd(x: TensorLike, /, block_shape: Lengths | Array, paddings: Sequence[Any] | Array) -> Any:
-    """Return space, padded with zeros, cut into blocks of ``block_shape`` whose places become part of the batch.
+    """Return the spatial axes, padded with zeros, divided into blocks of ``block_shape``, which move to the batch axis.
 
     x: a tensor, an array or a number.
     block_shape: the lengths of a block.
@@ -255,7 +255,7 @@ def _to_width(g: Value, block_size: int, data_format: str) -> Any:
     lower=made_of(_depth_to_space),
 )  # fmt: skip
 def depth_to_space(x: TensorLike, /, block_size: int, data_format: str = "NHWC") -> Any:
-    """Return the depth of each pixel laid out as a block of pixels.
+    """Return images in which the channels of each pixel are rearranged to a block of pixels.
 
     x: a tensor, an array or a number.
     block_size: the height and width of a block.
@@ -282,7 +282,7 @@ def depth_to_space(x: TensorLike, /, block_size: int, data_format: str = "NHWC")
     lower=made_of(_space_to_depth),
 )  # fmt: skip
 def space_to_depth(x: TensorLike, /, block_size: int, data_format: str = "NHWC") -> Any:
-    """Return each block of pixels stacked into the depth of one pixel.
+    """Return images in which each block of pixels is rearranged to the channels of one pixel.
 
     x: a tensor, an array or a number.
     block_size: the height and width of a block.

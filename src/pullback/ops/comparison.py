@@ -41,7 +41,7 @@ class _Sampled(broadcast):
 
 @op(np.equal, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.equal(x, y)))
 def equal(x: TensorLike, y: TensorLike, /) -> Any:
-    """Return where ``x`` and ``y`` agree.
+    """Return where ``x`` and ``y`` are equal.
 
     >>> pb.equal(2.0, 1.0)
     np.False_
@@ -223,7 +223,7 @@ def bitwise_xor(x: TensorLike, y: TensorLike, /) -> Any:
     lower=scalar(lambda s, x: s.invert(x)),
 )
 def invert(x: TensorLike, /) -> Any:
-    """Return every bit the other way; of bools, where ``x`` is false.
+    """Return every bit inverted; for bools the logical negation.
 
     >>> pb.invert(np.array([True, False]))
     array([False,  True])
@@ -241,7 +241,7 @@ _SHIFTED = _Sampled(
 
 @op(np.left_shift, acts=_SHIFTED, d=constant(), lower=scalar(lambda s, x, y: s.left_shift(x, y)))
 def left_shift(x: TensorLike, y: TensorLike, /) -> Any:
-    """The bits of integers moved up by ``y`` places: ``x << y``.
+    """Return the bits of integers shifted left by ``y`` places: ``x << y``.
 
     x: integers.
     y: the same; broadcast against ``x``.
@@ -253,7 +253,7 @@ def left_shift(x: TensorLike, y: TensorLike, /) -> Any:
 
 @op(np.right_shift, acts=_SHIFTED, d=constant(), lower=scalar(lambda s, x, y: s.right_shift(x, y)))
 def right_shift(x: TensorLike, y: TensorLike, /) -> Any:
-    """The bits of integers moved down by ``y`` places: ``x >> y``.
+    """Return the bits of integers shifted right by ``y`` places: ``x >> y``.
 
     x: integers.
     y: the same; broadcast against ``x``.
@@ -316,11 +316,11 @@ def is_finite(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, condition, a, b: s.select(condition, a, b)),
 )
 def where(condition: TensorLike, a: TensorLike, b: TensorLike, /) -> Any:
-    """Return ``a`` where the condition holds, else ``b``; the gradient goes where the value came from.
+    """Return ``a`` where the condition is true, else ``b``; only the selected elements get a gradient.
 
-    condition: where it is true ``a`` is taken, else ``b``.
-    a: what is taken where the condition is true.
-    b: what is taken elsewhere.
+    condition: bools, broadcast against ``a`` and ``b``.
+    a: the values where the condition is true.
+    b: the values elsewhere.
 
     >>> pb.where(np.array([True, False]), np.array([1.0, 2.0]), 0.0)
     array([1., 0.])

@@ -51,7 +51,7 @@ parts = Parts("()->()")
     lower=scalar(lambda s, x: x),
 )
 def real(x: TensorLike, /) -> Any:
-    """Return the real part; of real numbers they themselves.
+    """Return the real part; real numbers are returned unchanged.
 
     x: a tensor, an array or a number.
 
@@ -68,7 +68,7 @@ def real(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, x: 0),
 )
 def imag(x: TensorLike, /) -> Any:
-    """Return the imaginary part; of real numbers 0.
+    """Return the imaginary part, which is 0 for real numbers.
 
     x: a tensor, an array or a number.
 
@@ -79,7 +79,7 @@ def imag(x: TensorLike, /) -> Any:
 
 @op(np.conjugate, acts=parts, d=linear(lambda g: np.conjugate(g)), lower=scalar(lambda s, x: x))
 def conj(x: TensorLike, /) -> Any:
-    """Return the complex conjugate; of real numbers they themselves.
+    """Return the complex conjugate; real numbers are returned unchanged.
 
     x: a tensor, an array or a number.
 

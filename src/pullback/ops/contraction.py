@@ -61,7 +61,7 @@ class Matrices(broadcast):
 def times(x: Value, y: Value) -> Any:
     """Return ``x @ y`` by ``dot``, which is faster for small matrices, or by a special case for columns times rows.
 
-    But for a matrix of one element ``dot`` is a multiple, of which BLAS makes 0 where 0 times NaN or infinity is NaN.
+    For a matrix of one element ``dot`` scales by BLAS, which returns 0 where 0 times NaN or infinity should be NaN.
     """
     if type(x) is ndarray and type(y) is ndarray:
         if x.ndim == 2 and y.ndim == 2 and (len(y) > 1 or (x.size > 1 and y.size > 1)):
@@ -148,7 +148,7 @@ def transpose_matrix(x: TensorLike, name: str) -> Any:
     return T(x)
 
 
-# ---- any axes against any
+# ---- contraction over any axes
 
 
 def as_operands(*xs: TensorLike) -> list[Value]:
@@ -270,7 +270,7 @@ def contract_examples(op: Op, args: Sequence[Any], on: Sequence[bool], params: M
     lower=made_of(compose_contraction),
 )
 def contract(x: TensorLike, y: TensorLike, /, equation: str) -> Any:
-    """Return two operands multiplied and summed as in ``einsum``, every label being in two of the three terms at least.
+    """Return a pairwise ``einsum``: every label is in at least two of the three terms (operands and result).
 
     >>> contract(np.ones((2, 3)), np.ones((3, 4)), "ij,jk->ki").shape
     (4, 2)
@@ -527,7 +527,7 @@ MAX_OPTIMAL = 5  # operands of which all orders of multiplication are tried
 
 
 def route(terms: list[str], out: str, size: dict[str, int]) -> list[Any]:
-    """Return the order of pairwise products that takes the fewest multiplications; for many operands, about so."""
+    """Return the order of pairwise products with the fewest multiplications; for many operands, approximately."""
     if len(terms) < 3:
         return [range(len(terms))]
     stand_ins = [np.broadcast_to(np.empty(()), [size[c] for c in term]) for term in terms]

@@ -26,7 +26,7 @@ __all__ = ["clone", "identity", "cast", "astype", "to_float", "to_int", "to_bool
 
 @op(np.copy, acts=elementwise1, d=partials(1), run=lambda x: x.copy(), lower=scalar(lambda s, x: x))
 def clone(x: TensorLike, /) -> Any:
-    """Return a tensor of its own with the same values, through which gradients pass.
+    """Return a copy of a tensor, through which gradients pass.
 
     x: a tensor, an array or a number.
 
@@ -88,7 +88,7 @@ def cast_to_whole(x: TensorLike, /, dtype: DType) -> Any:
 def cast(x: TensorLike, dtype: DType) -> Any:
     """Return ``x`` in another dtype.  Between floats the gradient is cast back; integers and bools carry none.
 
-    Of complex numbers it is the real part, unless the dtype is complex too.
+    Complex numbers are cast to real dtypes by their real part.
 
     x: a tensor, an array or a number.
     dtype: the dtype to convert to.
@@ -115,7 +115,7 @@ def to_float(x: TensorLike) -> Any:
 
 @method
 def to_int(x: TensorLike) -> Any:
-    """Return ``x`` as int32, cut off towards 0.
+    """Return ``x`` as int32, truncated towards 0.
 
     >>> pb.tensor([1.7]).to_int()
     Tensor([1], dtype=int32)

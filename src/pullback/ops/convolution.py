@@ -1,9 +1,9 @@
 """Convolutions: windows slide over an image, and each is multiplied with a filter.
 
 A convolution is linear in the image and in the filter, and so are its two adjoints.  Each of the three has the other
-two as its adjoints, so gradients of any order stay among them.  Inside, arrays are (batch, *space, channels): the
-windows are laid out as rows, a part at a time that stays in the cache, and BLAS does the rest.  Where there is much to
-multiply, machine code does all of it.
+two as its adjoints, so gradients of any order stay among them.  Internally arrays are (batch, *space, channels):
+windows are copied to rows, in parts that stay in the cache, and multiplied by BLAS.  Large convolutions are run by
+machine code.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ __all__ = [
 
 Ints = tuple[int, ...]
 MIN_COLUMNS = 16  # columns of a result; BLAS is slow on fewer
-MIN_COMPILED = 1 << 20  # products of numbers from which on machine code is worth being compiled
+MIN_COMPILED = 1 << 20  # multiplications from which machine code is worth compiling
 MIN_COMPILED_BY_CHANNEL = 1 << 18  # the same where NumPy multiplies them one by one
-LARGE_FILTER = 1 << 20  # bytes from which on BLAS adds up the gradient of a filter faster
+LARGE_FILTER = 1 << 20  # bytes from which BLAS computes the gradient of a filter faster
 
 
 # ---- the three products
@@ -227,7 +227,7 @@ def convolve_filter(x: TensorLike, y: TensorLike, /, windows: Windows) -> Any:
     """
 
 
-# ---- the same, each channel by itself
+# ---- depthwise: each channel with a filter of its own
 
 
 def _apart(y: Array, channels: int) -> Any:
@@ -585,7 +585,7 @@ def depthwise_conv2d(
     dilations: Lengths = 1,
     dim_rounding_mode: str | None = None,
 ) -> Any:
-    """Return ``conv2d`` of each channel by itself, with a filter (height, width, channels, results of each).
+    """Return ``conv2d`` of each channel separately, with a filter (height, width, channels, results of each).
 
     x: images (batch, height, width, channels).
     filter: the weights (height, width, channels, multiplier).
@@ -614,7 +614,7 @@ def separable_conv2d(
     dilation: Lengths = 1,
     data_format: str = "NHWC",
 ) -> Any:
-    """Return ``depthwise_conv2d``, then a filter (1, 1, channels, of the result) that mixes the channels.
+    """Return ``depthwise_conv2d`` followed by a 1 × 1 convolution that mixes the channels.
 
     x: images (batch, height, width, channels).
     depthwise_filter: the weights of each channel (height, width, channels, multiplier).

@@ -1,4 +1,4 @@
-"""Creation: tensors from numbers."""
+"""Create tensors: from values, constants and ranges."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _make(name: str, values: TensorLike, shape: Any, dtype: DType, rank: int | N
 
 
 def asarray(values: TensorLike, dtype: DType = None) -> Tensor:
-    """Return a tensor of these values; a tensor as it is, so that its gradient passes.
+    """Return a tensor of these values; a tensor is returned unchanged, so that gradients pass through.
 
     values: a tensor, an array, numbers, or nested lists of numbers or tensors.
     dtype: the dtype; without it that of the array, and the default one for Python's numbers.
@@ -87,7 +87,7 @@ def asarray(values: TensorLike, dtype: DType = None) -> Tensor:
 
 
 def array(values: TensorLike, dtype: DType = None) -> Tensor:
-    """Return a tensor of its own with these values: no write to it reaches them, and gradients pass through.
+    """Return a new tensor with a copy of these values, through which gradients pass.
 
     values: a tensor, an array, numbers, or nested lists of numbers or tensors.
     dtype: the dtype; without it that of the array, and the default one for Python's numbers.
@@ -191,7 +191,7 @@ def tensor6d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = 
     return _make("tensor6d", values, shape, dtype, 6)
 
 
-# ---- all alike
+# ---- constants
 
 
 def _dtype(name: str, dtype: DType) -> np.dtype[Any]:
@@ -211,7 +211,7 @@ def zeros(shape: ShapeLike, dtype: DType = None) -> Tensor:
 
 
 def ones(shape: ShapeLike, dtype: DType = None) -> Tensor:
-    """Ones.
+    """Return ones.
 
     shape: the shape of the result.
     dtype: the dtype of the result.
@@ -308,16 +308,16 @@ def full_like(x: TensorLike, /, fill_value: Number, dtype: DType = None) -> Any:
     """
 
 
-# ---- in steps
+# ---- ranges
 
 
 def range(
     start: TensorLike, stop: TensorLike | None = None, step: float | Value | None = 1, dtype: DType = None
 ) -> Tensor:
-    """Return numbers from ``start`` up to but without ``stop``; downwards if ``stop`` is less and no step is given.
+    """Return numbers from ``start`` to ``stop``, which is not included; descending if ``stop < start`` without a step.
 
-    start: where it begins.
-    stop: where it ends.
+    start: the first number.
+    stop: the end, which is not included.
     step: the distance between two numbers.
     dtype: the dtype of the result.
 
@@ -349,10 +349,10 @@ def _number(name: str, argument: str, value: Any) -> Any:
 
 
 def linspace(start: TensorLike, stop: TensorLike, num: float | Array = 50, dtype: DType = None) -> Tensor:
-    """Return ``num`` numbers at equal distances, from ``start`` to ``stop``.
+    """Return ``num`` evenly spaced numbers from ``start`` to ``stop``, both included.
 
-    start: where it begins.
-    stop: where it ends.
+    start: the first number.
+    stop: the last number.
     num: how many numbers.
     dtype: the dtype of the result.
 

@@ -1,4 +1,4 @@
-"""Random numbers by their places in the stream of a generator, which compiled programs compute where they use them.
+"""Random numbers by their positions in a counter-based stream, which compiled programs compute where they use them.
 
 The generator is NumPy's ``Philox``: each number is a function of a key of two words and of its place.
 """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pullback.typing import Array, ArrayOrNumber, Operand, TensorLike, Value
 
 NUMBERS = frozenset({np.float32, np.float64})
-MAX_SLOW_POWERS = 32  # elements, of which the sign is not looked after
+MAX_SLOW_POWERS = 32  # elements for which the slow power of negative numbers does not matter
 
 __all__ = [
     "add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "div_no_nan", "add_n",
@@ -78,7 +78,7 @@ def mul(x: TensorLike, y: TensorLike, /) -> Any:
     lower=scalar(lambda s, x, y: x / y),
 )
 def div(x: TensorLike, y: TensorLike, /) -> Any:
-    """Return the quotient ``x / y``; of integers it is a float, as in Python.
+    """Return the quotient ``x / y``; it is a float for integers too, as in Python.
 
     x: a tensor, an array or a number.
     y: the same; broadcast against ``x``.
@@ -209,7 +209,7 @@ def floor_div(x: TensorLike, y: TensorLike, /) -> Any:
     lower=scalar(lambda s, x, y: s.maximum(x, y)),
 )
 def maximum(x: TensorLike, y: TensorLike, /) -> Any:
-    """Return the larger of the two; where they are equal each gets half of the gradient.
+    """Return the elementwise maximum; where both are equal, each gets half of the gradient.
 
     x: a tensor, an array or a number.
     y: the same; broadcast against ``x``.
@@ -229,7 +229,7 @@ def maximum(x: TensorLike, y: TensorLike, /) -> Any:
     lower=scalar(lambda s, x, y: s.minimum(x, y)),
 )
 def minimum(x: TensorLike, y: TensorLike, /) -> Any:
-    """Return the smaller of the two; where they are equal each gets half of the gradient.
+    """Return the elementwise minimum; where both are equal, each gets half of the gradient.
 
     x: a tensor, an array or a number.
     y: the same; broadcast against ``x``.
@@ -244,7 +244,7 @@ def minimum(x: TensorLike, y: TensorLike, /) -> Any:
 
 @op(np.negative, acts=elementwise1, d=partials(-1), lower=scalar(lambda s, x: -x))
 def neg(x: TensorLike, /) -> Any:
-    """Return the opposite ``-x``.
+    """Return the negative, ``-x``.
 
     x: a tensor, an array or a number.
 
@@ -260,7 +260,7 @@ def neg(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, x: s.absolute(x)),
 )
 def abs(x: TensorLike, /) -> Any:
-    """Return the absolute value, of complex numbers their distance from 0; its derivative at 0 is 0.
+    """Return the absolute value (the modulus of complex numbers); its derivative at 0 is 0.
 
     x: a tensor, an array or a number.
 
@@ -288,7 +288,7 @@ def _sign(x: Array) -> Any:
     lower=scalar(lambda s, x: s.select(s.greater(x, 0), 1, s.select(s.less(x, 0), -1, 0))),
 )
 def sign(x: TensorLike, /) -> Any:
-    """-1, 0 or 1; of NaN it is 0, as in TensorFlow.js (``np.sign`` gives NaN); of complex numbers ``x / abs(x)``.
+    """Return the sign, -1, 0 or 1; 0 for NaN, as in TensorFlow.js (``np.sign`` gives NaN); ``x / abs(x)`` if complex.
 
     x: a tensor, an array or a number.
 
@@ -314,7 +314,7 @@ def _cube(x: Array) -> Any:
 
 @op(_cube, acts=elementwise1, d=partials(lambda g, x: g * (x * x) * 3), run=_cube, lower=scalar(lambda s, x: x * x * x))
 def cube(x: TensorLike, /) -> Any:
-    """Return the third power, which ``x ** 3`` means: two products are many times quicker than a power.
+    """Return the third power; ``x ** 3`` calls it, as two products are many times faster than a power.
 
     x: a tensor, an array or a number.
 
@@ -373,7 +373,7 @@ def _reciprocal(x: Array) -> Any:
     lower=scalar(lambda s, x: 1 / x),
 )
 def reciprocal(x: TensorLike, /) -> Any:
-    """Return ``1 / x``; of an integer too it is a float (``np.reciprocal`` gives an integer).
+    """Return ``1 / x``; it is a float for integers too (``np.reciprocal`` returns an integer).
 
     x: a tensor, an array or a number.
 
@@ -390,7 +390,7 @@ def _power(x: Array, y: Any) -> Any:
     if kinds and y in (2, 3) and hasattr(x, "dtype") and x.dtype.kind in kinds:
         return x * x if y == 2 else x * x * x
     if type(x) in (ndarray, Scratch) and x.size > MAX_SLOW_POWERS and x.dtype.kind == "f" and _is_whole(y):
-        z = np.power(np.abs(x), y)  # of negative numbers it may take twenty times as long
+        z = np.power(np.abs(x), y)  # NumPy may take twenty times as long for negative numbers
         return np.copysign(z, x) if y % 2 else z
     return np.square(x) if type(y) is int and y == 2 else np.power(x, y)  # of bools NumPy's x ** 2 is no power
 
@@ -441,7 +441,7 @@ def pow(x: TensorLike, y: TensorLike, /) -> Any:
 
 @op(np.exp, acts=elementwise1, d=partials(lambda z: z), lower=scalar(lambda s, x: s.exp(x)))
 def exp(x: TensorLike, /) -> Any:
-    """Return the exponential, its own derivative.
+    """Return the exponential of ``x``.
 
     x: a tensor, an array or a number.
 
@@ -452,7 +452,7 @@ def exp(x: TensorLike, /) -> Any:
 
 @op(np.expm1, acts=elementwise1, d=partials(lambda g, z: g + g * z), lower=scalar(lambda s, x: s.expm1(x)))
 def expm1(x: TensorLike, /) -> Any:
-    """Return ``exp(x) - 1``, exact for small ``x`` too.
+    """Return ``exp(x) - 1``, accurate for small ``x`` too.
 
     >>> pb.expm1(1e-12)
     np.float64(1.0000000000005e-12)
@@ -478,7 +478,7 @@ def log(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, x: s.log1p(x)),
 )
 def log1p(x: TensorLike, /) -> Any:
-    """Return ``log(1 + x)``, exact for small ``x`` too.
+    """Return ``log(1 + x)``, accurate for small ``x`` too.
 
     >>> pb.log1p(1e-20)
     np.float64(1e-20)
@@ -504,7 +504,7 @@ def log1p(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, x, low, high: s.minimum(s.maximum(x, low), high)),
 )
 def clip_by_value(x: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike, /) -> Any:
-    """Return ``x`` kept between two bounds, which may be tensors; at a bound the gradient still goes to ``x``.
+    """Return ``x`` clipped to two bounds, which may be tensors; at a bound the gradient goes to ``x``.
 
     x: a tensor, an array or a number.
     clip_value_min: the least value.
@@ -517,7 +517,7 @@ def clip_by_value(x: TensorLike, clip_value_min: TensorLike, clip_value_max: Ten
 
 @method
 def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Any:
-    """Return ``clip_by_value`` as NumPy calls it: a bound that is ``None`` is no bound.
+    """Return ``x`` clipped to bounds, as ``np.clip``: ``None`` stands for no bound.
 
     x: a tensor, an array or a number.
     min: the least value.
@@ -555,10 +555,10 @@ def _round(x: Array, decimals: int = 0) -> Any:
     ),
 )
 def round(x: TensorLike, /, decimals: int = 0) -> Any:
-    """Return the nearest whole number, of two equally near ones the even one; its derivative is 0 between the jumps.
+    """Return the nearest integer, with ties to even, or the nearest number with so many decimals; its derivative is 0.
 
     x: a tensor, an array or a number.
-    decimals: how many digits after the point.
+    decimals: the number of digits after the decimal point.
 
     >>> pb.round(np.array([0.5, 1.5, 1.7]))
     array([0., 2., 2.])
@@ -567,7 +567,7 @@ def round(x: TensorLike, /, decimals: int = 0) -> Any:
 
 @op(np.ceil, acts=elementwise1, d=partials(lambda g: zero_cotangent(g)), lower=scalar(lambda s, x: s.ceil(x)))
 def ceil(x: TensorLike, /) -> Any:
-    """Return the next whole number above; its derivative is 0 between the jumps.
+    """Return the smallest integer that is not less than ``x``; its derivative is 0.
 
     x: a tensor, an array or a number.
 
@@ -578,7 +578,7 @@ def ceil(x: TensorLike, /) -> Any:
 
 @op(np.floor, acts=elementwise1, d=partials(lambda g: zero_cotangent(g)), lower=scalar(lambda s, x: s.floor(x)))
 def floor(x: TensorLike, /) -> Any:
-    """Return the next whole number below; its derivative is 0 between the jumps.
+    """Return the largest integer that is not greater than ``x``; its derivative is 0.
 
     x: a tensor, an array or a number.
 

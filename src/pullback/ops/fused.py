@@ -55,7 +55,7 @@ def mat_mul(
     prelu_activation_weights: TensorLike | None = None,
     leakyrelu_alpha: float = 0.2,
 ) -> Any:
-    """Return ``mat_mul``, plus ``bias``, through ``activation``: linear, relu, relu6, elu, sigmoid, leakyrelu or prelu.
+    """Return ``activation(mat_mul(a, b) + bias)``: linear, relu, relu6, elu, sigmoid, leakyrelu or prelu.
 
     a: matrices, along the last two axes.
     b: matrices, along the last two axes.
@@ -100,7 +100,7 @@ def conv2d(
     prelu_activation_weights: TensorLike | None = None,
     leakyrelu_alpha: float = 0.2,
 ) -> Any:
-    """Return ``conv2d``, plus ``bias``, through ``activation``.
+    """Return ``activation(conv2d(x, filter) + bias)``.
 
     x: images.
     filter: the weights.
@@ -137,7 +137,7 @@ def depthwise_conv2d(
     prelu_activation_weights: TensorLike | None = None,
     leakyrelu_alpha: float = 0.2,
 ) -> Any:
-    """Return ``depthwise_conv2d``, plus ``bias``, through ``activation``.
+    """Return ``activation(depthwise_conv2d(x, filter) + bias)``.
 
     x: a tensor, an array or a number.
     filter: the weights.

@@ -109,7 +109,7 @@ def _draws() -> list[Sample]:
     d=partials(lambda g, z, alpha: -(g * gamma_share_slope(alpha, z, 1)), None, None),
 )
 def gamma_draw(alpha: TensorLike, draw: TensorLike, origin: TensorLike, /) -> Any:
-    """Return what the draw from Gamma(origin, 1) would have been from Gamma(alpha, 1): its share below it is the same.
+    """Return the number from Gamma(alpha, 1) at the same quantile as a draw from Gamma(origin, 1).
 
     So the derivative by ``alpha`` is minus that of the distribution function, divided by the density.
 

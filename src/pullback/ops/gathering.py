@@ -39,8 +39,8 @@ __all__ = [
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
-MIN_COMPILED = 1 << 15  # elements that are added up, from which on machine code is worth being compiled
-MIN_COMPILED_ROW = 4  # elements side by side from which on it is faster
+MIN_COMPILED = 1 << 15  # added elements from which machine code is worth compiling
+MIN_COMPILED_ROW = 4  # contiguous elements from which it is faster
 
 
 def _integers(name: str, indices: Value) -> Any:
@@ -203,7 +203,7 @@ def scatter_add(x: TensorLike, indices: TensorLike, /, shape: Shape, axis: Axis 
     """
 
 
-LATER["scatter_add"] = scatter_add  # by which sparse rows become a whole tensor
+LATER["scatter_add"] = scatter_add  # converts row-sparse gradients to dense tensors
 
 
 # ---- by coordinates
@@ -302,7 +302,7 @@ def _scatter_nd(indices: Array, updates: Array, shape: Sequence[int]) -> Any:
     lower=call("put at"),
 )  # fmt: skip
 def scatter_nd(indices: TensorLike, updates: TensorLike, /, shape: ShapeLike) -> Any:
-    """Return zeros of ``shape`` with ``updates`` added at coordinates; what is named twice is added up.
+    """Return zeros of ``shape`` with ``updates`` added at coordinates; repeated coordinates are summed.
 
     indices: integers: the positions.
     updates: what is written.
@@ -341,7 +341,7 @@ def _last(indices: Array, shape: Shape) -> Any:
     run=_last,
 )
 def last_updates(indices: TensorLike, /, shape: Shape) -> Any:
-    """Return which vectors of coordinates do not come again: of several updates for one place the last one stays.
+    """Return which updates are the last ones for their coordinates, and so stay.
 
     >>> last_updates(np.array([[3], [1], [3]]), (4,))
     array([False,  True,  True])
@@ -353,7 +353,7 @@ def _tensor_cotangent(g: Value, indices: Value, updates_shape: Shape) -> Any:
 
 
 def _updates_cotangent(g: Value, indices: Value, tensor_shape: Shape) -> Any:
-    """Return the cotangent of the updates; of several for one place only the last counts."""
+    """Return the cotangent of the updates, which is 0 for updates that are overwritten by later ones."""
     last = last_updates(indices, tensor_shape).astype(g.dtype)
     return gather_nd(g, indices) * np.reshape(last, last.shape + (1,) * (len(tensor_shape) - indices.shape[-1]))
 
@@ -381,9 +381,9 @@ def _update_tangent(dtensor: Array, indices: Value, dupdates: Array) -> Any:
     run=_scatter_update,
 )  # fmt: skip
 def tensor_scatter_update(tensor: TensorLike, indices: TensorLike, updates: TensorLike, /) -> Any:
-    """Return a copy of ``tensor`` with ``updates`` in place of what was at these coordinates.
+    """Return a copy of ``tensor`` with ``updates`` written at coordinates.
 
-    tensor: the tensor that is changed in a copy.
+    tensor: the tensor that is copied.
     indices: integers: the positions.
     updates: what is written.
 
@@ -397,14 +397,14 @@ def tensor_scatter_update(tensor: TensorLike, indices: TensorLike, updates: Tens
 
 @method
 def take(x: TensorLike, indices: TensorLike, axis: Axis = None, mode: str = "raise") -> Any:
-    """Return the elements at these positions along ``axis``, or of all elements in one row.
+    """Return the elements at these positions along ``axis``, or of the flattened array.
 
-    A position outside is an error; ``mode="clip"`` takes the nearest one inside, ``mode="wrap"`` goes round.
+    A position out of range is an error, unless ``mode`` is ``"clip"`` (the nearest valid one) or ``"wrap"`` (modulo).
 
     x: a tensor, an array or a number.
     indices: integers: the positions.
-    axis: the axis; without it, positions count through all elements.
-    mode: what is done with positions out of range, as in NumPy.
+    axis: the axis; without it, the flattened array is indexed.
+    mode: how positions out of range are handled, as in NumPy.
 
     >>> take(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([3, 0]))
     array([4., 1.])
@@ -420,7 +420,7 @@ def take(x: TensorLike, indices: TensorLike, axis: Axis = None, mode: str = "rai
 
 @method
 def take_along_axis(x: TensorLike, indices: TensorLike, axis: int = -1) -> Any:
-    """For each line along ``axis`` of ``x``, the elements at the positions in the same line of ``indices``.
+    """Return for each line of ``x`` along ``axis`` the elements at the positions in the same line of ``indices``.
 
     >>> take_along_axis(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1], [0]]), 1)
     array([[2.],
@@ -445,11 +445,11 @@ def take_along_axis(x: TensorLike, indices: TensorLike, axis: int = -1) -> Any:
 
 @method
 def repeat(x: TensorLike, repeats: Lengths | Value, axis: Axis = None) -> Any:
-    """Return each element ``repeats`` times in a row, along ``axis`` or of all elements in one row.
+    """Return each element repeated ``repeats`` times, along ``axis`` or of the flattened array.
 
     x: a tensor, an array or a number.
     repeats: how often, a number or one for each element.
-    axis: the axis; without it, the elements of all axes as a row.
+    axis: the axis; without it, the flattened array is repeated.
 
     >>> repeat(np.array([1.0, 2.0]), 2)
     array([1., 1., 2., 2.])
@@ -468,7 +468,7 @@ def repeat(x: TensorLike, repeats: Lengths | Value, axis: Axis = None) -> Any:
     return gather(x, np.repeat(np.arange(n), times.astype(np.intp)), at)
 
 
-# ---- one of many
+# ---- one-hot vectors and the largest elements
 
 
 def _one_hot(
@@ -512,8 +512,8 @@ def one_hot(
 
     indices: integers: the positions.
     depth: how many classes there are.
-    on_value: what stands at the place of the class.
-    off_value: what stands elsewhere.
+    on_value: the value at the position of the class.
+    off_value: the value elsewhere.
     dtype: the dtype of the result.
 
     >>> one_hot(np.array([0, 2]), 3)
@@ -556,12 +556,12 @@ def _is_worth_compiling(x: Array, k: Any, sorted: bool) -> bool:
 
 
 def _sort_downwards(rows: Array) -> Any:
-    """Return where the elements of each row come from in descending order; equal ones stay in their order."""
+    """Return the indices that sort each row in descending order, stably."""
     return argsort_stable(rows, 1, descending=True)
 
 
 def _select_largest(rows: Array, k: int) -> Any:
-    """Return where the ``k`` largest elements of each row are, by a partial sort."""
+    """Return the indices of the ``k`` largest elements of each row, by a partial sort."""
     found = np.sort(np.argpartition(rows, -k, axis=1)[:, -k:], axis=1)
     values = np.take_along_axis(rows, found, 1)
     made = np.take_along_axis(found, _sort_downwards(values), 1).astype(np.int32)
@@ -587,7 +587,7 @@ def _select_largest(rows: Array, k: int) -> Any:
     lower=rows("largest", np.int32, lambda shapes, k, sorted: _is_compiled(shapes[0][-1], k)),
 )
 def topk_indices(x: TensorLike, /, k: int = 1, sorted: bool = True) -> Any:
-    """Return where the ``k`` largest elements along the last axis are.
+    """Return the indices of the ``k`` largest elements along the last axis.
 
     >>> topk_indices(np.array([1.0, 5.0, 3.0]), 2)
     array([1, 2], dtype=int32)
@@ -596,7 +596,7 @@ def topk_indices(x: TensorLike, /, k: int = 1, sorted: bool = True) -> Any:
 
 @method
 def topk(x: TensorLike, k: int | None = 1, sorted: bool = True) -> TopK:
-    """Return the ``k`` largest elements along the last axis, the largest first, and where they are.
+    """Return the ``k`` largest elements along the last axis, in descending order, and their indices.
 
     x: a tensor, an array or a number.
     k: how many of each row.

@@ -122,7 +122,7 @@ def _erf(x: Array) -> Any:
     lower=scalar(lambda s, x: s.erf(x)),
 )
 def erf(x: TensorLike, /) -> Any:
-    """Return the error function: the share of a bell curve within ``x`` of its middle, twice the width.
+    """Return the error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t * t)`` from 0 to ``x``.
 
     >>> pb.erf(np.array([0.0, 0.5, np.inf]))
     array([0.        , 0.52049988, 1.        ])
@@ -131,7 +131,7 @@ def erf(x: TensorLike, /) -> Any:
 
 @method
 def gelu(x: TensorLike, approximate: bool = False) -> Any:
-    """Return ``x`` times the share of a normal distribution below ``x``; ``approximate`` takes a tanh for it.
+    """Return the Gaussian error linear unit: ``x`` times the normal CDF at ``x``, with ``approximate`` by a tanh.
 
     >>> pb.gelu(np.array([-1.0, 0.0, 1.0]))
     array([-0.15865525,  0.        ,  0.84134475])

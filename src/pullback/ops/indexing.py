@@ -63,10 +63,10 @@ MIN_ROWS_ADDED = 1 << 15  # elements of rows, from which on machine code may add
 
 
 def normalize_index(index: Index) -> Any:
-    """Return the index as NumPy takes it, with arrays for lists and tensors: positions carry no gradient.
+    """Return an index with arrays instead of lists and tensors, since positions have no gradient.
 
-    Only those that are different for each example of ``vmap`` stay tensors.  Arrays are copied: the gradient needs
-    them as they are now, and the caller may change his.
+    Only positions that differ between the examples of ``vmap`` stay tensors.  Arrays are copied, because the caller may
+    change them before the gradient is computed.
     """
     return tuple([_part(i) for i in index]) if type(index) is tuple else _part(index)
 
@@ -319,7 +319,7 @@ def _reset(g: Value, index: Index) -> Any:
 
 
 def _value_cotangent(g: Value, x_shape: tuple[int, ...], y_shape: tuple[int, ...], index: Index) -> Any:
-    """Return the cotangent of the new values; of several for one place only the last counts."""
+    """Return the cotangent of the new values, which is 0 for values that are overwritten by later ones."""
     part = getitem(g, index)
     if not _names_once(index):
         size = int(np.prod(x_shape))
@@ -406,7 +406,7 @@ alias("fill", _fill)
 
 @method
 def boolean_mask(x: TensorLike, mask: TensorLike, axis: Axis = None) -> Any:
-    """Return the elements of ``x`` where ``mask`` is true; its first axis stands for ``axis`` of ``x``.
+    """Return the elements of ``x`` where ``mask`` is true; the mask's first axis is aligned with ``axis`` of ``x``.
 
     >>> boolean_mask(np.array([1.0, 2.0, 3.0]), np.array([True, False, True]))
     array([1., 3.])

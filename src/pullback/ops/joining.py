@@ -30,7 +30,7 @@ __all__ = [
 ALL = cut(None)
 
 
-# ---- together
+# ---- joining
 
 
 def _concat_shape(*shapes: tuple[int, ...], axis: int | None) -> tuple[int, ...]:
@@ -97,7 +97,7 @@ def _join_each(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any])
     lower=pieces(lambda shapes, axis: _side_by_side(shapes, axis)),
 )  # fmt: skip
 def concat(tensors: Sequence[TensorLike] | Value, /, axis: Axis = 0) -> Any:
-    """Return the tensors one after the other along an axis they have.
+    """Return the tensors concatenated along an existing axis.
 
     tensors: a list of tensors or arrays.
     axis: the axis along which they are joined.
@@ -117,7 +117,7 @@ def _concat_of_rank(name: str, rank: int, tensors: Sequence[TensorLike] | Value,
 
 
 def concat1d(tensors: Sequence[TensorLike] | Value) -> Any:
-    """Return vectors, one after the other.
+    """Return concatenated vectors.
 
     tensors: a list of tensors or arrays.
 
@@ -209,7 +209,7 @@ def _stack_each(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any]
     lower=made_of(lambda tensors, axis: np.concatenate([np.expand_dims(t, axis) for t in tensors], axis)),
 )  # fmt: skip
 def stack(tensors: Sequence[TensorLike] | Value, /, axis: int = 0) -> Any:
-    """Return the tensors along a new axis.
+    """Return the tensors stacked along a new axis.
 
     tensors: a list of tensors or arrays.
     axis: where the new axis is.
@@ -227,15 +227,15 @@ def _method_stack(x: Tensor, others: TensorLike, axis: int = 0) -> Any:
 
 alias("stack", _method_stack)
 
-# ---- apart
+# ---- splitting
 
 
 @method
 def unstack(x: TensorLike, axis: Axis = 0) -> list[Any]:
-    """Return the list of what lies along ``axis``: the inverse of ``stack``.
+    """Return the list of the slices along ``axis``: the inverse of ``stack``.
 
     x: a tensor, an array or a number.
-    axis: the axis that is taken apart.
+    axis: the axis that is removed.
 
     >>> unstack(np.array([[1.0, 2.0], [3.0, 4.0]]))
     [array([1., 2.]), array([3., 4.])]
@@ -247,7 +247,7 @@ def unstack(x: TensorLike, axis: Axis = 0) -> list[Any]:
 
 @method
 def split(x: TensorLike, num_or_size_splits: Lengths, axis: Axis = 0) -> list[Any]:
-    """Return ``x`` cut along ``axis``: into so many equal pieces, or into pieces of these lengths (one may be -1).
+    """Return ``x`` split along ``axis`` into equal parts, or into parts of given lengths (one may be -1).
 
     x: a tensor, an array or a number.
     num_or_size_splits: how many equal parts, or a list with the length of each.
@@ -287,7 +287,7 @@ def _sizes(shape: tuple[int, ...], wanted: object, axis: int) -> list[int]:
 
 @method
 def slice(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
-    """Return the block of ``x`` from ``begin`` on with the lengths ``size``; -1, or none given: up to the end.
+    """Return the block of ``x`` that starts at ``begin`` and has the lengths ``size``; -1 means up to the end.
 
     >>> slice(np.arange(12.0).reshape(3, 4), [1, 1], [-1, 2])
     array([[ 5.,  6.],
@@ -398,7 +398,7 @@ def strided_slice(
 
     x: a tensor, an array or a number.
     begin: where each axis begins.
-    end: where each axis ends; not included.
+    end: the end along each axis, which is not included.
     strides: the steps.
     begin_mask: bits: axes whose ``begin`` is not used.
     end_mask: bits: axes whose ``end`` is not used.

@@ -1,4 +1,4 @@
-"""Losses: how far predictions are from the labels, as one number or one per example."""
+"""Loss functions of labels and predictions, as one number or one per example."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Shape = tuple[int, ...]
 
 
 class Reduction(IntEnum):
-    """How the losses of the examples become one: the four ways of TensorFlow.js, by the same numbers.
+    """How the losses of the examples are reduced to one: the four ways of TensorFlow.js, with the same numbers.
 
     >>> pb.losses.Reduction.MEAN == 1
     True
@@ -201,7 +201,7 @@ def cosine_distance(
 def hinge_loss(
     labels: TensorLike, predictions: TensorLike, weights: TensorLike | None = None, reduction: str | int | None = None
 ) -> Any:
-    """Return how far predictions are from the right side of the margin; labels are 0 or 1.
+    """Return the hinge loss, weighted and reduced; labels are 0 or 1.
 
     labels: the true values.
     predictions: the predicted values, of the same shape.
@@ -242,7 +242,7 @@ def _toward(g: Value, x: Value, delta: float) -> Any:
     ),
 )
 def huber(x: TensorLike, /, delta: float = 1.0) -> Any:
-    """Return half the square of ``x`` up to ``delta``, and from there on a straight line.
+    """Return half the square of ``x`` up to ``delta``, and a linear function beyond.
 
     >>> huber(pb.tensor([0.5, 3.0]))
     Tensor([0.125, 2.5], dtype=float32)
@@ -256,7 +256,7 @@ def huber_loss(
     delta: float | Value | None = 1.0,
     reduction: str | int | None = None,
 ) -> Any:
-    """Return squares for small differences, absolute values for those beyond ``delta``; weighted and reduced.
+    """Return the Huber loss: quadratic for differences up to ``delta``, linear beyond; weighted and reduced.
 
     labels: the true values.
     predictions: the predicted values, of the same shape.
@@ -348,12 +348,12 @@ def sigmoid_cross_entropy(
     label_smoothing: float | Value = 0,
     reduction: str | int | None = None,
 ) -> Any:
-    """Return the cross entropy of ``sigmoid(logits)``, every element being a question of its own; weighted and reduced.
+    """Return the binary cross entropy of ``sigmoid(logits)`` for every element, weighted and reduced.
 
     multi_class_labels: 0 or 1 for each class.
     logits: scores, whose exponentials are proportional to probabilities.
     weights: how much each element counts: a number, or an array that is broadcast.
-    label_smoothing: how far labels are drawn towards one half.
+    label_smoothing: how far labels are moved towards one half.
     reduction: a ``pb.losses.Reduction``: how losses are added up; by default their sum over the number of weights that
         are not 0.
 
@@ -427,7 +427,7 @@ def softmax_cross_entropy(
     return _reduce_weighted(name, softmax_cross_entropy_with_logits(x, y), weights, reduction)
 
 
-# ---- labels that are the numbers of their classes
+# ---- integer labels
 
 
 def _places(labels: TensorLike, shape: Shape) -> Any:
@@ -454,7 +454,7 @@ def _places(labels: TensorLike, shape: Shape) -> Any:
 
 
 def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike) -> Any:
-    """Return ``softmax_cross_entropy_with_logits`` where a label is the number of its class: nothing is made one-hot.
+    """Return ``softmax_cross_entropy_with_logits`` for integer labels, without one-hot vectors.
 
     labels: the true class of each row, an integer.
     logits: scores, whose exponentials are proportional to probabilities.
@@ -469,7 +469,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorL
 def sparse_softmax_cross_entropy(
     labels: TensorLike, logits: TensorLike, weights: TensorLike | None = None, reduction: str | int | None = None
 ) -> Any:
-    """Return the cross entropy of ``softmax(logits)``, a label being the number of its class; weighted and reduced.
+    """Return the cross entropy of ``softmax(logits)`` for integer labels, weighted and reduced.
 
     labels: the true class of each row, an integer.
     logits: scores, whose exponentials are proportional to probabilities.

@@ -56,7 +56,7 @@ def _windows_tangent(dx: Array, windows: Windows) -> Any:
     run=_cut_windows,
 )
 def cut_windows(x: TensorLike, /, windows: Windows, fill: float = 0.0) -> Any:
-    """Return every window by itself, (batch, *positions, *window, channels), with ``fill`` outside of ``x``.
+    """Return every window, (batch, *positions, *window, channels), with ``fill`` outside ``x``.
 
     >>> cut_windows(np.array([1.0, 2.0, 3.0]).reshape(1, 3, 1), plan_windows("cut_windows", (3,), (2,)))[0, :, :, 0]
     array([[1., 2.],
@@ -99,10 +99,10 @@ def dilation2d(
     dilations: Lengths = 1,
     data_format: str = "NHWC",
 ) -> Any:
-    """Return the largest element of each window with ``filter`` (height, width, channels) added to it.
+    """Return the maximum over each window of ``x`` plus ``filter`` (height, width, channels).
 
     x: a tensor, an array or a number.
-    filter: what is added to each window (height, width, channels).
+    filter: the values added to each window (height, width, channels).
     strides: the distance between windows, a number or one for each axis.
     pad: ``"same"``, ``"valid"``, a number, or a pair [before, after] for each axis.
     dilations: the distance between the elements of a window, a number or one for each axis.

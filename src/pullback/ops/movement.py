@@ -75,7 +75,7 @@ def _resolve_shape(s: tuple[int, ...], shape: Any) -> tuple[int, ...]:
     lower=view(by_layout=True),
 )  # fmt: skip
 def reshape(x: TensorLike, /, shape: ShapeLike) -> Any:
-    """Return the elements of ``x``, in order, in another shape; a length of -1 is worked out.
+    """Return the elements of ``x``, in order, in another shape; a length of -1 is inferred.
 
     x: a tensor, an array or a number.
     shape: the new shape; one length may be -1.
@@ -101,10 +101,10 @@ def reshape(x: TensorLike, /, shape: ShapeLike) -> Any:
     lower=view(),
 )  # fmt: skip
 def expand_dims(x: TensorLike, /, axis: Axis = 0) -> Any:
-    """Return a new axis of length 1 at ``axis``.
+    """Return ``x`` with a new axis of length 1 at ``axis``.
 
     x: a tensor, an array or a number.
-    axis: where the new axis is.
+    axis: the position of the new axis.
 
     >>> expand_dims(np.ones(3), 1).shape
     (3, 1)
@@ -139,7 +139,7 @@ def squeeze(x: TensorLike, /, axis: Axis = None) -> Any:
 
 @method
 def flatten(x: TensorLike, order: Any = "C") -> Any:
-    """Return a copy of all elements in one row; ``order="F"`` has those of the first axis side by side.
+    """Return a flattened copy; ``order="F"`` is column-major, with the first axis varying fastest.
 
     x: a tensor, an array or a number.
     order: the order of the elements, as in NumPy.
@@ -152,9 +152,9 @@ def flatten(x: TensorLike, order: Any = "C") -> Any:
 
 @method
 def ravel(x: TensorLike, /, order: str = "C") -> Any:
-    """Return all elements in one row; they share their memory with ``x`` if they lie there side by side.
+    """Return the flattened array, which shares memory with ``x`` if its elements are contiguous.
 
-    ``order="F"`` has those of the first axis side by side.
+    ``order="F"`` is column-major, with the first axis varying fastest.
 
     >>> ravel(np.ones((2, 3))).shape
     (6,)
@@ -169,7 +169,7 @@ def ravel(x: TensorLike, /, order: str = "C") -> Any:
 
 @method
 def as_scalar(x: TensorLike) -> Any:
-    """Return the one element, with rank 0.
+    """Return the only element as a scalar tensor.
 
     x: a tensor, an array or a number.
 
@@ -184,7 +184,7 @@ def as_scalar(x: TensorLike) -> Any:
 
 @method
 def as1d(x: TensorLike) -> Any:
-    """Return all elements in one row.
+    """Return all elements as a vector.
 
     x: a tensor, an array or a number.
 
@@ -210,12 +210,12 @@ def as2d(x: TensorLike, rows: int, columns: int) -> Any:
 
 @method
 def as3d(x: TensorLike, rows: int, columns: int, depth: int) -> Any:
-    """Return the elements in three axes.
+    """Return the elements as a tensor of rank 3.
 
     x: a tensor, an array or a number.
     rows: the first length.
     columns: the second length.
-    depth: how many classes there are.
+    depth: the third length.
 
     >>> as3d(np.ones(6), 1, 2, 3).shape
     (1, 2, 3)
@@ -225,12 +225,12 @@ def as3d(x: TensorLike, rows: int, columns: int, depth: int) -> Any:
 
 @method
 def as4d(x: TensorLike, rows: int, columns: int, depth: int, depth2: int) -> Any:
-    """Return the elements in four axes.
+    """Return the elements as a tensor of rank 4.
 
     x: a tensor, an array or a number.
     rows: the first length.
     columns: the second length.
-    depth: how many classes there are.
+    depth: the third length.
     depth2: the fourth length.
 
     >>> as4d(np.ones(6), 1, 2, 3, 1).shape
@@ -241,12 +241,12 @@ def as4d(x: TensorLike, rows: int, columns: int, depth: int, depth2: int) -> Any
 
 @method
 def as5d(x: TensorLike, rows: int, columns: int, depth: int, depth2: int, depth3: int) -> Any:
-    """Return the elements in five axes.
+    """Return the elements as a tensor of rank 5.
 
     x: a tensor, an array or a number.
     rows: the first length.
     columns: the second length.
-    depth: how many classes there are.
+    depth: the third length.
     depth2: the fourth length.
     depth3: the fifth length.
 
@@ -313,7 +313,7 @@ def _inverse(perm: tuple[int, ...]) -> tuple[int, ...]:
     lower=view(),
 )  # fmt: skip
 def transpose(x: TensorLike, /, perm: Sequence[int] | Array | None = None) -> Any:
-    """Return the axes of ``x`` in the order ``perm``; reversed when none is given.
+    """Return ``x`` with its axes in the order ``perm``, by default reversed.
 
     >>> transpose(np.ones((2, 3, 4)), [1, 0, 2]).shape
     (3, 2, 4)
@@ -341,7 +341,7 @@ NUMPY[np.transpose] = lambda a, axes=None: transpose(a, axes)  # its parameter h
     lower=view(),
 )
 def swapaxes(x: TensorLike, /, axis1: int, axis2: int) -> Any:
-    """Return ``x`` with two axes exchanged; its own inverse.
+    """Return ``x`` with two axes exchanged.
 
     x: a tensor, an array or a number.
     axis1: an axis.
@@ -368,11 +368,11 @@ def swapaxes(x: TensorLike, /, axis1: int, axis2: int) -> Any:
     lower=view(),
 )
 def moveaxis(x: TensorLike, /, source: Lengths, destination: Lengths) -> Any:
-    """Axes moved from ``source`` to ``destination``; the others keep their order.
+    """Return ``x`` with axes moved from ``source`` to ``destination``; the others keep their order.
 
     x: a tensor, an array or a number.
-    source: where the axes are.
-    destination: where they go.
+    source: the axes to move.
+    destination: their new positions.
 
     >>> moveaxis(np.ones((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
@@ -461,7 +461,7 @@ def reverse4d(x: TensorLike, axis: Axis = None) -> Any:
     return reverse(check_rank("reverse4d", x, 4), axis)
 
 
-# ---- more of the same
+# ---- repeated elements
 
 
 def _sum_to_shape(g: Value, shape: tuple[int, ...]) -> Any:

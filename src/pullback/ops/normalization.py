@@ -61,7 +61,7 @@ def batch_norm(
     scale: TensorLike | None = None,
     variance_epsilon: float | Value | None = 0.001,
 ) -> Any:
-    """Return ``x`` less ``mean``, divided by the square root of ``variance``, times ``scale``, plus ``offset``.
+    """Return ``(x - mean) / sqrt(variance + variance_epsilon) * scale + offset``.
 
     x: a tensor, an array or a number.
     mean: the mean of each channel.
@@ -156,7 +156,7 @@ def layer_norm(
     axis: Axis = -1,
     variance_epsilon: float | Value | None = 1e-5,
 ) -> Any:
-    """Return ``x`` brought to mean 0 and variance 1 over ``axis``, times ``scale``, plus ``offset``.
+    """Return ``x`` normalized to mean 0 and variance 1 over ``axis``, times ``scale``, plus ``offset``.
 
     x: a tensor, an array or a number.
     offset: what is added at the end.
@@ -194,7 +194,7 @@ def local_response_normalization(
     """Return ``x`` divided by ``(bias + alpha * s) ** beta``, ``s`` the sum of squares of the channels around each one.
 
     x: a tensor, an array or a number.
-    depth_radius: how many channels to each side count.
+    depth_radius: the number of channels on each side that are summed.
     bias: what is added to the sum of squares.
     alpha: what the sum of squares is multiplied by.
     beta: the exponent.

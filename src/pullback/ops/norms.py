@@ -114,7 +114,7 @@ def check_order(ord: object, shape: tuple[int, ...], axis: Axis, matrix: bool) -
 
 @method
 def norm(x: TensorLike, ord: str | float | None = "euclidean", axis: Axis = None, keepdims: bool = False) -> Any:
-    """Return the norm of vectors or, over two axes, of matrices; without ``axis`` that of all elements as one vector.
+    """Return the norm of vectors or, over two axes, of matrices; without ``axis`` that of the flattened array.
 
     ``ord`` is ``"euclidean"`` (or 2, or ``"fro"`` for matrices), 1, ``inf``, ``-inf``, or for vectors any number.
 

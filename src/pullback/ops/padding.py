@@ -1,4 +1,4 @@
-"""Padding with constants or mirror images."""
+"""Padding with a constant or with reflected elements."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _pad_tangent(dx: Array, paddings: Sequence[Any]) -> Any:
     lower=pieces(lambda shapes, paddings, constant_value: [_inner(shapes[0], paddings)], fill="constant_value"),
 )  # fmt: skip
 def pad(x: TensorLike, /, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Any:
-    """Return ``x`` with ``constant_value`` around it, ``[before, after]`` elements along each axis.
+    """Return ``x`` padded with ``constant_value`` by ``[before, after]`` elements along each axis.
 
     x: a tensor, an array or a number.
     paddings: a pair [before, after] for each axis.
@@ -144,7 +144,7 @@ def pad4d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: Number
 
 @method
 def mirror_pad(x: TensorLike, paddings: Sequence[Any] | Array, mode: str = "reflect") -> Any:
-    """Return ``x`` with its mirror image around it; ``"symmetric"`` repeats the element at the edge, ``"reflect"`` not.
+    """Return ``x`` padded with its reflection; ``"symmetric"`` repeats the edge element, ``"reflect"`` does not.
 
     x: a tensor, an array or a number.
     paddings: a pair [before, after] for each axis.

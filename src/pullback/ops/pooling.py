@@ -1,7 +1,7 @@
-"""Pooling: the largest or the mean element of every window.
+"""Max pooling and average pooling: the maximum or the mean of every window.
 
-Of several elements that are the largest of their window the first receives the cotangent, as in other libraries.
-What lies outside of the image is no element of a window: it is never the largest, and the mean does not count it.
+If several elements of a window are equal to its maximum, the first one gets the cotangent, as in other libraries.
+Padding is no element of a window: it is never the maximum, and the mean does not count it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ GEOMETRIES: list[tuple[Ints, Ints, dict[str, Any]]] = [
 SAMPLES = [(x, plan_windows("pool", x[1:-1], size, **how)) for x, size, how in GEOMETRIES]
 
 
-MIN_COMPILED = 1 << 16  # elements of all windows from which on machine code is worth being compiled
+MIN_COMPILED = 1 << 16  # elements of all windows from which machine code is worth compiling
 MIN_COMPILED_CHANNELS = 4  # channels are the lanes of its vectors
 
 
@@ -65,7 +65,7 @@ def _looks_at_many(x: Array, *more: object) -> bool:
     return bool(channels >= MIN_COMPILED_CHANNELS and elements >= MIN_COMPILED)
 
 
-# ---- the largest
+# ---- maxima
 
 
 def _reduce_windows(frame: Array, windows: Windows, ufunc: Callable[..., Any]) -> Any:
@@ -300,7 +300,7 @@ def _refuse_empty_windows(name: str, windows: Windows, space: Ints, pad: object)
 
 @lru_cache(1000)
 def _has_empty_window(windows: Windows, space: Ints) -> bool:
-    """Return whether a window lies outside of the image, so that it has neither a maximum nor a mean."""
+    """Return whether a window is entirely outside the image, so that it has neither a maximum nor a mean."""
     for k, s, d, b, out, n in zip(*windows, space, strict=True):
         taps = np.arange(out)[:, None] * s + np.arange(k) * d - b
         if n and not np.all(np.any((taps >= 0) & (taps < n), axis=1)):
@@ -360,7 +360,7 @@ def max_pool1d(
     dim_rounding_mode: str | None = None,
     data_format: str = "NWC",
 ) -> Any:
-    """Return the largest element of each window of (batch, width, channels).
+    """Return the maximum of each window of (batch, width, channels).
 
     x: a tensor, an array or a number.
     filter_size: the size of the windows, a number or one for each axis.
@@ -385,7 +385,7 @@ def max_pool(
     dim_rounding_mode: str | None = None,
     data_format: str = "NHWC",
 ) -> Any:
-    """Return the largest element of each window of images (batch, height, width, channels).
+    """Return the maximum of each window of images (batch, height, width, channels).
 
     x: a tensor, an array or a number.
     filter_size: the size of the windows, a number or one for each axis.
@@ -410,7 +410,7 @@ def max_pool3d(
     dim_rounding_mode: str | None = None,
     data_format: str = "NDHWC",
 ) -> Any:
-    """Return the largest element of each window of (batch, depth, height, width, channels).
+    """Return the maximum of each window of (batch, depth, height, width, channels).
 
     x: a tensor, an array or a number.
     filter_size: the size of the windows, a number or one for each axis.
@@ -550,9 +550,9 @@ def pool(
     strides: Lengths = 1,
     dim_rounding_mode: str | None = None,
 ) -> Any:
-    """Return ``max_pool`` or ``avg_pool`` ("max", "avg"), whose windows may have gaps: ``dilations``.
+    """Return ``max_pool`` or ``avg_pool`` ("max", "avg"), whose windows may be dilated.
 
-    With gaps and ``pad="same"`` the zeros around the image are elements like others, as in TensorFlow.
+    With dilations and ``pad="same"`` the padding zeros count as elements, as in TensorFlow.
 
     input: a tensor or array.
     window_shape: the size of the windows, a number or one for each axis.

@@ -1,11 +1,11 @@
 """Random tensors, differentiable in their parameters where the draw can be reparameterized.
 
-Underneath are NumPy's generators.  ``seed`` is ``None`` for the generator of the process (see ``seed``), an integer for
-the same numbers every time, or a ``numpy.random.Generator``, which is used as it is.
+Numbers are drawn by NumPy's generators.  ``seed`` is ``None`` for the generator of the process (see ``seed``), an
+integer for the same numbers every time, or a ``numpy.random.Generator``.
 
-The generator of the process is a ``Philox``, whose numbers are functions of their places: a compiled program takes the
-places on the host, in every call, and computes the numbers of ``uniform``, ``normal``, ``bernoulli`` and ``dropout``
-where they are used, the same as without compilation.
+The generator of the process is a ``Philox``, whose numbers are functions of their positions in the stream: a compiled
+program advances the stream on the host, in every call, and computes the numbers of ``uniform``, ``normal``,
+``bernoulli`` and ``dropout`` where they are used; they are the same as without compilation.
 
 Under ``vmap`` every example with a seed of its own gets the numbers of that seed, as in a loop.  With a seed that is
 the same for all, or none, there is one draw for each call of the function, shared by all examples; unless a parameter
@@ -57,9 +57,9 @@ _lock = threading.RLock()  # while the generator of the process moves on
 
 
 def seed(seed: Seed = None) -> None:
-    """Seed the generator of the process; ``None`` takes a random seed, and a generator gives it a key.
+    """Seed the generator of the process.
 
-    seed: the number that all further draws depend on.
+    seed: an integer, None for a random seed, or a generator from which the seed is drawn.
 
     >>> pb.random.seed(7)
     >>> x = pb.random.normal([3])
@@ -75,7 +75,7 @@ def seed(seed: Seed = None) -> None:
 
 
 def get_state() -> dict[str, Any]:
-    """Return where the generator of the process is, as numbers and text: ``set_state`` goes on from there.
+    """Return the state of the generator of the process, as numbers and text, for ``set_state``.
 
     >>> state = pb.random.get_state()
     >>> x = pb.random.normal([3])
@@ -171,7 +171,7 @@ def _draw(name: str, seed: object, draw: Callable[..., Any], *parameters: object
     return call_unfollowed(run_later, program.every_time(), *parameters)
 
 
-# ---- numbers equally likely from 0 to below 1
+# ---- uniform numbers from 0 to 1
 
 
 def _draw_uniform(name: str, seed: object, shape: Shape, precision: Any) -> Any:
@@ -394,7 +394,7 @@ def truncated_normal(
     dtype: DType = None,
     seed: Seed = None,
 ) -> Tensor:
-    """Return ``normal`` without what is further than two standard deviations from the mean; that is drawn again.
+    """Return normally distributed numbers within two standard deviations of the mean; others are drawn again.
 
     shape: the shape of the result.
     mean: the mean.
@@ -424,7 +424,7 @@ def uniform(
     dtype: DType = None,
     seed: Seed = None,
 ) -> Tensor:
-    """Return numbers equally likely between ``minval`` and ``maxval``, differentiable in both.
+    """Return numbers uniformly distributed between ``minval`` and ``maxval``, differentiable in both.
 
     shape: the shape of the result.
     minval: the least number.
@@ -446,7 +446,7 @@ def uniform(
 def exponential(
     shape: ShapeLike | None = None, scale: TensorLike = 1.0, dtype: DType = None, seed: Seed = None
 ) -> Tensor:
-    """Return waiting times of mean ``scale``, differentiable in it.
+    """Return exponentially distributed numbers of mean ``scale``, differentiable in it.
 
     shape: the shape of the result.
     scale: the mean.
@@ -472,7 +472,7 @@ def gamma(
     dtype: DType = None,
     seed: Seed = None,
 ) -> Tensor:
-    """Gamma distributed numbers of shape parameter ``alpha`` and rate ``beta``, differentiable in both, to any order.
+    """Return gamma distributed numbers of shape ``alpha`` and rate ``beta``, differentiable in both, to any order.
 
     shape: the shape of the result.
     alpha: the shape of the distribution.
@@ -506,13 +506,13 @@ def gamma(
     return z / _narrow(beta, kind) if isinstance(beta, Tensor) or not np.all(beta == 1) else z
 
 
-# ---- whole numbers: no derivative
+# ---- integers: no derivative
 
 
 def uniform_int(
     shape: ShapeLike, minval: TensorLike, maxval: TensorLike, dtype: DType = "int32", seed: Seed = None
 ) -> Tensor:
-    """Return integers equally likely from ``minval`` up to but without ``maxval``.
+    """Return integers uniformly distributed from ``minval`` to ``maxval - 1``.
 
     shape: the shape of the result.
     minval: the least number.
@@ -577,7 +577,7 @@ def poisson(shape: ShapeLike | None = None, lam: TensorLike = 1.0, dtype: DType 
 
 
 def categorical(logits: TensorLike, num_samples: int, dtype: DType = "int32", seed: Seed = None) -> Tensor:
-    """Classes drawn with the probabilities ``softmax(logits)`` over the last axis: ``num_samples`` for each row.
+    """Return classes drawn with the probabilities ``softmax(logits)`` over the last axis, ``num_samples`` per row.
 
     logits: scores, whose exponentials are proportional to probabilities.
     num_samples: how many numbers are drawn for each row.
@@ -601,7 +601,7 @@ def categorical(logits: TensorLike, num_samples: int, dtype: DType = "int32", se
 
 
 def multinomial(logits: TensorLike, num_samples: int, seed: Seed = None, normalized: bool = False) -> Tensor:
-    """Return ``categorical`` as TensorFlow.js calls it; with ``normalized`` the logits are probabilities already.
+    """Return ``categorical`` by its name in TensorFlow.js; with ``normalized`` the logits are probabilities.
 
     logits: scores, whose exponentials are proportional to probabilities.
     num_samples: how many numbers are drawn for each row.
@@ -645,7 +645,7 @@ def _pick_positions(
     return _tensor(_draw(name, seed, draw, x))
 
 
-# ---- of tensors that are there
+# ---- of given tensors
 
 
 def permutation(n: int, seed: Seed = None) -> Tensor:
@@ -678,13 +678,13 @@ def shuffle(x: TensorLike, axis: int = 0, seed: Seed = None) -> Any:
 
 @method
 def dropout(x: TensorLike, rate: float, noise_shape: ShapeLike | None = None, seed: Seed = None) -> Any:
-    """Return ``x`` with a share ``rate`` of its elements set to 0, and the others scaled up to keep the sum on average.
+    """Return ``x`` with a fraction ``rate`` of its elements set to 0, and the others scaled by ``1 / (1 - rate)``.
 
     ``noise_shape`` has length 1 (and ``None`` for the length of ``x``) along the axes that are dropped together.
     Under ``vmap`` all examples lose the same elements, unless each has a seed of its own.
 
     x: a tensor, an array or a number.
-    rate: the share of the elements that become 0.
+    rate: the fraction of the elements that become 0.
     noise_shape: the shape in which zeros are drawn, broadcast against ``x``.
     seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
 

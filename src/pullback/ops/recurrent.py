@@ -136,14 +136,14 @@ def multi_rnn_cell(
 def moving_average(
     v: TensorLike, x: TensorLike, decay: TensorLike, step: TensorLike | None = None, zero_debias: bool = True
 ) -> Any:
-    """Return the average ``v`` moved towards ``x`` by ``1 - decay``; nothing is assigned.
+    """Return the moving average ``decay * v + (1 - decay) * x``; nothing is assigned.
 
     With ``zero_debias`` an average that began at 0 is corrected for that, by the number ``step`` of the update.
 
     v: the average up to now.
     x: the new value.
-    decay: the share of the average that stays.
-    step: the number of updates before this one, for ``zero_debias``.
+    decay: the weight of the previous average.
+    step: the number of this update, counted from 1, for ``zero_debias``.
     zero_debias: whether the average is corrected for having begun with 0.
 
     >>> pb.moving_average(np.array([1.0, 2.0]), np.array([3.0, 2.0]), 0.75, zero_debias=False)

@@ -100,7 +100,7 @@ def as_floats(x: Any) -> Any:
     ),
 )
 def mean(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
-    """Return the mean of the elements of ``x`` over ``axis``; of integers it is a float.
+    """Return the mean of the elements of ``x`` over ``axis``; it is a float for integers.
 
     x: a tensor, an array or a number.
     axis: the axis or axes; all of them without it.
@@ -149,7 +149,7 @@ def compose_var(x: Tensor, axis: Axis, keepdims: bool, ddof: int) -> Any:
     lower=made_of(compose_var),
 )
 def var(x: TensorLike, /, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Any:
-    """Return the variance: the mean squared distance from the mean, over ``n - ddof`` elements.
+    """Return the variance over ``axis``: the sum of squared differences from the mean, divided by ``n - ddof``.
 
     x: a tensor, an array or a number.
     axis: the axis or axes; all of them without it.
@@ -178,7 +178,7 @@ def var(x: TensorLike, /, axis: Axis = None, keepdims: bool = False, ddof: float
     lower=made_of(lambda x, axis, keepdims, ddof: np.sqrt(compose_var(x, axis, keepdims, ddof))),
 )
 def std(x: TensorLike, /, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Any:
-    """Return the standard deviation, the square root of the variance; where that is 0, so is the gradient.
+    """Return the standard deviation over ``axis``; its gradient is 0 where it is 0.
 
     x: a tensor, an array or a number.
     axis: the axis or axes; all of them without it.
@@ -204,7 +204,7 @@ class Moments(NamedTuple):
 @method
 @rename_errors("moments")
 def moments(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Moments:
-    """Mean and variance over ``axis``, as a named tuple.
+    """Return the mean and the variance over ``axis``, as a named tuple.
 
     x: a tensor, an array or a number.
     axis: the axis or axes; all of them without it.
@@ -319,7 +319,7 @@ def extreme_jvp(dx: Array, x: Array, z: Array, axis: Axis, keepdims: bool) -> An
     lower=fold(lambda s, acc, x: s.maximum(acc, x), start=-inf),
 )
 def max(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
-    """Return the largest element of ``x`` over ``axis``; ties share the gradient.
+    """Return the maximum of ``x`` over ``axis``; equal maxima share the gradient.
 
     x: a tensor, an array or a number.
     axis: the axis or axes; all of them without it.
@@ -340,7 +340,7 @@ def max(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     lower=fold(lambda s, acc, x: s.minimum(acc, x), start=inf),
 )
 def min(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
-    """Return the smallest element of ``x`` over ``axis``; ties share the gradient.
+    """Return the minimum of ``x`` over ``axis``; equal minima share the gradient.
 
     x: a tensor, an array or a number.
     axis: the axis or axes; all of them without it.
@@ -600,7 +600,7 @@ class OneAxis(reduces):
 
 @op(np.argmax, acts=OneAxis(), d=constant(), run=make_arg_function("argmax"), lower=position("gt"))
 def arg_max(x: TensorLike, /, axis: Axis = 0, keepdims: bool = False) -> Any:
-    """Return where along ``axis`` the largest element is, the first of several; ``axis=None`` takes all elements.
+    """Return the index of the first maximum along ``axis``; with ``axis=None``, in the flattened array.
 
     x: a tensor, an array or a number.
     axis: the axis; a negative one counts from the last.
@@ -613,7 +613,7 @@ def arg_max(x: TensorLike, /, axis: Axis = 0, keepdims: bool = False) -> Any:
 
 @op(np.argmin, acts=OneAxis(), d=constant(), run=make_arg_function("argmin"), lower=position("lt"))
 def arg_min(x: TensorLike, /, axis: Axis = 0, keepdims: bool = False) -> Any:
-    """Return where along ``axis`` the smallest element is, the first of several; ``axis=None`` takes all elements.
+    """Return the index of the first minimum along ``axis``; with ``axis=None``, in the flattened array.
 
     x: a tensor, an array or a number.
     axis: the axis; a negative one counts from the last.
@@ -629,7 +629,7 @@ argmin = alias("argmin", arg_min)
 
 
 def _argmax_method(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
-    """Return where the largest element is, along ``axis`` or among all, as the method of NumPy's arrays says.
+    """Return the index of the maximum along ``axis``, or in the flattened array, as the method of NumPy's arrays.
 
     >>> pb.tensor([[1.0, 5.0], [4.0, 2.0]]).argmax().item()
     1
@@ -638,7 +638,7 @@ def _argmax_method(x: Tensor, axis: int | None = None, keepdims: bool = False) -
 
 
 def _argmin_method(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
-    """Return where the smallest element is, along ``axis`` or among all, as the method of NumPy's arrays says.
+    """Return the index of the minimum along ``axis``, or in the flattened array, as the method of NumPy's arrays.
 
     >>> pb.tensor([[1.0, 5.0], [4.0, 2.0]]).argmin().item()
     0

@@ -63,10 +63,10 @@ def _roll_by_halves(x: Value, shift: Lengths, axis: Axis) -> Any:
     lower=made_of(_roll_by_halves),
 )  # fmt: skip
 def roll(x: TensorLike, /, shift: Lengths, axis: Axis = None) -> Any:
-    """Return the elements moved on by ``shift`` places; those pushed out come in again at the other end.
+    """Return the elements shifted by ``shift`` places, cyclically.
 
     x: a tensor, an array or a number.
-    shift: by how many places.
+    shift: the number of places, or one for each axis.
     axis: the axis or axes.
 
     >>> roll(np.array([1.0, 2.0, 3.0]), 1)

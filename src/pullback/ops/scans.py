@@ -82,7 +82,7 @@ def sum_back(g: Value, axis: int, exclusive: bool, reverse: bool) -> Any:
     lower=scan(lambda s, acc, x: acc + x, start=0, regroups=True),
 )
 def cumsum(x: TensorLike, /, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Any:
-    """Return the running sum along ``axis``; ``exclusive`` leaves out each element itself, ``reverse`` runs backwards.
+    """Return the cumulative sum along ``axis``.
 
     x: a tensor, an array or a number.
     axis: the axis; a negative one counts from the last.
@@ -221,7 +221,7 @@ def cumprod_jvp(dx: Array, x: Array, axis: int, exclusive: bool, reverse: bool) 
     lower=scan(lambda s, acc, x: acc * x, start=1),
 )
 def cumprod(x: TensorLike, /, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Any:
-    """Return the running product along ``axis``, from the end if ``reverse``; ``exclusive`` leaves out each itself.
+    """Return the cumulative product along ``axis``.
 
     x: a tensor, an array or a number.
     axis: the axis; a negative one counts from the last.
@@ -238,7 +238,7 @@ def cumprod(x: TensorLike, /, axis: Axis = 0, exclusive: bool = False, reverse: 
 def _cumsum_method(
     x: Tensor, axis: Axis = None, exclusive: Any = False, reverse: bool = False, *, dtype: DType = None
 ) -> Any:
-    """Return the sums of all elements up to each along ``axis``; without one over all elements, as in NumPy.
+    """Return the cumulative sum along ``axis``, or of the flattened array, as the method of NumPy's arrays.
 
     >>> pb.tensor([[1.0, 2.0], [3.0, 4.0]]).cumsum()
     Tensor([1., 3., 6., 10.], dtype=float32)
@@ -251,7 +251,7 @@ def _cumsum_method(
 def _cumprod_method(
     x: Tensor, axis: Axis = None, exclusive: Any = False, reverse: bool = False, *, dtype: DType = None
 ) -> Any:
-    """Return the products of all elements up to each along ``axis``; without one over all elements, as in NumPy.
+    """Return the cumulative product along ``axis``, or of the flattened array, as the method of NumPy's arrays.
 
     >>> pb.tensor([[1.0, 2.0], [3.0, 4.0]]).cumprod()
     Tensor([1., 2., 6., 24.], dtype=float32)

@@ -1,4 +1,4 @@
-"""More NumPy elementwise functions with NumPy's precision."""
+"""More elementwise functions of NumPy: logarithms, ``cbrt``, ``hypot``, ``logaddexp``, ``fmod``, ``nextafter``."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def fmod(x: TensorLike, y: TensorLike, /) -> Any:
 
 @op(np.nextafter, acts=elementwise2, d=partials(1, lambda g: zero_cotangent(g)))
 def nextafter(x: TensorLike, y: TensorLike, /) -> Any:
-    """The next floating-point number after ``x`` in the direction of ``y``; its derivative by ``x`` is 1.
+    """Return the next floating-point number after ``x`` in the direction of ``y``; its derivative by ``x`` is 1.
 
     >>> pb.nextafter(1.0, 2.0) - 1.0 == np.finfo(float).eps
     np.True_

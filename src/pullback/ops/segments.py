@@ -33,8 +33,8 @@ __all__ = [
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
-MIN_COMPILED = 1 << 15  # elements that are added up, from which on machine code is worth being compiled
-MIN_COMPILED_ROW = 4  # elements side by side from which on it is faster
+MIN_COMPILED = 1 << 15  # added elements from which machine code is worth compiling
+MIN_COMPILED_ROW = 4  # contiguous elements from which it is faster
 
 
 def _whole(name: str, argument: str, given: TensorLike) -> Any:
@@ -193,9 +193,9 @@ FULL: list[Sample] = [
     lower=call("segments"),
 )
 def unsorted_segment_sum(x: TensorLike, segment_ids: TensorLike, /, num_segments: int) -> Any:
-    """Return the sum of the elements of each segment; ``segment_ids`` names it for each slice of ``x``.
+    """Return the sum of each segment; ``segment_ids`` has the segment of each slice of ``x`` along its first axis.
 
-    A number below 0 or from ``num_segments`` on names no segment: what carries it is left out.
+    Slices whose number is negative or at least ``num_segments`` are in no segment and are left out.
 
     >>> unsorted_segment_sum(np.array([1.0, 2.0, 4.0, 8.0]), np.array([1, 0, 1, -1]), 2)
     array([2., 5.])
@@ -247,7 +247,7 @@ _max, _min = _extreme(np.maximum, "unsorted_segment_max", -1), _extreme(np.minim
     lower=call("largest of segments"),
 )
 def unsorted_segment_max(x: TensorLike, segment_ids: TensorLike, /, num_segments: int) -> Any:
-    """Return the largest element of each segment; the lowest number for an empty one.  Equal ones share the gradient.
+    """Return the maximum of each segment, the lowest number if it is empty; equal maxima share the gradient.
 
     x: a tensor, an array or a number.
     segment_ids: an integer for each row: the segment it belongs to.
@@ -266,7 +266,7 @@ def unsorted_segment_max(x: TensorLike, segment_ids: TensorLike, /, num_segments
     lower=call("smallest of segments"),
 )
 def unsorted_segment_min(x: TensorLike, segment_ids: TensorLike, /, num_segments: int) -> Any:
-    """Return the smallest element of each segment; of nothing it is the highest number there is.
+    """Return the minimum of each segment, the highest number if it is empty; equal minima share the gradient.
 
     x: a tensor, an array or a number.
     segment_ids: an integer for each row: the segment it belongs to.
@@ -284,7 +284,7 @@ def _counts(ids: Value, n: int, rank: int, dtype: DType) -> Any:
 
 @method
 def unsorted_segment_mean(x: TensorLike, segment_ids: TensorLike, num_segments: int) -> Any:
-    """Return the mean of the elements of each segment; of nothing it is 0.
+    """Return the mean of each segment, 0 if it is empty.
 
     x: a tensor, an array or a number.
     segment_ids: an integer for each row: the segment it belongs to.
@@ -303,7 +303,7 @@ def unsorted_segment_mean(x: TensorLike, segment_ids: TensorLike, num_segments: 
 
 @method
 def unsorted_segment_prod(x: TensorLike, segment_ids: TensorLike, num_segments: int) -> Any:
-    """Return the product of the elements of each segment; of nothing it is 1.  Zeros do not disturb the gradient.
+    """Return the product of each segment, 1 if it is empty; the gradient is correct where elements are 0.
 
     x: a tensor, an array or a number.
     segment_ids: an integer for each row: the segment it belongs to.
@@ -399,7 +399,7 @@ def segment_prod(x: TensorLike, segment_ids: TensorLike) -> Any:
 
 @method
 def segment_max(x: TensorLike, segment_ids: TensorLike) -> Any:
-    """Return the largest of each run of slices with the same number; the numbers are sorted, a missing one gives 0.
+    """Return the maximum of each run of slices with the same number; the numbers are sorted, a missing one gives 0.
 
     x: a tensor, an array or a number.
     segment_ids: an integer for each row: the segment it belongs to.
@@ -413,7 +413,7 @@ def segment_max(x: TensorLike, segment_ids: TensorLike) -> Any:
 
 @method
 def segment_min(x: TensorLike, segment_ids: TensorLike) -> Any:
-    """Return the smallest of each run of slices with the same number; the numbers are sorted, a missing one gives 0.
+    """Return the minimum of each run of slices with the same number; the numbers are sorted, a missing one gives 0.
 
     x: a tensor, an array or a number.
     segment_ids: an integer for each row: the segment it belongs to.
@@ -466,12 +466,12 @@ def bincount(x: TensorLike, weights: TensorLike | None = None, size: int | None 
 def dense_bincount(
     x: TensorLike, weights: TensorLike | None = None, size: int | None = None, binary_output: bool = False
 ) -> Any:
-    """Return ``bincount`` of a vector, or of each row of a matrix; with ``binary_output`` 1 for what occurs.
+    """Return ``bincount`` of a vector or of each row of a matrix; with ``binary_output``, 1 for numbers that occur.
 
     x: a tensor, an array or a number.
     weights: how much each element counts.
     size: how many bins there are.
-    binary_output: whether it only tells if a number occurs.
+    binary_output: whether the result is 1 for numbers that occur and 0 for others, instead of counts.
 
     >>> dense_bincount(np.array([[1, 1, 0], [2, 2, 2]]), None, 3)
     array([[1, 2, 0],
@@ -495,12 +495,12 @@ def dense_bincount(
 def sparse_to_dense(
     sparse_indices: TensorLike, sparse_values: TensorLike, output_shape: ShapeLike, default_value: TensorLike | None = 0
 ) -> Any:
-    """Return ``default_value`` but at these coordinates, where the values are; of one named twice the last counts.
+    """Return an array with values at these coordinates, the last one of repeated ones, and a default value elsewhere.
 
     sparse_indices: the positions, as rows.
     sparse_values: the value at each position.
     output_shape: the shape of the result.
-    default_value: what stands elsewhere.
+    default_value: the value elsewhere.
 
     >>> sparse_to_dense(np.array([[0, 1], [1, 0]]), np.array([5.0, 6.0]), [2, 2])
     array([[0., 5.],

@@ -1,4 +1,4 @@
-"""Signals (``pb.signal``): windows, overlapping frames, and the short-time Fourier transform."""
+"""``pb.signal``: window functions, overlapping frames, and the short-time Fourier transform."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _cosine(name: str, window_length: Any, middle: float, dtype: DType) -> Tenso
 
 
 def hann_window(window_length: int, dtype: DType = None) -> Tensor:
-    """Return the Hann window, one arch of a cosine; of even length it is periodic, of odd length symmetric.
+    """Return the Hann window; it is periodic if its length is even, and symmetric if it is odd.
 
     window_length: how many samples it has.
     dtype: the dtype of the result.
@@ -56,7 +56,7 @@ def hann_window(window_length: int, dtype: DType = None) -> Tensor:
 
 
 def hamming_window(window_length: int, dtype: DType = None) -> Tensor:
-    """Return the Hamming window, which does not go down to 0; of even length it is periodic, of odd length symmetric.
+    """Return the Hamming window; it is periodic if its length is even, and symmetric if it is odd.
 
     window_length: how many samples it has.
     dtype: the dtype of the result.
@@ -165,9 +165,9 @@ def _sum_adjoint(g: Value, x_shape: Shape, frame_step: int) -> Any:
     run=_sum_of_frames,
 )
 def overlap_and_add(x: TensorLike, /, frame_step: int, length: int | None = None) -> Any:
-    """Return the signal that has these frames, ``frame_step`` apart; where they overlap they are added.
+    """Return the signal that is the sum of overlapping frames, ``frame_step`` apart.
 
-    ``length`` cuts the signal or fills it with zeros.
+    The signal is truncated or padded with zeros to ``length``.
 
     x: a tensor, an array or a number.
     frame_step: samples from one frame to the next.
@@ -179,9 +179,9 @@ def overlap_and_add(x: TensorLike, /, frame_step: int, length: int | None = None
 
 
 def frame(signal: TensorLike, frame_length: int, frame_step: int, pad_end: bool = False, pad_value: float = 0) -> Any:
-    """Return the last axis in overlapping frames, as rows, each beginning ``frame_step`` after the one before.
+    """Return the last axis divided into overlapping frames, which begin ``frame_step`` after each other.
 
-    With ``pad_end`` frames that reach over the end are there too, filled with ``pad_value``.
+    With ``pad_end`` the last frames are padded with ``pad_value`` beyond the end of the signal.
 
     signal: samples along the last axis.
     frame_length: samples in a frame.

@@ -74,7 +74,7 @@ def _same(s: Shape, axis: float, descending: bool) -> Shape:
     run=_argsort,
 )  # fmt: skip
 def argsort(x: TensorLike, /, axis: int = -1, descending: bool = False) -> Any:
-    """Return where the elements along ``axis`` come from when they are sorted; equal ones stay in their order.
+    """Return the indices that sort ``x`` along ``axis``; the order of equal elements is kept.
 
     x: a tensor, an array or a number.
     axis: the axis; a negative one counts from the last.
@@ -87,7 +87,7 @@ def argsort(x: TensorLike, /, axis: int = -1, descending: bool = False) -> Any:
 
 @observable
 def sort(x: TensorLike, axis: int | None = -1, descending: bool = False) -> Any:
-    """Return the elements sorted along ``axis``, or all of them in one row; gradients go back to where they were.
+    """Return the elements sorted along ``axis``, or the flattened array sorted.
 
     x: a tensor, an array or a number.
     axis: the axis; a negative one counts from the last.
@@ -178,10 +178,10 @@ def _search_shape(sequence: Shape, values: Shape, side: str) -> Shape:
     lower=rows("search sorted", np.int32),
 )  # fmt: skip
 def search_sorted(sorted_sequence: TensorLike, values: TensorLike, /, side: str = "left") -> Any:
-    """Return where each value would have to be put in to keep the sequence sorted, before or after equal ones.
+    """Return the index at which each value can be inserted to keep the sequence sorted, before or after equal ones.
 
     sorted_sequence: rows in ascending order.
-    values: what is looked for.
+    values: the values to search for.
     side: ``"left"`` or ``"right"`` of equal elements.
 
     >>> search_sorted(np.array([1.0, 3.0, 5.0]), np.array([2.0, 5.0]))
@@ -195,10 +195,10 @@ searchsorted = alias("searchsorted", search_sorted)
 @method
 @rename_errors("lower_bound")
 def lower_bound(sorted_sequence: TensorLike, values: TensorLike) -> Any:
-    """Return where the first element is that is not less than each value.
+    """Return the index of the first element that is not less than each value.
 
     sorted_sequence: rows in ascending order.
-    values: what is looked for.
+    values: the values to search for.
 
     >>> lower_bound(np.array([1.0, 3.0, 3.0]), np.array([3.0]))
     array([1], dtype=int32)
@@ -209,10 +209,10 @@ def lower_bound(sorted_sequence: TensorLike, values: TensorLike) -> Any:
 @method
 @rename_errors("upper_bound")
 def upper_bound(sorted_sequence: TensorLike, values: TensorLike) -> Any:
-    """Return where the first element is that is greater than each value.
+    """Return the index of the first element that is greater than each value.
 
     sorted_sequence: rows in ascending order.
-    values: what is looked for.
+    values: the values to search for.
 
     >>> upper_bound(np.array([1.0, 3.0, 3.0]), np.array([3.0]))
     array([3], dtype=int32)
@@ -220,7 +220,7 @@ def upper_bound(sorted_sequence: TensorLike, values: TensorLike) -> Any:
     return search_sorted(sorted_sequence, values, "right")
 
 
-# ---- among the best
+# ---- top k
 
 
 def _in_top_k(predictions: Any, targets: Array, k: Any = 1) -> Any:
@@ -262,11 +262,11 @@ def _top_k_shape(predictions: Shape, targets: Shape, k: Any) -> Shape:
     run=_in_top_k,
 )  # fmt: skip
 def in_top_k(predictions: TensorLike, targets: TensorLike, /, k: int = 1) -> Any:
-    """Return whether the prediction for the target class is among the ``k`` highest ones.
+    """Return whether the score of the target class is among the ``k`` highest ones.
 
     predictions: scores of the classes, along the last axis.
     targets: the true class of each row.
-    k: among how many the true class must be.
+    k: the number of highest scores.
 
     >>> in_top_k(np.array([[0.1, 0.6, 0.3], [0.5, 0.2, 0.3]]), np.array([2, 1]), 2)
     array([ True, False])
@@ -323,7 +323,7 @@ class Unique(NamedTuple):
 
 @method
 def unique(x: TensorLike, axis: Axis = 0) -> Unique:
-    """Return the different slices along ``axis`` in the order of their first use, and which of them each slice is.
+    """Return the distinct slices along ``axis`` in the order of their first occurrence, and the index of each slice.
 
     The gradient goes to the first of several equal slices.
 
@@ -356,10 +356,10 @@ def unique(x: TensorLike, axis: Axis = 0) -> Unique:
     run=lambda element, test_elements: np.isin(element, test_elements)[()],
 )
 def isin(element: TensorLike, test_elements: TensorLike, /) -> Any:
-    """Return whether each element is among the others.
+    """Return whether each element is among the test elements.
 
-    element: what is looked for.
-    test_elements: where it is looked for.
+    element: the elements to test.
+    test_elements: the elements to compare with.
 
     >>> isin(np.array([1.0, 2.0, 3.0]), np.array([3.0, 1.0]))
     array([ True, False,  True])
@@ -386,7 +386,7 @@ def _vector(name: str, argument: str, x: TensorLike) -> Any:
 
 @method
 def setdiff1d(x: TensorLike, y: TensorLike) -> SetDifference:
-    """Return the elements of the vector ``x`` that are not in ``y``, in their order, and where they were.
+    """Return the elements of the vector ``x`` that are not in ``y``, in their order, and their indices.
 
     >>> setdiff1d(np.array([5.0, 2.0, 5.0]), np.array([2.0]))
     SetDifference(values=array([5., 5.]), indices=array([0, 2], dtype=int32))
@@ -410,7 +410,7 @@ def _sort_set(name: str, x: Any, keep: Value) -> Any:
 
 @method
 def union1d(x: TensorLike, y: TensorLike) -> Any:
-    """Return the different elements of ``x`` and ``y`` together, in order.
+    """Return the sorted distinct elements of ``x`` and ``y``.
 
     >>> union1d(np.array([3.0, 1.0]), np.array([2.0, 1.0]))
     array([1., 2., 3.])
@@ -421,7 +421,7 @@ def union1d(x: TensorLike, y: TensorLike) -> Any:
 
 @method
 def intersect1d(x: TensorLike, y: TensorLike) -> Any:
-    """Return the different elements of ``x`` that are in ``y`` too, in order.
+    """Return the sorted distinct elements that are in both ``x`` and ``y``.
 
     >>> intersect1d(np.array([3.0, 1.0, 2.0]), np.array([1.0, 3.0]))
     array([1., 3.])
@@ -432,10 +432,10 @@ def intersect1d(x: TensorLike, y: TensorLike) -> Any:
 
 @method
 def setxor1d(x: TensorLike, y: TensorLike) -> Any:
-    """Return the different elements that are in one of both and not in the other, in order.
+    """Return the sorted distinct elements that are in exactly one of ``x`` and ``y``.
 
-    x: a tensor, an array or a number.
-    y: the same; broadcast against ``x``.
+    x: a tensor or array.
+    y: a tensor or array.
 
     >>> setxor1d(np.array([3.0, 1.0]), np.array([2.0, 1.0]))
     array([2., 3.])

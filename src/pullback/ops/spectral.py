@@ -1,7 +1,8 @@
 """Fourier transforms (``pb.spectral``), along one axis or several.
 
-``n`` is the length of the transform: a longer axis is cut, a shorter one is filled with zeros.  ``norm`` says where
-the factor 1/n goes: ``"backward"`` (the default) into the inverse, ``"forward"``, or half and half with ``"ortho"``.
+``n`` is the length of the transform: a longer axis is truncated, a shorter one is padded with zeros.  ``norm`` says
+which transform has the factor 1/n: the inverse (``"backward"``, the default), the forward one (``"forward"``), or both
+its square root (``"ortho"``).
 """
 
 from __future__ import annotations
@@ -165,7 +166,7 @@ def _rfft_adjoint(g: Value, x_shape: Shape, n: int | None, axis: int, norm: str 
     run=real_only("rfft", np.fft.rfft),
 )
 def rfft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
-    """Return the first half of the Fourier transform of real numbers; the other half is its mirror image.
+    """Return the Fourier transform of real numbers at non-negative frequencies; the others are its conjugates.
 
     x: an array.
     n: the length of the transformed axis, to which it is cut or filled up with zeros.
@@ -190,7 +191,7 @@ def _irfft_adjoint(g: Value, x: Value, axis: int, norm: str | None) -> Any:
     run=np.fft.irfft,
 )
 def irfft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
-    """Return the real numbers with this ``rfft``; give ``n`` if they are odd in number.
+    """Return the inverse of ``rfft``; give ``n`` if its length is odd.
 
     x: an array.
     n: the length of the transformed axis, to which it is cut or filled up with zeros.
@@ -203,7 +204,7 @@ def irfft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | N
 
 
 def hfft(x: TensorLike, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
-    """Return the Fourier transform, real, of numbers whose other half is the mirror image of the given one.
+    """Return the real Fourier transform of a Hermitian-symmetric signal, of which the first half is given.
 
     x: an array.
     n: the length of the transformed axis, to which it is cut or filled up with zeros.
@@ -415,10 +416,10 @@ def irfft2(
 
 
 def fftshift(x: TensorLike, axes: Axis = None) -> Any:
-    """Return the zero frequency moved to the middle of the axes.
+    """Return ``x`` with the zero frequency moved to the middle of the axes.
 
     x: an array.
-    axes: the axes that are transformed; the last ones without it.
+    axes: the axes that are shifted; all of them without it.
 
     >>> pb.spectral.fftshift(np.array([0.0, 1.0, 2.0, -2.0, -1.0]))
     array([-2., -1.,  0.,  1.,  2.])
@@ -432,7 +433,7 @@ def ifftshift(x: TensorLike, axes: Axis = None) -> Any:
     """Return the inverse of ``fftshift``.
 
     x: an array.
-    axes: the axes that are transformed; the last ones without it.
+    axes: the axes that are shifted; all of them without it.
 
     >>> pb.spectral.ifftshift(np.array([-2.0, -1.0, 0.0, 1.0, 2.0]))
     array([ 0.,  1.,  2., -2., -1.])

@@ -67,7 +67,7 @@ def tan(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, x: s.arcsin(x)),
 )
 def asin(x: TensorLike, /) -> Any:
-    """Return the angle between -π/2 and π/2 whose sine is ``x``.
+    """Return the inverse sine, between -π/2 and π/2.
 
     >>> pb.asin(1.0)
     np.float64(1.5707963267948966)
@@ -82,7 +82,7 @@ def asin(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, x: s.arccos(x)),
 )
 def acos(x: TensorLike, /) -> Any:
-    """Return the angle between 0 and π whose cosine is ``x``.
+    """Return the inverse cosine, between 0 and π.
 
     >>> pb.acos(1.0)
     np.float64(0.0)
@@ -91,7 +91,7 @@ def acos(x: TensorLike, /) -> Any:
 
 @op(np.arctan, acts=elementwise1, d=partials(lambda x: 1 / (1 + x * x)), lower=scalar(lambda s, x: s.arctan(x)))
 def atan(x: TensorLike, /) -> Any:
-    """Return the angle between -π/2 and π/2 whose tangent is ``x``.
+    """Return the inverse tangent, between -π/2 and π/2.
 
     >>> pb.atan(1.0)
     np.float64(0.7853981633974483)
@@ -113,7 +113,7 @@ def _over_square(g: Array, b: ArrayOrNumber, r: Array) -> Any:
     lower=scalar(lambda s, a, b: s.arctan2(a, b)),
 )
 def atan2(a: TensorLike, b: TensorLike, /) -> Any:
-    """Return the angle of the point with height ``a`` and width ``b``, between -π and π.
+    """Return the angle of the point ``(b, a)``, the inverse tangent of ``a / b``, between -π and π.
 
     >>> pb.atan2(1.0, -1.0)
     np.float64(2.356194490192345)
@@ -158,7 +158,7 @@ def tanh(x: TensorLike, /) -> Any:
 
 @op(np.arcsinh, acts=elementwise1, d=partials(lambda z: 1 / np.cosh(z)), lower=scalar(lambda s, x: s.arcsinh(x)))
 def asinh(x: TensorLike, /) -> Any:
-    """Return the number whose hyperbolic sine is ``x``.
+    """Return the inverse hyperbolic sine.
 
     >>> pb.asinh(0.0)
     np.float64(0.0)
@@ -173,7 +173,7 @@ def asinh(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, x: s.arccosh(x)),
 )
 def acosh(x: TensorLike, /) -> Any:
-    """Return the positive number whose hyperbolic cosine is ``x``.
+    """Return the inverse hyperbolic cosine, which is not negative.
 
     >>> pb.acosh(1.0)
     np.float64(0.0)
@@ -188,7 +188,7 @@ def acosh(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, x: s.arctanh(x)),
 )
 def atanh(x: TensorLike, /) -> Any:
-    """Return the number whose hyperbolic tangent is ``x``.
+    """Return the inverse hyperbolic tangent.
 
     >>> pb.atanh(0.0)
     np.float64(0.0)

@@ -1,4 +1,4 @@
-"""``pb.image``: pictures, in batches of shape (batch, height, width, depth), with gradients wherever they exist."""
+"""``pb.image``: differentiable operations on images, in batches of shape (batch, height, width, channels)."""
 
 # ruff: noqa: I001
 from __future__ import annotations

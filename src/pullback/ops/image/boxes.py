@@ -106,7 +106,7 @@ def suppression_indices(
     score_threshold: float = -inf,
     sigma: float = 0.0,
 ) -> Any:
-    """Return which boxes stay, the best first, and -1 for the rest of ``max_output_size``.
+    """Return the indices of the boxes that stay, the best first, padded with -1 to ``max_output_size``.
 
     >>> suppression_indices(np.array([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0]]), np.array([0.5, 0.7]), 2)
     array([ 1, -1], dtype=int32)
@@ -145,7 +145,7 @@ def non_max_suppression(
     boxes: TensorLike, scores: TensorLike, max_output_size: int, iou_threshold: float | None = 0.5,
     score_threshold: float | None = -inf,
 ) -> Any:  # fmt: skip
-    """Return which boxes ``[y1, x1, y2, x2]`` stay, best first, if none may overlap a better one by ``iou_threshold``.
+    """Return the indices of boxes that overlap no better one by more than ``iou_threshold``, the best first.
 
     boxes: rows [y1, x1, y2, x2].
     scores: a number for each box.
@@ -178,7 +178,7 @@ def non_max_suppression_with_score(
     boxes: TensorLike, scores: TensorLike, max_output_size: int, iou_threshold: float | None = 0.5,
     score_threshold: float | None = -inf, soft_nms_sigma: float | None = 0.0,
 ) -> ScoredSuppression:  # fmt: skip
-    """Return which boxes stay, and their scores; a ``soft_nms_sigma`` lowers those of boxes that overlap better ones.
+    """Return the indices of the boxes that stay, and their scores, which ``soft_nms_sigma`` lowers for overlaps.
 
     The scores carry gradients to ``scores`` and, if they are lowered, to ``boxes``.
 
@@ -221,7 +221,7 @@ def non_max_suppression_padded(
     boxes: TensorLike, scores: TensorLike, max_output_size: int, iou_threshold: float | None = 0.5,
     score_threshold: float | None = -inf, pad_to_max_output_size: bool = False,
 ) -> PaddedSuppression:  # fmt: skip
-    """Return which boxes stay, filled up with zeros if that is wanted, and how many they are.
+    """Return the indices of the boxes that stay, optionally padded with zeros, and their number.
 
     boxes: rows [y1, x1, y2, x2].
     scores: a number for each box.

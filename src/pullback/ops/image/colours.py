@@ -1,4 +1,4 @@
-"""Conversions between grey, colour and black and white."""
+"""Conversions between grayscale, RGB and binary images."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _check_image(name: str, image: TensorLike, depth: int) -> Value:
 
 @observable
 def grayscale_to_rgb(image: TensorLike) -> Any:
-    """Grey pictures with three equal colours.
+    """Return grayscale images as RGB images with three equal channels.
 
     image: images with channels along the last axis.
 
@@ -49,7 +49,7 @@ def grayscale_to_rgb(image: TensorLike) -> Any:
 
 @observable
 def rgb_to_grayscale(image: TensorLike) -> Any:
-    """Return how bright coloured pictures are; integers stay integers.
+    """Return RGB images as grayscale images; integers stay integers.
 
     image: images with channels along the last axis.
 
@@ -124,9 +124,9 @@ def _batch_pictures(op: Op, args: list[Any], on: Sequence[bool], params: dict[st
 def threshold(
     image: TensorLike, /, method: str = "binary", inverted: bool = False, thresh_value: float = 0.5
 ) -> Any:  # fmt: skip
-    """255 where a picture (of brightness 0 to 255) is brighter than the threshold, 0 elsewhere; or the other way round.
+    """Return 255 where an image (values 0 to 255) is brighter than the threshold, and 0 elsewhere, or the inverse.
 
-    The threshold is ``thresh_value`` of 255, or with the method ``"otsu"`` the one that divides the picture best.
+    The threshold is ``255 * thresh_value``, or with the method ``"otsu"`` the one that separates two classes best.
 
     image: images with channels along the last axis.
     method: ``"binary"``, or ``"otsu"``, which finds the threshold itself.

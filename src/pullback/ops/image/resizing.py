@@ -1,4 +1,4 @@
-"""Resizing of pictures.  Both methods are linear, and so are their adjoints, which are ops too."""
+"""Resizing of images.  Both methods are linear, and so are their adjoints, which are ops too."""
 
 from __future__ import annotations
 
@@ -260,9 +260,9 @@ def _bilinear_grad_vjp(g: Value, x_shape: Shape, align_corners: bool, half_pixel
 def resize_bilinear(
     images: TensorLike, /, size: Sequence[int] | Array, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Any:
-    """Return pictures of ``size`` [height, width], each new pixel being between the four nearest ones.
+    """Return images resized to ``size`` [height, width] by bilinear interpolation.
 
-    ``align_corners`` puts the corners on the corners; ``half_pixel_centers`` takes pixels for squares, not points.
+    ``align_corners`` aligns the corner pixels; with ``half_pixel_centers`` pixels are squares, not points.
 
     images: images (batch, height, width, channels).
     size: [height, width] of the results.
@@ -340,7 +340,7 @@ def _near_grad_vjp(g: Value, x_shape: Shape, align_corners: bool, half_pixel_cen
 def resize_nearest_neighbor(
     images: TensorLike, /, size: Sequence[int] | Array, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Any:  # fmt: skip
-    """Return pictures of ``size`` [height, width], each new pixel being a copy of the nearest one.
+    """Return images resized to ``size`` [height, width] by nearest-neighbour interpolation.
 
     images: images (batch, height, width, channels).
     size: [height, width] of the results.

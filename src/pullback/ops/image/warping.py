@@ -1,4 +1,4 @@
-"""Crops, flips, rotations and projective transforms, differentiable by picture and coordinates."""
+"""Crops, flips, rotations and projective transforms of images, differentiable by image and coordinates."""
 
 from __future__ import annotations
 
@@ -87,10 +87,10 @@ def crop_and_resize(
     method: str | None = "bilinear",
     extrapolation_value: float | None = 0,
 ) -> Any:
-    """Return each box ``[y1, x1, y2, x2]``, from 0 to 1 over picture number ``box_ind``, resized to ``crop_size``.
+    """Return boxes ``[y1, x1, y2, x2]``, in fractions of the image ``box_ind``, cropped and resized to ``crop_size``.
 
-    Beyond the border is ``extrapolation_value``.  There are gradients by ``image`` and by ``boxes``; with the method
-    ``"nearest"`` that by ``boxes`` is 0.
+    Outside the image the value is ``extrapolation_value``.  There are gradients by ``image`` and by ``boxes``; with the
+    method ``"nearest"`` that by ``boxes`` is 0.
 
     image: images with channels along the last axis.
     boxes: rows [y1, x1, y2, x2].
@@ -182,11 +182,12 @@ def transform(
     fill_value: float | None = 0,
     output_shape: ShapeLike | None = None,
 ) -> Any:
-    """Return each pixel (x, y) read at ``((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)``, ``k = c0 x + c1 y + 1``.
+    """Return images under a projective transform.
 
-    ``transforms`` has a row ``[a0, a1, a2, b0, b1, b2, c0, c1]`` for each picture, or one for all.  Beyond the border
-    is ``fill_value``, or what ``fill_mode`` says: ``"reflect"``, ``"wrap"`` or ``"nearest"``.  There are gradients by
-    ``image`` and by ``transforms``; with the interpolation ``"nearest"`` the latter is 0.
+    The pixel (x, y) of the result is read at ``((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)`` with
+    ``k = c0 x + c1 y + 1``.  ``transforms`` has a row ``[a0, a1, a2, b0, b1, b2, c0, c1]`` for each image, or one for
+    all.  Outside the image the value is ``fill_value``, or as ``fill_mode`` says.  There are gradients by ``image`` and
+    by ``transforms``; with the interpolation ``"nearest"`` the latter is 0.
 
     image: images with channels along the last axis.
     transforms: eight numbers for each image, or for all.
@@ -250,9 +251,9 @@ def rotate_with_offset(
     fill_value: float | Sequence[float] | None = 0,
     center: float | Sequence[float] | None = 0.5,
 ) -> Any:
-    """Return pictures turned by ``radians`` around ``center``, which is one share of both sides or two, ``[x, y]``.
+    """Return images rotated by ``radians`` around ``center``, one fraction of both sides or two, ``[x, y]``.
 
-    What comes from outside is ``fill_value``: a number, or one for each of three colours, opaque if there is a fourth.
+    Outside the image the value is ``fill_value``: a number, or one for each of three channels; a fourth is opaque.
 
     image: images with channels along the last axis.
     radians: the angle.
@@ -294,7 +295,7 @@ def rotate_with_offset(
 
 @observable
 def flip_left_right(image: TensorLike) -> Any:
-    """Return pictures with left and right exchanged.
+    """Return images flipped horizontally.
 
     image: images with channels along the last axis.
 

@@ -1,7 +1,7 @@
 """Decompositions: QR and singular values.
 
-An op has one result, so the parts of a decomposition are computed as one, with their rows on top of each other, and
-taken apart by slices.  So they are computed once, and one rule has the cotangents of all of them.
+An op has one result, so the parts of a decomposition are stacked into one array and separated by slices.  So they are
+computed once, and one rule gets the cotangents of all of them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def square_gaps(s: Value) -> Any:
 
 
 def beside(x: Value, q: Value) -> Any:
-    """Return the part of the columns ``x`` that is at right angles to those of ``q``."""
+    """Return the part of the columns ``x`` that is orthogonal to those of ``q``."""
     return x - q @ (H(q) @ x)
 
 
@@ -139,14 +139,13 @@ class SVD(NamedTuple):
 
 @observable
 def svd(x: TensorLike, full_matrices: bool = False, compute_uv: bool = True) -> Any:
-    """Return the singular values of matrices, in descending order, between orthonormal ``U`` and ``Vh``.
+    """Return the singular value decomposition: ``U``, the singular values in descending order, and ``Vh``.
 
-    Without ``compute_uv`` the singular values alone.  With ``full_matrices`` the bases ``U`` and ``Vh`` are completed;
-    a gradient of what depends on the choice of the added vectors has no meaning.  The signs of pairs of vectors are a
-    matter of chance, of complex ones their phases; a gradient says how they move with their signs kept, and a function
-    that depends on phases is refused.  Equal singular values, and for matrices
-    that are not square those that are 0, have no vectors of their own: the gradient of what depends on these is
-    infinite or NaN there.  First derivatives of the singular values alone are fine.
+    Without ``compute_uv`` only the singular values are returned.  With ``full_matrices`` the bases ``U`` and ``Vh`` are
+    completed; gradients of functions that depend on the added vectors are meaningless.  The signs of pairs of vectors
+    (phases of complex ones) are arbitrary; gradients assume fixed signs, and a function that depends on phases raises
+    an error.  Equal singular values, and zero ones of matrices that are not square, have no unique vectors: gradients
+    of functions that depend on these are infinite or NaN.  First derivatives of the singular values are always fine.
 
     x: a tensor, an array or a number.
     full_matrices: whether ``U`` and ``Vh`` are square.
@@ -326,10 +325,10 @@ class QR(NamedTuple):
 
 @observable
 def qr(x: TensorLike, full_matrices: bool = False) -> QR:
-    """Orthonormal columns ``Q`` and an upper triangular ``R`` with ``Q @ R = x``, for matrices of any shape.
+    """Return orthonormal columns ``Q`` and an upper triangular ``R`` with ``Q @ R = x``, for matrices of any shape.
 
-    With ``full_matrices`` Q is square and R has the shape of ``x``; a gradient of what depends on the choice of the
-    added columns has no meaning.  Differentiable where the first columns, as many as fit, are linearly independent.
+    With ``full_matrices`` Q is square and R has the shape of ``x``; gradients of functions that depend on the added
+    columns are meaningless.  It is differentiable where the leading columns are linearly independent.
 
     >>> q, r = pb.linalg.qr(np.array([[3.0, 1.0], [4.0, 2.0]]))
     >>> np.abs(r).round(6)

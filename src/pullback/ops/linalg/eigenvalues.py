@@ -1,7 +1,7 @@
 """Eigenvalues and eigenvectors, of symmetric (Hermitian) matrices and of any square ones.
 
 An op has one result, so eigenvalues and eigenvectors are computed as one array, the values as a row above the matrix of
-vectors, and taken apart by slices.  So they are computed once, and one rule has the cotangents of both.
+vectors, and separated by slices.  So they are computed once, and one rule gets the cotangents of both.
 """
 
 from __future__ import annotations
@@ -113,11 +113,11 @@ class Eigh(NamedTuple):
 def eigh(x: TensorLike, uplo: str = "L") -> Eigh:
     """Return the eigenvalues of symmetric or Hermitian matrices, in ascending order, and their eigenvectors as columns.
 
-    What is decomposed is the mean of ``x`` and its (conjugate) transpose, so that gradients are symmetric too.  The
-    sign of an eigenvector is a matter of chance, of complex ones its phase; a gradient says how it moves with its sign
-    kept, and a function that depends on phases is refused.  Equal eigenvalues have no eigenvectors of their own: the
-    gradient of what depends on these is infinite or NaN there, and so is the second derivative of eigenvalues.  First
-    derivatives of the eigenvalues alone are fine.  ``uplo`` ("L" or "U") is the triangle that LAPACK is given.
+    The mean of ``x`` and its (conjugate) transpose is decomposed, so that gradients are symmetric too.  The sign of an
+    eigenvector (the phase of a complex one) is arbitrary; gradients assume a fixed sign, and a function that depends on
+    phases raises an error.  Equal eigenvalues have no unique eigenvectors: gradients of functions that depend on these
+    are infinite or NaN, and so are second derivatives of the eigenvalues.  First derivatives of the eigenvalues are
+    always fine.  ``uplo`` ("L" or "U") is the triangle that LAPACK reads.
 
     >>> w, v = pb.linalg.eigh(np.array([[2.0, 0.0], [0.0, 1.0]]))
     >>> w
@@ -140,7 +140,7 @@ def values_of_eigh(x: Value, uplo: Any = "L") -> Any:
 def eigvalsh(x: TensorLike, /, uplo: str = "L") -> Any:
     """Return the eigenvalues of symmetric or Hermitian matrices, in ascending order.
 
-    The mean of ``x`` and its (conjugate) transpose is meant; ``uplo`` is the triangle of it that LAPACK is given.
+    The mean of ``x`` and its (conjugate) transpose is decomposed; ``uplo`` is the triangle that LAPACK reads.
     Second derivatives need eigenvalues that differ.
 
     >>> pb.linalg.eigvalsh(np.array([[2.0, 0.0], [0.0, 1.0]]))
@@ -229,10 +229,10 @@ class Eig(NamedTuple):
 def eig(x: TensorLike) -> Eig:
     """Return the eigenvalues of square matrices, in no order, and their eigenvectors as columns; both are complex.
 
-    The vectors are as LAPACK makes them, of length 1 and with their largest element real, and gradients say how they
-    move so; those of functions that do not depend on lengths and phases are PyTorch's and JAX's.  Equal eigenvalues
-    have no eigenvectors of their own: gradients are infinite or NaN there.  (``np.linalg.eig`` of a tensor gives real
-    numbers where NumPy does: where no eigenvalue has an imaginary part.)
+    As in LAPACK, the vectors have length 1 and a real largest element, which gradients take into account; gradients of
+    functions that do not depend on lengths and phases agree with PyTorch and JAX.  Equal eigenvalues have no unique
+    eigenvectors: gradients are infinite or NaN there.  (``np.linalg.eig`` of a tensor returns real numbers where NumPy
+    does: if no eigenvalue has an imaginary part.)
 
     x: a tensor, an array or a number.
 

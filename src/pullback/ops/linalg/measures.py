@@ -48,7 +48,7 @@ def matrix_norm(x: TensorLike, ord: str | float = "fro", keepdims: bool = False)
 
 @rename_errors("cond")
 def cond(x: TensorLike, p: str | float | None = None) -> Any:
-    """Return the condition number: how much errors may grow in solving equations; ``p`` is that of a matrix norm.
+    """Return the condition number: the bound on the growth of relative errors in solving equations.
 
     x: a tensor, an array or a number.
     p: which norm, as in NumPy.
@@ -82,12 +82,12 @@ def _count_singular_values(x: Any, tol: Any, hermitian: bool, rtol: Any) -> Any:
     run=clear("matrix_rank", _count_singular_values, DIVERGED),
 )
 def matrix_rank(x: TensorLike, /, tol: float | None = None, hermitian: bool = False, rtol: float | None = None) -> Any:
-    """Return how many singular values are more than ``tol``, or than ``rtol`` times the largest.  It has no gradient.
+    """Return the number of singular values above ``tol``, or above ``rtol`` times the largest; it has no gradient.
 
     x: a tensor, an array or a number.
     tol: singular values below it count as zero.
     hermitian: whether the matrices are symmetric or Hermitian.
-    rtol: the same, as a share of the largest.
+    rtol: the same, relative to the largest singular value.
 
     >>> pb.linalg.matrix_rank(np.array([[1.0, 2.0], [2.0, 4.0]]))
     np.int64(1)

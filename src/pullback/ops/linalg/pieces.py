@@ -99,7 +99,7 @@ columns = broadcast("(m,m),(m,n)->(m,n)")
 
 
 class Systems(Acts):
-    """Equations ``x @ z = y``: square matrices and right sides, which may be one vector; leading axes broadcast."""
+    """Equations ``x @ z = y``: square matrices and right-hand sides, which may be a vector; leading axes broadcast."""
 
     def __init__(self, ways: Sequence[dict[str, Any]] = ({},)) -> None:
         self.ways = ways

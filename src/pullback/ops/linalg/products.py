@@ -23,7 +23,7 @@ __all__ = ["matrix_power", "multi_dot"]
 
 @rename_errors("matrix_power")
 def matrix_power(x: TensorLike, n: int) -> Any:
-    """Return square matrices multiplied by themselves ``n`` times; negative ``n`` are powers of the inverse.
+    """Return square matrices raised to the power ``n``; for negative ``n`` the inverse is raised.
 
     x: square matrices, along the last two axes.
     n: the power, an integer.

@@ -60,7 +60,7 @@ __all__ = ["LeastSquares", "SlogDet", "det", "inv", "lstsq", "pinv", "slogdet", 
     saving=clear("solve", lambda x, y: solve_and_save(x, y), UNSOLVED),
 )
 def solve(x: TensorLike, y: TensorLike, /) -> Any:
-    """The solution ``z`` of ``x @ z = y``, for square ``x``; ``y`` is one vector or, with more axes, has columns.
+    """Return the solution ``z`` of ``x @ z = y`` for square ``x``; ``y`` is a vector, or columns if it has more axes.
 
     >>> pb.linalg.solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([1.0, 1.0]))
     array([0.5 , 0.25])
@@ -68,7 +68,7 @@ def solve(x: TensorLike, y: TensorLike, /) -> Any:
 
 
 def solve_and_save(x: Array, y: Array) -> Any:
-    """Return the solution, with the factors of the matrix kept beside it where that is one large matrix."""
+    """Return the solution, and save the factors of a large matrix as its residual."""
     factors = lapack.factor(x) if y.ndim in (1, 2) and y.dtype is x.dtype else None
     columns = None if factors is None else lapack.solve_factored(factors, as_columns(y, y.ndim == 1))
     if columns is None:
@@ -79,14 +79,14 @@ def solve_and_save(x: Array, y: Array) -> Any:
 
 
 def adjoint_solution(g: Value, x: Value, z: Value) -> Any:
-    """The solution for the transposed matrix, its right sides as columns; in ``solve`` a vector has one axis less."""
+    """Return the solution for the adjoint matrix; right-hand sides are columns, or a vector as in ``solve``."""
     right, factors = as_columns(g, g.ndim < x.ndim), find_residual(z)
     found = lapack.solve_factored(factors, right, trans=True) if factors and type(right) is ndarray else None
     return np.linalg.solve(T(x), right) if found is None else found
 
 
 def solve_back(g: Value, x: Value, z: Value) -> tuple[Any, Any]:
-    """Return the cotangents of the matrix and of the right sides."""
+    """Return the cotangents of the matrix and of the right-hand sides."""
     w, vector = adjoint_solution(g, x, z), g.ndim < x.ndim
     return -into_rows(w, z, vector), columns_cotangent(w, vector)
 
@@ -138,12 +138,11 @@ def pseudo_inverse(x: Any, rtol: Any = None, hermitian: bool = False) -> Any:
 def pinv(x: TensorLike, /, rtol: float | Value | None = None, hermitian: bool = False) -> Any:
     """Return the pseudo-inverse of matrices of any shape; singular values under ``rtol`` times the largest count as 0.
 
-    Its derivative exists where the rank does not change nearby, so always at full rank; it is right where the values
-    that count as 0 are.  Without ``rtol`` it is the larger side times the precision of the dtype.
-    ``hermitian``: the matrices are symmetric or Hermitian, which is quicker.
+    It is differentiable where the rank is constant nearby, as at full rank; singular values that count as 0 are assumed
+    to be exactly 0.  The default of ``rtol`` is the larger side times the precision of the dtype.
 
     x: a tensor, an array or a number.
-    rtol: singular values below this share of the largest count as zero.
+    rtol: singular values below this fraction of the largest count as zero.
     hermitian: whether the matrices are symmetric or Hermitian.
 
     >>> pb.linalg.pinv(np.array([[2.0, 0.0], [0.0, 0.0]]))
@@ -189,13 +188,13 @@ class LeastSquares(NamedTuple):
 
 @rename_errors("lstsq")
 def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> LeastSquares:
-    """Return the shortest ``x`` that makes ``a @ x`` as near to ``b`` as can be; ``b`` is a vector or has columns.
+    """Return the least-squares solution of ``a @ x = b`` with the smallest norm; ``b`` is a vector or has columns.
 
-    ``residuals`` are the squared distances.  Differentiable where the rank of ``a`` does not change nearby.
+    ``residuals`` are the sums of squared residuals.  It is differentiable where the rank of ``a`` is constant nearby.
 
     a: the matrix.
     b: the right-hand side, a vector or a matrix.
-    rcond: singular values below this share of the largest count as zero.
+    rcond: singular values below this fraction of the largest count as zero.
 
     >>> pb.linalg.lstsq(np.array([[1.0], [1.0]]), np.array([1.0, 3.0])).x
     array([2.])
@@ -238,7 +237,7 @@ def least_squares_samples() -> list[Any]:
     run=clear("lstsq", least_squares_solution, DIVERGED),
 )
 def least_squares(a: TensorLike, b: TensorLike, /, rtol: float) -> Any:
-    """Return the shortest ``x`` that makes ``a @ x`` as near to ``b`` as can be, for one matrix.
+    """Return the least-squares solution with the smallest norm for one matrix.
 
     >>> least_squares(np.array([[1.0], [1.0]]), np.array([1.0, 3.0]), 1e-15)
     array([2.])
@@ -274,7 +273,7 @@ def least_squares_tangent(da: Array, db: Array, a: Array, b: Array, inverse: Arr
 def det(x: TensorLike, /) -> Any:
     """Return the determinant of square matrices over the last two axes.
 
-    The gradient is right for singular matrices too; second and higher derivatives need an invertible one.
+    The gradient is correct for singular matrices too; higher derivatives need an invertible matrix.
 
     x: a tensor, an array or a number.
 
@@ -394,10 +393,10 @@ class SlogDet(NamedTuple):
 @observable
 @rename_errors("slogdet")
 def slogdet(x: TensorLike) -> SlogDet:
-    """Return the sign and the logarithm of the absolute value of the determinant, which alone might overflow.
+    """Return the sign of the determinant and the logarithm of its absolute value, which does not overflow.
 
-    The gradient is the transposed inverse, so there is none for a singular matrix, whose logarithm is ``-inf``.  Of
-    complex matrices the sign is a number of absolute value 1, with a gradient of its own.
+    The gradient is the transposed inverse, so a singular matrix, whose logarithm is ``-inf``, has none.  The sign of a
+    complex determinant is a number of absolute value 1, which has a gradient too.
 
     x: a tensor, an array or a number.
 

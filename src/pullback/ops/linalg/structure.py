@@ -77,7 +77,7 @@ def diag_part_examples(op: Op, args: list[Any], on: Sequence[bool], params: dict
     lower=made_of(lambda x: np.reshape(compose_embedding(np.reshape(x, (-1,))), x.shape * 2)),
 )
 def diag(x: TensorLike, /) -> Any:
-    """Return zeros with ``x`` on the diagonal: a matrix for a vector, a tensor of twice the rank for any other.
+    """Return zeros with ``x`` on the diagonal: a matrix for a vector, a tensor of twice the rank for other inputs.
 
     >>> pb.diag(np.array([1.0, 2.0]))
     array([[1., 0.],
@@ -95,7 +95,7 @@ def diag(x: TensorLike, /) -> Any:
     lower=made_of(compose_tensor_diagonal),
 )
 def tensor_diag_part(x: TensorLike, /) -> Any:
-    """Return the diagonal of a tensor whose shape is another one twice: what ``diag`` was given.
+    """Return the diagonal of a tensor of shape ``(*s, *s)``: the inverse of ``diag``.
 
     x: a tensor, an array or a number.
 

@@ -111,12 +111,12 @@ def solve_by_blocks(a: Array, b: Array, lower: bool) -> Any:
     run=clear("triangular_solve", substitute, "the matrix is singular"),
 )
 def triangular_solve(x: TensorLike, y: TensorLike, /, lower: bool = True, trans: bool = False) -> Any:
-    """The solution ``z`` of ``x @ z = y``, for lower (or upper) triangular ``x``; with ``trans``, of ``x.T @ z = y``.
+    """Return the solution ``z`` of ``x @ z = y`` for a triangular ``x``; with ``trans``, of ``x.T @ z = y``.
 
-    What is on the other side of the diagonal is not read.  ``y`` is one vector or, with more axes, has columns.
+    The other triangle of ``x`` is not read.
 
     x: triangular matrices.
-    y: the same; broadcast against ``x``.
+    y: right-hand sides: a vector, or columns if it has more axes.
     lower: whether the matrix is lower triangular.
     trans: whether the transposed system is solved.
 
@@ -184,8 +184,8 @@ def half(x: Value) -> Any:
 def cholesky(x: TensorLike, /, upper: bool = False) -> Any:
     """Return the lower triangular ``L`` with ``L @ L.T = x``, for symmetric (Hermitian) positive definite matrices.
 
-    What is factored is the mean of ``x`` and its (conjugate) transpose, so that gradients are symmetric too.  With
-    ``upper`` it is the (conjugate) transpose of ``L``.
+    The mean of ``x`` and its (conjugate) transpose is factored, so that gradients are symmetric too.  With ``upper``
+    the (conjugate) transpose of ``L`` is returned.
 
     >>> pb.linalg.cholesky(np.array([[4.0, 2.0], [2.0, 10.0]]))
     array([[2., 0.],
@@ -208,7 +208,7 @@ def triangle_factor(x: Array, upper: bool = False) -> Any:
     run=clear("cholesky", triangle_factor, INDEFINITE),
 )
 def cholesky_of_triangle(x: TensorLike, /, upper: bool = False) -> Any:
-    """What ``cholesky`` gives for the symmetric matrix that the lower triangle determines, with ``upper`` the other.
+    """Return the Cholesky factor of the symmetric matrix that one triangle determines: lower, or with ``upper`` upper.
 
     >>> cholesky_of_triangle(np.array([[4.0, np.nan], [2.0, 10.0]]))
     array([[2., 0.],

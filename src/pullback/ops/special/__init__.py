@@ -63,7 +63,7 @@ def _orders(name: str, argument: str) -> Any:
     return refuse
 
 
-# ---- gamma and its kin
+# ---- gamma functions
 
 
 def _next_order(n: Operand, x: Value) -> Any:
@@ -126,7 +126,7 @@ def gammaln(x: TensorLike, /) -> Any:
 
 @op(Through("gamma"), acts=elementwise1, d=partials(lambda z, x: z * digamma(x)), domain=POSITIVE)
 def gamma(x: TensorLike, /) -> Any:
-    """Return the gamma function: of whole numbers the factorial of the one before.
+    """Return the gamma function, ``(n - 1)!`` for positive integers ``n``.
 
     x: a tensor, an array or a number.
 
@@ -186,7 +186,7 @@ def zeta(x: TensorLike, q: TensorLike, /) -> Any:
     """
 
 
-# ---- the bell curve
+# ---- error functions and the normal distribution
 
 
 @op(
@@ -197,7 +197,7 @@ def zeta(x: TensorLike, q: TensorLike, /) -> Any:
     lower=scalar(lambda s, x: s.erfc(x)),
 )
 def erfc(x: TensorLike, /) -> Any:
-    """Return ``1 - erf(x)``, precise where that is near 0.
+    """Return ``1 - erf(x)``, accurate where that is near 0.
 
     x: a tensor, an array or a number.
 
@@ -225,7 +225,7 @@ def erfcx(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, x: s.erfinv(x)),
 )
 def erfinv(x: TensorLike, /) -> Any:
-    """Return the number whose ``erf`` is ``x``.
+    """Return the inverse of ``erf``.
 
     >>> pb.special.erfinv(0.5)
     np.float64(0.476936276204...)
@@ -234,7 +234,7 @@ def erfinv(x: TensorLike, /) -> Any:
 
 @op(Real("erfcinv"), acts=elementwise1, d=partials(lambda g, z: g * np.exp(z * z) * (-ROOT_PI / 2)), domain=SHARE)
 def erfcinv(x: TensorLike, /) -> Any:
-    """Return the number whose ``erfc`` is ``x``.
+    """Return the inverse of ``erfc``.
 
     >>> pb.special.erfcinv(0.5)
     np.float64(0.476936276204...)
@@ -249,7 +249,7 @@ def erfcinv(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, x: s.ndtr(x)),
 )
 def ndtr(x: TensorLike, /) -> Any:
-    """Return the share of the standard normal distribution below ``x``.
+    """Return the cumulative distribution function of the standard normal distribution.
 
     >>> pb.special.ndtr(np.array([-np.inf, 0.0]))
     array([0. , 0.5])
@@ -264,7 +264,7 @@ def ndtr(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, x: s.log_ndtr(x)),
 )
 def log_ndtr(x: TensorLike, /) -> Any:
-    """Return the logarithm of ``ndtr``, precise far to the left.
+    """Return the logarithm of ``ndtr``, accurate far to the left.
 
     x: a tensor, an array or a number.
 
@@ -281,14 +281,14 @@ def log_ndtr(x: TensorLike, /) -> Any:
     lower=scalar(lambda s, x: s.ndtri(x)),
 )
 def ndtri(x: TensorLike, /) -> Any:
-    """Return the number below which the share ``x`` of the standard normal distribution is.
+    """Return the quantile function of the standard normal distribution, the inverse of ``ndtr``.
 
     >>> pb.special.ndtri(0.5)
     np.float64(0.0)
     """
 
 
-# ---- logarithms with care
+# ---- logarithms and entropies
 
 
 @op(
@@ -357,7 +357,7 @@ def _log(x: Value, y: Value) -> Any:
     lower=scalar(stable_formulas.xlogy),
 )
 def xlogy(x: TensorLike, y: TensorLike, /) -> Any:
-    """Return ``x * log(y)``, and 0 where ``x`` is 0, even if ``y`` is; there the derivatives are 0 too.
+    """Return ``x * log(y)``, and 0 where ``x`` is 0, even if ``y`` is 0; the derivatives are 0 there too.
 
     >>> pb.special.xlogy(np.array([0.0, 2.0]), np.array([0.0, 1.0]))
     array([0., 0.])
@@ -372,7 +372,7 @@ def xlogy(x: TensorLike, y: TensorLike, /) -> Any:
     lower=scalar(stable_formulas.xlog1py),
 )
 def xlog1py(x: TensorLike, y: TensorLike, /) -> Any:
-    """Return ``x * log1p(y)``, and 0 where ``x`` is 0, even if ``y`` is -1; there the derivatives are 0 too.
+    """Return ``x * log1p(y)``, and 0 where ``x`` is 0, even if ``y`` is -1; the derivatives are 0 there too.
 
     >>> pb.special.xlog1py(0.0, -1.0)
     np.float64(0.0)
@@ -433,7 +433,7 @@ def kl_div(x: TensorLike, y: TensorLike, /) -> Any:
 
 @op(Through("expi"), acts=elementwise1, d=partials(lambda g, x: g * np.exp(x) / x), domain=POSITIVE)
 def expi(x: TensorLike, /) -> Any:
-    """Return the exponential integral of ``exp(t) / t`` up to ``x``.
+    """Return the exponential integral Ei: the integral of ``exp(t) / t`` from minus infinity to ``x``.
 
     >>> pb.special.expi(1.0)
     np.float64(1.8951178163559...)
@@ -442,7 +442,7 @@ def expi(x: TensorLike, /) -> Any:
 
 @op(Through("exp1"), acts=elementwise1, d=partials(lambda g, x: -(g * np.exp(-x)) / x), domain=POSITIVE)
 def exp1(x: TensorLike, /) -> Any:
-    """Return the exponential integral of ``exp(-t) / t`` from ``x`` on.
+    """Return the exponential integral E1: the integral of ``exp(-t) / t`` from ``x`` to infinity.
 
     >>> pb.special.exp1(1.0)
     np.float64(0.2193839343955...)

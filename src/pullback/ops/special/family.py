@@ -1,4 +1,4 @@
-"""Special functions of SciPy's by name: one op for each number of arguments, whose derivatives are rows of a table."""
+"""Special functions of SciPy by name: one op for each number of arguments, with a table of derivatives by name."""
 
 from __future__ import annotations
 

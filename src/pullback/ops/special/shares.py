@@ -1,8 +1,8 @@
-"""Densities of the gamma and beta distributions, and the derivatives of their shares by the shape parameters.
+"""Densities of the gamma and beta distributions, and the derivatives of their CDFs by the shape parameters.
 
-The share below ``x`` is an integral of the density, so its derivative by a shape parameter is the integral of the
-density's: a sum over fixed nodes, in plain NumPy, which has derivatives of every order itself.  The side of ``x`` with
-the smaller share is integrated, over as many standard deviations as matter.
+The CDF at ``x`` is an integral of the density, so its derivative by a shape parameter is the integral of that of the
+density: a sum over fixed nodes, in plain NumPy, which can be differentiated again.  The smaller of both tails is
+integrated, over as many standard deviations as matter.
 """
 
 from __future__ import annotations

@@ -249,7 +249,7 @@ def _binom_slope_by_chosen(z: Any, n: Any, k: Any) -> Any:
 
 
 SLOPES.update({
-    # gamma and its kin
+    # gamma functions
     "rgamma": (_rgamma_slope,),
     "loggamma": (lambda z, x: call("digamma", x),),
     "gammasgn": (lambda z, x: np.zeros_like(z),),
