@@ -165,19 +165,19 @@ __version__: str
 
 @overload
 def abs(x: TensorOrNested, /) -> Tensor:
-    """Return the absolute value, of complex numbers their distance from 0; its derivative at 0 is 0."""
+    """Return the absolute value (the modulus of complex numbers); its derivative at 0 is 0."""
 
 @overload
 def abs(x: ArrayLike, /) -> Array: ...
 @overload
 def acos(x: TensorOrNested, /) -> Tensor:
-    """Return the angle between 0 and π whose cosine is ``x``."""
+    """Return the inverse cosine, between 0 and π."""
 
 @overload
 def acos(x: ArrayLike, /) -> Array: ...
 @overload
 def acosh(x: TensorOrNested, /) -> Tensor:
-    """Return the positive number whose hyperbolic cosine is ``x``."""
+    """Return the inverse hyperbolic cosine, which is not negative."""
 
 @overload
 def acosh(x: ArrayLike, /) -> Array: ...
@@ -217,28 +217,28 @@ def any(x: TensorOrNested, /, axis: Axis = None, keepdims: bool = False) -> Tens
 def any(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Array: ...
 @overload
 def arg_max(x: TensorOrNested, /, axis: Axis = 0, keepdims: bool = False) -> Tensor:
-    """Return where along ``axis`` the largest element is, the first of several; ``axis=None`` takes all elements."""
+    """Return the index of the first maximum along ``axis``; with ``axis=None``, in the flattened array."""
 
 @overload
 def arg_max(x: ArrayLike, /, axis: Axis = 0, keepdims: bool = False) -> Array: ...
 @overload
 def arg_min(x: TensorOrNested, /, axis: Axis = 0, keepdims: bool = False) -> Tensor:
-    """Return where along ``axis`` the smallest element is, the first of several; ``axis=None`` takes all elements."""
+    """Return the index of the first minimum along ``axis``; with ``axis=None``, in the flattened array."""
 
 @overload
 def arg_min(x: ArrayLike, /, axis: Axis = 0, keepdims: bool = False) -> Array: ...
 @overload
 def argsort(x: TensorOrNested, /, axis: int = -1, descending: bool = False) -> Tensor:
-    """Return where the elements along ``axis`` come from when they are sorted; equal ones stay in their order."""
+    """Return the indices that sort ``x`` along ``axis``; the order of equal elements is kept."""
 
 @overload
 def argsort(x: ArrayLike, /, axis: int = -1, descending: bool = False) -> Array: ...
 def array(values: TensorLike, dtype: DType = None) -> Tensor:
-    """Return a tensor of its own with these values: no write to it reaches them, and gradients pass through."""
+    """Return a new tensor with a copy of these values, through which gradients pass."""
 
 @overload
 def as1d(x: TensorOrNested) -> Tensor:
-    """Return all elements in one row."""
+    """Return all elements as a vector."""
 
 @overload
 def as1d(x: ArrayLike) -> Array: ...
@@ -250,62 +250,62 @@ def as2d(x: TensorOrNested, rows: int, columns: int) -> Tensor:
 def as2d(x: ArrayLike, rows: int, columns: int) -> Array: ...
 @overload
 def as3d(x: TensorOrNested, rows: int, columns: int, depth: int) -> Tensor:
-    """Return the elements in three axes."""
+    """Return the elements as a tensor of rank 3."""
 
 @overload
 def as3d(x: ArrayLike, rows: int, columns: int, depth: int) -> Array: ...
 @overload
 def as4d(x: TensorOrNested, rows: int, columns: int, depth: int, depth2: int) -> Tensor:
-    """Return the elements in four axes."""
+    """Return the elements as a tensor of rank 4."""
 
 @overload
 def as4d(x: ArrayLike, rows: int, columns: int, depth: int, depth2: int) -> Array: ...
 @overload
 def as5d(x: TensorOrNested, rows: int, columns: int, depth: int, depth2: int, depth3: int) -> Tensor:
-    """Return the elements in five axes."""
+    """Return the elements as a tensor of rank 5."""
 
 @overload
 def as5d(x: ArrayLike, rows: int, columns: int, depth: int, depth2: int, depth3: int) -> Array: ...
 @overload
 def as_scalar(x: TensorOrNested) -> Tensor:
-    """Return the one element, with rank 0."""
+    """Return the only element as a scalar tensor."""
 
 @overload
 def as_scalar(x: ArrayLike) -> Array: ...
 def asarray(values: TensorLike, dtype: DType = None) -> Tensor:
-    """Return a tensor of these values; a tensor as it is, so that its gradient passes."""
+    """Return a tensor of these values; a tensor is returned unchanged, so that gradients pass through."""
 
 @overload
 def asin(x: TensorOrNested, /) -> Tensor:
-    """Return the angle between -π/2 and π/2 whose sine is ``x``."""
+    """Return the inverse sine, between -π/2 and π/2."""
 
 @overload
 def asin(x: ArrayLike, /) -> Array: ...
 @overload
 def asinh(x: TensorOrNested, /) -> Tensor:
-    """Return the number whose hyperbolic sine is ``x``."""
+    """Return the inverse hyperbolic sine."""
 
 @overload
 def asinh(x: ArrayLike, /) -> Array: ...
 @overload
 def atan(x: TensorOrNested, /) -> Tensor:
-    """Return the angle between -π/2 and π/2 whose tangent is ``x``."""
+    """Return the inverse tangent, between -π/2 and π/2."""
 
 @overload
 def atan(x: ArrayLike, /) -> Array: ...
 @overload
 def atan2(a: TensorOrNested, b: TensorLike, /) -> Tensor:
-    """Return the angle of the point with height ``a`` and width ``b``, between -π and π."""
+    """Return the angle of the point ``(b, a)``, the inverse tangent of ``a / b``, between -π and π."""
 
 @overload
 def atan2(a: TensorLike, b: TensorOrNested, /) -> Tensor:
-    """Return the angle of the point with height ``a`` and width ``b``, between -π and π."""
+    """Return the angle of the point ``(b, a)``, the inverse tangent of ``a / b``, between -π and π."""
 
 @overload
 def atan2(a: ArrayLike, b: ArrayLike, /) -> Array: ...
 @overload
 def atanh(x: TensorOrNested, /) -> Tensor:
-    """Return the number whose hyperbolic tangent is ``x``."""
+    """Return the inverse hyperbolic tangent."""
 
 @overload
 def atanh(x: ArrayLike, /) -> Array: ...
@@ -448,7 +448,7 @@ def batch_norm(
     scale: TensorLike | None = None,
     variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
-    """Return ``x`` less ``mean``, divided by the square root of ``variance``, times ``scale``, plus ``offset``."""
+    """Return ``(x - mean) / sqrt(variance + variance_epsilon) * scale + offset``."""
 
 @overload
 def batch_norm(
@@ -459,7 +459,7 @@ def batch_norm(
     scale: TensorLike | None = None,
     variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
-    """Return ``x`` less ``mean``, divided by the square root of ``variance``, times ``scale``, plus ``offset``."""
+    """Return ``(x - mean) / sqrt(variance + variance_epsilon) * scale + offset``."""
 
 @overload
 def batch_norm(
@@ -470,7 +470,7 @@ def batch_norm(
     scale: TensorLike | None = None,
     variance_epsilon: float | Value | None = 0.001,
 ) -> Tensor:
-    """Return ``x`` less ``mean``, divided by the square root of ``variance``, times ``scale``, plus ``offset``."""
+    """Return ``(x - mean) / sqrt(variance + variance_epsilon) * scale + offset``."""
 
 @overload
 def batch_norm(
@@ -645,7 +645,7 @@ def batch_norm4d(
 ) -> Tensor: ...
 @overload
 def batch_to_space_nd(x: TensorOrNested, /, block_shape: Lengths | Array, crops: Sequence[Any] | Array) -> Tensor:
-    """Return the batch laid out in blocks of ``block_shape`` in space, from which ``crops`` are cut off."""
+    """Return the batch rearranged to blocks of ``block_shape`` in the spatial axes, from which ``crops`` are removed."""
 
 @overload
 def batch_to_space_nd(x: ArrayLike, /, block_shape: Lengths | Array, crops: Sequence[Any] | Array) -> Array: ...
@@ -689,11 +689,11 @@ def bitwise_xor(x: TensorLike, y: TensorOrNested, /) -> Tensor:
 def bitwise_xor(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def boolean_mask(x: TensorOrNested, mask: TensorLike, axis: Axis = None) -> Tensor:
-    """Return the elements of ``x`` where ``mask`` is true; its first axis stands for ``axis`` of ``x``."""
+    """Return the elements of ``x`` where ``mask`` is true; the mask's first axis is aligned with ``axis`` of ``x``."""
 
 @overload
 def boolean_mask(x: TensorLike, mask: TensorOrNested, axis: Axis = None) -> Tensor:
-    """Return the elements of ``x`` where ``mask`` is true; its first axis stands for ``axis`` of ``x``."""
+    """Return the elements of ``x`` where ``mask`` is true; the mask's first axis is aligned with ``axis`` of ``x``."""
 
 @overload
 def boolean_mask(x: ArrayLike, mask: ArrayLike, axis: Axis = None) -> Array: ...
@@ -727,13 +727,13 @@ def cbrt(x: TensorOrNested, /) -> Tensor:
 def cbrt(x: ArrayLike, /) -> Array: ...
 @overload
 def ceil(x: TensorOrNested, /) -> Tensor:
-    """Return the next whole number above; its derivative is 0 between the jumps."""
+    """Return the smallest integer that is not less than ``x``; its derivative is 0."""
 
 @overload
 def ceil(x: ArrayLike, /) -> Array: ...
 @overload
 def clip(x: TensorOrNested, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
-    """Return ``clip_by_value`` as NumPy calls it: a bound that is ``None`` is no bound."""
+    """Return ``x`` clipped to bounds, as ``np.clip``: ``None`` stands for no bound."""
 
 @overload
 def clip(x: ArrayLike, min: ArrayOrNumber | None = None, max: ArrayOrNumber | None = None) -> Array: ...
@@ -741,21 +741,21 @@ def clip(x: ArrayLike, min: ArrayOrNumber | None = None, max: ArrayOrNumber | No
 def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor: ...
 @overload
 def clip_by_value(x: TensorOrNested, clip_value_min: TensorLike, clip_value_max: TensorLike, /) -> Tensor:
-    """Return ``x`` kept between two bounds, which may be tensors; at a bound the gradient still goes to ``x``."""
+    """Return ``x`` clipped to two bounds, which may be tensors; at a bound the gradient goes to ``x``."""
 
 @overload
 def clip_by_value(x: TensorLike, clip_value_min: TensorOrNested, clip_value_max: TensorLike, /) -> Tensor:
-    """Return ``x`` kept between two bounds, which may be tensors; at a bound the gradient still goes to ``x``."""
+    """Return ``x`` clipped to two bounds, which may be tensors; at a bound the gradient goes to ``x``."""
 
 @overload
 def clip_by_value(x: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorOrNested, /) -> Tensor:
-    """Return ``x`` kept between two bounds, which may be tensors; at a bound the gradient still goes to ``x``."""
+    """Return ``x`` clipped to two bounds, which may be tensors; at a bound the gradient goes to ``x``."""
 
 @overload
 def clip_by_value(x: ArrayLike, clip_value_min: ArrayLike, clip_value_max: ArrayLike, /) -> Array: ...
 @overload
 def clone(x: TensorOrNested, /) -> Tensor:
-    """Return a tensor of its own with the same values, through which gradients pass."""
+    """Return a copy of a tensor, through which gradients pass."""
 
 @overload
 def clone(x: ArrayLike, /) -> Array: ...
@@ -773,13 +773,13 @@ def complex(real: ArrayLike, imag: ArrayLike, /) -> Array: ...
 def concat(tensors: Sequence[ArrayOrNumber] | Array, /, axis: Axis = 0) -> Array: ...
 @overload
 def concat(tensors: Sequence[TensorLike] | Value, /, axis: Axis = 0) -> Tensor:
-    """Return the tensors one after the other along an axis they have."""
+    """Return the tensors concatenated along an existing axis."""
 
 @overload
 def concat1d(tensors: Sequence[ArrayOrNumber] | Array) -> Array: ...
 @overload
 def concat1d(tensors: Sequence[TensorLike] | Value) -> Tensor:
-    """Return vectors, one after the other."""
+    """Return concatenated vectors."""
 
 @overload
 def concat2d(tensors: Sequence[ArrayOrNumber] | Array, axis: int = 0) -> Array: ...
@@ -801,7 +801,7 @@ def concat4d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Tensor:
 
 @overload
 def conj(x: TensorOrNested, /) -> Tensor:
-    """Return the complex conjugate; of real numbers they themselves."""
+    """Return the complex conjugate; real numbers are returned unchanged."""
 
 @overload
 def conj(x: ArrayLike, /) -> Array: ...
@@ -992,19 +992,19 @@ def count_nonzero(x: TensorOrNested, /, axis: Axis = None, keepdims: bool = Fals
 def count_nonzero(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Array: ...
 @overload
 def cube(x: TensorOrNested, /) -> Tensor:
-    """Return the third power, which ``x ** 3`` means: two products are many times quicker than a power."""
+    """Return the third power; ``x ** 3`` calls it, as two products are many times faster than a power."""
 
 @overload
 def cube(x: ArrayLike, /) -> Array: ...
 @overload
 def cumprod(x: TensorOrNested, /, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
-    """Return the running product along ``axis``, from the end if ``reverse``; ``exclusive`` leaves out each itself."""
+    """Return the cumulative product along ``axis``."""
 
 @overload
 def cumprod(x: ArrayLike, /, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Array: ...
 @overload
 def cumsum(x: TensorOrNested, /, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
-    """Return the running sum along ``axis``; ``exclusive`` leaves out each element itself, ``reverse`` runs backwards."""
+    """Return the cumulative sum along ``axis``."""
 
 @overload
 def cumsum(x: ArrayLike, /, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Array: ...
@@ -1012,7 +1012,7 @@ def cumsum(x: ArrayLike, /, axis: Axis = 0, exclusive: bool = False, reverse: bo
 def dense_bincount(
     x: TensorOrNested, weights: TensorLike | None = None, size: int | None = None, binary_output: bool = False
 ) -> Tensor:
-    """Return ``bincount`` of a vector, or of each row of a matrix; with ``binary_output`` 1 for what occurs."""
+    """Return ``bincount`` of a vector or of each row of a matrix; with ``binary_output``, 1 for numbers that occur."""
 
 @overload
 def dense_bincount(
@@ -1024,7 +1024,7 @@ def dense_bincount(
 ) -> Tensor: ...
 @overload
 def depth_to_space(x: TensorOrNested, /, block_size: int, data_format: str = "NHWC") -> Tensor:
-    """Return the depth of each pixel laid out as a block of pixels."""
+    """Return images in which the channels of each pixel are rearranged to a block of pixels."""
 
 @overload
 def depth_to_space(x: ArrayLike, /, block_size: int, data_format: str = "NHWC") -> Array: ...
@@ -1038,7 +1038,7 @@ def depthwise_conv2d(
     dilations: Lengths = 1,
     dim_rounding_mode: str | None = None,
 ) -> Tensor:
-    """Return ``conv2d`` of each channel by itself, with a filter (height, width, channels, results of each)."""
+    """Return ``conv2d`` of each channel separately, with a filter (height, width, channels, results of each)."""
 
 @overload
 def depthwise_conv2d(
@@ -1050,7 +1050,7 @@ def depthwise_conv2d(
     dilations: Lengths = 1,
     dim_rounding_mode: str | None = None,
 ) -> Tensor:
-    """Return ``conv2d`` of each channel by itself, with a filter (height, width, channels, results of each)."""
+    """Return ``conv2d`` of each channel separately, with a filter (height, width, channels, results of each)."""
 
 @overload
 def depthwise_conv2d(
@@ -1064,7 +1064,7 @@ def depthwise_conv2d(
 ) -> Array: ...
 @overload
 def diag(x: TensorOrNested, /) -> Tensor:
-    """Return zeros with ``x`` on the diagonal: a matrix for a vector, a tensor of twice the rank for any other."""
+    """Return zeros with ``x`` on the diagonal: a matrix for a vector, a tensor of twice the rank for other inputs."""
 
 @overload
 def diag(x: ArrayLike, /) -> Array: ...
@@ -1077,7 +1077,7 @@ def dilation2d(
     dilations: Lengths = 1,
     data_format: str = "NHWC",
 ) -> Tensor:
-    """Return the largest element of each window with ``filter`` (height, width, channels) added to it."""
+    """Return the maximum over each window of ``x`` plus ``filter`` (height, width, channels)."""
 
 @overload
 def dilation2d(
@@ -1088,7 +1088,7 @@ def dilation2d(
     dilations: Lengths = 1,
     data_format: str = "NHWC",
 ) -> Tensor:
-    """Return the largest element of each window with ``filter`` (height, width, channels) added to it."""
+    """Return the maximum over each window of ``x`` plus ``filter`` (height, width, channels)."""
 
 @overload
 def dilation2d(
@@ -1101,11 +1101,11 @@ def dilation2d(
 ) -> Array: ...
 @overload
 def div(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """Return the quotient ``x / y``; of integers it is a float, as in Python."""
+    """Return the quotient ``x / y``; it is a float for integers too, as in Python."""
 
 @overload
 def div(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """Return the quotient ``x / y``; of integers it is a float, as in Python."""
+    """Return the quotient ``x / y``; it is a float for integers too, as in Python."""
 
 @overload
 def div(x: ArrayLike, y: ArrayLike, /) -> Array: ...
@@ -1131,7 +1131,7 @@ def dot(a: TensorLike, b: TensorOrNested) -> Tensor:
 def dot(a: ArrayLike, b: ArrayLike) -> Array: ...
 @overload
 def dropout(x: TensorOrNested, rate: float, noise_shape: ShapeLike | None = None, seed: Seed = None) -> Tensor:
-    """Return ``x`` with a share ``rate`` of its elements set to 0, and the others scaled up to keep the sum on average."""
+    """Return ``x`` with a fraction ``rate`` of its elements set to 0, and the others scaled by ``1 / (1 - rate)``."""
 
 @overload
 def dropout(x: ArrayLike, rate: float, noise_shape: ShapeLike | None = None, seed: Seed = None) -> Array: ...
@@ -1143,7 +1143,7 @@ def einsum(equation: str, *operands: TensorLike) -> Tensor:
 
 @overload
 def elu(x: TensorOrNested, /) -> Tensor:
-    """Return ``x`` where it is positive, else ``exp(x) - 1``."""
+    """Return the exponential linear unit: ``x`` where it is positive, else ``exp(x) - 1``."""
 
 @overload
 def elu(x: ArrayLike, /) -> Array: ...
@@ -1155,17 +1155,17 @@ def ensure_shape(x: TensorOrNested, shape: ShapeLike) -> Tensor:
 def ensure_shape(x: ArrayLike, shape: ShapeLike) -> Array: ...
 @overload
 def equal(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """Return where ``x`` and ``y`` agree."""
+    """Return where ``x`` and ``y`` are equal."""
 
 @overload
 def equal(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """Return where ``x`` and ``y`` agree."""
+    """Return where ``x`` and ``y`` are equal."""
 
 @overload
 def equal(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def erf(x: TensorOrNested, /) -> Tensor:
-    """Return the error function: the share of a bell curve within ``x`` of its middle, twice the width."""
+    """Return the error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t * t)`` from 0 to ``x``."""
 
 @overload
 def erf(x: ArrayLike, /) -> Array: ...
@@ -1177,19 +1177,19 @@ def euclidean_norm(x: TensorOrNested, /, axis: Axis = None, keepdims: bool = Fal
 def euclidean_norm(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Array: ...
 @overload
 def exp(x: TensorOrNested, /) -> Tensor:
-    """Return the exponential, its own derivative."""
+    """Return the exponential of ``x``."""
 
 @overload
 def exp(x: ArrayLike, /) -> Array: ...
 @overload
 def expand_dims(x: TensorOrNested, /, axis: Axis = 0) -> Tensor:
-    """Return a new axis of length 1 at ``axis``."""
+    """Return ``x`` with a new axis of length 1 at ``axis``."""
 
 @overload
 def expand_dims(x: ArrayLike, /, axis: Axis = 0) -> Array: ...
 @overload
 def expm1(x: TensorOrNested, /) -> Tensor:
-    """Return ``exp(x) - 1``, exact for small ``x`` too."""
+    """Return ``exp(x) - 1``, accurate for small ``x`` too."""
 
 @overload
 def expm1(x: ArrayLike, /) -> Array: ...
@@ -1206,13 +1206,13 @@ def fill(shape: ShapeLike, value: TensorOrNested, dtype: DType = None) -> Tensor
 def fill(shape: ShapeLike, value: ArrayLike, dtype: DType = None) -> Array: ...
 @overload
 def flatten(x: TensorOrNested, order: Any = "C") -> Tensor:
-    """Return a copy of all elements in one row; ``order="F"`` has those of the first axis side by side."""
+    """Return a flattened copy; ``order="F"`` is column-major, with the first axis varying fastest."""
 
 @overload
 def flatten(x: ArrayLike, order: Any = "C") -> Array: ...
 @overload
 def floor(x: TensorOrNested, /) -> Tensor:
-    """Return the next whole number below; its derivative is 0 between the jumps."""
+    """Return the largest integer that is not greater than ``x``; its derivative is 0."""
 
 @overload
 def floor(x: ArrayLike, /) -> Array: ...
@@ -1264,7 +1264,7 @@ def gather_nd(x: TensorLike, indices: TensorOrNested, /) -> Tensor:
 def gather_nd(x: ArrayLike, indices: ArrayLike, /) -> Array: ...
 @overload
 def gelu(x: TensorOrNested, approximate: bool = False) -> Tensor:
-    """Return ``x`` times the share of a normal distribution below ``x``; ``approximate`` takes a tanh for it."""
+    """Return the Gaussian error linear unit: ``x`` times the normal CDF at ``x``, with ``approximate`` by a tanh."""
 
 @overload
 def gelu(x: ArrayLike, approximate: bool = False) -> Array: ...
@@ -1300,17 +1300,17 @@ def hypot(x: TensorLike, y: TensorOrNested, /) -> Tensor:
 def hypot(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def imag(x: TensorOrNested, /) -> Tensor:
-    """Return the imaginary part; of real numbers 0."""
+    """Return the imaginary part, which is 0 for real numbers."""
 
 @overload
 def imag(x: ArrayLike, /) -> Array: ...
 @overload
 def in_top_k(predictions: TensorOrNested, targets: TensorLike, /, k: int = 1) -> Tensor:
-    """Return whether the prediction for the target class is among the ``k`` highest ones."""
+    """Return whether the score of the target class is among the ``k`` highest ones."""
 
 @overload
 def in_top_k(predictions: TensorLike, targets: TensorOrNested, /, k: int = 1) -> Tensor:
-    """Return whether the prediction for the target class is among the ``k`` highest ones."""
+    """Return whether the score of the target class is among the ``k`` highest ones."""
 
 @overload
 def in_top_k(predictions: ArrayLike, targets: ArrayLike, /, k: int = 1) -> Array: ...
@@ -1326,17 +1326,17 @@ def inner(a: TensorLike, b: TensorOrNested) -> Tensor:
 def inner(a: ArrayLike, b: ArrayLike) -> Array: ...
 @overload
 def intersect1d(x: TensorOrNested, y: TensorLike) -> Tensor:
-    """Return the different elements of ``x`` that are in ``y`` too, in order."""
+    """Return the sorted distinct elements that are in both ``x`` and ``y``."""
 
 @overload
 def intersect1d(x: TensorLike, y: TensorOrNested) -> Tensor:
-    """Return the different elements of ``x`` that are in ``y`` too, in order."""
+    """Return the sorted distinct elements that are in both ``x`` and ``y``."""
 
 @overload
 def intersect1d(x: ArrayLike, y: ArrayLike) -> Array: ...
 @overload
 def invert(x: TensorOrNested, /) -> Tensor:
-    """Return every bit the other way; of bools, where ``x`` is false."""
+    """Return every bit inverted; for bools the logical negation."""
 
 @overload
 def invert(x: ArrayLike, /) -> Array: ...
@@ -1360,11 +1360,11 @@ def is_nan(x: TensorOrNested, /) -> Tensor:
 def is_nan(x: ArrayLike, /) -> Array: ...
 @overload
 def isin(element: TensorOrNested, test_elements: TensorLike, /) -> Tensor:
-    """Return whether each element is among the others."""
+    """Return whether each element is among the test elements."""
 
 @overload
 def isin(element: TensorLike, test_elements: TensorOrNested, /) -> Tensor:
-    """Return whether each element is among the others."""
+    """Return whether each element is among the test elements."""
 
 @overload
 def isin(element: ArrayLike, test_elements: ArrayLike, /) -> Array: ...
@@ -1376,7 +1376,7 @@ def layer_norm(
     axis: Axis = -1,
     variance_epsilon: float | Value | None = 1e-05,
 ) -> Tensor:
-    """Return ``x`` brought to mean 0 and variance 1 over ``axis``, times ``scale``, plus ``offset``."""
+    """Return ``x`` normalized to mean 0 and variance 1 over ``axis``, times ``scale``, plus ``offset``."""
 
 @overload
 def layer_norm(
@@ -1402,11 +1402,11 @@ def leaky_relu(x: TensorOrNested, /, alpha: float = 0.2) -> Tensor:
 def leaky_relu(x: ArrayLike, /, alpha: float = 0.2) -> Array: ...
 @overload
 def left_shift(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """The bits of integers moved up by ``y`` places: ``x << y``."""
+    """Return the bits of integers shifted left by ``y`` places: ``x << y``."""
 
 @overload
 def left_shift(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """The bits of integers moved up by ``y`` places: ``x << y``."""
+    """Return the bits of integers shifted left by ``y`` places: ``x << y``."""
 
 @overload
 def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array: ...
@@ -1431,7 +1431,7 @@ def less_equal(x: TensorLike, y: TensorOrNested, /) -> Tensor:
 @overload
 def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 def linspace(start: TensorLike, stop: TensorLike, num: float | Array = 50, dtype: DType = None) -> Tensor:
-    """Return ``num`` numbers at equal distances, from ``start`` to ``stop``."""
+    """Return ``num`` evenly spaced numbers from ``start`` to ``stop``, both included."""
 
 @overload
 def local_response_normalization(
@@ -1465,7 +1465,7 @@ def log10(x: TensorOrNested, /) -> Tensor:
 def log10(x: ArrayLike, /) -> Array: ...
 @overload
 def log1p(x: TensorOrNested, /) -> Tensor:
-    """Return ``log(1 + x)``, exact for small ``x`` too."""
+    """Return ``log(1 + x)``, accurate for small ``x`` too."""
 
 @overload
 def log1p(x: ArrayLike, /) -> Array: ...
@@ -1483,7 +1483,7 @@ def log_sigmoid(x: TensorOrNested, /) -> Tensor:
 def log_sigmoid(x: ArrayLike, /) -> Array: ...
 @overload
 def log_softmax(logits: TensorOrNested, /, axis: Axis = -1) -> Tensor:
-    """Return the logarithm of ``softmax``, precise where that is near 0."""
+    """Return the logarithm of ``softmax``, accurate where the softmax is near 0."""
 
 @overload
 def log_softmax(logits: ArrayLike, /, axis: Axis = -1) -> Array: ...
@@ -1551,11 +1551,11 @@ def logical_xor(x: TensorLike, y: TensorOrNested, /) -> Tensor:
 def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def lower_bound(sorted_sequence: TensorOrNested, values: TensorLike) -> Tensor:
-    """Return where the first element is that is not less than each value."""
+    """Return the index of the first element that is not less than each value."""
 
 @overload
 def lower_bound(sorted_sequence: TensorLike, values: TensorOrNested) -> Tensor:
-    """Return where the first element is that is not less than each value."""
+    """Return the index of the first element that is not less than each value."""
 
 @overload
 def lower_bound(sorted_sequence: ArrayLike, values: ArrayLike) -> Array: ...
@@ -1581,7 +1581,7 @@ def matmul(x: TensorLike, y: TensorOrNested, /) -> Tensor:
 def matmul(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def max(x: TensorOrNested, /, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the largest element of ``x`` over ``axis``; ties share the gradient."""
+    """Return the maximum of ``x`` over ``axis``; equal maxima share the gradient."""
 
 @overload
 def max(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Array: ...
@@ -1594,7 +1594,7 @@ def max_pool(
     dim_rounding_mode: str | None = None,
     data_format: str = "NHWC",
 ) -> Tensor:
-    """Return the largest element of each window of images (batch, height, width, channels)."""
+    """Return the maximum of each window of images (batch, height, width, channels)."""
 
 @overload
 def max_pool(
@@ -1614,7 +1614,7 @@ def max_pool1d(
     dim_rounding_mode: str | None = None,
     data_format: str = "NWC",
 ) -> Tensor:
-    """Return the largest element of each window of (batch, width, channels)."""
+    """Return the maximum of each window of (batch, width, channels)."""
 
 @overload
 def max_pool1d(
@@ -1634,7 +1634,7 @@ def max_pool3d(
     dim_rounding_mode: str | None = None,
     data_format: str = "NDHWC",
 ) -> Tensor:
-    """Return the largest element of each window of (batch, depth, height, width, channels)."""
+    """Return the maximum of each window of (batch, depth, height, width, channels)."""
 
 @overload
 def max_pool3d(
@@ -1665,17 +1665,17 @@ def max_pool_with_argmax(
 ) -> PoolWithArgmax[Array]: ...
 @overload
 def maximum(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """Return the larger of the two; where they are equal each gets half of the gradient."""
+    """Return the elementwise maximum; where both are equal, each gets half of the gradient."""
 
 @overload
 def maximum(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """Return the larger of the two; where they are equal each gets half of the gradient."""
+    """Return the elementwise maximum; where both are equal, each gets half of the gradient."""
 
 @overload
 def maximum(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def mean(x: TensorOrNested, /, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the mean of the elements of ``x`` over ``axis``; of integers it is a float."""
+    """Return the mean of the elements of ``x`` over ``axis``; it is a float for integers."""
 
 @overload
 def mean(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Array: ...
@@ -1687,23 +1687,23 @@ def meshgrid(*xs: TensorLike, indexing: str = "xy", sparse: bool = False) -> tup
 
 @overload
 def min(x: TensorOrNested, /, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the smallest element of ``x`` over ``axis``; ties share the gradient."""
+    """Return the minimum of ``x`` over ``axis``; equal minima share the gradient."""
 
 @overload
 def min(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Array: ...
 @overload
 def minimum(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """Return the smaller of the two; where they are equal each gets half of the gradient."""
+    """Return the elementwise minimum; where both are equal, each gets half of the gradient."""
 
 @overload
 def minimum(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """Return the smaller of the two; where they are equal each gets half of the gradient."""
+    """Return the elementwise minimum; where both are equal, each gets half of the gradient."""
 
 @overload
 def minimum(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def mirror_pad(x: TensorOrNested, paddings: Sequence[Any] | Array, mode: str = "reflect") -> Tensor:
-    """Return ``x`` with its mirror image around it; ``"symmetric"`` repeats the element at the edge, ``"reflect"`` not."""
+    """Return ``x`` padded with its reflection; ``"symmetric"`` repeats the edge element, ``"reflect"`` does not."""
 
 @overload
 def mirror_pad(x: ArrayLike, paddings: Sequence[Any] | Array, mode: str = "reflect") -> Array: ...
@@ -1719,13 +1719,13 @@ def mod(x: TensorLike, y: TensorOrNested, /) -> Tensor:
 def mod(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def moments(x: TensorOrNested, axis: Axis = None, keepdims: bool = False) -> Moments[Tensor]:
-    """Mean and variance over ``axis``, as a named tuple."""
+    """Return the mean and the variance over ``axis``, as a named tuple."""
 
 @overload
 def moments(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Moments[Array]: ...
 @overload
 def moveaxis(x: TensorOrNested, /, source: Lengths, destination: Lengths) -> Tensor:
-    """Axes moved from ``source`` to ``destination``; the others keep their order."""
+    """Return ``x`` with axes moved from ``source`` to ``destination``; the others keep their order."""
 
 @overload
 def moveaxis(x: ArrayLike, /, source: Lengths, destination: Lengths) -> Array: ...
@@ -1733,19 +1733,19 @@ def moveaxis(x: ArrayLike, /, source: Lengths, destination: Lengths) -> Array: .
 def moving_average(
     v: TensorOrNested, x: TensorLike, decay: TensorLike, step: TensorLike | None = None, zero_debias: bool = True
 ) -> Tensor:
-    """Return the average ``v`` moved towards ``x`` by ``1 - decay``; nothing is assigned."""
+    """Return the moving average ``decay * v + (1 - decay) * x``; nothing is assigned."""
 
 @overload
 def moving_average(
     v: TensorLike, x: TensorOrNested, decay: TensorLike, step: TensorLike | None = None, zero_debias: bool = True
 ) -> Tensor:
-    """Return the average ``v`` moved towards ``x`` by ``1 - decay``; nothing is assigned."""
+    """Return the moving average ``decay * v + (1 - decay) * x``; nothing is assigned."""
 
 @overload
 def moving_average(
     v: TensorLike, x: TensorLike, decay: TensorOrNested, step: TensorLike | None = None, zero_debias: bool = True
 ) -> Tensor:
-    """Return the average ``v`` moved towards ``x`` by ``1 - decay``; nothing is assigned."""
+    """Return the moving average ``decay * v + (1 - decay) * x``; nothing is assigned."""
 
 @overload
 def moving_average(
@@ -1776,27 +1776,27 @@ def multi_rnn_cell(
     """Perform one step of stacked cells: each takes the output of the one below as its data."""
 
 def multinomial(logits: TensorLike, num_samples: int, seed: Seed = None, normalized: bool = False) -> Tensor:
-    """Return ``categorical`` as TensorFlow.js calls it; with ``normalized`` the logits are probabilities already."""
+    """Return ``categorical`` by its name in TensorFlow.js; with ``normalized`` the logits are probabilities."""
 
 @overload
 def neg(x: TensorOrNested, /) -> Tensor:
-    """Return the opposite ``-x``."""
+    """Return the negative, ``-x``."""
 
 @overload
 def neg(x: ArrayLike, /) -> Array: ...
 @overload
 def nextafter(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """The next floating-point number after ``x`` in the direction of ``y``; its derivative by ``x`` is 1."""
+    """Return the next floating-point number after ``x`` in the direction of ``y``; its derivative by ``x`` is 1."""
 
 @overload
 def nextafter(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """The next floating-point number after ``x`` in the direction of ``y``; its derivative by ``x`` is 1."""
+    """Return the next floating-point number after ``x`` in the direction of ``y``; its derivative by ``x`` is 1."""
 
 @overload
 def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def norm(x: TensorOrNested, ord: str | float | None = "euclidean", axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the norm of vectors or, over two axes, of matrices; without ``axis`` that of all elements as one vector."""
+    """Return the norm of vectors or, over two axes, of matrices; without ``axis`` that of the flattened array."""
 
 @overload
 def norm(x: ArrayLike, ord: str | float | None = "euclidean", axis: Axis = None, keepdims: bool = False) -> Array: ...
@@ -1825,7 +1825,7 @@ def one_hot(
     indices: TensorLike, /, depth: int, on_value: TensorLike = 1, off_value: TensorLike = 0, dtype: DType = None
 ) -> Tensor: ...
 def ones(shape: ShapeLike, dtype: DType = None) -> Tensor:
-    """Ones."""
+    """Return ones."""
 
 @overload
 def ones_like(x: TensorOrNested, /, dtype: DType = None) -> Tensor:
@@ -1845,7 +1845,7 @@ def outer_product(a: TensorLike, b: TensorOrNested) -> Tensor:
 def outer_product(a: ArrayLike, b: ArrayLike) -> Array: ...
 @overload
 def pad(x: TensorOrNested, /, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Tensor:
-    """Return ``x`` with ``constant_value`` around it, ``[before, after]`` elements along each axis."""
+    """Return ``x`` padded with ``constant_value`` by ``[before, after]`` elements along each axis."""
 
 @overload
 def pad(x: ArrayLike, /, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Array: ...
@@ -1883,7 +1883,7 @@ def pool(
     strides: Lengths = 1,
     dim_rounding_mode: str | None = None,
 ) -> Tensor:
-    """Return ``max_pool`` or ``avg_pool`` ("max", "avg"), whose windows may have gaps: ``dilations``."""
+    """Return ``max_pool`` or ``avg_pool`` ("max", "avg"), whose windows may be dilated."""
 
 @overload
 def pool(
@@ -1907,11 +1907,11 @@ def pow(x: TensorLike, y: TensorOrNested, /) -> Tensor:
 def pow(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def prelu(x: TensorOrNested, alpha: TensorLike, /) -> Tensor:
-    """Return ``leaky_relu`` whose slope is a tensor, to be learned."""
+    """Return ``leaky_relu`` with a tensor of slopes, which can be trained."""
 
 @overload
 def prelu(x: TensorLike, alpha: TensorOrNested, /) -> Tensor:
-    """Return ``leaky_relu`` whose slope is a tensor, to be learned."""
+    """Return ``leaky_relu`` with a tensor of slopes, which can be trained."""
 
 @overload
 def prelu(x: ArrayLike, alpha: ArrayLike, /) -> Array: ...
@@ -1927,47 +1927,47 @@ def rand(shape: ShapeLike, rand_function: Callable[[], float], dtype: DType = No
 def range(
     start: TensorLike, stop: TensorLike | None = None, step: float | Value | None = 1, dtype: DType = None
 ) -> Tensor:
-    """Return numbers from ``start`` up to but without ``stop``; downwards if ``stop`` is less and no step is given."""
+    """Return numbers from ``start`` to ``stop``, which is not included; descending if ``stop < start`` without a step."""
 
 @overload
 def ravel(x: TensorOrNested, /, order: str = "C") -> Tensor:
-    """Return all elements in one row; they share their memory with ``x`` if they lie there side by side."""
+    """Return the flattened array, which shares memory with ``x`` if its elements are contiguous."""
 
 @overload
 def ravel(x: ArrayLike, /, order: str = "C") -> Array: ...
 @overload
 def real(x: TensorOrNested, /) -> Tensor:
-    """Return the real part; of real numbers they themselves."""
+    """Return the real part; real numbers are returned unchanged."""
 
 @overload
 def real(x: ArrayLike, /) -> Array: ...
 @overload
 def reciprocal(x: TensorOrNested, /) -> Tensor:
-    """Return ``1 / x``; of an integer too it is a float (``np.reciprocal`` gives an integer)."""
+    """Return ``1 / x``; it is a float for integers too (``np.reciprocal`` returns an integer)."""
 
 @overload
 def reciprocal(x: ArrayLike, /) -> Array: ...
 @overload
 def relu(x: TensorOrNested, /) -> Tensor:
-    """Return ``x`` where it is positive, else 0; its derivative at 0 is 0."""
+    """Return the rectified linear unit, ``maximum(x, 0)``; its derivative at 0 is 0."""
 
 @overload
 def relu(x: ArrayLike, /) -> Array: ...
 @overload
 def relu6(x: TensorOrNested, /) -> Tensor:
-    """Return ``x`` kept between 0 and 6."""
+    """Return ``x`` clipped to the range from 0 to 6."""
 
 @overload
 def relu6(x: ArrayLike, /) -> Array: ...
 @overload
 def repeat(x: TensorOrNested, repeats: Lengths | Value, axis: Axis = None) -> Tensor:
-    """Return each element ``repeats`` times in a row, along ``axis`` or of all elements in one row."""
+    """Return each element repeated ``repeats`` times, along ``axis`` or of the flattened array."""
 
 @overload
 def repeat(x: ArrayLike, repeats: Lengths | Value, axis: Axis = None) -> Array: ...
 @overload
 def reshape(x: TensorOrNested, /, shape: ShapeLike) -> Tensor:
-    """Return the elements of ``x``, in order, in another shape; a length of -1 is worked out."""
+    """Return the elements of ``x``, in order, in another shape; a length of -1 is inferred."""
 
 @overload
 def reshape(x: ArrayLike, /, shape: ShapeLike) -> Array: ...
@@ -2013,23 +2013,23 @@ def reverse4d(x: TensorOrNested, axis: Axis = None) -> Tensor:
 def reverse4d(x: ArrayLike, axis: Axis = None) -> Array: ...
 @overload
 def right_shift(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """The bits of integers moved down by ``y`` places: ``x >> y``."""
+    """Return the bits of integers shifted right by ``y`` places: ``x >> y``."""
 
 @overload
 def right_shift(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """The bits of integers moved down by ``y`` places: ``x >> y``."""
+    """Return the bits of integers shifted right by ``y`` places: ``x >> y``."""
 
 @overload
 def right_shift(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def roll(x: TensorOrNested, /, shift: Lengths, axis: Axis = None) -> Tensor:
-    """Return the elements moved on by ``shift`` places; those pushed out come in again at the other end."""
+    """Return the elements shifted by ``shift`` places, cyclically."""
 
 @overload
 def roll(x: ArrayLike, /, shift: Lengths, axis: Axis = None) -> Array: ...
 @overload
 def round(x: TensorOrNested, /, decimals: int = 0) -> Tensor:
-    """Return the nearest whole number, of two equally near ones the even one; its derivative is 0 between the jumps."""
+    """Return the nearest integer, with ties to even, or the nearest number with so many decimals; its derivative is 0."""
 
 @overload
 def round(x: ArrayLike, /, decimals: int = 0) -> Array: ...
@@ -2044,31 +2044,31 @@ def scalar(value: TensorLike, dtype: DType = None) -> Tensor:
 
 @overload
 def scatter_nd(indices: TensorOrNested, updates: TensorLike, /, shape: ShapeLike) -> Tensor:
-    """Return zeros of ``shape`` with ``updates`` added at coordinates; what is named twice is added up."""
+    """Return zeros of ``shape`` with ``updates`` added at coordinates; repeated coordinates are summed."""
 
 @overload
 def scatter_nd(indices: TensorLike, updates: TensorOrNested, /, shape: ShapeLike) -> Tensor:
-    """Return zeros of ``shape`` with ``updates`` added at coordinates; what is named twice is added up."""
+    """Return zeros of ``shape`` with ``updates`` added at coordinates; repeated coordinates are summed."""
 
 @overload
 def scatter_nd(indices: ArrayLike, updates: ArrayLike, /, shape: ShapeLike) -> Array: ...
 @overload
 def search_sorted(sorted_sequence: TensorOrNested, values: TensorLike, /, side: str = "left") -> Tensor:
-    """Return where each value would have to be put in to keep the sequence sorted, before or after equal ones."""
+    """Return the index at which each value can be inserted to keep the sequence sorted, before or after equal ones."""
 
 @overload
 def search_sorted(sorted_sequence: TensorLike, values: TensorOrNested, /, side: str = "left") -> Tensor:
-    """Return where each value would have to be put in to keep the sequence sorted, before or after equal ones."""
+    """Return the index at which each value can be inserted to keep the sequence sorted, before or after equal ones."""
 
 @overload
 def search_sorted(sorted_sequence: ArrayLike, values: ArrayLike, /, side: str = "left") -> Array: ...
 @overload
 def segment_max(x: TensorOrNested, segment_ids: TensorLike) -> Tensor:
-    """Return the largest of each run of slices with the same number; the numbers are sorted, a missing one gives 0."""
+    """Return the maximum of each run of slices with the same number; the numbers are sorted, a missing one gives 0."""
 
 @overload
 def segment_max(x: TensorLike, segment_ids: TensorOrNested) -> Tensor:
-    """Return the largest of each run of slices with the same number; the numbers are sorted, a missing one gives 0."""
+    """Return the maximum of each run of slices with the same number; the numbers are sorted, a missing one gives 0."""
 
 @overload
 def segment_max(x: ArrayLike, segment_ids: ArrayLike) -> Array: ...
@@ -2084,11 +2084,11 @@ def segment_mean(x: TensorLike, segment_ids: TensorOrNested) -> Tensor:
 def segment_mean(x: ArrayLike, segment_ids: ArrayLike) -> Array: ...
 @overload
 def segment_min(x: TensorOrNested, segment_ids: TensorLike) -> Tensor:
-    """Return the smallest of each run of slices with the same number; the numbers are sorted, a missing one gives 0."""
+    """Return the minimum of each run of slices with the same number; the numbers are sorted, a missing one gives 0."""
 
 @overload
 def segment_min(x: TensorLike, segment_ids: TensorOrNested) -> Tensor:
-    """Return the smallest of each run of slices with the same number; the numbers are sorted, a missing one gives 0."""
+    """Return the minimum of each run of slices with the same number; the numbers are sorted, a missing one gives 0."""
 
 @overload
 def segment_min(x: ArrayLike, segment_ids: ArrayLike) -> Array: ...
@@ -2114,7 +2114,7 @@ def segment_sum(x: TensorLike, segment_ids: TensorOrNested) -> Tensor:
 def segment_sum(x: ArrayLike, segment_ids: ArrayLike) -> Array: ...
 @overload
 def selu(x: TensorOrNested, /) -> Tensor:
-    """Return ``elu`` with the two scales that keep mean 0 and variance 1 through a network."""
+    """Return the scaled exponential linear unit, which keeps mean 0 and variance 1 through a network."""
 
 @overload
 def selu(x: ArrayLike, /) -> Array: ...
@@ -2128,7 +2128,7 @@ def separable_conv2d(
     dilation: Lengths = 1,
     data_format: str = "NHWC",
 ) -> Tensor:
-    """Return ``depthwise_conv2d``, then a filter (1, 1, channels, of the result) that mixes the channels."""
+    """Return ``depthwise_conv2d`` followed by a 1 × 1 convolution that mixes the channels."""
 
 @overload
 def separable_conv2d(
@@ -2140,7 +2140,7 @@ def separable_conv2d(
     dilation: Lengths = 1,
     data_format: str = "NHWC",
 ) -> Tensor:
-    """Return ``depthwise_conv2d``, then a filter (1, 1, channels, of the result) that mixes the channels."""
+    """Return ``depthwise_conv2d`` followed by a 1 × 1 convolution that mixes the channels."""
 
 @overload
 def separable_conv2d(
@@ -2152,7 +2152,7 @@ def separable_conv2d(
     dilation: Lengths = 1,
     data_format: str = "NHWC",
 ) -> Tensor:
-    """Return ``depthwise_conv2d``, then a filter (1, 1, channels, of the result) that mixes the channels."""
+    """Return ``depthwise_conv2d`` followed by a 1 × 1 convolution that mixes the channels."""
 
 @overload
 def separable_conv2d(
@@ -2166,21 +2166,21 @@ def separable_conv2d(
 ) -> Array: ...
 @overload
 def setdiff1d(x: TensorOrNested, y: TensorLike) -> SetDifference[Tensor]:
-    """Return the elements of the vector ``x`` that are not in ``y``, in their order, and where they were."""
+    """Return the elements of the vector ``x`` that are not in ``y``, in their order, and their indices."""
 
 @overload
 def setdiff1d(x: TensorLike, y: TensorOrNested) -> SetDifference[Tensor]:
-    """Return the elements of the vector ``x`` that are not in ``y``, in their order, and where they were."""
+    """Return the elements of the vector ``x`` that are not in ``y``, in their order, and their indices."""
 
 @overload
 def setdiff1d(x: ArrayLike, y: ArrayLike) -> SetDifference[Array]: ...
 @overload
 def setxor1d(x: TensorOrNested, y: TensorLike) -> Tensor:
-    """Return the different elements that are in one of both and not in the other, in order."""
+    """Return the sorted distinct elements that are in exactly one of ``x`` and ``y``."""
 
 @overload
 def setxor1d(x: TensorLike, y: TensorOrNested) -> Tensor:
-    """Return the different elements that are in one of both and not in the other, in order."""
+    """Return the sorted distinct elements that are in exactly one of ``x`` and ``y``."""
 
 @overload
 def setxor1d(x: ArrayLike, y: ArrayLike) -> Array: ...
@@ -2192,7 +2192,7 @@ def sigmoid(x: TensorOrNested, /) -> Tensor:
 def sigmoid(x: ArrayLike, /) -> Array: ...
 @overload
 def sign(x: TensorOrNested, /) -> Tensor:
-    """-1, 0 or 1; of NaN it is 0, as in TensorFlow.js (``np.sign`` gives NaN); of complex numbers ``x / abs(x)``."""
+    """Return the sign, -1, 0 or 1; 0 for NaN, as in TensorFlow.js (``np.sign`` gives NaN); ``x / abs(x)`` if complex."""
 
 @overload
 def sign(x: ArrayLike, /) -> Array: ...
@@ -2210,7 +2210,7 @@ def sinh(x: TensorOrNested, /) -> Tensor:
 def sinh(x: ArrayLike, /) -> Array: ...
 @overload
 def slice(x: TensorOrNested, begin: Lengths, size: Lengths | None = None) -> Tensor:
-    """Return the block of ``x`` from ``begin`` on with the lengths ``size``; -1, or none given: up to the end."""
+    """Return the block of ``x`` that starts at ``begin`` and has the lengths ``size``; -1 means up to the end."""
 
 @overload
 def slice(x: ArrayLike, begin: Lengths, size: Lengths | None = None) -> Array: ...
@@ -2252,19 +2252,19 @@ def softplus(x: TensorOrNested, /) -> Tensor:
 def softplus(x: ArrayLike, /) -> Array: ...
 @overload
 def sort(x: TensorOrNested, axis: int | None = -1, descending: bool = False) -> Tensor:
-    """Return the elements sorted along ``axis``, or all of them in one row; gradients go back to where they were."""
+    """Return the elements sorted along ``axis``, or the flattened array sorted."""
 
 @overload
 def sort(x: ArrayLike, axis: int | None = -1, descending: bool = False) -> Array: ...
 @overload
 def space_to_batch_nd(x: TensorOrNested, /, block_shape: Lengths | Array, paddings: Sequence[Any] | Array) -> Tensor:
-    """Return space, padded with zeros, cut into blocks of ``block_shape`` whose places become part of the batch."""
+    """Return the spatial axes, padded with zeros, divided into blocks of ``block_shape``, which move to the batch axis."""
 
 @overload
 def space_to_batch_nd(x: ArrayLike, /, block_shape: Lengths | Array, paddings: Sequence[Any] | Array) -> Array: ...
 @overload
 def space_to_depth(x: TensorOrNested, /, block_size: int, data_format: str = "NHWC") -> Tensor:
-    """Return each block of pixels stacked into the depth of one pixel."""
+    """Return images in which each block of pixels is rearranged to the channels of one pixel."""
 
 @overload
 def space_to_depth(x: ArrayLike, /, block_size: int, data_format: str = "NHWC") -> Array: ...
@@ -2275,7 +2275,7 @@ def sparse_to_dense(
     output_shape: ShapeLike,
     default_value: TensorLike | None = 0,
 ) -> Tensor:
-    """Return ``default_value`` but at these coordinates, where the values are; of one named twice the last counts."""
+    """Return an array with values at these coordinates, the last one of repeated ones, and a default value elsewhere."""
 
 @overload
 def sparse_to_dense(
@@ -2284,7 +2284,7 @@ def sparse_to_dense(
     output_shape: ShapeLike,
     default_value: TensorLike | None = 0,
 ) -> Tensor:
-    """Return ``default_value`` but at these coordinates, where the values are; of one named twice the last counts."""
+    """Return an array with values at these coordinates, the last one of repeated ones, and a default value elsewhere."""
 
 @overload
 def sparse_to_dense(
@@ -2299,7 +2299,7 @@ def sparse_to_dense(
 ) -> Tensor: ...
 @overload
 def split(x: TensorOrNested, num_or_size_splits: Lengths, axis: Axis = 0) -> list[Tensor]:
-    """Return ``x`` cut along ``axis``: into so many equal pieces, or into pieces of these lengths (one may be -1)."""
+    """Return ``x`` split along ``axis`` into equal parts, or into parts of given lengths (one may be -1)."""
 
 @overload
 def split(x: ArrayLike, num_or_size_splits: Lengths, axis: Axis = 0) -> list[Array]: ...
@@ -2335,11 +2335,11 @@ def squeeze(x: ArrayLike, /, axis: Axis = None) -> Array: ...
 def stack(tensors: Sequence[ArrayOrNumber] | Array, /, axis: int = 0) -> Array: ...
 @overload
 def stack(tensors: Sequence[TensorLike] | Value, /, axis: int = 0) -> Tensor:
-    """Return the tensors along a new axis."""
+    """Return the tensors stacked along a new axis."""
 
 @overload
 def std(x: TensorOrNested, /, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Tensor:
-    """Return the standard deviation, the square root of the variance; where that is 0, so is the gradient."""
+    """Return the standard deviation over ``axis``; its gradient is 0 where it is 0."""
 
 @overload
 def std(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Array: ...
@@ -2393,7 +2393,7 @@ def sum(x: TensorOrNested, /, axis: Axis = None, keepdims: bool = False) -> Tens
 def sum(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Array: ...
 @overload
 def swapaxes(x: TensorOrNested, /, axis1: int, axis2: int) -> Tensor:
-    """Return ``x`` with two axes exchanged; its own inverse."""
+    """Return ``x`` with two axes exchanged."""
 
 @overload
 def swapaxes(x: ArrayLike, /, axis1: int, axis2: int) -> Array: ...
@@ -2405,21 +2405,21 @@ def swish(x: TensorOrNested) -> Tensor:
 def swish(x: ArrayLike) -> Array: ...
 @overload
 def take(x: TensorOrNested, indices: TensorLike, axis: Axis = None, mode: str = "raise") -> Tensor:
-    """Return the elements at these positions along ``axis``, or of all elements in one row."""
+    """Return the elements at these positions along ``axis``, or of the flattened array."""
 
 @overload
 def take(x: TensorLike, indices: TensorOrNested, axis: Axis = None, mode: str = "raise") -> Tensor:
-    """Return the elements at these positions along ``axis``, or of all elements in one row."""
+    """Return the elements at these positions along ``axis``, or of the flattened array."""
 
 @overload
 def take(x: ArrayLike, indices: ArrayLike, axis: Axis = None, mode: str = "raise") -> Array: ...
 @overload
 def take_along_axis(x: TensorOrNested, indices: TensorLike, axis: int = -1) -> Tensor:
-    """For each line along ``axis`` of ``x``, the elements at the positions in the same line of ``indices``."""
+    """Return for each line of ``x`` along ``axis`` the elements at the positions in the same line of ``indices``."""
 
 @overload
 def take_along_axis(x: TensorLike, indices: TensorOrNested, axis: int = -1) -> Tensor:
-    """For each line along ``axis`` of ``x``, the elements at the positions in the same line of ``indices``."""
+    """Return for each line of ``x`` along ``axis`` the elements at the positions in the same line of ``indices``."""
 
 @overload
 def take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int = -1) -> Array: ...
@@ -2458,15 +2458,15 @@ def tensor6d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = 
 
 @overload
 def tensor_scatter_update(tensor: TensorOrNested, indices: TensorLike, updates: TensorLike, /) -> Tensor:
-    """Return a copy of ``tensor`` with ``updates`` in place of what was at these coordinates."""
+    """Return a copy of ``tensor`` with ``updates`` written at coordinates."""
 
 @overload
 def tensor_scatter_update(tensor: TensorLike, indices: TensorOrNested, updates: TensorLike, /) -> Tensor:
-    """Return a copy of ``tensor`` with ``updates`` in place of what was at these coordinates."""
+    """Return a copy of ``tensor`` with ``updates`` written at coordinates."""
 
 @overload
 def tensor_scatter_update(tensor: TensorLike, indices: TensorLike, updates: TensorOrNested, /) -> Tensor:
-    """Return a copy of ``tensor`` with ``updates`` in place of what was at these coordinates."""
+    """Return a copy of ``tensor`` with ``updates`` written at coordinates."""
 
 @overload
 def tensor_scatter_update(tensor: ArrayLike, indices: ArrayLike, updates: ArrayLike, /) -> Array: ...
@@ -2500,19 +2500,19 @@ def to_float(x: TensorOrNested) -> Tensor:
 def to_float(x: ArrayLike) -> Array: ...
 @overload
 def to_int(x: TensorOrNested) -> Tensor:
-    """Return ``x`` as int32, cut off towards 0."""
+    """Return ``x`` as int32, truncated towards 0."""
 
 @overload
 def to_int(x: ArrayLike) -> Array: ...
 @overload
 def topk(x: TensorOrNested, k: int | None = 1, sorted: bool = True) -> TopK[Tensor]:
-    """Return the ``k`` largest elements along the last axis, the largest first, and where they are."""
+    """Return the ``k`` largest elements along the last axis, in descending order, and their indices."""
 
 @overload
 def topk(x: ArrayLike, k: int | None = 1, sorted: bool = True) -> TopK[Array]: ...
 @overload
 def transpose(x: TensorOrNested, /, perm: Sequence[int] | Array | None = None) -> Tensor:
-    """Return the axes of ``x`` in the order ``perm``; reversed when none is given."""
+    """Return ``x`` with its axes in the order ``perm``, by default reversed."""
 
 @overload
 def transpose(x: ArrayLike, /, perm: Sequence[int] | Array | None = None) -> Array: ...
@@ -2523,93 +2523,93 @@ def truncated_normal(
     dtype: DType = None,
     seed: Seed = None,
 ) -> Tensor:
-    """Return ``normal`` without what is further than two standard deviations from the mean; that is drawn again."""
+    """Return normally distributed numbers within two standard deviations of the mean; others are drawn again."""
 
 @overload
 def union1d(x: TensorOrNested, y: TensorLike) -> Tensor:
-    """Return the different elements of ``x`` and ``y`` together, in order."""
+    """Return the sorted distinct elements of ``x`` and ``y``."""
 
 @overload
 def union1d(x: TensorLike, y: TensorOrNested) -> Tensor:
-    """Return the different elements of ``x`` and ``y`` together, in order."""
+    """Return the sorted distinct elements of ``x`` and ``y``."""
 
 @overload
 def union1d(x: ArrayLike, y: ArrayLike) -> Array: ...
 @overload
 def unique(x: TensorOrNested, axis: Axis = 0) -> Unique[Tensor]:
-    """Return the different slices along ``axis`` in the order of their first use, and which of them each slice is."""
+    """Return the distinct slices along ``axis`` in the order of their first occurrence, and the index of each slice."""
 
 @overload
 def unique(x: ArrayLike, axis: Axis = 0) -> Unique[Array]: ...
 @overload
 def unsorted_segment_max(x: TensorOrNested, segment_ids: TensorLike, /, num_segments: int) -> Tensor:
-    """Return the largest element of each segment; the lowest number for an empty one.  Equal ones share the gradient."""
+    """Return the maximum of each segment, the lowest number if it is empty; equal maxima share the gradient."""
 
 @overload
 def unsorted_segment_max(x: TensorLike, segment_ids: TensorOrNested, /, num_segments: int) -> Tensor:
-    """Return the largest element of each segment; the lowest number for an empty one.  Equal ones share the gradient."""
+    """Return the maximum of each segment, the lowest number if it is empty; equal maxima share the gradient."""
 
 @overload
 def unsorted_segment_max(x: ArrayLike, segment_ids: ArrayLike, /, num_segments: int) -> Array: ...
 @overload
 def unsorted_segment_mean(x: TensorOrNested, segment_ids: TensorLike, num_segments: int) -> Tensor:
-    """Return the mean of the elements of each segment; of nothing it is 0."""
+    """Return the mean of each segment, 0 if it is empty."""
 
 @overload
 def unsorted_segment_mean(x: TensorLike, segment_ids: TensorOrNested, num_segments: int) -> Tensor:
-    """Return the mean of the elements of each segment; of nothing it is 0."""
+    """Return the mean of each segment, 0 if it is empty."""
 
 @overload
 def unsorted_segment_mean(x: ArrayLike, segment_ids: ArrayLike, num_segments: int) -> Array: ...
 @overload
 def unsorted_segment_min(x: TensorOrNested, segment_ids: TensorLike, /, num_segments: int) -> Tensor:
-    """Return the smallest element of each segment; of nothing it is the highest number there is."""
+    """Return the minimum of each segment, the highest number if it is empty; equal minima share the gradient."""
 
 @overload
 def unsorted_segment_min(x: TensorLike, segment_ids: TensorOrNested, /, num_segments: int) -> Tensor:
-    """Return the smallest element of each segment; of nothing it is the highest number there is."""
+    """Return the minimum of each segment, the highest number if it is empty; equal minima share the gradient."""
 
 @overload
 def unsorted_segment_min(x: ArrayLike, segment_ids: ArrayLike, /, num_segments: int) -> Array: ...
 @overload
 def unsorted_segment_prod(x: TensorOrNested, segment_ids: TensorLike, num_segments: int) -> Tensor:
-    """Return the product of the elements of each segment; of nothing it is 1.  Zeros do not disturb the gradient."""
+    """Return the product of each segment, 1 if it is empty; the gradient is correct where elements are 0."""
 
 @overload
 def unsorted_segment_prod(x: TensorLike, segment_ids: TensorOrNested, num_segments: int) -> Tensor:
-    """Return the product of the elements of each segment; of nothing it is 1.  Zeros do not disturb the gradient."""
+    """Return the product of each segment, 1 if it is empty; the gradient is correct where elements are 0."""
 
 @overload
 def unsorted_segment_prod(x: ArrayLike, segment_ids: ArrayLike, num_segments: int) -> Array: ...
 @overload
 def unsorted_segment_sum(x: TensorOrNested, segment_ids: TensorLike, /, num_segments: int) -> Tensor:
-    """Return the sum of the elements of each segment; ``segment_ids`` names it for each slice of ``x``."""
+    """Return the sum of each segment; ``segment_ids`` has the segment of each slice of ``x`` along its first axis."""
 
 @overload
 def unsorted_segment_sum(x: TensorLike, segment_ids: TensorOrNested, /, num_segments: int) -> Tensor:
-    """Return the sum of the elements of each segment; ``segment_ids`` names it for each slice of ``x``."""
+    """Return the sum of each segment; ``segment_ids`` has the segment of each slice of ``x`` along its first axis."""
 
 @overload
 def unsorted_segment_sum(x: ArrayLike, segment_ids: ArrayLike, /, num_segments: int) -> Array: ...
 @overload
 def unstack(x: TensorOrNested, axis: Axis = 0) -> list[Tensor]:
-    """Return the list of what lies along ``axis``: the inverse of ``stack``."""
+    """Return the list of the slices along ``axis``: the inverse of ``stack``."""
 
 @overload
 def unstack(x: ArrayLike, axis: Axis = 0) -> list[Array]: ...
 @overload
 def upper_bound(sorted_sequence: TensorOrNested, values: TensorLike) -> Tensor:
-    """Return where the first element is that is greater than each value."""
+    """Return the index of the first element that is greater than each value."""
 
 @overload
 def upper_bound(sorted_sequence: TensorLike, values: TensorOrNested) -> Tensor:
-    """Return where the first element is that is greater than each value."""
+    """Return the index of the first element that is greater than each value."""
 
 @overload
 def upper_bound(sorted_sequence: ArrayLike, values: ArrayLike) -> Array: ...
 @overload
 def var(x: TensorOrNested, /, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Tensor:
-    """Return the variance: the mean squared distance from the mean, over ``n - ddof`` elements."""
+    """Return the variance over ``axis``: the sum of squared differences from the mean, divided by ``n - ddof``."""
 
 @overload
 def var(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Array: ...
@@ -2625,15 +2625,15 @@ def vdot(a: TensorLike, b: TensorOrNested) -> Tensor:
 def vdot(a: ArrayLike, b: ArrayLike) -> Array: ...
 @overload
 def where(condition: TensorOrNested, a: TensorLike, b: TensorLike, /) -> Tensor:
-    """Return ``a`` where the condition holds, else ``b``; the gradient goes where the value came from."""
+    """Return ``a`` where the condition is true, else ``b``; only the selected elements get a gradient."""
 
 @overload
 def where(condition: TensorLike, a: TensorOrNested, b: TensorLike, /) -> Tensor:
-    """Return ``a`` where the condition holds, else ``b``; the gradient goes where the value came from."""
+    """Return ``a`` where the condition is true, else ``b``; only the selected elements get a gradient."""
 
 @overload
 def where(condition: TensorLike, a: TensorLike, b: TensorOrNested, /) -> Tensor:
-    """Return ``a`` where the condition holds, else ``b``; the gradient goes where the value came from."""
+    """Return ``a`` where the condition is true, else ``b``; only the selected elements get a gradient."""
 
 @overload
 def where(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> Array: ...
@@ -2682,7 +2682,7 @@ def random_gamma(
     dtype: DType = None,
     seed: Seed = None,
 ) -> Tensor:
-    """Gamma distributed numbers of shape parameter ``alpha`` and rate ``beta``, differentiable in both, to any order."""
+    """Return gamma distributed numbers of shape ``alpha`` and rate ``beta``, differentiable in both, to any order."""
 
 def random_normal(
     shape: ShapeLike | None = None,
@@ -2703,12 +2703,12 @@ def random_uniform(
     dtype: DType = None,
     seed: Seed = None,
 ) -> Tensor:
-    """Return numbers equally likely between ``minval`` and ``maxval``, differentiable in both."""
+    """Return numbers uniformly distributed between ``minval`` and ``maxval``, differentiable in both."""
 
 def random_uniform_int(
     shape: ShapeLike, minval: TensorLike, maxval: TensorLike, dtype: DType = "int32", seed: Seed = None
 ) -> Tensor:
-    """Return integers equally likely from ``minval`` up to but without ``maxval``."""
+    """Return integers uniformly distributed from ``minval`` to ``maxval - 1``."""
 
 remainder = mod
 searchsorted = search_sorted

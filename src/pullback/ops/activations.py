@@ -81,6 +81,8 @@ def _let_through(g: Any, z: Any) -> Any:
 def relu(x: TensorLike, /) -> Any:
     """Return the rectified linear unit, ``maximum(x, 0)``; its derivative at 0 is 0.
 
+    x: a tensor, an array or a number.
+
     >>> pb.relu(np.array([-1.0, 2.0]))
     array([0., 2.])
     """

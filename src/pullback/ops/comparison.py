@@ -225,6 +225,8 @@ def bitwise_xor(x: TensorLike, y: TensorLike, /) -> Any:
 def invert(x: TensorLike, /) -> Any:
     """Return every bit inverted; for bools the logical negation.
 
+    x: integers or bools.
+
     >>> pb.invert(np.array([True, False]))
     array([False,  True])
     """

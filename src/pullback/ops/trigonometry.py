@@ -69,6 +69,8 @@ def tan(x: TensorLike, /) -> Any:
 def asin(x: TensorLike, /) -> Any:
     """Return the inverse sine, between -π/2 and π/2.
 
+    x: a tensor, an array or a number.
+
     >>> pb.asin(1.0)
     np.float64(1.5707963267948966)
     """
@@ -84,6 +86,8 @@ def asin(x: TensorLike, /) -> Any:
 def acos(x: TensorLike, /) -> Any:
     """Return the inverse cosine, between 0 and π.
 
+    x: a tensor, an array or a number.
+
     >>> pb.acos(1.0)
     np.float64(0.0)
     """
@@ -92,6 +96,8 @@ def acos(x: TensorLike, /) -> Any:
 @op(np.arctan, acts=elementwise1, d=partials(lambda x: 1 / (1 + x * x)), lower=scalar(lambda s, x: s.arctan(x)))
 def atan(x: TensorLike, /) -> Any:
     """Return the inverse tangent, between -π/2 and π/2.
+
+    x: a tensor, an array or a number.
 
     >>> pb.atan(1.0)
     np.float64(0.7853981633974483)
@@ -114,6 +120,9 @@ def _over_square(g: Array, b: ArrayOrNumber, r: Array) -> Any:
 )
 def atan2(a: TensorLike, b: TensorLike, /) -> Any:
     """Return the angle of the point ``(b, a)``, the inverse tangent of ``a / b``, between -π and π.
+
+    a: the height.
+    b: the width; broadcast against ``a``.
 
     >>> pb.atan2(1.0, -1.0)
     np.float64(2.356194490192345)
@@ -160,6 +169,8 @@ def tanh(x: TensorLike, /) -> Any:
 def asinh(x: TensorLike, /) -> Any:
     """Return the inverse hyperbolic sine.
 
+    x: a tensor, an array or a number.
+
     >>> pb.asinh(0.0)
     np.float64(0.0)
     """
@@ -175,6 +186,8 @@ def asinh(x: TensorLike, /) -> Any:
 def acosh(x: TensorLike, /) -> Any:
     """Return the inverse hyperbolic cosine, which is not negative.
 
+    x: a tensor, an array or a number.
+
     >>> pb.acosh(1.0)
     np.float64(0.0)
     """
@@ -189,6 +202,8 @@ def acosh(x: TensorLike, /) -> Any:
 )
 def atanh(x: TensorLike, /) -> Any:
     """Return the inverse hyperbolic tangent.
+
+    x: a tensor, an array or a number.
 
     >>> pb.atanh(0.0)
     np.float64(0.0)

@@ -23,7 +23,7 @@ def conv2d(
     prelu_activation_weights: TensorLike | None = None,
     leakyrelu_alpha: float = 0.2,
 ) -> Tensor:
-    """Return ``conv2d``, plus ``bias``, through ``activation``."""
+    """Return ``activation(conv2d(x, filter) + bias)``."""
 
 @overload
 def conv2d(
@@ -39,7 +39,7 @@ def conv2d(
     prelu_activation_weights: TensorLike | None = None,
     leakyrelu_alpha: float = 0.2,
 ) -> Tensor:
-    """Return ``conv2d``, plus ``bias``, through ``activation``."""
+    """Return ``activation(conv2d(x, filter) + bias)``."""
 
 @overload
 def conv2d(
@@ -83,7 +83,7 @@ def depthwise_conv2d(
     prelu_activation_weights: TensorLike | None = None,
     leakyrelu_alpha: float = 0.2,
 ) -> Tensor:
-    """Return ``depthwise_conv2d``, plus ``bias``, through ``activation``."""
+    """Return ``activation(depthwise_conv2d(x, filter) + bias)``."""
 
 @overload
 def depthwise_conv2d(
@@ -99,7 +99,7 @@ def depthwise_conv2d(
     prelu_activation_weights: TensorLike | None = None,
     leakyrelu_alpha: float = 0.2,
 ) -> Tensor:
-    """Return ``depthwise_conv2d``, plus ``bias``, through ``activation``."""
+    """Return ``activation(depthwise_conv2d(x, filter) + bias)``."""
 
 @overload
 def depthwise_conv2d(
@@ -140,7 +140,7 @@ def mat_mul(
     prelu_activation_weights: TensorLike | None = None,
     leakyrelu_alpha: float = 0.2,
 ) -> Tensor:
-    """Return ``mat_mul``, plus ``bias``, through ``activation``: linear, relu, relu6, elu, sigmoid, leakyrelu or prelu."""
+    """Return ``activation(mat_mul(a, b) + bias)``: linear, relu, relu6, elu, sigmoid, leakyrelu or prelu."""
 
 @overload
 def mat_mul(
@@ -153,7 +153,7 @@ def mat_mul(
     prelu_activation_weights: TensorLike | None = None,
     leakyrelu_alpha: float = 0.2,
 ) -> Tensor:
-    """Return ``mat_mul``, plus ``bias``, through ``activation``: linear, relu, relu6, elu, sigmoid, leakyrelu or prelu."""
+    """Return ``activation(mat_mul(a, b) + bias)``: linear, relu, relu6, elu, sigmoid, leakyrelu or prelu."""
 
 @overload
 def mat_mul(

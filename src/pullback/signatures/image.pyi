@@ -33,7 +33,7 @@ def crop_and_resize(
     method: str | None = "bilinear",
     extrapolation_value: float | None = 0,
 ) -> Tensor:
-    """Return each box ``[y1, x1, y2, x2]``, from 0 to 1 over picture number ``box_ind``, resized to ``crop_size``."""
+    """Return boxes ``[y1, x1, y2, x2]``, in fractions of the image ``box_ind``, cropped and resized to ``crop_size``."""
 
 @overload
 def crop_and_resize(
@@ -44,7 +44,7 @@ def crop_and_resize(
     method: str | None = "bilinear",
     extrapolation_value: float | None = 0,
 ) -> Tensor:
-    """Return each box ``[y1, x1, y2, x2]``, from 0 to 1 over picture number ``box_ind``, resized to ``crop_size``."""
+    """Return boxes ``[y1, x1, y2, x2]``, in fractions of the image ``box_ind``, cropped and resized to ``crop_size``."""
 
 @overload
 def crop_and_resize(
@@ -55,7 +55,7 @@ def crop_and_resize(
     method: str | None = "bilinear",
     extrapolation_value: float | None = 0,
 ) -> Tensor:
-    """Return each box ``[y1, x1, y2, x2]``, from 0 to 1 over picture number ``box_ind``, resized to ``crop_size``."""
+    """Return boxes ``[y1, x1, y2, x2]``, in fractions of the image ``box_ind``, cropped and resized to ``crop_size``."""
 
 @overload
 def crop_and_resize(
@@ -68,13 +68,13 @@ def crop_and_resize(
 ) -> Array: ...
 @overload
 def flip_left_right(image: TensorOrNested) -> Tensor:
-    """Return pictures with left and right exchanged."""
+    """Return images flipped horizontally."""
 
 @overload
 def flip_left_right(image: ArrayLike) -> Array: ...
 @overload
 def grayscale_to_rgb(image: TensorOrNested) -> Tensor:
-    """Grey pictures with three equal colours."""
+    """Return grayscale images as RGB images with three equal channels."""
 
 @overload
 def grayscale_to_rgb(image: ArrayLike) -> Array: ...
@@ -86,7 +86,7 @@ def non_max_suppression(
     iou_threshold: float | None = 0.5,
     score_threshold: float | None = ...,
 ) -> Tensor:
-    """Return which boxes ``[y1, x1, y2, x2]`` stay, best first, if none may overlap a better one by ``iou_threshold``."""
+    """Return the indices of boxes that overlap no better one by more than ``iou_threshold``, the best first."""
 
 @overload
 def non_max_suppression(
@@ -96,7 +96,7 @@ def non_max_suppression(
     iou_threshold: float | None = 0.5,
     score_threshold: float | None = ...,
 ) -> Tensor:
-    """Return which boxes ``[y1, x1, y2, x2]`` stay, best first, if none may overlap a better one by ``iou_threshold``."""
+    """Return the indices of boxes that overlap no better one by more than ``iou_threshold``, the best first."""
 
 @overload
 def non_max_suppression(
@@ -115,7 +115,7 @@ def non_max_suppression_padded(
     score_threshold: float | None = ...,
     pad_to_max_output_size: bool = False,
 ) -> PaddedSuppression[Tensor]:
-    """Return which boxes stay, filled up with zeros if that is wanted, and how many they are."""
+    """Return the indices of the boxes that stay, optionally padded with zeros, and their number."""
 
 @overload
 def non_max_suppression_padded(
@@ -126,7 +126,7 @@ def non_max_suppression_padded(
     score_threshold: float | None = ...,
     pad_to_max_output_size: bool = False,
 ) -> PaddedSuppression[Tensor]:
-    """Return which boxes stay, filled up with zeros if that is wanted, and how many they are."""
+    """Return the indices of the boxes that stay, optionally padded with zeros, and their number."""
 
 @overload
 def non_max_suppression_padded(
@@ -146,7 +146,7 @@ def non_max_suppression_with_score(
     score_threshold: float | None = ...,
     soft_nms_sigma: float | None = 0.0,
 ) -> ScoredSuppression[Tensor]:
-    """Return which boxes stay, and their scores; a ``soft_nms_sigma`` lowers those of boxes that overlap better ones."""
+    """Return the indices of the boxes that stay, and their scores, which ``soft_nms_sigma`` lowers for overlaps."""
 
 @overload
 def non_max_suppression_with_score(
@@ -157,7 +157,7 @@ def non_max_suppression_with_score(
     score_threshold: float | None = ...,
     soft_nms_sigma: float | None = 0.0,
 ) -> ScoredSuppression[Tensor]:
-    """Return which boxes stay, and their scores; a ``soft_nms_sigma`` lowers those of boxes that overlap better ones."""
+    """Return the indices of the boxes that stay, and their scores, which ``soft_nms_sigma`` lowers for overlaps."""
 
 @overload
 def non_max_suppression_with_score(
@@ -176,7 +176,7 @@ def resize_bilinear(
     align_corners: bool = False,
     half_pixel_centers: bool = False,
 ) -> Tensor:
-    """Return pictures of ``size`` [height, width], each new pixel being between the four nearest ones."""
+    """Return images resized to ``size`` [height, width] by bilinear interpolation."""
 
 @overload
 def resize_bilinear(
@@ -190,7 +190,7 @@ def resize_nearest_neighbor(
     align_corners: bool = False,
     half_pixel_centers: bool = False,
 ) -> Tensor:
-    """Return pictures of ``size`` [height, width], each new pixel being a copy of the nearest one."""
+    """Return images resized to ``size`` [height, width] by nearest-neighbour interpolation."""
 
 @overload
 def resize_nearest_neighbor(
@@ -198,7 +198,7 @@ def resize_nearest_neighbor(
 ) -> Array: ...
 @overload
 def rgb_to_grayscale(image: TensorOrNested) -> Tensor:
-    """Return how bright coloured pictures are; integers stay integers."""
+    """Return RGB images as grayscale images; integers stay integers."""
 
 @overload
 def rgb_to_grayscale(image: ArrayLike) -> Array: ...
@@ -209,7 +209,7 @@ def rotate_with_offset(
     fill_value: float | Sequence[float] | None = 0,
     center: float | Sequence[float] | None = 0.5,
 ) -> Tensor:
-    """Return pictures turned by ``radians`` around ``center``, which is one share of both sides or two, ``[x, y]``."""
+    """Return images rotated by ``radians`` around ``center``, one fraction of both sides or two, ``[x, y]``."""
 
 @overload
 def rotate_with_offset(
@@ -222,7 +222,7 @@ def rotate_with_offset(
 def threshold(
     image: TensorOrNested, /, method: str = "binary", inverted: bool = False, thresh_value: float = 0.5
 ) -> Tensor:
-    """255 where a picture (of brightness 0 to 255) is brighter than the threshold, 0 elsewhere; or the other way round."""
+    """Return 255 where an image (values 0 to 255) is brighter than the threshold, and 0 elsewhere, or the inverse."""
 
 @overload
 def threshold(
@@ -237,7 +237,7 @@ def transform(
     fill_value: float | None = 0,
     output_shape: ShapeLike | None = None,
 ) -> Tensor:
-    """Return each pixel (x, y) read at ``((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)``, ``k = c0 x + c1 y + 1``."""
+    """Return images under a projective transform."""
 
 @overload
 def transform(
@@ -248,7 +248,7 @@ def transform(
     fill_value: float | None = 0,
     output_shape: ShapeLike | None = None,
 ) -> Tensor:
-    """Return each pixel (x, y) read at ``((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)``, ``k = c0 x + c1 y + 1``."""
+    """Return images under a projective transform."""
 
 @overload
 def transform(

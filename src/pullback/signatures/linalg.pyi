@@ -59,7 +59,7 @@ def band_part(x: TensorOrNested, /, num_lower: int, num_upper: int) -> Tensor:
 def band_part(x: ArrayLike, /, num_lower: int, num_upper: int) -> Array: ...
 @overload
 def diag(x: TensorOrNested, /) -> Tensor:
-    """Return zeros with ``x`` on the diagonal: a matrix for a vector, a tensor of twice the rank for any other."""
+    """Return zeros with ``x`` on the diagonal: a matrix for a vector, a tensor of twice the rank for other inputs."""
 
 @overload
 def diag(x: ArrayLike, /) -> Array: ...
@@ -77,7 +77,7 @@ def diag_part(x: TensorOrNested, /, k: int = 0) -> Tensor:
 def diag_part(x: ArrayLike, /, k: int = 0) -> Array: ...
 @overload
 def tensor_diag_part(x: TensorOrNested, /) -> Tensor:
-    """Return the diagonal of a tensor whose shape is another one twice: what ``diag`` was given."""
+    """Return the diagonal of a tensor of shape ``(*s, *s)``: the inverse of ``diag``."""
 
 @overload
 def tensor_diag_part(x: ArrayLike, /) -> Array: ...
@@ -125,13 +125,13 @@ def gram_schmidt(xs: TensorOrNested) -> Tensor:
 def gram_schmidt(xs: ArrayLike) -> Array: ...
 @overload
 def qr(x: TensorOrNested, full_matrices: bool = False) -> QR[Tensor]:
-    """Orthonormal columns ``Q`` and an upper triangular ``R`` with ``Q @ R = x``, for matrices of any shape."""
+    """Return orthonormal columns ``Q`` and an upper triangular ``R`` with ``Q @ R = x``, for matrices of any shape."""
 
 @overload
 def qr(x: ArrayLike, full_matrices: bool = False) -> QR[Array]: ...
 @overload
 def svd(x: TensorOrNested, full_matrices: bool = False, compute_uv: bool = True) -> Tensor:
-    """Return the singular values of matrices, in descending order, between orthonormal ``U`` and ``Vh``."""
+    """Return the singular value decomposition: ``U``, the singular values in descending order, and ``Vh``."""
 
 @overload
 def svd(x: ArrayLike, full_matrices: bool = False, compute_uv: bool = True) -> Array: ...
@@ -155,11 +155,11 @@ def inv(x: TensorOrNested, /) -> Tensor:
 def inv(x: ArrayLike, /) -> Array: ...
 @overload
 def lstsq(a: TensorOrNested, b: TensorLike, rcond: float | None = None) -> LeastSquares[Tensor]:
-    """Return the shortest ``x`` that makes ``a @ x`` as near to ``b`` as can be; ``b`` is a vector or has columns."""
+    """Return the least-squares solution of ``a @ x = b`` with the smallest norm; ``b`` is a vector or has columns."""
 
 @overload
 def lstsq(a: TensorLike, b: TensorOrNested, rcond: float | None = None) -> LeastSquares[Tensor]:
-    """Return the shortest ``x`` that makes ``a @ x`` as near to ``b`` as can be; ``b`` is a vector or has columns."""
+    """Return the least-squares solution of ``a @ x = b`` with the smallest norm; ``b`` is a vector or has columns."""
 
 @overload
 def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> LeastSquares[Array]: ...
@@ -171,33 +171,33 @@ def pinv(x: TensorOrNested, /, rtol: float | Value | None = None, hermitian: boo
 def pinv(x: ArrayLike, /, rtol: float | Value | None = None, hermitian: bool = False) -> Array: ...
 @overload
 def slogdet(x: TensorOrNested) -> SlogDet[Tensor]:
-    """Return the sign and the logarithm of the absolute value of the determinant, which alone might overflow."""
+    """Return the sign of the determinant and the logarithm of its absolute value, which does not overflow."""
 
 @overload
 def slogdet(x: ArrayLike) -> SlogDet[Array]: ...
 @overload
 def solve(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """The solution ``z`` of ``x @ z = y``, for square ``x``; ``y`` is one vector or, with more axes, has columns."""
+    """Return the solution ``z`` of ``x @ z = y`` for square ``x``; ``y`` is a vector, or columns if it has more axes."""
 
 @overload
 def solve(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """The solution ``z`` of ``x @ z = y``, for square ``x``; ``y`` is one vector or, with more axes, has columns."""
+    """Return the solution ``z`` of ``x @ z = y`` for square ``x``; ``y`` is a vector, or columns if it has more axes."""
 
 @overload
 def solve(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def triangular_solve(x: TensorOrNested, y: TensorLike, /, lower: bool = True, trans: bool = False) -> Tensor:
-    """The solution ``z`` of ``x @ z = y``, for lower (or upper) triangular ``x``; with ``trans``, of ``x.T @ z = y``."""
+    """Return the solution ``z`` of ``x @ z = y`` for a triangular ``x``; with ``trans``, of ``x.T @ z = y``."""
 
 @overload
 def triangular_solve(x: TensorLike, y: TensorOrNested, /, lower: bool = True, trans: bool = False) -> Tensor:
-    """The solution ``z`` of ``x @ z = y``, for lower (or upper) triangular ``x``; with ``trans``, of ``x.T @ z = y``."""
+    """Return the solution ``z`` of ``x @ z = y`` for a triangular ``x``; with ``trans``, of ``x.T @ z = y``."""
 
 @overload
 def triangular_solve(x: ArrayLike, y: ArrayLike, /, lower: bool = True, trans: bool = False) -> Array: ...
 @overload
 def cond(x: TensorOrNested, p: str | float | None = None) -> Tensor:
-    """Return the condition number: how much errors may grow in solving equations; ``p`` is that of a matrix norm."""
+    """Return the condition number: the bound on the growth of relative errors in solving equations."""
 
 @overload
 def cond(x: ArrayLike, p: str | float | None = None) -> Array: ...
@@ -209,7 +209,7 @@ def matrix_norm(x: TensorOrNested, ord: str | float = "fro", keepdims: bool = Fa
 def matrix_norm(x: ArrayLike, ord: str | float = "fro", keepdims: bool = False) -> Array: ...
 @overload
 def matrix_power(x: TensorOrNested, n: int) -> Tensor:
-    """Return square matrices multiplied by themselves ``n`` times; negative ``n`` are powers of the inverse."""
+    """Return square matrices raised to the power ``n``; for negative ``n`` the inverse is raised."""
 
 @overload
 def matrix_power(x: ArrayLike, n: int) -> Array: ...
@@ -217,7 +217,7 @@ def matrix_power(x: ArrayLike, n: int) -> Array: ...
 def matrix_rank(
     x: TensorOrNested, /, tol: float | None = None, hermitian: bool = False, rtol: float | None = None
 ) -> Tensor:
-    """Return how many singular values are more than ``tol``, or than ``rtol`` times the largest.  It has no gradient."""
+    """Return the number of singular values above ``tol``, or above ``rtol`` times the largest; it has no gradient."""
 
 @overload
 def matrix_rank(

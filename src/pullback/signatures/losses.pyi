@@ -94,7 +94,7 @@ def hinge_loss(
     weights: TensorLike | None = None,
     reduction: str | int | None = None,
 ) -> Tensor:
-    """Return how far predictions are from the right side of the margin; labels are 0 or 1."""
+    """Return the hinge loss, weighted and reduced; labels are 0 or 1."""
 
 @overload
 def hinge_loss(
@@ -103,7 +103,7 @@ def hinge_loss(
     weights: TensorLike | None = None,
     reduction: str | int | None = None,
 ) -> Tensor:
-    """Return how far predictions are from the right side of the margin; labels are 0 or 1."""
+    """Return the hinge loss, weighted and reduced; labels are 0 or 1."""
 
 @overload
 def hinge_loss(
@@ -121,7 +121,7 @@ def huber_loss(
     delta: float | Value | None = 1.0,
     reduction: str | int | None = None,
 ) -> Tensor:
-    """Return squares for small differences, absolute values for those beyond ``delta``; weighted and reduced."""
+    """Return the Huber loss: quadratic for differences up to ``delta``, linear beyond; weighted and reduced."""
 
 @overload
 def huber_loss(
@@ -131,7 +131,7 @@ def huber_loss(
     delta: float | Value | None = 1.0,
     reduction: str | int | None = None,
 ) -> Tensor:
-    """Return squares for small differences, absolute values for those beyond ``delta``; weighted and reduced."""
+    """Return the Huber loss: quadratic for differences up to ``delta``, linear beyond; weighted and reduced."""
 
 @overload
 def huber_loss(
@@ -219,7 +219,7 @@ def sigmoid_cross_entropy(
     label_smoothing: float | Value = 0,
     reduction: str | int | None = None,
 ) -> Tensor:
-    """Return the cross entropy of ``sigmoid(logits)``, every element being a question of its own; weighted and reduced."""
+    """Return the binary cross entropy of ``sigmoid(logits)`` for every element, weighted and reduced."""
 
 @overload
 def sigmoid_cross_entropy(
@@ -229,7 +229,7 @@ def sigmoid_cross_entropy(
     label_smoothing: float | Value = 0,
     reduction: str | int | None = None,
 ) -> Tensor:
-    """Return the cross entropy of ``sigmoid(logits)``, every element being a question of its own; weighted and reduced."""
+    """Return the binary cross entropy of ``sigmoid(logits)`` for every element, weighted and reduced."""
 
 @overload
 def sigmoid_cross_entropy(
@@ -307,13 +307,13 @@ def softmax_cross_entropy_with_logits(labels: ArrayLike, logits: ArrayLike) -> A
 def sparse_softmax_cross_entropy(
     labels: TensorOrNested, logits: TensorLike, weights: TensorLike | None = None, reduction: str | int | None = None
 ) -> Tensor:
-    """Return the cross entropy of ``softmax(logits)``, a label being the number of its class; weighted and reduced."""
+    """Return the cross entropy of ``softmax(logits)`` for integer labels, weighted and reduced."""
 
 @overload
 def sparse_softmax_cross_entropy(
     labels: TensorLike, logits: TensorOrNested, weights: TensorLike | None = None, reduction: str | int | None = None
 ) -> Tensor:
-    """Return the cross entropy of ``softmax(logits)``, a label being the number of its class; weighted and reduced."""
+    """Return the cross entropy of ``softmax(logits)`` for integer labels, weighted and reduced."""
 
 @overload
 def sparse_softmax_cross_entropy(
@@ -325,11 +325,11 @@ def sparse_softmax_cross_entropy(
 ) -> Tensor: ...
 @overload
 def sparse_softmax_cross_entropy_with_logits(labels: TensorOrNested, logits: TensorLike) -> Tensor:
-    """Return ``softmax_cross_entropy_with_logits`` where a label is the number of its class: nothing is made one-hot."""
+    """Return ``softmax_cross_entropy_with_logits`` for integer labels, without one-hot vectors."""
 
 @overload
 def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorOrNested) -> Tensor:
-    """Return ``softmax_cross_entropy_with_logits`` where a label is the number of its class: nothing is made one-hot."""
+    """Return ``softmax_cross_entropy_with_logits`` for integer labels, without one-hot vectors."""
 
 @overload
 def sparse_softmax_cross_entropy_with_logits(labels: ArrayLike, logits: ArrayLike) -> Array: ...

@@ -14,18 +14,18 @@ def bernoulli(shape: ShapeLike | None = None, p: TensorLike = 0.5, dtype: DType 
     """Return 1 with probability ``p``, else 0."""
 
 def categorical(logits: TensorLike, num_samples: int, dtype: DType = "int32", seed: Seed = None) -> Tensor:
-    """Classes drawn with the probabilities ``softmax(logits)`` over the last axis: ``num_samples`` for each row."""
+    """Return classes drawn with the probabilities ``softmax(logits)`` over the last axis, ``num_samples`` per row."""
 
 @overload
 def dropout(x: TensorOrNested, rate: float, noise_shape: ShapeLike | None = None, seed: Seed = None) -> Tensor:
-    """Return ``x`` with a share ``rate`` of its elements set to 0, and the others scaled up to keep the sum on average."""
+    """Return ``x`` with a fraction ``rate`` of its elements set to 0, and the others scaled by ``1 / (1 - rate)``."""
 
 @overload
 def dropout(x: ArrayLike, rate: float, noise_shape: ShapeLike | None = None, seed: Seed = None) -> Array: ...
 def exponential(
     shape: ShapeLike | None = None, scale: TensorLike = 1.0, dtype: DType = None, seed: Seed = None
 ) -> Tensor:
-    """Return waiting times of mean ``scale``, differentiable in it."""
+    """Return exponentially distributed numbers of mean ``scale``, differentiable in it."""
 
 def gamma(
     shape: ShapeLike | None = None,
@@ -34,13 +34,13 @@ def gamma(
     dtype: DType = None,
     seed: Seed = None,
 ) -> Tensor:
-    """Gamma distributed numbers of shape parameter ``alpha`` and rate ``beta``, differentiable in both, to any order."""
+    """Return gamma distributed numbers of shape ``alpha`` and rate ``beta``, differentiable in both, to any order."""
 
 def get_state() -> dict[str, Tensor]:
-    """Return where the generator of the process is, as numbers and text: ``set_state`` goes on from there."""
+    """Return the state of the generator of the process, as numbers and text, for ``set_state``."""
 
 def multinomial(logits: TensorLike, num_samples: int, seed: Seed = None, normalized: bool = False) -> Tensor:
-    """Return ``categorical`` as TensorFlow.js calls it; with ``normalized`` the logits are probabilities already."""
+    """Return ``categorical`` by its name in TensorFlow.js; with ``normalized`` the logits are probabilities."""
 
 def normal(
     shape: ShapeLike | None = None,
@@ -61,7 +61,7 @@ def rand(shape: ShapeLike, rand_function: Callable[[], float], dtype: DType = No
     """Return a tensor of numbers from calls of a function."""
 
 def seed(seed: Seed = None) -> None:
-    """Seed the generator of the process; ``None`` takes a random seed, and a generator gives it a key."""
+    """Seed the generator of the process."""
 
 def set_state(state: Mapping[str, Any]) -> None:
     """Set the state of the generator to one from ``get_state``."""
@@ -82,7 +82,7 @@ def truncated_normal(
     dtype: DType = None,
     seed: Seed = None,
 ) -> Tensor:
-    """Return ``normal`` without what is further than two standard deviations from the mean; that is drawn again."""
+    """Return normally distributed numbers within two standard deviations of the mean; others are drawn again."""
 
 def uniform(
     shape: ShapeLike | None = None,
@@ -91,12 +91,12 @@ def uniform(
     dtype: DType = None,
     seed: Seed = None,
 ) -> Tensor:
-    """Return numbers equally likely between ``minval`` and ``maxval``, differentiable in both."""
+    """Return numbers uniformly distributed between ``minval`` and ``maxval``, differentiable in both."""
 
 def uniform_int(
     shape: ShapeLike, minval: TensorLike, maxval: TensorLike, dtype: DType = "int32", seed: Seed = None
 ) -> Tensor:
-    """Return integers equally likely from ``minval`` up to but without ``maxval``."""
+    """Return integers uniformly distributed from ``minval`` to ``maxval - 1``."""
 
 random_gamma = gamma
 random_normal = normal

@@ -14,21 +14,21 @@ from typing import Any, overload
 def frame(
     signal: TensorOrNested, frame_length: int, frame_step: int, pad_end: bool = False, pad_value: float = 0
 ) -> Tensor:
-    """Return the last axis in overlapping frames, as rows, each beginning ``frame_step`` after the one before."""
+    """Return the last axis divided into overlapping frames, which begin ``frame_step`` after each other."""
 
 @overload
 def frame(
     signal: ArrayLike, frame_length: int, frame_step: int, pad_end: bool = False, pad_value: float = 0
 ) -> Array: ...
 def hamming_window(window_length: int, dtype: DType = None) -> Tensor:
-    """Return the Hamming window, which does not go down to 0; of even length it is periodic, of odd length symmetric."""
+    """Return the Hamming window; it is periodic if its length is even, and symmetric if it is odd."""
 
 def hann_window(window_length: int, dtype: DType = None) -> Tensor:
-    """Return the Hann window, one arch of a cosine; of even length it is periodic, of odd length symmetric."""
+    """Return the Hann window; it is periodic if its length is even, and symmetric if it is odd."""
 
 @overload
 def overlap_and_add(x: TensorOrNested, /, frame_step: int, length: int | None = None) -> Tensor:
-    """Return the signal that has these frames, ``frame_step`` apart; where they overlap they are added."""
+    """Return the signal that is the sum of overlapping frames, ``frame_step`` apart."""
 
 @overload
 def overlap_and_add(x: ArrayLike, /, frame_step: int, length: int | None = None) -> Array: ...

@@ -43,13 +43,13 @@ def entr(x: TensorOrNested, /) -> Tensor:
 def entr(x: ArrayLike, /) -> Array: ...
 @overload
 def erfc(x: TensorOrNested, /) -> Tensor:
-    """Return ``1 - erf(x)``, precise where that is near 0."""
+    """Return ``1 - erf(x)``, accurate where that is near 0."""
 
 @overload
 def erfc(x: ArrayLike, /) -> Array: ...
 @overload
 def erfcinv(x: TensorOrNested, /) -> Tensor:
-    """Return the number whose ``erfc`` is ``x``."""
+    """Return the inverse of ``erfc``."""
 
 @overload
 def erfcinv(x: ArrayLike, /) -> Array: ...
@@ -61,19 +61,19 @@ def erfcx(x: TensorOrNested, /) -> Tensor:
 def erfcx(x: ArrayLike, /) -> Array: ...
 @overload
 def erfinv(x: TensorOrNested, /) -> Tensor:
-    """Return the number whose ``erf`` is ``x``."""
+    """Return the inverse of ``erf``."""
 
 @overload
 def erfinv(x: ArrayLike, /) -> Array: ...
 @overload
 def exp1(x: TensorOrNested, /) -> Tensor:
-    """Return the exponential integral of ``exp(-t) / t`` from ``x`` on."""
+    """Return the exponential integral E1: the integral of ``exp(-t) / t`` from ``x`` to infinity."""
 
 @overload
 def exp1(x: ArrayLike, /) -> Array: ...
 @overload
 def expi(x: TensorOrNested, /) -> Tensor:
-    """Return the exponential integral of ``exp(t) / t`` up to ``x``."""
+    """Return the exponential integral Ei: the integral of ``exp(t) / t`` from minus infinity to ``x``."""
 
 @overload
 def expi(x: ArrayLike, /) -> Array: ...
@@ -85,7 +85,7 @@ def expit(x: TensorOrNested, /) -> Tensor:
 def expit(x: ArrayLike, /) -> Array: ...
 @overload
 def gamma(x: TensorOrNested, /) -> Tensor:
-    """Return the gamma function: of whole numbers the factorial of the one before."""
+    """Return the gamma function, ``(n - 1)!`` for positive integers ``n``."""
 
 @overload
 def gamma(x: ArrayLike, /) -> Array: ...
@@ -179,7 +179,7 @@ def log_expit(x: TensorOrNested, /) -> Tensor:
 def log_expit(x: ArrayLike, /) -> Array: ...
 @overload
 def log_ndtr(x: TensorOrNested, /) -> Tensor:
-    """Return the logarithm of ``ndtr``, precise far to the left."""
+    """Return the logarithm of ``ndtr``, accurate far to the left."""
 
 @overload
 def log_ndtr(x: ArrayLike, /) -> Array: ...
@@ -191,13 +191,13 @@ def logit(x: TensorOrNested, /) -> Tensor:
 def logit(x: ArrayLike, /) -> Array: ...
 @overload
 def ndtr(x: TensorOrNested, /) -> Tensor:
-    """Return the share of the standard normal distribution below ``x``."""
+    """Return the cumulative distribution function of the standard normal distribution."""
 
 @overload
 def ndtr(x: ArrayLike, /) -> Array: ...
 @overload
 def ndtri(x: TensorOrNested, /) -> Tensor:
-    """Return the number below which the share ``x`` of the standard normal distribution is."""
+    """Return the quantile function of the standard normal distribution, the inverse of ``ndtr``."""
 
 @overload
 def ndtri(x: ArrayLike, /) -> Array: ...
@@ -223,21 +223,21 @@ def rel_entr(x: TensorLike, y: TensorOrNested, /) -> Tensor:
 def rel_entr(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def xlog1py(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """Return ``x * log1p(y)``, and 0 where ``x`` is 0, even if ``y`` is -1; there the derivatives are 0 too."""
+    """Return ``x * log1p(y)``, and 0 where ``x`` is 0, even if ``y`` is -1; the derivatives are 0 there too."""
 
 @overload
 def xlog1py(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """Return ``x * log1p(y)``, and 0 where ``x`` is 0, even if ``y`` is -1; there the derivatives are 0 too."""
+    """Return ``x * log1p(y)``, and 0 where ``x`` is 0, even if ``y`` is -1; the derivatives are 0 there too."""
 
 @overload
 def xlog1py(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def xlogy(x: TensorOrNested, y: TensorLike, /) -> Tensor:
-    """Return ``x * log(y)``, and 0 where ``x`` is 0, even if ``y`` is; there the derivatives are 0 too."""
+    """Return ``x * log(y)``, and 0 where ``x`` is 0, even if ``y`` is 0; the derivatives are 0 there too."""
 
 @overload
 def xlogy(x: TensorLike, y: TensorOrNested, /) -> Tensor:
-    """Return ``x * log(y)``, and 0 where ``x`` is 0, even if ``y`` is; there the derivatives are 0 too."""
+    """Return ``x * log(y)``, and 0 where ``x`` is 0, even if ``y`` is 0; the derivatives are 0 there too."""
 
 @overload
 def xlogy(x: ArrayLike, y: ArrayLike, /) -> Array: ...

@@ -34,13 +34,13 @@ def fftn(x: TensorOrNested, s: Sequence[int] | None = None, axes: Axis = None, n
 def fftn(x: ArrayLike, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Array: ...
 @overload
 def fftshift(x: TensorOrNested, axes: Axis = None) -> Tensor:
-    """Return the zero frequency moved to the middle of the axes."""
+    """Return ``x`` with the zero frequency moved to the middle of the axes."""
 
 @overload
 def fftshift(x: ArrayLike, axes: Axis = None) -> Array: ...
 @overload
 def hfft(x: TensorOrNested, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Tensor:
-    """Return the Fourier transform, real, of numbers whose other half is the mirror image of the given one."""
+    """Return the real Fourier transform of a Hermitian-symmetric signal, of which the first half is given."""
 
 @overload
 def hfft(x: ArrayLike, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Array: ...
@@ -80,7 +80,7 @@ def ihfft(x: TensorOrNested, n: int | None = None, axis: Axis = -1, norm: str | 
 def ihfft(x: ArrayLike, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Array: ...
 @overload
 def irfft(x: TensorOrNested, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Tensor:
-    """Return the real numbers with this ``rfft``; give ``n`` if they are odd in number."""
+    """Return the inverse of ``rfft``; give ``n`` if its length is odd."""
 
 @overload
 def irfft(x: ArrayLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Array: ...
@@ -102,7 +102,7 @@ def irfftn(x: TensorOrNested, s: Sequence[int] | None = None, axes: Axis = None,
 def irfftn(x: ArrayLike, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Array: ...
 @overload
 def rfft(x: TensorOrNested, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Tensor:
-    """Return the first half of the Fourier transform of real numbers; the other half is its mirror image."""
+    """Return the Fourier transform of real numbers at non-negative frequencies; the others are its conjugates."""
 
 @overload
 def rfft(x: ArrayLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Array: ...

@@ -1,4 +1,4 @@
-"""Training: optimizers and what they take, from a gradient to parameters that fit."""
+"""Training: optimizers, losses, metrics, layers, models, datasets and files of weights."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def as_whole_number(what: str, argument: str, value: SupportsIndex, least: int) 
 
 
 def find_function(given: object, table: Mapping[str, Callable[[], Any]], what: str, kind: str, takes: str) -> Any:
-    """Return what a table makes for a name, in any spelling; a function that is given itself is returned as it is.
+    """Return the function that a table has for a name, in any spelling; a function is returned unchanged.
 
     - what: what it is for, named in errors.
     - kind: what the table has, such as "constraint"; ``pb.constraints`` is its module.

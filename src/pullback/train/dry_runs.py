@@ -1,4 +1,4 @@
-"""Calls of a model of which only the shape or the kind of the output matters, so that layers must not change."""
+"""Dry runs: calls of a model of which only the shape or kind of the output matters, so that no layer may change."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def test_functions_and_operators_on_symbolic_tensors(tmp_path: Any) -> None:
             np.testing.assert_allclose(np.asarray(y), expected, rtol=1e-5, atol=1e-6)
             assert symbol.shape == expected.shape[1:]
     assert model.input_names == ["left", "input_2"]
-    with pytest.raises(ArgumentError, match="used outside of a layer"):
+    with pytest.raises(ArgumentError, match="used outside a layer"):
         h * pb.variable(np.ones(3, np.float32))
     with pytest.raises(ArgumentError, match="cannot be iterated over"):
         list(h)

@@ -227,6 +227,8 @@ def erfcx(x: TensorLike, /) -> Any:
 def erfinv(x: TensorLike, /) -> Any:
     """Return the inverse of ``erf``.
 
+    x: a tensor, an array or a number.
+
     >>> pb.special.erfinv(0.5)
     np.float64(0.476936276204...)
     """
@@ -235,6 +237,8 @@ def erfinv(x: TensorLike, /) -> Any:
 @op(Real("erfcinv"), acts=elementwise1, d=partials(lambda g, z: g * np.exp(z * z) * (-ROOT_PI / 2)), domain=SHARE)
 def erfcinv(x: TensorLike, /) -> Any:
     """Return the inverse of ``erfc``.
+
+    x: a tensor, an array or a number.
 
     >>> pb.special.erfcinv(0.5)
     np.float64(0.476936276204...)
@@ -250,6 +254,8 @@ def erfcinv(x: TensorLike, /) -> Any:
 )
 def ndtr(x: TensorLike, /) -> Any:
     """Return the cumulative distribution function of the standard normal distribution.
+
+    x: a tensor, an array or a number.
 
     >>> pb.special.ndtr(np.array([-np.inf, 0.0]))
     array([0. , 0.5])
@@ -282,6 +288,8 @@ def log_ndtr(x: TensorLike, /) -> Any:
 )
 def ndtri(x: TensorLike, /) -> Any:
     """Return the quantile function of the standard normal distribution, the inverse of ``ndtr``.
+
+    x: a tensor, an array or a number.
 
     >>> pb.special.ndtri(0.5)
     np.float64(0.0)

@@ -133,7 +133,7 @@ class Dataset:
         label: the column of labels.
         dtypes: the dtype of each column.
         names: the names of the columns, for a file without a first line of them.
-        delimiter: what stands between two columns.
+        delimiter: the text between two columns.
 
         >>> import pathlib, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -213,8 +213,8 @@ class Dataset:
         """Stack elements of different shapes, padded to the largest of their batch, or to ``padded_shapes``.
 
         batch_size: how many elements make a batch.
-        padding_values: what shorter elements are filled up with.
-        drop_remainder: whether a last batch that is smaller is left out.
+        padding_values: the values with which shorter elements are padded.
+        drop_remainder: whether a smaller last batch is left out.
 
         >>> data = pb.data.Dataset.from_generator(lambda: [np.array([1, 2]), np.array([3]), np.array([4, 5, 6])])
         >>> [batch.tolist() for batch in data.padded_batch(2)]

@@ -51,7 +51,7 @@ class Stage:
         return None if rows is None else len(rows.order)
 
     def elements(self, epoch: int, start: int) -> Iterator[Any]:
-        """Return the elements of an epoch from number ``start`` on."""
+        """Return the elements of an epoch from index ``start``."""
         rows = self.rows(epoch)
         return self._stream(epoch, start) if rows is None else map(rows.at, rows.order[start:])
 

@@ -1,4 +1,4 @@
-"""The formats of model files: found by what a file begins with, or, for one to be written, by how its name ends."""
+"""The formats of model files: recognized by the first bytes of a file, or by the ending of the name to write to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The initial values of variables while a model is read: zeros, and no more than the file has weights for."""
+"""The initial values of variables while a model is read: zeros, and no more numbers than the file has weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of classes and arguments in files of Keras and TensorFlow.js: spellings, and arguments that mean nothing."""
+"""Names of classes and arguments in files of Keras and TensorFlow.js: spellings, and arguments without effect."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ SPELLINGS = {
     "m": "momentum", "v": "velocity", "vhat": "velocity_hat", "rms": "velocity", "mg": "average_gradient",
     "accum_grad": "accumulated_grad", "accum_var": "accumulated_delta_var",
 }  # fmt: skip
-# Keras's LossScaleOptimizer lists its own state before that of the optimizer inside of it: a step number and a learning
+# Keras's LossScaleOptimizer lists its own state before that of the optimizer inside it: a step number and a learning
 # rate, which stay 0, the steps with finite gradients in a row, and the scale.
 OUTER_COUNT = 4
 

@@ -13,7 +13,7 @@ _collected: ContextVar[list[Any] | None] = ContextVar("_collected", default=None
 
 
 def add_loss(loss: Any) -> None:
-    """Add a number to the loss of the step that is being computed; outside of one it has no effect."""
+    """Add a number to the loss of the step that is being computed; outside one it has no effect."""
     collected = _collected.get()
     if collected is not None:
         collected.append(loss)

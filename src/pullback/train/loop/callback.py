@@ -110,7 +110,7 @@ class Callback:
     def stop(self, why: str) -> None:
         """Stop the training, for this reason.
 
-        why: what the history tells as the reason.
+        why: the reason, which the history shows.
         """
         self.stopped = why
         self.model.stop_training = True

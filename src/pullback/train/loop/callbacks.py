@@ -115,9 +115,9 @@ class EarlyStopping(MonitorCallback):
     min_delta: a smaller change does not count as an improvement.
     patience: for how many epochs.
     mode: ``"min"``, ``"max"``, or ``"auto"``: by the name.
-    baseline: what the number must be better than.
+    baseline: the value that must be exceeded.
     restore_best_weights: whether the weights of the best epoch are restored.
-    start_from_epoch: epochs before it are not looked at.
+    start_from_epoch: epochs before it are ignored.
     verbose: 1 prints a line when it acts.
 
     >>> pb.callbacks.early_stopping(monitor="val_loss", patience=3).patience
@@ -184,7 +184,7 @@ class ModelCheckpoint(MonitorCallback):
     every: save after so many steps, not after each epoch.
     save_weights_only: whether only weights are saved, without optimizer and position.
     save_freq: ``"epoch"``, or a number of steps.
-    initial_value_threshold: what the first value must be better than.
+    initial_value_threshold: a first value must be better than this to be saved.
     verbose: 1 prints a line when it acts.
 
     >>> pb.callbacks.model_checkpoint("best.safetensors", save_best_only=True).monitor
@@ -263,11 +263,11 @@ class ModelCheckpoint(MonitorCallback):
 class BackupAndRestore(ModelCheckpoint):
     """Save a checkpoint in a folder while training, and continue from it if a training was interrupted.
 
-    After a training that came to its end the checkpoint is deleted, unless ``delete_checkpoint`` is False.
+    After a training that finished the checkpoint is deleted, unless ``delete_checkpoint`` is False.
 
     backup_dir: the folder.
     save_freq: ``"epoch"``, or a number of steps.
-    delete_checkpoint: whether it is deleted after a training that came to its end.
+    delete_checkpoint: whether it is deleted after a training that finished.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -314,7 +314,7 @@ class JsonLogger(Callback):
     """Write an object with the numbers of each epoch to a file of JSON lines.
 
     path: the file.
-    append: whether lines are added to a file that is there.
+    append: whether lines are added to an existing file.
 
     >>> import os, pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -395,8 +395,8 @@ class CsvLogger(StatefulCallback):
     A resumed training appends to the file, after removing the rows of epochs that are trained again.
 
     path: the file.
-    separator: what stands between two columns.
-    append: whether lines are added to a file that is there.
+    separator: the text between two columns.
+    append: whether lines are added to an existing file.
 
     >>> import os, pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""One call of ``fit``: epochs and steps, what is measured, when it stops, and how it resumes from a checkpoint."""
+"""One call of ``fit``: its epochs and steps, measurements, early ends, and how it resumes from a checkpoint."""
 
 from __future__ import annotations
 

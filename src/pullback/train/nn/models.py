@@ -289,7 +289,7 @@ class Model(Layer):
             y: Targets: an array, a list of one for each output, or a dict by their names.
             epochs: The number of the epoch to end with.
             batch_size: How many examples make a step; 32 unless it is given.
-            validation_split: The share of the examples, the last ones, that only validate.
+            validation_split: The fraction of the examples, the last ones, that are used for validation only.
             validation_data: A pair of inputs and targets, or a triple with weights, or batches, to validate with.
             callbacks: One of ``pb.callbacks``, a dict of functions, or a list of these.
             shuffle: Whether the examples of arrays are shuffled in every epoch.

@@ -1,4 +1,4 @@
-"""Optimizers by name: those of TensorFlow.js and Keras, however they are spelt."""
+"""Optimizers by name: those of TensorFlow.js and Keras, in any spelling."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SPELLINGS = {name.replace("_", ""): name for name in NAMES}
 
 
 def as_optimizer(given: Optimizer | str | None) -> Optimizer:
-    """Return an optimizer; of a name, in any spelling, the one with default arguments.
+    """Return an optimizer; for a name, in any spelling, one with default arguments.
 
     >>> as_optimizer("RMSprop").name
     'rmsprop'

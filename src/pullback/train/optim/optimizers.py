@@ -39,10 +39,10 @@ def sgd(
 ) -> Optimizer:
     """Return gradient descent: ``x - learning_rate * g``; with ``momentum``, by a decaying sum of these steps.
 
-    learning_rate: how long a step is: a number or a schedule.
-    momentum: the share of the last step that is added.
-    nesterov: whether the gradient is looked at a step ahead.
-    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+    learning_rate: the learning rate: a number or a schedule.
+    momentum: the fraction of the previous step that is added.
+    nesterov: whether Nesterov momentum is used.
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
         ``use_ema``, ...
 
     >>> w = pb.variable(4.0)
@@ -73,10 +73,10 @@ def momentum(
 ) -> Optimizer:
     """Return gradient descent with momentum: along an exponentially decaying sum of the gradients.
 
-    learning_rate: how long a step is: a number or a schedule.
-    momentum: the share of the last step that is added.
-    use_nesterov: whether the gradient is looked at a step ahead.
-    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+    learning_rate: the learning rate: a number or a schedule.
+    momentum: the fraction of the previous step that is added.
+    use_nesterov: whether Nesterov momentum is used.
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
         ``use_ema``, ...
 
     >>> w = pb.variable(4.0)
@@ -108,10 +108,10 @@ def adagrad(
 ) -> Optimizer:
     """Return Adagrad: steps divided by the root of the sum of all squared gradients.
 
-    learning_rate: how long a step is: a number or a schedule.
-    initial_accumulator_value: what the sums of squares begin with.
+    learning_rate: the learning rate: a number or a schedule.
+    initial_accumulator_value: the initial value of the sums of squares.
     epsilon: what is added to the sums; 1e-7 unless given.
-    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
         ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
@@ -140,10 +140,10 @@ def adadelta(
 ) -> Optimizer:
     """Return Adadelta (Zeiler): steps scaled by the root mean square of recent steps over that of recent gradients.
 
-    learning_rate: how long a step is: a number or a schedule.
-    rho: the share of the averages that stays.
-    epsilon: what is added to the divisor.
-    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+    learning_rate: the learning rate: a number or a schedule.
+    rho: the decay rate of the averages.
+    epsilon: a small number that is added to the denominator.
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
         ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
@@ -173,12 +173,12 @@ def adam(
 ) -> Optimizer:
     """Return Adam: the moving average of the gradients over the root of that of their squares.
 
-    learning_rate: how long a step is: a number or a schedule.
-    beta1: the share of the average of gradients that stays.
-    beta2: the share of the average of their squares that stays.
-    epsilon: what is added to the divisor.
-    amsgrad: whether the largest average of squares counts.
-    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+    learning_rate: the learning rate: a number or a schedule.
+    beta1: the decay rate of the average of gradients.
+    beta2: the decay rate of the average of squared gradients.
+    epsilon: a small number that is added to the denominator.
+    amsgrad: whether the maximum of the averages of squares is used (AMSGrad).
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
         ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
@@ -201,13 +201,13 @@ def adamw(
 ) -> Optimizer:
     """Return AdamW: ``adam`` with decoupled weight decay of ``learning_rate * weight_decay``, computed as Keras does.
 
-    learning_rate: how long a step is: a number or a schedule.
-    beta1: the share of the average of gradients that stays.
-    beta2: the share of the average of their squares that stays.
+    learning_rate: the learning rate: a number or a schedule.
+    beta1: the decay rate of the average of gradients.
+    beta2: the decay rate of the average of squared gradients.
     epsilon: what is added to the root of the average of squares, before this is corrected for starting at 0.
-    weight_decay: the share of each weight that is subtracted, times the rate.
-    amsgrad: whether the largest average of squares counts.
-    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+    weight_decay: the weight decay, which is multiplied by the learning rate.
+    amsgrad: whether the maximum of the averages of squares is used (AMSGrad).
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
         ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
@@ -274,12 +274,12 @@ def adamax(
 
     The learning rate is divided by ``1 + decay * step``.
 
-    learning_rate: how long a step is: a number or a schedule.
-    beta1: the share of the average of gradients that stays.
-    beta2: the share of the average of their squares that stays.
-    epsilon: what is added to the divisor.
+    learning_rate: the learning rate: a number or a schedule.
+    beta1: the decay rate of the average of gradients.
+    beta2: the decay rate of the average of squared gradients.
+    epsilon: a small number that is added to the denominator.
     decay: how quickly the rate becomes smaller.
-    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
         ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
@@ -313,12 +313,12 @@ def rmsprop(
 ) -> Optimizer:
     """Return RMSprop: the gradient over the root of the moving average of its squares, or if ``centered`` its variance.
 
-    learning_rate: how long a step is: a number or a schedule.
-    decay: the share of the average of squares that stays.
-    momentum: the share of the last step that is added.
-    epsilon: what is added to the divisor.
+    learning_rate: the learning rate: a number or a schedule.
+    decay: the decay rate of the average of squared gradients.
+    momentum: the fraction of the previous step that is added.
+    epsilon: a small number that is added to the denominator.
     centered: whether the mean of the gradients is subtracted.
-    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
         ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
@@ -361,10 +361,10 @@ def lion(
 ) -> Optimizer:
     """Return Lion (Chen and others, 2023): steps by the sign of a moving average of the gradients.
 
-    learning_rate: how long a step is: a number or a schedule.
-    beta1: the share of the average of gradients that stays.
-    beta2: the share of the average of their squares that stays.
-    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+    learning_rate: the learning rate: a number or a schedule.
+    beta1: the decay rate of the average of gradients.
+    beta2: the decay rate of the average of squared gradients.
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
         ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
@@ -391,11 +391,11 @@ def nadam(
 ) -> Optimizer:
     """Return Nadam (Dozat): ``adam`` with Nesterov's momentum, which grows over the first steps.
 
-    learning_rate: how long a step is: a number or a schedule.
-    beta1: the share of the average of gradients that stays.
-    beta2: the share of the average of their squares that stays.
-    epsilon: what is added to the divisor.
-    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+    learning_rate: the learning rate: a number or a schedule.
+    beta1: the decay rate of the average of gradients.
+    beta2: the decay rate of the average of squared gradients.
+    epsilon: a small number that is added to the denominator.
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
         ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
@@ -445,14 +445,14 @@ def ftrl(
 ) -> Optimizer:
     """Return FTRL-proximal (McMahan and others, 2013), which sets parameters to zero: for wide linear models.
 
-    learning_rate: how long a step is: a number or a schedule.
+    learning_rate: the learning rate: a number or a schedule.
     learning_rate_power: the exponent of the sums of squares.
-    initial_accumulator_value: what the sums of squares begin with.
+    initial_accumulator_value: the initial value of the sums of squares.
     l1_regularization_strength: the weight of the absolute values.
     l2_regularization_strength: the weight of the squares.
     l2_shrinkage_regularization_strength: the weight of the squares in the gradient alone.
     beta: what is added to the root of the sums of squares.
-    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
         ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 0.001])
@@ -497,11 +497,11 @@ def lamb(
 ) -> Optimizer:
     """Return LAMB (You and others, 2019): ``adam`` with the step of each variable scaled to its norm.
 
-    learning_rate: how long a step is: a number or a schedule.
-    beta1: the share of the average of gradients that stays.
-    beta2: the share of the average of their squares that stays.
-    epsilon: what is added to the divisor.
-    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+    learning_rate: the learning rate: a number or a schedule.
+    beta1: the decay rate of the average of gradients.
+    beta2: the decay rate of the average of squared gradients.
+    epsilon: a small number that is added to the denominator.
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
         ``use_ema``, ...
 
     >>> w = pb.variable([3.0, 4.0])
@@ -539,13 +539,13 @@ def adafactor(
 ) -> Optimizer:
     """Return Adafactor (Shazeer and Stern, 2018): of a matrix it keeps the sums of rows and columns, not all squares.
 
-    learning_rate: how long a step is: a number or a schedule.
+    learning_rate: the learning rate: a number or a schedule.
     beta_2_decay: how quickly the averages of squares become longer.
     epsilon_1: what is added to squares.
     epsilon_2: the least size of a parameter that a step is measured by.
     clip_threshold: the largest root mean square of a step.
     relative_step: whether steps become shorter by themselves.
-    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
         ``use_ema``, ...
 
     >>> w = pb.variable([[3.0, 4.0], [0.0, 1.0]])
@@ -612,23 +612,23 @@ def muon(
 ) -> Optimizer:
     """Return Muon (Jordan and others, 2024): matrices move by their momentum made orthogonal, the rest by AdamW.
 
-    learning_rate: how long a step is: a number or a schedule.
-    adam_beta_1: the share of AdamW's average of gradients that stays.
-    adam_beta_2: the share of AdamW's average of their squares that stays.
-    adam_weight_decay: the share of what AdamW moves that is subtracted, times the rate.
-    epsilon: what is added to AdamW's divisor.
-    weight_decay: the share of matrices that is subtracted, times the rate.
+    learning_rate: the learning rate: a number or a schedule.
+    adam_beta_1: the decay rate of AdamW's average of gradients.
+    adam_beta_2: the decay rate of AdamW's average of squared gradients.
+    adam_weight_decay: the weight decay of the variables that AdamW updates.
+    epsilon: a small number that is added to AdamW's denominator.
+    weight_decay: the weight decay of matrices.
     exclude_layers: patterns; variables with such names are AdamW's. Mostly the last layer is.
     exclude_embeddings: whether variables with ``embedding`` in their names are AdamW's.
     muon_a: the first coefficient of the iteration of Newton and Schulz.
     muon_b: the second.
     muon_c: the third.
     adam_lr_ratio: what the rate is multiplied by for AdamW.
-    momentum: the share of the momentum of matrices that stays.
+    momentum: the decay rate of the momentum of matrices.
     ns_steps: how many iterations.
-    nesterov: whether the gradient is looked at a step ahead.
+    nesterov: whether Nesterov momentum is used.
     rms_rate: steps are this times the root of the larger side of the matrix; None leaves them.
-    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``use_ema``, ...
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``use_ema``, ...
 
     >>> w = pb.variable([[3.0, 1.0], [1.0, 3.0]])
     >>> pb.train.muon(4.0, weight_decay=0.0).minimize(lambda: (w * w).sum())
@@ -704,12 +704,12 @@ def schedule_free_adamw(
 ) -> Optimizer:
     """Return schedule-free AdamW (Defazio and others, 2024): an average of the iterates in place of a schedule.
 
-    learning_rate: how long a step is: a number or a schedule.
-    beta1: the share of the average of gradients that stays.
-    beta2: the share of the average of their squares that stays.
-    epsilon: what is added to the divisor.
+    learning_rate: the learning rate: a number or a schedule.
+    beta1: the decay rate of the average of gradients.
+    beta2: the decay rate of the average of squared gradients.
+    epsilon: a small number that is added to the denominator.
     warmup_steps: steps over which the rate grows.
-    options: what every optimizer takes: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
         ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])

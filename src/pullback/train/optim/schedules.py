@@ -202,13 +202,13 @@ def cosine_decay_restarts(
 ) -> Schedule:
     """Return cosine decay that begins again, each time with ``t_mul`` times the steps and ``m_mul`` times the rate.
 
-    ``alpha`` is the share of the rate that each ends with (Loshchilov and Hutter, 2016).
+    ``alpha`` is the fraction of the rate that each ends with (Loshchilov and Hutter, 2016).
 
     rate: the learning rate at the beginning.
     steps: how many steps.
     t_mul: how much longer each restart is.
     m_mul: what the rate is multiplied by at each restart.
-    alpha: the share of the rate that each ends with.
+    alpha: the fraction of the rate that each ends with.
 
     >>> [round(pb.train.cosine_decay_restarts(1.0, steps=2, m_mul=0.5)(n), 3) for n in (0, 1, 2, 4, 6)]
     [1.0, 0.5, 0.5, 0.25, 0.25]
@@ -302,7 +302,7 @@ def one_cycle(peak: float, steps: int, warm: float = 0.3, start: float = 25.0, e
 
     peak: the largest rate.
     steps: how many steps.
-    warm: the share of the steps in which the rate rises.
+    warm: the fraction of the steps in which the rate rises.
     start: ``peak`` over the rate at the beginning.
     end: the rate at the beginning over that at the end.
 

@@ -97,7 +97,7 @@ def _keep_highest(p: Value, k: int) -> Any:
 class TruePositives(ThresholdMetric):
     """The weighted number of positives that were predicted as such; for each threshold if there are several.
 
-    thresholds: the thresholds from which on a prediction is positive.
+    thresholds: the thresholds above which a prediction is positive.
     dtype: accepted as in Keras; sums are always float64.
 
     >>> count = pb.metrics.TruePositives()
@@ -121,7 +121,7 @@ class TruePositives(ThresholdMetric):
 class FalsePositives(TruePositives):
     """The weighted number of negatives that were predicted as positives.
 
-    thresholds: the thresholds from which on a prediction is positive.
+    thresholds: the thresholds above which a prediction is positive.
     dtype: accepted as in Keras; sums are always float64.
     """
 
@@ -131,7 +131,7 @@ class FalsePositives(TruePositives):
 class TrueNegatives(TruePositives):
     """The weighted number of negatives that were predicted as such.
 
-    thresholds: the thresholds from which on a prediction is positive.
+    thresholds: the thresholds above which a prediction is positive.
     dtype: accepted as in Keras; sums are always float64.
     """
 
@@ -141,7 +141,7 @@ class TrueNegatives(TruePositives):
 class FalseNegatives(TruePositives):
     """The weighted number of positives that were predicted as negatives.
 
-    thresholds: the thresholds from which on a prediction is positive.
+    thresholds: the thresholds above which a prediction is positive.
     dtype: accepted as in Keras; sums are always float64.
     """
 
@@ -151,11 +151,11 @@ class FalseNegatives(TruePositives):
 class Precision(ThresholdMetric):
     """True positives over predicted positives, over all examples; 0 if there are no predicted positives.
 
-    ``top_k`` counts the k highest classes as predicted; ``class_id`` looks at one class alone.
+    ``top_k`` counts the k highest classes as predicted; ``class_id`` counts one class only.
 
-    thresholds: the thresholds from which on a prediction is positive.
+    thresholds: the thresholds above which a prediction is positive.
     top_k: only the ``top_k`` highest predictions of a row are positive.
-    class_id: the one class that is looked at.
+    class_id: the only class that is counted.
     dtype: accepted as in Keras; sums are always float64.
 
     >>> precision = pb.metrics.Precision()
@@ -175,9 +175,9 @@ class Precision(ThresholdMetric):
 class Recall(ThresholdMetric):
     """True positives over actual positives, over all examples; 0 if there are no actual positives.
 
-    thresholds: the thresholds from which on a prediction is positive.
+    thresholds: the thresholds above which a prediction is positive.
     top_k: only the ``top_k`` highest predictions of a row are positive.
-    class_id: the one class that is looked at.
+    class_id: the only class that is counted.
     dtype: accepted as in Keras; sums are always float64.
 
     >>> recall = pb.metrics.Recall()
@@ -209,11 +209,11 @@ class AUC(Metric):
     ``summation_method`` is ``"interpolation"``, ``"minoring"`` or ``"majoring"``; ``multi_label`` averages the areas of
     the labels along the last axis, with ``label_weights``; ``from_logits`` applies the sigmoid first.
 
-    num_thresholds: how many thresholds from 0 to 1 are tried.
+    num_thresholds: the number of thresholds from 0 to 1.
     curve: ``"ROC"`` or ``"PR"``.
     summation_method: how the area is computed.
     dtype: accepted as in Keras; sums are always float64.
-    thresholds: the thresholds from which on a prediction is positive.
+    thresholds: the thresholds above which a prediction is positive.
     multi_label: whether each label has an area of its own.
     num_labels: how many labels there are, if ``multi_label``.
     label_weights: how much each label counts.
@@ -320,11 +320,11 @@ class CurvePoint(ThresholdMetric):
 
 
 class SensitivityAtSpecificity(CurvePoint):
-    """The best share of positives found where the share of negatives found is at least ``specificity``.
+    """The best sensitivity (recall of positives) where the specificity is at least ``specificity``.
 
-    specificity: the specificity that is asked for.
-    num_thresholds: how many thresholds from 0 to 1 are tried.
-    class_id: the one class that is looked at.
+    specificity: the required specificity.
+    num_thresholds: the number of thresholds from 0 to 1.
+    class_id: the only class that is counted.
     dtype: accepted as in Keras; sums are always float64.
 
     >>> best = pb.metrics.SensitivityAtSpecificity(0.5)
@@ -349,11 +349,11 @@ class SensitivityAtSpecificity(CurvePoint):
 
 
 class SpecificityAtSensitivity(CurvePoint):
-    """The best share of negatives found where the share of positives found is at least ``sensitivity``.
+    """The best specificity (recall of negatives) where the sensitivity is at least ``sensitivity``.
 
-    sensitivity: the sensitivity that is asked for.
-    num_thresholds: how many thresholds from 0 to 1 are tried.
-    class_id: the one class that is looked at.
+    sensitivity: the required sensitivity.
+    num_thresholds: the number of thresholds from 0 to 1.
+    class_id: the only class that is counted.
     dtype: accepted as in Keras; sums are always float64.
     """
 
@@ -375,9 +375,9 @@ class SpecificityAtSensitivity(CurvePoint):
 class PrecisionAtRecall(CurvePoint):
     """The best precision where the recall is at least ``recall``.
 
-    recall: the recall that is asked for.
-    num_thresholds: how many thresholds from 0 to 1 are tried.
-    class_id: the one class that is looked at.
+    recall: the required recall.
+    num_thresholds: the number of thresholds from 0 to 1.
+    class_id: the only class that is counted.
     dtype: accepted as in Keras; sums are always float64.
     """
 
@@ -399,9 +399,9 @@ class PrecisionAtRecall(CurvePoint):
 class RecallAtPrecision(CurvePoint):
     """The best recall where the precision is at least ``precision``.
 
-    precision: the precision that is asked for.
-    num_thresholds: how many thresholds from 0 to 1 are tried.
-    class_id: the one class that is looked at.
+    precision: the required precision.
+    num_thresholds: the number of thresholds from 0 to 1.
+    class_id: the only class that is counted.
     dtype: accepted as in Keras; sums are always float64.
     """
 
@@ -429,9 +429,9 @@ class FBetaScore(Metric):
     Without a ``threshold`` the highest class is predicted.  ``average`` is None for one number of each class, or
     ``"micro"``, ``"macro"`` or ``"weighted"``.
 
-    average: how the classes are joined: None, ``"micro"``, ``"macro"`` or ``"weighted"``.
+    average: how the classes are averaged: None, ``"micro"``, ``"macro"`` or ``"weighted"``.
     beta: how much more recall counts than precision.
-    threshold: from which on a prediction is positive.
+    threshold: the number above which a prediction is positive.
     dtype: accepted as in Keras; sums are always float64.
 
     >>> score = pb.metrics.FBetaScore(beta=2.0, threshold=0.5)
@@ -481,8 +481,8 @@ class FBetaScore(Metric):
 class F1Score(FBetaScore):
     """The harmonic mean of precision and recall, by class; see ``FBetaScore``.
 
-    average: how the classes are joined: None, ``"micro"``, ``"macro"`` or ``"weighted"``.
-    threshold: from which on a prediction is positive.
+    average: how the classes are averaged: None, ``"micro"``, ``"macro"`` or ``"weighted"``.
+    threshold: the number above which a prediction is positive.
     dtype: accepted as in Keras; sums are always float64.
 
     >>> score = pb.metrics.F1Score(average="macro")

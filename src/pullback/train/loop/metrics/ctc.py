@@ -1,4 +1,4 @@
-"""Connectionist temporal classification: labels of sequences without the places at which they stand."""
+"""Connectionist temporal classification (CTC): labels of sequences whose alignment with the steps is unknown."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def ctc_decode(
     inputs: logits of shape ``(batch, steps, classes)``.
     sequence_lengths: how many steps each example has.
     strategy: "greedy": the largest logit of each step, or "beam_search".
-    beam_width: how many beginnings a beam search goes on with.
+    beam_width: how many prefixes a beam search keeps.
     top_paths: how many of the most likely labels a beam search returns.
     merge_repeated: whether equal labels of steps after one another are one, with "greedy".
     mask_index: the number of the blank.

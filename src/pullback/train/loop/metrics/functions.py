@@ -284,7 +284,7 @@ def concordance_correlation(y_true: TensorLike, y_pred: TensorLike, axis: int = 
 
 
 def r2_score(y_true: TensorLike, y_pred: TensorLike) -> Any:
-    """Return the coefficient of determination: the share of the variance of ``y_true`` that is predicted.
+    """Return the coefficient of determination: the fraction of the variance of ``y_true`` that is predicted.
 
     y_true: the true values.
     y_pred: the predicted values.
@@ -360,7 +360,7 @@ def binary_crossentropy(
     y_true: the true values.
     y_pred: the predicted values.
     from_logits: whether predictions are logits, not probabilities.
-    label_smoothing: how far labels are drawn towards one half.
+    label_smoothing: how far labels are moved towards one half.
     axis: the axis over which the mean is taken.
 
     >>> pb.metrics.binary_crossentropy(np.array([[1.0], [0.0]]), np.array([[0.5], [0.0]])).round(6)
@@ -405,7 +405,7 @@ def binary_focal_crossentropy(
     alpha: the weight of the class 1; the other has ``1 - alpha``.
     gamma: the exponent that makes easy examples count less.
     from_logits: whether predictions are logits, not probabilities.
-    label_smoothing: how far labels are drawn towards one half.
+    label_smoothing: how far labels are moved towards one half.
     axis: the axis over which the mean is taken.
 
     >>> pb.metrics.binary_focal_crossentropy(np.array([[1.0]]), np.array([[0.5]])).round(6)
@@ -432,7 +432,7 @@ def categorical_crossentropy(
     y_true: the true values.
     y_pred: the predicted values.
     from_logits: whether predictions are logits, not probabilities.
-    label_smoothing: the share of each label that is spread evenly over all classes.
+    label_smoothing: the fraction of each label that is spread evenly over all classes.
     axis: the axis of the classes.
 
     >>> pb.metrics.categorical_crossentropy(np.array([[0.0, 1.0]]), np.array([[0.5, 0.5]]))
@@ -470,7 +470,7 @@ def categorical_focal_crossentropy(
     alpha: the weight of the classes.
     gamma: the exponent that makes easy examples count less.
     from_logits: whether predictions are logits, not probabilities.
-    label_smoothing: the share of each label that is spread evenly over all classes.
+    label_smoothing: the fraction of each label that is spread evenly over all classes.
     axis: the axis of the classes.
 
     >>> pb.metrics.categorical_focal_crossentropy(np.array([[0.0, 1.0]]), np.array([[0.5, 0.5]])).round(6)
@@ -546,7 +546,7 @@ def kullback_leibler_divergence(y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 
 def dice(y_true: TensorLike, y_pred: TensorLike, axis: int | Sequence[int] | None = None) -> Any:
-    """Return 1 less the Dice coefficient: twice the overlap over the sum of both regions, of the whole batch.
+    """Return 1 minus the Dice coefficient: twice the overlap over the sum of both regions, of the whole batch.
 
     y_true: the true values.
     y_pred: the predicted values.
@@ -567,12 +567,12 @@ def tversky(
     beta: float = 0.5,
     axis: int | Sequence[int] | None = None,
 ) -> Any:
-    """Return 1 less the Tversky index: ``alpha`` weighs what is missed, ``beta`` what is found wrongly.
+    """Return 1 minus the Tversky index: ``alpha`` weighs false negatives, ``beta`` false positives.
 
     y_true: the true values.
     y_pred: the predicted values.
-    alpha: the weight of what is missed.
-    beta: the weight of what is found wrongly.
+    alpha: the weight of false negatives.
+    beta: the weight of false positives.
     axis: the axes over which sums are taken; all without it.
 
     >>> pb.metrics.tversky(np.array([[1.0, 0.0]]), np.array([[1.0, 0.0]])).round(6)
@@ -663,7 +663,7 @@ def sparse_softmax_cross_entropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 
 def accuracy(y_true: TensorLike, y_pred: TensorLike) -> Any:
-    """Return the share of predictions that equal the labels.
+    """Return the fraction of predictions that equal the labels.
 
     y_true: the true values.
     y_pred: the predicted values.
@@ -676,11 +676,11 @@ def accuracy(y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 
 def binary_accuracy(y_true: TensorLike, y_pred: TensorLike, threshold: float = 0.5) -> Any:
-    """Return the share of elements that are on the right side of the threshold; labels are 0 and 1.
+    """Return the fraction of elements that are on the correct side of the threshold; labels are 0 and 1.
 
     y_true: the true values.
     y_pred: the predicted values.
-    threshold: from which on a prediction is positive.
+    threshold: the number above which a prediction is positive.
 
     >>> pb.metrics.binary_accuracy(np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([[0.9, 0.6], [0.7, 0.8]]))
     array([0.5, 1. ])
@@ -720,7 +720,7 @@ def top_k_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike, k: int = 
 
     y_true: the true values.
     y_pred: the predicted values.
-    k: among how many the true class must be.
+    k: the number of highest predictions among which the true class must be.
 
     >>> pb.metrics.top_k_categorical_accuracy(np.array([[0.0, 0.0, 1.0]]), np.array([[0.1, 0.6, 0.3]]), k=2)
     array([1.])
@@ -734,7 +734,7 @@ def sparse_top_k_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike, k:
 
     y_true: the true values.
     y_pred: the predicted values.
-    k: among how many the true class must be.
+    k: the number of highest predictions among which the true class must be.
 
     >>> pb.metrics.sparse_top_k_categorical_accuracy(np.array([2]), np.array([[0.1, 0.6, 0.3]]), k=2)
     array([1.])
@@ -754,7 +754,7 @@ def precision(y_true: TensorLike, y_pred: TensorLike, threshold: float = 0.5) ->
 
     y_true: the true values.
     y_pred: the predicted values.
-    threshold: from which on a prediction is positive.
+    threshold: the number above which a prediction is positive.
 
     >>> pb.metrics.precision(np.array([1.0, 0.0, 1.0, 1.0]), np.array([0.9, 0.8, 0.7, 0.1])).round(3)
     np.float64(0.667)
@@ -769,7 +769,7 @@ def recall(y_true: TensorLike, y_pred: TensorLike, threshold: float = 0.5) -> An
 
     y_true: the true values.
     y_pred: the predicted values.
-    threshold: from which on a prediction is positive.
+    threshold: the number above which a prediction is positive.
 
     >>> pb.metrics.recall(np.array([1.0, 0.0, 1.0, 1.0]), np.array([0.9, 0.8, 0.7, 0.1])).round(3)
     np.float64(0.667)

@@ -19,7 +19,7 @@ __all__ = ["FunctionMetric", "Mean", "MeanMetricWrapper", "Metric", "Sum", "add_
 
 
 class Metric:
-    """A number over many batches: the statistics of every batch are added up, and the result is computed of the sums.
+    """A number over many batches: the statistics of all batches are summed, and the result is computed from the sums.
 
     A metric of your own has ``measure``, which returns the statistics of a batch as a tuple of numbers and arrays, and
     ``compute``, which returns the result from their sums; ``fit`` compiles the first.  One in Keras's style has

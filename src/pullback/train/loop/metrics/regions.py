@@ -105,7 +105,7 @@ class BinaryIoU(IoU):
     """``IoU`` of two classes, predictions being probabilities of the class 1.
 
     target_class_ids: the classes that count.
-    threshold: from which on a prediction is positive.
+    threshold: the number from which a prediction is positive.
     dtype: accepted as in Keras; sums are always float64.
     """
 

@@ -35,12 +35,12 @@ class RootMeanSquaredError(Metric):
 
 
 class R2Score(Metric):
-    """The coefficient of determination over all examples: the share of the variance of the labels that is predicted.
+    """The coefficient of determination over all examples: the fraction of the variance of the labels that is predicted.
 
     The last axis has several targets: ``class_aggregation`` is ``"uniform_average"``, ``"variance_weighted_average"``
     or None for one number each.  ``num_regressors`` is for the adjusted coefficient.
 
-    class_aggregation: how the outputs are joined.
+    class_aggregation: how the scores of several outputs are averaged.
     num_regressors: how many inputs, for the adjusted score.
     dtype: accepted as in Keras; sums are always float64.
 

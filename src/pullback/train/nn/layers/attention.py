@@ -78,7 +78,7 @@ class Attention(RandomLayer):
     ``mask`` is a list: of the query, whose masked steps give zeros, and of the value.
 
     - use_scale: whether scores are multiplied by a learned number.
-    - dropout: the share of the weights that is dropped in training.
+    - dropout: the fraction of the weights that is dropped in training.
     - causal: the same as ``use_causal_mask`` at every call.
     - score_mode: "dot", or "concat": ``sum(tanh(query + key))``.
     - seed: makes the draws the same every time the program runs.
@@ -153,7 +153,7 @@ class AdditiveAttention(Attention):
     Inputs and settings of a call are those of ``attention``.
 
     - use_scale: whether there is a learned factor for each feature.
-    - dropout: the share of the weights that is dropped in training.
+    - dropout: the fraction of the weights that is dropped in training.
     - causal: whether a step sees only those up to itself.
     - seed: makes the draws the same every time the program runs.
     - score_mode: accepted as in Keras; the score is always ``sum(tanh(query + key))``.
@@ -361,7 +361,7 @@ class MultiHeadAttention(HeadedAttention):
 
     - num_heads: the number of heads.
     - key_dim, value_dim: the features of a head; values have as many as keys by default.
-    - dropout: the share of the weights that is dropped in training.
+    - dropout: the fraction of the weights that is dropped in training.
     - use_bias: whether projections have a bias.
     - output_dim, output_shape: the features of the output; by default as many as the query has.
     - causal, return_attention_scores: settings of a call, for every call.
@@ -373,8 +373,8 @@ class MultiHeadAttention(HeadedAttention):
     - seed: makes the draws the same every time the program runs.
     - kernel_regularizer: a term of the kernel that is added to the loss.
     - bias_regularizer: one of the bias.
-    - kernel_constraint: what is applied to the kernel after each step.
-    - bias_constraint: what is applied to the bias after each step.
+    - kernel_constraint: a function applied to the kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
     - flash_attention: accepted, and has no effect.
 
     >>> x = np.ones((2, 5, 8), np.float32)
@@ -445,7 +445,7 @@ class GroupQueryAttention(HeadedAttention):
     - head_dim: the features of a head.
     - num_query_heads: the number of heads.
     - num_key_value_heads: the number of heads of key and value, which divides it.
-    - dropout: the share of the weights that is dropped in training.
+    - dropout: the fraction of the weights that is dropped in training.
     - use_bias: whether projections have a bias.
     - sliding_window: how far queries see: less than so many steps.
     - use_gate: whether a learned gate of the query is multiplied with the output of the heads.
@@ -454,8 +454,8 @@ class GroupQueryAttention(HeadedAttention):
     - seed: makes the draws the same every time the program runs.
     - kernel_regularizer: a term of the kernel that is added to the loss.
     - bias_regularizer: one of the bias.
-    - kernel_constraint: what is applied to the kernel after each step.
-    - bias_constraint: what is applied to the bias after each step.
+    - kernel_constraint: a function applied to the kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
     - flash_attention: accepted, and has no effect.
 
     >>> layer = pb.layers.group_query_attention(head_dim=4, num_query_heads=4, num_key_value_heads=2)

@@ -1,4 +1,4 @@
-"""Layers that prepare sound."""
+"""Preprocessing layers for audio."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WINDOWS = {"hann": (0.5, 0.5), "hamming": (0.54, 0.46)}  # a - b cos(x)
 
 @dataclass(eq=False)
 class MelSpectrogram(Layer):
-    """How strong each of the bands of the mel scale is in sound, as time goes on: of shape (batch, bands, times).
+    """The mel spectrogram of audio: the strength of each mel band over time, of shape (batch, bands, times).
 
     - fft_length: how many samples are transformed at a time.
     - sequence_stride: how many samples are between the times.

@@ -50,7 +50,7 @@ _name_counts: Counter[str] = Counter()  # how many layers of each kind were made
 
 
 class CallContext(NamedTuple):
-    """What the calls of layers inside of a layer's call inherit."""
+    """What the calls of layers inside a layer's call inherit."""
 
     training: bool
     losses: list[Any]  # of ``add_loss`` and activity regularizers

@@ -154,7 +154,7 @@ class SimpleRnnCell(UnitCell):
     - units: the number of outputs.
     - activation: a function of the result, or its name.
     - use_bias: whether a bias is added.
-    - dropout, recurrent_dropout: in training, the share of inputs and of states that is dropped.
+    - dropout, recurrent_dropout: in training, the fractions of inputs and of states that are dropped.
     - seed: makes the draws the same every time the program runs.
     - kernel_initializer: the initial values of the kernel.
     - recurrent_initializer: those of the recurrent kernel.
@@ -162,9 +162,9 @@ class SimpleRnnCell(UnitCell):
     - kernel_regularizer: a term of the kernel that is added to the loss.
     - recurrent_regularizer: one of the recurrent kernel.
     - bias_regularizer: one of the bias.
-    - kernel_constraint: what is applied to the kernel after each step.
-    - recurrent_constraint: what is applied to the recurrent kernel after each step.
-    - bias_constraint: what is applied to the bias after each step.
+    - kernel_constraint: a function applied to the kernel after each step.
+    - recurrent_constraint: a function applied to the recurrent kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
     - implementation: accepted, and has no effect.
 
     >>> h, states = pb.layers.simple_rnn_cell(3)(np.ones((2, 4)), [np.zeros((2, 3))])
@@ -202,7 +202,7 @@ class LstmCell(GatedCell):
     - activation, recurrent_activation: of new values, and of the gates.
     - unit_forget_bias: whether the initial bias of the forget gate is 1.
     - use_bias: whether a bias is added.
-    - dropout, recurrent_dropout: in training, the share of inputs and of states that is dropped.
+    - dropout, recurrent_dropout: in training, the fractions of inputs and of states that are dropped.
     - seed: makes the draws the same every time the program runs.
     - kernel_initializer: the initial values of the kernel.
     - recurrent_initializer: those of the recurrent kernel.
@@ -210,9 +210,9 @@ class LstmCell(GatedCell):
     - kernel_regularizer: a term of the kernel that is added to the loss.
     - recurrent_regularizer: one of the recurrent kernel.
     - bias_regularizer: one of the bias.
-    - kernel_constraint: what is applied to the kernel after each step.
-    - recurrent_constraint: what is applied to the recurrent kernel after each step.
-    - bias_constraint: what is applied to the bias after each step.
+    - kernel_constraint: a function applied to the kernel after each step.
+    - recurrent_constraint: a function applied to the recurrent kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
     - implementation: accepted, and has no effect.
 
     >>> h, (h, c) = pb.layers.lstm_cell(3)(np.ones((2, 4)), [np.zeros((2, 3)), np.zeros((2, 3))])
@@ -262,7 +262,7 @@ class GruCell(GatedCell):
     - activation, recurrent_activation: of new values, and of the gates.
     - reset_after: whether the reset gate is applied after the product with the recurrent kernel, as in Keras 3.
     - use_bias: whether a bias is added.
-    - dropout, recurrent_dropout: in training, the share of inputs and of states that is dropped.
+    - dropout, recurrent_dropout: in training, the fractions of inputs and of states that are dropped.
     - seed: makes the draws the same every time the program runs.
     - kernel_initializer: the initial values of the kernel.
     - recurrent_initializer: those of the recurrent kernel.
@@ -270,9 +270,9 @@ class GruCell(GatedCell):
     - kernel_regularizer: a term of the kernel that is added to the loss.
     - recurrent_regularizer: one of the recurrent kernel.
     - bias_regularizer: one of the bias.
-    - kernel_constraint: what is applied to the kernel after each step.
-    - recurrent_constraint: what is applied to the recurrent kernel after each step.
-    - bias_constraint: what is applied to the bias after each step.
+    - kernel_constraint: a function applied to the kernel after each step.
+    - recurrent_constraint: a function applied to the recurrent kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
     - implementation: accepted, and has no effect.
 
     >>> h, states = pb.layers.gru_cell(3)(np.ones((2, 4)), [np.zeros((2, 3))])

@@ -82,7 +82,7 @@ def _from_hsv(hue: Value, saturation: Value, value: Value) -> Any:
 
 @dataclass(eq=False)
 class AutoContrast(Layer):
-    """Stretches each channel of each image to the whole range of values, outside of training too.
+    """Stretches each channel of each image to the whole range of values, outside training too.
 
     - value_range: the lowest and the highest value of a pixel.
     - data_format: "channels_last" (default) or "channels_first".
@@ -149,7 +149,7 @@ class RandomGrayscale(RandomImageLayer):
 
 @dataclass(eq=False)
 class RandomColorDegeneration(ColorLayer):
-    """In training, takes color away: mixes images with their gray.
+    """In training, reduces the saturation: mixes images with their grayscale versions.
 
     - factor: the largest share of gray, or the lowest and the highest.
     - value_range: the lowest and the highest value of a pixel.
@@ -168,7 +168,7 @@ class RandomColorDegeneration(ColorLayer):
 
 @dataclass(eq=False)
 class RandomInvert(ColorLayer):
-    """In training, makes negatives of some images: subtracts them from the highest value.
+    """In training, inverts some images: subtracts them from the highest value.
 
     - factor: the largest probability, or the lowest and the highest.
     - value_range: the lowest and the highest value of a pixel.
@@ -188,7 +188,7 @@ class RandomInvert(ColorLayer):
 
 @dataclass(eq=False)
 class RandomPosterization(RandomImageLayer):
-    """In training, leaves few bits of the 8 of each color.
+    """In training, reduces the number of bits of each color channel.
 
     - factor: how many bits at most, from 1 to 8, or the fewest and one more than the most.
     - value_range: the lowest and the highest value of a pixel.
@@ -222,7 +222,7 @@ class RandomPosterization(RandomImageLayer):
 
 @dataclass(eq=False)
 class RandomSaturation(ColorLayer):
-    """In training, makes colors stronger or weaker: 0.5 leaves them, 0 makes them gray, 1 full.
+    """In training, changes the saturation: 0.5 leaves it, 0 makes images gray, 1 fully saturated.
 
     - factor: the largest, or the lowest and the highest.
     - value_range: the lowest and the highest value of a pixel.
@@ -244,7 +244,7 @@ class RandomSaturation(ColorLayer):
 
 @dataclass(eq=False)
 class RandomHue(ColorLayer):
-    """In training, turns the hue of all pixels of an image.
+    """In training, shifts the hue of all pixels of an image.
 
     - factor: the largest share of half the circle of colors, in either direction, or the lowest and the highest.
     - value_range: the lowest and the highest value of a pixel.
@@ -289,7 +289,7 @@ class RandomSharpness(ColorLayer):
 
 @dataclass(eq=False)
 class Solarization(RandomImageLayer):
-    """In training, adds to images and makes negatives of what is above a threshold.
+    """In training, adds a number to images and inverts the pixels above a threshold.
 
     - addition_factor: the largest share of 255 that is added, or the lowest and the highest.
     - threshold_factor: the largest share of 255 that the threshold is, or the lowest and the highest.
@@ -323,7 +323,7 @@ class RandomErasing(RandomImageLayer):
 
     - factor: the largest probability, or the lowest and the highest.
     - scale: the smallest and the largest share of the image that the rectangle has.
-    - fill_value: what it is filled with; None draws noise.
+    - fill_value: the value of its pixels; None draws noise.
     - value_range: the lowest and the highest value of a pixel, of noise too.
     - seed: makes the draws the same every time the program runs.
     - data_format: "channels_last" (default) or "channels_first".

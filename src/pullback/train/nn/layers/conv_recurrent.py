@@ -119,9 +119,9 @@ class ConvLstm2dCell(ConvLstmCell):
     - kernel_regularizer: a term of the kernel that is added to the loss.
     - recurrent_regularizer: one of the recurrent kernel.
     - bias_regularizer: one of the bias.
-    - kernel_constraint: what is applied to the kernel after each step.
-    - recurrent_constraint: what is applied to the recurrent kernel after each step.
-    - bias_constraint: what is applied to the bias after each step.
+    - kernel_constraint: a function applied to the kernel after each step.
+    - recurrent_constraint: a function applied to the recurrent kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
     - implementation: accepted, and has no effect.
 
     >>> h, (h, c) = pb.layers.conv_lstm2d_cell(3, 2)(np.ones((1, 4, 4, 2)), [np.zeros((1, 3, 3, 3))] * 2)
@@ -147,9 +147,9 @@ class ConvLstm1d(RecurrentLayer, ConvLstmCell):
     - kernel_regularizer: a term of the kernel that is added to the loss.
     - recurrent_regularizer: one of the recurrent kernel.
     - bias_regularizer: one of the bias.
-    - kernel_constraint: what is applied to the kernel after each step.
-    - recurrent_constraint: what is applied to the recurrent kernel after each step.
-    - bias_constraint: what is applied to the bias after each step.
+    - kernel_constraint: a function applied to the kernel after each step.
+    - recurrent_constraint: a function applied to the recurrent kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
     - implementation: accepted, and has no effect.
     - zero_output_for_mask: whether the output of masked steps is 0.
     - unroll: accepted, and has no effect.
@@ -181,9 +181,9 @@ class ConvLstm2d(RecurrentLayer, ConvLstmCell):
     - kernel_regularizer: a term of the kernel that is added to the loss.
     - recurrent_regularizer: one of the recurrent kernel.
     - bias_regularizer: one of the bias.
-    - kernel_constraint: what is applied to the kernel after each step.
-    - recurrent_constraint: what is applied to the recurrent kernel after each step.
-    - bias_constraint: what is applied to the bias after each step.
+    - kernel_constraint: a function applied to the kernel after each step.
+    - recurrent_constraint: a function applied to the recurrent kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
     - implementation: accepted, and has no effect.
     - zero_output_for_mask: whether the output of masked steps is 0.
     - unroll: accepted, and has no effect.
@@ -214,9 +214,9 @@ class ConvLstm3d(RecurrentLayer, ConvLstmCell):
     - kernel_regularizer: a term of the kernel that is added to the loss.
     - recurrent_regularizer: one of the recurrent kernel.
     - bias_regularizer: one of the bias.
-    - kernel_constraint: what is applied to the kernel after each step.
-    - recurrent_constraint: what is applied to the recurrent kernel after each step.
-    - bias_constraint: what is applied to the bias after each step.
+    - kernel_constraint: a function applied to the kernel after each step.
+    - recurrent_constraint: a function applied to the recurrent kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
     - implementation: accepted, and has no effect.
     - zero_output_for_mask: whether the output of masked steps is 0.
     - unroll: accepted, and has no effect.

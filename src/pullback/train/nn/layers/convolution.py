@@ -144,8 +144,8 @@ class Conv1d(FullConvolution):
     - bias_initializer: those of the bias.
     - kernel_regularizer: a term of the kernel that is added to the loss.
     - bias_regularizer: one of the bias.
-    - bias_constraint: what is applied to the bias after each step.
-    - kernel_constraint: what is applied to the kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
+    - kernel_constraint: a function applied to the kernel after each step.
 
     >>> pb.layers.conv1d(8, kernel_size=3, padding="same")(np.ones((2, 10, 4))).shape
     (2, 10, 8)
@@ -172,8 +172,8 @@ class Conv2d(FullConvolution):
     - bias_initializer: those of the bias.
     - kernel_regularizer: a term of the kernel that is added to the loss.
     - bias_regularizer: one of the bias.
-    - bias_constraint: what is applied to the bias after each step.
-    - kernel_constraint: what is applied to the kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
+    - kernel_constraint: a function applied to the kernel after each step.
 
     >>> pb.layers.conv2d(8, kernel_size=3, strides=2, activation="relu")(np.ones((2, 9, 9, 3))).shape
     (2, 4, 4, 8)
@@ -197,8 +197,8 @@ class Conv3d(FullConvolution):
     - bias_initializer: those of the bias.
     - kernel_regularizer: a term of the kernel that is added to the loss.
     - bias_regularizer: one of the bias.
-    - bias_constraint: what is applied to the bias after each step.
-    - kernel_constraint: what is applied to the kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
+    - kernel_constraint: a function applied to the kernel after each step.
 
     >>> pb.layers.conv3d(4, kernel_size=2)(np.ones((1, 3, 4, 5, 2))).shape
     (1, 2, 3, 4, 4)
@@ -268,8 +268,8 @@ class Conv1dTranspose(TransposedConvolution):
     - bias_initializer: those of the bias.
     - kernel_regularizer: a term of the kernel that is added to the loss.
     - bias_regularizer: one of the bias.
-    - bias_constraint: what is applied to the bias after each step.
-    - kernel_constraint: what is applied to the kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
+    - kernel_constraint: a function applied to the kernel after each step.
 
     >>> pb.layers.conv1d_transpose(4, kernel_size=3, strides=2, padding="same")(np.ones((2, 5, 3))).shape
     (2, 10, 4)
@@ -292,8 +292,8 @@ class Conv2dTranspose(TransposedConvolution):
     - bias_initializer: those of the bias.
     - kernel_regularizer: a term of the kernel that is added to the loss.
     - bias_regularizer: one of the bias.
-    - bias_constraint: what is applied to the bias after each step.
-    - kernel_constraint: what is applied to the kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
+    - kernel_constraint: a function applied to the kernel after each step.
 
     >>> pb.layers.conv2d_transpose(8, kernel_size=3, strides=2, padding="same")(np.ones((2, 4, 4, 3))).shape
     (2, 8, 8, 8)
@@ -314,8 +314,8 @@ class Conv3dTranspose(TransposedConvolution):
     - bias_initializer: those of the bias.
     - kernel_regularizer: a term of the kernel that is added to the loss.
     - bias_regularizer: one of the bias.
-    - bias_constraint: what is applied to the bias after each step.
-    - kernel_constraint: what is applied to the kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
+    - kernel_constraint: a function applied to the kernel after each step.
 
     >>> pb.layers.conv3d_transpose(2, kernel_size=2, strides=2)(np.ones((1, 2, 2, 2, 1))).shape
     (1, 4, 4, 4, 2)
@@ -369,8 +369,8 @@ class DepthwiseConv1d(DepthwiseConvolution):
     - bias_initializer: those of the bias.
     - depthwise_regularizer: a term of the depthwise kernel that is added to the loss.
     - bias_regularizer: one of the bias.
-    - bias_constraint: what is applied to the bias after each step.
-    - depthwise_constraint: what is applied to the depthwise kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
+    - depthwise_constraint: a function applied to the depthwise kernel after each step.
 
     >>> pb.layers.depthwise_conv1d(kernel_size=3, depth_multiplier=2)(np.ones((2, 8, 3))).shape
     (2, 6, 6)
@@ -392,8 +392,8 @@ class DepthwiseConv2d(DepthwiseConvolution):
     - bias_initializer: those of the bias.
     - depthwise_regularizer: a term of the depthwise kernel that is added to the loss.
     - bias_regularizer: one of the bias.
-    - bias_constraint: what is applied to the bias after each step.
-    - depthwise_constraint: what is applied to the depthwise kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
+    - depthwise_constraint: a function applied to the depthwise kernel after each step.
 
     >>> pb.layers.depthwise_conv2d(kernel_size=3, depth_multiplier=2)(np.ones((2, 8, 8, 3))).shape
     (2, 6, 6, 6)
@@ -451,9 +451,9 @@ class SeparableConv1d(SeparableConvolution):
     - depthwise_regularizer: a term of the depthwise kernel that is added to the loss.
     - pointwise_regularizer: one of the pointwise kernel.
     - bias_regularizer: one of the bias.
-    - bias_constraint: what is applied to the bias after each step.
-    - depthwise_constraint: what is applied to the depthwise kernel after each step.
-    - pointwise_constraint: what is applied to the pointwise kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
+    - depthwise_constraint: a function applied to the depthwise kernel after each step.
+    - pointwise_constraint: a function applied to the pointwise kernel after each step.
 
     >>> pb.layers.separable_conv1d(8, kernel_size=3)(np.ones((2, 8, 3))).shape
     (2, 6, 8)
@@ -475,9 +475,9 @@ class SeparableConv2d(SeparableConvolution):
     - depthwise_regularizer: a term of the depthwise kernel that is added to the loss.
     - pointwise_regularizer: one of the pointwise kernel.
     - bias_regularizer: one of the bias.
-    - bias_constraint: what is applied to the bias after each step.
-    - depthwise_constraint: what is applied to the depthwise kernel after each step.
-    - pointwise_constraint: what is applied to the pointwise kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
+    - depthwise_constraint: a function applied to the depthwise kernel after each step.
+    - pointwise_constraint: a function applied to the pointwise kernel after each step.
 
     >>> layer = pb.layers.separable_conv2d(8, kernel_size=3)
     >>> layer(np.ones((2, 8, 8, 3))).shape

@@ -32,7 +32,7 @@ class Dense(Layer):
     - use_bias: whether a bias is added.
     - kernel_initializer, bias_initializer: the initial values.
     - kernel_regularizer, bias_regularizer: terms that are added to the loss.
-    - kernel_constraint, bias_constraint: what is applied to the variables after each step.
+    - kernel_constraint, bias_constraint: functions applied to the variables after each step.
     - input_dim: another way to give ``input_shape=[input_dim]``.
 
     >>> layer = pb.layers.dense(2, activation="relu", kernel_initializer="ones")
@@ -83,7 +83,7 @@ class EinsumDense(Layer):
     - bias_axes: the output axes that the bias has, as "c"; None for no bias.
     - kernel_initializer, bias_initializer: the initial values.
     - kernel_regularizer, bias_regularizer: terms that are added to the loss.
-    - kernel_constraint, bias_constraint: what is applied to the variables after each step.
+    - kernel_constraint, bias_constraint: functions applied to the variables after each step.
 
     >>> layer = pb.layers.einsum_dense("abc,cd->abd", output_shape=[None, 4], bias_axes="d")
     >>> layer(np.ones((2, 5, 3))).shape, layer.kernel.shape

@@ -52,7 +52,7 @@ class Resizing(SpatialLayer):
     - interpolation: "bilinear", "nearest", "bicubic", "lanczos3" or "lanczos5".
     - crop_to_aspect_ratio: whether images are cropped first, so that they are not distorted.
     - pad_to_aspect_ratio: whether images are padded first, so that they are not distorted.
-    - fill_value: what they are padded with.
+    - fill_value: the padding value.
     - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.resizing(4, 6)(np.ones((1, 2, 3, 1))).shape
@@ -142,7 +142,7 @@ class RandomImageLayer(RandomLayer):
         return np.moveaxis(y, -1, 1) if first else y
 
     def keep(self, x: Value) -> Any:
-        """Return what images become outside of training."""
+        """Return what images become outside training."""
         return x
 
     def change(self, x: Value) -> Any:
@@ -209,7 +209,7 @@ class RandomRotation(WarpLayer):
     - interpolation: "bilinear" or "nearest".
     - seed: makes the draws the same every time the program runs.
     - data_format: "channels_last" (default) or "channels_first".
-    - fill_value: what stands outside of the image.
+    - fill_value: the value outside the image.
 
     >>> pb.layers.random_rotation(0.1, seed=1)(np.ones((2, 3, 3, 1)), training=True).shape
     (2, 3, 3, 1)
@@ -240,7 +240,7 @@ class RandomTranslation(WarpLayer):
     - interpolation: "bilinear" or "nearest".
     - seed: makes the draws the same every time the program runs.
     - data_format: "channels_last" (default) or "channels_first".
-    - fill_value: what stands outside of the image.
+    - fill_value: the value outside the image.
 
     >>> pb.layers.random_translation(0.2, 0.2, seed=1)(np.ones((2, 3, 3, 1)), training=True).shape
     (2, 3, 3, 1)
@@ -268,7 +268,7 @@ class RandomShear(WarpLayer):
     - interpolation: "bilinear" or "nearest".
     - seed: makes the draws the same every time the program runs.
     - data_format: "channels_last" (default) or "channels_first".
-    - fill_value: what stands outside of the image.
+    - fill_value: the value outside the image.
 
     >>> pb.layers.random_shear(0.2, 0.2, seed=1)(np.ones((2, 3, 3, 1)), training=True).shape
     (2, 3, 3, 1)
@@ -297,7 +297,7 @@ class RandomZoom(WarpLayer):
     - interpolation: "bilinear" or "nearest".
     - seed: makes the draws the same every time the program runs.
     - data_format: "channels_last" (default) or "channels_first".
-    - fill_value: what stands outside of the image.
+    - fill_value: the value outside the image.
 
     >>> pb.layers.random_zoom(0.2, seed=1)(np.ones((2, 3, 3, 1)), training=True).shape
     (2, 3, 3, 1)

@@ -41,7 +41,7 @@ class RandomLayer(Layer):
 
 @dataclass(eq=False)
 class RateLayer(RandomLayer):
-    """The base of layers that drop a share of their inputs."""
+    """The base of layers that drop a fraction of their inputs."""
 
     rate: float
 
@@ -52,9 +52,9 @@ class RateLayer(RandomLayer):
 
 @dataclass(eq=False)
 class Dropout(RateLayer):
-    """In training, sets a share ``rate`` of the inputs to zero and scales the others up; otherwise the identity.
+    """In training, sets a fraction ``rate`` of the inputs to zero and scales the others up; otherwise the identity.
 
-    - rate: the share of the inputs that is dropped.
+    - rate: the fraction of the inputs that is dropped.
     - noise_shape: 1 along axes that are dropped together; None means the input's own length.
     - seed: makes the draws the same every time the program runs.
 
@@ -91,7 +91,7 @@ class SpatialDropout(RateLayer):
 class SpatialDropout1d(SpatialDropout):
     """In training, drops whole channels of sequences (batch, steps, channels).
 
-    - rate: the share of the channels that is dropped.
+    - rate: the fraction of the channels that is dropped.
     - seed: makes the draws the same every time the program runs.
     - data_format: ``"channels_last"`` (default) or ``"channels_first"``.
 
@@ -107,7 +107,7 @@ class SpatialDropout1d(SpatialDropout):
 class SpatialDropout2d(SpatialDropout):
     """In training, drops whole channels of images (batch, height, width, channels).
 
-    - rate: the share of the channels that is dropped.
+    - rate: the fraction of the channels that is dropped.
     - data_format: "channels_last" (default) or "channels_first".
     - seed: makes the draws the same every time the program runs.
 
@@ -122,7 +122,7 @@ class SpatialDropout2d(SpatialDropout):
 class SpatialDropout3d(SpatialDropout):
     """In training, drops whole channels of volumes (batch, depth, height, width, channels).
 
-    - rate: the share of the channels that is dropped.
+    - rate: the fraction of the channels that is dropped.
     - data_format: "channels_last" (default) or "channels_first".
     - seed: makes the draws the same every time the program runs.
 
@@ -158,7 +158,7 @@ class GaussianNoise(RandomLayer):
 class GaussianDropout(RateLayer):
     """In training, multiplies by normal numbers with mean 1 and the variance that ``dropout(rate)`` has.
 
-    - rate: the share that ``dropout`` would drop.
+    - rate: the fraction that ``dropout`` would drop.
     - seed: makes the draws the same every time the program runs.
 
     >>> pb.layers.gaussian_dropout(0.5)(np.ones((1, 3)))
@@ -175,7 +175,7 @@ class GaussianDropout(RateLayer):
 class AlphaDropout(RateLayer):
     """In training, drops inputs to ``selu``'s lowest value and keeps mean 0 and variance 1: for networks with ``selu``.
 
-    - rate: the share of the inputs that is dropped.
+    - rate: the fraction of the inputs that is dropped.
     - noise_shape: 1 along axes that are dropped together; None means the input's own length.
     - seed: makes the draws the same every time the program runs.
 

@@ -52,7 +52,7 @@ class BatchNormalization(ScaledLayer):
     frozen layer always, the moving averages are used.  Masked steps do not count.
 
     - axis: the axis of the features.
-    - momentum: the share of the moving average that stays in each step.
+    - momentum: the decay rate of the moving averages.
     - epsilon: is added to the variance.
     - center, scale: whether there is an offset ``beta`` and a factor ``gamma``.
     - beta_initializer, gamma_initializer, moving_mean_initializer, moving_variance_initializer: the initial values.
@@ -154,8 +154,8 @@ class LayerNormalization(ScaledLayer):
     - gamma_initializer: those of ``gamma``, which multiplies.
     - beta_regularizer: a term of ``beta`` that is added to the loss.
     - gamma_regularizer: one of ``gamma``.
-    - beta_constraint: what is applied to ``beta`` after each step.
-    - gamma_constraint: what is applied to ``gamma`` after each step.
+    - beta_constraint: a function applied to ``beta`` after each step.
+    - gamma_constraint: a function applied to ``gamma`` after each step.
 
     >>> pb.layers.layer_normalization(epsilon=0.0)(np.array([[1.0, 3.0], [10.0, 30.0]]))
     Tensor([[-1., 1.], [-1., 1.]], dtype=float64)
@@ -202,8 +202,8 @@ class GroupNormalization(ScaledLayer):
     - gamma_initializer: those of ``gamma``, which multiplies.
     - beta_regularizer: a term of ``beta`` that is added to the loss.
     - gamma_regularizer: one of ``gamma``.
-    - beta_constraint: what is applied to ``beta`` after each step.
-    - gamma_constraint: what is applied to ``gamma`` after each step.
+    - beta_constraint: a function applied to ``beta`` after each step.
+    - gamma_constraint: a function applied to ``gamma`` after each step.
 
     >>> pb.layers.group_normalization(2, epsilon=0.0)(np.array([[1.0, 3.0, 10.0, 30.0]]))
     Tensor([[-1., 1., -1., 1.]], dtype=float64)

@@ -1,4 +1,4 @@
-"""Preprocessing layers: from raw numbers and text to what other layers take; some learn from data by ``adapt``."""
+"""Preprocessing layers: from raw numbers and text to inputs of other layers; some learn from data by ``adapt``."""
 
 from __future__ import annotations
 

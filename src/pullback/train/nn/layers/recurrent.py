@@ -227,7 +227,7 @@ class SimpleRnn(RecurrentLayer, SimpleRnnCell):
     - return_state: whether the last states are returned, too.
     - go_backwards: whether it begins with the last step.
     - stateful: whether a call begins with the last states of the call before.
-    - dropout, recurrent_dropout: in training, the share of inputs and of states that is dropped.
+    - dropout, recurrent_dropout: in training, the fractions of inputs and of states that are dropped.
     - unroll, implementation: accepted, and without effect.
     - seed: makes the draws the same every time the program runs.
     - kernel_initializer: the initial values of the kernel.
@@ -236,9 +236,9 @@ class SimpleRnn(RecurrentLayer, SimpleRnnCell):
     - kernel_regularizer: a term of the kernel that is added to the loss.
     - recurrent_regularizer: one of the recurrent kernel.
     - bias_regularizer: one of the bias.
-    - kernel_constraint: what is applied to the kernel after each step.
-    - recurrent_constraint: what is applied to the recurrent kernel after each step.
-    - bias_constraint: what is applied to the bias after each step.
+    - kernel_constraint: a function applied to the kernel after each step.
+    - recurrent_constraint: a function applied to the recurrent kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
     - zero_output_for_mask: whether the output of masked steps is 0.
     - input_dim: the length of the last axis of the input.
     - input_length: how many steps the input has.
@@ -261,7 +261,7 @@ class Lstm(RecurrentLayer, LstmCell):
     - return_state: whether the last states are returned, too: the output and ``c``.
     - go_backwards: whether it begins with the last step.
     - stateful: whether a call begins with the last states of the call before.
-    - dropout, recurrent_dropout: in training, the share of inputs and of states that is dropped.
+    - dropout, recurrent_dropout: in training, the fractions of inputs and of states that are dropped.
     - unroll, implementation: accepted, and without effect.
     - seed: makes the draws the same every time the program runs.
     - use_bias: whether a bias is added.
@@ -271,9 +271,9 @@ class Lstm(RecurrentLayer, LstmCell):
     - kernel_regularizer: a term of the kernel that is added to the loss.
     - recurrent_regularizer: one of the recurrent kernel.
     - bias_regularizer: one of the bias.
-    - kernel_constraint: what is applied to the kernel after each step.
-    - recurrent_constraint: what is applied to the recurrent kernel after each step.
-    - bias_constraint: what is applied to the bias after each step.
+    - kernel_constraint: a function applied to the kernel after each step.
+    - recurrent_constraint: a function applied to the recurrent kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
     - zero_output_for_mask: whether the output of masked steps is 0.
     - input_dim: the length of the last axis of the input.
     - input_length: how many steps the input has.
@@ -300,7 +300,7 @@ class Gru(RecurrentLayer, GruCell):
     - return_state: whether the last state is returned, too.
     - go_backwards: whether it begins with the last step.
     - stateful: whether a call begins with the last state of the call before.
-    - dropout, recurrent_dropout: in training, the share of inputs and of states that is dropped.
+    - dropout, recurrent_dropout: in training, the fractions of inputs and of states that are dropped.
     - unroll, implementation: accepted, and without effect.
     - seed: makes the draws the same every time the program runs.
     - use_bias: whether a bias is added.
@@ -310,9 +310,9 @@ class Gru(RecurrentLayer, GruCell):
     - kernel_regularizer: a term of the kernel that is added to the loss.
     - recurrent_regularizer: one of the recurrent kernel.
     - bias_regularizer: one of the bias.
-    - kernel_constraint: what is applied to the kernel after each step.
-    - recurrent_constraint: what is applied to the recurrent kernel after each step.
-    - bias_constraint: what is applied to the bias after each step.
+    - kernel_constraint: a function applied to the kernel after each step.
+    - recurrent_constraint: a function applied to the recurrent kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
     - zero_output_for_mask: whether the output of masked steps is 0.
     - input_dim: the length of the last axis of the input.
     - input_length: how many steps the input has.

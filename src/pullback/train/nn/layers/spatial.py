@@ -1,4 +1,4 @@
-"""What layers for sequences, images and volumes share: the number of axes, and where the channels are."""
+"""The base of layers for sequences, images and volumes: the number of axes, and the axis of the channels."""
 
 from __future__ import annotations
 

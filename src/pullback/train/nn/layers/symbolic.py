@@ -200,7 +200,7 @@ def _encode(x: Any, inputs: list[SymbolicTensor]) -> Any:
     if x is Ellipsis:
         return {"ellipsis": True}
     if isinstance(x, Variable):
-        raise ArgumentError(f"variable '{x.name}' is used outside of a layer. Make a layer of your own with it.")
+        raise ArgumentError(f"variable '{x.name}' is used outside a layer. Make a layer of your own with it.")
     if isinstance(x, Tensor):
         return np.asarray(x)
     if isinstance(x, dict):
