@@ -217,6 +217,7 @@ def test_show_progress_of_derivatives_and_solvers(capsys):
         pb.scipy.optimize.minimize(lambda p: np.sum(residuals(p) ** 2), 0.0)
         pb.scipy.optimize.least_squares(residuals, 0.0)
         pb.scipy.optimize.root(lambda x: x**2 - 2.0, 1.0)
+        pb.scipy.integrate.solve_ivp(lambda t, y: -y, (0.0, 1.0), [1.0])
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(" - ")[0] for line in lines] == [
         "check_grads",
@@ -224,6 +225,7 @@ def test_show_progress_of_derivatives_and_solvers(capsys):
         "minimize",
         "least_squares",
         "root",
+        "solve_ivp",
     ]
     pb.jacobian(np.sin)(np.zeros(3))
     assert capsys.readouterr().err == ""

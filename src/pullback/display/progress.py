@@ -164,7 +164,7 @@ def format_bar(
     >>> format_bar("Epoch 1/3", 5, 10, ["0:02", "3.1 ms/step"], {"loss": 0.5, "acc": 0.1, "val_loss": 0.75}, 40)
     'Epoch 1/3 5/10 loss=0.5 val_loss=0.75 …'
     """
-    count = f"{done}/{total}" if total else f"{done} steps"
+    count = f"{done}/{total}" if total else f"{done} step{'s' * (done != 1)}"
     listed = sorted(numbers, key=lambda name: name not in ("loss", "val_loss"))  # which are kept longest
     shown = [f"{name}={_format_number(numbers[name])}" for name in numbers]
     for parts in ([count, *times, *shown], [count, times[-1], *shown], [count, *shown]):
@@ -172,7 +172,7 @@ def format_bar(
         room = width - len(title) - len(text) - 2
         if total and room >= NARROWEST_BAR:
             bar = _draw_bar(done / total, min(room, WIDEST_BAR))
-            return f"{title} {bar} {text}"
+            return f"{title} {bar} {text}".lstrip()
         if len(title) + 1 + len(text) <= width:
             return f"{title} {text}"
     kept: list[str] = []

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.tensor import Tensor, concrete, strip
+from pullback.display.progress import report_progress
 from pullback.errors import ArgumentError, ConvergenceError, NoRuleError
 from pullback.names.scipy import FUNCTIONS
 from pullback.scipy.arguments import apply_linear, as_float, as_operand, is_traced, load, make_fallback
@@ -270,9 +271,16 @@ def solve_ivp(
     start, end = (_plain(t) for t in t_span)
     state = np.asarray(concrete(as_float(y0)), float)
     times = None if t_eval is None else np.asarray(concrete(as_float(t_eval)), float)
-    found = integrate.solve_ivp(
-        plain, (start, end), state, method, times, dense_output, events, vectorized=False, **options
-    )
+    with report_progress("solve_ivp") as shown:
+
+        def count(t: float, y: Array) -> Any:
+            shown.step()
+            return plain(t, y)
+
+        found = integrate.solve_ivp(
+            count, (start, end), state, method, times, dense_output, events, vectorized=False, **options
+        )
+        shown.close({"t": found.t[-1]} if len(found.t) else {})
     probe = as_operand(fun(t_span[0], as_float(y0), *args))
     if not is_traced(probe, y0, t_span, t_eval):
         return found
