@@ -238,16 +238,25 @@ def measure_gather() -> float:
     return time_calls(lambda: gradient(table), 20)
 
 
-def measure_solve() -> float:
-    """Return the time of the eager gradient of the solution of 300 equations."""
-    import numpy as np
+def measure_linear_algebra(name: str, rows: int) -> Measure:
+    """Return a measure of the eager gradient of the logarithm of a determinant, or of a Gaussian likelihood."""
 
-    import pullback as pb
+    def measure() -> float:
+        import numpy as np
 
-    random = np.random.default_rng(0)
-    a, b = random.normal(size=(300, 300)) + 30 * np.eye(300), random.normal(size=(300, 1))
-    gradients = pb.grads(lambda a, b: np.sum(np.linalg.solve(a, b)))
-    return time_calls(lambda: gradients([a, b]), 5)
+        import pullback as pb
+
+        random = np.random.default_rng(0)
+        m, y = random.normal(size=(rows, rows)), random.normal(size=(rows, 1))
+        programs = {
+            "slogdet": lambda a: np.linalg.slogdet(a)[1],
+            "solve": lambda a: np.sum(np.linalg.solve(a, y) * y),
+            "likelihood": lambda a: pb.sum(pb.linalg.triangular_solve(np.linalg.cholesky(a), y, lower=True) ** 2),
+        }
+        gradient, a = pb.grad(programs[name]), m @ m.T + rows * np.eye(rows)
+        return time_calls(lambda: gradient(a), 20)
+
+    return measure
 
 
 def measure_large_gradient() -> float:
@@ -371,7 +380,9 @@ ROWS: dict[str, dict[str, Measure]] = {
         "gradient of sin, exp and tanh, 1e6 elements": measure_large_gradient,
         "sum of 1e6 float32": measure_sum(None, 10**6),
         "sum of the columns of 1e5 × 3 float32": measure_sum(0, 10**5, 3),
-        "gradients of solve, 300 equations": measure_solve,
+        "gradient of slogdet, 300 rows": measure_linear_algebra("slogdet", 300),
+        "gradient of solve, 300 equations": measure_linear_algebra("solve", 300),
+        "gradient of a likelihood by Cholesky, 64 points": measure_linear_algebra("likelihood", 64),
     },
     "native ops": {
         "gradient of 100 ops, 10 elements": measure_small_ops(False),
