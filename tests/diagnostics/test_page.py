@@ -61,14 +61,15 @@ def test_page_shows_kernels_of_the_compiled_gradient(tmp_path: Path) -> None:
         product.click();
         const picked = document.querySelectorAll("#graph .node.picked").length, shown = {DETAILS};
         document.querySelectorAll("#graph .node")[2].dispatchEvent(new MouseEvent("click", {{bubbles: true}}));
-        return [rows.length, picked, shown, {DETAILS}];
+        return [rows.length, picked, shown, {DETAILS}, document.getElementById("kernels").textContent];
     """
-    count, picked, shown, details = run_in_page(page, script)
+    count, picked, shown, details, table = run_in_page(page, script)
     assert count == len(profile.steps)
     assert picked > 0
     assert "of the time" in shown
     assert "moved" in shown
     assert "its line is in kernel 1" in details
+    assert "backward pass" in table
 
 
 def test_keyboard_moves_along_edges(tmp_path: Path) -> None:
