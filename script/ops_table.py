@@ -55,12 +55,14 @@ spectral.fft spectral.ifft spectral.irfft spectral.rfft
 HEAD = """\
 # Ops
 
-This page is written by `script/ops_table.py` from the registry; a test fails when it is out of date.
+Every op: its names here, in TensorFlow.js and in NumPy, which of its inputs it can be differentiated by, and whether
+`pb.compile` makes machine code of it.
 
 - **Differentiable in** names the inputs; the derivative is exact, forward and reverse, to any order. *(zero)*: it is
   zero wherever it exists. [Conventions](conventions.md) says what is given where it does not exist.
-- **Compiled**: the op says how it becomes machine code, in one of the ways that `core/lowering.py` lists. **Opaque**:
-  its NumPy kernel is run between compiled pieces.
+- **Compiled**: to machine code; *scalar*: by elements, *fold*: as a sum is, *view*: without work, *made_of*: from
+  other ops, *call*: a routine of BLAS; the other words say what is gone through. **Opaque**: NumPy runs it between
+  compiled steps.
 - **NumPy** has the function under this name, and it works on tensors if it takes arrays: `np.sin(x)` is `pb.sin(x)`.
 """
 

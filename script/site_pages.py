@@ -63,6 +63,7 @@ ROOT = Path(__file__).resolve().parent.parent
 REPOSITORY_ONLY = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|#)[^)]*\)")  # links to files that the site does not have
 ARGUMENTS = re.compile(r"^Args:\n((?: {4}.*\n?)+)", re.MULTILINE)
 TRACEBACK = re.compile(r'(<span class="gt">.*?)(?=\n<span class="gp">&gt;|\n</code>)', re.DOTALL)
+DOCTEST = re.compile(r"<doctest [^>]*>")
 SEARCHED_LAST = {
     "modules.md",
     "how-it-works.md",
@@ -107,7 +108,11 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Mark sessions as such, so that prompts and results are not copied with the code; rank pages for search."""
+    """Mark sessions as such, so that prompts and results are not copied with the code; rank pages for search.
+
+    Places in examples, which tests run, are written as those of a program are.
+    """
+    markdown = DOCTEST.sub("model.py", markdown)
     if page.file.src_path in SEARCHED_LAST:
         page.meta["search"] = {"boost": 0.2}
     elif page.file.src_path in SEARCHED_FIRST:
