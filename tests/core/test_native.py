@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 from core.eager_programs import run_program
 
 import pullback as pb
-from pullback.compiler.runtime.abi import eager_fused, eager_ops, eager_programs
+from pullback.compiler.runtime.abi import eager_fused, eager_ops, eager_programs, eager_records
 from pullback.core import native
 from pullback.core.op import list_ops
 
@@ -124,6 +125,12 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
     "rows and columns": lambda: pb.grads(mix_shapes)([X, W[0], W[:, :1], W[:1], np.float64(0.5)]),
     "slices": lambda: pb.grads(lambda x, w: pb.sum(np.tanh(x[:, 1:4]) * w[:, :3] + x[:, ::2] / w[1, 2:]))([X, W]),
     "reversed rows": lambda: pb.grad(lambda x: pb.sum(np.sin(x[::-1]) * x[:, ::-1] * x[0, ::-1]))(X),
+    "picks added to each other": lambda: pb.grads(pick_parts)([X, W, np.stack([X, W])]),
+    "picked numbers": lambda: pb.grad(lambda x: x[0] * x[1] + x[-1] * x[0] - x[2] / x[1])(X[0]),
+    "products": lambda: [pb.grads(multiply)([*xs]) for xs in (MATRICES, [m.astype("f4") for m in MATRICES])],
+    "products with vectors": lambda: pb.grads(lambda x, w: pb.sum(x[:1] @ w.T + x[:, :1].T @ w[:, :1]))([X, W]),
+    "product with itself": lambda: pb.grad(lambda x: pb.sum(np.tanh(x @ x.T) + (x.T @ x).sum() + (x.T @ W)[0, 0]))(X),
+    "arrays in products changed later": lambda: change_later(np.matmul),
     "arrays beside tensors": lambda: pb.grad(lambda x: pb.sum((x * W - W[0]) * W[:, :1] / W + x * W.T.copy().T))(X),
     "arrays changed later": lambda: change_later(),
     "cotangents along rows": lambda: pb.grad(lambda x: pb.sum(np.sin(pb.sum(np.tanh(x), axis=0)) * W[0]))(X),
@@ -165,12 +172,28 @@ def mix_shapes(x: Any, row: Any, column: Any, other: Any, number: Any) -> Any:
     return pb.sum(np.tanh(y) * z + (row + number) * (column * number))
 
 
-def change_later() -> Any:
-    w = W.copy()
+MATRICES = [random.uniform(-1, 1, shape) for shape in ((6, 4), (4, 9), (9,), (9, 3))]
+
+
+def multiply(x: Any, w: Any, b: Any, v: Any) -> Any:
+    h = np.tanh(x @ w + b)
+    z = (h @ v) * (h @ v[:, ::-1]) + MATRICES[0] @ w @ v
+    return pb.sum(z.T @ z) + pb.sum(h[:, 1:5] @ v[2:6]) + pb.sum(np.zeros((3, 0)) @ (v[:0] + 1.0))
+
+
+def pick_parts(x: Any, w: Any, both: Any) -> Any:
+    first = both[:, 0, None, 1] * w[:2, 1, None]  # a column without a stride along its rows
+    y = x[:, 1:3] * w[:, 2:4] - x[:, 1:3] + x[0, None, 0]
+    z = both[1] * both[0, :, 1:2] - pb.sum(both[:, 1] @ w.T, axis=0)[:, None]
+    return pb.sum(y * y[0]) + pb.sum(x[2] * w[1]) + pb.sum(z) + x[1, 2] * x[1, 2] + pb.sum(first)
+
+
+def change_later(combine: Any = np.multiply) -> Any:
+    w = (W if combine is np.multiply else W.T).copy()
 
     def f(x: Any) -> Any:
         nonlocal w
-        y = np.tanh(x * w)
+        y = np.tanh(combine(x, w))
         w[:] = 0.0
         return pb.sum(y)
 
@@ -226,6 +249,7 @@ ODD: dict[str, Callable[[], Any]] = {
     "in a sum of scalar cotangents": lambda: pb.grad(lambda x: x * 1e308 + x * 1e308)(0.5),
     "before a loop that clears flags": lambda: pb.grads(lambda x, y: pb.sum(x / y))([np.zeros(3), np.zeros(3)]),
     "in quotients of big arrays": lambda: pb.grads(lambda x, y: pb.sum(x * y / y * x))([BIG, BIG * 0.0]),
+    "in a sum of picked cotangents": lambda: pb.grad(lambda x: pb.sum(x[1:] * HUGE + x[1:] * HUGE))(np.ones(4) * 0.5),
     "in sums of big arrays": lambda: pb.grad(lambda x: pb.sum((x * 1e308 + x * 1e308) * 0.5))(BIG * 0.5),
 }
 
@@ -252,6 +276,22 @@ def test_fused_runs_leave_warnings_to_numpy(
         ODD[name]()
     with np.errstate(all="ignore"):
         assert list_warnings(ODD[name]) == []
+
+
+@pytest.mark.parametrize("ufunc", sorted(eager_programs.ARITHMETIC, key=str))
+@pytest.mark.parametrize("char", "fd")
+def test_loops_of_arithmetic_keep_the_flags_of_loops_before(ufunc: Any, char: str) -> None:
+    def overflow_first(x: Any) -> Any:
+        return ufunc(x * x, x) if ufunc.nin == 2 else ufunc(x * x)
+
+    program = eager_programs.trace_program(overflow_first, range(1), char)
+    values = np.full((eager_records.REGISTERS, 40), np.finfo(char).max, char)
+    memory = np.array([v.ctypes.data for v in values])
+    strides = np.tile([values.itemsize, 0], eager_records.REGISTERS)
+    code = np.array([eager_records.ARRAY, 0, values.itemsize, 40, 0, 0, 1, 0, 1, 40])
+    run = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)(native.machine.addresses["run"])
+    flags = run(ctypes.addressof(program), memory.ctypes.data, strides.ctypes.data, code.ctypes.data)
+    assert flags & eager_ops.FLAG_OF["over"]
 
 
 def test_native_ops_underflow_follows_errstate() -> None:

@@ -66,7 +66,7 @@ ARM = (Target("neon", 16, 32, True, False, "generic", "+neon"),)
 CPUINFO = "/proc/cpuinfo"
 SAME_FOR_ALL = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU ", "Features")  # lines of /proc/cpuinfo
 ROUTINES = {  # of OpenBLAS in NumPy's package: their names, and their symbols for a letter
-    **{name: f"scipy_cblas_{{}}{name}64_" for name in ("gemm", "trmm", "trsm", "trsv")},
+    **{name: f"scipy_cblas_{{}}{name}64_" for name in ("gemm", "gemv", "trmm", "trsm", "trsv")},
     **{
         name: f"scipy_{{}}{name}_64_"
         for name in ("potrf", "getrf", "getri", "getrs", "syevd", "gesdd", "geqrf", "orgqr")

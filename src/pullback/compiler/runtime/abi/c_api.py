@@ -12,6 +12,7 @@ __all__ = ["declare_functions", "find_functions"]
 
 # For each function the type of its result and those of its parameters, as LLVM writes them.
 SIGNATURES = {
+    "PyArray_CopyInto": ("i32", "ptr, ptr"),
     "PyArray_NewCopy": ("ptr", "ptr, i32"),
     "PyArray_NewFromDescr": ("ptr", "ptr, ptr, i32, ptr, ptr, ptr, i32, ptr"),
     "PyArray_Scalar": ("ptr", "ptr, ptr, ptr"),
@@ -29,13 +30,21 @@ SIGNATURES = {
     "PyLong_AsLongLong": ("i64", "ptr"),
     "PyLong_FromLong": ("ptr", "i64"),
     "PyNumber_Add": ("ptr", "ptr, ptr"),
+    "PyObject_GetItem": ("ptr", "ptr, ptr"),
+    "PyObject_SetItem": ("i32", "ptr, ptr, ptr"),
     "PyObject_Vectorcall": ("ptr", "ptr, ptr, i64, ptr"),
     "PyTuple_New": ("ptr", "i64"),
+    "PyTuple_SetItem": ("i32", "ptr, i64, ptr"),
     "PyType_GenericAlloc": ("ptr", "ptr, i64"),
     "Py_DecRef": ("void", "ptr"),
     "Py_IncRef": ("void", "ptr"),
 }
-NUMPY_NUMBERS = {"PyArray_Scalar": 60, "PyArray_NewCopy": 85, "PyArray_NewFromDescr": 94}  # in the table of NumPy's API
+NUMPY_NUMBERS = {  # in the table of NumPy's API
+    "PyArray_CopyInto": 50,
+    "PyArray_Scalar": 60,
+    "PyArray_NewCopy": 85,
+    "PyArray_NewFromDescr": 94,
+}
 
 
 def declare_functions(names: Iterable[str]) -> str:

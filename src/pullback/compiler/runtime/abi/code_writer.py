@@ -178,9 +178,10 @@ class ObjectWriter(Writer):
         """Return the addresses of two arrays for ``run``: the address, and the two strides, of each register."""
         return self.allocate(f"[{REGISTERS} x ptr]"), self.allocate(f"[{2 * REGISTERS} x i64]")
 
-    def run_program(self, program: str, memory: str, strides: str, code: str) -> str:
-        """Return the floating-point flags that the loops of a program set (see ``write_run``)."""
-        return self.call("i32", "@run", *(f"ptr {v}" for v in (program, memory, strides, code)))
+    def run_program(self, program: str, memory: str, strides: str, code: str, anew: bool = False) -> str:
+        """Return the floating-point flags that the loops of a program set; ``anew``: see ``write_run``."""
+        arguments = [f"ptr {v}" for v in (program, memory, strides, code)]
+        return self.call("i32", "@run_anew" if anew else "@run", *arguments)
 
     def refcount(self, x: str) -> str:
         return self.load("i32", x)

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from pullback.compiler.runtime.abi.code_writer import ObjectWriter
 from pullback.compiler.runtime.abi.eager_forward import set_temporaries
+from pullback.compiler.runtime.abi.eager_matrices import PULL_PRODUCT
+from pullback.compiler.runtime.abi.eager_picks import PICKS
 from pullback.compiler.runtime.abi.eager_records import (
     ALIGNED,
     ARRAY,
     BLOCK,
+    BY_PICKING,
+    BY_PRODUCTS,
     C_CONTIGUOUS,
     INPUTS,
     JOB,
@@ -151,6 +155,29 @@ def write_object() -> str:
     return w.text()
 
 
+def write_report_sum() -> str:
+    """Return ``report_sum(flags, code)``: NumPy warns of the flags that a sum of cotangents set; false for an error."""
+    w = ObjectWriter("i1", "report_sum", "i32 flags", "ptr code")
+    w.require(w.compare("ne", "%flags", 0, "i32"), "silent")
+    number = w.allocate("ptr")
+    of_number = w.compare("eq", w.word("%code", META["kind"]), SCALAR, "i64")
+    told = w.let(f"or i32 %flags, {w.select(of_number, 'i32', SUM_OF_SCALARS, 0)}")
+    flag = w.call("ptr", "@PyLong_FromLong", f"i64 {w.let(f'zext i32 {told} to i64')}")
+    w.require(w.compare("ne", flag, "null"), "failed")
+    w.store("ptr", flag, number)
+    warn = w.load("ptr", "@warn_of_sum")
+    told = w.call("ptr", "@PyObject_Vectorcall", f"ptr {warn}", f"ptr {number}", "i64 1", "ptr null")
+    w.decref(flag)
+    w.require(w.compare("ne", told, "null"), "failed")
+    w.decref(told)
+    w.jump("silent")
+    w.label("silent")
+    w.ret("i1", 1)
+    w.label("failed")
+    w.ret("i1", 0)
+    return w.text()
+
+
 def write_add() -> str:
     """Return ``add(x, d, at, strides, code, r)``, which adds to the cotangent of a node; false for an error.
 
@@ -196,28 +223,17 @@ def write_add() -> str:
     own = w.call("i1", "@is_own", f"ptr {e}", "ptr %code")
     into = w.select(own, "ptr", mine, w.at("@scratch", 4 * SCRATCH))
     w.set_word(into, memory, OUT, "ptr")
+    item = w.word("%code", META["item"])
+    w.set_word(item, steps, 2 * OUT)
+    w.set_word(w.let(f"mul i64 {item}, {w.word('%code', META['columns'])}"), steps, 2 * OUT + 1)
     flags = w.run_program(w.load("ptr", sums), memory, steps, "%code")
     w.jump_if(own, "added")
     total = w.call("ptr", "@as_object", f"ptr {into}", "ptr %code")
     w.require(w.compare("ne", total, "null"), "failed")
     w.replace_slot("%x", "g", total)
     w.jump("added")
-    w.label("added")  # NumPy warns of flags that the sum set
-    w.require(w.compare("ne", flags, 0, "i32"), "silent")
-    number = w.allocate("ptr")
-    of_number = w.compare("eq", w.word("%code", META["kind"]), SCALAR, "i64")
-    told = w.let(f"or i32 {flags}, {w.select(of_number, 'i32', SUM_OF_SCALARS, 0)}")
-    flag = w.call("ptr", "@PyLong_FromLong", f"i64 {w.let(f'zext i32 {told} to i64')}")
-    w.require(w.compare("ne", flag, "null"), "failed")
-    w.store("ptr", flag, number)
-    warn = w.load("ptr", "@warn_of_sum")
-    told = w.call("ptr", "@PyObject_Vectorcall", f"ptr {warn}", f"ptr {number}", "i64 1", "ptr null")
-    w.decref(flag)
-    w.require(w.compare("ne", told, "null"), "failed")
-    w.decref(told)
-    w.jump("silent")
-    w.label("silent")
-    w.ret("i1", 1)
+    w.label("added")
+    w.ret("i1", w.call("i1", "@report_sum", f"i32 {flags}", "ptr %code"))
 
     w.label("general")  # the cotangent before does not fit: Python adds
     w.incref(e)
@@ -244,10 +260,49 @@ def write_add() -> str:
     return w.text()
 
 
+def write_add_array() -> str:
+    """Return ``add_array(x, d, code)``: ``add`` for a new array in C order that is like the meta of ``x``."""
+    w = ObjectWriter("i1", "add_array", "ptr x", "ptr d", "ptr code")
+    strides = w.allocate("[2 x i64]")
+    item = w.word("%code", META["item"])
+    w.set_word(item, strides, 0)
+    w.set_word(w.let(f"mul i64 {item}, {w.word('%code', META['columns'])}"), strides, 1)
+    at = w.load("ptr", "%d", OFFSETS["ARRAY_DATA"])
+    w.ret("i1", w.call("i1", "@add", "ptr %x", "ptr %d", f"ptr {at}", f"ptr {strides}", "ptr %code", "ptr @none"))
+    return w.text()
+
+
 def write_add_fitted() -> str:
-    """Return ``add_fitted(x, d, at, code)``: ``add`` for an operand that was broadcast, summed by ``fit`` in Python."""
+    """Return ``add_fitted(x, d, at, code)``: ``add`` for an operand that was broadcast.
+
+    The rows of a matrix are summed here, anything else by ``fit`` in Python.
+    """
     w = ObjectWriter("i1", "add_fitted", "ptr x", "ptr d", "ptr at", "ptr code")
     given = w.allocate("[2 x ptr]")
+    record = w.call("ptr", "@find_record", f"ptr {w.slot('%x', 'meta')}")
+    w.require(w.compare("ne", record, "null"), "failed")
+    w.require_type(record, "@bytes_type", "other")
+    w.jump_if(w.compare("eq", "%d", "null"), "sum")
+    w.require_type("%d", "@ndarray", "other")  # of the whole shape, and in C order
+    flags = w.load("i32", "%d", OFFSETS["ARRAY_FLAGS"])
+    w.require(w.compare("ne", w.let(f"and i32 {flags}, {C_CONTIGUOUS}"), 0, "i32"), "other")
+    w.require(w.compare("eq", w.load("i32", "%d", OFFSETS["ARRAY_RANK"]), 2, "i32"), "other")
+    lengths = w.load("ptr", "%d", OFFSETS["ARRAY_SHAPE"])
+    for axis, name in enumerate(("rows", "columns")):
+        w.require(w.compare("eq", w.word(lengths, axis), w.word("%code", META[name]), "i64"), "other")
+    w.jump("sum")
+    w.label("sum")
+    row_code = w.at(record, OFFSETS["BYTES_DATA"])
+    row = w.call("ptr", "@sum_rows", "ptr %at", "ptr %code", f"ptr {row_code}")
+    w.jump_if(w.compare("eq", row, "null"), "unsummed")
+    fine = w.call("i1", "@add_array", "ptr %x", f"ptr {row}", f"ptr {row_code}")
+    w.decref(row)
+    w.ret("i1", fine)
+    w.label("unsummed")
+    error = w.call("ptr", "@PyErr_Occurred")
+    w.branch(w.compare("eq", error, "null"), "other", "failed")
+
+    w.label("other")
     w.jump_if(w.compare("eq", "%d", "null"), "new")
     w.incref("%d")
     w.set_word("%d", given, 0, "ptr")
@@ -302,10 +357,16 @@ class PullWriter(ObjectWriter):
         self._find_inputs()
         self._run_rules()
         self._add_cotangents()
+        self.label("pick")
+        self.ret("i32", self.call("i32", "@pull_pick", "ptr %r", f"ptr {self.code}"))
+        self.label("product")
+        self.ret("i32", self.call("i32", "@pull_product", "ptr %r", f"ptr {self.step}"))
         self.label("odd")
         self.ret("i32", 0)
         self.label("failed")
         self.decref(self.record)
+        self.jump("raised")
+        self.label("raised")
         self.ret("i32", -1)
         return self.text()
 
@@ -314,11 +375,15 @@ class PullWriter(ObjectWriter):
         step_record = self.slot(self.slot("%r", "via"), "step_record")
         self.require_type(step_record, "@bytes_type", "odd")
         self.meta = self.slot("%r", "meta")
-        self.record = self.slot(self.meta, "record")
+        self.record = self.call("ptr", "@find_record", f"ptr {self.meta}")
+        self.require(self.compare("ne", self.record, "null"), "raised")
         self.require_type(self.record, "@bytes_type", "odd")
         self.code, self.step = self.at(self.record, OFFSETS["BYTES_DATA"]), self.at(step_record, OFFSETS["BYTES_DATA"])
         kind = self.word(self.code, META["kind"])
         self.jump_if(self.compare("eq", kind, NESTED, "i64"), "odd")
+        way = self.word(self.step, STEP["kind"])
+        self.jump_if(self.compare("eq", way, BY_PICKING, "i64"), "pick")
+        self.jump_if(self.compare("eq", way, BY_PRODUCTS, "i64"), "product")
         dtype = self.word(self.code, META["dtype"])
         self.first = self.word(self.at(self.step, STEP["single"], "i64"), dtype, "ptr")
         self.require(self.compare("ne", self.first, "null"), "odd")
@@ -369,11 +434,11 @@ class PullWriter(ObjectWriter):
     def _run_rules(self) -> None:
         """Run the programs of both rules; no object is changed until they are done."""
         set_temporaries(self, self.code, self.memory, self.strides, range(OUT, REGISTERS))
-        flags = self.run_program(self.first, self.memory, self.strides, self.code)
+        flags = self.run_program(self.first, self.memory, self.strides, self.code, anew=True)
         self.require(self.compare("eq", flags, 0, "i32"), "odd")
         self.require(self.two, "computed")
         self.set_word("%other", self.memory, OUT, "ptr")
-        flags = self.run_program(self.second, self.memory, self.strides, self.code)
+        flags = self.run_program(self.second, self.memory, self.strides, self.code, anew=True)
         self.require(self.compare("eq", flags, 0, "i32"), "odd")
         self.jump("computed")
         self.label("computed")
@@ -528,6 +593,6 @@ def write_walk() -> str:
 
 # The functions of the module, in the order of their calls.
 BACKWARD = (
-    write_run_blocks, write_is_own, write_object, write_add, write_add_fitted, lambda: PullWriter().write(),
-    write_pull_in_python, write_walk,
+    write_run_blocks, write_is_own, write_object, write_report_sum, write_add, write_add_array, write_add_fitted,
+    *PICKS, *PULL_PRODUCT, lambda: PullWriter().write(), write_pull_in_python, write_walk,
 )  # fmt: skip

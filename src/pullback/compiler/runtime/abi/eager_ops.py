@@ -10,11 +10,12 @@ likewise.  The machine code is written by ``eager_code``; this module loads it a
 from __future__ import annotations
 
 import ctypes
+import operator
 import platform
 import struct
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,20 +28,30 @@ from pullback.compiler.runtime.abi.eager_programs import is_ufunc_known, trace_p
 from pullback.compiler.runtime.abi.eager_records import (
     ARRAY,
     BLOCK,
+    BOTH,
+    BY_PICKING,
+    BY_PRODUCTS,
+    BY_PROGRAMS,
     JOB,
+    LEFT,
+    MAX_SUMMED_ROWS,
     NESTED,
     OP,
     OUT,
     PROGRAM,
     REGISTERS,
+    RIGHT,
     SCALAR,
     SCRATCH,
+    STEP,
     SUM_OF_SCALARS,
     SUM_SHIFT,
 )
 from pullback.compiler.runtime.abi.layout import Method, is_layout_known
 from pullback.compiler.runtime.disk_cache import default_cache
 from pullback.compiler.runtime.llvm import get_library, llvm_available, load_library, make_code_key
+from pullback.compiler.target import find_blas
+from pullback.core import native
 from pullback.core.axes import elementwise1, elementwise2
 from pullback.core.fitting import fit
 from pullback.core.memory import SOLE, TRUSTED
@@ -55,7 +66,7 @@ BUFFERS = 5  # of SCRATCH bytes each: the result of a program, its temporaries, 
 MOST_ELEMENTS = 4096  # of an array; ops may compute larger ones by another formula
 SLOTS = {
     "g": Tensor, "meta": Tensor, "value": Tensor, "via": Tensor, "x": Tensor, "y": Tensor, "record": Meta,
-    "constants": Meta, "step_record": Step, "dx": Step, "dy": Step, "back": Step,
+    "constants": Meta, "dtype": Meta, "tape": Meta, "step_record": Step, "dx": Step, "dy": Step, "back": Step,
 }  # fmt: skip
 ELEMENTS = 11  # of the example on which a program is compared with its formula
 
@@ -135,9 +146,20 @@ class Machine:
             **find_functions(CALLED),
             "ndarray": id(np.ndarray), "tensor_type": id(Tensor), "meta_type": id(Meta), "bytes_type": id(bytes),
             "float_type": id(float), "int_type": id(int), "none": id(None),
-            "scratch": -(-scratch.ctypes.data // 64) * 64, "sums": ctypes.addressof(programs),
+            "slice_type": id(slice), "tuple_type": id(tuple),
+            "blas": self._make_blas_table(), "scratch": -(-scratch.ctypes.data // 64) * 64,
+            "sums": ctypes.addressof(programs),
             "warn_of_sum": at, "walk_node": at + 8, "prepare": at + 16, "fit": at + 24,
         }  # fmt: skip
+
+    def _make_blas_table(self) -> int:
+        """Return the address of the table of routines of BLAS (``BLAS``)."""
+        found = find_blas()
+        ones = [np.ones(MAX_SUMMED_ROWS, char) for char in "fd"]
+        routines = [found.get(letter + name, 0) for name in ("gemm", "gemv") for letter in "sd"]
+        table = (ctypes.c_int64 * 6)(*routines, *(v.ctypes.data for v in ones))  # in the order of BLAS
+        self.kept += [ones, table]
+        return ctypes.addressof(table)
 
     def make_function(self, name: str, own: Any, flags: int = FASTCALL) -> Any:
         """Return a function of the machine code as a built-in function whose ``self`` is ``own``."""
@@ -233,8 +255,8 @@ class Machine:
             return
         at = [ctypes.addressof(program) for program in programs]
         numbers = int(all(program[PROGRAM["numbers"]] for program in programs))
-        words = (int(step.dy is not None), *at, *[0] * (4 - len(at)), numbers, fitted)  # in the order of STEP
-        step.step_record = struct.pack("<7q", *words)
+        words = (int(step.dy is not None), *at, *[0] * (4 - len(at)), numbers, fitted, BY_PROGRAMS, 0)
+        step.step_record = struct.pack(f"<{_count_words(STEP)}q", *words)  # in the order of STEP
         if not fitted:  # for ``read_rules``: the addresses for each dtype, and which inputs the two programs read
             reads = [program[PROGRAM["reads"]] for program in programs]
             step.programs = [(at[i::2], reads[i] | reads[i - 2]) for i in range(2)]
@@ -270,13 +292,17 @@ class Machine:
 
         The second is None for an op of one input.
         """
+        if op.kernel is operator.getitem:
+            self._describe_other(op.one, BY_PICKING)
+        if op.kernel is np.matmul:
+            return self._make_product(op)
         count = 1 if op.acts is elementwise1 else 2 if op.acts is elementwise2 else 0
         if not _is_plain_formula(op, count):
             return None
         programs = [self._trace(op.run, range(count), char, op.domain) for char in "fd"]
         if any(program is None or not program[0] for program in programs):
             return None
-        words = dict.fromkeys(range(len(OP) + 1), 0)
+        words = dict.fromkeys(range(_count_words(OP)), 0)
         words |= {1 + i: ctypes.addressof(program) for i, program in enumerate(programs)}
         words |= {OP["function"]: id(op.function), OP["has_shortcuts"]: int(bool(op.shortcuts))}
         steps = {"step": op.one} if count == 1 else {"step": op.both, "left": op.left, "right": op.right}
@@ -290,6 +316,27 @@ class Machine:
         if count == 1:
             return self.make_function("unary", own), None
         return self.make_function("binary", own), self.make_function("reflected", own)
+
+    @staticmethod
+    def _describe_other(step: Any, kind: int, product: int = 0) -> None:
+        """Write the record of a step whose cotangents are not computed by programs."""
+        words = dict.fromkeys(range(_count_words(STEP)), 0) | {STEP["kind"]: kind, STEP["product"]: product}
+        step.step_record = struct.pack(f"<{len(words)}q", *words.values())
+
+    def _make_product(self, op: Any) -> tuple[Any, Any]:
+        """Return the built-in function of the product of matrices."""
+        steps = {"step": (op.both, BOTH), "left": (op.left, LEFT), "right": (op.right, RIGHT)}
+        words = dict.fromkeys(range(_count_words(OP)), 0)
+        for name, (step, product) in steps.items():
+            self._describe_other(step, BY_PRODUCTS, product)
+            words[OP[name]] = id(step)
+        own = (struct.pack(f"<{len(words)}q", *words.values()), op.function, steps)
+        return self.make_function("product", own), native.give_nothing
+
+
+def _count_words(record: Mapping[str, int]) -> int:
+    """Return the number of words of a record; some of its fields are more than one word."""
+    return max(record.values()) + 1
 
 
 def _is_plain_formula(op: Any, count: int) -> bool:

@@ -11,12 +11,20 @@ from __future__ import annotations
 __all__ = [
     "ALIGNED",
     "ARRAY",
+    "BLAS",
     "BLOCK",
+    "BOTH",
+    "BY_PICKING",
+    "BY_PRODUCTS",
+    "BY_PROGRAMS",
     "CALL",
     "C_CONTIGUOUS",
     "FLAGS",
+    "F_CONTIGUOUS",
     "INPUTS",
     "JOB",
+    "LEFT",
+    "MAX_SUMMED_ROWS",
     "META",
     "NESTED",
     "OP",
@@ -26,6 +34,7 @@ __all__ = [
     "PROGRAM",
     "REGISTERS",
     "REUSED",
+    "RIGHT",
     "SCALAR",
     "SCRATCH",
     "STEP",
@@ -73,7 +82,18 @@ STEP = {
     "second_single": 3,  # the same for the second operand's
     "numbers": 5,  # whether the programs also give what NumPy's scalars would
     "fitted": 6,  # which operand (1 or 2) was broadcast, so that its cotangent is summed by ``fit``; 0 for none
+    "kind": 7,  # by what the cotangents are computed: BY_PROGRAMS, BY_PICKING or BY_PRODUCTS
+    "product": 8,  # which operands of a product of matrices have one: BOTH, LEFT or RIGHT
 }
+BY_PROGRAMS, BY_PICKING, BY_PRODUCTS = range(3)
+BOTH, LEFT, RIGHT = range(3)
+# Addresses of routines of BLAS and of what they read, for float32 and for float64; 0 where there is no such BLAS.
+BLAS = {
+    "gemm": 0,
+    "gemv": 2,
+    "ones": 4,  # vectors of MAX_SUMMED_ROWS ones
+}
+MAX_SUMMED_ROWS = 4096  # of a matrix whose rows are summed by a product with ones, as ``fit`` does
 # Of a backward pass over several nodes with large values, written by ``Machine.pull_large`` and read by ``run_blocks``.
 JOB = {
     "count": 0,  # elements of each array
@@ -101,7 +121,8 @@ PROGRAM = {
     "length": 0,  # number of calls
     "numbers": 1,  # whether NumPy computes its scalars by the same loops
     "reads": 2,  # bit i is set if input register i is read
-    "calls": 3,  # the first call; the others follow
+    "arithmetic": 3,  # whether its loops do nothing but arithmetic, so that they set flags of SSE and clear none
+    "calls": 4,  # the first call; the others follow
 }
 CALL = {
     "loop": 0,  # address of NumPy's inner loop
@@ -111,7 +132,7 @@ CALL = {
     "second": 4,
     "out": 5,  # the register of the result
 }
-C_CONTIGUOUS, OWNS_DATA, ALIGNED, WRITEABLE = 1, 4, 256, 1024  # NumPy's flags of arrays
+C_CONTIGUOUS, F_CONTIGUOUS, OWNS_DATA, ALIGNED, WRITEABLE = 1, 2, 4, 256, 1024  # NumPy's flags of arrays
 
 # Registers 0 to 3 are inputs: of a rule the cotangent, the result and the two operands of a node, of an op its inputs.
 # Register 4 (OUT) is the result, the others are temporaries.

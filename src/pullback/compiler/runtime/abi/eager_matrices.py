@@ -1,0 +1,320 @@
+"""LLVM text of products of small matrices, of their rules, and of sums over rows, by the BLAS that NumPy calls.
+
+NumPy's ``dot`` takes as long to begin as BLAS takes for matrices of some dozen rows, and Python as long again to make
+the node.  BLAS is called with the very arguments that ``dot`` calls it with, so that the numbers are the same.
+"""
+
+from __future__ import annotations
+
+from pullback.compiler.runtime.abi.code_writer import ObjectWriter
+from pullback.compiler.runtime.abi.eager_records import (
+    ALIGNED,
+    ARRAY,
+    BLAS,
+    C_CONTIGUOUS,
+    F_CONTIGUOUS,
+    LEFT,
+    MAX_SUMMED_ROWS,
+    META,
+    OP,
+    RIGHT,
+    SCRATCH,
+    STEP,
+)
+from pullback.compiler.runtime.abi.layout import OFFSETS
+
+__all__ = ["MATRICES", "PULL_PRODUCT"]
+
+ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112  # what CBLAS calls orders and transposition
+KINDS = (("float", "0x3FF0000000000000"), ("double", "0x3FF0000000000000"))  # of elements, with their 1
+
+
+def write_multiply() -> str:
+    """Return ``multiply(a, b, turn_a, turn_b, code)``: a new array, the product of two matrices, each turned or not.
+
+    It has the shape and dtype of a meta.  The result is null if the arrays do not fit that or each other, are not in C
+    or Fortran order, or have a length of 1, for which ``dot`` calls other routines; then no error is set.
+    """
+    w = ObjectWriter("ptr", "multiply", "ptr a", "ptr b", "i1 turn_a", "i1 turn_b", "ptr code")
+    routine = w.word(w.at("@blas", BLAS["gemm"], "i64"), w.word("%code", META["dtype"]), "ptr")
+    w.require(w.compare("ne", routine, "null"), "odd")
+    w.require(w.compare("eq", w.word("%code", META["rank"]), 2, "i64"), "odd")
+    found = []
+    for v, turned in (("%a", "%turn_a"), ("%b", "%turn_b")):
+        w.require_type(v, "@ndarray", "odd")
+        same_dtype = w.compare("eq", w.load("ptr", v, OFFSETS["ARRAY_DTYPE"]), w.word("%code", META["descr"], "ptr"))
+        w.require(w.both(same_dtype, w.compare("eq", w.load("i32", v, OFFSETS["ARRAY_RANK"]), 2, "i32")), "odd")
+        flags = w.load("i32", v, OFFSETS["ARRAY_FLAGS"])
+        w.require(w.compare("ne", w.let(f"and i32 {flags}, {ALIGNED}"), 0, "i32"), "odd")
+        w.require(w.compare("ne", w.let(f"and i32 {flags}, {C_CONTIGUOUS | F_CONTIGUOUS}"), 0, "i32"), "odd")
+        in_c_order = w.compare("ne", w.let(f"and i32 {flags}, {C_CONTIGUOUS}"), 0, "i32")
+        shape = w.load("ptr", v, OFFSETS["ARRAY_SHAPE"])
+        first, second = w.word(shape, 0), w.word(shape, 1)
+        for length in (first, second):
+            w.require(w.compare("sgt", length, 1, "i64"), "odd")
+        rows, columns = w.select(turned, "i64", second, first), w.select(turned, "i64", first, second)
+        way = w.select(w.compare("ne", in_c_order, turned, "i1"), "i32", PLAIN, TRANSPOSED)
+        leading = w.select(in_c_order, "i64", second, first)
+        found.append((rows, columns, way, leading, w.load("ptr", v, OFFSETS["ARRAY_DATA"])))
+    (m, k, way_a, leading_a, a), (also_k, n, way_b, leading_b, b) = found
+    shape = w.at("%code", META["shape"], "i64")
+    for length, wanted in ((k, also_k), (m, w.word(shape, 0)), (n, w.word(shape, 1))):
+        w.require(w.compare("eq", length, wanted, "i64"), "odd")
+    w.require(w.compare("ne", a, b), "odd")  # a matrix with itself: another routine
+    made = w.call("ptr", "@fresh", "ptr %code")
+    w.require(w.compare("ne", made, "null"), "odd")
+    z = w.load("ptr", made, OFFSETS["ARRAY_DATA"])
+    is_single = w.compare("eq", w.word("%code", META["dtype"]), 0, "i64")
+    w.branch(is_single, *(kind for kind, _ in KINDS))
+    for kind, one in KINDS:
+        w.label(kind)
+        w.call_void(
+            routine, f"i32 {ROW_MAJOR}", f"i32 {way_a}", f"i32 {way_b}", f"i64 {m}", f"i64 {n}", f"i64 {k}",
+            f"{kind} {one}", f"ptr {a}", f"i64 {leading_a}", f"ptr {b}", f"i64 {leading_b}", f"{kind} 0.0",
+            f"ptr {z}", f"i64 {n}",
+        )  # fmt: skip
+        w.ret("ptr", made)
+    w.label("odd")
+    w.ret("ptr", "null")
+    return w.text()
+
+
+def write_sum_rows() -> str:
+    """Return ``sum_rows(at, code, row_code)``: a new array, the sum of the rows of a matrix in C order at an address.
+
+    ``code`` is that of the matrix's meta, ``row_code`` of the sum's.  It is null if these do not fit; then no error is
+    set.
+    """
+    w = ObjectWriter("ptr", "sum_rows", "ptr at", "ptr code", "ptr row_code")
+    routine = w.word(w.at("@blas", BLAS["gemv"], "i64"), w.word("%code", META["dtype"]), "ptr")
+    w.require(w.compare("ne", routine, "null"), "odd")
+    rows, columns = w.word("%code", META["rows"]), w.word("%code", META["columns"])
+    for relation, length, limit in (("sgt", rows, 1), ("sgt", columns, 1), ("sle", rows, MAX_SUMMED_ROWS)):
+        w.require(w.compare(relation, length, limit, "i64"), "odd")
+    pairs = (
+        (w.word("%code", META["rank"]), 2), (w.word("%row_code", META["rank"]), 1),
+        (w.word("%row_code", META["count"]), columns), (w.word("%row_code", META["kind"]), ARRAY),
+        (w.word("%row_code", META["dtype"]), w.word("%code", META["dtype"])),
+    )  # fmt: skip
+    for found, wanted in pairs:
+        w.require(w.compare("eq", found, wanted, "i64"), "odd")
+    made = w.call("ptr", "@fresh", "ptr %row_code")
+    w.require(w.compare("ne", made, "null"), "odd")
+    z = w.load("ptr", made, OFFSETS["ARRAY_DATA"])
+    ones = w.word(w.at("@blas", BLAS["ones"], "i64"), w.word("%code", META["dtype"]), "ptr")
+    w.branch(w.compare("eq", w.word("%code", META["dtype"]), 0, "i64"), *(kind for kind, _ in KINDS))
+    for kind, one in KINDS:
+        w.label(kind)
+        w.call_void(
+            routine, f"i32 {ROW_MAJOR}", f"i32 {TRANSPOSED}", f"i64 {rows}", f"i64 {columns}", f"{kind} {one}",
+            "ptr %at", f"i64 {columns}", f"ptr {ones}", "i64 1", f"{kind} 0.0", f"ptr {z}", "i64 1",
+        )  # fmt: skip
+        w.ret("ptr", made)
+    w.label("odd")
+    w.ret("ptr", "null")
+    return w.text()
+
+
+def write_find_meta() -> str:
+    """Return ``find_meta(m, rows, columns)``: the meta of matrices of the tape and dtype of a meta.
+
+    It is null if the tape has none; an error may be set then.
+    """
+    w = ObjectWriter("ptr", "find_meta", "ptr m", "i64 rows", "i64 columns")
+    shape, key = (w.call("ptr", "@PyTuple_New", "i64 2") for _ in range(2))
+    for made in (shape, key):  # an error here is that there is no memory; what was made is lost then
+        w.require(w.compare("ne", made, "null"), "none")
+    for place, length in enumerate(("%rows", "%columns")):
+        number = w.call("ptr", "@PyLong_FromLong", f"i64 {length}")
+        w.call("i32", "@PyTuple_SetItem", f"ptr {shape}", f"i64 {place}", f"ptr {number}")
+    dtype = w.slot("%m", "dtype")
+    w.incref(dtype)
+    w.call("i32", "@PyTuple_SetItem", f"ptr {key}", "i64 0", f"ptr {shape}")
+    w.call("i32", "@PyTuple_SetItem", f"ptr {key}", "i64 1", f"ptr {dtype}")
+    found = w.call("ptr", "@PyDict_GetItemWithError", f"ptr {w.slot('%m', 'tape')}", f"ptr {key}")
+    w.decref(key)
+    w.ret("ptr", found)
+    w.label("none")
+    w.ret("ptr", "null")
+    return w.text()
+
+
+class ProductWriter(ObjectWriter):
+    """Writes ``product(x, y)``, the function of ``x @ y`` where both are tensors, or one an array, of rank 2.
+
+    It gives None if Python must perform the op.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("ptr", "product", "ptr self", "ptr args", "i64 given", internal=False)
+
+    def write(self) -> str:
+        """Return the text of the function."""
+        self.plan = self.at(self.load("ptr", "%self", OFFSETS["TUPLE_ITEMS"]), OFFSETS["BYTES_DATA"])
+        self.x, self.y = self.load("ptr", "%args"), self.load("ptr", "%args", 8)
+        self.require_type(self.x, "@tensor_type", "right")
+        self.require_type(self.y, "@tensor_type", "left")
+        self._read(self.x)
+        _, other = self._read(self.y)
+        m, code = self._read(self.x)  # again: to prepare a record runs Python, and may run other threads
+        for name in ("dtype", "nodes"):
+            self.require(self.compare("eq", self.word(code, META[name]), self.word(other, META[name]), "i64"), "odd")
+        self._compute(m, "step", self.x, self.y, self.slot(self.x, "value"), self.slot(self.y, "value"))
+
+        self.label("left")
+        self.require_type(self.y, "@ndarray", "odd")
+        m, _ = self._read(self.x)
+        copy = self._copy(self.y)
+        self._compute(m, "left", self.x, copy, self.slot(self.x, "value"), copy, copy)
+
+        self.label("right")
+        self.require_type(self.x, "@ndarray", "odd")
+        self.require_type(self.y, "@tensor_type", "odd")
+        m, _ = self._read(self.y)
+        copy = self._copy(self.x)
+        self._compute(m, "right", self.y, copy, copy, self.slot(self.y, "value"), copy)
+
+        self.label("failed")
+        self.ret("ptr", "null")
+        self.label("odd")
+        self.ret_none()
+        return self.text()
+
+    def _read(self, x: str) -> tuple[str, str]:
+        """Return the meta of a tensor and its record's data."""
+        m = self.slot(x, "meta")
+        record = self.call("ptr", "@find_record", f"ptr {m}")
+        self.require(self.compare("ne", record, "null"), "failed")
+        self.require_type(record, "@bytes_type", "odd")
+        code = self.at(record, OFFSETS["BYTES_DATA"])
+        self.require(self.compare("eq", self.word(code, META["kind"]), ARRAY, "i64"), "odd")
+        return m, code
+
+    def _copy(self, v: str) -> str:
+        """Return a copy of the caller's array, which may change later; Python treats those that it does not copy."""
+        self.require(self.compare("eq", self.load("i32", v, OFFSETS["ARRAY_RANK"]), 2, "i32"), "odd")
+        shape = self.load("ptr", v, OFFSETS["ARRAY_SHAPE"])
+        count = self.let(f"mul i64 {self.word(shape, 0)}, {self.word(shape, 1)}")
+        self.require(self.compare("sle", count, SCRATCH // 8, "i64"), "odd")
+        flags = self.load("i32", v, OFFSETS["ARRAY_FLAGS"])
+        self.require(self.compare("ne", self.let(f"and i32 {flags}, {C_CONTIGUOUS}"), 0, "i32"), "odd")
+        copy = self.call("ptr", "@PyArray_NewCopy", f"ptr {v}", "i32 0")
+        self.require(self.compare("ne", copy, "null"), "failed")
+        return copy
+
+    def _compute(self, m: str, step: str, x: str, y: str, vx: str, vy: str, held: str | None = None) -> None:
+        """Write the product of two values and the node with the operands ``x`` and ``y``; ``held`` is released."""
+        name = f"{step}."
+        self.incref(m)  # what is looked up may compare keys in Python
+        rows, columns = self.allocate("i64"), self.allocate("i64")
+        for v, axis, length in ((vx, 0, rows), (vy, 1, columns)):
+            self.require_type(v, "@ndarray", f"{name}unfit")
+            rank = self.load("i32", v, OFFSETS["ARRAY_RANK"])
+            self.require(self.compare("eq", rank, 2, "i32"), f"{name}unfit")
+            self.store("i64", self.word(self.load("ptr", v, OFFSETS["ARRAY_SHAPE"]), axis), length)
+        lengths = f"i64 {self.load('i64', rows)}", f"i64 {self.load('i64', columns)}"
+        q = self.call("ptr", "@find_meta", f"ptr {m}", *lengths)
+        self.require(self.compare("ne", q, "null"), f"{name}unfit")
+        record = self.call("ptr", "@find_record", f"ptr {q}")
+        self.require(self.compare("ne", record, "null"), f"{name}unfit")
+        self.require_type(record, "@bytes_type", f"{name}unfit")
+        code = self.at(record, OFFSETS["BYTES_DATA"])
+        self.require(self.compare("eq", self.word(code, META["kind"]), ARRAY, "i64"), f"{name}unfit")
+        v = self.call("ptr", "@multiply", f"ptr {vx}", f"ptr {vy}", "i1 0", "i1 0", f"ptr {code}")
+        self.require(self.compare("ne", v, "null"), f"{name}unfit")
+        placed = [f"ptr {p}" for p in (v, q, record, self.word(self.plan, OP[step], "ptr"), x, y)]
+        made = self.call("ptr", "@node", *placed)
+        self._release(m, held)
+        self.ret("ptr", made)
+        self.label(f"{name}unfit")
+        self._release(m, held)
+        error = self.call("ptr", "@PyErr_Occurred")
+        self.branch(self.compare("eq", error, "null"), "odd", "failed")
+
+    def _release(self, m: str, held: str | None) -> None:
+        self.decref(m)
+        if held is not None:
+            self.decref(held)
+
+
+def write_pull_product() -> str:
+    """Return ``pull_product(r, step)``, which gives the operands of a node ``x @ y`` their cotangents.
+
+    ``step`` is the data of the record of its step.  As ``pull``, it gives 1 if that is done, 0 if Python must do it, -1
+    for an error.  Nothing is changed until both cotangents are computed.
+    """
+    w = ObjectWriter("i32", "pull_product", "ptr r", "ptr step")
+    x, y, g = w.slot("%r", "x"), w.slot("%r", "y"), w.slot("%r", "g")
+    inputs = w.word("%step", STEP["product"])
+    w.require_type(x, "@tensor_type", "odd")
+    codes, cotangents = [w.allocate("ptr") for _ in range(2)], [w.allocate("ptr") for _ in range(2)]
+    for place in cotangents:
+        w.store("ptr", "null", place)
+
+    def read(t: str, number: int) -> None:
+        record = w.call("ptr", "@find_record", f"ptr {w.slot(t, 'meta')}")
+        w.require(w.compare("ne", record, "null"), "failed")
+        w.require_type(record, "@bytes_type", "odd")
+        code = w.at(record, OFFSETS["BYTES_DATA"])
+        w.require(w.compare("eq", w.word(code, META["kind"]), ARRAY, "i64"), "odd")
+        w.store("ptr", code, codes[number])
+
+    def multiply(a: str, b: str, turns: tuple[int, int], number: int, otherwise: str) -> None:
+        turned = [f"i1 {t}" for t in turns]
+        d = w.call("ptr", "@multiply", f"ptr {a}", f"ptr {b}", *turned, f"ptr {w.load('ptr', codes[number])}")
+        w.store("ptr", d, cotangents[number])
+        w.require(w.compare("ne", d, "null"), otherwise)
+
+    read(x, 0)
+    w.jump_if(w.compare("eq", inputs, LEFT, "i64"), "left")
+    w.jump_if(w.compare("eq", inputs, RIGHT, "i64"), "right")
+    w.require_type(y, "@tensor_type", "odd")
+    read(y, 1)
+    read(x, 0)  # again: to prepare a record runs Python
+    multiply(g, w.slot(y, "value"), (0, 1), 0, "unfit")
+    multiply(w.slot(x, "value"), g, (1, 0), 1, "unfit")
+    w.jump("add")
+    w.label("left")
+    multiply(g, y, (0, 1), 0, "unfit")
+    w.jump("add")
+    w.label("right")
+    multiply(y, g, (1, 0), 0, "unfit")
+    w.jump("add")
+
+    w.label("add")
+    for number, node in enumerate((x, y)):
+        d = w.load("ptr", cotangents[number])
+        w.jump_if(w.compare("eq", d, "null"), "done")
+        code = w.load("ptr", codes[number])
+        fine = w.call("i1", "@add_array", f"ptr {node}", f"ptr {d}", f"ptr {code}")
+        w.store("ptr", "null", cotangents[number])
+        w.decref(d)
+        w.require(fine, "lost")
+    w.jump("done")
+    w.label("done")
+    w.ret("i32", 1)
+
+    w.label("unfit")
+    for number in range(2):
+        d = w.load("ptr", cotangents[number])
+        w.jump_if(w.compare("eq", d, "null"), f"dropped{number}")
+        w.decref(d)
+        w.jump(f"dropped{number}")
+        w.label(f"dropped{number}")
+    error = w.call("ptr", "@PyErr_Occurred")
+    w.branch(w.compare("eq", error, "null"), "odd", "failed")
+    w.label("lost")
+    d = w.load("ptr", cotangents[1])
+    w.jump_if(w.compare("eq", d, "null"), "failed")
+    w.decref(d)
+    w.jump("failed")
+    w.label("odd")
+    w.ret("i32", 0)
+    w.label("failed")
+    w.ret("i32", -1)
+    return w.text()
+
+
+# The functions of the module, in the order of their calls; the last one calls some of ``eager_backward``.
+MATRICES = (write_multiply, write_sum_rows, write_find_meta, lambda: ProductWriter().write())
+PULL_PRODUCT = (write_pull_product,)
