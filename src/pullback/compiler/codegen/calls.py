@@ -49,6 +49,8 @@ def call_kernel(module: ModuleBuilder, code: CallList, step: Step) -> None:
     count = len(loops.offsets)
     arrays, after = loops.arrays[:count], loops.arrays[count:]
     given: list[Operand] = [module.address(n, at) for n, at in zip(arrays, loops.offsets, strict=True)]
+    if w.finish is None:
+        given += map(module.address, after)
     scratch, partial = module.find_memory(("scratch", k.number)), module.partial(k.number, plan)
     if plan.workers > 1:
         module.call_in_parallel(code, work, name, [*given, partial, scratch], plan.time)

@@ -657,7 +657,15 @@ class LoopPlan:
     def work(self) -> Work:
         """The work of the outermost loop: its rows, how many of them are a part, and the memory that a part needs."""
         rows, part = self._choose_parts()
-        return Work(rows, part, sum(map(self.count_partial_bytes, self.after)), self.scratch.size)
+        work = Work(rows, part, scratch=self.scratch.size)
+        if work.parts == 1 and not any(map(self.is_column, self.after)):
+            return work
+        return work._replace(partial=sum(map(self.count_partial_bytes, self.after)))
+
+    @property
+    def has_partial_results(self) -> bool:
+        """Whether reductions over rows have partial results; else the only part stores the results themselves."""
+        return self.work.partial > 0
 
     def _choose_parts(self) -> tuple[int, int]:
         rows, columns = self.axes

@@ -2,7 +2,8 @@
 
 A kernel is a function of the addresses of its arrays and of a range of rows, one part of its work.  It makes one or
 several passes along each row.  Reductions over rows are computed for each part, stored in ``partial``, and combined
-afterwards in a fixed order (``reductions.emit_finish``), so that results do not depend on which thread did which part.
+afterwards in a fixed order (``reductions.emit_finish``), so that results do not depend on which thread did which part;
+if there is one part, it stores the result itself.
 ``KernelWriter`` emits the loops, ``VectorBody`` what is inside of the innermost one.
 """
 
@@ -64,8 +65,10 @@ class KernelWriter:
     def _finish(self) -> KernelCode:
         """Return what was emitted as a function, with the one that combines partial results."""
         code, plan = self.code, self.plan
-        finish = emit_finish(plan, code.declared) if plan.after else None
+        finish = emit_finish(plan, code.declared) if plan.has_partial_results else None
         addresses = [f"ptr noalias %a{i}" for i in range(len(plan.arrays))]
+        if finish is None:
+            addresses += [f"ptr %o{i}" for i in range(len(plan.after))]
         # The stack is aligned so that vectors that are spilled do not cross cache lines.
         aligned = f"alignstack({plan.target.vector_bytes}) " if len(code.lines) > MANY_LINES else ""
         given = *addresses, "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch"
@@ -173,6 +176,9 @@ class KernelWriter:
             return
         axis = columns[-1].members[-1]
         hoisted = self._hoist(0, axis, plan.width)
+        if plan.work.parts == 1:
+            self._emit_vectors(columns[-1], lambda lanes: self._emit_vector(0, hoisted, lanes))
+            return
         before = 0  # number of the vectors of earlier segments
         for segment in plan.segments:
             width, stop, last = plan.cut(segment)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 from pullback.compiler.builder import TYPES, Code, Value, code_of, literal, vector
@@ -121,11 +122,11 @@ class Reductions:
                     write_vector(code, Value(code, identity(n, 1), code_of(n.dtype), 1), at, None)
 
     def end_part(self) -> None:
-        """Store the reductions of a part in its partial results."""
+        """Store the reductions of a part in its partial results, or in the results if it is the only part."""
         code, plan = self.code, self.plan
-        for n in plan.after:
+        for number, n in enumerate(plan.after):
             if not plan.is_column(n):
-                at = self._partial(n)
+                at = self._partial(n) if plan.has_partial_results else f"%o{number}"
                 write_vector(code, reduce_lanes(code, n, self.load(n, self.totals[n.number])), at, None)
         for n in plan.after:
             if plan.is_transposed and plan.is_column(n):
@@ -169,6 +170,11 @@ class Reductions:
         write_vector(self.code, combine(self.code, n, old, v), pointer, None)
 
 
+def _each(code: Code, count: int) -> AbstractContextManager[str]:
+    """Emit a loop over indices below ``count``; nothing for a single one."""
+    return code.loop("0", count) if count > 1 else nullcontext("0")
+
+
 def emit_finish(plan: LoopPlan, declared: set[str]) -> Function:
     """Return the function that combines the partial results of a kernel, in order; add its declarations."""
     code = Code(plan.target.has_fma)
@@ -176,7 +182,7 @@ def emit_finish(plan: LoopPlan, declared: set[str]) -> Function:
     for number, n in enumerate(plan.after):
         memory, partial = memory_type(n.dtype), plan.lay_out_partial(n)
         for first, count, place in partial.ranges:
-            with code.loop("0", partial.rows) as row, code.loop("0", count) as i:
+            with _each(code, partial.rows) as row, _each(code, count) as i:
                 at = code.add(code.add(code.times(row, partial.stride), str(place)), i)
                 to = code.add(code.add(code.times(row, partial.length), str(first)), i)
                 cell = code.allocate(memory)
