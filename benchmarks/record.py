@@ -28,6 +28,7 @@ SUITES = {
     "larger": (["larger.py"], 3),
     "loops": (["loops.py"], 3),
     "first-call": (["larger.py --first-call", "compiled.py --first-call"], 1),
+    "trainings": (["trainings.py"], 3),
 }
 
 

@@ -1,8 +1,8 @@
 """Write the tables of benchmarks/README.md and the charts from the figures that benchmarks recorded.
 
 ``benchmarks/figures`` has what ``benchmarks/record.py`` wrote, as ``SUITE-ISA.json``: suites are eager, compiled,
-larger, loops and first-call.  Each of its folders has the same of another CPU.  With ``--check``, only say whether
-tables and charts are up to date.
+larger, loops, first-call and trainings.  Each of its folders has the same of another CPU.  With ``--check``, only say
+whether tables and charts are up to date.
 """
 
 from __future__ import annotations
@@ -13,9 +13,13 @@ import textwrap
 from html import escape
 from math import ceil, exp, floor, log, log2
 from pathlib import Path
+from statistics import fmean, pstdev
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "benchmarks"))
+from code_lines import count_lines  # noqa: E402
+
 FIGURES, PAGE, IMAGES = ROOT / "benchmarks" / "figures", ROOT / "benchmarks" / "README.md", ROOT / "docs" / "images"
 SUITES = {  # what each chart and table compares with
     "eager": ("torch", "PyTorch eager ÷ ours"),
@@ -98,6 +102,20 @@ def format_first_calls() -> str:
                 cells.setdefault(row["title"], {})[isa] = " / ".join(f"{x:.2f}" for x in ratios)
     rows = [[title, *(found.get(isa, "–") for isa in isas)] for title, found in cells.items()]
     return format_table(["ours ÷ jax.jit: cold / from disk", *(ISAS[isa] for isa in isas)], rows)
+
+
+def format_trainings() -> str:
+    """Return the table of the nine trainings: results, ratios by instruction set, and lines of code."""
+    found, libraries = read_suite("trainings"), ("ours", "torch", "jax", "keras")
+    rows = []
+    for name, row in next(iter(found.values()))["found"].items():
+        cells = [f"{fmean(its):.3g} ± {pstdev(its):.2g}" for its in row["results"].values()]
+        for peer in row["ratios"]:
+            cells += [format_number(its["found"][name]["ratios"][peer]) for its in found.values()]
+        cells += [str(count_lines(PAGE.parent / f"trainings_{library}.py", name)) for library in libraries]
+        rows.append([row["title"], *cells])
+    head = ["", "result", "torch's", "jax's", *(f"{p} ÷ ours, {ISAS[i]}" for p in ("torch", "jax") for i in found)]
+    return format_table([*head, "lines", "torch's", "jax's", "Keras's"], rows)
 
 
 def list_other_cpus() -> list[Path]:
@@ -271,6 +289,7 @@ def write_page() -> str:
             for suite, (_, head) in SUITES.items()
         },
         "first calls": format_first_calls(),
+        "trainings": format_trainings(),
         "cpus": format_cpus(),
         "runs": format_runs(FIGURES),
     }

@@ -548,3 +548,10 @@ def test_interpolations_equal_those_of_keras_on_torch_and_jax(interpolation: str
         enlarge = layers.up_sampling2d((2, 3), interpolation=interpolation)
         np.testing.assert_array_equal(enlarge(x), resize(x))
         pb.check_grads(lambda x: np.sum(np.sin(enlarge(x))), [x.astype(np.float64)])
+
+
+def test_spectral_normalization_orders_its_weights_as_keras() -> None:
+    layer = pb.layers.spectral_normalization(pb.layers.dense(3))
+    layer.build_for([(4,)])
+    assert list(layer.named_variables()) == ["layer/kernel", "vector_u", "layer/bias"]
+    assert [w.shape for w in layer.get_weights()] == [(4, 3), (1, 3), (3,)]

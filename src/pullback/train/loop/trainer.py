@@ -60,8 +60,8 @@ from pullback.typing import Shape, Value
 
 __all__ = ["Trainer", "TrainerState", "Validation"]
 
-EAGER_BATCHES = 16  # of one call of predict, below which it runs eagerly: compiling takes longer than they do
-EAGER_EPOCHS = 16  # in which batches of another size than the first run eagerly, for the same reason
+EAGER_BATCHES = 16  # of a call of predict or evaluate, below which it runs eagerly: compiling takes longer than they do
+EAGER_EPOCHS = 64  # in which batches of another size than the first run eagerly, for the same reason
 VALIDATION_BATCH = 32  # for arrays beside a dataset, whose batches do not have these
 
 
@@ -314,32 +314,35 @@ class Trainer:
             found = self.evaluate_batches(as_batches(x, steps))
         else:
             examples = self._as_examples(x, y, sample_weight)
-            found = self._evaluate_examples(examples, 32 if batch_size is None else batch_size, steps)
+            size = 32 if batch_size is None else batch_size
+            found = self._evaluate_examples(examples, size, steps, len(examples[0][0]) < EAGER_BATCHES * size)
         values = list(found.values())
         return found if return_dict else values if len(values) > 1 else values[0]
 
-    def _evaluate_examples(self, examples: Examples, batch_size: int, steps: int | None) -> dict[str, Any]:
+    def _evaluate_examples(
+        self, examples: Examples, batch_size: int, steps: int | None, runs_eagerly: bool = False
+    ) -> dict[str, Any]:
         """Return the loss and metrics over examples that were checked."""
         batches = as_batches(Dataset.from_arrays(flatten_examples(examples)).batch(batch_size), steps)
-        return self.evaluate_batches(batches, self._make_cast(examples), batch_size)
+        return self.evaluate_batches(batches, self._make_cast(examples), batch_size, runs_eagerly)
 
     def evaluate_batches(
         self,
         batches: Iterable[Any],
         convert: Callable[[Any], Examples] | None = None,
         compiled_size: int | None = None,
+        runs_eagerly: bool = False,
     ) -> dict[str, Any]:
         """Return the loss and metrics over batches, as users give them or as ``convert`` takes them.
 
         Batches of ``compiled_size``, or of the size of the first one, run compiled; others, such as a smaller last
-        one, run eagerly.
+        one, run eagerly, and so do all with ``runs_eagerly``.
         """
-        return self._sum_results(
-            batches, convert or partial(self._convert_batch, what="evaluate"), compiled_size
-        ).compute()
+        convert = convert or partial(self._convert_batch, what="evaluate")
+        return self._sum_results(batches, convert, compiled_size, runs_eagerly or self._eager).compute()
 
     def _sum_results(
-        self, batches: Iterable[Any], convert: Callable[[Any], Examples], compiled_size: int | None
+        self, batches: Iterable[Any], convert: Callable[[Any], Examples], compiled_size: int | None, runs_eagerly: bool
     ) -> RunningResults:
         """Return the results over all batches; an error if there are none."""
         results: RunningResults | None = None
@@ -349,7 +352,7 @@ class Trainer:
             compiled_size = compiled_size or size
             if results is None:
                 results = RunningResults(self.objectives)
-                program = self._test_step if self._eager else self._get_program("test", self._test_step)
+                program = self._test_step if runs_eagerly else self._get_program("test", self._test_step)
             results.add((program if size == compiled_size else self._test_step)(*examples), size)
         if results is None:
             raise DataError(f"{self.model.name}: there is nothing to evaluate: the dataset is empty.")
@@ -523,7 +526,7 @@ class Trainer:
     def evaluate_part(self, data: Any, batch_size: int) -> list[Any]:
         """Return the number of examples, the losses times it, and the metrics' statistics of a part of the data."""
         batches = as_batches(Dataset.from_arrays(data).batch(batch_size))
-        results = self._sum_results(batches, partial(self._convert_batch, what="evaluate"), batch_size)
+        results = self._sum_results(batches, partial(self._convert_batch, what="evaluate"), batch_size, self._eager)
         sums = [np.float64(results.count), *map(np.float64, results.sums)]
         return [*sums, *(np.asarray(x) for part in results.statistics for x in part)]
 

@@ -176,6 +176,12 @@ class SpectralNormalization(Wrapper):
         drawn = TruncatedNormal(stddev=0.02)
         self.vector_u = self.weight("vector_u", (1, self.find_kernel().shape[-1]), drawn, trainable=False)
 
+    def named_variables(self, where: str = "") -> dict[str, Variable]:
+        """Return every variable by its path in this layer; in Keras's order, the kernel and the vector first."""
+        found = super().named_variables(where)
+        first = {id(self.find_kernel()), id(self.vector_u)} if self.built else ()
+        return dict(sorted(found.items(), key=lambda item: id(item[1]) not in first))
+
     def find_kernel(self) -> Variable:
         """Return the kernel or the embeddings of the layer."""
         kernel = getattr(self.layer, "kernel", None)
