@@ -1,1 +1,1 @@
-"""Gradients one can trust: checks, where a NaN came from, why a gradient is missing, the recorded program as text."""
+"""Debugging gradients: checks, where a NaN came from, why a gradient is missing, the recorded program, timing."""

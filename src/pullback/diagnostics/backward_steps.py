@@ -1,7 +1,7 @@
-"""One step of a backward pass, operand by operand, for observers that look at each cotangent or change it.
+"""One step of a backward pass, operand by operand, for observers that read or change each cotangent.
 
-``Tape.walk`` does the same without looking.  Here a step may be made strong: a cotangent of zero then gives zero,
-whatever it is multiplied by.
+``Tape.walk`` does the same without observers.  A step can be made strong: a cotangent of zero then gives zero, even if
+it is multiplied by NaN or infinity.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def list_cotangents(r: Any, strong: bool = False) -> Iterator[tuple[Any, Any]]:
 def compute_strong_cotangents(r: Any, step: Any) -> list[Any]:
     """Return the cotangents of the inputs of a step, where zeros of ``r.g`` give zero.
 
-    ``step`` undoes no broadcasting.
+    ``step`` does not sum over broadcast axes.
     """
     ds = step.cotangents(r)
     if step.is_custom:
@@ -67,10 +67,10 @@ def compute_strong_cotangents(r: Any, step: Any) -> list[Any]:
 
 
 def _strengthen_custom(back: Callable[..., Any], gs: list[Any]) -> list[Any]:
-    """Return the cotangents of a custom gradient, which is linear: its own derivative in the direction of ``gs``.
+    """Return the cotangents of a linear custom gradient: the derivative of its function in the direction of ``gs``.
 
-    As a tangent a cotangent of zero stays zero through all that the gradient function does with it.  One that is not
-    linear, such as a clipped one, is left as it is.
+    As tangents, zeros of the cotangent stay zero through the gradient function.  The cotangents of a gradient function
+    that is not linear, such as one that clips, are returned unchanged.
     """
 
     def rule(some: list[Any]) -> Any:
@@ -90,7 +90,7 @@ def _name_params(op: Op, params: TensorLike | None) -> dict[str, Any]:
 
 
 def is_finite(d: Any) -> bool:
-    """Return whether there is surely neither NaN nor infinity in it, of all examples; nothing is sure while compiling.
+    """Return whether no example has a NaN or infinity; False while a program is compiled, when values are unknown.
 
     >>> is_finite(np.array([1.0, np.inf]))
     False
@@ -100,7 +100,7 @@ def is_finite(d: Any) -> bool:
 
 
 def strengthen(op: Any, d: Any, g: Value, shape: Shape, params: dict[str, Any], again: Callable[..., Any]) -> Any:
-    """Return ``d``, which a rule made of ``g``, with 0 where only zeros of ``g`` went in.  ``again`` runs it anew."""
+    """Return the result ``d`` of a rule, with 0 where it depends on zeros of ``g`` only; ``again`` runs it again."""
     if op is None or is_finite(d):
         return d
     if op.elementwise and np.shape(d) == np.shape(g):
@@ -113,7 +113,7 @@ def strengthen(op: Any, d: Any, g: Value, shape: Shape, params: dict[str, Any], 
 
 
 def sum_products(d: Any, g: Value, again: Callable[..., Any]) -> Any:
-    """Return sums of products, without those of a zero of ``g`` and something that is not finite."""
+    """Return sums of products, without products of a zero of ``g`` and a number that is not finite."""
     regular = again(g, _change_floats(lambda v: select(np.isfinite(v), v, 0)))
     touched = again(_indicator(g != 0, g), _change_floats(lambda v: _indicator(~np.isfinite(v), v)))
     return select(touched != 0, d, regular)
@@ -124,5 +124,5 @@ def _indicator(where: Value, x: Value) -> Any:
 
 
 def _change_floats(f: Change) -> Change:
-    """Return ``f`` for floats only; indices, parameters and what is not kept stay as they are."""
+    """Return ``f`` applied to floats only; indices, parameters and values that are not saved are left unchanged."""
     return lambda v: f(v) if isinstance(v, ARRAYS) and v.dtype.kind in "fc" else v

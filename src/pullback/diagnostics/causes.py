@@ -1,4 +1,4 @@
-"""Known causes of NaNs and infinities, and what helps."""
+"""Known causes of NaNs and infinities, and the suggestions for each."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _number(t: Origin, i: int) -> float:
 
 
 def advise_forward(t: Origin) -> str:
-    """Return what helps against a NaN or infinity of the program itself."""
+    """Return a suggestion against a NaN or infinity in the forward pass."""
     if t.outside:
         return "One of its operands is not finite already, and comes from outside what was followed: look at that."
     advise = next((advise for ops, advise in ADVICE.items() if t.op in ops), None)
@@ -126,7 +126,7 @@ def _advise_any(t: Origin) -> str:
     return f"The result is too large for {t.dtype} (up to {largest:.3g}): scale it down{wider}."
 
 
-# What helps against a NaN or infinity of some ops; an empty text where nothing special does.
+# Suggestions against NaNs and infinities of some ops; an empty text where there is no specific one.
 ADVICE: dict[frozenset[str], Callable[[Origin], str]] = {
     frozenset({"exp", "expm1", "sinh", "cosh"}): _advise_exponential,
     LOGARITHMS: _advise_logarithm,
@@ -140,7 +140,7 @@ ADVICE: dict[frozenset[str], Callable[[Origin], str]] = {
 
 
 def advise_backward(t: Origin, operands: Sequence[Any]) -> str:
-    """Return what helps against a derivative that is not finite where the program is."""
+    """Return a suggestion against a derivative that is not finite although the value is."""
     x, y = _number(t, 0), _number(t, 1)
     if np.isnan(t.output) and any(v == 0 for v in operands):
         return STRONG

@@ -1,4 +1,4 @@
-"""``check_grads``: the derivatives of a function against finite differences, to any order."""
+"""``check_grads``: compares the derivatives of a function with finite differences, to any order."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def check_grads(
     order: the highest derivative that is compared.
     modes: ``"rev"`` for gradients, ``"fwd"`` for ``jvp``, or both.
 
-    All is computed in double precision, whatever the inputs are.  Each derivative is compared along random directions,
-    and element by element: all elements of a small input, some of a big one.  An error of 0.1 % is found, and the
-    message names for each argument the worst element.  The result has what was compared.
+    Everything is computed in double precision.  Each derivative is compared along random directions, and element by
+    element: all elements of a small input, some of a big one.  An error of 0.1 % is found, and the message names the
+    worst element of each argument.  The returned report lists what was compared.
 
     >>> import numpy as np, pullback as pb
     >>> pb.check_grads(lambda x, y: np.sin(x) * y, [np.array([1.0, 2.0]), 3.0])
@@ -81,7 +81,7 @@ def check_grads(
 
 
 class CheckedDerivative(NamedTuple):
-    """A derivative that agrees with finite differences: which one, by which argument, and how nearly."""
+    """A derivative that agrees with finite differences: its order, the argument, and the largest difference."""
 
     derivative: str
     argument: str
@@ -90,7 +90,7 @@ class CheckedDerivative(NamedTuple):
 
 
 class GradientCheck:
-    """What ``check_grads`` compared: ``rows`` has each derivative by each argument; printed, it is a sentence."""
+    """The report of ``check_grads``: ``rows`` has each derivative by each argument; printed, it is a sentence."""
 
     def __init__(self, name: str, rows: Sequence[CheckedDerivative]) -> None:
         self.name, self.rows = name, list(rows)

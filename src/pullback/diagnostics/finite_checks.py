@@ -1,4 +1,4 @@
-"""Checks of results: a call whose result is not finite is run once more under a monitor, for the report."""
+"""Checks that results are finite: a call whose result is not is run again under a monitor, for the report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__: list[str] = []
 
 
 class Names:
-    """What the user calls a function and its arguments; a list of names is for an argument that is a list of inputs."""
+    """The user's names of a function and its arguments; a list of names is for an argument that is a list of inputs."""
 
     def __init__(self, function: str = "", arguments: Sequence[Any] = (), results: Sequence[str] = ()) -> None:
         self.function, self.arguments, self.results = function, arguments, results
@@ -73,7 +73,7 @@ def _has_nan(out: Any) -> bool:
 
 
 def _get_stored(leaf: Any) -> Any:
-    """Return those that are stored of a sparse array; anything else as it is."""
+    """Return the stored elements of a sparse array; anything else unchanged."""
     if isinstance(leaf, RowSparse):
         return leaf.values
     return leaf.data if hasattr(leaf, "nnz") else leaf

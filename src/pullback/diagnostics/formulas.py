@@ -1,4 +1,4 @@
-"""The rules of an op as text: what its derivative is, for reports."""
+"""The derivative rules of an op as text, for reports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__: list[str] = []
 
 
 def describe_rules(op: object) -> list[str]:
-    """Return a line for each input of an op: how its cotangent comes from that of the result, ``g``.
+    """Return a line for each input of an op: the formula of its cotangent from that of the result, ``g``.
 
     >>> from pullback.core.op import REGISTRY
     >>> describe_rules(REGISTRY["sin"]), describe_rules(REGISTRY["mul"])

@@ -1,7 +1,7 @@
-"""The monitor: a level of its own, at which each op is performed one level down and noted with the user's line.
+"""The monitor: an interpreter level that performs each op one level down and notes it with the user's line.
 
-A tape above it computes with its tensors, forward and back, so the rules of differentiation are seen as ops are.  What
-an op is performed for (a step of a backward pass, a tangent, one example of ``vmap``) is put on a stack of the monitor.
+A tape above it computes with its tensors in both passes, so that the ops of derivative rules are noted too.  The
+purpose of an op (a step of a backward pass, a tangent, one example of ``vmap``) is on a stack of the monitor.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Note:
     ) -> None:
         self.number, self.name, self.op, self.args, self.params, self.value = number, name, op, args, params, value
         self.file, self.line, self.inherited = "", 0, False  # whether the line is that of the owner
-        self.label = ""  # how the user calls an input
+        self.label = ""  # the user's name of an input
         self.owner: Note | None = None  # the op of the program whose rule this one is a part of
         self.turned = False  # part of the transpose of a backward pass, which is no further derivative
         self.tangent_of: Any = None  # the op whose tangent this one is a part of, and what that was given
@@ -66,7 +66,7 @@ class Note:
 
     @property
     def about(self) -> Note:
-        """The op of the program that this one is a part of: itself, or that whose rule it belongs to, of any order."""
+        """The op of the program that this one belongs to: itself, or the op whose rule, of any order, it is part of."""
         note = self
         while note.owner is not None and note.inherited:
             note = note.owner
@@ -74,7 +74,7 @@ class Note:
 
     @property
     def order(self) -> int:
-        """How many derivatives of the op of the program it is part of."""
+        """The order of the derivative of the program's op that it is part of; 0 for the op itself."""
         return 0 if self.owner is None or not self.inherited else (not self.turned) + self.owner.order
 
     @property
@@ -83,7 +83,7 @@ class Note:
         return np.asarray(all_values(self.value))
 
     def locate(self, frame: FrameType | None, purposes: Sequence[Purpose]) -> None:
-        """Find the user's line, and what the op is performed for there."""
+        """Find the user's line, and the purpose for which the op is performed."""
         inside, last = True, len(purposes) - 1
         while frame is not None and (inside or not self.file):
             while last >= 0 and purposes[last].frame is frame:
@@ -128,7 +128,7 @@ class Note:
 
 
 class Purpose:
-    """A block in which ops are performed for a purpose: what that is, and the frame of the block."""
+    """A block in which ops are performed for a purpose: the purpose, and the frame of the block."""
 
     frame: FrameType
 
@@ -260,7 +260,7 @@ class Monitor(PassObserver):
         self.cotangents: dict[int, Any] = {}  # of the result of a step, by the number of its note
 
     def run(self, f: Callable[..., Any], *args: object, **kwargs: object) -> Any:
-        """Return what ``f`` gives, with a note of every op on a watched value; NumPy does not warn meanwhile."""
+        """Return the result of ``f`` and note every op on a watched value; NumPy's warnings are off meanwhile."""
         with hooks.observe(self, without=(Monitor, hooks.CallObserver)), np.errstate(all="ignore"), self.note("run"):
             return f(*args, **kwargs)
 
@@ -272,7 +272,7 @@ class Monitor(PassObserver):
         return type(x) is Watched and x.monitor is self
 
     def lift(self, x: Any, name: str = GIVEN) -> Any:
-        """Return a value as a watched one; what lies above this level is left as it is."""
+        """Return a value as a watched one; values of higher levels are left unchanged."""
         x = np.float64(x) if type(x) in (float, int) else unwrap_constant(x)
         level = 0 if isinstance(x, RAW) else x.level
         return x if level >= self.level or x.dtype.kind not in "fiubc" else self.add_note(x, name, None, (), {})
@@ -294,7 +294,7 @@ class Monitor(PassObserver):
         return None
 
     def walk_noted(self, nodes: Iterable[Any], strong: bool, turned: bool = False) -> None:
-        """Go back through the nodes, latest first; the cotangents to begin with are there."""
+        """Run the backward pass over the nodes, latest first; the initial cotangents are set."""
         picked: dict[int, Any] = {}  # what a node with several results is, identified by the first of them
         for r in nodes:
             if r.g is None:

@@ -1,4 +1,4 @@
-"""Reports of a NaN or infinity: the op of the program that made it, the one of the backward pass, and what helps."""
+"""Reports of a NaN or infinity: the op of the forward or backward pass that made it, and a suggestion."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Link(NamedTuple):
 
 
 class Event:
-    """One op that made a NaN or infinity, and the line of the program it stands in."""
+    """One op that made a NaN or infinity, and its line in the program."""
 
     def __init__(self, visit: Visit) -> None:
         note, index = visit.note, visit.index
@@ -125,7 +125,7 @@ class NanReport(Reported):
 
     ``found``: whether there is any.  ``op``, ``phase``, ``where`` (``file.py:12``), ``file``, ``line``, ``index``,
     ``example`` (under ``vmap``), ``inputs`` and ``output`` are those of the first op that made one; ``chain`` leads
-    from there to the result; ``suggestion`` is what helps.  ``arguments`` are the names of the arguments on which
+    from there to the result; ``suggestion`` says what to change.  ``arguments`` are the names of the arguments on which
     that op depends.  ``forward`` and ``backward`` are the first such op of the
     program and of the backward pass, each with the same fields, or None.
 

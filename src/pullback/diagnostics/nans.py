@@ -56,10 +56,10 @@ class Diagnosed(Examined):
 def diagnose(f: Callable[..., Any]) -> Diagnosed:
     """Return a function of the same arguments that reports where a NaN or infinity in value or gradients came from.
 
-    It runs ``f`` forward, and back to all arguments and to the trainable variables that it reads.  The report names the
-    first op that made a NaN or infinity, the line of the program it stands in (also of one in the backward pass),
-    the index, the numbers there, the ops from there to the result, and what helps.  NaNs that nothing depends on are
-    not reported.
+    It runs ``f`` and the backward pass to all arguments and to the trainable variables that it reads.  The report names
+    the first op that made a NaN or infinity, its line in the program (for ops of the backward pass too), the index, the
+    numbers there, the ops from there to the result, and a suggestion.  NaNs on which no result depends are not
+    reported.
 
     >>> import pullback as pb
     >>> report = pb.diagnose(lambda x: pb.log(1 + pb.exp(x)))(1000.0)
@@ -73,13 +73,13 @@ def diagnose(f: Callable[..., Any]) -> Diagnosed:
 
 @contextmanager
 def debug_nans() -> Iterator[None]:
-    """Raise an error for a NaN or infinity in this block and thread, which names the op that it came from.
+    """Raise an error for a NaN or infinity in this block and thread that names the op it came from.
 
-    It holds for ``grad`` and its family, ``variable_grads``, ``jvp``, ``vjp``, ``linearize``, ``jacobian``,
-    ``hessian``, ``hvp``, the sparse ones, ``GradientTape``, and for all that a compiled function gives.  Where no
-    gradient is taken it holds for ops and functions of tensors, ``vmap`` and functions with a gradient of their own:
-    a result must have no NaN, and no infinity unless one was given.  A function whose result is not finite is run a
-    second time, under watch, for the report (see ``diagnose``), which is in the error as ``report``.
+    It checks the results of ``grad`` and similar functions, ``variable_grads``, ``jvp``, ``vjp``, ``linearize``,
+    ``jacobian``, ``hessian``, ``hvp``, their sparse versions, ``GradientTape``, and compiled functions.  Without a
+    gradient it checks ops and functions of tensors, ``vmap`` and functions with a custom gradient: a result must have
+    no NaN, and no infinity unless an argument has one.  A function whose result is not finite is run again under a
+    monitor; the error has the report (see ``diagnose``) as its attribute ``report``.
 
     >>> import pullback as pb
     >>> with pb.debug_nans():
@@ -98,9 +98,9 @@ def debug_nans() -> Iterator[None]:
 
 
 class NanGuard(hooks.CallObserver):
-    """Looks at the results of what a program calls: ops, functions made of ops, transforms and compiled functions.
+    """Checks the results of the ops, functions made of ops, transforms and compiled functions that a program calls.
 
-    It is off inside of such a call: intermediate results are not checked.
+    It is off inside such a call: intermediate results are not checked.
     """
 
     events = hooks.CallObserver.events | {"record_lines"}
@@ -217,7 +217,7 @@ def _hold(variables: Sequence[Any], values: Sequence[Any]) -> None:
 
 
 def _name_function(args: tuple[Any, ...]) -> Names:
-    """Return the names in a call of ``f``, or of what was made of it."""
+    """Return the names in a call of ``f``, or of the function that a transform made from it."""
     f = _find_program(args[0])
     return Names(_name(f), ["", *parameters_of(f, len(args) - 1)])
 
@@ -267,7 +267,7 @@ def _name_call(call: Call, xs: Sequence[Any], arguments: list[Any], results: lis
 
 
 def _find_program(f: Any) -> Any:
-    """Return the function that a transformed one was made of."""
+    """Return the function from which a transform made another one."""
     return getattr(f, "__wrapped__", f)
 
 

@@ -1,4 +1,4 @@
-"""Search of the notes from a result that is not finite to the ops that made it so."""
+"""Search the noted ops, from a result that is not finite back to the ops that made it so."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Visit:
 
 
 def get_values(x: object) -> Any:
-    """Return the plain numbers of an argument of an op, whatever it is; None if it has none."""
+    """Return the plain numbers of any argument of an op; None if it has none."""
     if isinstance(x, Note):
         return x.array
     if isinstance(x, Tensor | np.ndarray | np.generic | float | int | complex):
@@ -91,7 +91,7 @@ def list_bad_inputs(note: Note, index: Index) -> Iterator[tuple[Any, Index]]:
 
 
 def visit_bad(root: Note) -> list[Visit]:
-    """Return everything bad that a bad result was made from; nothing if it is not bad."""
+    """Return the visits of all values that are not finite and lead to a result; none if the result is finite."""
     begin = find_bad(root.array)
     if begin is None:
         return []
@@ -112,7 +112,7 @@ def visit_bad(root: Note) -> list[Visit]:
 
 
 def list_way(visit: Visit) -> list[Note]:
-    """Return the notes from a visit to the result."""
+    """Return the notes on the path from a visit to the result."""
     notes = []
     v: Visit | None = visit
     while v is not None:

@@ -1,4 +1,4 @@
-"""``report.to_html``: one page that shows a gradient, with the user's source, the graph, values and cotangents."""
+"""``report.to_html``: an HTML page of a gradient, with the user's source, the graph, values and cotangents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backward passes that are observed: they go step by step, with strong zeros or under a monitor."""
+"""Observed backward passes: they run step by step, with strong zeros or under a monitor."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _of_passes() -> list[PassObserver]:
 
 
 class ObservedTape(Tape):
-    """A tape that walks back step by step, as the observers want that were on when it was opened."""
+    """A tape whose backward pass runs step by step, for the observers that were on when it was opened."""
 
     __slots__ = ("observers",)
 
@@ -60,7 +60,7 @@ def _innermost_monitor(observers: Sequence[PassObserver]) -> Any:
 
 
 def walk_observed(nodes: Iterable[Any], observers: Sequence[PassObserver], transposed: bool = False) -> None:
-    """Walk back over nodes, latest first, whose cotangents to begin with are set."""
+    """Run the backward pass over nodes, latest first; the initial cotangents are set."""
     strong, monitor = any(o.is_strong for o in observers), _innermost_monitor(observers)
     if monitor is not None:
         monitor.walk_noted(nodes, strong, transposed)

@@ -147,8 +147,8 @@ class Explained(Examined):
 def explain(f: Callable[..., Any]) -> Explained:
     """Return a function of the same arguments that says for each input why its gradient is missing or zero.
 
-    It names the op where the path from the input to the result ends, and the line that it stands in: ``stop_gradient``,
-    a cast to integers, a comparison, rounding, a factor of zero, saturation, or that the input is not used at all.
+    It names the op at which the path from the input to the result ends, and its line: ``stop_gradient``, a cast to
+    integers, a comparison, rounding, a factor of zero, saturation; or it says that the input is not used at all.
 
     f: the function whose gradient is explained.
 

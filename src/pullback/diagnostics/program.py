@@ -1,4 +1,4 @@
-"""``trace``: the recorded program as text one can read."""
+"""``trace``: the recorded program as readable text."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TraceStep(NamedTuple):
 
 
 class Program(Reported):
-    """What a function did: ``print`` it, or read its ``steps``, each with named fields.
+    """The recorded program of a function: ``print`` it, or read its ``steps``, each with named fields.
 
     ``kept`` of a step is how many bytes of its values the backward pass reads, ``total`` the sum of that.
 
@@ -190,10 +190,10 @@ class Traced(Examined):
 
 
 def trace(f: Callable[..., Any]) -> Traced:
-    """Return a function of the same arguments that gives the recorded program, as text and step by step.
+    """Return a function of the same arguments that returns the recorded program, as text and as a list of steps.
 
-    Each line has what was computed from what, its dtype and shape, the range of its values, how many bytes of it are
-    kept for the backward pass, and the line of the source it stands in.
+    Each line has the op and its operands, the dtype and shape of the result, the range of its values, how many bytes of
+    it are saved for the backward pass, and the line of the source.
 
     f: the function to record.
 

@@ -24,7 +24,7 @@ MAX_SHOWN = 12  # elements of an array
 
 @dataclass(frozen=True)
 class Summary:
-    """A summary of an array: its range, its norm, how much of it is not finite, and its first elements."""
+    """A summary of an array: its range, its norm, the number of elements that are not finite, its first elements."""
 
     low: float | None
     high: float | None
@@ -36,7 +36,7 @@ class Summary:
 
 @dataclass
 class Step:
-    """One op of the program, or an input: what it was computed from, what it gave, and its cotangent."""
+    """One op of the program, or an input: its operands, its result, and its cotangent."""
 
     number: int
     name: str  # of an input, as the user calls it
@@ -56,7 +56,7 @@ class Step:
 
 @dataclass
 class Record:
-    """The steps of a program in order, and what is known of it as a whole."""
+    """The steps of a program in order, and facts about the whole program."""
 
     name: str
     steps: list[Step] = field(default_factory=list)

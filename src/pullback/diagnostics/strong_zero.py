@@ -1,4 +1,4 @@
-"""``strong_zero``: zero times anything is zero, also in derivatives."""
+"""``strong_zero``: in derivatives, zero times NaN or infinity is zero."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = ["strong_zero"]
 
 @contextmanager
 def strong_zero() -> Iterator[None]:
-    """Let a cotangent or tangent of zero give zero, whatever it is multiplied by, in this block and thread.
+    """In this block and thread, let a zero cotangent or tangent give zero even if it is multiplied by NaN or infinity.
 
-    A derivative that is NaN or infinite then does not spoil a gradient that does not depend on it: the branch that
-    ``where`` did not choose has a gradient of zero, without a second ``where`` inside.  It holds for derivatives of any
-    order that are taken in the block.
+    A derivative that is NaN or infinite then does not affect a gradient that does not depend on it: the branch that
+    ``where`` did not select has a gradient of zero, without a second ``where`` inside.  This holds for derivatives of
+    any order that are computed in the block.
 
     >>> import numpy as np, pullback as pb
     >>> f = lambda x: pb.where(x > 0, pb.sqrt(x), 0.0)
@@ -57,7 +57,7 @@ class StrongZero(PassObserver):
 
 
 def _recompute_tangent(op: Op, args: tuple[Any, ...], params: dict[str, Any], made: Dual) -> Any:
-    """Return the tangent again, from one input after the other, each without what its zeros would bring in."""
+    """Return the tangent recomputed input by input, without products of zero tangents and non-finite derivatives."""
     mine = [isinstance(a, Dual) and a.number == made.number for a in args]
     primals = [a.primal if on else a for a, on in zip(args, mine, strict=True)]
     terms = []

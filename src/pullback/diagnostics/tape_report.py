@@ -1,4 +1,4 @@
-"""``debug_nans`` for ``GradientTape``: its block cannot be run again, so the report is made from what was recorded."""
+"""``debug_nans`` for ``GradientTape``: its block cannot be run again, so the report is made from the recorded nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``benchmark``: the time of a call of several functions, side by side."""
+"""``benchmark``: compares the time of a call of several functions."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def benchmark(
     functions: a function, or a dict of functions by the names that the table shows; the others are compared with the
         first of them.
     args: the arguments of every call.
-    rounds: how often each function takes its turn; a figure is the median over the rounds.
+    rounds: the number of turns of each function; times are medians over the rounds.
 
     Each function is called once before anything is measured, because the first call of a compiled function compiles it.
-    Then the functions take turns, so that what slows the machine down for a while slows all of them.  Time is the CPU
-    time of the process, all threads included.  Times as fast: the time of the first function divided by that of each.
+    Then the functions take turns, so that other load on the machine slows all of them alike.  Times are CPU times of
+    the process, all threads included.  Times as fast: the time of the first function divided by that of each.
 
     >>> import numpy as np, pullback as pb
     >>> def loss(w):

@@ -1,1 +1,1 @@
-"""HTML for notebooks: what objects show as the result of a cell, without scripts, style sheets or a network."""
+"""HTML representations of objects in notebooks, without scripts, style sheets or a network; progress bars."""

@@ -1,7 +1,7 @@
-"""Pieces of HTML: escaped text, tables, and the frame around what an object shows.
+"""Pieces of HTML: escaped text, tables, and the frame around an object's representation.
 
-Colours are those of the page, more or less transparent, so that light and dark themes both work: the theme of a
-notebook is not the browser's, which a style sheet could ask for.
+Colours are those of the page, more or less transparent, so that light and dark themes both work: a style sheet could
+only query the browser's theme, not the notebook's.
 """
 
 from __future__ import annotations

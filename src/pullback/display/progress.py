@@ -22,11 +22,11 @@ WIDEST_BAR, NARROWEST_BAR = 24, 4
 REDRAW_SECONDS = 0.1  # between two updates of the bar
 
 Item = TypeVar("Item")
-_is_shown: ContextVar[bool] = ContextVar("_is_shown", default=False)  # inside of show_progress
+_is_shown: ContextVar[bool] = ContextVar("_is_shown", default=False)  # inside show_progress
 
 
 class Results(Protocol):
-    """What is shown: numbers by name, which are only computed when they are drawn."""
+    """The numbers that are shown, by name, which are only computed when they are drawn."""
 
     def compute(self) -> Mapping[str, Any]:
         """Return the numbers up to now."""
@@ -49,7 +49,7 @@ class Progress:
 
 
 class TimedProgress(Progress):
-    """The base of what shows times: counts steps; what comes after the last step does not count as time of steps."""
+    """The base of bars and lines with times: counts steps; time after the last step is not counted."""
 
     def __init__(self, title: str) -> None:
         self.title, self.steps = title, 0
@@ -259,7 +259,7 @@ def show_progress() -> Iterator[None]:
 
 @contextmanager
 def report_progress(title: str, total: int | None = None) -> Iterator[Progress]:
-    """Show the steps of a long computation of the library inside of ``show_progress``, not those of its parts."""
+    """Show the steps of a long computation of the library inside ``show_progress``, not those of its parts."""
     if not _is_shown.get():
         yield Progress()
         return

@@ -1,4 +1,4 @@
-"""What tensors and variables show in a notebook."""
+"""HTML representations of tensors and variables in a notebook."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Other libraries: NumPy's functions on tensors, DLPack, and the registration of tensors with other libraries.
 
-What answers NumPy's functions is imported when the first of them is called.
+The implementations of NumPy's functions are imported when the first of them is called.
 """
 
 from pullback.interop import libraries as libraries  # waits for the libraries that tensors are registered with

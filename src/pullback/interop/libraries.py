@@ -1,4 +1,4 @@
-"""Registration of tensors with einops, autoray and ``scipy.fft``: at once if these are imported, else when they are."""
+"""Register tensors with einops, autoray and ``scipy.fft``: now if these are imported already, else when they are."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _register(register: Callable[[ModuleType], None], module: ModuleType) -> Non
 
 
 class AfterImport:
-    """A finder (of importlib's protocol) that calls the function that waits for a module after that is imported.
+    """A finder (of importlib's protocol) that calls a function after a module has been imported.
 
     It has no base class: importing ``importlib.abc`` would take a tenth of the time of importing this library.
     """

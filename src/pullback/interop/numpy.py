@@ -1,8 +1,8 @@
-"""NumPy's protocols ``__array_function__`` and ``__array_ufunc__``: what ``np.f(tensor)`` does.
+"""NumPy's protocols ``__array_function__`` and ``__array_ufunc__``: the implementation of ``np.f(tensor)``.
 
-A function is looked up once.  It is one of ours under NumPy's signature (an op, or a composition from the tables of the
-neighbouring files), or it has no rule.  Without a rule it still runs on constants, and wherever its results are
-integers or truth values, which carry no gradient; otherwise it is refused.  Nothing loses a gradient in silence.
+A function is looked up once: it is an op, or a composition from the tables in ``numpy_*.py``, with NumPy's signature.
+A NumPy function without an implementation here runs on constants, and where its results are integers or bools, which
+have no gradient; otherwise it raises an error, so that no gradient is lost silently.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def get_qualified_name(function: Callable[..., Any]) -> str:
 def call_without_rule(
     name: str, run: Callable[..., Any], args: Any, kwargs: Any, unknown: Any = (), out: Any = None
 ) -> Any:  # fmt: skip
-    """Call a NumPy function on plain arrays; an error if that loses a gradient.
+    """Call a NumPy function on plain arrays; raise an error if that would lose a gradient.
 
     ``unknown`` are the given parameters that the function of this library does not take.
     """

@@ -83,9 +83,9 @@ def align_operands(args: Sequence[Any]) -> list[Any]:
 
 
 def wrap_constant(name: str, result: object, *args: object) -> Any:
-    """Return a piecewise constant result as constant tensors: it has no derivative.
+    """Return a piecewise constant result as constant tensors: its derivative is zero.
 
-    Every tape remembers that the path ended here, for the message of an input that is not reached.
+    Every tape remembers the function, for the error message about an input without a gradient.
     """
     for t in iterate_tensors(args):
         x: Any = t.read()
@@ -107,7 +107,7 @@ def no_rule_error(name: str, why: str = "") -> NoRuleError:
 def run_without_rule(
     name: str, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, why: str = ""
 ) -> Any:
-    """Run a function without a rule on plain values; an error if traced tensors would lose a gradient."""
+    """Run a function without a rule on plain values; raise an error if traced tensors would lose a gradient."""
     given = args, kwargs or {}
     found = [t.read() for t in iterate_tensors(given)]
     if any(isinstance(strip(t), Tensor) for t in found):  # many examples

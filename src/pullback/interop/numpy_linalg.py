@@ -1,4 +1,4 @@
-"""NumPy's linear algebra: ``np.linalg.f(tensor)``, with NumPy's parameters and what it reads of a matrix."""
+"""NumPy's linear algebra: ``np.linalg.f(tensor)``, with NumPy's parameters and its choice of triangles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods and attributes that NumPy's arrays have and that mean the same on tensors."""
+"""The methods and attributes of NumPy's arrays, on tensors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _compress(x: Tensor, condition: Any, axis: Any = None, out: Any = None) -> A
 
 
 def _partition(x: Tensor, kth: Any, axis: int = -1, kind: str = "introselect") -> None:
-    """Sort in place as far as the ``kth`` element is the one that it would be in order.
+    """Partition in place, so that the ``kth`` element is the one of the sorted array.
 
     >>> x = pb.tensor([3.0, 1.0, 2.0])
     >>> x.partition(0)
@@ -50,7 +50,7 @@ def _partition(x: Tensor, kth: Any, axis: int = -1, kind: str = "introselect") -
 
 
 def _put(x: Any, indices: Any, values: TensorLike, mode: Any = "raise") -> None:
-    """Write values to places that are counted over all elements.
+    """Write values to positions in the flattened array.
 
     >>> x = pb.tensor([1.0, 2.0, 3.0])
     >>> x.put([0, 2], 9.0)
@@ -97,7 +97,7 @@ def _conj(x: Tensor, out: Any = None) -> Any:
 
 
 class Flat:
-    """All elements in one row, for reading and writing: ``x.flat``.
+    """The flattened elements, for reading and writing: ``x.flat``.
 
     >>> x = pb.tensor([[1.0, 2.0], [3.0, 4.0]])
     >>> x.flat[1:3] = 0.0

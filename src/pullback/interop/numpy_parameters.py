@@ -1,7 +1,7 @@
 """Parameters that many NumPy functions share, handled once for all of them: dtype, where, initial, mean, order, kind.
 
-A function of this library need not take them.  They are applied around it: what it is given is converted or chosen
-first, and its result is completed.
+A function of this library does not need to take them.  They are applied around it: its arguments are converted or
+masked first, and its result is completed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__: list[str] = []
 Function = Callable[..., Any]
 NOTHING = np._NoValue  # NumPy's default for a parameter that is not given
 
-# What elements that ``where`` leaves out are replaced by, and how ``initial`` is joined to the result.
+# The values that replace elements left out by ``where``, and how ``initial`` is combined with the result.
 REDUCTIONS: dict[Any, tuple[Any, Function]] = {
     np.sum: (0, np.add), np.prod: (1, np.multiply), np.all: (True, np.logical_and), np.any: (False, np.logical_or),
     np.max: (None, np.maximum), np.min: (None, np.minimum),
@@ -37,14 +37,14 @@ WITHOUT_NAN: dict[Any, Function] = {
 # Where the order of elements in memory is all that ``order`` changes.
 ORDERED = frozenset({np.copy, np.zeros_like, np.ones_like, np.full_like, np.empty_like})
 SORTING = frozenset({"kind", "stable"})  # how, not what: every way here is stable
-# What the caller allows or promises, of which nothing is made use of here.
+# Parameters by which the caller allows or promises something that is not used here.
 PERMISSIONS = frozenset({"overwrite_input", "assume_unique"})
 
 
 def apply_parameters(func: Any, call: Function, args: list[Any], kwargs: dict[str, Any], extra: dict[str, Any]) -> Any:
     """Return the result of a NumPy function with parameters that ``call`` does not take; NotImplemented if it cannot.
 
-    ``args`` and ``kwargs`` are what ``call`` takes, ``extra`` what is given beside that.
+    ``args`` and ``kwargs`` are the arguments that ``call`` takes, ``extra`` are the others.
     """
     func = ALIASES.get(func, func)
     extra = {k: v for k, v in extra.items() if v is not NOTHING and not _has_no_effect(func, k, v)}
@@ -79,7 +79,7 @@ def _apply_where(func: Any, call: Function, args: list[Any], kwargs: dict[str, A
 
 
 def _has_no_effect(func: Any, name: str, value: Any) -> bool:
-    """Return whether a parameter changes nothing that can be seen of the result."""
+    """Return whether a parameter has no visible effect on the result."""
     if name == "where":
         return value is True
     if name == "order":

@@ -1,8 +1,8 @@
-"""scikit-learn's metrics end with ``float(...)``, which would lose a gradient: here is a ``float`` that keeps it.
+"""A replacement of ``float`` in scikit-learn's metrics, which end with ``float(...)`` and would lose the gradient.
 
-Python's ``float(x)`` gives an exact float whatever ``x.__float__`` returns, so a tensor cannot answer it.  What a
-tensor can do is to notice that scikit-learn computes with it: namespace dispatch asks for ``__array_namespace__``, and
-the first traced tensor that is asked puts the name ``float`` into the modules of the metrics.
+Python's ``float(x)`` always returns a plain float, so a tensor cannot keep its gradient there.  But scikit-learn's
+namespace dispatch calls ``__array_namespace__`` of tensors; the first such call on a traced tensor sets the name
+``float`` in the modules of the metrics.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _FloatType(type):
 
 
 class _Float(builtins.float, metaclass=_FloatType):
-    """``float`` that leaves traced tensors as they are."""
+    """A ``float`` that returns traced tensors unchanged."""
 
     dtype = np.dtype(builtins.float)  # by which NumPy takes the class as a dtype, as it does Python's float
 

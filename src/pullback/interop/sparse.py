@@ -19,7 +19,7 @@ __all__: list[str] = []
 
 
 def is_sparse(x: object) -> bool:
-    """Return whether this is a sparse array or matrix of SciPy's (or one that behaves like it)."""
+    """Return whether this is a SciPy sparse array or matrix (or an object that behaves like one)."""
     return hasattr(x, "tocoo") and hasattr(x, "nnz")
 
 
@@ -41,7 +41,7 @@ def multiply_sparse(A: Any, x: Value) -> Any:
 
 
 def call_with_sparse(op: Op, args: Sequence[Any]) -> Any:
-    """Return what an op gives of a sparse array and a tensor: only products have a rule."""
+    """Return the result of an op of a sparse array and a tensor; raise for all ops but products."""
     matrix = next(filter(is_sparse, args))
     is_product = op.name == "matmul" or (op.name == "mul" and type(matrix).__name__.endswith("_matrix"))
     if not is_product:

@@ -1,8 +1,8 @@
 """Batching rules of convolutions: examples are merged into an axis that the op has anyway.
 
-Images that share a filter make one bigger batch; filters of one image make one filter with more channels; channels that
-are multiplied apart do not mind others beside them.  Only where every example has an image and a filter of its own
-there are as many products of matrices.
+Images that share a filter become one bigger batch; filters of one image become one filter with more channels; in
+depthwise convolutions examples become channels.  Only if every example has its own image and filter, there is one
+matrix product for each.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Order of elements along an axis, where equal ones keep theirs.
+"""Stable sorting along an axis: equal elements keep their order.
 
-NumPy sorts by vectors where the order of equal elements does not matter, and much slower where it does.  An element and
-its place as one integer are never equal to another, so that these are sorted by vectors, in the only order there is.
+NumPy sorts with vector instructions if the order of equal elements does not matter, and much slower if it does.
+Integers that combine an element and its position are all different, so they can be sorted with vector instructions.
 """
 
 from __future__ import annotations

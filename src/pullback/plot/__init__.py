@@ -1,4 +1,4 @@
-"""``pb.plot``: pictures of functions, their derivatives, programs and models; needs matplotlib (extra ``plot``)."""
+"""``pb.plot``: plots of functions, derivatives, programs, models and training; needs matplotlib (extra ``plot``)."""
 
 from pullback.plot.functions import field as field
 from pullback.plot.functions import function as function

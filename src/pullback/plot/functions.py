@@ -1,4 +1,4 @@
-"""Pictures of functions: of one variable with derivatives, of two with gradient arrows."""
+"""Plots of functions: of one variable with derivatives, of two with gradient arrows."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def function(
     """Plot a function of one number and its derivatives, and return the axes.
 
     f: takes a number and returns one.
-    low: where the picture begins.
-    high: where it ends.
-    derivatives: how many are drawn beside the function itself.
-    points: at how many points it is computed.
+    low: the lower end of the range.
+    high: the upper end of the range.
+    derivatives: the number of derivatives that are drawn besides the function.
+    points: the number of points at which it is computed.
     ax: matplotlib's axes to draw on; without it, those of a new figure.
 
     >>> import numpy as np, pullback as pb

@@ -79,7 +79,7 @@ def _list_norms(given: Mapping[str, Sequence[float]] | Sequence[Mapping[str, Any
 
 
 def weights(model: Any, ax: Any = None) -> Any:
-    """Plot how the numbers of each variable of a model are distributed, and return the axes.
+    """Plot the distribution of the values of each variable of a model, and return the axes.
 
     model: a model, or a dict of arrays by name.
     ax: matplotlib's axes to draw on; without it, those of a new figure.
@@ -142,7 +142,7 @@ def _tile(pictures: list[Any], columns: int) -> Any:
 
 
 def confusion(labels: Array, predictions: Array, classes: Sequence[str] | None = None, ax: Any = None) -> Any:
-    """Plot how often each class is taken for each other, with the accuracy of every class, and return the axes.
+    """Plot the confusion matrix of a classifier, with the accuracy of every class, and return the axes.
 
     labels: the true classes, as integers.
     predictions: the predicted classes as integers, or a row of scores for each example.

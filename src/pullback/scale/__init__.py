@@ -1,4 +1,4 @@
-"""``pb.scale``: sums over shards of data that workers compute, on one machine or many, with their gradients."""
+"""``pb.scale``: data-parallel sums over shards of data, with gradients, computed by workers on one machine or many."""
 
 from pullback.scale.pool import Pool as Pool
 from pullback.scale.shards import Shards as Shards

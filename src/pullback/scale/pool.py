@@ -40,9 +40,9 @@ IN_FLIGHT = 2  # calls of map that a worker has: one that it runs, and the next
 
 
 class Answers:
-    """The answers of workers within one call of a sum, which the backward pass may need again.
+    """The answers of workers in one call of a sum, which the backward pass may need again.
 
-    A sum that is differentiated is computed together with its gradient, so that workers go through the data once.
+    A sum that is differentiated is computed together with its gradient, so that workers read the data once.
     """
 
     def __init__(self, ask: Callable[..., Sequence[Any]], is_traced: bool) -> None:
@@ -52,7 +52,7 @@ class Answers:
         self.gradients: Sequence[Any] | None = None
 
     def get(self, counts: tuple[int, ...], arrays: Sequence[Any]) -> Sequence[Any]:
-        """Return the results for arrays of some order; whoever is given them may write into them."""
+        """Return the results for arrays of some order; the caller may write into them."""
         if len(counts) == 2 and self.is_number:
             gradients = self.gradients or self.ask((), arrays[:-1])[1:]
             dy = arrays[-1]
@@ -116,9 +116,9 @@ class Pool:
         processes of this machine leave the rest to the driver.
     held: how many shards a worker keeps in memory.
 
-    Results are added in a fixed order, so that they do not depend on the number of workers or on who is first: bit for
-    bit, as long as BLAS has one thread, as it has in the workers (set ``OMP_NUM_THREADS=1`` for this program itself, if
-    it is compared with them).  A worker that dies is replaced, and asked again.
+    Results are added in a fixed order, so that they do not depend, bit by bit, on the number of workers or on which one
+    answers first, if BLAS has one thread, as it has in the workers (set ``OMP_NUM_THREADS=1`` for this program itself,
+    to compare it with them).  A worker that dies is replaced, and its calls are repeated.
 
     >>> import numpy as np, pullback as pb
     >>> shards = pb.scale.Shards({"x": np.arange(6.0), "y": 2 * np.arange(6.0)}, parts=3)

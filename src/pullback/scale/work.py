@@ -1,4 +1,4 @@
-"""What a worker does: sums, gradients of sums to any order, steps of training, and calls, for shards."""
+"""Workers: they compute sums, gradients of sums to any order, steps of training, and calls, for shards."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""``pb.scipy``: differentiable functions under the names and with the signatures of SciPy's.
+"""``pb.scipy``: differentiable functions with the names and signatures of SciPy's.
 
 >>> from pullback.scipy import stats
 >>> pb.grad(lambda scale: stats.norm.logpdf(1.0, loc=0.0, scale=scale))(2.0)
 -0.375
 
-What is not differentiable here is SciPy's own function, which refuses traced values by name.
+A function that is not differentiable here is SciPy's own, wrapped to raise an error for traced values.
 """
 
 from pullback.scipy import (

@@ -1,4 +1,4 @@
-"""SciPy, imported when something needs it, and functions of it on values that no transform follows."""
+"""Lazy import of SciPy, calls of its functions on plain values, and conversion of arguments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__: list[str] = []
 
 MAX_MATRIX_LENGTH = 20_000  # an axis whose matrix is made
 
-# What SciPy's public names were before ``install`` replaced them: (module, name) -> function or class.
+# The original functions and classes of SciPy before ``install`` replaced them, by (module, name).
 ORIGINALS: dict[tuple[str, str], Any] = {}
 
 
@@ -121,7 +121,7 @@ def unwrap(x: Any) -> Any:
 
 
 def make_fallback(module: str, name: str) -> Any:
-    """Return SciPy's own function for plain arguments, which refuses traced ones by name."""
+    """Return a function that calls SciPy's own for plain arguments, and raises an error for traced ones."""
     original = getattr(load(module), name)  # an AttributeError as SciPy has it
     if not callable(original) or isinstance(original, type):
         return original
@@ -140,9 +140,9 @@ def make_fallback(module: str, name: str) -> Any:
 
 
 def take_scipy_arguments(module: str, name: str, ours: Callable[..., Any]) -> Callable[..., Any]:
-    """Return our function with the signature of SciPy's: what ours does not take must have no effect.
+    """Return our function with SciPy's signature: arguments that ours does not take must have no effect.
 
-    Of plain arguments SciPy's own function takes all.  ``keepdims`` is known of each function with an ``axis``.
+    With plain arguments SciPy's own function is called.  Each function with an ``axis`` also takes ``keepdims``.
     """
     original = getattr(load(module), name, None)
     if original is None:  # which older versions of SciPy do not have
@@ -197,7 +197,7 @@ def apply_matrix(matrix: Value, x: Any, axis: int) -> Any:
 
 
 def apply_linear(function: Callable[[Any], Any], x: Any, axis: int) -> Any:
-    """Return a function of SciPy's that is linear along ``axis``: by its matrix, which it has of the unit vectors.
+    """Return the result of a SciPy function that is linear along ``axis``, by its matrix on the unit vectors.
 
     ``function`` takes an array and acts along its axis 0.
     """

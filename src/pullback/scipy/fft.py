@@ -98,7 +98,7 @@ def ihfft2(
 
 
 def fftshift(x: TensorLike, axes: Axis = None) -> Any:
-    """Return the array with frequency 0 in the middle."""
+    """Return the array with the zero frequency in the middle."""
     return np.fft.fftshift(as_operand(x), axes)
 
 

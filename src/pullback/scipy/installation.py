@@ -1,4 +1,4 @@
-"""``install``: SciPy's own names take traced values; with plain ones they are what they were."""
+"""``pb.scipy.install()``: makes SciPy's own functions accept traced values; plain values go to the originals."""
 
 from __future__ import annotations
 
@@ -127,9 +127,9 @@ def _choose(module: str, original: Any, ours: Any) -> Any:
 def install() -> Installed:
     """Make SciPy's public functions take traced values: by ``pb.scipy``, where an argument is traced.
 
-    With plain arguments they are SciPy's own.  Names that were imported before, as in ``from scipy.linalg import
-    expm``, stay what they were, but for methods of distributions.  Undone by ``uninstall``; as a context manager, at
-    its end.
+    With plain arguments they call SciPy's own.  Names that were imported before, as by ``from scipy.linalg import
+    expm``, are not replaced, except methods of distributions.  ``uninstall`` undoes it, and so does the end of a
+    ``with pb.scipy.install():`` block.
 
     >>> import scipy.linalg
     >>> with pb.scipy.install():
@@ -220,7 +220,7 @@ def _rebuild_if_traced(original: Function, kind: type, name: str, make: Callable
 
 
 def uninstall() -> None:
-    """Give SciPy's names back what they were.
+    """Restore SciPy's own functions.
 
     >>> pb.scipy.uninstall()
     """

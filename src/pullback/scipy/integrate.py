@@ -1,7 +1,7 @@
 """``scipy.integrate``: sums over samples, integrals of functions, differential equations.
 
-Where SciPy chooses nodes or steps by values, it does so with plain numbers; the sums and steps at the places that it
-chose are then done again with what is differentiated.
+Where SciPy chooses nodes or steps adaptively, it runs on plain numbers; the sums and steps at the chosen places are
+then repeated with traced values.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _cut(y: Any, axis: int, *where: slice) -> list[Any]:
 
 
 def trapezoid(y: TensorLike, x: TensorLike | None = None, dx: TensorLike = 1.0, axis: int = -1) -> Any:
-    """Return the integral of samples by trapezoids.
+    """Return the integral of samples by the trapezoidal rule.
 
     >>> float(trapezoid([1.0, 2.0, 3.0]))
     4.0
@@ -64,7 +64,7 @@ def trapezoid(y: TensorLike, x: TensorLike | None = None, dx: TensorLike = 1.0, 
 def cumulative_trapezoid(
     y: TensorLike, x: TensorLike | None = None, dx: TensorLike = 1.0, axis: int = -1, initial: float | None = None
 ) -> Any:
-    """Return the running integral of samples by trapezoids."""
+    """Return the cumulative integral of samples by the trapezoidal rule."""
     y = as_float(y)
     a, b = _cut(y, axis, slice(None, -1), slice(1, None))
     made = np.cumsum(_steps(y, x, dx, axis) * (a + b) / 2, axis)
@@ -145,8 +145,8 @@ def quad(
 ) -> Any:  # fmt: skip
     """Return the integral of a function and an estimate of its error.
 
-    It is differentiable by the limits, by ``args`` and by what the function uses: SciPy divides the interval by plain
-    values, and Gauss's rule is applied to these parts.
+    It is differentiable by the limits, by ``args`` and by values that the function captures: SciPy divides the interval
+    with plain values, and Gauss's rule is applied to these parts.
 
     >>> round(pb.grad(lambda b: quad(lambda x: x**2, 0.0, b)[0])(2.0), 6)
     4.0
@@ -252,10 +252,10 @@ def solve_ivp(
 ) -> Any:  # fmt: skip
     """Solve ``dy/dt = fun(t, y, *args)``; the result is SciPy's, with ``y`` (and ``t``) differentiable.
 
-    It is differentiable by ``y0``, by ``args`` and what ``fun`` uses, by ``t_span`` and ``t_eval``.  SciPy chooses the
-    steps by plain values; an explicit method then does the same steps again with what is differentiated, so gradients
-    are those of the numbers that it gives.  Of an implicit method (Radau, BDF, LSODA) the values are SciPy's, and the
-    derivatives those of DOP853 with a tight tolerance.
+    It is differentiable by ``y0``, by ``args`` and values that ``fun`` captures, by ``t_span`` and ``t_eval``.  SciPy
+    chooses the steps with plain values; an explicit method then repeats the same steps with traced values, so that
+    gradients are exact for the returned numbers.  For an implicit method (Radau, BDF, LSODA) the values are SciPy's,
+    and the derivatives are those of DOP853 with a tight tolerance.
 
     >>> def end(k):
     ...     return solve_ivp(lambda t, y: -k * y, (0.0, 1.0), [2.0], rtol=1e-8, atol=1e-10).y[0, -1]

@@ -1,4 +1,4 @@
-"""``scipy.interpolate``: piecewise polynomials, differentiable by the places and by the data."""
+"""``scipy.interpolate``: piecewise polynomials and RBFs, differentiable by the evaluation points and by the data."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class CubicHermiteSpline(PPoly):
 
 
 class CubicSpline(PPoly):
-    """Cubic pieces with two continuous derivatives through the data, differentiable by places and data.
+    """A cubic spline with two continuous derivatives through the data, differentiable by evaluation points and data.
 
     >>> spline = CubicSpline(np.arange(4.0), np.array([0.0, 1.0, 8.0, 27.0]))
     >>> float(spline(1.5).round(6)), round(pb.grad(spline)(1.5), 6)
@@ -241,7 +241,7 @@ def _pchip_end(h0: Value, h1: Value, m0: Value, m1: Value) -> Any:
 
 
 class PchipInterpolator(PPoly):
-    """Cubic pieces that rise and fall where the data do, differentiable by places and data."""
+    """A monotone cubic interpolator (PCHIP), differentiable by evaluation points and data."""
 
     def __init__(self, x: TensorLike, y: TensorLike, axis: int = 0, extrapolate: bool | str | None = None) -> None:
         x, y, axis = _prepare(x, y, axis)
@@ -261,7 +261,7 @@ class PchipInterpolator(PPoly):
 
 
 class Akima1DInterpolator(PPoly):
-    """Cubic pieces with Akima's slopes, which an outlier disturbs little, differentiable by places and data."""
+    """Akima's cubic interpolator, which is robust to outliers, differentiable by evaluation points and data."""
 
     def __init__(
         self,
@@ -368,7 +368,7 @@ def splev(x: TensorLike, tck: BSpline | tuple[Any, Any, int], der: int = 0, ext:
 
 
 class interp1d:  # noqa: N801
-    """Lines, steps or splines through data, as ``scipy.interpolate.interp1d``.
+    """Linear, nearest or spline interpolation of data, as ``scipy.interpolate.interp1d``.
 
     >>> f = interp1d(np.array([0.0, 1.0, 3.0]), np.array([0.0, 2.0, 6.0]))
     >>> f(0.5), pb.grad(f)(0.5)
@@ -445,7 +445,7 @@ def _is_nan(value: object) -> bool:
 class RegularGridInterpolator:
     """Interpolation in any number of axes over a grid: ``"linear"`` or ``"nearest"``.
 
-    It is differentiable by the places, the values and the grid.
+    It is differentiable by the evaluation points, the values and the grid.
 
     >>> f = RegularGridInterpolator(([0.0, 1.0], [0.0, 2.0]), np.array([[0.0, 2.0], [1.0, 3.0]]))
     >>> pb.grad(lambda x: f(x)[0])(np.array([[0.5, 1.0]]))
@@ -525,9 +525,9 @@ LEAST_DEGREES = {"multiquadric": 0, "linear": 0, "thin_plate_spline": 1, "cubic"
 
 
 class RBFInterpolator:
-    """Interpolation of scattered data by a function of distances and a polynomial.
+    """Interpolation of scattered data by radial basis functions and a polynomial.
 
-    It is differentiable by the places, the data and where these are.
+    It is differentiable by the evaluation points, the data and the data points.
 
     >>> f = RBFInterpolator([[0.0], [1.0], [3.0]], [1.0, 2.0, 4.0])
     >>> f([[2.0]]).round(6)

@@ -87,7 +87,7 @@ def solve_triangular(
 
 
 def cho_factor(a: TensorLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Return the factor of Cholesky and whether it is the lower one, for ``cho_solve``."""
+    """Return the Cholesky factor and whether it is the lower one, for ``cho_solve``."""
     return cholesky(a, lower), lower
 
 
@@ -228,7 +228,7 @@ def lstsq(
     a: TensorLike, b: TensorLike, cond: float | None = None, overwrite_a: bool = False, overwrite_b: bool = False,
     check_finite: bool = True, lapack_driver: str | None = None,
 ) -> Any:  # fmt: skip
-    """Return the solution of least squares, the residuals, the rank and the singular values."""
+    """Return the least-squares solution, the residuals, the rank and the singular values."""
     return np.linalg.lstsq(as_float(a), as_float(b), rcond=cond)
 
 
@@ -407,7 +407,7 @@ MOST_SQUARINGS = 24
 
 
 def expm(a: TensorLike) -> Any:
-    """Return the exponential of a matrix, by an approximation of Padé's for ``a / 2**k`` that is squared k times.
+    """Return the matrix exponential, by a Padé approximation for ``a / 2**k`` that is squared k times.
 
     >>> expm(np.zeros((2, 2)))
     array([[1., 0.],
@@ -523,7 +523,7 @@ def tanhm(A: TensorLike) -> Any:
     return linalg.solve(coshm(A), sinhm(A))
 
 
-# ---- matrices with a pattern
+# ---- structured matrices
 
 
 def toeplitz(c: TensorLike, r: TensorLike | None = None) -> Any:
@@ -564,7 +564,7 @@ def companion(a: TensorLike) -> Any:
 
 
 def leslie(f: TensorLike, s: TensorLike) -> Any:
-    """Return the matrix of a population: fecundities in the first row, survival below the diagonal."""
+    """Return a Leslie matrix: fecundities in the first row, survival rates below the diagonal."""
     f, s = as_float(f), as_float(s)
     n = f.shape[0]
     return np.concatenate([np.expand_dims(f, 0), np.expand_dims(s, 1) * np.eye(n - 1, n)])

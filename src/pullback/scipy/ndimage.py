@@ -297,10 +297,10 @@ def map_coordinates(
     input: TensorLike, coordinates: TensorLike, output: Array | DType = None, order: int = 3, mode: str = "constant",
     cval: float = 0.0, prefilter: bool = True,
 ) -> Any:  # fmt: skip
-    """Return the image at places that are not pixels, by splines of order 0 to 3.
+    """Return the image at arbitrary coordinates, by spline interpolation of order 0 to 3.
 
-    It is differentiable by the image and by the places, except of order 0.  Of orders 2 and 3 the modes are
-    ``"mirror"``, ``"reflect"`` and ``"grid-wrap"``, and ``"constant"`` for places within the image.
+    It is differentiable by the image and, except for order 0, by the coordinates.  Orders 2 and 3 support the modes
+    ``"mirror"``, ``"reflect"`` and ``"grid-wrap"``, and ``"constant"`` for coordinates inside the image.
 
     >>> map_coordinates(np.array([0.0, 1.0, 4.0]), [[0.5]], order=1)
     array([0.5])
@@ -349,7 +349,7 @@ def shift(
     input: TensorLike, shift: TensorLike, output: Array | DType = None, order: int = 3, mode: str = "constant",
     cval: float = 0.0, prefilter: bool = True,
 ) -> Any:  # fmt: skip
-    """Return the image moved by a constant distance."""
+    """Return the image shifted by a constant distance."""
     x = as_float(input)
     if is_traced(shift):
         raise NoRuleError("pb.scipy.ndimage.shift: by the distance use map_coordinates, which is differentiable by it.")

@@ -1,7 +1,7 @@
-"""``scipy.optimize`` over trees: exact derivatives go in, and the solution is differentiable by what it depends on.
+"""``scipy.optimize`` over trees: solvers get exact derivatives, and their solutions are differentiable.
 
 Parameters may be dicts, lists, tuples and dataclasses of arrays.  SciPy sees one vector of float64; the solution is a
-tree of the dtypes of ``x0``.  It is differentiated by the condition that it meets, not through the solver.
+tree of the dtypes of ``x0``.  It is differentiated implicitly, by the condition that it meets, not through the solver.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _solve_implicitly(condition: Function, solve: Function, start: Tree, args: t
 
 
 class Unknowns:
-    """What is solved for: a tree, seen as one vector of float64."""
+    """The unknowns of a solver: a tree as one vector of float64."""
 
     def __init__(self, x0: Tree) -> None:
         plain = trees.map_leaves(lambda leaf: np.asarray(concrete(as_operand(leaf))), x0, whole=trees.is_number_list)
@@ -241,15 +241,15 @@ def minimize(
 
     fun: the function; gradient, Hessian and its products are taken of it.
     x0: where to begin, a tree of arrays; the solution has its structure and dtypes.
-    args: more arguments; the solution is differentiable by them and by what ``fun`` uses besides.
+    args: more arguments; the solution is differentiable by them and by values that ``fun`` captures.
     method: as in SciPy.
     jac, hess, hessp: not needed; functions of the tree are used where they are given.
     bounds: pairs, SciPy's ``Bounds``, a dict of pairs by name, or a pair of trees.
     constraints: SciPy's, whose functions get the tree; their Jacobians are filled in.
     callback: is called with the tree of each step, or with ``intermediate_result=`` as in SciPy.
 
-    Numbers at a bound do not move with the arguments.  With constraints, the solution is differentiated by the
-    conditions of Karush, Kuhn and Tucker: constraints that hold it back stay as they are, others have no effect.
+    Unknowns at a bound do not change with the arguments.  With constraints, the solution is differentiated by the
+    Karush-Kuhn-Tucker (KKT) conditions: active constraints stay active, others have no effect.
 
     >>> result = minimize(lambda p, a: (p["x"] - a) ** 2 + p["y"] ** 2, {"x": 0.0, "y": 1.0}, args=(3.0,))
     >>> round(float(result.x["x"]), 6)
@@ -385,7 +385,7 @@ def least_squares(
     jac: not needed; ``"sparse"`` makes Jacobians sparse, a function of the tree is used where it is given.
     bounds: a pair of numbers, arrays or trees, or a dict of pairs by name.
 
-    The solution is differentiable by ``args`` and by what ``fun`` uses besides.
+    The solution is differentiable by ``args`` and by values that ``fun`` captures.
 
     >>> line = lambda p, y: p["a"] + p["b"] * np.arange(3.0) - y
     >>> fit = least_squares(line, {"a": 0.0, "b": 0.0}, args=([1.0, 3.0, 5.0],))

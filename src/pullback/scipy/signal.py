@@ -1,4 +1,4 @@
-"""``scipy.signal``: convolution by Fourier transforms, filters by the equations that they solve."""
+"""``scipy.signal``: convolution by Fourier transforms, recursive filters as linear systems, spectra."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ def savgol_filter(
     x: TensorLike, window_length: int, polyorder: int, deriv: int = 0, delta: float = 1.0, axis: int = -1,
     mode: str = "interp", cval: float = 0.0,
 ) -> Any:  # fmt: skip
-    """Return the data smoothed by polynomials of least squares."""
+    """Return the data smoothed by a Savitzky-Golay filter: least-squares polynomials in a sliding window."""
     x = as_float(x)
 
     def smooth(e: Value, cval: float = 0.0) -> Any:
@@ -292,7 +292,7 @@ def savgol_filter(
 def detrend(
     data: TensorLike, axis: int = -1, type: str = "linear", bp: int | Sequence[int] = 0, overwrite_data: bool = False
 ) -> Any:
-    """Return the data less their line of least squares, or less their mean."""
+    """Return the data minus their least-squares line, or minus their mean."""
     x = as_float(data)
     return apply_linear(lambda e: load("signal").detrend(e, 0, type, bp), x, axis)
 

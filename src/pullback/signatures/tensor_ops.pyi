@@ -692,7 +692,7 @@ class TensorOps:
     def pad4d(self, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Tensor:
         """Return ``pad`` of a tensor of rank 4."""
     def partition(self, kth: Any, axis: int = -1, kind: str = "introselect") -> None:
-        """Sort in place as far as the ``kth`` element is the one that it would be in order."""
+        """Partition in place, so that the ``kth`` element is the one of the sorted array."""
     def pinv(self, rtol: float | Value | None = None, hermitian: bool = False) -> Tensor:
         """Return the pseudo-inverse of matrices of any shape; singular values under ``rtol`` times the largest count as 0."""
     def polygamma(self, x: TensorLike, /) -> Tensor:
@@ -720,7 +720,7 @@ class TensorOps:
     def psi(self) -> Tensor:
         """Return the derivative of ``gammaln``."""
     def put(self, indices: Any, values: TensorLike, mode: Any = "raise") -> None:
-        """Write values to places that are counted over all elements."""
+        """Write values to positions in the flattened array."""
     def rad2deg(self, *args: object, **kwargs: object) -> Tensor:
         """As ``np.rad2deg(x, ...)``."""
     def radians(self, *args: object, **kwargs: object) -> Tensor:

@@ -20,15 +20,15 @@ PREFERRED = ("predict_proba", "transform", "score_samples", "decision_function",
 
 
 def differentiable(estimator: BaseEstimator, method: str | None = None) -> Callable[[Any], Any]:
-    """Return a method of a fitted estimator as a function of tensors, which has a gradient.
+    """Return a method of a fitted estimator as a differentiable function.
 
     estimator: fitted; linear models, discriminant analysis, support vector machines, Gaussian processes, multilayer
         perceptrons, naive Bayes, mixtures, decompositions, scalers and features, and pipelines, unions, votes and
         stacks of them.  Trees, forests and nearest neighbours are refused: they are constant almost everywhere.
-    method: "predict", "predict_proba", "decision_function", "transform" or "score_samples".  If it is not given, the
-        one that is smooth: predict_proba or decision_function of a classifier, predict of a regressor, transform.
+    method: "predict", "predict_proba", "decision_function", "transform" or "score_samples".  The default is the smooth
+        one: predict_proba or decision_function of a classifier, predict of a regressor, otherwise transform.
 
-    The parameters are those that were fitted: the gradient is by the rows that the function is given.
+    The fitted parameters are constants: gradients are with respect to the rows that are passed to the function.
 
     >>> import numpy as np, pullback as pb
     >>> from sklearn.linear_model import LinearRegression

@@ -1,4 +1,4 @@
-"""Estimators of scikit-learn's kind that are fitted by gradients: any model, any loss."""
+"""Estimators with scikit-learn's interface that are fitted by gradients: any model, any loss."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _ravel(params: Tree) -> tuple[Any, Callable[[Any], Any]]:
 
 
 class _Fitted(BaseEstimator):  # type: ignore[misc]
-    """What both estimators share: the fit of parameters, and the run of the model."""
+    """The base of both estimators: fits the parameters and runs the model."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class _Fitted(BaseEstimator):  # type: ignore[misc]
 
 
 class PullbackRegressor(RegressorMixin, _Fitted):  # type: ignore[misc]
-    """A regressor of scikit-learn's kind: any model and any loss, fitted by the gradient.
+    """A regressor with scikit-learn's interface: any model and any loss, fitted by gradients (L-BFGS).
 
     model: a function ``model(params, X)`` of a tree of parameters and rows, which are standardized; linear if None.
     params: the tree to begin with, or a function ``params(random_state, n_features, n_outputs)``, where n_outputs is 0
@@ -155,7 +155,7 @@ class PullbackRegressor(RegressorMixin, _Fitted):  # type: ignore[misc]
 
 
 class PullbackClassifier(ClassifierMixin, _Fitted):  # type: ignore[misc]
-    """A classifier of scikit-learn's kind: any model and any loss, fitted by the gradient.
+    """A classifier with scikit-learn's interface: any model and any loss, fitted by gradients (L-BFGS).
 
     model: a function ``model(params, X)`` that returns a score for each row and class; linear if None.
     params: the tree to begin with, or a function ``params(random_state, n_features, n_classes)``.

@@ -1,4 +1,4 @@
-"""What each kind of fitted estimator computes, in plain NumPy: a dict of its methods, by the name of its class."""
+"""The methods of fitted estimators in plain NumPy: for each class name a function that returns a dict of methods."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ NUMBERS = (bool, int, float, complex)
 
 
 def as_operand(x: Any) -> Any:
-    """Return an argument of a function of several arrays: a tensor, or one of Python's numbers as it is.
+    """Return an argument of a function of several arrays: a tensor, or a Python number unchanged.
 
     >>> as_operand(2.0), as_operand(np.array([1.0]))
     (2.0, Tensor([1.], dtype=float64))
@@ -42,7 +42,7 @@ def as_result(x: Any) -> Any:
 
 
 def call(f: Callable[..., Any], *arrays: Any, **parameters: Any) -> Tensor:
-    """Return what a NumPy function gives for these arrays, as a tensor.
+    """Return the result of a NumPy function for these arrays, as a tensor.
 
     >>> call(np.add, np.array([1.0]), 2.0)
     Tensor([3.], dtype=float64)
@@ -82,7 +82,7 @@ def check_device(name: str, device: object) -> None:
 
 
 def widen(x: Any, dtype: DType) -> Any:
-    """Return what a sum or product adds up: in ``dtype``, or short integers in the widest of their kind.
+    """Return the argument of a sum or product in ``dtype``; without it, short integers in the widest of their kind.
 
     >>> widen(np.array([1], np.int8), None).dtype
     dtype('int64')
@@ -94,7 +94,7 @@ def widen(x: Any, dtype: DType) -> Any:
 
 
 def cast(x: Tensor, dtype: DType) -> Tensor:
-    """Return an array in ``dtype``; as it is where that is None.
+    """Return an array in ``dtype``; unchanged if that is None.
 
     >>> cast(as_operand(np.array([1])), np.float32)
     Tensor([1.], dtype=float32)

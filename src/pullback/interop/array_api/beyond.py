@@ -1,4 +1,4 @@
-"""Functions that are not in the Array API but that libraries use of a namespace: xarray, scikit-learn."""
+"""Functions that are not in the Array API but that libraries such as xarray and scikit-learn expect in a namespace."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def einsum(subscripts: str, /, *operands: Value) -> Tensor:
 
 
 def gradient(f: Value, /, *spacing: Value, axis: Axis = None, edge_order: int = 1) -> Tensor | tuple[Tensor, ...]:
-    """Return slopes between neighbours along axes, by central differences.
+    """Return the numerical gradient along axes, by central differences.
 
     f: the array.
     spacing: the distance between neighbours, or their coordinates, for all axes or one for each.
@@ -53,7 +53,7 @@ def median(x: Value, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
 def pad(
     x: Value, pad_width: int | Sequence[int] | Sequence[Sequence[int]], mode: str = "constant", **parameters: object
 ) -> Tensor:
-    """Return the array with more elements at the ends of its axes.
+    """Return the array padded at the ends of its axes.
 
     x: the array.
     pad_width: how many before and after each axis, as ``np.pad`` takes it.

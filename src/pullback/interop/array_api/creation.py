@@ -78,7 +78,7 @@ def from_dlpack(x: Any, /, *, device: object = None, copy: bool | None = None) -
 def arange(
     start: float, /, stop: float | None = None, step: float = 1, *, dtype: DType = None, device: object = None
 ) -> Tensor:
-    """Return numbers from ``start`` up to but without ``stop``.
+    """Return numbers from ``start`` to ``stop``, which is not included.
 
     start: the first number; the end if ``stop`` is None, and the first is then 0.
     stop: the end.
@@ -101,7 +101,7 @@ def linspace(
     device: object = None,
     endpoint: bool = True,
 ) -> Tensor:
-    """Return ``num`` numbers at equal distances.
+    """Return ``num`` evenly spaced numbers.
 
     start: the first number.
     stop: the last number.

@@ -114,7 +114,7 @@ def isdtype(dtype: DType, kind: DType | str | tuple[Any, ...]) -> bool:
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
-    """Return the dtype of what arrays, dtypes and Python's numbers are together.
+    """Return the dtype to which arrays, dtypes and Python numbers are promoted.
 
     arrays_and_dtypes: at least one array or dtype; numbers do not widen it, but a float makes integers floats.
     """

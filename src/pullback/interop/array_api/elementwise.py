@@ -1,4 +1,4 @@
-"""Functions of each element, by the names of the Array API."""
+"""Elementwise functions, by the names of the Array API."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ subtract = _binary("subtract", np.subtract, "Return the differences of elements.
 
 
 def clip(x: Value, /, min: Operand | None = None, max: Operand | None = None) -> Tensor:
-    """Return each element, or the limit that it is beyond.
+    """Return the elements clipped to limits.
 
     x: the array.
     min: the least value, or None for no limit.

@@ -1,1 +1,1 @@
-"""Engines: what runs workers. Each has the methods of ``protocol.Engine``."""
+"""Engines run workers: processes, Ray, Dask, or none. Each has the methods of ``protocol.Engine``."""

@@ -1,4 +1,4 @@
-"""The engine of Dask: tasks on the workers of a cluster that runs already or of one that is started here."""
+"""The engine for Dask: tasks on the workers of a running cluster, or of one that is started here."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ class Call(NamedTuple):
 class DaskEngine:
     """Tasks of Dask; without an address a cluster is started on this machine, for this program alone.
 
-    Calls are tasks and not methods of actors, which die with their worker: Dask runs a task again elsewhere.  What was
-    sent to all workers and lost with the last of them is sent again.
+    Calls are tasks and not methods of actors, which die with their worker: Dask runs a task again elsewhere.  Data that
+    was sent to all workers and lost with the last of them is sent again.
     """
 
     sends_answers = True

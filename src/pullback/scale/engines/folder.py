@@ -1,4 +1,4 @@
-"""The folder of an engine's files on this machine, which goes when the program ends, also when it is killed."""
+"""The folder of an engine's files on this machine, which is removed when the program ends, also when it is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an engine is: workers that are called by number; and what engines share."""
+"""The interface of engines: workers that are called by number; and helpers that engines share."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class CallDied(Exception):  # noqa: N818
 class Engine(Protocol):
     """Workers of :class:`pullback.scale.work.Worker`, wherever they are.
 
-    A worker that dies is replaced by a new one that is told all tasks again, and what it was asked is asked again: a
-    call may be run more than once, so that what workers do must not depend on how often.
+    A worker that dies is replaced by a new one, to which all tasks and its unanswered calls are sent again: a call may
+    be run more than once, so its result must not depend on earlier calls.
     """
 
     sends_answers: bool  # whether an Answer may be an argument: workers send to each other
@@ -61,7 +61,7 @@ class Engine(Protocol):
         """Return functions and objects as bytes that a worker can load, or as they are."""
 
     def learn(self, task: Any) -> None:
-        """Tell a task to every worker, and to those that will replace one."""
+        """Send a task to every worker, and later to those that replace one."""
 
     def call(self, worker: int, method: str, *given: object) -> int:
         """Ask a worker to run one of its methods; return the number of the call.  A Shared may be the last argument."""

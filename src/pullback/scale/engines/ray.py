@@ -1,4 +1,4 @@
-"""The engine of Ray: an actor for each worker, on a cluster that runs already or on one that is started here."""
+"""The engine for Ray: an actor for each worker, on a running cluster or on one that is started here."""
 
 from __future__ import annotations
 

@@ -86,13 +86,13 @@ def mahalanobis(u: TensorLike, v: TensorLike, VI: TensorLike) -> Any:
 
 
 def cosine(u: TensorLike, v: TensorLike, w: TensorLike | None = None) -> Any:
-    """Return 1 less the cosine of the angle."""
+    """Return 1 minus the cosine of the angle."""
     u, v = as_float(u), as_float(v)
     return 1 - _weigh(u * v, w) / np.sqrt(_weigh(u * u, w) * _weigh(v * v, w))
 
 
 def correlation(u: TensorLike, v: TensorLike, w: TensorLike | None = None, centered: bool = True) -> Any:
-    """Return 1 less the correlation."""
+    """Return 1 minus the correlation."""
     u, v = as_float(u), as_float(v)
     if centered:
         share = np.full(u.shape[-1], 1 / u.shape[-1]) if w is None else as_float(w) / np.sum(as_float(w))

@@ -1,4 +1,4 @@
-"""``scipy.spatial.transform``: rotations in space, differentiable by what they are made of and what they turn."""
+"""``scipy.spatial.transform``: rotations in space, differentiable by their parameters and the rotated vectors."""
 
 from __future__ import annotations
 

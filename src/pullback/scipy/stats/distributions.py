@@ -1,4 +1,4 @@
-"""Distributions with a location and a scale: the methods that SciPy's have, from the formulas of the standard one."""
+"""Distributions with a location and a scale: SciPy's methods, from the formulas of the standard distribution."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def split_parameters(
 
 @dataclass(frozen=True)
 class Continuous:
-    """A continuous distribution: formulas of the standard one, of ``x`` (or the share ``q``) and the shapes."""
+    """A continuous distribution: formulas of the standard one, of ``x`` (or the probability ``q``) and the shapes."""
 
     name: str
     shapes: tuple[str, ...]
@@ -114,23 +114,23 @@ class Continuous:
         return formula
 
     def cdf(self, x: TensorLike, *args: TensorLike, **kwargs: TensorLike) -> Any:
-        """Return the share below ``x``."""
+        """Return the cumulative distribution function at ``x``."""
         return self._share(self._need(self.cdf_of, "cdf"), x, args, kwargs, 0.0, 1.0)
 
     def sf(self, x: TensorLike, *args: TensorLike, **kwargs: TensorLike) -> Any:
-        """Return the share above ``x``."""
+        """Return the survival function at ``x``: the probability of more."""
         if self.sf_of is None:
             return 1 - self.cdf(x, *args, **kwargs)
         return self._share(self.sf_of, x, args, kwargs, 1.0, 0.0)
 
     def logcdf(self, x: TensorLike, *args: TensorLike, **kwargs: TensorLike) -> Any:
-        """Return the logarithm of the share below ``x``."""
+        """Return the logarithm of the cumulative distribution function at ``x``."""
         if self.logcdf_of is None:
             return np.log(self.cdf(x, *args, **kwargs))
         return self._share(self.logcdf_of, x, args, kwargs, -np.inf, 0.0)
 
     def logsf(self, x: TensorLike, *args: TensorLike, **kwargs: TensorLike) -> Any:
-        """Return the logarithm of the share above ``x``."""
+        """Return the logarithm of the survival function at ``x``."""
         if self.logsf_of is None:
             return np.log(self.sf(x, *args, **kwargs))
         return self._share(self.logsf_of, x, args, kwargs, 0.0, -np.inf)
@@ -140,11 +140,11 @@ class Continuous:
         return formula(q, *shapes) * as_float(scale) + as_float(loc)
 
     def ppf(self, q: TensorLike, *args: TensorLike, **kwargs: TensorLike) -> Any:
-        """Return the number below which the share ``q`` is."""
+        """Return the quantile of ``q``: the inverse of ``cdf``."""
         return self._quantile(self._need(self.ppf_of, "ppf"), as_float(q), args, kwargs)
 
     def isf(self, q: TensorLike, *args: TensorLike, **kwargs: TensorLike) -> Any:
-        """Return the number above which the share ``q`` is."""
+        """Return the inverse of ``sf`` at ``q``."""
         if self.isf_of is not None:
             return self._quantile(self.isf_of, as_float(q), args, kwargs)
         return self.ppf(1 - as_float(q), *args, **kwargs)
@@ -177,7 +177,7 @@ class Continuous:
         return self._need(self.entropy_of, "entropy")(*shapes) + np.log(scale)
 
     def interval(self, confidence: TensorLike, *args: TensorLike, **kwargs: TensorLike) -> Any:
-        """Return the ends of the interval around the median that has this share."""
+        """Return the ends of the interval around the median that has this probability."""
         half = (1 - as_float(confidence)) / 2
         return self.ppf(half, *args, **kwargs), self.ppf(1 - half, *args, **kwargs)
 

@@ -1,4 +1,4 @@
-"""Tests of hypotheses about samples: a statistic, and the probability of one as far out by chance."""
+"""Hypothesis tests of samples: a statistic and its p-value."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ NAMES = (
 
 
 class TestResult(NamedTuple):
-    """A statistic, and the probability of one as far out if nothing is going on."""
+    """A statistic and its p-value: the probability of one at least as extreme under the null hypothesis."""
 
     statistic: Any
     pvalue: Any
 
 
 class LinregressResult(NamedTuple):
-    """A line through points: slope, intercept, correlation, probability of no slope, and the standard error."""
+    """A regression line: slope, intercept, correlation, p-value of no slope, and the standard error."""
 
     slope: Any
     intercept: Any
@@ -47,7 +47,7 @@ def power_divergence(
     axis: int | None = 0,
     lambda_: str | float | None = None,
 ) -> TestResult:
-    """Return the divergence of counts from what is expected, and the probability of one as large by chance."""
+    """Return the divergence of counts from expected ones, and its p-value."""
     powers = {
         "pearson": 1, "log-likelihood": 0, "freeman-tukey": -0.5, "mod-log-likelihood": -1, "neyman": -2,
         "cressie-read": 2 / 3,
@@ -68,7 +68,7 @@ def power_divergence(
 
 
 def chisquare(f_obs: TensorLike, f_exp: TensorLike | None = None, ddof: int = 0, axis: int | None = 0) -> TestResult:
-    """Return Pearson's test of counts against what is expected."""
+    """Return Pearson's chi-squared test of counts against expected ones."""
     return power_divergence(f_obs, f_exp, ddof, axis)
 
 
@@ -109,7 +109,7 @@ def _judge_normal(z: Value, alternative: str = "two-sided") -> Any:
 
 
 def pearsonr(x: TensorLike, y: TensorLike, *, axis: int | None = 0) -> TestResult:
-    """Return the correlation of two samples, and the probability of one as large if there is none."""
+    """Return the correlation of two samples, and its p-value."""
     x, axis = flatten(x, axis)
     y, axis = flatten(y, axis)
     a, b = x - np.mean(x, axis, keepdims=True), y - np.mean(y, axis, keepdims=True)
@@ -120,7 +120,7 @@ def pearsonr(x: TensorLike, y: TensorLike, *, axis: int | None = 0) -> TestResul
 
 
 def linregress(x: TensorLike, y: TensorLike) -> LinregressResult:
-    """Return the line of least squares through points."""
+    """Return the least-squares line through points."""
     x, y = as_float(x), as_float(y)
     n = x.shape[0]
     a, b = x - np.mean(x), y - np.mean(y)

@@ -1,4 +1,4 @@
-"""Numbers that sum up a sample: moments, scores, correlations."""
+"""Summary statistics of samples: moments, z-scores, quantiles, distances of samples."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def gzscore(a: TensorLike, *, axis: int | None = 0, ddof: int = 0) -> Any:
 
 
 def trim_mean(a: TensorLike, proportiontocut: float, axis: int | None = 0) -> Any:
-    """Return the mean without a share of the smallest and of the largest numbers."""
+    """Return the mean without a fraction of the smallest and of the largest numbers."""
     a, axis = flatten(a, axis)
     cut = int(proportiontocut * a.shape[axis])
     kept = np.moveaxis(np.sort(a, axis), axis, 0)[cut : a.shape[axis] - cut]
@@ -238,7 +238,7 @@ def median_abs_deviation(x: TensorLike, axis: int | None = 0, *, scale: str | fl
 
 
 def entropy(pk: TensorLike, qk: TensorLike | None = None, base: float | None = None, axis: int = 0) -> Any:
-    """Return the entropy of shares, or the relative entropy of two, which need not add up to 1."""
+    """Return the entropy of probabilities, or the relative entropy of two sets; they are normalized first."""
     p = as_float(pk)
     p = p / np.sum(p, axis, keepdims=True)
     if qk is None:
@@ -411,7 +411,7 @@ def _share_differences(u: TensorLike, v: TensorLike, uw: TensorLike | None, vw: 
 def wasserstein_distance(
     u_values: TensorLike, v_values: TensorLike, u_weights: TensorLike | None = None, v_weights: TensorLike | None = None
 ) -> Any:
-    """Return the work to move one sample to another: by their values and weights."""
+    """Return the Wasserstein (earth mover's) distance of two samples, by their values and weights."""
     gaps, apart = _share_differences(u_values, v_values, u_weights, v_weights)
     return np.sum(np.abs(apart) * gaps)
 

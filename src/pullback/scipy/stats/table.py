@@ -1,4 +1,4 @@
-"""The formulas of distributions with mean 0 and scale 1: one entry, one distribution."""
+"""The formulas of distributions with location 0 and scale 1: one entry, one distribution."""
 
 from __future__ import annotations
 
