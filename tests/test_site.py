@@ -87,6 +87,20 @@ def test_sessions_are_marked_so_that_only_code_is_copied(site: Path) -> None:
     assert re.findall(r'(?<!<span class="gp">)&gt;&gt;&gt;', text) == []
 
 
+def test_page_of_pictures_shows_cells_and_a_report(site: Path) -> None:
+    text = (site / "pictures.html").read_text("utf-8")
+    for shown in (
+        "Tensor</b>",
+        "compiled &lt;lambda&gt;</b>",
+        "History</b>",
+        "NaN or infinity</b>",
+        'src="report.html"',
+    ):
+        assert shown in text
+    assert "-np.sum(p * np.log(p))" in (site / "report.html").read_text("utf-8")
+    assert "&lt;doctest" not in (site / "nan.html").read_text("utf-8")
+
+
 def test_external_links_are_addresses() -> None:
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
     for page in pages:
