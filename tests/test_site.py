@@ -108,7 +108,7 @@ def test_external_links_are_addresses() -> None:
             assert re.fullmatch(r"https://[\w-]+(\.[\w-]+)+/[\w./#-]*", link), (page.name, link)
 
 
-def test_pages_fetch_nothing(site: Path) -> None:
+def test_site_pages_load_no_external_resources(site: Path) -> None:
     for page in site.rglob("*.html"):
         text = page.read_text("utf-8")
         assert not re.search(r'<(script|link|img|iframe)[^>]+(src|href)="https?://', text), page.name

@@ -30,7 +30,7 @@ def repeat(f: Any, *args: Any) -> list[Any]:
 
 @pytest.mark.parametrize("name", DRAWS)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_numbers_are_those_of_eager_code_in_every_call(name: str, dtype: str) -> None:
+def test_compiled_draws_equal_eager_draws(name: str, dtype: str) -> None:
     shapes = SHAPES[:-1] if "rows" in name else SHAPES  # what is not used is not drawn
     for shape in sample(shapes, 2, first=["f4", "f8"].index(dtype)):
         compiled = pb.compile(lambda shape=shape: DRAWS[name](shape, dtype))
@@ -45,7 +45,7 @@ def test_numbers_are_those_of_eager_code_in_every_call(name: str, dtype: str) ->
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_places_and_keys_may_be_any(dtype: str) -> None:
+def test_compiled_draws_of_any_position_and_key(dtype: str) -> None:
     random = np.random.default_rng(3)
     place, key = random.integers(0, 500, 70).astype(np.int32), random.integers(-9, 9, 70)
     given = np.int64(2**40 + 3), place, key, np.int64(5)
@@ -63,7 +63,7 @@ def test_places_and_keys_may_be_any(dtype: str) -> None:
     np.testing.assert_array_equal(transposed(np.ones((60, 90)), *columns), 1.0 + draw_below(*columns, dtype=dtype).T)
 
 
-def test_numbers_are_those_of_the_published_generator() -> None:
+def test_philox_matches_published_vectors() -> None:
     """The words of Philox4x64-10 for a counter and a key of zeros: its first block, which NumPy skips, is block -1."""
     expected = [0x16554D9ECA36314C, 0xDB20FE9D672D0FDC, 0xD7E772CEE186176B, 0x7E68B68AEC7BA23B]
     found = pb.compile(lambda at, key: draw_uniform(at, np.arange(4, dtype=np.int32), key, key))(

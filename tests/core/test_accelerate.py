@@ -82,7 +82,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_machine_code_agrees_with_numpy_and_with_itself(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_eager_kernels_match_numpy_and_are_deterministic(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     first, again = PROGRAMS[name](), PROGRAMS[name]()
     assert accelerate._programs
     expected = run_by_numpy(PROGRAMS[name], monkeypatch)

@@ -280,7 +280,7 @@ def test_fused_runs_leave_warnings_to_numpy(
 
 @pytest.mark.parametrize("ufunc", sorted(eager_programs.ARITHMETIC, key=str))
 @pytest.mark.parametrize("char", "fd")
-def test_loops_of_arithmetic_keep_the_flags_of_loops_before(ufunc: Any, char: str) -> None:
+def test_loops_keep_floating_point_flags_of_earlier_loops(ufunc: Any, char: str) -> None:
     def overflow_first(x: Any) -> Any:
         return ufunc(x * x, x) if ufunc.nin == 2 else ufunc(x * x)
 

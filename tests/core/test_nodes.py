@@ -119,7 +119,7 @@ def test_registered_class() -> None:
     assert pb.jvp(lambda line: line.slope[0], [Line(X, "a")], [Line(X, "a")])[1] == 1.0
 
 
-def test_register_node_refuses() -> None:
+def test_register_node_argument_errors() -> None:
     with pytest.raises(ArgumentError, match="must be a class"):
         pb.register_node(dict, lambda x: ([], None), lambda aux, children: {})
     with pytest.raises(ArgumentError, match="flatten must be a function"):

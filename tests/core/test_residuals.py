@@ -50,7 +50,7 @@ def test_gradient_of_non_finite_rows() -> None:
     np.testing.assert_allclose(weights, [[0.0, 1 / (1 + np.e), np.e / (1 + np.e)], [0.0, 0.0, 0.0]])
 
 
-def test_values_without_a_tape_keep_nothing() -> None:
+def test_residuals_are_not_saved_without_tape() -> None:
     before = count_kept()
     kept = [pb.log_sum_exp(np.ones((3, 4)), 1), pb.log_softmax(pb.tensor(np.ones((3, 4))))]
     assert count_kept() == before

@@ -48,7 +48,7 @@ def test_benchmark_of_single_function_takes_its_name() -> None:
     assert pb.benchmark(np.sin, 1.0, rounds=1).timings[0].name == "sin"
 
 
-def test_benchmark_names_what_was_given_wrong() -> None:
+def test_benchmark_argument_errors() -> None:
     with pytest.raises(pb.errors.ArgumentError, match="a dict of functions"):
         pb.benchmark({"a": 3.0}, 1.0)  # type: ignore[dict-item]
     with pytest.raises(pb.errors.ArgumentError, match="at least 1"):

@@ -197,7 +197,7 @@ def test_asarray_copies_and_keeps_gradients() -> None:
     np.testing.assert_array_equal(found, [6.0, 32.0])
 
 
-def test_reshape_says_when_copy_is_needed() -> None:
+def test_reshape_copy_false_error() -> None:
     x = xp.asarray([[1.0, 2.0], [3.0, 4.0]])
     assert xp.reshape(x, (4,), copy=False).shape == (4,)
     with pytest.raises(ArgumentError, match="needs a copy"):

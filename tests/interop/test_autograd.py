@@ -33,7 +33,7 @@ from pullback.autograd.tracer import getval, isbox
 X = onp.array([0.5, -1.5, 2.0])
 
 
-def test_public_face_loads_lazily() -> None:
+def test_public_modules_load_lazily() -> None:
     assert pb.autograd is ag
 
 

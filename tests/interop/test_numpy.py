@@ -692,7 +692,7 @@ UNANSWERED: dict[str, tuple[Callable[..., Any], str]] = {
 
 
 @pytest.mark.parametrize("name", UNANSWERED)
-def test_refusal_says_what_to_write_instead(name: str) -> None:
+def test_refusal_message_suggests_replacement(name: str) -> None:
     f, cure = UNANSWERED[name]
     with pytest.raises((TracedValueError, ArgumentError), match=cure):
         pb.grad(f)(V)
@@ -915,7 +915,7 @@ def test_real_if_close_of_complex_numbers() -> None:
     assert np.real_if_close(pb.tensor(V + 1j)).dtype == np.complex128
 
 
-def test_variance_without_nan_of_complex_numbers() -> None:
+def test_nanvar_of_complex_numbers() -> None:
     z = pb.tensor(A + 1j * B)
     np.testing.assert_allclose(np.nanvar(z).numpy(), np.nanvar(A + 1j * B))
     np.testing.assert_allclose(np.nanstd(z, axis=0).numpy(), np.nanstd(A + 1j * B, axis=0))

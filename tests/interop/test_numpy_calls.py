@@ -10,7 +10,7 @@ PARTS = 4
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_derived_numpy_calls_are_right_or_refused(part: int) -> None:
+def test_derived_numpy_calls_are_correct_or_raise(part: int) -> None:
     one_of = PARTS if ALL else 8 * PARTS
     calls = numpy_calls.derive_calls(one_of=one_of, first=part)
     verdicts = [(call, *numpy_calls.judge(call)) for call in calls]

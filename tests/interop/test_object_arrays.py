@@ -454,7 +454,7 @@ def test_compiled_function_called_with_an_object_array() -> None:
     np.testing.assert_allclose(pb.grad(lambda x: pb.sum(square(np.array([x[0], x[1]]))))(X), [1.0, 4.0, 0.0])
 
 
-def test_means_without_nan_of_traced_numbers() -> None:
+def test_nanmean_of_traced_numbers() -> None:
     for mean in (np.nanmean, np.nanvar, np.nanstd):
         grad = pb.grad(lambda x, mean=mean: mean([x[0], x[1] ** 2, 5.0]))(X)
         np.testing.assert_allclose(grad, slope(lambda x, mean=mean: mean([x[0], x[1] ** 2, 5.0]), X), atol=1e-6)

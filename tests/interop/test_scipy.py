@@ -84,7 +84,7 @@ def slope(f: Callable[[float], Any]) -> Any:
 
 
 @pytest.mark.parametrize("a", [2e-3, 0.3, 5.0, 3e4])
-def test_shares_by_their_shapes(a: float) -> None:
+def test_gammainc_betainc_gradient_by_shape(a: float) -> None:
     """Where most of an integral is nearer to an end than floats reach, and where a peak is narrow."""
     x = np.array([0.05, 0.7, 1.0, 1.3]) * a
     h = 1e-3 * min(a, np.sqrt(a))
@@ -100,7 +100,7 @@ def test_shares_by_their_shapes(a: float) -> None:
         np.testing.assert_allclose(pb.jacobian(f)(a), slope_by(f), rtol=1e-5, atol=1e-9 / a, err_msg=str(i))
 
 
-def test_shares_at_the_ends_do_not_depend_on_shapes() -> None:
+def test_gammainc_betainc_gradient_by_shape_is_zero_at_ends() -> None:
     assert pb.grad(lambda a: special.gammainc(a, 0.0))(1.5) == 0
     assert pb.grad(lambda a: special.betainc(a, 2.0, np.array([0.0, 1.0])))(1.5) == 0
 

@@ -32,7 +32,7 @@ def counts() -> Any:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_fitted_estimators_have_their_values_and_gradients(counts: Any) -> None:
+def test_fitted_estimators_values_and_gradients(counts: Any) -> None:
     results = {name: counts.judge_estimator(name) for name in sample([*counts.ESTIMATORS], 3)}
     assert {*results.values()} == {"right"}, results
 
@@ -76,7 +76,7 @@ def test_check_estimator(counts: Any, name: str) -> None:
                 raise
 
 
-def test_regressor_with_a_model_of_ones_own(counts: Any) -> None:
+def test_sklearn_regressor_with_custom_model(counts: Any) -> None:
     def network(p: Any, X: Any) -> Any:
         return np.tanh(X @ p["w"] + p["b"]) @ p["v"]
 

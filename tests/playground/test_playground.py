@@ -96,7 +96,7 @@ def test_endless_loop_can_be_stopped(seen: dict) -> None:
     assert seen["afterStop"] == "2\n"
 
 
-def test_code_is_shared_by_the_address(seen: dict) -> None:
+def test_playground_shares_code_by_url(seen: dict) -> None:
     assert seen["shared"] == "print('shared ✓')"
 
 

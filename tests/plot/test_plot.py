@@ -94,7 +94,7 @@ def test_model_shows_branches() -> None:
         pb.plot.model(3)
 
 
-def test_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_matplotlib_error_names_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(pb.errors.MissingPackageError, match=r"plot.function needs matplotlib.*pullback\[plot\]"):
         pb.plot.function(np.sin, 0.0, 1.0)

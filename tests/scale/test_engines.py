@@ -149,7 +149,9 @@ class Killer(pb.callbacks.Callback):
 @long
 @pytest.mark.parametrize("engine", ["processes", "ray", "dask"])
 @pytest.mark.parametrize("workers", [2, 4])
-def test_ten_killed_workers_do_not_change_a_bit(engine: str, workers: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ten_killed_workers_do_not_change_results(
+    engine: str, workers: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip(PACKAGES[engine])
     with pb.scale.Pool("serial") as pool:
         wanted = fit(pool, epochs=10)
@@ -179,7 +181,7 @@ def ray_nodes() -> Iterator[object]:
 
 @long
 @pytest.mark.parametrize("tree", ["driver", "workers"])
-def test_lost_node_does_not_change_a_bit(ray_nodes, wanted: tuple[bytes, bytes], tree: str) -> None:
+def test_lost_node_does_not_change_results(ray_nodes, wanted: tuple[bytes, bytes], tree: str) -> None:
     with pb.scale.Pool("ray", workers=1, start_timeout=TIMEOUT) as pool:
         assert pool.map(abs, [-1]) == [1]  # on a cluster of its own, whose token the other one does not have
     with pb.scale.Pool("ray", workers=2, address=ray_nodes.address, start_timeout=TIMEOUT, tree=tree) as pool:
@@ -216,7 +218,7 @@ if __name__ == "__main__":
 
 @long
 @pytest.mark.parametrize("engine", ["processes", "ray", "dask"])
-def test_killed_program_goes_on_from_its_checkpoint(engine: str, tmp_path: Path) -> None:
+def test_killed_training_resumes_from_checkpoint(engine: str, tmp_path: Path) -> None:
     pytest.importorskip(PACKAGES[engine])
     with pb.scale.Pool("serial") as pool:
         wanted = fit(pool, epochs=10)
@@ -251,7 +253,7 @@ def read(path: Path) -> str:
 
 @long
 @pytest.mark.parametrize("engine", ["processes", "ray", "dask"])
-def test_function_that_always_crashes_is_an_error(engine: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pool_function_that_always_crashes_raises(engine: str, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip(PACKAGES[engine])
     answer = r"died 4 times in a row in crash at shard rows [12] of 2(.|\n)*scale_functions.py\", line \d+ in crash"
     with pb.scale.Pool(engine, workers=2, start_timeout=TIMEOUT) as pool:

@@ -68,7 +68,7 @@ def test_two_workers_give_the_bits_of_one_process(tmp_path: Path) -> None:
     assert get_bits(one) == get_bits(two) == get_bits(resumed)
 
 
-def test_batches_have_the_losses_of_one_machine() -> None:
+def test_sharded_fit_losses_equal_single_process() -> None:
     def make(loss):
         pb.random.seed(1)
         model = pb.sequential([pb.layers.dense(2, input_shape=[3], kernel_regularizer="l2"), pb.layers.dense(1)])

@@ -49,7 +49,7 @@ def flatten(tree) -> np.ndarray:
     return np.concatenate([np.ravel(x) for x in tree.values()])
 
 
-def test_sum_has_value_and_gradient_of_the_whole(serial: pb.scale.Pool) -> None:
+def test_pool_sum_value_and_gradient_equal_unsharded(serial: pb.scale.Pool) -> None:
     total = serial.sum(functions.loss, SHARDS)
     value, grads = pb.value_and_grad(total)(PARAMS)
     wanted, slopes = pb.value_and_grad(local)(PARAMS)
@@ -60,7 +60,7 @@ def test_sum_has_value_and_gradient_of_the_whole(serial: pb.scale.Pool) -> None:
     np.testing.assert_allclose(pb.grad(mean)(PARAMS)["w"], slopes["w"] / 5)
 
 
-def test_sum_stands_beside_local_terms_and_scales(serial: pb.scale.Pool) -> None:
+def test_pool_sum_combines_with_local_terms(serial: pb.scale.Pool) -> None:
     total = serial.sum(functions.loss, SHARDS)
 
     def prior(p):
@@ -123,7 +123,7 @@ def test_vjp_with_aux_tree_and_tape_of_second_order(serial: pb.scale.Pool) -> No
     np.testing.assert_allclose(outer.gradient(norm, w).numpy(), wanted)
 
 
-def test_concat_joins_rows_with_derivatives_of_any_order(serial: pb.scale.Pool, processes: pb.scale.Pool) -> None:
+def test_pool_concat_joins_rows_with_derivatives_of_any_order(serial: pb.scale.Pool, processes: pb.scale.Pool) -> None:
     x = rng.normal(size=(7, 3))
     shards = pb.scale.Shards(x, parts=3)
     w, v = rng.normal(size=3), rng.normal(size=3)
@@ -150,7 +150,7 @@ def test_array_valued_sum(serial: pb.scale.Pool) -> None:
     np.testing.assert_allclose(pb.grad(total)(np.ones(2), dy=np.array([1.0, 10.0])), x.sum(axis=0) * [1, 10])
 
 
-def test_gradient_that_was_written_into_is_not_given_again(serial: pb.scale.Pool) -> None:
+def test_pool_vjp_result_is_not_shared_between_calls(serial: pb.scale.Pool) -> None:
     for f, dy in ((functions.fail, 1.0), (functions.vector, np.ones(2))):
         _, pull = pb.vjp(serial.sum(f, pb.scale.Shards(np.ones((4, 1)), parts=2)), np.ones(2))
         pull(dy)[0][:] = 0.0
@@ -164,7 +164,7 @@ def test_processes_give_the_same_bits(serial: pb.scale.Pool, processes: pb.scale
 
 
 @pytest.mark.parametrize("engine", ["ray", "dask"])
-def test_missing_engine_is_named(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_scale_engine_error_names_package(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, engine, None)
     with pytest.raises(pb.errors.MissingPackageError, match=rf"pullback\[{engine}\]"):
         pb.scale.Pool(engine)
@@ -187,7 +187,7 @@ def test_error_names_shard_and_has_traceback(processes: pb.scale.Pool) -> None:
         total(1.0)
 
 
-def test_nan_names_shard_op_and_line(serial: pb.scale.Pool) -> None:
+def test_pool_nan_error_names_shard_op_and_line(serial: pb.scale.Pool) -> None:
     total = serial.sum(functions.make_nan, pb.scale.Shards(np.array([2.0, 0.5]), parts=2))
     with pytest.raises(pb.errors.NanError, match=r"shard rows 2 of 2: (.|\n)*log at scale_functions.py:\d+"):
         pb.grad(total)(1.0)
@@ -295,7 +295,7 @@ def test_pipe_sends_short_and_long_parts() -> None:
         there.close()
 
 
-def test_sum_refuses_several_results(serial: pb.scale.Pool) -> None:
+def test_pool_sum_rejects_several_results(serial: pb.scale.Pool) -> None:
     total = serial.sum(lambda w, x: (np.sum(w * x), np.sum(x)), pb.scale.Shards(np.arange(4.0), parts=2))
     with pytest.raises(pb.errors.WorkerError, match="must return one number or array, got 2"):
         pb.grad(total)(1.0)
@@ -338,7 +338,7 @@ def test_command_checks_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     assert "same bits as one process: yes" in capsys.readouterr().out
 
 
-def test_closed_pool_says_so() -> None:
+def test_call_of_closed_pool_raises() -> None:
     with pb.scale.Pool("serial") as pool:
         total = pool.sum(functions.loss, SHARDS)
     with pytest.raises(pb.errors.WorkerError, match="the pool is closed"):

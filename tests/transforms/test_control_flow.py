@@ -493,7 +493,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_control_flow_refuses_what_decides_nothing(name: str) -> None:
+def test_control_flow_rejects_predicate_without_truth_value(name: str) -> None:
     f, message = WRONG[name]
     with pytest.raises(ArgumentError, match=message):
         f()
@@ -522,7 +522,7 @@ def test_stop_gradient_in_a_compiled_loop_under_vmap(loop: str) -> None:
 
 
 @pytest.mark.parametrize("index", [lambda i: i, lambda i: (i, 0), lambda i: (slice(None), i)])
-def test_traced_integer_as_index_of_numpy_array_says_how_to_pick(index: Any) -> None:
+def test_traced_integer_index_of_numpy_array_error(index: Any) -> None:
     table = np.ones((3, 3))
     with pytest.raises(SymbolValueError, match=r"To pick by it write pb.tensor\(a\)\[i\]"):
         pb.compile(lambda w: pb.fori_loop(0, 3, lambda i, c: c + np.sum(table[index(i)]) * w, 0.0))(2.0)

@@ -562,6 +562,6 @@ def test_stop_gradient_keeps_value_without_gradient():
     assert pb.stop_gradient(2.0).item() == 2.0
 
 
-def test_has_aux_with_three_results_says_how_many() -> None:
+def test_has_aux_with_three_results_error_counts_them() -> None:
     with pytest.raises(GradientError, match=r"f must return \(y, aux\), got tuple of 3"):
         pb.grad(lambda x: (x, 1, 2), has_aux=True)(1.0)

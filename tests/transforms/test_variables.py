@@ -292,7 +292,7 @@ def test_variable_grads_bad_var_list_raises(two, wrong):
         pb.variable_grads(lambda: two[1] * 2, wrong)
 
 
-def test_minimize_with_return_cost_in_second_place_says_what_to_write(two):
+def test_minimize_positional_return_cost_error(two):
     with pytest.raises(ArgumentError, match=r"got bool. Write minimize\(f, return_cost=True\)"):
         pb.train.sgd(0.1).minimize(lambda: two[1] * 2, True)
 

@@ -55,7 +55,7 @@ def count_temporaries(f: Any, *args: Any) -> int:
     return int(pb.compile(f).lower(*args).temporaries)
 
 
-def test_picking_of_a_large_input_copies_nothing() -> None:
+def test_indexing_large_input_does_not_copy() -> None:
     x, i = random.standard_normal((500, 400)), random.integers(0, 400, 500)
     assert count_temporaries(lambda x, i: np.sum(x[np.arange(500), i]), x, i) < x.nbytes // 10
     assert count_temporaries(lambda x, i: np.sum(x.reshape(-1)[i]), x, i) < x.nbytes // 10

@@ -259,7 +259,7 @@ def test_exp_of_masked_scores_is_zero_and_small_results_are_subnormal(
 
 @pytest.mark.parametrize("f", [np.left_shift, np.right_shift])
 @pytest.mark.parametrize("dtype", ["i1", "i4", "i8", "u2", "u8"])
-def test_shifts_by_more_places_than_there_are(f: Any, dtype: str) -> None:
+def test_shift_beyond_word_size(f: Any, dtype: str) -> None:
     x = np.array([np.iinfo(dtype).min, np.iinfo(dtype).max, 0, 1, 77, 5, 6] * 5, dtype)
     y = np.array([*range(8), 15, 16, 31, 32, 33, 63, 64, 65, 100, *range(18)], dtype)
     y = y if dtype[0] == "u" else np.where(y == 100, -1, y).astype(dtype)

@@ -71,7 +71,7 @@ def test_digamma_is_precise_beside_its_first_negative_root(dtype: str) -> None:
     np.testing.assert_array_less(np.abs(compute("digamma", x.astype(dtype)) / want - 1), tolerance)
 
 
-def test_tails_of_the_bell_curve_keep_their_digits() -> None:
+def test_normal_distribution_tails_are_accurate() -> None:
     """From the asymptotic series of erfc at 20, of which eight terms are enough."""
     x, series, term = 20.0, 0.0, 1.0
     for k in range(8):
@@ -88,7 +88,7 @@ def test_bessel_functions_are_finite_where_exp_is_not() -> None:
     np.testing.assert_allclose(compute("i1", x) / compute("i0", x), scipy_special.i1e(x) / scipy_special.i0e(x), 1e-14)
 
 
-def test_quantiles_of_smallest_shares_match_scipy() -> None:
+def test_quantiles_of_smallest_probabilities_match_scipy() -> None:
     p = np.array([1e-16, 1e-17, 1e-40, 1e-200, 1e-307, 5e-324, 0.0, 1.0])
     np.testing.assert_allclose(compute("ndtri", p), scipy_special.ndtri(p), 1e-14)
     edges = np.array([1.0, -1.0, 1.5, -1.5, np.nan, 1 - 2.0**-53])

@@ -70,7 +70,7 @@ def test_complex_gradients_are_those_of_eager(name: str) -> None:
         np.testing.assert_allclose(found, expected, 1e-9, 1e-9)
 
 
-def test_conjugates_of_conjugates_vanish() -> None:
+def test_double_conjugate_is_simplified() -> None:
     compiled = pb.compile(lambda x: np.conj(np.conj(np.conj(np.conj(x)))) * 2.0, backend="llvm")
     np.testing.assert_array_equal(compiled(X), X * 2.0)
     assert not any("neg" in k for k in compiled.lower(X).kernels)

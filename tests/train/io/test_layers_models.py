@@ -151,7 +151,7 @@ METRIC: Any = pb.metrics
     (pb.train.adafactor(0.1, clip_threshold=0.5), "softmax_cross_entropy", [METRIC.R2Score], []),
     (pb.train.sgd(0.1, loss_scale_factor=2.0), LOSS.CategoricalFocalCrossentropy(alpha=0.5, reduction="sum"), [], []),
 ])  # fmt: skip
-def test_losses_metrics_and_schedules_with_arguments_come_back(
+def test_losses_metrics_and_schedules_with_arguments_roundtrip(
     tmp_path: Path, end: str, optimizer: Any, loss: Any, metrics: Any, weighted: Any
 ) -> None:
     pytest.importorskip("h5py")
@@ -381,7 +381,7 @@ def test_same_layer_names_in_nested_models_are_told_apart(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("end", [".weights.h5", ".json", ".safetensors"])
-def test_weights_alone_come_back(tmp_path: Path, end: str) -> None:
+def test_save_weights_roundtrip(tmp_path: Path, end: str) -> None:
     pytest.importorskip("h5py")
 
     def make() -> Any:
@@ -397,7 +397,7 @@ def test_weights_alone_come_back(tmp_path: Path, end: str) -> None:
         pb.sequential([pb.layers.dense(3, input_shape=[2])]).load_weights(tmp_path / f"weights{end}")
 
 
-def test_keywords_of_calls_come_back(tmp_path: Path) -> None:
+def test_call_keywords_roundtrip(tmp_path: Path) -> None:
     pytest.importorskip("h5py")
     x, allowed = pb.input([4, 6], name="x"), pb.input([4, 4], name="allowed")
     heads = pb.layers.multi_head_attention(2, 3)

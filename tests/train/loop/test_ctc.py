@@ -65,7 +65,7 @@ def test_fit_by_name_learns_labels_and_decodes_them():
         model.fit(x, np.array([[1, 3, 2]]), verbose=0)
 
 
-def test_beam_search_finds_most_likely_labels():
+def test_ctc_beam_search_finds_most_likely_labels():
     paths = [tuple(y) for n in range(4) for y in product((1, 2), repeat=n)]
     expected = sorted(((probability(y, LOGITS[1, :4]), y) for y in paths), reverse=True)[:3]
     labels, scores = pb.train.ctc_decode(LOGITS[1:], [4], strategy="beam_search", top_paths=3)
@@ -73,7 +73,7 @@ def test_beam_search_finds_most_likely_labels():
     np.testing.assert_allclose(scores[0], np.log([p for p, _ in expected]), rtol=1e-5)
 
 
-def test_greedy_decoding_merges_repeated_labels_unless_told():
+def test_ctc_greedy_decoding_merges_repeated_labels():
     logits = np.eye(3)[[[1, 1, 0, 1, 2, 2], [2, 2, 1, 1, 1, 1]]]
     labels, scores = pb.train.ctc_decode(logits, [6, 2])
     assert labels.tolist() == [[[1, 1, 2, -1, -1, -1], [2, -1, -1, -1, -1, -1]]]

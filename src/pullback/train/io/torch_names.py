@@ -246,7 +246,7 @@ def _check_complete(state: Iterable[str], read: set[str], model: Any, assigned: 
     parts = [f"{', '.join(names)} of the {owner}" for owner, names in named.items() if names]
     if parts:
         raise CheckpointError(
-            f"load_weights: {' and '.join(parts)} was not met, so nothing was assigned. "
+            f"load_weights: {' and '.join(parts)}: no counterpart was found, so nothing was assigned. "
             "Give map= a module for each layer."
         )
 

@@ -106,7 +106,7 @@ def test_pieces_are_read_inside_of_their_arrays() -> None:
 
 
 @pytest.mark.parametrize("factor", [2.0, -2.0])
-def test_zeros_around_a_multiple_keep_their_sign(factor: float) -> None:
+def test_padded_multiple_keeps_signed_zeros(factor: float) -> None:
     g = pb.grad(lambda x: np.sum(x[2:] * factor - x[2:] * x[2:]))
     x = draw(40)
     got, want = pb.compile(g, backend="llvm", cache=False)(x), g(x)

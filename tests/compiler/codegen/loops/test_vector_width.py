@@ -40,7 +40,7 @@ def test_last_vector_over_its_own_operand() -> None:
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("rare", [np.inf, -np.inf, np.nan, 0.0, -1.0, 1e-320, 1e30, -1e30, 95.0, -95.0])
-def test_rare_lane_leaves_the_others_as_they_are(rare: float, dtype: str) -> None:
+def test_slow_path_does_not_change_other_lanes(rare: float, dtype: str) -> None:
     def f(x: Any) -> Any:
         return np.exp(x) * np.log(x) + x, np.sin(x) * x + x
 
