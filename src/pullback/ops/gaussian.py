@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray
 
+from pullback.core.accelerate import run_elements
 from pullback.core.axes import elementwise1
 from pullback.core.calculus import partials
 from pullback.core.composition import check_numbers
@@ -118,7 +119,7 @@ def _erf(x: Array) -> Any:
     _erf,
     acts=elementwise1,
     d=partials(lambda g, x: g * np.exp(-(x * x)) * PEAK),
-    run=_erf,
+    run=run_elements(_erf),
     lower=scalar(lambda s, x: s.erf(x)),
 )
 def erf(x: TensorLike, /) -> Any:
