@@ -103,3 +103,17 @@ REFUSED: dict[str, Any] = {
 def test_spectral_bad_input_raises(call: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft"])
+def test_single_precision_transforms_are_numpys(name: str) -> None:
+    random = np.random.default_rng(0)
+    for shape, n, axis in (((6, 8), None, -1), ((6, 8), 5, 0), ((2, 3, 9), 16, 1), ((1, 7), None, 0)):
+        for dtype in ("f4", "c8"):
+            x = (random.normal(size=shape) + (1j * random.normal(size=shape) if dtype == "c8" else 0)).astype(dtype)
+            if (name, dtype) == ("rfft", "c8") or (name == "irfft" and n is None and x.shape[axis] == 1):
+                continue
+            for norm in (None, "forward"):
+                z, wanted = getattr(pb.spectral, name)(x, n, axis, norm), getattr(np.fft, name)(x, n, axis, norm)
+                assert z.dtype == wanted.dtype
+                np.testing.assert_allclose(z, wanted, atol=1e-6 * abs(wanted).max())
