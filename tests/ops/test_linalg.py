@@ -492,3 +492,13 @@ def test_gradient_of_one_part_of_a_decomposition(part: str) -> None:
         return np.sum(getattr(np.linalg.qr(x), part) ** 3 * w)
 
     np.testing.assert_allclose(np.sum(pb.grad(f)(x) * by), (f(x + by) - f(x - by)) / 2, 1e-7)
+
+
+@pytest.mark.parametrize("values", [pb.linalg.eigvalsh, pb.linalg.svdvals])
+def test_values_of_large_matrices_keep_their_decomposition(values: Any) -> None:
+    x = np.random.default_rng(0).normal(size=(2, 50, 50))
+    x = x + np.swapaxes(x, -1, -2)
+    first = pb.grad(lambda x: pb.sum(values(x) ** 2))
+    np.testing.assert_allclose(first(x), 2 * x, atol=1e-10)
+    second = pb.grad(lambda x: pb.sum(pb.grad(lambda y: pb.sum(values(y) ** 3))(x) ** 2))
+    np.testing.assert_allclose(second(x), 36 * x @ x @ x, rtol=1e-6, atol=1e-4)

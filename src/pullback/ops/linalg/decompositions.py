@@ -16,6 +16,7 @@ from pullback.core.calculus import rule
 from pullback.core.composition import check_numbers
 from pullback.core.lowering import matrices as on_matrices
 from pullback.core.op import observable, op
+from pullback.core.residuals import find_residual, keep_residual
 from pullback.core.tensor import all_values, call_unfollowed, strip
 from pullback.errors import ArgumentError, MatrixError, ShapeError
 from pullback.numerics.adjoints import H, T
@@ -23,6 +24,7 @@ from pullback.ops.linalg.eigenvalues import matrix, stack_rows
 from pullback.ops.linalg.pieces import (
     ANY,
     DIVERGED,
+    MIN_SAVED,
     TALL,
     Matrices,
     below,
@@ -173,8 +175,9 @@ def svd(x: TensorLike, full_matrices: bool = False, compute_uv: bool = True) -> 
 @op(
     np.linalg.svdvals,
     acts=Matrices(lambda m, n: (min(m, n),), ANY, square=False),
-    d=rule(lambda g, x: svdvals_back(g, x), jvp=lambda dx, x: svdvals_tangent(dx, x), adjoint=True),
+    d=rule(lambda g, x, z: svdvals_back(g, x, z), jvp=lambda dx, x: svdvals_tangent(dx, x), adjoint=True),
     run=clear("svdvals", np.linalg.svdvals, DIVERGED),
+    saving=clear("svdvals", lambda x: save_vectors(x), DIVERGED),
 )
 def svdvals(x: TensorLike, /) -> Any:
     """Return the singular values of matrices, in descending order.  Second derivatives need values that differ.
@@ -186,8 +189,17 @@ def svdvals(x: TensorLike, /) -> Any:
     """
 
 
-def svdvals_back(g: Value, x: Value) -> Any:
-    u, _, v = svd(x)
+def save_vectors(x: Array) -> Any:
+    """Return the singular values; of large matrices with their vectors, which the rule would else compute again."""
+    if min(x.shape[-2:]) < MIN_SAVED:
+        return np.linalg.svdvals(x)
+    u, s, v = np.linalg.svd(x, full_matrices=False)
+    keep_residual(s, (u, v))
+    return s
+
+
+def svdvals_back(g: Value, x: Value, z: Value) -> Any:
+    u, v = find_residual(z) or svd(x)[::2]
     return (u * g[..., None, :]) @ v
 
 

@@ -15,10 +15,12 @@ from pullback.core.calculus import rule
 from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.lowering import matrices
 from pullback.core.op import observable, op
+from pullback.core.residuals import find_residual, keep_residual
 from pullback.errors import ShapeError
 from pullback.numerics.adjoints import H
 from pullback.ops.linalg.pieces import (
     DIVERGED,
+    MIN_SAVED,
     SQUARE,
     Matrices,
     check_phase,
@@ -134,8 +136,9 @@ def values_of_eigh(x: Value, uplo: Any = "L") -> Any:
 @op(
     values_of_eigh,
     acts=Matrices(lambda m, n: (n,), SQUARE),
-    d=rule(lambda g, x: eigvalsh_back(g, x), jvp=lambda dx, x: eigvalsh_tangent(dx, x), adjoint=True),
+    d=rule(lambda g, x, z: eigvalsh_back(g, x, z), jvp=lambda dx, x: eigvalsh_tangent(dx, x), adjoint=True),
     run=clear("eigvalsh", values_of_eigh, DIVERGED),
+    saving=clear("eigvalsh", lambda x, uplo="L": save_eigenvectors(x, uplo), DIVERGED),
 )
 def eigvalsh(x: TensorLike, /, uplo: str = "L") -> Any:
     """Return the eigenvalues of symmetric or Hermitian matrices, in ascending order.
@@ -148,8 +151,19 @@ def eigvalsh(x: TensorLike, /, uplo: str = "L") -> Any:
     """
 
 
-def eigvalsh_back(g: Value, x: Value) -> Any:
-    v = eigh(x).eigenvectors
+def save_eigenvectors(x: Array, uplo: Any) -> Any:
+    """Return the eigenvalues; of large matrices with the eigenvectors, which the rule would else compute again."""
+    if x.shape[-1] < MIN_SAVED:
+        return values_of_eigh(x, uplo)
+    w, v = np.linalg.eigh(symmetric(x), uplo)
+    keep_residual(w, v)
+    return w
+
+
+def eigvalsh_back(g: Value, x: Value, z: Value) -> Any:
+    v = find_residual(z)
+    if v is None:
+        v = eigh(x).eigenvectors
     return (v * g[..., None, :]) @ H(v)
 
 

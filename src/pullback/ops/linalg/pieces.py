@@ -156,6 +156,7 @@ def clear(name: str, run: Callable[..., Any], trouble: str) -> Callable[..., Any
 
 SINGULAR = "a matrix is singular, so it has no inverse; try pb.linalg.pinv, or add a little to the diagonal"
 UNSOLVED = "a matrix is singular, so there is not one solution; try pb.linalg.lstsq, or add a little to the diagonal"
+MIN_SAVED = 48  # rows of matrices whose decomposition is kept for the rule, though its values differ in the last digit
 DIVERGED = "the iteration did not converge; look for NaN or infinity in x"
 
 
