@@ -246,10 +246,13 @@ def test_fused_products(activation: Any) -> None:
     checked(lambda a, b, bias: pb.fused.mat_mul(a, b, bias=bias, **more), a, b.T.copy(), bias)
 
 
-def test_fused_bias_channel_axis() -> None:
+def test_fused_bias_and_slopes_channel_axis() -> None:
     x, f, bias = drawn(1, 2, 4, 4), drawn(2, 2, 2, 3), drawn(3)
     want = pb.conv2d(x, f, 1, "valid", "NCHW") + bias[:, None, None]
     close(pb.fused.conv2d(x, f, 1, "valid", "NCHW", bias=bias), want)
+    bent = pb.prelu(pb.conv2d(x, f, 1, "valid", "NCHW"), bias[:, None, None])
+    more = {"activation": "prelu", "prelu_activation_weights": bias}
+    close(pb.fused.conv2d(x, f, 1, "valid", "NCHW", **more), bent)
 
 
 # ---- what is refused

@@ -119,8 +119,9 @@ def conv2d(
     array([1.])
     """
     z = _product("conv2d", x, filter, strides, pad, data_format, dilations, dim_rounding_mode)
-    bias = _beside_channels("fused.conv2d", bias, data_format)
-    return _add_bias_and_activate("fused.conv2d", z, bias, activation, prelu_activation_weights, leakyrelu_alpha)
+    bias = _beside_channels("fused.conv2d", "bias", bias, data_format)
+    slopes = _beside_channels("fused.conv2d", "prelu_activation_weights", prelu_activation_weights, data_format)
+    return _add_bias_and_activate("fused.conv2d", z, bias, activation, slopes, leakyrelu_alpha)
 
 
 @rename_errors("fused.depthwise_conv2d")
@@ -156,15 +157,15 @@ def depthwise_conv2d(
     array([4.])
     """
     z = _product("depthwise_conv2d", x, filter, strides, pad, data_format, dilations, dim_rounding_mode)
-    bias = _beside_channels("fused.depthwise_conv2d", bias, data_format)
-    return _add_bias_and_activate(
-        "fused.depthwise_conv2d", z, bias, activation, prelu_activation_weights, leakyrelu_alpha
-    )
+    name = "fused.depthwise_conv2d"
+    bias = _beside_channels(name, "bias", bias, data_format)
+    slopes = _beside_channels(name, "prelu_activation_weights", prelu_activation_weights, data_format)
+    return _add_bias_and_activate(name, z, bias, activation, slopes, leakyrelu_alpha)
 
 
-def _beside_channels(name: str, bias: Any, data_format: str) -> Any:
-    """Return the bias shaped to broadcast along the channels."""
-    if bias is None or data_format != "NCHW":
-        return bias
-    bias = check_numbers(name, "bias", bias)
-    return np.reshape(bias, (-1, 1, 1)) if bias.ndim == 1 else bias
+def _beside_channels(name: str, argument: str, values: Any, data_format: str) -> Any:
+    """Return values, one for each channel, shaped to broadcast along the channels."""
+    if values is None or data_format != "NCHW":
+        return values
+    values = check_numbers(name, argument, values)
+    return np.reshape(values, (-1, 1, 1)) if values.ndim == 1 else values
