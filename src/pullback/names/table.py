@@ -346,6 +346,8 @@ METHODS: dict[str, dict[str, str]] = {  # by class; "x" is how the messages call
         "param_groups": "optimizer.set_learning_rate(rate)",
         "lr": "optimizer.learning_rate",
         "apply": "optimizer.apply_gradients",
+        "get_weights": "optimizer.state_dict",
+        "set_weights": "optimizer.load_state_dict",
         "get_updates": "optimizer.apply_gradients",
         "dispose": _MEMORY,
     },

@@ -555,3 +555,9 @@ def test_spectral_normalization_orders_its_weights_as_keras() -> None:
     layer.build_for([(4,)])
     assert list(layer.named_variables()) == ["layer/kernel", "vector_u", "layer/bias"]
     assert [w.shape for w in layer.get_weights()] == [(4, 3), (1, 3), (3,)]
+
+
+@pytest.mark.parametrize("distribution", ["normal", "truncated_normal", "untruncated_normal", "uniform"])
+def test_variance_scaling_has_the_variance_of_its_mode(distribution: str) -> None:
+    drawn = pb.initializers.variance_scaling(2.0, "fan_in", distribution, seed=0)([50, 400])
+    assert np.std(np.asarray(drawn)) == pytest.approx(0.2, rel=0.02)

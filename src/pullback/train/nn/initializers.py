@@ -201,7 +201,7 @@ class VarianceScaling(Initializer):
 
     scale: what the variance is multiplied by.
     mode: ``"fan_in"``, ``"fan_out"`` or ``"fan_avg"``.
-    distribution: ``"normal"``, ``"truncated_normal"`` or ``"uniform"``.
+    distribution: ``"normal"``, which is ``"truncated_normal"``, ``"untruncated_normal"`` or ``"uniform"``.
     seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
 
     >>> pb.initializers.variance_scaling(2.0, "fan_in", "normal")
@@ -217,7 +217,7 @@ class VarianceScaling(Initializer):
         as_number("initializers.variance_scaling", "scale", self.scale, 0)
         for name, given, known in (
             ("mode", self.mode, ("fan_in", "fan_out", "fan_avg")),
-            ("distribution", self.distribution, ("normal", "uniform")),
+            ("distribution", self.distribution, ("normal", "truncated_normal", "untruncated_normal", "uniform")),
         ):
             if given not in known:
                 choices = ", ".join(known)
@@ -232,6 +232,8 @@ class VarianceScaling(Initializer):
         if self.distribution == "uniform":
             limit = math.sqrt(3 * variance)
             return random.uniform(shape, -limit, limit, dtype, self.seed)
+        if self.distribution == "untruncated_normal":
+            return random.normal(shape, 0.0, math.sqrt(variance), dtype, self.seed)
         return random.truncated_normal(shape, 0.0, math.sqrt(variance) / TRUNCATED_STDDEV, dtype, self.seed)
 
 
