@@ -135,6 +135,11 @@ def describe_machine(files: list[dict[str, Any]]) -> str:
     return f"{cpu}; revision {revision}, {day}"
 
 
+def name_cpu(folder: Path) -> str:
+    """Return the CPU that the figures of a folder are of."""
+    return " and ".join(dict.fromkeys(its["cpu"] for its in read_files(folder).values()))
+
+
 def format_cpus() -> str:
     """Return a section for each other CPU: its means beside those of the page's own, a chart, and what it is."""
     return "\n".join(map(format_cpu, list_other_cpus()))
@@ -152,7 +157,7 @@ def format_cpu(folder: Path) -> str:
                 means = [f"{compute_mean([rows[title][isa] for title in both]):.2f}" for rows in (here, there)]
                 lines.append([f"{suite}, {head}, {ISAS[isa]}: {len(both)} programs", *means])
     its = next(iter(files.values()))
-    table = format_table(["geometric mean", "the CPU above", "this CPU"], lines)
+    table = format_table(["geometric mean", name_cpu(FIGURES), name_cpu(folder)], lines)
     chart = f"![Time of the others ÷ ours: {its['cpu']}](../docs/images/benchmarks-{folder.name}.svg)"
     note = f"{its['note']}\n\n" if its.get("note") else ""
     return f"### {its['cpu']}\n\n{note}{table}\n{chart}\n\n{format_runs(folder)}"
@@ -166,10 +171,7 @@ def format_runs(folder: Path) -> str:
         versions = ", ".join(f"{name} {v}" for name, v in its["versions"].items() if name != "pullback")
         facts = [ISAS[its["isa"]], its["revision"], its["date"], str(its["rounds"])]
         rows.append([f"`{name}`", *facts, versions])
-    cpus = " and ".join(dict.fromkeys(its["cpu"] for its in files.values()))
-    return f"CPU: {cpus}\n\n" + format_table(
-        ["figures", "instruction set", "revision", "date", "rounds", "versions"], rows
-    )
+    return format_table(["figures", "instruction set", "revision", "date", "rounds", "versions"], rows)
 
 
 def draw_charts() -> dict[Path, str]:
@@ -291,7 +293,7 @@ def write_page() -> str:
         "first calls": format_first_calls(),
         "trainings": format_trainings(),
         "cpus": format_cpus(),
-        "runs": format_runs(FIGURES),
+        "runs": f"CPU: {name_cpu(FIGURES)}\n\n{format_runs(FIGURES)}",
     }
     text = PAGE.read_text("utf-8")
     for name, table in tables.items():
