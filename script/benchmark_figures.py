@@ -192,20 +192,20 @@ def draw_charts() -> dict[Path, str]:
 class Axis:
     """A logarithmic axis of ratios, from a power of two to one, with 1 on it."""
 
-    def __init__(self, ratios: list[float]) -> None:
-        self.first, self.last = min(-1, floor(log2(min(ratios)))), ceil(log2(max(ratios)))
+    def __init__(self, ratios: list[float], left: int = LEFT) -> None:
+        self.first, self.last, self.left = min(-1, floor(log2(min(ratios)))), ceil(log2(max(ratios))), left
 
     def locate(self, ratio: float) -> float:
         """Return the pixel of a ratio."""
-        return LEFT + WIDTH * (log2(ratio) - self.first) / (self.last - self.first)
+        return self.left + WIDTH * (log2(ratio) - self.first) / (self.last - self.first)
 
-    def draw(self, height: float) -> str:
+    def draw(self, height: float, top: float = 2) -> str:
         """Return lines at the powers of two, with numbers above; the one at 1 is marked."""
         parts = []
         for power in range(self.first, self.last + 1):
             x, colour = self.locate(2.0**power), "#c800a0" if power == 0 else "rgba(128,128,128,.3)"
-            parts.append(f'<path d="M{x:.1f} 24V{height}" stroke="{colour}"/>')
-            parts.append(f'<text class="faint" x="{x:.1f}" y="16" text-anchor="middle">{2.0**power:g}</text>')
+            parts.append(f'<path d="M{x:.1f} {top + 22}V{height}" stroke="{colour}"/>')
+            parts.append(f'<text class="faint" x="{x:.1f}" y="{top + 14}" text-anchor="middle">{2.0**power:g}</text>')
         return "".join(parts)
 
 
@@ -238,32 +238,34 @@ def draw_chart(groups: dict[str, dict[str, dict[str, float]]], machine: str) -> 
 
 
 def draw_summary() -> str:
-    """Return the chart of the README: for each suite and instruction set a dot for each program, and the mean."""
+    """Return the chart of the README, narrow enough for a phone: a dot for each program of each suite, and the mean."""
     suites = {suite: collect_ratios(suite) for suite in SUITES}
-    axis = Axis([ratio for rows in suites.values() for row in rows.values() for ratio in row.values()])
+    left, mean_at = 16, 16 + WIDTH + 30
+    axis = Axis([ratio for rows in suites.values() for row in rows.values() for ratio in row.values()], left)
     parts: list[str] = []
-    y = 34
+    y = 58
     for suite, rows in suites.items():
         peer = SUITES[suite][1].removesuffix(" ÷ ours")
-        parts.append(write_text(LEFT - 10, y + 14, NAMES[suite], "font-weight:600", "end"))
-        parts.append(write_text(LEFT - 10, y + 30, f"{peer}, {len(rows)} programs", "font-size:11px", "end", "faint"))
+        about = f"{NAMES[suite]}: {peer}, {len(rows)} programs"
+        parts.append(write_text(left, y + 8, about, "font-weight:600;stroke:#fff;stroke-width:5;paint-order:stroke"))
+        y += 18
         for isa in read_suite(suite):
             ratios = [row[isa] for row in rows.values() if isa in row]
             mean = compute_mean(ratios)
             fill = f'fill="{COLOURS[isa]}" fill-opacity=".45"'
             parts += [f'<circle cx="{axis.locate(ratio):.1f}" cy="{y + 8}" r="4" {fill}/>' for ratio in ratios]
             parts.append(f'<rect x="{axis.locate(mean) - 2:.1f}" y="{y}" width="4" height="16" fill="{COLOURS[isa]}"/>')
-            parts.append(write_text(LEFT + WIDTH + 28, y + 12, f"{mean:.1f}", "font-weight:600"))
+            parts.append(write_text(mean_at, y + 12, f"{mean:.1f}", "font-weight:600"))
             y += 20
-        y += 12
-    parts.append(write_text(LEFT + WIDTH + 28, 16, "mean"))
+        y += 8
+    parts.append(write_text(mean_at, 44, "mean"))
     shown = [isa for isa in ISAS if any(isa in read_suite(suite) for suite in SUITES)]
     machine = describe_machine([its for suite in SUITES for its in read_suite(suite).values()])
-    about = "A dot is a program: the other library's time ÷ ours, so right of 1 pullback is faster."
-    return frame_chart(axis.draw(y - 8) + "".join(parts), y - 8, shown, [about, machine])
+    about = "A dot is a program: the other library's time ÷ ours; right of 1 pullback is faster."
+    return frame_chart(axis.draw(y - 4, 30) + "".join(parts), y - 4, shown, [about, machine], mean_at + 34)
 
 
-def frame_chart(content: str, y: float, isas: list[str], about: list[str]) -> str:
+def frame_chart(content: str, y: float, isas: list[str], about: list[str], width: int = LEFT + WIDTH + RIGHT) -> str:
     """Return a picture with a legend above its content, of the height y, and lines of words below."""
     legend = "".join(
         f'<rect x="{8 + 90 * i}" y="6" width="10" height="10" fill="{COLOURS[isa]}"/>'
@@ -271,10 +273,10 @@ def frame_chart(content: str, y: float, isas: list[str], about: list[str]) -> st
         for i, isa in enumerate(isas)
     )
     words = ""
-    for line in [line for text in about for line in textwrap.wrap(text, 115)]:
+    for line in [line for text in about for line in textwrap.wrap(text, width // 6)]:
         y += 16
         words += write_text(8, y + 4, line, "font-size:11px", kind="faint")
-    size = f'width="{LEFT + WIDTH + RIGHT}" height="{y + 12}" viewBox="0 0 {LEFT + WIDTH + RIGHT} {y + 12}"'
+    size = f'width="{width}" height="{y + 12}" viewBox="0 0 {width} {y + 12}"'
     label = "time of PyTorch and jax.jit divided by that of pullback; above 1 pullback is faster"
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{label}"><style>{STYLE}</style>'
     back = (
