@@ -380,6 +380,6 @@ def _mark_code(line: str) -> str:
 
 
 def _mark_quoted(line: str) -> str:
-    """Return a line with double backquotes as single ones; what is outside of them is escaped."""
+    """Return a line with double backquotes as single ones; what is outside them is escaped."""
     parts = re.split(r"(``[^`]+``|`[^`]+`)", line)
     return "".join(f"`{p.strip('`')}`" if p.startswith("`") else p.replace("<", "&lt;") for p in parts)

@@ -285,7 +285,7 @@ class PrecisionWarning(PullbackError, UserWarning):  # noqa: N818
 
 
 class UnrecordedGradientWarning(PullbackError, UserWarning):  # noqa: N818
-    """A gradient of a persistent tape was computed inside of its own block, and does not record how that is computed.
+    """A gradient of a persistent tape was computed inside its own block, and does not record how that is computed.
 
     To this tape the gradient is a constant, so what is computed with it in the block has no derivative through it.
     Nest a second tape to differentiate a gradient.

@@ -528,7 +528,7 @@ def test_gradient_tape_refuses_write_after_recording() -> None:
     np.testing.assert_allclose(tape.gradient(z, x).numpy(), pb.grad(f)(X))
 
 
-# ---- transforms inside of others
+# ---- transforms inside others
 
 
 def test_write_inside_inner_gradient_to_outer_tensor() -> None:

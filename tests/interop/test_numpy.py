@@ -383,7 +383,7 @@ SIZES = {
 
 @pytest.mark.parametrize("name", [n for n in CASES if n not in SIZES])
 def test_vmap_matches_loop(name: str) -> None:
-    """With examples in any of the arrays; the gradient too, inside ``vmap`` and outside of it."""
+    """With examples in any of the arrays; the gradient too, inside ``vmap`` and outside it."""
     f, *arrays = CASES[name]
     y = projected(f, tuple(arrays))
     for on in itertools.product((False, True), repeat=len(arrays)):

@@ -316,7 +316,7 @@ def test_custom_grad_captured_differentiated_value_raises_under_vmap():
         pb.grad(lambda x: np.sum(left_behind(x)))(2.0)
 
 
-# ---- a second derivative by a custom gradient inside of the gradient function, as in TensorFlow
+# ---- a second derivative by a custom gradient inside the gradient function, as in TensorFlow
 
 
 @pb.custom_gradient

@@ -1,4 +1,4 @@
-"""``compile``: a function becomes a program, one for each signature it is called with."""
+"""``pb.compile``: compiles a function to programs, one for each signature that it is called with."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ LARGE = 2**63  # integers from here on are no arrays
 
 
 class Leaf(NamedTuple):
-    """What a program depends on of an argument: shape, dtype, and whether it is a Python number or list."""
+    """The properties of an argument that a program depends on: shape, dtype, and if it is a Python number or list."""
 
     shape: tuple[int, ...]
     dtype: Any
@@ -216,7 +216,7 @@ class Program:
 
     @property
     def graph(self) -> Graph:
-        """What is computed: the simplified graph."""
+        """The simplified graph of the program."""
         return simplify(self.traced)
 
     @property
@@ -398,7 +398,7 @@ class Compiled:
 
         rounds: how many runs are timed; the times are medians.
 
-        A call of a step by itself takes about a microsecond, which is part of its time; variables are not assigned.
+        Calling a single step takes about a microsecond, which is part of its time; variables are not assigned.
 
         >>> import numpy as np, pullback as pb
         >>> profile = pb.compile(lambda x: np.sum(np.exp(x))).profile(np.ones(1000))
@@ -538,12 +538,12 @@ def compile(
     """Return ``f`` compiled to machine code; it is traced once for each signature of shapes and dtypes.
 
     f: a function of arrays, tensors, numbers and trees of them; without it, a decorator is returned.
-    static_argnums: positions of arguments that are values of Python, for each of which there is a program.
+    static_argnums: positions of static arguments: Python values, for each of which a program of its own is compiled.
     static_argnames: the same, by name.
     backend: ``"auto"``, machine code where llvmlite is installed; ``"llvm"``, an error where it is not; ``"numpy"``;
-        ``"jax"``, ``"torch"`` or ``"cupy"``, whose arrays run the program.
+        ``"jax"``, ``"torch"`` or ``"cupy"``, which run the program with their arrays.
     device: a device of such a library (``"cpu"``, ``"gpu"``, ``"cuda:0"``); results then stay there.
-    threads: at most so many for this program.
+    threads: the largest number of threads of this program.
     cache: whether machine code is kept on disk.
 
     >>> import numpy as np, pullback as pb

@@ -75,7 +75,7 @@ class Code:
         self.helpers: dict[str, Definition] = {}  # functions that it calls, by name
         self.count = 0  # of the names that were made
         self.exact_depth = 0  # how many ``exactly`` blocks are open
-        self.rare: list[Value] | None = None  # inside of ``collect_rare``: the lanes that need a slow path
+        self.rare: list[Value] | None = None  # inside ``collect_rare``: the lanes that need a slow path
         self.flags_rare = False  # whether a flag is set where a lane needs a slow path, instead of taking it
         self.existing: str | None = None  # the mask of the lanes whose rows exist; None if all do
         self.sums: dict[str, tuple[str, str]] = {}  # the two terms of each sum of indices

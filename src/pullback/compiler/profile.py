@@ -1,4 +1,4 @@
-"""``compiled.profile(*args)``: what each step of a compiled program reads, writes and takes of the time."""
+"""``compiled.profile(*args)``: the bytes that each step of a compiled program reads and writes, and its time."""
 
 from __future__ import annotations
 

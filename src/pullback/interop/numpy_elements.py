@@ -235,7 +235,7 @@ def _piecewise(x: Value, /, condlist: Sequence[Any], funclist: list[Any], *args:
             inside = np.where(piece, flat, _take(strip(flat), np.argmax(piece), 0))  # others: one of this piece
             z = np.where(piece, f(inside, *args, **kw) if callable(f) else f, z)
         return np.reshape(np.astype(z, x.dtype), x.shape)
-    parts, place = [np.zeros(1, x.dtype)], np.zeros(x.size, int)  # the first element is the value outside of all pieces
+    parts, place = [np.zeros(1, x.dtype)], np.zeros(x.size, int)  # the first element is the value outside all pieces
     start = 1
     for piece, f in zip(pieces, funclist, strict=True):
         (index,) = np.nonzero(piece)

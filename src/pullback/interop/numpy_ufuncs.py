@@ -136,7 +136,7 @@ TAKES = {np.vecdot: ("axis", "keepdims")}  # parameters beside those that all uf
 
 
 def _extend_domain(function: Callable[..., Any], is_outside: Callable[[Any], Any]) -> Any:
-    """Return NumPy's function for all numbers: complex if an element is outside of the domain of the real one."""
+    """Return NumPy's function for all numbers: complex if an element is outside the domain of the real one."""
 
     def call(x: Any, /) -> Any:
         (x,) = align_operands((x,))

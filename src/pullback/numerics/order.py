@@ -12,7 +12,7 @@ import numpy as np
 
 __all__ = ["argsort_stable", "find_rank"]
 
-SHORTEST = {"f4": 16, "i4": 16, "i8": 16, "f8": 200}  # rows by dtype; NumPy sorts shorter ones as quickly by itself
+SHORTEST = {"f4": 16, "i4": 16, "i8": 16, "f8": 200}  # rows by dtype; for shorter ones NumPy's stable sort is as fast
 MIN_TIES = 0.1  # of all elements: if more are equal to a neighbour, sorting these again takes longer than sorting all
 
 

@@ -238,7 +238,7 @@ def make_frame(x: Array, windows: Windows, fill: float = 0) -> Any:
 
 
 def frame_adjoint(e: Array, windows: Windows, space: Ints) -> Any:
-    """Return the adjoint of ``make_frame``: the part of a frame inside of ``x``, and 0 where no window reaches.
+    """Return the adjoint of ``make_frame``: the part of a frame inside ``x``, and 0 where no window reaches.
 
     >>> frame_adjoint(np.ones((1, 4, 1)), plan_windows("pool", (2,), (3,), pad="same"), (2,)).shape
     (1, 2, 1)

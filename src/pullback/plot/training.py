@@ -13,7 +13,7 @@ from pullback.typing import Array
 
 __all__ = ["confusion", "filters", "gradients", "history", "weights"]
 
-SMALL, LARGE = 1e-7, 1e3  # norms of gradients outside of these are marked
+SMALL, LARGE = 1e-7, 1e3  # norms of gradients outside these are marked
 
 
 def history(result: Any, ax: Any = None) -> Any:

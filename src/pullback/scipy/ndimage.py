@@ -56,7 +56,7 @@ def correlate(
 
 
 def _pad_image(x: Value, shape: tuple[int, ...], mode: str, cval: float, origin: int | Sequence[int]) -> Any:
-    """Return an image with a border, so that the window of this shape around each pixel is inside of it."""
+    """Return an image with a border, so that the window of this shape around each pixel is inside it."""
     if mode not in MODES:
         raise ArgumentError(f"scipy.ndimage: unknown mode {mode!r}, expected one of {', '.join(map(repr, MODES))}.")
     before = [n // 2 + o for n, o in zip(shape, _per_axis(origin, x.ndim), strict=True)]
@@ -273,7 +273,7 @@ def _spline_weights(t: Value, order: int) -> list[Any]:
 
 
 def _fold(index: Value, n: int, mode: str) -> Any:
-    """Return positions within an axis for positions outside of it."""
+    """Return positions within an axis for positions outside it."""
     if mode == "mirror" and n > 1:
         index = np.abs(index) % (2 * n - 2)
         return np.where(index >= n, 2 * n - 2 - index, index)

@@ -104,7 +104,7 @@ _BOUNDARIES: dict[str, Any] = {"wrap": "wrap", "symm": "symmetric"}
 def convolve2d(
     in1: TensorLike, in2: TensorLike, mode: str = "full", boundary: str = "fill", fillvalue: float = 0
 ) -> Any:
-    """Return the convolution of two matrices, with ``boundary`` for what is outside of the first."""
+    """Return the convolution of two matrices, with ``boundary`` for what is outside the first."""
     a, b = as_float(in1), as_float(in2)
     if boundary == "fill" and fillvalue == 0:
         return fftconvolve(a, b, mode)
@@ -120,7 +120,7 @@ def convolve2d(
 def correlate2d(
     in1: TensorLike, in2: TensorLike, mode: str = "full", boundary: str = "fill", fillvalue: float = 0
 ) -> Any:
-    """Return the correlation of two matrices, with ``boundary`` for what is outside of the first."""
+    """Return the correlation of two matrices, with ``boundary`` for what is outside the first."""
     a, b = as_float(in1), as_float(in2)
     if boundary == "fill" and fillvalue == 0:
         return correlate(a, b, mode)

@@ -96,7 +96,7 @@ def softplus(x: TensorLike) -> Any:
     return activations.softplus(as_float(x))
 
 
-# ---- gamma and its kin
+# ---- gamma functions
 
 
 def multigammaln(a: TensorLike, d: int) -> Any:

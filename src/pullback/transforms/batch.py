@@ -2,7 +2,7 @@
 
 A ``Batched`` tensor holds many examples and has the shape of one; an op on it is performed for all of them at once, by
 the batching rule that follows from the op's ``acts``.  ``vmap`` is a level like any other transform, so gradients can
-be taken inside and outside of it.
+be taken inside and outside it.
 """
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ def recompute_grad(f: Callable[..., Any]) -> Any:
     """Return ``f`` with the same gradient, for which only inputs are kept; the rest is computed again.
 
     Intermediate results are not held in memory until the backward pass, where ``f`` runs a second time.  Of a chain of
-    100 layers in 10 parts, each of them wrapped, 10 inputs are kept and the results inside of one part at a time:
+    100 layers in 10 parts, each of them wrapped, 10 inputs are kept and the results inside one part at a time:
 
     >>> import numpy as np, pullback as pb
     >>> def part(x, layers=10):

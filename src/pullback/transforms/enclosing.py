@@ -1,6 +1,6 @@
 """Nested custom gradients: find out which captured tensors were computed from the inputs of the inner function.
 
-In TensorFlow a second derivative is defined by a custom gradient inside of a gradient function.  The body of the inner
+In TensorFlow a second derivative is defined by a custom gradient inside a gradient function.  The body of the inner
 function uses tensors of the outer one.  No gradient is lost if all of these were computed from the inputs of the inner
 function: then the gradient that it defines is the whole derivative.
 """
@@ -85,7 +85,7 @@ scopes = _scopes.get
 
 
 def is_made_from(z: Tensor, operands: Sequence[Any], within: Sequence[Scope], since: int | None = None) -> bool:
-    """Return whether a tensor was computed inside of enclosing functions, and from ``operands`` only.
+    """Return whether a tensor was computed inside enclosing functions, and from ``operands`` only.
 
     Nodes of its tape from position ``since`` on count as computed inside, none if it is None.
     """

@@ -51,7 +51,7 @@ class GradientTape:
 
     Trainable variables that are read are followed by themselves; tensors when they are given to ``watch``.
     A tape answers once, unless it is ``persistent``.  Tapes nest for higher derivatives: a tape does not record the
-    gradients that are taken from it, and warns if that is done inside of its block.
+    gradients that are taken from it, and warns if that is done inside its block.
 
     persistent: whether ``gradient`` may be called several times.
     watch_accessed_variables: whether variables that are read are watched.

@@ -1,4 +1,4 @@
-"""Functions that rules of primitives are written with: sums over broadcast axes, and their kin."""
+"""Helper functions for the rules of primitives: sums over broadcast axes, and similar ones."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ ERFCX = {"f4": (2.0, fit.ERFCX_F4), "f8": (4.0, fit.ERFCX_F8)}
 ERFC_END = {"f4": 12.0, "f8": 30.0}  # beyond it erfc is 0
 
 
-# ---- gamma and its kin
+# ---- gamma functions
 
 
 def gammaln(b: MathBuilder, x: Value) -> Value:

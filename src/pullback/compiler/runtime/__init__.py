@@ -1,1 +1,1 @@
-"""From an LLVM module to a function that can be called: linking, caching, calling."""
+"""The runtime: from an LLVM module to a callable function, by linking, caching and the native entry."""

@@ -1,8 +1,8 @@
 """The cache key of a traced graph: a digest of everything that its machine code depends on.
 
 It covers the graph as it was traced, the compiler (by its files), the CPU and the target, and NumPy, which computes
-constants.  A graph with data that has no text of its own, such as a function of the user's, has no key: its program is
-not kept.
+constants.  A graph with data that has no canonical text, such as a user's function, has no key: its program is not
+stored.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ MAX_VERBATIM = 64  # bytes of data that are in the text as they are; of longer d
 
 
 class NoCanonicalText(Exception):  # noqa: N818
-    """A value has no text that means the same in another process."""
+    """A value has no text that identifies it in another process."""
 
 
 def make_cache_key(cache: Any, graph: Graph, target: Target, options: Options) -> bytes | None:
-    """Return the key of the program for a traced graph; None if it cannot be kept."""
+    """Return the key of the program for a traced graph; None if it cannot be stored."""
     lines = None if cache is NO_CACHE else _describe(graph, target, options)
     return None if lines is None else cache.key("program", *lines)
 
 
 def _describe(graph: Graph, target: Target, options: Options) -> list[str] | None:
-    """Return all that a program depends on as text; None if some of it has a meaning in this process only."""
+    """Return everything that a program depends on as text; None if some of it is meaningful in this process only."""
     about = _describe_compiler()
     if about is None:
         return None
@@ -85,7 +85,7 @@ def _describe_host_op(data: tuple[Any, dict[str, Any]]) -> str:
 
 
 def canonical_text(x: Any) -> str:
-    """Return a text for a value that is the same only for values that are used in the same way.
+    """Return a text that identifies a value: equal only for values that are used in the same way.
 
     >>> canonical_text((1, True, -0.0, np.float32(2.0)))
     "tuple(1,True,-0.0,'<f4'()00000040,)"

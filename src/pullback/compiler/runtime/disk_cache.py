@@ -1,6 +1,6 @@
-"""Object code kept on disk, so that a program is compiled once and not once per process.
+"""The disk cache of object code, so that a program is compiled once and not once per process.
 
-What is read is executed, so only files that this library wrote are used: the directory and the file must belong to the
+Its contents are executed, so only files that this library wrote are used: the directory and the file must belong to the
 user and be writable by no one else, and the file must contain its own cache key and a checksum.  Anything else is a
 miss.  Nothing here raises: without a disk, or with a full one, programs are compiled again.
 """

@@ -44,7 +44,7 @@ class Guards:
         return self._make_guarded(size, blocks) if self.on and size else np.empty(size + ALIGN, np.uint8)
 
     def _make_guarded(self, size: int, blocks: Sequence[tuple[int, int]]) -> Any:
-        """Return pages with a guard page after each block, and a pattern outside of the blocks."""
+        """Return pages with a guard page after each block, and a pattern outside the blocks."""
         whole = np.frombuffer(mmap.mmap(-1, size), np.uint8)
         protect = ctypes.CDLL(None, use_errno=True).mprotect
         protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]

@@ -1,7 +1,4 @@
-"""LLVM by llvmlite, which only this module imports: text becomes object code, object code becomes functions.
-
-Also here: where NumPy keeps its BLAS, whose matrix product compiled programs call.
-"""
+"""LLVM through llvmlite, which only this module imports: compiles LLVM text to object code, and loads that."""
 
 from __future__ import annotations
 

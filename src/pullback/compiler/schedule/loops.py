@@ -48,7 +48,7 @@ class Axis(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A range of the innermost axis inside of which no piece of a concatenation or padding begins or ends."""
+    """A range of the innermost axis inside which no piece of a concatenation or padding begins or ends."""
 
     start: int
     stop: int

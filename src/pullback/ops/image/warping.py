@@ -97,7 +97,7 @@ def crop_and_resize(
     box_ind: the image of each box.
     crop_size: the height and width of the results.
     method: ``"bilinear"`` or ``"nearest"``.
-    extrapolation_value: what stands outside of the image.
+    extrapolation_value: what stands outside the image.
 
     >>> image = np.array([[1.0, 2.0], [3.0, 4.0]]).reshape(1, 2, 2, 1)
     >>> pb.image.crop_and_resize(image, np.array([[0.0, 0.0, 1.0, 0.5]]), np.array([0]), [2, 2])[0, :, :, 0]
@@ -193,7 +193,7 @@ def transform(
     transforms: eight numbers for each image, or for all.
     interpolation: ``"nearest"`` or ``"bilinear"``.
     fill_mode: what stands outside: ``"constant"``, ``"reflect"``, ``"wrap"`` or ``"nearest"``.
-    fill_value: what stands outside of the image.
+    fill_value: what stands outside the image.
     output_shape: the shape of the result.
 
     >>> image = np.array([1.0, 2.0, 3.0]).reshape(1, 1, 3, 1)
@@ -257,7 +257,7 @@ def rotate_with_offset(
 
     image: images with channels along the last axis.
     radians: the angle.
-    fill_value: what stands outside of the image.
+    fill_value: what stands outside the image.
     center: the point that stays, as shares of width and height.
 
     >>> image = np.array([[1.0, 2.0], [3.0, 4.0]]).reshape(1, 2, 2, 1)

@@ -176,7 +176,7 @@ def embed_diagonal(x: Array, k: int = 0, shape: Sequence[int] | None = None) -> 
 def compose_embedding(x: Any, k: int = 0, shape: Sequence[int] | None = None) -> Any:
     """Embed a diagonal by padding and reshaping."""
     *batch, m, n = find_embedding_shape(x.shape, k, shape)
-    before = min(max(-k, 0), m - x.shape[-1])  # a diagonal outside of the matrix has no elements
+    before = min(max(-k, 0), m - x.shape[-1])  # a diagonal outside the matrix has no elements
     if x.shape[-1] != m:
         x = np.pad(x, [(0, 0)] * len(batch) + [(before, m - before - x.shape[-1])])
     return np.where(np.eye(m, n, k, dtype=bool), np.expand_dims(x, -1), np.zeros((), x.dtype))

@@ -68,7 +68,7 @@ class Continuous:
         return (x - loc) / scale, shapes, scale
 
     def _clip(self, x: Value, shapes: list[Any]) -> tuple[Any, Any, Any]:
-        """Return ``x`` with what is outside of the support moved into it, and where it was below and above."""
+        """Return ``x`` with what is outside the support moved into it, and where it was below and above."""
         low, high = self.support(*shapes)
         if _is_infinite(low) and _is_infinite(high):
             return x, None, None

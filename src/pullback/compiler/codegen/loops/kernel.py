@@ -4,7 +4,7 @@ A kernel is a function of the addresses of its arrays and of a range of rows, on
 several passes along each row.  Reductions over rows are computed for each part, stored in ``partial``, and combined
 afterwards in a fixed order (``reductions.emit_finish``), so that results do not depend on which thread did which part;
 if there is one part, it stores the result itself.
-``KernelWriter`` emits the loops, ``VectorBody`` what is inside of the innermost one.
+``KernelWriter`` emits the loops, ``VectorBody`` what is inside the innermost one.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class PieceReader:
 
         All lanes lie in the same piece, as vectors do not cross the bounds of segments.  Which piece that is along the
         innermost axis is known when code is emitted, along other axes only when it runs.  Nothing is loaded from
-        outside of an array.
+        outside an array.
         """
         pieces: list[Piece] = []
         for use, bounds in zip(locate_pieces(n), self.plan.piece_bounds[n.number], strict=True):

@@ -28,7 +28,7 @@ UFUNC = {
     "name": 56,  # address of its name
     "types": 64,  # address of the numbers of the dtypes of each loop's arguments
 }
-RECORDED = frozenset(UFUNCS.values())  # NumPy's own: those of other libraries may raise errors inside of their loops
+RECORDED = frozenset(UFUNCS.values())  # NumPy's own: those of other libraries may raise errors inside their loops
 OTHER_FOR_SCALARS = frozenset(
     {np.power, np.remainder, np.floor_divide, np.fmod, np.divmod}
 )  # NumPy computes its scalars by other code, with other numbers

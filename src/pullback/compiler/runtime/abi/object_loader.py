@@ -1,7 +1,7 @@
 """Link object files without LLVM's linker: from an object file to an image that can be loaded at any address.
 
 Importing LLVM takes longer than loading a program.  So the disk cache stores an image: the sections of an object file
-one after the other, with all references between them resolved.  Functions outside of it are called through a table of
+one after the other, with all references between them resolved.  Functions outside it are called through a table of
 addresses at its beginning, which is filled in when the image is loaded.  This is done for ELF on x86-64; elsewhere
 LLVM's linker is used.
 """
