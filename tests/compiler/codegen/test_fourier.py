@@ -61,11 +61,17 @@ def test_transforms_of_every_length_and_layout(isa: str, way: str, monkeypatch: 
 @pytest.mark.parametrize("way", ["fft", "ifft", "rfft", "fft of real", "irfft"])
 def test_long_fft_uses_two_rounds(way: str) -> None:
     bins = {"irfft": lambda x: np.fft.irfft(x, 2 * x.shape[-1] - 2)}
-    for shape in ((300,), (2, 256)):
+    for shape in ((300,), (2, 256), (600,), (2, 20000)):
         f = bins.get(way) or (lambda x: WAYS[way](x, axis=-1))
         if way == "irfft":
             shape = (*shape[:-1], shape[-1] // 2 + 1)
         check(f, draw(shape, way), 1e-14)
+
+
+@pytest.mark.parametrize("n", [480, 1000])
+def test_long_fft_of_other_length_than_its_input(n: int) -> None:
+    check(lambda x: np.fft.rfft(x, n), draw((2, 600), "rfft"), 1e-14)
+    check(lambda x: np.fft.irfft(x, n), draw((2, 301), "irfft"), 1e-14)
 
 
 def test_transform_with_large_prime_factor_runs_on_host() -> None:

@@ -130,9 +130,35 @@ def _find_logarithm(t: Any, op: Any, x: Any) -> Any:
     )
 
 
+def _find_cofactors(t: Any, op: Any, x: Any) -> Any:
+    x = t.symbol(x)
+    every = tuple(range(x.shape[-1]))
+    entries: dict[tuple[tuple[int, ...], tuple[int, ...]], Any] = {((), ()): np.ones(x.shape[:-2], x.dtype)}
+
+    def find_minor(rows: tuple[int, ...], columns: tuple[int, ...]) -> Any:
+        """Return the determinant of these rows and columns, expanded along the first row."""
+        if (rows, columns) not in entries:
+            first, *below = rows
+            z: Any = None
+            for k, j in enumerate(columns):
+                term = x[..., first, j]
+                if below:
+                    term = term * find_minor(tuple(below), columns[:k] + columns[k + 1 :])
+                z = term if z is None else z - term if k % 2 else z + term
+            entries[rows, columns] = z
+        return entries[rows, columns]
+
+    def find_cofactor(i: int, j: int) -> Any:
+        minor = find_minor(every[:i] + every[i + 1 :], every[:j] + every[j + 1 :])
+        return -minor if (i + j) % 2 else minor
+
+    return np.stack([np.stack([find_cofactor(i, j) for j in every], axis=-1) for i in every], axis=-2)
+
+
 SMALL_MATRICES: dict[str, Callable[..., Any]] = {  # by the names of ops
     "solve": _solve,
     "inv": _invert,
     "det": _determine,
     "slogdet_pair": _find_logarithm,
+    "cofactors": _find_cofactors,
 }

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Fourier", "count_transforms", "factorize", "make_twiddles", "transform"]
+__all__ = ["MAX_LENGTH", "Fourier", "count_transforms", "factorize", "make_twiddles", "transform"]
 
 RADICES = (4, 2, 3, 5, 7, 11, 13)  # of the passes of a transform
 MAX_LENGTH = 1 << 14  # of a transform whose scratch memory fits the second-level cache, about
@@ -31,7 +31,7 @@ class Fourier(NamedTuple):
 
 @lru_cache(256)
 def factorize(n: int) -> tuple[int, ...]:
-    """Return the radices of the passes of a transform; none if it has a large prime factor or is too long.
+    """Return the radices of the passes of a transform; none if it has a large prime factor.
 
     >>> factorize(240), factorize(17)
     ((4, 4, 3, 5), ())
@@ -41,7 +41,7 @@ def factorize(n: int) -> tuple[int, ...]:
         while left % r == 0:
             found.append(r)
             left //= r
-    return tuple(found) if left == 1 and n <= MAX_LENGTH else ()
+    return tuple(found) if left == 1 else ()
 
 
 def make_twiddles(n: int, dtype: Any) -> Any:

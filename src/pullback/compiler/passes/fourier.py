@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.ir.fourier import Fourier, count_transforms, factorize, make_twiddles
+from pullback.compiler.ir.fourier import MAX_LENGTH, Fourier, count_transforms, factorize, make_twiddles
 from pullback.compiler.ir.graph import Graph, Node, Pieces, View, compute_strides
 from pullback.compiler.ir.kinds import FOURIER, MAP, PIECES, VIEW
 from pullback.core.tensor import BY_KERNEL
@@ -23,6 +23,8 @@ __all__ = ["TRANSFORMS", "lower_fourier"]
 TRANSFORMS = (np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft)
 FEW_TRANSFORMS = 4  # fewer than this leave most lanes empty
 MIN_TWO_ROUNDS = 256  # length from which a transform is worth two rounds
+MAX_BYTES = 1 << 21  # of one part of a transform in two rounds: caches do not hold more, and NumPy is quicker
+MIN_HALVED = 512  # length from which a transform of real numbers is worth making of half as many complex ones
 
 
 def lower_fourier(g: Graph, n: Node, parts: Sequence[Node]) -> list[Node] | None:
@@ -31,12 +33,12 @@ def lower_fourier(g: Graph, n: Node, parts: Sequence[Node]) -> list[Node] | None
     if data is None or not is_enabled("Fourier transforms"):
         return None
     x = parts[0]
-    sides = _find_sides(data.n)
-    few = prod(count_transforms(x.shape, data.axis)) < FEW_TRANSFORMS and data.axis == len(x.shape) - 1
-    whole = data.n // 2 + 1 if data.is_real else data.n
-    if few and data.n >= MIN_TWO_ROUNDS and sides is not None and x.shape[-1] == whole:
-        return TwoRounds(g, n.line, data, sides).lower(parts)
-    return _add_transform(g, data, parts, n.line)
+    is_long = data.n > MAX_LENGTH
+    few = prod(count_transforms(x.shape, data.axis)) < FEW_TRANSFORMS and data.n >= MIN_TWO_ROUNDS
+    fits = data.axis == len(x.shape) - 1 and data.n * x.dtype.itemsize <= MAX_BYTES and _find_sides(data.n) is not None
+    if (few or is_long) and fits:
+        return LongTransform(g, n.line, data).lower(parts)
+    return None if is_long else _add_transform(g, data, parts, n.line)
 
 
 def _describe(n: Node, x: Node) -> Fourier | None:
@@ -70,25 +72,99 @@ def _add_transform(g: Graph, data: Fourier, parts: Sequence[Node], line: str) ->
     return [g.add(VIEW, (made,), shape, x.dtype, view, line) for view in views]
 
 
-class TwoRounds:
-    """Makes the nodes of one transform along the last axis as two rounds of shorter ones."""
+class LongTransform:
+    """Makes the nodes of one transform along the last axis as two rounds of shorter ones.
 
-    def __init__(self, g: Graph, line: str, data: Fourier, sides: tuple[int, int]) -> None:
-        self.g, self.line, self.data, self.sides = g, line, data, sides
+    One of real numbers is made of one of half as many complex numbers, whose parts are every other number.
+    """
+
+    def __init__(self, g: Graph, line: str, data: Fourier) -> None:
+        self.g, self.line, self.data = g, line, data
 
     def lower(self, parts: Sequence[Node]) -> list[Node]:
         """Return the parts of the transform."""
-        data, lead = self.data, parts[0].shape[:-1]
-        rows, columns = self.sides
+        data = self.data
+        half, is_odd = divmod(data.n, 2)
+        parts = [self._cut_or_fill(x, half + 1 if data.is_real else data.n) for x in parts]
+        if not is_odd and _find_sides(half) is not None and data.n >= MIN_HALVED:
+            if data.is_real:
+                return [self._make_real(*parts)]
+            if len(parts) == 1 and data.out <= half + 1:
+                return self._transform_real(parts[0])
         if data.is_real:
-            parts = self._mirror(parts)
-        parts = [self._view(x, (*lead, rows, columns), 0, compute_strides((*lead, rows, columns))) for x in parts]
-        down = Fourier(len(lead), rows, rows, data.inverse, 1.0, False)
-        across = Fourier(len(lead) + 1, columns, columns, data.inverse, data.factor, False)
-        parts = self._turn(_add_transform(self.g, down, parts, self.line))
-        parts = _add_transform(self.g, across, parts, self.line)
-        made = [self._read_columns(x, lead) for x in parts]
-        return made[:1] if data.is_real else made
+            return self._transform(self._mirror(parts), data.n, data.out)[:1]
+        return self._transform(parts, data.n, data.out)
+
+    def _cut_or_fill(self, x: Node, length: int) -> Node:
+        """Return so many numbers along the last axis, zeros after those there are."""
+        shape = (*x.shape[:-1], length)
+        if x.shape[-1] < length:
+            return self._place((x,), [(0,) * len(shape)], shape)
+        return x if x.shape == shape else self._view(x, shape, 0, compute_strides(x.shape))
+
+    def _transform(self, parts: Sequence[Node], n: int, out: int) -> list[Node]:
+        """Return the first ``out`` numbers of a transform of ``n``."""
+        lead, sides = parts[0].shape[:-1], _find_sides(n)
+        assert sides is not None
+        made = self._transform_sides(parts, sides)
+        return [self._read_columns(x, lead, sides, out) for x in made]
+
+    def _transform_sides(self, parts: Sequence[Node], sides: tuple[int, int]) -> list[Node]:
+        """Return the transform in order down the columns of a matrix."""
+        data, lead = self.data, parts[0].shape[:-1]
+        shape = (*lead, *sides)
+        parts = [self._view(x, shape, 0, compute_strides(shape)) for x in parts]
+        down = Fourier(len(lead), sides[0], sides[0], data.inverse, 1.0, False)
+        across = Fourier(len(lead) + 1, sides[1], sides[1], data.inverse, data.factor, False)
+        parts = self._turn(_add_transform(self.g, down, parts, self.line), sides)
+        return _add_transform(self.g, across, parts, self.line)
+
+    def _transform_real(self, x: Node) -> list[Node]:
+        """Return the transform of real numbers, from that of pairs of them as complex numbers."""
+        lead, half = x.shape[:-1], self.data.n // 2
+        every_other = (*compute_strides(x.shape)[:-1], 2)
+        made = self._transform([self._view(x, (*lead, half), at, every_other) for at in (0, 1)], half, half)
+        starts = [(0,) * len(lead) + (at,) for at in (0, half)]
+        ends = [self._view(z, (*lead, 1), 0, compute_strides(z.shape)) for z in made]  # the first is the last again
+        re, im = (self._place(z, starts, (*lead, half + 1)) for z in zip(made, ends, strict=True))
+        (plus_re, plus_im), (minus_re, minus_im) = self._combine_mirrored(re, im)
+        c, s = self._make_factors(half + 1, x.dtype)
+        turned_re = self._map(np.subtract, self._times(minus_im, c), self._times(minus_re, s))
+        turned_im = self._map(np.add, self._times(minus_re, c), self._times(minus_im, s))
+        both = self._map(np.add, plus_re, turned_re), self._map(np.subtract, plus_im, turned_im)
+        return [self._cut_or_fill(self._times(z, self.g.constant(0.5, x.dtype)), self.data.out) for z in both]
+
+    def _make_real(self, re: Node, im: Node) -> Node:
+        """Return a real result, the pairs of whose numbers are the transform of complex numbers."""
+        lead, half = re.shape[:-1], self.data.n // 2
+        between = self._view(im, (*lead, half - 1), 1, compute_strides(im.shape))  # the first and last do not count
+        im = self._place((between,), [(0,) * len(lead) + (1,)], im.shape)
+        (plus_re, plus_im), (minus_re, minus_im) = self._combine_mirrored(re, im)
+        c, s = self._make_factors(half + 1, re.dtype)
+        turned_re = self._map(np.subtract, self._times(minus_im, c), self._times(minus_re, s))
+        turned_im = self._map(np.add, self._times(minus_re, c), self._times(minus_im, s))
+        both = self._map(np.subtract, plus_re, turned_re), self._map(np.add, plus_im, turned_im)
+        made = self._transform([self._cut_or_fill(z, half) for z in both], half, half)
+        columns = [self._view(z, (*z.shape, 1), 0, (*compute_strides(z.shape), 1)) for z in made]
+        starts = [(0,) * len(lead) + (0, at) for at in (0, 1)]
+        pairs = self._place(columns, starts, (*lead, half, 2))
+        return self._view(pairs, (*lead, self.data.n), 0, compute_strides((*lead, self.data.n)))
+
+    def _combine_mirrored(self, re: Node, im: Node) -> tuple[tuple[Node, Node], tuple[Node, Node]]:
+        """Return complex numbers plus and minus the conjugates of those in the opposite order."""
+        back = (*compute_strides(re.shape)[:-1], -1)
+        re_back, im_back = (self._view(x, x.shape, x.shape[-1] - 1, back) for x in (re, im))
+        plus = self._map(np.add, re, re_back), self._map(np.subtract, im, im_back)
+        return plus, (self._map(np.subtract, re, re_back), self._map(np.add, im, im_back))
+
+    def _make_factors(self, count: int, dtype: Any) -> tuple[Node, Node]:
+        """Return the real parts and imaginary parts of the factors of bins of a transform of real numbers."""
+        turns = 2 * pi * np.arange(count) / self.data.n
+        sign = -1 if self.data.inverse else 1
+        return self.g.constant(np.cos(turns).astype(dtype)), self.g.constant((sign * np.sin(turns)).astype(dtype))
+
+    def _times(self, x: Node, factor: Node) -> Node:
+        return self._map(np.multiply, x, factor)
 
     def _mirror(self, parts: Sequence[Node]) -> list[Node]:
         """Return the bins of all frequencies of a real result; those without a mirror have no imaginary part."""
@@ -104,9 +180,9 @@ class TwoRounds:
             self._place((between, self._map(np.negative, mirrored[1])), [starts[2], starts[1]], (*lead, n)),
         ]
 
-    def _turn(self, parts: Sequence[Node]) -> list[Node]:
+    def _turn(self, parts: Sequence[Node], sides: tuple[int, int]) -> list[Node]:
         """Return the parts multiplied by the twiddle factors between the rounds."""
-        rows, columns = self.sides
+        rows, columns = sides
         turns = np.outer(np.arange(rows), np.arange(columns)) / (rows * columns)
         sign = 1 if self.data.inverse else -1
         c, s = (
@@ -116,13 +192,13 @@ class TwoRounds:
         times = [self._map(np.multiply, x, y) for x, y in ((re, c), (im, s), (re, s), (im, c))]
         return [self._map(np.subtract, *times[:2]), self._map(np.add, *times[2:])]
 
-    def _read_columns(self, x: Node, lead: tuple[int, ...]) -> Node:
-        """Return the result, whose elements are in order down the columns."""
-        rows, columns = self.sides
+    def _read_columns(self, x: Node, lead: tuple[int, ...], sides: tuple[int, int], out: int) -> Node:
+        """Return the first ``out`` of numbers that are in order down the columns of a matrix."""
+        rows, columns = sides
         *outer, row, column = compute_strides((*lead, rows, columns))
         turned = self._view(x, (*lead, columns, rows), 0, (*outer, column, row))
         flat = compute_strides((*lead, rows * columns))
-        return self._view(turned, (*lead, self.data.out), 0, flat)
+        return self._view(turned, (*lead, out), 0, flat)
 
     def _view(self, x: Node, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> Node:
         if x.kind is VIEW and x.data.strides == compute_strides(x.shape):
