@@ -8,8 +8,9 @@ from pullback.compiler.builder import Definition, Label
 from pullback.compiler.codegen.call_table import CallList, Operand
 from pullback.compiler.codegen.kernel_code import Function, join_lines
 from pullback.compiler.codegen.module_builder import ModuleBuilder
+from pullback.compiler.codegen.scalar_loop import ScalarLoop, is_scalar_loop
 from pullback.compiler.ir.graph import Node, find_contiguous
-from pullback.compiler.ir.kinds import CONSTANT, LOOP, SWITCH, WHILE, Kind
+from pullback.compiler.ir.kinds import CONSTANT, LOOP, MAP, SWITCH, WHILE, Kind
 from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.order import Step
 from pullback.compiler.schedule.schedule import BodyPlan, count_body_bytes
@@ -25,21 +26,35 @@ def call_structure(
     """Emit the bodies of a loop or of branches and the call that runs them; ``call_step`` emits a step of a body."""
     n: Node = step.what
     plans: tuple[BodyPlan, ...] = step.plan
-    names, described = [], []
-    for body in plans:
-        inner, calls = module.open_body(body.memory), CallList()
-        for inner_step in body.steps:
-            call_step(inner, calls, inner_step)
-        names.append(inner.close_body(calls))
-        described += [f"  {line}" for line in inner.described]
-    module.described += [f"{n.name} {' '.join(map(str, n.data.counts))}:", *described]
     results = {r.data: r for r in step.stored}
     given: list[Operand] = [module.address(*find_contiguous(x)) for x in (*n.args, *results.values())]
-    writer = WRITERS[n.kind](n, plans, names, {r: len(n.args) + at for at, r in enumerate(results)})
-    function = writer.write(len(given))
-    module.helpers.update(writer.constants)
-    module.declared.add(MEMCPY)
+    places = {r: len(n.args) + at for at, r in enumerate(results)}
+    if n.kind is LOOP and is_scalar_loop(n.data):
+        function = _write_scalar_loop(module, n, places, len(given))
+    else:
+        names, described = [], []
+        for body in plans:
+            inner, calls = module.open_body(body.memory), CallList()
+            for inner_step in body.steps:
+                call_step(inner, calls, inner_step)
+            names.append(inner.close_body(calls))
+            described += [f"  {line}" for line in inner.described]
+        module.described += [f"{n.name} {' '.join(map(str, n.data.counts))}:", *described]
+        writer = WRITERS[n.kind](n, plans, names, places)
+        function = writer.write(len(given))
+        module.helpers.update(writer.constants)
+        module.declared.add(MEMCPY)
     code.call_void(module.name(function), [*given, module.find_memory(("scratch", n.number))])
+
+
+def _write_scalar_loop(module: ModuleBuilder, n: Node, results: dict[int, int], params: int) -> Function:
+    writer = ScalarLoop(n.data, results)
+    function = writer.write(params)
+    ops = ", ".join(x.name for x in n.data.body.nodes if x.kind is MAP)
+    module.described += [f"{n.name} {' '.join(map(str, n.data.counts))}:", f"  in registers: {ops}"]
+    module.helpers.update(writer.code.helpers)
+    module.declared |= writer.code.declared
+    return function
 
 
 class StructureFunction:
