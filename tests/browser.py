@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import base64
-import fcntl
 import json
 import os
 import select
@@ -46,19 +45,19 @@ class Browser:
     def __init__(self, chromium: str) -> None:
         its_input, self.output = os.pipe()
         self.input, its_output = os.pipe()
-        ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (its_input, its_output)]
 
         def connect() -> None:  # the browser reads from 3 and writes to 4
-            os.dup2(ends[0], 3)
-            os.dup2(ends[1], 4)
+            ends = [copy_above(its_input, 4), copy_above(its_output, 4)]
+            for number, end in enumerate(ends, 3):
+                os.dup2(end, number)
 
         self.folder = tempfile.mkdtemp()
         self.process = subprocess.Popen(
             [chromium, *FLAGS, f"--user-data-dir={self.folder}", "about:blank"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, close_fds=False, preexec_fn=connect,
         )  # fmt: skip
-        for end in (its_input, its_output, *ends):
-            os.close(end)
+        os.close(its_input)
+        os.close(its_output)
         self.numbers, self.rest = count(1), b""
         self.events: list[dict[str, Any]] = []
         atexit.register(self.close)
@@ -97,9 +96,18 @@ class Browser:
             self.events.append(self.read())
 
 
+def copy_above(end: int, last: int) -> int:
+    """Return a copy of a file descriptor whose number is above ``last``."""
+    while (end := os.dup(end)) <= last:
+        pass
+    return end
+
+
 @cache
 def open_browser() -> Browser:
     """Return the browser of this process; the test is skipped if there is none."""
+    if os.name == "nt":
+        pytest.skip("drives Chromium over pipes with the numbers 3 and 4, which Windows does not have")
     chromium = find_chromium()
     if chromium is None:
         pytest.skip("needs Chromium (Debian's package chromium)")
