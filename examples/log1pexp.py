@@ -1,4 +1,4 @@
-"""A gradient of your own: log(1 + exp(x)) has no gradient at 1000, says where it was lost, and gets it back."""
+"""A custom gradient: that of log(1 + exp(x)) is NaN at 1000; a report says where it began, a stable formula helps."""
 
 from __future__ import annotations
 
