@@ -112,6 +112,8 @@ def mean(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
 
 
 def center(x: Value, axis: Axis) -> Any:
+    if type(x) is np.ndarray:
+        return x - quick_mean(x, axis, True)
     return x - np.mean(x, axis=axes(axis), keepdims=True)
 
 
@@ -125,8 +127,20 @@ def quick_var(x: Array, axis: Axis = None, keepdims: bool = False, ddof: int = 0
     axis = axes(axis)
     if x.dtype.char in "fd" and x.size:
         e = x - quick_mean(x, axis, True)
-        return quick_sum(e * e, axis, keepdims) / x.dtype.type(count_elements(x.shape, axis) - ddof)
+        if x.ndim:
+            np.multiply(e, e, e)  # a large array of its own would be fresh memory
+        else:
+            e = e * e
+        return quick_sum(e, axis, keepdims) / x.dtype.type(count_elements(x.shape, axis) - ddof)
     return np.var(x, axis, ddof=ddof, keepdims=keepdims)
+
+
+def weigh_center(x: Value, axis: Axis, weights: Value) -> Any:
+    """Return how far elements are from their mean, times weights that have the shape of the mean."""
+    e, weight = center(x, axis), restore_axes(weights, x.shape, axis)
+    if type(e) is np.ndarray and e.ndim and isinstance(weight, np.ndarray | np.generic) and weight.dtype == e.dtype:
+        return np.multiply(e, weight, e)
+    return e * weight
 
 
 def compose_var(x: Tensor, axis: Axis, keepdims: bool, ddof: int) -> Any:
@@ -138,9 +152,7 @@ def compose_var(x: Tensor, axis: Axis, keepdims: bool, ddof: int) -> Any:
     np.var,
     acts=reduces(empty=False),
     d=rule(
-        lambda g, x, axis, ddof: (
-            center(x, axis) * restore_axes((g + g) * per(x.shape, axis, ddof, g.dtype), x.shape, axis)
-        ),
+        lambda g, x, axis, ddof: weigh_center(x, axis, (g + g) * per(x.shape, axis, ddof, g.dtype)),
         jvp=lambda dx, x, z, axis, keepdims, ddof: (
             total(real_product(center(x, axis), dx + dx), axis, keepdims) * per(x.shape, axis, ddof, z.dtype)
         ),
@@ -165,9 +177,7 @@ def var(x: TensorLike, /, axis: Axis = None, keepdims: bool = False, ddof: float
     np.std,
     acts=reduces(empty=False),
     d=rule(
-        lambda g, x, z, axis, ddof: (
-            center(x, axis) * restore_axes(g * inverse_or_zero(z) * per(x.shape, axis, ddof, g.dtype), x.shape, axis)
-        ),
+        lambda g, x, z, axis, ddof: weigh_center(x, axis, g * inverse_or_zero(z) * per(x.shape, axis, ddof, g.dtype)),
         jvp=lambda dx, x, z, axis, keepdims, ddof: (
             total(real_product(center(x, axis), dx), axis, keepdims)
             * inverse_or_zero(z)
