@@ -66,7 +66,11 @@ class Browser:
         """End the browser, which ends when nobody writes to it."""
         os.close(self.output)
         os.close(self.input)
-        self.process.wait()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def read(self) -> dict[str, Any]:
