@@ -123,7 +123,7 @@ def test_tensorflow_js_spelling_of_gradients() -> None:
         "tidy": "pb.tidy is not needed: memory is Python's",
         "dispose": "pb.dispose is not needed: memory is Python's",
         "memory": "pb.memory is not needed: memory is Python's",
-        "no_grad": "pb.no_grad is not needed: nothing is recorded outside of pb.grad",
+        "no_grad": "pb.no_grad is not needed: nothing is recorded outside pb.grad",
         "backward": r"pb.backward is pb.grad\(f\)\(x\), or tape.gradient\(y, x\)",
         "requires_grad": "pb.requires_grad is not needed",
         "elementwise_grad": "pb.elementwise_grad is pb.grad",

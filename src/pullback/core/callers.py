@@ -74,7 +74,7 @@ OF_SERIES = (
 )
 OF_MASKED = (
     "Masked arrays hold plain numbers. Choose with np.where(mask, x, 0.0) or give where=mask to np.sum, np.mean and "
-    "the like; np.nanmean and its kin leave NaN out"
+    "the like; np.nanmean and the like leave NaN out"
 )
 OF_ITERATORS = (
     "np.nditer reads and writes memory, which traced tensors do not have. Iterate over x itself or x.flat, "

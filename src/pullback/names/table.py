@@ -52,7 +52,7 @@ ALIASES = {  # these work: the gradient functions of TensorFlow.js and TensorFlo
 _MEMORY = "not needed: memory is Python's, and an array goes when nothing refers to it"
 _CPU = "not needed: everything is in the CPU's memory"
 _RECORDING = (
-    "not needed: nothing is recorded outside of pb.grad, pb.variable_grads, pb.GradientTape and their kin; "
+    "not needed: nothing is recorded outside pb.grad, pb.variable_grads, pb.GradientTape and the like; "
     "pb.stop_gradient(x) cuts a path inside of them"
 )
 _LAYOUT = "not there: a tensor does not tell how its values lie in memory; x.numpy() is an array of them"
