@@ -73,6 +73,16 @@ class GradientTape:
         self._watched: dict[int, tuple[Tensor, list[Tensor]]] = {}  # watched tensors, by id, and their nodes
         self._handles: list[tuple[Tensor, Tensor]] = []  # watched tensors and their nodes while the block runs
 
+    def __repr__(self) -> str:
+        """Return what the tape is and does.
+
+        >>> GradientTape(persistent=True)
+        <GradientTape, persistent, nothing recorded yet>
+        """
+        kind = ", persistent" * self._persistent
+        did = "recorded" if self._tape is not None else "used up" if self._spent else "nothing recorded yet"
+        return f"<GradientTape{kind}, {'recording' if self._recording else did}>"
+
     # ---- recording
 
     def __enter__(self) -> GradientTape:
