@@ -615,3 +615,27 @@ def test_batch_jacobian_of_zero_examples():
         tape.watch(x)
         y = x * 2.0
     assert tape.batch_jacobian(y, x).shape == (0, 2, 2)
+
+
+def test_tensors_kept_from_one_tape_are_constants_to_the_next() -> None:
+    x, kept = pb.tensor([1.0, 2.0, 3.0]), []
+    for n in range(4):  # the tape, and what it knows of shapes, is used again for the next block
+        with pb.GradientTape() as tape:
+            tape.watch(x)
+            y = x * x if not kept else x * x + kept[-1] * x
+            z = pb.sum(y)
+        kept.append(y)
+        slope = 2.0 * x.numpy() + (kept[-2].numpy() if n else 0.0)
+        assert tape.gradient(z, x).numpy().tolist() == slope.tolist()
+        assert not y.level
+        assert (y + 1.0).numpy().tolist() == (y.numpy() + 1.0).tolist()
+
+
+def test_watched_tensor_that_was_written_to_is_read_as_written() -> None:
+    x = pb.tensor([1.0, 2.0])
+    with pb.GradientTape() as tape:
+        tape.watch(x)
+        y = x * 3.0
+        y += x
+        z = pb.sum(y * x)
+    assert tape.gradient(z, x).numpy().tolist() == [8.0, 16.0]

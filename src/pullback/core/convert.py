@@ -159,7 +159,14 @@ def as_value(x: TensorLike, what: str = "tensor") -> Array:
 
 def unwrap_constant(x: Any, what: str = "tensor") -> Value:
     """Return the array or NumPy scalar of a tensor that no transform follows; a tensor that one follows as it is."""
-    if not isinstance(x, Tensor):
+    if type(x) is Tensor:  # the usual tensors without calls: transforms come here for each of theirs, again and again
+        m = x.meta
+        if m.tape.level:
+            return x
+        if m.raw:
+            held: Value = x.value
+            return held
+    elif not isinstance(x, Tensor):
         try:
             return as_value(x, what)
         except (DataError, TracedValueError):

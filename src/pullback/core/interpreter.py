@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy import float32, float64, generic, ndarray
 
+from pullback.core.memory import Large
 from pullback.core.tensor import LATER, OBJECT, Tensor
 from pullback.core.weak import WEAK_TYPES, Weak, are_numbers, is_weak, weaken, weaken_value
 
@@ -28,7 +29,7 @@ new_level = count(1).__next__
 def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Perform ``op`` on anything: tensors of any level, variables, arrays, numbers, lists."""
     # Not split into smaller functions: every op on anything but plain tensors calls it; variable + array takes 2.1 µs.
-    top, level, is_plain, is_read = None, -1, True, True
+    top, level, is_plain, is_read, is_watched = None, -1, True, True, False
     for a in args:
         if isinstance(a, Tensor):
             if a.refers:  # a variable: the value it holds, or the tensor of a tape that watches it
@@ -39,6 +40,8 @@ def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
                 its = a.level
                 if its > level:
                     top, level = a, its
+                if type(a) is Large and a.meta.pool is None:
+                    is_watched = True
                 if not its and not a.meta.raw:  # its inner tape is closed: what it holds
                     is_read = False
         elif type(a) is ndarray:
@@ -50,6 +53,10 @@ def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         return op.prepare_call(args, params)
     if not is_read:  # from the start: what was read may go the quick way
         return op.call([a.read() if isinstance(a, Tensor) else a for a in args], params)
+    if is_watched and not op.is_moving:  # a tensor that a GradientTape watches stands for its node: the quick way
+        nodes = [_get_node(a) for a in args]
+        if not any(type(a) is Large for a in nodes):
+            return op.call(nodes, params)
     if top is None:
         z = op.perform(args, params)
         return weaken_value(z) if are_numbers(args) else z
@@ -60,6 +67,16 @@ def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     return weaken(z) if numbers and is_weak(op, args) else z
 
 
+def _get_node(a: Any) -> Any:
+    """Return the node that a watched tensor stands for, unless it was written to; anything else as it is."""
+    return a.x if type(a) is Large and a.meta.pool is None and a.value is a.x.value else a
+
+
 def level_of(x: Value | None) -> int:
     """Return the level of a tensor; arrays and numbers are of level 0."""
+    if type(x) is Tensor:  # without calls: a custom gradient comes here a dozen times
+        m = x.meta
+        level: int = m.tape.level
+        if level or m.raw:
+            return level
     return x.read().level if isinstance(x, Tensor) else 0

@@ -43,7 +43,7 @@ from pullback.errors import GradientError
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
-    from pullback.typing import Value
+    from pullback.typing import Array, Value
 
 Rule = Callable[..., Any]  # computes the cotangent of an operand from that of the result and the saved values
 RAW = (ndarray, generic)
@@ -88,8 +88,8 @@ class Meta:
     """Shape, dtype and tape, interned and compared by ``is``.  It is also the value of a node that no rule reads."""
 
     __slots__ = (
-        "capacity", "complex", "constants", "direct", "dtype", "kind", "ndim", "note", "one", "plain", "pool", "push",
-        "raw", "record", "shape", "size", "small", "tape",
+        "capacity", "complex", "constants", "direct", "dtype", "kind", "ndim", "note", "one", "other_record", "plain",
+        "pool", "push", "raw", "record", "shape", "size", "small", "tape",
     )  # fmt: skip
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], tape: Tape, raw: bool) -> None:
@@ -109,6 +109,7 @@ class Meta:
         self.direct = inexact and raw  # the same, where a big result needs no buffer either
         self.complex = bool(raw and shape and dtype.kind == "c" and tape.level)  # recorded without a dispatch
         self.record: Any = None  # these fields for machine code, False if it does not handle them (see native.py)
+        self.other_record: Any = None  # the same, once it is detached or attached again
         self.constants: dict[Any, Any] = ITSELF
         if raw and inexact:
             key = dtype, bool(shape)
@@ -120,13 +121,14 @@ class Meta:
     def detach(self) -> None:
         """Make the tensors that hold this meta constants."""
         self.tape, self.push, self.note, self.pool = NO_TAPE, forget, note_constant, None
-        self.record, self.complex = None, False
+        self.record, self.other_record, self.complex = self.other_record, self.record, False
         if not self.raw:
             self.small = False  # not the fast path: such a tensor is read as its value
 
     def attach(self, tape: Tape, push: Any, note: Any, pool: Any, small: bool) -> None:
         """Make the tensors that hold this meta those of a tape again."""
-        self.tape, self.push, self.note, self.pool, self.small, self.record = tape, push, note, pool, small, None
+        self.tape, self.push, self.note, self.pool, self.small = tape, push, note, pool, small
+        self.record, self.other_record = self.other_record, self.record
         self.complex = bool(self.raw and self.shape and self.dtype.kind == "c")
 
 
@@ -573,30 +575,38 @@ def walk_again(nodes: list[Tensor], keep: bool = True, transposed: bool = False)
     if hooks.blocks and (observer := hooks.find("walk")) is not None:
         observer.walk(nodes, keep, transposed)
         return
+    if native.machine is not None and keep:
+        native.machine.walk_again(nodes)
+        return
     for r in reversed(nodes):
-        g = r.g
-        if g is None:
-            continue
-        s = r.via.plain
-        dx, dy = s.dx, s.dy
-        if dx is None:
-            d = e = None  # stale locals would hide that an array has one holder
-            s.back(r)
-        elif dy is None:
-            x = r.x
-            d = dx(g, r.value, x.value, r.y)
-            e = x.g
-            x.g = d if e is None else e + d
-        else:
-            x, y, z = r.x, r.y, r.value
-            d = dx(g, z, x.value, y.value)
-            e = x.g
-            x.g = d if e is None else e + d
-            d = dy(g, z, x.value, y.value)
-            e = y.g
-            y.g = d if e is None else e + d
+        walk_node_again(r)
         if not keep:
             r.g = None
+
+
+def walk_node_again(r: Tensor) -> None:
+    """Give the operands of one node, which stays as it is, their cotangents."""
+    g = r.g
+    if g is None:
+        return
+    s = r.via.plain
+    dx, dy = s.dx, s.dy
+    if dx is None:
+        g = None  # it would hide that an array has one holder
+        s.back(r)
+        return
+    x, y, z = r.x, r.y, r.value
+    if dy is None:
+        d = dx(g, z, x.value, y)
+        e = x.g
+        x.g = d if e is None else e + d
+        return
+    d = dx(g, z, x.value, y.value)
+    e = x.g
+    x.g = d if e is None else e + d
+    d = dy(g, z, x.value, y.value)
+    e = y.g
+    y.g = d if e is None else e + d
 
 
 def perform(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -769,7 +779,11 @@ NO_TAPE = Tape(0)
 
 def constant(x: Any) -> Tensor:
     """Return a Tensor on no tape.  Nothing is copied."""
-    x = as_value(x)
+    return make_constant(as_value(x))
+
+
+def make_constant(x: Array) -> Tensor:
+    """Return a Tensor on no tape with a value that is known to be an array or a NumPy scalar."""
     r = Tensor()
     r.value, r.meta, r.g, r.x, r.y = x, NO_TAPE[x.shape, x.dtype], None, None, None
     return r
@@ -780,7 +794,7 @@ def as_tensor(x: Any) -> Tensor:
     if isinstance(x, Tensor):
         return x
     x = unwrap_constant(x)
-    return x if isinstance(x, Tensor) else constant(x)
+    return x if isinstance(x, Tensor) else make_constant(x)
 
 
 LATER["constant"] = constant

@@ -11,6 +11,8 @@ from functools import lru_cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from numpy import ndarray
+
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError
 
@@ -34,6 +36,8 @@ def get_branches(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | No
     t = type(tree)
     if t is list:
         return tree, list
+    if t is ndarray or isinstance(tree, Tensor):  # the usual leaves
+        return None
     if isinstance(tree, tuple):
         return list(tree), (lambda new: t(*new)) if hasattr(tree, "_fields") else t
     if isinstance(tree, dict):

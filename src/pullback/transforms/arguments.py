@@ -50,13 +50,19 @@ def restore_marked(args: list[Any], again: bool = False) -> Any:
 class Arguments:
     """Positional arguments.  The tensors, arrays and numbers in them are the inputs; anything else passes through."""
 
+    flat: list[Any]
+    tree: list[Any]
+
     def __init__(self, args: Sequence[Any]) -> None:
+        if len(args) == 1 and type(args[0]) is Tensor:  # the usual case, without a look at the others
+            self.plain = self.given_tensor = True
+            self.flat = self.tree = [unwrap_constant(args[0])]
+            return
         self.plain = all(isinstance(a, ARRAYS) for a in args)  # whether no argument is a tree
         leaves = args if self.plain else [*self._leaves(list(args))]
         self.given_tensor = any(isinstance(leaf, Tensor) for leaf in leaves)
         if self.plain:
-            self.flat: list[Any] = [unwrap_constant(a) for a in args]
-            self.tree: list[Any] = self.flat
+            self.flat = self.tree = [unwrap_constant(a) for a in args]
         else:
             floats = [leaf.dtype for leaf in leaves if isinstance(leaf, ARRAYS) and leaf.dtype.kind == "f"]
             self.width = np.result_type(*floats) if floats else np.dtype(float)

@@ -16,7 +16,7 @@ from pullback.core.variable import Recorder, Variable
 from pullback.errors import ArgumentError, CustomGradientError
 from pullback.transforms.arguments import Arguments, paths
 from pullback.transforms.captured import line_of, make_capture_error, make_variable_error
-from pullback.transforms.customop import Back, CustomOp, Run, gradient_for, is_number, like, tangent_for
+from pullback.transforms.customop import Back, CustomOp, Run, find_fitting, gradient_for, is_number, like, tangent_for
 from pullback.transforms.enclosing import Scope
 from pullback.transforms.leaves import pair_branches
 from pullback.transforms.signatures import BY_KEYWORD, BY_POSITION, accepts, find_passing, takes_separately
@@ -70,7 +70,7 @@ class Call(CustomOp):
 
     def split(self, out: TensorLike) -> tuple[Any, Any]:
         """Return the value and the gradient function from what the body returned."""
-        found = _by_name(out)
+        found = _by_name(out) if type(out) is not tuple else None
         if found is None and isinstance(out, tuple | list) and len(out) == 2:
             found = out[0], out[1]
         if found is None or not callable(found[1]):
@@ -116,13 +116,15 @@ class Call(CustomOp):
         ``None`` only where ``missing`` ones are allowed.
         """
         out, more = self._split_gradients(out, read, grad_func) if read else (out, [])
-        count, line = len(likes) - len(read), partial(line_of, grad_func)
+        count, found = len(likes) - len(read), [*self._match_gradients(out, grad_func), *more]
+        fitting = [*map(find_fitting, found, likes)] if len(found) == len(likes) else ()
+        if fitting and all(d is not None for d in fitting):  # the usual case, without a function for each message
+            return [*fitting]
+        line = partial(line_of, grad_func)
         names = [*(partial(self.name_input, i) for i in range(count)), *(partial(str, v.name) for v in read)]
         return [
             None if d is None and (missing or i >= count) else gradient_for(d, x, self.name, name, line, dys)
-            for i, (d, x, name) in enumerate(
-                zip([*self._match_gradients(out, grad_func), *more], likes, names, strict=True)
-            )
+            for i, (d, x, name) in enumerate(zip(found, likes, names, strict=True))
         ]
 
     def _split_gradients(

@@ -38,6 +38,7 @@ __all__: list[str] = []
 
 
 Back = Callable[[list[Any]], Sequence[Any]]
+UNCHANGED = nullcontext()
 
 
 class Run(NamedTuple):
@@ -56,7 +57,7 @@ class Like(NamedTuple):
 
 
 def like(x: Any) -> Like:
-    return Like(x.shape, x.dtype)
+    return tuple.__new__(Like, (x.shape, x.dtype))  # a named tuple's own constructor is slow
 
 
 class HigherLevelError(Exception):
@@ -154,11 +155,11 @@ class CustomOp:
             self.limit = None
 
     def _apply(self, args: Sequence[Any]) -> tuple[Any, ...]:
-        top: Any = max(args, key=level_of, default=None)
-        watcher = find_highest_watcher() if self.follows else None
-        if watcher is not None and watcher.level > level_of(top):
+        top: Any = args[0] if len(args) == 1 else max(args, key=level_of, default=None)
+        level, watcher = level_of(top), find_highest_watcher() if self.follows else None
+        if watcher is not None and watcher.level > level:
             return self.record(watcher.tape, args, args, {})
-        if not level_of(top):
+        if not level:
             return self.run_checked(args).values
         results: tuple[Any, ...] = top.interpret(self, tuple(args), {})
         return results
@@ -169,7 +170,7 @@ class CustomOp:
     def below(self, values: Sequence[Any]) -> int:
         """Return the highest level that results of these values may have."""
         watcher = find_highest_watcher() if self.follows else None
-        return max([*map(level_of, values), watcher.level if watcher is not None else 0])
+        return max(0 if watcher is None else watcher.level, *map(level_of, values), 0)
 
     def run_reduced(self, values: Sequence[Any]) -> Run:
         """Return a run whose results are constants to the tapes on which an enclosing function made its operands."""
@@ -183,7 +184,7 @@ class CustomOp:
 
     def check_limit(self, results: Sequence[Any]) -> None:
         """Raise HigherLevelError if a result has a higher level than the inputs, at which nothing is differentiated."""
-        if self.limit:
+        if self.limit and any(isinstance(z, Tensor) for z in results):
             top = max(results, key=level_of, default=None)
             if level_of(top) > self.limit and not is_differentiated(top, self.limit):
                 raise HigherLevelError(self, top)
@@ -238,15 +239,16 @@ class CustomOp:
             return self.apply(values)
         self.records.append((tape, args))
         try:
-            with watch_below(tape.level) if self.follows and is_watched() else nullcontext():
+            with watch_below(tape.level) if self.follows and is_watched() else UNCHANGED:
                 zs, back, variables = self.run_traced(values)
         finally:
             self.records.pop()
-        operands = [*args, *(v.read() for v in variables)]
+        operands = [*args, *(v.read() for v in variables)] if variables else args
         nodes = [node_of(a) if tape.holds(a) else None for a in operands]
         if all(n is None for n in nodes):  # the level was that of a variable, and none was read
             return zs
-        self.check_variables([v for v, n in zip(variables, nodes[len(args) :], strict=True) if n is not None])
+        if variables:
+            self.check_variables([v for v, n in zip(variables, nodes[len(args) :], strict=True) if n is not None])
         within = scopes()
         kept = values if self.states_jvp else [like(v) for v in values]
         # A function that saved no operand must not hold their memory.
@@ -314,9 +316,12 @@ class CheckedPull:
         self.args, self.within, self.kept, self.likes = args, within, kept, likes
 
     def __call__(self, gs: list[Any]) -> Sequence[Any]:
-        dys = [
-            np.zeros(z.shape, float_of(z.dtype))[()] if g is None else g for g, z in zip(gs, self.likes, strict=True)
-        ]
+        dys = gs
+        if any(g is None for g in gs):
+            dys = [
+                np.zeros(z.shape, float_of(z.dtype))[()] if g is None else g
+                for g, z in zip(gs, self.likes, strict=True)
+            ]
         since, level = len(self.tape.nodes), self.tape.level
         ds = self._run(dys)
         if any(level_of(d) >= level for d in ds):
@@ -399,6 +404,16 @@ class WrappingOp(CustomOp):
 
     def check_variables(self, variables: Sequence[Any]) -> None:
         self.op.check_variables(variables)
+
+
+def find_fitting(d: Any, x: Like) -> Any:
+    """Return a gradient as the engine takes it, if it has the shape and the float dtype of its input; else None."""
+    if type(d) is not Tensor and type(d) is not ndarray:
+        return None
+    d = unwrap_constant(d)
+    if d.dtype is not x.dtype or d.dtype.kind != "f" or d.shape != x.shape:
+        return None
+    return d.view() if type(d) is ndarray else d  # a view: it may be the user's own array
 
 
 def gradient_for(

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from sys import getrefcount
 from typing import Any, NamedTuple
 
 from pullback.core.convert import unwrap_constant
-from pullback.core.memory import Large, node_of
-from pullback.core.tape import Tape
+from pullback.core.interpreter import new_level
+from pullback.core.memory import IDLE, Large, node_of
+from pullback.core.tape import MAX_KEPT_METAS, Tape
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, Watcher
 from pullback.core.writes import make_twin
 
 __all__: list[str] = []
+
+MAX_FREE = 8  # tapes that are kept for other blocks
 
 
 class Recording(Tape):
@@ -27,6 +31,33 @@ class Recording(Tape):
 
     metas: list[tuple[Any, Any, bool]]
 
+    @staticmethod
+    def begin() -> Recording:
+        """Return an empty tape for a new level; a recycled one has metas already, which take time to make."""
+        try:
+            tape = FREE.pop()  # not "if FREE": another thread may take the last one in between
+        except IndexError:
+            return Recording(new_level())
+        tape.level = new_level()
+        tape.resume()
+        return tape
+
+    def recycle(self) -> None:
+        """Keep this tape, which is paused and not used any more, for another block, without metas that tensors hold."""
+        before = {id(m): (pool, small) for m, pool, small in self.metas}
+        self.metas = []
+        for metas in (self, self.above):
+            for key, count in zip([*metas], [*map(getrefcount, metas.values())], strict=True):
+                if count > IDLE or metas[key].capacity:  # the latter has a pool, which holds memory
+                    del metas[key]
+        for kept in (self.nodes, self.cuts, self.captured, self.views, self.viewed, self.written):
+            kept.clear()
+        self.sorted, self.has_writes = 0, False
+        usual = self.push == self.nodes.append  # else it also remembers lines of the program
+        if usual and len(self) + len(self.above) <= MAX_KEPT_METAS and len(FREE) < MAX_FREE:
+            self.metas = [(m, *before[id(m)]) for m in [*self.values(), *self.above.values()]]
+            FREE.append(self)
+
     def pause(self) -> None:
         self.metas = [(m, m.pool, m.small) for m in [*self.values(), *self.above.values()]]
         for m, _, _ in self.metas:
@@ -35,6 +66,9 @@ class Recording(Tape):
     def resume(self) -> None:
         for m, pool, small in self.metas:
             m.attach(self, self.push, self.views.append, pool, small)
+
+
+FREE: list[Recording] = []
 
 
 class Follower(Watcher):

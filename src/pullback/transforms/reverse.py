@@ -15,7 +15,7 @@ from pullback.core.calculus import total
 from pullback.core.callers import reveal
 from pullback.core.convert import float_of, has_tensors, unwrap_constant
 from pullback.core.interpreter import new_level
-from pullback.core.memory import node_of
+from pullback.core.memory import Large, node_of
 from pullback.core.rowsparse import RowSparse, collect_rows
 from pullback.core.tape import RAW, TAPED, constant
 from pullback.core.tensor import Tensor
@@ -25,7 +25,7 @@ from pullback.transforms.directions import pull_examples, pull_unit_vectors
 from pullback.transforms.grad import UNREACHED, cut_text, explain_missing_direction
 from pullback.transforms.jacobian import block_dtype, join_parts
 from pullback.transforms.recording import Follower, Recording, become, follow, stages, unwatch
-from pullback.transforms.session import pull_again
+from pullback.transforms.session import UNCHANGED, pull_again
 from pullback.transforms.variables import copy_rows, finish_cotangent
 
 if TYPE_CHECKING:
@@ -90,9 +90,10 @@ class GradientTape:
             raise GradientError("GradientTape: this tape is already recording. Nest another one for a higher order.")
         if self._tape is None:
             self._spent = False
-            self._tape = Recording(new_level())
+            observer = hooks.find("record_lines") if hooks.blocks else None
+            self._tape = Recording.begin() if observer is None else Recording(new_level())
             self._follower = Follower(self._tape, self._accessed)
-            if hooks.blocks and (observer := hooks.find("record_lines")) is not None:
+            if observer is not None:
                 observer.record_lines(self._tape)
         else:  # go on with what was recorded
             self._tape.level = new_level()
@@ -215,9 +216,10 @@ class GradientTape:
             for r in self._tape.nodes:
                 if type(r) is Tensor:
                     r.x = r.y = None  # so that a tensor that a user keeps does not keep the graph behind it
-            self._tape.nodes.clear()
-            self._tape = None
             self._watched.clear()
+            tape, self._tape = self._tape, None
+            self._follower.leaves = {}
+            tape.recycle()
 
     def __del__(self) -> None:
         if self._tape is not None:
@@ -260,6 +262,8 @@ class GradientTape:
         ]
         if not self._persistent:
             self._spend()
+        if isinstance(sources, Tensor):
+            return out[0]
         return tree.replace_leaves(sources, out) if out else sources
 
     def jacobian(self, target: Any, sources: Any, unconnected_gradients: str = "none") -> Any:
@@ -467,7 +471,7 @@ class GradientTape:
         def collect() -> list[list[Any]]:
             return [[g for g in (finish_cotangent(n.g) for n in group) if g is not None] for group in wanted]
 
-        with unwatch(nodes):
+        with unwatch(nodes) if any(type(r) is Large for r in nodes) else UNCHANGED:
             if sparse:
                 _collect_rows(wanted)
             found = pull_again(nodes, self._tape.level, seeds, known.values(), collect)

@@ -7,7 +7,7 @@ out for its one result, because it must be quick for the smallest functions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
 from pullback.core import hooks
@@ -16,12 +16,13 @@ from pullback.core.interpreter import new_level
 from pullback.core.memory import node_of
 from pullback.core.tape import TAPED, Tape, add_cotangent, walk_again
 from pullback.core.tensor import Tensor
-from pullback.core.variable import watch_below
+from pullback.core.variable import is_watched, watch_below
 from pullback.transforms.recording import Recording
 
 __all__: list[str] = []
 
 T = TypeVar("T")
+UNCHANGED = nullcontext()
 
 
 def run_session(entry: str, body: Callable[..., T], xs: Any, dy: Any = None, call: Any = None) -> T:
@@ -98,7 +99,7 @@ def pull_again(
 
     The nodes stay, without their cotangents.  ``keep`` and ``transposed`` are those of ``walk_again``.
     """
-    with watch_below(level):
+    with watch_below(level) if is_watched() else UNCHANGED:
         try:
             for node, g in seeds:
                 if node is not None and g is not None:

@@ -591,8 +591,47 @@ def write_walk() -> str:
     return w.text()
 
 
+def write_walk_again() -> str:
+    """Return ``walk_again(nodes)``, a backward pass over a list of nodes that stay as they are.
+
+    The variant of a step for small values is the step itself; a node with any other step is left to Python.
+    """
+    attributes = '"probe-stack"="inline-asm"'
+    w = ObjectWriter("ptr", "walk_again", "ptr self", "ptr nodes", internal=False, attributes=attributes)
+    other, given = w.allocate(f"[{SCRATCH} x i8]"), w.allocate("ptr")
+    count = w.load("i64", "%nodes", OFFSETS["SIZE"])
+    i = w.loop("each", count)
+    place = w.let(f"sub i64 {w.let(f'sub i64 {count}, 1')}, {i}")
+    w.require(w.compare("slt", place, w.load("i64", "%nodes", OFFSETS["SIZE"]), "i64"), "each")
+    r = w.word(w.load("ptr", "%nodes", OFFSETS["LIST_ITEMS"]), place, "ptr")
+    w.incref(r)
+    w.require_type(r, "@tensor_type", "unusual")
+    w.jump_if(w.is_none(w.slot(r, "g")), "next")
+    step = w.slot(r, "via")
+    w.require(w.compare("eq", w.slot(step, "plain"), step), "unusual")
+    status = w.call("i32", "@pull", f"ptr {r}", f"ptr {other}")
+    w.jump_if(w.compare("sgt", status, 0, "i32"), "next")
+    w.jump_if(w.compare("slt", status, 0, "i32"), "failed")
+    w.jump("unusual")
+    w.label("unusual")
+    w.store("ptr", r, given)
+    walk_node_again = w.load("ptr", "@walk_node_again")
+    told = w.call("ptr", "@PyObject_Vectorcall", f"ptr {walk_node_again}", f"ptr {given}", "i64 1", "ptr null")
+    w.jump_if(w.compare("eq", told, "null"), "failed")
+    w.decref(told)
+    w.jump("next")
+    w.label("next")
+    w.decref(r)
+    w.end_loop("each")
+    w.ret_none()
+    w.label("failed")
+    w.decref(r)
+    w.ret("ptr", "null")
+    return w.text()
+
+
 # The functions of the module, in the order of their calls.
 BACKWARD = (
     write_run_blocks, write_is_own, write_object, write_report_sum, write_add, write_add_array, write_add_fitted,
-    *PICKS, *PULL_PRODUCT, lambda: PullWriter().write(), write_pull_in_python, write_walk,
+    *PICKS, *PULL_PRODUCT, lambda: PullWriter().write(), write_pull_in_python, write_walk, write_walk_again,
 )  # fmt: skip

@@ -16,7 +16,7 @@ from pullback.compiler.runtime.abi.eager_matrices import MATRICES
 
 __all__ = ["CALLED", "EXPORTS", "write_code"]
 
-EXPORTS = ("unary", "binary", "reflected", "product", "walk", "run", "run_blocks")
+EXPORTS = ("unary", "binary", "reflected", "product", "walk", "walk_again", "run", "run_blocks")
 
 CALLED = (  # functions of CPython's and NumPy's C API
     "PyArray_NewFromDescr",
@@ -53,6 +53,7 @@ DECLARED = f"""
 @fit = external global i8
 @warn_of_sum = external global i8
 @walk_node = external global i8
+@walk_node_again = external global i8
 @prepare = external global i8
 {declare_functions(CALLED)}declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)

@@ -55,7 +55,7 @@ from pullback.core import native
 from pullback.core.axes import elementwise1, elementwise2
 from pullback.core.fitting import fit
 from pullback.core.memory import SOLE, TRUSTED
-from pullback.core.tape import Meta, Step, walk_node
+from pullback.core.tape import Meta, Step, forget, walk_node, walk_node_again
 from pullback.core.tensor import Tensor
 
 __all__ = ["load"]
@@ -67,7 +67,9 @@ MOST_ELEMENTS = 4096  # of an array; ops may compute larger ones by another form
 SLOTS = {
     "g": Tensor, "meta": Tensor, "value": Tensor, "via": Tensor, "x": Tensor, "y": Tensor, "record": Meta,
     "constants": Meta, "dtype": Meta, "tape": Meta, "step_record": Step, "dx": Step, "dy": Step, "back": Step,
+    "plain": Step,
 }  # fmt: skip
+MOST_RECORDS = 4096  # of metas that are kept for others like them
 ELEMENTS = 11  # of the example on which a program is compared with its formula
 
 
@@ -96,6 +98,7 @@ def load(compiles: bool) -> Machine | None:
     machine.addresses = library.addresses
     machine.run_blocks = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(machine.addresses["run_blocks"])
     machine.walk = machine.make_function("walk", None, ONE_ARGUMENT)
+    machine.walk_again = machine.make_function("walk_again", None, ONE_ARGUMENT)
     if not machine.counts_alike():
         _warn("as many references to an object that machine code passes on")
         return None
@@ -128,15 +131,17 @@ class Machine:
 
     addresses: dict[str, int]  # of the functions that ``EXPORTS`` names
     walk: Any = None  # the backward pass over a list of nodes, as a built-in function
+    walk_again: Any = None  # the same over nodes that stay as they are
     run_blocks: Any = None  # the one over large arrays; ctypes calls it without the interpreter's lock
 
     def __init__(self) -> None:
         self.kept: list[Any] = []
+        self.records: dict[Any, tuple[Any, Any]] = {}  # those of metas, by what is in them, with their dtypes
         scratch = np.empty(BUFFERS * SCRATCH + 64, np.uint8)
         sums = [trace_program(np.add, range(2), char) for char in "fd"]
         programs = (ctypes.c_int64 * 2)(*map(ctypes.addressof, sums))
-        callbacks = warn_of_sum, walk_node, self.prepare, fit
-        called = (ctypes.c_int64 * 4)(*map(id, callbacks))
+        callbacks = warn_of_sum, walk_node, self.prepare, fit, walk_node_again
+        called = (ctypes.c_int64 * 5)(*map(id, callbacks))
         self.sums, self.copies = sums, [trace_program(np.positive, range(1), char) for char in "fd"]
         self.buffers: list[Any] = []  # memory of earlier calls of ``pull_large``, to be used again
         self.fused = FusedRuns()
@@ -150,6 +155,7 @@ class Machine:
             "blas": self._make_blas_table(), "scratch": -(-scratch.ctypes.data // 64) * 64,
             "sums": ctypes.addressof(programs),
             "warn_of_sum": at, "walk_node": at + 8, "prepare": at + 16, "fit": at + 24,
+            "walk_node_again": at + 32,
         }  # fmt: skip
 
     def _make_blas_table(self) -> int:
@@ -225,21 +231,16 @@ class Machine:
 
     # ---- records
 
-    @staticmethod
-    def prepare(m: Meta) -> None:
-        """Write the record of a meta; it is False if Python must perform the ops of its tensors."""
-        m.record = False
+    def prepare(self, m: Meta) -> None:
+        """Set the record of a meta; it is False if Python must perform the ops of its tensors."""
         nodes = _find_nodes(m)
-        if nodes is None or not m.small or not m.dtype.isnative:
-            return
-        if not m.raw:
-            m.record = struct.pack("<5q", NESTED, 0, 0, 0, nodes)
-        elif m.dtype.char in "fd" and 0 < m.size <= MOST_ELEMENTS and m.size * m.dtype.itemsize <= SCRATCH:
-            words = (
-                ARRAY if m.shape else SCALAR, "fd".index(m.dtype.char), m.dtype.itemsize, m.size, nodes, id(m.dtype),
-                m.ndim, id(m.dtype.type), m.size // (m.shape or (1,))[-1], (m.shape or (1,))[-1], *m.shape,
-            )  # fmt: skip
-            m.record = struct.pack(f"<{len(words)}q", *words)
+        key = m.shape, id(m.dtype), m.raw, m.small, nodes
+        found = self.records.get(key)
+        if found is None:  # a GradientTape has new metas, of the same shapes as those of the one before
+            if len(self.records) > MOST_RECORDS:
+                self.records.clear()
+            found = self.records[key] = _write_record(m, nodes), m.dtype
+        m.record = found[0]
 
     def describe_step(self, step: Any, fitted: int = 0) -> None:
         """Write the record of a step if all its rules have programs.
@@ -348,13 +349,28 @@ def _is_plain_formula(op: Any, count: int) -> bool:
     return bool(op.one if count == 1 else op.both and op.left and op.right)
 
 
+def _write_record(m: Meta, nodes: int | None) -> Any:
+    """Return the record of a meta whose tensors are appended to the list ``nodes``; False if Python must treat them."""
+    if nodes is None or not m.small or not m.dtype.isnative:
+        return False
+    if not m.raw:
+        return struct.pack("<5q", NESTED, 0, 0, 0, nodes)
+    if m.dtype.char not in "fd" or not 0 < m.size <= MOST_ELEMENTS or m.size * m.dtype.itemsize > SCRATCH:
+        return False
+    words = (
+        ARRAY if m.shape else SCALAR, "fd".index(m.dtype.char), m.dtype.itemsize, m.size, nodes, id(m.dtype),
+        m.ndim, id(m.dtype.type), m.size // (m.shape or (1,))[-1], (m.shape or (1,))[-1], *m.shape,
+    )  # fmt: skip
+    return struct.pack(f"<{len(words)}q", *words)
+
+
 def _find_nodes(m: Meta) -> int | None:
     """Return the address of the list that a meta's tensors are appended to; 0 if they are not recorded.
 
     None if they are recorded in any other way than by ``list.append``.
     """
     if not m.tape.level:
-        return 0 if getattr(m.push, "__name__", "") == "forget" else None
+        return 0 if m.push is forget else None
     nodes = getattr(m.push, "__self__", None)
     return id(nodes) if type(nodes) is list and m.push == nodes.append and nodes is m.tape.nodes else None
 
