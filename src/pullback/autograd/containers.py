@@ -1,4 +1,4 @@
-"""What autograd differentiates by: numbers, arrays, and lists, tuples and dicts of them."""
+"""The arguments that autograd differentiates by: numbers, arrays, and lists, tuples and dicts of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derivatives of functions of one argument, which may be a container: what the other modules are made of."""
+"""Derivatives of functions of one argument, which may be a container; the other modules use these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What extends autograd: primitives, their rules, and vector spaces."""
+"""The extension interface of autograd: primitives, their rules, and vector spaces."""
 
 from pullback.autograd.primitives import def_linear as def_linear
 from pullback.autograd.primitives import defjvp as defjvp

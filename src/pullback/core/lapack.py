@@ -20,7 +20,7 @@ from pullback.settings import is_enabled
 if TYPE_CHECKING:
     from pullback.typing import Array
 
-__all__ = ["Factors", "factor", "invert_factored", "measure_factored", "solve_factored", "substitute"]
+__all__ = ["Factors", "factor", "invert_factored", "slogdet_factored", "solve_factored", "solve_triangular"]
 
 find_routines: Callable[[], dict[str, int]] | None = None  # gives their addresses by name
 MIN_ROWS = 48  # of a matrix for which a call by ctypes is worth its time
@@ -73,10 +73,10 @@ def _are_columns(b: Any, a: Any) -> bool:
     return b.ndim == 2 and b.shape[0] == a.shape[0] and b.shape[1] > 0 and b.dtype is a.dtype
 
 
-def substitute(a: Array, b: Array, lower: bool) -> Any:
+def solve_triangular(a: Array, b: Array, lower: bool) -> Any:
     """Return the solution of ``a @ z = b`` for a triangular matrix and columns ``b``; None where NumPy must solve it.
 
-    >>> substitute(np.eye(2), np.ones((2, 1)), True) is None  # too small for it
+    >>> solve_triangular(np.eye(2), np.ones((2, 1)), True) is None  # too small for it
     True
     """
     if not _is_large_square(a) or not _are_columns(b, a):
@@ -145,7 +145,7 @@ def invert_factored(factors: Factors) -> Any:
     return z
 
 
-def measure_factored(factors: Factors) -> tuple[Any, Any]:
+def slogdet_factored(factors: Factors) -> tuple[Any, Any]:
     """Return the sign of the determinant of a factored matrix, and the logarithm of its absolute value."""
     diagonal = factors.lu.diagonal()
     swaps = np.count_nonzero(factors.pivots != np.arange(1, len(diagonal) + 1))

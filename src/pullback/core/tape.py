@@ -302,7 +302,7 @@ def make_writing(step: Step) -> Step | None:
     return made
 
 
-def substitute(r: Tensor, g: Any, z: Value, change: Callable[..., Any]) -> Tensor:
+def copy_node(r: Tensor, g: Any, z: Value, change: Callable[..., Any]) -> Tensor:
     """Return a copy of the node ``r`` with other values, from which its step computes other cotangents.
 
     ``g`` is its cotangent, ``z`` its result, and ``change(node, value)`` returns the new value of each input.

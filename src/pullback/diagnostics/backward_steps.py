@@ -17,7 +17,7 @@ from pullback.core.calculus import linear
 from pullback.core.convert import unwrap_constant
 from pullback.core.fitting import fit
 from pullback.core.interpreter import new_level
-from pullback.core.tape import ARRAYS, substitute
+from pullback.core.tape import ARRAYS, copy_node
 from pullback.core.tensor import all_values
 from pullback.numerics.adjoints import select, spread
 from pullback.transforms.forward import Dual, split_dual
@@ -59,7 +59,7 @@ def compute_strong_cotangents(r: Any, step: Any) -> list[Any]:
 
     def finish(i: int, d: Any, value: Array) -> Any:
         def again(g: Any, change: Change) -> Any:
-            return step.cotangents(substitute(r, g, r.value, lambda _, v: change(v)))[i]
+            return step.cotangents(copy_node(r, g, r.value, lambda _, v: change(v)))[i]
 
         return fit(strengthen(step.op, d, r.g, value.shape, params, again), value)
 

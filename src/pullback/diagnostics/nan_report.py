@@ -13,7 +13,7 @@ from pullback.diagnostics.backward_steps import is_finite
 from pullback.diagnostics.causes import Origin, advise_backward, advise_forward
 from pullback.diagnostics.monitor import GIVEN, PASSED, SEED, Note
 from pullback.diagnostics.monitored_run import Result
-from pullback.diagnostics.origins import Index, Visit, get_values, list_bad_inputs, list_way, locate_operand, visit_bad
+from pullback.diagnostics.origins import Index, Visit, get_values, list_bad_inputs, list_path, locate_operand, visit_bad
 from pullback.diagnostics.page import Reported
 from pullback.display.html import render_frame, render_table, render_text
 
@@ -46,7 +46,7 @@ class Event:
             of, given = about, about.args
         elif note.tangent_of is not None:
             self.op, given = note.tangent_of[0].name, note.tangent_of[1]
-        self.note, self.chain = note, _make_links(list_way(visit))
+        self.note, self.chain = note, _make_links(list_path(visit))
         self.phase = BACKWARD if note.backward else FORWARD
         self.file, self.line, self.where = note.file, note.line, _where(note)
         split = max(note.examples, 0)
@@ -207,7 +207,7 @@ def _find_earliest(seen: Sequence[Visit]) -> Event | None:
     """Return the first of these, on its longest way: to a gradient rather than to the value."""
     number = min((v.note.number for v in seen), default=None)
     same = [v for v in seen if v.note.number == number]
-    return Event(max(same, key=lambda v: list_way(v)[-1].number)) if same else None
+    return Event(max(same, key=lambda v: list_path(v)[-1].number)) if same else None
 
 
 def _name_earlier(note: Note, depth: int) -> set[str]:

@@ -111,7 +111,7 @@ def visit_bad(root: Note) -> list[Visit]:
     return found
 
 
-def list_way(visit: Visit) -> list[Note]:
+def list_path(visit: Visit) -> list[Note]:
     """Return the notes on the path from a visit to the result."""
     notes = []
     v: Visit | None = visit

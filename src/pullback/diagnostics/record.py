@@ -14,7 +14,7 @@ from pullback.core.tensor import all_values
 from pullback.diagnostics.formulas import describe_rules
 from pullback.diagnostics.monitor import GIVEN, PASSED, STOPPED, Note
 from pullback.diagnostics.monitored_run import MonitoredRun
-from pullback.diagnostics.origins import list_way, visit_bad
+from pullback.diagnostics.origins import list_path, visit_bad
 from pullback.typing import Array
 
 __all__: list[str] = []
@@ -161,7 +161,7 @@ def _mark_bad(ran: MonitoredRun, record: Record, numbers: dict[int, int]) -> Non
         return
     first = min(begun, key=lambda v: v.note.number)
     record.bad_phase = "backward" if first.note.backward else "forward"
-    for note in list_way(first):
+    for note in list_path(first):
         number = numbers.get(_skip_passed(note.about).number)
         if number is not None:
             record.steps[number].is_bad = True

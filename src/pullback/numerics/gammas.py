@@ -74,10 +74,10 @@ def bell(slopes: list[Any]) -> list[Any]:
     return made
 
 
-def density_slope(alpha: Array, z: Array, n: int) -> Any:
+def density_derivative(alpha: Array, z: Array, n: int) -> Any:
     """Return the derivative of order ``n`` by ``alpha`` of the density at ``z``, divided by the density.
 
-    >>> density_slope(np.array([1.0]), np.array([1.0]), 1)
+    >>> density_derivative(np.array([1.0]), np.array([1.0]), 1)
     array([0.57721566])
     """
     slopes = [-polygamma(m, alpha) for m in range(n)]
@@ -86,10 +86,10 @@ def density_slope(alpha: Array, z: Array, n: int) -> Any:
     return bell(slopes)[n] + np.zeros(np.broadcast_shapes(np.shape(alpha), np.shape(z)))
 
 
-def share_slope(alpha: Array, z: Array, n: int) -> Any:
+def cdf_derivative(alpha: Array, z: Array, n: int) -> Any:
     """Return the derivative of order ``n`` by ``alpha`` of the distribution function at ``z``, divided by the density.
 
-    >>> share_slope(np.array([1.0]), np.array([1.0]), 0)
+    >>> cdf_derivative(np.array([1.0]), np.array([1.0]), 0)
     array([1.71828183])
     """
     alpha, z = np.broadcast_arrays(np.asarray(alpha, np.float64), np.asarray(z, np.float64))

@@ -12,7 +12,7 @@ from pullback.core.calculus import partials
 from pullback.core.convert import check_real
 from pullback.core.op import op
 from pullback.numerics.batching import broadcast_examples
-from pullback.numerics.gammas import density_slope, share_slope
+from pullback.numerics.gammas import cdf_derivative, density_derivative
 
 if TYPE_CHECKING:
     from pullback.typing import Array, TensorLike, Value
@@ -49,7 +49,7 @@ def _density_by_at(g: Value, alpha: Value, at: Value, n: int) -> Any:
     return g * gamma_density_slope(alpha, at, n - 1) * n / at if n else g * 0.0
 
 
-@op(_keep_dtype(density_slope), acts=_Orders(), d=partials(_density_by_alpha, _density_by_at), domain=(0.5, 3.0))
+@op(_keep_dtype(density_derivative), acts=_Orders(), d=partials(_density_by_alpha, _density_by_at), domain=(0.5, 3.0))
 def gamma_density_slope(alpha: TensorLike, at: TensorLike, /, n: int) -> Any:
     """Return the derivative of order ``n`` by ``alpha`` of the density of Gamma(alpha, 1), divided by the density.
 
@@ -66,7 +66,7 @@ def _share_by_at(g: Value, z: Value, alpha: Value, at: Value, n: int) -> Any:
     return g * (gamma_density_slope(alpha, at, n) - z * ((alpha - 1) / at - 1))
 
 
-@op(_keep_dtype(share_slope), acts=_Orders(), d=partials(_share_by_alpha, _share_by_at), domain=(0.5, 3.0))
+@op(_keep_dtype(cdf_derivative), acts=_Orders(), d=partials(_share_by_alpha, _share_by_at), domain=(0.5, 3.0))
 def gamma_share_slope(alpha: TensorLike, at: TensorLike, /, n: int) -> Any:
     """Return the derivative of order ``n`` by ``alpha`` of the distribution function of Gamma(alpha, 1), by density.
 
@@ -85,10 +85,10 @@ def _follow_quantile(alpha: Array, draw: Array, origin: Array) -> Any:
     steps = 1 + int(16 * far)
     h, a, z = (alpha - origin) / steps, np.asarray(origin, np.float64), np.asarray(draw, np.float64)
     for _ in range(steps):
-        k1 = -share_slope(a, z, 1)
-        k2 = -share_slope(a + h / 2, z + h / 2 * k1, 1)
-        k3 = -share_slope(a + h / 2, z + h / 2 * k2, 1)
-        k4 = -share_slope(a + h, z + h * k3, 1)
+        k1 = -cdf_derivative(a, z, 1)
+        k2 = -cdf_derivative(a + h / 2, z + h / 2 * k1, 1)
+        k3 = -cdf_derivative(a + h / 2, z + h / 2 * k2, 1)
+        k4 = -cdf_derivative(a + h, z + h * k3, 1)
         a, z = a + h, z + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
     return z.astype(draw.dtype)
 

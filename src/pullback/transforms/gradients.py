@@ -15,7 +15,7 @@ from pullback.core import tree
 from pullback.core.bundle import PICK
 from pullback.core.convert import float_of, unwrap_constant
 from pullback.core.memory import node_of
-from pullback.core.tape import SAME, TAPED, Step, Tape, as_tensor, constant, place, substitute
+from pullback.core.tape import SAME, TAPED, Step, Tape, as_tensor, constant, copy_node, place
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, list_leaves_on
 from pullback.errors import ArgumentError, GradientError, UnconnectedError
@@ -176,10 +176,10 @@ class Walk:
         """Return what a step adds to the cotangent of each operand, recorded on the tape."""
         step = r.via.plain
         if step.is_custom:
-            return [self._guard(r, d) for d in step.cotangents(substitute(r, g, r.value, lambda _, v: v))]
+            return [self._guard(r, d) for d in step.cotangents(copy_node(r, g, r.value, lambda _, v: v))]
         if step is PICK:
-            return list(step.cotangents(substitute(r, g, r.value, lambda _, v: v)))
-        return list(step.cotangents(substitute(r, g, self._tensor(r), self._operand)))
+            return list(step.cotangents(copy_node(r, g, r.value, lambda _, v: v)))
+        return list(step.cotangents(copy_node(r, g, self._tensor(r), self._operand)))
 
     def _operand(self, node: Any, value: Any) -> Any:
         return value if node is None else self._tensor(node)

@@ -15,7 +15,7 @@ import numpy as np
 
 from pullback.core.axes import broadcast, reduces, scans
 from pullback.core.calculus import linear
-from pullback.core.tape import CAUGHT, RAW, substitute
+from pullback.core.tape import CAUGHT, RAW, copy_node
 from pullback.core.tensor import Tensor
 from pullback.errors import GradientError
 from pullback.numerics.axis_arguments import resolve_axes
@@ -282,7 +282,7 @@ def _make_trial(a: Operand) -> Any:
 
 def _pull_input(r: Tensor, k: int, g: Array) -> Any:
     """Return the cotangent of input ``k`` of a step for the cotangent ``g`` of its result, in the dtype of ``g``."""
-    return r.via.plain.cotangents(substitute(r, g, r.value, lambda _, v: _widen(v, g.dtype)))[k]
+    return r.via.plain.cotangents(copy_node(r, g, r.value, lambda _, v: _widen(v, g.dtype)))[k]
 
 
 def _widen(v: Any, dtype: np.dtype[Any]) -> Any:

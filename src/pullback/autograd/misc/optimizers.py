@@ -51,7 +51,7 @@ def sgd(
     step_size: float = 0.1,
     mass: float = 0.9,
 ) -> Any:
-    """Return where stochastic gradient descent with momentum arrives.
+    """Return the parameters after ``num_iters`` steps of stochastic gradient descent with momentum.
 
     grad: the gradient as a function of x and of the number of the step.
     x: where to begin, a container of arrays.
@@ -83,7 +83,7 @@ def rmsprop(
     gamma: float = 0.9,
     eps: float = 1e-8,
 ) -> Any:
-    """Return where steps divided by the root of the mean square of the gradients arrive.
+    """Return the parameters after ``num_iters`` steps of RMSprop.
 
     grad: the gradient as a function of x and of the number of the step.
     x: where to begin, a container of arrays.
@@ -117,7 +117,7 @@ def adam(
     b2: float = 0.999,
     eps: float = 1e-8,
 ) -> Any:
-    """Return where Adam arrives.
+    """Return the parameters after ``num_iters`` steps of Adam.
 
     grad: the gradient as a function of x and of the number of the step.
     x: where to begin, a container of arrays.

@@ -115,13 +115,13 @@ def _invert(t: Any, op: Any, x: Any) -> Any:
     return np.stack(_solve_rows(t, op, x, rows), axis=-2)
 
 
-def _determine(t: Any, op: Any, x: Any) -> Any:
+def _compute_det(t: Any, op: Any, x: Any) -> Any:
     x = t.symbol(x)
     a, _, sign = _eliminate(x, [])
     return reduce(np.multiply, (a[k][k] for k in range(x.shape[-1])), sign)
 
 
-def _find_logarithm(t: Any, op: Any, x: Any) -> Any:
+def _compute_slogdet(t: Any, op: Any, x: Any) -> Any:
     x = t.symbol(x)
     a, _, sign = _eliminate(x, [])
     pivots = [a[k][k] for k in range(x.shape[-1])]
@@ -158,7 +158,7 @@ def _find_cofactors(t: Any, op: Any, x: Any) -> Any:
 SMALL_MATRICES: dict[str, Callable[..., Any]] = {  # by the names of ops
     "solve": _solve,
     "inv": _invert,
-    "det": _determine,
-    "slogdet_pair": _find_logarithm,
+    "det": _compute_det,
+    "slogdet_pair": _compute_slogdet,
     "cofactors": _find_cofactors,
 }

@@ -1,4 +1,4 @@
-"""What vector functions are made of: polynomials, selection, and slow paths for rare arguments.
+"""Building blocks of vector functions: polynomials, selection, and slow paths for rare arguments.
 
 In all vector functions LLVM may not fuse multiplications and additions, only ``fma`` does: their precision depends on
 where values are rounded.  On CPUs without FMA, products whose rounding error matters are computed from split factors.

@@ -298,7 +298,7 @@ def cofactor_matrix(x: Array) -> Any:
         factors = lapack.factor(x.T)
         if factors is None:
             return np.linalg.det(x)[..., None, None] * T(np.linalg.inv(x))
-        sign, logarithm = lapack.measure_factored(factors)
+        sign, logarithm = lapack.slogdet_factored(factors)
         return sign * np.exp(logarithm) * lapack.invert_factored(factors)
     except np.linalg.LinAlgError:  # a singular one has cofactors too, by products of all other singular values
         u, s, v = np.linalg.svd(x)
@@ -339,7 +339,7 @@ def sign_and_logarithm(x: Array) -> Any:
         factors = None
     if factors is None:
         return np.stack(np.linalg.slogdet(x), axis=-1)
-    z = np.array(lapack.measure_factored(factors))
+    z = np.array(lapack.slogdet_factored(factors))
     keep_residual(z, factors)
     return z
 

@@ -77,7 +77,7 @@ def substitute(x: Array, y: Array, lower: bool = True, trans: bool = False) -> A
 def solve_by_blocks(a: Array, b: Array, lower: bool) -> Any:
     """Return the solution by substitution of a block of rows after the other: most of it is matrix products."""
     n, columns = a.shape[-1], b.shape[-1]
-    if n >= MIN_ROWS and (found := lapack.substitute(a, b, lower)) is not None:
+    if n >= MIN_ROWS and (found := lapack.solve_triangular(a, b, lower)) is not None:
         return found
     if n <= BLOCK_ROWS:
         return np.linalg.solve(triangle(a, lower), b)
