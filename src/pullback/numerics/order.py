@@ -13,6 +13,7 @@ import numpy as np
 __all__ = ["argsort_stable", "find_rank"]
 
 SHORTEST = {"f4": 16, "i4": 16, "i8": 16, "f8": 200}  # rows by dtype; for shorter ones NumPy's stable sort is as fast
+FEW_ELEMENTS = 256  # of all rows; for fewer, the steps around the sorting of keys take longer than NumPy's stable sort
 MIN_TIES = 0.1  # of all elements: if more are equal to a neighbour, sorting these again takes longer than sorting all
 
 
@@ -23,7 +24,7 @@ def argsort_stable(x: Any, axis: int = -1, descending: bool = False) -> Any:
     array([2, 0, 1, 3])
     """
     kind, length = x.dtype.str[1:], x.shape[axis]
-    if length < SHORTEST.get(kind, length + 1):
+    if length < SHORTEST.get(kind, length + 1) or (kind != "f8" and x.size < FEW_ELEMENTS):
         return _sort_by_numpy(x, axis, descending)
     is_last = axis in (-1, x.ndim - 1)
     rows = np.ascontiguousarray(x if is_last else np.moveaxis(x, axis, -1))
