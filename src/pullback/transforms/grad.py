@@ -184,8 +184,11 @@ class Differentiated(Derivative):
         kinds = [PYTHON]
 
         def enter(leaf: TensorLike) -> Any:
-            kinds.append(kind_of(leaf))
-            t = tape.leaf(as_leaf(leaf, self.face))
+            k = KIND.get(type(leaf))
+            if k is None:
+                k, leaf = kind_of(leaf), as_leaf(leaf, self.face)
+            kinds.append(k)
+            t = tape.leaf(leaf)
             leaves.append(t)
             return t
 
@@ -254,7 +257,11 @@ class Differentiated(Derivative):
         source = iter(out)
 
         def give(leaf: Any) -> Any:
-            d, kind = next(source), kind_of(leaf)
+            d, kind = next(source), KIND.get(type(leaf))
+            if kind == ARRAY:
+                return d
+            if kind is None:
+                kind = kind_of(leaf)
             if kind == TENSOR and leaf.dtype.kind in "iub" and d is not None:
                 d = d.astype(gradient_dtype(leaf, [d]))
             return convert_back(d, kind)
