@@ -280,11 +280,30 @@ def write_with_mask(x: Any) -> Any:
     return (y * y).sum() + (c * c).sum()
 
 
+def numbers_have_no_views(x: Any) -> Any:
+    s = (x * x).sum()
+    for made in (s.squeeze(), s.T, s[...], s[None], np.expand_dims(s, 0), s.reshape(1), np.ravel(s), np.reshape(s, ())):
+        changed = made
+        changed += 1.0
+        x = x + 0.1 * changed
+    return s * x.sum()
+
+
+def arrays_without_axes_have_views(x: Any) -> Any:
+    y = np.sin(x) * 2.0
+    for i, part in enumerate((y[0, ...], y[1:2].squeeze(), y[2, ...], y[3:4].reshape(()))):
+        made = (part.reshape(1), part[None], np.ravel(part), part.T)[i]
+        made *= y[4] + 3.0
+    copied = np.copy(y[5])
+    copied.reshape(1)[0] = y[4]
+    return (y * y).sum() * copied
+
+
 WRITTEN = [
     write_through_slice, normalize_rows, write_element_of_row, write_to_transpose, write_diagonal, subtract_rows,
     bump_in_helper, change_second_name, eliminate, fill_buffer, write_views_of_views, shift_in_place, cumulate,
     write_into_zero_axes, scalars_are_numbers, accumulate_without_views, accumulate_matrix,
-    write_to_copies_of_transposes, write_with_mask,
+    write_to_copies_of_transposes, write_with_mask, numbers_have_no_views, arrays_without_axes_have_views,
 ]  # fmt: skip
 
 

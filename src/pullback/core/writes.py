@@ -155,7 +155,7 @@ def link_part(z: Value, base: Value, derive: Callable[..., Any], put: Callable[.
 
 def is_view(z: Any, base: Any, op: Any, params: dict[str, Any]) -> bool:
     """Return whether NumPy's result of a moving op shares memory with its argument."""
-    if not isinstance(z, Tensor):
+    if not isinstance(z, Tensor) or (not base.shape and is_number(base)):
         return False
     if not z.shape:  # x[0] is a number, x[0, ...] an array without axes
         index = params.get("index", ...)
@@ -163,6 +163,16 @@ def is_view(z: Any, base: Any, op: Any, params: dict[str, Any]) -> bool:
     if not op.lower.is_view(**params):
         return False
     return not op.lower.by_layout or is_laid_out(base, lambda a: np.may_share_memory(a, op.run(a, *params.values())))
+
+
+def is_number(x: Any) -> bool:
+    """Return whether a tensor without axes is a number in NumPy, which has no views, and not an array."""
+    if base_links(x) is not None:
+        return False
+    a = x
+    while isinstance(a, Tensor):
+        a = a.value
+    return not isinstance(a, ndarray) or bool(a.ndim)  # vmap and compile have no array that could tell
 
 
 def is_contiguous(x: Tensor) -> bool:
@@ -184,11 +194,11 @@ def order_axes(x: Tensor) -> list[int]:
 
 def is_laid_out(x: Tensor, has: Callable[[Any], bool]) -> bool:
     """Return ``has(array)`` for the array that NumPy would have in place of ``x``, with its memory layout."""
+    if not x.ndim:
+        return not is_number(x) and bool(has(np.empty((), np.int8)))
     a = x
     while isinstance(a, Tensor):
         a = a.value  # value, primal, array and node are in the same slot
-    if isinstance(a, np.generic):
-        return False  # a number has no views
     return bool(has(a if isinstance(a, ndarray) and a.ndim == x.ndim else layout(x, a)))
 
 

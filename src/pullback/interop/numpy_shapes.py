@@ -36,6 +36,8 @@ def along(a: Any, index: Index, axis: int) -> Any:
 
 def _copy(a: Any, /, order: str = "K") -> Any:
     """Return a copy that lies in memory as NumPy's does: by default as the original (``a.copy()`` is in C order)."""
+    if isinstance(a, Tensor) and not a.ndim:
+        return np.reshape(conversion.clone(np.reshape(a, 1)), ())  # of a number too the copy is an array, with views
     rows_first = [*range(np.ndim(a))]
     axes = order_axes(a.read()) if isinstance(a, Tensor) and order in "KA" else rows_first
     if order == "F" or (order == "A" and axes == rows_first[::-1]):

@@ -54,7 +54,7 @@ def _is_sum(n: Node) -> bool:
 
 def _is_padded(n: Node) -> bool:
     """Return whether ``n`` is the sum of its blocks: it is zero elsewhere, and no block overlaps another."""
-    if n.kind is not PIECES or n.data.fill != 0.0 or np.signbit(n.data.fill):
+    if n.kind is not PIECES or not n.shape or n.data.fill != 0.0 or np.signbit(n.data.fill):
         return False
     return len(n.args) < 2 or len(_group_blocks(_place_blocks(n))) == 1
 
