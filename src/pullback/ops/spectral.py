@@ -19,6 +19,7 @@ from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import resolve_axes
+from pullback.settings import is_enabled
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -129,7 +130,9 @@ def transform_single(name: str) -> Any:
     factor_1 = (None, "backward") if is_forward else ("forward",)
 
     def run(x: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-        if type(x) is not np.ndarray or x.dtype.char not in "fF" or norm not in factor_1 or not HAS_SINGLE:
+        if type(x) is not np.ndarray or x.dtype.char not in "fF" or norm not in factor_1:
+            return by_numpy(x, n, axis, norm)
+        if not HAS_SINGLE or not is_enabled("eager kernels"):
             return by_numpy(x, n, axis, norm)
         if type(axis) is not int or not -x.ndim <= axis < x.ndim or type(n) not in (int, type(None)) or not x.size:
             return by_numpy(x, n, axis, norm)
