@@ -356,7 +356,7 @@ class Tensor(TensorOps):
             call = what if what.endswith("=") else f"{what}()"
             raise TracedValueError(
                 f"{call} of a traced tensor of shape {t.shape} would lose its gradient{purpose}. "
-                f"{cure or usual}, or say stop_gradient(x) first if that is meant ({find_user_line()})."
+                f"{cure or usual}, or call pb.stop_gradient(x) first if no gradient is wanted ({find_user_line()})."
             )
         return t.value
 

@@ -131,7 +131,7 @@ def make_fallback(module: str, name: str) -> Any:
         if is_traced(args, kwargs):
             raise NoRuleError(
                 f"scipy.{module}.{name} has no differentiable version in pullback, so a gradient would be lost. "
-                "Give it one with pb.custom_gradient, or say stop_gradient of the argument if none is meant."
+                "Define one with pb.custom_gradient, or pass pb.stop_gradient(x) if no gradient is wanted."
             )
         result = original(*unwrap(args), **unwrap(kwargs))
         return constant(result) if find_tensors([args, kwargs]) and isinstance(result, np.ndarray) else result

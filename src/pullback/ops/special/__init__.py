@@ -57,7 +57,7 @@ def _orders(name: str, argument: str) -> Any:
 
     def refuse(g: Array) -> Any:
         raise NoRuleError(
-            f"{name} has no derivative in {argument} here. If none is meant, say stop_gradient({argument})."
+            f"{name} has no derivative in {argument} here. If no gradient is wanted, pass pb.stop_gradient({argument})."
         )
 
     return refuse

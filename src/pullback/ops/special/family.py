@@ -45,7 +45,7 @@ def _differentiate(i: int, name: str, g: Value, z: Value, *inputs: object) -> An
     if slope is None:
         raise NoRuleError(
             f"scipy.special.{name} has no derivative in its argument number {i + 1} here. "
-            "If none is meant, say stop_gradient of it."
+            "If no gradient is wanted, pass pb.stop_gradient of it."
         )
     return g * slope(z, *inputs)
 
