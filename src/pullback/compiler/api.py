@@ -390,7 +390,7 @@ class Compiled:
         """
         call = self.find_program(args, kwargs)
         if call is None:
-            raise CompileError("lower: an argument is followed by a transform; there is no program then.")
+            raise CompileError("lower: a transform traces an argument, so there is no program. Pass plain arrays.")
         return call[0]
 
     def profile(self, *args: object, rounds: int = 20, **kwargs: object) -> Profile:
@@ -409,7 +409,7 @@ class Compiled:
             raise ArgumentError(f"profile: rounds must be 1 or more, got {rounds!r}.")
         call = self.find_program(args, kwargs)
         if call is None:
-            raise CompileError("profile: an argument is followed by a transform; there is no program then.")
+            raise CompileError("profile: a transform traces an argument, so there is no program. Pass plain arrays.")
         program, values, _ = call
         if not isinstance(program.run, Executable) or program.target is None:
             raise CompileError(f"profile: {self.__name__} is not machine code here, so it has no steps to time.")

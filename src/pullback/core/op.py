@@ -247,7 +247,7 @@ class Op:
 
     def _check_names(self, doc: Callable[..., Any]) -> None:
         if self.name in Tensor.__slots__:
-            raise DefinitionError(f"{self.name}: a tensor keeps its own things under this name; choose another.")
+            raise DefinitionError(f"{self.name}: this is the name of an attribute of Tensor; choose another.")
         if {"g", "z", "p", "args"} & {*self.inputs, *self.params}:
             raise DefinitionError(f"{self.name}: 'g', 'z', 'p' and 'args' are reserved names.")
         former, other = REGISTRY.get(self.name), BY_KERNEL.get(self.kernel)

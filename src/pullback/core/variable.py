@@ -386,7 +386,7 @@ def index_by_name(variables: Iterable[Variable], what: str) -> dict[str, Variabl
             raise VariableError(
                 f"{what}: two variables are named '{v.name}', of shape {other.shape} made at {_get_place(other)} and "
                 f"of shape {v.shape} made at {_get_place(v)}; it needs names that tell them apart. "
-                "Give one another name, or let go of the one that is not meant."
+                "Give one another name, or delete the one that is not used."
             )
     return found
 

@@ -47,7 +47,7 @@ def call_with_sparse(op: Op, args: Sequence[Any]) -> Any:
     if not is_product:
         raise ArgumentError(
             f"{op.name} of a sparse {type(matrix).__name__} and a tensor: only products, "
-            "A @ t and t @ A, are differentiable. Say A.toarray() for the rest."
+            "A @ t and t @ A, are differentiable. Use A.toarray() for other operations."
         )
     x, y = args
     return multiply_sparse(x, y) if is_sparse(x) else np.transpose(multiply_sparse(y.T, np.transpose(x)))

@@ -280,7 +280,7 @@ def _sizes(shape: tuple[int, ...], wanted: object, axis: int) -> list[int]:
     if sum(sizes) != n or min(sizes, default=0) < 0:
         raise ShapeError(
             f"split: x has shape {shape}; the lengths {[*wanted]} must add up to the length {n} of axis {axis}, "
-            "with at most one -1 to be worked out."
+            "with at most one -1 to be inferred."
         )
     return sizes
 

@@ -50,7 +50,7 @@ def _resolve_shape(s: tuple[int, ...], shape: Any) -> tuple[int, ...]:
     wanted = [int(n) for n in shape] if hasattr(shape, "__len__") else [int(shape)]
     known = prod(n for n in wanted if n != -1)
     if wanted.count(-1) > 1:
-        raise ShapeError(f"reshape: shape {tuple(wanted)} has more than one -1; only one length can be worked out.")
+        raise ShapeError(f"reshape: shape {tuple(wanted)} has more than one -1; only one length can be inferred.")
     if -1 in wanted and known and prod(s) % known == 0:
         wanted[wanted.index(-1)] = prod(s) // known
     if min(wanted, default=0) < 0 or prod(wanted) != prod(s):

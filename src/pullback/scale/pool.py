@@ -427,4 +427,4 @@ class Pool:
 
     def _check_open(self, name: str) -> None:
         if not self.is_open:
-            raise WorkerError(f"pool.{name}: the pool is closed. Call it inside of the with block.")
+            raise WorkerError(f"pool.{name}: the pool is closed. Call it inside the with block.")

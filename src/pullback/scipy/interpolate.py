@@ -407,7 +407,7 @@ class interp1d:  # noqa: N801
         x = as_float(x)
         low, high = x < self.x[0], x > self.x[-1]
         if self.bounds_error and np.any(all_values(low | high)):
-            raise ArgumentError("interp1d: a place is outside of the data. See fill_value='extrapolate'.")
+            raise ArgumentError("interp1d: a point is outside the data. See fill_value='extrapolate'.")
         made = self._evaluate(x)
         if not self.extends:
             below, above = self.fill_value if isinstance(self.fill_value, tuple) else (self.fill_value,) * 2
@@ -485,7 +485,7 @@ class RegularGridInterpolator:
             else:
                 choices.append([(at, 1 - t), (at + 1, t)])
         if self.bounds_error and np.any(all_values(outside)):
-            raise ArgumentError("RegularGridInterpolator: a place is outside of the grid; see fill_value.")
+            raise ArgumentError("RegularGridInterpolator: a point is outside the grid; see fill_value.")
         rest = self.values.ndim - count
         made: Any = 0.0
         for parts in product(*choices):

@@ -488,7 +488,7 @@ def curve_fit(
 def _count_parameters(f: Function) -> int:
     code = getattr(f, "__code__", None)
     if code is None or code.co_flags & 4:
-        raise ArgumentError("curve_fit: give p0; the number of parameters is not to be seen from f.")
+        raise ArgumentError("curve_fit: give p0; the number of parameters cannot be inferred from f.")
     return int(code.co_argcount) - (1 if hasattr(f, "__self__") else 0)
 
 

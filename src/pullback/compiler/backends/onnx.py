@@ -197,7 +197,7 @@ class Onnx(Library):
         return dtype
 
     def leave(self, x: Any) -> Any:
-        raise CompileError("save_onnx: a branch or loop depends on values, which ONNX files of this library have not.")
+        raise CompileError("save_onnx: a branch or loop depends on values, which save_onnx does not support.")
 
     def astype(self, x: Any, dtype: Any) -> Any:
         if x.dtype == dtype:

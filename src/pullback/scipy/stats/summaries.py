@@ -324,12 +324,12 @@ QUANTILES = (
 
 
 def quantile(x: TensorLike, p: Any, *, method: str = "linear", axis: int | None = 0) -> Any:
-    """Return quantiles along an axis, for one share ``p``; of numbers in a row, for several."""
+    """Return quantiles along an axis for one probability ``p``, or of a flat sample for several."""
     x, axis = flatten(x, axis)
     if method not in QUANTILES:
         raise ArgumentError(f"quantile: method must be one of {', '.join(QUANTILES)}; got {method!r}.")
     if np.ndim(p) and (np.ndim(p) > 1 or x.ndim > 1):
-        raise ArgumentError(f"quantile: p must be one share here, got shape {np.shape(p)} for x of shape {x.shape}.")
+        raise ArgumentError(f"quantile: p must be one number here, got shape {np.shape(p)} for x of shape {x.shape}.")
     return np.quantile(x, p, axis, method=method)  # type: ignore[call-overload]
 
 
