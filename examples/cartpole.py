@@ -1,4 +1,4 @@
-"""Reinforcement learning: a policy gradient balances a pole, until it stands for 195 steps on average.
+"""Reinforcement learning: policy gradients on cart-pole, until the pole is balanced for 195 steps on average.
 
 The network gives the odds of pushing right.  After some episodes every push becomes more likely if what came after it
 was better than usual, and less likely if it was worse: gradient descent on -log(odds of what was done) * advantage.

@@ -1,4 +1,4 @@
-"""A recurrent network learns to spell from the texts of this repository, keeping little of a long sequence in memory.
+"""A character-level recurrent network, trained on the texts of this repository with checkpointing to save memory.
 
 The sequence is cut into pieces.  With ``recompute_grad`` the backward pass computes each piece again instead of
 keeping every value inside it: the same gradients, in less memory.

@@ -1,4 +1,4 @@
-"""A custom gradient: that of log(1 + exp(x)) is NaN at 1000; a report says where it began, a stable formula helps."""
+"""A custom gradient for log(1 + exp(x)), whose gradient is NaN at 1000: find the cause, and use a stable formula."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a filter look for?  Gradient ascent in the space of images, and guided back-propagation beside it.
+"""Images that maximize the filters of a convolutional network, by gradient ascent, and guided backpropagation.
 
 Two grids of pictures are written: the images that excite each filter of the second convolution most, and what in a
 given digit excites it, by a gradient that passes a relu only where it was active and the gradient is positive.

@@ -1,4 +1,4 @@
-"""NumPy's functions on Tensors: the values are NumPy's own, the gradients are right, and none is lost in silence."""
+"""NumPy's functions on Tensors: the values are NumPy's own, the gradients are correct, and none is silently lost."""
 
 from __future__ import annotations
 

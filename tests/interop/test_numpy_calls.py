@@ -1,4 +1,4 @@
-"""NumPy's functions, methods and ufuncs, derived from NumPy itself: none gives a wrong value or gradient in silence."""
+"""NumPy's functions, methods and ufuncs, derived from NumPy itself: none silently gives a wrong value or gradient."""
 
 from __future__ import annotations
 
