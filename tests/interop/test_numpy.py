@@ -1072,3 +1072,15 @@ def test_variance_and_correlation_of_complex_numbers_are_numpys(f: Any) -> None:
     for found in (f(pb.tensor(COMPLEX)), pb.compile(f)(COMPLEX)):
         assert found.dtype == expected.dtype
         np.testing.assert_allclose(found, expected, 1e-13)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_convolve_of_many_numbers(mode: str) -> None:
+    x, y = np.random.default_rng(3).normal(size=(2, 300))
+    f = lambda x, y: np.sum(np.convolve(x, y, mode) ** 2)
+    np.testing.assert_allclose(np.asarray(np.convolve(pb.tensor(x), y[:80], mode)), np.convolve(x, y[:80], mode), 1e-9)
+    step = 1e-6 * y[::-1]
+    for a, b in ((x, y[:80]), (y[:80], x)):
+        towards = step[: len(a)]
+        expected = (f(a + towards, b) - f(a - towards, b)) / 2
+        np.testing.assert_allclose(np.sum(pb.grad(f, argnums=0)(a, b) * towards), expected, 1e-5)

@@ -14,12 +14,15 @@ from pullback.interop.numpy_arguments import align_operands
 from pullback.numerics.axis_arguments import LETTERS, resolve_axes
 from pullback.ops import contraction, norms
 from pullback.ops.contraction import einsum
+from pullback.ops.convolution import conv1d
 from pullback.ops.diagonals import diagonal_part
 
 if TYPE_CHECKING:
     from pullback.typing import Axis, TensorLike, Value
 
 __all__: list[str] = []
+
+MIN_CONVOLVED = 1 << 14  # products of a convolution from which on the op for windows is quicker than their copies
 
 
 # ---- products
@@ -154,9 +157,11 @@ def _convolve(a: Value, v: Value, /, mode: str = "full") -> Any:
     n, k = len(a), len(v)
     if not k:
         raise ShapeError("np.convolve: an argument is empty.")
-    full = np.pad(as_tensor(a), k - 1)
-    windows = full[np.arange(n + k - 1)[:, None] + np.arange(k)]
-    z = np.sum(windows * v[::-1], axis=1)
+    full, weights = np.pad(as_tensor(a), k - 1), v[::-1]
+    if n * k >= MIN_CONVOLVED and full.dtype.char in "fd" and full.dtype == weights.dtype:
+        z = conv1d(full[None, :, None], as_tensor(weights)[:, None, None])[0, :, 0]
+    else:
+        z = np.sum(full[np.arange(n + k - 1)[:, None] + np.arange(k)] * weights, axis=1)
     if mode == "full":
         return z
     if mode not in ("same", "valid"):
