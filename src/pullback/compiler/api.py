@@ -510,12 +510,19 @@ def _find_static(f: Callable[..., Any], numbers: Any, names: Any) -> tuple[set[i
     _check_names(words, parameters)
     ordered = [p.name for p in parameters if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
     starred = any(p.kind is Parameter.VAR_POSITIONAL for p in parameters)
-    beyond = [] if starred else [i for i in places if not -len(ordered) <= i < len(ordered)]
+    if not starred:
+        _check_places(places, len(ordered))
+    lowest = 0 if starred else -len(ordered)
+    named = words | {ordered[i] for i in places if lowest <= i < len(ordered)}
+    return places | {i for i, name in enumerate(ordered) if name in named}, named
+
+
+def _check_places(places: set[int], count: int) -> None:
+    """Raise ArgumentError if the function takes fewer arguments by position."""
+    beyond = [i for i in places if not -count <= i < count]
     if beyond:
-        taken = f"takes {len(ordered)} argument{'s' * (len(ordered) != 1)} by position"
+        taken = f"takes {count} argument{'s' * (count != 1)} by position"
         raise ArgumentError(f"compile: static_argnums has {beyond[0]}, but the function {taken}.")
-    named = {ordered[i] for i in places if -len(ordered) <= i < len(ordered) and not (starred and i < 0)}
-    return places | {i for i, name in enumerate(ordered) if name in words | named}, words | named
 
 
 def _check_names(names: set[str], parameters: list[Parameter]) -> None:

@@ -494,16 +494,8 @@ class Op:
     def _write_binary(self, sign: str | None) -> str:
         same = {"m": "m", "x": "x", "y": "y"}
         quick = self.acts is elementwise2
-        if quick:  # which variant of the rule: by the identity of the metas
-            same_shape, two = "q is m", "fit_y if q is m else fit_x if q is p else both_fit"
-        else:  # nothing was broadcast if only core axes are left
-            core = len(self.acts.out) if isinstance(self.acts, broadcast) else -1
-            same_shape = f"v.ndim == {core} and v.dtype is m.dtype"
-            two = f"both if {same_shape} else both_fit"
-        call = f"({'run' if self.kernel in OTHERWISE else 'kernel'} if m.plain else {self.name})"
-        both = f"x.value {sign} y.value" if sign else f"{call}(x.value, y.value)"
-        left = f"x.value {sign} y" if sign else f"{call}(x.value, y)"
-        right = f"x {sign} y.value" if sign else f"{call}(x, y.value)"
+        same_shape, two = self._write_variants()
+        both, left, right = self._write_results(sign)
         raw = "run({}, {})" if self.quick or not sign else f"{{}} {sign} {{}}"
         pad = {"pad": " " * 12, "v": "v", "m": "q"}
         kept_y, kept_x = _write_kept("y", self.left, 1), _write_kept("x", self.right, 0)
@@ -532,6 +524,21 @@ class Op:
             right=NODE.format(v=right, step="right", m="m", x="y", y="x"),
             right_array=PLACE.format(**pad, step=f"right if {same_shape} else right_fit", x="y", y=kept_x),
         )
+
+    def _write_variants(self) -> tuple[str, str]:
+        """Return two expressions: whether nothing was broadcast, and the step of a node with two operands."""
+        if self.acts is elementwise2:  # by the identity of the metas
+            return "q is m", "fit_y if q is m else fit_x if q is p else both_fit"
+        core = len(self.acts.out) if isinstance(self.acts, broadcast) else -1
+        same_shape = f"v.ndim == {core} and v.dtype is m.dtype"  # only core axes are left
+        return same_shape, f"both if {same_shape} else both_fit"
+
+    def _write_results(self, sign: str | None) -> tuple[str, str, str]:
+        """Return the expressions of the result where both operands are tensors, the left one, or the right one."""
+        if sign:
+            return f"x.value {sign} y.value", f"x.value {sign} y", f"x {sign} y.value"
+        call = f"({'run' if self.kernel in OTHERWISE else 'kernel'} if m.plain else {self.name})"
+        return f"{call}(x.value, y.value)", f"{call}(x.value, y)", f"{call}(x, y.value)"
 
     # ---- calls outside the fast path
 

@@ -19,7 +19,7 @@ from pullback.names.scipy import FUNCTIONS
 from pullback.scipy.arguments import apply_linear, as_float, as_operand, is_traced, load, make_fallback
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pullback.typing import Array, ArrayLike, Function, Nested, Operand, TensorLike, Value
 
@@ -157,11 +157,8 @@ def quad(
     given: dict[str, Any] = {k: v for k, v in options.items() if v is not None and v is not False and k not in idle}
     args = args if isinstance(args, tuple) else (args,)
     if given.keys() == {"points"} and not full_output:
-        inner = sorted(
-            p for p in map(_plain, given["points"]) if min(_plain(a), _plain(b)) < p < max(_plain(a), _plain(b))
-        )
-        ends = [a, *(inner if _plain(a) < _plain(b) else inner[::-1]), b]
-        parts = [quad(func, *pair, args, 0, epsabs, epsrel, limit) for pair in pairwise(ends)]
+        ends = pairwise(_list_ends(a, b, given["points"]))
+        parts = [quad(func, *pair, args, 0, epsabs, epsrel, limit) for pair in ends]
         return sum(value for value, _ in parts), sum(error for _, error in parts)
     if given:
         if is_traced(a, b, args, func((_plain(a) + _plain(b)) / 2, *args)):
@@ -174,6 +171,13 @@ def quad(
     if isinstance(total, Tensor) and is_traced(total):
         value = value + (total - strip(total))
     return (value, error, *result[2:]) if full_output else (value, error)
+
+
+def _list_ends(a: TensorLike, b: TensorLike, points: Iterable[TensorLike]) -> list[TensorLike]:
+    """Return the limits of an integral and the points between them, in the order from ``a`` to ``b``."""
+    low, high = sorted((_plain(a), _plain(b)))
+    inner = sorted(p for p in map(_plain, points) if low < p < high)
+    return [a, *(inner if _plain(a) < _plain(b) else inner[::-1]), b]
 
 
 def _sum_parts(

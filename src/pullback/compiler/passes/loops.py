@@ -81,22 +81,26 @@ class LoopSimplifier:
         A part of the carry that no step changes becomes a constant, and one that is a sum of products is computed after
         the loop from the stacked factors of all steps.  The rest, if any, stays in a smaller loop.
         """
-        loop, body = self.loop, self.body
-        inputs, outputs = body.inputs, body.outputs
-        unchanged = {k for k in range(loop.carry) if outputs[k] is inputs[loop.constants + k]}
+        loop, outputs = self.loop, self.body.outputs
+        unchanged = {k for k in range(loop.carry) if outputs[k] is self.body.inputs[loop.constants + k]}
         sums = self._find_sums(used - unchanged)
         stacks = {n.number: self._stack(n) for found in sums.values() for n in found}
         stacked = {i for i in stacks.values() if i >= 0}
         carried = self._find_needed((used - unchanged - {*sums}) | stacked)
         ys = [i for i in range(loop.carry, len(outputs)) if i in used or i in stacked]
-        for i in (*range(loop.constants), *(loop.constants + k for k in unchanged)):
-            self.moved[inputs[i].number] = self.args[i]
+        self._move_constants(unchanged)
         results = {k: self.args[loop.constants + k] for k in unchanged}
         if carried or ys:
             results |= self._add_loop(carried, ys)
         for k, found in sums.items():
             results[k] = self._multiply_stacks(k, [self._find_stack(stacks[n.number], results) for n in found])
         return results
+
+    def _move_constants(self, unchanged: set[int]) -> None:
+        """Take the inputs that are the same in every step, and these parts of the carry, from before the loop."""
+        constants = self.loop.constants
+        for i in (*range(constants), *(constants + k for k in unchanged)):
+            self.moved[self.body.inputs[i].number] = self.args[i]
 
     def _add_loop(self, carried: list[int], ys: list[int]) -> dict[int, Node]:
         """Add the new loop to the graph, and return its results by their places in the old one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from warnings import warn
 
@@ -49,8 +49,12 @@ def _list_groups(optimizer: Optimizer) -> list[tuple[str, ...]] | None:
     return groups
 
 
-def _list_slots(groups: Sequence[tuple[str, ...]], variables: Sequence[Variable]) -> list[tuple[Variable, str]]:
-    return [(v, slot) for group in groups for v in variables for slot in group]
+def _list_slots(
+    groups: Sequence[tuple[str, ...]], variables: Sequence[Variable], state: Mapping[str, Any]
+) -> list[tuple[Variable, str]]:
+    """Return variables with the names of the slots that they have: not every variable has every slot."""
+    found = [(v, slot) for group in groups for v in variables for slot in group]
+    return [(v, slot) for v, slot in found if state[f"{v.name}/{slot}"].shape == v.shape]
 
 
 def list_state(optimizer: Optimizer | None, variables: Sequence[Variable]) -> list[tuple[str, Array]]:
@@ -71,10 +75,8 @@ def list_state(optimizer: Optimizer | None, variables: Sequence[Variable]) -> li
         finite, scale = np.array(state[FINITE_STEPS]), np.array(state[LOSS_SCALE], np.float32)
         own = [("iteration", np.array(0)), (RATE, np.array(0, np.float32))]
         found = [*own, ("step_counter", finite), ("dynamic_scale", scale), *found]
-    for v, slot in _list_slots(groups, variables):
+    for v, slot in _list_slots(groups, variables, state):
         x = state[f"{v.name}/{slot}"]
-        if x.shape != v.shape:  # not every variable has this slot
-            continue
         if optimizer.name == slot == "momentum":  # of TensorFlow.js: a sum of gradients, that of Keras one of steps
             x = x * np.float32(-rate)
         found.append((f"{v.name.replace('/', '_')}_{SPELLINGS.get(slot, slot)}", x))
@@ -95,7 +97,7 @@ def load_state(optimizer: Optimizer, values: Sequence[Array], variables: Sequenc
     state: dict[str, Any] = optimizer.state_dict() | {ITERATIONS: int(own[0].item())}
     if scale:
         state |= {FINITE_STEPS: int(scale[2].item()), LOSS_SCALE: float(scale[3].item())}
-    slots = [(v, slot) for v, slot in _list_slots(groups, variables) if state[f"{v.name}/{slot}"].shape == v.shape]
+    slots = _list_slots(groups, variables, state)
     first = 2 - callable(optimizer.get_config()[RATE])  # the step number, and the learning rate if it is a number
     last = int(optimizer.name == "nadam")  # its product of momenta
     shapes = [x.shape for x in own[first : len(own) - last]]
@@ -103,7 +105,7 @@ def load_state(optimizer: Optimizer, values: Sequence[Array], variables: Sequenc
         return bool(own[0] == 0)
     for (v, slot), x in zip(slots, own[first:], strict=False):
         state[f"{v.name}/{slot}"] = np.asarray(x, v.dtype)
-    for v in variables if last else ():
-        state[f"{v.name}/product"] = np.asarray(own[-1], v.dtype).reshape(())
+    if last:
+        state |= {f"{v.name}/product": np.asarray(own[-1], v.dtype).reshape(()) for v in variables}
     optimizer.load_state_dict(state, list(variables))
     return True

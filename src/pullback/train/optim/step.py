@@ -381,22 +381,18 @@ class Optimizer:
             self._trace_step(pairs)
             return
         if self.loss_scale.is_dynamic:
-            pairs = [(v, self._as_plain(v, g)) for v, g in pairs]
-            is_finite = are_finite([g for _, g in pairs])
-            self.loss_scale.update(is_finite)
-            if not is_finite:
+            finite = self._update_loss_scale(pairs)
+            if finite is None:
                 return
+            pairs = finite
         steps = self.iterations + 1
         made = self._numbers(self._get_rate(steps - 1), -(-steps // self._accumulated))
         numbers = tuple([float(x) for x in made])  # NumPy's float64 would widen parameters of float32
         if self._accumulated > 1:
-            mean = self._accumulate([(v, self._as_plain(v, g)) for v, g in pairs], steps)
-            if mean is None:
-                if self.keeps_average:
-                    self._average([v for v, _ in pairs], *numbers[-2:])
-                self._steps.hold(np.int64(steps))
+            means = self._accumulate(pairs, steps, numbers)
+            if means is None:
                 return
-            pairs = mean
+            pairs = means
         ready = [self._prepare(self._as_plain(v, g)) for v, g in pairs]
         for (v, _), given, g in zip(pairs, ready, self._clip(ready), strict=True):
             slots = self._get_rule_slots(v)
@@ -410,6 +406,13 @@ class Optimizer:
             for target, new in zip((v, *slots), made, strict=True):
                 target.hold(new)
         self._steps.hold(np.int64(steps))
+
+    def _update_loss_scale(self, pairs: list[tuple[Variable, Any]]) -> list[tuple[Variable, Any]] | None:
+        """Adapt the loss scale to the gradients, and return these; None if one of them is not finite."""
+        plain = [(v, self._as_plain(v, g)) for v, g in pairs]
+        is_finite = are_finite([g for _, g in plain])
+        self.loss_scale.update(is_finite)
+        return plain if is_finite else None
 
     def _trace_step(self, pairs: list[tuple[Variable, Any]]) -> None:
         """Make a step in a program that is being traced: variables and slots are read and assigned by the program."""
@@ -440,15 +443,20 @@ class Optimizer:
         """Whether a step can be part of a compiled program: not if updates are skipped."""
         return self._accumulated == 1
 
-    def _accumulate(self, pairs: list[tuple[Variable, Any]], steps: int) -> list[tuple[Variable, Any]] | None:
-        """Add gradients to those of the steps before; return their means if this is the step of an update."""
+    def _accumulate(
+        self, pairs: list[tuple[Variable, Any]], steps: int, numbers: tuple[float, ...]
+    ) -> list[tuple[Variable, Any]] | None:
+        """Add gradients to those of the steps before; return their means, or None if this step makes no update."""
         sums = []
-        for v, g in pairs:
-            slot = self._slots.get(v)[-1]
+        for v, given in pairs:
+            slot, g = self._slots.get(v)[-1], self._as_plain(v, given)
             sums.append((v, slot, slot.held.value + (g.to_dense() if isinstance(g, RowSparse) else g)))
         if steps % self._accumulated:
             for _, slot, total in sums:
                 slot.hold(total)
+            if self.keeps_average:
+                self._average([v for v, _ in pairs], *numbers[-2:])
+            self._steps.hold(np.int64(steps))
             return None
         for _, slot, total in sums:
             slot.hold(np.zeros_like(total))

@@ -267,9 +267,7 @@ class Layer(Configurable):
             settings["training"] = training
         listed = self.several or packed
         if masks is not None:
-            _set_masks(xs, masks)
-            if "mask" in self._takes:
-                settings["mask"] = masks if listed else masks[0]
+            self._pass_masks(xs, masks, listed, settings)
         call: Any = self.call
         try:
             y = call(xs, **settings) if packed else call(*xs, **settings)
@@ -283,6 +281,12 @@ class Layer(Configurable):
         if type(self).compute_mask is not Layer.compute_mask or (masks is not None and self.supports_masking):
             self._set_output_mask(y, xs if listed else xs[0], masks if listed or masks is None else masks[0])
         return y
+
+    def _pass_masks(self, xs: list[Any], masks: list[Mask], listed: bool, settings: dict[str, Any]) -> None:
+        """Set the masks of the inputs, and add them to the arguments of ``call`` if it takes them."""
+        _set_masks(xs, masks)
+        if "mask" in self._takes:
+            settings["mask"] = masks if listed else masks[0]
 
     def _set_output_mask(self, y: Any, xs: Any, masks: Mask) -> None:
         found = self.compute_mask(xs, masks)
