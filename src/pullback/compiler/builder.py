@@ -79,9 +79,7 @@ class Code:
         self.flags_rare = False  # whether a flag is set where a lane needs a slow path, instead of taking it
         self.existing: str | None = None  # the mask of the lanes whose rows exist; None if all do
         self.sums: dict[str, tuple[str, str]] = {}  # the two terms of each sum of indices
-        self.multiples: dict[
-            str, dict[int, str]
-        ] = {}  # by index of an open loop: the names of its multiples, by factor
+        self.multiples: dict[str, dict[int, str]] = {}  # by index of an open loop: names of its multiples, by factor
         self.splits: dict[str, tuple[str, str, int]] = {}  # by quotient: the index divided, the remainder, the divisor
         self.shared: dict[Any, Any] = {}  # values that later lines of the same basic block may use again
 

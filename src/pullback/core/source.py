@@ -15,9 +15,7 @@ NUMPY_FILES = dirname(sys.modules["numpy"].__file__ or "numpy")
 NOT_THE_USER = (OURS, NUMPY_FILES, "<op ", "<rule ")
 
 
-_users: dict[
-    str, str
-] = {}  # what stands before a line's number if the file is the user's, for those that were looked up
+_users: dict[str, str] = {}  # by file that was looked up: what stands before a line's number if it is the user's
 
 
 def find_user_place() -> tuple[str, int]:

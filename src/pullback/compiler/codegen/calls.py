@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from pullback.compiler.codegen.call_table import CallList, Constant, Local, Operand, integer
 from pullback.compiler.codegen.complex_parts import emit_join, emit_split
 from pullback.compiler.codegen.fourier import emit_fourier
-from pullback.compiler.codegen.kernel_code import KernelCode, join_lines
+from pullback.compiler.codegen.kernel_code import KernelCode, make_function
 from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.codegen.row_functions import emit_rows
 from pullback.compiler.codegen.scan import emit_scan
@@ -82,7 +82,7 @@ def _call_shared_parts(module: ModuleBuilder, code: CallList, work: Work, name: 
     _call_parts(inner, work, name, [Local("ptr", x) for x in pointers])
     lines, _ = inner.render("", False)
     module.declared |= inner.declared
-    code.call_void(module.name(join_lines(lines, *(f"ptr {x}" for x in pointers))), given)
+    code.call_void(module.name(make_function(lines, *(f"ptr {x}" for x in pointers))), given)
 
 
 def _find_overwritten(module: ModuleBuilder, k: Kernel, arrays: tuple[Node, ...]) -> tuple[tuple[int, int], ...]:

@@ -16,7 +16,7 @@ def emit_split(n: Node, target: Target) -> tuple[Function, frozenset[str]]:
     """Return the function that writes the real parts of complex numbers, and after them the imaginary parts."""
     copier = PartsCopier(n.args[0].size, code_of(n.dtype), target)
     copier.emit(copier.split)
-    return make_function(copier.code, "ptr noalias %x", "ptr noalias %z"), frozenset(copier.code.declared)
+    return make_function(copier.code.body, "ptr noalias %x", "ptr noalias %z"), frozenset(copier.code.declared)
 
 
 def emit_join(n: Node, target: Target) -> tuple[Function, frozenset[str]]:
@@ -24,7 +24,7 @@ def emit_join(n: Node, target: Target) -> tuple[Function, frozenset[str]]:
     copier = PartsCopier(n.size, code_of(n.args[0].dtype), target)
     copier.emit(copier.join)
     params = "ptr noalias %x", "ptr noalias %y", "ptr noalias %z"
-    return make_function(copier.code, *params), frozenset(copier.code.declared)
+    return make_function(copier.code.body, *params), frozenset(copier.code.declared)
 
 
 class PartsCopier:

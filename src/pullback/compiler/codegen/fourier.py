@@ -203,7 +203,7 @@ class FourierKernel:
             self._store_all(blocks, last)
         arrays = [f"ptr noalias %x{i}" for i in range(len(plan.node.args) - 1)]
         params = *arrays, "ptr noalias %w", "ptr noalias %z", "i64 %lo", "i64 %hi", "ptr %partial"
-        function = make_function(code, *params, "ptr noalias %scratch")
+        function = make_function(code.body, *params, "ptr noalias %scratch")
         return KernelCode(function, plan.work, frozenset(code.declared), helpers=tuple(code.helpers.items()))
 
     def _swap(self, parts: list[str]) -> list[str]:

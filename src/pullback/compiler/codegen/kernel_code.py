@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pullback.compiler.builder import Code, Definition, count_longest_block
+from pullback.compiler.builder import Definition, count_longest_block
 from pullback.compiler.schedule.work import Work
 
-__all__ = ["Function", "KernelCode", "join_lines", "make_function"]
+__all__ = ["Function", "KernelCode", "make_function"]
 
 
 class Function(NamedTuple):
@@ -40,11 +40,6 @@ class KernelCode(NamedTuple):
     helpers: tuple[tuple[str, Definition], ...] = ()  # names and texts of the functions that it calls
 
 
-def make_function(code: Code, *params: str, attributes: str = "noinline ") -> Function:
-    """Return the instructions of a builder as a function."""
-    return join_lines(code.body, *params, attributes=attributes)
-
-
-def join_lines(lines: Sequence[str], *params: str, attributes: str = "noinline ") -> Function:
-    """Return instructions and labels as a function."""
+def make_function(lines: Sequence[str], *params: str, attributes: str = "noinline ") -> Function:
+    """Return the function with these instructions and labels."""
     return Function(params, "\n".join(lines), count_longest_block(lines), attributes)

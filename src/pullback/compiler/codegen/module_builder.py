@@ -164,7 +164,7 @@ class ModuleBuilder:
             pointer = code.pointer(x)
             code.line(f"store ptr {pointer}, ptr {code.op(f'getelementptr ptr, ptr {context}, i64 {i}')}")
         task = emit_task(name, work, len(given) - 2)
-        function = self.name(make_function(task, "ptr %context", "i64 %part", "i64 %worker", attributes=""))
+        function = self.name(make_function(task.body, "ptr %context", "i64 %part", "i64 %worker", attributes=""))
         code.declared |= {*task.declared, "declare void @parallel(ptr, ptr, i64, i64, i1)"}
         self.imports.add("parallel")
         how = f"i64 {work.parts}, i64 {self.threads}, i1 {str(time >= MIN_WAKING_TIME).lower()}"

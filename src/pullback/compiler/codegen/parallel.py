@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pullback.compiler.builder import FLOATS, Code
 from pullback.compiler.codegen.call_table import CallList, Local
-from pullback.compiler.codegen.kernel_code import Function, join_lines
+from pullback.compiler.codegen.kernel_code import Function, make_function
 from pullback.compiler.ir.products import ProductPlan
 from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.work import Work
@@ -49,4 +49,4 @@ def emit_batch(plan: ProductPlan, call: Callable[..., None]) -> Function:
         call(code, *(Local("ptr", p) for p in (*pointers, "%scratch")))
     lines, _ = code.render("", False)
     params = "ptr %a", "ptr %b", "ptr %c", "ptr %z", "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch"
-    return join_lines(lines, *params)
+    return make_function(lines, *params)

@@ -18,7 +18,7 @@ def emit_rows(plan: RowsPlan) -> KernelCode:
     KERNELS[plan.node.data[0].lower.symbol](code, plan)
     arrays = [f"ptr noalias %a{i}" for i in range(len(plan.node.args))]
     params = *arrays, "ptr noalias %z", "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch"
-    return KernelCode(make_function(code, *params), plan.work, frozenset(code.declared))
+    return KernelCode(make_function(code.body, *params), plan.work, frozenset(code.declared))
 
 
 class RowCode(Code):

@@ -61,7 +61,7 @@ class ScalarLoop:
         for i, (x, cell) in enumerate(zip(loop.carry_inputs, cells, strict=True)):
             if i in self.results:
                 write_vector(code, read_vector(code, cell, x.dtype, 1, None), f"%a{self.results[i]}", None)
-        return make_function(code, *(f"ptr %a{i}" for i in range(params)), "ptr %scratch")
+        return make_function(code.body, *(f"ptr %a{i}" for i in range(params)), "ptr %scratch")
 
     def _is_constant(self, n: Node) -> bool:
         constants = self.loop.body.inputs[: self.loop.constants]

@@ -44,7 +44,7 @@ class AxisKernel:
             self.emit_unit(u)
         names = [f"%a{i}" for i in range(len(self.node.args))]
         addresses = [f"ptr noalias {p}" for p in (*names, "%z")]
-        function = make_function(code, *addresses, "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch")
+        function = make_function(code.body, *addresses, "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch")
         return KernelCode(function, self.work, frozenset(code.declared), helpers=(*code.helpers.items(),))
 
     def emit_unit(self, u: str) -> None:

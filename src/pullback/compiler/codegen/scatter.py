@@ -46,7 +46,7 @@ class ScatterRows:
             self._loop(0, "0", "0", work.parts > 1)
         added = ("ptr %added",) if self.adds else ()
         arrays = "ptr noalias %x", "ptr noalias %rows", *added, "ptr %z"
-        function = make_function(code, *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch")
+        function = make_function(code.body, *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch")
         return KernelCode(function, work, frozenset(code.declared))
 
     def _begin(self) -> None:
@@ -135,7 +135,7 @@ class Spaced:
         else:
             self._clear("0", self.nbytes // self.size)
             self._axis(0, "0", str(self.view.offset))
-        return make_function(code, "ptr noalias %x", "ptr noalias %z")
+        return make_function(code.body, "ptr noalias %x", "ptr noalias %z")
 
     def _clear(self, begin: str, count: int) -> None:
         if count:

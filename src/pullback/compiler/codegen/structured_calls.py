@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pullback.compiler.builder import Definition, Label
 from pullback.compiler.codegen.call_table import CallList, Operand
-from pullback.compiler.codegen.kernel_code import Function, join_lines
+from pullback.compiler.codegen.kernel_code import Function, make_function
 from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.codegen.scalar_loop import ScalarLoop, is_scalar_loop
 from pullback.compiler.ir.graph import Node, find_contiguous
@@ -77,7 +77,7 @@ class StructureFunction:
                     self.store(i, n, self._write_constant(i, n))
         self.write_calls()
         names = [f"ptr %a{i}" for i in range(params)]
-        return join_lines(self.lines, *names, "ptr %scratch")
+        return make_function(self.lines, *names, "ptr %scratch")
 
     def write_calls(self) -> None:
         """Write the basic blocks that call the bodies."""

@@ -196,9 +196,7 @@ def fmod(b: MathBuilder, x: Any, y: Any) -> Value:
         r = b.select(over, r + back, r)
         r = b.copysign(b.select(q.compare("oeq", 0.0), x, r), x)
         rare = b.absolute(quotient).compare("uge", 2.0**23 if x.dtype == "f4" else 2.0**52)
-        if (
-            x.dtype == "f8" and not b.code.has_fma
-        ):  # without FMA, a product of split numbers would overflow or not be exact
+        if x.dtype == "f8" and not b.code.has_fma:  # a product of split numbers would overflow or not be exact
             rare = rare | b.absolute(x).compare("ogt", 1e290) | b.absolute(y).compare("olt", 1e-290)
         return b.rarely(rare, r, "far_fmod", b.by_library("fmod"), x, y)
 

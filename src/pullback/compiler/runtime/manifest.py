@@ -67,16 +67,16 @@ class Manifest:
     """What is needed to run the machine code of a program."""
 
     code: str = ""  # the key under which that is kept
-    imports: tuple[str, ...] = ()
-    pieces: tuple[Piece, ...] = ()
+    imports: tuple[str, ...] = ()  # names of the library functions that it calls
+    pieces: tuple[Piece, ...] = ()  # in the order in which they are run
     slots: tuple[Slot, ...] = ()
-    inputs: tuple[int, ...] = ()
-    outputs: tuple[int, ...] = ()
+    inputs: tuple[int, ...] = ()  # slots
+    outputs: tuple[int, ...] = ()  # slots
     constants: tuple[Constant, ...] = ()
-    arena: int = 0
-    blocks: tuple[tuple[int, int], ...] = ()  # of the arena, where they are walled in
-    long: bool = False
-    described: tuple[str, ...] = ()
+    arena: int = 0  # bytes
+    blocks: tuple[tuple[int, int], ...] = ()  # of the arena, if pages that cannot be accessed lie between them
+    long: bool = False  # whether it takes so long that it releases the interpreter's lock
+    described: tuple[str, ...] = ()  # what each step does, in a line
     flags_rare: bool = False  # its code has no slow paths, and tells where one is needed
 
 

@@ -59,9 +59,7 @@ class InPlace:
                 kept = plan.stage[node.number] < number
                 if kept and (node in plan.scratch_nodes or node.number in self.fused.stored):
                     continue
-                if (
-                    node.kind in READS
-                ):  # these kinds load elements from memory even if the kernel computes their arguments
+                if node.kind in READS:  # they load elements from memory even if the kernel computes their arguments
                     yield from (u.node for u in plan.uses_of(node))
                 else:
                     waiting += plan.uses_of(node)

@@ -64,7 +64,7 @@ class BlockedProduct:
             code.jump(end)
             code.begin(end)
         arrays = "ptr noalias %a", "ptr noalias %b", "ptr %c", "ptr %z"
-        return make_function(code, *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch")
+        return make_function(code.body, *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch")
 
     def _panel(self, j: str, columns: int) -> None:
         """Emit the product of all rows and a few columns from ``j`` on, panel by panel along the shared axis."""

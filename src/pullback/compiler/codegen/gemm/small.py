@@ -101,7 +101,7 @@ class SmallProduct:
             mask = None if left >= self.width else left
             self._columns(str(at), 1, mask)
             at += self.width
-        return make_function(code, "ptr noalias %a", "ptr noalias %b", "ptr %c", "ptr %z", "ptr noalias %scratch")
+        return make_function(code.body, "ptr noalias %a", "ptr noalias %b", "ptr %c", "ptr %z", "ptr noalias %scratch")
 
     def _copy_right(self) -> None:
         p, code = self.p, self.code

@@ -25,7 +25,7 @@ def emit_tiny_products(p: Product, batch: tuple[Batch, ...], work: Work, target:
     code = writer.code
     writer.loop(batch or (Batch(1, 0, 0, 0),), ["%a", "%b", "%c", "%z"], "%lo", "%hi")
     arrays = "ptr noalias %a", "ptr noalias %b", "ptr %c", "ptr %z"
-    function = make_function(code, *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch")
+    function = make_function(code.body, *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch")
     return KernelCode(function, work, frozenset(code.declared))
 
 

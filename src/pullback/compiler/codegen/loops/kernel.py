@@ -72,7 +72,7 @@ class KernelWriter:
         # The stack is aligned so that vectors that are spilled do not cross cache lines.
         aligned = f"alignstack({plan.target.vector_bytes}) " if len(code.lines) > MANY_LINES else ""
         given = *addresses, "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch"
-        function = make_function(code, *given, attributes=f"noinline {aligned}")
+        function = make_function(code.body, *given, attributes=f"noinline {aligned}")
         return KernelCode(function, plan.work, frozenset(code.declared), finish, tuple(code.helpers.items()))
 
     # ---- loops over rows

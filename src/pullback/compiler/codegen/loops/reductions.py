@@ -59,10 +59,9 @@ class Reductions:
 
     def __init__(self, code: Code, plan: LoopPlan, access: ArrayAccess) -> None:
         self.code, self.plan, self.access = code, plan, access
-        self.accumulators: dict[
-            int, Accumulator
-        ] = {}  # of reductions along the row, or of a vector of columns, by node
-        self.totals: dict[int, Accumulator] = {}  # of reductions over all axes, by node
+        # By node: accumulators of reductions along the row, or of a vector of columns; and of those over all axes.
+        self.accumulators: dict[int, Accumulator] = {}
+        self.totals: dict[int, Accumulator] = {}
 
     # ---- accumulators in registers
 
@@ -199,4 +198,4 @@ def emit_finish(plan: LoopPlan, declared: set[str]) -> Function:
                 write_vector(code, total, code.op(f"getelementptr {memory}, ptr %o{number}, i64 {to}"), None)
     declared |= code.declared
     results = [f"ptr %o{i}" for i in range(len(plan.after))]
-    return make_function(code, *results, "ptr %partial", "i64 %parts")
+    return make_function(code.body, *results, "ptr %partial", "i64 %parts")

@@ -27,9 +27,8 @@ def call_matrices(module: ModuleBuilder, code: CallList, step: Step) -> None:
             module, code, step, emit_lanes(plan), [module.address(base, offset), *map(module.address, n.args[1:]), z]
         )
         return
-    if (
-        n.data.name not in (LU, PIVOTS, EIGH, SVD, QR) and n.number not in module.memory.over
-    ):  # it is worked on in place
+    copies = n.data.name in (LU, PIVOTS, EIGH, SVD, QR)  # itself; the others work in place
+    if not copies and n.number not in module.memory.over:
         code.declared.add("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
         source = module.address(n.args[-1])
         code.call_void("llvm.memmove.p0.p0.i64", [z, source, integer(n.nbytes), Constant("i1", "false")])

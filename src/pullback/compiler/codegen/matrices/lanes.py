@@ -31,7 +31,7 @@ def emit_lanes(plan: MatricesPlan) -> KernelCode:
         writer.write(u)
     arrays = [f"ptr %a{i}" for i in range(len(plan.node.args))]
     params = *arrays, "ptr %z", "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch"
-    return KernelCode(make_function(code, *params), plan.work, frozenset(code.declared))
+    return KernelCode(make_function(code.body, *params), plan.work, frozenset(code.declared))
 
 
 class Grid(NamedTuple):

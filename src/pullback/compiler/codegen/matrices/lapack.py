@@ -55,7 +55,7 @@ def emit_lapack(plan: MatricesPlan) -> KernelCode:
         writer.write(u)
     arrays = ["ptr noalias %z"] if plan.node.data.name == CHOLESKY else ["ptr noalias %a", "ptr noalias %z"]
     params = *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch"
-    return KernelCode(make_function(code, *params), plan.work, frozenset(code.declared))
+    return KernelCode(make_function(code.body, *params), plan.work, frozenset(code.declared))
 
 
 class LapackWriter:

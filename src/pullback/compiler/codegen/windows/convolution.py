@@ -49,7 +49,7 @@ class ConvolutionWriter(WindowKernel):
         with code.loop("%lo", "%hi") as image:
             self._emit_image(image)
         arrays = ["%x", "%y"] if c.of_filter else ["%x", "%y", "%z"]
-        function = make_function(code, *(f"ptr noalias {name}" for name in arrays), *RANGE)
+        function = make_function(code.body, *(f"ptr noalias {name}" for name in arrays), *RANGE)
         finish = self._emit_finish(work.partial, work.parts) if c.of_filter else None
         return KernelCode(function, work, frozenset(code.declared), finish)
 
@@ -238,7 +238,7 @@ class ConvolutionWriter(WindowKernel):
                 ]
                 totals = [[code.op(f"load {self.vector}, ptr {p}, align {self.plan.size}") for p in ps] for ps in kept]
                 self._store_tile("%z", row, code.times(block, self.plan.vectors * self.plan.width), totals, last)
-        return make_function(code, "ptr noalias %z", "ptr noalias %partial", "i64 %parts")
+        return make_function(code.body, "ptr noalias %z", "ptr noalias %partial", "i64 %parts")
 
     def _read(self, pointer: str, v: int, last: int) -> str:
         return self.code.read(pointer, self.type, self.plan.size, self.plan.width, self._mask(v, last))

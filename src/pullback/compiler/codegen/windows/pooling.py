@@ -63,7 +63,7 @@ class PoolingWriter(WindowKernel):
                 self._emit_gradient(at, self.at("%z", given), frames.get("%z"))
             else:
                 self._emit_windows(at)
-        function = make_function(code, *(f"ptr noalias {name}" for name in names), *RANGE)
+        function = make_function(code.body, *(f"ptr noalias {name}" for name in names), *RANGE)
         return KernelCode(function, self.plan.work, frozenset(code.declared))
 
     def _frame(self, i: int) -> str:

@@ -69,9 +69,7 @@ class Leaves(NamedTuple):
 
     hole: Any
     arguments: Sequence[Any]  # trees, one for each argument
-    inputs: Sequence[
-        tuple[tuple[int, ...], Any, Any]
-    ]  # of each hole: shape, dtype, the type of a Python number or None
+    inputs: Sequence[tuple[tuple[int, ...], Any, Any]]  # of each hole: shape, dtype, type of a Python number or None
     result: Any
 
 
