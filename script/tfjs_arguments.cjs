@@ -20,6 +20,7 @@ const further = {
   SpatialDropout1D: ['seed'], LSTM: ['unit_forget_bias', 'implementation'], GRU: ['implementation'],
   LSTMCell: ['unit_forget_bias', 'implementation'], GRUCell: ['implementation'], ReLU: ['max_value'],
   ConvLSTM2D: ['unit_forget_bias'], SeparableConv2D: ['depth_multiplier'], Activation: ['activation'], RNN: ['cell'],
+  Flatten: ['data_format'],
 };
 const found = {};
 for (const [name, [kind]] of Object.entries(map)) {

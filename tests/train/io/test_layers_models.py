@@ -640,3 +640,59 @@ def test_keras_files_without_h5py_raise_with_install_hint(monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(MissingPackageError, match=r"pip install 'pullback\[keras\]'"):
         pb.sequential([pb.layers.dense(3, input_shape=[2])]).save(tmp_path / "model.keras")
+
+
+class Twice(pb.layers.Layer):
+    """A layer with layers in a list and a dict."""
+
+    def __init__(self, units: int = 3, **more: Any) -> None:
+        super().__init__(**more)
+        self.units = units
+        self.blocks = [pb.layers.dense(units), pb.layers.dense(units)]
+        self.named = {"last": pb.layers.dense(units, use_bias=False)}
+
+    def call(self, x: Any) -> Any:
+        return self.named["last"](self.blocks[1](self.blocks[0](x)))
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "units": self.units}
+
+
+def make_cells() -> Any:
+    return pb.layers.rnn([pb.layers.lstm_cell(4), pb.layers.lstm_cell(3), pb.layers.simple_rnn_cell(2)])
+
+
+@pytest.mark.parametrize("file", ["model.json", "model.keras", "model.h5"])
+@pytest.mark.parametrize("layer", [Twice, make_cells])
+def test_layers_in_lists_are_saved_and_loaded(tmp_path: Path, layer: Any, file: str) -> None:
+    model = pb.sequential([pb.layers.reshape([4, 3], input_shape=[12]), layer(), pb.layers.dense(1)])
+    x = np.linspace(-1, 1, 24, dtype=np.float32).reshape(2, 12)
+    model.save(tmp_path / file)
+    np.testing.assert_array_equal(pb.load_layers_model(tmp_path / file).predict(x), model.predict(x))
+
+
+def test_cells_have_the_names_of_tfjs_and_keras(tmp_path: Path) -> None:
+    model = pb.sequential([pb.layers.reshape([4, 3], input_shape=[12]), make_cells()])
+    model.save(tmp_path / "model.json")
+    manifest = json.loads((tmp_path / "model.json").read_text())["weightsManifest"]
+    names = {weight["name"].partition("/")[2] for weight in manifest[0]["weights"]}
+    assert {"RNNCell_0/kernel", "RNNCell_1/kernel", "RNNCell_2/bias"} <= names
+    model.save(tmp_path / "model.keras")
+    with zipfile.ZipFile(tmp_path / "model.keras") as archive:
+        (tmp_path / "weights.h5").write_bytes(archive.read("model.weights.h5"))
+    with pytest.importorskip("h5py").File(tmp_path / "weights.h5") as file:
+        assert {*file["layers/rnn/cell/cells"]} == {"lstm_cell", "lstm_cell_1", "simple_rnn_cell"}
+
+
+def test_load_takes_arguments_of_a_cell_that_tfjs_repeats() -> None:
+    cell = {"class_name": "SimpleRNNCell", "config": {"name": "cell", "units": 2, "use_bias": False}}
+    config = {"name": "rnn", "units": 2, "use_bias": False, "cell": cell, "batch_input_shape": [None, 4, 3]}
+    data = {"class_name": "Sequential", "config": {"layers": [{"class_name": "RNN", "config": config}]}}
+    assert pb.model_from_json(json.dumps(data)).output_shape((4, 3)) == (2,)
+
+
+def test_load_weights_takes_archives_of_keras(tmp_path: Path) -> None:
+    model, other = (pb.sequential([pb.layers.dense(2, input_shape=[3])]) for _ in range(2))
+    model.save(tmp_path / "model.keras")
+    other.load_weights(tmp_path / "model.keras")
+    np.testing.assert_array_equal(other.get_weights()[0], model.get_weights()[0])

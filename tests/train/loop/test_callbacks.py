@@ -151,6 +151,20 @@ def test_model_checkpoint_every_epoch_or_best_only():
     assert run(risen, [0.3, 0.1, 0.5], "val_acc")[0].saved == ["1", "3"]
 
 
+@pytest.mark.parametrize("file", ["model.keras", "model.weights.h5"])
+def test_model_checkpoint_writes_the_format_of_the_path(tmp_path, file) -> None:
+    x, y, alone = np.ones((4, 2), "f4"), np.ones((4, 1), "f4"), file.endswith(".weights.h5")
+    model, other = (pb.sequential([pb.layers.dense(1, input_shape=[2])]) for _ in range(2))
+    model.compile("sgd", "mse")
+    saver = pb.callbacks.model_checkpoint(tmp_path / file, save_weights_only=alone)
+    model.fit(x, y, verbose=0, callbacks=[saver])
+    if alone:
+        other.load_weights(tmp_path / file)
+    else:
+        other = pb.load_layers_model(tmp_path / file)
+    np.testing.assert_array_equal(other.predict(x), model.predict(x))
+
+
 def test_model_checkpoint_every_n_steps_resumes_count():
     def make():
         return pb.callbacks.model_checkpoint("{epoch}-{loss:g}", every=3)

@@ -11,6 +11,7 @@ from pullback.errors import CheckpointError
 from pullback.train.io.hdf5 import MAGIC
 from pullback.train.io.keras_files import (
     read_archive,
+    read_archive_weights,
     read_h5,
     read_h5_weights,
     write_archive,
@@ -90,7 +91,7 @@ def read_weights(path: StrPath, model: Any, modules: ModuleMap | None = None) ->
     elif kind == "h5":
         read_h5_weights(path, model)
     elif kind == "keras":
-        raise CheckpointError("load_weights: a .keras archive is read by pb.load_layers_model.")
+        read_archive_weights(path, model)
     else:
         load(path, into=model)
 

@@ -11,6 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,15 @@ from pullback.train.io.weight_places import Place, assign_matches, find_places, 
 from pullback.train.optim.step import Optimizer
 from pullback.typing import Array
 
-__all__ = ["read_archive", "read_h5", "read_h5_weights", "write_archive", "write_h5", "write_h5_weights"]
+__all__ = [
+    "read_archive",
+    "read_archive_weights",
+    "read_h5",
+    "read_h5_weights",
+    "write_archive",
+    "write_h5",
+    "write_h5_weights",
+]
 
 Json = Any  # what json.loads returns
 Order = Mapping[int, list[Any]]  # the layers of functional models, by identity, as a file lists them
@@ -63,6 +72,13 @@ def read_archive(path: StrPath, builder: Builder) -> tuple[Any, Json, OptimizerS
     values = [content.arrays.get(f"optimizer/vars/{i}") for i in range(len(content.arrays))]
     state = ListedState([x for x in values if x is not None], _list_trainable(model, reader.order))
     return model, training, state if state.values else None
+
+
+def read_archive_weights(path: StrPath, model: Any) -> None:
+    """Load the weights of a ``.keras`` archive into a model."""
+    where = os.path.basename(os.fspath(path))
+    content = read_hdf5(_read_members(Path(path), where)["model.weights.h5"], where)
+    _assign_tree(model, content, where, {})
 
 
 def _list_trainable(model: Any, order: Order) -> list[Variable]:
@@ -202,10 +218,15 @@ def _iterate_paths(layer: Any, above: str, order: Order, seen: set[int]) -> Iter
     for i, v in enumerate(own):
         yield f"{above}{inside}vars/{i}", v
     keeps_names = any(is_kind(layer, kind) for kind in ("TimeDistributed", "SpectralNormalization", "Model"))
-    for key, part in layer.parts():
-        if not isinstance(part, Variable):
-            renamed = key if keeps_names else PARTS.get(key, key)
-            yield from _iterate_paths(part, f"{above}{renamed}/", order, seen)
+    inner = {key: part for key, part in layer.parts() if not isinstance(part, Variable)}
+    for attribute, listed in groupby(inner, lambda key: key.partition("/")[0]):
+        keys = list(listed)
+        if keys == [attribute]:
+            named = [(attribute if keeps_names else PARTS.get(attribute, attribute), inner[attribute])]
+        else:  # a list or a dict
+            named = [(f"{attribute}/{name}", part) for name, part in _name_groups(inner[key] for key in keys)]
+        for name, part in named:
+            yield from _iterate_paths(part, f"{above}{name}/", order, seen)
 
 
 def _name_groups(layers: Iterable[Any]) -> Iterator[tuple[str, Any]]:

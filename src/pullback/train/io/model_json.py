@@ -17,7 +17,7 @@ from pullback.train.io.tfjs import as_folder, read_json, read_weights, write_wei
 from pullback.train.io.topology import Builder, TopologyReader, find_dialect
 from pullback.train.io.topology_writing import KERAS_VERSION, WRITES_KERAS, WRITES_TFJS, TopologyWriter
 from pullback.train.io.training_config import NamedState, OptimizerState
-from pullback.train.io.weight_places import assign_matches, find_places, match_by_name, name_part
+from pullback.train.io.weight_places import CELL, assign_matches, find_places, match_by_name, name_part
 from pullback.typing import Array
 
 __all__ = [
@@ -92,7 +92,7 @@ def write_model_json(path: StrPath, model: Any, training: Json = None) -> None:
     folder, name = as_folder(path)
     writer = TopologyWriter(WRITES_TFJS)
     described = writer.describe_model(model)
-    weights = {weight: v.numpy() for weight, v in _name_weights(model, writer, "")}
+    weights = _collect_weights(model, writer)
     folder.mkdir(parents=True, exist_ok=True)
     content = {
         "format": "layers-model",
@@ -117,15 +117,26 @@ def write_tfjs_weights(path: StrPath, model: Any) -> None:
     folder, name = as_folder(path)
     writer = TopologyWriter(WRITES_TFJS)
     writer.describe_model(model)
-    weights = {weight: v.numpy() for weight, v in _name_weights(model, writer, "")}
+    weights = _collect_weights(model, writer)
     folder.mkdir(parents=True, exist_ok=True)
     manifest = write_weights(weights, folder, name.removesuffix(".json"))
     write_atomically(folder / name, json.dumps(manifest).encode())
 
 
+def _collect_weights(model: Any, writer: TopologyWriter) -> dict[str, Array]:
+    """Return the weights by the names that TensorFlow.js gives them; an error if two would have the same."""
+    found: dict[str, Array] = {}
+    for name, v in _name_weights(model, writer, ""):
+        if name in found:
+            raise CheckpointError(f"save: two variables would be called {name!r} in the file. Rename a layer.")
+        found[name] = v.numpy()
+    return found
+
+
 def _name_weights(layer: Any, writer: TopologyWriter, scope: str) -> Iterator[tuple[str, Variable]]:
     """Iterate over the variables with the names that TensorFlow.js gives them: the layer's, and the weight's."""
     seen: set[int] = set()
+    several = sum(not isinstance(part, Variable) for _, part in layer.parts()) > 1
     for key, part in layer.parts():
         if isinstance(part, Variable):
             found = [(f"{scope}/{key.rpartition('/')[2]}", part)]
@@ -135,8 +146,10 @@ def _name_weights(layer: Any, writer: TopologyWriter, scope: str) -> Iterator[tu
             inner = writer.names[id(layer.layer)]
             direction = name_part(layer, key, part)[0].partition("_")[0]
             found = list(_name_weights(part, writer, f"{scope}/{direction}_{inner}"))
+        elif is_kind(layer, "StackedRnnCells"):
+            found = list(_name_weights(part, writer, f"{scope}/{CELL}{key.rpartition('/')[2]}"))
         else:
-            found = list(_name_weights(part, writer, scope))
+            found = list(_name_weights(part, writer, f"{scope}/{key}" if several else scope))
         for name, v in found:
             if id(v) not in seen:
                 seen.add(id(v))

@@ -77,7 +77,7 @@ TFJS: dict[str, str] = {
         "activity_regularizer embeddings_constraint embeddings_initializer embeddings_regularizer "
         "input_dim input_length mask_zero output_dim"
     ),
-    "Flatten": "",
+    "Flatten": "data_format",
     "GRU": (
         "activation activity_regularizer bias_constraint bias_initializer bias_regularizer dropout "
         "go_backwards implementation kernel_constraint kernel_initializer kernel_regularizer "

@@ -233,6 +233,9 @@ class TopologyReader:
         """Return the config with the arguments of every layer as they are here: dtype and the shape of the input."""
         takes = signature(kind).parameters
         made = {key: value for key, value in config.items() if key not in (*SHAPE_ARGUMENTS, "dtype", "input_dtype")}
+        cell = config.get("cell")
+        if isinstance(cell, dict) and isinstance(inner := cell.get("config"), dict):  # which TensorFlow.js repeats
+            made = {key: x for key, x in made.items() if key in takes or key not in inner or inner[key] != x}
         dtype = self.read_dtype(config.get("dtype"))
         if dtype is not None and dtype != str(get_default_dtype()):
             if dtype not in PLAIN_DTYPES and "dtype" not in takes:

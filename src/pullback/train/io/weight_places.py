@@ -13,9 +13,11 @@ from pullback.train.io.saving import assign_all
 from pullback.train.io.structure import is_kind
 from pullback.typing import Array
 
-__all__ = ["Place", "assign_matches", "find_places", "match_by_name", "match_in_order"]
+__all__ = ["CELL", "Place", "assign_matches", "find_places", "match_by_name", "match_in_order"]
 
 DIRECTIONS = {"layer": "forward_", "forward_layer": "forward_", "backward": "backward_", "backward_layer": "backward_"}
+
+CELL = "RNNCell_"  # before the number of a cell among several, in TensorFlow.js
 
 OTHER_NAMES = {"depthwise_kernel": "kernel"}  # of weights in Keras 3
 
@@ -55,7 +57,10 @@ def name_part(layer: Any, key: str, part: Any) -> tuple[str, ...]:
     if is_kind(layer, "Bidirectional") and key in DIRECTIONS:
         plain = layer.layer.name.removeprefix("forward_")
         return (f"{DIRECTIONS[key]}{plain}", f"{DIRECTIONS[key]}{layer.layer.name}")
-    return tuple(dict.fromkeys([part.name.rpartition("/")[2], key.rpartition("/")[2]]))
+    inner = key.rpartition("/")[2]
+    if is_kind(layer, "StackedRnnCells"):
+        return (part.name.rpartition("/")[2], f"{CELL}{inner}", inner)
+    return tuple(dict.fromkeys([part.name.rpartition("/")[2], inner]))
 
 
 # ---- match

@@ -28,6 +28,8 @@ __all__ = [
     "terminate_on_nan",
 ]  # fmt: skip
 
+MODEL_ENDINGS = (".keras", ".h5", ".hdf5", ".json")  # of files that other libraries read
+
 
 class StatefulCallback(Callback):
     """A callback with a state: reset at the beginning of each ``fit``, unless it is resumed."""
@@ -173,7 +175,9 @@ class EarlyStopping(MonitorCallback):
 class ModelCheckpoint(MonitorCallback):
     """Save a checkpoint after each epoch, or every ``every`` steps: weights, optimizer state, position in training.
 
-    The path may contain ``{epoch}``, from 1 on, and names of ``logs``, as in ``"{epoch:03d}-{val_loss:.3f}"``.
+    A path that ends in ``.keras``, ``.h5`` or ``.json`` gets the model as ``model.save`` writes it, or its weights as
+    ``model.save_weights`` does; others get a checkpoint for ``fit(resume=path)``.  The path may contain ``{epoch}``,
+    from 1 on, and names of ``logs``, as in ``"{epoch:03d}-{val_loss:.3f}"``.
     ``save_best_only`` saves only when ``monitor`` is better than ever before.  Other callbacks are called first, so
     that their state is saved as it is after the epoch.
 
@@ -254,7 +258,9 @@ class ModelCheckpoint(MonitorCallback):
                 f"callbacks.model_checkpoint: the path {self.path!r} cannot be filled in: {error}; there are epoch, "
                 f"{', '.join(logs)}."
             ) from None
-        if self.save_weights_only:
+        if path.endswith(MODEL_ENDINGS):
+            (self.model.save_weights if self.save_weights_only else self.model.save)(path)
+        elif self.save_weights_only:
             save(path, {"weights": self.model.named_variables()})
         else:
             self.model.save_checkpoint(path)
