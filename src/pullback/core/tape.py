@@ -793,6 +793,8 @@ def as_tensor(x: Any) -> Tensor:
     """Return a tensor as it is, anything else as a constant."""
     if isinstance(x, Tensor):
         return x
+    if type(x) is ndarray and x.ndim and x.dtype.kind == "f":  # the usual case, without further calls
+        return make_constant(x)
     x = unwrap_constant(x)
     return x if isinstance(x, Tensor) else make_constant(x)
 

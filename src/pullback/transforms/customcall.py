@@ -52,14 +52,14 @@ class Call(CustomOp):
         self.states_jvp = owner.rule is not None
 
     def run(self, values: Sequence[Any]) -> Run:
-        scope = Scope(values) if any(isinstance(v, Tensor) for v in values) else None
+        scope = Scope(values) if [v for v in values if isinstance(v, Tensor)] else None
         with Recorder() as recorder:
             if scope is None:
                 out = self.body(values)
             else:
                 with scope.open():
                     out = self.body(values)
-        read = [v for v in recorder.read.values() if v.trainable]
+        read = [v for v in recorder.read.values() if v.trainable] if recorder.read else []
         self.structure, self.grad_func = self.split(out)
         zs = self.results_in(self.structure)
         run = self.gradient(values, zs, self.grad_func, read)

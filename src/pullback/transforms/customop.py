@@ -184,7 +184,7 @@ class CustomOp:
 
     def check_limit(self, results: Sequence[Any]) -> None:
         """Raise HigherLevelError if a result has a higher level than the inputs, at which nothing is differentiated."""
-        if self.limit and any(isinstance(z, Tensor) for z in results):
+        if self.limit and [z for z in results if isinstance(z, Tensor)]:
             top = max(results, key=level_of, default=None)
             if level_of(top) > self.limit and not is_differentiated(top, self.limit):
                 raise HigherLevelError(self, top)
@@ -216,7 +216,7 @@ class CustomOp:
     def run_checked(self, values: Sequence[Any]) -> Run:
         """Return a run whose results depend on nothing that is differentiated but the inputs."""
         run = self.run_reduced(values)
-        if any(isinstance(z, Tensor) for z in run.values):
+        if [z for z in run.values if isinstance(z, Tensor)]:
             highest = self.below(values)
             if any(is_differentiated(z, highest) for z in run.values):
                 raise self.make_body_error(highest, run.variables)
@@ -258,6 +258,8 @@ class CustomOp:
     def run_traced(self, values: Sequence[Any]) -> Run:
         """Run the op such that lower levels see its gradient and not its body's."""
         run = self.run_checked(values)
+        if not is_watched() and not [v for v in values if isinstance(v, Tensor)]:
+            return run
         return run._replace(values=self.apply(values)) if self.below(values) else run
 
     # ---- forward mode
@@ -317,21 +319,21 @@ class CheckedPull:
 
     def __call__(self, gs: list[Any]) -> Sequence[Any]:
         dys = gs
-        if any(g is None for g in gs):
+        if [g for g in gs if g is None]:  # lists are quicker than any() for one or two
             dys = [
                 np.zeros(z.shape, float_of(z.dtype))[()] if g is None else g
                 for g, z in zip(gs, self.likes, strict=True)
             ]
         since, level = len(self.tape.nodes), self.tape.level
         ds = self._run(dys)
-        if any(level_of(d) >= level for d in ds):
+        if [d for d in ds if level_of(d) >= level]:
             if self._is_made_from_operands(ds, since):
                 with pause(self.tape):  # its tensors are constants in the backward pass
                     ds = self._run(dys)
             known = set[int]().union(*map(levels_of, dys))  # a cotangent may be of a transform that was begun later
             if any(n >= level for d in ds for n in levels_of(d) - known):
                 raise self.op.make_lost_error(ds, level)
-        if any(d is None and n is not None for d, n in zip(ds, self.nodes, strict=True)):
+        if [d for d, n in zip(ds, self.nodes, strict=True) if d is None and n is not None]:
             self.tape.cut(self.op.name)
         return ds
 

@@ -440,7 +440,7 @@ class GradientTape:
                 raise GradientError(
                     explain_missing_direction("GradientTape.gradient: the target has", dtype, "output_gradients")
                 )
-            return np.ones(target.shape, dtype)[()]
+            return np.ones(target.shape, dtype) if target.shape else dtype.type(1)
         seed = unwrap_constant(dy, "output_gradients")
         if seed.dtype.kind == "c" != dtype.kind:
             raise GradientError(
