@@ -35,6 +35,8 @@ def find_operation(module: object, name: object, config: Mapping[str, Any]) -> C
     >>> mean = find_operation("keras.src.ops.numpy", "Mean", {"name": "mean", "axis": 1, "keepdims": False})
     >>> mean(np.ones((2, 3)))
     array([1., 1.])
+    >>> find_operation("keras.src.ops.numpy", "ZerosLike", {"dtype": "bool"})(np.ones(2))  # in the graphs of masks
+    array([False, False])
     """
     if not isinstance(name, str) or not str(module).startswith(HOMES):
         return None
@@ -76,6 +78,8 @@ def _gelu_by_tanh(x: Any) -> Any:
 # Operations whose arguments are called otherwise: functions from the config to what is called.
 OTHERS: dict[str, Callable[[Mapping[str, Any]], Callable[..., Any]]] = {
     "cast": lambda config: lambda x: x * np.float32(1),
+    "ones_like": lambda config: lambda x: np.ones_like(x, dtype=config.get("dtype")),
+    "zeros_like": lambda config: lambda x: np.zeros_like(x, dtype=config.get("dtype")),
     "clip": lambda config: lambda x: np.clip(x, config["x_min"], config["x_max"]),
     "einsum": lambda config: lambda *xs: np.einsum(config["subscripts"], *xs),
     "elu": lambda config: partial(_elu, config.get("alpha", 1.0)),
