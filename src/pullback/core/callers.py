@@ -85,7 +85,7 @@ DEFAULT = (
     "the environment, more of SciPy's functions take tensors)"
 )
 _CURES = {f"numpy{sep}polynomial": OF_SERIES, f"numpy{sep}ma": OF_MASKED}  # advice by the part of NumPy that calls
-HOW_TO_PICK = "To pick by it write pb.tensor(a)[i] or np.take(a, i), and x[i + np.arange(n)] for x[i : i + n]. "
+HOW_TO_PICK = "To pick by it write pb.tensor(a)[i] or pb.take(a, i), and x[i + np.arange(n)] for x[i : i + n]. "
 REFUSALS = (TracedValueError, BatchedValueError, SymbolValueError)
 
 
