@@ -132,8 +132,9 @@ def transfer(seed: int) -> float:
 
 def dense(inputs: int, units: int, activation: str | None = None) -> Any:
     """Return a dense layer that begins as torch's do."""
-    narrow = keras.initializers.RandomUniform(-(inputs**-0.5), inputs**-0.5)
-    return layers.Dense(units, activation, kernel_initializer=narrow, bias_initializer=narrow)
+    # One for each: an initializer of Keras draws the same numbers again.
+    kernel, bias = (keras.initializers.RandomUniform(-(inputs**-0.5), inputs**-0.5) for _ in range(2))
+    return layers.Dense(units, activation, kernel_initializer=kernel, bias_initializer=bias)
 
 
 def descend(optimizer: Any, loss: Any, weights: list[Any]) -> None:
