@@ -76,6 +76,8 @@ def test_activations_at_extreme_points(name, at, value, grad, dtype):
     np.testing.assert_allclose(got.value, value, rtol=1e-6)
     np.testing.assert_allclose(got.grad, grad, rtol=1e-6)
     np.testing.assert_allclose([pb.grad(f)(v) for v in x], grad, rtol=1e-6)
+    large = pb.grad(f)(np.tile(x, 10_000))  # computed in other ways than small arrays
+    np.testing.assert_allclose(large, np.tile(np.float64(grad), 10_000), rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

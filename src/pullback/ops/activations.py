@@ -67,11 +67,12 @@ def _relu(x: Array) -> Any:
 
 
 def _let_through(g: Any, z: Any) -> Any:
-    """Return ``g`` where the result is positive, else 0."""
-    if z.size > 4096:
+    """Return ``g`` where the result is positive, 0 where it is 0, and NaN where it is NaN."""
+    if z.size > 32768:
         v, w = unwrap_scratch(g), unwrap_scratch(z)
-        if type(w) is ndarray and type(v) is ndarray and v.dtype == w.dtype and w.dtype in ZERO:
-            d = np.greater(w, ZERO[w.dtype], make_like(z))  # floats at once: twice as quick as sign on wide arrays
+        is_plain = type(w) is ndarray and type(v) is ndarray and v.dtype == w.dtype and w.dtype in ZERO
+        if is_plain and not np.isnan(w.max()):
+            d = np.greater(w, ZERO[w.dtype], make_like(z))  # floats at once: 0.7 of the time of sign on large arrays
             np.multiply(v, d, d)
             return scratch(d, z.meta, True) if type(z) is Scratch else d
     return g * np.sign(z)
