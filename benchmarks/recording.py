@@ -31,13 +31,15 @@ def record_figures(file: Path, versions: Mapping[str, str], rounds: int, found: 
 
 
 def find_revision() -> str:
-    """Return the commit of the library that is measured, marked as dirty where files differ from it."""
-    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    """Return the commit of the library that is measured, marked as dirty where the library's files differ from it."""
+    folder = Path(pb.__file__).parent
+    command = ["git", "rev-parse", "--short=8", "HEAD"]
     try:
-        done = subprocess.run(command, cwd=Path(pb.__file__).parent, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return f"version {pb.__version__}"
-    return done.stdout.strip()
+    is_changed = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "."], cwd=folder, check=False).returncode
+    return done.stdout.strip() + ("-dirty" if is_changed else "")
 
 
 def find_cpu() -> str:
