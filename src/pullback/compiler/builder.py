@@ -19,7 +19,6 @@ TYPES = {
     **FLOATS, "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64",
     "u1": "i8", "u2": "i16", "u4": "i32", "u8": "i64", "b1": "i1",
 }  # fmt: skip
-COMPARE = {"gt": "ogt", "lt": "olt", "ge": "oge", "le": "ole", "eq": "oeq", "ne": "une"}
 
 
 @lru_cache(256)
@@ -100,6 +99,10 @@ class Code:
         name = f"%{self.fresh()}"
         self.lines.append(f"{name} = {text}")
         return name
+
+    def divide(self, text: str) -> str:
+        """Add a division, which takes longer than other instructions: builders that count costs override this."""
+        return self.op(text)
 
     def call(self, function: str, result: str, args: Sequence[tuple[str, str]]) -> str:
         """Call and declare a function, with (type, value) for each argument."""
@@ -299,14 +302,13 @@ class Value:
 
     # ---- arithmetic
 
-    def _emit_binary(self, x: Any, real: str, whole: str, signs: bool = False) -> Value:
-        y = self.lift(x)
+    def _emit_binary(self, x: Any, real: str, whole: str, divides: bool = False) -> Value:
+        """Emit the instruction ``real`` for floats, ``whole`` for integers and bools."""
+        y, emit = self.lift(x), self.code.divide if divides else self.code.op
         if self.kind == "f":
-            flags = "" if self.code.exact_depth or real == "frem" else " contract"
-            return self.like(self.code.op(f"{real}{flags} {self.type} {self.name}, {y.name}"))
-        if signs and self.kind in "ub":
-            whole = "u" + whole[1:]
-        return self.like(self.code.op(f"{whole} {self.type} {self.name}, {y.name}"))
+            flags = "" if self.code.exact_depth else " contract"
+            return self.like(emit(f"{real}{flags} {self.type} {self.name}, {y.name}"))
+        return self.like(emit(f"{whole} {self.type} {self.name}, {y.name}"))
 
     def __add__(self, x: Any) -> Value:
         return self._emit_binary(x, "fadd", "or" if self.kind == "b" else "add")
@@ -318,7 +320,7 @@ class Value:
         return self._emit_binary(x, "fmul", "and" if self.kind == "b" else "mul")
 
     def __truediv__(self, x: Any) -> Value:
-        return self._emit_binary(x, "fdiv", "sdiv", signs=True)
+        return self._emit_binary(x, "fdiv", "udiv" if self.kind in "ub" else "sdiv", divides=True)
 
     def __and__(self, x: Any) -> Value:
         return self._emit_binary(x, "and", "and")

@@ -13,7 +13,6 @@ from pullback.errors import CompileError
 
 __all__ = ["count_instructions"]
 
-DIVISIONS = ("fdiv", "sdiv", "udiv", "frem", "srem", "urem")
 SLOW = 12  # weight of a division or a square root, in simple instructions
 LIBRARY_CALL = 40  # weight of a call of the C library
 
@@ -26,7 +25,11 @@ class InstructionCounter(Code):
         self.total = 0
 
     def op(self, text: str) -> str:
-        self.total += SLOW if text.startswith(DIVISIONS) else 1
+        self.total += 1
+        return f"%{self.fresh()}"
+
+    def divide(self, text: str) -> str:
+        self.total += SLOW
         return f"%{self.fresh()}"
 
     def call(self, function: str, result: str, args: Sequence[tuple[str, str]]) -> str:
