@@ -206,10 +206,6 @@ def function_lines(stub: Stub, name: str, function: Any) -> list[str]:
 # ---- the files
 
 
-def is_public_function(module: ModuleType, name: str) -> bool:
-    return isinstance(inspect.unwrap(getattr(module, name)), FunctionType)
-
-
 def ops_lines(stub: Stub, module: Any, names: Iterable[str]) -> None:
     """Definitions of functions that ops are, each under its own name first and then by its other names."""
     first: dict[int, str] = {}

@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback.compiler.builder import TYPES, Code, Value, vector
 from pullback.compiler.math.functions import VectorFunctions
-from pullback.compiler.runtime.llvm import get_library
+from pullback.compiler.runtime.llvm import get_code
 from pullback.compiler.target import get_target
 
 UNARY = [
@@ -84,7 +84,7 @@ class Machine:
         weights = '!0 = !{!"branch_weights", i32 1, i32 100000}'
         self.text = "\n".join([*sorted(declared), *(h.text for h in helpers.values()), *bodies, weights, ""])
         names = [f"f_{name}" for name in formulas]
-        self.library, _ = get_library(self.text, names, {})
+        self.library, _ = get_code(self.text, names, {})
         self.functions: dict[str, Any] = {}
         for name, (_, count) in formulas.items():
             kind = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (count + 1), ctypes.c_int64)

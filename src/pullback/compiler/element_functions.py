@@ -13,7 +13,7 @@ from pullback.compiler.builder import code_of
 from pullback.compiler.codegen.elements import PART_ELEMENTS, emit_elements
 from pullback.compiler.runtime.abi.layout import choose_address
 from pullback.compiler.runtime.disk_cache import default_cache
-from pullback.compiler.runtime.llvm import TranslatorError, get_library, llvm_available
+from pullback.compiler.runtime.llvm import TranslatorError, get_code, llvm_available
 from pullback.compiler.runtime.threads import get_pool, is_supported
 from pullback.compiler.target import get_cpu_features, get_target
 
@@ -51,10 +51,10 @@ def compile_function(op: Any, dtype: Any, repeated: tuple[bool, ...]) -> Callabl
     try:
         text, longest_block = emit_elements(op, code_of(dtype), repeated, target, shared)
         imports = {"parallel": get_pool()["parallel"]} if shared else {}
-        library, _ = get_library(text, ["run"], imports, default_cache(), longest_block=longest_block)
+        code, _ = get_code(text, ["run"], imports, default_cache(), longest_block=longest_block)
     except TranslatorError:
         return None
-    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(library.addresses["run"])
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(code.addresses["run"])
     words = ctypes.c_int64 * (len(repeated) + 3)
 
     find_data = choose_address()
@@ -67,5 +67,5 @@ def compile_function(op: Any, dtype: Any, repeated: tuple[bool, ...]) -> Callabl
 
     is_slow = not isinstance(op.kernel, np.ufunc) or (dtype.char == "d" and op.kernel in SLOW_ON_AVX512)
     call.least = MIN_ON_AVX512 if _has_own_avx512() and not is_slow else 0  # type: ignore[attr-defined]
-    call.library = library  # type: ignore[attr-defined]  # whose memory has the code
+    call.code = code  # type: ignore[attr-defined]  # whose memory has the code
     return call

@@ -10,7 +10,7 @@ from pullback.compiler.builder import code_of
 from pullback.compiler.codegen.sums import emit_sums
 from pullback.compiler.runtime.abi.layout import choose_address
 from pullback.compiler.runtime.disk_cache import default_cache
-from pullback.compiler.runtime.llvm import TranslatorError, get_library, llvm_available
+from pullback.compiler.runtime.llvm import TranslatorError, get_code, llvm_available
 from pullback.compiler.target import get_target
 
 __all__ = ["compile_sum"]
@@ -33,11 +33,11 @@ def compile_sum(dtype: Any) -> Callable[[Any, Any, int, int, int], bool] | None:
     if not llvm_available() or target.vector_bytes < AVX2:
         return None  # where it was not measured
     try:
-        library, _ = get_library(emit_sums(code_of(dtype), target), ["run"], {}, default_cache())
+        code, _ = get_code(emit_sums(code_of(dtype), target), ["run"], {}, default_cache())
     except TranslatorError:
         return None
-    library.keep()
-    run = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 3)(library.addresses["run"])
+    code.keep()
+    run = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 3)(code.addresses["run"])
 
     def call(x: Any, z: Any, outer: int, count: int, inner: int) -> bool:
         return bool(run(find_data(x), find_data(z), outer, count, inner))

@@ -104,9 +104,9 @@ def is_formatting(depth: int = 2) -> bool:
     return operation == opmap["BINARY_OP"] and argument in _REMAINDERS
 
 
-def is_picking(depth: int = 2) -> bool:
+def is_picking() -> bool:
     """Return whether the caller of the caller is at ``array[x]`` or ``array[x] = value``."""
-    operation, argument = _read_instruction(sys._getframe(depth))
+    operation, argument = _read_instruction(sys._getframe(2))
     return operation in _READS | _WRITES or (operation == opmap["BINARY_OP"] and argument in _PICKS)
 
 
@@ -129,18 +129,18 @@ def _user_instruction() -> tuple[int, int]:
     return (-1, -1) if frame is None else _read_instruction(frame)
 
 
-def is_called_by(package: str, depth: int = 2) -> bool:
+def is_called_by(package: str) -> bool:
     """Return whether the caller of the caller is in the files of a package."""
-    return _is_in(package, sys._getframe(depth).f_code)
+    return _is_in(package, sys._getframe(2).f_code)
 
 
 def _is_in(package: str, code: CodeType) -> bool:
     return f"{sep}{package}{sep}" in code.co_filename
 
 
-def takes_elements(depth: int = 2) -> bool:
+def takes_elements() -> bool:
     """Return whether the caller's caller reads single elements: ``np.r_[...]``, ``np.vectorize``, ``df @ x``."""
-    code = sys._getframe(depth).f_code
+    code = sys._getframe(2).f_code
     if code.co_name == "_fit":  # numpy.polynomial's, which calls LAPACK
         return False
     return any(code.co_qualname.startswith(names) and _is_in(p, code) for p, names in _TAKING_APART.items())
@@ -152,9 +152,9 @@ def checks_values() -> bool:
     return frame is not None and _is_in("testing", frame.f_code)
 
 
-def leaves_product(depth: int = 2) -> bool:
+def leaves_product() -> bool:
     """Return whether the caller of the caller is a product of a SciPy sparse array."""
-    code = sys._getframe(depth).f_code
+    code = sys._getframe(2).f_code
     return code.co_name == "_matmul_dispatch" and _is_in("sparse", code)
 
 

@@ -61,7 +61,6 @@ class Record:
     name: str
     steps: list[Step] = field(default_factory=list)
     first_bad: int | None = None  # the number of the step that made the first NaN or infinity
-    bad_phase: str = ""  # "forward", or "backward" if a rule made it
 
 
 def summarize(x: Array) -> Summary:
@@ -160,7 +159,6 @@ def _mark_bad(ran: MonitoredRun, record: Record, numbers: dict[int, int]) -> Non
     if not begun:
         return
     first = min(begun, key=lambda v: v.note.number)
-    record.bad_phase = "backward" if first.note.backward else "forward"
     for note in list_path(first):
         number = numbers.get(_skip_passed(note.about).number)
         if number is not None:

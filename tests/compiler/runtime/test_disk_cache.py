@@ -257,7 +257,7 @@ ABSOLUTE = "@table = constant [1 x ptr] [ptr @twice]\n" + PROGRAM
 WRITABLE = "@count = global double 2.0\n" + PROGRAM.replace("fadd double %x, %x", "fmul double %x, 2.0")
 
 
-def twice(made: llvm.Library) -> Any:
+def twice(made: llvm.LoadedCode) -> Any:
     return ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(made.addresses["twice"])
 
 
@@ -266,7 +266,7 @@ def twice(made: llvm.Library) -> Any:
 def test_loaded_image_results() -> None:
     two = ctypes.c_double(2.0)
     for text, expected in ((PROGRAM, 54.0), (OUTSIDE, 6.0)):
-        made, _ = llvm.get_library(text, ["twice"], {"there": ctypes.addressof(two)})
+        made, _ = llvm.get_code(text, ["twice"], {"there": ctypes.addressof(two)})
         assert isinstance(made.held, Loaded)
         assert twice(made)(27.0) == pytest.approx(expected)
 
@@ -274,7 +274,7 @@ def test_loaded_image_results() -> None:
 @pytest.mark.parametrize("text", [ABSOLUTE, WRITABLE])
 def test_unsupported_object_is_linked_by_llvm(text: str, cache: Cache) -> None:
     for _ in range(2):  # as it is made, and as it is kept
-        made, _ = llvm.get_library(text, ["twice"], {}, cache)
+        made, _ = llvm.get_code(text, ["twice"], {}, cache)
         assert not isinstance(made.held, Loaded)
         assert twice(made)(1.5) == 3.0
 
@@ -284,7 +284,7 @@ def test_unloadable_image_is_linked_by_llvm(monkeypatch: pytest.MonkeyPatch) -> 
         raise OSError(13, "Permission denied")
 
     monkeypatch.setattr(llvm, "Loaded", type("Refusing", (), {"__new__": refuse}))
-    made, _ = llvm.get_library(PROGRAM, ["twice"], {})
+    made, _ = llvm.get_code(PROGRAM, ["twice"], {})
     assert twice(made)(1.5) == 3.0
 
 
@@ -316,11 +316,11 @@ BODIES = {
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_cache_recompiles_invalid_image(cache: Cache, body: bytes) -> None:
-    llvm.get_library(PROGRAM, ["twice"], {}, cache)
+    llvm.get_code(PROGRAM, ["twice"], {}, cache)
     (path,) = Path(cache.path).iterdir()
     key = path.read_bytes()[8:40]
     cache.put(key, body)
-    made, spent = llvm.get_library(PROGRAM, ["twice"], {}, cache)
+    made, spent = llvm.get_code(PROGRAM, ["twice"], {}, cache)
     assert "codegen" in spent
     assert twice(made)(1.5) == 3.0
     assert cache.get(key) != body
@@ -328,7 +328,7 @@ def test_cache_recompiles_invalid_image(cache: Cache, body: bytes) -> None:
 
 @pytest.mark.skipif(not is_supported(), reason="images are for ELF on x86-64")
 def test_code_memory_is_not_writable() -> None:
-    made, _ = llvm.get_library(PROGRAM, ["twice"], {})
+    made, _ = llvm.get_code(PROGRAM, ["twice"], {})
     at = made.addresses["twice"]
     ranges = [line.split(" ", 2)[:2] for line in Path("/proc/self/maps").read_text().splitlines()]
     (rights,) = [r for where, r in ranges if int(where.split("-")[0], 16) <= at < int(where.split("-")[1], 16)]

@@ -17,7 +17,7 @@ import pullback as pb
 pytest.importorskip("llvmlite")
 
 from pullback.compiler.pipeline import lower
-from pullback.compiler.schedule.arena import Layout, Place, Value, place_apart, place_values, verify
+from pullback.compiler.schedule.arena import Allocation, Layout, Place, place_apart, place_values, verify
 from pullback.compiler.target import Options, get_target
 
 Function = Callable[..., Any]
@@ -232,7 +232,7 @@ def test_order_of_steps_with_crossed_dependencies() -> None:
 
 
 def test_verify_rejects_overlapping_layouts() -> None:
-    a, b, c = Value("a", 100, 0, 2), Value("b", 100, 2, 3), Value("c", 100, 3, 4)
+    a, b, c = Allocation("a", 100, 0, 2), Allocation("b", 100, 2, 3), Allocation("c", 100, 3, 4)
     here, there = Place(-1, 0), Place(-1, 64)
     verify(Layout({"a": here, "b": here, "c": Place(-1, 128)}, 256, []), [a, b, c], {"b": "a"})
     for places, over in (
@@ -250,9 +250,10 @@ def test_place_values_arena_size(count: int) -> None:
     random = np.random.default_rng(count)
     first = random.integers(0, count, count)
     values = [
-        Value(i, int(random.integers(1, 9)) * 64, int(f), int(f + random.integers(0, 9))) for i, f in enumerate(first)
+        Allocation(i, int(random.integers(1, 9)) * 64, int(f), int(f + random.integers(0, 9)))
+        for i, f in enumerate(first)
     ]
-    results = {"z": (7, Value("z", 1000, count + 9, count + 10))}
+    results = {"z": (7, Allocation("z", 1000, count + 9, count + 10))}
     layout = place_values(values, {}, results)
     verify(layout, [*values, results["z"][1]], {})
     assert any(place.slot == 7 and place.lined for place in layout.places.values())
@@ -299,12 +300,12 @@ def test_layout_of_random_lifetimes_overlaps_nothing_and_is_small(count: int) ->
     random = np.random.default_rng(count)
     first = np.sort(random.integers(0, 2 * count, count))
     values = [
-        Value(i, int(size), int(begin), int(begin + length))
+        Allocation(i, int(size), int(begin), int(begin + length))
         for i, (size, begin, length) in enumerate(
             zip(random.integers(1, 5000, count), first, random.integers(0, 40, count), strict=True)
         )
     ]
-    results = {"z": (0, Value("z", 20000, 2 * count, 3 * count))}
+    results = {"z": (0, Allocation("z", 20000, 2 * count, 3 * count))}
     layout = place_values(values, {}, results)
     verify(layout, [*values, results["z"][1]], {})
     peak = max(sum(v.size for v in values if v.first <= step <= v.last) for step in range(3 * count))

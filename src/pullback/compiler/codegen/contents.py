@@ -19,7 +19,7 @@ from pullback.compiler.ir.kinds import (
     WINDOWS,
     Kind,
 )
-from pullback.compiler.runtime.manifest import Contents, HostOp, Manifest, Piece, Slot
+from pullback.compiler.runtime.manifest import Contents, HostOp, Manifest, Segment, Slot
 from pullback.compiler.schedule.cost import estimate_cost
 from pullback.compiler.schedule.memory import Memory
 
@@ -38,7 +38,7 @@ def collect_contents(traced: Graph, graph: Graph, memory: Memory, module: Module
             nodes.append(o)
     manifest = Manifest(
         imports=module.imports,
-        pieces=_list_pieces(traced, module, nodes, slots),
+        segments=_list_segments(traced, module, nodes, slots),
         slots=tuple(Slot(n.kind, n.shape, n.dtype) for n in nodes),
         inputs=tuple(slots[n.number] for n in graph.inputs),
         outputs=tuple(slots[o.number] for o in graph.outputs),
@@ -52,7 +52,7 @@ def collect_contents(traced: Graph, graph: Graph, memory: Memory, module: Module
     return Contents(manifest, constants, tuple(s.host_op.data for s in module.segments if s.host_op is not None))
 
 
-def _list_pieces(traced: Graph, module: Module, nodes: list[Node], slots: dict[int, int]) -> tuple[Piece, ...]:
+def _list_segments(traced: Graph, module: Module, nodes: list[Node], slots: dict[int, int]) -> tuple[Segment, ...]:
     """Return the segments of a program as data: functions, and host ops with the slots that they read and write."""
     source = {id(n.data): n.number for n in traced.nodes if n.kind.has_params}
     parts: dict[int, list[tuple[int, int]]] = {}
@@ -65,7 +65,8 @@ def _list_pieces(traced: Graph, module: Module, nodes: list[Node], slots: dict[i
         return HostOp(source.get(id(n.data), -1), n.number, given, parts.get(n.number) or [(slots[n.number], -1)])
 
     return tuple(
-        Piece(s.name, sorted(s.slots), None if s.host_op is None else make_host_op(s.host_op)) for s in module.segments
+        Segment(s.name, sorted(s.slots), None if s.host_op is None else make_host_op(s.host_op))
+        for s in module.segments
     )
 
 

@@ -18,7 +18,7 @@ from pullback.compiler.codegen.calls import (
 )
 from pullback.compiler.codegen.gemm.calls import call_product
 from pullback.compiler.codegen.matrices.calls import call_matrices
-from pullback.compiler.codegen.module_builder import ModuleBuilder, Segment
+from pullback.compiler.codegen.module_builder import EmittedSegment, ModuleBuilder
 from pullback.compiler.codegen.structured_calls import call_structure
 from pullback.compiler.codegen.windows.calls import call_windows
 from pullback.compiler.ir.graph import Node
@@ -68,7 +68,7 @@ class Module:
     """A program as an LLVM module."""
 
     text: str
-    segments: tuple[Segment, ...]  # functions and host ops, in the order in which they are called
+    segments: tuple[EmittedSegment, ...]  # functions and host ops, in the order in which they are called
     imports: tuple[str, ...]  # names of the library functions that it calls
     described: tuple[str, ...]  # what each step does, in a line
     longest_block: int  # the instructions of its longest basic block
@@ -98,7 +98,7 @@ def emit(steps: Sequence[Step], memory: Memory, target: Target, options: Options
                 code = None
             if what.kind is OPAQUE:
                 module.described.append(f"{what.name} {list(what.shape)} by its NumPy kernel")
-                module.segments.append(Segment(host_op=what))
+                module.segments.append(EmittedSegment(host_op=what))
             continue
         code = code or CallList()
         call_step(module, code, step)

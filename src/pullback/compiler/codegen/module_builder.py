@@ -18,13 +18,13 @@ from pullback.compiler.schedule.schedule import KernelPlan
 from pullback.compiler.schedule.work import MIN_WAKING_TIME, Work
 from pullback.compiler.target import ALIGN, Options, Target
 
-__all__ = ["ModuleBuilder", "Segment"]
+__all__ = ["ModuleBuilder", "EmittedSegment"]
 
 MANY_LINES = 64  # of a function that only calls others: optimizing a longer one takes longer than it ever saves
 
 
 @dataclass(frozen=True)
-class Segment:
+class EmittedSegment:
     """The steps between two host ops, as one function; or a host op."""
 
     name: str = ""
@@ -41,7 +41,7 @@ class ModuleBuilder:
         self.memory, self.target, self.options, self.threads = memory, target, options, options.threads
         self.repeated = repeated  # loop plans that several kernels have
         self.flags_rare = flags_rare  # kernels have no slow paths, but set a flag where one is needed
-        self.segments: list[Segment] = []
+        self.segments: list[EmittedSegment] = []
         self.described: list[str] = []  # what each step does, in a line
         self.imports: set[str] = set()
         self.declared: set[str] = set()
@@ -97,7 +97,7 @@ class ModuleBuilder:
     def close_segment(self, code: CallList) -> None:
         """Add a function with these calls as a segment, which returns whether its results need slow paths."""
         name = f"run{len(self.segments)}"
-        self.segments.append(Segment(name, slots=frozenset(self._slots)))
+        self.segments.append(EmittedSegment(name, slots=frozenset(self._slots)))
         if self.has_flag:
             self._write(f"i64 @{name}", code, ["%rare = load i64, ptr @rare"], "i64 %rare")
         else:

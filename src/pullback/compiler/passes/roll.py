@@ -1,9 +1,9 @@
 """Roll loops that tracing has unrolled: a Python ``for`` of many equal steps becomes one loop.
 
 Each step of such a loop adds the same nodes to the graph, and so does each step of its backward pass.  ``find_periods``
-finds where nodes repeat.  ``Region`` classifies each operand: it is of the same step, of an earlier step, the same in
-all steps, or another element of one array in each.  ``LoopWriter`` writes the loop.  Steps at both ends that differ
-stay unrolled, and so does everything that does not fit.
+finds where nodes repeat.  ``Repetition`` classifies each operand: it is of the same step, of an earlier step, the
+same in all steps, or another element of one array in each.  ``LoopWriter`` writes the loop.  Steps at both ends that
+differ stay unrolled, and so does everything that does not fit.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ Given = tuple[Node, View | None]  # a value in the body, and a view of it that i
 Place = tuple[Node, int, tuple[int, ...]]  # the node in whose memory elements are, the first of them, the strides
 
 
-class Region:
+class Repetition:
     """Steps that repeat, from ``first`` to ``last``: the nodes of each, and the classes of their operands."""
 
     def __init__(self, roller: Roller, period: Period) -> None:
@@ -329,11 +329,11 @@ class Roller:
         for period in self.periods:
             self._copy_all(done, period.start)
             done = max(done, period.start)
-            region = Region(self, period)
-            if region.classify():
-                begin, end = (region.start + t * region.length for t in (region.first, region.last))
+            repetition = Repetition(self, period)
+            if repetition.classify():
+                begin, end = (repetition.start + t * repetition.length for t in (repetition.first, repetition.last))
                 self._copy_all(done, begin)
-                done = end if self._write_loop(region) else begin
+                done = end if self._write_loop(repetition) else begin
         self._copy_all(done, len(self.nodes))
         self.new.outputs = [self.made[o.number] for o in self.graph.outputs]
         return self.new
@@ -373,12 +373,12 @@ class Roller:
         old = self.graph.nodes
         return self.made[base.number] if base.number < len(old) and old[base.number] is base else base
 
-    def _write_loop(self, region: Region) -> bool:
-        """Write a loop instead of the steps of a region; return whether machine code supports it."""
-        for j in sorted(region.views):
-            for t in range(region.first, region.last):
-                self._copy(region.get(j, t))
-        writer = LoopWriter(self, region)
+    def _write_loop(self, repetition: Repetition) -> bool:
+        """Write a loop instead of the steps of a repetition; return whether machine code supports it."""
+        for j in sorted(repetition.views):
+            for t in range(repetition.first, repetition.last):
+                self._copy(repetition.get(j, t))
+        writer = LoopWriter(self, repetition)
         if all(n.kind in MOVES for n in writer.inner.values()) or not _has_code(writer.body):
             return False
         writer.write_loop()
@@ -401,10 +401,10 @@ class Chain:
 
 
 class LoopWriter:
-    """Writes the loop of one region."""
+    """Writes the loop of one repetition."""
 
-    def __init__(self, roller: Roller, region: Region) -> None:
-        self.roller, self.region, self.new = roller, region, roller.new
+    def __init__(self, roller: Roller, repetition: Repetition) -> None:
+        self.roller, self.repetition, self.new = roller, repetition, roller.new
         self.body = Graph()
         self.constants: dict[int, tuple[Node, Node]] = {}  # by number: operands, and inputs of the body
         self.chains: dict[Any, Chain] = {}
@@ -416,35 +416,35 @@ class LoopWriter:
 
     def _choose_direction(self) -> bool:
         """Return whether most inputs of the steps are stored in the opposite order."""
-        region, total = self.region, 0
-        for (j, k), what in region.operands.items():
+        repetition, total = self.repetition, 0
+        for (j, k), what in repetition.operands.items():
             if isinstance(what, Row):
-                total += np.sign(what.step).item() * region.get(j, region.middle).args[k].nbytes
+                total += np.sign(what.step).item() * repetition.get(j, repetition.middle).args[k].nbytes
         return total < 0
 
     # ---- the body
 
     def _write_body(self) -> None:
-        region, body = self.region, self.body
-        operands = {at: region.find_operand(*at) for at in region.operands}
+        repetition, body = self.repetition, self.body
+        operands = {at: repetition.find_operand(*at) for at in repetition.operands}
         inputs: dict[tuple[int, int], Given] = {}
         for make in (self._add_constant, self._add_chain, self._add_row):  # the order of the inputs of a loop
             for (j, k), what in operands.items():
                 found = make(what, j, k)
                 if found is not None:
                     inputs[j, k] = found
-        for j in region.places:
-            n = region.get(j, region.middle)
+        for j in repetition.places:
+            n = repetition.get(j, repetition.middle)
             args = [self._use(operands[j, k], inputs.get((j, k)), a) for k, a in enumerate(n.args)]
             self.inner[j] = body.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
 
     def _choose_results(self) -> None:
         """Choose the outputs of the body: the carry, and values of all steps that are used outside the loop."""
-        region = self.region
-        self.used = {j: ts for j in region.places if (ts := [*self._list_used(j)])}
+        repetition = self.repetition
+        self.used = {j: ts for j in repetition.places if (ts := [*self._list_used(j)])}
         self.carried = [(i, chain) for chain in self.chains.values() for i in range(len(chain.inputs))]
         ends = {chain.place: at for at, (i, chain) in enumerate(self.carried) if i == len(chain.inputs) - 1}
-        self.last = {j: ends[j] for j, ts in self.used.items() if ts == [region.last - 1] and j in ends}
+        self.last = {j: ends[j] for j, ts in self.used.items() if ts == [repetition.last - 1] and j in ends}
         self.stacked = [j for j in self.used if j not in self.last]
         self.body.outputs = [self._find_next(i, chain) for i, chain in self.carried]
         self.body.outputs += [self.inner[j] for j in self.stacked]
@@ -469,8 +469,8 @@ class LoopWriter:
     def _add_chain(self, what: Operand, j: int, k: int) -> Given | None:
         if not isinstance(what, Before) or not what.delay:
             return None
-        region = self.region
-        begin = [self.roller.made[region.get(j, region.first + t).args[k].number] for t in range(what.delay)]
+        repetition = self.repetition
+        begin = [self.roller.made[repetition.get(j, repetition.first + t).args[k].number] for t in range(what.delay)]
         key = what.place, *(x.number for x in begin)
         if key not in self.chains:
             inputs = [self.body.input(x.shape, x.dtype) for x in begin]
@@ -478,12 +478,12 @@ class LoopWriter:
         return self.chains[key].inputs[0], None
 
     def _add_row(self, what: Operand, j: int, k: int) -> Given | None:
-        like = self.region.get(j, self.region.middle).args[k]
+        like = self.repetition.get(j, self.repetition.middle).args[k]
         if isinstance(what, Numbers):
             return self._add_numbers(what), None
         if not isinstance(what, Row):
             return None
-        base, size, steps = self.roller.find_new(what.base), abs(what.step), self.region.steps
+        base, size, steps = self.roller.find_new(what.base), abs(what.step), self.repetition.steps
         low = what.offset + min(what.step * (steps - 1), 0)
         begin = low - low % size if size else 0
         reach = low - begin + 1 + sum((length - 1) * s for length, s in zip(like.shape, what.strides, strict=True))
@@ -504,7 +504,7 @@ class LoopWriter:
         is_whole = prod(like.shape) == size and is_in_order(like.shape, view)
         if key not in self.rows:
             item = like.shape if is_whole else (size,)
-            shape = (self.region.steps, *item)
+            shape = (self.repetition.steps, *item)
             x = self.roller.add_view(base, shape, View(begin, compute_strides(shape)), like.line)
             self.rows[key] = x, self.body.input(item, like.dtype)
         row = self.rows[key][1]
@@ -521,20 +521,20 @@ class LoopWriter:
 
     def write_loop(self) -> None:
         """Write the loop, and replace the nodes of its steps by its results."""
-        region, new, made = self.region, self.new, self.roller.made
+        repetition, new, made = self.repetition, self.new, self.roller.made
         operands = [x for x, _ in self.constants.values()] + [chain.begin[i] for i, chain in self.carried]
         operands += [x for x, _ in self.rows.values()]
-        counts = len(self.constants), len(self.carried), region.steps
+        counts = len(self.constants), len(self.carried), repetition.steps
         data = Loop(roll_loops(self.body), *counts, self.reverse)
-        whole = new.add(LOOP, operands, (), np.dtype(bool), data, region.get(0, region.first).line)
+        whole = new.add(LOOP, operands, (), np.dtype(bool), data, repetition.get(0, repetition.first).line)
         likes = data.result_likes
         for j, place in self.last.items():
-            made[region.get(j, region.last - 1).number] = new.add(RESULT, (whole,), *likes[place], place)
+            made[repetition.get(j, repetition.last - 1).number] = new.add(RESULT, (whole,), *likes[place], place)
         for place, j in enumerate(self.stacked, len(self.carried)):
             result = new.add(RESULT, (whole,), *likes[place], place)
             for t in self.used[j]:
-                n = region.get(j, t)
-                at = region.last - 1 - t if self.reverse else t - region.first
+                n = repetition.get(j, t)
+                at = repetition.last - 1 - t if self.reverse else t - repetition.first
                 view = View(at * n.size, compute_strides(n.shape))
                 made[n.number] = new.add(VIEW, (result,), n.shape, n.dtype, view, n.line)
 
@@ -544,10 +544,10 @@ class LoopWriter:
 
     def _list_used(self, j: int) -> Iterator[int]:
         """Return the steps whose node at a place is used outside the loop."""
-        region, roller = self.region, self.roller
-        for t in range(region.first, region.last):
-            n = region.get(j, t)
-            if n.number in roller.wanted or not all(map(region.holds, roller.users[n.number])):
+        repetition, roller = self.repetition, self.roller
+        for t in range(repetition.first, repetition.last):
+            n = repetition.get(j, t)
+            if n.number in roller.wanted or not all(map(repetition.holds, roller.users[n.number])):
                 yield t
 
 

@@ -37,7 +37,7 @@ class SegmentCall(NamedTuple):
 
 
 class PieceMemory(NamedTuple):
-    """The memory of a run of a program whose pieces are called one by one, by ctypes."""
+    """The memory of a run of a program whose segments are called one by one, by ctypes."""
 
     guards: Guards
     arrays: list[Any]  # by slot
@@ -53,7 +53,7 @@ class Executable:
         self.traced = traced
         self.complete = complete  # compiles the same program with slow paths; None if it has them or needs none
         self.manifest, arrays, self.host_ops = linked.contents
-        self.library, self.addresses, self.stats = linked.library, linked.addresses, linked.stats
+        self.loaded, self.addresses, self.stats = linked.loaded, linked.addresses, linked.stats
         self.slots: Sequence[Slot] = self.manifest.slots
         self.inputs, self.outputs = self.manifest.inputs, self.manifest.outputs
         self.check = -1  # the slot of a truth value: whether positions are out of range; -1 without checks
@@ -63,7 +63,7 @@ class Executable:
             i: fit_array(x, self.slots[i].shape, self.slots[i].dtype.newbyteorder("=")) for i, x in arrays.items()
         }
         self.code = {name: ctypes.c_int64(address) for name, address in self.addresses.items()}  # what entries run
-        self.kept: list[Any] = [self.library, self.constants]  # what code and entries refer to
+        self.kept: list[Any] = [self.loaded, self.constants]  # what code and entries refer to
         self.direct = is_entry_usable() and not guarded and self.check not in self.outputs
         self.run = self._choose_runner()
 
@@ -73,9 +73,9 @@ class Executable:
     def _choose_runner(self) -> Callable[..., Any]:
         if not self.direct:
             return self._run_with_ctypes
-        if any(p.host_op for p in self.manifest.pieces):
-            pieces = SegmentedProgram(self)
-            return pieces if pieces.complete else self._run_with_ctypes
+        if any(s.host_op for s in self.manifest.segments):
+            segments = SegmentedProgram(self)
+            return segments if segments.complete else self._run_with_ctypes
         leaves = Leaves(
             HOLE, [HOLE] * len(self.inputs), self._list_signatures(self.inputs), (HOLE,) * len(self.outputs)
         )
@@ -95,10 +95,10 @@ class Executable:
         results are returned as Python floats, and ``switch`` is the address of a word that is 0 while the environment
         is that of the program (``core.environment``).
         """
-        pieces = self.manifest.pieces
-        if len(pieces) > 1 or any(p.host_op for p in pieces) or not self.direct:
+        segments = self.manifest.segments
+        if len(segments) > 1 or any(s.host_op for s in segments) or not self.direct:
             return None
-        run = self.code[pieces[0].name] if pieces else None
+        run = self.code[segments[0].name] if segments else None
         results, taken = [], set(self.inputs) | set(self.constants)
         for i, place in enumerate(self.outputs):
             n, python = self.slots[place], floats is not None and floats[i]
@@ -150,7 +150,7 @@ class Executable:
     def _add_slow_paths(self, complete: Callable[[], Linked]) -> None:
         """Compile the program with slow paths, and make all entries run that code; calls in progress are unaffected."""
         linked = complete()
-        self.kept.append(linked.library)
+        self.kept.append(linked.loaded)
         self.addresses = linked.addresses
         for name, address in linked.addresses.items():
             self.code[name].value = address
@@ -164,7 +164,7 @@ class Executable:
         memory = self.prepare_pieces(values)
         self.call_pieces(memory, lambda call: call())
         arrays = memory.arrays
-        if self.complete is not None and self.library is not None and self.library.rare.value:
+        if self.complete is not None and self.loaded is not None and self.loaded.rare.value:
             self._add_slow_paths(self.complete)
             return self._run_with_ctypes(*values)
         if self.check >= 0 and arrays[self.check]:
@@ -185,21 +185,21 @@ class Executable:
         return PieceMemory(guards, arrays, guards.arena(self.manifest.arena, self.manifest.blocks))
 
     def call_pieces(self, memory: PieceMemory, run: Callable[[Callable[[], object]], object]) -> None:
-        """Call the pieces of the program in order; ``run`` is given the call of each."""
+        """Call the segments of the program in order; ``run`` is given the call of each."""
         guards, arrays, arena = memory
         start = -(-arena.ctypes.data // ALIGN) * ALIGN
         kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
         ops = iter(self.host_ops)
-        for piece in self.manifest.pieces:
-            if piece.host_op is not None:
+        for segment in self.manifest.segments:
+            if segment.host_op is not None:
                 made: list[tuple[int, Any]] = []
-                host_call = HostCall(self, piece.host_op, next(ops))
+                host_call = HostCall(self, segment.host_op, next(ops))
                 run(lambda call=host_call, made=made: made.extend(call.results(arrays)))  # type: ignore[misc]
                 for place, z in made:
                     arrays[place] = guards.copy(z)
             else:
                 table = (ctypes.c_void_p * len(arrays))(*[0 if a is None else a.ctypes.data for a in arrays])
-                run(partial(kind(self.addresses[piece.name]), table, start))
+                run(partial(kind(self.addresses[segment.name]), table, start))
             guards.check()
 
 
@@ -256,25 +256,25 @@ class SegmentedProgram:
         known = {*native.inputs, *native.constants}
         self.copied = [i in known or i in self.outputs[:at] for at, i in enumerate(self.outputs)]
         self.size = native.manifest.arena + ALIGN
-        self.complete = True  # every piece has an entry
-        self.spare: list[Any] = []  # memory for the pieces to use, one for each call that is under way
+        self.complete = True  # every segment has an entry
+        self.spare: list[Any] = []  # memory for the segments to use, one for each call that is under way
         self.steps = self._free_after_last_use(self._list_calls(native), {*native.constants})
-        self.opaque = [p.host_op is not None for p in native.manifest.pieces]
+        self.opaque = [s.host_op is not None for s in native.manifest.segments]
 
     def _list_calls(self, native: Executable) -> list[SegmentCall]:
-        """Return the calls of the pieces of a program, in order."""
+        """Return the calls of the segments of a program, in order."""
         calls: list[SegmentCall] = []
-        known = {*native.inputs, *native.constants}  # slots whose arrays exist before a piece runs
+        known = {*native.inputs, *native.constants}  # slots whose arrays exist before a segment runs
         ops = iter(native.host_ops)
-        for p in native.manifest.pieces:
-            if p.host_op is not None:
-                opaque = HostCall(native, p.host_op, next(ops))
+        for s in native.manifest.segments:
+            if s.host_op is not None:
+                opaque = HostCall(native, s.host_op, next(ops))
                 made = tuple(part[0] for part in opaque.parts)
                 calls.append(SegmentCall(opaque.results, tuple(opaque.given), made, ()))
             else:
-                given = tuple(i for i in p.slots if i in known and i not in native.constants)
-                made = tuple(i for i in p.slots if i not in known)
-                calls.append(SegmentCall(self._entry(native, p.name, given, made), given, made, ()))
+                given = tuple(i for i in s.slots if i in known and i not in native.constants)
+                made = tuple(i for i in s.slots if i not in known)
+                calls.append(SegmentCall(self._entry(native, s.name, given, made), given, made, ()))
             known.update(made)
         return calls
 

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from pullback.compiler.ir.graph import Graph
-from pullback.compiler.runtime.llvm import Library, TranslatorError, get_library, load_library, make_code_key
+from pullback.compiler.runtime.llvm import LoadedCode, TranslatorError, get_code, load_code, make_code_key
 from pullback.compiler.runtime.manifest import Contents, Manifest, pack, unpack
 from pullback.compiler.runtime.threads import get_pool
 from pullback.compiler.target import Target, find_blas
@@ -20,13 +20,13 @@ class Linked(NamedTuple):
     """A program that can be run: its contents, and its machine code if it has any."""
 
     contents: Contents
-    library: Library | None
+    loaded: LoadedCode | None
     stats: dict[str, float]  # milliseconds
 
     @property
     def addresses(self) -> dict[str, int]:
         """The addresses of its functions."""
-        return self.library.addresses if self.library is not None else {}
+        return self.loaded.addresses if self.loaded is not None else {}
 
 
 def link(text: str, longest_block: int, contents: Contents, target: Target, cache: Any) -> Linked:
@@ -38,7 +38,7 @@ def link(text: str, longest_block: int, contents: Contents, target: Target, cach
     names = _list_functions(manifest)
     if not names:
         return Linked(contents, None, {})
-    made, stats = get_library(text, names, _find_imports(manifest), cache, target=target, longest_block=longest_block)
+    made, stats = get_code(text, names, _find_imports(manifest), cache, target=target, longest_block=longest_block)
     key = make_code_key(text, cache, target=target).hex()
     return Linked(contents._replace(manifest=replace(manifest, code=key)), made, stats)
 
@@ -55,7 +55,7 @@ def load(cache: Any, key: bytes | None, traced: Graph, get_legalized: Callable[[
     except (ValueError, LookupError):
         return None
     names = _list_functions(contents.manifest)
-    made = load_library(code, names, _find_imports(contents.manifest), cache) if names else None
+    made = load_code(code, names, _find_imports(contents.manifest), cache) if names else None
     if names and made is None:
         return None
     return Linked(contents, made, {"load": (perf_counter() - begin) * 1e3})
@@ -69,7 +69,7 @@ def store(cache: Any, key: bytes | None, linked: Linked, traced: Graph) -> None:
 
 
 def _list_functions(manifest: Manifest) -> list[str]:
-    return [p.name for p in manifest.pieces if p.name]
+    return [s.name for s in manifest.segments if s.name]
 
 
 def _find_imports(manifest: Manifest) -> dict[str, int]:

@@ -20,9 +20,9 @@ from pullback.errors import CompileError
 from pullback.settings import is_enabled, list_disabled
 
 __all__ = [
-    "InvalidCodeError", "Library", "TranslatorError", "compile_assembly", "compile_object", "describe_translator",
+    "InvalidCodeError", "LoadedCode", "TranslatorError", "compile_assembly", "compile_object", "describe_translator",
     "get_llvm_version",
-    "get_library", "llvm_available", "load_library", "make_code_key",
+    "get_code", "llvm_available", "load_code", "make_code_key",
 ]  # fmt: skip
 
 _lock = threading.RLock()
@@ -202,7 +202,7 @@ def get_llvm_version() -> str:
     return ".".join(map(str, llvm.llvm_version_info))
 
 
-class Library:
+class LoadedCode:
     """Object code in memory, and the addresses of its functions.  The memory is given back when this goes."""
 
     def __init__(self, data: bytes, names: list[str], imports: dict[str, int]) -> None:
@@ -246,16 +246,16 @@ def make_code_key(text: str, cache: Any, effort: int = 3, target: Target | None 
     return key
 
 
-def load_library(key: bytes, names: list[str], imports: dict[str, int], cache: Any) -> Library | None:
+def load_code(key: bytes, names: list[str], imports: dict[str, int], cache: Any) -> LoadedCode | None:
     """Return the functions that are kept under a key; None if there are none."""
     data: bytes | None = cache.get(key)
     if data is not None:
         with suppress(*NOT_LOADED):
-            return Library(data, names, imports)
+            return LoadedCode(data, names, imports)
     return None
 
 
-def get_library(
+def get_code(
     text: str,
     names: list[str],
     imports: dict[str, int],
@@ -263,14 +263,14 @@ def get_library(
     effort: int = 3,
     target: Target | None = None,
     longest_block: int = 0,
-) -> tuple[Library, dict[str, float]]:
+) -> tuple[LoadedCode, dict[str, float]]:
     """Return the functions of a module, from the cache, or compiled and kept there.
 
     ``longest_block``: the instructions of its longest basic block, by which passes of LLVM are chosen.
     """
     key = make_code_key(text, cache, effort, target)
     begin = perf_counter()
-    found = load_library(key, names, imports, cache)
+    found = load_code(key, names, imports, cache)
     if found is not None:
         return found, {"load": (perf_counter() - begin) * 1e3}
     code, spent = compile_object(text, effort, target, longest_block)
@@ -280,10 +280,10 @@ def get_library(
     if image is not None:
         data = IMAGE + pack(image)
         with suppress(*NOT_LOADED):
-            made = Library(data, names, imports)
+            made = LoadedCode(data, names, imports)
     if made is None:  # LLVM's own linker
         data = OBJECT + code
-        made = Library(data, names, imports)
+        made = LoadedCode(data, names, imports)
     loaded = perf_counter()
     cache.put(key, data)
     return made, {**spent, "load": (loaded - begin) * 1e3, "keep": (perf_counter() - loaded) * 1e3}

@@ -17,7 +17,7 @@ from pullback.compiler.ir.graph import Graph
 from pullback.compiler.ir.kinds import CONSTANT, KINDS, Kind
 from pullback.compiler.runtime.disk_cache import compute_digest
 
-__all__ = ["Contents", "HostOp", "Manifest", "Piece", "Slot", "pack", "unpack"]
+__all__ = ["Contents", "HostOp", "Manifest", "Segment", "Slot", "pack", "unpack"]
 
 MAX_CONSTANT_BYTES = 1 << 20  # of constants that are kept, of those that are not in the graph as it was traced
 
@@ -46,7 +46,7 @@ class HostOp(NamedTuple):
     parts: list[tuple[int, int]]  # the slot of each result that is used, and its place; -1 for the only one
 
 
-class Piece(NamedTuple):
+class Segment(NamedTuple):
     """A segment of machine code, or a host op between segments."""
 
     name: str
@@ -54,7 +54,7 @@ class Piece(NamedTuple):
     host_op: HostOp | None
 
 
-class Constant(NamedTuple):
+class HeldArray(NamedTuple):
     """An array that the program holds: that of a node of the traced graph, or these bytes."""
 
     slot: int
@@ -68,11 +68,11 @@ class Manifest:
 
     code: str = ""  # the key under which that is kept
     imports: tuple[str, ...] = ()  # names of the library functions that it calls
-    pieces: tuple[Piece, ...] = ()  # in the order in which they are run
+    segments: tuple[Segment, ...] = ()  # in the order in which they are run
     slots: tuple[Slot, ...] = ()
     inputs: tuple[int, ...] = ()  # slots
     outputs: tuple[int, ...] = ()  # slots
-    constants: tuple[Constant, ...] = ()
+    constants: tuple[HeldArray, ...] = ()
     arena: int = 0  # bytes
     blocks: tuple[tuple[int, int], ...] = ()  # of the arena, if pages that cannot be accessed lie between them
     long: bool = False  # whether it takes so long that it releases the interpreter's lock
@@ -104,7 +104,7 @@ def pack(contents: Contents, traced: Graph) -> bytes | None:
     if sum(x.nbytes for _, at, x in found if at < 0) > MAX_CONSTANT_BYTES:
         return None
     manifest = replace(
-        manifest, constants=tuple(Constant(i, at, "" if at >= 0 else x.tobytes().hex()) for i, at, x in found)
+        manifest, constants=tuple(HeldArray(i, at, "" if at >= 0 else x.tobytes().hex()) for i, at, x in found)
     )
     slots = [(s.kind.name, s.shape, s.dtype.str) for s in manifest.slots]
     return json.dumps({**vars(manifest), "slots": slots}, separators=(",", ":")).encode()
@@ -136,7 +136,7 @@ def _unpack_constants(manifest: Manifest, traced: Graph) -> dict[int, Any]:
 def _find_host_ops(
     manifest: Manifest, traced: Graph, get_legalized: Callable[[], Graph]
 ) -> tuple[tuple[Any, dict[str, Any]], ...]:
-    wanted = [p.host_op for p in manifest.pieces if p.host_op is not None]
+    wanted = [s.host_op for s in manifest.segments if s.host_op is not None]
     legalized = get_legalized() if any(h.traced < 0 for h in wanted) else None
     nodes = [traced.nodes[h.traced] if legalized is None or h.traced >= 0 else legalized.nodes[h.legal] for h in wanted]
     return tuple(n.data for n in nodes)
@@ -150,14 +150,14 @@ def _unpack_manifest(data: bytes) -> Manifest:
         found["slots"] = tuple(
             Slot(KINDS[kind], tuple(shape), np.dtype(dtype)) for kind, shape, dtype in found["slots"]
         )
-        found["pieces"] = tuple(Piece(a, b, HostOp(*c) if c is not None else None) for a, b, c in found["pieces"])
-        found["constants"] = tuple(Constant(*c) for c in found["constants"])
+        found["segments"] = tuple(Segment(a, b, HostOp(*c) if c is not None else None) for a, b, c in found["segments"])
+        found["constants"] = tuple(HeldArray(*c) for c in found["constants"])
         made = Manifest(**found)
         named = [
             *made.inputs,
             *made.outputs,
             *(c.slot for c in made.constants),
-            *(i for p in made.pieces for i in p.slots),
+            *(i for s in made.segments for i in s.slots),
         ]
         if not all(0 <= i < len(made.slots) for i in named):
             raise ValueError("no manifest: it names slots that it does not have")

@@ -23,7 +23,7 @@ from typing import Any
 
 from pullback.compiler.runtime.disk_cache import default_cache
 from pullback.compiler.runtime.guard_pages import Guards
-from pullback.compiler.runtime.llvm import get_library
+from pullback.compiler.runtime.llvm import get_code
 from pullback.compiler.target import Options, get_machine
 from pullback.errors import ArgumentError
 from pullback.settings import is_enabled
@@ -249,7 +249,7 @@ def is_supported() -> bool:
 @lru_cache(1)
 def get_pool() -> dict[str, int]:
     """Return the addresses of the functions that run the parts of a kernel, and that wake threads."""
-    made, _ = get_library(_text(get_machine()), ["parallel", "rouse"], {"pool": _BASE}, default_cache())
+    made, _ = get_code(_text(get_machine()), ["parallel", "rouse"], {"pool": _BASE}, default_cache())
     # Threads may be in this code, and look at the state, when everything else is gone: both must be there for ever.
     made.keep()
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(STATE))

@@ -17,14 +17,14 @@ from typing import NamedTuple
 from pullback.compiler.target import ALIGN
 from pullback.errors import CompileError
 
-__all__ = ["Layout", "Place", "Value", "place_apart", "place_values", "round_up", "verify"]
+__all__ = ["Layout", "Place", "Allocation", "place_apart", "place_values", "round_up", "verify"]
 
 ARENA = -1
 PLACED_BY_SIZE = 64  # the largest values, which are placed first, by size; the others follow by their first step
 MAX_TRIED_RESULTS = 32  # results whose memory is tried for each value
 
 
-class Value(NamedTuple):
+class Allocation(NamedTuple):
     """Memory that is needed from the step that writes it to the last one that reads it."""
 
     key: Hashable
@@ -62,7 +62,7 @@ class Region:
         self.gaps: list[tuple[int, float]] = [(0, size)]  # offset, end
         self.taken: list[tuple[int, int, int]] = []  # a heap of last step, offset, end
 
-    def offset(self, v: Value) -> int | None:
+    def offset(self, v: Allocation) -> int | None:
         """Return the offset of the first gap that is large enough for a value during its lifetime."""
         for start, stop in self.gaps:
             if stop - start >= v.size:
@@ -76,10 +76,10 @@ class Region:
                     return at
         return None
 
-    def reserve(self, v: Value, offset: int) -> None:
+    def reserve(self, v: Allocation, offset: int) -> None:
         insort(self.reserved, (offset, offset + round_up(v.size), v.first, v.last))
 
-    def take(self, v: Value, offset: int) -> None:
+    def take(self, v: Allocation, offset: int) -> None:
         """Place a value in a gap, which has an offset that ``offset`` returned."""
         end = offset + round_up(v.size)
         at = bisect_right(self.gaps, (offset, inf)) - 1
@@ -110,11 +110,11 @@ def round_up(n: int) -> int:
 
 
 def merge_overwritten(
-    values: Iterable[Value], over: dict[Hashable, Hashable], results: dict[Hashable, Value]
-) -> tuple[list[Value], dict[Hashable, Hashable]]:
+    values: Iterable[Allocation], over: dict[Hashable, Hashable], results: dict[Hashable, Allocation]
+) -> tuple[list[Allocation], dict[Hashable, Hashable]]:
     """Return values, with those that are written over each other as one, and for each the value it is part of."""
     whose: dict[Hashable, Hashable] = {}
-    found: dict[Hashable, Value] = {}
+    found: dict[Hashable, Allocation] = {}
     for v in sorted((*values, *results.values()), key=lambda v: v.first):
         root = whose.get(over.get(v.key), v.key) if v.key in over else v.key
         whose[v.key] = root
@@ -124,7 +124,7 @@ def merge_overwritten(
 
 
 def place_values(
-    values: list[Value], over: dict[Hashable, Hashable], results: dict[Hashable, tuple[int, Value]]
+    values: list[Allocation], over: dict[Hashable, Hashable], results: dict[Hashable, tuple[int, Allocation]]
 ) -> Layout:
     """Return the places of values; ``over`` maps values to those that they are written over."""
     groups, whose = merge_overwritten(values, over, {k: v for k, (_, v) in results.items()})
@@ -149,7 +149,7 @@ def place_values(
     return Layout({k: found[root] for k, root in whose.items()}, length, [])
 
 
-def _find_place(g: Value, regions: list[tuple[int, Region]]) -> tuple[Region, Place]:
+def _find_place(g: Allocation, regions: list[tuple[int, Region]]) -> tuple[Region, Place]:
     """Return the first region that a value fits into, and its place there; the arena, the last one, fits all."""
     for slot, region in regions:
         if g.last < region.until:
@@ -160,7 +160,7 @@ def _find_place(g: Value, regions: list[tuple[int, Region]]) -> tuple[Region, Pl
 
 
 def place_apart(
-    values: list[Value], over: dict[Hashable, Hashable], results: dict[Hashable, tuple[int, Value]]
+    values: list[Allocation], over: dict[Hashable, Hashable], results: dict[Hashable, tuple[int, Allocation]]
 ) -> Layout:
     """Return places that end where separate pages end, each followed by a guard page, for tests."""
     groups, whose = merge_overwritten(values, over, {k: v for k, (_, v) in results.items()})
@@ -177,9 +177,9 @@ def place_apart(
     return Layout({k: found[root] for k, root in whose.items()}, at, blocks)
 
 
-def verify(layout: Layout, values: Iterable[Value], over: dict[Hashable, Hashable]) -> None:
+def verify(layout: Layout, values: Iterable[Allocation], over: dict[Hashable, Hashable]) -> None:
     """Raise CompileError if two values share memory and their lifetimes overlap."""
-    open_: list[tuple[Place, Value]] = []
+    open_: list[tuple[Place, Allocation]] = []
     for place, v in sorted(((layout.places[v.key], v) for v in values if v.size), key=lambda pair: pair[0]):
         open_ = [(r, o) for r, o in open_ if r.slot == place.slot and (r.offset + o.size > place.offset or not r.lined)]
         for r, o in open_:

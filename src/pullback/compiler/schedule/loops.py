@@ -20,7 +20,7 @@ from pullback.compiler.schedule.fuse import AFTER, FULL, READS, ROW, Fused, Kern
 from pullback.compiler.schedule.work import Work
 from pullback.compiler.target import Target
 
-__all__ = ["Axis", "Cut", "LoopPlan", "Partial", "Remainder", "RowBlock", "Scratch", "Segment"]
+__all__ = ["Axis", "Cut", "LoopPlan", "Partial", "Remainder", "RowBlock", "Scratch", "AxisSegment"]
 
 MAX_REGISTERS = 4  # of a vector: the latencies of their computations overlap
 MIN_VECTORS = 3  # along a row, for vectors of several registers: for fewer, the longer code is not worth compiling
@@ -47,7 +47,7 @@ class Axis(NamedTuple):
     members: tuple[int, ...]
 
 
-class Segment(NamedTuple):
+class AxisSegment(NamedTuple):
     """A range of the innermost axis inside which no piece of a concatenation or padding begins or ends."""
 
     start: int
@@ -233,12 +233,12 @@ class LoopPlan:
         return made
 
     @cached_property
-    def segments(self) -> tuple[Segment, ...]:
+    def segments(self) -> tuple[AxisSegment, ...]:
         """The segments of the innermost axis."""
-        made: list[Segment] = []
+        made: list[AxisSegment] = []
         kept = 0
         for start, stop, by_element in self._ranges:
-            made.append(Segment(start, stop, by_element, kept))
+            made.append(AxisSegment(start, stop, by_element, kept))
             kept += -(-(stop - start) // self.width) * self.width
         return tuple(made)
 
@@ -496,7 +496,7 @@ class LoopPlan:
         _, columns = self.axes
         return len(columns) == 1 and all(n.kind is FOLD and self.is_column(n) for n in self.results[number])
 
-    def cut(self, segment: Segment) -> Cut:
+    def cut(self, segment: AxisSegment) -> Cut:
         """Return how a segment is divided into vectors; the last one overlaps the one before, if that is possible."""
         start, stop, by_element, _ = segment
         length, width = stop - start, 1 if by_element else self.width

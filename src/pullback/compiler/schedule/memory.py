@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pullback.compiler.ir.graph import Graph, Node, is_number
 from pullback.compiler.ir.kinds import CONSTANT
-from pullback.compiler.schedule.arena import Layout, Value, place_apart, place_values, verify
+from pullback.compiler.schedule.arena import Allocation, Layout, place_apart, place_values, verify
 from pullback.compiler.schedule.order import Step
 
 __all__ = ["Memory", "plan_memory"]
@@ -21,8 +21,10 @@ class Memory(NamedTuple):
 
     slots: list[Node]
     slot: dict[int, int]  # by number of a node: its slot
-    values: list[Value]  # the values that have no slots, and scratch memory
-    results: dict[Hashable, tuple[int, Value]]  # outputs, with their slots: their memory may hold other values before
+    values: list[Allocation]  # the values that have no slots, and scratch memory
+    results: dict[
+        Hashable, tuple[int, Allocation]
+    ]  # outputs and their slots; their memory may hold other values before
     over: dict[Hashable, Hashable]  # by value: the one that it is written over
     layout: Layout
 
@@ -54,15 +56,15 @@ def plan_memory(graph: Graph, steps: Sequence[Step], guarded: bool = False) -> M
     wanted = {o.number for o in graph.outputs}
     over = _plan_overwrites(steps, slot, wanted)
     last = _find_last_steps(steps)
-    values: list[Value] = []
-    results: dict[Hashable, tuple[int, Value]] = {}
+    values: list[Allocation] = []
+    results: dict[Hashable, tuple[int, Allocation]] = {}
     for at, step in enumerate(steps):
         for n in _list_made(step):
             if n.number not in slot:
-                values.append(Value(n.number, n.nbytes, at, last.get(n.number, at)))
+                values.append(Allocation(n.number, n.nbytes, at, last.get(n.number, at)))
             elif n.number in wanted:
-                results[n.number] = slot[n.number], Value(n.number, n.nbytes, at, len(steps))
-        values += [Value((what, step.number), size, at, at) for what, size in step.scratch]
+                results[n.number] = slot[n.number], Allocation(n.number, n.nbytes, at, len(steps))
+        values += [Allocation((what, step.number), size, at, at) for what, size in step.scratch]
     layout = (place_apart if guarded else place_values)(values, over, results)
     return Memory(slots, slot, values, results, over, layout)
 

@@ -16,7 +16,7 @@ from pullback.compiler.target import Target
 from pullback.numerics.windows import Windows, frame_slices
 
 __all__ = [
-    "Axis", "ConvolutionPlan", "FramePlan", "PoolingPlan", "WindowCall", "count_examples", "find_shared_elements",
+    "WindowAxis", "ConvolutionPlan", "FramePlan", "PoolingPlan", "WindowCall", "count_examples", "find_shared_elements",
     "plan_windows",
 ]  # fmt: skip
 
@@ -105,7 +105,7 @@ class PoolingPlan(FramePlan):
         self.work = Work(p.images, part, scratch=self.frame_bytes * frames)
 
 
-class Axis(NamedTuple):
+class WindowAxis(NamedTuple):
     """An axis of windows, or within a window."""
 
     length: int
@@ -147,7 +147,7 @@ class ConvolutionPlan(FramePlan):
         self.tile, self.vectors, steps = choose_tiling(self, summed, target)
         short = summed.pop(len(c.space) - 1)
         self.taken = [(i * short.step, i * short.rows) for i in range(steps)]  # offsets of the steps that are unrolled
-        summed.insert(len(c.space) - 1, Axis(short.length // steps, short.step * steps, short.rows * steps))
+        summed.insert(len(c.space) - 1, WindowAxis(short.length // steps, short.step * steps, short.rows * steps))
         self.summed = merge_axes(summed)
         self.counts = tuple(-(-a.length // t) for a, t in zip(self.along, self.tile, strict=True))
         self.blocks = -(-c.depth // (self.width * self.vectors))
@@ -166,27 +166,27 @@ class ConvolutionPlan(FramePlan):
         in_parts = c.work >= MIN_DIVIDED and partial <= MAX_PART_BYTES
         return Work(c.images, -(-c.images // PARTS) if in_parts else c.images, partial, self.frame_bytes)
 
-    def _list_axes(self) -> tuple[list[Axis], list[Axis]]:
+    def _list_axes(self) -> tuple[list[WindowAxis], list[WindowAxis]]:
         """Return the axes of windows, and those within a window."""
         c, w = self.c, self.c.windows
         places = compute_strides(w.out)
         if c.laid is not None:
             places = tuple(s * u for s, u in zip(c.laid.steps, compute_strides(c.laid.space), strict=True))
         rows = compute_strides(w.size if c.apart else (*w.size, c.channels))
-        pixels = [Axis(n, s * u, r) for n, s, u, r in zip(w.out, w.strides, self.units, places, strict=False)]
-        taps = [Axis(n, d * u, r) for n, d, u, r in zip(w.size, w.dilations, self.units, rows, strict=False)]
-        return pixels, taps if c.apart else [*taps, Axis(c.channels, 1, 1)]
+        pixels = [WindowAxis(n, s * u, r) for n, s, u, r in zip(w.out, w.strides, self.units, places, strict=False)]
+        taps = [WindowAxis(n, d * u, r) for n, d, u, r in zip(w.size, w.dilations, self.units, rows, strict=False)]
+        return pixels, taps if c.apart else [*taps, WindowAxis(c.channels, 1, 1)]
 
 
-def merge_axes(axes: list[Axis]) -> list[Axis]:
+def merge_axes(axes: list[WindowAxis]) -> list[WindowAxis]:
     """Return axes with neighbours merged where their strides allow it.
 
-    >>> merge_axes([Axis(5, 30, 6), Axis(3, 2, 2), Axis(2, 1, 1)])
-    [Axis(length=5, step=30, rows=6), Axis(length=6, step=1, rows=1)]
+    >>> merge_axes([WindowAxis(5, 30, 6), WindowAxis(3, 2, 2), WindowAxis(2, 1, 1)])
+    [WindowAxis(length=5, step=30, rows=6), WindowAxis(length=6, step=1, rows=1)]
     """
-    made: list[Axis] = []
+    made: list[WindowAxis] = []
     for axis in axes:
-        before = made[-1] if made else Axis(1, 0, 0)
+        before = made[-1] if made else WindowAxis(1, 0, 0)
         if before.length == 1 or (before.step, before.rows) == (axis.step * axis.length, axis.rows * axis.length):
             made[-1:] = [axis._replace(length=axis.length * before.length)]
         elif axis.length != 1:
@@ -198,7 +198,7 @@ SharedElements = list[tuple[int, list[tuple[int, int]]]]
 
 
 def find_shared_elements(
-    rows: list[tuple[int, ...]], along: list[Axis], taken: list[tuple[int, int]]
+    rows: list[tuple[int, ...]], along: list[WindowAxis], taken: list[tuple[int, int]]
 ) -> SharedElements:
     """Return offsets in the image, each with the rows of a tile and the steps that use it."""
     found: dict[int, list[tuple[int, int]]] = {}
@@ -215,7 +215,7 @@ def _estimate_reload(s: ConvolutionPlan, target: Target) -> float:
     return image / LINE_BYTES * FROM_MEMORY if image > IMAGE_SHARE * target.second_cache else 0.0
 
 
-def choose_tiling(s: ConvolutionPlan, summed: list[Axis], target: Target) -> Tiling:
+def choose_tiling(s: ConvolutionPlan, summed: list[WindowAxis], target: Target) -> Tiling:
     """Return the tiling of least estimated time: enough sums at once, few of them computed twice, and few loads."""
     lengths, columns = [a.length for a in s.along], -(-s.c.depth // s.width)
     short, all_steps = summed[len(s.c.space) - 1], prod(a.length for a in summed)

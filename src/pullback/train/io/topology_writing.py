@@ -71,7 +71,7 @@ class TopologyWriter:
     def describe_model(self, model: Any) -> Config:
         """Return the JSON data of a model."""
         self._name_layers(model, model.name)
-        return self._describe_layer(model)
+        return self.describe_layer(model)
 
     def name_layer(self, wanted: str) -> str:
         """Return this name, or one with a number if another layer has it."""
@@ -92,7 +92,7 @@ class TopologyWriter:
 
     # ---- layers
 
-    def _describe_layer(self, layer: Any) -> Config:
+    def describe_layer(self, layer: Any) -> Config:
         kind, name = type(layer), self.names[id(layer)]
         if kind is Configurable.registry["Sequential"]:
             return self._wrap("Sequential", self._describe_sequential(layer, name), "keras")
@@ -185,7 +185,7 @@ class TopologyWriter:
     def _describe_inner(self, layer: Any, name: str) -> Config:
         if id(layer) not in self.names:
             self._name_layers(layer, layer.name.rpartition("/")[2])
-        return self._describe_layer(layer)
+        return self.describe_layer(layer)
 
     def _describe_named(self, value: str, name: str, argument: str, module: str) -> Json:
         """Return an initializer, regularizer or constraint that is given by its name."""
@@ -218,7 +218,7 @@ class TopologyWriter:
     # ---- models
 
     def _describe_sequential(self, model: Any, name: str) -> Config:
-        described = [self._describe_layer(layer) for layer in model.layers]
+        described = [self.describe_layer(layer) for layer in model.layers]
         for layer, one in zip(model.layers, described, strict=True):
             if settings := find_call_settings(layer):
                 raise CheckpointError(
@@ -230,16 +230,11 @@ class TopologyWriter:
             described.insert(0, first)
         return {"name": name, "layers": described}
 
-    def describe_input(self, name: str, shape: Sequence[int | None], dtype: Any = None) -> Config:
+    def describe_input(self, name: str, shape: Sequence[int | None]) -> Config:
         """Return the JSON data of an input layer."""
         size = [None, *(None if n is None else int(n) for n in shape)]
         key = "batch_shape" if self.target.is_keras else "batch_input_shape"
-        plain = "float32" if dtype is None else str(np.dtype(dtype))
-        return self._wrap("InputLayer", {key: size, "dtype": plain, "sparse": False, "name": name}, "keras.layers")
-
-    def describe_applied(self, layer: Any) -> Config:
-        """Return the JSON data of a layer of a functional model."""
-        return self._describe_layer(layer)
+        return self._wrap("InputLayer", {key: size, "dtype": "float32", "sparse": False, "name": name}, "keras.layers")
 
 
 class Graph:
@@ -274,7 +269,7 @@ class Graph:
                 continue
             if number not in described:
                 name = self.writer.names[id(layer)]
-                described[number] = self.writer.describe_applied(layer) | {"name": name, "inbound_nodes": []}
+                described[number] = self.writer.describe_layer(layer) | {"name": name, "inbound_nodes": []}
             one = described[number]
             ends.append([one["name"], len(one["inbound_nodes"]) + self._find_offset(layer), 0])
             settings = self._describe_settings(i, one["name"], ends)

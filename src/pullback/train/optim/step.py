@@ -258,7 +258,7 @@ class Optimizer:
         """
         wanted, got = {ITERATIONS, *self._initial_values}, set(state)
         if wanted != got:
-            raise DataError(f"{self.name}.update: {_describe_differences('the state', wanted - got, got - wanted, [])}")
+            raise DataError(f"{self.name}.update: {_describe_differences(wanted - got, got - wanted, [])}")
         xs = match_leaves(params, params, "params")
         gs = match_leaves(params, grads, "grads")
         slots = [match_leaves(params, state[name], f"state['{name}']") for name in self._initial_values]
@@ -338,7 +338,7 @@ class Optimizer:
         wanted = numbers | slots.keys()
         if wanted != values.keys() or different:
             missing, extra = wanted - values.keys(), values.keys() - wanted
-            raise DataError(f"{what}: {_describe_differences('the state', missing, extra, different)}")
+            raise DataError(f"{what}: {_describe_differences(missing, extra, different)}")
 
     def _get_slot(self, place: tuple[Variable, int]) -> Slot:
         return self._slots.get(place[0])[place[1]]
@@ -627,13 +627,13 @@ def _rebuild_tree(params: Tree, new: list[Any]) -> Tree:
     return tree.map_leaves(lambda _: next(source), params, whole=tree.is_number_list)
 
 
-def _describe_differences(what: str, missing: Iterable[str], extra: Iterable[str], different: list[str]) -> str:
+def _describe_differences(missing: Iterable[str], extra: Iterable[str], different: list[str]) -> str:
     parts = [
         f"{', '.join(map(repr, sorted(names)))} {difference}"
         for names, difference in ((missing, "missing"), (extra, "extra"))
         if names
     ]
-    return f"{what} does not fit: {'; '.join([*parts, *sorted(different)])}."
+    return f"the state does not fit: {'; '.join([*parts, *sorted(different)])}."
 
 
 # ---- large arrays are updated in blocks, so that intermediate results stay in the cache

@@ -21,7 +21,7 @@ from pullback.compiler.codegen.loops.row_blocks import RowValues, broadcast, tak
 from pullback.compiler.codegen.loops.vector_body import Lanes, Parts, VectorBody
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.schedule.fuse import Use
-from pullback.compiler.schedule.loops import Axis, LoopPlan, Segment
+from pullback.compiler.schedule.loops import Axis, AxisSegment, LoopPlan
 
 __all__ = ["KernelWriter"]
 
@@ -275,12 +275,12 @@ class KernelWriter:
             if last is not None:
                 emit(self._take_last(segment, axis))
 
-    def _take(self, segment: Segment, start: str, width: int, axis: int) -> Lanes:
+    def _take(self, segment: AxisSegment, start: str, width: int, axis: int) -> Lanes:
         """Return the lanes of a whole vector of a segment."""
         moved = segment.kept - segment.start
         return Lanes(start, width, axis, segment=segment, kept=self.code.add(start, str(moved)))
 
-    def _take_last(self, segment: Segment, axis: int) -> Lanes:
+    def _take_last(self, segment: AxisSegment, axis: int) -> Lanes:
         """Return the lanes of the last vector of a segment; its accumulators and kept values come after the others'."""
         cut = self.plan.cut(segment)
         assert cut.last is not None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pullback.compiler.builder import FLOATS, Value, code_of, constant, transpose_square, vector
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
-from pullback.compiler.codegen.matrices.places import find_place
+from pullback.compiler.codegen.matrices.places import find_matrix_offset
 from pullback.compiler.codegen.row_functions import RowCode
 from pullback.compiler.ir.matrices import CHOLESKY
 from pullback.compiler.schedule.matrices import MatricesPlan
@@ -62,7 +62,7 @@ class LaneWriter:
         first = code.times(u, self.width)
         # Lanes beyond the last matrix compute that one again.
         numbers = [self._least(code.add(first, str(i)), plan.matrices - 1) for i in range(self.width)]
-        matrices = [code.at(self.one, "%a0", find_place(code, plan, k)) for k in numbers]
+        matrices = [code.at(self.one, "%a0", find_matrix_offset(code, plan, k)) for k in numbers]
         results = [code.at(self.one, "%z", code.times(k, each)) for k in numbers]
         self._load(matrices, 0, n * n)
         if self.node.data.name == CHOLESKY:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from pullback.compiler.builder import FLOATS, code_of, literal
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
-from pullback.compiler.codegen.matrices.places import find_place
+from pullback.compiler.codegen.matrices.places import find_matrix_offset
 from pullback.compiler.codegen.row_functions import RowCode
 from pullback.compiler.ir.matrices import CHOLESKY, EIGH, LU, MULTIPLY, PIVOTS, QR, SUBSTITUTE, SVD, TRIANGULAR
 from pullback.compiler.schedule.matrices import LAPACK_WORK, MatricesPlan
@@ -75,7 +75,7 @@ class LapackWriter:
         if name == CHOLESKY:
             self._factor_symmetric(z)
             return
-        a = code.at(self.type, "%a", find_place(code, self.plan, u))
+        a = code.at(self.type, "%a", find_matrix_offset(code, self.plan, u))
         emit: dict[str, Callable[[str, str], None]] = {
             LU: self._factor,
             TRIANGULAR: self._substitute,

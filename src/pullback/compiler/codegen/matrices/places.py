@@ -5,10 +5,10 @@ from __future__ import annotations
 from pullback.compiler.builder import Code
 from pullback.compiler.schedule.matrices import MatricesPlan
 
-__all__ = ["find_place"]
+__all__ = ["find_matrix_offset"]
 
 
-def find_place(code: Code, plan: MatricesPlan, u: str) -> str:
+def find_matrix_offset(code: Code, plan: MatricesPlan, u: str) -> str:
     """Return the offset of the matrix with number ``u``, in elements."""
     place, left = "0", u
     for i in reversed(range(len(plan.batch))):

@@ -17,7 +17,7 @@ from pullback.compiler.codegen.gemm.small import multiply_add
 from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
 from pullback.compiler.codegen.windows.padding import RANGE, WindowKernel
 from pullback.compiler.ir.graph import compute_strides
-from pullback.compiler.schedule.windows import Axis, ConvolutionPlan, find_shared_elements
+from pullback.compiler.schedule.windows import ConvolutionPlan, WindowAxis, find_shared_elements
 
 __all__ = ["emit_convolution"]
 
@@ -88,7 +88,7 @@ class ConvolutionWriter(WindowKernel):
         if not c.of_filter or high == length:
             yield x, y
             return
-        self.summed = [Axis(high, step, rows), *rest]
+        self.summed = [WindowAxis(high, step, rows), *rest]
         with code.loop("0", length // high) as i:
             yield self.at(x, code.times(i, high * step)), self.at(y, code.times(i, high * down))
 

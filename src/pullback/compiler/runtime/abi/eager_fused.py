@@ -17,7 +17,7 @@ import numpy as np
 from pullback.compiler.runtime.abi.eager_programs import find_loop
 from pullback.compiler.runtime.abi.eager_records import BLOCK, CALL, FLAGS, INPUTS, OUT, PART, PROGRAM, REGISTERS
 from pullback.compiler.runtime.disk_cache import default_cache
-from pullback.compiler.runtime.llvm import TranslatorError, get_library
+from pullback.compiler.runtime.llvm import TranslatorError, get_code
 from pullback.settings import is_enabled
 
 __all__ = ["FusedRuns"]
@@ -63,7 +63,7 @@ class Part(NamedTuple):
     out: int
 
 
-class Structure(NamedTuple):
+class RunPattern(NamedTuple):
     """What runs have in common that the same loop computes."""
 
     item: int  # bytes of an element
@@ -71,8 +71,8 @@ class Structure(NamedTuple):
     parts: tuple[Part, ...]
 
 
-def find_structure(parts: Sequence[tuple[int, ...]], item: int) -> tuple[Structure, list[int]]:
-    """Return the structure of a job (see ``PART``), and the addresses of its places."""
+def find_pattern(parts: Sequence[tuple[int, ...]], item: int) -> tuple[RunPattern, list[int]]:
+    """Return the pattern of a job (see ``PART``), and the addresses of its places."""
     numbers: dict[tuple[int, int], int] = {}
     kinds: list[int] = []
 
@@ -90,10 +90,10 @@ def find_structure(parts: Sequence[tuple[int, ...]], item: int) -> tuple[Structu
         Part(p[PART["program"]], tuple([find(p, f) for f in fields]), find(p, PART["before"]), find(p, PART["out"]))
         for p in parts
     )
-    return Structure(item, tuple(kinds), made), [at for at, _ in numbers]
+    return RunPattern(item, tuple(kinds), made), [at for at, _ in numbers]
 
 
-class Call(NamedTuple):
+class Operation(NamedTuple):
     """One operation of a program: registers, or the text of a constant."""
 
     emit: Emit
@@ -101,7 +101,7 @@ class Call(NamedTuple):
     out: int
 
 
-def read_program(at: int, item: int) -> list[Call] | None:
+def read_program(at: int, item: int) -> list[Operation] | None:
     """Return the operations of the program at an address; None if one of them is not among ``OPERATIONS``."""
     char, kind = ("f", ctypes.c_float) if item == 4 else ("d", ctypes.c_double)
     known = {find_loop(u, char * (u.nin + 1)): emit for u, emit in OPERATIONS.items()}
@@ -114,7 +114,7 @@ def read_program(at: int, item: int) -> list[Call] | None:
             return None
         operands = [call[CALL["first"] + k] for k in range(call[CALL["inputs"]])]
         read = [n if 0 <= n < REGISTERS else write_constant(kind.from_address(n).value) for n in operands]
-        calls.append(Call(emit, read, call[CALL["out"]]))
+        calls.append(Operation(emit, read, call[CALL["out"]]))
     return calls
 
 
@@ -127,27 +127,27 @@ def write_constant(value: float) -> str:
     return f"0x{np.float64(value).view(np.uint64):016X}"
 
 
-class LoopWriter:
-    """Writes the LLVM module of a structure: ``run(context)``, which gives 0 if all blocks are done, else 1.
+class RunWriter:
+    """Writes the LLVM module of a pattern: ``run(context)``, which gives 0 if all blocks are done, else 1.
 
     ``run`` ends at the first block that sets a watched flag, with the arrays as they were before this block.
     """
 
-    def __init__(self, structure: Structure, programs: dict[int, list[Call]]) -> None:
-        self.structure, self.programs = structure, programs
-        self.number = "float" if structure.item == 4 else "double"
+    def __init__(self, pattern: RunPattern, programs: dict[int, list[Operation]]) -> None:
+        self.pattern, self.programs = pattern, programs
+        self.number = "float" if pattern.item == 4 else "double"
         self.lines: list[str] = []
         self.longest_block = 0  # the instructions of the loop's body
         self.count = 0
         written: set[int] = set()
         self.overwritten: list[int] = []  # arrays that are read before they are written
-        for part in structure.parts:
+        for part in pattern.parts:
             for place in (*part.inputs, part.before):
-                if place >= 0 and place not in written and structure.kinds[place] == ARRAY:
+                if place >= 0 and place not in written and pattern.kinds[place] == ARRAY:
                     self.overwritten.append(place)
             written.add(part.out)
         self.overwritten = [k for k in dict.fromkeys(self.overwritten) if k in written]
-        self.written = [k for k in sorted(written) if structure.kinds[k] == ARRAY]
+        self.written = [k for k in sorted(written) if pattern.kinds[k] == ARRAY]
 
     def let(self, text: str) -> str:
         """Append an instruction and return the name of its result."""
@@ -160,7 +160,7 @@ class LoopWriter:
 
     def load_places(self) -> None:
         """Emit the addresses of all places, as ``%p0`` and so on."""
-        for k, kind in enumerate(self.structure.kinds):
+        for k, kind in enumerate(self.pattern.kinds):
             if kind != BUFFER:
                 at = self.let(f"getelementptr i64, ptr %context, i64 {CONTEXT['places'] + k}")
                 self.lines.append(f"  %p{k} = load ptr, ptr {at}")
@@ -177,7 +177,7 @@ class LoopWriter:
         """Return ``block<width>(context, start, stop)``, the loop over some elements, ``width`` at a time."""
         self.lines = []
         self.load_places()
-        kinds = self.structure.kinds
+        kinds = self.pattern.kinds
         t = self.number if width == 1 else f"<{width} x {self.number}>"
         known = {}  # the value at each place so far
         for k, kind in enumerate(kinds):
@@ -185,7 +185,7 @@ class LoopWriter:
                 known[k] = self.splat(self.let(f"load {self.number}, ptr %p{k}"), width)
         numbers = {
             x: self.splat(x, width)
-            for part in self.structure.parts for call in self.programs[part.program] for x in call.operands
+            for part in self.pattern.parts for call in self.programs[part.program] for x in call.operands
             if isinstance(x, str)
         }  # fmt: skip
         self.lines += ["  br label %loop", "loop:", "  %i = phi i64 [%start, %entry], [%next, %loop]"]
@@ -193,10 +193,10 @@ class LoopWriter:
 
         def read(place: int) -> str:
             if place not in known:
-                known[place] = self.let(f"load {t}, ptr {self.address(place, '%i')}, align {self.structure.item}")
+                known[place] = self.let(f"load {t}, ptr {self.address(place, '%i')}, align {self.pattern.item}")
             return known[place]
 
-        for part in self.structure.parts:
+        for part in self.pattern.parts:
             registers = {r: read(place) for r, place in enumerate(part.inputs) if place >= 0}
             calls = self.programs[part.program]
             for call in calls:
@@ -207,7 +207,7 @@ class LoopWriter:
                 made = self.let(f"fadd {t} {read(part.before)}, {made}")
             known[part.out] = made
         for k in self.written:
-            self.lines.append(f"  store {t} {known[k]}, ptr {self.address(k, '%i')}, align {self.structure.item}")
+            self.lines.append(f"  store {t} {known[k]}, ptr {self.address(k, '%i')}, align {self.pattern.item}")
         self.lines += [
             f"  %next = add i64 %i, {width}", "  %more = icmp slt i64 %next, %stop",
             "  br i1 %more, label %loop, label %done",
@@ -247,7 +247,7 @@ class LoopWriter:
             "  %is_left = icmp slt i64 %start, %count", "  br i1 %is_left, label %work, label %done", "work:",
             f"  %end = add i64 %start, {BLOCK}", "  %is_last = icmp slt i64 %count, %end",
             "  %stop = select i1 %is_last, i64 %count, i64 %end", "  %size = sub i64 %stop, %start",
-            f"  %bytes = mul i64 %size, {self.structure.item}", f"  %rest = urem i64 %size, {width}",
+            f"  %bytes = mul i64 %size, {self.pattern.item}", f"  %rest = urem i64 %size, {width}",
             "  %middle = sub i64 %stop, %rest",
         ]  # fmt: skip
         self.write_copies(False)
@@ -267,7 +267,7 @@ class LoopWriter:
 
     def write(self) -> str:
         """Return the text of the module."""
-        width = VECTOR_BYTES // self.structure.item
+        width = VECTOR_BYTES // self.pattern.item
         types = self.number, f"<{width} x {self.number}>"
         declared = [f"declare {t} @llvm.{f}.{name_type(t)}({t})" for f in ("sqrt", "fabs") for t in types]
         return "\n".join([
@@ -278,26 +278,26 @@ class LoopWriter:
 
 
 class FusedRuns:
-    """The loops of the runs of a process, by structure; a loop is compiled once a structure has had enough work."""
+    """The loops of the runs of a process, by pattern; a loop is compiled once a pattern has had enough work."""
 
     def __init__(self) -> None:
-        self.work: dict[Structure, int] = {}  # elements times parts that were computed without a loop
-        self.loops: dict[Structure, Any] = {}  # None for a structure that has none
+        self.work: dict[RunPattern, int] = {}  # elements times parts that were computed without a loop
+        self.loops: dict[RunPattern, Any] = {}  # None for a pattern that has none
 
     def run(self, parts: Sequence[tuple[int, ...]], size: int, item: int, ignored: int, saved: int) -> int:
         """Run the parts of a job on its first blocks, and return the number of blocks that are done.
 
         ``ignored`` are the floating-point flags that do not matter, ``saved`` is the address of free memory.
         """
-        structure, places = find_structure(parts, item)
-        if structure not in self.loops:
+        pattern, places = find_pattern(parts, item)
+        if pattern not in self.loops:
             if len(self.work) >= MOST_COUNTED:
                 self.work.clear()
-            self.work[structure] = self.work.get(structure, 0) + size * len(parts)
-            if self.work[structure] < WORK_TO_COMPILE or len(self.loops) >= MOST_LOOPS:
+            self.work[pattern] = self.work.get(pattern, 0) + size * len(parts)
+            if self.work[pattern] < WORK_TO_COMPILE or len(self.loops) >= MOST_LOOPS:
                 return 0
-            self.loops[structure] = compile_loop(structure) if is_enabled("fused runs") else None
-        loop = self.loops[structure]
+            self.loops[pattern] = compile_loop(pattern) if is_enabled("fused runs") else None
+        loop = self.loops[pattern]
         if loop is None:
             return 0
         context = (ctypes.c_int64 * (len(CONTEXT) - 1 + len(places)))(size, 0, FLAGS & ~ignored, saved, *places)
@@ -305,17 +305,17 @@ class FusedRuns:
         return context[CONTEXT["block"]]
 
 
-def compile_loop(structure: Structure) -> Any:
-    """Return ``run`` of the module of a structure as a function of an address; None if there is none."""
-    programs = {part.program: read_program(part.program, structure.item) for part in structure.parts}
+def compile_loop(pattern: RunPattern) -> Any:
+    """Return ``run`` of the module of a pattern as a function of an address; None if there is none."""
+    programs = {part.program: read_program(part.program, pattern.item) for part in pattern.parts}
     known = {at: calls for at, calls in programs.items() if calls is not None}
     if len(known) < len(programs):
         return None
     try:
-        writer = LoopWriter(structure, known)
+        writer = RunWriter(pattern, known)
         text = writer.write()
-        library = get_library(text, ["run"], {}, default_cache(), longest_block=writer.longest_block)[0]
+        code = get_code(text, ["run"], {}, default_cache(), longest_block=writer.longest_block)[0]
     except TranslatorError:
         return None
-    library.keep()
-    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(library.addresses["run"])
+    code.keep()
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(code.addresses["run"])

@@ -49,7 +49,7 @@ from pullback.compiler.runtime.abi.eager_records import (
 )
 from pullback.compiler.runtime.abi.layout import Method, is_layout_known
 from pullback.compiler.runtime.disk_cache import default_cache
-from pullback.compiler.runtime.llvm import get_library, llvm_available, load_library, make_code_key
+from pullback.compiler.runtime.llvm import get_code, llvm_available, load_code, make_code_key
 from pullback.compiler.target import find_blas
 from pullback.core import native
 from pullback.core.axes import elementwise1, elementwise2
@@ -88,14 +88,14 @@ def load(compiles: bool) -> Machine | None:
     text, cache = write_code(slots), default_cache()
     machine = Machine()
     if compiles:
-        library = get_library(text, [*EXPORTS], machine.imports, cache, effort=1)[0]
+        code = get_code(text, [*EXPORTS], machine.imports, cache, effort=1)[0]
     else:
-        found = load_library(make_code_key(text, cache, 1), [*EXPORTS], machine.imports, cache)
+        found = load_code(make_code_key(text, cache, 1), [*EXPORTS], machine.imports, cache)
         if found is None:
             return None
-        library = found
-    library.keep()
-    machine.addresses = library.addresses
+        code = found
+    code.keep()
+    machine.addresses = code.addresses
     machine.run_blocks = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(machine.addresses["run_blocks"])
     machine.walk = machine.make_function("walk", None, ONE_ARGUMENT)
     machine.walk_again = machine.make_function("walk_again", None, ONE_ARGUMENT)

@@ -25,7 +25,7 @@ from pullback.compiler.runtime.abi.entry_code import CALLED, TEXT
 from pullback.compiler.runtime.abi.layout import Method, is_layout_known
 from pullback.compiler.runtime.abi.memory_pool import FUNCTIONS, STATE, install_handler
 from pullback.compiler.runtime.disk_cache import default_cache
-from pullback.compiler.runtime.llvm import get_library
+from pullback.compiler.runtime.llvm import get_code
 from pullback.core import tree
 from pullback.settings import is_enabled
 
@@ -106,7 +106,7 @@ ALWAYS = ctypes.c_int64()  # 0: the switch of entries that are valid in every en
 def _code() -> Any:
     """Return the loaded machine code of the entry; set up the memory pool that it uses."""
     # Hardly optimized: more takes twice as long to compile and gains nothing; less costs a tenth of a small call.
-    code = get_library(TEXT, ["entry", "nothing", *FUNCTIONS], _imports(), default_cache(), effort=1)[0]
+    code = get_code(TEXT, ["entry", "nothing", *FUNCTIONS], _imports(), default_cache(), effort=1)[0]
     code.keep()
     install_handler(tuple(code.addresses[name] for name in FUNCTIONS))
     return code
