@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -290,10 +291,29 @@ def test_static_argument_errors() -> None:
     class Unhashable:
         __hash__ = None  # type: ignore[assignment]
 
-    with pytest.raises(ArgumentError, match=r"argument 2 .* not hashable .* Give it a __hash__"):
+    with pytest.raises(ArgumentError, match=r"argument 2 .* not hashable .* Give its class a __hash__"):
         pb.compile(lambda x, n: x, static_argnums=1)(SMALL, Unhashable())
     with pytest.raises(ArgumentError, match="static_argnames has 'm', which is no argument"):
         pb.compile(lambda x, n: x, static_argnames="m")
+    with pytest.raises(
+        ArgumentError, match="static_argnums must be an integer .*, got 'n'. Names are given in static_a"
+    ):
+        pb.compile(lambda x, n: x, static_argnums="n")
+
+
+@pytest.mark.parametrize(
+    ("f", "message"),
+    [
+        (lambda x: x if x > 0 else -x, r"bool\(\) of .*: only shapes and dtypes are known then. Choose with where"),
+        (lambda x: math.sqrt(x), r"float\(\) of .* Stay with pullback or NumPy functions \(np.sin for math.sin"),
+        (lambda x: x.item(), r"item\(\) of .* Stay with pullback or NumPy functions, or name the argument"),
+        (lambda x: np.zeros(x.astype(int)), r"a length of a shape is a traced number, as n in np.zeros\(n\)"),
+    ],
+    ids=["bool", "float", "item", "length of a shape"],
+)
+def test_value_while_tracing_error_gives_advice(f: Any, message: str) -> None:
+    with pytest.raises(SymbolValueError, match=message):
+        pb.compile(f)(2.0)
 
 
 def test_leaked_traced_tensor_error() -> None:

@@ -98,7 +98,7 @@ def test_array_subclasses_and_foreign_arrays_in_ops(make: Any) -> None:
     "bad", [np.array([1, "a"], object), np.ones(2, "m8[s]"), np.ma.array([1.0, 2.0], mask=[False, True])]
 )
 def test_grad_refuses_object_timedelta_and_masked_arrays(bad: Any) -> None:
-    with pytest.raises(DataError, match=r"mul: expected numbers or bools, got|mul: an array with masked elements"):
+    with pytest.raises(DataError, match=r"mul: expected numbers or bools, got|mul: got an array with masked elements"):
         pb.grad(lambda x: (x * bad).sum())(np.ones(2))
 
 

@@ -487,7 +487,7 @@ WRONG = {
     "branches": (lambda: pb.switch(0, lambda: 1.0), "switch: branches must be a list of functions, got function"),
     "list of numbers": (
         lambda: pb.scan(lambda c, x: ([c[0] + x, c[1]], None), [1.0, 2.0], np.ones(2)),
-        r"from ndarray of one leaf to list of \[0\], \[1\]. A list of numbers is one array: begin with a tuple",
+        r"from one number or array to a list with \[0\], \[1\] in it. A list of numbers is one array: begin",
     ),
 }
 

@@ -294,6 +294,11 @@ def test_tape_gradient_big_arrays():
     assert_allclose(y.numpy(), t**2)
 
 
+def test_tape_watch_of_array_error():
+    with pb.GradientTape() as tape, pytest.raises(ArgumentError, match=r"got ndarray. Write x = pb.tensor\(x\) before"):
+        tape.watch(np.ones(2))
+
+
 # ---- persistent or not
 
 
@@ -304,7 +309,7 @@ def test_tape_second_gradient_raises_unless_persistent():
         y = x * x
     tape.gradient(y, x)
     for again in (tape.gradient, tape.jacobian):
-        with pytest.raises(GradientError, match=r"has answered already.*GradientTape\(persistent=True\)"):
+        with pytest.raises(GradientError, match=r"a gradient was computed already.*GradientTape\(persistent=True\)"):
             again(y, x)
 
 

@@ -307,8 +307,8 @@ def test_variable_grads_of_non_function_raises():
     [
         (lambda w: w * 2, r"must return a scalar \(rank 0\), got rank 1, shape \(2,\)"),
         (lambda w: w[:1], r"must return a scalar \(rank 0\), got rank 1, shape \(1,\)"),
-        (lambda w: None, "must return a tensor, a scalar, got None"),
-        (lambda w: (w.sum(), w), "must return a tensor, a scalar, got tuple"),
+        (lambda w: None, r"must return a scalar tensor, got None. Is a return missing\?"),
+        (lambda w: (w.sum(), w), "must return a scalar tensor, got tuple"),
     ],
 )
 def test_variable_grads_of_non_scalar_raises(two, f, message):

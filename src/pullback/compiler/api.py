@@ -347,7 +347,8 @@ class Compiled:
         if not callable(f):
             raise ArgumentError(f"compile(f): f must be a function, got {type(f).__name__}.")
         if backend not in BACKENDS:
-            raise ArgumentError(f"compile: backend must be one of {', '.join(BACKENDS)}, got {backend!r}.")
+            cure = " For a GPU: backend='torch' or 'jax', device='cuda'." if backend in ("cuda", "gpu") else ""
+            raise ArgumentError(f"compile: backend must be one of {', '.join(BACKENDS)}, got {backend!r}.{cure}")
         self.static, self.static_names = _find_static(f, static_argnums, static_argnames)
         if options.get("threads") is not None:
             check_thread_count("compile: threads", options["threads"])
@@ -450,8 +451,8 @@ class Compiled:
                 found.append((name, fingerprint(x, None)))
             except TypeError as error:
                 raise ArgumentError(
-                    f"{self.__name__}: argument {name} has no arrays in it and cannot be told from others like it, as "
-                    f"it is not hashable ({error}). Give it a __hash__, or make it a dataclass."
+                    f"{self.__name__}: argument {name} has no arrays in it and is not hashable ({error}), so compile "
+                    "cannot find the program that belongs to it. Give its class a __hash__, or make it a dataclass."
                 ) from None
         return found
 
@@ -502,6 +503,11 @@ class Compiled:
 def _find_static(f: Callable[..., Any], numbers: Any, names: Any) -> tuple[set[int], set[str]]:
     """Return the places and the names of static arguments."""
     places = {numbers} if isinstance(numbers, int) else {*numbers}
+    if not all(isinstance(n, int) for n in places):
+        raise ArgumentError(
+            f"compile: static_argnums must be an integer or a tuple of them, got {numbers!r}. "
+            "Names are given in static_argnames."
+        )
     words = {names} if isinstance(names, str) else {*names}
     try:
         parameters = list(signature(f).parameters.values()) if places or words else []

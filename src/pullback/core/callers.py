@@ -268,6 +268,7 @@ def find_replacement(package: str, name: str) -> str:
 # The message of SciPy's C code after it has printed our error and continued.
 _SWALLOWING = "Result from function call is not a proper array of floats"
 _SEVERAL = "Multiple namespaces for array inputs"
+_LENGTHS = "expected a sequence of integers or a single integer, got '<symbol"  # of np.zeros(n) and the like
 _HIDING = "setting an array element with a sequence"  # the beginning of NumPy's message where our error is the cause
 _OUT = ("output must be an array", "'out' must be an array")  # of methods of arrays
 _ITERATING = "cannot be written back to via WRITEBACKIFCOPY"  # the message of np.nditer in place of our error
@@ -295,6 +296,11 @@ def reveal(error: BaseException) -> None:
         raise ArgumentError(
             f"{text}: the methods of NumPy's arrays write into arrays, not into tensors. If out is a tensor, call the "
             "function, as in np.conjugate(x, out=t)."
+        ) from error
+    if text.startswith(_LENGTHS):
+        raise SymbolValueError(
+            "a length of a shape is a traced number, as n in np.zeros(n): while a function is being compiled shapes "
+            "must be known. Name the argument in static_argnums, or take the length from an array: x.shape[0]."
         ) from error
     if text.startswith(_SWALLOWING):
         name = _function_in(_scipy_files(), error.__traceback__)

@@ -72,7 +72,7 @@ environment.add_part(lambda: _unusual(get_default_dtype()), lambda: _unusual(_pr
 def _as_float(dtype: DType) -> np.dtype[Any]:
     made: np.dtype[Any] = np.dtype(dtype)
     if made.kind != "f":
-        raise ArgumentError(f"the default dtype must be a float, got {made}.")
+        raise ArgumentError(f"set_default_dtype: dtype must be a float, such as 'float64', got {made}.")
     return made
 
 
@@ -278,7 +278,7 @@ def as_array(data: Any, dtype: DType = None, what: str = "tensor") -> Array:
         data = data._concrete(what)
     if isinstance(data, ndarray | np.generic) or (hasattr(data, "__array__") and not isinstance(data, list | tuple)):
         if type(data) is not ndarray and isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
-            raise DataError(f"{what}: an array with masked elements, of which nothing is known. Use its filled(value).")
+            raise DataError(f"{what}: got an array with masked elements. Give them values first: x.filled(value).")
         made = np.asarray(data)
         if has_tensors(made):
             raise TracedValueError(
@@ -291,7 +291,7 @@ def as_array(data: Any, dtype: DType = None, what: str = "tensor") -> Array:
     if not kinds:
         _shape_of(data, what, kinds)
     if str in kinds:
-        raise DataError(f"{what}: expected numbers, got text. Text can be held as pb.tensor(np.array([...])).")
+        raise DataError(f"{what}: expected numbers, got text. An array of text, np.array([...]), can be a tensor.")
     if type(None) in kinds:
         data = _replace_none(data)
     wanted = _dtype_of(kinds) if dtype is None else as_dtype(dtype, what)

@@ -6,26 +6,27 @@ import linecache
 import sys
 from collections.abc import Callable
 from functools import partial
-from os.path import basename, dirname, exists
+from os.path import basename, dirname, exists, join
 from types import CodeType, FrameType
 from typing import Any
 
 OURS = dirname(dirname(__file__))
 NUMPY_FILES = dirname(sys.modules["numpy"].__file__ or "numpy")
 NOT_THE_USER = (OURS, NUMPY_FILES, "<op ", "<rule ")
+_NOT_THEIR_LINE = (*NOT_THE_USER, join(dirname(NUMPY_FILES), "scipy", ""))  # a line of SciPy helps nobody
 
 
 _users: dict[str, str] = {}  # by file that was looked up: what stands before a line's number if it is the user's
 
 
 def find_user_place() -> tuple[str, int]:
-    """Return the file and the line number of the innermost frame that is neither in this library nor in NumPy."""
+    """Return the file and the line number of the innermost frame that is not in this library, NumPy or SciPy."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
         its = _users.get(name)
         if its is None:
-            its = _users[name] = "" if name.startswith(NOT_THE_USER) else _name_file(name)
+            its = _users[name] = "" if name.startswith(_NOT_THEIR_LINE) else _name_file(name)
         if its:
             return name, frame.f_lineno
         frame = frame.f_back

@@ -35,10 +35,10 @@ else:  # the ops are put on the class where they are defined, as methods and ope
 OBJECT = np.dtype(object)
 BY_KERNEL: dict[Any, Any] = {}  # NumPy function -> op; filled by the definitions of the ops
 NUMPY: dict[Any, Any] = {}  # NumPy function -> its implementation here; filled when a function is first called
+STAY = "Stay with pullback or NumPy functions"
 INSTEAD = {  # the advice of errors where a plain value is refused
-    "np.asarray": "Stay with pullback or NumPy functions (np.stack joins arrays, np.array only numbers; np.dot(a, x) "
-    "for a.dot(x))",
-    "float": "Stay with pullback or NumPy functions (np.sin for math.sin; np.array without a dtype)",
+    "np.asarray": f"{STAY} (np.stack joins arrays, np.array only numbers; np.dot(a, x) for a.dot(x))",
+    "float": f"{STAY} (np.sin for math.sin; np.array without a dtype)",
 }
 STANDARDS = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")  # versions of the Array API
 VALUELESS = (BatchedValueError, SymbolValueError)  # errors of tensors that have no single value
@@ -352,7 +352,7 @@ class Tensor(TensorOps):
                 return concrete(t)
         if t.level:
             purpose, cure = explain_refusal(t.dtype)
-            usual = INSTEAD.get(what, "Stay with pullback or NumPy functions")
+            usual = INSTEAD.get(what, STAY)
             call = what if what.endswith("=") else f"{what}()"
             raise TracedValueError(
                 f"{call} of a traced tensor of shape {t.shape} would lose its gradient{purpose}. "
@@ -418,7 +418,7 @@ class Tensor(TensorOps):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise ArgumentError("len() of a tensor of rank 0.")
+            raise ArgumentError("len() of a tensor of rank 0, which has no axis.")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Any]:

@@ -388,7 +388,7 @@ def _size(given: list[_Given]) -> int:
         if g.size != first.size:
             raise ShapeError(
                 f"vmap: {first.label} has {first.size} examples along axis {first.axis} (shape {first.value.shape}), "
-                f"but {g.label} has {g.size} along axis {g.axis} (shape {g.value.shape}); they must be as many. "
+                f"but {g.label} has {g.size} along axis {g.axis} (shape {g.value.shape}); the numbers must be equal. "
                 "in_axes says which axis, or None for what is the same for all."
             )
     return first.size

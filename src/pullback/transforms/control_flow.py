@@ -528,6 +528,7 @@ def check_carry(name: str, before: Any, after: Any) -> Any:
     if _get_structure(before) != _get_structure(after):
         is_list = isinstance(before, ARRAYS) and isinstance(after, list)
         cure = " A list of numbers is one array: begin with a tuple, or return an array." if is_list else ""
+        cure = " Is a return missing?" if after is None else cure
         raise ArgumentError(
             f"{name}: the structure of the carry changes in a step, from {_describe_tree(before)} to "
             f"{_describe_tree(after)}.{cure}"
@@ -559,9 +560,11 @@ def _is_alike(x: Any, z: Any) -> bool:
 
 
 def _describe_tree(x: Any) -> str:
-    return (
-        f"{describe(x)} of {', '.join(path.removeprefix('x') or 'one leaf' for path, _ in paths('x', x)) or 'nothing'}"
-    )
+    """Return the structure of a tree in words, as ``a tuple with [0], [1]`` or ``one number or array``."""
+    if x is None:
+        return "None"
+    parts = [path.removeprefix("x") for path, _ in paths("x", x)]
+    return "one number or array" if parts == [""] else f"a {describe(x)} with {', '.join(parts) or 'nothing'} in it"
 
 
 def _is_number(z: Any) -> bool:

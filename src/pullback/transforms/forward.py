@@ -153,8 +153,8 @@ def jvp(
     call.has_aux = has_aux
     if len(call.xs) != len(tangents):
         raise ArgumentError(
-            f"jvp: {len(call.xs)} args but {len(tangents)} tangents; each input that moves needs its own. "
-            "argnums chooses those that move."
+            f"jvp: {len(call.xs)} args but {len(tangents)} tangents; each argument to differentiate by needs one. "
+            "argnums says which arguments these are."
         )
     y, moved, aux = push_once(call.xs, tangents, call)
     return (y, moved, aux) if has_aux else (y, moved)

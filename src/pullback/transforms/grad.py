@@ -35,6 +35,8 @@ __all__ = [
     "value_and_grads",
 ]
 
+NO_RETURN = "Is a return missing?"
+COMPUTE_IT = "Compute it from its inputs with pullback or NumPy functions; has_aux=True returns more beside it."
 UNREACHED = (
     "Cannot compute gradient of y=f(x) with respect to x. "
     "Make sure that the f you passed encloses all operations that lead from x to y."
@@ -210,10 +212,8 @@ class Differentiated(Derivative):
                 return y
         else:
             if (not isinstance(y, RAW) and type(y) not in (float, int)) or self.unconnected == "raise":
-                raise GradientError(
-                    f"{self.face}(f): f must return one tensor, got {describe(y)}. "
-                    "Compute it from its inputs with pullback or NumPy functions; has_aux=True returns more beside it."
-                )
+                cure = NO_RETURN if y is None else COMPUTE_IT
+                raise GradientError(f"{self.face}(f): f must return one tensor, got {describe(y)}. {cure}")
         if self.unconnected == "raise":
             raise UnconnectedError(UNREACHED + cut_text(tape))
         return tape.leaf(unwrap_constant(y))  # no input, but outer tapes still follow its value

@@ -94,7 +94,9 @@ class Implicit:
         dtypes = [leaf.dtype for leaf in arguments.flat if leaf.dtype.kind in "fc"]
         unknowns = Unknowns(start, np.result_type(*dtypes) if dtypes else np.dtype(float))
         if unknowns.dtype.kind == "c":
-            raise ArgumentError(f"{self.name}: complex numbers; solve for the real and the imaginary part.")
+            raise ArgumentError(
+                f"{self.name}: complex numbers are not supported; solve for the real and the imaginary part."
+            )
         count = len(unknowns.shapes)
         values = [*map(stop_gradient, arguments.flat[:count]), *arguments.flat[count:]]
         with watch_below(0):
@@ -124,7 +126,7 @@ class Implicit:
         if getattr(found, "success", True) is False or getattr(found, "converged", True) is False:
             told = getattr(found, "message", None) or getattr(found, "flag", "")
             raise ConvergenceError(
-                f"{self.name}: solve says that it did not arrive: {' '.join(str(told).split())} "
+                f"{self.name}: solve reports that it did not converge: {' '.join(str(told).split())} "
                 f"If that is near enough, return the solution alone ({line_of(self.solve)})."
             )
         if not hasattr(found, "__array__") and unknowns.single:  # a result object of SciPy's root or root_scalar
@@ -284,7 +286,7 @@ def iterate(f: Callable[..., Any], x: Array, *params: object) -> Any:
         moved = max(float(np.max(np.abs(b - a), initial=0)) for a, b in pairs)
         scale = max(1.0, *(float(np.max(np.abs(b), initial=0)) for _, b in pairs))
         if not np.isfinite(moved):
-            raise ConvergenceError(f"{face}: the iteration left the finite numbers. Give another x0, or a solve.")
+            raise ConvergenceError(f"{face}: the iteration reached NaN or infinity. Give another x0, or a solve.")
         x = y
         if moved <= 16 * float(np.finfo(pairs[0][1].dtype).eps) * scale:
             return x

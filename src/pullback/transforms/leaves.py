@@ -35,7 +35,8 @@ class Inputs:
             raise
         self.kind = max(map(kind_of, self.given), default=0)
         if not self.values:
-            raise GradientError(f"{face}: there is no input to differentiate by; give a tensor, an array or a number.")
+            cure = f"write {face}(f, x)" if face in ("vjp", "linearize") else "give a tensor, an array or a number"
+            raise GradientError(f"{face}: there is no input to differentiate by; {cure}.")
         for leaf, v in zip(self.given, self.values, strict=True):
             if v.dtype.kind not in "fiubc":
                 raise GradientError(
@@ -125,14 +126,16 @@ def pair_leaves(face: str, what: str, name: str, x: Any, other: Any) -> Iterator
     if is_leaf(x) or tree.is_number_list(x) or tree.get_branches(x) is None:
         if other is None or (not is_leaf(other) and tree.get_branches(other) is not None):
             raise ArgumentError(
-                f"{face}: {name} is one tensor, but its {what} is {describe(other)}; they must be built alike."
+                f"{face}: {name} is one tensor, but its {what} is {describe(other)}; they must have the same structure."
             )
         yield name, x, other
         return
     rows = None if other is None or isinstance(other, ARRAYS) else pair_branches(x, other)
     if rows is None:
         is_built, other_is = _describe_structure(x), _describe_structure(other)
-        raise ArgumentError(f"{face}: {name} is {is_built}, but its {what} is {other_is}; they must be built alike.")
+        raise ArgumentError(
+            f"{face}: {name} is {is_built}, but its {what} is {other_is}; they must have the same structure."
+        )
     for key, (a, b) in zip(keys_of(x, len(rows)), rows, strict=True):
         if not tree.is_text(a):
             yield from pair_leaves(face, what, name + key, a, b)

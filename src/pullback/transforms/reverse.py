@@ -139,7 +139,7 @@ class GradientTape:
             elif not isinstance(t, Tensor):
                 raise ArgumentError(
                     f"GradientTape.watch: expected a tensor or variable, got {type(t).__name__}. "
-                    "Make a tensor of it first."
+                    "Write x = pb.tensor(x) before the block, and compute with that."
                 )
             elif t.dtype.kind not in "fiubc":
                 raise GradientError(
@@ -370,8 +370,8 @@ class GradientTape:
             )
         if self._spent:
             raise GradientError(
-                f"GradientTape.{what}: this tape has answered already and its graph is gone. "
-                "Ask for all sources at once, or make it with GradientTape(persistent=True)."
+                f"GradientTape.{what}: a gradient was computed already, and what the tape recorded is deleted then. "
+                "Pass all sources in one call, or make the tape with GradientTape(persistent=True)."
             )
         if self._tape is None:
             raise GradientError(

@@ -15,7 +15,16 @@ from pullback.core.tape import RAW, Tape, constant
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, Watcher, get_trace, index_by_name, watch_variables
 from pullback.errors import ArgumentError, GradientError, UnconnectedError
-from pullback.transforms.grad import TENSOR, ValueAndGrads, convert_back, cut_text, describe, detach_aux, split_aux
+from pullback.transforms.grad import (
+    NO_RETURN,
+    TENSOR,
+    ValueAndGrads,
+    convert_back,
+    cut_text,
+    describe,
+    detach_aux,
+    split_aux,
+)
 from pullback.transforms.session import pull, run_session
 
 __all__ = ["NamedGradients", "differentiate_by_variables", "variable_grads"]
@@ -147,7 +156,8 @@ def _list_frozen(var_list: Any) -> list[Variable]:
 def _scalar_result(tape: Tape, y: Tensor, watcher: CountingWatcher) -> Any:
     y = join_array(y)
     if not isinstance(y, Tensor):
-        raise GradientError(f"variable_grads(f): f must return a tensor, a scalar, got {describe(y)}.")
+        cure = f" {NO_RETURN}" if y is None else ""
+        raise GradientError(f"variable_grads(f): f must return a scalar tensor, got {describe(y)}.{cure}")
     y = y.read()
     if not tape.holds(y):
         if not watcher.leaves:

@@ -77,15 +77,15 @@ def test_functions_compute_the_same_in_onnxruntime(tmp_path: Path, name: str) ->
 def test_onnx_export_refuses_complex_spectra(tmp_path: Path) -> None:
     pytest.importorskip("onnx")
     model, inputs = make_model("MelSpectrogram")
-    with pytest.raises(CompileError, match="has no form in ONNX files here"):
+    with pytest.raises(CompileError, match="cannot be written to an ONNX file"):
         pb.save_onnx(model, tmp_path / "model.onnx", *inputs)
 
 
 def test_onnx_export_names_unsupported_op(tmp_path: Path) -> None:
     pytest.importorskip("onnx")
-    with pytest.raises(CompileError, match="fft has no form in ONNX"):
+    with pytest.raises(CompileError, match="fft cannot be written to an ONNX"):
         pb.save_onnx(lambda x: np.abs(np.fft.rfft(x)), tmp_path / "f.onnx", X)
-    with pytest.raises(CompileError, match="branches by value"):
+    with pytest.raises(CompileError, match="branches that depend on values"):
         pb.save_onnx(lambda x: pb.cond(np.sum(x) > 0, lambda z: z, lambda z: -z, x), tmp_path / "f.onnx", X)
     v = pb.variable(0.0, name="onnx_counter")
     with pytest.raises(CompileError, match="assigns onnx_counter"):

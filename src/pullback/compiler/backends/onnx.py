@@ -458,7 +458,9 @@ class Onnx(Library):
     def run_structure(self, data: Structure, run: RunBody, values: Sequence[Any], runs_all: bool) -> list[Any]:
         """Write a loop of a known number of steps as a Scan; its body takes constants from outside."""
         if not isinstance(data, Loop):
-            raise CompileError("save_onnx: while loops and branches by value have no form in ONNX files here.")
+            raise CompileError(
+                "save_onnx: while loops and branches that depend on values cannot be written to an ONNX file."
+            )
         constants, rest = values[: data.constants], values[data.constants :]
         xs = values[data.xs :]
         outside, self.written = self.written, []
@@ -520,14 +522,14 @@ def encode_graph(graph: Graph, constants: Sequence[tuple[str, Any]], name: str, 
     lib = Onnx()
     runner = GraphRunner(lib, graph)
     if runner.host_ops:
-        raise CompileError(f"save_onnx: {', '.join(dict.fromkeys(runner.host_ops))} has no form in ONNX files here.")
+        raise CompileError(f"save_onnx: {', '.join(dict.fromkeys(runner.host_ops))} cannot be written to an ONNX file.")
     count = len(graph.inputs) - len(constants)
     inputs = [OnnxValue(lib, f"input_{i}", n.shape, n.dtype) for i, n in enumerate(graph.inputs[:count])]
     weights = [lib.enter_named(x, called) for called, x in constants]
     try:
         made = runner([*inputs, *weights])
     except AttributeError as error:
-        raise CompileError(f"save_onnx: {error} has no form in ONNX files here.") from error
+        raise CompileError(f"save_onnx: {error} cannot be written to an ONNX file.") from error
     outputs = []
     for i, x in enumerate(made):
         y = OnnxValue(lib, f"output_{i}", x.shape, x.dtype)

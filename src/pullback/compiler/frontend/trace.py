@@ -69,7 +69,7 @@ from pullback.core.interpreter import new_level
 from pullback.core.lowering import call, fold, made_of, matrices, pieces, position, rows, scalar, scan, view, windows
 from pullback.core.source import find_user_line
 from pullback.core.tape import RAW
-from pullback.core.tensor import BY_KERNEL, PLAIN, Tensor, Wrapped
+from pullback.core.tensor import BY_KERNEL, INSTEAD, PLAIN, STAY, Tensor, Wrapped
 from pullback.core.variable import Variable
 from pullback.core.weak import Weak, stands_for_number
 from pullback.core.writes import HELD, INPUT, freeze, make_alias
@@ -116,6 +116,10 @@ LOWERINGS = {
 
 class TransformedArgument(Exception):  # noqa: N818
     """An argument is a tensor that a transform follows: the function must run uncompiled."""
+
+
+CHOOSE = "Choose with where(condition, x, y) or pb.cond, repeat with pb.while_loop"
+CONVERSIONS = ("bool", "complex", "float", "int", "item", "np.asarray", "numpy", "tolist")
 
 
 class Symbol(Wrapped):
@@ -206,12 +210,13 @@ class Symbol(Wrapped):
 
     def _concrete(self, what: str) -> Any:
         purpose, cure = explain_refusal(self.dtype)
+        is_conversion = what in CONVERSIONS
+        usual = INSTEAD.get(what, STAY) if is_conversion else CHOOSE
+        picking = HOW_TO_PICK if self.dtype.kind in "iu" else ""
         raise SymbolValueError(
-            f"{what} of a tensor of shape {self.shape} is needed while a function is being compiled "
-            f"({find_user_line()}){purpose}: there are only shapes and dtypes then. {cure and cure + '. '}"
-            f"{HOW_TO_PICK if self.dtype.kind in 'iu' else ''}"
-            "Choose with where(condition, x, y), or name "
-            "the argument that decides in static_argnums."
+            f"{what}{'()' * is_conversion} of a tensor of shape {self.shape} is needed while a function is being "
+            f"compiled ({find_user_line()}){purpose}: only shapes and dtypes are known then. {picking}"
+            f"{cure or usual}, or name the argument that decides in static_argnums."
         )
 
     def _condition(self) -> Any:
