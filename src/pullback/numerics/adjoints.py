@@ -146,22 +146,25 @@ def select(condition: Any, x: Operand, y: Operand) -> Any:
 
 def _select_bits(condition: Any, x: Any, y: Any) -> Any:
     """Return the floats of ``np.where`` by arithmetic on their bits, without a branch; None for other operands."""
-    arrays = [v for v in (x, y) if type(v) is ndarray and v.ndim]
-    if not arrays or arrays[0].dtype.char not in BITS or not arrays[0].dtype.isnative:
+    dtype = next((v.dtype for v in (x, y) if type(v) is ndarray and v.ndim), None)
+    if dtype is None or dtype.char not in BITS or not dtype.isnative:
         return None
-    dtype, shape = arrays[0].dtype, condition.shape
-    if any(v.dtype != dtype or v.shape != shape for v in arrays):
+    if not all(_fits(v, dtype, condition.shape) for v in (x, y)):
         return None
-    if any(type(v) not in (int, float) and getattr(v, "dtype", None) != dtype for v in (x, y)):
-        return None
-    whole = BITS[dtype.char]
-    a, b = (np.asarray(v, dtype).view(whole) for v in (x, y))
-    if len(arrays) == 1 and not (a if b.ndim else b):  # the bits of 0.0
+    a, b = (np.asarray(v, dtype).view(BITS[dtype.char]) for v in (x, y))
+    if a.ndim != b.ndim and not (a if b.ndim else b):  # the bits of 0.0
         return (b & (condition.view(np.int8) - 1) if b.ndim else a & -condition.view(np.int8)).view(dtype)
     z = a ^ b
     z &= -condition.view(np.int8)
     z ^= b
     return z.view(dtype)
+
+
+def _fits(v: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
+    """Return whether an operand is a number, or has this dtype and, unless it is one, shape."""
+    if type(v) in (int, float):
+        return True
+    return getattr(v, "dtype", None) == dtype and (type(v) is not ndarray or not v.ndim or v.shape == shape)
 
 
 def real_product(x: Any, t: Value) -> Any:

@@ -118,6 +118,13 @@ def real_only(name: str, transform: Any) -> Any:
 ONE = np.float32(1)
 LOOPS: Any = getattr(getattr(np.fft, "_pocketfft", None), "pfu", None)  # NumPy's transforms without their factors
 HAS_SINGLE = "Ff->F" in getattr(getattr(LOOPS, "fft", None), "types", ())
+SINGLE: dict[str, tuple[str, str, Callable[[int], tuple[Any, int]]]] = {
+    # the dtypes of inputs and results, and by the length of a transform its loop and the length of the result
+    "fft": ("fF", "F", lambda n: (LOOPS.fft, n)),
+    "ifft": ("fF", "F", lambda n: (LOOPS.ifft, n)),
+    "rfft": ("f", "F", lambda n: (LOOPS.rfft_n_odd if n % 2 else LOOPS.rfft_n_even, n // 2 + 1)),
+    "irfft": ("fF", "f", lambda n: (LOOPS.irfft, n)),
+}
 
 
 def transform_single(name: str) -> Any:
@@ -126,35 +133,29 @@ def transform_single(name: str) -> Any:
     NumPy gives a factor of 1 to its loops as a Python number, whereupon they convert every row to float64 and back:
     twice to eight times the time.
     """
-    by_numpy, is_real, is_forward = getattr(np.fft, name), "r" in name, not name.startswith("i")
-    factor_1 = (None, "backward") if is_forward else ("forward",)
+    by_numpy, given, made, find_loop = getattr(np.fft, name), *SINGLE[name]
+    factor_1 = ("forward",) if name.startswith("i") else (None, "backward")
 
     def run(x: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-        if type(x) is not np.ndarray or x.dtype.char not in "fF" or norm not in factor_1:
+        if not HAS_SINGLE or not _is_single(x, n, axis, given) or norm not in factor_1:
             return by_numpy(x, n, axis, norm)
-        if not HAS_SINGLE or not is_enabled("eager kernels"):
-            return by_numpy(x, n, axis, norm)
-        if type(axis) is not int or not -x.ndim <= axis < x.ndim or type(n) not in (int, type(None)) or not x.size:
-            return by_numpy(x, n, axis, norm)
-        if is_real and is_forward and x.dtype.char == "F":
-            return by_numpy(x, n, axis, norm)  # which raises
         axis %= x.ndim
         if n is None:
-            n = 2 * (x.shape[axis] - 1) if is_real and not is_forward else x.shape[axis]
-        if n < 1:
+            n = 2 * (x.shape[axis] - 1) if name == "irfft" else x.shape[axis]
+        if n < 1 or not is_enabled("eager kernels"):
             return by_numpy(x, n, axis, norm)
-        if is_real:
-            loop, out = (
-                (LOOPS.rfft_n_odd if n % 2 else LOOPS.rfft_n_even, n // 2 + 1) if is_forward else (LOOPS.irfft, n)
-            )
-        else:
-            loop, out = LOOPS.fft if is_forward else LOOPS.ifft, n
-        if not (is_real and is_forward):
-            x = x.astype("F", copy=False)
-        z = np.empty((*x.shape[:axis], out, *x.shape[axis + 1 :]), "f" if is_real and not is_forward else "F")
-        return loop(x, ONE, axes=[(axis,), (), (axis,)], out=z)
+        loop, length = find_loop(n)
+        z = np.empty((*x.shape[:axis], length, *x.shape[axis + 1 :]), made)
+        return loop(x if name == "rfft" else x.astype("F", copy=False), ONE, axes=[(axis,), (), (axis,)], out=z)
 
     return run
+
+
+def _is_single(x: Any, n: object, axis: object, dtypes: str) -> bool:
+    """Return whether these are usual arguments of a transform, and the array has one of the dtypes."""
+    if type(x) is not np.ndarray or x.dtype.char not in dtypes or not x.size:
+        return False
+    return type(axis) is int and -x.ndim <= axis < x.ndim and (n is None or type(n) is int)
 
 
 run_fft, run_ifft, run_rfft, run_irfft = map(transform_single, ("fft", "ifft", "rfft", "irfft"))

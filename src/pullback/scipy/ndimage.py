@@ -162,12 +162,8 @@ def gaussian_laplace(
     **options: Any,
 ) -> Any:
     """Return the sum of the second derivatives of the smoothed image."""
-    x = as_float(input)
-    parts = [
-        gaussian_filter(x, sigma, [2 if i == axis else 0 for i in range(x.ndim)], None, mode, cval, **options)
-        for axis in range(x.ndim)
-    ]
-    return sum(parts[1:], parts[0])
+    first, *others = _differentiate_smoothed(input, sigma, 2, mode, cval, options)
+    return sum(others, first)
 
 
 def gaussian_gradient_magnitude(
@@ -179,12 +175,17 @@ def gaussian_gradient_magnitude(
     **options: Any,
 ) -> Any:
     """Return the length of the gradient of the smoothed image."""
+    first, *others = (d**2 for d in _differentiate_smoothed(input, sigma, 1, mode, cval, options))
+    return np.sqrt(sum(others, first))
+
+
+def _differentiate_smoothed(
+    input: TensorLike, sigma: TensorLike, order: int, mode: str, cval: float, options: dict[str, Any]
+) -> list[Any]:
+    """Return the derivatives of this order of the smoothed image, along each axis."""
     x = as_float(input)
-    parts = [
-        gaussian_filter(x, sigma, [1 if i == axis else 0 for i in range(x.ndim)], None, mode, cval, **options) ** 2
-        for axis in range(x.ndim)
-    ]
-    return np.sqrt(sum(parts[1:], parts[0]))
+    orders = [[order if i == axis else 0 for i in range(x.ndim)] for axis in range(x.ndim)]
+    return [gaussian_filter(x, sigma, each, None, mode, cval, **options) for each in orders]
 
 
 def uniform_filter1d(

@@ -210,23 +210,33 @@ def _iterate_paths(layer: Any, above: str, order: Order, seen: set[int]) -> Iter
         for group, inner in _name_groups(order.get(id(layer)) or layer.layers):
             yield from _iterate_paths(inner, f"{above}layers/{group}/", order, seen)
         return
+    inside = "cell/" if hasattr(layer, "recurrent_kernel") and not type(layer).__name__.endswith("Cell") else ""
+    for i, v in enumerate(_list_own_variables(layer)):
+        yield f"{above}{inside}vars/{i}", v
+    for name, part in _name_parts(layer):
+        yield from _iterate_paths(part, f"{above}{name}/", order, seen)
+
+
+def _list_own_variables(layer: Any) -> list[Variable]:
+    """Return the variables of a layer itself, in the order of the file."""
     own = [part for _, part in layer.parts() if isinstance(part, Variable)]
     own.sort(key=lambda v: is_fixed(layer, v))
     if is_kind(layer, "SpectralNormalization"):  # Keras stores the kernel with the wrapper too
         own.insert(0, layer.find_kernel())
-    inside = "cell/" if hasattr(layer, "recurrent_kernel") and not type(layer).__name__.endswith("Cell") else ""
-    for i, v in enumerate(own):
-        yield f"{above}{inside}vars/{i}", v
+    return own
+
+
+def _name_parts(layer: Any) -> Iterator[tuple[str, Any]]:
+    """Iterate over the layers that are attributes of a layer, with their names in a file."""
     keeps_names = any(is_kind(layer, kind) for kind in ("TimeDistributed", "SpectralNormalization", "Model"))
     inner = {key: part for key, part in layer.parts() if not isinstance(part, Variable)}
     for attribute, listed in groupby(inner, lambda key: key.partition("/")[0]):
         keys = list(listed)
         if keys == [attribute]:
-            named = [(attribute if keeps_names else PARTS.get(attribute, attribute), inner[attribute])]
+            yield attribute if keeps_names else PARTS.get(attribute, attribute), inner[attribute]
         else:  # a list or a dict
-            named = [(f"{attribute}/{name}", part) for name, part in _name_groups(inner[key] for key in keys)]
-        for name, part in named:
-            yield from _iterate_paths(part, f"{above}{name}/", order, seen)
+            for name, part in _name_groups(inner[key] for key in keys):
+                yield f"{attribute}/{name}", part
 
 
 def _name_groups(layers: Iterable[Any]) -> Iterator[tuple[str, Any]]:

@@ -7,7 +7,7 @@ value means nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Any, NamedTuple
@@ -236,12 +236,8 @@ class TopologyReader:
         cell = config.get("cell")
         if isinstance(cell, dict) and isinstance(inner := cell.get("config"), dict):  # which TensorFlow.js repeats
             made = {key: x for key, x in made.items() if key in takes or key not in inner or inner[key] != x}
-        dtype = self.read_dtype(config.get("dtype"))
-        if dtype is not None and dtype != str(get_default_dtype()):
-            if dtype not in PLAIN_DTYPES and "dtype" not in takes:
-                raise self.make_error(f"layer {made.get('name')!r} has dtype {dtype!r}, which it cannot have here.")
-            made |= {"dtype": dtype} if dtype not in PLAIN_DTYPES else {}
-        elif dtype is not None and self._has_mixed_layers and "dtype" in takes:
+        dtype = self._find_dtype(config, takes)
+        if dtype is not None:
             made["dtype"] = dtype
         shape = self._find_shape(config)
         if shape is not None and shape[0] is not None and "batch_input_shape" in takes:
@@ -249,6 +245,19 @@ class TopologyReader:
         elif shape is not None and "input_shape" in takes:
             made["input_shape"] = shape[1:]
         return made
+
+    def _find_dtype(self, config: Config, takes: Collection[str]) -> str | None:
+        """Return the dtype that a layer must be given; None if it has that without being told."""
+        dtype = self.read_dtype(config.get("dtype"))
+        if dtype is None:
+            return None
+        if dtype == str(get_default_dtype()):
+            return dtype if self._has_mixed_layers and "dtype" in takes else None
+        if dtype in PLAIN_DTYPES:
+            return None
+        if "dtype" not in takes:
+            raise self.make_error(f"layer {config.get('name')!r} has dtype {dtype!r}, which it cannot have here.")
+        return dtype
 
     def _find_shape(self, config: Config) -> list[int | None] | None:
         """Return the shape of the inputs, with the batch, if the config has it."""
