@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 FLOATS = {"f4": "float", "f8": "double"}
 TYPES = {
@@ -22,7 +23,7 @@ TYPES = {
 
 
 @lru_cache(256)
-def code_of(dtype: Any) -> str:
+def code_of(dtype: DTypeLike) -> str:
     """Return the short name of a dtype, its kind and its bytes: what ``Value.dtype`` is.
 
     >>> code_of(np.float32), code_of(bool)
@@ -159,7 +160,7 @@ class Code:
             self.rare = before
 
     @contextmanager
-    def loop(self, start: Any, stop: Any, step: int = 1) -> Iterator[str]:
+    def loop(self, start: int | str, stop: int | str, step: int = 1) -> Iterator[str]:
         """Emit a loop over ``range(start, stop, step)``, which must not be empty; the ``with`` block gets its index."""
         before, top, last, after = (self.block(b) for b in ("before", "loop", "next", "after"))
         self.jump(before)
@@ -296,13 +297,13 @@ class Value:
         """Return the vector of this name, with the same width and, unless another is given, dtype."""
         return Value(self.code, name, dtype or self.dtype, self.width)
 
-    def lift(self, x: Any) -> Value:
+    def lift(self, x: Value | float) -> Value:
         """Return a Python number as a vector like this one, with the number in all lanes; a value as it is."""
         return x if isinstance(x, Value) else constant(self.code, x, self.dtype, self.width)
 
     # ---- arithmetic
 
-    def _emit_binary(self, x: Any, real: str, whole: str, divides: bool = False) -> Value:
+    def _emit_binary(self, x: Value | float, real: str, whole: str, divides: bool = False) -> Value:
         """Emit the instruction ``real`` for floats, ``whole`` for integers and bools."""
         y, emit = self.lift(x), self.code.divide if divides else self.code.op
         if self.kind == "f":
@@ -310,44 +311,44 @@ class Value:
             return self.like(emit(f"{real}{flags} {self.type} {self.name}, {y.name}"))
         return self.like(emit(f"{whole} {self.type} {self.name}, {y.name}"))
 
-    def __add__(self, x: Any) -> Value:
+    def __add__(self, x: Value | float) -> Value:
         return self._emit_binary(x, "fadd", "or" if self.kind == "b" else "add")
 
-    def __sub__(self, x: Any) -> Value:
+    def __sub__(self, x: Value | float) -> Value:
         return self._emit_binary(x, "fsub", "sub")
 
-    def __mul__(self, x: Any) -> Value:
+    def __mul__(self, x: Value | float) -> Value:
         return self._emit_binary(x, "fmul", "and" if self.kind == "b" else "mul")
 
-    def __truediv__(self, x: Any) -> Value:
+    def __truediv__(self, x: Value | float) -> Value:
         return self._emit_binary(x, "fdiv", "udiv" if self.kind in "ub" else "sdiv", divides=True)
 
-    def __and__(self, x: Any) -> Value:
+    def __and__(self, x: Value | float) -> Value:
         return self._emit_binary(x, "and", "and")
 
-    def __or__(self, x: Any) -> Value:
+    def __or__(self, x: Value | float) -> Value:
         return self._emit_binary(x, "or", "or")
 
-    def __xor__(self, x: Any) -> Value:
+    def __xor__(self, x: Value | float) -> Value:
         return self._emit_binary(x, "xor", "xor")
 
-    def __lshift__(self, x: Any) -> Value:
+    def __lshift__(self, x: Value | float) -> Value:
         return self._emit_binary(x, "shl", "shl")
 
-    def __rshift__(self, x: Any) -> Value:
+    def __rshift__(self, x: Value | float) -> Value:
         """Shift right: logical for unsigned lanes, else arithmetic."""
         return self._emit_binary(x, "ashr", "lshr" if self.kind == "u" else "ashr")
 
-    def __radd__(self, x: Any) -> Value:
+    def __radd__(self, x: Value | float) -> Value:
         return self.lift(x) + self
 
-    def __rsub__(self, x: Any) -> Value:
+    def __rsub__(self, x: Value | float) -> Value:
         return self.lift(x) - self
 
-    def __rmul__(self, x: Any) -> Value:
+    def __rmul__(self, x: Value | float) -> Value:
         return self.lift(x) * self
 
-    def __rtruediv__(self, x: Any) -> Value:
+    def __rtruediv__(self, x: Value | float) -> Value:
         return self.lift(x) / self
 
     def __neg__(self) -> Value:
@@ -358,7 +359,7 @@ class Value:
 
     # ---- comparisons
 
-    def compare(self, word: str, x: Any) -> Value:
+    def compare(self, word: str, x: Value | float) -> Value:
         """Compare by one of LLVM's predicates for floats, such as ``ogt`` (ordered) or ``ugt`` (true for NaN too)."""
         y = self.lift(x)
         if self.kind == "f":
@@ -368,22 +369,22 @@ class Value:
             how = f"icmp {bare if bare in ('eq', 'ne') else ('u' if self.kind in 'ub' else 's') + bare}"
         return self.like(self.code.op(f"{how} {self.type} {self.name}, {y.name}"), "b1")
 
-    def __gt__(self, x: Any) -> Value:
+    def __gt__(self, x: Value | float) -> Value:
         return self.compare("ogt", x)
 
-    def __lt__(self, x: Any) -> Value:
+    def __lt__(self, x: Value | float) -> Value:
         return self.compare("olt", x)
 
-    def __ge__(self, x: Any) -> Value:
+    def __ge__(self, x: Value | float) -> Value:
         return self.compare("oge", x)
 
-    def __le__(self, x: Any) -> Value:
+    def __le__(self, x: Value | float) -> Value:
         return self.compare("ole", x)
 
-    def __eq__(self, x: Any) -> Value:  # type: ignore[override]
+    def __eq__(self, x: Value | float) -> Value:  # type: ignore[override]
         return self.compare("oeq", x)
 
-    def __ne__(self, x: Any) -> Value:  # type: ignore[override]
+    def __ne__(self, x: Value | float) -> Value:  # type: ignore[override]
         return self.compare("une", x)
 
     __hash__ = object.__hash__
@@ -480,7 +481,7 @@ def last_lanes(count: int, width: int) -> str | None:
     return f"<{', '.join('i1 true' if i >= width - count else 'i1 false' for i in range(width))}>"
 
 
-def literal(x: Any, dtype: str, width: int) -> str:
+def literal(x: float, dtype: str, width: int) -> str:
     """Return a number in all lanes as LLVM text."""
     if dtype in FLOATS:
         x = float(np.float32(x)) if dtype == "f4" else float(x)
@@ -495,7 +496,7 @@ def literal(x: Any, dtype: str, width: int) -> str:
     return text if width == 1 else f"splat ({TYPES[dtype]} {text})"
 
 
-def constant(code: Code, x: Any, dtype: str, width: int) -> Value:
+def constant(code: Code, x: float, dtype: str, width: int) -> Value:
     """Return a number in all lanes, as a value that keeps it as a Python number."""
     return Value(code, literal(x, dtype, width), dtype, width, float(np.float32(x)) if dtype == "f4" else x)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from pullback.compiler.runtime.disk_cache import default_cache
 from pullback.compiler.runtime.llvm import TranslatorError, get_code, llvm_available
 from pullback.compiler.runtime.threads import get_pool, is_supported
 from pullback.compiler.target import get_cpu_features, get_target
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
 
 __all__ = ["compile_function"]
 
@@ -32,7 +35,7 @@ def _has_own_avx512() -> bool:
     return "AVX512_SKX" in get_cpu_features()
 
 
-def compile_function(op: Any, dtype: Any, repeated: tuple[bool, ...]) -> Callable[..., bool] | None:
+def compile_function(op: Op, dtype: Any, repeated: tuple[bool, ...]) -> Callable[..., bool] | None:
     """Return a function ``(*operands, out)`` of arrays of any length, which returns whether a result is not finite.
 
     ``repeated``: which operands are single numbers.  None if there is no such function that is faster than NumPy's.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from warnings import warn
 
 from pullback.compiler.frontend.trace import Trace
@@ -12,10 +12,13 @@ from pullback.compiler.runtime.llvm import InvalidCodeError, TranslatorError, ll
 from pullback.compiler.runtime.threads import choose_options
 from pullback.compiler.target import get_target
 
+if TYPE_CHECKING:
+    from pullback.core.op import Op
+
 __all__ = ["compile_op"]
 
 
-def compile_op(op: Any, inputs: list[tuple[Any, Any]], params: dict[str, Any]) -> Callable[..., Any] | None:
+def compile_op(op: Op, inputs: list[tuple[Any, Any]], params: dict[str, Any]) -> Callable[..., Any] | None:
     """Return a function of arrays of these shapes and dtypes that runs an op by machine code; None if there is none.
 
     >>> import numpy as np

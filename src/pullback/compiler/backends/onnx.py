@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from pullback.compiler.backends.library import Ints, Library
 from pullback.compiler.backends.nodes import GraphRunner
@@ -42,10 +43,13 @@ REDUCTIONS = {"sum": "ReduceSum", "prod": "ReduceProd", "max": "ReduceMax", "min
 SMALL_X = 0.5  # below it, log(1 + x) loses digits
 
 
+Operand: TypeAlias = "OnnxValue | float"
+
+
 class OnnxValue:
     """A value of an ONNX graph; operators write nodes."""
 
-    def __init__(self, lib: Onnx, name: str, shape: Sequence[int], dtype: Any, number: Any = None) -> None:
+    def __init__(self, lib: Onnx, name: str, shape: Sequence[int], dtype: DTypeLike, number: Any = None) -> None:
         self.lib, self.name, self.shape, self.dtype = lib, name, tuple(shape), np.dtype(dtype)
         self.number = number  # if all elements are this one: such a value is written when it is used
         self.source: OnnxValue | None = None  # what it is a reshape of
@@ -57,63 +61,63 @@ class OnnxValue:
     def __getitem__(self, index: Any) -> Any:
         return self.lib.slice(self, index)
 
-    def __add__(self, y: Any) -> OnnxValue:
+    def __add__(self, y: Operand) -> OnnxValue:
         return self.lib.apply("Add", self, y)
 
-    def __radd__(self, y: Any) -> OnnxValue:
+    def __radd__(self, y: Operand) -> OnnxValue:
         return self.lib.apply("Add", y, self)
 
-    def __sub__(self, y: Any) -> OnnxValue:
+    def __sub__(self, y: Operand) -> OnnxValue:
         return self.lib.apply("Sub", self, y)
 
-    def __rsub__(self, y: Any) -> OnnxValue:
+    def __rsub__(self, y: Operand) -> OnnxValue:
         return self.lib.apply("Sub", y, self)
 
-    def __mul__(self, y: Any) -> OnnxValue:
+    def __mul__(self, y: Operand) -> OnnxValue:
         return self.lib.apply("Mul", self, y)
 
-    def __rmul__(self, y: Any) -> OnnxValue:
+    def __rmul__(self, y: Operand) -> OnnxValue:
         return self.lib.apply("Mul", y, self)
 
-    def __truediv__(self, y: Any) -> OnnxValue:
+    def __truediv__(self, y: Operand) -> OnnxValue:
         return self.lib.apply("Div", self, y)
 
-    def __rtruediv__(self, y: Any) -> OnnxValue:
+    def __rtruediv__(self, y: Operand) -> OnnxValue:
         return self.lib.apply("Div", y, self)
 
-    def __pow__(self, y: Any) -> OnnxValue:
+    def __pow__(self, y: Operand) -> OnnxValue:
         return self.lib.apply("Pow", self, y)
 
     def __neg__(self) -> OnnxValue:
         return self.lib.apply("Neg", self)
 
-    def __gt__(self, y: Any) -> OnnxValue:
+    def __gt__(self, y: Operand) -> OnnxValue:
         return self.lib.apply("Greater", self, y)
 
-    def __ge__(self, y: Any) -> OnnxValue:
+    def __ge__(self, y: Operand) -> OnnxValue:
         return self.lib.apply("GreaterOrEqual", self, y)
 
-    def __lt__(self, y: Any) -> OnnxValue:
+    def __lt__(self, y: Operand) -> OnnxValue:
         return self.lib.apply("Less", self, y)
 
-    def __le__(self, y: Any) -> OnnxValue:
+    def __le__(self, y: Operand) -> OnnxValue:
         return self.lib.apply("LessOrEqual", self, y)
 
-    def __eq__(self, y: object) -> OnnxValue:  # type: ignore[override]
+    def __eq__(self, y: Operand) -> OnnxValue:  # type: ignore[override]
         return self.lib.apply("Equal", self, y)
 
-    def __ne__(self, y: object) -> OnnxValue:  # type: ignore[override]
+    def __ne__(self, y: Operand) -> OnnxValue:  # type: ignore[override]
         return self.lib.apply("Not", self.lib.apply("Equal", self, y))
 
     __hash__ = object.__hash__
 
-    def __and__(self, y: Any) -> OnnxValue:
+    def __and__(self, y: Operand) -> OnnxValue:
         return self.lib.apply("And" if self.dtype.kind == "b" else "BitwiseAnd", self, y)
 
-    def __or__(self, y: Any) -> OnnxValue:
+    def __or__(self, y: Operand) -> OnnxValue:
         return self.lib.apply("Or" if self.dtype.kind == "b" else "BitwiseOr", self, y)
 
-    def __xor__(self, y: Any) -> OnnxValue:
+    def __xor__(self, y: Operand) -> OnnxValue:
         return self.lib.apply("Xor" if self.dtype.kind == "b" else "BitwiseXor", self, y)
 
     def __invert__(self) -> OnnxValue:
@@ -141,7 +145,7 @@ class Onnx(Library):
     # ---- nodes
 
     def write(
-        self, op: str, inputs: Sequence[OnnxValue], shape: Sequence[int], dtype: Any, **attributes: Any
+        self, op: str, inputs: Sequence[OnnxValue], shape: Sequence[int], dtype: DTypeLike, **attributes: Any
     ) -> OnnxValue:
         """Write a node with one output; return that."""
         made = self.make_value(shape, dtype)
@@ -149,12 +153,12 @@ class Onnx(Library):
         self.written.append(self.onnx.helper.make_node(op, names, [made.name], **attributes))
         return made
 
-    def make_value(self, shape: Sequence[int], dtype: Any) -> OnnxValue:
+    def make_value(self, shape: Sequence[int], dtype: DTypeLike) -> OnnxValue:
         """Return a value with a new name."""
         self.count += 1
         return OnnxValue(self, f"v{self.count}", shape, dtype)
 
-    def apply(self, op: str, *xs: Any) -> OnnxValue:
+    def apply(self, op: str, *xs: Operand) -> OnnxValue:
         """Write an elementwise node of values and numbers, which are cast to one dtype."""
         values = [x for x in xs if isinstance(x, OnnxValue)]
         floats = [x for x in xs if isinstance(x, float | np.floating)]
@@ -192,14 +196,14 @@ class Onnx(Library):
     def is_own(self, x: Any) -> bool:
         return isinstance(x, OnnxValue)
 
-    def get_dtype(self, x: Any) -> np.dtype[Any]:
+    def get_dtype(self, x: OnnxValue) -> np.dtype[Any]:
         dtype: np.dtype[Any] = x.dtype
         return dtype
 
     def leave(self, x: Any) -> Any:
         raise CompileError("save_onnx: a branch or loop depends on values, which save_onnx does not support.")
 
-    def astype(self, x: Any, dtype: Any) -> Any:
+    def astype(self, x: OnnxValue, dtype: DTypeLike) -> Any:
         if x.dtype == dtype:
             return x
         if x.number is not None:
@@ -207,18 +211,18 @@ class Onnx(Library):
         to = self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         return self.write("Cast", [x], x.shape, dtype, to=to)
 
-    def full(self, shape: Ints, fill: Any, dtype: Any) -> OnnxValue:
+    def full(self, shape: Ints, fill: Any, dtype: DTypeLike) -> OnnxValue:
         return OnnxValue(self, "", shape, dtype, np.asarray(fill, dtype)[()])
 
     def select(self, condition: Any, x: Any, y: Any) -> OnnxValue:
-        dtype = np.result_type(*{v.dtype for v in (x, y) if isinstance(v, OnnxValue)} or {np.float64})
+        dtype = np.result_type(*{v.dtype for v in (x, y) if isinstance(v, OnnxValue)} or {np.dtype(np.float64)})
         x, y = (self.astype(v, dtype) if isinstance(v, OnnxValue) else self.full((), v, dtype) for v in (x, y))
         shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
         return self.write("Where", [self.astype(condition, np.bool_), x, y], shape, dtype)
 
     where = select
 
-    def reduce(self, name: str, x: Any, axes: Ints) -> Any:
+    def reduce(self, name: str, x: OnnxValue, axes: Ints) -> Any:
         if name in ("all", "any"):
             small = self.reduce("min" if name == "all" else "max", self.astype(x, np.int32), axes)
             return self.astype(small, np.bool_)
@@ -227,16 +231,16 @@ class Onnx(Library):
         shape = [n for i, n in enumerate(x.shape) if i not in axes]
         return self.write(REDUCTIONS[name], [x, self.enter(np.array(axes, np.int64))], shape, x.dtype, keepdims=0)
 
-    def scan(self, name: str, x: Any, axis: int) -> OnnxValue:
+    def scan(self, name: str, x: OnnxValue, axis: int) -> OnnxValue:
         if name != "cumsum":
             raise AttributeError(name)
         return self.write("CumSum", [x, self.enter(np.array(axis, np.int64))], x.shape, x.dtype)
 
-    def matmul(self, x: Any, y: Any) -> OnnxValue:
+    def matmul(self, x: OnnxValue, y: OnnxValue) -> OnnxValue:
         shape = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
         return self.write("MatMul", [x, y], (*shape, x.shape[-2], y.shape[-1]), x.dtype)
 
-    def reshape(self, x: Any, shape: Any) -> Any:
+    def reshape(self, x: OnnxValue, shape: Any) -> Any:
         size = math.prod(x.shape)
         known = -math.prod(shape)
         shape = tuple(size // known if n == -1 else n for n in shape)
@@ -249,22 +253,22 @@ class Onnx(Library):
         made.source = x
         return made
 
-    def transpose(self, x: Any, order: Ints) -> Any:
+    def transpose(self, x: OnnxValue, order: Ints) -> Any:
         if tuple(order) == tuple(range(x.ndim)):
             return x
         return self.write("Transpose", [x], [x.shape[i] for i in order], x.dtype, perm=list(order))
 
-    def swapaxes(self, x: Any, i: int, j: int) -> Any:
+    def swapaxes(self, x: OnnxValue, i: int, j: int) -> Any:
         order = list(range(x.ndim))
         order[i], order[j] = order[j], order[i]
         return self.transpose(x, tuple(order))
 
-    def moveaxis(self, x: Any, i: int, j: int) -> Any:
+    def moveaxis(self, x: OnnxValue, i: int, j: int) -> Any:
         order = [k for k in range(x.ndim) if k != i % x.ndim]
         order.insert(j % x.ndim, i % x.ndim)
         return self.transpose(x, tuple(order))
 
-    def broadcast_to(self, x: Any, shape: Ints) -> Any:
+    def broadcast_to(self, x: OnnxValue, shape: Ints) -> Any:
         return x if x.shape == tuple(shape) else self.expand(x, tuple(shape))
 
     def concatenate(self, xs: Sequence[Any], axis: int = 0) -> OnnxValue:
@@ -289,13 +293,13 @@ class Onnx(Library):
             made = self.write("Slice", [x, *parts], shape, x.dtype)
         return self.reshape(made, (*kept, *left))
 
-    def flip(self, x: Any, axes: Ints) -> Any:
+    def flip(self, x: OnnxValue, axes: Ints) -> Any:
         return self.slice(x, tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(x.ndim)))
 
-    def take(self, x: Any, rows: Any) -> OnnxValue:
+    def take(self, x: OnnxValue, rows: Any) -> OnnxValue:
         return self.write("Gather", [x, self.astype(rows, np.int64)], (*rows.shape, *x.shape[1:]), x.dtype, axis=0)
 
-    def put(self, x: Any, index: Any, y: Any) -> OnnxValue:
+    def put(self, x: OnnxValue, index: Any, y: OnnxValue) -> OnnxValue:
         """Return ``x`` with ``y`` at an index: padded, where ``x`` is one number; by places in general."""
         if isinstance(index[0], OnnxValue):
             places = self.reshape(self.astype(index[0], np.int64), (*index[0].shape, 1))
@@ -326,18 +330,18 @@ class Onnx(Library):
         pads = self.enter(np.array([a for a, _ in widths] + [b for _, b in widths], np.int64))
         return self.write("Pad", [x, pads, self.enter(np.asarray(fill, x.dtype))], shape, x.dtype, mode="constant")
 
-    def add_at(self, x: Any, index: Any, y: Any) -> OnnxValue:
+    def add_at(self, x: OnnxValue, index: Any, y: OnnxValue) -> OnnxValue:
         places = self.reshape(self.astype(index[0], np.int64), (*index[0].shape, 1))
         return self.write("ScatterND", [x, places, y], x.shape, x.dtype, reduction="add")
 
-    def argmax(self, x: Any, axis: int) -> OnnxValue:
+    def argmax(self, x: OnnxValue, axis: int) -> OnnxValue:
         shape = [n for i, n in enumerate(x.shape) if i != axis % x.ndim]
         return self.write("ArgMax", [x], shape, np.int64, axis=axis, keepdims=0)
 
-    def argmin(self, x: Any, axis: int) -> OnnxValue:
+    def argmin(self, x: OnnxValue, axis: int) -> OnnxValue:
         return self.argmax(-x, axis)
 
-    def sort_positions(self, x: Any, axis: int, descending: bool) -> OnnxValue:
+    def sort_positions(self, x: OnnxValue, axis: int, descending: bool) -> OnnxValue:
         length = self.enter(np.array([x.shape[axis]], np.int64))
         values, places = self.make_value(x.shape, x.dtype), self.make_value(x.shape, np.int64)
         names = [self.materialize(x).name, length.name]
@@ -349,56 +353,56 @@ class Onnx(Library):
 
     # ---- functions of scalars
 
-    def expm1(self, x: Any) -> OnnxValue:
+    def expm1(self, x: OnnxValue) -> OnnxValue:
         return self.apply("Tanh", x * 0.5) * (self.apply("Exp", x) + 1.0)  # exp(x) - 1 loses digits near 0
 
-    def log1p(self, x: Any) -> OnnxValue:
+    def log1p(self, x: OnnxValue) -> OnnxValue:
         near = self.apply("Atanh", x / (x + 2.0)) * 2.0
         return self.select(self.apply("Abs", x) < SMALL_X, near, self.apply("Log", x + 1.0))
 
-    def logaddexp(self, x: Any, y: Any) -> OnnxValue:
+    def logaddexp(self, x: OnnxValue, y: Operand) -> OnnxValue:
         low, high = self.apply("Min", x, y), self.apply("Max", x, y)
         return high + self.log1p(self.apply("Exp", low - high))
 
-    def log2(self, x: Any) -> OnnxValue:
+    def log2(self, x: OnnxValue) -> OnnxValue:
         return self.apply("Log", x) * (1 / math.log(2))
 
-    def log10(self, x: Any) -> OnnxValue:
+    def log10(self, x: OnnxValue) -> OnnxValue:
         return self.apply("Log", x) * (1 / math.log(10))
 
-    def exp2(self, x: Any) -> OnnxValue:
+    def exp2(self, x: OnnxValue) -> OnnxValue:
         return self.apply("Exp", x * math.log(2))
 
-    def cbrt(self, x: Any) -> OnnxValue:
+    def cbrt(self, x: OnnxValue) -> OnnxValue:
         root = self.apply("Sign", x) * self.apply("Abs", x) ** (1 / 3)
         better = root - (root - x / (root * root)) / 3.0  # one step of Newton's: the power is off by a few ulp
         return self.select(self.isfinite(better), better, root)
 
-    def hypot(self, x: Any, y: Any) -> OnnxValue:
+    def hypot(self, x: OnnxValue, y: Operand) -> OnnxValue:
         return self.apply("Sqrt", x * x + y * y)
 
-    def square(self, x: Any) -> OnnxValue:
+    def square(self, x: OnnxValue) -> OnnxValue:
         return self.apply("Mul", x, x)
 
-    def not_equal(self, x: Any, y: Any) -> OnnxValue:
+    def not_equal(self, x: OnnxValue, y: Operand) -> OnnxValue:
         return self.apply("Not", self.apply("Equal", x, y))
 
-    def isfinite(self, x: Any) -> OnnxValue:
+    def isfinite(self, x: OnnxValue) -> OnnxValue:
         return self.apply("Not", self.apply("Or", self.apply("IsNaN", x), self.apply("IsInf", x)))
 
     def invert(self, x: OnnxValue) -> Any:
         return ~x
 
-    def bitwise_and(self, x: OnnxValue, y: Any) -> Any:
+    def bitwise_and(self, x: OnnxValue, y: Operand) -> Any:
         return x & y
 
-    def bitwise_or(self, x: OnnxValue, y: Any) -> Any:
+    def bitwise_or(self, x: OnnxValue, y: Operand) -> Any:
         return x | y
 
-    def bitwise_xor(self, x: OnnxValue, y: Any) -> Any:
+    def bitwise_xor(self, x: OnnxValue, y: Operand) -> Any:
         return x ^ y
 
-    def floor_divide(self, x: Any, y: Any) -> OnnxValue:
+    def floor_divide(self, x: OnnxValue, y: Operand) -> OnnxValue:
         made = self.apply("Div", x, y)
         if made.dtype.kind == "f":
             return self.apply("Floor", made)
@@ -406,12 +410,12 @@ class Onnx(Library):
         sign = self.apply("Less", self.apply("Mul", rest, y), 0)
         return self.select(sign, made - 1, made)
 
-    def remainder(self, x: Any, y: Any) -> OnnxValue:
+    def remainder(self, x: OnnxValue, y: Operand) -> OnnxValue:
         return self.apply("Sub", x, self.floor_divide(x, y) * y)
 
     # ---- windows, joins and loops
 
-    def correlate(self, x: Any, filter: Any, windows: Windows, group: int = 1) -> Any:
+    def correlate(self, x: OnnxValue, filter: OnnxValue, windows: Windows, group: int = 1) -> Any:
         """Return the convolution of images (batch, *space, channels) with a filter (*size, channels, filters)."""
         axes = len(windows.size)
         framed = self.moveaxis(self._frame(x, windows), -1, 1)
@@ -420,20 +424,22 @@ class Onnx(Library):
         given = {"strides": list(windows.strides), "dilations": list(windows.dilations), "group": group}
         return self.moveaxis(self.write("Conv", [framed, kernel], shape, x.dtype, **given), 1, -1)
 
-    def _frame(self, x: Any, windows: Windows) -> OnnxValue:
+    def _frame(self, x: OnnxValue, windows: Windows) -> OnnxValue:
         widths = [
             (before, reach - before - n)
             for before, reach, n in zip(windows.before, windows.reach, x.shape[1:-1], strict=True)
         ]
         return self.pad(x, [(0, 0), *widths, (0, 0)])
 
-    def convolve_apart(self, node: Node, x: Any, filter: Any, windows: Windows) -> Any:
+    def convolve_apart(self, node: Node, x: OnnxValue, filter: OnnxValue, windows: Windows) -> Any:
         """Return the convolution in which each channel has filters of its own."""
         *size, channels, depth = filter.shape
         flat = self.reshape(filter, (*size, 1, channels * depth))
         return self.correlate(x, flat, windows, channels)
 
-    def transpose_convolution(self, node: Node, y: Any, filter: Any, windows: Windows, shape: Ints) -> OnnxValue:
+    def transpose_convolution(
+        self, node: Node, y: OnnxValue, filter: OnnxValue, windows: Windows, shape: Ints
+    ) -> OnnxValue:
         """Return the adjoint of a convolution: each element adds a filter to the result."""
         axes = len(windows.size)
         kernel = self.transpose(filter, (axes + 1, axes, *range(axes)))

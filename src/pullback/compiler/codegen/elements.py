@@ -6,11 +6,14 @@ result, the number of elements, and a word that is set to 1 if an element of the
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pullback.compiler.builder import FLOATS, Code, Definition, Value, define_function, splat, vector
 from pullback.compiler.math.functions import emit_scalar
 from pullback.compiler.target import Target
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
 
 __all__ = ["PART_ELEMENTS", "emit_elements"]
 
@@ -19,7 +22,7 @@ VECTOR_BYTES = 64  # at least; several registers where these are shorter, so tha
 COPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 
 
-def emit_elements(op: Any, dtype: str, repeated: tuple[bool, ...], target: Target, threads: bool) -> Definition:
+def emit_elements(op: Op, dtype: str, repeated: tuple[bool, ...], target: Target, threads: bool) -> Definition:
     """Return the LLVM module of an op on floats; ``repeated`` says of each operand whether it is a single number."""
     writer = ElementsWriter(op, dtype, repeated, target)
     code = writer.code
@@ -54,7 +57,7 @@ done:
 class ElementsWriter:
     """Emits the function that computes one part of the elements."""
 
-    def __init__(self, op: Any, dtype: str, repeated: tuple[bool, ...], target: Target) -> None:
+    def __init__(self, op: Op, dtype: str, repeated: tuple[bool, ...], target: Target) -> None:
         self.op, self.dtype, self.repeated = op, dtype, repeated
         self.type, self.size, self.code = FLOATS[dtype], int(dtype[1]), Code()
         self.width = max(VECTOR_BYTES, target.vector_bytes) // self.size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from pullback.compiler.ir.graph import Node, Shape, fingerprint
 from pullback.compiler.ir.kinds import VIEW
 from pullback.core.lowering import call, fold, pieces, position, scan, view
 from pullback.errors import PullbackError
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
 
 __all__ = ["NO_PARAMS", "Frozen", "make_example", "lay_out", "find_start", "infer_dtype", "infer_result"]
 
@@ -36,7 +39,7 @@ NO_PARAMS = Frozen({})
 
 
 @lru_cache(4096)
-def infer_dtype(op: Any, dtypes: tuple[Any, ...], params: Frozen) -> np.dtype[Any]:
+def infer_dtype(op: Op, dtypes: tuple[Any, ...], params: Frozen) -> np.dtype[Any]:
     """Return the dtype of an op on arguments of these dtypes; it is run on one element of each if it has no rule."""
     inexact: set[np.dtype[Any]] = {np.dtype(d) for d in dtypes if d is not float and np.dtype(d).kind in "fc"}
     if len(inexact) == 1 and getattr(op.kernel, "keeps_dtype", False) and all(d.kind == "f" for d in inexact):
@@ -78,7 +81,7 @@ def _make_diagonal(shape: Shape, dtype: Any) -> Any:
     return np.broadcast_to(np.eye(*shape[-2:], dtype=dtype) * np.arange(1, shape[-1] + 1).astype(dtype), shape)
 
 
-def _infer_from_shapes(op: Any, likes: tuple[Any, ...], params: dict[str, Any]) -> Any:
+def _infer_from_shapes(op: Op, likes: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """Return the shape of a result by the op's own rule, and its dtype by running the op on small arrays.
 
     The arrays have at most 2 elements along each axis; the result is None if the op does not accept them.
@@ -92,7 +95,7 @@ def _infer_from_shapes(op: Any, likes: tuple[Any, ...], params: dict[str, Any]) 
     return (shape, out.dtype) if isinstance(out, np.ndarray) and len(shape) == out.ndim else None
 
 
-def infer_result(op: Any, likes: tuple[Any, ...], values: list[Any], params: dict[str, Any]) -> Any:
+def infer_result(op: Op, likes: tuple[Any, ...], values: list[Any], params: dict[str, Any]) -> Any:
     """Return shape and dtype of a result, or a list of them, by running the op on values that it accepts."""
     if sum(prod(shape) for shape, _ in likes) > MAX_RUN_ELEMENTS and all(v is None for v in values):
         found = _infer_from_shapes(op, likes, params)

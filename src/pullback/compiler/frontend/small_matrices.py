@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.errors import MatrixError
+
+if TYPE_CHECKING:
+    from pullback.compiler.frontend.trace import Trace
+    from pullback.core.op import Op
 
 __all__ = ["SMALL_MATRICES", "lower_small_matrices"]
 
@@ -27,7 +31,7 @@ class Regular:
 
     variadic = False
 
-    def __init__(self, op: Any) -> None:
+    def __init__(self, op: Op) -> None:
         self.op, self.name = op, op.name
 
     def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -46,7 +50,7 @@ class Regular:
         return isinstance(other, Regular) and other.op is self.op
 
 
-def lower_small_matrices(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+def lower_small_matrices(t: Trace, op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Return the result of an op of ``SMALL_MATRICES`` as elementwise ops; None where the op runs itself."""
     x = args[0]
     shape, n = np.shape(x), np.shape(x)[-1] if np.ndim(x) > 1 else 0
@@ -84,7 +88,7 @@ def _exchange(condition: Any, x: Row, y: Row) -> tuple[Row, Row]:
     return [np.where(condition, b, a) for a, b in pairs], [np.where(condition, a, b) for a, b in pairs]
 
 
-def _solve_rows(t: Any, op: Any, x: Any, rows: list[Any]) -> list[Any]:
+def _solve_rows(t: Trace, op: Op, x: Any, rows: list[Any]) -> list[Any]:
     """Return the rows of the solution for rows of right-hand sides."""
     a, found, _ = _eliminate(x, list(rows))
     n = len(rows)
@@ -99,7 +103,7 @@ def _solve_rows(t: Any, op: Any, x: Any, rows: list[Any]) -> list[Any]:
     return zs
 
 
-def _solve(t: Any, op: Any, x: Any, y: Any) -> Any:
+def _solve(t: Trace, op: Op, x: Any, y: Any) -> Any:
     x, y = t.symbol(x), t.symbol(y)
     vector = len(y.shape) == 1
     rows = [y[..., i, None] if vector else y[..., i, :] for i in range(x.shape[-1])]
@@ -107,7 +111,7 @@ def _solve(t: Any, op: Any, x: Any, y: Any) -> Any:
     return z[..., 0] if vector else z
 
 
-def _invert(t: Any, op: Any, x: Any) -> Any:
+def _invert(t: Trace, op: Op, x: Any) -> Any:
     x = t.symbol(x)
     n = x.shape[-1]
     unit = np.eye(n, dtype=x.dtype)
@@ -115,13 +119,13 @@ def _invert(t: Any, op: Any, x: Any) -> Any:
     return np.stack(_solve_rows(t, op, x, rows), axis=-2)
 
 
-def _compute_det(t: Any, op: Any, x: Any) -> Any:
+def _compute_det(t: Trace, op: Op, x: Any) -> Any:
     x = t.symbol(x)
     a, _, sign = _eliminate(x, [])
     return reduce(np.multiply, (a[k][k] for k in range(x.shape[-1])), sign)
 
 
-def _compute_slogdet(t: Any, op: Any, x: Any) -> Any:
+def _compute_slogdet(t: Trace, op: Op, x: Any) -> Any:
     x = t.symbol(x)
     a, _, sign = _eliminate(x, [])
     pivots = [a[k][k] for k in range(x.shape[-1])]
@@ -130,7 +134,7 @@ def _compute_slogdet(t: Any, op: Any, x: Any) -> Any:
     )
 
 
-def _find_cofactors(t: Any, op: Any, x: Any) -> Any:
+def _find_cofactors(t: Trace, op: Op, x: Any) -> Any:
     x = t.symbol(x)
     every = tuple(range(x.shape[-1]))
     entries: dict[tuple[tuple[int, ...], tuple[int, ...]], Any] = {((), ()): np.ones(x.shape[:-2], x.dtype)}

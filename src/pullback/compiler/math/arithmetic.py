@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from pullback.compiler.builder import Value
 from pullback.compiler.math.building_blocks import MathBuilder
@@ -41,34 +40,34 @@ __all__ = [
 # ---- comparisons and logic
 
 
-def _compare(b: MathBuilder, word: str, x: Any, y: Any) -> Value:
+def _compare(b: MathBuilder, word: str, x: Value, y: Value) -> Value:
     x, y = b.lift_both(x, y)
     made: Value = x.compare(word, y)
     b.compared[made.name] = x.dtype
     return made
 
 
-def equal(b: MathBuilder, x: Any, y: Any) -> Value:
+def equal(b: MathBuilder, x: Value, y: Value) -> Value:
     return _compare(b, "oeq", x, y)
 
 
-def not_equal(b: MathBuilder, x: Any, y: Any) -> Value:
+def not_equal(b: MathBuilder, x: Value, y: Value) -> Value:
     return _compare(b, "une", x, y)
 
 
-def less(b: MathBuilder, x: Any, y: Any) -> Value:
+def less(b: MathBuilder, x: Value, y: Value) -> Value:
     return _compare(b, "olt", x, y)
 
 
-def less_equal(b: MathBuilder, x: Any, y: Any) -> Value:
+def less_equal(b: MathBuilder, x: Value, y: Value) -> Value:
     return _compare(b, "ole", x, y)
 
 
-def greater(b: MathBuilder, x: Any, y: Any) -> Value:
+def greater(b: MathBuilder, x: Value, y: Value) -> Value:
     return _compare(b, "ogt", x, y)
 
 
-def greater_equal(b: MathBuilder, x: Any, y: Any) -> Value:
+def greater_equal(b: MathBuilder, x: Value, y: Value) -> Value:
     return _compare(b, "oge", x, y)
 
 
@@ -88,17 +87,17 @@ def logical_not(b: MathBuilder, x: Value) -> Value:
     return ~x.cast("b1")
 
 
-def bitwise_and(b: MathBuilder, x: Any, y: Any) -> Value:
+def bitwise_and(b: MathBuilder, x: Value, y: Value) -> Value:
     i, j = _as_integers(b, x, y)
     return i & j
 
 
-def bitwise_or(b: MathBuilder, x: Any, y: Any) -> Value:
+def bitwise_or(b: MathBuilder, x: Value, y: Value) -> Value:
     i, j = _as_integers(b, x, y)
     return i | j
 
 
-def bitwise_xor(b: MathBuilder, x: Any, y: Any) -> Value:
+def bitwise_xor(b: MathBuilder, x: Value, y: Value) -> Value:
     i, j = _as_integers(b, x, y)
     return i ^ j
 
@@ -107,18 +106,18 @@ def invert(b: MathBuilder, x: Value) -> Value:
     return ~_as_integers(b, x, x)[0]
 
 
-def left_shift(b: MathBuilder, x: Any, y: Any) -> Value:
+def left_shift(b: MathBuilder, x: Value, y: Value) -> Value:
     i, j, fits = _find_shift(b, x, y)
     return b.select(fits, i << b.select(fits, j, j.lift(0)), i.lift(0))
 
 
-def right_shift(b: MathBuilder, x: Any, y: Any) -> Value:
+def right_shift(b: MathBuilder, x: Value, y: Value) -> Value:
     i, j, fits = _find_shift(b, x, y)
     moved = i >> b.select(fits, j, j.lift(i.bits - 1))  # shifted by all bits but one, only the sign is left
     return moved if i.kind == "i" else b.select(fits, moved, i.lift(0))
 
 
-def _find_shift(b: MathBuilder, x: Any, y: Any) -> tuple[Value, Value, Value]:
+def _find_shift(b: MathBuilder, x: Value, y: Value) -> tuple[Value, Value, Value]:
     """Return the integers, the bits by which each is shifted, and the lanes where these are fewer than it has."""
     i, j = _as_integers(b, x, y)
     if i.kind == "b":
@@ -126,7 +125,7 @@ def _find_shift(b: MathBuilder, x: Any, y: Any) -> tuple[Value, Value, Value]:
     return i, j, j.compare("oge", 0) & j.compare("olt", i.bits)
 
 
-def _as_integers(b: MathBuilder, x: Any, y: Any) -> tuple[Value, Value]:
+def _as_integers(b: MathBuilder, x: Value, y: Value) -> tuple[Value, Value]:
     x, y = b.lift_both(x, y)
     if x.kind == "f":
         raise CompileError("there is machine code of this function for integers and bools only.")
@@ -144,16 +143,16 @@ def isfinite(b: MathBuilder, x: Value) -> Value:
 # ---- order and rounding
 
 
-def maximum(b: MathBuilder, x: Any, y: Any) -> Value:
+def maximum(b: MathBuilder, x: Value, y: Value) -> Value:
     """Return NumPy's maximum: NaN if either argument is NaN, and the second of two zeros."""
     return _choose(b, x, y, "gt", "or")
 
 
-def minimum(b: MathBuilder, x: Any, y: Any) -> Value:
+def minimum(b: MathBuilder, x: Value, y: Value) -> Value:
     return _choose(b, x, y, "lt", "and")
 
 
-def _choose(b: MathBuilder, one: Any, other: Any, word: str, logic: str) -> Value:
+def _choose(b: MathBuilder, one: Value, other: Value, word: str, logic: str) -> Value:
     x, y = b.lift_both(one, other)
     if x.kind == "b":
         return x | y if logic == "or" else x & y
@@ -182,7 +181,7 @@ def ceil(b: MathBuilder, x: Value) -> Value:
 # ---- division with a remainder
 
 
-def fmod(b: MathBuilder, x: Any, y: Any) -> Value:
+def fmod(b: MathBuilder, x: Value, y: Value) -> Value:
     """Return the remainder with the sign of x, which is exact."""
     x, y = b.lift_both(x, y)
     if x.kind != "f":
@@ -201,7 +200,7 @@ def fmod(b: MathBuilder, x: Any, y: Any) -> Value:
         return b.rarely(rare, r, "far_fmod", b.by_library("fmod"), x, y)
 
 
-def remainder(b: MathBuilder, x: Any, y: Any) -> Value:
+def remainder(b: MathBuilder, x: Value, y: Value) -> Value:
     x, y = b.lift_both(x, y)
     if x.kind != "f":
         _, r = _divide(b, x, y)
@@ -215,7 +214,7 @@ def _match_sign(b: MathBuilder, r: Value, y: Value) -> Value:
     return b.select(r.compare("oeq", 0.0), b.copysign(0.0, y), b.select(_has_other_sign(b, r, y), r + y, r))
 
 
-def floor_divide(b: MathBuilder, x: Any, y: Any) -> Value:
+def floor_divide(b: MathBuilder, x: Value, y: Value) -> Value:
     """Return NumPy's quotient rounded down; for infinite quotients the quotient, as the op ``floor_div`` has it."""
     x, y = b.lift_both(x, y)
     if x.kind != "f":

@@ -38,10 +38,13 @@ class MathBuilder:
             raise CompileError("there is machine code of this function for floats only.")
         return x
 
-    def lift_both(self, x: Any, y: Any) -> tuple[Value, Value]:
-        return (x.lift(x), x.lift(y)) if isinstance(x, Value) else (y.lift(x), y)
+    def lift_both(self, x: Value | float, y: Value | float) -> tuple[Value, Value]:
+        """Return two operands as vectors; one of them may be a Python number."""
+        one = x if isinstance(x, Value) else y
+        assert isinstance(one, Value)
+        return one.lift(x), one.lift(y)
 
-    def as_reals(self, x: Any, y: Any) -> tuple[Value, Value]:
+    def as_reals(self, x: Value | float, y: Value | float) -> tuple[Value, Value]:
         x, y = self.lift_both(x, y)
         return self.as_real(x), self.as_real(y)
 
@@ -51,7 +54,7 @@ class MathBuilder:
 
     # ---- arithmetic
 
-    def fma(self, x: Value, y: Any, z: Any) -> Value:
+    def fma(self, x: Value, y: Value | float, z: Value | float) -> Value:
         """Return x * y + z, rounded once if the CPU has FMA, else twice; for where that matters little."""
         factor, term = x.lift(y), x.lift(z)
         if self.code.has_fma:
@@ -59,7 +62,7 @@ class MathBuilder:
         with self.code.exactly():
             return x * factor + term
 
-    def exact_fma(self, x: Value, y: Any, z: Any) -> Value:
+    def exact_fma(self, x: Value, y: Value | float, z: Value | float) -> Value:
         """Return x * y + z as if rounded once, on any CPU; for where the rounding error of the product matters."""
         factor, term = x.lift(y), x.lift(z)
         if self.code.has_fma:
@@ -120,7 +123,7 @@ class MathBuilder:
         self.code.declared.add(f"declare {x.type} @llvm.abs.{x.suffix}({x.type}, i1)")
         return x.like(self.code.op(f"call {x.type} @llvm.abs.{x.suffix}({x.type} {x.name}, i1 false)"))
 
-    def copysign(self, x: Any, y: Any) -> Value:
+    def copysign(self, x: Value | float, y: Value | float) -> Value:
         return self.intrinsic("copysign", *self.as_reals(x, y))
 
     def sqrt(self, x: Value) -> Value:
@@ -149,7 +152,7 @@ class MathBuilder:
 
     # ---- choices
 
-    def select(self, condition: Value, x: Any, y: Any) -> Value:
+    def select(self, condition: Value, x: Value | float, y: Value | float) -> Value:
         if not isinstance(x, Value) and not isinstance(y, Value):
             x = condition.like("", self.compared.get(condition.name, "f8")).lift(x)
         a, b = self.lift_both(x, y)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pullback.compiler.builder import Code, Value, constant
 from pullback.compiler.math.functions import emit_scalar
 from pullback.errors import CompileError
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
 
 __all__ = ["count_instructions"]
 
@@ -48,7 +51,7 @@ class InstructionCounter(Code):
 
 @lru_cache(4096)
 def count_instructions(
-    op: Any, dtypes: tuple[str, ...], dtype: str, params: Any, constants: tuple[Any, ...] = ()
+    op: Op, dtypes: tuple[str, ...], dtype: str, params: Any, constants: tuple[Any, ...] = ()
 ) -> int | None:
     """Return the weighted number of instructions of an op per vector; None if it has no code for these dtypes.
 

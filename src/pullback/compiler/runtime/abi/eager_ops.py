@@ -16,7 +16,7 @@ import struct
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -57,6 +57,9 @@ from pullback.core.fitting import fit
 from pullback.core.memory import SOLE, TRUSTED
 from pullback.core.tape import Meta, Step, forget, walk_node, walk_node_again
 from pullback.core.tensor import Tensor
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
 
 __all__ = ["load"]
 
@@ -288,7 +291,7 @@ class Machine:
             )
         return type(wanted) is np.ndarray and wanted.tobytes() == results[0].tobytes()
 
-    def make_op(self, op: Any) -> tuple[Any, Any] | None:
+    def make_op(self, op: Op) -> tuple[Any, Any] | None:
         """Return an op's built-in function, and the one for a number as first input; None if it has no program.
 
         The second is None for an op of one input.
@@ -324,7 +327,7 @@ class Machine:
         words = dict.fromkeys(range(_count_words(STEP)), 0) | {STEP["kind"]: kind, STEP["product"]: product}
         step.step_record = struct.pack(f"<{len(words)}q", *words.values())
 
-    def _make_product(self, op: Any) -> tuple[Any, Any]:
+    def _make_product(self, op: Op) -> tuple[Any, Any]:
         """Return the built-in function of the product of matrices."""
         steps = {"step": (op.both, BOTH), "left": (op.left, LEFT), "right": (op.right, RIGHT)}
         words = dict.fromkeys(range(_count_words(OP)), 0)
@@ -340,7 +343,7 @@ def _count_words(record: Mapping[str, int]) -> int:
     return max(record.values()) + 1
 
 
-def _is_plain_formula(op: Any, count: int) -> bool:
+def _is_plain_formula(op: Op, count: int) -> bool:
     """Return whether an op is a formula of this library of one or two inputs, without parameters."""
     if op.params or op.form != count or not op.flows or op.kernel in (np.power, np.floor_divide):
         return False
