@@ -5,8 +5,15 @@ from __future__ import annotations
 from pullback.compiler.builder import FLOATS, code_of
 from pullback.compiler.codegen.call_table import CallList, Constant, Local, Operand, integer
 from pullback.compiler.codegen.gemm.panels import emit_panels
-from pullback.compiler.codegen.gemm.small import call_blas, declare_blas, emit_small_product, get_blas_name
+from pullback.compiler.codegen.gemm.small import (
+    SmallProductCode,
+    call_blas,
+    declare_blas,
+    emit_small_product,
+    get_blas_name,
+)
 from pullback.compiler.codegen.gemm.tiny import emit_tiny_products
+from pullback.compiler.codegen.kernel_code import KernelCode
 from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.codegen.parallel import emit_batch
 from pullback.compiler.ir.graph import Node
@@ -60,12 +67,12 @@ class ProductCall:
 
     def _name_function(self) -> None:
         if self.panels is not None:
-            function, declared = self.panels.function, self.panels.declared
-            self.module.helpers.update(self.panels.helpers)
+            made: KernelCode | SmallProductCode = self.panels
         else:
-            function, declared = emit_small_product(self.plan.matrices, self.module.target)
-        self.name = self.module.name(function)
-        self.module.declared |= declared
+            made = emit_small_product(self.plan.matrices, self.module.target)
+        self.name = self.module.name(made.function)
+        self.module.declared |= made.declared
+        self.module.helpers.update(made.helpers)
 
     def _call_tiny(self, code: CallList, given: list[Operand]) -> None:
         """Emit the call of the function that computes a whole batch of products of tiny matrices."""

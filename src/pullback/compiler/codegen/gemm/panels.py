@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from pullback.compiler.builder import FLOATS, Code, Helpers, define_function, first_lanes, literal, vector
-from pullback.compiler.codegen.gemm.small import count_rows, multiply_add
+from pullback.compiler.builder import FLOATS, Code, first_lanes, vector
+from pullback.compiler.codegen.gemm.block import Block, count_rows
 from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
 from pullback.compiler.codegen.loops.transpose import Tile
 from pullback.compiler.ir.products import Product
@@ -113,94 +113,16 @@ class BlockedProduct:
         """Call the function of a few rows; their sums are added to those of earlier panels, or to the third array."""
         p, code = self.p, self.code
         adds = "%adds" if deep < p.k else str(p.adds).lower()  # of several panels only the first may store its sums
-        name = Block(p, rows, columns, self.target, adds).emit(code)
+        block = Block(p, rows, columns, self.width, self.target, adds, is_padded=True)
         start = self._at("%a", code.add(code.times(i, p.a.row), str(first * p.a.column)))
         place = code.add(code.times(i, p.n), j)
         result = self._at("%z", place)
         before = result if first else self._at("%c", place)
         flag = "true" if first or p.adds else "false"
-        given = f"ptr {start}, ptr %scratch, i64 {deep}, ptr {before}, i1 {flag}, ptr {result}, i64 {p.n}"
-        code.line(f"call void @{name}({given})")
+        block.call(code, start, "%scratch", 2 * self.width, deep, result, before, flag)
 
     def _read(self, pointer: str, count: int) -> str:
         return self.code.read(pointer, self.type, self.size, self.width, first_lanes(count, self.width))
-
-    def _at(self, base: str, place: str) -> str:
-        return self.code.op(f"getelementptr {self.type}, ptr {base}, i64 {place}")
-
-
-class Block:
-    """Emits the function that multiplies a few rows by a panel; products with the same strides share it."""
-
-    def __init__(self, p: Product, rows: int, columns: int, target: Target, adds: str) -> None:
-        self.adds = adds  # whether sums are added to the result: a constant, or a parameter of the function
-        self.p, self.rows, self.columns, self.target, self.code = p, rows, columns, target, Code()
-        self.type, self.size = FLOATS[p.dtype], int(p.dtype[1])
-        self.width = target.vector_bytes // self.size
-        self.vector = vector(self.type, self.width)
-        self.counts = [c for c in (min(columns, self.width), columns - self.width) if c > 0]
-
-    def emit(self, code: Code) -> str:
-        """Return the name of the function, which becomes a helper of the caller."""
-        times = "" if self.p.times == 1.0 else f"_{self.p.times.hex()}".replace("-", "m").replace("+", "p")
-        name = f"block_{self.type}_{self.rows}x{self.columns}_{self.p.a.row}_{self.p.a.column}{times}"
-        name += {"%adds": "", "true": "_added", "false": "_stored"}[self.adds]
-        code.add_helper(name, lambda: self._write(name))
-        return name
-
-    def _write(self, name: str) -> Helpers:
-        code = self.code
-        sums = self._multiply()
-        before, z = "%before", "%z"
-        for r in range(self.rows):
-            for v, count in enumerate(self.counts):
-                old, to = (self._at(row, str(v * self.width)) for row in (before, z))
-                self._store(sums[r][v], old, to, count)
-            before, z = self._at(before, "%step"), self._at(z, "%step")
-        params = "ptr noalias %a, ptr noalias %panel, i64 %deep, ptr %before, i1 %adds, ptr %z, i64 %step"
-        head = f"define internal void @{name}({params}) noinline {{"
-        return {name: define_function(head, code.body)}, code.declared
-
-    def _multiply(self) -> list[list[str]]:
-        """Emit the loop along the shared axis; return the sums of each row."""
-        p, code, cells = self.p, self.code, [(r, v) for r in range(self.rows) for v in range(len(self.counts))]
-        fma = multiply_add(self.target, self.size, self.width)
-        code.jump("along")
-        code.begin("along")
-        code.line("%k = phi i64 [0, %entry], [%k.next, %along]")
-        for r, v in cells:
-            code.line(f"%sum{r}.{v} = phi {self.vector} [zeroinitializer, %entry], [%next{r}.{v}, %along]")
-        along = code.times("%k", 2 * self.width)
-        right = [
-            code.op(f"load {self.vector}, ptr {self._at('%panel', place)}, align 64")
-            for place in [code.add(along, str(v * self.width)) for v in range(len(self.counts))]
-        ]
-        column = self._at("%a", code.times("%k", p.a.column))
-        zeros = f"<{self.width} x i32> zeroinitializer"
-        kind = ", ".join([self.vector] * 3)
-        code.declared.add(f"declare {self.vector} @{fma}({kind})")
-        for r in range(self.rows):
-            one = code.op(f"load {self.type}, ptr {self._at(column, str(r * p.a.row))}, align {self.size}")
-            lane = code.op(f"insertelement {self.vector} poison, {self.type} {one}, i64 0")
-            left = code.op(f"shufflevector {self.vector} {lane}, {self.vector} poison, {zeros}")
-            for v in range(len(self.counts)):
-                given = ", ".join(f"{self.vector} {x}" for x in (left, right[v], f"%sum{r}.{v}"))
-                code.line(f"%next{r}.{v} = call {self.vector} @{fma}({given})")
-        code.line("%k.next = add nuw nsw i64 %k, 1")
-        code.branch(code.op("icmp slt i64 %k.next, %deep"), "along", "store")
-        code.begin("store")
-        return [[f"%next{r}.{v}" for v in range(len(self.counts))] for r in range(self.rows)]
-
-    def _store(self, total: str, before: str, z: str, count: int) -> None:
-        """Store a sum, or add it to what ``before`` has."""
-        p, code, mask = self.p, self.code, first_lanes(count, self.width)
-        if p.times != 1.0:
-            total = code.op(f"fmul {self.vector} {total}, {literal(p.times, p.dtype, self.width)}")
-        if self.adds != "false":
-            old = code.read(before, self.type, self.size, self.width, mask)
-            both = code.op(f"fadd {self.vector} {old}, {total}")
-            total = code.op(f"select i1 {self.adds}, {self.vector} {both}, {self.vector} {total}")
-        code.write(total, z, self.type, self.size, self.width, mask)
 
     def _at(self, base: str, place: str) -> str:
         return self.code.op(f"getelementptr {self.type}, ptr {base}, i64 {place}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from pullback.compiler.builder import FLOATS, Code, vector
-from pullback.compiler.codegen.gemm.small import multiply_add
+from pullback.compiler.codegen.gemm.block import multiply_add
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
 from pullback.compiler.ir.products import Batch, Product
 from pullback.compiler.schedule.work import Work

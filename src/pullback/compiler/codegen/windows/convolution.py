@@ -13,7 +13,7 @@ from functools import lru_cache
 from math import isqrt, prod
 
 from pullback.compiler.builder import first_lanes, splat, vector
-from pullback.compiler.codegen.gemm.small import multiply_add
+from pullback.compiler.codegen.gemm.block import multiply_add
 from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
 from pullback.compiler.codegen.windows.padding import RANGE, WindowKernel
 from pullback.compiler.ir.graph import compute_strides

@@ -1,0 +1,145 @@
+"""Blocks of matrix products: a few rows of the left matrix times a few columns of the right one.
+
+The sums of a block stay in registers during the loop over the shared axis.  Lengths and strides are parameters, so that
+all products of a program whose blocks have the same size call one function: each takes milliseconds to compile.
+"""
+
+from __future__ import annotations
+
+from pullback.compiler.builder import FLOATS, Code, Helpers, define_function, first_lanes, literal, vector
+from pullback.compiler.ir.products import Product
+from pullback.compiler.target import Target
+
+__all__ = ["Block", "count_rows", "multiply_add"]
+
+NEAR_ROWS = 3  # rows that are read at one address and multiples of the stride that x86 adds in a load
+
+
+def count_rows(m: int, most: int) -> int:
+    """Return the number of rows of a block: about ``most``, such that few rows or none are left over.
+
+    >>> count_rows(16, 12), count_rows(30, 12), count_rows(17, 12), count_rows(5, 12)
+    (8, 10, 9, 5)
+    """
+    if m <= most:
+        return max(m, 1)
+    evenly = [r for r in range(most, most // 2, -1) if m % r == 0]
+    return evenly[0] if evenly else -(-m // -(-m // most))
+
+
+def multiply_add(target: Target, size: int, width: int) -> str:
+    """Return the name of LLVM's intrinsic for x * y + z: rounded once if the CPU has an instruction for it."""
+    type_ = f"f{size * 8}" if width == 1 else f"v{width}f{size * 8}"
+    return f"llvm.{'fma' if target.has_fma else 'fmuladd'}.{type_}"
+
+
+class Block:
+    """Emits the function of a block and calls of it.
+
+    adds: whether sums are added to those before: ``"true"``, ``"false"``, or ``"%adds"``, a parameter of the function.
+    is_padded: whether the vectors of the right matrix may be read as a whole, also beyond its columns.
+    """
+
+    def __init__(
+        self, p: Product, rows: int, columns: int, width: int, target: Target, adds: str, is_padded: bool
+    ) -> None:
+        self.p, self.rows, self.width, self.target, self.adds = p, rows, width, target, adds
+        self.type, self.size = FLOATS[p.dtype], int(p.dtype[1])
+        self.vector = vector(self.type, width)
+        self.counts = [min(width, columns - at) for at in range(0, columns, width)]
+        self.is_masked = not is_padded and columns % width != 0
+        self.code = Code()
+        times = "" if p.times == 1.0 else f"_{p.times.hex()}".replace("-", "m").replace("+", "p")
+        layout = f"{'1' if p.a.row == 1 else 'm'}{'1' if p.a.column == 1 else 'n'}"
+        self.name = f"block_{self.type}{width}_{rows}x{columns}_{layout}{'_masked' if self.is_masked else ''}{times}"
+        self.name += {"%adds": "", "true": "_added", "false": "_stored"}[adds]
+
+    def call(self, code: Code, a: str, b: str, b_row: int, depth: int, z: str, before: str, flag: str) -> None:
+        """Emit a call; ``before`` has the sums that those of the block are added to if the flag is set."""
+        code.add_helper(self.name, self._write)
+        given = [f"ptr {a}", f"ptr {b}", f"ptr {z}", f"i64 {b_row}", f"i64 {depth}", f"i64 {self.p.n}"]
+        strides = zip(("row", "column"), self.p.a, strict=True)
+        given += [f"i64 {stride}" for _, stride in strides if stride != 1]
+        given += [f"ptr {before}"] if self.adds != "false" else []
+        given += [f"i1 {flag}"] if self.adds == "%adds" else []
+        code.call_helper(self.name, ", ".join(given))
+
+    def _write(self) -> Helpers:
+        code, p = self.code, self.p
+        params = ["ptr noalias %a", "ptr noalias %b", "ptr %z", "i64 %b.row", "i64 %deep", "i64 %z.row"]
+        params += [f"i64 %a.{name}" for name, stride in zip(("row", "column"), p.a, strict=True) if stride != 1]
+        params += ["ptr %before"] if self.adds != "false" else []
+        params += ["i1 %adds"] if self.adds == "%adds" else []
+        sums = self._multiply()
+        before, z = "%before", "%z"
+        for r in range(self.rows):
+            for v, count in enumerate(self.counts):
+                self._store(sums[r][v], before, z, v * self.width, count)
+            if r + 1 < self.rows:
+                z = self._at(z, "%z.row")
+                before = self._at(before, "%z.row") if self.adds != "false" else before
+        head = f"define internal void @{self.name}({', '.join(params)}) noinline {{"
+        return {self.name: define_function(head, code.body)}, code.declared
+
+    def _multiply(self) -> list[list[str]]:
+        """Emit the loop along the shared axis; return the sums of each row."""
+        code, p, many = self.code, self.p, range(len(self.counts))
+        fma = multiply_add(self.target, self.size, self.width)
+        code.declared.add(f"declare {self.vector} @{fma}({', '.join([self.vector] * 3)})")
+        groups = range(NEAR_ROWS, self.rows, NEAR_ROWS) if p.a.row != 1 else ()
+        further = {r: code.op(f"mul nsw i64 %a.row, {r}") for r in groups}
+        code.jump("along")
+        code.begin("along")
+        code.line("%k = phi i64 [0, %entry], [%k.next, %along]")
+        code.line("%left = phi ptr [%a, %entry], [%left.next, %along]")
+        code.line("%right = phi ptr [%b, %entry], [%right.next, %along]")
+        for r in range(self.rows):
+            for v in many:
+                code.line(f"%sum{r}.{v} = phi {self.vector} [zeroinitializer, %entry], [%next{r}.{v}, %along]")
+        right = [self._read(self._at("%right", str(v * self.width)), self.counts[v]) for v in many]
+        zeros = f"<{self.width} x i32> zeroinitializer"
+        for r in range(self.rows):
+            one = code.op(f"load {self.type}, ptr {self._find_row(r, further)}, align {self.size}")
+            lane = code.op(f"insertelement {self.vector} poison, {self.type} {one}, i64 0")
+            left = code.op(f"shufflevector {self.vector} {lane}, {self.vector} poison, {zeros}")
+            for v in many:
+                given = ", ".join(f"{self.vector} {x}" for x in (left, right[v], f"%sum{r}.{v}"))
+                code.line(f"%next{r}.{v} = call {self.vector} @{fma}({given})")
+        code.line(f"%left.next = getelementptr {self.type}, ptr %left, i64 {'1' if p.a.column == 1 else '%a.column'}")
+        code.line(f"%right.next = getelementptr {self.type}, ptr %right, i64 %b.row")
+        code.line("%k.next = add nuw nsw i64 %k, 1")
+        code.branch(code.op("icmp slt i64 %k.next, %deep"), "along", "store")
+        code.begin("store")
+        return [[f"%next{r}.{v}" for v in many] for r in range(self.rows)]
+
+    def _find_row(self, r: int, further: dict[int, str]) -> str:
+        """Return the address of the element of row ``r`` of the left matrix."""
+        if self.p.a.row == 1:
+            return self._at("%left", str(r))
+        group = r // NEAR_ROWS * NEAR_ROWS
+        if r == group:
+            self.near = self._at("%left", further[group]) if group else "%left"
+            return self.near
+        return self._at(self.near, "%a.row" if r == group + 1 else self.code.op("shl nsw i64 %a.row, 1"))
+
+    def _read(self, pointer: str, count: int) -> str:
+        mask = first_lanes(count, self.width) if self.is_masked else None
+        return self.code.read(pointer, self.type, self.size, self.width, mask)
+
+    def _store(self, total: str, before: str, z: str, at: int, count: int) -> None:
+        """Store a sum, or add it to what ``before`` has."""
+        p, code, mask = self.p, self.code, first_lanes(count, self.width)
+        if p.times != 1.0:
+            total = code.op(f"fmul {self.vector} {total}, {literal(p.times, p.dtype, self.width)}")
+        if self.adds != "false":
+            old = code.read(self._at(before, str(at)), self.type, self.size, self.width, mask)
+            both = code.op(f"fadd {self.vector} {old}, {total}")
+            total = (
+                both
+                if self.adds == "true"
+                else code.op(f"select i1 {self.adds}, {self.vector} {both}, {self.vector} {total}")
+            )
+        code.write(total, self._at(z, str(at)), self.type, self.size, self.width, mask)
+
+    def _at(self, base: str, place: str) -> str:
+        return base if place == "0" else self.code.op(f"getelementptr {self.type}, ptr {base}, i64 {place}")
