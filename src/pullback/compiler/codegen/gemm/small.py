@@ -74,10 +74,8 @@ class SmallProduct:
         self.width = most
         # Of few rows more columns: each sum waits for itself, so several are added to in turn.
         self.vectors = min(-(-product.n // self.width), max(2, SUMS // product.m))
-        most_rows = max(
-            product.m if self.vectors > 2 else 1, (target.registers - 2 - self.vectors) // self.vectors // 2 * 2
-        )
-        self.rows = count_rows(product.m, min(most_rows, 12))
+        fitting = (target.registers - 2 - self.vectors) // self.vectors // 2 * 2  # rows whose sums are in registers
+        self.rows = product.m if self.vectors > 2 else count_rows(product.m, min(fitting, 12))
 
     def write(self) -> Function:
         """Return the function."""
