@@ -49,6 +49,15 @@ def test_scipy_functions_under_transforms(name: str) -> None:
     np.testing.assert_allclose(np.sum(pb.grad(directional, unconnected="zero")(x) * way), second, rtol=1e-4, atol=1e-6)
 
 
+def test_compiled_expm_squares_as_often_as_each_matrix_needs() -> None:
+    f = pb.grad(lambda a: np.sum(np.log(1.0 + linalg.expm(a) ** 2)))
+    many = np.stack([A / 1e3, A, 20.0 * A])
+    expected = np.stack([f(a) for a in many])
+    gradient = pb.compile(f)
+    np.testing.assert_allclose(np.stack([gradient(a) for a in many]), expected, rtol=1e-9)
+    np.testing.assert_allclose(pb.compile(pb.vmap(f))(many), expected, rtol=1e-9)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_dtype_of_results(dtype: Any) -> None:
     x = pb.tensor(np.array([0.5, 1.5], dtype))

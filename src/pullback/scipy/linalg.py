@@ -12,7 +12,9 @@ from pullback.interop.numpy_linalg import mirror_triangle
 from pullback.names.scipy import FUNCTIONS
 from pullback.ops import linalg
 from pullback.scipy.arguments import as_float, as_operand, is_traced, load, make_fallback, run_plain
+from pullback.transforms.control_flow import fori_loop
 from pullback.transforms.implicit import custom_root
+from pullback.transforms.modifiers import stop_gradient
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -417,12 +419,11 @@ def expm(a: TensorLike) -> Any:
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise ShapeError(f"scipy.linalg.expm: expected square matrices, got shape {a.shape}.")
     values = np.asarray(all_values(a))
-    if not values.size and a.size:  # while a program is compiled, the size is not known: all squarings, some unused
-        count = np.ceil(np.log2(np.maximum(np.max(np.sum(np.abs(a), -2)) / WIDEST, 1.0)))
-        made = _pade(a / 2.0**count)
-        for k in range(MOST_SQUARINGS):
-            made = np.where(count > k, np.matmul(made, made), made)
-        return made
+    if not values.size and a.size:  # while a program is compiled, the size is not known
+        norm = np.max(np.sum(np.abs(stop_gradient(a)), -2))
+        count = np.ceil(np.log2(np.maximum(norm / WIDEST, 1.0)))
+        square: Function = lambda _, x: np.matmul(x, x)
+        return fori_loop(0, np.astype(count, np.int32), square, _pade(a / 2.0**count), max_steps=MOST_SQUARINGS)
     size = float(np.max(np.sum(np.abs(values), -2), initial=0.0))
     if not np.isfinite(size):
         raise ArgumentError("scipy.linalg.expm: the matrix has numbers that are not finite.")
