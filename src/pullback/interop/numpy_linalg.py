@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+COMPLEX_EIG = np.lib.NumpyVersion(np.__version__) >= "2.5.0"  # eig and eigvals return complex numbers always
+
 
 @lru_cache
 def _kind(function: Callable[..., Any]) -> Any:
@@ -81,8 +83,8 @@ def _eigvals(a: Value, /) -> Any:
 
 
 def _are_real(a: Value, w: Tensor) -> bool:
-    """Return whether NumPy gives real eigenvalues: those of a real matrix without imaginary parts."""
-    return a.dtype.kind != "c" and not may_hold(np.imag(w) != 0)
+    """Return whether NumPy gives real eigenvalues: before 2.5 those of a real matrix without imaginary parts."""
+    return not COMPLEX_EIG and a.dtype.kind != "c" and not may_hold(np.imag(w) != 0)
 
 
 def _svd(a: Value, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:

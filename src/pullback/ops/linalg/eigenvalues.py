@@ -246,7 +246,7 @@ def eig(x: TensorLike) -> Eig:
     As in LAPACK, the vectors have length 1 and a real largest element, which gradients take into account; gradients of
     functions that do not depend on lengths and phases agree with PyTorch and JAX.  Equal eigenvalues have no unique
     eigenvectors: gradients are infinite or NaN there.  (``np.linalg.eig`` of a tensor returns real numbers where NumPy
-    does: if no eigenvalue has an imaginary part.)
+    does: before NumPy 2.5, if no eigenvalue has an imaginary part.)
 
     x: a tensor, an array or a number.
 
