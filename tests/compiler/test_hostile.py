@@ -295,9 +295,7 @@ def test_static_argument_errors() -> None:
         pb.compile(lambda x, n: x, static_argnums=1)(SMALL, Unhashable())
     with pytest.raises(ArgumentError, match="static_argnames has 'm', which is no argument"):
         pb.compile(lambda x, n: x, static_argnames="m")
-    with pytest.raises(
-        ArgumentError, match="static_argnums must be an integer .*, got 'n'. Names are given in static_a"
-    ):
+    with pytest.raises(ArgumentError, match=r"static_argnums must be an integer .*, got 'n'"):
         pb.compile(lambda x, n: x, static_argnums="n")
 
 
