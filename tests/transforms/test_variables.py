@@ -316,6 +316,18 @@ def test_variable_grads_of_non_scalar_raises(two, f, message):
         pb.variable_grads(lambda: f(two[0]))
 
 
+def test_variable_grads_of_the_variable_itself():
+    v = pb.variable(3.0, name="v")
+    value, grads = pb.variable_grads(lambda: v)
+    assert (value.item(), grads["v"].item()) == (3.0, 1.0)
+    (value, aux), grads = pb.variable_grads(lambda: (v, "note"), has_aux=True)
+    assert (value.item(), aux, grads["v"].item()) == (3.0, "note", 1.0)
+    with pytest.raises(
+        GradientError, match=r"minimize\(f\): f must return a scalar \(rank 0\), got rank 1, shape \(2,\)"
+    ):
+        pb.train.sgd(0.1).minimize(lambda: pb.variable([1.0, 2.0]))
+
+
 def test_variable_grads_without_trainable_variables_raises(two):
     with pytest.raises(UnconnectedError, match="f read 0 trainable variables"):
         pb.variable_grads(lambda: pb.tensor(1.0))

@@ -291,7 +291,8 @@ def as_array(data: Any, dtype: DType = None, what: str = "tensor") -> Array:
     if not kinds:
         _shape_of(data, what, kinds)
     if str in kinds:
-        raise DataError(f"{what}: expected numbers, got text. An array of text, np.array([...]), can be a tensor.")
+        cure = " An array of text, np.array([...]), can be a tensor." if what == "tensor" else ""
+        raise DataError(f"{what}: expected numbers, got text.{cure}")
     if type(None) in kinds:
         data = _replace_none(data)
     wanted = _dtype_of(kinds) if dtype is None else as_dtype(dtype, what)

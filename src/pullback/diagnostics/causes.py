@@ -53,7 +53,7 @@ def _number(t: Origin, i: int) -> float:
 def advise_forward(t: Origin) -> str:
     """Return a suggestion against a NaN or infinity in the forward pass."""
     if t.outside:
-        return "One of its operands is not finite already, and comes from outside what was followed: look at that."
+        return "An operand was NaN or infinite before: a constant, or data that has no gradient. Check that value."
     advise = next((advise for ops, advise in ADVICE.items() if t.op in ops), None)
     return (advise(t) if advise is not None else "") or _advise_any(t)
 
@@ -109,7 +109,7 @@ def _advise_domain(t: Origin) -> str:
 
 
 def _advise_input(t: Origin) -> str:
-    return "It was there from the start: look at where the input comes from."
+    return "The input itself has a NaN or infinity: find out where it comes from."
 
 
 def _advise_mean(t: Origin) -> str:

@@ -14,7 +14,8 @@ from pullback.core.suggestions import did_you_mean, snake_case
 from pullback.errors import ArgumentError
 
 __all__ = [
-    "accept_names", "as_whole_number", "bind_arguments", "check_count", "find_function", "is_count", "list_arguments",
+    "accept_names", "as_whole_number", "bind_arguments", "check_count", "describe_given", "find_function", "is_count",
+    "list_arguments",
 ]  # fmt: skip
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -37,6 +38,15 @@ def accept_names(names: Mapping[str, str]) -> Callable[[Function], Function]:
         return call  # type: ignore[return-value]
 
     return decorate
+
+
+def describe_given(x: object) -> str:
+    """Return the type of an argument for messages; of a class, that it must be called.
+
+    >>> describe_given(3), describe_given(dict)
+    ('int', 'the class dict; call it: dict(...)')
+    """
+    return f"the class {x.__name__}; call it: {x.__name__}(...)" if isinstance(x, type) else type(x).__name__
 
 
 def is_count(value: object) -> bool:

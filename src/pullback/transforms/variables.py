@@ -89,15 +89,22 @@ class NamedGradients(dict[str, Any]):
 
 
 def differentiate_by_variables(
-    f: Callable[[], Any], var_list: Sequence[Variable] | None = None, sparse: Any = False, has_aux: bool = False
+    f: Callable[[], Any],
+    var_list: Sequence[Variable] | None = None,
+    sparse: Any = False,
+    has_aux: bool = False,
+    face: str = "variable_grads",
 ) -> ValueAndGrads:
-    """Return the value of ``f()`` and its gradients by the trainable variables it reads, as a dict by variable."""
+    """Return the value of ``f()`` and its gradients by the trainable variables it reads, as a dict by variable.
+
+    ``face`` is the function that the user called, for messages.
+    """
     if not callable(f):
-        raise ArgumentError(f"variable_grads(f): f must be a function, got {type(f).__name__}.")
-    _list_frozen(var_list)
+        raise ArgumentError(f"{face}(f): f must be a function, got {type(f).__name__}.")
+    _list_frozen(var_list, face)
 
     def body(tape: Tape, f: Callable[[], Any], *_: None) -> tuple[Any, dict[Variable, Any], Any]:
-        return _pull_variables(tape, f, var_list, sparse, has_aux)
+        return _pull_variables(tape, f, var_list, sparse, has_aux, face)
 
     value, out, aux = run_session("variables", body, f)
     y = convert_back(value, TENSOR)
@@ -105,15 +112,16 @@ def differentiate_by_variables(
 
 
 def _pull_variables(
-    tape: Tape, f: Callable[[], Any], var_list: Any, sparse: object, has_aux: bool
+    tape: Tape, f: Callable[[], Any], var_list: Any, sparse: object, has_aux: bool, face: str
 ) -> tuple[Any, dict[Variable, Any], Any]:
     with watch_variables(CountingWatcher(tape, var_list)) as watcher:
-        y = f()
-    aux = None
+        y, aux = f(), None
+        if has_aux:
+            y, aux = split_aux(face, y)
+        y = y.read() if isinstance(y, Variable) else y  # f returned the variable itself
     if has_aux:
-        y, aux = split_aux("variable_grads", y)
         aux = detach_aux(aux, tape, (), TENSOR)
-    y = _scalar_result(tape, y, watcher)
+    y = _scalar_result(tape, y, watcher, face)
     value = y.value
     results, y = [y], None
     if sparse:
@@ -129,35 +137,35 @@ def _pull_variables(
     return value, out, aux
 
 
-def _list_frozen(var_list: Any) -> list[Variable]:
+def _list_frozen(var_list: Any, face: str = "variable_grads") -> list[Variable]:
     """Return the listed variables that are not trainable; checks the list."""
     if var_list is None:
         return []
     if not isinstance(var_list, list | tuple):
         got = type(var_list).__name__
         cost = " Write minimize(f, return_cost=True) for the cost." if isinstance(var_list, bool) else ""
-        raise ArgumentError(f"variable_grads(f, var_list): var_list must be a list of variables, got {got}.{cost}")
+        raise ArgumentError(f"{face}(f, var_list): var_list must be a list of variables, got {got}.{cost}")
     for i, v in enumerate(var_list):
         if not isinstance(v, Variable):
             raise ArgumentError(
-                f"variable_grads(f, var_list): var_list must be a list of variables, got {type(v).__name__} as "
+                f"{face}(f, var_list): var_list must be a list of variables, got {type(v).__name__} as "
                 f"var_list[{i}] of {len(var_list)}. Make one with pb.variable."
             )
     frozen = [v for v in var_list if not v.trainable]
     if len(frozen) == len(var_list):
         names = f" ({', '.join(v.name for v in frozen)})" if frozen else ""
         raise GradientError(
-            f"variable_grads(f, var_list): var_list has no trainable variable among its {len(var_list)}{names}; there "
+            f"{face}(f, var_list): var_list has no trainable variable among its {len(var_list)}{names}; there "
             "is nothing to differentiate by. Set v.trainable = True, or list others."
         )
     return frozen
 
 
-def _scalar_result(tape: Tape, y: Tensor, watcher: CountingWatcher) -> Any:
+def _scalar_result(tape: Tape, y: Tensor, watcher: CountingWatcher, face: str) -> Any:
     y = join_array(y)
     if not isinstance(y, Tensor):
         cure = f" {NO_RETURN}" if y is None else ""
-        raise GradientError(f"variable_grads(f): f must return a scalar tensor, got {describe(y)}.{cure}")
+        raise GradientError(f"{face}(f): f must return a scalar tensor, got {describe(y)}.{cure}")
     y = y.read()
     if not tape.holds(y):
         if not watcher.leaves:
@@ -165,11 +173,11 @@ def _scalar_result(tape: Tape, y: Tensor, watcher: CountingWatcher) -> Any:
             read = (
                 f" It read {len(others)} that are not trainable or not listed: {', '.join(others)}." if others else ""
             )
-            raise UnconnectedError(f"variable_grads(f): f read 0 trainable variables, so there is no gradient.{read}")
+            raise UnconnectedError(f"{face}(f): f read 0 trainable variables, so there is no gradient.{read}")
         raise UnconnectedError(UNREACHED + cut_text(tape))
     if y.ndim:
         raise GradientError(
-            f"variable_grads(f): f must return a scalar (rank 0), got rank {y.ndim}, shape {y.shape}. Sum it up."
+            f"{face}(f): f must return a scalar (rank 0), got rank {y.ndim}, shape {y.shape}. Sum it up."
         )
     return y
 

@@ -354,6 +354,10 @@ def test_callback_states_are_matched_by_kind():
     [
         (lambda: CallbackList([3], None), "callbacks: expected one of pb.callbacks, or a dict of functions as in"),
         (
+            lambda: CallbackList([pb.callbacks.EarlyStopping], None),
+            "got the class EarlyStopping; call it: EarlyStopping",
+        ),
+        (
             lambda: CallbackList({"on_epoch": print}, None),
             "there is no hook 'on_epoch'; there are on_train_begin, on_e",
         ),
@@ -361,7 +365,10 @@ def test_callback_states_are_matched_by_kind():
         (lambda: pb.callbacks.early_stopping(patience=-1), "early_stopping: patience must be an integer of 0 or more"),
         (lambda: pb.callbacks.early_stopping(mode="up"), "early_stopping: mode must be auto, min or max, got 'up'"),
         (lambda: pb.callbacks.model_checkpoint("a", every=0), "model_checkpoint: every must be an integer of 1"),
-        (lambda: pb.callbacks.model_checkpoint("a", every=2, save_best_only=True), "give every or save_best_only"),
+        (
+            lambda: pb.callbacks.model_checkpoint("a", every=2, save_best_only=True),
+            "save_best_only=True exclude each other",
+        ),
         (lambda: pb.callbacks.learning_rate_schedule(0.1), "expected a function of the number of the epoch, got float"),
         (lambda: pb.callbacks.reduce_lr_on_plateau(factor=1.0), "factor must be less than 1"),
     ],

@@ -159,7 +159,7 @@ def test_fit_several_inputs_and_outputs() -> None:
     history = model.fit((a, b), targets, epochs=40)
     assert history.history["loss"][-1] < 0.5 * history.history["loss"][0]
     assert [z.shape for z in model.predict([a, b])] == [(64, 1), (64, 3)]
-    with pytest.raises(ArgumentError, match="it has 2 outputs, 2 losses and was given 1 targets"):
+    with pytest.raises(ArgumentError, match="the model has 2 outputs and 2 losses, but the number of targets is 1"):
         model.fit((a, b), targets[0])
 
 
@@ -239,6 +239,15 @@ def test_fit_nonfinite_loss_raises_and_restores_model(eager: bool) -> None:
     model.fit(x[:32], y[:32])  # training can continue
 
 
+def test_fit_error_names_data_that_is_not_finite() -> None:
+    x, y = np.ones((8, 2)), np.ones((8, 1))
+    y[3] = np.nan
+    model = pb.sequential([layers.dense(1, input_shape=[2])])
+    model.compile("sgd", "mse")
+    with pytest.raises(NanError, match=r"The targets y of this batch hold nan, first at index \[3, 0\]\."):
+        model.fit(x, y, shuffle=False)
+
+
 @pytest.mark.parametrize("eager", [False, True])
 def test_fit_nonfinite_gradient_is_found_a_step_later(eager: bool) -> None:
     x = np.ones((64, 1), np.float32)
@@ -288,10 +297,12 @@ def test_fit_nonfinite_weights_after_last_batch(eager: bool, stops: bool) -> Non
     ("change", "error", "said"),
     [
         (lambda m, x, y: m.fit(np.ones((90, 3)), y), ShapeError, "layer 'dense_.*'.*3"),
+        (lambda m, x, y: m.fit(x), ArgumentError, r"there are no targets. Give y, or batches that are pairs \(x, y\)"),
+        (lambda m, x, y: m.fit(x, ["a"] * 90), DataError, "y: expected numbers, got text. Give classes as whole"),
         (lambda m, x, y: m.fit(x[0, 0], y), ShapeError, "expected an array of examples, got one number"),
         (lambda m, x, y: m.fit(x, y + 1), DataError, "labels must be 0 to 2, as there are 3 classes.*largest 3"),
         (lambda m, x, y: m.fit(x, y - 1), DataError, "labels must be 0 to 2.*smallest is -1"),
-        (lambda m, x, y: m.fit(x, y[:5]), ShapeError, r"equally many examples, got shapes \(90, 2\), \(5,\)"),
+        (lambda m, x, y: m.fit(x, y[:5]), ShapeError, r"the same number of examples, got shapes \(90, 2\), \(5,\)"),
         (lambda m, x, y: m.fit(x[:0], y[:0]), DataError, r"there are no examples: the arrays have shape \(0, 2\)"),
         (lambda m, x, y: m.fit(x, y, epochs=0), ArgumentError, "epochs must be a positive whole number, got 0"),
         (lambda m, x, y: m.fit(x, y, validation_split=0.999), ArgumentError, "leaves none on one side"),
@@ -327,7 +338,9 @@ def test_fit_dataset_checks_labels() -> None:
 
 def test_fit_before_compile_or_all_frozen_raises() -> None:
     model, (x, y) = pb.sequential([layers.dense(3, input_shape=[2])]), points()
-    with pytest.raises(ArgumentError, match=r"fit: say how to learn first: model.compile\(optimizer, loss\)"):
+    with pytest.raises(
+        ArgumentError, match=r"fit: the model is not compiled. Call model.compile\(optimizer, loss\) first"
+    ):
         model.fit(x, y)
     model.compile("sgd", "sparse_softmax_cross_entropy")
     model.trainable = False

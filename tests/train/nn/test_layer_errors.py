@@ -123,7 +123,7 @@ def test_layer_rejects_other_input_shape_than_built() -> None:
     layer = layers.dense(2, name="first")
     layer(ROWS)
     with pytest.raises(
-        ShapeError, match=r"layer 'first', given shape \(2, 4\): matmul: got shapes \(2, 4\) and \(3, 2"
+        ShapeError, match=r"layer 'first', given shape \(2, 4\), built for \('batch', 3\): matmul: got shapes"
     ):
         layer(np.ones((2, 4)))
     model = pb.sequential([layers.dense(3, input_shape=[3])])
@@ -131,6 +131,24 @@ def test_layer_rejects_other_input_shape_than_built() -> None:
         model.add(layers.lstm(2, name="second"))
     with pytest.raises(DataError, match="layer 'first': expected numbers, got dtype <U1"):
         layer([["a"]])
+    with pytest.raises(ShapeError, match=r"Examples of one channel or feature have the shape \(28, 28, 1\)"):
+        pb.sequential([layers.conv2d(3, 3, input_shape=[28, 28])])
+
+
+def test_layer_without_call_error() -> None:
+    class Forward(layers.Layer):
+        def forward(self, x: Any) -> Any:
+            return x
+
+    with pytest.raises(NotImplementedError, match=r"Forward has no method call\(x\). Rename forward to call"):
+        Forward()(ROWS)
+
+
+def test_sequential_of_what_is_no_list_of_layers_error() -> None:
+    with pytest.raises(ArgumentError, match=r"layers must be a list, got Dense. Write sequential\(\[layer\]\)"):
+        pb.sequential(layers.dense(2))  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match=r"expected a layer, got the class Dense; call it: Dense\("):
+        pb.sequential([layers.Dense])  # type: ignore[list-item]
 
 
 def test_layer_is_built_at_first_call_in_transforms() -> None:

@@ -300,7 +300,8 @@ def test_one_dimensional_input_gets_feature_axis() -> None:
         (np.ones(2), ShapeError, r"For one example: x\[None\]"),
         (np.ones(7), ShapeError, r"expected examples of shape \(2,\)"),
         ([np.ones(2), np.ones(2)], ShapeError, "np.stack"),
-        (np.array([["a", "b"]]), DataError, "expected numbers, got dtype <U1"),
+        (np.array([["a", "b"]]), DataError, "expected numbers, got dtype <U1. For columns of text see"),
+        ([["a", "b"]], DataError, "expected numbers, got text. For columns of text see pb.layers.text_vectorization"),
     ],
 )
 def test_input_without_batch_axis_raises(x, error, said: str) -> None:

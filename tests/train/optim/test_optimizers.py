@@ -124,7 +124,7 @@ def test_compiled_step_uses_new_learning_rate() -> None:
     program = pb.compile(compiled.step)
     for rate in (0.1, 0.01, 0.5):
         for line, step in ((eager, eager.step), (compiled, program)):
-            line.optimizer.set_learning_rate(rate)
+            line.optimizer.learning_rate = rate  # Keras's way to call set_learning_rate
             step(X, Y)
     near(eager.values(), compiled.values())
     assert len(program.programs) == 1

@@ -28,6 +28,9 @@ from pullback.train.optim.step import Optimizer
 __all__ = ["find_format", "read_layers_model", "read_weights", "write_layers_model", "write_weights"]
 
 
+BY_SUFFIX = {".keras": "keras", ".h5": "h5", ".json": "json"}  # of a file whose first bytes tell nothing
+
+
 class Read(NamedTuple):
     """A model from a file, and what it was compiled with and the optimizer's state, if the file has them."""
 
@@ -49,7 +52,9 @@ def find_format(path: StrPath) -> str:
         return "keras"
     if first.startswith(MAGIC):
         return "h5"
-    return "json" if first.lstrip()[:1] in (b"{", b"[") and given.suffix != ".safetensors" else "safetensors"
+    if first.lstrip()[:1] in (b"{", b"[") and given.suffix != ".safetensors":
+        return "json"
+    return "safetensors" if first[8:9] == b"{" else BY_SUFFIX.get(given.suffix, "safetensors")
 
 
 def read_layers_model(path: StrPath, builder: Builder, compiles: bool) -> Read:

@@ -156,7 +156,7 @@ def _assign_groups(model: Any, content: Hdf5Content, root: str, where: str) -> N
         group = f"{prefix}{name}"
         if listed := content.attributes.get(group, {}).get("weight_names", []):
             if name not in layers:
-                raise CheckpointError(f"load: {where} has weights of a layer {name!r}, which the model has not.")
+                raise CheckpointError(f"load: {where} has weights of a layer {name!r}, which the model does not have.")
             values |= _read_listed(content, group, listed, where)
             matched = _match_layer(layers[name], name, listed, where)
             found |= {f"{group}/{weight}": v for weight, v in matched.items()}
@@ -171,7 +171,7 @@ def _read_listed(content: Hdf5Content, group: str, listed: Sequence[str], where:
     for weight in listed:
         if f"{group}/{weight}" not in content.arrays:
             raise CheckpointError(
-                f"load: {where} lists the weight {weight!r} of {group.rpartition('/')[2]!r}, but has it not."
+                f"load: {where} lists the weight {weight!r} of {group.rpartition('/')[2]!r}, but does not contain it."
             )
     return {f"{group}/{weight}": content.arrays[f"{group}/{weight}"] for weight in listed}
 

@@ -61,6 +61,10 @@ def save(path: StrPath, tree: Tree) -> None:
     {'weights': array([[1.],
            [1.]]), 'step': 7}
     """
+    if not isinstance(path, str | os.PathLike):
+        raise ArgumentError(
+            f"save(path, tree): path must be text or a path, got {type(path).__name__}; it comes first."
+        )
     tensors: dict[str, Any] = {}
     stored = _as_tree("save", tree)
     structure = _describe(stored, "", tensors)
@@ -237,8 +241,8 @@ def _read(path: StrPath) -> tuple[dict[str, Any], Any]:
         sums = {} if metadata is None else metadata["crc32"]
     except (safetensors.SafetensorError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(
-            f"load: {where} is not a whole safetensors file with numbers that NumPy knows ({error}). "
-            "It was cut short, changed, or is something else; load an earlier one."
+            f"load: {where} is not a whole safetensors file with dtypes of NumPy ({error}). "
+            "It was cut short, changed, or is a file of another kind; load an earlier one."
         ) from None
     if metadata is not None and metadata.get("format") != FORMAT:
         raise CheckpointError(f"load: {where} has format {metadata.get('format')}, this version reads {FORMAT}.")

@@ -117,7 +117,7 @@ class TopologyReader:
         self._has_mixed_layers = '"mixed_' in json.dumps(data)
         model = self.read_layer(data, "the model")
         if not is_kind(model, "Model"):
-            raise self.make_error(f"it has a {type(model).__name__}, and no model.")
+            raise self.make_error(f"expected a model, got a {type(model).__name__}.")
         return model
 
     def make_error(self, why: str) -> CheckpointError:
@@ -181,7 +181,7 @@ class TopologyReader:
                 "Write it as a class of yours, a subclass of pb.layers.Layer, and load the weights alone."
             )
         if not isinstance(config, dict):
-            raise self.make_error(f"{place} has no config but {_shorten(config)}.")
+            raise self.make_error(f"the config of {place} must be a dict, got {_shorten(config)}.")
         return data["class_name"], config
 
     def _find_layer_class(self, kind: str, data: Config, place: str) -> type[Configurable]:

@@ -104,7 +104,9 @@ class TopologyWriter:
         own = is_own_class(kind)
         spelt = kind.registered_name if own else spell_class(kind.__name__)
         if not own and spelt not in self.target.layers:
-            raise CheckpointError(f"save: {name} is a {kind.__name__} layer, which {self.target.library} has not.")
+            raise CheckpointError(
+                f"save: {name} is a {kind.__name__} layer, which {self.target.library} does not have."
+            )
         config = self._describe_arguments(layer, spelt, own, name)
         frozen = {} if layer.trainable else {"trainable": False}  # not every layer of Keras takes it
         return self._wrap(spelt, config | {"name": name, **frozen}, "keras.layers", own)

@@ -85,7 +85,7 @@ def _describe_recurrent(layer: Any, end: str = "_l0", inside: str = "") -> list[
     order = (1, 0, 2) if is_kind(layer, "Gru") else tuple(range(layer.gates))
     units = layer.units
     if is_kind(layer, "Gru") and not layer.reset_after:
-        raise CheckpointError(f"{layer.name}: a GRU of PyTorch is one with reset_after=True; make the layer so.")
+        raise CheckpointError(f"{layer.name}: PyTorch's GRU is one with reset_after=True; make the layer with that.")
 
     def swap(x: Array) -> Array:
         parts = np.split(x, [units * i for i in range(1, len(order))], -1)

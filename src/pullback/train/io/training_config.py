@@ -135,7 +135,7 @@ def _read_name(data: Json) -> Json:
     if isinstance(data, str):
         return data
     if not isinstance(data, dict) or not isinstance(data.get("class_name"), str):
-        raise CheckpointError(f"{data!r} is no loss or metric.")
+        raise CheckpointError(f"{data!r} is not a loss or metric.")
     if data["class_name"] == "function" and isinstance(data.get("config"), str):
         return str(data["config"])
     config = dict(data["config"]) if isinstance(data.get("config"), dict) else {}
@@ -154,7 +154,7 @@ def _read_optimizer(data: Json) -> Optimizer:
         return as_optimizer(data)
     config = data.get("config") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not isinstance(data.get("class_name"), str) or not isinstance(config, dict):
-        raise CheckpointError(f"{data!r} is no optimizer.")
+        raise CheckpointError(f"{data!r} is not an optimizer.")
     given = {normalize_name(key): value for key, value in config.items() if value is not None}
     name = normalize_name(data["class_name"].rpartition(">")[2])
     if name == "lossscaleoptimizer":
@@ -176,7 +176,7 @@ def _read_schedule(data: Config) -> Schedule:
     name, config = data.get("class_name"), data.get("config")
     make = SCHEDULES.get(name) if isinstance(name, str) else None
     if make is None or not isinstance(config, dict):
-        raise CheckpointError(f"{name!r} is no learning-rate schedule here.")
+        raise CheckpointError(f"{name!r} is not a learning-rate schedule of pb.train.")
     made: Schedule = make(**{key: value for key, value in config.items() if key != "name" and value is not None})
     return made
 

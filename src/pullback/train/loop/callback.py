@@ -8,6 +8,7 @@ from typing import Any
 
 from pullback.core.suggestions import did_you_mean, snake_case
 from pullback.errors import ArgumentError
+from pullback.train.arguments import describe_given
 from pullback.train.loop.model import TrainableModel
 
 __all__ = ["Callback", "CallbackLike", "CallbackList", "LambdaCallback", "Logs"]
@@ -240,7 +241,7 @@ def _as_callback(given: Callback | Mapping[str, Callable[..., Any]]) -> Callback
         return LambdaCallback(given)
     raise ArgumentError(
         f"callbacks: expected one of pb.callbacks, or a dict of functions as in {{'on_epoch_end': f}}; "
-        f"got {type(given).__name__}."
+        f"got {describe_given(given)}."
     )
 
 

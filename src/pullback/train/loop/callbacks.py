@@ -220,7 +220,8 @@ class ModelCheckpoint(MonitorCallback):
         if every is not None:
             if save_best_only:
                 raise ArgumentError(
-                    "callbacks.model_checkpoint: the best is known only after an epoch; give every or save_best_only."
+                    "callbacks.model_checkpoint: every=... and save_best_only=True exclude each other: which is best "
+                    "is known only at the end of an epoch."
                 )
             vars(self)["on_batch_end"] = self._step  # a hook only where it is needed: logs of batches take time
 
@@ -507,7 +508,7 @@ class ReduceLrOnPlateau(MonitorCallback):
         name = "callbacks.reduce_lr_on_plateau"
         self.factor = as_number(name, "factor", factor, 0, 1)
         if self.factor == 1:
-            raise ArgumentError(f"{name}: factor must be less than 1, or the rate stays as it is.")
+            raise ArgumentError(f"{name}: factor must be less than 1, got {factor!r}.")
         self.patience = as_whole_number("callbacks.reduce_lr_on_plateau", "patience", patience, 0)
         self.cooldown = as_whole_number("callbacks.reduce_lr_on_plateau", "cooldown", cooldown, 0)
         self.min_lr = as_number(name, "min_lr", min_lr, 0)

@@ -28,6 +28,11 @@ DataLike: TypeAlias = "TensorLike | Sequence[TensorLike] | Mapping[str, TensorLi
 WeightLike: TypeAlias = "DataLike | None"
 LARGE_ARRAY = 2**26  # bytes; floats of larger ones are cast batch by batch
 TEXT_KINDS = "OSTU"  # of dtypes: objects, bytes, StringDType, text
+TEXT_CURES = {  # by argument
+    "x": " For columns of text see pb.layers.text_vectorization and string_lookup.",
+    "y": " Give classes as whole numbers: np.unique(y, return_inverse=True)[1].",
+    "sample_weight": "",
+}
 ClassWeight: TypeAlias = "Mapping[Any, Any] | Sequence[Any] | None"  # by class; of several outputs, one for each
 
 
@@ -36,8 +41,8 @@ def as_inputs(model: TrainableModel, dtype: np.dtype[Any], x: DataLike) -> Array
     inputs = [x] if type(x) is np.ndarray else _list_parts(x, model.input_names, f"{model.name}: x")
     if len(inputs) > model.max_inputs:
         raise ShapeError(
-            f"{model.name}: a list of {len(inputs)} arrays is so many inputs, and it has {model.max_inputs}. "
-            "np.stack makes one array of the arrays of single examples."
+            f"{model.name}: x is a list of {len(inputs)} arrays, one for each input, but the number of inputs is "
+            f"{model.max_inputs}. If each array is one example: np.stack(x)."
         )
     takes_text = any(not _is_numeric(a) for a in inputs) and model.runs_on_host()
     xs = tuple([_as_array(a, dtype, model.name, "x", takes_text) for a in inputs])
@@ -147,7 +152,7 @@ def _check_sizes(name: str, arrays: Arrays) -> None:
     if len(sizes) > 1:
         shapes = ", ".join(str(a.shape) for a in arrays if a is not None)
         raise ShapeError(
-            f"{name}: inputs and targets (and weights) must have equally many examples, got shapes {shapes}."
+            f"{name}: inputs and targets (and weights) must have the same number of examples, got shapes {shapes}."
         )
 
 
@@ -216,12 +221,15 @@ def _is_numeric(x: object) -> bool:
 def _as_array(x: TensorLike, dtype: np.dtype[Any], name: str, argument: str, takes_text: bool = False) -> Array:
     if takes_text and not isinstance(x, np.ndarray | Tensor):
         x = np.asarray(x)
-    array = x if isinstance(x, np.ndarray) else np.asarray(as_array(x, what=f"{name}: {argument}"))
+    try:
+        array = x if isinstance(x, np.ndarray) else np.asarray(as_array(x, what=f"{name}: {argument}"))
+    except DataError as error:
+        raise DataError(f"{error}{TEXT_CURES[argument] * str(error).endswith('got text.')}") from None
     if not array.ndim:
         raise ShapeError(f"{name}: {argument}: expected an array of examples, got one number.")
     kind = array.dtype.kind
     if kind not in "fiubc" and not (takes_text and kind in TEXT_KINDS):
-        raise DataError(f"{name}: {argument}: expected numbers, got dtype {array.dtype}.")
+        raise DataError(f"{name}: {argument}: expected numbers, got dtype {array.dtype}.{TEXT_CURES[argument]}")
     is_read_later = isinstance(x, np.memmap) or array.nbytes > LARGE_ARRAY
     return array.astype(dtype) if kind == "f" and array.dtype != dtype and not is_read_later else array
 
@@ -232,5 +240,5 @@ def _add_feature_axis(x: Array, shape: Shape, name: str) -> Array:
         return x
     if shape == (1,):
         return x.reshape(-1, 1)
-    hint = " For one example: x[None]." if x.shape == shape else ""
+    hint = " For one example: x[None]; for a dataset: dataset.batch(32)." if x.shape == shape else ""
     raise ShapeError(f"{name}: expected examples of shape {shape}, the batch in front, got shape {x.shape}.{hint}")

@@ -218,8 +218,8 @@ def _find_library_name(given: object) -> str | None:
 
 def _make_unknown_error(what: str, given: object, known: list[str]) -> ArgumentError:
     return ArgumentError(
-        f"{what}: expected a function of (y_true, y_pred), or one of {', '.join(known)}; got {given!r}."
-        f"{did_you_mean(given, known)}"
+        f"{what}: got {given!r}.{did_you_mean(given, known)} Expected a function of (y_true, y_pred), or one of "
+        f"{', '.join(known)}."
     )
 
 
@@ -340,9 +340,11 @@ class Objectives:
         share of its examples: the losses of all parts add up to that of the batch.
         """
         if len(predictions) != len(self.outputs) or len(ys) != len(self.outputs):
+            if not ys:
+                raise ArgumentError(f"{self.what}: there are no targets. Give y, or batches that are pairs (x, y).")
             raise ArgumentError(
-                f"{self.what}: it has {len(predictions)} outputs, {len(self.outputs)} losses and was given {len(ys)} "
-                "targets."
+                f"{self.what}: the model has {len(predictions)} outputs and {len(self.outputs)} losses, but the number "
+                f"of targets is {len(ys)}. Give one target for each output."
             )
         none = [None] * len(ys)
         weights, masks = weights or none, masks or none

@@ -237,7 +237,10 @@ class TrainingRun:
         before = undo.get_values()
         report = self.trainer.explain_nan(xs, ys, ws)
         undo.set_values(before)
-        error = NanError(f"{self.model.name}.fit: {what}. The model is as it was after its last finite step.\n{report}")
+        data = _describe_nonfinite(xs, ys, ws)
+        error = NanError(
+            f"{self.model.name}.fit: {what}. The model is as it was after its last finite step.{data}\n{report}"
+        )
         error.report = report
         return error
 
@@ -285,6 +288,16 @@ class StepUndo:
                 return found
         latest: Examples = self._steps[-1][1]
         return latest
+
+
+def _describe_nonfinite(*parts: Arrays) -> str:
+    """Return a sentence about the first number in a batch that is not finite; an empty text if there is none."""
+    for name, arrays in zip(("The inputs x", "The targets y", "The weights"), parts, strict=True):
+        for x in (np.asarray(a) for a in arrays if a is not None):
+            if x.dtype.kind in "fc" and not _is_finite(x):
+                at = np.argwhere(~np.isfinite(x))[0]
+                return f" {name} of this batch hold {x[tuple(at)]}, first at index {at.tolist()}."
+    return ""
 
 
 def _is_finite(x: Array) -> bool:

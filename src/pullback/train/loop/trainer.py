@@ -642,7 +642,9 @@ class Trainer:
 
     def _check_compiled(self, what: str, trains: bool = True) -> None:
         if self.optimizer is None or self._settings is None:
-            raise ArgumentError(f"{self.model.name}.{what}: say how to learn first: model.compile(optimizer, loss).")
+            raise ArgumentError(
+                f"{self.model.name}.{what}: the model is not compiled. Call model.compile(optimizer, loss) first."
+            )
         self.get_optimizer()
         if not trains or (self._prepared is not None and "train" in self._programs):
             return

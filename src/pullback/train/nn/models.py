@@ -11,6 +11,7 @@ from pullback.core.suggestions import did_you_mean
 from pullback.core.variable import Variable, watch_variables
 from pullback.errors import ArgumentError, ShapeError
 from pullback.names.answers import check_keywords
+from pullback.train.arguments import describe_given
 from pullback.train.io.checkpoints import read_model
 from pullback.train.io.formats import read_weights, write_weights
 from pullback.train.io.model_json import describe_as_json
@@ -595,6 +596,10 @@ class Sequential(Model):
         super().__init__(name, trainable)
         self.stack: list[Layer] = []
         self._chain: list[SymbolicTensor] = []  # the input, and the output of each layer
+        if isinstance(layers, Layer):
+            raise ArgumentError(
+                f"sequential: layers must be a list, got {type(layers).__name__}. Write sequential([layer])."
+            )
         for layer in layers:
             self.add(layer)
 
@@ -604,7 +609,7 @@ class Sequential(Model):
             self.input_shape = layer.shape
             return
         if not isinstance(layer, Layer):
-            raise ArgumentError(f"{self.name}.add: expected a layer, got {type(layer).__name__}.")
+            raise ArgumentError(f"{self.name}.add: expected a layer, got {describe_given(layer)}.")
         if any(layer is one for one in self.stack):
             raise ArgumentError(f"{self.name}.add: layer '{layer.name}' is in it already; use pb.model to share one.")
         _name_layers([*self.stack, layer], self.name)  # raises an error for a duplicate name

@@ -85,9 +85,9 @@ class LBFGS:
         """Minimize ``f()`` by the trainable variables it reads; ``return_cost`` returns its value at the minimum."""
         if get_trace() is not None:
             raise CompileError(
-                "lbfgs.minimize decides by values how to continue; compile the function f, not this call."
+                "lbfgs.minimize cannot be compiled, as its next step depends on values; compile the function f instead."
             )
-        value, grads = differentiate_by_variables(f, var_list)
+        value, grads = differentiate_by_variables(f, var_list, face="lbfgs.minimize")
         xs = [*grads]
         _check_floats(v.dtype for v in xs)
         begin = [v.numpy() for v in xs]

@@ -121,9 +121,7 @@ class Optimizer:
             raise ArgumentError(f"{name}: lazy must be True or False, got {lazy!r}.")
         simple = not (self.keeps_average or whole or self._accumulated > 1)
         if lazy and not simple:
-            raise ArgumentError(
-                f"{name}: lazy is for rules of single rows: not with averages or accumulated gradients."
-            )
+            raise ArgumentError(f"{name}: lazy=True cannot be combined with use_ema or gradient_accumulation_steps.")
         self._lazy, self._row_wise, self._whole = lazy, row_wise and not decay and simple, whole
         self._slots = SlotTable(initial_values, slot_shapes)
         self._steps = Slot(np.int64(0), ITERATIONS)
@@ -157,14 +155,16 @@ class Optimizer:
     ) -> tuple[Any, Any]:
         """Return the value of ``f()``, and its gradients times the loss scale, as ``apply_gradients`` takes them."""
         if not self.loss_scale.is_used:
-            return differentiate_by_variables(f, var_list, wants_rows)
+            return differentiate_by_variables(f, var_list, wants_rows, face="minimize")
 
         def compute_scaled() -> Any:
             loss = f()
             return self.loss_scale.scale(loss), loss
 
         with np.errstate(over="ignore", invalid="ignore"):  # a gradient that overflows is not used
-            (_, loss), grads = differentiate_by_variables(compute_scaled, var_list, wants_rows, has_aux=True)
+            (_, loss), grads = differentiate_by_variables(
+                compute_scaled, var_list, wants_rows, has_aux=True, face="minimize"
+            )
         return loss, grads
 
     def compute_gradients(
@@ -214,6 +214,10 @@ class Optimizer:
     def learning_rate(self) -> float:
         """The learning rate of the next step."""
         return self._get_rate(self.iterations)
+
+    @learning_rate.setter
+    def learning_rate(self, rate: float) -> None:
+        self.set_learning_rate(rate)
 
     def set_learning_rate(self, rate: float) -> None:
         """Set the learning rate of the following steps, compiled ones too.
@@ -266,7 +270,9 @@ class Optimizer:
         live = [i for i, (g, _) in enumerate(gs) if g is not None]
         grown = [self._check_gradient(as_value(gs[i][0], self.name), values[i], f"grads{gs[i][1]}") for i in live]
         if self._accumulated > 1:
-            raise ArgumentError(f"{self.name}.update: add up gradients yourself; accumulation is for variables.")
+            raise ArgumentError(
+                f"{self.name}.update: gradient_accumulation_steps is for variables; add up the gradients before update."
+            )
         steps = _as_step_count(state[ITERATIONS]) + 1
         numbers = self._compute_numbers(self._compute_rate(steps), steps)
         new = [(x, *(as_value(s[i][0], self.name) for s in slots)) for i, x in enumerate(values)]

@@ -206,7 +206,8 @@ class Layer(Configurable):
 
     def call(self, *xs: Any, **settings: Any) -> Any:
         """Return the output for inputs with the batch along the first axis."""
-        raise NotImplementedError(f"{type(self).__name__} has no call(x).")
+        cure = "Rename forward to call" if hasattr(self, "forward") else "Define it: def call(self, x)"
+        raise NotImplementedError(f"{type(self).__name__} has no method call(x). {cure}.")
 
     def compute_mask(self, inputs: Any, mask: Mask = None) -> Mask:
         """Return the mask of the output: that of the input, if the layer supports masks."""
@@ -275,7 +276,9 @@ class Layer(Configurable):
             raise  # it names the innermost layer
         except ShapeError as error:
             shapes = " and ".join(str(x.shape) for x in xs)
-            raise LayerError(f"layer '{self.name}', given shape {shapes}: {error}") from error
+            built = " and ".join(str(("batch", *shape)) for shape in self._shapes)
+            expected = f", built for {built}" if len(self._shapes) == len(xs) else ""
+            raise LayerError(f"layer '{self.name}', given shape {shapes}{expected}: {error}") from error
         if self.narrow_dtype is not None:
             y = _narrow(y, self.narrow_dtype)
         if type(self).compute_mask is not Layer.compute_mask or (masks is not None and self.supports_masking):
@@ -420,9 +423,12 @@ class Layer(Configurable):
 
     def _check_rank(self, shape: UnknownShape) -> None:
         if self.rank is not None and len(shape) != self.rank + 1:
+            cure = "layers.reshape or flatten may help"
+            if len(shape) == self.rank:
+                cure = f"Examples of one channel or feature have the shape {(*shape[1:], 1)}"
             raise LayerError(
                 f"layer '{self.name}': expected rank {self.rank + 1}, the batch included, got shape "
-                f"{('batch', *shape[1:])}. layers.reshape or flatten may help."
+                f"{('batch', *shape[1:])}. {cure}."
             )
 
     def weight(
@@ -632,7 +638,12 @@ class Layer(Configurable):
         >>> layer(np.ones((1, 1), np.float32))
         Tensor([[3., 4.]], dtype=float32)
         """
-        load_weights(self.named_variables(), weights)
+        named = self.named_variables()
+        if isinstance(weights, list | tuple) and len(weights) != len(named):
+            raise CheckpointError(
+                f"{self.name}.set_weights: expected {len(named)} arrays ({', '.join(named)}), got {len(weights)}."
+            )
+        load_weights(named, weights)
 
     def __repr__(self) -> str:
         """Return the layer with the arguments that it was given, without its weights.

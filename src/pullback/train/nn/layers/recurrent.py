@@ -164,7 +164,7 @@ class RecurrentLayer(Layer):
         elif [v.shape for v in self._states] != shapes:
             raise ShapeError(
                 f"a stateful layer takes batches of one size: it keeps states of shape {self._states[0].shape}, and "
-                f"needs {shapes[0]}. reset_states() with another batch needs a new layer."
+                f"needs {shapes[0]}. Make a new layer for another batch size."
             )
 
     def reset_states(self, states: Sequence[TensorLike] | None = None) -> None:
