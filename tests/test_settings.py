@@ -17,7 +17,7 @@ from pullback.compiler.ir.products import Matrix, Product
 from pullback.compiler.runtime import disk_cache, threads
 from pullback.compiler.runtime.abi.entry import is_entry_usable
 from pullback.compiler.runtime.abi.object_loader import Loaded
-from pullback.compiler.runtime.llvm import get_library, llvm_available
+from pullback.compiler.runtime.llvm import get_code, llvm_available
 from pullback.core import accelerate
 from pullback.settings import MECHANISMS, SAFE, is_enabled, list_disabled
 
@@ -83,7 +83,7 @@ def test_native_entry_off_calls_through_ctypes(monkeypatch: pytest.MonkeyPatch) 
 @llvm
 def test_object_loader_off_links_with_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULLBACK_OBJECT_LOADER", "0")
-    made, _ = get_library("define i64 @one() {\n  ret i64 1\n}\n", ["one"], {})
+    made, _ = get_code("define i64 @one() {\n  ret i64 1\n}\n", ["one"], {})
     assert not isinstance(made.held, Loaded)
     assert made.addresses["one"]
 

@@ -349,11 +349,10 @@ _ABOVE["numpy_module"] = _load_numpy_module
 _ABOVE["scipy_fft"] = lambda: _import_module("pullback.scipy.fft")
 _native.load = lambda compiles: _import_module("pullback.compiler.runtime.abi.eager_ops").load(compiles)
 _lapack.find_routines = lambda: _import_module("pullback.compiler.target").find_blas()
-_accelerate.compile_op = lambda *given: _import_module("pullback.compiler.single_ops").compile_op(*given)
-_accelerate.compile_function = lambda *given: _import_module("pullback.compiler.element_functions").compile_function(
-    *given
-)
-_accelerate.compile_sum = lambda *given: _import_module("pullback.compiler.large_sums").compile_sum(*given)
+_KERNELS = "pullback.compiler.eager_kernels"
+_accelerate.compile_op = lambda *given: _import_module(f"{_KERNELS}.single_ops").compile_op(*given)
+_accelerate.compile_function = lambda *given: _import_module(f"{_KERNELS}.elements").compile_function(*given)
+_accelerate.compile_sum = lambda *given: _import_module(f"{_KERNELS}.sums").compile_sum(*given)
 
 # ---- Names of other libraries are answered with those here
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.compiler import element_functions, single_ops
+from pullback.compiler.eager_kernels import elements, single_ops
 from pullback.core import accelerate
 from pullback.settings import MECHANISMS, SAFE
 
@@ -188,7 +188,7 @@ SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-40, 1e-310, 1e30, -
 @pytest.fixture
 def every_function(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let machine code run all functions, as where NumPy has none of its own for the CPU."""
-    monkeypatch.setattr(element_functions, "_has_own_avx512", lambda: False)
+    monkeypatch.setattr(elements, "_has_own_avx512", lambda: False)
 
 
 def compute_value(f: Callable[[Any], Any], x: Any) -> Any:

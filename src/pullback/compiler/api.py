@@ -14,8 +14,7 @@ from warnings import warn
 
 import numpy as np
 
-from pullback.compiler.backends.executor import LibraryExecutor
-from pullback.compiler.backends.load import LIBRARIES, load_library
+from pullback.compiler.backends.executor import LIBRARIES, LibraryExecutor, load_library
 from pullback.compiler.frontend.body import ProgramTrace
 from pullback.compiler.frontend.output_kinds import OutputKinds
 from pullback.compiler.frontend.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, TransformedArgument

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.tensor import Tensor
-from pullback.interop import scipy_fourier
+from pullback.core.tensor import LATER, Tensor
 
 
 def register_einops(module: ModuleType) -> None:
@@ -69,10 +68,28 @@ def register_autoray(module: ModuleType) -> None:
     module.register_function("pullback", "to_numpy", np.asarray)
 
 
+class FourierBackend:
+    """The backend of ``scipy.fft`` for calls with tensors; others are left to SciPy."""
+
+    __ua_domain__ = "numpy.scipy.fft"
+
+    @staticmethod
+    def __ua_function__(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not any(isinstance(a, Tensor) for a in (*args, *kwargs.values())):
+            return NotImplemented
+        function = getattr(LATER["scipy_fft"](), method.__name__, None)
+        return NotImplemented if function is None else function(*args, **kwargs)
+
+
+def register_scipy_fft(module: Any) -> None:
+    """Register the backend with the module ``scipy.fft``; SciPy's own is tried after it."""
+    module.register_backend(FourierBackend)
+
+
 WAITING: dict[str, Callable[[ModuleType], None]] = {
     "einops._backends": register_einops,
     "autoray.autoray": register_autoray,
-    "scipy.fft": scipy_fourier.register,
+    "scipy.fft": register_scipy_fft,
 }
 
 

@@ -8,12 +8,29 @@ from warnings import warn
 
 import numpy as np
 
+from pullback.compiler.backends.cupy import Cupy
+from pullback.compiler.backends.jax import Jax
 from pullback.compiler.backends.library import Library
 from pullback.compiler.backends.nodes import GraphRunner
+from pullback.compiler.backends.torch import Torch
 from pullback.compiler.ir.graph import Graph
 from pullback.compiler.runtime.numpy_executor import run_again
+from pullback.errors import CompileError
 
-__all__ = ["LibraryExecutor"]
+__all__ = ["LIBRARIES", "LibraryExecutor", "load_library"]
+
+LIBRARIES = {library.name: library for library in (Jax, Torch, Cupy)}
+
+
+def load_library(name: str, device: Any) -> Library:
+    """Return the library of a backend, on a device of its; raise CompileError if it is not installed."""
+    try:
+        return LIBRARIES[name](device)
+    except ImportError as error:
+        raise CompileError(
+            f"compile: backend={name!r} needs the package {name}, which cannot be imported here ({error}). "
+            "Install it, or leave the backend out."
+        ) from error
 
 
 class LibraryExecutor:

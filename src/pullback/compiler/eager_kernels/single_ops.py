@@ -1,4 +1,4 @@
-"""Programs of one op, for eager code; ``core.accelerate`` decides when they are used."""
+"""Compiled programs of one op, for arrays of fixed shapes."""
 
 from __future__ import annotations
 

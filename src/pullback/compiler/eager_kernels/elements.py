@@ -1,25 +1,84 @@
-"""Elementwise functions of arrays of any length, for eager code (``element_functions``); threads share long arrays.
+"""Elementwise functions of arrays of any length; threads share long arrays.
 
-The module exports ``run(context, parts)``.  The context is a row of words: the addresses of the operands and of the
-result, the number of elements, and a word that is set to 1 if an element of the result is not finite.
+The LLVM module exports ``run(context, parts)``.  The context is a row of words: the addresses of the operands and of
+the result, the number of elements, and a word that is set to 1 if an element of the result is not finite.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import ctypes
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
-from pullback.compiler.builder import FLOATS, Code, Definition, Value, define_function, splat, vector
+import numpy as np
+
+from pullback.compiler.builder import FLOATS, Code, Definition, Value, code_of, define_function, splat, vector
 from pullback.compiler.math.functions import emit_scalar
-from pullback.compiler.target import Target
+from pullback.compiler.runtime.abi.layout import choose_address
+from pullback.compiler.runtime.disk_cache import default_cache
+from pullback.compiler.runtime.llvm import TranslatorError, get_code, llvm_available
+from pullback.compiler.runtime.threads import get_pool, is_supported
+from pullback.compiler.target import Target, get_cpu_features, get_target
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
 
-__all__ = ["PART_ELEMENTS", "emit_elements"]
+__all__ = ["compile_function"]
 
 PART_ELEMENTS = 16384  # elements that a thread takes at a time
 VECTOR_BYTES = 64  # at least; several registers where these are shorter, so that their latencies overlap
 COPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
+# The functions for which NumPy's own machine code, which it has for AVX-512, is slower than that of the compiler.
+FASTER_ON_AVX512 = frozenset({np.exp, np.sin, np.cos, np.arctan2, np.logaddexp, np.logaddexp2, np.hypot})
+SLOW_ON_AVX512 = frozenset({np.sin, np.cos})  # of float64, which NumPy has no machine code of AVX-512 for
+MIN_ON_AVX512 = 1 << 16  # elements from which on the others are faster
+AVX2 = 32  # bytes of its vectors
+
+
+@lru_cache(1)
+def _has_own_avx512() -> bool:
+    """Return whether NumPy has functions in machine code for AVX-512, and may use them."""
+    return "AVX512_SKX" in get_cpu_features()
+
+
+def compile_function(op: Op, dtype: Any, repeated: tuple[bool, ...]) -> Callable[..., bool] | None:
+    """Return a function ``(*operands, out)`` of arrays of any length, which returns whether a result is not finite.
+
+    ``repeated``: which operands are single numbers.  None if there is no such function that is faster than NumPy's.
+
+    >>> from pullback.core.op import REGISTRY
+    >>> f, z = compile_function(REGISTRY["exp"], np.dtype("f8"), (False,)), np.ones(2)
+    >>> f is None or (f(np.array([0.0, np.inf]), z) and z.tolist() == [1.0, np.inf])
+    True
+    """
+    target = get_target()
+    if not llvm_available() or target.vector_bytes < AVX2 or not target.has_fma:
+        return None  # where it was not measured
+    if isinstance(op.kernel, np.ufunc) and _has_own_avx512() and op.kernel not in FASTER_ON_AVX512:
+        return None
+    shared = is_supported()
+    try:
+        text, longest_block = emit_elements(op, code_of(dtype), repeated, target, shared)
+        imports = {"parallel": get_pool()["parallel"]} if shared else {}
+        code, _ = get_code(text, ["run"], imports, default_cache(), longest_block=longest_block)
+    except TranslatorError:
+        return None
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(code.addresses["run"])
+    words = ctypes.c_int64 * (len(repeated) + 3)
+
+    find_data = choose_address()
+
+    def call(*arrays: Any) -> bool:
+        n = arrays[-1].size
+        context = words(*map(find_data, arrays), n, 0)
+        run(ctypes.addressof(context), -(-n // PART_ELEMENTS))
+        return bool(context[-1])
+
+    is_slow = not isinstance(op.kernel, np.ufunc) or (dtype.char == "d" and op.kernel in SLOW_ON_AVX512)
+    call.least = MIN_ON_AVX512 if _has_own_avx512() and not is_slow else 0  # type: ignore[attr-defined]
+    call.code = code  # type: ignore[attr-defined]  # whose memory has the code
+    return call
 
 
 def emit_elements(op: Op, dtype: str, repeated: tuple[bool, ...], target: Target, threads: bool) -> Definition:

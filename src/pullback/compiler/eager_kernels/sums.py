@@ -1,22 +1,59 @@
-"""Sums of large arrays of any shape along one axis, for eager code (``large_sums``).
+"""Sums of large arrays of any shape along one axis.
 
-The module exports ``run(x, z, outer, count, inner)``: the elements of ``x`` are those of an array of the shape
+The LLVM module exports ``run(x, z, outer, count, inner)``: the elements of ``x`` are those of an array of the shape
 (outer, count, inner), and ``z`` gets their sums over the axis in the middle; the result is 1 if all of them are finite.
 Long rows are summed in halves, columns 16 rows at a time, so that no sum loses more digits than NumPy's.
 """
 
 from __future__ import annotations
 
-from pullback.compiler.builder import FLOATS
-from pullback.compiler.target import Target
+import ctypes
+from collections.abc import Callable
+from typing import Any
 
-__all__ = ["emit_sums"]
+from pullback.compiler.builder import FLOATS, code_of
+from pullback.compiler.runtime.abi.layout import choose_address
+from pullback.compiler.runtime.disk_cache import default_cache
+from pullback.compiler.runtime.llvm import TranslatorError, get_code, llvm_available
+from pullback.compiler.target import Target, get_target
+
+__all__ = ["compile_sum"]
+
+AVX2 = 32  # bytes of its vectors
 
 VECTOR_BYTES = 64  # at least; several registers where these are shorter, so that their latencies overlap
 CHAINS = 8  # vectors that are summed side by side
 MOST_VECTORS = 128  # of a row that are not summed in halves
 ROWS = 16  # that are added up before they are added to the sums of columns
 NARROW = 64  # columns below which 16 rows are summed as one row of 16 times as many columns
+
+
+def compile_sum(dtype: Any) -> Callable[[Any, Any, int, int, int], bool] | None:
+    """Return a function of an array, of an array for the result, and of three lengths; None if there is none.
+
+    The array is in order, of the shape that the lengths give, and is summed over the axis in the middle.  The function
+    returns whether all sums are finite.
+
+    >>> import numpy as np
+    >>> f, z = compile_sum(np.dtype("f8")), np.ones(3)
+    >>> f is None or (f(np.arange(6.0), z, 1, 2, 3) and z.tolist() == [3.0, 5.0, 7.0])
+    True
+    """
+    target = get_target()
+    if not llvm_available() or target.vector_bytes < AVX2:
+        return None  # where it was not measured
+    try:
+        code, _ = get_code(emit_sums(code_of(dtype), target), ["run"], {}, default_cache())
+    except TranslatorError:
+        return None
+    code.keep()
+    run = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 3)(code.addresses["run"])
+
+    def call(x: Any, z: Any, outer: int, count: int, inner: int) -> bool:
+        return bool(run(find_data(x), find_data(z), outer, count, inner))
+
+    find_data = choose_address()
+    return call
 
 
 def emit_sums(dtype: str, target: Target) -> str:
