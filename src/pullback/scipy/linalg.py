@@ -422,8 +422,8 @@ def expm(a: TensorLike) -> Any:
     if not values.size and a.size:  # while a program is compiled, the size is not known
         norm = np.max(np.sum(np.abs(stop_gradient(a)), -2))
         count = np.ceil(np.log2(np.maximum(norm / WIDEST, 1.0)))
-        square: Function = lambda _, x: np.matmul(x, x)
-        return fori_loop(0, np.astype(count, np.int32), square, _pade(a / 2.0**count), max_steps=MOST_SQUARINGS)
+        steps = np.astype(count, np.int32)
+        return fori_loop(0, steps, lambda _, x: np.matmul(x, x), _pade(a / 2.0**count), max_steps=MOST_SQUARINGS)
     size = float(np.max(np.sum(np.abs(values), -2), initial=0.0))
     if not np.isfinite(size):
         raise ArgumentError("scipy.linalg.expm: the matrix has numbers that are not finite.")
