@@ -198,3 +198,15 @@ def test_report_command_refuses_bad_arguments(
     with pytest.raises(SystemExit):
         main(["report", *(g.format(script=script) for g in given)])
     assert answer in capsys.readouterr().err
+
+
+def test_version_option() -> None:
+    done = subprocess.run([COMMAND, "--version"], capture_output=True, text=True, check=True)
+    assert re.fullmatch(r"pullback \d+\.\d+\.\d+\n", done.stdout)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no broken pipes of this kind")
+def test_closed_output_ends_without_traceback() -> None:
+    done = subprocess.run(["sh", "-c", f"{COMMAND} tour | head -1"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("1. The gradient of a function")
+    assert "Traceback" not in done.stderr

@@ -11,6 +11,7 @@ import scipy.optimize
 import scipy.sparse.linalg
 
 import pullback as pb
+from pullback.errors import ShapeError
 from pullback.scipy import optimize
 
 X = np.linspace(0.0, 1.0, 8)
@@ -212,3 +213,8 @@ def test_install_and_uninstall() -> None:
         np.testing.assert_allclose(plain.x, 1.0, atol=1e-5)
     assert scipy.optimize.minimize is before
     assert not pb.scipy.is_installed()
+
+
+def test_minimize_of_function_with_several_results_raises() -> None:
+    with pytest.raises(ShapeError, match=r"the function to minimize must return one number, got shape \(3,\)"):
+        optimize.minimize(lambda x: x**2, np.ones(3))

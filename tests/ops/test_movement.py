@@ -92,8 +92,12 @@ REFUSED = {
     "short perm": (lambda: pb.transpose(X, [0]), ShapeError, "each of the 2 axes"),
     "axis": (lambda: pb.unstack(X, 2), ShapeError, "unstack: axis 2 is out of range for rank 2"),
     "unstack scalar": (lambda: pb.unstack(pb.scalar(1.0)), ShapeError, "rank 0"),
-    "squeeze": (lambda: pb.squeeze(X, [0]), ShapeError, r"squeeze: shapes \(2, 3\)"),
-    "expand": (lambda: pb.expand_dims(X, 4), ShapeError, r"expand_dims: shapes \(2, 3\).*axis=4"),
+    "squeeze": (lambda: pb.squeeze(X, [0]), ShapeError, r"squeeze: cannot select .* \(given shapes \(2, 3\), float"),
+    "expand": (
+        lambda: pb.expand_dims(X, 4),
+        ShapeError,
+        r"expand_dims: axis 4 is out of .* \(given shapes \(2, 3\), .*axis=4\)",
+    ),
     "broadcast": (lambda: pb.broadcast_to(X, [3, 3]), ShapeError, r"\(2, 3\), which cannot be broadcast to \(3, 3\)"),
     "tile": (lambda: pb.tile(X, [-1, 1]), ShapeError, "tile: reps must not be negative"),
     "concat": (
@@ -120,7 +124,7 @@ REFUSED = {
     "slice1d": (lambda: pb.slice1d(X, 0), ShapeError, r"slice1d: x must have rank 1, got shape \(2, 3\)"),
     "strides": (lambda: pb.strided_slice(X, [0], [1], [0]), ArgumentError, "strides must not be 0"),
     "strided lengths": (lambda: pb.strided_slice(X, [0], [1, 2]), ArgumentError, "must be of the same length"),
-    "reverse": (lambda: pb.reverse(X, 2), ShapeError, r"reverse: shapes \(2, 3\)"),
+    "reverse": (lambda: pb.reverse(X, 2), ShapeError, r"reverse: .*\(given shapes \(2, 3\), float"),
     "reverse3d": (lambda: pb.reverse3d(X), ShapeError, "reverse3d: x must have rank 3"),
     "pad": (lambda: pb.pad(X, [[1, 1]]), ShapeError, r"pad: x has shape \(2, 3\), so paddings must be 2 pairs"),
     "pad negative": (lambda: pb.pad(X, [[1, -1], [0, 0]]), ShapeError, ">= 0"),

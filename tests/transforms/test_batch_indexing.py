@@ -305,7 +305,7 @@ def test_vmap_of_masked_assignment_of_array_raises() -> None:
             r"reshape: x has shape \(3, 4\), that is 12 elements; they do not fit shape \(7,\)\.$",
         ),
         (lambda x: np.concatenate([x, x.T]), r"concat: .*shape \(3, 4\) and .* shape \(4, 3\).*that of axis 0 must"),
-        (lambda x: x[9], "getitem: .*with index=9: index 9 is out of bounds for axis 0 with size 3$"),
+        (lambda x: x[9], r"getitem: index 9 is out of bounds for axis 0 with size 3 \(given shapes .*, index=9\)\.$"),
         (lambda x: x @ x, r"matmul: got shapes \(3, 4\) and \(3, 4\)"),
         (lambda x: pb.pad(x, [[1]]), r"pad: paddings must be a pair .* for each axis of x, got \[\[1\]\]"),
     ],

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
+from pullback import __version__
 from pullback.command import bench, info, report, scale, tour
 
 __all__ = ["main"]
@@ -18,7 +20,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     pullback ...
     0
     """
-    given = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _run(list(sys.argv[1:] if argv is None else argv))
+    except BrokenPipeError:  # the reader of the output ended, as in ``pullback tour | head``
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _run(given: list[str]) -> int:
     if given[:1] == ["bench"]:
         return bench.run(given[1:])  # argparse would reject the benchmark's own options
     if given[:1] == ["report"]:
@@ -26,6 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if given[:1] == ["scale"]:
         return scale.run(given[1:])
     parser = argparse.ArgumentParser(prog="pullback", description="Gradients of NumPy programs.")
+    parser.add_argument("--version", action="version", version=f"pullback {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="command", required=True)
     for module in (tour, report, bench, scale, info):
         name, line = module.__name__.rpartition(".")[2], (module.__doc__ or "").partition("\n")[0]

@@ -619,11 +619,11 @@ class Op:
             pass
         if (refused := op.refuse_dtypes(error, [a.dtype for a in args if hasattr(a, "dtype")])) is not None:
             return refused
-        given = f" with {', '.join(f'{k}={v!r}' for k, v in params.items())}" if params else ""
+        given = "".join(f", {k}={v!r}" for k, v in params.items())
         kind: type[PullbackError] = ArgumentError if isinstance(error, TypeError) else ShapeError
         kind = IndexRangeError if isinstance(error, IndexError) else kind
         dtypes = " and ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
-        return kind(f"{op.name}: shapes {format_shapes(shapes)} ({dtypes}){given}: {error}")
+        return kind(f"{op.name}: {str(error).rstrip('.')} (given shapes {format_shapes(shapes)}, {dtypes}{given}).")
 
     def refuse_dtypes(self, error: Exception, dtypes: Sequence[np.dtype[Any]]) -> Exception | None:
         """Return the error about inputs that are not numbers, or complex where they must be real; None if none is."""

@@ -152,7 +152,9 @@ def _tensorinv(a: Value, /, ind: int = 2) -> Any:
         raise ArgumentError(f"np.linalg.tensorinv: ind must be a positive integer, got {ind!r}.")
     before, after = a.shape[:ind], a.shape[ind:]
     if prod(before) != prod(after):
-        raise ShapeError(f"np.linalg.tensorinv: {before} and {after} do not have as many elements; ind={ind}.")
+        raise ShapeError(
+            f"np.linalg.tensorinv: the axes {before} before ind={ind} and {after} after it must be of the same size."
+        )
     return np.reshape(linalg.inv(np.reshape(a, (prod(before), prod(after)))), (*after, *before))
 
 
@@ -163,7 +165,10 @@ def _tensorsolve(a: Value, b: Value, /, axes: Any = None) -> Any:
         a = np.transpose(a, [*(k for k in range(a.ndim) if k not in last), *last])
     out = a.shape[b.ndim :]
     if a.size != prod(out) ** 2:
-        raise ShapeError(f"np.linalg.tensorsolve: {a.shape} is not a square of the size of {b.shape}.")
+        raise ShapeError(
+            f"np.linalg.tensorsolve: a must have b.size² elements and begin with the axes of b; got {a.shape} "
+            f"and {b.shape}."
+        )
     return np.reshape(linalg.solve(np.reshape(a, (prod(out), prod(out))), np.reshape(b, (-1,))), out)
 
 

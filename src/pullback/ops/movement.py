@@ -160,7 +160,9 @@ def ravel(x: TensorLike, /, order: str = "C") -> Any:
     (6,)
     """
     if order not in ("C", "F"):
-        raise ArgumentError(f"ravel: order must be 'C' or 'F', got {order!r}; a tensor does not tell its layout.")
+        raise ArgumentError(
+            f"ravel: order must be 'C' or 'F', got {order!r}; the memory layout of a tensor is not defined."
+        )
     if order == "F":
         return reshape(np.transpose(x), (-1,))
     z = reshape(x, (-1,))

@@ -38,7 +38,7 @@ def _batch_norm(
     found: dict[str, Any] = {k: None if v is None else check_numbers(name, k, v) for k, v in given.items()}
     for argument, value in found.items():
         if value is None and argument in ("mean", "variance"):
-            raise ShapeError(f"{name}: {argument} must be given; moments(x) tells mean and variance.")
+            raise ShapeError(f"{name}: {argument} must be given; moments(x) computes mean and variance.")
         if value is not None and not (is_broadcastable(value.shape, x.shape) and value.ndim == found["mean"].ndim):
             raise ShapeError(
                 f"{name}: {argument} has shape {value.shape}; for x of shape {x.shape} and mean of shape "

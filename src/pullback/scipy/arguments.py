@@ -203,5 +203,8 @@ def apply_linear(function: Callable[[Any], Any], x: Any, axis: int) -> Any:
     """
     n = x.shape[axis]
     if n > MAX_MATRIX_LENGTH:
-        raise ArgumentError(f"pb.scipy: along an axis of {n} numbers this takes a matrix of {n}² numbers.")
+        raise ArgumentError(
+            f"pb.scipy: an axis of length {n} is too long: the derivative of this function uses a matrix of {n} × {n}, "
+            f"and {MAX_MATRIX_LENGTH} is the largest length."
+        )
     return apply_matrix(np.asarray(function(np.eye(n, dtype=np.result_type(x.dtype, np.float32)))), x, axis)

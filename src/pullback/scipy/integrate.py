@@ -117,7 +117,7 @@ def cumulative_simpson(
     """Return the running integral of samples by Simpson's rule; differentiable by ``y``."""
     y = as_float(y)
     if is_traced(x, dx, initial):
-        raise NoRuleError("pb.scipy.integrate.cumulative_simpson: differentiable by y alone.")
+        raise NoRuleError("pb.scipy.integrate.cumulative_simpson: only y has a derivative, not x, dx or initial.")
 
     def run(e: Any, initial: Any = None) -> Any:
         return load("integrate").cumulative_simpson(e, x=x, dx=dx, axis=0, initial=initial)
@@ -314,7 +314,9 @@ def _find_steps(plain: Function, start: float, end: float, y0: Array, name: str,
     if not found.success:
         raise ConvergenceError(f"solve_ivp: {found.message}")
     if len(found.t) > MOST_STEPS:
-        raise ConvergenceError(f"solve_ivp: {len(found.t)} steps of {name} are too many to differentiate.")
+        raise ConvergenceError(
+            f"solve_ivp: {len(found.t)} steps of {name} are too many to differentiate; at most {MOST_STEPS}."
+        )
     return found.t
 
 
@@ -412,7 +414,7 @@ def odeint(
     """
     refused = {k for k, v in options.items() if v not in (None, 0, False) and k not in ("mxstep", "hmax", "h0", "hmin")}
     if refused:
-        raise ArgumentError(f"pb.scipy.integrate.odeint: {sorted(refused)} are not taken here.")
+        raise ArgumentError(f"pb.scipy.integrate.odeint: the arguments {sorted(refused)} are not supported.")
 
     def fun(t: Operand, y: Value) -> Any:
         return func(t, y, *args) if tfirst else func(y, t, *args)

@@ -119,9 +119,12 @@ def _prepare(x: TensorLike, y: TensorLike, axis: int) -> tuple[Any, Any, int]:
     axis = axis % y.ndim
     y = np.moveaxis(y, axis, 0)
     if x.ndim != 1 or x.shape[0] != y.shape[0] or x.shape[0] < 2:
-        raise ShapeError(f"scipy.interpolate: {x.shape} places for data of shape {y.shape}.")
+        raise ShapeError(
+            f"scipy.interpolate: x must be a vector with one number for each of y, two at least; got shapes "
+            f"{x.shape} and {y.shape}."
+        )
     if np.any(all_values(np.diff(x) <= 0)):
-        raise ArgumentError("scipy.interpolate: x must increase.")
+        raise ArgumentError("scipy.interpolate: x must be strictly increasing.")
     return x, y, axis
 
 

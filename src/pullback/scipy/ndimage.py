@@ -310,9 +310,12 @@ def map_coordinates(
     if not 0 <= order <= 3 or mode not in ("constant", "nearest", "mirror", "reflect", "grid-mirror", "grid-wrap"):
         return make_fallback("ndimage", "map_coordinates")(x, places, output, order, mode, cval, prefilter)
     if order > 1 and mode == "nearest" and is_traced(x, places):
-        raise NoRuleError("pb.scipy.ndimage.map_coordinates: mode='nearest' only of orders 0 and 1 here.")
+        raise NoRuleError(f"pb.scipy.ndimage.map_coordinates: with mode='nearest' order must be 0 or 1, got {order}.")
     if places.shape[0] != x.ndim:
-        raise ShapeError(f"map_coordinates: coordinates of {places.shape[0]} axes for an image of {x.ndim}.")
+        raise ShapeError(
+            f"map_coordinates: the image has {x.ndim} axes, so coordinates must have {x.ndim} rows, got shape "
+            f"{places.shape}."
+        )
     inner = "mirror" if mode in ("constant", "nearest") else mode
     if prefilter and order > 1:
         x = spline_filter(x, order, mode=inner)

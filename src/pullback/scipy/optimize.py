@@ -14,7 +14,7 @@ import numpy as np
 from pullback.core import tree as trees
 from pullback.core.tensor import Tensor, concrete, strip
 from pullback.display.progress import Progress, report_progress
-from pullback.errors import ArgumentError
+from pullback.errors import ArgumentError, ShapeError
 from pullback.names.scipy import FUNCTIONS
 from pullback.ops import linalg
 from pullback.scipy.arguments import as_float, as_operand, is_traced, load, make_fallback
@@ -97,7 +97,10 @@ class Unknowns:
 
 
 def _plain_scalar(y: TensorLike) -> float:
-    return float(np.asarray(concrete(as_operand(y))))
+    made = np.asarray(concrete(as_operand(y)))
+    if made.size != 1:
+        raise ShapeError(f"pb.scipy.optimize: the function to minimize must return one number, got shape {made.shape}.")
+    return float(made.reshape(()))
 
 
 def _plain_array(y: TensorLike) -> Any:

@@ -63,7 +63,7 @@ def astype(x: Value, dtype: DType, /, *, copy: bool = True, device: object = Non
     check_device("astype", device)
     made: Any = as_operand(x)
     if made.dtype.kind == "c" and np.dtype(dtype).kind not in "cb":
-        raise ArgumentError(f"astype: {made.dtype} to {np.dtype(dtype)} drops the imaginary part; say real(x) first.")
+        raise ArgumentError(f"astype: {made.dtype} to {np.dtype(dtype)} drops the imaginary part; call real(x) first.")
     if made.dtype != dtype:
         return made.astype(dtype)  # type: ignore[no-any-return]
     return np.copy(made) if copy else made  # type: ignore[return-value]

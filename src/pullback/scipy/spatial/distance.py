@@ -189,7 +189,9 @@ def squareform(X: TensorLike, force: str = "no", checks: bool = True) -> Any:
         return x[np.triu_indices(x.shape[0], 1)]
     n = int((1 + math.isqrt(1 + 8 * x.shape[0])) // 2)
     if n * (n - 1) // 2 != x.shape[0]:
-        raise ShapeError(f"squareform: {x.shape[0]} is not the number of pairs of anything.")
+        raise ShapeError(
+            f"squareform: the vector must have n (n - 1) / 2 elements for some n, as pdist returns, got {x.shape[0]}."
+        )
     place = np.zeros((n, n), int)
     i, j = np.triu_indices(n, 1)
     place[i, j] = place[j, i] = 1 + np.arange(len(i))

@@ -94,7 +94,7 @@ def _choose_sides(low: Any, high: Any, alternative: str) -> Any:
     if alternative == "two-sided":
         return 2 * np.minimum(low, high)
     if alternative not in ("less", "greater"):
-        raise ArgumentError(f"alternative must be 'two-sided', 'less' or 'greater', got {alternative!r}.")
+        raise ArgumentError(f"scipy.stats: alternative must be 'two-sided', 'less' or 'greater', got {alternative!r}.")
     return low if alternative == "less" else high
 
 

@@ -142,7 +142,9 @@ class Dirichlet(Vectors):
         if x.shape[0] == alpha.shape[0] - 1:
             x = np.concatenate([x, np.expand_dims(1 - np.sum(x, 0), 0)])
         if x.shape[0] != alpha.shape[0]:
-            raise ShapeError(f"dirichlet: {alpha.shape[0]} parameters, but {x.shape[0]} shares.")
+            raise ShapeError(
+                f"dirichlet: alpha has {alpha.shape[0]} elements, so x must have as many or one less, got {x.shape[0]}."
+            )
         log = np.sum(call("gammaln", alpha)) - call("gammaln", np.sum(alpha))
         powers = np.reshape(alpha - 1, (-1,) + (1,) * (x.ndim - 1))
         return np.sum(call("xlogy", powers, x), 0) - log
@@ -214,7 +216,9 @@ class Wishart(Vectors):
         """Return the logarithm of the density at a positive definite matrix ``x``."""
         x, df, scale = as_float(x), as_float(df), as_float(scale)
         if x.ndim != 2 or scale.ndim != 2:
-            raise NoRuleError("pb.scipy.stats.wishart: only of one matrix x and a matrix scale.")
+            raise NoRuleError(
+                f"pb.scipy.stats.wishart: x and scale must be matrices, got shapes {x.shape} and {scale.shape}."
+            )
         n, scale = scale.shape[0], mirror_triangle(scale)
         made = 0.5 * (df - n - 1) * linalg.slogdet(mirror_triangle(x))[1] - 0.5 * np.trace(linalg.solve(scale, x))
         return made - 0.5 * df * (n * math.log(2) + linalg.slogdet(scale)[1]) - multigammaln(df / 2, n)
