@@ -350,7 +350,7 @@ _ABOVE["scipy_fft"] = lambda: _import_module("pullback.scipy.fft")
 _native.load = lambda compiles: _import_module("pullback.compiler.runtime.abi.eager_ops").load(compiles)
 _lapack.find_routines = lambda: _import_module("pullback.compiler.target").find_blas()
 _KERNELS = "pullback.compiler.eager_kernels"
-_accelerate.compile_op = lambda *given: _import_module(f"{_KERNELS}.single_ops").compile_op(*given)
+_accelerate.compile_formula = lambda *given: _import_module(f"{_KERNELS}.single_ops").compile_formula(*given)
 _accelerate.compile_function = lambda *given: _import_module(f"{_KERNELS}.elements").compile_function(*given)
 _accelerate.compile_sum = lambda *given: _import_module(f"{_KERNELS}.sums").compile_sum(*given)
 

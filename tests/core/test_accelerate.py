@@ -20,6 +20,7 @@ random = np.random.default_rng(0)
 IMAGES = random.normal(size=(4, 24, 24, 16)).astype("f4")
 FILTER = random.normal(size=(3, 3, 16, 24)).astype("f4")
 TABLE = random.normal(size=(50, 64)).astype("f4")
+BIG = TABLE.repeat(30, 0)
 ROWS = random.integers(0, 50, 1000)
 BY_CHANNEL = random.normal(size=(3, 3, 16, 1)).astype("f4")
 
@@ -76,7 +77,11 @@ PROGRAMS = {
     "cumsum": gradients(lambda x: pb.cumsum(x, -1), TABLE.repeat(3, 0)),
     "cumsum backwards": gradients(lambda x: pb.cumsum(x, 0, True, True), TABLE.repeat(3, 0).astype("f8")),
     "cumprod": gradients(lambda x: pb.cumprod(np.cos(x), 1), TABLE.repeat(3, 0)),
-    "softmax": gradients(lambda x: pb.softmax(x, axis=1), TABLE.repeat(30, 0).reshape(100, 60, 16)),
+    "softmax": gradients(lambda x: pb.softmax(x, axis=1), BIG.reshape(100, 60, 16)),
+    "log_softmax": gradients(lambda x: pb.log_softmax(x, axis=1), BIG.reshape(100, 60, 16)),
+    "log_sum_exp": gradients(pb.log_sum_exp, BIG.astype("f8")),
+    "log_sum_exp of rows": gradients(lambda x: pb.log_sum_exp(x, -1, keepdims=True), BIG),
+    "huber_loss": gradients(lambda x: pb.losses.huber_loss(np.zeros_like(BIG), x, delta=0.5), BIG),
     "topk": gradients(lambda x: pb.topk(x, 5).values, TABLE.repeat(3, 0)),
 }  # fmt: skip
 
@@ -118,6 +123,7 @@ def test_topk_of_unusual_elements_is_exactly_numpys(kind: str, monkeypatch: pyte
         (pb.cumsum, np.full(9000, 1e37, "f4"), "overflow"),
         (pb.cumprod, np.full(9000, 2.0), "overflow"),
         (pb.softmax, np.full((300, 300), -np.inf), "invalid"),
+        (pb.log_softmax, np.full((300, 300), -np.inf), "invalid"),
     ],
 )
 def test_results_that_are_not_finite_come_with_numpys_warning(f: Callable[..., Any], x: Any, message: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 import pullback as pb
 from pullback.core import lapack, residuals
 
-SHAPES = [((32, 10), -1), ((6, 5, 4), 1), ((5,), None), ((300, 300), 0), ((300, 300), -1)]
+SHAPES = [((32, 10), -1), ((6, 5, 4), 1), ((5,), None), ((200, 200), 0), ((200, 200), -1)]
 random = np.random.default_rng(0)
 
 
@@ -35,7 +35,7 @@ def test_gradient_of_log_sum_exp_from_kept_exponentials(shape: Any, axis: Any, k
     assert count_kept() == before
 
 
-@pytest.mark.parametrize("shape", [(32, 10), (6, 5, 4), (300, 300)])
+@pytest.mark.parametrize("shape", [(32, 10), (6, 5, 4), (200, 200)])
 def test_gradient_of_log_softmax_from_kept_exponentials(shape: Any) -> None:
     x, w = random.normal(size=shape) * 3, random.normal(size=shape)
     before = count_kept()

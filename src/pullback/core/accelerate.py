@@ -1,6 +1,6 @@
 """Machine code for eager ops on large arrays: convolutions, pooling, scans and functions such as ``exp``.
 
-The compiler imports this package, not the other way round: ``pullback/__init__.py`` sets ``compile_op`` and
+The compiler imports this package, not the other way round: ``pullback/__init__.py`` sets ``compile_formula`` and
 ``compile_function``, which import the compiler when the first such op runs.  NumPy runs all other ops.
 
 Machine code and NumPy round differently.  So which of them runs an op depends on shapes, dtypes and parameters alone,
@@ -28,8 +28,9 @@ Program = Callable[..., Any]
 MAX_NUMPY_ELEMENTS = 8192  # up to this size NumPy runs an op that takes it several function calls
 MAX_SIGNATURES = 512  # compiled in a process; beyond it NumPy runs new ones, as shapes seem to vary
 
-# compile_op(op, [(shape, dtype) of each input], params) returns a function of arrays, or None if it cannot be compiled.
-compile_op: Callable[[Any, list[tuple[Any, Any]], dict[str, Any]], Program | None] | None = None
+# compile_formula(f, [(shape, dtype) of each input]) returns a function of arrays for a function of tensors, such as an op
+# with its parameters; None if it cannot be compiled.
+compile_formula: Callable[[Callable[..., Any], list[tuple[Any, Any]]], Program | None] | None = None
 # compile_function(op, dtype, which operands are single numbers) returns a function ``f(*operands, out)`` of arrays of
 # any length, or None.  ``f`` returns whether a result is not finite; it is faster than NumPy from ``f.least`` elements.
 compile_function: Callable[[Any, Any, tuple[bool, ...]], Program | None] | None = None
@@ -60,9 +61,10 @@ def run_compiled_if(
     otherwise: Callable[..., Any] | None = None,
     is_finite: Callable[..., bool] | None = None,
 ) -> Callable[..., Any]:
-    """Return the ``run`` of an op: machine code if ``is_worthwhile(*args)``, otherwise ``otherwise(*args)``.
+    """Return a function that runs machine code if ``is_worthwhile(*args)``, and otherwise ``otherwise(*args)``.
 
-    ``kernel`` is the kernel of the op, and the default of ``otherwise``.
+    ``kernel`` is the kernel of an op, whose ``run`` this is, or a formula of arrays and parameters in NumPy functions,
+    which is compiled as it stands.  It is the default of ``otherwise``.
     Where ``is_finite(z, *args)`` is false, NumPy computes the result again and gives its warnings.
 
     >>> run_compiled_if(lambda x: x.size > 1_000_000, np.negative)(np.ones(2))
@@ -95,10 +97,17 @@ def _find_program(key: tuple[Any, ...]) -> Program | None:
 
 
 def _compile(kernel: Callable[..., Any], *args: Any) -> Program | None:
-    op = BY_KERNEL[kernel]
-    count = len(op.inputs)
-    params = dict(zip(op.params, args[count:], strict=True))
-    return None if compile_op is None else compile_op(op, [*args[:count]], params)
+    """Return a program for a kernel or formula; each of ``args`` is the signature of an array, or a parameter."""
+    op = BY_KERNEL.get(kernel)
+    count = sum(type(a) is tuple and len(a) == 2 and isinstance(a[1], np.dtype) for a in args)
+
+    def run(*tensors: Any) -> Any:
+        if op is None:
+            return kernel(*tensors, *args[count:])
+        return op.call([*tensors], dict(zip(op.params, args[count:], strict=True)))
+
+    run.__name__ = kernel.__name__ if op is None else op.name
+    return None if compile_formula is None else compile_formula(run, [*args[:count]])
 
 
 # ---- elementwise functions, compiled for arrays of any length

@@ -37,6 +37,7 @@ ZERO = {t: np.zeros((), t) for t in FLOATS}  # quicker than a Python 0
 ONE_AND_TOP = {
     t: (np.ones((), t), np.array(np.floor(np.log(np.finfo(t).max)), t)) for t in FLOATS
 }  # exp(top) is finite
+quick_exp = run_elements(np.exp)
 MIN_COMPILED = 1 << 16  # elements from which machine code is worth compiling
 SELU_SCALE = 1.0507009873554805
 SELU_DEPTH = SELU_SCALE * 1.6732632423543772  # the limit to the left is -SELU_DEPTH
@@ -356,10 +357,8 @@ def _below_top(x: Array, axis: int) -> Any:
 
 def _softmax(x: Array, dim: int | None = -1, axis: int | None = None) -> Any:
     axis = _axis(dim, axis)
-    y = _below_top(x, axis)
-    into = y if type(y) is ndarray else None  # which is ours
-    e = np.exp(y, out=into)
-    return np.divide(e, _total(e, axis), out=into)
+    e = quick_exp(_below_top(x, axis))
+    return np.divide(e, _total(e, axis), out=e if type(e) is ndarray else None)
 
 
 def _over(name: str) -> moves:
@@ -394,24 +393,34 @@ def _compose_log_softmax(x: Tensor, axis: int) -> Any:
     return y - np.log(_total(np.exp(y), _axis(axis)))
 
 
-def _softmax_rule(g: Value, z: Value, dim: int, axis: int | None) -> Any:
-    return (g - _total(g * z, _axis(dim, axis))) * z
-
-
 def _has_many(x: Array, dim: int | None = -1, axis: int | None = None) -> bool:
     return x.size >= MIN_COMPILED and type(_axis(dim, axis)) is int
 
 
-def _is_finite(z: Array, x: Array, dim: int | None, axis: int | None) -> bool:
-    """Return whether the first result along the axis is finite; where one is NaN, all are."""
-    return bool(np.isfinite(np.take(z, 0, _axis(dim, axis))).all())
+def _has_numbers(z: Array, x: Array, dim: int | None = -1, axis: int | None = None) -> bool:
+    """Return whether no first result along the axis is NaN; where one is NaN, all are."""
+    return not np.isnan(np.take(z, 0, _axis(dim, axis))).any()
+
+
+def _pull_softmax(g: Value, z: Value, axis: int) -> Any:
+    return (g - _total(g * z, axis)) * z
+
+
+_pull_softmax_quickly = run_compiled_if(lambda g, z, axis: _has_many(g, axis), _pull_softmax)
+
+
+def _softmax_rule(g: Value, z: Value, dim: int, axis: int | None) -> Any:
+    cotangent, result = unwrap_scratch(g), unwrap_scratch(z)
+    if type(cotangent) is type(result) is ndarray:
+        return _pull_softmax_quickly(cotangent, result, _axis(dim, axis))
+    return _pull_softmax(g, z, _axis(dim, axis))
 
 
 @op(
     _softmax,
     acts=_over("softmax"),
     d=partials(_softmax_rule),
-    run=run_compiled_if(_has_many, _softmax, is_finite=_is_finite),
+    run=run_compiled_if(_has_many, _softmax, is_finite=_has_numbers),
     lower=made_of(_compose_softmax),
 )
 def softmax(logits: TensorLike, /, dim: int = -1, axis: Axis = None) -> Any:
@@ -431,7 +440,7 @@ def _log_softmax(x: Array, axis: int | None = -1, saves: bool = False) -> Any:
     y = _below_top(x, axis)
     if not y.size:
         return y
-    e = np.exp(y)
+    e = quick_exp(y)
     s = _total(e, axis)
     z = np.subtract(y, np.log(s), out=y if type(y) is ndarray else None)
     if saves:
@@ -443,14 +452,24 @@ def _save_log_softmax(x: Array, axis: int | None) -> Any:
     return _log_softmax(x, axis, saves=True)
 
 
+def _pull_log_softmax(g: Any, logits: Value, axis: int) -> Any:
+    return g - softmax(logits, axis=axis) * _total(g, axis)
+
+
+_pull_log_softmax_quickly = run_compiled_if(lambda g, logits, axis: _has_many(g, axis), _pull_log_softmax)
+
+
 def _log_softmax_rule(g: Any, logits: Value, z: Any, axis: int | None) -> Any:
     """Return the cotangent, from the exponentials of the forward pass where these were saved."""
+    axis = _axis(axis)
     kept = find_residual(unwrap_scratch(z))
-    total = _total(g, _axis(axis))
-    if kept is None or not (isinstance(g, RAW) or type(g) is Scratch):
-        return g - _probabilities(logits, z, axis) * total
-    e, s = kept
-    return g - (scratch(e, z.meta) if type(z) is Scratch else e) * (total / s)
+    if kept is not None and (isinstance(g, RAW) or type(g) is Scratch):
+        e, s = kept
+        return g - (scratch(e, z.meta) if type(z) is Scratch else e) * (_total(g, axis) / s)
+    cotangent, x = unwrap_scratch(g), unwrap_scratch(logits)
+    if type(cotangent) is type(x) is ndarray and x.dtype == cotangent.dtype:
+        return _pull_log_softmax_quickly(cotangent, x, axis)
+    return g - _probabilities(logits, z, axis) * _total(g, axis)
 
 
 def _probabilities(logits: Value, z: Any, axis: int | None) -> Any:
@@ -466,8 +485,8 @@ def _probabilities(logits: Value, z: Any, axis: int | None) -> Any:
         lambda g, logits, z, axis: _log_softmax_rule(g, logits, z, axis),
         jvp=lambda dlogits, logits, z, axis: dlogits - _total(_probabilities(logits, z, axis) * dlogits, _axis(axis)),
     ),
-    run=_log_softmax,
-    saving=_save_log_softmax,
+    run=run_compiled_if(_has_many, _log_softmax, is_finite=_has_numbers),
+    saving=run_compiled_if(_has_many, _log_softmax, _save_log_softmax, _has_numbers),
     lower=made_of(_compose_log_softmax),
 )
 def log_softmax(logits: TensorLike, /, axis: Axis = -1) -> Any:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback.core.accelerate import run_compiled_if
 from pullback.core.axes import elementwise2, moves
 from pullback.core.calculus import partials
 from pullback.core.composition import check_numbers, pick
 from pullback.core.convert import as_array, as_number, check_real
 from pullback.core.lowering import scalar
+from pullback.core.memory import unwrap_scratch
 from pullback.core.op import op
 from pullback.core.suggestions import did_you_mean
 from pullback.core.tape import RAW
@@ -33,6 +35,7 @@ __all__ = [
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
+MIN_COMPILED = 1 << 16  # elements from which machine code is worth compiling
 
 
 class Reduction(IntEnum):
@@ -224,8 +227,18 @@ def _huber(x: Array, delta: float = 1.0) -> Any:
     return (size - near * 0.5) * near
 
 
-def _toward(g: Value, x: Value, delta: float) -> Any:
+def _pull_huber(g: Value, x: Value, delta: float) -> Any:
     return g * np.minimum(np.maximum(x, -delta), delta)
+
+
+_pull_huber_quickly = run_compiled_if(lambda g, x, delta: x.size >= MIN_COMPILED, _pull_huber)
+
+
+def _toward(g: Value, x: Value, delta: float) -> Any:
+    g, x = unwrap_scratch(g), unwrap_scratch(x)
+    if type(g) is type(x) is np.ndarray:
+        return _pull_huber_quickly(g, x, delta)
+    return _pull_huber(g, x, delta)
 
 
 @op(
@@ -236,7 +249,7 @@ def _toward(g: Value, x: Value, delta: float) -> Any:
         batch_leading_axes,
     ),
     d=partials(_toward),
-    run=_huber,
+    run=run_compiled_if(lambda x, delta: x.size >= MIN_COMPILED, _huber),
     lower=scalar(
         lambda s, x, delta: s.select(s.less(s.absolute(x), delta), x * x * 0.5, (s.absolute(x) - delta * 0.5) * delta)
     ),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pullback.core.accelerate import run_compiled_if, run_elements
 from pullback.core.axes import Sample, Shape, moves, reduces
 from pullback.core.calculus import constant, linear, partials, rule
 from pullback.core.composition import rename_errors
@@ -363,6 +364,9 @@ def min(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
 
 # ---- log-sum-exp
 
+quick_exp = run_elements(np.exp)
+MIN_COMPILED = 1 << 16  # elements from which machine code is worth compiling
+
 
 def all_finite(z: Array) -> bool:
     """Return whether all of ``z`` is finite."""
@@ -382,7 +386,7 @@ def log_of_sum(x: Array, axis: Axis = None, keepdims: bool = False, saves: bool 
         columns = x.T.copy()
         top = max_reduce(columns, 0)
         if all_finite(top):
-            e = np.exp(columns - top)
+            e = quick_exp(columns - top)
             s = quick_sum(e, 0)
             z = np.log(s) + top
             z = z.reshape(-1, 1) if keepdims else z
@@ -391,7 +395,7 @@ def log_of_sum(x: Array, axis: Axis = None, keepdims: bool = False, saves: bool 
             return z
     top = quick_max(x, axis, True) if x.size else np.full(keepdims_shape(x.shape, axis), -inf, x.dtype)
     if all_finite(top):
-        e = np.exp(x - top)
+        e = quick_exp(x - top)
         s = quick_sum(e, axis, keepdims)
         z = np.log(s) + top.reshape(s.shape)
         if saves:
@@ -427,7 +431,7 @@ def compose_log_of_sum(x: Any, axis: Axis, keepdims: bool) -> Any:
 def weigh(x: Array, axis: Axis = None) -> Any:
     z = log_of_sum(x, axis, True)
     if all_finite(z):
-        return np.exp(x - z)
+        return quick_exp(x - z)
     with np.errstate(invalid="ignore"):
         return np.exp(x - np.where(z == -inf, z.dtype.type(0), z))
 
@@ -476,7 +480,7 @@ def weights(x: Value, z: Value, axis: Axis) -> Any:
         return log_sum_exp_weights(x, axis)
     z = restore_axes(z, x.shape, axis)
     if isinstance(z, RAW) and all_finite(z):
-        return np.exp(x - z)
+        return quick_exp(x - z)
     with np.errstate(invalid="ignore"):
         return np.exp(x - np.where(z == -inf, np.zeros((), z.dtype), z))
 
@@ -485,10 +489,27 @@ def save_log_of_sum(x: Array, axis: Axis, keepdims: bool) -> Any:
     return log_of_sum(x, axis, keepdims, saves=True)
 
 
+def adds_many(x: Array, axis: Axis = None, keepdims: bool = False) -> bool:
+    return x.size >= MIN_COMPILED and type(axis) is not list
+
+
+def is_all_finite(z: Array, x: Array, axis: Axis, keepdims: bool) -> bool:
+    return all_finite(z)
+
+
+def pull_weights(g: Value, x: Value, axis: Axis) -> Any:
+    return restore_axes(g, x.shape, axis) * log_sum_exp_weights(x, axis)
+
+
+pull_weights_quickly = run_compiled_if(lambda g, x, axis: True, pull_weights)
+
+
 def pull_log_of_sum(g: Value, x: Value, z: Value, axis: Axis) -> Any:
     """Return ``g`` times the weights: from the exponentials of the forward pass, where these were kept."""
     kept = find_residual(z)
     if kept is None or not isinstance(g, RAW):
+        if type(x) is np.ndarray and isinstance(g, RAW) and g.dtype == x.dtype and adds_many(x, axis):
+            return pull_weights_quickly(np.asarray(g), x, axis)
         return restore_axes(g, x.shape, axis) * weights(x, z, axis)
     e, s, is_transposed = kept
     if is_transposed:
@@ -503,8 +524,8 @@ def pull_log_of_sum(g: Value, x: Value, z: Value, axis: Axis) -> Any:
         lambda g, x, z, axis: pull_log_of_sum(g, x, z, axis),
         jvp=lambda dx, x, z, axis, keepdims: total(dx * weights(x, z, axis), axis, keepdims),
     ),
-    run=log_of_sum,
-    saving=save_log_of_sum,
+    run=run_compiled_if(adds_many, log_of_sum, is_finite=is_all_finite),
+    saving=run_compiled_if(adds_many, log_of_sum, save_log_of_sum, is_all_finite),
     lower=made_of(compose_log_of_sum),
 )
 def log_sum_exp(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:

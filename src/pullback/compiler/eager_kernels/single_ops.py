@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from warnings import warn
 
 from pullback.compiler.frontend.trace import Trace
@@ -12,25 +12,22 @@ from pullback.compiler.runtime.llvm import InvalidCodeError, TranslatorError, ll
 from pullback.compiler.runtime.threads import choose_options
 from pullback.compiler.target import get_target
 
-if TYPE_CHECKING:
-    from pullback.core.op import Op
-
-__all__ = ["compile_op"]
+__all__ = ["compile_formula"]
 
 
-def compile_op(op: Op, inputs: list[tuple[Any, Any]], params: dict[str, Any]) -> Callable[..., Any] | None:
-    """Return a function of arrays of these shapes and dtypes that runs an op by machine code; None if there is none.
+def compile_formula(formula: Callable[..., Any], inputs: list[tuple[Any, Any]]) -> Callable[..., Any] | None:
+    """Return a function of tensors as machine code for arrays of these shapes and dtypes; None if there is none.
 
     >>> import numpy as np
-    >>> from pullback.core.op import REGISTRY
-    >>> compile_op(REGISTRY["exp"], [((3,), np.dtype("f4"))], {}) is None or llvm_available()
+    >>> f = compile_formula(lambda x: np.exp(x) + 1, [((3,), np.dtype("f4"))])
+    >>> f is None or f(np.zeros(3, "f4")).tolist() == [2.0, 2.0, 2.0]
     True
     """
     if not llvm_available():
         return None
     trace = Trace()
     trace.checks = []
-    result = trace.perform(op, [trace.add_argument(shape, dtype, None) for shape, dtype in inputs], params)
+    result = formula(*[trace.add_argument(shape, dtype, None) for shape, dtype in inputs])
     trace.graph.outputs = [trace.node(x) for x in (result, *trace.checks)]
     trace.finished = True
     try:
@@ -38,7 +35,7 @@ def compile_op(op: Op, inputs: list[tuple[Any, Any]], params: dict[str, Any]) ->
     except TranslatorError:
         return None
     except InvalidCodeError as error:
-        warn(f"{error} NumPy runs {op.name} instead. Please report this.", RuntimeWarning, stacklevel=2)
+        warn(f"{error} NumPy runs {formula.__name__} instead. Please report this.", RuntimeWarning, stacklevel=2)
         return None
     if program.host_ops:
         return None

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.compiler.runtime.abi.eager_records import BLOCK, FLAGS, PROGRAM
+from pullback.compiler.runtime.abi.layout import read_address
 from pullback.core.memory import calls_function, is_sole, take
 from pullback.core.tensor import Tensor
 
@@ -39,14 +40,17 @@ class Place(NamedTuple):
 
 def find_place(v: Any, meta: Any) -> Place | None:
     """Return the place of an array with a meta's shape and dtype, or of one number; None for anything else."""
-    if type(v) is np.ndarray and v.dtype == meta.dtype and v.flags.aligned:
-        if v.shape == meta.shape and v.flags.c_contiguous:
-            return Place(v.ctypes.data, v.itemsize, v.itemsize, v)
-        if not v.ndim or (v.shape == meta.shape and not any(v.strides)):
-            return Place(v.ctypes.data, 0, 0, v)
+    if type(v) is np.ndarray and (v.dtype is meta.dtype or v.dtype == meta.dtype):
+        flags = v.flags
+        if flags.aligned:
+            if v.shape == meta.shape and flags.c_contiguous:
+                item = v.itemsize
+                return Place(read_address(v), item, item, v)
+            if not v.ndim or (v.shape == meta.shape and not any(v.strides)):
+                return Place(read_address(v), 0, 0, v)
     if type(v) is meta.dtype.type:
         held = np.array(v)
-        return Place(held.ctypes.data, 0, 0, held)
+        return Place(read_address(held), 0, 0, held)
     return None
 
 
@@ -204,4 +208,4 @@ class Run:
             return Place(self.buffers - 8 * BLOCK, self.item, 0)
         out = take(self.meta.pool)
         a.g = out = np.empty(self.meta.shape, self.meta.dtype) if out is None else out
-        return Place(out.ctypes.data, self.item, self.item, out)
+        return Place(read_address(out), self.item, self.item, out)

@@ -29,6 +29,7 @@ MOST_LOOPS = 256  # that are compiled in a process
 MOST_COUNTED = 4096  # structures whose work is counted: more than that do not come again
 VECTOR_BYTES = 64  # of a vector of the loop; several registers where these are shorter
 NUMBER, ARRAY, BUFFER = range(3)  # what is at a place: see ``Place`` of ``eager_blocks``
+PLACES = (*[PART["inputs"] + 3 * i for i in range(INPUTS)], PART["before"], PART["out"])  # fields of a part
 CONTEXT = {"count": 0, "block": 1, "watched": 2, "saved": 3, "places": 4}  # words that the loop reads
 
 OPERATIONS: dict[Any, Emit] = {
@@ -75,22 +76,17 @@ def find_pattern(parts: Sequence[tuple[int, ...]], item: int) -> tuple[RunPatter
     """Return the pattern of a job (see ``PART``), and the addresses of its places."""
     numbers: dict[tuple[int, int], int] = {}
     kinds: list[int] = []
-
-    def find(part: tuple[int, ...], field: int) -> int:
-        at, stride, advance = part[field : field + 3]
-        if not at:
-            return -1
-        found = numbers.setdefault((at, stride), len(kinds))
-        if found == len(kinds):
-            kinds.append(ARRAY if advance else BUFFER if stride else NUMBER)
-        return found
-
-    fields = [PART["inputs"] + 3 * i for i in range(INPUTS)]
-    made = tuple(
-        Part(p[PART["program"]], tuple([find(p, f) for f in fields]), find(p, PART["before"]), find(p, PART["out"]))
-        for p in parts
-    )
-    return RunPattern(item, tuple(kinds), made), [at for at, _ in numbers]
+    made = []
+    for part in parts:
+        found = []
+        for field in PLACES:
+            at, stride, advance = part[field : field + 3]
+            number = numbers.setdefault((at, stride), len(kinds)) if at else -1
+            if number == len(kinds):
+                kinds.append(ARRAY if advance else BUFFER if stride else NUMBER)
+            found.append(number)
+        made.append(Part(part[PART["program"]], tuple(found[:INPUTS]), *found[INPUTS:]))
+    return RunPattern(item, tuple(kinds), tuple(made)), [at for at, _ in numbers]
 
 
 class Operation(NamedTuple):

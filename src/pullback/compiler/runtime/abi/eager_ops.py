@@ -16,6 +16,7 @@ import struct
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,7 +48,7 @@ from pullback.compiler.runtime.abi.eager_records import (
     SUM_OF_SCALARS,
     SUM_SHIFT,
 )
-from pullback.compiler.runtime.abi.layout import Method, is_layout_known
+from pullback.compiler.runtime.abi.layout import Method, is_layout_known, read_address
 from pullback.compiler.runtime.disk_cache import default_cache
 from pullback.compiler.runtime.llvm import get_code, llvm_available, load_code, make_code_key
 from pullback.compiler.target import find_blas
@@ -214,21 +215,22 @@ class Machine:
             memory = self.buffers.pop()
         except IndexError:  # not "if self.buffers": another thread may take the last one in between
             memory = np.empty((2 * MOST_NODES + 5) * 8 * BLOCK, np.uint8)
-        start = -(-memory.ctypes.data // 64) * 64
+        start = -(-read_address(memory) // 64) * 64
         ignored = sum(FLAG_OF[name] for name, mode in np.geterr().items() if mode == "ignore")
         run = Run(rules, ctypes.addressof(self.copies[which]), start + 4 * 8 * BLOCK, ignored | ignored << SUM_SHIFT)
         run.plan()
         size, item = meta.size, meta.dtype.itemsize
         done = self.fused.run(run.parts, size, item, ignored, start)
-        words = (
-            size, item, ctypes.addressof(self.sums[which]), start, len(run.parts), done, 0,
-            *(word for part in run.parts for word in part),
-        )  # fmt: skip
-        job = np.array(words, np.int64)
-        address = job.ctypes.data
-        while flags := self.run_blocks(address):
-            run.warn(flags, int(job[JOB["part"]]) - 1, int(job[JOB["block"]]))
-            warn_of_sum(flags >> SUM_SHIFT)
+        if done * BLOCK < size:
+            words = (
+                size, item, ctypes.addressof(self.sums[which]), start, len(run.parts), done, 0,
+                *chain.from_iterable(run.parts),
+            )  # fmt: skip
+            job = np.array(words, np.int64)
+            address = read_address(job)
+            while flags := self.run_blocks(address):
+                run.warn(flags, int(job[JOB["part"]]) - 1, int(job[JOB["block"]]))
+                warn_of_sum(flags >> SUM_SHIFT)
         self.buffers.append(memory)
         return [rule.node for rule in rules]
 
