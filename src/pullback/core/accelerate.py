@@ -28,8 +28,8 @@ Program = Callable[..., Any]
 MAX_NUMPY_ELEMENTS = 8192  # up to this size NumPy runs an op that takes it several function calls
 MAX_SIGNATURES = 512  # compiled in a process; beyond it NumPy runs new ones, as shapes seem to vary
 
-# compile_formula(f, [(shape, dtype) of each input]) returns a function of arrays for a function of tensors, such as an op
-# with its parameters; None if it cannot be compiled.
+# compile_formula(f, [(shape, dtype) of each input]) returns a function of arrays for a function of tensors, such as an
+# op with its parameters; None if it cannot be compiled.
 compile_formula: Callable[[Callable[..., Any], list[tuple[Any, Any]]], Program | None] | None = None
 # compile_function(op, dtype, which operands are single numbers) returns a function ``f(*operands, out)`` of arrays of
 # any length, or None.  ``f`` returns whether a result is not finite; it is faster than NumPy from ``f.least`` elements.

@@ -463,7 +463,8 @@ def _log_softmax_rule(g: Any, logits: Value, z: Any, axis: int | None) -> Any:
     """Return the cotangent, from the exponentials of the forward pass where these were saved."""
     axis = _axis(axis)
     kept = find_residual(unwrap_scratch(z))
-    if kept is not None and (isinstance(g, RAW) or type(g) is Scratch):
+    is_plain = isinstance(g, RAW) or type(g) is Scratch
+    if kept is not None and is_plain:
         e, s = kept
         return g - (scratch(e, z.meta) if type(z) is Scratch else e) * (_total(g, axis) / s)
     cotangent, x = unwrap_scratch(g), unwrap_scratch(logits)

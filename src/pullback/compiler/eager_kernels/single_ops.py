@@ -1,4 +1,4 @@
-"""Compiled programs of one op, for arrays of fixed shapes."""
+"""Compiled programs of one op or of one derivative rule, for arrays of fixed shapes."""
 
 from __future__ import annotations
 
