@@ -74,7 +74,7 @@ def write_layers_model(
     """
     given = Path(os.fspath(path))
     if given.suffix == ".json" or given.is_dir() or os.fspath(path).endswith(("/", os.sep)):
-        write_model_json(path, model, describe_training(optimizer, arguments, False))
+        write_model_json(path, model, describe_training(optimizer, _list_by_output(model, arguments), False))
     elif given.suffix == ".keras":
         write_archive(path, model, describe_training(optimizer, arguments, True), optimizer)
     elif given.suffix in (".h5", ".hdf5"):
@@ -82,6 +82,19 @@ def write_layers_model(
     else:
         return False
     return True
+
+
+def _list_by_output(model: Any, arguments: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return losses and metrics in the order of a model's outputs: TensorFlow.js has other names for them."""
+    names = model.output_names
+    if arguments is None or names is None:
+        return arguments
+    return {
+        key: [x.get(name, [] if "metrics" in key else None) for name in names]
+        if isinstance(x, Mapping) and "class_name" not in x
+        else x
+        for key, x in arguments.items()
+    }
 
 
 def read_weights(path: StrPath, model: Any, modules: ModuleMap | None = None) -> None:

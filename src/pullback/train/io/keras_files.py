@@ -266,7 +266,7 @@ def write_archive(path: StrPath, model: Any, training: Json = None, optimizer: O
     with zipfile.ZipFile(target, "w") as archive:
         archive.writestr("metadata.json", json.dumps({"keras_version": KERAS_VERSION, "date_saved": ""}))
         archive.writestr("config.json", json.dumps(config))
-        state = list_state(None if training is None else optimizer, _list_trainable(model, writer.order))
+        state = list_state(None if training is None else optimizer, _list_trainable(model, {}))
         slots = {f"optimizer/vars/{i}": x for i, (_, x) in enumerate(state)}
         if optimizer is not None and optimizer.loss_scale.is_dynamic:  # Keras reads the inner optimizer's once more
             slots |= {f"optimizer/inner_optimizer/vars/{i}": x for i, (_, x) in enumerate(state[OUTER_COUNT:])}
@@ -284,7 +284,7 @@ def write_h5_weights(path: StrPath, model: Any) -> None:
 def _encode_tree(model: Any, writer: TopologyWriter, slots: dict[str, Array]) -> bytes:
     # Of this layer alone Keras keeps the underscores of attributes.
     spell = partial(re.sub, r"(grouped_query_attention\w*)/(\w+_dense)/", r"\1/_\2/")
-    paths = {spell(path): v for path, v in _iterate_paths(model, "", writer.order, set())}
+    paths = {spell(path): v for path, v in _iterate_paths(model, "", {}, set())}
     return encode_hdf5({path: v.numpy() for path, v in paths.items()} | slots, {})
 
 
@@ -310,7 +310,7 @@ def write_h5(path: StrPath, model: Any, training: Json = None, optimizer: Optimi
         weights = _name_weights(name, layer)
         attributes[f"model_weights/{name}"] = {"weight_names": [*weights]}
         arrays |= {f"model_weights/{name}/{weight}": x for weight, x in weights.items()}
-    state = list_state(None if training is None else optimizer, _list_trainable(model, writer.order))
+    state = list_state(None if training is None else optimizer, _list_trainable(model, {}))
     if optimizer is not None and state:
         names = [f"{optimizer.name}/{name}" for name, _ in state]
         attributes[STATE_GROUP] = {"weight_names": names}

@@ -11,22 +11,27 @@ from typing import Any
 import numpy as np
 
 from pullback.core.suggestions import snake_case
-from pullback.ops import activations, gaussian, reductions
+from pullback.ops import activations, gaussian, reductions, sorting
 
 __all__ = ["find_operation"]
 
-HOMES = ("keras.src.ops.numpy", "keras.src.ops.nn", "keras.src.ops.core", "keras.src.ops.math", "keras.ops")
+HOMES = ("keras.src.ops.numpy", "keras.src.ops.nn", "keras.src.ops.core", "keras.src.ops.math", "keras.src.ops.linalg",
+         "keras.ops")  # fmt: skip
 # Operations that are called as functions of NumPy, with the same arguments.
 SAME = (
-    "absolute", "add", "all", "any", "arctan", "argmax", "argmin", "ceil", "concatenate", "cos", "cosh", "cumsum",
-    "divide", "equal", "exp", "expand_dims", "expm1", "flip", "floor", "floor_divide", "greater", "greater_equal",
-    "isfinite", "isnan", "less", "less_equal", "log", "log1p", "log2", "logaddexp", "logical_and", "logical_not",
-    "logical_or", "matmul", "max", "maximum", "mean", "min", "minimum", "moveaxis", "multiply", "negative",
-    "not_equal", "power", "prod", "reciprocal", "repeat", "roll", "sign", "sin", "sinh", "sqrt", "square",
-    "squeeze", "stack", "std", "subtract", "sum", "swapaxes", "tan", "tanh", "tensordot", "transpose",
-    "true_divide", "var", "where",
+    "absolute", "add", "all", "amax", "amin", "any", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
+    "arctanh", "argmax", "argmin", "average", "broadcast_to", "cbrt", "ceil", "concatenate", "copy", "cos",
+    "cosh", "count_nonzero", "cumprod", "cumsum", "deg2rad", "diff", "divide", "dot", "equal", "exp", "exp2",
+    "expand_dims", "expm1", "flip", "floor", "floor_divide", "greater", "greater_equal", "hstack", "hypot", "isfinite",
+    "isinf", "isnan", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp", "logical_and", "logical_not",
+    "logical_or", "logical_xor", "matmul", "max", "maximum", "mean", "median", "min", "minimum", "mod", "moveaxis",
+    "multiply", "nan_to_num", "negative", "not_equal", "outer", "power", "prod", "rad2deg", "reciprocal", "repeat",
+    "roll", "round", "sign", "sin", "sinh", "sort", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum",
+    "swapaxes", "take", "take_along_axis", "tan", "tanh", "tensordot", "transpose", "true_divide", "var", "vstack",
+    "where",
 )  # fmt: skip
-ACTIVATIONS = ("relu", "relu6", "selu", "sigmoid", "softplus")
+ACTIVATIONS = ("log_sigmoid", "relu", "relu6", "selu", "sigmoid", "softplus")
+DTYPES = {"cast": ("bool", "float32", "int32"), "convert_to_tensor": (None,)}  # that these operations may have
 
 
 def find_operation(module: object, name: object, config: Mapping[str, Any]) -> Callable[..., Any] | None:
@@ -43,7 +48,7 @@ def find_operation(module: object, name: object, config: Mapping[str, Any]) -> C
     word = snake_case(name)
     given = {key: x for key, x in config.items() if key not in ("name", "trainable") and x is not None}
     own = {key: tuple(x) if isinstance(x, list) else x for key, x in given.items()}
-    if word == "cast" and own.get("dtype") != "float32":
+    if word in DTYPES and own.get("dtype") not in DTYPES[word]:
         return None
     if word in OTHERS:
         return OTHERS[word](own)
@@ -53,6 +58,10 @@ def find_operation(module: object, name: object, config: Mapping[str, Any]) -> C
     own.pop("dtype", None)
     function = getattr(np, word) if word in SAME else None
     return None if function is None else lambda *xs, **more: function(*xs, **own, **more)
+
+
+def _cast(dtype: str, x: Any) -> Any:
+    return x * np.float32(1) if dtype == "float32" else x.astype(dtype)
 
 
 def _get_item(x: Any, index: Any) -> Any:
@@ -77,7 +86,9 @@ def _gelu_by_tanh(x: Any) -> Any:
 
 # Operations whose arguments are called otherwise: functions from the config to what is called.
 OTHERS: dict[str, Callable[[Mapping[str, Any]], Callable[..., Any]]] = {
-    "cast": lambda config: lambda x: x * np.float32(1),
+    "argsort": lambda config: lambda x: sorting.argsort(x, axis=config.get("axis", -1)),
+    "cast": lambda config: partial(_cast, config["dtype"]),
+    "convert_to_tensor": lambda config: lambda x: x,
     "ones_like": lambda config: lambda x: np.ones_like(x, dtype=config.get("dtype")),
     "zeros_like": lambda config: lambda x: np.zeros_like(x, dtype=config.get("dtype")),
     "clip": lambda config: lambda x: np.clip(x, config["x_min"], config["x_max"]),
@@ -86,6 +97,12 @@ OTHERS: dict[str, Callable[[Mapping[str, Any]], Callable[..., Any]]] = {
     "erf": lambda config: gaussian.erf,
     "get_item": lambda config: _get_item,
     "gelu": lambda config: _gelu_by_tanh if config.get("approximate", True) else _gelu,
+    "hard_silu": lambda config: lambda x: x * np.clip(x / 6.0 + 0.5, 0.0, 1.0),
+    "hard_tanh": lambda config: lambda x: np.clip(x, -1.0, 1.0),
+    "norm": lambda config: (
+        lambda x: np.linalg.norm(x, config.get("ord"), config["axis"], config.get("keepdims", False))
+    ),
+    "softsign": lambda config: lambda x: x / (np.abs(x) + 1.0),
     "hard_sigmoid": lambda config: lambda x: np.clip(x / 6.0 + 0.5, 0.0, 1.0),
     "leaky_relu": lambda config: lambda x: np.where(x > 0, x, config["negative_slope"] * x),
     "log_softmax": lambda config: lambda x: activations.log_softmax(x, axis=config.get("axis", -1)),

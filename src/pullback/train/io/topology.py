@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pullback.core.convert import get_default_dtype
 from pullback.core.suggestions import did_you_mean
 from pullback.errors import CheckpointError, PullbackError
@@ -32,6 +34,7 @@ SCALINGS: dict[str, Config] = {  # initializers that are variance scaling with g
 PLAIN_DTYPES = ("float32", "int32", "bool")  # those that every layer has by default
 BUILTINS = ("builtins", "keras")  # modules whose functions are found by their names
 LONGEST = 2**31
+CONSTANT_DTYPES = ("bool", "float16", "float32", "float64", "int32", "int64", "uint8")  # of arrays in a graph
 SHAPE_ARGUMENTS = ("batch_input_shape", "batch_shape", "input_shape")
 # Other names of one argument, of which a layer here has one.
 ALIASES = {"alpha": "negative_slope", "negative_slope": "alpha"}
@@ -279,6 +282,12 @@ class TopologyReader:
             raise self.make_error(f"the dtype {data!r} is not a name.")
         return data
 
+    def read_array(self, data: Json, place: str) -> Any:
+        """Return a constant array of a graph, from nested lists and the name of a dtype."""
+        if not isinstance(data, dict) or data.get("dtype") not in CONSTANT_DTYPES:
+            raise self.make_error(f"{place} has a constant {_shorten(data)}, which is not known.")
+        return self.call(np.array, data.get("value"), data["dtype"])
+
     def _convert(self, value: Json, place: str, parameter: Parameter | None = None) -> Any:
         """Return the value of an argument: an object from its description, or plain data."""
         if value is None:
@@ -364,10 +373,18 @@ class Graph:
         """Return the model."""
         inputs = [self._find_value(end) for end in self._read_ends("input_layers")]
         outputs = [self._find_value(end) for end in self._read_ends("output_layers")]
-        name = _as_text(self.config.get("name"))
+        one_output = len(outputs) == 1 and not isinstance(self.config["output_layers"], dict)
         return self.reader.call(
-            self.reader.builder.make_model, inputs, outputs[0] if len(outputs) == 1 else outputs, name
+            self.reader.builder.make_model,
+            self._name_ends("input_layers", inputs),
+            outputs[0] if one_output else self._name_ends("output_layers", outputs),
+            _as_text(self.config.get("name")),
         )
+
+    def _name_ends(self, which: str, tensors: list[Any]) -> Any:
+        """Return the inputs or outputs as a dict if the file has one of them."""
+        data = self.config[which]
+        return dict(zip(data, tensors, strict=True)) if isinstance(data, dict) else tensors
 
     # ---- references
 
@@ -429,6 +446,8 @@ class Graph:
             return slice(*(data["config"].get(key) for key in ("start", "stop", "step")))
         if isinstance(data, dict) and data.get("class_name") == "__ellipsis__":
             return ...
+        if isinstance(data, dict) and data.get("class_name") in ("__tensor__", "__numpy__"):
+            return self.reader.read_array(data.get("config"), f"layer {name!r}")
         if isinstance(data, dict):
             raise self.reader.make_error(f"layer {name!r} is called with {_shorten(data)}, which is not known.")
         return data
@@ -529,7 +548,7 @@ class Graph:
 
     def _has_mask(self, x: Any, mask: Any) -> bool:
         """Return whether an input has this mask by itself, from a layer that makes it: Keras writes it down too."""
-        while isinstance(mask, Reference) and self.described[mask.name].get("class_name") == "Any":
+        while isinstance(mask, Reference) and self.described[mask.name].get("class_name") in ("Any", "ConvertToTensor"):
             mask = self._get_application(self._resolve(mask)).inputs[0]
         if not isinstance(mask, Reference) or self.described[mask.name].get("class_name") != "NotEqual":
             return False

@@ -64,7 +64,6 @@ class TopologyWriter:
     def __init__(self, target: Target) -> None:
         self.target = target
         self.names: dict[int, str] = {}  # of layers, by identity
-        self.order: dict[int, list[Any]] = {}  # the layers of functional models as Keras orders them
         self._taken: set[str] = set()
         self._counts: Counter[str] = Counter()
 
@@ -98,9 +97,7 @@ class TopologyWriter:
             return self._wrap("Sequential", self._describe_sequential(layer, name), "keras")
         if kind is Configurable.registry["Functional"]:
             spelt = "Functional" if self.target.is_keras else "Model"
-            graph = Graph(self, layer, name)
-            self.order[id(layer)] = graph.sort_layers()
-            return self._wrap(spelt, graph.describe(), "keras.src.models.functional")
+            return self._wrap(spelt, Graph(self, layer, name).describe(), "keras.src.models.functional")
         own = is_own_class(kind)
         spelt = kind.registered_name if own else spell_class(kind.__name__)
         if not own and spelt not in self.target.layers:
@@ -278,36 +275,14 @@ class Graph:
             one["inbound_nodes"].append(self._describe_node(layer, [ends[i] for i in given], settings))
         return {
             "name": self.name,
-            "layers": [*listed, *described.values()],
-            "input_layers": [[name, 0, 0] for name in names],
-            "output_layers": [ends[i] for i in self.config["outputs"]],
+            "layers": [*listed, *(described[number] for number in sorted(described))],
+            "input_layers": self._name_ends("input_keys", [[name, 0, 0] for name in names]),
+            "output_layers": self._name_ends("output_keys", [ends[i] for i in self.config["outputs"]]),
         }
 
-    def sort_layers(self) -> list[Any]:
-        """Return the layers as Keras orders them: by their distance from the outputs, then as they are found."""
-        first, settings = len(self.config["inputs"]), self.config.get("settings") or {}
-        steps = [
-            (number, [*given, *(x["step"] for x in settings.get(str(i), {}).values() if "step" in x)])
-            for i, (number, given) in enumerate(self.config["steps"])
-        ]
-        depths: dict[int, int] = {}  # of steps
-        for i in range(len(steps) - 1, -1, -1):
-            depth = depths.setdefault(i, 0)
-            for given in steps[i][1]:
-                if given >= first:
-                    depths[given - first] = max(depths.get(given - first, 0), depth + 1)
-        found: dict[int, int] = {}  # the order of layers in a walk from the outputs
-        todo, seen = [number - first for number in reversed(self.config["outputs"])], set()
-        while todo:
-            i = todo.pop()
-            if i >= 0 and i not in seen:
-                seen.add(i)
-                found.setdefault(steps[i][0], len(found))
-                todo.extend(given - first for given in reversed(steps[i][1]))
-        deepest: dict[int, int] = {}
-        for i, (number, _) in enumerate(steps):
-            deepest[number] = max(deepest.get(number, 0), depths[i])
-        return [self.layers[n] for n in sorted(deepest, key=lambda n: (-deepest[n], found[n]))]
+    def _name_ends(self, keys: str, ends: list[list[Any]]) -> Json:
+        """Return the inputs or outputs, by their keys if the model has a dict of them, which only Keras has."""
+        return dict(zip(self.config[keys], ends, strict=True)) if keys in self.config and self.keras else ends
 
     def _find_offset(self, layer: Any) -> int:
         """Return by how much applications are numbered higher: in TensorFlow.js, models count how they were made."""

@@ -124,7 +124,7 @@ def make_training_error(where: str, why: object) -> CheckpointError:
 def _read_names(data: Json) -> Any:
     """Return losses or metrics in the form that the file has them in: one, or a list or dict by output."""
     if isinstance(data, list):
-        return [_read_names(one) for one in data if one is not None]
+        return [None if one is None else _read_names(one) for one in data]
     if isinstance(data, dict) and "class_name" not in data:
         return {key: _read_names(one) for key, one in data.items()}
     return _read_name(data)

@@ -14,8 +14,12 @@ from pullback.train.loop.model import TrainableModel
 __all__ = ["Callback", "CallbackLike", "CallbackList", "LambdaCallback", "Logs"]
 
 Logs = dict[str, float]
-HOOKS = ("on_train_begin", "on_epoch_begin", "on_batch_begin", "on_batch_end", "on_epoch_end", "on_train_end")
-KERAS_HOOKS = {"on_train_batch_begin": "on_batch_begin", "on_train_batch_end": "on_batch_end"}  # the same
+HOOKS = (
+    "on_train_begin", "on_epoch_begin", "on_batch_begin", "on_batch_end", "on_epoch_end", "on_train_end",
+    "on_train_batch_begin", "on_train_batch_end",
+    "on_test_begin", "on_test_batch_begin", "on_test_batch_end", "on_test_end",
+    "on_predict_begin", "on_predict_batch_begin", "on_predict_batch_end", "on_predict_end",
+)  # fmt: skip
 
 
 class Callback:
@@ -66,7 +70,7 @@ class Callback:
         """Called after a step.
 
         batch: the number of the batch in its epoch, from 0 on.
-        logs: loss and metrics up to now, by name.
+        logs: loss and metrics of this batch, by name, with its number and size, as in TensorFlow.js.
         """
 
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:
@@ -83,17 +87,69 @@ class Callback:
         """
 
     def on_train_batch_begin(self, batch: int, logs: Logs) -> None:
-        """Called before a step: Keras's name of ``on_batch_begin``.
+        """Called before a step, as in Keras.
 
         batch: the number of the batch in its epoch, from 0 on.
-        logs: the number and the size of the batch, as ``"batch"`` and ``"size"``.
+        logs: empty.
         """
 
     def on_train_batch_end(self, batch: int, logs: Logs) -> None:
-        """Called after a step: Keras's name of ``on_batch_end``.
+        """Called after a step, as in Keras.
 
         batch: the number of the batch in its epoch, from 0 on.
+        logs: loss and metrics of the epoch up to now, by name.
+        """
+
+    def on_test_begin(self, logs: Logs) -> None:
+        """Called before ``evaluate``, or the validation of ``fit``.
+
+        logs: empty.
+        """
+
+    def on_test_batch_begin(self, batch: int, logs: Logs) -> None:
+        """Called before a batch is evaluated.
+
+        batch: the number of the batch, from 0 on.
+        logs: empty.
+        """
+
+    def on_test_batch_end(self, batch: int, logs: Logs) -> None:
+        """Called after a batch was evaluated.
+
+        batch: the number of the batch, from 0 on.
         logs: loss and metrics up to now, by name.
+        """
+
+    def on_test_end(self, logs: Logs) -> None:
+        """Called after ``evaluate``, or the validation of ``fit``.
+
+        logs: loss and metrics, by name.
+        """
+
+    def on_predict_begin(self, logs: Logs) -> None:
+        """Called before ``predict``.
+
+        logs: empty.
+        """
+
+    def on_predict_batch_begin(self, batch: int, logs: Logs) -> None:
+        """Called before the outputs of a batch are computed.
+
+        batch: the number of the batch, from 0 on.
+        logs: empty.
+        """
+
+    def on_predict_batch_end(self, batch: int, logs: Logs) -> None:
+        """Called after the outputs of a batch were computed.
+
+        batch: the number of the batch, from 0 on.
+        logs: the outputs, as ``"outputs"``.
+        """
+
+    def on_predict_end(self, logs: Logs) -> None:
+        """Called after ``predict``.
+
+        logs: empty.
         """
 
     @property
@@ -132,7 +188,7 @@ class LambdaCallback(Callback):
         self, functions: Mapping[str, Callable[..., Any]] | None = None, /, **more: Callable[..., Any]
     ) -> None:
         for given, function in {**(functions or {}), **more}.items():
-            name = KERAS_HOOKS.get(snake_case(given), snake_case(given))
+            name = snake_case(given)
             if function is None:
                 continue
             if name not in HOOKS:
@@ -167,39 +223,41 @@ class CallbackList:
         for callback in self.callbacks:
             callback.model, callback.stopped, callback.params = model, None, dict(params or {})
         self._hooks = {hook: [getattr(c, hook) for c in self.callbacks if _overrides_hook(c, hook)] for hook in HOOKS}
-        for keras, hook in KERAS_HOOKS.items():
-            self._hooks[hook] += [getattr(c, keras) for c in self.callbacks if _overrides_hook(c, keras)]
-        self.has_batch_hooks = bool(self._hooks["on_batch_begin"] or self._hooks["on_batch_end"])
+        self.has_batch_hooks = self.has_hooks("on_batch") or self.has_hooks("on_train_batch")
+
+    def has_hooks(self, start: str) -> bool:
+        """Return whether a callback defines a hook whose name begins like this."""
+        return any(hooks for name, hooks in self._hooks.items() if name.startswith(start))
+
+    def call(self, hook: str, *arguments: Any) -> None:
+        """Call this hook of every callback that defines it."""
+        for one in self._hooks[hook]:
+            one(*arguments)
 
     def on_train_begin(self, logs: Logs) -> None:
         """Called before the first epoch."""
-        for hook in self._hooks["on_train_begin"]:
-            hook(logs)
+        self.call("on_train_begin", logs)
 
     def on_epoch_begin(self, epoch: int, logs: Logs) -> None:
         """Called before an epoch."""
-        for hook in self._hooks["on_epoch_begin"]:
-            hook(epoch, logs)
+        self.call("on_epoch_begin", epoch, logs)
 
     def on_batch_begin(self, batch: int, logs: Logs) -> None:
         """Called before a step."""
-        for hook in self._hooks["on_batch_begin"]:
-            hook(batch, logs)
+        self.call("on_batch_begin", batch, logs)
+        self.call("on_train_batch_begin", batch, {})
 
     def on_batch_end(self, batch: int, logs: Logs) -> None:
         """Called after a step."""
-        for hook in self._hooks["on_batch_end"]:
-            hook(batch, logs)
+        self.call("on_batch_end", batch, logs)
 
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:
         """Called after an epoch."""
-        for hook in self._hooks["on_epoch_end"]:
-            hook(epoch, logs)
+        self.call("on_epoch_end", epoch, logs)
 
     def on_train_end(self, logs: Logs) -> None:
         """Called after the last epoch."""
-        for hook in self._hooks["on_train_end"]:
-            hook(logs)
+        self.call("on_train_end", logs)
 
     @property
     def stops_at_nan(self) -> bool:

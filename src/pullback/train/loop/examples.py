@@ -19,7 +19,7 @@ from pullback.typing import Array, Shape, TensorLike
 __all__ = [
     "Arrays", "ClassWeight", "DataLike", "Examples", "WeightLike", "as_inputs", "as_parts", "as_targets",
     "cast_examples", "flatten_examples", "is_stream", "join_examples", "make_grouping", "needs_cast",
-    "split_examples",
+    "split_examples", "take_named",
 ]  # fmt: skip
 
 Arrays = tuple[Any, ...]  # of each input or output; a target or weight may be None
@@ -39,6 +39,8 @@ ClassWeight: TypeAlias = "Mapping[Any, Any] | Sequence[Any] | None"  # by class;
 def as_inputs(model: TrainableModel, dtype: np.dtype[Any], x: DataLike) -> Arrays:
     """Return the inputs as arrays; floats get the dtype of the model, those of a large array when they are read."""
     inputs = [x] if type(x) is np.ndarray else _list_parts(x, model.input_names, f"{model.name}: x")
+    if isinstance(x, Mapping) and (lost := [name for name in model.input_names if x.get(name) is None]):
+        raise ArgumentError(f"{model.name}: x: there is no array for {lost[0]!r}; there are {', '.join(x)}.")
     if len(inputs) > model.max_inputs:
         raise ShapeError(
             f"{model.name}: x is a list of {len(inputs)} arrays, one for each input, but the number of inputs is "
@@ -199,15 +201,20 @@ def _cut(examples: Examples, at: slice) -> Examples:
 def _list_parts(given: DataLike, names: Sequence[str], what: str) -> list[Any]:
     """Return the arrays of a dict by name, of a tuple, or of a list of arrays; anything else is one array."""
     if isinstance(given, Mapping):
-        for name in given:
-            if name not in names:
-                raise ArgumentError(
-                    f"{what}: there is no {name!r}; there are {', '.join(names)}.{did_you_mean(name, names)}"
-                )
-        return [given.get(name) for name in names]
+        return take_named(given, names, what)
     if isinstance(given, tuple) or (isinstance(given, list) and given and _is_array(given[0])):
         return list(given)
     return [given]
+
+
+def take_named(given: Mapping[str, Any], names: Sequence[str], what: str) -> list[Any]:
+    """Return the values of a dict in the order of these names, None for one without; refuse other names."""
+    for name in given:
+        if name not in names:
+            raise ArgumentError(
+                f"{what}: there is no {name!r}; there are {', '.join(names)}.{did_you_mean(name, names)}"
+            )
+    return [given.get(name) for name in names]
 
 
 def _is_array(x: object) -> bool:

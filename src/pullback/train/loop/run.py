@@ -221,6 +221,8 @@ class TrainingRun:
             if has_batch_hooks:
                 logs = {"batch": number, "size": size, **results.compute_batch(made)}
                 self.callbacks.on_batch_end(number, logs)
+                if self.callbacks.has_hooks("on_train_batch_end"):
+                    self.callbacks.call("on_train_batch_end", number, results.compute())
             if is_interrupted():
                 history.stopped = f"by Ctrl-C after step {self.steps}"
                 break

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from operator import is_
@@ -31,6 +31,7 @@ from pullback.train.io.formats import write_layers_model
 from pullback.train.io.saving import StrPath
 from pullback.train.loop.added_losses import collect_losses
 from pullback.train.loop.batches import Batches, LimitedBatches, as_batches
+from pullback.train.loop.callback import CallbackLike, CallbackList
 from pullback.train.loop.examples import (
     Arrays,
     ClassWeight,
@@ -307,24 +308,32 @@ class Trainer:
         sample_weight: WeightLike,
         steps: int | None,
         return_dict: bool,
+        callbacks: CallbackLike = (),
     ) -> Any:
         """Return the mean loss over arrays or batches; with metrics, a list of the loss and these."""
         self._check_compiled("evaluate", trains=False)
+        hooks = CallbackList(callbacks, self.model)
         if y is None and is_stream(x):
-            found = self.evaluate_batches(as_batches(x, steps))
+            found = self.evaluate_batches(as_batches(x, steps), hooks=hooks)
         else:
             examples = self._as_examples(x, y, sample_weight)
             size = 32 if batch_size is None else batch_size
-            found = self._evaluate_examples(examples, size, steps, len(examples[0][0]) < EAGER_BATCHES * size)
+            few = len(examples[0][0]) < EAGER_BATCHES * size
+            found = self._evaluate_examples(examples, size, steps, few, hooks)
         values = list(found.values())
         return found if return_dict else values if len(values) > 1 else values[0]
 
     def _evaluate_examples(
-        self, examples: Examples, batch_size: int, steps: int | None, runs_eagerly: bool = False
+        self,
+        examples: Examples,
+        batch_size: int,
+        steps: int | None,
+        runs_eagerly: bool = False,
+        hooks: CallbackList | None = None,
     ) -> dict[str, Any]:
         """Return the loss and metrics over examples that were checked."""
         batches = as_batches(Dataset.from_arrays(flatten_examples(examples)).batch(batch_size), steps)
-        return self.evaluate_batches(batches, self._make_cast(examples), batch_size, runs_eagerly)
+        return self.evaluate_batches(batches, self._make_cast(examples), batch_size, runs_eagerly, hooks)
 
     def evaluate_batches(
         self,
@@ -332,21 +341,35 @@ class Trainer:
         convert: Callable[[Any], Examples] | None = None,
         compiled_size: int | None = None,
         runs_eagerly: bool = False,
+        hooks: CallbackList | None = None,
     ) -> dict[str, Any]:
         """Return the loss and metrics over batches, as users give them or as ``convert`` takes them.
 
         Batches of ``compiled_size``, or of the size of the first one, run compiled; others, such as a smaller last
-        one, run eagerly, and so do all with ``runs_eagerly``.
+        one, run eagerly, and so do all with ``runs_eagerly``.  ``hooks`` are callbacks; in ``fit``, those of it.
         """
         convert = convert or partial(self._convert_batch, what="evaluate")
-        return self._sum_results(batches, convert, compiled_size, runs_eagerly or self._eager).compute()
+        hooks = self._run.callbacks if hooks is None and self._run is not None else hooks
+        if hooks is None or not hooks.has_hooks("on_test"):
+            return self._sum_results(batches, convert, compiled_size, runs_eagerly or self._eager).compute()
+        hooks.call("on_test_begin", {})
+        found = self._sum_results(batches, convert, compiled_size, runs_eagerly or self._eager, hooks).compute()
+        hooks.call("on_test_end", found)
+        return found
 
     def _sum_results(
-        self, batches: Iterable[Any], convert: Callable[[Any], Examples], compiled_size: int | None, runs_eagerly: bool
+        self,
+        batches: Iterable[Any],
+        convert: Callable[[Any], Examples],
+        compiled_size: int | None,
+        runs_eagerly: bool,
+        hooks: CallbackList | None = None,
     ) -> RunningResults:
         """Return the results over all batches; an error if there are none."""
         results: RunningResults | None = None
-        for batch in batches:
+        for number, batch in enumerate(batches):
+            if hooks is not None:
+                hooks.call("on_test_batch_begin", number, {})
             examples = convert(batch)
             size = len(examples[0][0])
             compiled_size = compiled_size or size
@@ -354,22 +377,37 @@ class Trainer:
                 results = RunningResults(self.objectives)
                 program = self._test_step if runs_eagerly else self._get_program("test", self._test_step)
             results.add((program if size == compiled_size else self._test_step)(*examples), size)
+            if hooks is not None and hooks.has_hooks("on_test_batch_end"):
+                hooks.call("on_test_batch_end", number, results.compute())
         if results is None:
             raise DataError(f"{self.model.name}: there is nothing to evaluate: the dataset is empty.")
         return results
 
-    def predict(self, x: Any, batch_size: int | None, steps: int | None) -> Any:
+    def predict(self, x: Any, batch_size: int | None, steps: int | None, callbacks: CallbackLike = ()) -> Any:
         """Return the model's outputs for all examples, as arrays."""
-        model, size = self.model, 32 if batch_size is None else batch_size
+        hooks = CallbackList(callbacks, self.model)
+        hooks.call("on_predict_begin", {})
+        outputs: list[Any] = []
+        for number, compute in enumerate(self._list_predictions(x, 32 if batch_size is None else batch_size, steps)):
+            hooks.call("on_predict_batch_begin", number, {})
+            outputs.append(compute())
+            hooks.call("on_predict_batch_end", number, {"outputs": outputs[-1]})
+        if not outputs:
+            raise DataError(f"{self.model.name}.predict: there is nothing to predict: the dataset is empty.")
+        hooks.call("on_predict_end", {})
+        return _join_outputs(outputs)
+
+    def _list_predictions(self, x: Any, size: int, steps: int | None) -> Iterator[Callable[[], Any]]:
+        """Iterate over functions that compute the outputs of one batch each."""
         if is_stream(x):
-            inputs = (_take_inputs(batch) for batch in as_batches(x, steps))
-            outputs = [self.predict_on_batch(one) for one in inputs]
-            if not outputs:
-                raise DataError(f"{model.name}.predict: there is nothing to predict: the dataset is empty.")
-            return _join_outputs(outputs)
+            for batch in as_batches(x, steps):
+                yield partial(self.predict_on_batch, _take_inputs(batch))
+            return
+        model = self.model
         xs = as_inputs(model, self._find_dtype(), x)
         if not len(xs[0]):
-            return _to_arrays(model(*xs))
+            yield lambda: _to_arrays(model(*xs))
+            return
         self._refresh()
         batches = as_batches(Dataset.from_arrays(flatten_examples((xs, (), ()))).batch(size), steps)
         # By the number of batches of this call alone, so that the same call gives the same numbers every time.
@@ -377,11 +415,10 @@ class Trainer:
         model = self._get_compiled_part()
         program = model if runs_eagerly else self._get_program("predict", self._predict_step)
         cast = self._make_cast((xs, (), ()))
-        outputs = []
         for batch in batches:
             given = cast(batch)[0]
-            outputs.append(_to_arrays((program if len(given[0]) == size else model)(*given)))
-        return _join_outputs(outputs)
+            run = program if len(given[0]) == size else model
+            yield lambda run=run, given=given: _to_arrays(run(*given))  # type: ignore[misc]
 
     def predict_on_batch(self, x: DataLike) -> Any:
         """Return the model's outputs for a batch, as arrays."""

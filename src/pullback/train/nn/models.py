@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,7 @@ from pullback.train.io.model_json import describe_as_json
 from pullback.train.io.saving import StrPath
 from pullback.train.io.torch_names import ModuleMap
 from pullback.train.loop.callback import CallbackLike
-from pullback.train.loop.examples import ClassWeight, DataLike, WeightLike, is_stream
+from pullback.train.loop.examples import ClassWeight, DataLike, WeightLike, is_stream, take_named
 from pullback.train.loop.history import History
 from pullback.train.loop.objectives import LossLike, LossWeights, MetricsLike, Settings
 from pullback.train.loop.pools import TrainingPool
@@ -36,7 +36,7 @@ from pullback.typing import TensorLike, Value
 
 __all__ = ["Model", "Sequential", "Functional", "load_model", "model", "sequential"]
 
-SymbolicTensors = SymbolicTensor | Sequence[SymbolicTensor]
+SymbolicTensors = SymbolicTensor | Sequence[SymbolicTensor] | Mapping[str, SymbolicTensor]
 
 
 @check_keywords
@@ -69,14 +69,51 @@ class Model(Layer):
         """The layers of the model."""
         return [part for _, part in self.parts() if isinstance(part, Layer)]
 
-    def get_layer(self, which: str | int) -> Layer:
+    @property
+    def inputs(self) -> list[SymbolicTensor]:
+        """The symbolic inputs, in a list; a model that is a class of your own has none."""
+        raise self._make_graph_error()
+
+    @property
+    def outputs(self) -> list[SymbolicTensor]:
+        """The symbolic outputs, in a list; a model that is a class of your own has none."""
+        raise self._make_graph_error()
+
+    def _make_graph_error(self) -> ArgumentError:
+        return ArgumentError(
+            f"{self.name}: a model that is a class of your own has no symbolic inputs and outputs. pb.sequential and "
+            "pb.model make models that have them."
+        )
+
+    @property
+    def input(self) -> Any:
+        """The symbolic input; a list if there are several, a dict if the model was made with one.
+
+        >>> model = pb.sequential([pb.layers.dense(4, name="features", input_shape=[3]), pb.layers.dense(1)])
+        >>> pb.model(model.input, model.get_layer("features").output)(np.ones((2, 3))).shape
+        (2, 4)
+        """
+        inputs = self.inputs
+        return inputs[0] if len(inputs) == 1 else inputs
+
+    @property
+    def output(self) -> Any:
+        """The symbolic output; a list if there are several, a dict if the model was made with one."""
+        outputs = self.outputs
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def get_layer(self, name: str | int | None = None, index: int | None = None) -> Layer:
         """Return the layer of this name, as ``summary`` shows it, or of this number.
 
-        which: the name or the number.
+        name: the name, or the number.
+        index: the number, in place of a name.
 
         >>> pb.sequential([pb.layers.flatten(), pb.layers.dense(3)]).get_layer("dense_1").units
         3
         """
+        if (name is None) == (index is None):
+            raise ArgumentError(f"{self.name}.get_layer: give either the name of a layer or its index.")
+        which = index if name is None else name
         found = {name: part for name, part in self.parts() if isinstance(part, Layer)}
         if isinstance(which, str) and which in found:
             return found[which]
@@ -156,9 +193,24 @@ class Model(Layer):
             self._built = False
             raise
 
-    def summary(self) -> None:
-        """Print a table of the layers, their output shapes and their parameter counts."""
-        print(format_summary(self))
+    def summary(
+        self,
+        line_length: int | None = None,
+        positions: Sequence[float] | None = None,
+        print_fn: Callable[[str], object] | None = None,
+        expand_nested: bool = False,
+        show_trainable: bool = False,
+    ) -> None:
+        """Print a table of the layers, their output shapes and their parameter counts.
+
+        line_length: accepted, as other libraries have it; the columns are as wide as their text.
+        positions: accepted, as other libraries have it.
+        print_fn: a function that is called with each line, in place of ``print``.
+        expand_nested: whether the layers of models in the model, and of layers with layers, are listed too.
+        show_trainable: whether a column says which layers are trained.
+        """
+        for line in format_summary(self, expand_nested, show_trainable).splitlines():
+            (print_fn or print)(line)
 
     def __repr__(self) -> str:
         """Return the model's kind, its name, and how much there is in it; ``summary`` has the table."""
@@ -217,7 +269,8 @@ class Model(Layer):
     def call_with_masks(self, *inputs: Any, training: bool = False) -> tuple[Any, Sequence[Any]]:
         """Return what a call returns, and the mask of each output, None for one without; empty if none has one."""
         out = self(*inputs, training=training)
-        masks = [get_mask(y) for y in (out if isinstance(out, list | tuple) else [out])]
+        outputs = list(out.values()) if isinstance(out, dict) else out
+        masks = [get_mask(y) for y in (outputs if isinstance(outputs, list | tuple) else [outputs])]
         return out, masks if any(m is not None for m in masks) else ()
 
     def runs_on_host(self) -> bool:
@@ -236,6 +289,10 @@ class Model(Layer):
         loss_weights: LossWeights = None,
         weighted_metrics: MetricsLike = (),
         run_eagerly: bool = False,
+        *,
+        steps_per_execution: int | None = 1,
+        jit_compile: bool | str = "auto",
+        auto_scale_loss: bool = True,
     ) -> None:
         """Set how to train: an optimizer or its name, a loss, and metrics, names, functions or ``pb.metrics``.
 
@@ -246,16 +303,19 @@ class Model(Layer):
         optimizer: an optimizer of ``pb.train``, or its name.
         loss: a loss, its name, or a list or dict of one for each output.
         metrics: a list of metrics: names, functions or objects; of several outputs a list or dict of lists.
+        steps_per_execution: accepted, as Keras has it: it changes no result.
+        jit_compile: accepted, as Keras has it; False runs steps op by op, like ``eager``.
+        auto_scale_loss: whether the loss is scaled where layers have mixed precision.
 
         >>> model = pb.sequential([pb.layers.dense(1, input_shape=[2])])
         >>> model.compile(optimizer=pb.train.adam(0.01), loss="mean_squared_error", metrics=["mae"])
         """
         settings = Settings(loss, metrics, loss_weights, weighted_metrics)
-        if any(layer.narrow_dtype is not None for layer in self.every_layer()):
+        if auto_scale_loss and any(layer.narrow_dtype is not None for layer in self.every_layer()):
             optimizer = as_optimizer(optimizer)
             if not optimizer.loss_scale.is_used:
                 optimizer.use_dynamic_loss_scale()
-        self._trainer.compile(optimizer, settings, eager or run_eagerly)
+        self._trainer.compile(optimizer, settings, eager or run_eagerly or jit_compile is False)
 
     def fit(
         self,
@@ -426,6 +486,7 @@ class Model(Layer):
         steps: int | None = None,
         verbose: int | str = 0,
         return_dict: bool = False,
+        callbacks: CallbackLike = (),
     ) -> Any:
         """Return the mean loss over arrays, or over batches; with metrics a list of the loss and these, or a dict.
 
@@ -436,13 +497,14 @@ class Model(Layer):
         batch_size: how many examples are computed at once; 32 unless it is given.
         sample_weight: a weight of each example.
         return_dict: whether the numbers come in a dict by name.
+        callbacks: callbacks whose ``on_test_...`` methods are called.
 
         >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[1])])
         >>> model.compile("sgd", "mean_squared_error", metrics=["mae"])
         >>> model.evaluate(np.ones((2, 1)), np.zeros((2, 1)))
         [1.0, 1.0]
         """
-        return self._trainer.evaluate(x, y, batch_size, sample_weight, steps, return_dict)
+        return self._trainer.evaluate(x, y, batch_size, sample_weight, steps, return_dict, callbacks)
 
     def evaluate_dataset(self, dataset: Any, batches: int | None = None, verbose: int | str = 0) -> Any:
         """Return the mean loss over the batches of a dataset, or over the first ``batches``; like ``evaluate``.
@@ -457,20 +519,28 @@ class Model(Layer):
         """
         return self._trainer.evaluate(dataset, None, None, None, batches, False)
 
-    def predict(self, x: Any, batch_size: int | None = None, verbose: int | str = 0, steps: int | None = None) -> Any:
+    def predict(
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: int | str = 0,
+        steps: int | None = None,
+        callbacks: CallbackLike = (),
+    ) -> Any:
         """Return the outputs for these examples, or for batches of them, as arrays.
 
         x: the inputs, as ``fit`` takes them.
         batch_size: how many examples are computed at once; 32 unless it is given.
         verbose: accepted as in Keras; nothing is shown.
         steps: how many batches to take, where ``x`` is batches.
+        callbacks: callbacks whose ``on_predict_...`` methods are called.
 
         >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
         >>> model.predict([[1.0, 2.0], [3.0, 4.0]])
         array([[3.],
                [7.]], dtype=float32)
         """
-        return self._trainer.predict(x, batch_size, steps)
+        return self._trainer.predict(x, batch_size, steps, callbacks)
 
     def predict_on_batch(self, x: DataLike) -> Any:
         """Return the outputs for one batch, as arrays.
@@ -719,14 +789,15 @@ class Functional(Model):
         super().__init__(name)
         self._single = isinstance(outputs, SymbolicTensor)
         self._order: list[SymbolicTensor] = []  # each after its inputs
-        self._inputs: list[SymbolicTensor] = [inputs] if isinstance(inputs, SymbolicTensor) else list(inputs)
-        self._outputs: list[SymbolicTensor] = [outputs] if isinstance(outputs, SymbolicTensor) else list(outputs)
+        self._inputs, self._input_keys = _list_tensors(inputs)
+        self._outputs, self._output_keys = _list_tensors(outputs)
         for x in [*self._inputs, *self._outputs]:
             if not isinstance(x, SymbolicTensor):
                 raise ArgumentError(
                     f"{self.name}: inputs and outputs are made by pb.input and by layers, got {type(x).__name__}."
                 )
         self._order = _sort_steps(self._inputs, self._outputs, self.name)
+        self._layers = _sort_layers(self._order, self._list_sorted_outputs())
         known: Any = tuple(p.shape for p in self._inputs)
         self._built, self._shapes = True, known
         if not trainable:
@@ -743,16 +814,38 @@ class Functional(Model):
         """The symbolic outputs."""
         return list(self._outputs)
 
+    @property
+    def input(self) -> Any:
+        """The symbolic input; a list if there are several, a dict if the model was made with one."""
+        return super().input if self._input_keys is None else dict(zip(self._input_keys, self._inputs, strict=True))
+
+    @property
+    def output(self) -> Any:
+        """The symbolic output; a list if there are several, a dict if the model was made with one."""
+        return super().output if self._output_keys is None else dict(zip(self._output_keys, self._outputs, strict=True))
+
+    def _list_sorted_outputs(self) -> list[SymbolicTensor]:
+        """Return the outputs; those of a dict in the order of its keys, as Keras has them."""
+        if self._output_keys is None:
+            return self._outputs
+        return [output for _, output in sorted(zip(self._output_keys, self._outputs, strict=True))]
+
     def parts(self) -> Iterator[tuple[str, Any]]:
         layers = {id(step.layer): step.layer for step in vars(self).get("_order", ()) if step.layer is not None}
-        yield from _name_layers(list(layers.values()), self.name).items()
+        names = {id(layer): name for name, layer in _name_layers(list(layers.values()), self.name).items()}
+        for layer in vars(self).get("_layers", ()):
+            yield names[id(layer)], layer
 
     @property
     def input_names(self) -> list[str]:
+        if self._input_keys is not None:
+            return list(self._input_keys)
         return [p.name or f"input_{i + 1}" for i, p in enumerate(self._inputs)]
 
     @property
     def output_names(self) -> list[str] | None:
+        if self._output_keys is not None:
+            return list(self._output_keys)
         names = {id(layer): name for name, layer in self.parts()}
         found: list[str] = []
         for output in self._outputs:
@@ -782,6 +875,15 @@ class Functional(Model):
             return self._outputs[0].shape if self._single else tuple(p.shape for p in self._outputs)
         return super().output_shape(*shapes, **settings)
 
+    def __call__(self, *inputs: Any, **settings: Any) -> Any:
+        out = super().__call__(*inputs, **settings)
+        return out if self._output_keys is None else dict(zip(self._output_keys, out, strict=True))
+
+    def _unpack_inputs(self, inputs: tuple[Any, ...]) -> tuple[tuple[Any, ...], bool]:
+        if len(inputs) == 1 and isinstance(inputs[0], Mapping):
+            inputs = tuple(take_named(inputs[0], self.input_names, f"{self.name}: inputs"))
+        return super()._unpack_inputs(inputs)
+
     def call(self, *xs: Value) -> Any:
         if len(xs) != len(self._inputs):
             raise ArgumentError(f"{self.name}: expected {len(self._inputs)} inputs, got {len(xs)}.")
@@ -791,7 +893,8 @@ class Functional(Model):
                 given: list[Any] = [values[id(p)] for p in step.inputs]
                 if len(given) > 1 and not step.layer.several and step.layer.max_inputs == 1:
                     given = [given]  # a layer of the user's that takes a list
-                values[id(step)] = step.layer(*given, **_fill_settings(step.settings, values))
+                made = step.layer(*given, **_fill_settings(step.settings, values))
+                values[id(step)] = tuple(made.values()) if isinstance(made, dict) else made
         out = [values[id(p)] for p in self._outputs]
         return out[0] if self._single else tuple(out)
 
@@ -820,6 +923,8 @@ class Functional(Model):
             "outputs": [number[id(p)] for p in self._outputs],
             "single": self._single,
             "name": "" if self.numbered else self.name,
+            **({} if self._input_keys is None else {"input_keys": self._input_keys}),
+            **({} if self._output_keys is None else {"output_keys": self._output_keys}),
         }
 
     @classmethod
@@ -832,7 +937,21 @@ class Functional(Model):
             called = _decode_settings(settings.get(str(i), {}), every)
             every.append(SymbolicTensor.apply(config["layers"][layer], [every[n] for n in given], called))
         outputs = [every[i] for i in config["outputs"]]
-        return cls(inputs, outputs[0] if config["single"] else outputs, config["name"])
+        given = _name_tensors(inputs, config.get("input_keys"))
+        made = outputs[0] if config["single"] else _name_tensors(outputs, config.get("output_keys"))
+        return cls(given, made, config["name"])
+
+
+def _list_tensors(given: SymbolicTensors) -> tuple[list[SymbolicTensor], list[str] | None]:
+    """Return the inputs or outputs of a model in a list, and their keys if they are given as a dict."""
+    if isinstance(given, SymbolicTensor):
+        return [given], None
+    return (list(given.values()), list(given)) if isinstance(given, Mapping) else (list(given), None)
+
+
+def _name_tensors(tensors: list[SymbolicTensor], keys: Sequence[str] | None) -> SymbolicTensors:
+    """Return the tensors as a dict, if there are keys."""
+    return tensors if keys is None else dict(zip(keys, tensors, strict=True))
 
 
 def _fill_settings(settings: Mapping[str, Any], values: Mapping[int, Any]) -> dict[str, Any]:
@@ -896,6 +1015,31 @@ def _sort_steps(inputs: list[SymbolicTensor], outputs: list[SymbolicTensor], nam
     return order
 
 
+def _sort_layers(order: list[SymbolicTensor], outputs: list[SymbolicTensor]) -> list[Layer]:
+    """Return the layers as Keras and TensorFlow.js order them: by their distance from the outputs, then as found.
+
+    The distance of a layer is that of its farthest application; so it is for the layers that it is applied to.
+    """
+    depths: dict[int, int] = {}  # of applications
+    of_layers: dict[int, int] = {}
+    for step in reversed(order):
+        here = depths.get(id(step), 0)
+        if not isinstance(step.layer, SelectOutput):  # which is no layer there
+            here = of_layers[id(step.layer)] = max(here, of_layers.get(id(step.layer), 0))
+        below = here if isinstance(step.layer, SelectOutput) else here + 1
+        for source in step.sources:
+            depths[id(source)] = max(depths.get(id(source), 0), below)
+    found: dict[int, Layer] = {}  # in the order of a walk from the outputs
+    todo, known = list(reversed(outputs)), {id(step) for step in order}
+    while todo:
+        step = todo.pop()
+        if id(step) in known and step.layer is not None:
+            known.discard(id(step))
+            found.setdefault(id(step.layer), step.layer)
+            todo.extend(reversed(step.sources))
+    return sorted(found.values(), key=lambda layer: -of_layers.get(id(layer), 0))
+
+
 def sequential(layers: Sequence[Layer | SymbolicTensor] = (), name: str = "", trainable: bool = True) -> Sequential:
     """Return a model that applies one layer after the other.
 
@@ -913,8 +1057,8 @@ def sequential(layers: Sequence[Layer | SymbolicTensor] = (), name: str = "", tr
 def model(inputs: SymbolicTensors, outputs: SymbolicTensors, name: str = "", trainable: bool = True) -> Functional:
     """Return a model from inputs to outputs: layers applied to ``pb.input`` and to each other's outputs.
 
-    - inputs: one input, or a list of them.
-    - outputs: one output, or a list of them.
+    - inputs: one input, a list of them, or a dict; by its keys, ``fit``, ``predict`` and calls take dicts of arrays.
+    - outputs: one output, a list of them, or a dict, as which the model then returns them.
     - name: the name of the model.
     - trainable: whether training changes its variables.
 

@@ -11,12 +11,14 @@ from pullback.train.nn.layers.base import Layer
 
 __all__ = ["format_summary", "show_summary"]
 
-Row = tuple[str, str, str]
+Row = tuple[str, ...]
 UNKNOWN = "?"
 
 
-def format_summary(model: Layer) -> str:
+def format_summary(model: Layer, expand_nested: bool = False, show_trainable: bool = False) -> str:
     """Return a table of a model's layers, their output shapes and their parameter counts.
+
+    ``expand_nested`` lists the layers inside layers too, ``show_trainable`` says which are trained.
 
     >>> layers = [pb.layers.dense(4, input_shape=[3]), pb.layers.dense(1, use_bias=False)]
     >>> print(format_summary(pb.sequential(layers, name="small")))
@@ -28,7 +30,8 @@ def format_summary(model: Layer) -> str:
     -----------------------------------------
     Parameters: 20, of which trainable 20, not trainable 0
     """
-    lines = align_columns([("Layer (kind)", "Output shape", "Parameters"), *_make_rows(model)], right=[2])
+    head = ("Layer (kind)", "Output shape", "Parameters", *["Trainable"] * show_trainable)
+    lines = align_columns([head, *_make_rows(model, expand_nested, show_trainable)], right=[2])
     rule = "-" * len(lines[0])
     return "\n".join([f"Model '{model.name}' ({model.kind})", lines[0], rule, *lines[1:], rule, _format_totals(model)])
 
@@ -51,21 +54,27 @@ def _format_totals(model: Layer) -> str:
     return f"Parameters: {total:,}, of which trainable {trainable:,}, not trainable {total - trainable:,}"
 
 
-def _make_rows(model: Layer) -> Iterator[Row]:
+def _make_rows(
+    model: Layer, expand_nested: bool = False, show_trainable: bool = False, indent: str = ""
+) -> Iterator[Row]:
     """Iterate over the rows; variables that layers share are counted once."""
     seen: set[int] = set()
     for name, layer in model.parts():
+        trained = [("yes" if layer.trainable else "no")] * show_trainable
         if not isinstance(layer, Layer):
-            yield f"{name} (variable)", str(tuple(layer.shape)), f"{layer.size:,}"
+            yield f"{indent}{name} (variable)", str(tuple(layer.shape)), f"{layer.size:,}", *trained
             continue
         own = {id(v): v.size for v in layer.variables if id(v) not in seen}
         seen |= own.keys()
         count = f"{sum(own.values()):,}" if layer.is_built() else UNKNOWN
         yield (
-            f"{name} ({layer.kind})",
+            f"{indent}{name} ({layer.kind})",
             _format_shape(layer.output_shape(*layer.shapes) if layer.is_built() else None),
             count,
+            *trained,
         )
+        if expand_nested and any(isinstance(part, Layer) for _, part in layer.parts()):
+            yield from _make_rows(layer, True, show_trainable, f"{indent}  ")
 
 
 def _format_shape(shape: Sequence[Any] | None) -> str:

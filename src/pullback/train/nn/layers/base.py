@@ -228,6 +228,8 @@ class Layer(Configurable):
     # ---- calls
 
     def __call__(self, *inputs: Any, training: bool | None = None, mask: Mask = None, **settings: Any) -> Any:
+        if not inputs and "inputs" in settings:
+            inputs = (settings.pop("inputs"),)
         inputs, packed = self._unpack_inputs(inputs)
         for keyword in settings.keys() - self._takes:
             raise keyword_error(f"layer '{self.name}'", keyword, ["training", "mask", *sorted(self._takes)])
@@ -419,6 +421,7 @@ class Layer(Configurable):
                 out = self(*given, **{key: fill(x) for key, x in settings.items()})
         finally:
             _context.reset(token)
+        out = tuple(out.values()) if isinstance(out, dict) else out
         return tuple(y.shape[1:] for y in out) if isinstance(out, list | tuple) else tuple(out.shape[1:])
 
     def _check_rank(self, shape: UnknownShape) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -39,7 +39,7 @@ class Add(MergeLayer):
     """
 
     def call(self, x: Value, y: Value, *others: Value) -> Any:
-        return reduce(elementwise.add, (x, y, *others))
+        return reduce(elementwise.add, _align_ranks(x, y, *others))
 
 
 @dataclass(eq=False)
@@ -51,19 +51,27 @@ class Subtract(MergeLayer):
     """
 
     def call(self, x: Value, y: Value) -> Any:
-        return elementwise.sub(x, y)
+        return elementwise.sub(*_align_ranks(x, y))
 
 
 @dataclass(eq=False)
 class Multiply(MergeLayer):
-    """The product of its inputs.
+    """The product of its inputs; masked steps of an input are left out of it.
 
     >>> pb.layers.multiply()(np.array([[3.0]]), np.array([[2.0]]))
     array([[6.]])
     """
 
-    def call(self, x: Value, y: Value, *others: Value) -> Any:
-        return reduce(elementwise.mul, (x, y, *others))
+    def call(self, x: Value, y: Value, *others: Value, mask: Mask = None) -> Any:
+        inputs = _align_ranks(x, y, *others)
+        if mask is None:
+            return reduce(elementwise.mul, inputs)
+        full = _expand_masks(inputs, mask)
+        made = [a if m is None else np.where(m, a, np.ones_like(a)) for a, m in zip(inputs, full, strict=True)]
+        product = reduce(elementwise.mul, made)
+        if any(m is None for m in full):
+            return product
+        return np.where(reduce(np.logical_or, full), product, np.zeros_like(product))
 
 
 @dataclass(eq=False)
@@ -75,31 +83,31 @@ class Average(MergeLayer):
     """
 
     def call(self, x: Value, y: Value, *others: Value) -> Any:
-        return reduce(elementwise.add, (x, y, *others)) / (2 + len(others))
+        return reduce(elementwise.add, _align_ranks(x, y, *others)) / (2 + len(others))
 
 
 @dataclass(eq=False)
 class Maximum(MergeLayer):
-    """The elementwise maximum of its inputs.
+    """The elementwise maximum of its inputs; masked steps of an input are left out of it.
 
     >>> pb.layers.maximum()(np.array([[1.0, 5.0]]), np.array([[2.0, 3.0]]))
     array([[2., 5.]])
     """
 
-    def call(self, x: Value, y: Value, *others: Value) -> Any:
-        return reduce(elementwise.maximum, (x, y, *others))
+    def call(self, x: Value, y: Value, *others: Value, mask: Mask = None) -> Any:
+        return _merge_unmasked(elementwise.maximum, _align_ranks(x, y, *others), mask)
 
 
 @dataclass(eq=False)
 class Minimum(MergeLayer):
-    """The elementwise minimum of its inputs.
+    """The elementwise minimum of its inputs; masked steps of an input are left out of it.
 
     >>> pb.layers.minimum()(np.array([[1.0, 5.0]]), np.array([[2.0, 3.0]]))
     array([[1., 3.]])
     """
 
-    def call(self, x: Value, y: Value, *others: Value) -> Any:
-        return reduce(elementwise.minimum, (x, y, *others))
+    def call(self, x: Value, y: Value, *others: Value, mask: Mask = None) -> Any:
+        return _merge_unmasked(elementwise.minimum, _align_ranks(x, y, *others), mask)
 
 
 @dataclass(eq=False)
@@ -165,6 +173,30 @@ class Dot(MergeLayer):
         a = np.reshape(a, (a.shape[0], int(np.prod(rest)), a.shape[-1]))
         b = np.reshape(b, (b.shape[0], int(np.prod(others)), b.shape[-1]))
         return np.reshape(a @ np.swapaxes(b, 1, 2), (x.shape[0], *(rest + others or (1,))))
+
+
+def _align_ranks(*inputs: Value) -> list[Any]:
+    """Return the inputs with equally many axes: those with fewer get axes of length 1 after the batch."""
+    rank = max(x.ndim for x in inputs)
+    return [x if x.ndim == rank else np.reshape(x, (x.shape[0], *(1,) * (rank - x.ndim), *x.shape[1:])) for x in inputs]
+
+
+def _expand_masks(inputs: Sequence[Any], mask: Any) -> list[Any]:
+    """Return the masks with the shapes of their inputs, None for an input without."""
+    given = [*mask, *[None] * (len(inputs) - len(mask))]
+    return [None if m is None else _expand_mask(x, m) for x, m in zip(inputs, given, strict=True)]
+
+
+def _merge_unmasked(merge: Callable[[Any, Any], Any], inputs: list[Any], mask: Mask) -> Any:
+    """Return the inputs merged pair by pair, each without its masked steps; where all are masked, the first."""
+    if mask is None:
+        return reduce(merge, inputs)
+    (out, seen), *others = zip(inputs, _expand_masks(inputs, mask), strict=True)
+    for given, own in others:
+        x = given if own is None else np.where(own, given, out)
+        out = merge(out if seen is None else np.where(seen, out, x), x)
+        seen = None if own is None or seen is None else np.logical_or(seen, own)
+    return out
 
 
 def _expand_mask(x: Value, mask: Mask) -> Any:

@@ -112,6 +112,10 @@ class SymbolicTensor(Symbolic, NDArrayOperatorsMixin):
         lengths = shape[0] if len(shape) == 1 and isinstance(shape[0], list | tuple) else shape
         return np.reshape(self, tuple(lengths))  # type: ignore[call-overload]
 
+    def astype(self, dtype: DType) -> Any:
+        """Return it with elements of another dtype."""
+        return _apply_function("astype", (self, str(np.dtype(dtype))), {})
+
     def sum(self, axis: Axis = None, keepdims: bool = False) -> Any:
         """Return the sum along axes; axis 0 is the batch."""
         return np.sum(self, axis=axis, keepdims=keepdims)  # type: ignore[call-overload]
@@ -167,10 +171,12 @@ class ApplyFunction(Layer):
 
 
 def _find_function(name: str) -> Callable[..., Any]:
-    """Return the function of a name such as ``"np.tanh"``, ``"pb.relu"`` or ``"getitem"``."""
+    """Return the function of a name such as ``"np.tanh"``, ``"pb.relu"``, ``"getitem"`` or ``"astype"``."""
     home, _, path = name.partition(".")
     if name == "getitem":
         return getitem
+    if name == "astype":
+        return lambda x, dtype: x.astype(dtype)
     if home == "pb" and (op := find_op(path)) is not None:
         return lambda *args, **params: dispatch(op, args, params)
     found: Any = np if home == "np" else None
@@ -232,7 +238,7 @@ class InputLayer(Layer):
     """The input of a sequential model, as a layer of its own: the identity.
 
     - input_shape: the shape of one example.
-    - sparse: whether axes along which a grid is constant have length 1.
+    - sparse: only False: arrays are dense.
 
     >>> model = pb.sequential([pb.layers.input_layer(input_shape=[3]), pb.layers.dense(2)])
     >>> model.outputs[0].shape
