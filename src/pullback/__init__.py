@@ -264,8 +264,8 @@ _LAZY_MODULES = {
     "transforms.ravel": ["linear_operator", "ravel_tree"],
     "train.nn.layers.symbolic": ["input"],
     "train.io.onnx_files": ["save_onnx"],
-    "train.nn.model_files": ["load_layers_model", "model_from_json"],
-    "train.nn.models": ["Model", "load_model", "model", "sequential"],
+    "train.nn.model_files": ["load_layers_model", "load_model", "model_from_json"],
+    "train.nn.models": ["Model", "model", "sequential"],
 }
 _INTERNAL = {
     "command",

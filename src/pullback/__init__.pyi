@@ -112,7 +112,7 @@ from pullback.signatures import linalg as linalg
 from pullback.transforms.ravel import linear_operator as linear_operator
 from pullback.signatures.transforms import linearize as linearize
 from pullback.train.nn.model_files import load_layers_model as load_layers_model
-from pullback.train.nn.models import load_model as load_model
+from pullback.train.nn.model_files import load_model as load_model
 from pullback.signatures import losses as losses
 from pullback.signatures.transforms import map as map
 from pullback.signatures import math as math

@@ -173,7 +173,7 @@ FUNCTIONS: dict[str, dict[str, str]] = {  # by library; a name with a module bef
         "manual_seed": "pb.random.seed",
         "nn": "pb.layers for layers, pb.losses for losses, and pb itself for pb.relu, pb.softmax, and so on",
         "optim": "pb.train",
-        "utils": "pb.data for datasets",
+        "utils": "pb.data for datasets, and pb.train for custom_object_scope and register_serializable",
         "DataLoader": "pb.data.Dataset",
         "Module": "pb.Model",
         "cuda": _CPU,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pullback.names.answers import install_answers as _install_answers
 from pullback.names.table import MODULES as _MODULES
 from pullback.train import data as data
+from pullback.train.custom_objects import custom_object_scope as custom_object_scope
+from pullback.train.custom_objects import register_serializable as register_serializable
 from pullback.train.io.saving import load as load
 from pullback.train.io.saving import load_weights as load_weights
 from pullback.train.io.saving import save as save

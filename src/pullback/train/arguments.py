@@ -12,6 +12,7 @@ import numpy as np
 
 from pullback.core.suggestions import did_you_mean, snake_case
 from pullback.errors import ArgumentError
+from pullback.train.custom_objects import find_custom
 
 __all__ = [
     "accept_names", "as_whole_number", "bind_arguments", "check_count", "describe_given", "find_function", "is_count",
@@ -90,6 +91,8 @@ def find_function(given: object, table: Mapping[str, Callable[[], Any]], what: s
     1.0
     """
     if isinstance(given, str):
+        if (own := find_custom(given)) is not None:
+            return own() if isinstance(own, type) else own
         name = snake_case(given)
         if name not in table:
             raise ArgumentError(

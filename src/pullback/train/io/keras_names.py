@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from pullback.train.custom_objects import find_custom
 from pullback.train.io.structure import Configurable
 
 __all__ = ["find_class", "is_without_effect", "normalize_name", "spell_class", "spell_group"]
@@ -53,6 +54,9 @@ def find_class(name: str, base: str = "") -> type[Configurable] | None:
     ('Gru', 'Gru', None)
     """
     registry, plain = Configurable.registry, name.rpartition(">")[2]
+    own = find_custom(name)
+    if isinstance(own, type) and issubclass(own, registry[base] if base else Configurable):
+        return own
     if base:
         ordered = sorted(
             registry.items(), key=lambda entry: "." not in entry[0]

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pullback.errors import CheckpointError
+from pullback.train.custom_objects import find_custom, name_custom
 
-__all__ = ["Configurable", "describe", "is_kind", "rebuild"]
+__all__ = ["Configurable", "describe", "find_function", "is_kind", "rebuild"]
 
 PLAIN = (bool, int, float, str, type(None))
 
@@ -76,9 +77,12 @@ def describe(x: Any, where: str, seen: dict[int, tuple[int, Any]] | None = None)
         return _describe_configurable(x, where, seen)
     if (constructor := getattr(x, "constructor", None)) is not None:
         return {"call": constructor[0].__name__, "arguments": [describe(item, where, seen) for item in constructor[1]]}
+    if (name := name_custom(x)) is not None:
+        return {"function": name}
     raise CheckpointError(
-        f"save: {where} is {x!r}, which a file cannot hold: it holds numbers, and names of what pullback has. "
-        "Use a name, or a layer class of your own; or write the variables alone: pb.train.save(path, model)."
+        f"save: {where} is {x!r}, which a file cannot hold: it holds numbers, and names of functions and classes. "
+        "Give the function a name, or use a layer class of your own; or write the variables alone: "
+        "pb.train.save(path, model)."
     )
 
 
@@ -89,6 +93,17 @@ def _describe_configurable(x: Configurable, where: str, seen: dict[int, tuple[in
     config = {key: describe(item, f"{name}: {key}", seen) for key, item in x.get_config().items()}
     seen[id(x)] = len(seen), x
     return {"kind": x.registered_name, "config": config}
+
+
+def find_function(name: str, where: str) -> Any:
+    """Return the function of the user's that a file has by its name; raise an error if it is not known."""
+    found = find_custom(name)
+    if found is None:
+        raise CheckpointError(
+            f"load: {where} has a function {name!r}, which is not known here. Give it: custom_objects={{{name!r}: …}}; "
+            "or register it: pb.train.register_serializable()."
+        )
+    return found
 
 
 def rebuild(data: Any, where: str, makers: Mapping[str, Callable[..., Any]], before: list[Any] | None = None) -> Any:
@@ -112,11 +127,14 @@ def rebuild(data: Any, where: str, makers: Mapping[str, Callable[..., Any]], bef
         return makers[data["call"]](*rebuild(data["arguments"], where, makers, before))
     if "same" in data:
         return before[data["same"]]
-    kind = Configurable.registry.get(data.get("kind", ""))
+    if "function" in data:
+        return find_function(data["function"], where)
+    own = find_custom(data.get("kind"))
+    kind = own if own is not None else Configurable.registry.get(data.get("kind", ""))
     if kind is None:
         raise CheckpointError(
             f"load_model: {where} has a {data.get('kind') or data.get('call')!r}, which is not known here. Import, or "
-            "define, its class before."
+            "define, its class before, or give it in custom_objects={...}."
         )
     result = kind.from_config({key: rebuild(item, where, makers, before) for key, item in data["config"].items()})
     before.append(result)

@@ -17,6 +17,7 @@ import numpy as np
 from pullback.core.convert import get_default_dtype
 from pullback.core.suggestions import did_you_mean
 from pullback.errors import CheckpointError, PullbackError
+from pullback.train.custom_objects import find_custom
 from pullback.train.io.keras_names import find_class, is_without_effect, normalize_name
 from pullback.train.io.keras_ops import find_operation
 from pullback.train.io.structure import Configurable, is_kind
@@ -198,7 +199,7 @@ class TopologyReader:
             raise self.make_error(
                 f"{place} is of class {kind!r}{f' of {module}' if '.ops.' in module else ''}, which is not a layer "
                 f"here.{did_you_mean(kind, known)} A layer of your own is found by the name of its class, which must "
-                "be defined before."
+                "be defined before, or be given in custom_objects={...}."
             )
         return found
 
@@ -308,8 +309,10 @@ class TopologyReader:
         name, config = data["class_name"], data.get("config")
         if name == "__tuple__" and isinstance(data.get("items"), list):
             return tuple(self._convert(item, place) for item in data["items"])
-        if name == "function" and isinstance(config, str) and str(data.get("module")).startswith(BUILTINS):
-            return config  # an activation by its name
+        if name == "function" and isinstance(config, str):
+            own = find_custom(config)
+            if own is not None or str(data.get("module")).startswith(BUILTINS):
+                return config if own is None else own  # an activation by its name, or a function of the user's
         kind, config = self._split(data, place)
         if isinstance(seed := config.get("seed"), dict):  # a seed generator of Keras 3: its state is not in the file
             inside = seed.get("config")

@@ -12,6 +12,7 @@ import numpy as np
 
 from pullback.core.suggestions import snake_case
 from pullback.errors import CheckpointError
+from pullback.train.custom_objects import name_custom
 from pullback.train.io.keras_names import find_class, is_without_effect, normalize_name, spell_class
 from pullback.train.io.peer_arguments import KERAS, TFJS
 from pullback.train.io.structure import Configurable, is_kind
@@ -167,6 +168,8 @@ class TopologyWriter:
             return self._describe_inner(value, name)
         if isinstance(value, Configurable):
             return self._describe_configurable(value, name, argument)
+        if self.target.is_keras and (known := name_custom(value)) is not None:
+            return {"module": "builtins", "class_name": "function", "config": known, "registered_name": "function"}
         raise CheckpointError(f"save: {name} has {argument}={value!r}, which a file cannot hold. Use a name.")
 
     def _describe_text(self, value: str, name: str, argument: str) -> Json:

@@ -137,7 +137,7 @@ def _read_name(data: Json) -> Json:
     if not isinstance(data, dict) or not isinstance(data.get("class_name"), str):
         raise CheckpointError(f"{data!r} is not a loss or metric.")
     if data["class_name"] == "function" and isinstance(data.get("config"), str):
-        return str(data["config"])
+        return str(data["config"])  # of the library, or of the user's
     config = dict(data["config"]) if isinstance(data.get("config"), dict) else {}
     if data["class_name"] in ("MeanMetricWrapper", "LossFunctionWrapper") and config.get("fn") is not None:
         return _read_name(config["fn"])  # Keras 2
@@ -293,7 +293,7 @@ def _describe_for_keras(name: str, config: Config, arguments: Mapping[str, Any])
 def _describe_keras_loss(given: Json) -> Json:
     """Return a loss as Keras writes it; raise LookupError if Keras has none such."""
     if not isinstance(given, str):
-        return _describe_keras_object("keras.losses", given["class_name"], given["config"])
+        return _describe_keras_given("keras.losses", given)
     name = _spell_loss(given)
     if name in LOGITS:
         return _describe_keras_object("keras.losses", LOGITS[name], {"from_logits": True})
@@ -306,10 +306,18 @@ def _describe_keras_loss(given: Json) -> Json:
 def _describe_keras_metric(given: Json) -> Json:
     """Return a metric as Keras writes it; raise LookupError if Keras has none such."""
     if not isinstance(given, str):
-        return _describe_keras_object("keras.metrics", given["class_name"], given["config"])
+        return _describe_keras_given("keras.metrics", given)
     if snake_case(given) in NOT_KERAS_METRICS:
         raise LookupError(given)
     return given
+
+
+def _describe_keras_given(module: str, given: Config) -> Config:
+    """Return a loss or metric with arguments, or a function of the user's, as Keras writes it."""
+    kind, config = given["class_name"], given["config"]
+    if kind == "function":
+        return {"module": "builtins", "class_name": kind, "config": config, "registered_name": kind}
+    return _describe_keras_object(module, kind, config)
 
 
 def _describe_keras_object(module: str, name: str, config: Config) -> Config:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -38,6 +38,9 @@ class TrainableModel(StoredModel, Protocol):
 
     def call_with_masks(self, *inputs: Any, training: bool = False) -> tuple[Any, Sequence[Any]]:
         """Return what a call returns, and the mask of each output, None for one without; empty if none has one."""
+
+    def find_own_loss(self) -> Callable[..., Any] | None:
+        """Return the function that computes the loss of a batch, if the model has one of its own."""
 
     def runs_on_host(self) -> bool:
         """Return whether it has layers that cannot be compiled: their inputs may be text."""

@@ -13,6 +13,8 @@ from pullback.core.suggestions import did_you_mean, snake_case
 from pullback.core.tensor import Tensor, all_values
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import losses as reduced_losses
+from pullback.train.custom_objects import find_custom, name_custom
+from pullback.train.io.structure import find_function
 from pullback.train.loop import losses as loss_classes
 from pullback.train.loop import metrics
 from pullback.train.loop.losses import FunctionLoss, Loss
@@ -24,7 +26,7 @@ from pullback.typing import Shape, Value
 
 __all__ = [
     "BoundMetric", "LossLike", "LossWeights", "MetricLike", "MetricsLike", "Objectives", "Settings", "check_labels",
-    "describe_settings", "find_loss", "find_metric",
+    "describe_settings", "find_loss", "find_metric", "resolve_custom",
 ]  # fmt: skip
 
 Function = Callable[[Any, Any], Any]
@@ -359,6 +361,16 @@ class Objectives:
         statistics = self._measure(ys, predictions, weights, masks)
         return sum(terms[1:], terms[0]), [value for value, _ in parts] if self.loss_names else [], statistics
 
+    def measure(
+        self, ys: Sequence[Any], predictions: Sequence[Any], weights: Sequence[Any], masks: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """Return the losses of the outputs if there are several, and the metrics' statistics."""
+        none = [None] * len(ys)
+        weights, masks = weights or none, masks or none
+        rows = zip(self.losses, ys, predictions, weights, masks, strict=True) if self.loss_names else ()
+        losses = [loss(y, p, w, mask) for loss, y, p, w, mask in rows if loss is not None]
+        return losses, self._measure(ys, predictions, weights, masks)
+
     def _measure(
         self, ys: Sequence[Any], predictions: Sequence[Any], weights: Sequence[Any], masks: Sequence[Any]
     ) -> list[Any]:
@@ -452,13 +464,17 @@ def _describe(given: Any) -> Any:
     if isinstance(given, list | tuple):
         return [_describe(one) for one in given]
     kind = given if isinstance(given, type) else type(given)
-    if kind in (*LOSS_CLASSES.values(), *METRIC_CLASSES.values()):
+    if issubclass(kind, Loss | Metric) and kind not in (FunctionLoss, FunctionMetric):
         config = {} if kind is given else given.get_config()
-        return {"class_name": kind.__name__, "config": {key: _as_json(x) for key, x in config.items()}}
+        called = name_custom(kind) or kind.__name__
+        return {"class_name": called, "config": {key: _as_json(x) for key, x in config.items()}}
     name = _find_library_name(given)
-    if name is None:
+    if name is not None:
+        return name
+    own = name_custom(given)
+    if own is None:
         raise LookupError
-    return name
+    return {"class_name": "function", "config": own}
 
 
 def _as_json(x: Any) -> Any:
@@ -468,6 +484,29 @@ def _as_json(x: Any) -> Any:
 def _is_described(given: Any) -> bool:
     """Return whether this is a loss or metric as files have it: the name of its class, and its arguments."""
     return isinstance(given, Mapping) and "class_name" in given
+
+
+def resolve_custom(given: Any) -> Any:
+    """Return losses or metrics with the user's own in place of the names and descriptions that files have for them."""
+    if isinstance(given, Mapping) and not _is_described(given):
+        return {name: resolve_custom(one) for name, one in given.items()}
+    if isinstance(given, list | tuple):
+        return [resolve_custom(one) for one in given]
+    own = _find_own(given)
+    return given if own is None else own
+
+
+def _find_own(given: Any) -> Any:
+    """Return the loss or metric of the user's, or the class of one, that a name or a description means; or None."""
+    if not _is_described(given):
+        return find_custom(given)
+    if given["class_name"] == "function":
+        return find_function(given["config"], "what it was compiled with")
+    own = find_custom(given["class_name"])
+    if not isinstance(own, type):
+        return own
+    config, make = given.get("config", {}), getattr(own, "from_config", None)
+    return own(**config) if make is None else make(config)
 
 
 def _make_described(kinds: Mapping[str, Any], given: Any, what: str) -> Any:

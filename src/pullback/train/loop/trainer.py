@@ -110,6 +110,10 @@ class Trainer:
         self._usual_size: int | None = None  # of batches
         self._results: RunningResults | None = None  # of calls of train_on_batch that are not reset
         self._run: TrainingRun | None = None  # while fit runs
+        self._batch: tuple[Sequence[Any], Sequence[Any]] = (
+            (),
+            (),
+        )  # masks and added losses of the batch, for compute_loss
 
     @property
     def model(self) -> TrainableModel:
@@ -474,7 +478,22 @@ class Trainer:
         if training and (penalty := model.penalties()) is not None:
             extra.append(penalty)
         outputs = [_widen(z, self._find_dtype()) for z in _list_outputs(out)]
-        return self.objectives.compute(ys, outputs, ws, masks, extra, share)
+        own_loss = model.find_own_loss()
+        if own_loss is None:
+            return self.objectives.compute(ys, outputs, ws, masks, extra, share)
+        if share is not None:
+            raise ArgumentError(f"{model.name}: a compute_loss of its own is not the sum of parts, which pool= needs.")
+        self._batch = masks, extra
+        given = [part[0] if len(part) == 1 else list(part) or None for part in (xs, ys, ws)]
+        loss = own_loss(x=given[0], y=given[1], y_pred=out, sample_weight=given[2], training=training)
+        return loss, *self.objectives.measure(ys, outputs, ws, masks)
+
+    def compute_batch_loss(self, y: Any, y_pred: Any, sample_weight: Any) -> Any:
+        """Return the loss that ``compile`` was given, for a ``compute_loss`` of the user's that adds to it."""
+        masks, extra = self._batch
+        parts = [list(part) if isinstance(part, list | tuple) else [part] for part in (y, sample_weight)]
+        weights = [] if sample_weight is None else parts[1]
+        return self.objectives.compute(parts[0], _list_outputs(y_pred), weights, masks, extra)[0]
 
     def make_train_step(
         self, size: int | None = None, epoch: int = 0

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 from warnings import warn
 
 from pullback.errors import PullbackError
+from pullback.train.custom_objects import custom_object_scope
+from pullback.train.io.checkpoints import read_model
 from pullback.train.io.formats import find_format, read_layers_model
 from pullback.train.io.model_json import read_topology
 from pullback.train.io.saving import StrPath
@@ -14,15 +17,49 @@ from pullback.train.io.tfjs import parse_json
 from pullback.train.io.topology import Builder
 from pullback.train.io.training_config import make_training_error, restore_state
 from pullback.train.nn.layers.symbolic import input as make_input
-from pullback.train.nn.models import Functional, Sequential, load_model
+from pullback.train.nn.models import Functional, Sequential
 from pullback.train.nn.policies import without_mixed_policy
 
-__all__ = ["load_layers_model", "model_from_json"]
+__all__ = ["load_layers_model", "load_model", "model_from_json"]
 
 BUILDER = Builder(make_input, Functional, Sequential)
 
 
-def load_layers_model(path: StrPath, compile: bool = True) -> Any:
+def load_model(path: StrPath, custom_objects: Mapping[str, Any] | None = None, compile: bool = True) -> Any:
+    """Return the model that ``model.save`` wrote, in any of its formats, or Keras or TensorFlow.js.
+
+    Layers of your own are found by the names of their classes, which must be defined already or be given.
+
+    Args:
+        path: the file.
+        custom_objects: classes and functions of your own by their names in the file.
+        compile: whether to compile the model with the optimizer, losses and metrics of the file, if it has them.
+
+    >>> import os, tempfile
+    >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(os.path.join(folder, "model.safetensors"))
+    ...     again = pb.load_model(os.path.join(folder, "model.safetensors"))
+    >>> again.predict([[1.0, 2.0]])
+    array([[3.]], dtype=float32)
+    """
+    return _load(path, custom_objects, compile)
+
+
+def _load(path: StrPath, custom_objects: Mapping[str, Any] | None, compile: bool) -> Any:
+    with custom_object_scope(custom_objects):
+        return _load_own(path, compile) if find_format(path) == "safetensors" else _load_layers(path, compile)
+
+
+def _load_own(path: StrPath, compile: bool) -> Any:
+    with without_mixed_policy():
+        model, training = read_model(path)
+    if training is not None and compile:
+        model.compile(training.optimizer, **training.arguments)
+    return model
+
+
+def load_layers_model(path: StrPath, compile: bool = True, custom_objects: Mapping[str, Any] | None = None) -> Any:
     """Return the model of a file of TensorFlow.js or Keras, with its weights; files of ``model.save`` are read too.
 
     Nothing in a file is run, and an argument that is unknown here is refused by name unless it means nothing.
@@ -30,6 +67,7 @@ def load_layers_model(path: StrPath, compile: bool = True) -> Any:
     Args:
         path: a ``model.json`` of TensorFlow.js, or its folder; a ``.keras`` archive or an ``.h5`` file of Keras.
         compile: whether to compile the model with the optimizer, losses and metrics of the file, if it has them.
+        custom_objects: classes and functions of your own by their names in the file.
 
     >>> import os, tempfile
     >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
@@ -41,8 +79,10 @@ def load_layers_model(path: StrPath, compile: bool = True) -> Any:
     >>> again.predict([[1.0, 2.0]])
     array([[3.]], dtype=float32)
     """
-    if find_format(path) == "safetensors":
-        return load_model(path)
+    return _load(path, custom_objects, compile)
+
+
+def _load_layers(path: StrPath, compile: bool) -> Any:
     with without_mixed_policy():
         model, settings, state = read_layers_model(path, BUILDER, compile)
     where = os.path.basename(os.fspath(path))
@@ -55,21 +95,22 @@ def load_layers_model(path: StrPath, compile: bool = True) -> Any:
             warn(
                 f"load: the state of {model.optimizer.name} in {where} is left out, as its arrays are not those that "
                 "Keras 3 lists for it: training goes on as from a new optimizer.",
-                stacklevel=3,
+                stacklevel=5,
             )
     return model
 
 
-def model_from_json(text: str) -> Any:
+def model_from_json(text: str, custom_objects: Mapping[str, Any] | None = None) -> Any:
     """Return a model with the layers of JSON text from ``model.to_json`` of Keras, TensorFlow.js or here.
 
     Args:
         text: the JSON; the weights, which it does not have, begin as the initializers say.
+        custom_objects: classes and functions of your own by their names in the text.
 
     >>> text = pb.sequential([pb.layers.dense(3, input_shape=[2], name="first")]).to_json()
     >>> pb.model_from_json(text).get_layer("first").units
     3
     """
     data = parse_json(text, "model_from_json")
-    with without_mixed_policy():
+    with without_mixed_policy(), custom_object_scope(custom_objects):
         return read_topology(data, BUILDER, "model_from_json", in_browser=False)

@@ -12,7 +12,6 @@ from pullback.core.variable import Variable, watch_variables
 from pullback.errors import ArgumentError, ShapeError
 from pullback.names.answers import check_keywords
 from pullback.train.arguments import describe_given
-from pullback.train.io.checkpoints import read_model
 from pullback.train.io.formats import read_weights, write_weights
 from pullback.train.io.model_json import describe_as_json
 from pullback.train.io.saving import StrPath
@@ -20,7 +19,7 @@ from pullback.train.io.torch_names import ModuleMap
 from pullback.train.loop.callback import CallbackLike
 from pullback.train.loop.examples import ClassWeight, DataLike, WeightLike, is_stream, take_named
 from pullback.train.loop.history import History
-from pullback.train.loop.objectives import LossLike, LossWeights, MetricsLike, Settings
+from pullback.train.loop.objectives import LossLike, LossWeights, MetricsLike, Settings, resolve_custom
 from pullback.train.loop.pools import TrainingPool
 from pullback.train.loop.run import Schedule
 from pullback.train.loop.trainer import Trainer, Validation
@@ -28,13 +27,12 @@ from pullback.train.masks import get_mask, set_mask
 from pullback.train.nn.layers.base import Layer, UnknownShape, as_lengths_or_none
 from pullback.train.nn.layers.general import Identity
 from pullback.train.nn.layers.symbolic import SelectOutput, SymbolicTensor
-from pullback.train.nn.policies import without_mixed_policy
 from pullback.train.nn.summary import format_summary, show_summary
 from pullback.train.optim.named import as_optimizer
 from pullback.train.optim.step import Optimizer
 from pullback.typing import TensorLike, Value
 
-__all__ = ["Model", "Sequential", "Functional", "load_model", "model", "sequential"]
+__all__ = ["Model", "Sequential", "Functional", "model", "sequential"]
 
 SymbolicTensors = SymbolicTensor | Sequence[SymbolicTensor] | Mapping[str, SymbolicTensor]
 
@@ -273,6 +271,42 @@ class Model(Layer):
         masks = [get_mask(y) for y in (outputs if isinstance(outputs, list | tuple) else [outputs])]
         return out, masks if any(m is not None for m in masks) else ()
 
+    def compute_loss(
+        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
+    ) -> Any:
+        """Return the loss of a batch; a model of your own may compute another one, from the same arguments.
+
+        x: the inputs; a list if there are several.
+        y: the targets; a list if there are several.
+        y_pred: the outputs.
+        sample_weight: the weights of the examples, or None.
+        training: whether it is for a training step.
+
+        >>> class Shifted(pb.Model):
+        ...     def call(self, x):
+        ...         return x + 0.0
+        ...     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        ...         return super().compute_loss(x, y, y_pred, sample_weight, training) + 1.0
+        >>> model = Shifted()
+        >>> model.compile("sgd", "mse")
+        >>> model.evaluate(np.ones((4, 1)), np.ones((4, 1)))
+        1.0
+        """
+        return self._trainer.compute_batch_loss(y, y_pred, sample_weight)
+
+    def _check_own_step(self, what: str, step: str) -> None:
+        """Raise an error for a class that has Keras's method for a step, which is not called here."""
+        if hasattr(self, step):
+            raise ArgumentError(
+                f"{self.name}.{what} does not call {type(self).__name__}.{step}: a step is compiled with its gradients "
+                "and update. Write another loss as compute_loss(self, x, y, y_pred, sample_weight), or by add_loss in "
+                "call; another step in a loop of your own, with pb.variable_grads and optimizer.apply_gradients."
+            )
+
+    def find_own_loss(self) -> Callable[..., Any] | None:
+        """Return ``compute_loss`` if the class has one of its own."""
+        return None if type(self).compute_loss is Model.compute_loss else self.compute_loss
+
     def runs_on_host(self) -> bool:
         return any(part.runs_on_host() for _, part in self.parts() if isinstance(part, Layer))
 
@@ -310,7 +344,8 @@ class Model(Layer):
         >>> model = pb.sequential([pb.layers.dense(1, input_shape=[2])])
         >>> model.compile(optimizer=pb.train.adam(0.01), loss="mean_squared_error", metrics=["mae"])
         """
-        settings = Settings(loss, metrics, loss_weights, weighted_metrics)
+        losses, measured, weighted = (resolve_custom(given) for given in (loss, metrics, weighted_metrics))
+        settings = Settings(losses, measured, loss_weights, weighted)
         if auto_scale_loss and any(layer.narrow_dtype is not None for layer in self.every_layer()):
             optimizer = as_optimizer(optimizer)
             if not optimizer.loss_scale.is_used:
@@ -375,6 +410,7 @@ class Model(Layer):
         array([[1.],
                [4.]], dtype=float32)
         """
+        self._check_own_step("fit", "train_step")
         validation = Validation(
             validation_data, validation_split, validation_batch_size, validation_steps, validation_freq
         )
@@ -504,6 +540,7 @@ class Model(Layer):
         >>> model.evaluate(np.ones((2, 1)), np.zeros((2, 1)))
         [1.0, 1.0]
         """
+        self._check_own_step("evaluate", "test_step")
         return self._trainer.evaluate(x, y, batch_size, sample_weight, steps, return_dict, callbacks)
 
     def evaluate_dataset(self, dataset: Any, batches: int | None = None, verbose: int | str = 0) -> Any:
@@ -540,6 +577,7 @@ class Model(Layer):
         array([[3.],
                [7.]], dtype=float32)
         """
+        self._check_own_step("predict", "predict_step")
         return self._trainer.predict(x, batch_size, steps, callbacks)
 
     def predict_on_batch(self, x: DataLike) -> Any:
@@ -887,7 +925,7 @@ class Functional(Model):
     def call(self, *xs: Value) -> Any:
         if len(xs) != len(self._inputs):
             raise ArgumentError(f"{self.name}: expected {len(self._inputs)} inputs, got {len(xs)}.")
-        values = {id(p): x for p, x in zip(self._inputs, xs, strict=True)}
+        values: dict[int, Any] = {id(p): x for p, x in zip(self._inputs, xs, strict=True)}
         for step in self._order:
             if step.layer is not None:
                 given: list[Any] = [values[id(p)] for p in step.inputs]
@@ -1069,25 +1107,3 @@ def model(inputs: SymbolicTensors, outputs: SymbolicTensors, name: str = "", tra
     [(5, 1), (5, 2)]
     """
     return Functional(inputs, outputs, name, trainable)
-
-
-def load_model(path: StrPath) -> Any:
-    """Return the model that ``model.save`` wrote: layers, variables, and what it is compiled with if that has names.
-
-    Layers of your own are found by the names of their classes, which must be defined already.
-
-    path: the file.
-
-    >>> import os, tempfile
-    >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     model.save(os.path.join(folder, "model.safetensors"))
-    ...     again = pb.load_model(os.path.join(folder, "model.safetensors"))
-    >>> again.predict([[1.0, 2.0]])
-    array([[3.]], dtype=float32)
-    """
-    with without_mixed_policy():
-        model, training = read_model(path)
-    if training is not None:
-        model.compile(training.optimizer, **training.arguments)
-    return model

@@ -11,6 +11,7 @@ import numpy as np
 from pullback.core.suggestions import did_you_mean, snake_case
 from pullback.errors import ArgumentError
 from pullback.ops import activations, gaussian, sorting
+from pullback.train.custom_objects import find_custom
 from pullback.typing import Value
 
 __all__ = ["ActivationLike", "BY_NAME", "find_activation"]
@@ -140,8 +141,9 @@ def find_activation(given: ActivationLike, what: str) -> Callable[[Any], Any]:
     >>> find_activation("tanh", "dense")(0.0)
     np.float64(0.0)
     """
-    if callable(given):
-        return given
+    own: Callable[[Any], Any] | None = given if callable(given) else find_custom(given)
+    if own is not None:
+        return own
     name = "linear" if given is None else snake_case(str(given))
     name = {"log_soft_max": "log_softmax", "hard_swish": "hard_silu"}.get(name, name)
     if name not in BY_NAME:
