@@ -299,11 +299,49 @@ def arrays_without_axes_have_views(x: Any) -> Any:
     return (y * y).sum() * copied
 
 
+def write_to_row_at_computed_position(x: Any) -> Any:
+    m = np.reshape(x * 1.5, (3, 2))
+    row, column = m[np.argmax(x[:3])], m[:, np.argmin(x[:2])]
+    row *= x[0] + 2.0
+    m[0] = 0.5
+    column[1:] += row[0]
+    m[np.argmax(x[:3])] += x[:2]
+    return (m * m).sum() + (row * column[:2]).sum()
+
+
+def read_view_of_zeros_after_write(x: Any) -> Any:
+    y = np.zeros_like(x)
+    part = y[1:4]
+    part += 1.0
+    part[0] = x[0] * x[1]
+    return (y * x).sum() + (part * part).sum()
+
+
+def change_copies_that_move_nothing(x: Any) -> Any:
+    m = np.reshape(x * 1.5, (6, 1))
+    made = [np.roll(m, 0), np.roll(m, 1, 1), np.tile(m, 1), np.fft.fftshift(m, 1), m[np.array(0)], m[:, np.array(0)]]
+    m *= 2.0
+    for copied in made:
+        copied += 1.0
+    return (m * m).sum() + sum((copied * copied).sum() for copied in made)
+
+
+def write_to_flat_views_of_results(x: Any) -> Any:
+    m = np.reshape(x * 1.5, (3, 2))
+    made = [np.quantile(m, [0.2, 0.7], 0), np.meshgrid(m[0], m[:, 0])[0], np.roll(m, 1, 0), np.tile(m, (1, 2))]
+    for result in made:
+        flat = result.reshape(-1)
+        flat[1:] *= x[0] + 2.0
+    return sum((result * result).sum() for result in made)
+
+
 WRITTEN = [
     write_through_slice, normalize_rows, write_element_of_row, write_to_transpose, write_diagonal, subtract_rows,
     bump_in_helper, change_second_name, eliminate, fill_buffer, write_views_of_views, shift_in_place, cumulate,
     write_into_zero_axes, scalars_are_numbers, accumulate_without_views, accumulate_matrix,
     write_to_copies_of_transposes, write_with_mask, numbers_have_no_views, arrays_without_axes_have_views,
+    write_to_row_at_computed_position, read_view_of_zeros_after_write, change_copies_that_move_nothing,
+    write_to_flat_views_of_results,
 ]  # fmt: skip
 
 

@@ -288,7 +288,7 @@ class StaleView(Wrapped):
             self.meta.note(self)
         else:
             link_view(self, links.base, links.derive, links.put, links.params)
-        return Tensor.read(self)
+        return self.read()  # of the class that it has now: a Reference if a value of another transform was written
 
 
 PLAIN.add(StaleView)

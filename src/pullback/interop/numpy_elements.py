@@ -54,9 +54,17 @@ def _extract(condition: Value, arr: Value, /) -> Any:
     return _take(arr, np.flatnonzero(read_sizes("np.extract", to_array(condition))))
 
 
+def _list_places(name: str, obj: Any) -> Any:
+    """Return the slice, mask or positions at which a function inserts or deletes; an empty list has none."""
+    if isinstance(obj, slice):
+        return obj
+    where = read_sizes(name, to_array(obj))
+    return where if where.size else where.astype(int)
+
+
 def _delete(arr: Value, /, obj: Any, axis: int | None = None) -> Any:
     n = arr.size if axis is None else arr.shape[axis]
-    where = obj if isinstance(obj, slice) else read_sizes("np.delete", to_array(obj))
+    where = _list_places("np.delete", obj)
     return _take(arr, np.delete(np.arange(n), where), axis)
 
 
@@ -64,7 +72,7 @@ def _insert(arr: Value, obj: Any, values: Operand, /, axis: int | None = None) -
     """Insert element numbers by NumPy to find where each element goes."""
     x, y = (as_tensor(t) for t in align_operands((arr, values)))
     numbers = np.arange(x.size + y.size)
-    where = obj if isinstance(obj, slice) else read_sizes("np.insert", to_array(obj))
+    where = _list_places("np.insert", obj)
     place = np.insert(np.reshape(numbers[: x.size], x.shape), where, np.reshape(numbers[x.size :], y.shape), axis)
     return np.concatenate([np.reshape(x, -1), np.reshape(conversion.cast(y, x.dtype), -1)])[place]
 

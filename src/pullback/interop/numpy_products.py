@@ -58,8 +58,11 @@ def _cross(
         axisa = axisb = axisc = axis
     x, y = align_operands((a, b))
     x, y = np.moveaxis(x, axisa, -1), np.moveaxis(y, axisb, -1)
-    if x.shape[-1] != 3 or y.shape[-1] != 3:
-        raise ShapeError(f"np.cross: vectors have three components, got {x.shape[-1]} and {y.shape[-1]}.")
+    if not {x.shape[-1], y.shape[-1]} <= {2, 3}:
+        raise ShapeError(f"np.cross: vectors have two or three components, got {x.shape[-1]} and {y.shape[-1]}.")
+    if x.shape[-1] == y.shape[-1] == 2:
+        return x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0]
+    x, y = (np.concatenate([v, np.zeros_like(v[..., :1])], -1) if v.shape[-1] == 2 else v for v in (x, y))
     one, two = [1, 2, 0], [2, 0, 1]
     return np.moveaxis(x[..., one] * y[..., two] - x[..., two] * y[..., one], -1, axisc)
 

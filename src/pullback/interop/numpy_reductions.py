@@ -148,7 +148,8 @@ def _interpolate_sorted(
         missing = missing if missing is None else np.expand_dims(missing, tuple(range(len(shape), len(shape) + rank)))
     if missing is not None:
         z = np.where(missing, np.asarray(np.nan, z.dtype), z)
-    z = np.moveaxis(z, range(len(shape), len(shape) + rank), range(rank))
+    if rank:
+        z = np.moveaxis(z, range(len(shape), len(shape) + rank), range(rank)).copy()  # as NumPy's, in C order
     return np.reshape(z, np.shape(q) + tuple(1 if i in gone else k for i, k in enumerate(a.shape))) if keepdims else z
 
 

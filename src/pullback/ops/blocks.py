@@ -369,7 +369,7 @@ def meshgrid(*xs: TensorLike, indexing: str = "xy", sparse: bool = False) -> tup
            [4., 4.],
            [5., 5.]])
     """
-    return tuple(np.copy(x) for x in view_grid(*xs, indexing=indexing, sparse=sparse))
+    return tuple(x.copy() for x in view_grid(*xs, indexing=indexing, sparse=sparse))
 
 
 def view_grid(*xs: TensorLike, indexing: str, sparse: bool) -> list[Any]:

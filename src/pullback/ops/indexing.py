@@ -17,7 +17,7 @@ from pullback.core.op import REGISTRY, alias, convert_operand, method, op
 from pullback.core.rowsparse import rows_of_index
 from pullback.core.tape import RAW, constant
 from pullback.core.tensor import LATER, Tensor, read_sizes, strip
-from pullback.core.writes import base_links, note_view, write
+from pullback.core.writes import base_links, link_view, note_view, write
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 from pullback.numerics.axis_arguments import resolve_axis
 from pullback.numerics.batching import broadcast_examples, count_examples
@@ -176,11 +176,19 @@ def _getitem_method(x: Tensor, index: Index) -> Any:
             return getitem(x, index)
     if isinstance(index, Tensor) and index.level and index.ndim and index.dtype.kind in "iu":
         return x.gather(index)  # positions that another transform follows
-    index = normalize_index(index)
+    given = index
+    index = normalize_index(given)
     if _is_batched(index):
-        return _pick_each(x, index)
+        return _view_each(x, index, given)
     z = getitem(x, index)
-    return z if z.shape else note_view(z, x, REGISTRY["getitem"], {"index": index})  # x[0, ...] is a view without axes
+    if not z.shape:
+        return note_view(z, x, REGISTRY["getitem"], {"index": index})  # x[0, ...] is a view without axes
+    return np.copy(z) if _has_array_number(given) else z
+
+
+def _has_array_number(index: Index) -> bool:
+    """Return whether an index has an integer array without axes, for which NumPy gives a copy, not a view."""
+    return any(type(i) is ndarray and not i.ndim for i in (index if type(index) is tuple else (index,)))
 
 
 alias("__getitem__", _getitem_method)
@@ -204,6 +212,27 @@ def _positions(index: TensorLike) -> tuple[Any, ...]:
         else:
             made.append(i)
     return tuple(made)
+
+
+def _view_each(x: Tensor, index: Any, given: Any) -> Any:
+    """Index batched examples; where each position is one number, the result is a view of ``x``, as it is in NumPy."""
+    z = _pick_each(x, index)
+    parts = index if type(index) is tuple else (index,)
+    if not z.shape or not all(_is_basic(i) or (isinstance(i, Tensor) and _is_number(i)) for i in parts):
+        return z
+    first = tuple(0 if isinstance(i, Tensor) else i for i in parts)
+
+    def derive(base: Any) -> Any:
+        return _pick_each(base, index) if isinstance(base, Tensor) else base[first]  # every position has this layout
+
+    link_view(z, x, derive, lambda base, value: _set_each(base, value, index), {"index": given})
+    if type(z) is Tensor and z.level:
+        z.meta.note(z)
+    return z
+
+
+def _is_number(i: Tensor) -> bool:
+    return not i.shape and i.dtype.kind in "iu"
 
 
 def _pick_each(x: Any, index: Any) -> Any:
@@ -372,8 +401,9 @@ def set_item(x: TensorLike, y: TensorLike, /, index: Index) -> Any:
 
 
 def _setitem_method(x: Tensor, index: Index, value: TensorLike) -> None:
-    index = normalize_index(index)
-    if isinstance(value, Tensor) and _is_basic(index) and _is_view_at(value, x, index):
+    given = index
+    index = normalize_index(given)
+    if isinstance(value, Tensor) and _is_view_at(value, x, index, given):
         return  # the second half of x[index] += y: the view has been written to
     value = convert_operand(value)
     _check_kind(x, value)
@@ -381,10 +411,13 @@ def _setitem_method(x: Tensor, index: Index, value: TensorLike) -> None:
     write(x, lambda old: put(old, value, index))
 
 
-def _is_view_at(value: Tensor, x: Tensor, index: Index) -> bool:
-    """Return whether a tensor is the view ``x[index]`` itself."""
+def _is_view_at(value: Tensor, x: Tensor, index: Index, given: Index) -> bool:
+    """Return whether a tensor is the view ``x[given]`` itself; ``index`` is the same, normalized."""
     links = base_links(value)
-    return links is not None and links.base is x.read() and links.params == {"index": index}
+    if links is None or links.params is None or links.base is not x.read():
+        return False
+    known = links.params.get("index")
+    return known is given or (_is_basic(index) and _is_basic(known) and links.params == {"index": index})
 
 
 alias("__setitem__", _setitem_method)

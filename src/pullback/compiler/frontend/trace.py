@@ -72,7 +72,7 @@ from pullback.core.tape import RAW
 from pullback.core.tensor import BY_KERNEL, INSTEAD, PLAIN, STAY, Tensor, Wrapped
 from pullback.core.variable import Variable
 from pullback.core.weak import Weak, stands_for_number
-from pullback.core.writes import HELD, INPUT, freeze, make_alias
+from pullback.core.writes import HELD, INPUT, freeze, links_of, make_alias
 from pullback.errors import SymbolValueError, VariableError
 from pullback.numerics.axis_arguments import resolve_axes
 from pullback.numerics.positions import pick_lines
@@ -385,7 +385,7 @@ class Trace:
         lower = op.lower
         if isinstance(lower, made_of) and not any(map(_is_rare_float, args)):
             made = lower.formula(*([args] if op.variadic else args), **params)
-            return self.symbol(made) if isinstance(made, RAW) else made
+            return self.symbol(made) if isinstance(made, RAW) else _separate(made)
         if op.name in SMALL_MATRICES and (made := lower_small_matrices(self, op, args, params)) is not None:
             return made
         if op.kernel is np.power and type(args[1]) is int and args[1] == 2 and _kind(args[0]) in (bool, np.dtype(bool)):
@@ -396,7 +396,7 @@ class Trace:
         """Add a gather or scatter, a matrix product or a cast, by the symbol of the op; a host op for any other."""
         symbol = op.lower.symbol
         if symbol in PICKING:
-            return PICKING[symbol](self, op, args, params)
+            return _separate(PICKING[symbol](self, op, args, params))
         if symbol == "gemm":
             dtype = self.infer_dtype(op, args, params)
             op.acts.shape(op.name, [_shape(a) for a in args], params)  # which raises the error
@@ -678,6 +678,16 @@ def _make_typical(a: Any) -> Any:
     """Return the dtype of an argument, or an example of a Python number, which does not widen other dtypes."""
     kind = _kind(a)
     return kind if isinstance(kind, np.dtype) else make_example(kind)
+
+
+def _separate(z: Any) -> Any:
+    """Return the result of a formula as one that shares no memory with an argument and is in C order."""
+    if type(z) is not Symbol:
+        return z
+    made = z.twin()
+    if made.node.kind is VIEW:
+        links_of(made).strides = compute_strides(made.shape)
+    return made
 
 
 def _is_rare_float(a: Any) -> bool:
