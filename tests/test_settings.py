@@ -90,7 +90,7 @@ def test_object_loader_off_links_with_llvm(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_thread_pool_off_leaves_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULLBACK_THREAD_POOL", "0")
-    assert not threads.is_supported()
+    assert not threads.has_threads()
 
 
 def test_matrix_products_off_leaves_them_to_blas(monkeypatch: pytest.MonkeyPatch) -> None:

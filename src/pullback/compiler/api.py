@@ -501,12 +501,7 @@ class Compiled:
 
 def _find_static(f: Callable[..., Any], numbers: Any, names: Any) -> tuple[set[int], set[str]]:
     """Return the places and the names of static arguments."""
-    places = {numbers} if isinstance(numbers, int) else {*numbers}
-    if not all(isinstance(n, int) for n in places):
-        raise ArgumentError(
-            f"compile: static_argnums must be an integer or a tuple of them, got {numbers!r}. "
-            "Names are given in static_argnames."
-        )
+    places = _list_places(numbers)
     words = {names} if isinstance(names, str) else {*names}
     try:
         parameters = list(signature(f).parameters.values()) if places or words else []
@@ -520,6 +515,17 @@ def _find_static(f: Callable[..., Any], numbers: Any, names: Any) -> tuple[set[i
     lowest = 0 if starred else -len(ordered)
     named = words | {ordered[i] for i in places if lowest <= i < len(ordered)}
     return places | {i for i, name in enumerate(ordered) if name in named}, named
+
+
+def _list_places(numbers: Any) -> set[int]:
+    """Return ``static_argnums``, one integer or several, as a set."""
+    places = {numbers} if isinstance(numbers, int) else {*numbers}
+    if not all(isinstance(n, int) for n in places):
+        raise ArgumentError(
+            f"compile: static_argnums must be an integer or a tuple of them, got {numbers!r}. "
+            "Names are given in static_argnames."
+        )
+    return places
 
 
 def _check_places(places: set[int], count: int) -> None:

@@ -277,15 +277,7 @@ def as_array(data: Any, dtype: DType = None, what: str = "tensor") -> Array:
     if isinstance(data, Tensor):
         data = data._concrete(what)
     if isinstance(data, ndarray | np.generic) or (hasattr(data, "__array__") and not isinstance(data, list | tuple)):
-        if type(data) is not ndarray and isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
-            raise DataError(f"{what}: got an array with masked elements. Give them values first: x.filled(value).")
-        made = np.asarray(data)
-        if has_tensors(made):
-            raise TracedValueError(
-                f"{what}: an object array with traced tensors would lose their gradients. Use pb.stack."
-            )
-        if made.dtype.kind not in "fiubcU":
-            raise DataError(f"{what}: expected numbers or bools, got an array of dtype {made.dtype}.")
+        made = _check_array(data, what)
         return made if dtype is None else _cast(made, as_dtype(dtype, what))
     kinds = _kinds_of_numbers(data)
     if not kinds:
@@ -301,6 +293,18 @@ def as_array(data: Any, dtype: DType = None, what: str = "tensor") -> Array:
     except (OverflowError, TypeError, ValueError) as error:
         _shape_of(data, what, set())  # raises an error if they are ragged
         raise DataError(f"{what}: the values do not fit dtype {wanted}: {error}.") from None
+
+
+def _check_array(data: Any, what: str) -> Array:
+    """Return an array, or an object that gives one, as an ndarray of numbers, bools or text; raise for others."""
+    if type(data) is not ndarray and isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
+        raise DataError(f"{what}: got an array with masked elements. Give them values first: x.filled(value).")
+    made = np.asarray(data)
+    if has_tensors(made):
+        raise TracedValueError(f"{what}: an object array with traced tensors would lose their gradients. Use pb.stack.")
+    if made.dtype.kind not in "fiubcU":
+        raise DataError(f"{what}: expected numbers or bools, got an array of dtype {made.dtype}.")
+    return made
 
 
 def _kinds_of_numbers(data: object) -> set[Any]:

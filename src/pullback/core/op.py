@@ -752,7 +752,7 @@ class Composition:
     def build(self) -> Any:
         """Build the function, which replaces its stub."""
         if self.function.__code__ is first_composed.__code__:
-            name, (parameters, given) = self.own.__name__, templates.list_parameters(self.own.__code__)
+            name, (parameters, given) = self.own.__name__, templates.forward_parameters(self.own.__code__)
             made: dict[str, Any] = {}
             exec(compile_text(f"def {name}({parameters}): return run({given})\n", f"<op {name}>", "exec"), made)
             self.function.__defaults__, self.function.__kwdefaults__ = self.own.__defaults__, self.own.__kwdefaults__

@@ -168,10 +168,10 @@ def write_copies(names: Sequence[str]) -> str:
     return "".join(f"\n    if type({n}) in MUTABLE: {n} = copy_parameter({n})" for n in names)
 
 
-def list_parameters(code: CodeType) -> tuple[str, str]:
+def forward_parameters(code: CodeType) -> tuple[str, str]:
     """Return the parameters of a function without their defaults, and the arguments that pass them on, as text.
 
-    >>> list_parameters((lambda x, /, y=1, *, z=2, **more: 0).__code__)
+    >>> forward_parameters((lambda x, /, y=1, *, z=2, **more: 0).__code__)
     ('x, /, y, *, z, **more', 'x, y, z=z, **more')
     """
     names = iter(code.co_varnames)

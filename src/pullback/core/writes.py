@@ -155,7 +155,7 @@ def link_part(z: Value, base: Value, derive: Callable[..., Any], put: Callable[.
 
 def is_view(z: Any, base: Any, op: Any, params: dict[str, Any]) -> bool:
     """Return whether NumPy's result of a moving op shares memory with its argument."""
-    if not isinstance(z, Tensor) or (not base.shape and is_number(base)):
+    if not isinstance(z, Tensor) or (not base.shape and is_numpy_number(base)):
         return False
     if not z.shape:  # x[0] is a number, x[0, ...] an array without axes
         index = params.get("index", ...)
@@ -165,7 +165,7 @@ def is_view(z: Any, base: Any, op: Any, params: dict[str, Any]) -> bool:
     return not op.lower.by_layout or is_laid_out(base, lambda a: np.may_share_memory(a, op.run(a, *params.values())))
 
 
-def is_number(x: Any) -> bool:
+def is_numpy_number(x: Any) -> bool:
     """Return whether a tensor without axes is a number in NumPy, which has no views, and not an array."""
     if base_links(x) is not None:
         return False
@@ -195,7 +195,7 @@ def order_axes(x: Tensor) -> list[int]:
 def is_laid_out(x: Tensor, has: Callable[[Any], bool]) -> bool:
     """Return ``has(array)`` for the array that NumPy would have in place of ``x``, with its memory layout."""
     if not x.ndim:
-        return not is_number(x) and bool(has(np.empty((), np.int8)))
+        return not is_numpy_number(x) and bool(has(np.empty((), np.int8)))
     a = x
     while isinstance(a, Tensor):
         a = a.value  # value, primal, array and node are in the same slot

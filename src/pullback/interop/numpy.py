@@ -248,17 +248,17 @@ def _find_special_function(ufunc: Any) -> Any:
     return LATER["special_functions"]().get_function(name) if name else None
 
 
-def find_op(ufunc: Any) -> Any:
+def find_ufunc_op(ufunc: Any) -> Any:
     """Return the op for a ufunc of NumPy's or SciPy's, None if there is none."""
     op = BY_KERNEL.get(ufunc)
-    return LATER["special"]().find_op(ufunc) if op is None and "scipy.special" in sys.modules else op
+    return LATER["special"]().find_scipy_op(ufunc) if op is None and "scipy.special" in sys.modules else op
 
 
 def find_ufunc_call(ufunc: Any, method: str) -> tuple[Any, tuple[str, ...]]:
     """Return the function that implements a ufunc or one of its methods, None if there is none, and its parameters."""
     if method != "__call__":
         return getattr(numpy_ufunc_methods, method, lambda _: None)(ufunc), METHOD_PARAMETERS
-    op = find_op(ufunc)
+    op = find_ufunc_op(ufunc)
     call = op.function if op is not None else numpy_ufuncs.CALLS.get(ufunc) or _find_special_function(ufunc)
     return call, numpy_ufuncs.TAKES.get(ufunc, ())
 
@@ -285,7 +285,7 @@ def replace_skipped(ufunc: Callable[..., Any], x: Any, chosen: Any) -> Any:
     """Return an operand with another number where ``where=`` is false: one at which the ufunc has a derivative."""
     if not isinstance(x, Tensor) or x.dtype.kind not in "fc":
         return x
-    op = find_op(ufunc)
+    op = find_ufunc_op(ufunc)
     low, high = (-2.0, 2.0) if op is None else op.domain
     return np.where(chosen, x, 0.3 * low + 0.7 * high)
 

@@ -16,7 +16,16 @@ from pullback.core.variable import Recorder, Variable
 from pullback.errors import ArgumentError, CustomGradientError
 from pullback.transforms.arguments import Arguments, paths
 from pullback.transforms.captured import line_of, make_capture_error, make_variable_error
-from pullback.transforms.customop import Back, CustomOp, Run, find_fitting, gradient_for, is_number, like, tangent_for
+from pullback.transforms.customop import (
+    Back,
+    CustomOp,
+    Run,
+    find_fitting,
+    gradient_for,
+    is_python_number,
+    like,
+    tangent_for,
+)
 from pullback.transforms.enclosing import Scope
 from pullback.transforms.leaves import pair_branches
 from pullback.transforms.signatures import BY_KEYWORD, BY_POSITION, accepts, find_passing, takes_separately
@@ -88,7 +97,7 @@ class Call(CustomOp):
     def _result(self, z: object) -> Any:
         if isinstance(z, ARRAYS):
             return unwrap_constant(z)
-        if is_number(z):
+        if is_python_number(z):
             return np.asarray(z, self.arguments.float_width() if isinstance(z, int | float) else None)[()]
         raise CustomGradientError(
             f"{self.name}: the value must be a tensor, got {type(z).__name__} ({line_of(self.f)})."
@@ -137,7 +146,7 @@ class Call(CustomOp):
                 f"{self.name}: f reads variables ({names}), so the gradient function must return "
                 f"(input_grads, variable_grads); got {type(out).__name__} ({line_of(grad_func)})."
             )
-        more = [out[1]] if isinstance(out[1], ARRAYS) or is_number(out[1]) else out[1]
+        more = [out[1]] if isinstance(out[1], ARRAYS) or is_python_number(out[1]) else out[1]
         if isinstance(more, dict):  # by name, as variable_grads gives them
             more = [more.get(v.name) for v in read]
         if not isinstance(more, list | tuple) or len(more) != len(read):

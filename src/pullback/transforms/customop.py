@@ -382,7 +382,7 @@ def set_transposing(on: bool = True) -> Iterator[None]:
         _transposing.reset(token)
 
 
-def is_number(x: Any) -> bool:
+def is_python_number(x: Any) -> bool:
     """Return whether ``x`` is a Python number; a bool is none."""
     return isinstance(x, int | float | complex) and not isinstance(x, bool | np.generic | Tensor)
 
@@ -435,7 +435,7 @@ def tangent_for(t: Tensor, z: Value, face: str, line: Callable[[], str]) -> Any:
 
 def _derivative(d: Any, x: Any, what: Callable[[], str], line: Callable[[], str], dys: Sequence[Any]) -> Any:
     wanted = float_of(x.dtype)
-    if is_number(d) and not x.shape and (wanted.kind == "c" or not isinstance(d, complex)):
+    if is_python_number(d) and not x.shape and (wanted.kind == "c" or not isinstance(d, complex)):
         return wanted.type(d)
     if not isinstance(d, ARRAYS):
         got = "None" if d is None else type(d).__name__

@@ -16,7 +16,7 @@ import pytest
 import pullback as pb
 from pullback.compiler import target
 from pullback.compiler.runtime import disk_cache, llvm
-from pullback.compiler.runtime.abi.object_loader import Image, Loaded, is_supported, link_object, pack
+from pullback.compiler.runtime.abi.object_loader import Image, Loaded, has_loader, link_object, pack_image
 from pullback.compiler.runtime.disk_cache import Cache, default_cache
 from pullback.compiler.target import get_own_target
 from pullback.settings import SAFE
@@ -234,7 +234,7 @@ def test_cache_shared_by_processes(cache_dir: Path) -> None:
 
 
 @needs_cache
-@pytest.mark.skipif(not is_supported(), reason="images are for ELF on x86-64")
+@pytest.mark.skipif(not has_loader(), reason="images are for ELF on x86-64")
 def test_cache_hit_does_not_import_llvm(cache_dir: Path) -> None:
     said = [
         subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, timeout=600, check=True).stdout
@@ -262,7 +262,7 @@ def twice(made: llvm.LoadedCode) -> Any:
 
 
 @needs_cache
-@pytest.mark.skipif(not is_supported(), reason="images are for ELF on x86-64")
+@pytest.mark.skipif(not has_loader(), reason="images are for ELF on x86-64")
 def test_loaded_image_results() -> None:
     two = ctypes.c_double(2.0)
     for text, expected in ((PROGRAM, 54.0), (OUTSIDE, 6.0)):
@@ -288,7 +288,7 @@ def test_unloadable_image_is_linked_by_llvm(monkeypatch: pytest.MonkeyPatch) -> 
     assert twice(made)(1.5) == 3.0
 
 
-@pytest.mark.skipif(not is_supported(), reason="images are for ELF on x86-64")
+@pytest.mark.skipif(not has_loader(), reason="images are for ELF on x86-64")
 def test_link_object_rejects_truncated_and_changed_files() -> None:
     code, _ = llvm.compile_object(OUTSIDE)
     assert link_object(code) is not None
@@ -307,10 +307,10 @@ BODIES = {
     "neither": b"?" + bytes(100),
     "too short": b"I\x01",
     "no image": b"I" + bytes(100),
-    "beyond the end": b"I" + pack(Image(b"\xc3", {"twice": 0}, [])).replace(b"twice 0", b"twice 9"),
-    "in the table": b"I" + pack(Image(bytes(16), {"twice": 3}, ["cbrt"])),
-    "not the function": b"I" + pack(Image(b"\xc3", {"thrice": 0}, [])),
-    "an unknown one": b"I" + pack(Image(bytes(8) + b"\xc3", {"twice": 8}, ["no_such_function"])),
+    "beyond the end": b"I" + pack_image(Image(b"\xc3", {"twice": 0}, [])).replace(b"twice 0", b"twice 9"),
+    "in the table": b"I" + pack_image(Image(bytes(16), {"twice": 3}, ["cbrt"])),
+    "not the function": b"I" + pack_image(Image(b"\xc3", {"thrice": 0}, [])),
+    "an unknown one": b"I" + pack_image(Image(bytes(8) + b"\xc3", {"twice": 8}, ["no_such_function"])),
 }
 
 
@@ -326,7 +326,7 @@ def test_cache_recompiles_invalid_image(cache: Cache, body: bytes) -> None:
     assert cache.get(key) != body
 
 
-@pytest.mark.skipif(not is_supported(), reason="images are for ELF on x86-64")
+@pytest.mark.skipif(not has_loader(), reason="images are for ELF on x86-64")
 def test_code_memory_is_not_writable() -> None:
     made, _ = llvm.get_code(PROGRAM, ["twice"], {})
     at = made.addresses["twice"]
@@ -352,7 +352,7 @@ def test_translator_is_described_without_cpuinfo(monkeypatch: pytest.MonkeyPatch
 
     (tmp_path / "cpuinfo").write_text(text)
     monkeypatch.setattr(target, "CPUINFO", str(tmp_path / "cpuinfo"))
-    monkeypatch.setattr(llvm, "is_supported", lambda: True)
+    monkeypatch.setattr(llvm, "has_loader", lambda: True)
     assert (text.strip() or "\n".join(llvm.get_translator(get_own_target()).cpu)) in describe()
     monkeypatch.setattr(target, "CPUINFO", str(tmp_path / "absent"))
     assert "\n".join(llvm.get_translator(get_own_target()).cpu) in describe()

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.compiler.runtime.threads import is_supported
+from pullback.compiler.runtime.threads import has_threads
 
-pytestmark = pytest.mark.skipif(not is_supported(), reason="threads are for Linux")
+pytestmark = pytest.mark.skipif(not has_threads(), reason="threads are for Linux")
 
 R = np.random.default_rng(0).standard_normal
 

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from pullback.compiler.backends.library import Library, locate_elements
-from pullback.compiler.backends.ops import find_map, find_op
+from pullback.compiler.backends.ops import find_map, find_op_evaluator
 from pullback.compiler.ir.graph import Graph, Node
 from pullback.compiler.ir.kinds import (
     CAST,
@@ -141,7 +141,8 @@ def _structure(lib: Library, n: Node) -> Evaluate:
 
 KINDS: dict[Kind, Callable[[Library, Node], Evaluate | None]] = {
     MAP: find_map, CAST: _cast, FOLD: _fold, VIEW: _view, PIECES: _pieces, TAKE: _take, SCATTER: _scatter,
-    SPACED: _space_out, SCAN: find_op, PRODUCT: _product, OPAQUE: find_op, PART: _part, RESULT: _part,
+    SPACED: _space_out, PRODUCT: _product, PART: _part, RESULT: _part, SCAN: find_op_evaluator,
+    OPAQUE: find_op_evaluator,
     **dict.fromkeys((LOOP, WHILE, SWITCH), _structure),
 }  # fmt: skip
 

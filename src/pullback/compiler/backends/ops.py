@@ -15,7 +15,7 @@ from pullback.compiler.ir.graph import Node
 from pullback.core.lowering import scalar
 from pullback.numerics.windows import Windows, lowest_value
 
-__all__ = ["find_map", "find_op"]
+__all__ = ["find_map", "find_op_evaluator"]
 
 Ints = tuple[int, ...]
 
@@ -272,12 +272,12 @@ def find_map(lib: Library, node: Node) -> Callable[..., Any] | None:
     if isinstance(op.lower, scalar) and op.lower.draws:
         return None
     if op.name in SPECIAL or op.name == "polygamma":  # libraries take its order in different ways
-        return find_op(lib, node)
+        return find_op_evaluator(lib, node)
     has_complex = any(n.dtype.kind == "c" for n in (node, *node.args))
-    return find_op(lib, node) if has_complex else evaluate_scalar(lib, node)
+    return find_op_evaluator(lib, node) if has_complex else evaluate_scalar(lib, node)
 
 
-def find_op(lib: Library, node: Node) -> Callable[..., Any] | None:
+def find_op_evaluator(lib: Library, node: Node) -> Callable[..., Any] | None:
     """Return how a library evaluates the op of a node, as a function of its arrays; None if it cannot."""
     op, params = node.data
     if op.name in OPS:

@@ -18,7 +18,7 @@ from pullback.compiler.math.functions import emit_scalar
 from pullback.compiler.runtime.abi.layout import choose_address
 from pullback.compiler.runtime.disk_cache import default_cache
 from pullback.compiler.runtime.llvm import TranslatorError, get_code, llvm_available
-from pullback.compiler.runtime.threads import get_pool, is_supported
+from pullback.compiler.runtime.threads import get_pool, has_threads
 from pullback.compiler.target import Target, get_cpu_features, get_target
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def compile_function(op: Op, dtype: Any, repeated: tuple[bool, ...]) -> Callable
         return None  # where it was not measured
     if isinstance(op.kernel, np.ufunc) and _has_own_avx512() and op.kernel not in FASTER_ON_AVX512:
         return None
-    shared = is_supported()
+    shared = has_threads()
     try:
         text, longest_block = emit_elements(op, code_of(dtype), repeated, target, shared)
         imports = {"parallel": get_pool()["parallel"]} if shared else {}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pullback.compiler.ir.graph import Graph
 from pullback.compiler.runtime.llvm import LoadedCode, TranslatorError, get_code, load_code, make_code_key
-from pullback.compiler.runtime.manifest import Contents, Manifest, pack, unpack
+from pullback.compiler.runtime.manifest import Contents, Manifest, pack_contents, unpack_contents
 from pullback.compiler.runtime.threads import get_pool
 from pullback.compiler.target import Target, find_blas
 
@@ -50,7 +50,7 @@ def load(cache: Any, key: bytes | None, traced: Graph, get_legalized: Callable[[
     if data is None:
         return None
     try:
-        contents = unpack(data, traced, get_legalized)
+        contents = unpack_contents(data, traced, get_legalized)
         code = bytes.fromhex(contents.manifest.code)
     except (ValueError, LookupError):
         return None
@@ -63,7 +63,7 @@ def load(cache: Any, key: bytes | None, traced: Graph, get_legalized: Callable[[
 
 def store(cache: Any, key: bytes | None, linked: Linked, traced: Graph) -> None:
     """Keep the contents of a program under a key; its machine code is kept by ``link``."""
-    data = pack(linked.contents, traced) if key is not None else None
+    data = pack_contents(linked.contents, traced) if key is not None else None
     if data is not None:
         cache.put(key, data)
 

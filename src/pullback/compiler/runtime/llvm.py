@@ -13,7 +13,7 @@ from functools import lru_cache
 from time import perf_counter
 from typing import Any
 
-from pullback.compiler.runtime.abi.object_loader import Loaded, is_supported, link_object, pack, unpack
+from pullback.compiler.runtime.abi.object_loader import Loaded, has_loader, link_object, pack_image, unpack_image
 from pullback.compiler.runtime.disk_cache import NO_CACHE
 from pullback.compiler.target import Target, get_cpu_features, get_own_target, get_target, read_cpuinfo
 from pullback.errors import CompileError
@@ -53,7 +53,7 @@ def describe_translator(target: Target) -> str:
         return f"{llvmlite.__version__} {tuple(target)}"
     about = os.path.join(os.path.dirname(llvmlite.__file__), "binding")
     built = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in os.scandir(about) if "llvmlite" in f.name]
-    cpu = (read_cpuinfo() if is_supported() else "") or "\n".join(get_translator(get_own_target()).cpu)
+    cpu = (read_cpuinfo() if has_loader() else "") or "\n".join(get_translator(get_own_target()).cpu)
     return f"{llvmlite.__version__} {sorted(built)} {sys.platform} {cpu} {sorted(get_cpu_features())} {tuple(target)}"
 
 
@@ -209,7 +209,7 @@ class LoadedCode:
         self.rare = ctypes.c_int64()  # not 0: a slow path was needed that is not in the code
         imports = {**imports, "rare": ctypes.addressof(self.rare)}
         if data[:1] == IMAGE:
-            image = unpack(data[1:])
+            image = unpack_image(data[1:])
             self.held: Any = Loaded(image, {name: imports.get(name) or _find_symbol(name) for name in image.imports})
             self.addresses = {name: self.held.addresses[name] for name in names}
         elif data[:1] == OBJECT:
@@ -275,10 +275,10 @@ def get_code(
         return found, {"load": (perf_counter() - begin) * 1e3}
     code, spent = compile_object(text, effort, target, longest_block)
     begin = perf_counter()
-    image = link_object(code) if is_supported() and is_enabled("object loader") else None
+    image = link_object(code) if has_loader() and is_enabled("object loader") else None
     made = None
     if image is not None:
-        data = IMAGE + pack(image)
+        data = IMAGE + pack_image(image)
         with suppress(*NOT_LOADED):
             made = LoadedCode(data, names, imports)
     if made is None:  # LLVM's own linker

@@ -17,7 +17,7 @@ from pullback.compiler.ir.graph import Graph
 from pullback.compiler.ir.kinds import CONSTANT, KINDS, Kind
 from pullback.compiler.runtime.disk_cache import compute_digest
 
-__all__ = ["Contents", "HostOp", "Manifest", "Segment", "Slot", "pack", "unpack"]
+__all__ = ["Contents", "HostOp", "Manifest", "Segment", "Slot", "pack_contents", "unpack_contents"]
 
 MAX_CONSTANT_BYTES = 1 << 20  # of constants that are kept, of those that are not in the graph as it was traced
 
@@ -91,7 +91,7 @@ class Contents(NamedTuple):
         return "\n".join(f"{name}: {value}" for name, value in vars(self.manifest).items())
 
 
-def pack(contents: Contents, traced: Graph) -> bytes | None:
+def pack_contents(contents: Contents, traced: Graph) -> bytes | None:
     """Return a manifest as text, with the constants.
 
     None if these are too large, or of a dtype that cannot be written.
@@ -114,7 +114,7 @@ def _fingerprint(x: Any) -> Any:
     return x.shape, x.dtype.str, compute_digest(x.tobytes())
 
 
-def unpack(data: bytes, traced: Graph, get_legalized: Callable[[], Graph]) -> Contents:
+def unpack_contents(data: bytes, traced: Graph, get_legalized: Callable[[], Graph]) -> Contents:
     """Return the contents of a program that was packed; ValueError or LookupError if they are not of this graph."""
     manifest = _unpack_manifest(data)
     return Contents(manifest, _unpack_constants(manifest, traced), _find_host_ops(manifest, traced, get_legalized))

@@ -241,7 +241,7 @@ def _text(machine: str) -> str:
     return re.sub(r"\b[A-Z_]{4,}\b", lambda found: words[found[0]], TEXT)
 
 
-def is_supported() -> bool:
+def has_threads() -> bool:
     """Return whether compiled programs can use threads here."""
     return is_enabled("thread pool") and sys.platform == "linux" and get_machine() in FUTEX
 
@@ -317,4 +317,4 @@ def choose_options(threads: int | None) -> Options:
     wanted = -threads if threads is not None else max(count_usable_cpus(), get_num_threads())
     guarded = Guards().on
     slow = guarded or not is_enabled("deferred slow paths")
-    return Options(wanted if is_supported() else 1, guarded, has_slow_paths=slow)
+    return Options(wanted if has_threads() else 1, guarded, has_slow_paths=slow)

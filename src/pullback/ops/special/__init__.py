@@ -18,7 +18,7 @@ from pullback.numerics.adjoints import select
 from pullback.ops.special import family as family  # registers its ops
 from pullback.ops.special.lazy_scipy import OfOrder, Polygamma, Real, Through
 from pullback.ops.special.lazy_scipy import find_name as find_name
-from pullback.ops.special.lazy_scipy import find_op as find_op
+from pullback.ops.special.lazy_scipy import find_scipy_op as find_scipy_op
 
 if TYPE_CHECKING:
     from pullback.typing import Array, Operand, TensorLike, Value

@@ -43,7 +43,7 @@ def _get_ufunc(module: Any, name: str) -> Any:
     return getattr(module._ufuncs, UFUNCS.get(name, name), None) or getattr(module, name)
 
 
-def find_op(ufunc: Callable[..., Any]) -> Any:
+def find_scipy_op(ufunc: Callable[..., Any]) -> Any:
     """Return the op for a ufunc of SciPy, or None."""
     if "scipy.special" in sys.modules:
         _import_scipy()

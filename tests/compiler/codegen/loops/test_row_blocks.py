@@ -10,7 +10,7 @@ import pytest
 import pullback as pb
 from pullback.compiler.pipeline import lower
 from pullback.compiler.runtime.llvm import llvm_available
-from pullback.compiler.runtime.threads import is_supported
+from pullback.compiler.runtime.threads import has_threads
 from pullback.compiler.target import MAX_ISA, X86, Options, list_isa_names
 
 pytestmark = pytest.mark.skipif(not llvm_available(), reason="llvmlite is not installed")
@@ -161,7 +161,7 @@ def test_nan_and_inf_stay_in_their_row(f: Any, length: int) -> None:
         compare(f, [x, weights, scale])
 
 
-@pytest.mark.skipif(not is_supported(), reason="threads are for Linux")
+@pytest.mark.skipif(not has_threads(), reason="threads are for Linux")
 @pytest.mark.parametrize(
     ("f", "length", "dtype"),
     [(log_sum_exp, 3, "f4"), (logistic, 10, "f4"), (norm, 10, "f4"), (norm, 3, "f8"), (logistic, 100, "f8")],

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.compiler.runtime.threads import is_supported
+from pullback.compiler.runtime.threads import has_threads
 from pullback.compiler.target import MAX_ISA, list_isa_names
 
 CLOSE = {"f4": 1e-4, "f8": 1e-12}
@@ -240,7 +240,7 @@ def test_conv_network(backend: Any, dtype: str) -> None:
         np.testing.assert_allclose(g, d, rtol=0, atol=CLOSE[dtype] * np.abs(d).max())
 
 
-@pytest.mark.skipif(not is_supported(), reason="threads are for Linux")
+@pytest.mark.skipif(not has_threads(), reason="threads are for Linux")
 def test_convolution_results_do_not_depend_on_threads() -> None:
     args = draw_arguments("f4", 32)
     f = lambda *args: pb.value_and_grads(network)(list(args))

@@ -173,10 +173,9 @@ class RunWriter:
         """Return ``block<width>(context, start, stop)``, the loop over some elements, ``width`` at a time."""
         self.lines = []
         self.load_places()
-        kinds = self.pattern.kinds
         t = self.number if width == 1 else f"<{width} x {self.number}>"
         known = {}  # the value at each place so far
-        for k, kind in enumerate(kinds):
+        for k, kind in enumerate(self.pattern.kinds):
             if kind == NUMBER:
                 known[k] = self.splat(self.let(f"load {self.number}, ptr %p{k}"), width)
         numbers = {
@@ -186,22 +185,7 @@ class RunWriter:
         }  # fmt: skip
         self.lines += ["  br label %loop", "loop:", "  %i = phi i64 [%start, %entry], [%next, %loop]"]
         before = len(self.lines)
-
-        def read(place: int) -> str:
-            if place not in known:
-                known[place] = self.let(f"load {t}, ptr {self.address(place, '%i')}, align {self.pattern.item}")
-            return known[place]
-
-        for part in self.pattern.parts:
-            registers = {r: read(place) for r, place in enumerate(part.inputs) if place >= 0}
-            calls = self.programs[part.program]
-            for call in calls:
-                given = [numbers[x] if isinstance(x, str) else registers[x] for x in call.operands]
-                registers[call.out] = self.let(call.emit(t, given))
-            made = registers[OUT] if calls else registers[0]
-            if part.before >= 0:
-                made = self.let(f"fadd {t} {read(part.before)}, {made}")
-            known[part.out] = made
+        self.write_parts(t, known, numbers)
         for k in self.written:
             self.lines.append(f"  store {t} {known[k]}, ptr {self.address(k, '%i')}, align {self.pattern.item}")
         self.lines += [
@@ -214,6 +198,25 @@ class RunWriter:
         # a call of its own: arithmetic is not moved to the other side of the test for flags
         head = f"define internal void @block{width}(ptr %context, i64 %start, i64 %stop) noinline"
         return f"{head} {{\nentry:\n{body}\n}}\n"
+
+    def write_parts(self, t: str, known: dict[int, str], numbers: dict[str, str]) -> None:
+        """Emit the rules of all parts on vectors of type ``t``; ``known`` has the value at each place so far."""
+
+        def read(place: int) -> str:
+            if place not in known:
+                known[place] = self.let(f"load {t}, ptr {self.address(place, '%i')}, align {self.pattern.item}")
+            return known[place]
+
+        for part in self.pattern.parts:
+            registers = {r: read(place) for r, place in enumerate(part.inputs) if place >= 0}
+            operations = self.programs[part.program]
+            for operation in operations:
+                given = [numbers[x] if isinstance(x, str) else registers[x] for x in operation.operands]
+                registers[operation.out] = self.let(operation.emit(t, given))
+            made = registers[OUT] if operations else registers[0]
+            if part.before >= 0:
+                made = self.let(f"fadd {t} {read(part.before)}, {made}")
+            known[part.out] = made
 
     def write_copies(self, restores: bool) -> None:
         """Emit copies of a block of the arrays that are overwritten, or, to restore them, back."""

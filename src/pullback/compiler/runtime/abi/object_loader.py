@@ -15,7 +15,7 @@ import struct
 import sys
 from typing import Any, NamedTuple
 
-__all__ = ["Image", "Loaded", "pack", "is_supported", "link_object", "unpack"]
+__all__ = ["Image", "Loaded", "pack_image", "has_loader", "link_object", "unpack_image"]
 
 X86_64 = 62
 RELATIVE, CALL, BY_TABLE = (2,), (4,), (9, 41, 42)  # kinds of relocations: PC32; PLT32; GOTPCREL and its shorter forms
@@ -32,7 +32,7 @@ class Image(NamedTuple):
     imports: list[str]  # functions outside; the table at the beginning is filled with their addresses
 
 
-def is_supported() -> bool:
+def has_loader() -> bool:
     """Return whether images can be linked and run here."""
     return sys.platform == "linux" and sys.byteorder == "little" and os.uname().machine == "x86_64"
 
@@ -153,15 +153,15 @@ def _relocate(
     return True
 
 
-def pack(image: Image) -> bytes:
+def pack_image(image: Image) -> bytes:
     """Return an image as bytes."""
     facts = [f"{name} {at}" for name, at in image.exports.items()]
     head = "\n".join([str(len(facts)), *facts, *image.imports]).encode()
     return struct.pack("<I", len(head)) + head + image.code
 
 
-def unpack(data: bytes) -> Image:
-    """Return the image that ``pack`` made bytes of; ValueError if they are no image."""
+def unpack_image(data: bytes) -> Image:
+    """Return the image that ``pack_image`` made bytes of; ValueError if they are no image."""
     try:
         (length,) = struct.unpack_from("<I", data)
         count, *facts = data[4 : 4 + length].decode().split("\n")

@@ -277,15 +277,19 @@ class Layer(Configurable):
         except LayerError:
             raise  # it names the innermost layer
         except ShapeError as error:
-            shapes = " and ".join(str(x.shape) for x in xs)
-            built = " and ".join(str(("batch", *shape)) for shape in self._shapes)
-            expected = f", built for {built}" if len(self._shapes) == len(xs) else ""
-            raise LayerError(f"layer '{self.name}', given shape {shapes}{expected}: {error}") from error
+            raise self._name_layer(error, xs) from error
         if self.narrow_dtype is not None:
             y = _narrow(y, self.narrow_dtype)
         if type(self).compute_mask is not Layer.compute_mask or (masks is not None and self.supports_masking):
             self._set_output_mask(y, xs if listed else xs[0], masks if listed or masks is None else masks[0])
         return y
+
+    def _name_layer(self, error: ShapeError, xs: list[Any]) -> LayerError:
+        """Return an error of ``call`` as one that names the layer, and the shapes it is given and was built for."""
+        shapes = " and ".join(str(x.shape) for x in xs)
+        built = " and ".join(str(("batch", *shape)) for shape in self._shapes)
+        expected = f", built for {built}" if len(self._shapes) == len(xs) else ""
+        return LayerError(f"layer '{self.name}', given shape {shapes}{expected}: {error}")
 
     def _pass_masks(self, xs: list[Any], masks: list[Mask], listed: bool, settings: dict[str, Any]) -> None:
         """Set the masks of the inputs, and add them to the arguments of ``call`` if it takes them."""
