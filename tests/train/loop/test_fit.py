@@ -531,7 +531,7 @@ def test_save_and_load_custom_layer(tmp_path) -> None:
 
 def test_save_model_with_function_argument(tmp_path) -> None:
     model = pb.sequential([layers.dense(1, activation=lambda x: x * 2, input_shape=[1])])
-    with pytest.raises(CheckpointError, match=r"dense_.*: activation is <function.*names of what pullback has"):
+    with pytest.raises(CheckpointError, match=r"dense_.*: activation is <function.*names of functions and classes"):
         model.save(tmp_path / "model.safetensors")
     assert not list(tmp_path.iterdir())
     pb.train.save(tmp_path / "weights.safetensors", model)
