@@ -31,8 +31,7 @@ def repeat(f: Any, *args: Any) -> list[Any]:
 @pytest.mark.parametrize("name", DRAWS)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_compiled_draws_equal_eager_draws(name: str, dtype: str) -> None:
-    shapes = SHAPES[:-1] if "rows" in name else SHAPES  # what is not used is not drawn
-    for shape in sample(shapes, 2, first=["f4", "f8"].index(dtype)):
+    for shape in sample(SHAPES, 2, first=["f4", "f8"].index(dtype)):
         compiled = pb.compile(lambda shape=shape: DRAWS[name](shape, dtype))
         for found, expected in zip(
             repeat(compiled), repeat(lambda shape=shape: DRAWS[name](shape, dtype)), strict=True
@@ -42,6 +41,16 @@ def test_compiled_draws_equal_eager_draws(name: str, dtype: str) -> None:
                 np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
             else:
                 np.testing.assert_array_equal(found, expected)
+
+
+def test_compiled_draws_keep_their_order_among_draws_of_numpy() -> None:
+    def draw() -> Any:
+        first, _, by_numpy = pb.random.uniform((5,)), pb.random.uniform((3,)), pb.random.gamma((4,), 2.0)
+        steps = pb.map(lambda x: x + pb.random.uniform((2,)), np.zeros(3, "f4"))
+        return np.concatenate([first, by_numpy, np.ravel(steps), pb.random.uniform((2,))])
+
+    for found, expected in zip(repeat(pb.compile(draw)), repeat(draw), strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

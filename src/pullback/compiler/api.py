@@ -36,7 +36,7 @@ from pullback.core.environment import get_environment, process_environment, word
 from pullback.core.rowsparse import RowSparse
 from pullback.core.tape import RAW
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, flag_changes, is_watched, watch_variables
+from pullback.core.variable import Variable, flag_changes, hold_results, is_watched, watch_variables
 from pullback.display.html import Markup, render_frame, render_table, render_text
 from pullback.errors import ArgumentError, CompileError
 
@@ -94,8 +94,9 @@ class Program:
     def _trace(self, args: Any, kwargs: Any, leaves: Sequence[Leaf]) -> Graph:
         """Return the graph of a call of the function; keep the structure and kinds of its result.
 
-        Variables that it reads are inputs, too: they come after the leaves of the arguments.  The outputs of the graph
-        are those of the function, new values of variables and of rows of variables, and whether a check failed.
+        Variables that it reads and what is made for every run are inputs, too: they come after the leaves of the
+        arguments.  The outputs of the graph are those of the function, new values of variables and of rows of
+        variables, and whether a check failed.
         """
         trace = ProgramTrace()
         trace.checks = []
@@ -128,6 +129,7 @@ class Program:
         self.results = len(outputs)
         self.forms = OutputKinds(trace, leaves, results, outputs)
         self.reads = [v for v, _ in trace.reads.values()]
+        self.supplies = trace.supplies
         self.trained, self.flag_changes = self.trainable_flags(), flag_changes()
         self.assigned = [v for v, _ in trace.assigned.values()]
         outputs += [trace.node(value) for _, value in trace.assigned.values()]
@@ -140,20 +142,31 @@ class Program:
         return trace.graph
 
     def __call__(self, values: Sequence[Any], kinds: Sequence[int]) -> Any:
-        out = self.run([*values, *(v.held.value for v in self.reads)])
-        made = iter(out[self.results :])
+        out = self.run(self.list_inputs(values))
+        made = out[self.results :]
         if self.is_on_device:  # variables are on the host
-            made = map(self.run.library.leave, made)
-        for v in self.assigned:
-            v.hold(next(made))
-        for v in self.written_rows:
-            v.write_rows(next(made), next(made))
+            made = [self.run.library.leave(x) for x in made]
+        count = len(self.assigned)
+        if isinstance(self.run, Executable):
+            hold_results(self.assigned, made[:count])
+        else:  # other libraries may return narrower numbers
+            for v, x in zip(self.assigned, made, strict=False):
+                v.hold(x)
+        for i, v in enumerate(self.written_rows):
+            v.write_rows(*made[count + 2 * i : count + 2 * i + 2])
         source = iter(
             out
             if self.is_on_device
             else [give(v) for give, v in zip(self.forms.find_converters(kinds), out, strict=False)]
         )
         return self._build_results(source)
+
+    def list_inputs(self, values: Sequence[Any]) -> list[Any]:
+        """Return all inputs of a run: leaves of the arguments, values of variables, and what is made for each run."""
+        given = [*values, *[v.held.value for v in self.reads]]
+        for place, make in self.supplies:
+            given.insert(place, make())
+        return given
 
     def trainable_flags(self) -> tuple[bool, ...]:
         """Return which of the variables that it reads are trainable."""
@@ -180,7 +193,7 @@ class Program:
         if not isinstance(self.run, Executable):
             return None
         trees = Leaves(HOLE, args, leaves, self.structure)
-        direct = not (self.reads or self.assigned or self.written_rows) and self.forms.are_quick
+        direct = not (self.reads or self.supplies or self.assigned or self.written_rows) and self.forms.are_quick
         found = self.run.entry(trees, otherwise, self.forms.floats, switch) if direct else None
         kinds = [PYTHON if x.weak else ARRAY for x in leaves]
 
@@ -413,7 +426,7 @@ class Compiled:
         program, values, _ = call
         if not isinstance(program.run, Executable) or program.target is None:
             raise CompileError(f"profile: {self.__name__} is not machine code here, so it has no steps to time.")
-        given = [*values, *(v.held.value for v in program.reads)]
+        given = program.list_inputs(values)
         return profile_graph(program.traced, program.target, program.options, given, self.__wrapped__, rounds)
 
     def find_program(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 __all__: list[str] = []
 
@@ -26,6 +27,7 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     return f" Did you mean {' or '.join(map(repr, best))}?" if best else ""
 
 
+@lru_cache(1024)
 def snake_case(name: str) -> str:
     """Return a name in snake case.
 

@@ -88,6 +88,8 @@ def test_onnx_export_names_unsupported_op(tmp_path: Path) -> None:
     with pytest.raises(CompileError, match="branches that depend on values"):
         pb.save_onnx(lambda x: pb.cond(np.sum(x) > 0, lambda z: z, lambda z: -z, x), tmp_path / "f.onnx", X)
     v = pb.variable(0.0, name="onnx_counter")
+    with pytest.raises(CompileError, match="draws random numbers"):
+        pb.save_onnx(lambda x: x + pb.random.uniform((3,)), tmp_path / "x.onnx", np.zeros(3, np.float32))
     with pytest.raises(CompileError, match="assigns onnx_counter"):
         pb.save_onnx(lambda x: v.assign_add(1.0) * x, tmp_path / "f.onnx", X)
     assert not list(tmp_path.iterdir())

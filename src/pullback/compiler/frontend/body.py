@@ -141,12 +141,20 @@ class Body:
         return Body(inputs, equations, [place(o) for o in self.outputs], self.likes, self.open_trace)
 
 
+class Supply(NamedTuple):
+    """An input of a program that is made anew for every run, such as the place of the next random numbers."""
+
+    place: int  # among the inputs
+    make: Callable[[], Any]
+
+
 class ProgramTrace(Trace):
     """The trace of a program whose loops and branches have bodies of their own."""
 
     def __init__(self) -> None:
         super().__init__()
         self.bodies: list[BodyTrace] = []  # those that are being recorded, the innermost last
+        self.supplies: list[Supply] = []
 
     def open_body(self, takes_all: bool = False) -> BodyTrace:
         """Return a trace for the body of a loop or a branch in this program.
@@ -157,6 +165,13 @@ class ProgramTrace(Trace):
 
     def every_time(self) -> Symbol:
         return self.bodies[-1].every_time() if self.bodies else self.turn
+
+    def add_supply(self, make: Callable[[], Any], shape: Shape, dtype: Any) -> Symbol | None:
+        if self.bodies or self.latest is not self.turn.node:  # a loop draws in each step, and draws keep their order
+            return None
+        node = self.graph.input(shape, dtype)
+        self.supplies.append(Supply(node.data, make))
+        return Symbol(self, node)
 
     def assign(self, v: Variable, value: Any) -> None:
         self._check_assignable(v)

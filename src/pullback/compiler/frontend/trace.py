@@ -6,7 +6,7 @@ above it, so that a trace records the ops that these transforms perform, not the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from math import prod
 from sys import _getframe
@@ -344,6 +344,10 @@ class Trace:
     def every_time(self) -> Symbol:
         """Return a symbol that orders random draws: they are done in every call, one after the other."""
         return self.turn
+
+    def add_supply(self, make: Callable[[], Any], shape: Shape, dtype: Any) -> Symbol | None:
+        """Return a symbol for what ``make`` returns before every run; None if it must be called during the run."""
+        return None
 
     def stop(self, x: Symbol) -> Symbol:
         """Return the symbol itself: no transform is below it."""

@@ -42,6 +42,10 @@ def save_onnx(f: Callable[..., Any], path: StrPath, *examples: TensorLike) -> No
         raise CompileError(
             f"save_onnx: the function assigns {changed}, which a file cannot do. Write an inference step."
         )
+    if program.supplies:
+        raise CompileError(
+            "save_onnx: the function draws random numbers, which a file cannot do. Write an inference step."
+        )
     traced = program.traced
     traced.outputs = traced.outputs[: program.results]
     names = [(v.name, v.numpy()) for v in program.reads]

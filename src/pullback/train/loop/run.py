@@ -254,8 +254,9 @@ class StepUndo:
     """
 
     def __init__(self, model: TrainableModel, optimizer: Optimizer) -> None:
-        self._all = [*model.variables, *optimizer.slots(model.trainable_variables)]
-        self._finite = [v for v in model.variables if _is_finite(v.held.value)]
+        variables = model.variables
+        self._all = [*variables, *optimizer.slots([v for v in variables if v.trainable])]
+        self._finite = [v for v in variables if _is_finite(v.held.value)]
         self._steps: list[tuple[WriteLog, Any]] = []
 
     def get_values(self) -> list[tuple[Variable, Tensor]]:
