@@ -89,3 +89,11 @@ clipped(t)[0].tnah()  # error
 pb.compile(step, thread=2)  # error
 pb.vmap(loss)(t, scale="2")  # error
 pb.checkpoint(loss)(t, rate=2.0)  # error
+
+model = pb.sequential([pb.layers.dense(8)])
+model.ftt(t)  # error
+model.fit()  # error
+model.compile("adam", 3)  # error
+pb.load_model("model.safetensors").sumary()  # error
+pb.sequential(pb.layers.dense(8))  # error
+pb.cond(True, 1.0, 2.0)  # error

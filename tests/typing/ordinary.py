@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import assert_type
+from typing import Any, assert_type
 
 import numpy as np
 from numpy.typing import NDArray
@@ -209,9 +209,39 @@ assert_type(pb.stop_gradient(t), pb.Tensor)
 fast = pb.compile(pb.value_and_grad(loss))
 assert_type(fast(t).grad, pb.Tensor)
 
+
+def misfit(params: dict[str, Any], x: Any, y: Any) -> Any:
+    return np.mean((x @ params["w"] - y) ** 2)
+
+
+weights = {"w": np.ones(2)}
+fitted = pb.compile(pb.value_and_grad(misfit, argnums=0))
+slopes = fitted(weights, np.ones((3, 2)), np.ones(3)).grad
+slopes = pb.compile(pb.grad(misfit))(weights, x=np.ones((3, 2)), y=np.ones(3))
+program = fitted.lower(weights, np.ones((3, 2)), np.ones(3))
+pb.vmap(pb.grad(lambda w, x, y: (x @ w - y) ** 2, argnums=0), in_axes=(None, 0, 0))(
+    np.ones(2), np.ones((3, 2)), np.ones(3)
+)
+
 # ---- training
 
 model = pb.sequential([pb.layers.dense(units=8, activation="relu", input_shape=[2]), pb.layers.dense(units=1)])
 model.compile(optimizer="adam", loss="mean_squared_error")
 history = model.fit(np.ones((4, 2)), np.ones((4, 1)), epochs=1, verbose=0)
 model.predict(np.ones((1, 2)))
+model.optimizer.learning_rate = 0.01
+assert_type(model.layers[0].trainable, bool)
+assert_type(pb.model_from_json(model.to_json()).name, str)
+
+
+class Network(pb.Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.hidden, self.out = pb.layers.dense(8), pb.layers.dense(1)
+
+    def call(self, x: pb.Tensor) -> Any:
+        return self.out(pb.relu(self.hidden(x)))
+
+
+losses: list[float] = history.history["loss"]
+assert_type(Network().name, str)

@@ -9,7 +9,7 @@ from functools import partial, wraps
 from importlib import import_module
 from inspect import CO_VARKEYWORDS, Parameter, signature
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import numpy as np
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pullback.typing import TensorLike
 
 __all__ = ["install_answers", "call_error", "check_keywords", "keyword_error", "name_error"]
+
+Thing = TypeVar("Thing")
 
 _IMPORT_FROM = opmap["IMPORT_FROM"]
 _classes: set[type] = set()  # those whose methods check their keywords
@@ -189,7 +191,7 @@ def _to_camel_case(name: str) -> str:
 # ---- keyword arguments
 
 
-def check_keywords(thing: object) -> Any:
+def check_keywords(thing: Thing) -> Thing:
     """Wrap a public function so that it explains unknown keywords; of a class, wrap the methods in place.
 
     The functions of ops are not wrapped: their generated text has the check.
@@ -205,7 +207,7 @@ def check_keywords(thing: object) -> Any:
         made = _wrap(thing)
         made.__qualname__ += ".checked"  # by which pickle finds it
         thing.checked = made.checked = made  # type: ignore[attr-defined]
-    return vars(thing)["checked"]
+    return cast("Thing", vars(thing)["checked"])
 
 
 def _takes_keywords(function: FunctionType) -> bool:

@@ -53,6 +53,7 @@ class Derivative(Protocol[P]):
     """``grad(f)``, ``jacobian(f)`` and ``hessian(f)``."""
 
     __name__: str
+    __wrapped__: Callable[..., Any]
     @overload
     def __call__(self, x: Tensor, /, *args: P.args, **kwargs: P.kwargs) -> Tensor: ...
     @overload
@@ -64,6 +65,7 @@ class DerivativeAndAux(Protocol[P, A_co]):
     """The same of a function that returns ``(y, aux)``."""
 
     __name__: str
+    __wrapped__: Callable[..., Any]
     @overload
     def __call__(self, x: Tensor, /, *args: P.args, **kwargs: P.kwargs) -> tuple[Tensor, A_co]: ...
     @overload
@@ -75,6 +77,7 @@ class ChosenDerivatives(Protocol[P, R_co]):
     """The same by the arguments that ``argnums`` and ``argnames`` choose."""
 
     __name__: str
+    __wrapped__: Callable[..., Any]
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
     @overload
@@ -84,6 +87,7 @@ class ValueAndDerivative(Protocol[P]):
     """``value_and_grad(f)``."""
 
     __name__: str
+    __wrapped__: Callable[..., Any]
     @overload
     def __call__(self, x: Tensor, /, *args: P.args, **kwargs: P.kwargs) -> ValueAndGrad[Tensor, Tensor]: ...
     @overload
@@ -95,6 +99,7 @@ class ValueAndDerivativeAndAux(Protocol[P, A]):
     """The same of a function that returns ``(y, aux)``."""
 
     __name__: str
+    __wrapped__: Callable[..., Any]
     @overload
     def __call__(self, x: Tensor, /, *args: P.args, **kwargs: P.kwargs) -> ValueAndGrad[tuple[Tensor, A], Tensor]: ...
     @overload
@@ -106,6 +111,7 @@ class DerivativeList(Protocol):
     """``grads(f)``."""
 
     __name__: str
+    __wrapped__: Callable[..., Any]
     @overload
     def __call__(self, xs: Sequence[Tensor], /, dy: TensorLike | None = None, **kwargs: Any) -> list[Tensor]: ...
     @overload
@@ -115,6 +121,7 @@ class ValueAndDerivativeList(Protocol):
     """``value_and_grads(f)``."""
 
     __name__: str
+    __wrapped__: Callable[..., Any]
     @overload
     def __call__(
         self, xs: Sequence[Tensor], /, dy: TensorLike | None = None, **kwargs: Any
@@ -137,6 +144,16 @@ class CompiledFunction(Protocol[P, R_co]):
     def __get__(
         self: CompiledFunction[Concatenate[S, Q], R_co], instance: S, owner: type | None = None, /
     ) -> Callable[Q, R_co]: ...
+
+class _Compiled(Protocol):
+    def lower(self, *args: Any, **kwargs: Any) -> Program: ...
+    def profile(self, *args: Any, rounds: int = 20, **kwargs: Any) -> Profile: ...
+
+class CompiledDerivative(Derivative[P], _Compiled, Protocol[P]):
+    """``compile(grad(f))``."""
+
+class CompiledValueAndDerivative(ValueAndDerivative[P], _Compiled, Protocol[P]):
+    """``compile(value_and_grad(f))``."""
 
 class CustomFunction(Protocol[P, R_co]):
     """``custom_grad(f)``, ``custom_gradient(f)`` and ``custom_jvp(f)``."""
@@ -440,14 +457,43 @@ def sparse_hessian(f: Callable[P, Any], *, argnums: ArgNums = None, argnames: Ar
 
 # ---- other transforms
 
-def vmap(f: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P, R]:
+@overload
+def vmap(f: ValueAndDerivative[P], in_axes: Any = 0, out_axes: Any = 0) -> ValueAndDerivative[P]:
     """Return ``f`` of many examples, made from ``f`` of one."""
 
+@overload
+def vmap(f: Derivative[P], in_axes: Any = 0, out_axes: Any = 0) -> Derivative[P]: ...
+@overload
+def vmap(f: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P, R]: ...
 def recompute_grad(f: F) -> F:
     """Return ``f`` with the same gradient, for which only inputs are kept; the rest is computed again."""
 
 checkpoint = recompute_grad
 
+@overload
+def compile(
+    f: ValueAndDerivative[P],
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    backend: str = "auto",
+    device: Any = None,
+    threads: int | None = None,
+    cache: bool = True,
+) -> CompiledValueAndDerivative[P]:
+    """Return ``f`` compiled to machine code; it is traced once for each signature of shapes and dtypes."""
+
+@overload
+def compile(
+    f: Derivative[P],
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    backend: str = "auto",
+    device: Any = None,
+    threads: int | None = None,
+    cache: bool = True,
+) -> CompiledDerivative[P]: ...
 @overload
 def compile(
     f: Callable[P, R],
@@ -458,9 +504,7 @@ def compile(
     device: Any = None,
     threads: int | None = None,
     cache: bool = True,
-) -> CompiledFunction[P, R]:
-    """Return ``f`` compiled to machine code; it is traced once for each signature of shapes and dtypes."""
-
+) -> CompiledFunction[P, R]: ...
 @overload
 def compile(
     f: None = None,

@@ -24,10 +24,9 @@ def save_onnx(f: Callable[..., Any], path: StrPath, *examples: TensorLike) -> No
     The variables that it reads become constants.  Inputs are called ``input_0``, ``input_1``…, outputs ``output_0``…;
     the shapes, the batch too, are fixed.  Needs onnx: ``pip install 'pullback[onnx]'``.
 
-    Args:
-        f: a model, a layer, or a function of arrays that returns an array or a tree of them.
-        path: the file.
-        examples: arguments like those that the file will be used with; their values do not matter.
+    f: a model, a layer, or a function of arrays that returns an array or a tree of them.
+    path: the file.
+    examples: arguments like those that the file will be used with; their values do not matter.
 
     >>> import os, tempfile
     >>> model = pb.sequential([pb.layers.dense(3, activation="relu", input_shape=[2])])

@@ -17,7 +17,7 @@ from pullback.train.io.tfjs import parse_json
 from pullback.train.io.topology import Builder
 from pullback.train.io.training_config import make_training_error, restore_state
 from pullback.train.nn.layers.symbolic import input as make_input
-from pullback.train.nn.models import Functional, Sequential
+from pullback.train.nn.models import Functional, Model, Sequential
 from pullback.train.nn.policies import without_mixed_policy
 
 __all__ = ["load_layers_model", "load_model", "model_from_json"]
@@ -25,15 +25,14 @@ __all__ = ["load_layers_model", "load_model", "model_from_json"]
 BUILDER = Builder(make_input, Functional, Sequential)
 
 
-def load_model(path: StrPath, custom_objects: Mapping[str, Any] | None = None, compile: bool = True) -> Any:
+def load_model(path: StrPath, custom_objects: Mapping[str, Any] | None = None, compile: bool = True) -> Model:
     """Return the model that ``model.save`` wrote, in any of its formats, or Keras or TensorFlow.js.
 
     Layers of your own are found by the names of their classes, which must be defined already or be given.
 
-    Args:
-        path: the file.
-        custom_objects: classes and functions of your own by their names in the file.
-        compile: whether to compile the model with the optimizer, losses and metrics of the file, if it has them.
+    path: the file.
+    custom_objects: classes and functions of your own by their names in the file.
+    compile: whether to compile the model with the optimizer, losses and metrics of the file, if it has them.
 
     >>> import os, tempfile
     >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
@@ -46,12 +45,13 @@ def load_model(path: StrPath, custom_objects: Mapping[str, Any] | None = None, c
     return _load(path, custom_objects, compile)
 
 
-def _load(path: StrPath, custom_objects: Mapping[str, Any] | None, compile: bool) -> Any:
+def _load(path: StrPath, custom_objects: Mapping[str, Any] | None, compile: bool) -> Model:
     with custom_object_scope(custom_objects):
         return _load_own(path, compile) if find_format(path) == "safetensors" else _load_layers(path, compile)
 
 
-def _load_own(path: StrPath, compile: bool) -> Any:
+def _load_own(path: StrPath, compile: bool) -> Model:
+    model: Model
     with without_mixed_policy():
         model, training = read_model(path)
     if training is not None and compile:
@@ -59,15 +59,14 @@ def _load_own(path: StrPath, compile: bool) -> Any:
     return model
 
 
-def load_layers_model(path: StrPath, compile: bool = True, custom_objects: Mapping[str, Any] | None = None) -> Any:
+def load_layers_model(path: StrPath, compile: bool = True, custom_objects: Mapping[str, Any] | None = None) -> Model:
     """Return the model of a file of TensorFlow.js or Keras, with its weights; files of ``model.save`` are read too.
 
     Nothing in a file is run, and an argument that is unknown here is refused by name unless it means nothing.
 
-    Args:
-        path: a ``model.json`` of TensorFlow.js, or its folder; a ``.keras`` archive or an ``.h5`` file of Keras.
-        compile: whether to compile the model with the optimizer, losses and metrics of the file, if it has them.
-        custom_objects: classes and functions of your own by their names in the file.
+    path: a ``model.json`` of TensorFlow.js, or its folder; a ``.keras`` archive or an ``.h5`` file of Keras.
+    compile: whether to compile the model with the optimizer, losses and metrics of the file, if it has them.
+    custom_objects: classes and functions of your own by their names in the file.
 
     >>> import os, tempfile
     >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
@@ -82,7 +81,8 @@ def load_layers_model(path: StrPath, compile: bool = True, custom_objects: Mappi
     return _load(path, custom_objects, compile)
 
 
-def _load_layers(path: StrPath, compile: bool) -> Any:
+def _load_layers(path: StrPath, compile: bool) -> Model:
+    model: Model
     with without_mixed_policy():
         model, settings, state = read_layers_model(path, BUILDER, compile)
     where = os.path.basename(os.fspath(path))
@@ -100,12 +100,11 @@ def _load_layers(path: StrPath, compile: bool) -> Any:
     return model
 
 
-def model_from_json(text: str, custom_objects: Mapping[str, Any] | None = None) -> Any:
+def model_from_json(text: str, custom_objects: Mapping[str, Any] | None = None) -> Model:
     """Return a model with the layers of JSON text from ``model.to_json`` of Keras, TensorFlow.js or here.
 
-    Args:
-        text: the JSON; the weights, which it does not have, begin as the initializers say.
-        custom_objects: classes and functions of your own by their names in the text.
+    text: the JSON; the weights, which it does not have, begin as the initializers say.
+    custom_objects: classes and functions of your own by their names in the text.
 
     >>> text = pb.sequential([pb.layers.dense(3, input_shape=[2], name="first")]).to_json()
     >>> pb.model_from_json(text).get_layer("first").units
@@ -113,4 +112,5 @@ def model_from_json(text: str, custom_objects: Mapping[str, Any] | None = None) 
     """
     data = parse_json(text, "model_from_json")
     with without_mixed_policy(), custom_object_scope(custom_objects):
-        return read_topology(data, BUILDER, "model_from_json", in_browser=False)
+        model: Model = read_topology(data, BUILDER, "model_from_json", in_browser=False)
+    return model

@@ -379,27 +379,26 @@ class Model(Layer):
         Ctrl-C stops after the current step.  A loss that is not finite raises an error that says where that came from,
         and leaves the model as it was before.
 
-        Args:
-            x: Inputs with the examples along the first axis: an array, a list of one for each input, or a dict by
-                their names.  Or batches: pairs of inputs and targets, or triples with weights.
-            y: Targets: an array, a list of one for each output, or a dict by their names.
-            epochs: The number of the epoch to end with.
-            batch_size: How many examples make a step; 32 unless it is given.
-            validation_split: The fraction of the examples, the last ones, that are used for validation only.
-            validation_data: A pair of inputs and targets, or a triple with weights, or batches, to validate with.
-            callbacks: One of ``pb.callbacks``, a dict of functions, or a list of these.
-            shuffle: Whether the examples of arrays are shuffled in every epoch.
-            verbose: 0 for nothing, 2 for a line for each epoch; else a bar in terminals and notebooks, lines elsewhere.
-            resume: A file that ``callbacks.model_checkpoint`` writes: if it exists, training continues from it.
-            sample_weight: A weight of each example, or of each step of each; of several outputs like ``y``.
-            class_weight: A dict from class to weight; of several outputs a dict of these, or a list.
-            initial_epoch: The number of the epoch to begin with.
-            steps_per_epoch: How many batches make an epoch; the next one continues there.
-            validation_steps: How many batches to validate with.
-            validation_batch_size: How many examples of ``validation_data`` make a batch.
-            validation_freq: Validate after every so many epochs, or after those in a list, the first being 1.
-            pool: Workers, a ``pb.scale.Pool``, that compute the gradients; ``x`` is then ``pb.scale.Shards`` of pairs
-                of inputs and targets, or triples with weights, and every shard gives its part of each batch.
+        x: Inputs with the examples along the first axis: an array, a list of one for each input, or a dict by
+            their names.  Or batches: pairs of inputs and targets, or triples with weights.
+        y: Targets: an array, a list of one for each output, or a dict by their names.
+        epochs: The number of the epoch to end with.
+        batch_size: How many examples make a step; 32 unless it is given.
+        validation_split: The fraction of the examples, the last ones, that are used for validation only.
+        validation_data: A pair of inputs and targets, or a triple with weights, or batches, to validate with.
+        callbacks: One of ``pb.callbacks``, a dict of functions, or a list of these.
+        shuffle: Whether the examples of arrays are shuffled in every epoch.
+        verbose: 0 for nothing, 2 for a line for each epoch; else a bar in terminals and notebooks, lines elsewhere.
+        resume: A file that ``callbacks.model_checkpoint`` writes: if it exists, training continues from it.
+        sample_weight: A weight of each example, or of each step of each; of several outputs like ``y``.
+        class_weight: A dict from class to weight; of several outputs a dict of these, or a list.
+        initial_epoch: The number of the epoch to begin with.
+        steps_per_epoch: How many batches make an epoch; the next one continues there.
+        validation_steps: How many batches to validate with.
+        validation_batch_size: How many examples of ``validation_data`` make a batch.
+        validation_freq: Validate after every so many epochs, or after those in a list, the first being 1.
+        pool: Workers, a ``pb.scale.Pool``, that compute the gradients; ``x`` is then ``pb.scale.Shards`` of pairs
+            of inputs and targets, or triples with weights, and every shard gives its part of each batch.
 
         >>> pb.random.seed(0)
         >>> x = np.linspace(-1, 1, 64, dtype=np.float32).reshape(-1, 1)
