@@ -63,7 +63,9 @@ def lower(traced: Graph, target: Target, options: Options) -> Stages:
     from pullback.compiler.schedule.schedule import schedule
 
     started = perf_counter()
-    simplified = roll_loops(simplify(traced)) if is_enabled("loop rolling") else simplify(traced)
+    simplified = simplify(traced)
+    if is_enabled("loop rolling"):
+        simplified = roll_loops(simplified)
     rewritten = perf_counter()
     legalized = legalize(split_narrow_axes(simplified))
     fused = fuse(legalized)

@@ -1,0 +1,148 @@
+"""Merge nodes that one kernel computes: a product or a scatter and what it is added to, a product and its transpose.
+
+The rules are tried while a graph is legalized: each is given a node and its legalized arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from pullback.compiler.ir.graph import Graph, Node, View, compute_strides, is_number, resolve_view, transpose
+from pullback.compiler.ir.kinds import CONSTANT, FOLD, MAP, PIECES, PRODUCT, SCATTER, VIEW
+from pullback.compiler.ir.products import is_gemm_ready, plan_product
+
+__all__ = ["Merger"]
+
+MAX_ADDED_PRODUCTS = 8  # products that are added one by one
+IsAlone = Callable[[Node], bool]  # whether a node has one user and is no output, so that no memory need hold it
+
+
+class Merger:
+    """Merges nodes of a graph that is copied, in order, to a new one."""
+
+    def __init__(self, graph: Graph, new: Graph) -> None:
+        self.new, self.users, self.wanted = new, graph.users(), {id(o) for o in graph.outputs}
+
+    def merge(self, n: Node, args: list[Node]) -> Node | None:
+        """Return the node that computes ``n`` together with one of its arguments; None if no rule fits."""
+        is_multiplied = any(u.kind is PRODUCT for u in self.users[n.number])  # products take a transpose as it lies
+        rules = RULES if is_multiplied else (_transpose_product, *RULES)
+        return next((z for rule in rules if (z := rule(self.new, n, args, self._is_alone)) is not None), None)
+
+    def _is_alone(self, n: Node) -> bool:
+        return len(self.users[n.number]) == 1 and id(n) not in self.wanted
+
+
+def _is_map(n: Node, kernel: Any) -> bool:
+    """Return whether a node is the elementwise op of this kernel."""
+    return n.kind is MAP and n.data[0].kernel is kernel
+
+
+def _merge_addition(g: Graph, n: Node, args: list[Node], alone: IsAlone) -> Node | None:
+    """Return a product and the addition that alone uses it as one product with an addend."""
+    if not _is_map(n, np.add) or args[0].dtype != args[1].dtype:
+        return None
+    for p, other, source in ((args[1], args[0], n.args[1]), (args[0], args[1], n.args[0])):
+        fits = p.kind is PRODUCT and len(p.args) == 2 and alone(source) and other.shape == p.shape == n.shape
+        if fits and (other.kind is PRODUCT or plan_product(p).is_small) and other.kind not in (CONSTANT, VIEW):
+            return g.add(PRODUCT, (*p.args, other), p.shape, p.dtype, None, n.line)
+    return None
+
+
+def _merge_update(g: Graph, n: Node, args: list[Node], alone: IsAlone) -> Node | None:
+    """Return ``w - c * (a @ b)``, a step of gradient descent, as one product that BLAS adds to a copy of ``w``."""
+    if not _is_map(n, np.subtract) or args[0].shape != n.shape or not alone(n.args[1]):
+        return None
+    w, m = args
+    if n.args[1].kind is not MAP or len(n.args[1].args) != 2:  # made of something else
+        return None
+    if not _is_map(m, np.multiply) or w.dtype != m.dtype or w.kind in (CONSTANT, VIEW):
+        return None
+    for c, p, source in (*zip(m.args, m.args[::-1], n.args[1].args[::-1], strict=True),):
+        fits = is_number(c) and p.kind is PRODUCT and len(p.args) == 2 and p.shape == n.shape and alone(source)
+        if fits and not plan_product(p).is_small:
+            return g.add(PRODUCT, (*p.args, w), n.shape, n.dtype, -c.data.item(), n.line)
+    return None
+
+
+def _transpose_product(g: Graph, n: Node, args: list[Node], alone: IsAlone) -> Node | None:
+    """Return a product of which only the transpose is used as the product of the transposed matrices."""
+    if n.kind is not VIEW or not _is_plain_product(args[0]) or not alone(n.args[0]) or n.data.offset:
+        return None
+    *loop, rows, columns = compute_strides(args[0].shape)
+    shape = (*args[0].shape[:-2], args[0].shape[-1], args[0].shape[-2])
+    if n.shape != shape or n.data.strides != (*loop, columns, rows):
+        return None
+    a, b = args[0].args
+    return g.add(PRODUCT, (transpose(g, b), transpose(g, a)), shape, n.dtype, None, n.line)
+
+
+def _split_sum_of_products(g: Graph, n: Node, args: list[Node], alone: IsAlone) -> Node | None:
+    """Return the sum of a few products as products that are each added to the one before."""
+    if n.kind is not FOLD or not _is_plain_product(args[0]) or not alone(n.args[0]) or n.data.op.kernel is not np.sum:
+        return None
+    a, b = args[0].args
+    loop = a.shape[:-2]
+    if n.data.axes != tuple(range(len(loop))) or not 1 < prod(loop) <= MAX_ADDED_PRODUCTS or n.dtype != args[0].dtype:
+        return None
+    total: tuple[Node, ...] = ()
+    for place in np.ndindex(loop):
+        parts = [_select_matrix(g, x, place) for x in (a, b)]
+        total = (g.add(PRODUCT, (*parts, *total), n.shape, n.dtype, None, n.line),)
+    return total[0]
+
+
+def _merge_scatter(g: Graph, n: Node, args: list[Node], alone: IsAlone) -> Node | None:
+    """Return a scatter into zeros and the addition that alone uses it as a scatter that adds to the other term."""
+    if not _is_map(n, np.add) or args[0].dtype != args[1].dtype:
+        return None
+    for s, other, source in ((args[1], args[0], n.args[1]), (args[0], args[1], n.args[0])):
+        adds = s.kind is SCATTER and len(s.args) == 2 and s.data.combine == "add"
+        fits = adds and alone(source) and other.shape == s.shape == n.shape
+        if fits and other.kind not in (CONSTANT, VIEW):
+            return g.add(SCATTER, (*s.args, other), s.shape, s.dtype, s.data, n.line)
+    return None
+
+
+def _pad_before_scaling(g: Graph, n: Node, args: list[Node], alone: IsAlone) -> Node | None:
+    """Return a zero-padded multiple of an array as a multiple of the zero-padded array.
+
+    The gradient of a sum of shifted multiples is then a loop over one array, not over an array for each multiple.
+    """
+    if n.kind is not PIECES or len(args) != 1 or n.data.fill != 0.0 or n.dtype.kind != "f" or not alone(n.args[0]):
+        return None
+    (m,) = args
+    factor = _find_factor(m) if n.args[0].kind is MAP else None
+    arrays = [a for a in m.args if not is_number(a)]
+    if not factor or arrays[0].shape != m.shape:
+        return None
+    fill = np.copysign(0.0, factor * np.copysign(1.0, n.data.fill)).item()  # whose multiple is the fill value
+    padded = g.add(PIECES, arrays, n.shape, arrays[0].dtype, n.data._replace(fill=fill), n.line)
+    return g.add(MAP, [a if is_number(a) else padded for a in m.args], n.shape, n.dtype, m.data, n.line)
+
+
+def _find_factor(m: Node) -> float | None:
+    """Return the number that a node multiplies an array by, -1 for its negative; None if it is no finite multiple."""
+    if m.kind is not MAP or m.data[0].kernel not in (np.negative, np.multiply):
+        return None
+    factors: list[float] = [a.data.item() for a in m.args if is_number(a)] if len(m.args) == 2 else [-1.0]
+    return factors[0] if len(factors) == 1 and np.isfinite(factors[0]) else None
+
+
+def _is_plain_product(x: Node) -> bool:
+    """Return whether a node is a product without an addend whose operands need no copy."""
+    return x.kind is PRODUCT and len(x.args) == 2 and all(a.kind is not VIEW or is_gemm_ready(a) for a in x.args)
+
+
+def _select_matrix(g: Graph, x: Node, place: tuple[int, ...]) -> Node:
+    """Return one matrix of a batch as a view."""
+    base, offset, steps = resolve_view(x)
+    offset += sum(i * s for i, s in zip(place, steps, strict=False))
+    return g.add(VIEW, (base,), x.shape[-2:], x.dtype, View(offset, steps[-2:]), x.line)
+
+
+RULES = (_merge_addition, _merge_scatter, _merge_update, _split_sum_of_products, _pad_before_scaling)
