@@ -222,7 +222,7 @@ def test_function_names_do_not_begin_with_participles() -> None:
 
 
 @pytest.mark.parametrize(("row", "files"), [("readers", 1), ("kind", 0), ("code", 0)])
-def test_backward_protocol_node_kinds_and_code_have_one_owner(row: str, files: int) -> None:
+def test_backward_protocol_is_read_in_one_module(row: str, files: int) -> None:
     """One module reads the rules of a step, none compares ``.kind`` with a string or assigns ``__code__``."""
     assert len({place.split(":")[0] for place in list_places(row)}) <= files, "\n".join(list_places(row))
 

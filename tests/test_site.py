@@ -81,7 +81,7 @@ def test_search_works_in_pages_opened_as_files(site: Path) -> None:
     assert "how-to.html" in run_in_page(index, SEARCH, beside=site)
 
 
-def test_sessions_are_marked_so_that_only_code_is_copied(site: Path) -> None:
+def test_site_copy_button_copies_code_only(site: Path) -> None:
     text = (site / "gradients.html").read_text("utf-8")
     assert "&gt;&gt;&gt;" in text
     assert re.findall(r'(?<!<span class="gp">)&gt;&gt;&gt;', text) == []

@@ -146,7 +146,7 @@ def test_page_is_one_file_without_network_and_small(tmp_path: Path) -> None:
     assert set(re.findall(r"https?://[^\"\s]+", page)) == {"http://www.w3.org/2000/svg"}
 
 
-def test_names_and_source_do_not_end_the_script(tmp_path: Path) -> None:
+def test_page_escapes_names_and_source(tmp_path: Path) -> None:
     v = pb.variable(2.0, name="</script><script>alert(1)</script>{{data}}")
     page = pb.diagnose(lambda x: x * v)(1.0).to_html(tmp_path / "page.html").read_text("utf-8")
     names = run_in_page(page, 'return [...document.querySelectorAll("#graph .node text")].map(t => t.textContent);')

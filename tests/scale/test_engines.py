@@ -181,7 +181,7 @@ def ray_nodes() -> Iterator[object]:
 
 @long
 @pytest.mark.parametrize("tree", ["driver", "workers"])
-def test_lost_node_does_not_change_results(ray_nodes, wanted: tuple[bytes, bytes], tree: str) -> None:
+def test_ray_node_killed_does_not_change_results(ray_nodes, wanted: tuple[bytes, bytes], tree: str) -> None:
     with pb.scale.Pool("ray", workers=1, start_timeout=TIMEOUT) as pool:
         assert pool.map(abs, [-1]) == [1]  # on a cluster of its own, whose token the other one does not have
     with pb.scale.Pool("ray", workers=2, address=ray_nodes.address, start_timeout=TIMEOUT, tree=tree) as pool:

@@ -33,7 +33,7 @@ class WorkersOp(CustomOp):
         self.ask, self.counts = ask, counts
 
     def apply(self, args: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the results; what workers compute captures nothing, so that no other level can claim the op."""
+        """Return the results of the workers; no transform can trace them, as their function captures no tensor."""
         return self._apply(hooks.capture([unwrap_constant(a) for a in args]))
 
     def run(self, values: Sequence[Any]) -> Run:

@@ -26,7 +26,7 @@ def __getattr__(name: str) -> Any:
 
 
 def call(name: str, *args: TensorLike) -> Any:
-    """Return the special function with this name of tensors or arrays."""
+    """Return the value of the special function with this name at tensors or arrays."""
     function = get_function(name)
     if function is None:
         raise AttributeError(f"scipy.special.{name} has no differentiable version.")

@@ -31,7 +31,7 @@ LINES = {
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", LINES)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i4"])
-def test_counted_lines(name: str, dtype: str) -> None:
+def test_compiled_index_arrays_beside_arange_match_numpy(name: str, dtype: str) -> None:
     x, i, f = LINES[name]
     x = (x * 9).astype(dtype)
     np.testing.assert_array_equal(pb.compile(f)(x, i), f(x, i))

@@ -107,7 +107,7 @@ OFF_AND_ON = {
 
 @pytest.mark.parametrize("outer", [np.sqrt, np.log, np.angle, lambda z: z**0.5])
 @pytest.mark.parametrize("name", OFF_AND_ON)
-def test_complex_arithmetic_stays_on_the_side_of_the_cut_that_numpy_has(name: str, outer: Any) -> None:
+def test_complex_arithmetic_has_branch_cut_of_numpy(name: str, outer: Any) -> None:
     def f(z: Any) -> Any:
         return outer(OFF_AND_ON[name](z))
 

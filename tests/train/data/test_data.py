@@ -184,7 +184,7 @@ def test_trees_keep_structure_and_dtypes() -> None:
         assert [batch["x"].shape, batch["y"].shape] == [(2, 3), (2,)]
 
 
-def test_list_of_two_float64_columns_is_a_tree_of_two_leaves() -> None:
+def test_list_of_two_arrays_is_tree_of_two_leaves() -> None:
     columns = [np.arange(4.0), np.arange(4.0)]
     for data in (Dataset.from_arrays(columns), Dataset.from_arrays(columns).map(lambda e: e)):
         assert [x.shape for x in next(iter(data.batch(2)))] == [(2,), (2,)]

@@ -67,7 +67,7 @@ def test_functions_are_saved_by_name_and_found_in_custom_objects(end: str, tmp_p
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_a_loss_that_is_not_known_is_named(end: str, tmp_path: Any) -> None:
+def test_load_model_error_names_unknown_loss(end: str, tmp_path: Any) -> None:
     model = pb.sequential([layers.dense(2, input_shape=[3])])
     model.compile("sgd", fourth)
     model.save(tmp_path / f"model.{end}")
@@ -76,7 +76,7 @@ def test_a_loss_that_is_not_known_is_named(end: str, tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_classes_are_those_of_custom_objects(end: str, tmp_path: Any) -> None:
+def test_load_model_uses_classes_of_custom_objects(end: str, tmp_path: Any) -> None:
     class Gate(layers.Layer):
         def __init__(self, units: int, **kwargs: Any) -> None:
             super().__init__(**kwargs)
@@ -111,7 +111,7 @@ def test_registered_functions_are_found_without_custom_objects(tmp_path: Any) ->
     np.testing.assert_array_equal(pb.load_model(tmp_path / "model.keras").predict(X), model.predict(X))
 
 
-def test_scope_of_names() -> None:
+def test_custom_object_scope() -> None:
     with pb.train.custom_object_scope({"double": double, "thirds": thirds}):
         layer = layers.dense(2, activation="double", kernel_initializer="thirds", input_shape=[3])
         with pb.train.custom_object_scope({"fourth": fourth}):
@@ -124,13 +124,13 @@ def test_scope_of_names() -> None:
         pb.load_model("anything.keras", {"double": 2.0})
 
 
-def test_a_lambda_has_no_name() -> None:
+def test_to_json_refuses_lambda_activation() -> None:
     model = pb.sequential([layers.dense(2, activation=lambda x: x, input_shape=[3])])
     with pytest.raises(CheckpointError, match="cannot hold"):
         model.to_json()
 
 
-def test_a_loss_of_the_models_own() -> None:
+def test_model_with_own_compute_loss() -> None:
     class Weighted(pb.Model):
         def __init__(self) -> None:
             super().__init__()
@@ -159,7 +159,7 @@ def test_a_loss_of_the_models_own() -> None:
         np.testing.assert_allclose(model.predict(X), again.predict(X), rtol=1e-5)
 
 
-def test_a_step_of_the_models_own_is_refused() -> None:
+def test_model_with_own_train_step_is_refused() -> None:
     class Own(pb.Model):
         def call(self, x: Any) -> Any:
             return x

@@ -184,7 +184,7 @@ def test_class_weights_do_not_count_in_validation_split(eager):
     assert history["val_loss"] == pytest.approx([model.evaluate(x[7:], y[7:])], rel=1e-6)
 
 
-def test_history_with_averages_and_smaller_last_batch_is_that_of_eager_steps():
+def test_history_of_smaller_last_batch_equals_eager_steps():
     x, y = np.sin(np.arange(28.0)).reshape(7, 4), np.arange(7) % 3
 
     def train(eager):

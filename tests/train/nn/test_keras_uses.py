@@ -25,7 +25,7 @@ def make_dict_model() -> Any:
 # ---- dicts
 
 
-def test_a_model_of_dicts_takes_and_returns_dicts_by_its_own_keys() -> None:
+def test_model_of_dicts_keeps_keys() -> None:
     model, x = make_dict_model(), {"y": Y, "x": X}
     assert list(model(x)) == list(model.predict(x)) == ["sum", "double"]
     model.compile("sgd", {"sum": "mse", "double": "mae"}, metrics={"double": ["mae"]})
@@ -40,14 +40,14 @@ def test_a_model_of_dicts_takes_and_returns_dicts_by_its_own_keys() -> None:
         model.fit({"x": X}, y)
 
 
-def test_a_model_of_dicts_inside_another() -> None:
+def test_nested_model_of_dicts() -> None:
     inner, u, v = make_dict_model(), pb.input([3]), pb.input([2])
     outer = pb.model([u, v], inner({"x": u, "y": v})["sum"] * 2.0)
     np.testing.assert_allclose(outer.predict([X, Y]), 2 * inner.predict({"x": X, "y": Y})["sum"], rtol=1e-6)
 
 
 @pytest.mark.parametrize("end", ["keras", "h5", "safetensors", "json"])
-def test_a_model_of_dicts_in_files(end: str, tmp_path: Any) -> None:
+def test_save_and_load_model_of_dicts(end: str, tmp_path: Any) -> None:
     model, x = make_dict_model(), {"x": X, "y": Y}
     model.compile("sgd", {"sum": "mse", "double": "mae"}, metrics={"double": ["mae"]})
     model.save(tmp_path / f"model.{end}")
@@ -59,7 +59,7 @@ def test_a_model_of_dicts_in_files(end: str, tmp_path: Any) -> None:
     assert len(again.metrics_names) == 4
 
 
-def test_a_list_model_is_called_with_a_dict_of_names() -> None:
+def test_model_of_several_inputs_takes_dict_by_name() -> None:
     a, b = pb.input([3], name="a"), pb.input([2], name="b")
     assert pb.model([a, b], layers.concatenate()([a, b]))({"b": Y, "a": X}).shape == (6, 5)
 
@@ -74,7 +74,7 @@ def make_branches() -> Any:
     return pb.model(x, layers.add(name="both")([short, long]))
 
 
-def test_layers_of_a_graph_are_ordered_by_distance_from_the_output_as_in_keras() -> None:
+def test_functional_layers_have_order_of_keras() -> None:
     assert [layer.name for layer in make_branches().layers] == ["early", "short", "late", "both"]
     a, b = pb.input([2]), pb.input([2])  # a shared layer counts where it is farthest from the output
     shared = layers.dense(2, name="shared")
@@ -131,7 +131,7 @@ def test_summary_with_columns_and_nested_layers() -> None:
     assert lines[4].rstrip().endswith("no")
 
 
-def test_a_layer_called_by_keyword() -> None:
+def test_model_call_with_inputs_keyword() -> None:
     model = pb.sequential([layers.dense(2, input_shape=[3])])
     np.testing.assert_array_equal(np.asarray(model(inputs=X)), np.asarray(model(X)))
 
@@ -188,7 +188,7 @@ def test_hooks_of_evaluation_and_prediction() -> None:
     ("name", "formula"),
     [("add", np.add), ("subtract", np.subtract), ("multiply", np.multiply), ("maximum", np.maximum)],
 )
-def test_merged_inputs_of_fewer_axes_get_them_after_the_batch(name: str, formula: Any) -> None:
+def test_merge_layers_broadcast_inputs_of_fewer_axes(name: str, formula: Any) -> None:
     x, y = np.arange(12.0).reshape(2, 2, 3), np.arange(6.0).reshape(2, 3) * 10  # as many steps as examples
     np.testing.assert_array_equal(np.asarray(getattr(layers, name)()([x, y])), formula(x, y[:, None]))
 

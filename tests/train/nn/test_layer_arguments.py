@@ -203,7 +203,7 @@ def test_unknown_lengths() -> None:
         layers.dense(3)(pb.input([None]))
 
 
-def test_members_of_models() -> None:
+def test_model_attributes_inputs_outputs_and_weights() -> None:
     model = pb.sequential([layers.dense(3, input_shape=[2], name="first"), layers.dense(1)])
     features = pb.model(model.inputs, model.get_layer("first").output)
     a = values((4, 2))

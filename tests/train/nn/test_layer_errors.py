@@ -144,7 +144,7 @@ def test_layer_without_call_error() -> None:
         Forward()(ROWS)
 
 
-def test_sequential_of_what_is_no_list_of_layers_error() -> None:
+def test_sequential_of_single_layer_or_class_error() -> None:
     with pytest.raises(ArgumentError, match=r"layers must be a list, got Dense. Write sequential\(\[layer\]\)"):
         pb.sequential(layers.dense(2))  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match=r"expected a layer, got the class Dense; call it: Dense\("):

@@ -432,7 +432,7 @@ class Onnx(Library):
         return self.pad(x, [(0, 0), *widths, (0, 0)])
 
     def convolve_apart(self, node: Node, x: OnnxValue, filter: OnnxValue, windows: Windows) -> Any:
-        """Return the convolution in which each channel has filters of its own."""
+        """Return the depthwise convolution: each channel has filters of its own."""
         *size, channels, depth = filter.shape
         flat = self.reshape(filter, (*size, 1, channels * depth))
         return self.correlate(x, flat, windows, channels)

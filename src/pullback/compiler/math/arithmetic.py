@@ -118,7 +118,7 @@ def right_shift(b: MathBuilder, x: Value, y: Value) -> Value:
 
 
 def _find_shift(b: MathBuilder, x: Value, y: Value) -> tuple[Value, Value, Value]:
-    """Return the integers, the bits by which each is shifted, and the lanes where these are fewer than it has."""
+    """Return the integers, the number of bits to shift by, and the lanes where that is less than their width."""
     i, j = _as_integers(b, x, y)
     if i.kind == "b":
         raise CompileError("there is machine code of this function for integers only.")

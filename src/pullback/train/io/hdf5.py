@@ -106,7 +106,7 @@ def _walk(h5py: Any, group: Any, above: str, where: str, seen: set[int]) -> Iter
 
 
 def _check_dataset(dataset: Any, path: str, where: str) -> None:
-    """Raise an error for an array that is not numbers, or whose values are elsewhere or nowhere."""
+    """Raise an error for an array that is not numbers, or whose values are in another file or missing."""
     if dataset.dtype.kind not in "fiubc":
         raise CheckpointError(f"load: {where}: {path} has dtype {dataset.dtype}, expected numbers.")
     stored = dataset.id.get_storage_size()

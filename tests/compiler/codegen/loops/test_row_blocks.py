@@ -190,7 +190,7 @@ def test_sums_over_rows_are_as_accurate_as_numpy() -> None:
 
 
 @pytest.mark.parametrize("length", [2, 3, 5, 7, 12, 20, 33])
-def test_sums_over_rows_with_a_factor_for_each_group_of_columns(length: int) -> None:
+def test_column_sums_with_factor_per_group_of_columns(length: int) -> None:
     def f(x: Any, w: Any) -> Any:
         y = np.concatenate([w, w[:, :1]], 1)[:, : w.shape[1], None] * x
         return np.sum(w[:, :, None] * x, 0), np.max(y, 0), np.sum(w[:, :, None] * np.exp(-x * x), 0)
