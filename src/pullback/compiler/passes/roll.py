@@ -35,11 +35,14 @@ from pullback.compiler.passes.simplify import remove_dead_nodes, simplify
 __all__ = ["roll_loops"]
 
 MOVES = (VIEW, PIECES)  # steps of these kinds alone need no loop
-MIN_STEPS = 32  # steps of a loop that is rolled
-MIN_NODES = 1000  # nodes in steps; fewer compile quickly, and tiny steps run faster one after the other
+MIN_STEPS = 12  # steps of a loop that is rolled
+MIN_NODES = 300  # nodes in steps; fewer compile quickly
+LONG_LOOP, MANY_NODES = 32, 1000  # steps and nodes from which on elementwise steps are rolled too
+SMALL_STEP = 1024  # bytes of the values of elementwise steps that need no kernel in common
 MAX_DELAY = 4  # steps after which a value may be used last
 COMPARED_NODES = 12  # nodes in a row that are compared to find periods
 MAX_PERIODS = 8  # periods that are tried
+MAX_PERIODS_OF_STEP = 4  # periods that one step may have: x and y may be computed by the same ops
 
 
 def roll_loops(graph: Graph) -> Graph:
@@ -49,7 +52,7 @@ def roll_loops(graph: Graph) -> Graph:
     if len(graph.nodes) < MIN_NODES:
         return graph
     roller = Roller(graph)
-    if sum(period.end - period.start for period in roller.periods) < MIN_NODES:
+    if roller.repeated < MIN_NODES:
         return graph
     return simplify(remove_dead_nodes(roller.run()))
 
@@ -291,6 +294,14 @@ class Repetition:
         like = self.get(j, self.middle)
         return like.kind is not VIEW or all(self.get(j, t).data == like.data for t in range(self.first, self.last))
 
+    def is_worthwhile(self) -> bool:
+        """Return whether the loop is about as quick as its steps: few of elementwise nodes alone would be one kernel."""
+        if self.steps >= LONG_LOOP and self.roller.repeated >= MANY_NODES:
+            return True
+        nodes = [self.get(j, self.middle) for j in self.places]
+        is_one_kernel = all(n.kind.is_elementwise or n.kind in MOVES for n in nodes)
+        return not is_one_kernel or all(n.nbytes <= SMALL_STEP for n in nodes)
+
     def find_operand(self, j: int, k: int) -> Operand:
         """Return the class of an operand, adjusted to the first step."""
         what = self.operands[j, k]
@@ -317,6 +328,7 @@ class Roller:
         self.leaves = [n for n in graph.nodes if n.number in leaves]
         self.nodes = [n for n in graph.nodes if n.number not in leaves]
         self.periods = find_periods(_label_nodes(self.nodes))
+        self.repeated = sum(period.end - period.start for period in self.periods)
 
     def run(self) -> Graph:
         """Return the new graph."""
@@ -329,14 +341,23 @@ class Roller:
         for period in self.periods:
             self._copy_all(done, period.start)
             done = max(done, period.start)
-            repetition = Repetition(self, period)
-            if repetition.classify():
+            repetition = self._find_repetition(period)
+            if repetition is not None:
                 begin, end = (repetition.start + t * repetition.length for t in (repetition.first, repetition.last))
                 self._copy_all(done, begin)
                 done = end if self._write_loop(repetition) else begin
         self._copy_all(done, len(self.nodes))
         self.new.outputs = [self.made[o.number] for o in self.graph.outputs]
         return self.new
+
+    def _find_repetition(self, period: Period) -> Repetition | None:
+        """Return the steps of a period that can be a loop; a step may be several periods, with other operands in each."""
+        for count in range(1, MAX_PERIODS_OF_STEP + 1):
+            if (period.end - period.start) // (period.length * count) >= MIN_STEPS:
+                repetition = Repetition(self, period._replace(length=period.length * count))
+                if repetition.classify():
+                    return repetition if repetition.is_worthwhile() else None
+        return None
 
     def _copy_all(self, start: int, end: int) -> None:
         for n in self.nodes[start:end]:
