@@ -252,7 +252,11 @@ class Trace:
         self.assigned: dict[int, tuple[Variable, Any]] = {}
         self.written_rows: dict[int, tuple[Variable, Any, Any]] = {}  # variable, indices, rows
         self.checks: list[Any] | None = None  # whether positions are wrong; None where a host op has to raise
-        self.views: dict[Any, Any] = {}  # offsets and strides of views that were computed before
+        # what was computed before, as most ops of a loop are those of the step before:
+        self.views: dict[Any, Any] = {}  # offsets and strides of views
+        self.blocks: dict[Any, Any] = {}  # shapes of concatenated arrays, and the places of their pieces
+        self.maps: dict[Any, Any] = {}  # dtypes and shapes of elementwise ops
+        self.numbers: dict[Any, Node] = {}  # constants of Python's floats
         self.turn = self.symbol(np.zeros(()))
         self.latest = self.turn.node  # the latest node among those whose order matters, such as random draws
         self.keeps_latest = False  # whether it is computed even if no result needs it
@@ -325,6 +329,9 @@ class Trace:
             made = self.graph.constant(x.value, dtype)
             self.tensors.add(made.number)
             return made
+        if type(x) is float:
+            key = x.hex(), dtype  # 0.0 and -0.0 are not the same
+            return self.numbers.get(key) or self.numbers.setdefault(key, self.graph.constant(x, dtype))
         return self.graph.constant(x if isinstance(x, RAW) or type(x) in PLAIN_NUMBERS else as_value(x), dtype)
 
     def weak(self, x: Any, strong: list[Any]) -> Any:
@@ -440,24 +447,38 @@ class Trace:
         return made
 
     def map(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Symbol:
-        dtypes = tuple(map(_kind, args))
+        dtypes, shapes = tuple([_kind(a) for a in args]), tuple([_shape(a) for a in args])
+        key = op, dtypes, shapes
+        found = None if params else self.maps.get(key)
+        if found is None:
+            found = self._infer_map(op, args, dtypes, shapes, params)
+            if not params and found[1].kind != "b":  # in which dtype numbers are compared depends on their values
+                self.maps[key] = found
+        shape, dtype, wanted, weak = found
+        if wanted is None:
+            return cast("Symbol", self.opaque(op, [self.symbol(a) for a in args], params))
+        nodes = [self.node(a, w) for a, w in zip(args, wanted, strict=True)]
+        return Symbol(self, self.graph.add(MAP, nodes, shape, dtype, (op, params), find_user_line()), weak)
+
+    def _infer_map(self, op: Any, args: Sequence[Any], dtypes: Any, shapes: Any, params: dict[str, Any]) -> Any:
+        """Return shape and dtype of an elementwise result, those to which arguments are cast, and its Python type.
+
+        Instead of the dtypes of the arguments None if the kernel chooses them, and instead of one that stays as it is.
+        """
         dtype = infer_dtype(op, dtypes, Frozen(params) if params else NO_PARAMS)
-        shapes = [_shape(a) for a in args]
         shape = op.acts.shape(op.name, shapes, params)
         if "c" in {np.dtype(d).kind for d in dtypes}:
             common = np.result_type(*map(_make_typical, args))  # the result may be its real or imaginary part
         else:
             common = dtype if dtype.kind != "b" else self.find_compared_dtype(op, args, dtypes)
         if common is None:
-            return cast("Symbol", self.opaque(op, [self.symbol(a) for a in args], params))
-        wanted = [common if mixes else None for mixes, _ in zip(op.mixing, args, strict=False)]
-        nodes = [
-            self.node(a, w if not isinstance(d, np.dtype) or w != d else None)
-            for a, w, d in zip(args, wanted, dtypes, strict=True)
+            return shape, dtype, None, None
+        wanted = [
+            common if mixes and not (isinstance(d, np.dtype) and d == common) else None
+            for mixes, d in zip(op.mixing, dtypes, strict=False)
         ]
         number = op.kernel in OPERATORS and not any(isinstance(d, np.dtype) for d in dtypes)
-        weak = BY_KIND[dtype.kind] if number else None
-        return Symbol(self, self.graph.add(MAP, nodes, shape, dtype, (op, params), find_user_line()), weak)
+        return shape, dtype, wanted, BY_KIND[dtype.kind] if number else None
 
     def find_compared_dtype(self, op: Any, args: Sequence[Any], dtypes: Any) -> Any:
         """Return the dtype in which arguments are compared; None if the kernel chooses it."""
@@ -502,6 +523,11 @@ class Trace:
         """Return whether it is a view of the node itself, its shape, and its offset and strides if it is a view."""
         whole, base = lay_out(source)
         made = np.asarray(op.run_guarded(lambda: op.run(whole, *params.values()), [source], params))
+        if not made.shape and not np.may_share_memory(made, whole):  # one element
+            at, _ = find_positions(source.shape, lambda along: op.run(along, *params.values()))
+            steps = zip(np.unravel_index(int(at), source.shape), whole.strides, strict=True)
+            offset = sum(int(i) * step for i, step in steps)
+            return base is source, (), (offset + (source.data.offset if base is not source else 0), ())
         if made.size and not np.may_share_memory(made, whole) and source.kind is VIEW:
             base = source  # a view of the elements in C order
             whole = np.zeros(source.shape, np.int8)
@@ -520,19 +546,19 @@ class Trace:
         if places is not None and source.size:
             return take_last_places(self, source, places)
         at, kept = find_positions(source.shape, lambda along: op.run(along, *params.values()))
-        if at.ndim or kept:
-            return take_rows(self, self.make_symbol(source), at, kept)
-        whole, base = lay_out(source)
-        steps = np.array(whole.strides, np.int64) @ np.array(np.unravel_index(int(at), source.shape), np.int64)
-        return Symbol(self, self.view(base, (), int(steps) + (source.data.offset if base is not source else 0), ()))
+        return take_rows(self, self.make_symbol(source), at, kept)
 
     def lower_pieces(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Add an array that is concatenated from its arguments, if their places are blocks; else a host op."""
         dtype = self.infer_dtype(op, args, params)
         nodes = [self.node(a, dtype) for a in args]
         shapes = [n.shape for n in nodes]
-        shape = tuple(op.acts.shape(op.name, shapes, params))
-        found = [find_block(index, shape) for index in op.lower.places(shapes, **params)]
+        key = op, tuple(shapes), Frozen(params)
+        known = self.blocks.get(key)
+        if known is None:
+            shape = tuple(op.acts.shape(op.name, shapes, params))
+            known = self.blocks[key] = shape, [find_block(i, shape) for i in op.lower.places(shapes, **params)]
+        shape, found = known
         if found == [None] and op.lower.fill == 0:
             return self.put_apart(op, nodes[0], params, shape)
         if any(block is None for block in found) or not nodes:
@@ -673,9 +699,9 @@ class Trace:
 
 def _kind(a: Any) -> Any:
     """Return the dtype of an argument; for a Python number its type."""
-    if type(a) in PLAIN_NUMBERS:
-        return type(a)
-    return a.weak or a.dtype if isinstance(a, Symbol) else a.dtype
+    if isinstance(a, Symbol):
+        return a.weak or a.node.dtype
+    return type(a) if type(a) in PLAIN_NUMBERS else a.dtype
 
 
 def _make_typical(a: Any) -> Any:
@@ -701,8 +727,9 @@ def _is_rare_float(a: Any) -> bool:
 
 
 def _shape(a: Any) -> Shape:
-    shape: Shape = a.shape if isinstance(a, Symbol | np.ndarray) else np.shape(a)
-    return shape
+    if isinstance(a, Symbol):
+        return cast("Shape", a.node.shape)
+    return () if type(a) in PLAIN_NUMBERS else np.shape(a)
 
 
 def _find_example(a: Any, kind: Any, kinds: list[Any]) -> Any:

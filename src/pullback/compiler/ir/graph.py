@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from pullback.compiler.ir.kinds import CONSTANT, INPUT, VIEW, Kind
+from pullback.compiler.ir.kinds import CONSTANT, INPUT, MAP, VIEW, Kind
 from pullback.core import tree
 from pullback.core.op import Op
 from pullback.errors import CompileError
@@ -146,7 +146,7 @@ class Graph:
 
     def add(self, kind: Kind, args: Sequence[Node], shape: Shape, dtype: Any, data: Any = None, line: str = "") -> Node:
         """Return a node with these properties: an existing one if there is one, else a new one."""
-        key = None if kind is INPUT else (kind, tuple(map(id, args)), shape, dtype, fingerprint(data))
+        key = None if kind is INPUT else (kind, tuple(map(id, args)), shape, dtype, make_data_key(kind, data))
         found = self.known.get(key) if key is not None else None
         if found is not None:
             return found
@@ -201,6 +201,15 @@ class Graph:
             seen.add(id(n))
         if any(id(o) not in seen for o in self.outputs):
             raise CompileError("an output of the graph is not in it.")
+
+
+def make_data_key(kind: Kind, data: Any) -> Any:
+    """Return a hashable value that is equal only for equivalent data of nodes of one kind; quick for usual nodes."""
+    if kind is MAP and not data[1]:
+        return data[0]
+    if kind is VIEW:
+        return data  # it consists of integers only
+    return (data.starts, fingerprint(data.fill)) if type(data) is Pieces else fingerprint(data)
 
 
 def fingerprint(data: Any, otherwise: Any = id) -> Any:

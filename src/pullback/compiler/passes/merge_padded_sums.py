@@ -1,7 +1,8 @@
-"""Merge sums of zero-padded blocks: blocks that do not overlap become one array.
+"""Merge sums of zero-padded blocks: blocks at one place are added up, and those that do not overlap become one array.
 
 The gradient of ``x[0]``, ``x[1]``, … is such a sum, of as many arrays of the size of ``x``; that of ``x[0:5]``,
-``x[1:6]``, … becomes a sum of five.
+``x[1:6]``, … becomes a sum of five.  Where a loop uses ``p[0]`` and ``p[1]`` in every step, two numbers are added up
+in the steps.
 """
 
 from __future__ import annotations
@@ -14,16 +15,22 @@ import numpy as np
 from pullback.compiler.ir.graph import Graph, Node
 from pullback.compiler.ir.kinds import MAP, PIECES
 
-__all__ = ["PaddedSum", "find_padded_sums"]
+__all__ = ["PaddedSum", "Place", "find_padded_sums", "list_places"]
 
-Block = tuple[Node, tuple[int, ...]]  # an array, and where it begins
+
+class Place(NamedTuple):
+    """Where a block is in an array."""
+
+    start: tuple[int, ...]
+    shape: tuple[int, ...]
 
 
 class PaddedSum(NamedTuple):
     """A sum of arrays, each with blocks that do not overlap, and of other arrays."""
 
-    groups: list[list[Block]]
+    groups: list[list[Place]]
     others: list[Node]
+    padded: list[Node]  # the terms whose blocks are added up by their places
 
 
 def find_padded_sums(graph: Graph) -> dict[int, PaddedSum]:
@@ -39,11 +46,11 @@ def find_padded_sums(graph: Graph) -> dict[int, PaddedSum]:
         inner.update(sums)
         padded, others = _split_terms(leaves)
         # pieces without elements are left out
-        placed = [block for p in padded for block in _place_blocks(p)]
-        if len(padded) > 1 and placed:
-            groups = _group_blocks(placed)
+        places = list(dict.fromkeys(place for p in padded for place in list_places(p)))
+        if len(padded) > 1 and places:
+            groups = _group_places(places)
             if len(groups) < len(padded):
-                found[n.number] = PaddedSum(groups, others)
+                found[n.number] = PaddedSum(groups, others, padded)
     return found
 
 
@@ -56,11 +63,12 @@ def _is_padded(n: Node) -> bool:
     """Return whether ``n`` is the sum of its blocks: it is zero elsewhere, and no block overlaps another."""
     if n.kind is not PIECES or not n.shape or n.data.fill != 0.0 or np.signbit(n.data.fill):
         return False
-    return len(n.args) < 2 or len(_group_blocks(_place_blocks(n))) == 1
+    return len(n.args) < 2 or len(_group_places(list_places(n))) == 1
 
 
-def _place_blocks(n: Node) -> list[Block]:
-    return list(zip(n.args, n.data.starts, strict=True))
+def list_places(n: Node) -> list[Place]:
+    """Return the places of the blocks of a padded array."""
+    return [Place(start, a.shape) for a, start in zip(n.args, n.data.starts, strict=True)]
 
 
 def _collect_terms(root: Node, users: dict[int, list[Node]], outputs: set[int]) -> tuple[list[Node], list[int]]:
@@ -87,21 +95,21 @@ def _split_terms(leaves: list[Node]) -> tuple[list[Node], list[Node]]:
     return padded, others
 
 
-def _group_blocks(placed: list[Block]) -> list[list[Block]]:
-    """Return blocks in as few groups as possible, each of blocks that follow each other along some axis."""
-    return min((_group_along(placed, axis) for axis in range(len(placed[0][1]))), key=len)
+def _group_places(places: list[Place]) -> list[list[Place]]:
+    """Return places in as few groups as possible, each of places that follow each other along some axis."""
+    return min((_group_along(places, axis) for axis in range(len(places[0].start))), key=len)
 
 
-def _group_along(placed: list[Block], axis: int) -> list[list[Block]]:
-    groups: list[list[Block]] = []
+def _group_along(places: list[Place], axis: int) -> list[list[Place]]:
+    groups: list[list[Place]] = []
     ends: list[tuple[int, int]] = []  # a heap of where the last block of each group ends, and its number
-    for a, start in sorted(placed, key=lambda block: block[1][axis]):
-        begin = start[axis]
+    for place in sorted(places, key=lambda place: place.start[axis]):
+        begin = place.start[axis]
         if ends and ends[0][0] <= begin:
             _, number = heappop(ends)
         else:
             number = len(groups)
             groups.append([])
-        groups[number].append((a, start))
-        heappush(ends, (begin + a.shape[axis], number))
+        groups[number].append(place)
+        heappush(ends, (begin + place.shape[axis], number))
     return groups

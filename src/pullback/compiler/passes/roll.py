@@ -22,8 +22,8 @@ from pullback.compiler.ir.graph import (
     Pieces,
     View,
     compute_strides,
-    fingerprint,
     is_in_order,
+    make_data_key,
     rebase_view,
     resolve_view,
 )
@@ -127,7 +127,7 @@ def _label_nodes(nodes: Sequence[Node]) -> Any:
     known: dict[Any, int] = {}
     labels = np.empty(len(nodes), np.int64)
     for i, n in enumerate(nodes):
-        data = n.data.strides if n.kind is VIEW else fingerprint(n.data)
+        data = n.data.strides if n.kind is VIEW else make_data_key(n.kind, n.data)
         key = (n.kind, n.shape, n.dtype, data, *[(a.shape, a.dtype) for a in n.args])
         labels[i] = known.setdefault(key, len(known))
     return labels

@@ -15,7 +15,7 @@ import numpy as np
 from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, View, compute_strides, is_in_order, resolve_view
 from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, INPUT, MAP, OPAQUE, PIECES, PRODUCT, VIEW, Kind
 from pullback.compiler.passes.loops import simplify_loops
-from pullback.compiler.passes.merge_padded_sums import PaddedSum, find_padded_sums
+from pullback.compiler.passes.merge_padded_sums import PaddedSum, Place, find_padded_sums, list_places
 from pullback.core.axes import together
 from pullback.core.tensor import BY_KERNEL
 
@@ -35,14 +35,21 @@ def simplify(graph: Graph) -> Graph:
 def _rebuild(graph: Graph) -> Graph:
     new, made = graph.copy_inputs()
     sums, factored = find_padded_sums(graph), _find_factored(graph)
+    sums_of: dict[int, list[int]] = {}  # by the number of a padded array: the numbers of the sums with its blocks
+    totals: dict[tuple[int, Place], Node] = {}  # of the blocks so far
+    for number, whole in sums.items():
+        for p in whole.padded:
+            sums_of.setdefault(p.number, []).append(number)
     for n in graph.nodes:
         if n.number in sums:
-            made[n.number] = _merge_padded_sum(new, n, sums[n.number], made)
+            made[n.number] = _merge_padded_sum(new, n, sums[n.number], made, totals)
         elif n.number in factored:
             made[n.number] = _take_values(new, n, factored[n.number], made)
         elif n.kind is not INPUT:
-            args = tuple(made[a.number] for a in n.args)
+            args = tuple([made[a.number] for a in n.args])
             made[n.number] = _simplify_node(new, n, args)
+            for number in sums_of.get(n.number, ()):
+                _add_blocks(new, n, args, number, totals)
     new.outputs = [made[o.number] for o in graph.outputs]
     return new
 
@@ -68,21 +75,37 @@ def _take_values(g: Graph, n: Node, whole: Node, made: dict[int, Node]) -> Node:
     return g.add(VIEW, (z,), n.shape, n.dtype, View(row * rows, (*before, columns)), n.line)
 
 
-def _merge_padded_sum(g: Graph, n: Node, whole: PaddedSum, made: dict[int, Node]) -> Node:
+def _add_blocks(
+    g: Graph, n: Node, blocks: tuple[Node, ...], number: int, totals: dict[tuple[int, Place], Node]
+) -> None:
+    """Add the blocks of a padded array to the totals at their places in a sum, here: it may be a step of a loop."""
+    for x, place in zip(blocks, list_places(n), strict=True):
+        total = totals.get((number, place))
+        totals[number, place] = x if total is None else _apply(g, x, np.add, total, x)
+
+
+def _merge_padded_sum(
+    g: Graph, n: Node, whole: PaddedSum, made: dict[int, Node], totals: dict[tuple[int, Place], Node]
+) -> Node:
     terms = [made[other.number] for other in whole.others]
     for group in whole.groups:
-        starts, args = tuple(start for _, start in group), tuple(made[a.number] for a, _ in group)
+        starts, args = tuple(place.start for place in group), tuple(totals[n.number, place] for place in group)
         one = _simplify_node(g, Node(PIECES, (), n.shape, n.dtype, Pieces(starts, 0.0), 0, n.line), args)
         terms.append(_apply(g, n, np.add, one, g.constant(0.0, n.dtype)))  # as the sum with zeros would: -0 becomes 0
     return reduce(lambda x, y: _apply(g, n, np.add, x, y), terms)
 
 
 def _simplify_node(g: Graph, n: Node, args: tuple[Node, ...]) -> Node:
-    if n.kind.propagates_constants and n.size <= MAX_FOLDED_ELEMENTS and all(a.kind is CONSTANT for a in args):
-        return g.constant(_evaluate(n, [a.data for a in args]))
-    return RULES.get(n.kind, lambda g, n, args: None)(g, n, args) or g.add(
-        n.kind, args, n.shape, n.dtype, n.data, n.line
-    )
+    if n.kind.propagates_constants:
+        for a in args:
+            if a.kind is not CONSTANT:
+                break
+        else:
+            if n.size <= MAX_FOLDED_ELEMENTS:
+                return g.constant(_evaluate(n, [a.data for a in args]))
+    rule = RULES.get(n.kind)
+    simpler = rule(g, n, args) if rule is not None else None
+    return simpler or g.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
 
 
 def _evaluate(n: Node, values: list[Any]) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.ir.graph import Graph, fingerprint
-from pullback.compiler.ir.kinds import MAP, OPAQUE
+from pullback.compiler.ir.kinds import MAP, OPAQUE, PIECES, VIEW
 from pullback.compiler.runtime.disk_cache import NO_CACHE, compute_digest
 from pullback.compiler.runtime.llvm import describe_translator
 from pullback.compiler.target import Options, Target
@@ -70,6 +70,8 @@ def _describe_graph(graph: Graph, seen: dict[Any, int]) -> list[str]:
         elif n.kind.has_bodies:
             lines_of_bodies = [line for body in data.bodies for line in _describe_graph(body, seen)]
             how = "\n".join([repr(data.counts), *lines_of_bodies])
+        elif n.kind is VIEW or n.kind is PIECES:  # of numbers alone
+            how = repr(data)
         else:
             how = canonical_text(data)
         lines.append(f"{n.kind.name} {[a.number for a in n.args]} {n.shape} {dtype} {how}")
