@@ -21,21 +21,28 @@ _users: dict[str, str] = {}  # by file that was looked up: what stands before a 
 
 def find_user_place() -> tuple[str, int]:
     """Return the file and the line number of the innermost frame that is not in this library, NumPy or SciPy."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_code.co_filename
-        its = _users.get(name)
-        if its is None:
-            its = _users[name] = "" if name.startswith(_NOT_THEIR_LINE) else _name_file(name)
-        if its:
-            return name, frame.f_lineno
-        frame = frame.f_back
-    return "an unknown file", 0
+    frame, _ = _find_user_frame(sys._getframe(1))
+    return (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("an unknown file", 0)
 
 
 def find_user_line() -> str:
     """Return the innermost line of the user's code, as ``file.py:12``, or ``cell 3, line 12`` in a notebook."""
-    return format_place(*find_user_place())
+    frame, before = _find_user_frame(sys._getframe(1))
+    return f"{before}{frame.f_lineno}" if frame is not None else "an unknown file:0"
+
+
+def _find_user_frame(frame: FrameType | None) -> tuple[FrameType | None, str]:
+    """Return the innermost frame of the user's from this one on, and what stands before its line number."""
+    known = _users
+    while frame is not None:
+        name = frame.f_code.co_filename
+        its = known.get(name)
+        if its is None:
+            its = known[name] = "" if name.startswith(_NOT_THEIR_LINE) else _name_file(name)
+        if its:
+            return frame, its
+        frame = frame.f_back
+    return None, ""
 
 
 def format_place(file: str, line: int) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -183,11 +184,16 @@ def is_weak(op: Op, args: Sequence[Any]) -> bool:
 
     The condition of ``where`` does not count.
     """
-    kinds = [_kind_of(a) for a in args]
-    if {*kinds} <= NUMBERS:
-        return True
-    mixed = {kind for kind, mixes in zip(kinds, op.mixing, strict=False) if mixes}
-    return op.elementwise and float in mixed and not mixed - WHOLE - NUMBERS
+    are_all_numbers, has_float = True, False
+    for a, mixes in zip(args, chain(op.mixing, repeat(False)), strict=False):
+        kind = _kind_of(a)
+        if kind in NUMBERS:
+            has_float = has_float or (mixes and kind is float)
+        elif not op.elementwise or (mixes and kind not in WHOLE):
+            return False
+        else:
+            are_all_numbers = False
+    return are_all_numbers or has_float
 
 
 def _kind_of(a: Any) -> Any:

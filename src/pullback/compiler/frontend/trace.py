@@ -254,7 +254,7 @@ class Trace:
         self.checks: list[Any] | None = None  # whether positions are wrong; None where a host op has to raise
         # what was computed before, as most ops of a loop are those of the step before:
         self.views: dict[Any, Any] = {}  # offsets and strides of views
-        self.blocks: dict[Any, Any] = {}  # shapes of concatenated arrays, and the places of their pieces
+        self.blocks: dict[Any, Any] = {}  # dtypes and shapes of concatenated arrays, and the places of their pieces
         self.maps: dict[Any, Any] = {}  # dtypes and shapes of elementwise ops
         self.numbers: dict[Any, Node] = {}  # constants of Python's floats
         self.turn = self.symbol(np.zeros(()))
@@ -550,15 +550,12 @@ class Trace:
 
     def lower_pieces(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Add an array that is concatenated from its arguments, if their places are blocks; else a host op."""
-        dtype = self.infer_dtype(op, args, params)
-        nodes = [self.node(a, dtype) for a in args]
-        shapes = [n.shape for n in nodes]
-        key = op, tuple(shapes), Frozen(params)
+        key = op, tuple([_kind(a) for a in args]), tuple([_shape(a) for a in args]), Frozen(params)
         known = self.blocks.get(key)
         if known is None:
-            shape = tuple(op.acts.shape(op.name, shapes, params))
-            known = self.blocks[key] = shape, [find_block(i, shape) for i in op.lower.places(shapes, **params)]
-        shape, found = known
+            known = self.blocks[key] = self._find_blocks(*key)
+        dtype, shape, found = known
+        nodes = [self.node(a, dtype) for a in args]
         if found == [None] and op.lower.fill == 0:
             return self.put_apart(op, nodes[0], params, shape)
         if any(block is None for block in found) or not nodes:
@@ -571,6 +568,11 @@ class Trace:
         fill = params[op.lower.fill] if isinstance(op.lower.fill, str) else op.lower.fill
         data = Pieces(tuple(start for start, _ in kept), fill)
         return Symbol(self, self.graph.add(PIECES, [n for _, n in kept], shape, dtype, data, find_user_line()))
+
+    def _find_blocks(self, op: Any, dtypes: Any, shapes: Any, params: Frozen) -> tuple[Any, Shape, list[Any]]:
+        """Return dtype and shape of a concatenated array, and the place of each argument in it, None if it is no block."""
+        shape = tuple(op.acts.shape(op.name, shapes, params))
+        return infer_dtype(op, dtypes, params), shape, [find_block(i, shape) for i in op.lower.places(shapes, **params)]
 
     def lower_scan(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Add a scan or a search along an axis; a host op for a search in complex or empty arrays."""

@@ -31,6 +31,7 @@ class PaddedSum(NamedTuple):
     groups: list[list[Place]]
     others: list[Node]
     padded: list[Node]  # the terms whose blocks are added up by their places
+    absorbed: set[int]  # numbers of additions and padded arrays that nothing else uses
 
 
 def find_padded_sums(graph: Graph) -> dict[int, PaddedSum]:
@@ -50,7 +51,8 @@ def find_padded_sums(graph: Graph) -> dict[int, PaddedSum]:
         if len(padded) > 1 and places:
             groups = _group_places(places)
             if len(groups) < len(padded):
-                found[n.number] = PaddedSum(groups, others, padded)
+                alone = [p.number for p in padded if len(users[p.number]) == 1 and p.number not in outputs]
+                found[n.number] = PaddedSum(groups, others, padded, {*sums, *alone})
     return found
 
 

@@ -37,7 +37,9 @@ def _rebuild(graph: Graph) -> Graph:
     sums, factored = find_padded_sums(graph), _find_factored(graph)
     sums_of: dict[int, list[int]] = {}  # by the number of a padded array: the numbers of the sums with its blocks
     totals: dict[tuple[int, Place], Node] = {}  # of the blocks so far
+    absorbed: set[int] = set()
     for number, whole in sums.items():
+        absorbed |= whole.absorbed
         for p in whole.padded:
             sums_of.setdefault(p.number, []).append(number)
     for n in graph.nodes:
@@ -46,10 +48,10 @@ def _rebuild(graph: Graph) -> Graph:
         elif n.number in factored:
             made[n.number] = _take_values(new, n, factored[n.number], made)
         elif n.kind is not INPUT:
-            args = tuple([made[a.number] for a in n.args])
-            made[n.number] = _simplify_node(new, n, args)
+            if n.number not in absorbed:
+                made[n.number] = _simplify_node(new, n, tuple([made[a.number] for a in n.args]))
             for number in sums_of.get(n.number, ()):
-                _add_blocks(new, n, args, number, totals)
+                _add_blocks(new, n, [made[a.number] for a in n.args], number, totals)
     new.outputs = [made[o.number] for o in graph.outputs]
     return new
 
@@ -76,7 +78,7 @@ def _take_values(g: Graph, n: Node, whole: Node, made: dict[int, Node]) -> Node:
 
 
 def _add_blocks(
-    g: Graph, n: Node, blocks: tuple[Node, ...], number: int, totals: dict[tuple[int, Place], Node]
+    g: Graph, n: Node, blocks: list[Node], number: int, totals: dict[tuple[int, Place], Node]
 ) -> None:
     """Add the blocks of a padded array to the totals at their places in a sum, here: it may be a step of a loop."""
     for x, place in zip(blocks, list_places(n), strict=True):

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.ir.graph import Graph, fingerprint
+from pullback.compiler.ir.graph import Graph, Node, fingerprint
 from pullback.compiler.ir.kinds import MAP, OPAQUE, PIECES, VIEW
 from pullback.compiler.runtime.disk_cache import NO_CACHE, compute_digest
 from pullback.compiler.runtime.llvm import describe_translator
@@ -55,28 +55,45 @@ def _describe(graph: Graph, target: Target, options: Options) -> list[str] | Non
 
 
 def _describe_graph(graph: Graph, seen: dict[Any, int]) -> list[str]:
-    """Return the nodes of a graph as lines; ``seen`` numbers host ops."""
-    lines: list[str] = []
-    dtypes: dict[Any, str] = {}
-    ops: dict[int, str] = {}
+    """Return a graph as lines: what nodes are, each once, and then numbers for each node; ``seen`` numbers host ops."""
+    texts: dict[str, int] = {}
+    types: dict[Any, int] = {}  # the numbers of texts about kinds, shapes and dtypes
+    views: dict[Any, int] = {}  # and of those about data of views and elementwise ops
+    numbers: list[int] = []
     for n in graph.nodes:
-        dtype = dtypes.get(n.dtype) or dtypes.setdefault(n.dtype, canonical_text(n.dtype))
-        data = n.data
-        if n.kind is OPAQUE and not isinstance(getattr(data[0], "lower", None), matrices | windows):
-            # which ones are the same matters; what they do only where it is known to the compiler
-            how = f"{seen.setdefault(fingerprint(data), len(seen))} {_describe_host_op(data)}"
-        elif n.kind is MAP and not data[1]:
-            how = ops.get(id(data[0])) or ops.setdefault(id(data[0]), canonical_text(data[0]))
-        elif n.kind.has_bodies:
-            lines_of_bodies = [line for body in data.bodies for line in _describe_graph(body, seen)]
-            how = "\n".join([repr(data.counts), *lines_of_bodies])
-        elif n.kind is VIEW or n.kind is PIECES:  # of numbers alone
-            how = repr(data)
-        else:
-            how = canonical_text(data)
-        lines.append(f"{n.kind.name} {[a.number for a in n.args]} {n.shape} {dtype} {how}")
-    lines.append(f"{[n.number for n in graph.inputs]} {[n.number for n in graph.outputs]}")
-    return lines
+        like, data = (n.kind, n.shape, n.dtype), n.data
+        it = types.get(like)
+        if it is None:
+            it = types[like] = _number_text(texts, f"{n.kind.name} {n.shape} {canonical_text(n.dtype)}")
+        is_short = n.kind is VIEW or (n.kind is MAP and not data[1])
+        key = data if n.kind is VIEW else id(data[0]) if is_short else None
+        how = views.get(key) if is_short else None
+        if how is None:
+            how = _number_text(texts, _describe_data(n, seen))
+            if is_short:
+                views[key] = how
+        numbers += (it, how, len(n.args))
+        numbers += [a.number for a in n.args]
+    ends = f"{[n.number for n in graph.inputs]} {[n.number for n in graph.outputs]}"
+    return [*texts, np.array(numbers, np.int64).tobytes().hex(), ends]
+
+
+def _number_text(texts: dict[str, int], text: str) -> int:
+    return texts.setdefault(text, len(texts))
+
+
+def _describe_data(n: Node, seen: dict[Any, int]) -> str:
+    """Return the data of a node as text."""
+    data = n.data
+    if n.kind is OPAQUE and not isinstance(getattr(data[0], "lower", None), matrices | windows):
+        # which ones are the same matters; what they do only where it is known to the compiler
+        return f"{seen.setdefault(fingerprint(data), len(seen))} {_describe_host_op(data)}"
+    if n.kind is MAP and not data[1]:
+        return canonical_text(data[0])
+    if n.kind.has_bodies:
+        lines_of_bodies = [line for body in data.bodies for line in _describe_graph(body, seen)]
+        return "\n".join([repr(data.counts), *lines_of_bodies])
+    return repr(data) if n.kind is VIEW or n.kind is PIECES else canonical_text(data)
 
 
 def _describe_host_op(data: tuple[Any, dict[str, Any]]) -> str:
