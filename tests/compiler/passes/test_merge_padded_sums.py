@@ -36,6 +36,13 @@ def all_twice(x: Any) -> Any:
     return pb.sum(np.cos(x)) + rows(x) + pb.sum(x**3)
 
 
+def same_rows_often(x: Any) -> Any:
+    y = x[0]
+    for _ in range(3):
+        y = np.sin(x[1] * y) + x[2] * x[0] + pb.sum(x[1:3], axis=0)
+    return pb.sum(y) + pb.sum(x[0] + x[0])
+
+
 def overwritten(x: Any) -> Any:
     """A block of zeros is written over another block in the gradient of ``y[1] = …``."""
     y = x.copy()
@@ -43,7 +50,7 @@ def overwritten(x: Any) -> Any:
     return pb.sum(y[1:3] * x[2])
 
 
-@pytest.mark.parametrize("f", [rows, gates, some_rows, rows_and_all, overlap, all_twice, overwritten])
+@pytest.mark.parametrize("f", [rows, gates, some_rows, rows_and_all, overlap, all_twice, same_rows_often, overwritten])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_gradients_of_slices_match_eager(f: Any, dtype: str) -> None:
     x = np.random.default_rng(0).normal(size=(7, 4, 6)).astype(dtype)

@@ -152,6 +152,14 @@ def descend(w: Any, x: Any) -> Any:
     return np.sum(w**2)
 
 
+def predator_and_prey(p: Any, y: Any) -> Any:
+    """Both are computed by the same ops, and the parameters are used in every step."""
+    a, b = y[0], y[1]
+    for _ in range(STEPS):
+        a, b = a + 0.1 * (p[0] * a - p[1] * a * b), b + 0.1 * (p[2] * b - p[3] * b * a)
+    return a * a + b
+
+
 def begin_and_end_differently(x: Any) -> Any:
     y = x
     for t in range(STEPS + 2):
@@ -168,6 +176,7 @@ def begin_and_end_differently(x: Any) -> Any:
         (leapfrog, (1.5, draw(3)), (1, 2)),
         (filter_smoothly, (draw(2, 2), draw(STEPS, 2)), (1, 2)),
         (descend, (draw(3), draw(5, 3)), (1, 2)),
+        (predator_and_prey, (draw(4), draw(2)), (1, 2)),
         (begin_and_end_differently, (draw(3),), (1, 2)),
     ],
 )
@@ -248,6 +257,11 @@ def test_roll_value_of_early_step_used_by_later_steps() -> None:
 def test_few_nodes_stay_unrolled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(roll, "MIN_NODES", 1000)
     check(leapfrog, 1.5, draw(3), loops=0)
+
+
+def test_few_elementwise_steps_of_large_arrays_stay_one_kernel() -> None:
+    check(leapfrog, 1.5, draw(10), loops=1)
+    check(leapfrog, 1.5, draw(1000), loops=0)
 
 
 @pytest.mark.parametrize(

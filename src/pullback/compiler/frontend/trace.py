@@ -570,7 +570,7 @@ class Trace:
         return Symbol(self, self.graph.add(PIECES, [n for _, n in kept], shape, dtype, data, find_user_line()))
 
     def _find_blocks(self, op: Any, dtypes: Any, shapes: Any, params: Frozen) -> tuple[Any, Shape, list[Any]]:
-        """Return dtype and shape of a concatenated array, and the place of each argument in it, None if it is no block."""
+        """Return dtype and shape of a concatenated array, and the place of each argument; None if it is no block."""
         shape = tuple(op.acts.shape(op.name, shapes, params))
         return infer_dtype(op, dtypes, params), shape, [find_block(i, shape) for i in op.lower.places(shapes, **params)]
 

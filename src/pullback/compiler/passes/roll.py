@@ -295,7 +295,7 @@ class Repetition:
         return like.kind is not VIEW or all(self.get(j, t).data == like.data for t in range(self.first, self.last))
 
     def is_worthwhile(self) -> bool:
-        """Return whether the loop is about as quick as its steps: few of elementwise nodes alone would be one kernel."""
+        """Return whether the loop is about as quick as its steps: few elementwise steps would be one kernel."""
         if self.steps >= LONG_LOOP and self.roller.repeated >= MANY_NODES:
             return True
         nodes = [self.get(j, self.middle) for j in self.places]
@@ -351,7 +351,7 @@ class Roller:
         return self.new
 
     def _find_repetition(self, period: Period) -> Repetition | None:
-        """Return the steps of a period that can be a loop; a step may be several periods, with other operands in each."""
+        """Return the steps of a period that can be a loop; a step may be several periods, with other operands."""
         for count in range(1, MAX_PERIODS_OF_STEP + 1):
             if (period.end - period.start) // (period.length * count) >= MIN_STEPS:
                 repetition = Repetition(self, period._replace(length=period.length * count))

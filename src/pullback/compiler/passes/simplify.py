@@ -77,9 +77,7 @@ def _take_values(g: Graph, n: Node, whole: Node, made: dict[int, Node]) -> Node:
     return g.add(VIEW, (z,), n.shape, n.dtype, View(row * rows, (*before, columns)), n.line)
 
 
-def _add_blocks(
-    g: Graph, n: Node, blocks: list[Node], number: int, totals: dict[tuple[int, Place], Node]
-) -> None:
+def _add_blocks(g: Graph, n: Node, blocks: list[Node], number: int, totals: dict[tuple[int, Place], Node]) -> None:
     """Add the blocks of a padded array to the totals at their places in a sum, here: it may be a step of a loop."""
     for x, place in zip(blocks, list_places(n), strict=True):
         total = totals.get((number, place))
