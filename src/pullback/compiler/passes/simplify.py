@@ -91,7 +91,7 @@ def _merge_padded_sum(
     for group in whole.groups:
         starts, args = tuple(place.start for place in group), tuple(totals[n.number, place] for place in group)
         one = _simplify_node(g, Node(PIECES, (), n.shape, n.dtype, Pieces(starts, 0.0), 0, n.line), args)
-        terms.append(_apply(g, n, np.add, one, g.constant(0.0, n.dtype)))  # as the sum with zeros would: -0 becomes 0
+        terms.append(_apply(g, n, np.add, one, g.constant(0.0, n.dtype)) if whole.adds_zeros else one)
     return reduce(lambda x, y: _apply(g, n, np.add, x, y), terms)
 
 
