@@ -335,13 +335,26 @@ def write_to_flat_views_of_results(x: Any) -> Any:
     return sum((result * result).sum() for result in made)
 
 
+def read_views_of_views_after_second_write(x: Any) -> Any:
+    grid = np.zeros_like(np.reshape(x, (2, 3)))
+    line = grid.diagonal()
+    grid -= np.reshape(x, (2, 3))
+    last = line[..., -1:]
+    grid *= x[0] + 2.0
+    y = x * 1.0
+    windows = np.lib.stride_tricks.sliding_window_view(y, 2)
+    flat = windows.ravel()  # a copy
+    y *= 3.0
+    return (last * last).sum() + (flat * windows.ravel()).sum()
+
+
 WRITTEN = [
     write_through_slice, normalize_rows, write_element_of_row, write_to_transpose, write_diagonal, subtract_rows,
     bump_in_helper, change_second_name, eliminate, fill_buffer, write_views_of_views, shift_in_place, cumulate,
     write_into_zero_axes, scalars_are_numbers, accumulate_without_views, accumulate_matrix,
     write_to_copies_of_transposes, write_with_mask, numbers_have_no_views, arrays_without_axes_have_views,
     write_to_row_at_computed_position, read_view_of_zeros_after_write, change_copies_that_move_nothing,
-    write_to_flat_views_of_results,
+    write_to_flat_views_of_results, read_views_of_views_after_second_write,
 ]  # fmt: skip
 
 

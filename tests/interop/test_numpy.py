@@ -261,6 +261,7 @@ CASES: dict[str, Case] = {
     "vecdot, axis": (lambda x, y: np.vecdot(x, y, axis=0) + np.linalg.vecdot(x, y, axis=0), A, B),
     "kron": (np.kron, V, A),
     "cross": (lambda x, y: np.cross(x, y, axis=0), A, B),
+    "axis of a number": (lambda x: [np.sum(x[0, 0], axis=0), np.max(x[0, 1], axis=-1), np.prod(x[1, 1], 0)], A),
     "delete nothing": (lambda x: [np.delete(x, [], 0), np.insert(x, [], [], 1), np.delete(x, [])], A),
     "cross, one": (lambda x: np.cross(x, [1.0, 2.0, 3.0]), A),
     "einsum": (

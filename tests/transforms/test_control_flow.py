@@ -529,3 +529,32 @@ def test_traced_integer_index_of_numpy_array_error(index: Any) -> None:
     with pytest.raises(BatchedValueError, match=r"To pick by it write pb.tensor\(a\)\[i\]"):
         pb.vmap(lambda i: table[index(i)])(np.arange(3))
     assert pb.compile(lambda i: pb.sum(np.array([i, i + 1])))(np.int64(3)) == 7  # an array of traced integers is made
+
+
+def _root(x: Any) -> Any:
+    return pb.cond(x < 1e-3, lambda x: 2.0 * x, np.sqrt, x)
+
+
+def _root_by_switch(x: Any) -> Any:
+    return pb.switch((x > 1e-3).astype(int), [lambda x: 2.0 * x, np.sqrt, np.log], x)
+
+
+def _roots_until_small(x: Any) -> Any:
+    return pb.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, np.sqrt(c[1])), ((x < 1.0) * 5, x), max_steps=9)[1]
+
+
+@pytest.mark.parametrize("f", [_root, _root_by_switch, _roots_until_small])
+def test_branches_not_taken_under_vmap_give_no_nan_gradients(f: Any) -> None:
+    x = np.array([0.0, 1.0, 4.0])
+    want = [pb.grad(f)(e) for e in x]
+
+    def total(x: Any) -> Any:
+        return pb.vmap(f)(x).sum()
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for found in (pb.grad(total)(x), pb.vmap(pb.grad(f))(x), pb.compile(pb.grad(total))(x)):
+            np.testing.assert_allclose(found, want)
+
+
+def test_switch_of_one_branch_needs_no_index_when_compiled() -> None:
+    assert pb.compile(lambda i, x: pb.switch(i, [lambda x: -x], x))(3, 7.0) == -7.0

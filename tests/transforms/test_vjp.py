@@ -286,3 +286,10 @@ def test_pull_after_caller_changes_inputs_in_place() -> None:
     slopes, slopes_of_tree = pull(np.ones(2))
     np.testing.assert_array_equal(slopes, [2.0, 4.0])
     np.testing.assert_array_equal(slopes_of_tree["a"], [3.0, 12.0])
+
+
+def test_pull_takes_one_cotangent_for_several_results() -> None:
+    _, pull = pb.vjp(lambda x: (x, x * x), 3.0)
+    with pytest.raises(ArgumentError, match=r"one cotangent.*given 2 arguments.*pull\(\(dy0, dy1\)\)"):
+        pull(1.0, 2.0)
+    assert pull((1.0, 2.0)) == (13.0,)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.errors import ShapeError
-from pullback.numerics.axis_arguments import format_shapes, resolve_axes, resolve_axis
+from pullback.numerics.axis_arguments import format_shapes, resolve_axes, resolve_axis, resolve_reduced_axes
 from pullback.numerics.batching import batch_one_by_one
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class reduces(Acts):
 
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
         (shape,) = shapes
-        gone = resolve_axes(len(shape), params["axis"], name)
+        gone = resolve_reduced_axes(len(shape), params["axis"], name)
         if params.get("keepdims"):
             return tuple(1 if i in gone else n for i, n in enumerate(shape))
         return tuple(n for i, n in enumerate(shape) if i not in gone)
@@ -127,7 +127,7 @@ class reduces(Acts):
     def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         (x,) = args
         rank = np.ndim(x) - 1
-        gone = resolve_axes(rank, params["axis"], op.name)
+        gone = resolve_reduced_axes(rank, params["axis"], op.name)
         if len(gone) == rank:  # all axes of each example: reduce one flat axis, which works for rank 0 too
             z = op.call(
                 [np.reshape(x, (x.shape[0], prod(x.shape[1:])))], {**params, "axis": 1, **self.drop_keepdims(params)}

@@ -199,7 +199,9 @@ def is_laid_out(x: Tensor, has: Callable[[Any], bool]) -> bool:
     a = x
     while isinstance(a, Tensor):
         a = a.value  # value, primal, array and node are in the same slot
-    return bool(has(a if isinstance(a, ndarray) and a.ndim == x.ndim else layout(x, a)))
+    links: Links | None = getattr(x, "links", None)
+    is_made_by_several = links is not None and links.base is not None and links.params is None  # and was copied
+    return bool(has(a if isinstance(a, ndarray) and a.ndim == x.ndim and not is_made_by_several else layout(x, a)))
 
 
 def layout(x: Tensor, inner: Any) -> Any:
@@ -288,7 +290,10 @@ class StaleView(Wrapped):
             self.meta.note(self)
         else:
             link_view(self, links.base, links.derive, links.put, links.params)
-        return self.read()  # of the class that it has now: a Reference if a value of another transform was written
+        held = self.read()  # of the class that it has now: a Reference if a value of another transform was written
+        if held is not self and base_links(held) is None:
+            link_view(held, links.base, links.derive, links.put, links.params)
+        return held
 
 
 PLAIN.add(StaleView)

@@ -193,6 +193,8 @@ def _sliding_window_view(x: Value, /, window_shape: Lengths, axis: int | None = 
     places = np.lib.stride_tricks.sliding_window_view(numbers, window_shape, axis)
 
     def derive(base: Value) -> Any:
+        if not isinstance(base, Tensor):  # the question is how the windows lie in memory
+            return np.lib.stride_tricks.sliding_window_view(base, window_shape, axis)
         return np.reshape(base, -1)[places]
 
     return link_part(derive(x), x, derive)  # a read-only view in NumPy

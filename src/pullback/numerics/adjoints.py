@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray
 
-from pullback.numerics.axis_arguments import resolve_axes
+from pullback.numerics.axis_arguments import resolve_reduced_axes
 
 if TYPE_CHECKING:
     from pullback.typing import Axis, Operand, Value
@@ -26,7 +26,7 @@ def keepdims_shape(shape: tuple[int, ...], axis: Axis) -> tuple[int, ...]:
     >>> keepdims_shape((2, 3, 4), (0, 2))
     (1, 3, 1)
     """
-    gone = resolve_axes(len(shape), axis)
+    gone = resolve_reduced_axes(len(shape), axis)
     return tuple(1 if i in gone else n for i, n in enumerate(shape))
 
 
@@ -108,7 +108,7 @@ def count_elements(shape: tuple[int, ...], axis: Axis) -> int:
     >>> count_elements((2, 3, 4), (0, 2))
     8
     """
-    return prod([shape[i] for i in resolve_axes(len(shape), axis)])
+    return prod([shape[i] for i in resolve_reduced_axes(len(shape), axis)])
 
 
 def T(x: Value) -> Any:

@@ -40,6 +40,15 @@ def resolve_axes(ndim: int, axis: object, name: str = "axis") -> tuple[int, ...]
     return found
 
 
+def resolve_reduced_axes(ndim: int, axis: object, name: str = "axis") -> tuple[int, ...]:
+    """Return the axes of a reduction; a number has axes 0 and -1 too, as in NumPy.
+
+    >>> resolve_reduced_axes(2, -1), resolve_reduced_axes(0, -1)
+    ((1,), ())
+    """
+    return () if not ndim and type(axis) is int and axis in (0, -1) else resolve_axes(ndim, axis, name)
+
+
 def is_broadcastable(shape: Shape, into: Shape) -> bool:
     """Return whether one shape broadcasts to the other.
 

@@ -28,7 +28,7 @@ from pullback.numerics.adjoints import (
     spread,
     total,
 )
-from pullback.numerics.axis_arguments import resolve_axes
+from pullback.numerics.axis_arguments import resolve_reduced_axes
 from pullback.numerics.small_arrays import add_reduce, has_short_rows, max_reduce, quick_max, quick_sum
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def rest_of(x: Value) -> Any:
 def others(x: Value, axis: Axis) -> Any:
     """Return the product of all elements that are multiplied with each one."""
     shape = x.shape
-    gone = resolve_axes(len(shape), axis)
+    gone = resolve_reduced_axes(len(shape), axis)
     stay = tuple(i for i in range(len(shape)) if i not in gone)
     order = stay + gone
     flat = np.reshape(np.transpose(x, order), (*(shape[i] for i in stay), count_elements(shape, gone)))
@@ -425,7 +425,7 @@ def compose_log_of_sum(x: Any, axis: Axis, keepdims: bool) -> Any:
         return np.sum(x, axis=axes(axis), keepdims=keepdims) - inf
     _, s, top = compose_exponentials(x, axis)
     z = np.log(s) + top
-    return z if keepdims else np.squeeze(z, axis=resolve_axes(len(x.shape), axes(axis)))
+    return z if keepdims else np.squeeze(z, axis=resolve_reduced_axes(len(x.shape), axes(axis)))
 
 
 def weigh(x: Array, axis: Axis = None) -> Any:
@@ -452,7 +452,7 @@ def weigh_cotangent(g: Value, z: Value, axis: Axis) -> Any:
 
 def weigh_examples(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     (x,) = args
-    return op.call([x], {"axis": tuple([a + 1 for a in resolve_axes(x.ndim - 1, axes(params["axis"]))])})
+    return op.call([x], {"axis": tuple([a + 1 for a in resolve_reduced_axes(x.ndim - 1, axes(params["axis"]))])})
 
 
 @op(

@@ -24,7 +24,7 @@ from pullback.transforms.arguments import paths
 from pullback.transforms.batch import is_batched
 from pullback.transforms.grad import describe
 from pullback.transforms.scan_op import ScanOp
-from pullback.transforms.structured import close
+from pullback.transforms.structured import close, hold_back_gradient
 from pullback.transforms.switch_op import SwitchOp
 from pullback.transforms.while_op import WhileOp
 
@@ -172,7 +172,8 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carry: Any, m
         batched = is_batched(holds)
         if not (np.any(all_values(holds)) if batched else holds):
             break
-        new, steps = check_carry("while_loop", carry, body(carry)), steps + 1
+        given = _hold_back(holds, carry) if batched else carry
+        new, steps = check_carry("while_loop", carry, body(given)), steps + 1
         carry = _select(holds, new, carry) if batched else new
     return carry
 
@@ -204,6 +205,18 @@ def _select(condition: Any, x: Any, y: Any) -> Any:
     """Return ``where(condition, x, y)`` of each leaf of two trees."""
     rows = zip(tree.leaves(x), tree.leaves(y), strict=True)
     return tree.replace_leaves(x, [np.where(condition, as_array(a), as_array(b)) for a, b in rows])
+
+
+def _hold_back(taken: Any, operands: Any) -> Any:
+    """Return operands of a branch without a gradient for examples of ``vmap`` that do not take it.
+
+    The branch is run for them too, and its derivative may be infinite or NaN there.
+    """
+
+    def hold_back(x: Any) -> Any:
+        return hold_back_gradient(taken, x) if is_batched(x) and x.dtype.kind in "fc" else x
+
+    return tree.map_leaves(hold_back, operands)
 
 
 def _trace_while(program: Any, cond: Callable[..., Any], body: Callable[..., Any], carry: Any, most: Any) -> Any:
@@ -259,7 +272,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     branches: functions that return trees of the same structure, with the same shapes and dtypes.
     operands: what they take.
 
-    Compiled only one branch is run; under ``vmap``, where examples differ, all are, and ``where`` chooses.
+    Compiled only one branch is run; under ``vmap``, where examples differ, all are, and ``where`` chooses.  The
+    operands of an example have no gradient from branches that it does not take.
 
     >>> import pullback as pb
     >>> [pb.switch(i, [lambda x: x, lambda x: x * x, lambda x: x * x * x], 2.0) for i in range(3)]
@@ -278,14 +292,18 @@ def _choose(name: str, number: Any, branches: list[Callable[..., Any]], operands
     for f in branches:
         _check_function(f"{name}: a branch", f)
     last, program = len(branches) - 1, get_trace()
-    if last and isinstance(number, Tensor) and number.level:
+    if not last:
+        return branches[0](*operands)
+    if isinstance(number, Tensor) and number.level:
         made = None if program is None else _trace_branches(name, program, number, branches, operands)
         if made is not None:
             return made
         if is_batched(number):
-            made = branches[last](*operands)
+            number = np.clip(number, 0, last)
+            made = branches[last](*_hold_back(number == last, operands))
             for i in reversed(range(last)):
-                made = _select(number <= i, _check_alike(name, made, branches[i](*operands)), made)
+                other = branches[i](*_hold_back(number == i, operands))
+                made = _select(number == i, _check_alike(name, made, other), made)
             return made
     return branches[min(max(int(concrete(number)), 0), last)](*operands)
 

@@ -19,6 +19,7 @@ from pullback.core.convert import float_of, unwrap_constant
 from pullback.core.memory import node_of
 from pullback.core.tape import Tape
 from pullback.core.tensor import Tensor
+from pullback.errors import ArgumentError
 from pullback.transforms.argnums import Call, call_by_all
 from pullback.transforms.customop import set_transposing
 from pullback.transforms.grad import as_leaf, copy_if_shared, detach_aux, kind_of_passed, split_aux
@@ -166,7 +167,12 @@ def record_pull(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[[Any], tup
     inputs, outputs, record = made.inputs, made.outputs, made.record
     y = made.value
 
-    def pull(dy: object) -> tuple[Any, ...]:
+    def pull(dy: object, *more: object) -> tuple[Any, ...]:
+        if more:
+            raise ArgumentError(
+                f"vjp: pull takes one cotangent, a tree like y, and was given {1 + len(more)} arguments. "
+                "For several results it is pull((dy0, dy1))."
+            )
         rows = pair_leaves("vjp: pull", "cotangent", "y", outputs.structure, dy)
         gs = [check_alike("vjp: pull", "cotangent", *row) for row in rows]
         taken: list[Any] = [*gs]

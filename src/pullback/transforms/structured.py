@@ -22,6 +22,7 @@ from pullback.core.tensor import Tensor
 from pullback.transforms.batch import Batched, take_out
 from pullback.transforms.forward import Dual, split_dual
 from pullback.transforms.linear import Record
+from pullback.transforms.modifiers import stop_gradient
 from pullback.transforms.session import open_recording
 
 __all__: list[str] = []
@@ -88,6 +89,16 @@ class StructuredOp:
 
 def is_float(like: Any) -> bool:
     return bool(like.dtype.kind in "fc")
+
+
+def spread(taken: Any, x: Any) -> Any:
+    """Return a value for each example as an array with the axes of ``x``, whose first one is that of the examples."""
+    return np.reshape(taken, (-1, *(1,) * (np.ndim(x) - 1)))
+
+
+def hold_back_gradient(taken: Any, x: Any) -> Any:
+    """Return ``x``, whose cotangent is 0 where ``taken`` is false, even where it would be infinite or NaN."""
+    return np.where(taken, x, stop_gradient(x))
 
 
 def make_zeros(like: Any) -> Any:

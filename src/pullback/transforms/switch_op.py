@@ -13,10 +13,12 @@ from pullback.transforms.structured import (
     Joint,
     StructuredOp,
     get_array,
+    hold_back_gradient,
     is_float,
     make_zeros,
     record_batch,
     record_jvp,
+    spread,
 )
 
 __all__: list[str] = []
@@ -65,15 +67,20 @@ class SwitchOp(StructuredOp):
     def _choose(self, arrays: Sequence[Any], on: Sequence[bool], size: int) -> list[Any]:
         """Return the results where examples take different branches: all are run."""
         number, last = new_level(), len(self.branches) - 1
-        given = [Batched(number, x) if b else x for x, b in zip(arrays[1:], on[1:], strict=True)]
-        columns = [[take_out(z, 0, number, size) for z in branch(given)] for branch in self.branches]
+        chosen = np.clip(arrays[0], 0, last)
+
+        def give(x: Any, i: int) -> Any:
+            """Return an operand with an array for each example, as branch ``i`` takes it."""
+            held = hold_back_gradient(spread(chosen == i, x), x) if is_float(x) else x
+            return Batched(number, held)
+
+        columns = []
+        for i, branch in enumerate(self.branches):
+            given = [give(x, i) if b else x for x, b in zip(arrays[1:], on[1:], strict=True)]
+            columns.append([take_out(z, 0, number, size) for z in branch(given)])
         zs = columns[last]
         for i in reversed(range(last)):
-            taken = arrays[0] <= i
-            zs = [
-                np.where(np.reshape(taken, (size, *(1,) * (np.ndim(z) - 1))), y, z)
-                for y, z in zip(columns[i], zs, strict=True)
-            ]
+            zs = [np.where(spread(chosen == i, z), y, z) for y, z in zip(columns[i], zs, strict=True)]
         return zs
 
     def differentiate(self, values: Sequence[Any], live: Sequence[bool]) -> tuple[Sequence[Any], Any]:

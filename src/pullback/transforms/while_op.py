@@ -14,10 +14,12 @@ from pullback.transforms.structured import (
     StructuredOp,
     close,
     get_array,
+    hold_back_gradient,
     is_float,
     make_zeros,
     record_batch,
     record_jvp,
+    spread,
 )
 from pullback.transforms.switch_op import SwitchOp
 
@@ -123,8 +125,6 @@ def _keep_finished(condition: Any, body: Any, constants: int) -> Any:
     with body.open_trace() as trace:
         xs = [trace.add_input(*like) for like in body.input_likes]
         go_on = condition(xs)[0]
-        zs = [
-            np.where(np.reshape(go_on, (-1, *(1,) * (np.ndim(x) - 1))), z, x)
-            for x, z in zip(xs[constants:], body(xs), strict=True)
-        ]
-        return close(trace, zs)
+        carry = [hold_back_gradient(spread(go_on, x), x) if is_float(x) else x for x in xs[constants:]]
+        new = body([*xs[:constants], *carry])
+        return close(trace, [np.where(spread(go_on, x), z, x) for x, z in zip(xs[constants:], new, strict=True)])

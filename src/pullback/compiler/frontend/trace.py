@@ -74,7 +74,7 @@ from pullback.core.variable import Variable
 from pullback.core.weak import Weak, stands_for_number
 from pullback.core.writes import HELD, INPUT, freeze, links_of, make_alias
 from pullback.errors import SymbolValueError, VariableError
-from pullback.numerics.axis_arguments import resolve_axes
+from pullback.numerics.axis_arguments import resolve_reduced_axes
 from pullback.numerics.positions import pick_lines
 
 PLAIN_NUMBERS = (bool, int, float, complex)
@@ -498,7 +498,7 @@ class Trace:
         source = self.node(x, dtype)
         if not source.size and abs(op.lower.start) == np.inf:  # the kernel raises
             return cast("Symbol", self.opaque(op, [x], params))
-        axes = resolve_axes(len(source.shape), params["axis"], op.name)
+        axes = resolve_reduced_axes(len(source.shape), params["axis"], op.name)
         left = tuple(n for i, n in enumerate(source.shape) if i not in axes)
         made = self.graph.add(FOLD, (source,), left, dtype, Fold(op, axes), find_user_line()) if axes else source
         return Symbol(self, self.reshape_node(made, op.acts.shape(op.name, [source.shape], params)))
