@@ -82,6 +82,7 @@ PROGRAMS = {
     "log_sum_exp": gradients(pb.log_sum_exp, BIG.astype("f8")),
     "log_sum_exp of rows": gradients(lambda x: pb.log_sum_exp(x, -1, keepdims=True), BIG),
     "huber_loss": gradients(lambda x: pb.losses.huber_loss(np.zeros_like(BIG), x, delta=0.5), BIG),
+    "relu": gradients(pb.relu, BIG),
     "topk": gradients(lambda x: pb.topk(x, 5).values, TABLE.repeat(3, 0)),
 }  # fmt: skip
 

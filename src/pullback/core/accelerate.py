@@ -155,15 +155,18 @@ def run_function(function: Program, ufunc: Any, values: Sequence[Any], out: Any)
     return out
 
 
-def run_elements(kernel: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def run_elements(kernel: Callable[[Any], Any], largest: int = MAX_NUMPY_ELEMENTS) -> Callable[[Any], Any]:
     """Return the ``run`` of an elementwise op of one input: machine code for many elements, otherwise ``kernel``.
+
+    ``largest`` is the number of elements up to which NumPy runs it.  It may not be less for an op whose small arrays
+    ``core.native`` computes by NumPy's loops: a result would depend on whether these are loaded yet.
 
     >>> run_elements(np.negative)(np.ones(2))
     array([-1., -1.])
     """
 
     def run(x: Any) -> Any:
-        if type(x) is not ndarray or x.size <= MAX_NUMPY_ELEMENTS:
+        if type(x) is not ndarray or x.size <= largest:
             return kernel(x)
         try:
             function: Any = _functions[kernel, x.dtype.char, False]

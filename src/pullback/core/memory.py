@@ -284,12 +284,6 @@ if TRUSTED:
     TEMPORARY = _count_temporaries()
 
 
-def make_like(x: Any) -> Any:
-    """Return an array to write to, of the shape and dtype of ``x``; a recycled buffer if ``x`` is big."""
-    buffer = take(x.meta.pool) if type(x) is Scratch else None
-    return np.empty_like(unwrap_scratch(x)) if buffer is None else buffer
-
-
 def unwrap_scratch(a: object) -> Any:
     if type(a) is Scratch:
         return a.v

@@ -12,7 +12,7 @@ from numpy import ndarray
 from pullback.numerics.axis_arguments import resolve_reduced_axes
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, Operand, Value
+    from pullback.typing import Array, Axis, Operand, Value
 
 QUICK = frozenset({ndarray, np.float64, np.float32})
 MAX_BRANCHES = 8192  # elements; the CPU does not learn more branches of np.where, and takes most of them wrongly
@@ -174,6 +174,15 @@ def real_product(x: Any, t: Value) -> Any:
     array([3.])
     """
     return np.real(np.conjugate(x) * t) if x.dtype.kind == "c" else x * t
+
+
+def find_repeated(g: Array) -> Any:
+    """Return an array that repeats one number in memory, as the cotangent of a sum does, as that number without axes.
+
+    >>> find_repeated(np.broadcast_to(2.0, (3, 4))), find_repeated(np.ones(2))
+    (array(2.), array([1., 1.]))
+    """
+    return g if any(g.strides) or not g.size else g[(0,) * g.ndim + (...,)]
 
 
 def zero_cotangent(g: Value) -> Any:

@@ -27,7 +27,6 @@ MAX_SUMMED_ROW = 96  # elements of a row up to which many of them are summed by 
 MIN_SUMMED_ROW = 8  # elements that are added up; NumPy adds fewer as quickly
 MAX_SUMMED_BYTES = 16384  # of the elements beside each other; NumPy adds up longer ones as quickly
 ONES: dict[Any, Any] = {}
-ZEROS: dict[Any, Any] = {}
 # Gives the sums of an array in order over the axis in the middle of three, whose lengths it is given after the array;
 # None where NumPy is to sum.  ``core.accelerate`` sets it.
 sum_middle: Callable[[Any, int, int, int], Any] | None = None
@@ -40,23 +39,13 @@ def ones(n: int, dtype: np.dtype[Any]) -> Any:
     array([1., 1., 1.], dtype=float32)
     """
     made = ONES.get((n, dtype.char))
-    return _get_or_make(ONES, np.ones, n, dtype) if made is None else made
+    return _make_ones(n, dtype) if made is None else made
 
 
-def zeros(n: int, dtype: np.dtype[Any]) -> Any:
-    """Return a cached vector of zeros.
-
-    >>> zeros(2, np.dtype("f4"))
-    array([0., 0.], dtype=float32)
-    """
-    made = ZEROS.get((n, dtype.char))
-    return _get_or_make(ZEROS, np.zeros, n, dtype) if made is None else made
-
-
-def _get_or_make(cache: dict[Any, Any], make: Callable[..., Any], n: int, dtype: np.dtype[Any]) -> Any:
-    if len(cache) >= 64:  # bounds the cache
-        cache.clear()
-    made = cache[n, dtype.char] = make(n, dtype)
+def _make_ones(n: int, dtype: np.dtype[Any]) -> Any:
+    if len(ONES) >= 64:  # bounds the cache
+        ONES.clear()
+    made = ONES[n, dtype.char] = np.ones(n, dtype)
     return made
 
 

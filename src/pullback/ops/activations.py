@@ -12,15 +12,15 @@ from pullback.core.accelerate import run_compiled_if, run_elements
 from pullback.core.axes import Sample, elementwise1, elementwise2, moves
 from pullback.core.calculus import partials, rule
 from pullback.core.lowering import made_of, scalar
-from pullback.core.memory import Scratch, make_like, scratch, unwrap_scratch
+from pullback.core.memory import Scratch, scratch, unwrap_scratch
 from pullback.core.op import alias, method, op
 from pullback.core.residuals import find_residual, keep_residual
 from pullback.core.tape import RAW
 from pullback.errors import ArgumentError
-from pullback.numerics.adjoints import select, zero_cotangent
+from pullback.numerics.adjoints import find_repeated, select, zero_cotangent
 from pullback.numerics.axis_arguments import resolve_axes
 from pullback.numerics.batching import batch_leading_axes
-from pullback.numerics.small_arrays import quick_max, quick_sum, zeros
+from pullback.numerics.small_arrays import quick_max, quick_sum
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -55,31 +55,32 @@ def _zero(name: str, x: Value) -> int:
 
 def _relu(x: Array) -> Any:
     zero = ZERO.get(x.dtype)
-    if zero is None:
-        return np.maximum(x, _zero("relu", x))
-    if x.size > 8192:
-        n, axis = 1, x.ndim
-        while n < 64 and axis > 1:
-            axis -= 1
-            n *= x.shape[axis]
-        if 64 <= n <= 4096:
-            return np.maximum(x, zeros(n, x.dtype).reshape(x.shape[axis:]))  # twice as quick as with one number
-    return np.maximum(x, zero)
+    return np.maximum(x, _zero("relu", x) if zero is None else zero)
 
 
-def _let_through(g: Any, z: Any) -> Any:
+def _pull_relu(g: Any, z: Any) -> Any:
     """Return ``g`` where the result is positive, 0 where it is 0, and NaN where it is NaN."""
-    if z.size > 32768:
-        v, w = unwrap_scratch(g), unwrap_scratch(z)
-        is_plain = type(w) is ndarray and type(v) is ndarray and v.dtype == w.dtype and w.dtype in ZERO
-        if is_plain and not np.isnan(w.max()):
-            d = np.greater(w, ZERO[w.dtype], make_like(z))  # floats at once: 0.7 of the time of sign on large arrays
-            np.multiply(v, d, d)
-            return scratch(d, z.meta, True) if type(z) is Scratch else d
     return g * np.sign(z)
 
 
-@op(_relu, acts=elementwise1, d=partials(lambda g, z: _let_through(g, z)), lower=scalar(lambda s, x: s.maximum(x, 0)))
+_pull_relu_quickly = run_compiled_if(lambda g, z: True, _pull_relu)
+
+
+def _let_through(g: Any, z: Any) -> Any:
+    if z.size >= MIN_COMPILED:
+        cotangent, result = unwrap_scratch(g), unwrap_scratch(z)
+        if type(cotangent) is type(result) is ndarray:
+            return _pull_relu_quickly(find_repeated(cotangent), result)
+    return _pull_relu(g, z)
+
+
+@op(
+    _relu,
+    acts=elementwise1,
+    d=partials(lambda g, z: _let_through(g, z)),
+    run=run_elements(_relu),
+    lower=scalar(lambda s, x: s.maximum(x, 0)),
+)
 def relu(x: TensorLike, /) -> Any:
     """Return the rectified linear unit, ``maximum(x, 0)``; its derivative at 0 is 0.
 

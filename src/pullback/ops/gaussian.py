@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["erf", "gelu"]
 
-SMALL, BLOCK = 256, 8192  # elements: one by one up to here; as many as stay in cache
+SMALL, BLOCK = 256, 8192  # elements: one by one up to here, machine code beyond; as many as stay in cache
 GELU_END = 30.0  # beyond, the tanh in it is 1
 PEAK = 2 / math.sqrt(math.pi)
 
@@ -119,7 +119,7 @@ def _erf(x: Array) -> Any:
     _erf,
     acts=elementwise1,
     d=partials(lambda g, x: g * np.exp(-(x * x)) * PEAK),
-    run=run_elements(_erf),
+    run=run_elements(_erf, SMALL),
     lower=scalar(lambda s, x: s.erf(x)),
 )
 def erf(x: TensorLike, /) -> Any:

@@ -19,7 +19,7 @@ from pullback.core.suggestions import did_you_mean
 from pullback.core.tape import RAW
 from pullback.core.tensor import Tensor, all_values, may_hold, strip
 from pullback.errors import ArgumentError, ShapeError
-from pullback.numerics.adjoints import nonzero, select
+from pullback.numerics.adjoints import find_repeated, nonzero, select
 from pullback.numerics.axis_arguments import resolve_axes
 from pullback.numerics.batching import batch_leading_axes
 from pullback.numerics.small_arrays import quick_max, quick_sum
@@ -237,7 +237,7 @@ _pull_huber_quickly = run_compiled_if(lambda g, x, delta: x.size >= MIN_COMPILED
 def _toward(g: Value, x: Value, delta: float) -> Any:
     g, x = unwrap_scratch(g), unwrap_scratch(x)
     if type(g) is type(x) is np.ndarray:
-        return _pull_huber_quickly(g, x, delta)
+        return _pull_huber_quickly(find_repeated(g), x, delta)
     return _pull_huber(g, x, delta)
 
 
