@@ -243,7 +243,7 @@ def test_power_of_integers():
     x = np.array([2, 3], np.int32)
     assert pb.pow(x, np.array([3, 2], np.int32)).dtype == np.int32
     np.testing.assert_array_equal(pb.grad(lambda x: pb.pow(x, np.array([3, 0], np.int32)))(x), [12, 0])
-    with pytest.raises(ValueError, match=r"pow: .*int32 and int32.*negative integer powers"):
+    with pytest.raises(ValueError, match=r"pow: .*negative integer powers.*int32 and int32"):
         pb.pow(x, np.array([-1, 2], np.int32))
 
 

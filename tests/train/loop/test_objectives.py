@@ -283,7 +283,7 @@ def test_metric_shape_errors(loss, y, p, said):
 
 
 def test_unknown_loss_lists_known_names():
-    with pytest.raises(ArgumentError, match=r"compile: loss: .*mean_squared_error, .*, mse, .*; got 'square'"):
+    with pytest.raises(ArgumentError, match=r"compile: loss: got 'square'.*mean_squared_error, .*, mse, "):
         find_loss("square")
     with pytest.raises(ArgumentError, match=r"compile: loss: expected a function .* got 3"):
         find_loss(3)
