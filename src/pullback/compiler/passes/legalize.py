@@ -53,6 +53,7 @@ from pullback.compiler.math.functions import VectorFunctions
 from pullback.compiler.passes.lay_out_rows import lay_out_rows
 from pullback.compiler.passes.matrices import lower_matrices, multiply_triangle
 from pullback.compiler.passes.merge import Merger
+from pullback.compiler.passes.pieces import separate_pieces
 from pullback.compiler.passes.simplify import remove_dead_nodes
 from pullback.compiler.passes.slice_maps import slice_maps
 from pullback.compiler.passes.split_complex import split_complex
@@ -78,7 +79,7 @@ def legalize(graph: Graph) -> Graph:
             args = [made[a.number] for a in n.args]
             made[n.number] = merger.merge(n, args) or _legalize_node(new, n, args)
     new.outputs = [made[o.number] for o in graph.outputs]
-    return lay_out_rows(slice_maps(remove_dead_nodes(new)))
+    return lay_out_rows(slice_maps(remove_dead_nodes(separate_pieces(remove_dead_nodes(new)))))
 
 
 def _legalize_node(g: Graph, n: Node, args: list[Node]) -> Node:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.ir.graph import Graph, Node, View, compute_strides, is_number, resolve_view, transpose
-from pullback.compiler.ir.kinds import CONSTANT, FOLD, MAP, PIECES, PRODUCT, SCATTER, VIEW
+from pullback.compiler.ir.kinds import CONSTANT, FOLD, MAP, PRODUCT, SCATTER, VIEW
 from pullback.compiler.ir.products import is_gemm_ready, plan_product
 
 __all__ = ["Merger"]
@@ -108,31 +108,6 @@ def _merge_scatter(g: Graph, n: Node, args: list[Node], alone: IsAlone) -> Node 
     return None
 
 
-def _pad_before_scaling(g: Graph, n: Node, args: list[Node], alone: IsAlone) -> Node | None:
-    """Return a zero-padded multiple of an array as a multiple of the zero-padded array.
-
-    The gradient of a sum of shifted multiples is then a loop over one array, not over an array for each multiple.
-    """
-    if n.kind is not PIECES or len(args) != 1 or n.data.fill != 0.0 or n.dtype.kind != "f" or not alone(n.args[0]):
-        return None
-    (m,) = args
-    factor = _find_factor(m) if n.args[0].kind is MAP else None
-    arrays = [a for a in m.args if not is_number(a)]
-    if not factor or arrays[0].shape != m.shape:
-        return None
-    fill = np.copysign(0.0, factor * np.copysign(1.0, n.data.fill)).item()  # whose multiple is the fill value
-    padded = g.add(PIECES, arrays, n.shape, arrays[0].dtype, n.data._replace(fill=fill), n.line)
-    return g.add(MAP, [a if is_number(a) else padded for a in m.args], n.shape, n.dtype, m.data, n.line)
-
-
-def _find_factor(m: Node) -> float | None:
-    """Return the number that a node multiplies an array by, -1 for its negative; None if it is no finite multiple."""
-    if m.kind is not MAP or m.data[0].kernel not in (np.negative, np.multiply):
-        return None
-    factors: list[float] = [a.data.item() for a in m.args if is_number(a)] if len(m.args) == 2 else [-1.0]
-    return factors[0] if len(factors) == 1 and np.isfinite(factors[0]) else None
-
-
 def _is_plain_product(x: Node) -> bool:
     """Return whether a node is a product without an addend whose operands need no copy."""
     return x.kind is PRODUCT and len(x.args) == 2 and all(a.kind is not VIEW or is_gemm_ready(a) for a in x.args)
@@ -145,4 +120,4 @@ def _select_matrix(g: Graph, x: Node, place: tuple[int, ...]) -> Node:
     return g.add(VIEW, (base,), x.shape[-2:], x.dtype, View(offset, steps[-2:]), x.line)
 
 
-RULES = (_merge_addition, _merge_scatter, _merge_update, _split_sum_of_products, _pad_before_scaling)
+RULES = (_merge_addition, _merge_scatter, _merge_update, _split_sum_of_products)

@@ -172,8 +172,8 @@ READS: dict[Kind, Callable[[Node], list[Use]]] = {PIECES: locate_pieces, TAKE: l
 class Fusion:
     """Builds the kernels of a graph, node by node."""
 
-    def __init__(self, graph: Graph, again: frozenset[int] = frozenset()) -> None:
-        self.graph, self.again, self.users = graph, again, graph.users()
+    def __init__(self, graph: Graph, again: frozenset[int] = frozenset(), later: frozenset[int] = frozenset()) -> None:
+        self.graph, self.again, self.later, self.users = graph, again, later, graph.users()
         self.wanted = {o.number for o in graph.outputs}
         self.kernels: list[Kernel] = []
         self.others: list[tuple[Node, int]] = []
@@ -259,7 +259,7 @@ class Fusion:
         axes = squeeze(n.args[0].shape if n.kind is FOLD else n.shape)
         own_depth = 1 + max((self.depth[a.number] for a in n.args if a.number in self.virtual), default=0)
         cost = estimate_cost(n)
-        for k in self._list_candidates(needs):
+        for k in self._list_candidates(n, needs):
             fits = self._depth(needs, k) + own_depth <= MAX_DEPTH and k.can_add(n, cost, self.is_long)
             level = self._level(n, k, axes, needs) if fits else ""
             if level and not self._needs_other_after(needs, k):
@@ -278,11 +278,12 @@ class Fusion:
             mask |= self._reach(u.node)
         self._join(n, k, level, mask)
 
-    def _list_candidates(self, needs: list[Use]) -> list[Kernel]:
+    def _list_candidates(self, n: Node, needs: list[Use]) -> list[Kernel]:
         """Return the kernels that a node may join: those that compute what it needs, and the newest; latest first."""
         near = [self.home[u.node.number] for u in needs if u.node.number in self.home]
         near.sort(key=lambda k: -k.number)
-        return list(dict.fromkeys([*near, *self.kernels[: -RECENT_KERNELS - 1 : -1]]))
+        recent = self.kernels[: -RECENT_KERNELS - 1 : -1]
+        return [k for k in recent if k not in near] if n.number in self.later else list(dict.fromkeys([*near, *recent]))
 
     def _needs_other_after(self, needs: list[Use], k: Kernel) -> bool:
         """Return whether a node needs another kernel that must run after ``k``, so that it cannot be part of ``k``."""
@@ -388,7 +389,20 @@ def fuse(graph: Graph) -> Fused:
     """Return the kernels and calls of a legalized graph."""
     first = Fusion(graph).run()
     again = Rematerialize(graph, first).run()
-    return Fusion(graph, frozenset(again)).run() if again else first
+    later = find_later_pieces(graph, first)
+    return Fusion(graph, frozenset(again), frozenset(later)).run() if again or later else first
+
+
+def find_later_pieces(graph: Graph, made: Fused) -> set[int]:
+    """Return pieces that one kernel stores for others, which could read what these pieces are made of."""
+    users, wanted, found = graph.users(), {o.number for o in graph.outputs}, set()
+    for n in graph.nodes:
+        if n.kind is not PIECES or n.number not in made.stored or n.number in wanted:
+            continue
+        is_fused = all(u.kind.fuses and not u.kind.reads_memory for u in users[n.number])
+        if is_fused and all(u.node.kind is INPUT or u.node.number in made.stored for u in locate_pieces(n)):
+            found.add(n.number)
+    return found
 
 
 class Rematerialize:
