@@ -10,7 +10,7 @@ import builtins
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import isqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from pullback.transforms.structured import close, hold_back_gradient
 from pullback.transforms.switch_op import SwitchOp
 from pullback.transforms.while_op import WhileOp
 
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike, Tree
+
 __all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]
 
 NUMBERS = (bool, int, float, complex)
@@ -36,8 +39,8 @@ map_ = builtins.map
 
 def scan(
     f: Callable[..., Any],
-    carry: Any,
-    xs: Any = None,
+    carry: Tree,
+    xs: Tree = None,
     length: int | None = None,
     reverse: bool = False,
     unroll: int = 1,
@@ -68,8 +71,8 @@ def scan(
 def _scan(
     name: str,
     f: Callable[..., Any],
-    carry: Any,
-    xs: Any,
+    carry: Tree,
+    xs: Tree,
     length: int | None = None,
     reverse: bool = False,
     unroll: int = 1,
@@ -81,7 +84,7 @@ def _scan(
     return steps.run() if steps.length else steps.run_none()
 
 
-def map(f: Callable[..., Any], xs: Any) -> Any:
+def map(f: Callable[..., Any], xs: Tree) -> Any:
     """Apply ``f`` to each element along axis 0 of ``xs``, one after the other, and stack the results.
 
     f: takes one element, and returns an array or a tree of them.
@@ -99,7 +102,7 @@ def map(f: Callable[..., Any], xs: Any) -> Any:
     return _scan("map", lambda _, x: (None, f(x)), None, xs)[1]
 
 
-def fori_loop(lo: Any, hi: Any, body: Callable[..., Any], carry: Any, max_steps: int | None = None) -> Any:
+def fori_loop(lo: Any, hi: Any, body: Callable[..., Any], carry: Tree, max_steps: int | None = None) -> Any:
     """Return ``carry`` after ``carry = body(i, carry)`` for each ``i`` from ``lo`` up to, not including, ``hi``.
 
     lo: the first ``i``, an integer.
@@ -127,23 +130,23 @@ def fori_loop(lo: Any, hi: Any, body: Callable[..., Any], carry: Any, max_steps:
     return _scan("fori_loop", lambda state, i: (body(i, state), None), carry, numbers)[0]
 
 
-def _is_unknown(bound: Any) -> bool:
+def _is_unknown(bound: TensorLike) -> bool:
     """Return whether a limit of a loop has no value yet, or one for each example of ``vmap``."""
     return isinstance(bound, Tensor) and bool(bound.level) and (get_trace() is not None or is_batched(bound))
 
 
-def _count_up(lo: Any, hi: Any, body: Callable[..., Any], carry: Any, most: int | None) -> Any:
+def _count_up(lo: Any, hi: Any, body: Callable[..., Any], carry: Tree, most: int | None) -> Any:
     """Return the carry of a ``fori_loop`` whose number of steps is found out while it runs."""
     carry = tree.map_leaves(as_operand, carry, whole=tree.is_number_list)
 
-    def step(state: Any) -> Any:
+    def step(state: Sequence[Any]) -> Any:
         i, before = state
         return i + 1, check_carry("fori_loop", before, body(i, before))
 
     return while_loop(lambda state: state[0] < hi, step, (lo, carry), most)[1]
 
 
-def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carry: Any, max_steps: int | None = None) -> Any:
+def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carry: Tree, max_steps: int | None = None) -> Any:
     """Return ``carry`` after ``carry = body(carry)`` for as long as ``cond(carry)`` holds.
 
     cond: takes the carry, and returns one bool.
@@ -178,7 +181,7 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carry: Any, m
     return carry
 
 
-def _check_predicate(what: str, holds: Any, cure: str) -> Any:
+def _check_predicate(what: str, holds: TensorLike, cure: str) -> Any:
     """Return what decides on a step or a branch: one bool or number."""
     if np.shape(holds):
         raise ShapeError(f"{what} one bool, got shape {np.shape(holds)}. {cure}")
@@ -196,7 +199,7 @@ def _check_integer(what: str, x: Any) -> None:
         raise ArgumentError(f"{what} must be one integer, got {number.dtype} of shape {np.shape(number)}.")
 
 
-def _check_function(what: str, f: Any) -> None:
+def _check_function(what: str, f: object) -> None:
     if not callable(f):
         raise ArgumentError(f"{what} must be a function, got {type(f).__name__}.")
 
@@ -207,7 +210,7 @@ def _select(condition: Any, x: Any, y: Any) -> Any:
     return tree.replace_leaves(x, [np.where(condition, as_array(a), as_array(b)) for a, b in rows])
 
 
-def _hold_back(taken: Any, operands: Any) -> Any:
+def _hold_back(taken: Any, operands: Tree) -> Any:
     """Return operands of a branch without a gradient for examples of ``vmap`` that do not take it.
 
     The branch is run for them too, and its derivative may be infinite or NaN there.
@@ -219,15 +222,15 @@ def _hold_back(taken: Any, operands: Any) -> Any:
     return tree.map_leaves(hold_back, operands)
 
 
-def _trace_while(program: Any, cond: Callable[..., Any], body: Callable[..., Any], carry: Any, most: Any) -> Any:
+def _trace_while(program: Any, cond: Callable[..., Any], body: Callable[..., Any], carry: Tree, most: Any) -> Any:
     """Add a loop to a program, and return its carry; None if its steps must be traced one by one."""
     whole = (carry, np.int64(0))  # and the number of steps
 
-    def step(state: Any, _: Any) -> Any:
+    def step(state: Sequence[Any], _: Any) -> Any:
         before, count = state
         return (check_carry("while_loop", before, body(before)), count + 1), None
 
-    def goes_on(state: Any) -> list[Any]:
+    def goes_on(state: Sequence[Any]) -> list[Any]:
         found = _check_predicate("while_loop: cond must return", cond(state[0]), "Use np.all or np.any.")
         holds = as_array(found).astype(bool)
         return [holds if most is None else holds & (state[1] < most)]
@@ -245,7 +248,7 @@ def _trace_while(program: Any, cond: Callable[..., Any], body: Callable[..., Any
     return tree.replace_leaves(carry, list(zs[:-1]))
 
 
-def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
+def cond(pred: TensorLike, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Tree) -> Any:
     """Return ``true_fn(*operands)`` if ``pred`` is true, else ``false_fn(*operands)``.
 
     pred: one bool.
@@ -265,7 +268,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
     return _choose("cond", number, [false_fn, true_fn], operands)
 
 
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+def switch(index: TensorLike, branches: Sequence[Callable[..., Any]], *operands: Tree) -> Any:
     """Return ``branches[index](*operands)``; an index beyond the ends counts as the nearest one.
 
     index: one integer.
@@ -288,7 +291,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     return _choose("switch", number, list(branches), operands)
 
 
-def _choose(name: str, number: Any, branches: list[Callable[..., Any]], operands: Sequence[Any]) -> Any:
+def _choose(name: str, number: TensorLike, branches: list[Callable[..., Any]], operands: Sequence[Any]) -> Any:
     for f in branches:
         _check_function(f"{name}: a branch", f)
     last, program = len(branches) - 1, get_trace()
@@ -316,7 +319,7 @@ def _trace_branches(
     leaves = tree.leaves(given)
     results: list[Any] = []
 
-    def run_branch(f: Callable[..., Any], given: Any) -> list[Any]:
+    def run_branch(f: Callable[..., Any], given: Sequence[Any]) -> list[Any]:
         z = f(*given)
         results.append(_check_alike(name, results[0], z) if results else z)
         return tree.leaves(results[-1])
@@ -333,7 +336,7 @@ def _trace_branches(
     return tree.replace_leaves(results[0], list(zs))
 
 
-def _check_alike(name: str, first: Any, other: Any) -> Any:
+def _check_alike(name: str, first: Tree, other: Tree) -> Any:
     """Return the result of a branch; raise if it differs from that of another branch in structure or shapes."""
     other = _arrange_like(first, other)
     if _get_structure(first) != _get_structure(other):
@@ -358,7 +361,7 @@ def _cast_outputs(body: Any, dtypes: Sequence[Any]) -> Any:
         return close(trace, [as_array(z).astype(dtype) for z, dtype in zip(zs, dtypes, strict=True)])
 
 
-def _check_count(what: str, count: Any) -> int:
+def _check_count(what: str, count: object) -> int:
     if isinstance(count, bool) or not hasattr(count, "__index__") or int(count) < 1:
         raise ArgumentError(f"{what} must be a positive integer, got {count!r}.")
     return int(count)
@@ -368,7 +371,7 @@ class Steps:
     """The steps of one call of ``scan``."""
 
     def __init__(
-        self, name: str, f: Callable[..., Any], carry: Any, xs: Any, length: int | None, reverse: bool
+        self, name: str, f: Callable[..., Any], carry: Tree, xs: Tree, length: int | None, reverse: bool
     ) -> None:
         _check_function(f"{name}: f", f)
         self.name, self.f, self.reverse = name, f, reverse
@@ -393,7 +396,7 @@ class Steps:
             raise ArgumentError(f"{self.name}: xs has no arrays in it, so length must say how many steps there are.")
         return next(iter(found))
 
-    def step(self, carry: Any, x: Any) -> tuple[Any, Any]:
+    def step(self, carry: Tree, x: Any) -> tuple[Any, Any]:
         """Run one step, and return its checked carry and its result."""
         made = self.f(carry, x)
         if not isinstance(made, tuple) or len(made) != 2:
@@ -430,7 +433,7 @@ class Steps:
         return tree.replace_leaves(self.carry, list(zs[:count])), tree.replace_leaves(y, list(zs[count:]))
 
 
-def _record_steps(program: Any, step: Callable[..., Any], carry: Any, xs: Any = None) -> Any:
+def _record_steps(program: Any, step: Callable[..., Any], carry: Tree, xs: Tree = None) -> Any:
     """Return the body of a loop, what it captured, the leaves of the carry, and the result of a step.
 
     None if the steps must be traced one by one, such as those that draw random numbers.
@@ -438,7 +441,7 @@ def _record_steps(program: Any, step: Callable[..., Any], carry: Any, xs: Any = 
     leaves, rows = tree.leaves(carry), tree.map_leaves(lambda x: np.zeros(x.shape[1:], x.dtype), xs)
     found: list[Any] = []
 
-    def run(state: Any, x: Any) -> list[Any]:
+    def run(state: Tree, x: Any) -> list[Any]:
         found[:] = step(state, x)
         return [z for part in found for z in tree.leaves(part)]
 
@@ -537,7 +540,7 @@ def _cast_number(x: Any, dtype: Any) -> Any:
     return x.astype(dtype) if isinstance(x, Tensor) else np.asarray(x, dtype)[()]
 
 
-def check_carry(name: str, before: Any, after: Any) -> Any:
+def check_carry(name: str, before: Tree, after: Tree) -> Any:
     """Return the carry after a step, its dicts in the order of those before; raise if structure or shapes differ."""
     if _is_alike(before, after):
         return after
@@ -577,7 +580,7 @@ def _is_alike(x: Any, z: Any) -> bool:
     return bool(x.shape == z.shape and x.dtype == z.dtype)
 
 
-def _describe_tree(x: Any) -> str:
+def _describe_tree(x: Tree) -> str:
     """Return the structure of a tree in words, as ``a tuple with [0], [1]`` or ``one number or array``."""
     if x is None:
         return "None"
@@ -585,11 +588,11 @@ def _describe_tree(x: Any) -> str:
     return "one number or array" if parts == [""] else f"a {describe(x)} with {', '.join(parts) or 'nothing'} in it"
 
 
-def _is_number(z: Any) -> bool:
+def _is_number(z: object) -> bool:
     return type(z) in NUMBERS or getattr(z, "weak", None) is not None
 
 
-def _arrange_like(before: Any, after: Any) -> Any:
+def _arrange_like(before: Tree, after: Tree) -> Any:
     """Return a tree with the keys of its dicts in the order that they have in another one."""
     if isinstance(before, dict) and isinstance(after, dict) and {*before} == {*after}:
         return tree.get_branches(before)[1]([_arrange_like(before[k], after[k]) for k in before])  # type: ignore[index]
@@ -599,7 +602,7 @@ def _arrange_like(before: Any, after: Any) -> Any:
     return others[1]([_arrange_like(b, a) for b, a in zip(parts[0], others[0], strict=True)])
 
 
-def _get_structure(x: Any) -> Any:
+def _get_structure(x: Tree) -> Any:
     parts = None if x is None else tree.get_branches(x)
     if parts is None:
         return x is None

@@ -62,4 +62,4 @@ def yeojohnson(x: TensorLike, lmbda: TensorLike | None = None) -> Any:
     """Return the Yeo-Johnson transform with a given ``lmbda``; one that is to be found needs plain data."""
     if lmbda is None:
         return make_fallback("stats", "yeojohnson")(x)
-    return summaries._yeojohnson(as_float(x), as_float(lmbda))
+    return summaries.transform_yeojohnson(as_float(x), as_float(lmbda))

@@ -434,7 +434,8 @@ def boxcox_llf(lmb: TensorLike, data: TensorLike) -> Any:
     return (lmb - 1) * np.sum(log, 0) - n / 2 * np.log(np.var(call("boxcox", x, lmb), 0))
 
 
-def _yeojohnson(x: Value, lmb: Operand) -> Any:
+def transform_yeojohnson(x: Value, lmb: Operand) -> Any:
+    """Return the Yeo-Johnson transform with a given parameter."""
     positive = x >= 0
     up = call("boxcox1p", np.where(positive, x, 0.0), lmb)
     down = call("boxcox1p", np.where(positive, 0.0, -x), 2 - lmb)
@@ -445,7 +446,7 @@ def yeojohnson_llf(lmb: TensorLike, data: TensorLike) -> Any:
     """Return the log-likelihood of the parameter of the Yeo-Johnson transform."""
     x, lmb = as_float(data), as_float(lmb)
     n = x.shape[0]
-    made = -n / 2 * np.log(np.var(_yeojohnson(x, lmb), 0))
+    made = -n / 2 * np.log(np.var(transform_yeojohnson(x, lmb), 0))
     return made + (lmb - 1) * np.sum(np.sign(x) * np.log1p(np.abs(x)), 0)
 
 
