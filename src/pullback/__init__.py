@@ -230,7 +230,7 @@ _LAZY_MODULES = {
     "transforms.checkpoint": ["checkpoint", "recompute_grad"],
     "transforms.control_flow": ["cond", "fori_loop", "map", "scan", "switch", "while_loop"],
     "transforms.custom": ["custom_grad", "custom_gradient"],
-    "transforms.customjvp": ["custom_jvp"],
+    "transforms.custom_jvp": ["custom_jvp"],
     "transforms.forward": ["jvp"],
     "transforms.gradients": ["gradients"],
     "transforms.implicit": ["custom_fixed_point", "custom_root"],

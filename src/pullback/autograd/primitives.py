@@ -24,8 +24,8 @@ from pullback.core.variable import Variable
 from pullback.transforms.arguments import Arguments
 from pullback.transforms.captured import line_of
 from pullback.transforms.custom import Customized
-from pullback.transforms.customcall import Call
-from pullback.transforms.customop import (
+from pullback.transforms.custom_call import Call
+from pullback.transforms.custom_op import (
     Back,
     CustomOp,
     Like,
@@ -36,7 +36,7 @@ from pullback.transforms.customop import (
     set_transposing,
     tangent_for,
 )
-from pullback.transforms.customop import transpose as transpose_rule
+from pullback.transforms.custom_op import transpose as transpose_rule
 
 if TYPE_CHECKING:
     from pullback.typing import Function, Operand, Tree

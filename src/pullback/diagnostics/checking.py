@@ -15,7 +15,6 @@ from pullback.diagnostics.monitored_run import is_number
 from pullback.display.html import render_frame, render_table
 from pullback.display.progress import Progress, report_progress
 from pullback.errors import ArgumentError, GradientError, GradientMismatchError
-from pullback.transforms.arguments import name_leaves, parameters_of
 from pullback.transforms.compare import (
     Comparison,
     Differences,
@@ -27,6 +26,7 @@ from pullback.transforms.compare import (
 )
 from pullback.transforms.forward import jvp
 from pullback.transforms.grad import as_leaf, grads
+from pullback.transforms.leaf_names import list_parameter_names, name_leaves
 from pullback.transforms.leaves import list_whole_leaves, map_whole
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Check:
         self.rows: list[CheckedDerivative] = []
         self.xs: list[Any] = []
         names = []
-        for parameter, a in zip(parameters_of(f, len(args)), args, strict=True):
+        for parameter, a in zip(list_parameter_names(f, len(args)), args, strict=True):
             for name, x in name_leaves(parameter, a):
                 if is_number(x):
                     self.xs.append(to_double(all_values(unwrap_constant(as_leaf(x, "check_grads")))))

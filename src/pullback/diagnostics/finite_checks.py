@@ -16,8 +16,8 @@ from pullback.diagnostics.monitor import Monitor
 from pullback.diagnostics.monitored_run import Result, is_number
 from pullback.diagnostics.nan_report import NanReport
 from pullback.errors import NanError
-from pullback.transforms.arguments import name_leaves
 from pullback.transforms.grad import as_leaf
+from pullback.transforms.leaf_names import name_leaves
 from pullback.transforms.leaves import map_whole
 
 __all__: list[str] = []

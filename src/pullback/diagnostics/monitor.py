@@ -24,10 +24,10 @@ from pullback.core.tensor import Tensor, Wrapped, all_values
 from pullback.diagnostics.backward_steps import list_cotangents
 from pullback.diagnostics.pass_observers import PassObserver
 from pullback.transforms.batch import Batched
-from pullback.transforms.customop import Run, WrappingOp
+from pullback.transforms.custom_op import Run, WrappingOp
 
 if TYPE_CHECKING:
-    from pullback.transforms.customop import CustomOp
+    from pullback.transforms.custom_op import CustomOp
     from pullback.typing import Operand, Value
 
 __all__: list[str] = []

@@ -13,8 +13,8 @@ from pullback.core.tensor import Tensor
 from pullback.core.variable import Watcher, watch_variables
 from pullback.diagnostics.monitor import Monitor, Note
 from pullback.errors import ArgumentError
-from pullback.transforms.arguments import name_leaves, parameters_of
 from pullback.transforms.grad import as_leaf
+from pullback.transforms.leaf_names import list_parameter_names, name_leaves
 from pullback.transforms.leaves import list_whole_leaves, map_whole
 from pullback.transforms.session import open_tape, pull
 
@@ -72,7 +72,7 @@ class MonitoredRun:
         args = [map_whole(enter, a) for a in self.args]
         names = [
             name
-            for parameter, a in zip(parameters_of(self.f, len(self.args)), self.args, strict=True)
+            for parameter, a in zip(list_parameter_names(self.f, len(self.args)), self.args, strict=True)
             for name, leaf in name_leaves(parameter, a)
             if is_number(leaf)
         ]

@@ -29,9 +29,9 @@ from pullback.diagnostics.record import make_record
 from pullback.diagnostics.tape_report import Push, check_pulled
 from pullback.errors import NanError
 from pullback.transforms.argnums import Call, WholeCall
-from pullback.transforms.arguments import name_leaves, parameters_of
-from pullback.transforms.customop import is_differentiated
+from pullback.transforms.custom_op import is_differentiated
 from pullback.transforms.forward import jvp
+from pullback.transforms.leaf_names import list_parameter_names, name_leaves
 from pullback.transforms.sparse import SparseJacobian
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ def _hold(variables: Sequence[Any], values: Sequence[Any]) -> None:
 def _name_function(args: tuple[Any, ...]) -> Names:
     """Return the names in a call of ``f``, or of the function that a transform made from it."""
     f = _find_program(args[0])
-    return Names(_name(f), ["", *parameters_of(f, len(args) - 1)])
+    return Names(_name(f), ["", *list_parameter_names(f, len(args) - 1)])
 
 
 def _name_gradients(args: tuple[Any, ...]) -> Names:
@@ -276,7 +276,7 @@ def _name(f: Callable[..., Any]) -> str:
 
 
 def _of_composition(f: Any, args: tuple[Any, ...]) -> Names:
-    return Names(f.__name__, parameters_of(f, len(args)))
+    return Names(f.__name__, list_parameter_names(f, len(args)))
 
 
 def _name_ufunc(f: Any, args: tuple[Any, ...]) -> Names:
@@ -290,7 +290,7 @@ def _name_ufunc(f: Any, args: tuple[Any, ...]) -> Names:
 def _name_numpy_function(f: Any, args: tuple[Any, ...]) -> Names:
     """Return the names in a call of ``Tensor.__array_function__``."""
     _, func, _, given, _ = args
-    return Names(func.__name__, ["", "", "", parameters_of(func, len(given))])
+    return Names(func.__name__, ["", "", "", list_parameter_names(func, len(given))])
 
 
 def _is_differentiated(given: Any) -> bool:

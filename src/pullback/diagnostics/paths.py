@@ -17,7 +17,7 @@ from pullback.diagnostics.monitored_run import Examined, MonitoredRun, Result, i
 from pullback.diagnostics.page import Reported
 from pullback.diagnostics.record import make_record
 from pullback.display.html import render_frame, render_table
-from pullback.transforms.arguments import name_leaves
+from pullback.transforms.leaf_names import name_leaves
 
 if TYPE_CHECKING:
     from pullback.core.tensor import Tensor

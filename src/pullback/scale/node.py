@@ -14,7 +14,7 @@ from pullback.core.interpreter import level_of
 from pullback.core.memory import node_of
 from pullback.core.tape import TAPED, Tape
 from pullback.transforms.arguments import Arguments
-from pullback.transforms.customop import Back, CustomOp, Like, Run, like
+from pullback.transforms.custom_op import Back, CustomOp, Like, Run, like
 
 __all__ = ["Kind", "compute_on_workers", "list_kinds"]
 

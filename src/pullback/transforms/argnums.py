@@ -13,7 +13,7 @@ import numpy as np
 from pullback.core.suggestions import did_you_mean
 from pullback.core.tensor import LATER
 from pullback.errors import ArgumentError
-from pullback.transforms.arguments import parameters_of
+from pullback.transforms.leaf_names import list_parameter_names
 
 if TYPE_CHECKING:
     from pullback.typing import ArgNames, ArgNums, Operand
@@ -152,7 +152,7 @@ class Call:
     @property
     def names(self) -> list[str]:
         """The names, in the signature of ``f``, of the arguments to differentiate by."""
-        ordered = parameters_of(self.f, len(self.args))
+        ordered = list_parameter_names(self.f, len(self.args))
         return [ordered[p] if isinstance(p, int) else p for p in self.places]
 
     def __call__(self, *xs: object) -> Any:
@@ -175,7 +175,7 @@ class WholeCall(Call):
 
     @property
     def names(self) -> list[str]:
-        return parameters_of(self.f, len(self.xs))
+        return list_parameter_names(self.f, len(self.xs))
 
     def __call__(self, *xs: Any) -> Any:
         return self.f(*xs)
@@ -259,7 +259,7 @@ class Derivative:
             return WholeCall(self.__wrapped__, args)
         place: int | str = 0
         if not args:
-            (place,) = parameters_of(self.__wrapped__, 1)
+            (place,) = list_parameter_names(self.__wrapped__, 1)
             if place not in kwargs:
                 raise ArgumentError(f"{self.face}(f)(x): the argument to differentiate by, {place}, was not given.")
         return Call(self.__wrapped__, args, kwargs, [place])
@@ -291,7 +291,7 @@ class Derivative:
 
     def check_dy(self, count: int) -> None:
         """Raise ArgumentError if ``dy=`` may be meant for ``f``, which got ``count`` positional arguments."""
-        if self.names_dy and "dy" not in parameters_of(self.__wrapped__, count):
+        if self.names_dy and "dy" not in list_parameter_names(self.__wrapped__, count):
             raise ArgumentError(
                 f"{self.face}(f)(..., dy=...): f{_describe_parameters(self.__wrapped__)} has an argument named dy of "
                 "its own, so it is not clear which is meant. Give that of f by position, or differentiate a function "

@@ -24,13 +24,13 @@ from pullback.core.tape import ARRAYS, CAUGHT, constant
 from pullback.core.tensor import PLAIN, Tensor, Wrapped, call_unfollowed, strip
 from pullback.core.writes import INPUT, freeze
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
-from pullback.transforms.arguments import paths
-from pullback.transforms.customop import Run, WrappingOp
+from pullback.transforms.custom_op import Run, WrappingOp
 from pullback.transforms.grad import as_leaf, convert_back, describe, kind_of
+from pullback.transforms.leaf_names import name_all_leaves
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
-    from pullback.transforms.customop import CustomOp
+    from pullback.transforms.custom_op import CustomOp
     from pullback.typing import Axis, Lengths, Operand, TensorLike, Tree, Value
 
 __all__ = ["vmap"]
@@ -352,7 +352,7 @@ class _Given:
     @property
     def label(self) -> str:
         """The expression by which the user would select it: the argument, and the path in it if that is a tree."""
-        inside = next((path for path, leaf in paths("", self.whole) if leaf is self.x), "")
+        inside = next((path for path, leaf in name_all_leaves("", self.whole) if leaf is self.x), "")
         name = f"argument {self.where + 1}" if isinstance(self.where, int) else f"argument '{self.where}'"
         return f"{inside} of {name}" if inside else name
 

@@ -14,8 +14,8 @@ from pullback.core.variable import Recorder, Variable, Watcher, watch_below, wat
 from pullback.transforms.arguments import Arguments, AsIs, mark, restore_marked
 from pullback.transforms.captured import make_capture_error
 from pullback.transforms.custom import Customized
-from pullback.transforms.customcall import Call
-from pullback.transforms.customop import Back, Run
+from pullback.transforms.custom_call import Call
+from pullback.transforms.custom_op import Back, Run
 from pullback.transforms.forward import Dual
 from pullback.transforms.session import open_tape, pull
 

@@ -20,9 +20,9 @@ from pullback.core.tape import ARRAYS
 from pullback.core.tensor import BY_KERNEL, Tensor, all_values, concrete
 from pullback.core.variable import get_trace
 from pullback.errors import ArgumentError, ShapeError
-from pullback.transforms.arguments import paths
 from pullback.transforms.batch import is_batched
 from pullback.transforms.grad import describe
+from pullback.transforms.leaf_names import name_all_leaves
 from pullback.transforms.scan_op import ScanOp
 from pullback.transforms.structured import close, hold_back_gradient
 from pullback.transforms.switch_op import SwitchOp
@@ -341,7 +341,7 @@ def _check_alike(name: str, first: Tree, other: Tree) -> Any:
     other = _arrange_like(first, other)
     if _get_structure(first) != _get_structure(other):
         raise ArgumentError(f"{name}: one branch returns {_describe_tree(first)}, another {_describe_tree(other)}.")
-    for (path, x), (_, z) in zip(paths("result", first), paths("result", other), strict=True):
+    for (path, x), (_, z) in zip(name_all_leaves("result", first), name_all_leaves("result", other), strict=True):
         if x is None:
             continue
         if np.shape(x) != np.shape(z):
@@ -381,7 +381,7 @@ class Steps:
 
     def _find_length(self, length: int | None) -> int:
         found: dict[int, str] = {}
-        for path, x in paths("xs", self.xs):
+        for path, x in name_all_leaves("xs", self.xs):
             if x is not None and not np.ndim(x):
                 raise ShapeError(f"{self.name}: {path} is a number; there is no axis to go along.")
             if x is not None:
@@ -545,7 +545,7 @@ def check_carry(name: str, before: Tree, after: Tree) -> Any:
     if _is_alike(before, after):
         return after
     after = _arrange_like(before, after)
-    old, new = [*paths("carry", before)], [*paths("carry", after)]
+    old, new = [*name_all_leaves("carry", before)], [*name_all_leaves("carry", after)]
     if _get_structure(before) != _get_structure(after):
         is_list = isinstance(before, ARRAYS) and isinstance(after, list)
         cure = " A list of numbers is one array: begin with a tuple, or return an array." if is_list else ""
@@ -584,7 +584,7 @@ def _describe_tree(x: Tree) -> str:
     """Return the structure of a tree in words, as ``a tuple with [0], [1]`` or ``one number or array``."""
     if x is None:
         return "None"
-    parts = [path.removeprefix("x") for path, _ in paths("x", x)]
+    parts = [path.removeprefix("x") for path, _ in name_all_leaves("x", x)]
     return "one number or array" if parts == [""] else f"a {describe(x)} with {', '.join(parts) or 'nothing'} in it"
 
 

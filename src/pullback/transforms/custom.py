@@ -27,7 +27,7 @@ from pullback.transforms.compare import (
     list_mismatches,
     to_double,
 )
-from pullback.transforms.customcall import Call, NestedCall, SavingCall
+from pullback.transforms.custom_call import Call, NestedCall, SavingCall
 
 if TYPE_CHECKING:
     from pullback.typing import Array

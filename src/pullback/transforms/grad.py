@@ -20,7 +20,7 @@ from pullback.core.tensor import Tensor
 from pullback.core.variable import as_symbol
 from pullback.errors import ArgumentError, DataError, GradientError, UnconnectedError
 from pullback.transforms.argnums import Call, Cotangent, Derivative, signature_of
-from pullback.transforms.arguments import name_input, names_of, parameters_of
+from pullback.transforms.leaf_names import list_names, list_parameter_names, name_input
 from pullback.transforms.session import run_session
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ class Differentiated(Derivative):
 
     def _parameters(self, xs: Sequence[Any], call: Call | None) -> list[str]:
         """Return the names, in the signature of ``f``, of the arguments to differentiate by."""
-        return parameters_of(self.__wrapped__, len(xs)) if call is None else call.names
+        return list_parameter_names(self.__wrapped__, len(xs)) if call is None else call.names
 
     # ---- the result of f
 
@@ -243,7 +243,7 @@ class Differentiated(Derivative):
     ) -> Any:
         """Return the gradient of the leaf ``i``, which was not reached, or raise an error."""
         if self.unconnected == "raise":
-            names = names_of(self._parameters(xs, call), xs)
+            names = list_names(self._parameters(xs, call), xs)
             lost = [name for name, t in zip(names, leaves, strict=True) if node_of(t).g is None]
             which = f" Not reached: {', '.join(lost)} ({len(lost)} of {len(leaves)} inputs)." if len(leaves) > 1 else ""
             raise UnconnectedError(UNREACHED + which + cut_text(tape))

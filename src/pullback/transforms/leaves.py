@@ -13,8 +13,8 @@ from pullback.core.tape import ARRAYS
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, DataError, GradientError, ShapeError
 from pullback.transforms.argnums import Call
-from pullback.transforms.arguments import is_leaf, keys_of, name_input
 from pullback.transforms.grad import as_leaf, convert_back, copy_if_shared, describe, gradient_dtype, kind_of
+from pullback.transforms.leaf_names import is_leaf, list_keys, name_input
 
 if TYPE_CHECKING:
     from pullback.typing import Operand, Value
@@ -136,7 +136,7 @@ def pair_leaves(face: str, what: str, name: str, x: Any, other: Any) -> Iterator
         raise ArgumentError(
             f"{face}: {name} is {is_built}, but its {what} is {other_is}; they must have the same structure."
         )
-    for key, (a, b) in zip(keys_of(x, len(rows)), rows, strict=True):
+    for key, (a, b) in zip(list_keys(x, len(rows)), rows, strict=True):
         if not tree.is_text(a):
             yield from pair_leaves(face, what, name + key, a, b)
 

@@ -21,7 +21,7 @@ from pullback.core.tape import Tape
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError
 from pullback.transforms.argnums import Call, call_by_all
-from pullback.transforms.customop import set_transposing
+from pullback.transforms.custom_op import set_transposing
 from pullback.transforms.grad import as_leaf, copy_if_shared, detach_aux, kind_of_passed, split_aux
 from pullback.transforms.leaves import Inputs, Outputs, check_alike, finish_derivative, pair_leaves
 from pullback.transforms.session import open_recording, pull_again

@@ -21,11 +21,11 @@ from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, call_with_values, watch_below
 from pullback.core.writes import make_alias
 from pullback.errors import ArgumentError, CustomGradientError, ShapeError
-from pullback.transforms.arguments import is_leaf
 from pullback.transforms.captured import line_of, make_capture_error
 from pullback.transforms.custom import Customized
-from pullback.transforms.customcall import NestedCall
-from pullback.transforms.customop import CustomOp, Run
+from pullback.transforms.custom_call import NestedCall
+from pullback.transforms.custom_op import CustomOp, Run
+from pullback.transforms.leaf_names import is_leaf
 
 if TYPE_CHECKING:
     from pullback.typing import Array, ArrayOrNumber, Value

@@ -23,7 +23,7 @@ from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, CustomGradientError, GradientError
 from pullback.transforms.arguments import Arguments
 from pullback.transforms.captured import line_of, make_capture_error
-from pullback.transforms.customop import CustomOp, Run, gradient_for
+from pullback.transforms.custom_op import CustomOp, Run, gradient_for
 
 if TYPE_CHECKING:
     pass

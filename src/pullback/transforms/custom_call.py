@@ -14,9 +14,9 @@ from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Recorder, Variable
 from pullback.errors import ArgumentError, CustomGradientError
-from pullback.transforms.arguments import Arguments, paths
+from pullback.transforms.arguments import Arguments
 from pullback.transforms.captured import line_of, make_capture_error, make_variable_error
-from pullback.transforms.customop import (
+from pullback.transforms.custom_op import (
     Back,
     CustomOp,
     Run,
@@ -27,6 +27,7 @@ from pullback.transforms.customop import (
     tangent_for,
 )
 from pullback.transforms.enclosing import Scope
+from pullback.transforms.leaf_names import name_all_leaves
 from pullback.transforms.leaves import pair_branches
 from pullback.transforms.signatures import BY_KEYWORD, BY_POSITION, accepts, find_passing, takes_separately
 
@@ -169,7 +170,7 @@ class Call(CustomOp):
         if found is None and isinstance(out, list | tuple) and len(out) == count:
             found = list(out)
         if found is None:
-            raise self._wrong_count(len([*paths("", out)]), grad_func)
+            raise self._wrong_count(len([*name_all_leaves("", out)]), grad_func)
         return found
 
     def _wrong_count(self, got: int, grad_func: Callable[..., Any]) -> Exception:
@@ -337,7 +338,7 @@ def _only_tensors(x: object) -> Any:
 
 def _with_gaps(x: object) -> list[Any]:
     """Return the leaves of a tree, ``None`` included."""
-    return [leaf for _, leaf in paths("", x)]
+    return [leaf for _, leaf in name_all_leaves("", x)]
 
 
 def _align(arg: Any, d: Any) -> list[Any] | None:

@@ -13,8 +13,8 @@ from pullback.core.variable import Recorder, Variable, watch_below
 from pullback.errors import ArgumentError, CustomGradientError
 from pullback.transforms.captured import line_of, make_capture_error, make_variable_error
 from pullback.transforms.custom import Customized
-from pullback.transforms.customcall import Call
-from pullback.transforms.customop import Run, transpose
+from pullback.transforms.custom_call import Call
+from pullback.transforms.custom_op import Run, transpose
 from pullback.transforms.enclosing import Scope
 from pullback.transforms.linearity import has_values, is_linear, sample
 
