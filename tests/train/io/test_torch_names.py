@@ -40,12 +40,26 @@ def make_text() -> Any:
     ])  # fmt: skip
 
 
+def make_steps() -> Any:
+    layers = pb.layers
+    return pb.sequential([
+        layers.depthwise_conv1d(2, depth_multiplier=2, name="apart", input_shape=[5, 2]),
+        layers.conv1d_transpose(3, 2, strides=2, name="up"), layers.prelu(shared_axes=[1], name="slopes"),
+        layers.rms_normalization(epsilon=1e-6, name="norm"),
+        layers.rnn([layers.lstm_cell(2), layers.lstm_cell(2)], return_sequences=True, name="both"),
+    ])  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("name", "make", "modules", "x", "y"),
-    [("image", make_image, IMAGE, "pixels", "z"), ("text", make_text, TEXT, "tokens", "y")],
+    [
+        ("image", make_image, IMAGE, "pixels", "z"),
+        ("text", make_text, TEXT, "tokens", "y"),
+        ("steps", make_steps, "torch", "signal", "s"),
+    ],
 )
 def test_torch_state_dict_predicts_as_recorded_and_roundtrips(
-    tmp_path: Path, name: str, make: Any, modules: dict[str, str], x: str, y: str
+    tmp_path: Path, name: str, make: Any, modules: Any, x: str, y: str
 ) -> None:
     recorded = pb.train.load(RECORDED)
     state = {key.removeprefix(f"{name}."): value for key, value in recorded.items() if key.startswith(f"{name}.")}

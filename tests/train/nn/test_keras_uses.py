@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.errors import ArgumentError
+from pullback.errors import ArgumentError, CheckpointError
 
 pytest.importorskip("safetensors")
 layers = pb.layers
@@ -203,3 +203,26 @@ def test_masked_steps_are_left_out_of_merging(name: str, expected: list[float]) 
     masks = [np.array([[True, False, True, False]]), np.array([[True, True, False, False]])]
     merged = getattr(layers, name)()([x, y], mask=masks)
     np.testing.assert_array_equal(np.asarray(merged).ravel(), expected)
+
+
+# ---- operators in files
+
+
+@pytest.mark.parametrize("end", ["keras", "h5", "json"])
+def test_operators_are_written_as_layers(end: str, tmp_path: Any) -> None:
+    pytest.importorskip("h5py")
+    x = pb.input([3])
+    h = np.tanh(layers.dense(3)(x)) + x
+    h = 1.0 - (2.0 * h * x - 1.0) / 4.0
+    model = pb.model(x, pb.relu(-h) + np.maximum(h, x))
+    model.save(tmp_path / f"model.{end}")
+    again = pb.load_layers_model(tmp_path / f"model.{end}")
+    assert {layer.kind for layer in again.layers} == {"dense", "activation", "add", "multiply", "rescaling", "maximum"}
+    np.testing.assert_allclose(again.predict(X), model.predict(X), rtol=1e-6, atol=1e-6)
+
+
+def test_operators_without_a_layer_or_after_masks_are_refused(tmp_path: Any) -> None:
+    x, steps = pb.input([3]), layers.masking()(pb.input([4, 3]))
+    for made in (pb.model(x, x[:, :1]), pb.model(steps.inputs[0], steps + steps)):  # a layer would pass the mask on
+        with pytest.raises(CheckpointError, match="ApplyFunction"):
+            made.save(tmp_path / "model.keras")

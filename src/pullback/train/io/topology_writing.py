@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Any
@@ -30,6 +30,21 @@ TFJS_ACTIVATIONS = {
 }  # fmt: skip
 RENAMED = {"output_dim": "output_shape", "alpha": "negative_slope", "negative_slope": "alpha"}
 KERAS_ACTIVATIONS = {"hard_sigmoid6": "hard_sigmoid", "silu": "swish"}
+# Functions of symbolic tensors as layers: of two tensors, of a tensor and a number, of one tensor.
+MERGES = {
+    "add": "Add", "subtract": "Subtract", "multiply": "Multiply", "maximum": "Maximum", "minimum": "Minimum",
+}  # fmt: skip
+RESCALINGS: dict[str, Callable[[float, bool], tuple[float, float] | None]] = {  # to a scale and an offset
+    "add": lambda number, is_first: (1.0, number),
+    "subtract": lambda number, is_first: (1.0, -number) if is_first else (-1.0, number),
+    "multiply": lambda number, is_first: (number, 0.0),
+    "divide": lambda number, is_first: (1.0 / number, 0.0) if is_first and number else None,
+    "negative": lambda number, is_first: (-1.0, 0.0),
+}
+FUNCTIONS = {
+    "tanh": "tanh", "exp": "exponential", "pb.relu": "relu", "pb.sigmoid": "sigmoid", "pb.softmax": "softmax",
+    "pb.tanh": "tanh", "pb.elu": "elu", "pb.selu": "selu", "pb.softplus": "softplus",
+}  # fmt: skip
 CALL_SETTINGS = {"causal": "use_causal_mask", "return_attention_scores": "return_attention_scores"}
 
 
@@ -67,10 +82,13 @@ class TopologyWriter:
         self.names: dict[int, str] = {}  # of layers, by identity
         self._taken: set[str] = set()
         self._counts: Counter[str] = Counter()
+        self._has_masks = False  # whether a layer of the model makes masks
 
     def describe_model(self, model: Any) -> Config:
         """Return the JSON data of a model."""
         self._name_layers(model, model.name)
+        every = list(model.every_layer())
+        self._has_masks = any(is_kind(one, "Masking") or getattr(one, "mask_zero", False) for one in every)
         return self.describe_layer(model)
 
     def name_layer(self, wanted: str) -> str:
@@ -99,6 +117,8 @@ class TopologyWriter:
         if kind is Configurable.registry["Functional"]:
             spelt = "Functional" if self.target.is_keras else "Model"
             return self._wrap(spelt, Graph(self, layer, name).describe(), "keras.src.models.functional")
+        if is_kind(layer, "ApplyFunction") and (plain := self._describe_function(layer)) is not None:
+            return self._wrap(plain[0], plain[1] | {"name": name}, "keras.layers")
         own = is_own_class(kind)
         spelt = kind.registered_name if own else spell_class(kind.__name__)
         if not own and spelt not in self.target.layers:
@@ -108,6 +128,29 @@ class TopologyWriter:
         config = self._describe_arguments(layer, spelt, own, name)
         frozen = {} if layer.trainable else {"trainable": False}  # not every layer of Keras takes it
         return self._wrap(spelt, config | {"name": name, **frozen}, "keras.layers", own)
+
+    def _describe_function(self, layer: Any) -> tuple[str, Config] | None:
+        """Return the class and config of a layer that computes a function of symbolic tensors; None if there is none.
+
+        ``h + x`` is an ``Add`` layer, ``2.0 * h`` a ``Rescaling``, ``np.tanh(h)`` an ``Activation``.
+        """
+        name, given = layer.function.removeprefix("np."), list(layer.arguments)
+        if layer.keywords or self._has_masks:  # which such a layer passes on, and the function does not
+            return None
+        tensors = [isinstance(x, dict) and "input" in x for x in given]
+        merge, ranks = MERGES.get(name, ""), {len(shape) for shape in layer.shapes}
+        if merge in self.target.layers and given == [{"input": 0}, {"input": 1}] and len(ranks) == 1:
+            return merge, {}
+        if name in RESCALINGS and sum(tensors) == 1 and len(given) <= 2:
+            number = next((x for x in given if not isinstance(x, dict)), 0)
+            if isinstance(number, bool) or not isinstance(number, int | float | np.number):
+                return None
+            found = RESCALINGS[name](float(number), tensors[0])
+            return None if found is None else ("Rescaling", {"scale": found[0], "offset": found[1]})
+        activation = FUNCTIONS.get(name)
+        if tensors != [True] or activation is None or (not self.target.is_keras and activation not in TFJS_ACTIVATIONS):
+            return None
+        return "Activation", {"activation": activation}
 
     def _wrap(self, kind: str, config: Config, module: str, own: bool = False) -> Config:
         made: Config = {"class_name": kind, "config": config}

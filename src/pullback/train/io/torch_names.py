@@ -80,11 +80,35 @@ def _describe_embedding(layer: Any) -> list[Rule]:
     return [_keep("embeddings", "weight")]
 
 
+def _describe_scale(layer: Any) -> list[Rule]:
+    return [_keep("scale", "weight")]
+
+
+def _describe_prelu(layer: Any) -> list[Rule]:
+    shape = layer.alpha.shape
+    return [Rule("alpha", ("weight",), lambda x: x.reshape(shape), lambda x: (x.reshape(-1),))]
+
+
+def _is_gru(layer: Any) -> bool:
+    return is_kind(layer, "Gru") or is_kind(layer, "GruCell")
+
+
+def _describe_cells(layer: Any) -> list[Rule]:
+    """Return the rules of a layer of recurrent cells: those of stacked ones are the layers of one module."""
+    stacked = getattr(layer.cell, "cells", None)
+    cells = {"cell/": layer.cell} if stacked is None else {f"cell/cells/{i}/": one for i, one in enumerate(stacked)}
+    if own := [cell for cell in cells.values() if not hasattr(cell, "gates")]:
+        raise CheckpointError(f"{layer.name}: PyTorch has no recurrent layer of {type(own[0]).__name__} cells.")
+    return [
+        rule for i, (inside, cell) in enumerate(cells.items()) for rule in _describe_recurrent(cell, f"_l{i}", inside)
+    ]
+
+
 def _describe_recurrent(layer: Any, end: str = "_l0", inside: str = "") -> list[Rule]:
     """Return the rules of a recurrent layer; gates of a GRU are reset, update, new in PyTorch, update first here."""
-    order = (1, 0, 2) if is_kind(layer, "Gru") else tuple(range(layer.gates))
+    order = (1, 0, 2) if _is_gru(layer) else tuple(range(layer.gates))
     units = layer.units
-    if is_kind(layer, "Gru") and not layer.reset_after:
+    if _is_gru(layer) and not layer.reset_after:
         raise CheckpointError(f"{layer.name}: PyTorch's GRU is one with reset_after=True; make the layer with that.")
 
     def swap(x: Array) -> Array:
@@ -95,7 +119,7 @@ def _describe_recurrent(layer: Any, end: str = "_l0", inside: str = "") -> list[
         return Rule(f"{inside}{name}", (f"{there}{end}",), lambda x: swap(x.T), lambda x: (swap(x).T,))
 
     names = (f"bias_ih{end}", f"bias_hh{end}")
-    if is_kind(layer, "Gru"):
+    if _is_gru(layer):
         bias = Rule(
             f"{inside}bias", names, lambda a, b: np.stack([swap(a), swap(b)]), lambda x: (swap(x[0]), swap(x[1]))
         )
@@ -142,14 +166,20 @@ def _flatten_heads(x: Array) -> tuple[Array, ...]:
 
 DESCRIPTIONS: tuple[tuple[str, Callable[[Any], list[Rule]]], ...] = (  # by class, the first that fits
     ("Dense", _describe_dense),
+    ("DepthwiseConv1d", _describe_depthwise),
     ("DepthwiseConv2d", _describe_depthwise),
+    ("Conv1dTranspose", _describe_convolution),
     ("Conv2dTranspose", _describe_convolution),
+    ("Conv3dTranspose", _describe_convolution),
     ("FullConvolution", _describe_convolution),
     ("BatchNormalization", _describe_normalization),
     ("LayerNormalization", _describe_normalization),
     ("GroupNormalization", _describe_normalization),
+    ("RmsNormalization", _describe_scale),
+    ("Prelu", _describe_prelu),
     ("Embedding", _describe_embedding),
     ("Bidirectional", _describe_bidirectional),
+    ("Rnn", _describe_cells),
     ("RecurrentLayer", _describe_recurrent),
     ("MultiHeadAttention", _describe_attention),
 )

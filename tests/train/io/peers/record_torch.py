@@ -38,9 +38,20 @@ def main(folder: Path) -> None:
         h = rnn(gru(h)[0])[0]
         y = heads(h, h, h, need_weights=False)[0]
         z = image(pixels)
+    steps = nn.ModuleDict({
+        "apart": nn.Conv1d(2, 4, 2, groups=2), "up": nn.ConvTranspose1d(4, 3, 2, stride=2), "slopes": nn.PReLU(3),
+        "norm": nn.RMSNorm(3, eps=1e-6), "both": nn.LSTM(3, 2, 2, batch_first=True),
+    })  # fmt: skip
+    for p in steps.parameters():
+        p.data.normal_(0, 0.4)
+    signal = torch.randn(2, 2, 5)
+    with torch.no_grad():
+        h = steps["slopes"](steps["up"](steps["apart"](signal))).permute(0, 2, 1)
+        s = steps["both"](steps["norm"](h))[0]
     arrays = {"tokens": tokens, "y": y, "pixels": pixels.permute(0, 2, 3, 1), "z": z}
+    arrays |= {"signal": signal.permute(0, 2, 1), "s": s}
     made = {name: np.ascontiguousarray(x.numpy()) for name, x in arrays.items()}
-    for name, module in (("text", text), ("image", image)):
+    for name, module in (("text", text), ("image", image), ("steps", steps)):
         made |= {f"{name}.{key}": np.ascontiguousarray(x.numpy()) for key, x in module.state_dict().items()}
     save_file(made, folder / "torch_modules.safetensors")
 
