@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.accelerate import MAX_NUMPY_ELEMENTS, run_compiled_if
+from pullback.core.accelerate import run_compiled_if
 from pullback.core.axes import moves
 from pullback.core.calculus import constant, linear, rule
 from pullback.core.convert import as_dtype, check_real, get_default_dtype
@@ -40,6 +40,7 @@ __all__ = [
 
 Shape = tuple[int, ...]
 MIN_COMPILED = 1 << 15  # added elements from which machine code is worth compiling
+MIN_COMPARED = 1 << 11  # elements from which machine code is worth compiling for topk, which takes NumPy several sorts
 MIN_COMPILED_ROW = 4  # contiguous elements from which it is faster
 
 
@@ -552,7 +553,7 @@ def _is_compiled(length: int, k: int) -> bool:
 
 
 def _is_worth_compiling(x: Array, k: Any, sorted: bool) -> bool:
-    return x.size > MAX_NUMPY_ELEMENTS and type(k) is int and k > 0 and _is_compiled(x.shape[-1], k)
+    return x.size >= MIN_COMPARED and type(k) is int and k > 0 and _is_compiled(x.shape[-1], k)
 
 
 def _sort_downwards(rows: Array) -> Any:
