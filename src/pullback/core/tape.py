@@ -578,6 +578,7 @@ def walk_again(nodes: list[Tensor], keep: bool = True, transposed: bool = False)
     if native.machine is not None and keep:
         native.machine.walk_again(nodes)
         return
+    native.count_nodes(len(nodes))
     for r in reversed(nodes):
         walk_node_again(r)
         if not keep:
