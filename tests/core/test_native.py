@@ -469,6 +469,18 @@ def test_machine_code_is_started_after_enough_nodes_unless_switched_off(setting:
     assert done.stdout.split() == [used, "0.0"]
 
 
+def test_nodes_of_tapes_count_until_machine_code_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "machine", None)
+    monkeypatch.setattr(native, "_counts", {"seen": 0, "next": 40})
+    monkeypatch.setattr(native, "NODES_TO_COMPILE", 40)
+    x = pb.variable(X)
+    for _ in range(30):
+        with pb.GradientTape() as tape:
+            y = np.sum(np.sin(x) * x)
+        tape.gradient(y, x)
+    assert native.machine is not None
+
+
 @pytest.mark.parametrize(
     ("owner", "name", "change", "told"),
     [

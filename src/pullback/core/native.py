@@ -43,6 +43,8 @@ def start(compiles: bool = True) -> bool:
         if machine is not None:
             return True
         _counts["next"] = sys.maxsize if compiles else NODES_TO_COMPILE
+        if not (compiles or _loaded or is_enabled("disk cache")):  # nowhere to look it up
+            return False
         if not _loaded and load is not None and is_enabled("native ops") and (found := _load(compiles)) is not None:
             _loaded.append(found)
         if not _loaded:
