@@ -11,7 +11,7 @@ import scipy.optimize
 import scipy.sparse.linalg
 
 import pullback as pb
-from pullback.errors import ShapeError
+from pullback.errors import DataError, ShapeError
 from pullback.scipy import optimize
 
 X = np.linspace(0.0, 1.0, 8)
@@ -213,6 +213,11 @@ def test_install_and_uninstall() -> None:
         np.testing.assert_allclose(plain.x, 1.0, atol=1e-5)
     assert scipy.optimize.minimize is before
     assert not pb.scipy.is_installed()
+
+
+def test_minimize_of_function_without_return_raises() -> None:
+    with pytest.raises(DataError, match=r"got None. Is a return missing"):
+        optimize.minimize(lambda x: None, np.ones(3))
 
 
 def test_minimize_of_function_with_several_results_raises() -> None:

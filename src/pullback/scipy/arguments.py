@@ -13,7 +13,7 @@ from pullback.core.convert import join_array
 from pullback.core.interpreter import level_of
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, call_unfollowed, concrete
-from pullback.errors import ArgumentError, NoRuleError
+from pullback.errors import ArgumentError, DataError, NoRuleError
 from pullback.names.packages import import_package
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ def as_operand(x: TensorLike) -> Any:
     """Return an argument as a tensor or an array; lists of traced numbers are stacked."""
     if isinstance(x, Tensor):
         return x
+    if x is None:
+        raise DataError("pb.scipy: expected numbers, got None. Is a return missing in the function?")
     if isinstance(x, list | tuple) and find_tensors(x):
         return np.stack([as_operand(item) for item in x])
     joined = join_array(x)

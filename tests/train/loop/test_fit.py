@@ -297,6 +297,7 @@ def test_fit_nonfinite_weights_after_last_batch(eager: bool, stops: bool) -> Non
     ("change", "error", "said"),
     [
         (lambda m, x, y: m.fit(np.ones((90, 3)), y), ShapeError, "layer 'dense_.*'.*3"),
+        (lambda m, x, y: m.fit(x, y, class_weight=[1, 2, 3]), ArgumentError, "must be a dict from class"),
         (lambda m, x, y: m.fit(x), ArgumentError, r"there are no targets. Give y, or batches that are pairs \(x, y\)"),
         (lambda m, x, y: m.fit(x, ["a"] * 90), DataError, "y: expected numbers, got text. Give classes as whole"),
         (lambda m, x, y: m.fit(x[0, 0], y), ShapeError, "expected an array of examples, got one number"),

@@ -135,6 +135,11 @@ def test_layer_rejects_other_input_shape_than_built() -> None:
         pb.sequential([layers.conv2d(3, 3, input_shape=[28, 28])])
 
 
+def test_layer_of_one_number_error() -> None:
+    with pytest.raises(ShapeError, match="expected an array with the batch along axis 0, got one number"):
+        layers.flatten()(3.0)
+
+
 def test_layer_without_call_error() -> None:
     class Forward(layers.Layer):
         def forward(self, x: Any) -> Any:

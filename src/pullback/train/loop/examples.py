@@ -122,7 +122,8 @@ def _as_weights(
         given = given * len(ys) if len(given) == 1 else given
     classes = _list_class_weights(class_weight, outputs, name)
     if len(given) != len(ys) or len(classes) != len(ys):
-        raise ArgumentError(f"{name}: sample_weight or class_weight has {len(given)} parts for {len(ys)} targets.")
+        what, count = ("sample_weight", len(given)) if len(given) != len(ys) else ("class_weight", len(classes))
+        raise ArgumentError(f"{name}: {what} has {count} parts, but the number of targets is {len(ys)}.")
     made = []
     for y, w, by_class in zip(ys, given, classes, strict=True):
         array = None if w is None else _as_array(w, dtype, name, "sample_weight").astype(dtype, copy=False)
@@ -139,7 +140,7 @@ def _list_class_weights(given: ClassWeight, outputs: Sequence[str], name: str) -
         return [None] * len(outputs)
     if isinstance(given, Mapping) and given and all(isinstance(key, str) for key in given):
         return _list_parts(given, outputs, f"{name}: class_weight")
-    if isinstance(given, list | tuple):
+    if isinstance(given, list | tuple) and all(one is None or isinstance(one, Mapping) for one in given):
         return list(given)
     if len(outputs) > 1:
         raise ArgumentError(

@@ -237,6 +237,8 @@ class Layer(Configurable):
             given = {"training": training, "mask": mask}
             return symbolic.apply_layer(self, inputs, settings | {k: x for k, x in given.items() if x is not None})
         xs = [_as_input(x, self) for x in inputs]
+        if not all(x.ndim for x in xs):
+            raise LayerError(f"layer '{self.name}': expected an array with the batch along axis 0, got one number.")
         if not self._built:
             self.build_for([x.shape[1:] for x in xs])
         if xs:
