@@ -44,3 +44,19 @@ def test_many_reductions_of_one_array() -> None:
     f = lambda x: sum(np.sum(x[i : i + 6] ** 2) * i for i in range(80))
     x = np.linspace(0.0, 1.0, 90)
     np.testing.assert_allclose(pb.compile(f, backend="llvm")(x), f(x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("steps", [1, 8])
+def test_sum_of_outer_products_is_not_stored_term_by_term(steps: int) -> None:
+    def f(a: Any, v: Any) -> Any:
+        for _ in range(steps):
+            v = a @ v
+            v = v / np.sqrt(np.sum(v * v))
+        return v @ (a @ v)
+
+    rng = np.random.default_rng(0)
+    given = [rng.standard_normal((300, 300)), rng.standard_normal(300)]
+    gradients = pb.compile(pb.grads(f), backend="llvm")
+    for made, expected in zip(gradients(given), pb.grads(f)(given), strict=True):
+        np.testing.assert_allclose(made, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+    assert gradients.lower(given).temporaries < given[0].nbytes

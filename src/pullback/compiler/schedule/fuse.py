@@ -50,6 +50,8 @@ LONG_PROGRAM_COST = 500  # a program of more is most likely an unrolled loop, wh
 MAX_SHORT_KERNEL_COST = 40  # cost of a kernel of such a program
 MAX_CACHED_ELEMENTS = 2**16  # elements of arrays that stay in the cache from one kernel to the next
 MAX_FOLDS = 24  # reductions of a kernel: each needs a register or more
+MAX_SPREAD_NODES = 24  # nodes that compute a large array from vectors, such as a sum of outer products
+MIN_SPREAD_RATIO = 64  # elements of such an array for each element of a vector
 MAX_VIRTUAL_DEPTH = 16  # the same as MAX_DEPTH for values that are computed at each use
 CHEAP_WITH_NUMBER = frozenset({np.add, np.subtract, np.multiply})
 
@@ -450,8 +452,31 @@ class Rematerialize:
         fits = 0 < len(sources) <= 2 and len(cone) <= MAX_RECOMPUTED_COST
         return (cone, sources) if fits and all(x.shape == n.shape for x in sources.values()) else (set(), {})
 
+    def _find_spread(self, n: Node) -> set[int]:
+        """Return the cheap nodes that compute a large array from much smaller ones; empty if other arrays are read.
+
+        The gradient by a matrix that several vectors are multiplied with is such an array, a sum of outer products:
+        stored, it would be read and written once for each term.
+        """
+        cone: set[int] = set()
+        waiting = [n]
+        most = MAX_SPREAD_NODES if len(self.users[n.number]) == 1 else MAX_RECOMPUTED_COST
+        while waiting:
+            m = waiting.pop()
+            is_single = m is n or m.number in self.found or len(self.users[m.number]) == 1
+            if not is_single or m.shape != n.shape or not self._is_cheap(m) or m.number in self.wanted:
+                return set()
+            cone.add(m.number)
+            if len(cone) > most:
+                return set()
+            waiting += [a for a in m.args if MIN_SPREAD_RATIO * resolve_view(a)[0].size > n.size]
+        return cone
+
     def _try(self, n: Node) -> None:
         """Mark a value to be computed at each use, if that takes less memory than storing it."""
+        if n.size > MAX_CACHED_ELEMENTS and (spread := self._find_spread(n)):
+            self.found |= spread
+            return
         cone, sources = self._find_cone(n)
         if not sources or self.found & sources.keys():
             return
