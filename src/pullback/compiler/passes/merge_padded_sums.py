@@ -32,7 +32,7 @@ class PaddedSum(NamedTuple):
     others: list[Node]
     padded: list[Node]  # the terms whose blocks are added up by their places
     absorbed: set[int]  # numbers of additions and padded arrays that nothing else uses
-    adds_zeros: bool  # whether a block of one term is added to the zeros of another, so that -0 becomes 0
+    adds_zeros: bool  # whether zeros around a term make 0 of -0 where all groups have blocks
 
 
 def find_padded_sums(graph: Graph) -> dict[int, PaddedSum]:
@@ -53,7 +53,8 @@ def find_padded_sums(graph: Graph) -> dict[int, PaddedSum]:
             groups = _group_places(places)
             if len(groups) < len(padded):
                 alone = [p.number for p in padded if len(users[p.number]) == 1 and p.number not in outputs]
-                adds_zeros = any({*list_places(p)} != {*places} for p in padded)
+                whole = {frozenset(group) for group in groups}
+                adds_zeros = any(frozenset(list_places(p)) not in whole for p in padded)
                 found[n.number] = PaddedSum(groups, others, padded, {*sums, *alone}, adds_zeros)
     return found
 

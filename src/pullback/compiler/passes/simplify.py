@@ -91,7 +91,9 @@ def _merge_padded_sum(
     for group in whole.groups:
         starts, args = tuple(place.start for place in group), tuple(totals[n.number, place] for place in group)
         one = _simplify_node(g, Node(PIECES, (), n.shape, n.dtype, Pieces(starts, 0.0), 0, n.line), args)
-        terms.append(_apply(g, n, np.add, one, g.constant(0.0, n.dtype)) if whole.adds_zeros else one)
+        terms.append(one)
+    if whole.adds_zeros:  # once: a sum with 0 is not -0
+        terms[-1] = _apply(g, n, np.add, terms[-1], g.constant(0.0, n.dtype))
     return reduce(lambda x, y: _apply(g, n, np.add, x, y), terms)
 
 
