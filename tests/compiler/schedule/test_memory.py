@@ -132,6 +132,21 @@ def test_value_read_in_later_pass_is_not_overwritten() -> None:
     compare(f, *draw((70, 32), (32, 32)))
 
 
+@pytest.mark.parametrize("n", [8, 100])
+def test_value_read_by_pieces_of_pieces_is_not_overwritten(n: int) -> None:
+    def f(x: Any) -> Any:
+        y, p = x * 0.5, x * 0.3
+        z = y * p[0] + p[1]
+        for i in range(2, 8):
+            z = z * y + p[i]
+        y[-1] -= 0.9
+        y[0] = 0.9
+        y[2:4] *= p[:2]
+        return y, z
+
+    compare(f, *draw((n,), dtype="f8"), rtol=1e-12)
+
+
 def test_temporaries_share_memory_with_results() -> None:
     def f(x: Any) -> Any:
         return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)

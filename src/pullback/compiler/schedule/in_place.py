@@ -46,13 +46,14 @@ class InPlace:
     def _reads(self, uses: list[Use], number: int, seen: set[Use]) -> Iterator[Node]:
         """Yield the nodes from whose memory elements are loaded for some uses in a pass."""
         plan, kernel = self.plan, self.kernel
-        waiting = list(uses)
+        loaded: set[Use] = set()  # what pieces and rows are computed from: it is loaded again for them
+        waiting = [(use, seen) for use in uses]
         while waiting:
-            use = waiting.pop()
+            use, known = waiting.pop()
             node = use.node
-            if use in seen or is_number(node):
+            if use in known or is_number(node):
                 continue
-            seen.add(use)
+            known.add(use)
             if kernel.makes(use):
                 if kernel.levels[node.number] == ROW:
                     continue
@@ -61,10 +62,11 @@ class InPlace:
                     continue
                 if node.kind in READS:  # they load elements from memory even if the kernel computes their arguments
                     yield from (u.node for u in plan.uses_of(node))
+                    waiting += [(u, loaded) for u in plan.uses_of(node) if kernel.makes(u)]
                 else:
-                    waiting += plan.uses_of(node)
+                    waiting += [(u, known) for u in plan.uses_of(node)]
             elif node.number in self.fused.virtual:
-                waiting += [use_argument(use, a) for a in node.args]
+                waiting += [(use_argument(use, a), known) for a in node.args]
             else:
                 yield node
 
