@@ -74,7 +74,7 @@ def find(event: str) -> Any:
     return next((o for o in reversed(_observers.get()) if event in o.events), None)
 
 
-def capture(args: list[Any]) -> list[Any]:
+def capture_operands(args: list[Any]) -> list[Any]:
     """Return the operands of an op that is no ``Op`` as values of the innermost block that records a branch."""
     observer = find("capture") if blocks else None
     return args if observer is None else observer.capture(args)

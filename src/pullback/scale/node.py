@@ -34,7 +34,7 @@ class WorkersOp(CustomOp):
 
     def apply(self, args: Sequence[Any]) -> tuple[Any, ...]:
         """Return the results of the workers; no transform can trace them, as their function captures no tensor."""
-        return self._apply(hooks.capture([unwrap_constant(a) for a in args]))
+        return self._apply(hooks.capture_operands([unwrap_constant(a) for a in args]))
 
     def run(self, values: Sequence[Any]) -> Run:
         is_traced = any(map(level_of, values))  # a further transform follows them

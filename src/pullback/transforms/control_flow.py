@@ -123,7 +123,7 @@ def fori_loop(lo: Any, hi: Any, body: Callable[..., Any], carry: Tree, max_steps
     for name, bound in (("lo", lo), ("hi", hi)):
         _check_integer(f"fori_loop: {name}", bound)
     if _is_unknown(lo) or _is_unknown(hi):
-        return _count_up(as_array(lo).astype(np.int64), as_array(hi), body, carry, most)
+        return _count_up(_as_leaf(lo).astype(np.int64), _as_leaf(hi), body, carry, most)
     first = int(lo)
     end = int(hi) if most is None else min(int(hi), first + most)
     numbers = np.arange(first, max(first, end))
@@ -137,11 +137,11 @@ def _is_unknown(bound: TensorLike) -> bool:
 
 def _count_up(lo: Any, hi: Any, body: Callable[..., Any], carry: Tree, most: int | None) -> Any:
     """Return the carry of a ``fori_loop`` whose number of steps is found out while it runs."""
-    carry = tree.map_leaves(as_operand, carry, whole=tree.is_number_list)
+    carry = tree.map_leaves(_as_operand, carry, whole=tree.is_number_list)
 
     def step(state: Sequence[Any]) -> Any:
         i, before = state
-        return i + 1, check_carry("fori_loop", before, body(i, before))
+        return i + 1, _check_carry("fori_loop", before, body(i, before))
 
     return while_loop(lambda state: state[0] < hi, step, (lo, carry), most)[1]
 
@@ -164,7 +164,7 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carry: Tree, 
     _check_function("while_loop: cond", cond)
     _check_function("while_loop: body", body)
     most = None if max_steps is None else _check_count("while_loop: max_steps", max_steps)
-    carry = tree.map_leaves(as_operand, carry, whole=tree.is_number_list)
+    carry = tree.map_leaves(_as_operand, carry, whole=tree.is_number_list)
     program = get_trace()
     made = None if program is None else _trace_while(program, cond, body, carry, most)
     if made is not None:
@@ -176,7 +176,7 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carry: Tree, 
         if not (np.any(all_values(holds)) if batched else holds):
             break
         given = _hold_back(holds, carry) if batched else carry
-        new, steps = check_carry("while_loop", carry, body(given)), steps + 1
+        new, steps = _check_carry("while_loop", carry, body(given)), steps + 1
         carry = _select(holds, new, carry) if batched else new
     return carry
 
@@ -194,7 +194,7 @@ def _check_integer(what: str, x: Any) -> None:
     """Raise unless ``x`` is one integer, whose value may be unknown while compiling."""
     if not isinstance(x, (*NUMBERS, *ARRAYS, np.generic)):
         raise ArgumentError(f"{what} must be one integer, got {describe(x)}.")
-    number = as_array(x)
+    number = _as_leaf(x)
     if np.shape(number) or number.dtype.kind not in "iu":
         raise ArgumentError(f"{what} must be one integer, got {number.dtype} of shape {np.shape(number)}.")
 
@@ -207,7 +207,7 @@ def _check_function(what: str, f: object) -> None:
 def _select(condition: Any, x: Any, y: Any) -> Any:
     """Return ``where(condition, x, y)`` of each leaf of two trees."""
     rows = zip(tree.leaves(x), tree.leaves(y), strict=True)
-    return tree.replace_leaves(x, [np.where(condition, as_array(a), as_array(b)) for a, b in rows])
+    return tree.replace_leaves(x, [np.where(condition, _as_leaf(a), _as_leaf(b)) for a, b in rows])
 
 
 def _hold_back(taken: Any, operands: Tree) -> Any:
@@ -228,11 +228,11 @@ def _trace_while(program: Any, cond: Callable[..., Any], body: Callable[..., Any
 
     def step(state: Sequence[Any], _: Any) -> Any:
         before, count = state
-        return (check_carry("while_loop", before, body(before)), count + 1), None
+        return (_check_carry("while_loop", before, body(before)), count + 1), None
 
     def goes_on(state: Sequence[Any]) -> list[Any]:
         found = _check_predicate("while_loop: cond must return", cond(state[0]), "Use np.all or np.any.")
-        holds = as_array(found).astype(bool)
+        holds = _as_leaf(found).astype(bool)
         return [holds if most is None else holds & (state[1] < most)]
 
     recorded = _record_steps(program, step, whole)
@@ -264,7 +264,7 @@ def cond(pred: TensorLike, true_fn: Callable[..., Any], false_fn: Callable[..., 
     6.0
     """
     _check_predicate("cond: pred must be", pred, "Use where, or vmap of cond.")
-    number = as_array(pred) != 0 if isinstance(pred, Tensor) else bool(pred)
+    number = _as_leaf(pred) != 0 if isinstance(pred, Tensor) else bool(pred)
     return _choose("cond", number, [false_fn, true_fn], operands)
 
 
@@ -283,7 +283,7 @@ def switch(index: TensorLike, branches: Sequence[Callable[..., Any]], *operands:
     [2.0, 4.0, 8.0]
     """
     _check_integer("switch: index", index)
-    number = as_array(index)
+    number = _as_leaf(index)
     if not isinstance(branches, Sequence):
         raise ArgumentError(f"switch: branches must be a list of functions, got {type(branches).__name__}.")
     if not branches:
@@ -315,7 +315,7 @@ def _trace_branches(
     name: str, program: Any, number: Any, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]
 ) -> Any:
     """Add branches to a program, and return their results; None if they cannot be recorded."""
-    given = tree.map_leaves(as_operand, list(operands), whole=tree.is_number_list)
+    given = tree.map_leaves(_as_operand, list(operands), whole=tree.is_number_list)
     leaves = tree.leaves(given)
     results: list[Any] = []
 
@@ -346,7 +346,7 @@ def _check_alike(name: str, first: Tree, other: Tree) -> Any:
             continue
         if np.shape(x) != np.shape(z):
             raise ShapeError(f"{name}: {path} has shape {np.shape(x)} in one branch and {np.shape(z)} in another.")
-        (dtype, weak), (wanted, other_weak) = get_kind(as_operand(x)), get_kind(as_operand(z))
+        (dtype, weak), (wanted, other_weak) = _get_kind(_as_operand(x)), _get_kind(_as_operand(z))
         if weak is None and other_weak is None and dtype != wanted:
             raise ArgumentError(f"{name}: {path} is {dtype} in one branch and {wanted} in another; cast one of them.")
     return other
@@ -358,7 +358,7 @@ def _cast_outputs(body: Any, dtypes: Sequence[Any]) -> Any:
         return body
     with body.open_trace() as trace:
         zs = body([trace.add_input(*like) for like in body.input_likes])
-        return close(trace, [as_array(z).astype(dtype) for z, dtype in zip(zs, dtypes, strict=True)])
+        return close(trace, [_as_leaf(z).astype(dtype) for z, dtype in zip(zs, dtypes, strict=True)])
 
 
 def _check_count(what: str, count: object) -> int:
@@ -375,8 +375,8 @@ class Steps:
     ) -> None:
         _check_function(f"{name}: f", f)
         self.name, self.f, self.reverse = name, f, reverse
-        self.carry = tree.map_leaves(as_operand, carry, whole=tree.is_number_list)
-        self.xs = tree.map_leaves(as_array, xs, whole=tree.is_number_list)
+        self.carry = tree.map_leaves(_as_operand, carry, whole=tree.is_number_list)
+        self.xs = tree.map_leaves(_as_leaf, xs, whole=tree.is_number_list)
         self.length = self._find_length(length)
 
     def _find_length(self, length: int | None) -> int:
@@ -401,7 +401,7 @@ class Steps:
         made = self.f(carry, x)
         if not isinstance(made, tuple) or len(made) != 2:
             raise ArgumentError(f"{self.name}: f must return a pair (carry, y), got {describe(made)}.")
-        return check_carry(self.name, carry, made[0]), made[1]
+        return _check_carry(self.name, carry, made[0]), made[1]
 
     # ---- eagerly
 
@@ -416,7 +416,7 @@ class Steps:
         """Return the results of no steps: the carry, and empty arrays with the shapes of a step's results."""
         zeros = tree.map_leaves(lambda x: np.zeros(x.shape, x.dtype)[()] if isinstance(x, ARRAYS) else x, self.carry)
         _, y = self.step(zeros, tree.map_leaves(lambda x: np.zeros(x.shape[1:], x.dtype)[()], self.xs))
-        return self.carry, tree.map_leaves(lambda z: np.zeros((0, *np.shape(z)), as_array(z).dtype), y)
+        return self.carry, tree.map_leaves(lambda z: np.zeros((0, *np.shape(z)), _as_leaf(z).dtype), y)
 
     # ---- in a program that is being compiled
 
@@ -451,7 +451,7 @@ def _record_steps(program: Any, step: Callable[..., Any], carry: Tree, xs: Tree 
         if draws:
             return None
         dtypes = [like.dtype for like in body.output_likes[: len(leaves)]]
-        if all(get_kind(x) == (dtype, None) for x, dtype in zip(leaves, dtypes, strict=True)):
+        if all(_get_kind(x) == (dtype, None) for x, dtype in zip(leaves, dtypes, strict=True)):
             return body, captured, leaves, found[1]
         # Python numbers in the carry get the dtype that they have after a step.
         leaves = [_cast_number(x, dtype) for x, dtype in zip(leaves, dtypes, strict=True)]
@@ -465,8 +465,8 @@ def _record(
     ``leaves`` are those of the arguments.
     """
     with program.open_body(takes_all) as trace:
-        given = [trace.add_input(np.shape(x), *get_kind(x)) for x in leaves]
-        outputs = [as_array(z) for z in f(*tree.replace_leaves(args, given))]
+        given = [trace.add_input(np.shape(x), *_get_kind(x)) for x in leaves]
+        outputs = [_as_leaf(z) for z in f(*tree.replace_leaves(args, given))]
         body, captured = trace.close(outputs)
         return body, captured, trace.draws
 
@@ -517,30 +517,30 @@ def _record_several(op: ScanOp, several: int, recompute: bool) -> Any:
         return close(trace, inner.apply(given) if recompute else inner.run_unrolled(given))
 
 
-def as_array(x: Any) -> Any:
+def _as_leaf(x: Any) -> Any:
     """Return a leaf as an array, or a tensor of some level."""
     if type(x) in NUMBERS:
         return np.asarray(x)[()]
     return unwrap_constant(join_array(x)) if isinstance(x, ARRAYS) else as_value(x)
 
 
-def as_operand(x: Any) -> Any:
+def _as_operand(x: Any) -> Any:
     """Return a leaf of the carry as an array; a Python number stays one."""
-    return x if type(x) in NUMBERS else as_array(x)
+    return x if type(x) in NUMBERS else _as_leaf(x)
 
 
-def get_kind(x: Any) -> tuple[Any, Any]:
+def _get_kind(x: Any) -> tuple[Any, Any]:
     """Return the dtype of a leaf, and ``int``, ``float`` or ``complex`` if it stands for a Python number."""
     return (np.asarray(x).dtype, type(x)) if type(x) in NUMBERS else (x.dtype, getattr(x, "weak", None))
 
 
 def _cast_number(x: Any, dtype: Any) -> Any:
-    if get_kind(x)[1] is None:
+    if _get_kind(x)[1] is None:
         return x
     return x.astype(dtype) if isinstance(x, Tensor) else np.asarray(x, dtype)[()]
 
 
-def check_carry(name: str, before: Tree, after: Tree) -> Any:
+def _check_carry(name: str, before: Tree, after: Tree) -> Any:
     """Return the carry after a step, its dicts in the order of those before; raise if structure or shapes differ."""
     if _is_alike(before, after):
         return after
@@ -559,7 +559,7 @@ def check_carry(name: str, before: Tree, after: Tree) -> Any:
             continue
         if np.shape(x) != np.shape(z):
             raise ShapeError(f"{name}: the shape of {path} changes in a step, from {np.shape(x)} to {np.shape(z)}.")
-        (dtype, weak), (other, _) = get_kind(x), get_kind(z if type(z) in NUMBERS else as_array(z))
+        (dtype, weak), (other, _) = _get_kind(x), _get_kind(z if type(z) in NUMBERS else _as_leaf(z))
         if weak is None and dtype != other and not _is_number(z):
             raise ArgumentError(
                 f"{name}: the dtype of {path} changes in a step, from {dtype} to {other}. "

@@ -139,7 +139,7 @@ class CustomOp:
 
     def apply(self, args: Sequence[Any]) -> tuple[Any, ...]:
         """Return the results, each an array or a tensor of the highest level there is."""
-        args = hooks.capture([unwrap_constant(a) for a in args])
+        args = hooks.capture_operands([unwrap_constant(a) for a in args])
         if self.limit is not None:
             return self._apply(args)
         self.limit = self.below(args)

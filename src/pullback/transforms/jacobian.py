@@ -155,7 +155,7 @@ def _not_holomorphic(face: str, x: Any) -> GradientError:
     )
 
 
-def check_real(face: str, made: Linear) -> None:
+def check_real_function(face: str, made: Linear) -> None:
     """Raise if an input or result is complex."""
     for what, values in (("f returned", made.record.values), ("an input has", made.inputs.values)):
         for v in values:
@@ -213,7 +213,7 @@ class OfHessian(Jacobian):
     face = "hessian"
 
     def check(self, made: Linear) -> None:
-        check_real(self.face, made)
+        check_real_function(self.face, made)
 
 
 class Hessian(Derivative):

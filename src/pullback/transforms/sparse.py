@@ -24,7 +24,7 @@ from pullback.transforms.argnums import Call, Derivative, WholeCall
 from pullback.transforms.colouring import color_columns
 from pullback.transforms.directions import pull_in_batches
 from pullback.transforms.grad import grad
-from pullback.transforms.jacobian import check_real
+from pullback.transforms.jacobian import check_real_function
 from pullback.transforms.leaves import list_whole_leaves
 from pullback.transforms.linear import Linear, Record
 from pullback.transforms.session import open_tape
@@ -124,7 +124,7 @@ class SparseJacobian(Derivative):
         with open_tape() as tape:
             made = Linear(self.face, (x,), WholeCall(self.get_function(call), (x,)), tape)
             self._one("the result of f", made.record.values)
-            check_real(self.face, made)
+            check_real_function(self.face, made)
             (dtype,) = made.inputs.gradient_dtypes(made.record.values)
             back, seen, plan = made.record, Outline(made.record), self._plan
             if plan is not None and not plan.pushes and seen.steady and seen.same(plan.back):

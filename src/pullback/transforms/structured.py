@@ -39,7 +39,7 @@ class StructuredOp:
 
     def apply(self, args: Sequence[Any]) -> tuple[Any, ...]:
         """Perform the op on operands of any level; the results are of the highest."""
-        args = hooks.capture([unwrap_constant(a) for a in args])
+        args = hooks.capture_operands([unwrap_constant(a) for a in args])
         top: Any = max(args, key=level_of, default=None)
         if not level_of(top):
             return self.run(args)
