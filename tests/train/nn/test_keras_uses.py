@@ -226,3 +226,28 @@ def test_operators_without_a_layer_or_after_masks_are_refused(tmp_path: Any) -> 
     for made in (pb.model(x, x[:, :1]), pb.model(steps.inputs[0], steps + steps)):  # a layer would pass the mask on
         with pytest.raises(CheckpointError, match="ApplyFunction"):
             made.save(tmp_path / "model.keras")
+
+
+# ---- further names
+
+
+def test_execute_returns_outputs_of_layers() -> None:
+    model = make_branches()
+    short, late = model.execute(X, ["short", "late"])
+    np.testing.assert_allclose(np.asarray(short + late), model.predict(X), rtol=1e-5, atol=1e-6)
+    assert model.execute([X], "early").shape == (6, 3)
+
+
+def test_what_a_model_was_compiled_and_trained_with() -> None:
+    model = pb.sequential([layers.input_layer(shape=[3]), layers.dense(2)])
+    assert (model.loss, model.metrics, model.history) == (None, [], None)
+    model.compile("sgd", "mse", metrics=["mae"])
+    history = model.fit(X, Y, verbose=0)
+    assert (model.loss, model.metrics) == ("mse", ["mae"])
+    assert model.history is history
+
+
+def test_a_merging_layer_is_made_before_it_is_applied() -> None:
+    x = pb.input([3])
+    with pytest.raises(ArgumentError, match=r"pb.layers.add\(\)\(\[x, y\]\)"):
+        layers.add([x, x])

@@ -394,6 +394,8 @@ WITHOUT_EFFECT = {
     "implementation",
     "flash_attention",
     "sparse",
+    "shape",  # another name of input_shape
+    "batch_shape",
     "input_dim",
     "input_length",
     "stateful",

@@ -100,7 +100,7 @@ class Trainer:
         self._model = ref(model)  # weak, as the model has the trainer: it goes when its last user does
         self.optimizer: Optimizer | str | None = None
         self.stop_training = False
-        self._settings: Settings | None = None
+        self.settings: Settings | None = None
         self._eager = False
         self._programs: dict[str, Callable[..., Any]] = {}
         self._structure: list[object] = []
@@ -110,6 +110,7 @@ class Trainer:
         self._usual_size: int | None = None  # of batches
         self._results: RunningResults | None = None  # of calls of train_on_batch that are not reset
         self._run: TrainingRun | None = None  # while fit runs
+        self.history: History | None = None  # of the latest fit
         self._batch: tuple[Sequence[Any], Sequence[Any]] = (
             (),
             (),
@@ -136,7 +137,7 @@ class Trainer:
         if self._prepared is not None and self._prepared.objectives is not None:
             return self._prepared.objectives.names
         outputs = self.model.output_names or ["output_1"]
-        return [] if self._settings is None else Objectives(self._settings, outputs, self.model.name).names
+        return [] if self.settings is None else Objectives(self.settings, outputs, self.model.name).names
 
     def compile(self, optimizer: Optimizer | str, settings: Settings, eager: bool) -> None:
         """Set the optimizer, the losses and the metrics."""
@@ -146,7 +147,7 @@ class Trainer:
             Objectives(settings, model.output_names, model.name)  # raises an error for what is not known
         elif not isinstance(settings.loss, list | tuple | Mapping):
             _check_single(settings, model.name)
-        self._settings, self._eager, self._results = settings, bool(eager), None
+        self.settings, self._eager, self._results = settings, bool(eager), None
         self._forget()
 
     def get_optimizer(self) -> Optimizer:
@@ -280,7 +281,7 @@ class Trainer:
         resume = run.callbacks.resumes_from if schedule.resume is None else schedule.resume
         if resume is not None:
             run.resume(resume)
-        self._run, self.stop_training = run, False
+        self._run, self.stop_training, self.history = run, False, run.history
         try:
             return run.train()
         finally:
@@ -435,7 +436,7 @@ class Trainer:
 
     def save_model(self, path: StrPath) -> None:
         """Write the model, its variables, and what it is compiled with to a file, in the format of the path's end."""
-        described = None if self._settings is None else describe_settings(self._settings)
+        described = None if self.settings is None else describe_settings(self.settings)
         if not write_layers_model(path, self.model, self._find_optimizer(), described):
             write_model(path, self.model, self._find_optimizer(), described)
 
@@ -453,11 +454,11 @@ class Trainer:
         """Return what ``import_state`` of a copy's trainer takes."""
         optimizer = self._find_optimizer()
         copy = None if optimizer is None else copy_optimizer(self.model, optimizer)
-        return TrainerState(copy, self._settings, self._eager)
+        return TrainerState(copy, self.settings, self._eager)
 
     def import_state(self, state: TrainerState) -> None:
         """Take over what the trainer of the original model had, for the variables of this model."""
-        copy, self._settings, self._eager = state
+        copy, self.settings, self._eager = state
         self.optimizer = None if copy is None else restore_optimizer(self.model, copy)
 
     def _find_optimizer(self) -> Optimizer | None:
@@ -654,7 +655,7 @@ class Trainer:
             outs = _list_outputs(out)
             if names is None or len(names) != len(outs):
                 names = [f"output_{i + 1}" for i in range(len(outs))]
-            objectives = None if self._settings is None else Objectives(self._settings, names, model.name)
+            objectives = None if self.settings is None else Objectives(self.settings, names, model.name)
             self._prepared = Prepared(self._compute_dtype(), objectives, names, [tuple(z.shape) for z in outs])
         return self._prepared
 
@@ -697,7 +698,7 @@ class Trainer:
     # ---- checks
 
     def _check_compiled(self, what: str, trains: bool = True) -> None:
-        if self.optimizer is None or self._settings is None:
+        if self.optimizer is None or self.settings is None:
             raise ArgumentError(
                 f"{self.model.name}.{what}: the model is not compiled. Call model.compile(optimizer, loss) first."
             )

@@ -235,6 +235,22 @@ class Model(Layer):
         self._trainer.optimizer = optimizer
 
     @property
+    def loss(self) -> Any:
+        """The loss, or those of the outputs, as ``compile`` was given them; None before."""
+        return None if self._trainer.settings is None else self._trainer.settings.loss
+
+    @property
+    def metrics(self) -> list[Any]:
+        """The metrics as ``compile`` was given them; empty before."""
+        given: Any = () if self._trainer.settings is None else self._trainer.settings.metrics
+        return list(given) if isinstance(given, list | tuple) else [given]
+
+    @property
+    def history(self) -> History | None:
+        """What the latest ``fit`` returned; None before."""
+        return self._trainer.history
+
+    @property
     def stop_training(self) -> bool:
         """Whether training is to end after this step; callbacks set it."""
         return self._trainer.stop_training
@@ -589,6 +605,21 @@ class Model(Layer):
         array([[3.]], dtype=float32)
         """
         return self._trainer.predict_on_batch(x)
+
+    def execute(self, inputs: Any, outputs: str | Sequence[str]) -> Any:
+        """Return the outputs of layers inside the model, for these inputs, as in TensorFlow.js.
+
+        inputs: an array, a list of one for each input, or a dict by their names.
+        outputs: the name of a layer, or a list of names.
+
+        >>> model = pb.sequential([pb.layers.dense(4, name="h", input_shape=[3]), pb.layers.dense(2)])
+        >>> model.execute(np.ones((5, 3)), "h").shape
+        (5, 4)
+        """
+        names = [outputs] if isinstance(outputs, str) else list(outputs)
+        part = Functional(self.input, [self.get_layer(name).output for name in names])
+        made = part(*inputs) if isinstance(inputs, list | tuple) else part(inputs)
+        return made[0] if isinstance(outputs, str) else made
 
     # ---- files and copies
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.suggestions import snake_case
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import resolve_axis
 from pullback.ops import elementwise, joining
 from pullback.train.masks import Mask
-from pullback.train.nn.layers.base import Layer
+from pullback.train.nn.layers.base import INPUT_TYPES, Layer
 from pullback.typing import Value
 
 __all__ = ["Add", "Average", "Concatenate", "Dot", "Maximum", "Minimum", "Multiply", "Subtract"]
@@ -23,6 +24,14 @@ class MergeLayer(Layer):
     """The base of layers with several inputs; a step of the output is masked where it is in all inputs."""
 
     several = True
+
+    def __new__(cls, *given: Any, **_: Any) -> MergeLayer:
+        if given and isinstance(given[0], list | tuple) and any(isinstance(x, INPUT_TYPES) for x in given[0]):
+            name = snake_case(cls.__name__)
+            raise ArgumentError(
+                f"{name}: pb.layers.{name}() makes a layer, which is then applied: pb.layers.{name}()([x, y])."
+            )
+        return super().__new__(cls)
 
     def compute_mask(self, inputs: Any, mask: Mask = None) -> Mask:
         if mask is None or any(m is None for m in mask) or len(mask) < len(inputs):

@@ -237,7 +237,8 @@ def _decode(x: Any, xs: Sequence[Value]) -> Any:
 class InputLayer(Layer):
     """The input of a sequential model, as a layer of its own: the identity.
 
-    - input_shape: the shape of one example.
+    - shape: the shape of one example; ``input_shape`` is the same.
+    - batch_shape: the shape with the batch in front; ``batch_input_shape`` is the same.
     - sparse: only False: arrays are dense.
 
     >>> model = pb.sequential([pb.layers.input_layer(input_shape=[3]), pb.layers.dense(2)])
@@ -245,8 +246,19 @@ class InputLayer(Layer):
     (2,)
     """
 
+    shape: Sequence[int | None] | None = None
+    batch_shape: Sequence[int | None] | None = None
     sparse: bool = False
     supports_masking = True
+
+    def __post_init__(self) -> None:
+        if self.sparse:
+            raise ArgumentError("input_layer: sparse=True is not known here: arrays are dense.")
+        if self.shape is not None:
+            self.input_shape, self.shape = self.shape, None
+        if self.batch_shape is not None:
+            self.batch_input_shape, self.batch_shape = self.batch_shape, None
+        super().__post_init__()
 
     def call(self, x: Value) -> Any:
         return x
