@@ -100,3 +100,10 @@ def test_transforms_are_the_same_with_threads() -> None:
     x = random.normal(size=(300, 96))
     f = lambda x: np.fft.fft(np.fft.fft(x), axis=0).real
     np.testing.assert_array_equal(pb.compile(f, threads=2)(x), pb.compile(f, threads=1)(x))
+
+
+@pytest.mark.parametrize(("columns", "dtype"), [(512, "f8"), (1024, "f4")])
+def test_transforms_along_columns_of_rows_of_whole_pages(columns: int, dtype: str) -> None:
+    f = lambda x: np.abs(np.fft.ifft(np.fft.fft(x, axis=0) * 2.0j, axis=0)[3])
+    x = np.random.default_rng(0).standard_normal((6, columns)).astype(dtype)
+    np.testing.assert_allclose(pb.compile(f, backend="llvm")(x), f(x), rtol=1e-4 if dtype == "f4" else 1e-9, atol=1e-5)

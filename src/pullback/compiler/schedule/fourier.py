@@ -13,6 +13,8 @@ __all__ = ["FourierPlan", "plan_fourier"]
 
 MIN_VECTOR_BYTES = 16  # the narrowest vectors that are used
 SCRATCH_SHARE = 3 / 2  # of the first-level cache that scratch memory may take; vectors are narrower where it is more
+LINE_BYTES = 64  # of the caches
+SET_BYTES = 4096  # lines at such a distance, or a multiple of it, displace each other from the first-level cache
 PART_NUMBERS = 16384  # about how many numbers a part transforms
 
 
@@ -38,10 +40,12 @@ def plan_fourier(n: Node, target: Target, threads: int) -> FourierPlan:
     is_paired = data.is_real or len(n.args) == 2
     # Numbers in a lane: two spectra of real results have n + 2, and two of real inputs are taken apart.
     longest = max(data.n + 2, 2 * data.out if is_paired and not data.is_real else 0)
-    width = max(1, target.vector_bytes // x.dtype.itemsize)
+    collides = inner * x.dtype.itemsize % SET_BYTES == 0  # what is not used of a line is read once more then
+    width = max(1, (LINE_BYTES if collides else target.vector_bytes) // x.dtype.itemsize)
     while (
         width * x.dtype.itemsize > MIN_VECTOR_BYTES
         and 4 * width * longest * x.dtype.itemsize > SCRATCH_SHARE * target.first_cache
+        and not collides
     ):
         width //= 2
     is_contiguous = inner >= width
