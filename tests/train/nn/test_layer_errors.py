@@ -149,6 +149,15 @@ def test_layer_without_call_error() -> None:
         Forward()(ROWS)
 
 
+def test_layer_whose_call_returns_nothing_error() -> None:
+    class Doubled(layers.Layer):
+        def call(self, x: Any) -> Any:
+            x * 2
+
+    with pytest.raises(ShapeError, match="call returned None, expected a tensor"):
+        Doubled()(ROWS)
+
+
 def test_sequential_of_single_layer_or_class_error() -> None:
     with pytest.raises(ArgumentError, match=r"layers must be a list, got Dense. Write sequential\(\[layer\]\)"):
         pb.sequential(layers.dense(2))  # type: ignore[arg-type]

@@ -280,6 +280,8 @@ class Layer(Configurable):
             raise  # it names the innermost layer
         except ShapeError as error:
             raise self._name_layer(error, xs) from error
+        if y is None:
+            raise LayerError(f"layer '{self.name}': call returned None, expected a tensor. Is a return missing?")
         if self.narrow_dtype is not None:
             y = _narrow(y, self.narrow_dtype)
         if type(self).compute_mask is not Layer.compute_mask or (masks is not None and self.supports_masking):
