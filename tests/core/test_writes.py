@@ -329,6 +329,7 @@ def change_copies_that_move_nothing(x: Any) -> Any:
 def write_to_flat_views_of_results(x: Any) -> Any:
     m = np.reshape(x * 1.5, (3, 2))
     made = [np.quantile(m, [0.2, 0.7], 0), np.meshgrid(m[0], m[:, 0])[0], np.roll(m, 1, 0), np.tile(m, (1, 2))]
+    made += [np.sort(m, 0), np.take_along_axis(m, np.array([[1, 0]]), 0)]
     for result in made:
         flat = result.reshape(-1)
         flat[1:] *= x[0] + 2.0

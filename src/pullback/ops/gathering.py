@@ -441,7 +441,7 @@ def take_along_axis(x: TensorLike, indices: TensorLike, axis: int = -1) -> Any:
         values = np.broadcast_to(values, (*lead, values.shape[-1]))
         places = np.broadcast_to(places, (*lead, places.shape[-1]))
     z = gather(values, places, last, last)
-    return z if at == last else np.moveaxis(z, -1, at)
+    return z if at == last else np.moveaxis(z, -1, at).copy()  # as NumPy's, in C order
 
 
 @method
