@@ -10,7 +10,7 @@ import pytest
 
 import pullback as pb
 from pullback.core.axes import broadcast, elementwise1, elementwise2, moves, reduces
-from pullback.core.calculus import constant, linear, partials, rule
+from pullback.core.calculus import linear, no_derivative, partials, rule
 from pullback.core.op import REGISTRY, alias, op
 from pullback.core.tensor import BY_KERNEL
 from pullback.errors import DefinitionError, PullbackError, ShapeError, UnconnectedError
@@ -243,7 +243,7 @@ def test_op_with_three_broadcast_inputs() -> None:
 
 
 def test_constant_op_raises_unconnected_error_with_location() -> None:
-    @op(np.rint, acts=elementwise1, d=constant())
+    @op(np.rint, acts=elementwise1, d=no_derivative())
     def round_here(x: Any, /) -> Any:
         """Made for a test."""
 

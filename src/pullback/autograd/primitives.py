@@ -16,7 +16,7 @@ import numpy as np
 
 from pullback.autograd.containers import align, children, conjugate, flatten
 from pullback.core import tree
-from pullback.core.calculus import total
+from pullback.core.calculus import add_terms
 from pullback.core.convert import join_array, unwrap_constant
 from pullback.core.tape import as_tensor
 from pullback.core.tensor import Tensor
@@ -314,8 +314,8 @@ def _sum_parts(parts: list[Any]) -> Any:
     if not known:
         return None
     if children(known[0]) is None:
-        return total(known)
-    leaves = [total(list(row)) for row in zip(*(align(known[0], p) for p in known), strict=True)]
+        return add_terms(known)
+    leaves = [add_terms(list(row)) for row in zip(*(align(known[0], p) for p in known), strict=True)]
     return tree.replace_leaves(known[0], leaves)
 
 

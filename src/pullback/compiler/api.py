@@ -34,8 +34,7 @@ from pullback.core.conditions import RefusedConditions
 from pullback.core.convert import as_array, as_value, has_tensors, join_array
 from pullback.core.environment import get_environment, process_environment, word_of
 from pullback.core.rowsparse import RowSparse
-from pullback.core.tape import RAW
-from pullback.core.tensor import Tensor
+from pullback.core.tensor import RAW, Tensor
 from pullback.core.variable import Variable, flag_changes, hold_results, is_watched, watch_variables
 from pullback.display.html import Markup, render_frame, render_table, render_text
 from pullback.errors import ArgumentError, CompileError

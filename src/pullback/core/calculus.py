@@ -10,7 +10,7 @@
     rule(vjp, ..., jvp=...)       anything else: both written out, the tangents of x, y being ``dx``, ``dy``
     rule(..., together=vjps)      the same, with one formula for the cotangents of all inputs, which share work
     rule(..., adjoint=True)       the same, with vjps that are already adjoints for complex numbers: none is conjugated
-    constant()                    the derivative is zero wherever it exists
+    no_derivative()               the derivative is zero wherever it exists
 
 A formula's parameter names are what it needs (see formula.py).  Formulas are plain NumPy and operators.
 """
@@ -92,11 +92,13 @@ class Calculus:
         return formula(*(env[n] for n in get_parameters(formula)))
 
 
-def total(terms: list[Any]) -> Any:
-    out = terms[0]
-    for t in terms[1:]:
-        out = out + t
-    return out
+def add_terms(terms: list[Any]) -> Any:
+    """Return the sum of a list of tensors or arrays; None if there are none.
+
+    >>> add_terms([1.0, 2.0]), add_terms([])
+    (3.0, None)
+    """
+    return sum(terms[1:], terms[0]) if terms else None
 
 
 class partials(Calculus):
@@ -116,7 +118,7 @@ class partials(Calculus):
                 terms.append(self.call(f, z, inputs, params, g=t))
             else:
                 terms.append(t * self.call(f, z, inputs, params))
-        return total(terms) if terms else None
+        return add_terms(terms)
 
 
 class linear(Calculus):
@@ -135,7 +137,7 @@ class linear(Calculus):
             for i, t in enumerate(tangents)
             if t is not None and self.formulas[i] is not None
         ]
-        return total(terms) if terms else None
+        return add_terms(terms)
 
 
 class rule(Calculus):
@@ -158,7 +160,7 @@ class rule(Calculus):
         return self.call(self._jvp, z, inputs, params, **moved)
 
 
-class constant(Calculus):
+class no_derivative(Calculus):
     """The derivative is zero wherever it exists (comparisons, rounding): inputs get no cotangent."""
 
     flows = False

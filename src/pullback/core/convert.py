@@ -101,8 +101,8 @@ def as_shape(name: str, shape: Any) -> tuple[int, ...]:
     ((3,), (2, 3))
     """
     shape = concrete(shape)
-    check_sequence = isinstance(shape, list | tuple) or (isinstance(shape, ndarray) and shape.ndim)
-    lengths = list(shape) if check_sequence else [shape]
+    several = isinstance(shape, list | tuple) or (isinstance(shape, ndarray) and shape.ndim)
+    lengths = list(shape) if several else [shape]
     for n in lengths:
         whole = hasattr(n, "__index__") or (isinstance(n, float) and n.is_integer())
         if isinstance(n, bool) or not whole or np.ndim(n) or n < 0:

@@ -7,17 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy import generic, ndarray
+from numpy import ndarray
 
 from pullback.core.memory import Scratch
-from pullback.core.tensor import Tensor
+from pullback.core.tensor import ARRAYS, RAW
 from pullback.numerics.small_arrays import column_sum, ones, quick_sum
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
     from pullback.typing import Value
-
-RAW = (ndarray, generic)
 
 
 def keep_rule(rule: Callable[..., Any]) -> Any:
@@ -70,7 +68,7 @@ def floats_of(op: Op, z: Value, args: Sequence[Any]) -> Any:
 
 def as_float(x: object, dtype: np.dtype[Any]) -> Any:
     """Return integers and bools as numbers of ``dtype``, anything else as it is."""
-    return x.astype(dtype) if isinstance(x, (Tensor, *RAW)) and x.dtype.kind in "iub" else x
+    return x.astype(dtype) if isinstance(x, ARRAYS) and x.dtype.kind in "iub" else x
 
 
 def fit(g: Any, x: Any) -> Any:

@@ -53,7 +53,7 @@ def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         return op.prepare_call(args, params)
     if not is_read:  # from the start: what was read may go the quick way
         return op.call([a.read() if isinstance(a, Tensor) else a for a in args], params)
-    if is_watched and not op.is_moving:  # a tensor that a GradientTape watches stands for its node: the quick way
+    if is_watched and not op.makes_views:  # a tensor that a GradientTape watches stands for its node: the quick way
         nodes = [_get_node(a) for a in args]
         if not any(type(a) is Large for a in nodes):
             return op.call(nodes, params)
@@ -61,7 +61,7 @@ def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         z = op.perform(args, params)
         return weaken_value(z) if are_numbers(args) else z
     z = top.interpret(op, tuple(args), params)
-    if op.is_moving:
+    if op.makes_views:
         return LATER["note_view"](z, args[0], op, params)
     numbers = top.stands_for_numbers or op.chooses or type(args[-1]) is float or type(args[0]) is float
     return weaken(z) if numbers and is_weak(op, args) else z

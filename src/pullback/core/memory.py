@@ -74,7 +74,7 @@ class Pool(list[Any]):
         self.wanted = 0
 
 
-def take(pool: Pool) -> Any:
+def take_buffer(pool: Pool) -> Any:
     """Return a buffer of the pool; None if there is none, so that NumPy (``out=None``) allocates one."""
     pool.wanted += 1
     try:
@@ -83,7 +83,7 @@ def take(pool: Pool) -> Any:
         return None
 
 
-def give(v: Array, pool: Pool, meta: Meta) -> None:
+def give_buffer(v: Array, pool: Pool, meta: Meta) -> None:
     """Put ``v`` into the pool; one local variable of the caller must be the only reference to it."""
     fits = v.base is None and v.dtype is meta.dtype and v.shape == meta.shape
     if fits and pool.wanted > 0 and len(pool) < meta.capacity and v.flags.c_contiguous and v.flags.writeable:
@@ -106,7 +106,7 @@ class Large(Wrapped):
         if pool is not None:
             v, self.value = self.value, None
             if type(v) is ndarray and is_sole(v):
-                give(v, pool, self.meta)
+                give_buffer(v, pool, self.meta)
 
 
 PLAIN.add(Large)
@@ -155,7 +155,7 @@ class Scratch:
         if self.fresh:
             v, self.v = self.v, None
             if is_sole(v):
-                give(v, self.meta.pool, self.meta)
+                give_buffer(v, self.meta.pool, self.meta)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.v, name)
@@ -192,8 +192,8 @@ def _run_ufunc(ufunc: Any, values: Sequence[Any], meta: Meta, out: Any = None) -
     """Return the result of a ufunc that fits a buffer: in ``out``, or in one of the pool."""
     function = find_function(ufunc, values, meta.shape, meta.dtype)
     if function is None:
-        return ufunc(*values, out=take(meta.pool) if out is None else out)
-    buffer = take(meta.pool)  # not an operand's
+        return ufunc(*values, out=take_buffer(meta.pool) if out is None else out)
+    buffer = take_buffer(meta.pool)  # not an operand's
     return run_function(function, ufunc, values, np.empty(meta.shape, meta.dtype) if buffer is None else buffer)
 
 
@@ -337,12 +337,14 @@ def add_large(step: Any, add_cotangents: Any) -> Any:
         r.x = r.y = None
         v, g = r.value, r.g
         r.g = None
-        if meta.pool is not None and sys.getrefcount(r) == SOLE:  # only the walk's local and ours
+        if meta.pool is None:
+            return
+        if sys.getrefcount(r) == SOLE:  # as in release_node, whose call would be one more reference
             r.value = None
             if type(v) is ndarray and is_sole(v):
-                give(v, meta.pool, meta)
-        if meta.pool is not None and type(g) is ndarray and is_sole(g):
-            give(g, meta.pool, meta)
+                give_buffer(v, meta.pool, meta)
+        if type(g) is ndarray and is_sole(g):
+            give_buffer(g, meta.pool, meta)
 
     return back
 
@@ -356,9 +358,9 @@ def release_node(r: Tensor) -> None:
     if sys.getrefcount(r) == SOLE:  # the caller's local and ours
         r.value = None
         if type(v) is ndarray and is_sole(v):
-            give(v, meta.pool, meta)
+            give_buffer(v, meta.pool, meta)
     if type(g) is ndarray and is_sole(g):
-        give(g, meta.pool, meta)
+        give_buffer(g, meta.pool, meta)
 
 
 def _pull(a: Tensor, rule: Callable[..., Any], blockwise: bool, values: tuple[Any, ...], meta: Meta) -> None:
@@ -373,7 +375,7 @@ def _pull(a: Tensor, rule: Callable[..., Any], blockwise: bool, values: tuple[An
         if total is not None:
             a.g = total
             if is_sole(e):
-                give(e, meta.pool, meta)
+                give_buffer(e, meta.pool, meta)
             return
     d = rule(*[_wrap_scratch(v, meta) for v in values])
     fresh = type(d) is Scratch and d.fresh
@@ -381,7 +383,7 @@ def _pull(a: Tensor, rule: Callable[..., Any], blockwise: bool, values: tuple[An
         d = d.v
     a.g = _sum(e, d, fresh, a.meta)
     if fresh and is_sole(d):
-        give(d, meta.pool, meta)  # it was added into the other
+        give_buffer(d, meta.pool, meta)  # it was added into the other
 
 
 def calls_function(rule: Any, dtype: np.dtype[Any]) -> bool:
@@ -402,7 +404,7 @@ def _add_blockwise(e: Array, rule: Callable[..., Any], values: tuple[Any, ...], 
     flat = [_flatten(v, meta) for v in (e, *values)]
     if any(v is _ODD for v in flat):
         return None
-    out = e if own else take(meta.pool)
+    out = e if own else take_buffer(meta.pool)
     if out is None:
         out = np.empty(meta.shape, meta.dtype)
     into = out.reshape(-1)
@@ -435,4 +437,4 @@ def _sum(e: Array, d: Array, fresh: bool, meta: Meta) -> Any:
     if sys.getrefcount(e) == SOLE and e.base is None and e.flags.writeable:  # the caller's local and ours
         return np.add(e, d, e)
     pool = meta.pool
-    return np.add(e, d, d if fresh else take(pool) if type(pool) is Pool else None)
+    return np.add(e, d, d if fresh else take_buffer(pool) if type(pool) is Pool else None)

@@ -28,14 +28,12 @@ from pullback.core.fitting import fit, floats_of
 from pullback.core.formula import Expr, Names, derive_rule, flatten_formula, halves_bytes, is_product
 from pullback.core.interpreter import dispatch
 from pullback.core.lowering import Lowering, opaque, view, windows
-from pullback.core.memory import LARGE, Large, keep, take
+from pullback.core.memory import LARGE, Large, keep, take_buffer
 from pullback.core.operands import call_prepared
 from pullback.core.rowsparse import add_rows_picked
 from pullback.core.source import compile_text, is_defined_again
 from pullback.core.tape import (
-    ARRAYS,
     CAUGHT,
-    RAW,
     LooseStep,
     Step,
     add_into,
@@ -58,7 +56,7 @@ from pullback.core.templates import (
     UNARY,
     UNARY_WITH_PARAMS,
 )
-from pullback.core.tensor import BY_KERNEL, LATER, NUMPY, OBJECT, Tensor
+from pullback.core.tensor import ARRAYS, BY_KERNEL, LATER, NUMPY, OBJECT, RAW, Tensor
 from pullback.core.weak import weaken_value
 from pullback.core.writes import define_in_place, note_view
 from pullback.errors import (
@@ -212,7 +210,7 @@ class Op:
         self._read_signature(doc)
         self._check_names(doc)
         self.variadic = d.each is not None
-        self.is_moving = isinstance(lower, view)
+        self.makes_views = isinstance(lower, view)
         self.elementwise = isinstance(acts, broadcast) and not acts.out and not any(acts.core)
         self.quick, self.shortcuts, self.is_product = run, shortcuts or {}, is_product(kernel, run)
         binding = Names(self.name, self.inputs, tuple(self.params), self.variadic, d.together is not None)
@@ -332,10 +330,8 @@ class Op:
         return {
             "OP": self, "kernel": self.kernel, "run": self.run, "saving": self.saving, "new_node": Tensor,
             "place": place, "place_complex": place_complex, "translate_error": self.translate_error, "CAUGHT": CAUGHT,
-            "check_sequence": check_sequence, "keep": keep,
-            "take": take,
-            "capture": capture, "MAX_COPIED_BYTES": MAX_COPIED_BYTES, "MUTABLE": MUTABLE,
-            "copy_parameter": copy_parameter,
+            "check_sequence": check_sequence, "keep": keep, "take_buffer": take_buffer, "capture": capture,
+            "MAX_COPIED_BYTES": MAX_COPIED_BYTES, "MUTABLE": MUTABLE, "copy_parameter": copy_parameter,
             "note_view": note_view, "OBJECT": OBJECT, "call_with_unknown": call_with_unknown,
             "REQUIRED": templates.REQUIRED, **others,
             **{f"_{n}": templates.REQUIRED if n in self.required else d for n, d in self.params.items()},
@@ -469,7 +465,7 @@ class Op:
         node = {"v": "v", "m": "q", "step": "one", "x": "x", "y": packed, "pad": " " * 12}
         placed = f"place(v, m.tape[_s, v.dtype], one, x.x, {packed})"
         run = "run" if self.saving is None else "(saving if m.tape.level else run)"
-        if self.is_moving:  # x[0] is a number, not a view
+        if self.makes_views:  # x[0] is a number, not a view
             node["note"] = "if q.ndim: m.note(r)" if self.kernel is operator.getitem else "m.note(r)"
             placed = f"note_view({placed}, x, OP, {{{items}}})"
         return UNARY_WITH_PARAMS.format(
@@ -477,7 +473,7 @@ class Op:
             run="x.value[index]" if self.kernel is operator.getitem else f"{run}(x.value, {given})",
             array=f"run(x, {given})", above=f"{self.name}(x.value, {given})",
             scalar="; v = v if _s else v[()]" if isinstance(self.acts, moves) else "", noted=placed,
-            node=PLACE_VIEW.format(items=items, **node) if self.is_moving else PLACE.format(**node),
+            node=PLACE_VIEW.format(items=items, **node) if self.makes_views else PLACE.format(**node),
         )  # fmt: skip
 
     def _write_many(self) -> str:

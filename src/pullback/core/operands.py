@@ -10,8 +10,8 @@ import numpy as np
 from pullback.core.callers import is_in_place, is_operator
 from pullback.core.convert import as_array, unwrap_constant
 from pullback.core.interpreter import PLAIN_VALUES
-from pullback.core.tape import ARRAYS, constant
-from pullback.core.tensor import BY_KERNEL, LATER, OBJECT, Tensor, is_foreign
+from pullback.core.tape import constant
+from pullback.core.tensor import ARRAYS, BY_KERNEL, LATER, OBJECT, Tensor, is_foreign
 from pullback.core.weak import WEAK_TYPES, Weak, weaken
 from pullback.errors import ArgumentError
 

@@ -17,7 +17,7 @@ from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy import float64, generic, ndarray
+from numpy import float64, ndarray
 
 from pullback.core import hooks, native
 from pullback.core.capture import check_captured
@@ -38,7 +38,7 @@ from pullback.core.memory import (
 )
 from pullback.core.rowsparse import RowSum
 from pullback.core.source import find_user_place
-from pullback.core.tensor import LATER, Tensor
+from pullback.core.tensor import LATER, RAW, Tensor
 from pullback.errors import GradientError
 
 if TYPE_CHECKING:
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from pullback.typing import Array, Value
 
 Rule = Callable[..., Any]  # computes the cotangent of an operand from that of the result and the saved values
-RAW = (ndarray, generic)
-ARRAYS = (Tensor, *RAW)
 CAUGHT = (ValueError, TypeError, IndexError, OverflowError)  # the errors that NumPy raises for invalid operands
 FLOAT = ((), np.dtype(float))
 MAX_KEPT_METAS = 128  # that a closed tape keeps for its next use; closing visits each of them
@@ -146,8 +144,25 @@ class Step:
     """
 
     __slots__ = (
-        "_complex", "_floats", "_large", "back", "blockwise", "crossed", "dx", "dy", "is_moving", "loose", "needs",
-        "needs_z", "op", "plain", "programs", "rule", "rules", "step_record", "writing",
+        "_complex",
+        "_floats",
+        "_large",
+        "back",
+        "blockwise",
+        "crossed",
+        "dx",
+        "dy",
+        "loose",
+        "makes_views",
+        "needs",
+        "needs_z",
+        "op",
+        "plain",
+        "programs",
+        "rule",
+        "rules",
+        "step_record",
+        "writing",
     )  # fmt: skip
 
     is_custom = False  # whether its cotangents are computed by a user's function
@@ -158,7 +173,7 @@ class Step:
         blockwise: bool = False, crossed: bool = False,
     ) -> None:  # fmt: skip
         self.op: Any = op
-        self.is_moving = op is not None and op.is_moving  # its results may be views of its operand
+        self.makes_views = op is not None and op.makes_views  # its results may be views of its operand
         self.dx: Any = dx
         self.dy: Any = dy
         self.rule: Any = dx or rule

@@ -118,7 +118,8 @@ def {name}(x, y):{native}
         m = x.meta
         if t is ndarray and m.pool is not None and y.dtype is m.dtype and y.shape == m.shape:
             if left.needs[0]: keep(x.x, x.value)
-            return place(kernel(x.value, y, out=take(m.pool)), m, left, x.x, capture(y, m.tape) if left.needs[1] else m)
+            v = kernel(x.value, y, out=take_buffer(m.pool))
+            return place(v, m, left, x.x, capture(y, m.tape) if left.needs[1] else m)
 {large_shortcuts}    r = perform_beside(OP, x, y)
     return dispatch(OP, (x, y), {{}}) if r is None else r
 

@@ -238,7 +238,7 @@ class Tensor(TensorOps):
     ) -> Any:
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
             return observer.run_call("numpy function", Tensor.__array_function__, self, func, types, args, kwargs)
-        if len(types) > 1 and not all(issubclass(t, ORDINARY) for t in types):
+        if len(types) > 1 and not all(issubclass(t, ARRAYS) for t in types):
             return NotImplemented  # another library's array may have an operator of its own
         stand_in = NUMPY.get(func)
         if stand_in is not None:
@@ -253,7 +253,7 @@ class Tensor(TensorOps):
         """
         t = self.read()
         if leaves_product():
-            return t._whole
+            return t._as_object
         if not t.level:
             return t._values
         if takes_elements():
@@ -267,7 +267,7 @@ class Tensor(TensorOps):
     def _as_index(self, dtype: DType = None, copy: bool | None = None) -> Any:
         return np.asarray(self.__index__())
 
-    def _whole(self, dtype: DType = None, copy: bool | None = None) -> Any:
+    def _as_object(self, dtype: DType = None, copy: bool | None = None) -> Any:
         """Return an object array of rank 0 with this tensor: SciPy's sparse arrays leave products with it to us."""
         made = np.empty((), object)
         made[()] = self
@@ -408,13 +408,13 @@ class Tensor(TensorOps):
         return concrete(self)
 
     def __floor__(self) -> Any:
-        return _whole(np.floor(self))
+        return _as_integer(np.floor(self))
 
     def __ceil__(self) -> Any:
-        return _whole(np.ceil(self))
+        return _as_integer(np.ceil(self))
 
     def __trunc__(self) -> Any:
-        return _whole(np.trunc(self))
+        return _as_integer(np.trunc(self))
 
     def __len__(self) -> int:
         if not self.shape:
@@ -498,7 +498,8 @@ class Tensor(TensorOps):
             return repr(self)
 
 
-ORDINARY = (Tensor, np.ndarray, np.generic)
+RAW = (np.ndarray, np.generic)  # values that NumPy computes with
+ARRAYS = (Tensor, *RAW)
 PLAIN: set[type] = {Tensor, np.ndarray, np.float64, np.float32, float, int}  # types of operands that need no conversion
 
 
@@ -508,7 +509,7 @@ def is_foreign(kind: type) -> bool:
     Those of pandas are not: they leave operators to a tensor, which computes with their values.
     """
     return (
-        hasattr(kind, "__array_ufunc__") and not issubclass(kind, ORDINARY) and not hasattr(kind, "__pandas_priority__")
+        hasattr(kind, "__array_ufunc__") and not issubclass(kind, ARRAYS) and not hasattr(kind, "__pandas_priority__")
     )
 
 
@@ -557,7 +558,7 @@ def all_values(x: Any) -> Any:
     return x
 
 
-def _whole(x: Any) -> Any:
+def _as_integer(x: Any) -> Any:
     """Return a rounded number as a Python integer, as ``math.floor`` does; a tensor if it has many examples."""
     values = strip(x)
     return x if isinstance(values, Tensor) else int(values)

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.tensor import LATER, PLAIN, Tensor, Wrapped
+from pullback.core.tensor import ARRAYS, LATER, PLAIN, Tensor, Wrapped
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
     from pullback.typing import Value
 
 OWN_NUMBERS = frozenset({float, int, bool, complex, np.bool_})
-ARRAYS = (np.ndarray, np.generic, Tensor)
 NUMBERS, WHOLE = {float, int, bool, complex}, {"i", "u", "b"}
 
 

@@ -229,7 +229,7 @@ def base_links(x: Tensor) -> Links | None:
         return links
     if type(x) is not Tensor or not x.level or x.x is None:
         return None
-    if not x.via.is_moving:
+    if not x.via.makes_views:
         return None
     op = x.via.op
     params = dict(zip(op.params, x.y, strict=True))
@@ -637,7 +637,7 @@ def define_in_place(function: Any, word: str, sign: str) -> None:
             n = m.ndim
             tape = m.tape
             if not n:
-                if not x.via.is_moving and tape.level and (not tape.views or getattr(x, "links", None) is None):
+                if not x.via.makes_views and tape.level and (not tape.views or getattr(x, "links", None) is None):
                     return new  # a number that is no view
             elif new.meta is m and new.x is x and tape.level and (not tape.views or is_apart(x, tape)):
                 value, old = new.value, x.value
@@ -660,7 +660,7 @@ def is_apart(x: Tensor, tape: Tape) -> bool:
     """Return whether a node of a tape neither is a view nor has views."""
     if tape.sorted < len(tape.views):
         _sort_views(tape)
-    return id(x) not in tape.viewed and not x.via.is_moving and getattr(x, "links", None) is None
+    return id(x) not in tape.viewed and not x.via.makes_views and getattr(x, "links", None) is None
 
 
 def fit_result(x: Any, new: Any, what: str) -> Any:

@@ -17,8 +17,8 @@ from pullback.core.calculus import linear
 from pullback.core.convert import unwrap_constant
 from pullback.core.fitting import fit
 from pullback.core.interpreter import new_level
-from pullback.core.tape import ARRAYS, copy_node
-from pullback.core.tensor import all_values
+from pullback.core.tape import copy_node
+from pullback.core.tensor import ARRAYS, all_values
 from pullback.numerics.adjoints import select, spread
 from pullback.transforms.forward import Dual, split_dual
 from pullback.transforms.linearity import is_linear

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pullback.core import tree
-from pullback.core.calculus import total
+from pullback.core.calculus import add_terms
 from pullback.core.convert import join_array, unwrap_constant
 from pullback.core.tensor import Tensor, all_values
 from pullback.diagnostics.monitored_run import is_number
@@ -138,7 +138,9 @@ class Check:
             raise GradientError("check_grads: f returned no float, so there is no derivative to check.")
 
         def scalar(*xs: Value) -> Any:
-            return total([np.sum(np.real(np.conjugate(w) * y)) for w, y in zip(weights, self.results(xs), strict=True)])
+            return add_terms(
+                [np.sum(np.real(np.conjugate(w) * y)) for w, y in zip(weights, self.results(xs), strict=True)]
+            )
 
         self.compare(scalar, given, order, 1, modes, "")
 
@@ -206,7 +208,7 @@ def _differentiate_forward(f: Scalar, xs: Sequence[Any]) -> Any:
 def _gradient_along(f: Scalar, us: Sequence[Any]) -> Scalar:
     def along_gradient(*xs: Value) -> Any:
         ds = grads(f, unconnected="zero")(list(xs))
-        return total([np.sum(np.real(np.conjugate(u) * d)) for u, d in zip(us, ds, strict=True)])
+        return add_terms([np.sum(np.real(np.conjugate(u) * d)) for u, d in zip(us, ds, strict=True)])
 
     return along_gradient
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from pullback.core import tree
 from pullback.core.rowsparse import RowSparse
-from pullback.core.tape import ARRAYS
-from pullback.core.tensor import all_values
+from pullback.core.tensor import ARRAYS, all_values
 from pullback.diagnostics.backward_steps import is_finite
 from pullback.diagnostics.monitor import Monitor
 from pullback.diagnostics.monitored_run import Result, is_number

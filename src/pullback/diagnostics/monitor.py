@@ -19,8 +19,8 @@ from pullback.core.convert import unwrap_constant
 from pullback.core.interpreter import new_level
 from pullback.core.op import Op
 from pullback.core.source import NOT_THE_USER
-from pullback.core.tape import RAW, add_cotangent
-from pullback.core.tensor import Tensor, Wrapped, all_values
+from pullback.core.tape import add_cotangent
+from pullback.core.tensor import RAW, Tensor, Wrapped, all_values
 from pullback.diagnostics.backward_steps import list_cotangents
 from pullback.diagnostics.pass_observers import PassObserver
 from pullback.transforms.batch import Batched

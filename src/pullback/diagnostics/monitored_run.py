@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.convert import float_of, join_array
-from pullback.core.tape import ARRAYS, Tape
-from pullback.core.tensor import Tensor
+from pullback.core.tape import Tape
+from pullback.core.tensor import ARRAYS, Tensor
 from pullback.core.variable import Watcher, watch_variables
 from pullback.diagnostics.monitor import Monitor, Note
 from pullback.errors import ArgumentError

@@ -11,8 +11,7 @@ import numpy as np
 from pullback.core import hooks, tree
 from pullback.core.convert import float_of
 from pullback.core.op import perform_observed
-from pullback.core.tape import ARRAYS
-from pullback.core.tensor import BY_KERNEL, Tensor
+from pullback.core.tensor import ARRAYS, BY_KERNEL, Tensor
 from pullback.core.variable import get_trace
 from pullback.diagnostics.finite_checks import (
     Names,

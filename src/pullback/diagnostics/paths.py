@@ -10,8 +10,7 @@ import numpy as np
 
 from pullback.core.op import Op
 from pullback.core.source import format_place
-from pullback.core.tape import ARRAYS
-from pullback.core.tensor import all_values
+from pullback.core.tensor import ARRAYS, all_values
 from pullback.diagnostics.monitor import STOPPED, Note
 from pullback.diagnostics.monitored_run import Examined, MonitoredRun, Result, is_number
 from pullback.diagnostics.page import Reported

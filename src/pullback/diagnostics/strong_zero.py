@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core import hooks
-from pullback.core.calculus import linear, total
+from pullback.core.calculus import add_terms, linear
 from pullback.diagnostics.backward_steps import is_finite, sum_products
 from pullback.diagnostics.pass_observers import PassObserver
 from pullback.numerics.adjoints import select
@@ -72,7 +72,7 @@ def _recompute_tangent(op: Op, args: tuple[Any, ...], params: dict[str, Any], ma
         t = push(a.tangent, lambda p: p)
         if t is not None:
             terms.append(t if is_finite(t) else _strong(op, t, a.tangent, made.shape, push))
-    return np.broadcast_to(total(terms), made.shape) if terms else None
+    return np.broadcast_to(add_terms(terms), made.shape) if terms else None
 
 
 def _strong(op: Op, t: Value, given: Array, shape: Shape, push: Callable[..., Any]) -> Any:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pullback.core.source import find_user_place
-from pullback.core.tape import ARRAYS, add_cotangent
-from pullback.core.tensor import Tensor
+from pullback.core.tape import add_cotangent
+from pullback.core.tensor import ARRAYS, Tensor
 from pullback.core.variable import watch_below
 from pullback.diagnostics.backward_steps import is_finite, list_cotangents
 from pullback.diagnostics.monitor import GIVEN, SEED, Note

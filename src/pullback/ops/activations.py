@@ -15,7 +15,7 @@ from pullback.core.lowering import made_of, scalar
 from pullback.core.memory import Scratch, scratch, unwrap_scratch
 from pullback.core.op import alias, method, op
 from pullback.core.residuals import find_residual, keep_residual
-from pullback.core.tape import RAW
+from pullback.core.tensor import RAW
 from pullback.errors import ArgumentError
 from pullback.numerics.adjoints import find_repeated, select, zero_cotangent
 from pullback.numerics.axis_arguments import resolve_axes

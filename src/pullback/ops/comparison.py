@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.axes import Sample, broadcast, elementwise1, elementwise2
-from pullback.core.calculus import constant, partials
+from pullback.core.calculus import no_derivative, partials
 from pullback.core.lowering import scalar
 from pullback.core.op import alias, op
 from pullback.core.tensor import Tensor
@@ -39,7 +39,7 @@ class _Sampled(broadcast):
 # ---- comparisons
 
 
-@op(np.equal, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.equal(x, y)))
+@op(np.equal, acts=elementwise2, d=no_derivative(), lower=scalar(lambda s, x, y: s.equal(x, y)))
 def equal(x: TensorLike, y: TensorLike, /) -> Any:
     """Return where ``x`` and ``y`` are equal.
 
@@ -48,7 +48,7 @@ def equal(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-@op(np.not_equal, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.not_equal(x, y)))
+@op(np.not_equal, acts=elementwise2, d=no_derivative(), lower=scalar(lambda s, x, y: s.not_equal(x, y)))
 def not_equal(x: TensorLike, y: TensorLike, /) -> Any:
     """Return where ``x`` and ``y`` differ; NaN differs from everything.
 
@@ -69,7 +69,7 @@ setattr(Tensor, "__eq__", _compare_numbers(equal))  # noqa: B010
 setattr(Tensor, "__ne__", _compare_numbers(not_equal))  # noqa: B010
 
 
-@op(np.less, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.less(x, y)))
+@op(np.less, acts=elementwise2, d=no_derivative(), lower=scalar(lambda s, x, y: s.less(x, y)))
 def less(x: TensorLike, y: TensorLike, /) -> Any:
     """Return where ``x < y``.
 
@@ -81,7 +81,7 @@ def less(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-@op(np.less_equal, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.less_equal(x, y)))
+@op(np.less_equal, acts=elementwise2, d=no_derivative(), lower=scalar(lambda s, x, y: s.less_equal(x, y)))
 def less_equal(x: TensorLike, y: TensorLike, /) -> Any:
     """Return where ``x <= y``.
 
@@ -93,7 +93,7 @@ def less_equal(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-@op(np.greater, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.greater(x, y)))
+@op(np.greater, acts=elementwise2, d=no_derivative(), lower=scalar(lambda s, x, y: s.greater(x, y)))
 def greater(x: TensorLike, y: TensorLike, /) -> Any:
     """Return where ``x > y``.
 
@@ -105,7 +105,7 @@ def greater(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-@op(np.greater_equal, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.greater_equal(x, y)))
+@op(np.greater_equal, acts=elementwise2, d=no_derivative(), lower=scalar(lambda s, x, y: s.greater_equal(x, y)))
 def greater_equal(x: TensorLike, y: TensorLike, /) -> Any:
     """Return where ``x >= y``.
 
@@ -120,7 +120,7 @@ def greater_equal(x: TensorLike, y: TensorLike, /) -> Any:
 # ---- logic
 
 
-@op(np.logical_and, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.logical_and(x, y)))
+@op(np.logical_and, acts=elementwise2, d=no_derivative(), lower=scalar(lambda s, x, y: s.logical_and(x, y)))
 def logical_and(x: TensorLike, y: TensorLike, /) -> Any:
     """Return where both are true, that is, not 0.
 
@@ -132,7 +132,7 @@ def logical_and(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-@op(np.logical_or, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.logical_or(x, y)))
+@op(np.logical_or, acts=elementwise2, d=no_derivative(), lower=scalar(lambda s, x, y: s.logical_or(x, y)))
 def logical_or(x: TensorLike, y: TensorLike, /) -> Any:
     """Return where at least one is true.
 
@@ -144,7 +144,7 @@ def logical_or(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-@op(np.logical_xor, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.logical_xor(x, y)))
+@op(np.logical_xor, acts=elementwise2, d=no_derivative(), lower=scalar(lambda s, x, y: s.logical_xor(x, y)))
 def logical_xor(x: TensorLike, y: TensorLike, /) -> Any:
     """Return where exactly one is true.
 
@@ -156,7 +156,7 @@ def logical_xor(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-@op(np.logical_not, acts=elementwise1, d=constant(), lower=scalar(lambda s, x: s.logical_not(x)))
+@op(np.logical_not, acts=elementwise1, d=no_derivative(), lower=scalar(lambda s, x: s.logical_not(x)))
 def logical_not(x: TensorLike, /) -> Any:
     """Return where ``x`` is false.
 
@@ -174,7 +174,7 @@ _WHOLE = _Sampled(
 )
 
 
-@op(np.bitwise_and, acts=_WHOLE, d=constant(), lower=scalar(lambda s, x, y: s.bitwise_and(x, y)))
+@op(np.bitwise_and, acts=_WHOLE, d=no_derivative(), lower=scalar(lambda s, x, y: s.bitwise_and(x, y)))
 def bitwise_and(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the bits that both integers have; of bools, where both are true.
 
@@ -186,7 +186,7 @@ def bitwise_and(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-@op(np.bitwise_or, acts=_WHOLE, d=constant(), lower=scalar(lambda s, x, y: s.bitwise_or(x, y)))
+@op(np.bitwise_or, acts=_WHOLE, d=no_derivative(), lower=scalar(lambda s, x, y: s.bitwise_or(x, y)))
 def bitwise_or(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the bits that at least one integer has.
 
@@ -198,7 +198,7 @@ def bitwise_or(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-@op(np.bitwise_xor, acts=_WHOLE, d=constant(), lower=scalar(lambda s, x, y: s.bitwise_xor(x, y)))
+@op(np.bitwise_xor, acts=_WHOLE, d=no_derivative(), lower=scalar(lambda s, x, y: s.bitwise_xor(x, y)))
 def bitwise_xor(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the bits that exactly one integer has.
 
@@ -219,7 +219,7 @@ def bitwise_xor(x: TensorLike, y: TensorLike, /) -> Any:
         (np.int32(6),),
         (np.zeros(0, np.int32),),
     ),
-    d=constant(),
+    d=no_derivative(),
     lower=scalar(lambda s, x: s.invert(x)),
 )
 def invert(x: TensorLike, /) -> Any:
@@ -241,7 +241,7 @@ _SHIFTED = _Sampled(
 )
 
 
-@op(np.left_shift, acts=_SHIFTED, d=constant(), lower=scalar(lambda s, x, y: s.left_shift(x, y)))
+@op(np.left_shift, acts=_SHIFTED, d=no_derivative(), lower=scalar(lambda s, x, y: s.left_shift(x, y)))
 def left_shift(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the bits of integers shifted left by ``y`` places: ``x << y``.
 
@@ -253,7 +253,7 @@ def left_shift(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-@op(np.right_shift, acts=_SHIFTED, d=constant(), lower=scalar(lambda s, x, y: s.right_shift(x, y)))
+@op(np.right_shift, acts=_SHIFTED, d=no_derivative(), lower=scalar(lambda s, x, y: s.right_shift(x, y)))
 def right_shift(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the bits of integers shifted right by ``y`` places: ``x >> y``.
 
@@ -268,7 +268,7 @@ def right_shift(x: TensorLike, y: TensorLike, /) -> Any:
 # ---- kinds of numbers
 
 
-@op(np.isnan, acts=elementwise1, d=constant(), lower=scalar(lambda s, x: s.isnan(x)))
+@op(np.isnan, acts=elementwise1, d=no_derivative(), lower=scalar(lambda s, x: s.isnan(x)))
 def is_nan(x: TensorLike, /) -> Any:
     """Return where ``x`` is not a number.
 
@@ -277,7 +277,7 @@ def is_nan(x: TensorLike, /) -> Any:
     """
 
 
-@op(np.isinf, acts=elementwise1, d=constant(), lower=scalar(lambda s, x: s.isinf(x)))
+@op(np.isinf, acts=elementwise1, d=no_derivative(), lower=scalar(lambda s, x: s.isinf(x)))
 def is_inf(x: TensorLike, /) -> Any:
     """Return where ``x`` is infinite, of either sign.
 
@@ -286,7 +286,7 @@ def is_inf(x: TensorLike, /) -> Any:
     """
 
 
-@op(np.isfinite, acts=elementwise1, d=constant(), lower=scalar(lambda s, x: s.isfinite(x)))
+@op(np.isfinite, acts=elementwise1, d=no_derivative(), lower=scalar(lambda s, x: s.isfinite(x)))
 def is_finite(x: TensorLike, /) -> Any:
     """Return where ``x`` is neither infinite nor NaN.
 

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.axes import elementwise1, moves
-from pullback.core.calculus import constant as no_derivative
-from pullback.core.calculus import linear, partials
+from pullback.core.calculus import linear, no_derivative, partials
 from pullback.core.convert import as_dtype, join_array, unwrap_constant
 from pullback.core.lowering import call, scalar
 from pullback.core.op import alias, method, op
-from pullback.core.tape import ARRAYS, as_tensor
-from pullback.core.tensor import NUMPY
+from pullback.core.tape import as_tensor
+from pullback.core.tensor import ARRAYS, NUMPY
 from pullback.errors import ArgumentError
 from pullback.numerics.batching import batch_leading_axes
 

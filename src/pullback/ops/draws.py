@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.axes import Sample, broadcast
-from pullback.core.calculus import constant
+from pullback.core.calculus import no_derivative
 from pullback.core.lowering import scalar
 from pullback.core.op import op
 
@@ -66,7 +66,7 @@ def _draw_below(base: Any, place: Any, key0: Any, key1: Any, bound: Any, dtype: 
 @op(
     _draw_uniform,
     acts=_Places("(),(),(),()->()"),
-    d=constant(mixes=False),
+    d=no_derivative(mixes=False),
     lower=scalar(lambda s, base, place, key0, key1, dtype: s.philox(base, place, key0, key1, dtype), draws=True),
 )
 def draw_uniform(base: TensorLike, place: TensorLike, key0: TensorLike, key1: TensorLike, /, dtype: str = "f8") -> Any:
@@ -80,7 +80,7 @@ def draw_uniform(base: TensorLike, place: TensorLike, key0: TensorLike, key1: Te
 @op(
     _draw_below,
     acts=_Places("(),(),(),(),()->()"),
-    d=constant(mixes=False),
+    d=no_derivative(mixes=False),
     lower=scalar(
         lambda s, base, place, key0, key1, bound, dtype: s.less(s.philox(base, place, key0, key1, dtype), bound),
         draws=True,

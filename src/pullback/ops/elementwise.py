@@ -14,8 +14,8 @@ from pullback.core.convert import join_array
 from pullback.core.lowering import scalar
 from pullback.core.memory import Scratch
 from pullback.core.op import alias, method, observable, op
-from pullback.core.tape import ARRAYS, as_tensor
-from pullback.core.tensor import Tensor
+from pullback.core.tape import as_tensor
+from pullback.core.tensor import ARRAYS, Tensor
 from pullback.errors import ArgumentError
 from pullback.numerics.adjoints import nonzero, real_product, select, zero_cotangent
 from pullback.numerics.batching import batch_leading_axes

@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.core.accelerate import run_compiled_if
 from pullback.core.axes import moves
-from pullback.core.calculus import constant, linear, rule
+from pullback.core.calculus import linear, no_derivative, rule
 from pullback.core.convert import as_dtype, check_real, get_default_dtype
 from pullback.core.lowering import call, made_of, rows
 from pullback.core.op import convert_operand, method, op
@@ -338,7 +338,7 @@ def _last(indices: Array, shape: Shape) -> Any:
             [add_example_numbers(args[0])], {"shape": (args[0].shape[0], *params["shape"])}
         ),
     ),
-    d=constant(),
+    d=no_derivative(),
     run=_last,
 )
 def last_updates(indices: TensorLike, /, shape: Shape) -> Any:
@@ -502,7 +502,7 @@ def _positive(depth: Any) -> int:
         ],
         batch_leading_axes,
     ),
-    d=constant(),
+    d=no_derivative(),
     run=_one_hot,
     lower=made_of(_one_hot),
 )  # fmt: skip
@@ -583,7 +583,7 @@ def _select_largest(rows: Array, k: int) -> Any:
         [(((5,),), {"k": 2}), (((2, 4),), {}), (((0, 3),), {"k": 3})],
         batch_leading_axes,
     ),
-    d=constant(),
+    d=no_derivative(),
     run=run_compiled_if(_is_worth_compiling, _top_indices),
     lower=rows("largest", np.int32, lambda shapes, k, sorted: _is_compiled(shapes[0][-1], k)),
 )

@@ -16,7 +16,8 @@ from pullback.core.convert import join_array, unwrap_constant
 from pullback.core.lowering import scalar
 from pullback.core.memory import unwrap_scratch
 from pullback.core.op import method, op
-from pullback.core.tape import ARRAYS, as_tensor
+from pullback.core.tape import as_tensor
+from pullback.core.tensor import ARRAYS
 from pullback.errors import ArgumentError
 
 if TYPE_CHECKING:

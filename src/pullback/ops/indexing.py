@@ -15,8 +15,8 @@ from pullback.core.calculus import linear, rule
 from pullback.core.lowering import call, pieces, view
 from pullback.core.op import REGISTRY, alias, convert_operand, method, op
 from pullback.core.rowsparse import rows_of_index
-from pullback.core.tape import RAW, constant
-from pullback.core.tensor import LATER, Tensor, read_sizes, strip
+from pullback.core.tape import constant
+from pullback.core.tensor import LATER, RAW, Tensor, read_sizes, strip
 from pullback.core.writes import base_links, link_view, note_view, write
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 from pullback.numerics.axis_arguments import resolve_axis

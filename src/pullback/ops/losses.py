@@ -16,8 +16,7 @@ from pullback.core.lowering import scalar
 from pullback.core.memory import unwrap_scratch
 from pullback.core.op import op
 from pullback.core.suggestions import did_you_mean
-from pullback.core.tape import RAW
-from pullback.core.tensor import Tensor, all_values, may_hold, strip
+from pullback.core.tensor import RAW, Tensor, all_values, may_hold, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.adjoints import find_repeated, nonzero, select
 from pullback.numerics.axis_arguments import resolve_axes

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.axes import moves
-from pullback.core.calculus import constant
+from pullback.core.calculus import no_derivative
 from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
 
@@ -62,7 +62,7 @@ def _square(labels: tuple[int, ...], predictions: tuple[int, ...], num_classes: 
             ((np.empty(0, int), np.empty(0, int)), {"num_classes": 2}),
         ],
     ),
-    d=constant(),
+    d=no_derivative(),
     run=_confusion,
 )
 def confusion_matrix(labels: TensorLike, predictions: TensorLike, /, num_classes: int) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 
 from pullback.core.accelerate import run_compiled_if
 from pullback.core.axes import moves
-from pullback.core.calculus import constant, linear, rule
+from pullback.core.calculus import linear, no_derivative, rule
 from pullback.core.composition import check_numbers
 from pullback.core.convert import get_default_dtype
 from pullback.core.lowering import windows as over_windows
@@ -227,7 +227,7 @@ def _places_in_batch(op: Op, args: list[Any], on: Sequence[bool], params: dict[s
         lambda x, windows, include_batch: _results(x, windows), [((x,), {"windows": w}) for x, w in SAMPLES],
         _places_in_batch,
     ),
-    d=constant(),
+    d=no_derivative(),
     run=_places,
 )  # fmt: skip
 def largest_places(x: TensorLike, /, windows: Windows, include_batch: bool = False) -> Any:

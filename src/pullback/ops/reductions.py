@@ -11,13 +11,13 @@ import numpy as np
 
 from pullback.core.accelerate import run_compiled_if, run_elements
 from pullback.core.axes import Sample, Shape, moves, reduces
-from pullback.core.calculus import constant, linear, partials, rule
+from pullback.core.calculus import linear, no_derivative, partials, rule
 from pullback.core.composition import rename_errors
 from pullback.core.convert import check_real
 from pullback.core.lowering import fold, made_of, position
 from pullback.core.op import alias, method, op
 from pullback.core.residuals import find_residual, keep_residual
-from pullback.core.tape import RAW
+from pullback.core.tensor import RAW
 from pullback.numerics.adjoints import (
     axes,
     count_elements,
@@ -549,7 +549,7 @@ logsumexp = alias("logsumexp", log_sum_exp)
 @op(
     np.all,
     acts=reduces(),
-    d=constant(),
+    d=no_derivative(),
     run=reducer(np.logical_and.reduce),
     lower=fold(lambda s, acc, x: s.logical_and(acc, x), start=1),
 )
@@ -568,7 +568,7 @@ def all(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
 @op(
     np.any,
     acts=reduces(),
-    d=constant(),
+    d=no_derivative(),
     run=reducer(np.logical_or.reduce),
     lower=fold(lambda s, acc, x: s.logical_or(acc, x), start=0),
 )
@@ -587,7 +587,7 @@ def any(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
 @op(
     np.count_nonzero,
     acts=reduces(),
-    d=constant(),
+    d=no_derivative(),
     run=lambda x, axis=None, keepdims=False: quick_sum(x != 0, axis, keepdims),
     lower=made_of(lambda x, axis, keepdims: np.sum(x != 0, axis=axis, keepdims=keepdims)),
 )
@@ -629,7 +629,7 @@ class OneAxis(reduces):
         return [(((4,),), {}), (((),), {}), (((3, 0),), {}), *((((2, 3),), way) for way in ways)]
 
 
-@op(np.argmax, acts=OneAxis(), d=constant(), run=make_arg_function("argmax"), lower=position("gt"))
+@op(np.argmax, acts=OneAxis(), d=no_derivative(), run=make_arg_function("argmax"), lower=position("gt"))
 def arg_max(x: TensorLike, /, axis: Axis = 0, keepdims: bool = False) -> Any:
     """Return the index of the first maximum along ``axis``; with ``axis=None``, in the flattened array.
 
@@ -642,7 +642,7 @@ def arg_max(x: TensorLike, /, axis: Axis = 0, keepdims: bool = False) -> Any:
     """
 
 
-@op(np.argmin, acts=OneAxis(), d=constant(), run=make_arg_function("argmin"), lower=position("lt"))
+@op(np.argmin, acts=OneAxis(), d=no_derivative(), run=make_arg_function("argmin"), lower=position("lt"))
 def arg_min(x: TensorLike, /, axis: Axis = 0, keepdims: bool = False) -> Any:
     """Return the index of the first minimum along ``axis``; with ``axis=None``, in the flattened array.
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pullback.core.axes import moves
-from pullback.core.calculus import constant
+from pullback.core.calculus import no_derivative
 from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.convert import check_real
 from pullback.core.lowering import rows
 from pullback.core.op import alias, convert_operand, method, observable, op
-from pullback.core.tape import constant as tensor_of
+from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, read_sizes, strip
 from pullback.core.writes import write
 from pullback.errors import ArgumentError, ShapeError
@@ -70,7 +70,7 @@ def _same(s: Shape, axis: float, descending: bool) -> Shape:
         ],
         _argsort_each,
     ),
-    d=constant(),
+    d=no_derivative(),
     run=_argsort,
 )  # fmt: skip
 def argsort(x: TensorLike, /, axis: int = -1, descending: bool = False) -> Any:
@@ -173,7 +173,7 @@ def _search_shape(sequence: Shape, values: Shape, side: str) -> Shape:
         ],
         _search_each,
     ),
-    d=constant(),
+    d=no_derivative(),
     run=_search_sorted,
     lower=rows("search sorted", np.int32),
 )  # fmt: skip
@@ -258,7 +258,7 @@ def _top_k_shape(predictions: Shape, targets: Shape, k: Any) -> Shape:
         ],
         batch_aligned_axes,
     ),
-    d=constant(),
+    d=no_derivative(),
     run=_in_top_k,
 )  # fmt: skip
 def in_top_k(predictions: TensorLike, targets: TensorLike, /, k: int = 1) -> Any:
@@ -299,7 +299,7 @@ def _line(s: Shape, axis: int) -> Shape:
             ((np.array([[1, 2, 1], [0, 3, 0]]),), {"axis": -1}),
         ],
     ),
-    d=constant(),
+    d=no_derivative(),
     run=_unique_indices,
 )  # fmt: skip
 def unique_indices(x: TensorLike, /, axis: int = 0) -> Any:
@@ -352,7 +352,7 @@ def unique(x: TensorLike, axis: Axis = 0) -> Unique:
         ],
         lambda op, args, on, params: (batch_one_by_one if on[1] else batch_leading_axes)(op, args, on, params),
     ),
-    d=constant(),
+    d=no_derivative(),
     run=lambda element, test_elements: np.isin(element, test_elements)[()],
 )
 def isin(element: TensorLike, test_elements: TensorLike, /) -> Any:
@@ -394,7 +394,7 @@ def setdiff1d(x: TensorLike, y: TensorLike) -> SetDifference:
     x, y = _vector("setdiff1d", "x", x), _vector("setdiff1d", "y", y)
     indices = np.flatnonzero(~read_sizes("setdiff1d", isin(x, y))).astype(np.int32)
     values: Any = np.take(x, indices, axis=0)
-    return SetDifference(values, tensor_of(indices) if isinstance(values, Tensor) else indices)
+    return SetDifference(values, constant(indices) if isinstance(values, Tensor) else indices)
 
 
 def _rows(name: str, x: TensorLike, y: TensorLike) -> tuple[Any, Any]:

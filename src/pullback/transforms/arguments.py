@@ -10,8 +10,8 @@ import numpy as np
 
 from pullback.core import tree
 from pullback.core.convert import as_array, unwrap_constant
-from pullback.core.tape import ARRAYS, as_tensor
-from pullback.core.tensor import Tensor
+from pullback.core.tape import as_tensor
+from pullback.core.tensor import ARRAYS, Tensor
 from pullback.core.variable import get_trace
 from pullback.transforms.leaf_names import list_parameter_names, name_all_leaves
 

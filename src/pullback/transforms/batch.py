@@ -20,8 +20,8 @@ from pullback.core.callers import HOW_TO_PICK, MEANS, explain_refusal, reveal
 from pullback.core.conditions import RefusedConditions
 from pullback.core.convert import unwrap_constant
 from pullback.core.interpreter import level_of, new_level
-from pullback.core.tape import ARRAYS, CAUGHT, constant
-from pullback.core.tensor import PLAIN, Tensor, Wrapped, call_unfollowed, strip
+from pullback.core.tape import CAUGHT, constant
+from pullback.core.tensor import ARRAYS, PLAIN, Tensor, Wrapped, call_unfollowed, strip
 from pullback.core.writes import INPUT, freeze
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 from pullback.transforms.custom_op import Run, WrappingOp

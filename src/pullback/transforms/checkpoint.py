@@ -9,7 +9,8 @@ from pullback.core import hooks, tree
 from pullback.core.convert import unwrap_constant
 from pullback.core.interpreter import new_level
 from pullback.core.memory import Large, Pool, node_of
-from pullback.core.tape import ARRAYS, Tape
+from pullback.core.tape import Tape
+from pullback.core.tensor import ARRAYS
 from pullback.core.variable import Recorder, Variable, Watcher, watch_below, watch_variables
 from pullback.transforms.arguments import Arguments, AsIs, mark, restore_marked
 from pullback.transforms.captured import make_capture_error

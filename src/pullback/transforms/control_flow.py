@@ -16,8 +16,7 @@ import numpy as np
 
 from pullback.core import tree
 from pullback.core.convert import as_value, join_array, unwrap_constant
-from pullback.core.tape import ARRAYS
-from pullback.core.tensor import BY_KERNEL, Tensor, all_values, concrete
+from pullback.core.tensor import ARRAYS, BY_KERNEL, Tensor, all_values, concrete
 from pullback.core.variable import get_trace
 from pullback.errors import ArgumentError, ShapeError
 from pullback.transforms.batch import is_batched

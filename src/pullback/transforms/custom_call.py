@@ -10,8 +10,8 @@ import numpy as np
 
 from pullback.core import tree
 from pullback.core.convert import float_of, unwrap_constant
-from pullback.core.tape import ARRAYS, as_tensor
-from pullback.core.tensor import Tensor
+from pullback.core.tape import as_tensor
+from pullback.core.tensor import ARRAYS, Tensor
 from pullback.core.variable import Recorder, Variable
 from pullback.errors import ArgumentError, CustomGradientError
 from pullback.transforms.arguments import Arguments

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from pullback.core import tree
-from pullback.core.calculus import total
+from pullback.core.calculus import add_terms
 from pullback.core.variable import Recorder, Variable, watch_below
 from pullback.errors import ArgumentError, CustomGradientError
 from pullback.transforms.captured import line_of, make_capture_error, make_variable_error
@@ -140,7 +140,7 @@ def _sum_of_parts(
         for rule, t in zip(rules, tangents, strict=True)
         if rule is not None and tree.leaves(t)
     ]
-    return value, total(terms) if terms else None
+    return value, add_terms(terms)
 
 
 def custom_jvp(f: Callable[..., Any] | None = None, *, jvp: Callable[..., Any] | None = None) -> Any:

@@ -18,12 +18,12 @@ from numpy import ndarray
 
 from pullback.core import hooks
 from pullback.core.bundle import place_all
-from pullback.core.calculus import total
+from pullback.core.calculus import add_terms
 from pullback.core.convert import float_of, unwrap_constant
 from pullback.core.interpreter import level_of
 from pullback.core.memory import node_of
-from pullback.core.tape import ARRAYS, Tape, constant
-from pullback.core.tensor import Tensor
+from pullback.core.tape import Tape, constant
+from pullback.core.tensor import ARRAYS, Tensor
 from pullback.core.variable import Variable, find_highest_watcher, is_watched, watch_below
 from pullback.errors import CustomGradientError, PrecisionWarning
 from pullback.numerics.adjoints import real_product
@@ -107,7 +107,7 @@ class CustomOp:
 
     custom = True
     is_structured = False  # whether it is a loop or branches, of which every level makes another such op
-    is_moving = False
+    makes_views = False
     chooses = False
     follows = False  # whether the variables that the body reads are operands as well
     states_jvp = False  # whether ``jvp`` is the user's rule, and not the transpose of the backward rule
@@ -361,7 +361,7 @@ def transpose(rule: Back, along_these: Sequence[Any], likes: Sequence[Any]) -> l
             for d, t in zip(rule(list(given)), along_these, strict=True)
             if not (d is None or t is None)
         ]
-        return total(terms) if terms else constant(0.0)
+        return add_terms(terms) if terms else constant(0.0)
 
     ones = [np.ones(y.shape, float_of(y.dtype))[()] for y in likes]
     found: list[Any] = grads(pair, unconnected="zero")(ones) if ones else []

@@ -15,8 +15,8 @@ from pullback.core.convert import as_array, float_of, join_array, unwrap_constan
 from pullback.core.interpreter import level_of
 from pullback.core.memory import node_of
 from pullback.core.source import format_place
-from pullback.core.tape import RAW, Tape, constant
-from pullback.core.tensor import Tensor
+from pullback.core.tape import Tape, constant
+from pullback.core.tensor import RAW, Tensor
 from pullback.core.variable import as_symbol
 from pullback.errors import ArgumentError, DataError, GradientError, UnconnectedError
 from pullback.transforms.argnums import Call, Cotangent, Derivative, signature_of

@@ -13,6 +13,7 @@ import numpy as np
 
 from pullback.core import tree
 from pullback.core.bundle import PICK
+from pullback.core.calculus import add_terms
 from pullback.core.convert import float_of, unwrap_constant
 from pullback.core.memory import node_of
 from pullback.core.tape import SAME, TAPED, Step, Tape, as_tensor, constant, copy_node, place
@@ -158,7 +159,7 @@ class Walk:
                         if d is not None and id(node) in reached:
                             self._add(node, d)
         found = [[g for n in group if (g := self.cotangents.get(id(n))) is not None] for group in self.sources]
-        return [sum(terms[1:], terms[0]) if terms else None for terms in found]
+        return [add_terms(terms) for terms in found]
 
     def _find_reached(self) -> set[int]:
         """Return the nodes that depend on the sources."""

@@ -19,8 +19,8 @@ from numpy import ndarray
 from pullback.core import tree
 from pullback.core.convert import join_array
 from pullback.core.interpreter import level_of
-from pullback.core.tape import ARRAYS, RAW, as_tensor
-from pullback.core.tensor import Tensor, call_unfollowed, concrete
+from pullback.core.tape import as_tensor
+from pullback.core.tensor import ARRAYS, RAW, Tensor, call_unfollowed, concrete
 from pullback.core.variable import watch_below
 from pullback.errors import ArgumentError, BatchedValueError, ConvergenceError, MatrixError, ShapeError
 from pullback.transforms.arguments import HERE, Arguments, mark, restore_marked

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pullback.core import tree
-from pullback.core.tape import ARRAYS
+from pullback.core.tensor import ARRAYS
 
 __all__: list[str] = []
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from pullback.core import tree
 from pullback.core.convert import float_of, join_array, unwrap_constant
-from pullback.core.tape import ARRAYS
-from pullback.core.tensor import Tensor
+from pullback.core.tensor import ARRAYS, Tensor
 from pullback.errors import ArgumentError, DataError, GradientError, ShapeError
 from pullback.transforms.argnums import Call
 from pullback.transforms.grad import as_leaf, convert_back, copy_if_shared, describe, gradient_dtype, kind_of

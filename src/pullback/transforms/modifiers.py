@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core import tree
-from pullback.core.calculus import total
+from pullback.core.calculus import add_terms
 from pullback.core.convert import join_array, unwrap_constant
 from pullback.core.interpreter import level_of
-from pullback.core.tape import ARRAYS, RAW, constant
-from pullback.core.tensor import Tensor
+from pullback.core.tape import constant
+from pullback.core.tensor import ARRAYS, RAW, Tensor
 from pullback.core.variable import Variable, call_with_values, watch_below
 from pullback.core.writes import make_alias
 from pullback.errors import ArgumentError, CustomGradientError, ShapeError
@@ -280,7 +280,7 @@ def _of_norm(dys: Sequence[Any], settings: Sequence[Any]) -> list[Any]:
             largest = np.maximum(largest, np.max(np.abs(stop_gradient(dy))))
     unit = np.where((largest > 0) & (largest < inf), largest, 1.0)
     parts = [dy / unit for dy in dys]
-    square = total([np.sum(np.real(part * np.conjugate(part))) for part in parts])
+    square = add_terms([np.sum(np.real(part * np.conjugate(part))) for part in parts])
     above = np.sqrt(stop_gradient(square)) > limit / unit
     share = limit / np.sqrt(np.where(above, square, 1.0))
     return [np.where(above, part * share, dy) for part, dy in zip(parts, dys, strict=True)]

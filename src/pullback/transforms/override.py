@@ -18,8 +18,8 @@ from pullback.core.fitting import fit
 from pullback.core.op import REGISTRY, Op, find_op, perform_observed
 from pullback.core.source import is_defined_again
 from pullback.core.suggestions import did_you_mean
-from pullback.core.tape import ARRAYS, as_tensor
-from pullback.core.tensor import Tensor
+from pullback.core.tape import as_tensor
+from pullback.core.tensor import ARRAYS, Tensor
 from pullback.errors import ArgumentError, CustomGradientError, GradientError
 from pullback.transforms.arguments import Arguments
 from pullback.transforms.captured import line_of, make_capture_error

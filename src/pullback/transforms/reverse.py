@@ -11,14 +11,14 @@ from warnings import warn
 import numpy as np
 
 from pullback.core import hooks, tree
-from pullback.core.calculus import total
+from pullback.core.calculus import add_terms
 from pullback.core.callers import reveal
 from pullback.core.convert import float_of, has_tensors, unwrap_constant
 from pullback.core.interpreter import new_level
 from pullback.core.memory import Large, node_of
 from pullback.core.rowsparse import RowSparse, collect_rows
-from pullback.core.tape import RAW, TAPED, constant
-from pullback.core.tensor import Tensor
+from pullback.core.tape import TAPED, constant
+from pullback.core.tensor import RAW, Tensor
 from pullback.core.variable import Variable, watch_variables
 from pullback.errors import ArgumentError, GradientError, ShapeError, UnconnectedError, UnrecordedGradientWarning
 from pullback.transforms.directions import pull_examples, pull_unit_vectors
@@ -475,7 +475,7 @@ class GradientTape:
             if sparse:
                 _collect_rows(wanted)
             found = pull_again(nodes, self._tape.level, seeds, known.values(), collect)
-        return [total(terms) if terms else None for terms in found]
+        return [add_terms(terms) for terms in found]
 
     def _finish(self, d: Any, shape: tuple[int, ...], dtype: np.dtype[Any], unconnected: str) -> Any:
         if d is None:

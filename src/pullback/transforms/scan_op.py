@@ -234,7 +234,7 @@ def _is_cheap(e: Any, body: Any, needed: set[int], free: set[int]) -> bool:
         return False
     new = {*body.list_refs(e.args)} - needed - free
     size, more = (sum(prod(body.likes[i].shape) for i in numbers) for numbers in (e.results, new))
-    if e.op.is_moving:
+    if e.op.makes_views:
         return bool(more <= 4 * size)
     is_cheap: bool = e.op.elementwise and e.op.kernel in CHEAP
     return is_cheap and (not more or (len(new) == 1 and more <= size))

@@ -15,8 +15,8 @@ import numpy as np
 
 from pullback.core.axes import broadcast, reduces, scans
 from pullback.core.calculus import linear
-from pullback.core.tape import CAUGHT, RAW, copy_node
-from pullback.core.tensor import Tensor
+from pullback.core.tape import CAUGHT, copy_node
+from pullback.core.tensor import RAW, Tensor
 from pullback.errors import GradientError
 from pullback.numerics.axis_arguments import resolve_axes
 from pullback.transforms.colouring import color_columns

@@ -155,7 +155,7 @@ class SplitLoop:
     def _find_sources(self, numbers: set[int]) -> set[int]:
         """Return the values with views replaced by the values that they are views of."""
         for e, refs in zip(reversed(self.body.equations), reversed(self.refs), strict=True):
-            if not numbers.isdisjoint(e.results) and getattr(e.op, "is_moving", False):
+            if not numbers.isdisjoint(e.results) and getattr(e.op, "makes_views", False):
                 numbers = (numbers - {*e.results}) | (refs - {*self.constants})
         return numbers
 

@@ -33,7 +33,7 @@ class StructuredOp:
 
     custom = True
     is_structured = True
-    is_moving = False
+    makes_views = False
     chooses = False
     name = ""
 

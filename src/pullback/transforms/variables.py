@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.calculus import total
+from pullback.core.calculus import add_terms
 from pullback.core.convert import float_of, join_array
 from pullback.core.memory import node_of
 from pullback.core.rowsparse import RowSparse, RowSum, make_rows
-from pullback.core.tape import RAW, Tape, constant
-from pullback.core.tensor import Tensor
+from pullback.core.tape import Tape, constant
+from pullback.core.tensor import RAW, Tensor
 from pullback.core.variable import Variable, Watcher, get_trace, index_by_name, watch_variables
 from pullback.errors import ArgumentError, GradientError, UnconnectedError
 from pullback.transforms.grad import (
@@ -131,7 +131,7 @@ def _pull_variables(
     for v, reads in watcher.leaves.values():
         terms = [g for _, leaf in reads if (g := finish_cotangent(node_of(leaf).g)) is not None]
         if terms:
-            out[v] = _for_variable(total(terms), float_of(v.dtype))
+            out[v] = _for_variable(add_terms(terms), float_of(v.dtype))
     if not out:
         raise UnconnectedError(UNREACHED + cut_text(tape))
     return value, out, aux

@@ -68,8 +68,7 @@ from pullback.core.convert import as_value
 from pullback.core.interpreter import new_level
 from pullback.core.lowering import call, fold, made_of, matrices, pieces, position, rows, scalar, scan, view, windows
 from pullback.core.source import find_user_line
-from pullback.core.tape import RAW
-from pullback.core.tensor import BY_KERNEL, INSTEAD, PLAIN, STAY, Tensor, Wrapped
+from pullback.core.tensor import BY_KERNEL, INSTEAD, PLAIN, RAW, STAY, Tensor, Wrapped
 from pullback.core.variable import Variable
 from pullback.core.weak import Weak, stands_for_number
 from pullback.core.writes import HELD, INPUT, freeze, links_of, make_alias

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pullback.core.axes import moves
-from pullback.core.calculus import constant
+from pullback.core.calculus import no_derivative
 from pullback.core.composition import check_numbers
 from pullback.core.convert import as_number, check_real
 from pullback.core.op import observable, op
-from pullback.core.tape import constant as tensor_of
+from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, strip
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 
@@ -94,7 +94,7 @@ def _suppress(
             (((4, 4), (4,)), {"max_output_size": 2, "sigma": 0.5}), (((0, 4), (0,)), {"max_output_size": 2}),
         ],
     ),
-    d=constant(),
+    d=no_derivative(),
     run=_suppress,
 )  # fmt: skip
 def suppression_indices(
@@ -137,7 +137,7 @@ def _check_boxes(boxes: Any, scores: Any) -> tuple[Any, Any]:
 
 
 def _like(x: Any, made: Value) -> Any:
-    return tensor_of(made) if isinstance(x, Tensor) and not isinstance(made, Tensor) else made
+    return constant(made) if isinstance(x, Tensor) and not isinstance(made, Tensor) else made
 
 
 @observable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.axes import moves
-from pullback.core.calculus import constant
+from pullback.core.calculus import no_derivative
 from pullback.core.composition import check_numbers
 from pullback.core.convert import as_number, check_real
 from pullback.core.op import observable, op
@@ -117,7 +117,7 @@ def _batch_pictures(op: Op, args: list[Any], on: Sequence[bool], params: dict[st
         ],
         _batch_pictures,
     ),
-    d=constant(),
+    d=no_derivative(),
     run=_threshold,
     domain=(0.0, 255.0),
 )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.calculus import constant
+from pullback.core.calculus import no_derivative
 from pullback.core.composition import rename_errors
 from pullback.core.op import observable, op
 from pullback.errors import ArgumentError
@@ -78,7 +78,7 @@ def _count_singular_values(x: Any, tol: Any, hermitian: bool, rtol: Any) -> Any:
 @op(
     np.linalg.matrix_rank,
     acts=Matrices(lambda m, n: (), [s for s in ANY if 0 not in s[-2:]], square=False),
-    d=constant(),
+    d=no_derivative(),
     run=clear("matrix_rank", _count_singular_values, DIVERGED),
 )
 def matrix_rank(x: TensorLike, /, tol: float | None = None, hermitian: bool = False, rtol: float | None = None) -> Any:

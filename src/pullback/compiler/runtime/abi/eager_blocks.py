@@ -15,7 +15,7 @@ import numpy as np
 
 from pullback.compiler.runtime.abi.eager_records import BLOCK, FLAGS, PROGRAM
 from pullback.compiler.runtime.abi.layout import read_address
-from pullback.core.memory import calls_function, is_sole, take
+from pullback.core.memory import calls_function, is_sole, take_buffer
 from pullback.core.tensor import Tensor
 
 __all__ = ["Run", "find_run"]
@@ -206,6 +206,6 @@ class Run:
         if id(a) in self.inside:
             self.buffers += 8 * BLOCK
             return Place(self.buffers - 8 * BLOCK, self.item, 0)
-        out = take(self.meta.pool)
+        out = take_buffer(self.meta.pool)
         a.g = out = np.empty(self.meta.shape, self.meta.dtype) if out is None else out
         return Place(read_address(out), self.item, self.item, out)
