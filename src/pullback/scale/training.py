@@ -14,8 +14,7 @@ from pullback.scale.shards import Shards
 from pullback.train.io.saving import StrPath
 from pullback.train.loop.examples import Arrays
 from pullback.train.loop.model import TrainableModel
-from pullback.train.loop.objectives import Objectives
-from pullback.train.loop.results import StepResults
+from pullback.train.loop.results import RunningResults, StepResults
 from pullback.train.loop.trainer import Trainer
 from pullback.train.optim.step import Optimizer
 
@@ -108,10 +107,9 @@ class ShardSteps:
         """The model that is trained."""
         return self.trainer.model
 
-    @property
-    def objectives(self) -> Objectives:
-        """The losses and metrics of the outputs."""
-        return self.trainer.objectives
+    def begin_results(self) -> RunningResults:
+        """Return the results of an epoch that begins."""
+        return self.trainer.begin_results()
 
     @property
     def metric_names(self) -> list[str]:

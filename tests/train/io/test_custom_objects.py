@@ -157,17 +157,3 @@ def test_model_with_own_compute_loss() -> None:
         again.compile(pb.train.sgd(0.3), "mse")
         again.fit(X, Y, batch_size=6, verbose=0)
         np.testing.assert_allclose(model.predict(X), again.predict(X), rtol=1e-5)
-
-
-def test_model_with_own_train_step_is_refused() -> None:
-    class Own(pb.Model):
-        def call(self, x: Any) -> Any:
-            return x
-
-        def train_step(self, data: Any) -> Any:
-            return data
-
-    model = Own()
-    model.compile("sgd", "mse")
-    with pytest.raises(ArgumentError, match=r"does not call Own.train_step.*compute_loss"):
-        model.fit(X, X)

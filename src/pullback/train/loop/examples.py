@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from pullback.core import tree
 from pullback.core.convert import as_array, as_number
 from pullback.core.suggestions import did_you_mean
 from pullback.core.tensor import Tensor
@@ -19,7 +20,7 @@ from pullback.typing import Array, Shape, TensorLike
 __all__ = [
     "Arrays", "ClassWeight", "DataLike", "Examples", "WeightLike", "as_inputs", "as_parts", "as_targets",
     "cast_examples", "flatten_examples", "is_stream", "join_examples", "make_grouping", "needs_cast",
-    "split_examples", "take_named",
+    "split_examples", "split_rows", "take_named",
 ]  # fmt: skip
 
 Arrays = tuple[Any, ...]  # of each input or output; a target or weight may be None
@@ -185,13 +186,25 @@ def is_stream(x: object) -> bool:
 
 def split_examples(examples: Examples, share: float, name: str) -> tuple[Examples, Examples]:
     """Return the first examples, to train on, and the last ``share`` of them, to validate with."""
+    at = _find_split(len(examples[0][0]), share, name)
+    return _cut(examples, slice(None, at)), _cut(examples, slice(at, None))
+
+
+def split_rows(data: Any, share: float, name: str) -> tuple[Any, Any]:
+    """Return the first rows of a tree of arrays, and the last ``share`` of them."""
+    arrays = tree.map_leaves(np.asarray, data, whole=tree.is_number_list)
+    at = _find_split(len(tree.leaves(arrays)[0]), share, name)
+    return tree.map_leaves(lambda a: a[:at], arrays), tree.map_leaves(lambda a: a[at:], arrays)
+
+
+def _find_split(n: int, share: float, name: str) -> int:
+    """Return how many of ``n`` examples are left to train on."""
     if not 0 <= as_number("fit", "validation_split", share) < 1:
         raise ArgumentError(f"{name}.fit: validation_split must be a share between 0 and 1, got {share!r}.")
-    n = len(examples[0][0])
     at = int(round(n * (1 - share), 6))  # 0.7 of 90 is 62.99999999999999
     if at in (0, n):
         raise ArgumentError(f"{name}.fit: validation_split={share} of {n} examples leaves none on one side.")
-    return _cut(examples, slice(None, at)), _cut(examples, slice(at, None))
+    return at
 
 
 def _cut(examples: Examples, at: slice) -> Examples:

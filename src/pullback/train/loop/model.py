@@ -39,6 +39,10 @@ class TrainableModel(StoredModel, Protocol):
     def call_with_masks(self, *inputs: Any, training: bool = False) -> tuple[Any, Sequence[Any]]:
         """Return what a call returns, and the mask of each output, None for one without; empty if none has one."""
 
+    @property
+    def metrics(self) -> list[Any]:
+        """Its metrics; of a model with a ``train_step`` of its own, those that are reset when an epoch begins."""
+
     def find_own_loss(self) -> Callable[..., Any] | None:
         """Return the function that computes the loss of a batch, if the model has one of its own."""
 

@@ -11,7 +11,7 @@ from pullback.train.loop.metrics.metric import add_sums
 from pullback.train.loop.objectives import Objectives
 from pullback.typing import Array
 
-__all__ = ["Number", "RunningResults", "StepResults"]
+__all__ = ["Number", "RunningResults", "StepResults", "as_number"]
 
 Number: TypeAlias = "float | Array"  # a metric by class is an array
 StepResults: TypeAlias = "Sequence[Any]"  # losses, then the statistics of all metrics; flat, which is quick to call
@@ -72,7 +72,7 @@ class RunningResults:
         found: dict[str, Any] = dict(zip(self.loss_names, losses, strict=True))
         for bound, sums in zip(self.metrics, statistics, strict=True):
             metric = bound.metric
-            found[bound.name] = _as_number(metric.result() if metric.keeps_state else metric.compute(*sums))
+            found[bound.name] = as_number(metric.result() if metric.keeps_state else metric.compute(*sums))
         return found
 
     # ---- checkpoints
@@ -94,7 +94,7 @@ class RunningResults:
                 v.assign(np.asarray(x, v.dtype))
 
 
-def _as_number(x: Any) -> Number:
+def as_number(x: Any) -> Number:
     """Return a result as a float; one of several numbers as an array."""
     if isinstance(x, float):
         return x

@@ -25,12 +25,11 @@ from pullback.train.loop.callback import CallbackLike, CallbackList
 from pullback.train.loop.examples import Arrays, Examples
 from pullback.train.loop.history import History
 from pullback.train.loop.model import TrainableModel
-from pullback.train.loop.objectives import Objectives
-from pullback.train.loop.results import RunningResults, StepResults
+from pullback.train.loop.results import StepResults
 from pullback.train.optim.step import Optimizer
 from pullback.typing import Array
 
-__all__ = ["Schedule", "Stepper", "TrainingRun"]
+__all__ = ["EpochResults", "Schedule", "Stepper", "TrainingRun"]
 
 
 class Schedule(NamedTuple):
@@ -44,6 +43,27 @@ class Schedule(NamedTuple):
     resume: StrPath | None = None
 
 
+class EpochResults(Protocol):
+    """The results of an epoch up to now."""
+
+    count: int  # of examples
+
+    def add(self, results: StepResults, size: int) -> None:
+        """Add the results of a batch of this size."""
+
+    def compute(self) -> dict[str, Any]:
+        """Return the results over all batches by name."""
+
+    def compute_batch(self, results: StepResults) -> dict[str, Any]:
+        """Return the results of one batch by name."""
+
+    def state(self) -> dict[str, Any]:
+        """Return what ``restore`` takes."""
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from what ``state`` returned."""
+
+
 class Stepper(Protocol):
     """What a run needs of a trainer."""
 
@@ -54,15 +74,14 @@ class Stepper(Protocol):
         """The model that is trained."""
 
     @property
-    def objectives(self) -> Objectives:
-        """The losses and metrics of the outputs, once the model was called."""
-
-    @property
     def metric_names(self) -> list[str]:
         """The names of all losses and metrics."""
 
     def get_optimizer(self) -> Optimizer:
         """Return the optimizer."""
+
+    def begin_results(self) -> EpochResults:
+        """Return the results of an epoch that begins, once the model was called."""
 
     def make_train_step(
         self, size: int | None = None, epoch: int = 0
@@ -95,7 +114,7 @@ class TrainingRun:
         self.callbacks = CallbackList(schedule.callbacks, self.model, params)
         self.history = History(params=params)
         self.epoch, self.steps = schedule.initial_epoch, 0
-        self.results: RunningResults | None = None  # of the epoch; None before its first batch
+        self.results: EpochResults | None = None  # of the epoch; None before its first batch
         self._stored: Mapping[str, Any] | None = None  # results of the epoch that a checkpoint was written in
 
     # ---- position
@@ -186,9 +205,9 @@ class TrainingRun:
             self.history.stopped = self.callbacks.stopped or f"by a callback after epoch {epoch + 1}"
         return logs
 
-    def _begin_results(self) -> RunningResults:
+    def _begin_results(self) -> EpochResults:
         """Return the results of the epoch: none yet, or those that a checkpoint stored."""
-        self.results = RunningResults(self.trainer.objectives)
+        self.results = self.trainer.begin_results()
         if self._stored is not None:
             self.results.restore(self._stored)
             self._stored = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from operator import is_
@@ -48,13 +49,17 @@ from pullback.train.loop.examples import (
     make_grouping,
     needs_cast,
     split_examples,
+    split_rows,
 )
 from pullback.train.loop.history import History
+from pullback.train.loop.metrics.metric import Mean
 from pullback.train.loop.model import TrainableModel
 from pullback.train.loop.objectives import Objectives, Settings, check_labels, describe_settings, find_loss, find_metric
+from pullback.train.loop.own_steps import OwnSteps, pack_data
 from pullback.train.loop.pools import TrainingPool
 from pullback.train.loop.results import RunningResults, StepResults
-from pullback.train.loop.run import Schedule, Stepper, TrainingRun
+from pullback.train.loop.run import EpochResults, Schedule, Stepper, TrainingRun
+from pullback.train.masks import get_mask
 from pullback.train.optim.named import as_optimizer
 from pullback.train.optim.step import Optimizer
 from pullback.typing import Shape, Value
@@ -111,10 +116,11 @@ class Trainer:
         self._results: RunningResults | None = None  # of calls of train_on_batch that are not reset
         self._run: TrainingRun | None = None  # while fit runs
         self.history: History | None = None  # of the latest fit
-        self._batch: tuple[Sequence[Any], Sequence[Any]] = (
-            (),
-            (),
-        )  # masks and added losses of the batch, for compute_loss
+        self._batch: tuple[Sequence[Any], Sequence[Any]] | None = None  # masks and added losses, for compute_loss
+        self._own: dict[str, OwnSteps] = {}  # steps that the model computes itself, by the name of the method
+        self._own_objectives: Objectives | None = None
+        self._own_metrics: list[Any] | None = None
+        self._added: list[Any] = []  # losses that layers added in a step of the model's own
 
     @property
     def model(self) -> TrainableModel:
@@ -130,6 +136,10 @@ class Trainer:
         if self._prepared is None or self._prepared.objectives is None:
             raise ArgumentError(f"{self.model.name}: it was not trained or evaluated yet.")
         return self._prepared.objectives
+
+    def begin_results(self) -> RunningResults:
+        """Return the results of an epoch or evaluation that begins, once the model was called."""
+        return RunningResults(self.objectives)
 
     @property
     def metric_names(self) -> list[str]:
@@ -148,6 +158,7 @@ class Trainer:
         elif not isinstance(settings.loss, list | tuple | Mapping):
             _check_single(settings, model.name)
         self.settings, self._eager, self._results = settings, bool(eager), None
+        self._own_objectives = self._own_metrics = None
         self._forget()
 
     def get_optimizer(self) -> Optimizer:
@@ -173,6 +184,13 @@ class Trainer:
     ) -> History:
         """Train on arrays, or on the batches of a dataset or an iterable; with a pool, on shards."""
         self._check_compiled(what)
+        if (own := self._find_own_steps("train_step")) is not None:
+            if pool is not None or class_weight is not None:
+                raise ArgumentError(
+                    f"{self.model.name}.{what}: with a train_step of its own, pool= and class_weight cannot be given; "
+                    "sample_weight reaches the step as the third part of its data."
+                )
+            return self._fit_own(own, x, y, batch_size, shuffle, sample_weight, validation, schedule, what)
         if pool is not None:
             if y is not None or sample_weight is not None or validation.split:
                 raise ArgumentError(
@@ -207,6 +225,38 @@ class Trainer:
             what,
         )
 
+    def _fit_own(
+        self,
+        own: OwnSteps,
+        x: Any,
+        y: DataLike | None,
+        batch_size: int | None,
+        shuffle: bool,
+        sample_weight: WeightLike,
+        validation: Validation,
+        schedule: Schedule,
+        what: str,
+    ) -> History:
+        """Train by the steps that the model computes itself, whose data have any structure."""
+        if y is None and is_stream(x):
+            dataset, size = x, VALIDATION_BATCH
+        else:
+            data, size = pack_data(x, y, sample_weight), 32 if batch_size is None else batch_size
+            if validation.data is None and validation.split:
+                data, held_out = split_rows(data, validation.split, self.model.name)
+                validation = validation._replace(data=held_out)
+            dataset = Dataset.from_arrays(data)
+            dataset = (dataset.shuffle() if shuffle else dataset).batch(size)
+        batches = as_batches(dataset, schedule.steps_per_epoch)
+        return self._train(batches, own.convert, self._make_validation(validation, size), schedule, what, own)
+
+    def _find_own_steps(self, method: str) -> OwnSteps | None:
+        """Return the steps that the model computes itself by a method of this name; None if it has none."""
+        if not hasattr(self.model, method):
+            return None
+        self._refresh()
+        return self._own.setdefault(method, OwnSteps(self, method, self._eager))
+
     def _fit_shards(
         self,
         pool: TrainingPool,
@@ -240,6 +290,8 @@ class Trainer:
     ) -> Any:
         """Make one step; return the loss before it and the metrics."""
         self._check_compiled("train_on_batch")
+        if (own := self._find_own_steps("train_step")) is not None:
+            return own.run_batch(pack_data(x, y, sample_weight), reset, return_dict)
         examples = self._run_front(self._as_examples(x, y, sample_weight, class_weight))
         results = self.make_train_step()(*examples)
         return self._format_batch(results, len(examples[0][0]), reset, return_dict)
@@ -249,6 +301,8 @@ class Trainer:
     ) -> Any:
         """Return the loss of a batch and the metrics."""
         self._check_compiled("test_on_batch", trains=False)
+        if (own := self._find_own_steps("test_step")) is not None:
+            return own.run_batch(pack_data(x, y, sample_weight), reset, return_dict)
         examples = self._run_front(self._as_examples(x, y, sample_weight))
         step = self._test_step if self._eager else self._get_program("test", self._test_step)
         return self._format_batch(step(*examples), len(examples[0][0]), reset, return_dict)
@@ -296,7 +350,10 @@ class Trainer:
         if validation.data is None:
             return None
         data, size = validation.data, validation.batch_size or batch_size
-        if is_stream(data):
+        if (own := self._find_own_steps("test_step")) is not None:
+            dataset = data if is_stream(data) else Dataset.from_arrays(data).batch(size)
+            evaluate = partial(self.evaluate_batches, as_batches(dataset, validation.steps), own=own)
+        elif is_stream(data):
             evaluate = partial(self.evaluate_batches, as_batches(data, validation.steps))
         else:
             examples = self._as_examples(*as_parts(data, f"{self.model.name}.fit: validation_data"))
@@ -318,7 +375,11 @@ class Trainer:
         """Return the mean loss over arrays or batches; with metrics, a list of the loss and these."""
         self._check_compiled("evaluate", trains=False)
         hooks = CallbackList(callbacks, self.model)
-        if y is None and is_stream(x):
+        if (own := self._find_own_steps("test_step")) is not None:
+            is_read = y is None and is_stream(x)
+            dataset = x if is_read else Dataset.from_arrays(pack_data(x, y, sample_weight)).batch(batch_size or 32)
+            found = self.evaluate_batches(as_batches(dataset, steps), hooks=hooks, own=own)
+        elif y is None and is_stream(x):
             found = self.evaluate_batches(as_batches(x, steps), hooks=hooks)
         else:
             examples = self._as_examples(x, y, sample_weight)
@@ -347,18 +408,21 @@ class Trainer:
         compiled_size: int | None = None,
         runs_eagerly: bool = False,
         hooks: CallbackList | None = None,
+        own: OwnSteps | None = None,
     ) -> dict[str, Any]:
         """Return the loss and metrics over batches, as users give them or as ``convert`` takes them.
 
         Batches of ``compiled_size``, or of the size of the first one, run compiled; others, such as a smaller last
         one, run eagerly, and so do all with ``runs_eagerly``.  ``hooks`` are callbacks; in ``fit``, those of it.
+        ``own`` are steps that the model computes itself.
         """
-        convert = convert or partial(self._convert_batch, what="evaluate")
+        convert = convert or (partial(self._convert_batch, what="evaluate") if own is None else own.convert)
+        is_eager = runs_eagerly or self._eager
         hooks = self._run.callbacks if hooks is None and self._run is not None else hooks
         if hooks is None or not hooks.has_hooks("on_test"):
-            return self._sum_results(batches, convert, compiled_size, runs_eagerly or self._eager).compute()
+            return self._sum_results(batches, convert, compiled_size, is_eager, own=own).compute()
         hooks.call("on_test_begin", {})
-        found = self._sum_results(batches, convert, compiled_size, runs_eagerly or self._eager, hooks).compute()
+        found = self._sum_results(batches, convert, compiled_size, is_eager, hooks, own).compute()
         hooks.call("on_test_end", found)
         return found
 
@@ -369,9 +433,10 @@ class Trainer:
         compiled_size: int | None,
         runs_eagerly: bool,
         hooks: CallbackList | None = None,
-    ) -> RunningResults:
+        own: OwnSteps | None = None,
+    ) -> EpochResults:
         """Return the results over all batches; an error if there are none."""
-        results: RunningResults | None = None
+        results: EpochResults | None = None
         for number, batch in enumerate(batches):
             if hooks is not None:
                 hooks.call("on_test_batch_begin", number, {})
@@ -379,9 +444,10 @@ class Trainer:
             size = len(examples[0][0])
             compiled_size = compiled_size or size
             if results is None:
-                results = RunningResults(self.objectives)
+                results = self.begin_results() if own is None else own.begin_results()
                 program = self._test_step if runs_eagerly else self._get_program("test", self._test_step)
-            results.add((program if size == compiled_size else self._test_step)(*examples), size)
+            step = own.step if own is not None else program if size == compiled_size else self._test_step
+            results.add(step(*examples), size)
             if hooks is not None and hooks.has_hooks("on_test_batch_end"):
                 hooks.call("on_test_batch_end", number, results.compute())
         if results is None:
@@ -409,7 +475,7 @@ class Trainer:
                 yield partial(self.predict_on_batch, _take_inputs(batch))
             return
         model = self.model
-        xs = as_inputs(model, self._find_dtype(), x)
+        xs = as_inputs(model, self.find_dtype(), x)
         if not len(xs[0]):
             yield lambda: _to_arrays(model(*xs))
             return
@@ -427,10 +493,10 @@ class Trainer:
 
     def predict_on_batch(self, x: DataLike) -> Any:
         """Return the model's outputs for a batch, as arrays."""
-        xs = as_inputs(self.model, self._find_dtype(), x)
+        xs = as_inputs(self.model, self.find_dtype(), x)
         self._refresh()
         program = self._get_compiled_part() if self._eager else self._get_program("predict", self._predict_step)
-        return _to_arrays(program(*self._run_front(cast_examples(self._find_dtype(), (xs, (), ())))[0]))
+        return _to_arrays(program(*self._run_front(cast_examples(self.find_dtype(), (xs, (), ())))[0]))
 
     # ---- files and copies
 
@@ -478,7 +544,7 @@ class Trainer:
             out, masks = self._get_compiled_part().call_with_masks(*xs, training=training)
         if training and (penalty := model.penalties()) is not None:
             extra.append(penalty)
-        outputs = [_widen(z, self._find_dtype()) for z in _list_outputs(out)]
+        outputs = [_widen(z, self.find_dtype()) for z in _list_outputs(out)]
         own_loss = model.find_own_loss()
         if own_loss is None:
             return self.objectives.compute(ys, outputs, ws, masks, extra, share)
@@ -491,10 +557,48 @@ class Trainer:
 
     def compute_batch_loss(self, y: Any, y_pred: Any, sample_weight: Any) -> Any:
         """Return the loss that ``compile`` was given, for a ``compute_loss`` of the user's that adds to it."""
-        masks, extra = self._batch
+        objectives = self._make_objectives(y_pred)
+        masks, extra = self._batch or self._find_batch_extras(y_pred)
         parts = [list(part) if isinstance(part, list | tuple) else [part] for part in (y, sample_weight)]
         weights = [] if sample_weight is None else parts[1]
-        return self.objectives.compute(parts[0], _list_outputs(y_pred), weights, masks, extra)[0]
+        return objectives.compute(parts[0] if y is not None else [], _list_outputs(y_pred), weights, masks, extra)[0]
+
+    def _make_objectives(self, y_pred: Any) -> Objectives:
+        """Return the losses and metrics; of a model that was not called yet, for outputs like these."""
+        if self._prepared is not None and self._prepared.objectives is not None:
+            return self._prepared.objectives
+        if self.settings is None:
+            raise ArgumentError(f"{self.model.name}: the model is not compiled. Call model.compile(optimizer, loss).")
+        if self._own_objectives is None:
+            names, count = self.model.output_names, len(_list_outputs(y_pred))
+            if names is None or len(names) != count:
+                names = [f"output_{i + 1}" for i in range(count)]
+            self._own_objectives = Objectives(self.settings, names, self.model.name)
+        return self._own_objectives
+
+    @contextmanager
+    def collect_batch_losses(self) -> Iterator[None]:
+        """Collect the losses that layers add in a ``with`` block, in which a step of the model's own is computed."""
+        before, self._batch = self._batch, None
+        try:
+            with collect_losses() as self._added:
+                yield
+        finally:
+            self._batch = before
+
+    def _find_batch_extras(self, y_pred: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return the masks of outputs, and the losses that layers and regularizers added in a step of the model."""
+        penalty = self.model.penalties()
+        return [get_mask(y) for y in _list_outputs(y_pred)], [*self._added, *([] if penalty is None else [penalty])]
+
+    def list_own_metrics(self) -> list[Any]:
+        """Return the metrics of a model with steps of its own: the mean loss, and those that ``compile`` was given."""
+        if self.settings is None or self.settings.loss is None:
+            return []
+        if self._own_metrics is None:
+            bound = Objectives(self.settings, self.model.output_names or ["output_1"], self.model.name).metrics
+            self._own_metrics = [Mean("loss"), *(one.metric for one in bound)]
+        return self._own_metrics
 
     def make_train_step(
         self, size: int | None = None, epoch: int = 0
@@ -562,7 +666,7 @@ class Trainer:
         """
         xs, ys, ws = self._convert_batch(batch, "fit", class_weight)
         program = self._part_step if self._eager else self._get_program("part", self._part_step)
-        return [np.asarray(y) for y in program(xs, ys, ws, np.asarray(share, self._find_dtype()))]
+        return [np.asarray(y) for y in program(xs, ys, ws, np.asarray(share, self.find_dtype()))]
 
     def _part_step(self, xs: Arrays, ys: Arrays, ws: Arrays, share: Any) -> list[Any]:
         results, grads = self._differentiate(xs, ys, ws, False, share)
@@ -583,7 +687,8 @@ class Trainer:
     def evaluate_part(self, data: Any, batch_size: int) -> list[Any]:
         """Return the number of examples, the losses times it, and the metrics' statistics of a part of the data."""
         batches = as_batches(Dataset.from_arrays(data).batch(batch_size))
-        results = self._sum_results(batches, partial(self._convert_batch, what="evaluate"), batch_size, self._eager)
+        convert = partial(self._convert_batch, what="evaluate")
+        results: Any = self._sum_results(batches, convert, batch_size, self._eager)
         sums = [np.float64(results.count), *map(np.float64, results.sums)]
         return [*sums, *(np.asarray(x) for part in results.statistics for x in part)]
 
@@ -642,6 +747,7 @@ class Trainer:
     def _forget(self) -> None:
         self._programs, self._prepared, self._structure = {}, None, []
         self._parts, self._has_parts, self._usual_size = None, None, None
+        self._own = {}
 
     def _prepare(self, xs: Arrays) -> Prepared:
         """Return what is known of the model; it is called with one example if that is not known yet."""
@@ -659,7 +765,8 @@ class Trainer:
             self._prepared = Prepared(self._compute_dtype(), objectives, names, [tuple(z.shape) for z in outs])
         return self._prepared
 
-    def _find_dtype(self) -> np.dtype[Any]:
+    def find_dtype(self) -> np.dtype[Any]:
+        """Return the dtype of the model's floats."""
         return self._compute_dtype() if self._prepared is None else self._prepared.dtype
 
     def _compute_dtype(self) -> np.dtype[Any]:
@@ -670,7 +777,7 @@ class Trainer:
     ) -> Examples:
         """Return inputs, targets and weights as arrays; raise an error for what the model or a loss cannot take."""
         name = self.model.name
-        xs = as_inputs(self.model, self._find_dtype(), x)
+        xs = as_inputs(self.model, self.find_dtype(), x)
         if not len(xs[0]):
             raise DataError(f"{name}: there are no examples: the arrays have shape {xs[0].shape}.")
         prepared = self._prepare(xs)
@@ -686,11 +793,11 @@ class Trainer:
     def _convert_batch(self, batch: Any, what: str, class_weight: ClassWeight = None) -> Examples:
         """Return a batch as users give it as arrays."""
         x, y, weight = as_parts(batch, f"{self.model.name}.{what}")
-        return self._run_front(cast_examples(self._find_dtype(), self._as_examples(x, y, weight, class_weight)))
+        return self._run_front(cast_examples(self.find_dtype(), self._as_examples(x, y, weight, class_weight)))
 
     def _make_cast(self, examples: Examples) -> Callable[[Any], Examples]:
         """Return the function that gives batches of these examples their structure and the dtype of the model."""
-        dtype, group = self._find_dtype(), make_grouping(examples)
+        dtype, group = self.find_dtype(), make_grouping(examples)
         if self._find_parts() is not None:
             return lambda batch: self._run_front(cast_examples(dtype, group(batch)))
         return (lambda batch: cast_examples(dtype, group(batch))) if needs_cast(dtype, examples) else group
@@ -716,7 +823,7 @@ class Trainer:
         """Run one example, so that validation data that does not fit is reported before the first epoch."""
         first = (tuple(None if a is None else a[:1] for a in part) for part in examples)
         with dry_run(), np.errstate(all="ignore"):
-            self._test_step(*self._run_front(cast_examples(self._find_dtype(), tuple(first))))  # type: ignore[arg-type]
+            self._test_step(*self._run_front(cast_examples(self.find_dtype(), tuple(first))))  # type: ignore[arg-type]
 
 
 def _validate_if_due(freq: int | Sequence[int], evaluate: Callable[[], dict[str, Any]], epoch: int) -> Any:

@@ -19,6 +19,7 @@ from pullback.train.io.torch_names import ModuleMap
 from pullback.train.loop.callback import CallbackLike
 from pullback.train.loop.examples import ClassWeight, DataLike, WeightLike, is_stream, take_named
 from pullback.train.loop.history import History
+from pullback.train.loop.metrics.metric import Metric
 from pullback.train.loop.objectives import LossLike, LossWeights, MetricsLike, Settings, resolve_custom
 from pullback.train.loop.pools import TrainingPool
 from pullback.train.loop.run import Schedule
@@ -41,7 +42,8 @@ SymbolicTensors = SymbolicTensor | Sequence[SymbolicTensor] | Mapping[str, Symbo
 class Model(Layer):
     """A layer that can be trained; ``pb.sequential`` and ``pb.model`` make one.
 
-    A model of your own has its layers in attributes, and ``call``.
+    A model of your own has its layers in attributes, and ``call``.  ``fit`` calls ``train_step(data)`` of a class that
+    has one, and ``evaluate`` its ``test_step(data)``, as in Keras.
 
     >>> class Twice(pb.Model):
     ...     def __init__(self):
@@ -241,7 +243,13 @@ class Model(Layer):
 
     @property
     def metrics(self) -> list[Any]:
-        """The metrics as ``compile`` was given them; empty before."""
+        """The metrics as ``compile`` was given them; empty before.
+
+        Of a class with a ``train_step`` of its own these are objects: the mean loss, those of ``compile``, and those in
+        attributes.  They are reset when an epoch begins.
+        """
+        if hasattr(self, "train_step"):
+            return [*self._trainer.list_own_metrics(), *(x for x in vars(self).values() if isinstance(x, Metric))]
         given: Any = () if self._trainer.settings is None else self._trainer.settings.metrics
         return list(given) if isinstance(given, list | tuple) else [given]
 
@@ -310,14 +318,21 @@ class Model(Layer):
         """
         return self._trainer.compute_batch_loss(y, y_pred, sample_weight)
 
-    def _check_own_step(self, what: str, step: str) -> None:
-        """Raise an error for a class that has Keras's method for a step, which is not called here."""
-        if hasattr(self, step):
-            raise ArgumentError(
-                f"{self.name}.{what} does not call {type(self).__name__}.{step}: a step is compiled with its gradients "
-                "and update. Write another loss as compute_loss(self, x, y, y_pred, sample_weight), or by add_loss in "
-                "call; another step in a loop of your own, with pb.variable_grads and optimizer.apply_gradients."
-            )
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
+        """Update the metrics that ``compile`` was given, in a ``train_step`` of your own; return all results by name.
+
+        x: the inputs, which are not used.
+        y: the targets.
+        y_pred: the outputs.
+        sample_weight: the weights of the examples, or None.
+        """
+        for metric in self._trainer.list_own_metrics()[1:]:
+            metric.update_state(y, y_pred, sample_weight)
+        return self.get_metrics_result()
+
+    def get_metrics_result(self) -> dict[str, Any]:
+        """Return the results of ``metrics`` by name, as a ``train_step`` of your own returns them."""
+        return {metric.name: metric.result() for metric in self.metrics}
 
     def find_own_loss(self) -> Callable[..., Any] | None:
         """Return ``compute_loss`` if the class has one of its own."""
@@ -425,7 +440,6 @@ class Model(Layer):
         array([[1.],
                [4.]], dtype=float32)
         """
-        self._check_own_step("fit", "train_step")
         validation = Validation(
             validation_data, validation_split, validation_batch_size, validation_steps, validation_freq
         )
@@ -555,7 +569,6 @@ class Model(Layer):
         >>> model.evaluate(np.ones((2, 1)), np.zeros((2, 1)))
         [1.0, 1.0]
         """
-        self._check_own_step("evaluate", "test_step")
         return self._trainer.evaluate(x, y, batch_size, sample_weight, steps, return_dict, callbacks)
 
     def evaluate_dataset(self, dataset: Any, batches: int | None = None, verbose: int | str = 0) -> Any:
@@ -592,7 +605,11 @@ class Model(Layer):
         array([[3.],
                [7.]], dtype=float32)
         """
-        self._check_own_step("predict", "predict_step")
+        if hasattr(self, "predict_step"):
+            raise ArgumentError(
+                f"{self.name}.predict does not call {type(self).__name__}.predict_step. Write what it returns in call, "
+                "or predict in a loop of your own."
+            )
         return self._trainer.predict(x, batch_size, steps, callbacks)
 
     def predict_on_batch(self, x: DataLike) -> Any:

@@ -205,6 +205,16 @@ class Optimizer:
             if v.constraint is not None:
                 v.assign(v.constraint(v.read()))
 
+    def apply(self, grads: Sequence[Any], variables: Sequence[Variable]) -> None:
+        """Make one step with a gradient for each variable, as in Keras.
+
+        grads: the gradients.
+        variables: the variables, in the same order.
+        """
+        if len(grads) != len(variables):
+            raise ArgumentError(f"{self.name}.apply: got {len(grads)} gradients for {len(variables)} variables.")
+        self.apply_gradients(zip(grads, variables, strict=True))
+
     @property
     def iterations(self) -> int:
         """The number of steps made so far."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from inspect import signature
 from typing import Any, ClassVar
 
@@ -10,12 +12,50 @@ import numpy as np
 
 from pullback.core.convert import as_array
 from pullback.core.suggestions import snake_case
+from pullback.core.tape import as_tensor
 from pullback.core.variable import Variable
 from pullback.errors import ArgumentError
 from pullback.train.loop.weights import sum_weighted
+from pullback.transforms.modifiers import stop_gradient
 from pullback.typing import Array, DType, TensorLike, Value
 
-__all__ = ["FunctionMetric", "Mean", "MeanMetricWrapper", "Metric", "Sum", "add_sums"]
+__all__ = [
+    "FunctionMetric", "Mean", "MeanMetricWrapper", "Metric", "PendingResult", "Sum", "add_sums", "collect_updates",
+]  # fmt: skip
+
+Updates = list[tuple["Metric", tuple[Any, ...]]]  # metrics, with the statistics of a batch
+_updates: ContextVar[Updates | None] = ContextVar("_updates", default=None)
+
+
+@contextmanager
+def collect_updates() -> Iterator[Updates]:
+    """Collect the statistics that metrics are updated with in a ``with`` block, in which a program is traced.
+
+    The metrics do not change; their results are pending.
+    """
+    found: Updates = []
+    token = _updates.set(found)
+    try:
+        yield found
+    finally:
+        _updates.reset(token)
+
+
+class PendingResult:
+    """The result of a metric in a step that is traced: it is known when the step has run, and can only be returned."""
+
+    def __init__(self, metric: Metric) -> None:
+        self.metric = metric
+
+    def __getattr__(self, name: str) -> Any:
+        raise ArgumentError(
+            f"the result of the metric '{self.metric.name}' is not known while a step is being compiled: return it in "
+            "the dict of the step, or compile the model with run_eagerly=True."
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = __float__ = (
+        lambda self, *_: self.__getattr__("value")
+    )
 
 
 class Metric:
@@ -78,12 +118,23 @@ class Metric:
         y_pred: the predictions.
         sample_weight: a weight of each example.
         """
+        updates = _updates.get()
+        if updates is not None:
+            labels, predictions = (stop_gradient(as_tensor(y)) for y in (y_true, y_pred))
+            weights = None if sample_weight is None else as_tensor(sample_weight)
+            updates.append((self, self.measure(labels, predictions, weights)))
+            return
         weight = None if sample_weight is None else np.asarray(as_array(sample_weight))
-        made = self.measure(np.asarray(as_array(y_true)), np.asarray(as_array(y_pred)), weight)
-        self._sums = add_sums(self._sums, made)
+        self.add_statistics(self.measure(np.asarray(as_array(y_true)), np.asarray(as_array(y_pred)), weight))
+
+    def add_statistics(self, statistics: Sequence[Any]) -> None:
+        """Add what ``measure`` returned for a batch."""
+        self._sums = add_sums(self._sums, statistics)
 
     def result(self) -> Any:
         """Return the result over all batches since ``reset_state``; 0 if there were none."""
+        if _updates.get() is not None:
+            return PendingResult(self)
         return self.compute(*self._sums) if self._sums else 0.0
 
     def reset_state(self) -> None:
