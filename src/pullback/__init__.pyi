@@ -117,7 +117,7 @@ from pullback.signatures import losses as losses
 from pullback.signatures.transforms import map as map
 from pullback.signatures import math as math
 from pullback.train.loop import metrics as metrics
-from pullback.train.nn.models import model as model
+from pullback.train.nn.functional import model as model
 from pullback.train.nn.model_files import model_from_json as model_from_json
 from pullback.signatures.transforms import override_gradient as override_gradient
 from pullback import plot as plot
@@ -134,7 +134,7 @@ from pullback import scale as scale
 from pullback.signatures.transforms import scale_gradient as scale_gradient
 from pullback.signatures.transforms import scan as scan
 from pullback import scipy as scipy
-from pullback.train.nn.models import sequential as sequential
+from pullback.train.nn.sequential import sequential as sequential
 from pullback.core.convert import set_default_dtype as set_default_dtype
 from pullback.compiler.runtime.threads import set_num_threads as set_num_threads
 from pullback import settings as settings

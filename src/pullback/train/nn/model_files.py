@@ -16,9 +16,11 @@ from pullback.train.io.saving import StrPath
 from pullback.train.io.tfjs import parse_json
 from pullback.train.io.topology import Builder
 from pullback.train.io.training_config import make_training_error, restore_state
+from pullback.train.nn.functional import Functional
 from pullback.train.nn.layers.symbolic import input as make_input
-from pullback.train.nn.models import Functional, Model, Sequential
+from pullback.train.nn.models import Model
 from pullback.train.nn.policies import without_mixed_policy
+from pullback.train.nn.sequential import Sequential
 
 __all__ = ["load_layers_model", "load_model", "model_from_json"]
 

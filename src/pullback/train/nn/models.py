@@ -1,9 +1,8 @@
-"""Models: sequential, functional, or a class of your own."""
+"""The base class of models: training, evaluation, files."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +10,6 @@ from pullback.core.suggestions import did_you_mean
 from pullback.core.variable import Variable, watch_variables
 from pullback.errors import ArgumentError, ShapeError
 from pullback.names.answers import check_keywords
-from pullback.train.arguments import describe_given
 from pullback.train.io.formats import read_weights, write_weights
 from pullback.train.io.model_json import describe_as_json
 from pullback.train.io.saving import StrPath
@@ -25,17 +23,15 @@ from pullback.train.loop.pools import TrainingPool
 from pullback.train.loop.run import Schedule
 from pullback.train.loop.trainer import Trainer, Validation
 from pullback.train.masks import get_mask, set_mask
-from pullback.train.nn.layers.base import Layer, UnknownShape, as_lengths_or_none
-from pullback.train.nn.layers.general import Identity
-from pullback.train.nn.layers.symbolic import SelectOutput, SymbolicTensor
+from pullback.train.nn.graphs import run_steps, sort_steps
+from pullback.train.nn.layers.base import Layer
+from pullback.train.nn.layers.symbolic import SymbolicTensor
 from pullback.train.nn.summary import format_summary, show_summary
 from pullback.train.optim.named import as_optimizer
 from pullback.train.optim.step import Optimizer
 from pullback.typing import TensorLike, Value
 
-__all__ = ["Model", "Sequential", "Functional", "model", "sequential"]
-
-SymbolicTensors = SymbolicTensor | Sequence[SymbolicTensor] | Mapping[str, SymbolicTensor]
+__all__ = ["Model"]
 
 
 @check_keywords
@@ -633,9 +629,13 @@ class Model(Layer):
         >>> model.execute(np.ones((5, 3)), "h").shape
         (5, 4)
         """
-        names = [outputs] if isinstance(outputs, str) else list(outputs)
-        part = Functional(self.input, [self.get_layer(name).output for name in names])
-        made = part(*inputs) if isinstance(inputs, list | tuple) else part(inputs)
+        wanted = [self.get_layer(name).output for name in ([outputs] if isinstance(outputs, str) else outputs)]
+        if isinstance(inputs, Mapping):
+            inputs = take_named(inputs, self.input_names, f"{self.name}.execute: inputs")
+        given = inputs if isinstance(inputs, list | tuple) else [inputs]
+        values = {id(p): x for p, x in zip(self.inputs, given, strict=True)}
+        run_steps(sort_steps(self.inputs, wanted, self.name), values)
+        made = tuple(values[id(p)] for p in wanted)
         return made[0] if isinstance(outputs, str) else made
 
     # ---- files and copies
@@ -741,416 +741,3 @@ class VariableOverrides:
 
     def on_read(self, v: Variable, value: Value) -> Any:
         return self.values.get(id(v), value)
-
-
-@check_keywords
-class Sequential(Model):
-    """A model that applies one layer after the other; ``sequential`` makes one."""
-
-    def __init__(self, layers: Sequence[Layer | SymbolicTensor] = (), name: str = "", trainable: bool = True) -> None:
-        super().__init__(name, trainable)
-        self.stack: list[Layer] = []
-        self._chain: list[SymbolicTensor] = []  # the input, and the output of each layer
-        if isinstance(layers, Layer):
-            raise ArgumentError(
-                f"sequential: layers must be a list, got {type(layers).__name__}. Write sequential([layer])."
-            )
-        for layer in layers:
-            self.add(layer)
-
-    def add(self, layer: Layer | SymbolicTensor) -> None:
-        """Add a layer at the end; before the first one, ``pb.input(shape)`` gives the shape of examples."""
-        if isinstance(layer, SymbolicTensor) and layer.layer is None and not self.stack:
-            self.input_shape = layer.shape
-            return
-        if not isinstance(layer, Layer):
-            raise ArgumentError(f"{self.name}.add: expected a layer, got {describe_given(layer)}.")
-        if any(layer is one for one in self.stack):
-            raise ArgumentError(f"{self.name}.add: layer '{layer.name}' is in it already; use pb.model to share one.")
-        _name_layers([*self.stack, layer], self.name)  # raises an error for a duplicate name
-        first, self._built = not self.stack, False
-        self.stack.append(layer)
-        if first and self.input_shape is None:
-            self.input_shape = layer.input_shape
-        if self.input_shape is not None:
-            self.build_for([tuple(self.input_shape)])
-
-    def pop(self) -> Layer:
-        """Remove the last layer and return it.
-
-        >>> model = pb.sequential([pb.layers.dense(3, input_shape=[2]), pb.layers.dense(1)])
-        >>> model.pop().units, len(model.layers), model.outputs[0].shape
-        (1, 1, (3,))
-        """
-        if not self.stack:
-            raise ArgumentError(f"{self.name}.pop: there are no layers.")
-        del self._chain[len(self.stack) :]
-        layer = self.stack.pop()
-        self._built = self._built and bool(self.stack)
-        return layer
-
-    @property
-    def inputs(self) -> list[SymbolicTensor]:
-        """The symbolic input, in a list, once the shape of examples is known."""
-        return self._get_chain()[:1]
-
-    @property
-    def outputs(self) -> list[SymbolicTensor]:
-        """The symbolic output, in a list, once the shape of examples is known."""
-        return self._get_chain()[-1:]
-
-    def _get_chain(self) -> list[SymbolicTensor]:
-        if not self._chain:
-            raise ArgumentError(f"{self.name} has no input yet. Give input_shape to its first layer, or call it once.")
-        return self._chain
-
-    def parts(self) -> Iterator[tuple[str, Any]]:
-        yield from _name_layers(vars(self).get("stack", ()), self.name).items()
-
-    def build(self, shape: Sequence[int | None]) -> None:
-        if not self.stack:
-            raise ShapeError(f"{self.name} has no layers yet; add some.")
-        first = self.input_shape = as_lengths_or_none(f"{self.name}.build", shape)
-        if not self._chain or self._chain[0].shape != first:
-            self._chain = [SymbolicTensor(first, None, ())]
-        for layer in self.stack[len(self._chain) - 1 :]:
-            self._chain.append(SymbolicTensor.apply(layer, self._chain[-1:]))
-        known: Any = (first,)
-        self._built, self._shapes = True, known
-
-    def output_shape(self, *shapes: UnknownShape, **settings: Any) -> Any:
-        chain = self._chain
-        known = not settings and self._built and chain and shapes == (chain[0].shape,)
-        return chain[-1].shape if known else super().output_shape(*shapes, **settings)
-
-    @property
-    def output_names(self) -> list[str] | None:
-        return list(_name_layers(self.stack, self.name))[-1:] or None
-
-    def check_inputs(self, *xs: Value) -> None:
-        for first in self.stack[:1]:
-            first.check_inputs(*xs)
-
-    def call(self, x: Value) -> Any:
-        for layer in self.stack:
-            x = layer(x)
-        return x
-
-    def split_host_layers(self) -> tuple[Model, Model] | None:
-        last = max((i + 1 for i, layer in enumerate(self.stack) if layer.runs_on_host()), default=0)
-        if not last:
-            return None
-        _check_host_layers(self.name, self.stack[:last])
-        return Sequential(self.stack[:last]), Sequential(self.stack[last:] or [Identity()])
-
-    def get_config(self) -> dict[str, Any]:
-        return {"layers": self.stack, "name": "" if self.numbered else self.name, "input_shape": self.input_shape}
-
-    def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_chain": []}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if self._built and self.input_shape is not None:
-            self.build(self.input_shape)
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Sequential:
-        model = cls(config["layers"], config["name"])
-        if config["input_shape"] is not None:
-            model.build_for([config["input_shape"]])
-        return model
-
-
-@check_keywords
-class Functional(Model):
-    """A model defined by its inputs and outputs, symbolic tensors that layers were applied to; ``model`` makes one."""
-
-    several = True
-
-    def __init__(
-        self, inputs: SymbolicTensors, outputs: SymbolicTensors, name: str = "", trainable: bool = True
-    ) -> None:
-        super().__init__(name)
-        self._single = isinstance(outputs, SymbolicTensor)
-        self._order: list[SymbolicTensor] = []  # each after its inputs
-        self._inputs, self._input_keys = _list_tensors(inputs)
-        self._outputs, self._output_keys = _list_tensors(outputs)
-        for x in [*self._inputs, *self._outputs]:
-            if not isinstance(x, SymbolicTensor):
-                raise ArgumentError(
-                    f"{self.name}: inputs and outputs are made by pb.input and by layers, got {type(x).__name__}."
-                )
-        self._order = _sort_steps(self._inputs, self._outputs, self.name)
-        self._layers = _sort_layers(self._order, self._list_sorted_outputs())
-        known: Any = tuple(p.shape for p in self._inputs)
-        self._built, self._shapes = True, known
-        if not trainable:
-            self.trainable = False
-        list(self.parts())  # raises an error for two layers of one name
-
-    @property
-    def inputs(self) -> list[SymbolicTensor]:
-        """The symbolic inputs."""
-        return list(self._inputs)
-
-    @property
-    def outputs(self) -> list[SymbolicTensor]:
-        """The symbolic outputs."""
-        return list(self._outputs)
-
-    @property
-    def input(self) -> Any:
-        """The symbolic input; a list if there are several, a dict if the model was made with one."""
-        return super().input if self._input_keys is None else dict(zip(self._input_keys, self._inputs, strict=True))
-
-    @property
-    def output(self) -> Any:
-        """The symbolic output; a list if there are several, a dict if the model was made with one."""
-        return super().output if self._output_keys is None else dict(zip(self._output_keys, self._outputs, strict=True))
-
-    def _list_sorted_outputs(self) -> list[SymbolicTensor]:
-        """Return the outputs; those of a dict in the order of its keys, as Keras has them."""
-        if self._output_keys is None:
-            return self._outputs
-        return [output for _, output in sorted(zip(self._output_keys, self._outputs, strict=True))]
-
-    def parts(self) -> Iterator[tuple[str, Any]]:
-        layers = {id(step.layer): step.layer for step in vars(self).get("_order", ()) if step.layer is not None}
-        names = {id(layer): name for name, layer in _name_layers(list(layers.values()), self.name).items()}
-        for layer in vars(self).get("_layers", ()):
-            yield names[id(layer)], layer
-
-    @property
-    def input_names(self) -> list[str]:
-        if self._input_keys is not None:
-            return list(self._input_keys)
-        return [p.name or f"input_{i + 1}" for i, p in enumerate(self._inputs)]
-
-    @property
-    def output_names(self) -> list[str] | None:
-        if self._output_keys is not None:
-            return list(self._output_keys)
-        names = {id(layer): name for name, layer in self.parts()}
-        found: list[str] = []
-        for output in self._outputs:
-            name = "input" if output.layer is None else names[id(_find_source(output).layer)]
-            number, free = 0, name
-            while free in found:  # a layer that makes several outputs
-                number += 1
-                free = f"{name}_{number}"
-            found.append(free)
-        return found
-
-    def list_structure(self) -> list[object]:
-        found: list[object] = [self, self.trainable]
-        for step in self._order:
-            if step.layer is not None:
-                found += step.layer.list_structure()
-        return found
-
-    def check_inputs(self, *xs: Value) -> None:
-        given = {id(p): x for p, x in zip(self._inputs, xs, strict=False)}
-        for step in self._order:
-            if step.layer is not None and all(id(p) in given for p in step.inputs):
-                step.layer.check_inputs(*[given[id(p)] for p in step.inputs])
-
-    def output_shape(self, *shapes: UnknownShape, **settings: Any) -> Any:
-        if not settings and shapes == self._shapes:
-            return self._outputs[0].shape if self._single else tuple(p.shape for p in self._outputs)
-        return super().output_shape(*shapes, **settings)
-
-    def __call__(self, *inputs: Any, **settings: Any) -> Any:
-        out = super().__call__(*inputs, **settings)
-        return out if self._output_keys is None else dict(zip(self._output_keys, out, strict=True))
-
-    def _unpack_inputs(self, inputs: tuple[Any, ...]) -> tuple[tuple[Any, ...], bool]:
-        if len(inputs) == 1 and isinstance(inputs[0], Mapping):
-            inputs = tuple(take_named(inputs[0], self.input_names, f"{self.name}: inputs"))
-        return super()._unpack_inputs(inputs)
-
-    def call(self, *xs: Value) -> Any:
-        if len(xs) != len(self._inputs):
-            raise ArgumentError(f"{self.name}: expected {len(self._inputs)} inputs, got {len(xs)}.")
-        values: dict[int, Any] = {id(p): x for p, x in zip(self._inputs, xs, strict=True)}
-        for step in self._order:
-            if step.layer is not None:
-                given: list[Any] = [values[id(p)] for p in step.inputs]
-                if len(given) > 1 and not step.layer.several and step.layer.max_inputs == 1:
-                    given = [given]  # a layer of the user's that takes a list
-                made = step.layer(*given, **_fill_settings(step.settings, values))
-                values[id(step)] = tuple(made.values()) if isinstance(made, dict) else made
-        out = [values[id(p)] for p in self._outputs]
-        return out[0] if self._single else tuple(out)
-
-    def split_host_layers(self) -> tuple[Model, Model] | None:
-        ends = [step for step in self._order if step.layer is not None and step.layer.runs_on_host()]
-        if not ends:
-            return None
-        front = _sort_steps(self._inputs, ends, self.name)
-        _check_host_layers(self.name, [step.layer for step in front if step.layer is not None])
-        done = {id(step) for step in front}
-        rest = [step for step in self._order if id(step) not in done]
-        used = [x for step in rest for x in step.sources] + self._outputs
-        given = list({id(x): x for x in used if id(x) in done or x.layer is None}.values())
-        return Functional(self._inputs, given), Functional(given, self._outputs[0] if self._single else self._outputs)
-
-    def get_config(self) -> dict[str, Any]:
-        every = [*self._inputs, *self._order]
-        number = {id(p): i for i, p in enumerate(every)}
-        layers = {id(layer): i for i, layer in enumerate(self.layers)}
-        return {
-            "layers": self.layers,
-            "inputs": [p.shape for p in self._inputs],
-            "names": [p.name for p in self._inputs],
-            "steps": [[layers[id(p.layer)], [number[id(x)] for x in p.inputs]] for p in self._order],
-            "settings": {str(i): _encode_settings(p.settings, number) for i, p in enumerate(self._order) if p.settings},
-            "outputs": [number[id(p)] for p in self._outputs],
-            "single": self._single,
-            "name": "" if self.numbered else self.name,
-            **({} if self._input_keys is None else {"input_keys": self._input_keys}),
-            **({} if self._output_keys is None else {"output_keys": self._output_keys}),
-        }
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Functional:
-        names = config.get("names") or [""] * len(config["inputs"])
-        every = [SymbolicTensor(tuple(x), None, (), name=name) for x, name in zip(config["inputs"], names, strict=True)]
-        inputs = list(every)
-        settings = config.get("settings") or {}
-        for i, (layer, given) in enumerate(config["steps"]):
-            called = _decode_settings(settings.get(str(i), {}), every)
-            every.append(SymbolicTensor.apply(config["layers"][layer], [every[n] for n in given], called))
-        outputs = [every[i] for i in config["outputs"]]
-        given = _name_tensors(inputs, config.get("input_keys"))
-        made = outputs[0] if config["single"] else _name_tensors(outputs, config.get("output_keys"))
-        return cls(given, made, config["name"])
-
-
-def _list_tensors(given: SymbolicTensors) -> tuple[list[SymbolicTensor], list[str] | None]:
-    """Return the inputs or outputs of a model in a list, and their keys if they are given as a dict."""
-    if isinstance(given, SymbolicTensor):
-        return [given], None
-    return (list(given.values()), list(given)) if isinstance(given, Mapping) else (list(given), None)
-
-
-def _name_tensors(tensors: list[SymbolicTensor], keys: Sequence[str] | None) -> SymbolicTensors:
-    """Return the tensors as a dict, if there are keys."""
-    return tensors if keys is None else dict(zip(keys, tensors, strict=True))
-
-
-def _fill_settings(settings: Mapping[str, Any], values: Mapping[int, Any]) -> dict[str, Any]:
-    """Return the settings of a step with values in place of symbolic tensors."""
-    return {key: values[id(x)] if isinstance(x, SymbolicTensor) else x for key, x in settings.items()}
-
-
-def _encode_settings(settings: Mapping[str, Any], number: Mapping[int, int]) -> dict[str, Any]:
-    return {
-        key: {"step": number[id(x)]} if isinstance(x, SymbolicTensor) else {"value": x} for key, x in settings.items()
-    }
-
-
-def _decode_settings(settings: Mapping[str, Any], every: Sequence[SymbolicTensor]) -> dict[str, Any]:
-    return {key: every[x["step"]] if "step" in x else x["value"] for key, x in settings.items()}
-
-
-def _check_host_layers(name: str, front: Sequence[Layer]) -> None:
-    """Raise an error if a layer in front of one that cannot be compiled has something to train."""
-    for layer in front:
-        if layer.trainable_variables:
-            raise ArgumentError(
-                f"{name}: layer '{layer.name}' trains, and is or has a layer that cannot be compiled, or comes before "
-                "one. Put layers for text in front of the outermost model, or compile it with eager=True."
-            )
-
-
-def _name_layers(layers: Sequence[Layer], name: str) -> dict[str, Layer]:
-    """Return the layers by their names in the model: the given one, or the kind and a number."""
-    counts: Counter[str] = Counter()
-    found: dict[str, Layer] = {}
-    for layer in layers:
-        counts[layer.kind] += 1
-        called = f"{layer.kind}_{counts[layer.kind]}" if layer.numbered else layer.name
-        if called in found:
-            raise ArgumentError(f"{name}: two layers are called {called!r}. Give one another name.")
-        found[called] = layer
-    return found
-
-
-def _find_source(step: SymbolicTensor) -> SymbolicTensor:
-    """Return the output of several that this one was selected from, or itself."""
-    return step.inputs[0] if isinstance(step.layer, SelectOutput) else step
-
-
-def _sort_steps(inputs: list[SymbolicTensor], outputs: list[SymbolicTensor], name: str) -> list[SymbolicTensor]:
-    """Return the symbolic tensors that outputs depend on, each after its inputs."""
-    order: list[SymbolicTensor] = []
-    done = {id(p) for p in inputs}
-    todo = [(p, False) for p in reversed(outputs)]
-    while todo:
-        step, ready = todo.pop()
-        if ready:
-            order.append(step)
-        elif id(step) not in done:
-            done.add(id(step))
-            if step.layer is None:
-                raise ArgumentError(f"{name}: an output needs an input of shape {step.shape} that is not among inputs.")
-            todo.append((step, True))
-            todo.extend((p, False) for p in reversed(step.sources))
-    return order
-
-
-def _sort_layers(order: list[SymbolicTensor], outputs: list[SymbolicTensor]) -> list[Layer]:
-    """Return the layers as Keras and TensorFlow.js order them: by their distance from the outputs, then as found.
-
-    The distance of a layer is that of its farthest application; so it is for the layers that it is applied to.
-    """
-    depths: dict[int, int] = {}  # of applications
-    of_layers: dict[int, int] = {}
-    for step in reversed(order):
-        here = depths.get(id(step), 0)
-        if not isinstance(step.layer, SelectOutput):  # which is no layer there
-            here = of_layers[id(step.layer)] = max(here, of_layers.get(id(step.layer), 0))
-        below = here if isinstance(step.layer, SelectOutput) else here + 1
-        for source in step.sources:
-            depths[id(source)] = max(depths.get(id(source), 0), below)
-    found: dict[int, Layer] = {}  # in the order of a walk from the outputs
-    todo, known = list(reversed(outputs)), {id(step) for step in order}
-    while todo:
-        step = todo.pop()
-        if id(step) in known and step.layer is not None:
-            known.discard(id(step))
-            found.setdefault(id(step.layer), step.layer)
-            todo.extend(reversed(step.sources))
-    return sorted(found.values(), key=lambda layer: -of_layers.get(id(layer), 0))
-
-
-def sequential(layers: Sequence[Layer | SymbolicTensor] = (), name: str = "", trainable: bool = True) -> Sequential:
-    """Return a model that applies one layer after the other.
-
-    - layers: the layers; the first may be ``pb.input(shape)``.
-    - name: the name of the model.
-    - trainable: whether training changes its variables.
-
-    >>> model = pb.sequential([pb.layers.dense(4, activation="relu", input_shape=[3]), pb.layers.dense(1)])
-    >>> model(np.ones((2, 3))).shape
-    (2, 1)
-    """
-    return Sequential(layers, name, trainable)
-
-
-def model(inputs: SymbolicTensors, outputs: SymbolicTensors, name: str = "", trainable: bool = True) -> Functional:
-    """Return a model from inputs to outputs: layers applied to ``pb.input`` and to each other's outputs.
-
-    - inputs: one input, a list of them, or a dict; by its keys, ``fit``, ``predict`` and calls take dicts of arrays.
-    - outputs: one output, a list of them, or a dict, as which the model then returns them.
-    - name: the name of the model.
-    - trainable: whether training changes its variables.
-
-    >>> x = pb.input([3])
-    >>> h = pb.layers.dense(3, activation="tanh")(x)
-    >>> both = pb.model(inputs=x, outputs=[pb.layers.dense(1)(h), pb.layers.dense(2)(h)])
-    >>> [y.shape for y in both(np.ones((5, 3)))]
-    [(5, 1), (5, 2)]
-    """
-    return Functional(inputs, outputs, name, trainable)
