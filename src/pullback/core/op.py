@@ -207,6 +207,7 @@ class Op:
     ) -> None:
         self.name = doc.__name__
         self.kernel, self.acts, self.d, self.lower, self.domain = kernel, acts, d, lower, domain
+        self.regular_point = 0.3 * domain[0] + 0.7 * domain[1]  # at which it and its derivatives are finite
         self._read_signature(doc)
         self._check_names(doc)
         self.variadic = d.each is not None

@@ -15,10 +15,11 @@ from pullback.core.calculus import linear, rule
 from pullback.core.lowering import call, pieces, view
 from pullback.core.op import REGISTRY, alias, convert_operand, method, op
 from pullback.core.rowsparse import rows_of_index
+from pullback.core.selection import find_selection, select, write_selection
 from pullback.core.tape import constant
 from pullback.core.tensor import LATER, RAW, Tensor, read_sizes, strip
 from pullback.core.writes import base_links, link_view, note_view, write
-from pullback.errors import ArgumentError, BatchedValueError, ShapeError
+from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import resolve_axis
 from pullback.numerics.batching import broadcast_examples, count_examples
 from pullback.numerics.positions import are_separated, find_lines, index_each, is_advanced, pick_lines
@@ -179,7 +180,8 @@ def _getitem_method(x: Tensor, index: Index) -> Any:
     given = index
     index = normalize_index(given)
     if _is_batched(index):
-        return _view_each(x, index, given)
+        found = find_selection(index, x.ndim)
+        return _view_each(x, index, given) if found is None else select(_cut(x, found[0]), *found[1:])
     z = getitem(x, index)
     if not z.shape:
         return note_view(z, x, REGISTRY["getitem"], {"index": index})  # x[0, ...] is a view without axes
@@ -212,6 +214,11 @@ def _positions(index: TensorLike) -> tuple[Any, ...]:
         else:
             made.append(i)
     return tuple(made)
+
+
+def _cut(x: Tensor, index: tuple[Any, ...]) -> Any:
+    """Return ``x[index]``; ``x`` itself if the index keeps all of it."""
+    return x if all(i == ALL for i in index) else getitem(x, index)
 
 
 def _view_each(x: Tensor, index: Any, given: Any) -> Any:
@@ -270,13 +277,6 @@ def _expand_ellipsis(parts: tuple[Any, ...], x: Any) -> list[Any]:
 def _set_each(x: Tensor, y: Value, index: Any) -> Any:
     """Set elements of batched examples; the flat positions come from NumPy's indexing of element numbers."""
     y = y.astype(x.dtype)
-    if isinstance(index, Tensor) and index.dtype.kind == "b":
-        if y.ndim > x.ndim - index.ndim:
-            raise BatchedValueError(
-                f"x[mask] = value: the mask is different for each example of vmap, and the value of shape {y.shape} "
-                "has an element for every place that it chooses. Give one for all places, or use np.where(mask, y, x)."
-            )
-        return np.where(np.reshape(index, index.shape + (1,) * (x.ndim - index.ndim)), y, x)
     size = prod(x.shape)
     numbers = _pick_each(constant(np.arange(size).reshape(x.shape)), index)
     if y.ndim > numbers.ndim:
@@ -407,6 +407,10 @@ def _setitem_method(x: Tensor, index: Index, value: TensorLike) -> None:
         return  # the second half of x[index] += y: the view has been written to
     value = convert_operand(value)
     _check_kind(x, value)
+    found = find_selection(index, x.ndim) if _is_batched(index) else None
+    if found is not None:
+        write_selection(_cut(x, found[0]), value, *found[1:])
+        return
     put = _set_each if _is_batched(index) else set_item
     write(x, lambda old: put(old, value, index))
 
@@ -444,10 +448,8 @@ def boolean_mask(x: TensorLike, mask: TensorLike, axis: Axis = None) -> Any:
     >>> boolean_mask(np.array([1.0, 2.0, 3.0]), np.array([True, False, True]))
     array([1., 3.])
     """
-    x, mask = (
-        convert_operand(x),
-        np.asarray(read_sizes("boolean_mask", mask, "Keep all elements: where(mask, x, 0), or")),
-    )
+    x, mask = convert_operand(x), strip(mask)
+    mask = mask if isinstance(mask, Tensor) else np.asarray(mask)
     at = resolve_axis(x.ndim, axis, "boolean_mask") if axis is not None and x.ndim else 0
     if mask.dtype.kind != "b" or not mask.ndim:
         raise ArgumentError(
@@ -457,4 +459,4 @@ def boolean_mask(x: TensorLike, mask: TensorLike, axis: Axis = None) -> Any:
         raise ShapeError(
             f"boolean_mask: x has shape {x.shape} and mask has shape {mask.shape}; from axis {at} on they must agree."
         )
-    return getitem(x, normalize_index((slice(None),) * at + (mask,)))
+    return x[(ALL,) * at + (mask,)]

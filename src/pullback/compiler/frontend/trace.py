@@ -323,7 +323,7 @@ class Trace:
             return own if dtype is None else self.cast(own, dtype)
         if isinstance(x, Tensor):
             x = x.read()
-            if x.level:
+            if x.level and x.shape is not None:  # a selection by a mask has no shape, and raises
                 raise TransformedArgument
             made = self.graph.constant(x.value, dtype)
             self.tensors.add(made.number)
