@@ -133,14 +133,16 @@ def find_function(ufunc: Any, values: Sequence[Any], shape: tuple[int, ...], dty
     if ufunc is np.power and repeated[1] and values[1] == 2:
         return None  # NumPy computes a square as a product
     key = ufunc, dtype.char, *repeated
-    try:
-        return _functions[key]
-    except KeyError:
-        pass
+    return _functions[key] if key in _functions else _compile_function(key, dtype)
+
+
+def _compile_function(key: tuple[Any, ...], dtype: np.dtype[Any]) -> Program | None:
+    """Return machine code for a NumPy function that is called for the first time; None if NumPy is to run it."""
+    ufunc, _, *repeated = key
     with _lock:
         if key not in _functions:
-            compiles = is_enabled("eager kernels") and not all(repeated)
-            _functions[key] = compile_function(BY_KERNEL[ufunc], dtype, tuple(repeated)) if compiles else None
+            compiles = compile_function is not None and is_enabled("eager kernels") and not all(repeated)
+            _functions[key] = compile_function(BY_KERNEL[ufunc], dtype, tuple(repeated)) if compiles else None  # type: ignore[misc]
         return _functions[key]
 
 

@@ -723,16 +723,21 @@ def perform_beside(op: Op, x: Any, y: Any) -> Any:
         elif v is c:
             return None
     elif type(v) in SCALARS:
-        if v.dtype is not m.dtype and v.dtype.kind == "f":  # which may widen
-            step = op.right_fit if crossed else op.left_fit
-            z = op.run_guarded(lambda: op.run(v, a.value) if crossed else op.run(a.value, v), (x, y), {})
-            return place(z, m.tape[z.shape, z.dtype], step, a, v)
+        if v.dtype is not m.dtype and v.dtype.kind == "f":
+            return _widen_beside(op, a, v, crossed)
         v = float(m.dtype.type(v))
         if crossed and op.reflected is not None:
             return op.reflected(a, v)
     else:
         return None
     return op.function(v, a) if crossed else op.function(a, v)
+
+
+def _widen_beside(op: Op, a: Tensor, v: Any, crossed: bool) -> Any:
+    """Perform an op of two inputs on a tensor of a tape and a NumPy float of another dtype, which may widen it."""
+    values = (v, a.value) if crossed else (a.value, v)
+    z = op.run_guarded(lambda: op.run(*values), values, {})
+    return place(z, a.meta.tape[z.shape, z.dtype], op.right_fit if crossed else op.left_fit, a, v)
 
 
 def add_into(rule: Callable[..., Any], into: Any, rows: Any = None) -> Any:

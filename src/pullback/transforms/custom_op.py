@@ -237,12 +237,7 @@ class CustomOp:
         values = [unwrap_constant(v) for v in values]
         if not tape.level:
             return self.apply(values)
-        self.records.append((tape, args))
-        try:
-            with watch_below(tape.level) if self.follows and is_watched() else UNCHANGED:
-                zs, back, variables = self.run_traced(values)
-        finally:
-            self.records.pop()
+        zs, back, variables = self._run_below(tape, args, values)
         operands = [*args, *(v.read() for v in variables)] if variables else args
         nodes = [node_of(a) if tape.holds(a) else None for a in operands]
         if all(n is None for n in nodes):  # the level was that of a variable, and none was read
@@ -254,6 +249,15 @@ class CustomOp:
         # A function that saved no operand must not hold their memory.
         pull = CheckedPull(self, back, tape, nodes, args if within else (), within, kept, [like(z) for z in zs])
         return place_all(tape, zs, nodes, pull)
+
+    def _run_below(self, tape: Tape, args: Sequence[Any], values: Sequence[Any]) -> Run:
+        """Run the op for a tape, on the values of its operands; only lower levels watch the variables that it reads."""
+        self.records.append((tape, args))
+        try:
+            with watch_below(tape.level) if self.follows and is_watched() else UNCHANGED:
+                return self.run_traced(values)
+        finally:
+            self.records.pop()
 
     def run_traced(self, values: Sequence[Any]) -> Run:
         """Run the op such that lower levels see its gradient and not its body's."""

@@ -74,19 +74,7 @@ class Dual(Wrapped):
         return self.primal
 
     def interpret(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        # One long function: every op on dual numbers runs it, and a further Python call takes some 30 ns.
-        mine = [isinstance(a, Dual) and a.number == self.number for a in args]
-        primals = [a.primal if on else a for a, on in zip(args, mine, strict=True)]
-        tangents = [a.tangent if on else None for a, on in zip(args, mine, strict=True)]
-        z: Any
-        t: Any
-        if op.custom and op.is_structured:
-            z, t = map(tuple, op.push(primals, tangents))
-        elif op.custom:
-            z, t = op.push_duals(self.number, args, primals, tangents, params)
-        else:
-            z = op.call(primals, params)
-            t = op.jvp(z, primals, tangents, params) if any(t is not None for t in tangents) else None
+        z, t = self._push(op, args, params)
         if type(z) is tuple:
             return self._make_several(z, t, args)
         made = self._make(z, t)
@@ -95,6 +83,20 @@ class Dual(Wrapped):
         if hooks.blocks and t is not None and not op.custom and (observer := hooks.find("fix_tangent")) is not None:
             made.tangent = observer.fix_tangent(made, op, args, params)
         return made
+
+    def _push(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, Any]:
+        """Return the result of an op and its tangent, None for zero; of an op with several results a tuple of each."""
+        mine = [isinstance(a, Dual) and a.number == self.number for a in args]
+        primals = [a.primal if on else a for a, on in zip(args, mine, strict=True)]
+        tangents = [a.tangent if on else None for a, on in zip(args, mine, strict=True)]
+        if op.custom and op.is_structured:
+            z, t = op.push(primals, tangents)
+            return tuple(z), tuple(t)
+        if op.custom:
+            pushed: tuple[Any, Any] = op.push_duals(self.number, args, primals, tangents, params)
+            return pushed
+        z = op.call(primals, params)
+        return z, op.jvp(z, primals, tangents, params) if any(t is not None for t in tangents) else None
 
     def _make_several(self, zs: tuple[Any, ...], ts: tuple[Any, ...] | None, args: tuple[Any, ...]) -> tuple[Dual, ...]:
         """Return the dual numbers of an op with several results."""

@@ -55,10 +55,7 @@ class InPlace:
                 continue
             known.add(use)
             if kernel.makes(use):
-                if kernel.levels[node.number] == ROW:
-                    continue
-                kept = plan.stage[node.number] < number
-                if kept and (node in plan.scratch_nodes or node.number in self.fused.stored):
+                if self._has_value(node, number):
                     continue
                 if node.kind in READS:  # they load elements from memory even if the kernel computes their arguments
                     yield from (u.node for u in plan.uses_of(node))
@@ -69,6 +66,13 @@ class InPlace:
                 waiting += [(use_argument(use, a), known) for a in node.args]
             else:
                 yield node
+
+    def _has_value(self, node: Node, number: int) -> bool:
+        """Return whether the value of a node is not computed again in a pass: it is that of a row, or was stored."""
+        if self.kernel.levels[node.number] == ROW:
+            return True
+        is_stored = node in self.plan.scratch_nodes or node.number in self.fused.stored
+        return is_stored and self.plan.stage[node.number] < number
 
     def allows(self, z: Node, x: Node) -> bool:
         """Return whether a result may overwrite an operand that no other step will read."""

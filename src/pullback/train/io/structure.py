@@ -129,6 +129,14 @@ def rebuild(data: Any, where: str, makers: Mapping[str, Callable[..., Any]], bef
         return before[data["same"]]
     if "function" in data:
         return find_function(data["function"], where)
+    kind = _find_class(data, where)
+    result = kind.from_config({key: rebuild(item, where, makers, before) for key, item in data["config"].items()})
+    before.append(result)
+    return result
+
+
+def _find_class(data: dict[str, Any], where: str) -> Any:
+    """Return the class of an object that a file describes; raise an error if it is not known."""
     own = find_custom(data.get("kind"))
     kind = own if own is not None else Configurable.registry.get(data.get("kind", ""))
     if kind is None:
@@ -136,6 +144,4 @@ def rebuild(data: Any, where: str, makers: Mapping[str, Callable[..., Any]], bef
             f"load_model: {where} has a {data.get('kind') or data.get('call')!r}, which is not known here. Import, or "
             "define, its class before, or give it in custom_objects={...}."
         )
-    result = kind.from_config({key: rebuild(item, where, makers, before) for key, item in data["config"].items()})
-    before.append(result)
-    return result
+    return kind

@@ -435,25 +435,27 @@ class Graph:
 
     def _read_value(self, data: Json, name: str) -> Any:
         """Return an argument of a call: a reference, a list of them, or plain data."""
-        if isinstance(data, dict) and data.get("class_name") == "__keras_tensor__":
-            inside: Json = data.get("config")
+        if isinstance(data, dict):
+            return self._read_object(data, name)
+        if self._is_reference(data) and data[0] in self.described:
+            return Reference(*data[:3])
+        return [self._read_value(item, name) for item in data] if isinstance(data, list) else data
+
+    def _read_object(self, data: Config, name: str) -> Any:
+        """Return an argument of a call that is written with its class: a reference, a slice or an array."""
+        kind, inside = data.get("class_name"), data.get("config")
+        if kind == "__keras_tensor__":
             history: Json = inside.get("keras_history") if isinstance(inside, dict) else None
             if not self._is_reference(history):
                 raise self.reader.make_error(f"layer {name!r} has an input {_shorten(data)}, which is not known.")
             return Reference(*history[:3])
-        if self._is_reference(data) and data[0] in self.described:
-            return Reference(*data[:3])
-        if isinstance(data, list):
-            return [self._read_value(item, name) for item in data]
-        if isinstance(data, dict) and data.get("class_name") == "__slice__" and isinstance(data.get("config"), dict):
-            return slice(*(data["config"].get(key) for key in ("start", "stop", "step")))
-        if isinstance(data, dict) and data.get("class_name") == "__ellipsis__":
+        if kind == "__slice__" and isinstance(inside, dict):
+            return slice(*(inside.get(key) for key in ("start", "stop", "step")))
+        if kind == "__ellipsis__":
             return ...
-        if isinstance(data, dict) and data.get("class_name") in ("__tensor__", "__numpy__"):
-            return self.reader.read_array(data.get("config"), f"layer {name!r}")
-        if isinstance(data, dict):
-            raise self.reader.make_error(f"layer {name!r} is called with {_shorten(data)}, which is not known.")
-        return data
+        if kind in ("__tensor__", "__numpy__"):
+            return self.reader.read_array(inside, f"layer {name!r}")
+        raise self.reader.make_error(f"layer {name!r} is called with {_shorten(data)}, which is not known.")
 
     def _find_offsets(self) -> dict[str, int]:
         """Return by how much the numbers of applications are too large: models count how they were made as one."""

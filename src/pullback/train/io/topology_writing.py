@@ -142,11 +142,7 @@ class TopologyWriter:
         if merge in self.target.layers and given == [{"input": 0}, {"input": 1}] and len(ranks) == 1:
             return merge, {}
         if name in RESCALINGS and sum(tensors) == 1 and len(given) <= 2:
-            number = next((x for x in given if not isinstance(x, dict)), 0)
-            if isinstance(number, bool) or not isinstance(number, int | float | np.number):
-                return None
-            found = RESCALINGS[name](float(number), tensors[0])
-            return None if found is None else ("Rescaling", {"scale": found[0], "offset": found[1]})
+            return _describe_rescaling(name, given, tensors[0])
         activation = FUNCTIONS.get(name)
         if tensors != [True] or activation is None or (not self.target.is_keras and activation not in TFJS_ACTIVATIONS):
             return None
@@ -387,3 +383,12 @@ def _is_without_effect(argument: str, value: Any, parameter: Parameter | None) -
     if is_without_effect(argument, value) or value == ():
         return True
     return parameter is not None and argument in OURS and value == parameter.default
+
+
+def _describe_rescaling(name: str, given: list[Any], is_tensor_first: bool) -> tuple[str, Config] | None:
+    """Return the class and config of the layer for an operator of a tensor and a number; None if there is none."""
+    number = next((x for x in given if not isinstance(x, dict)), 0)
+    if isinstance(number, bool) or not isinstance(number, int | float | np.number):
+        return None
+    found = RESCALINGS[name](float(number), is_tensor_first)
+    return None if found is None else ("Rescaling", {"scale": found[0], "offset": found[1]})
