@@ -543,7 +543,34 @@ def _roots_until_small(x: Any) -> Any:
     return pb.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, np.sqrt(c[1])), ((x < 1.0) * 5, x), max_steps=9)[1]
 
 
-@pytest.mark.parametrize("f", [_root, _root_by_switch, _roots_until_small])
+def _root_of_captured(x: Any) -> Any:
+    y = x * 1.0
+    inner = lambda: pb.cond(x > 2.0, lambda: np.log(x), lambda: np.sqrt(y))
+    return pb.cond(x < 1e-3, lambda: 2.0 * x, inner) + pb.cond(
+        x < 1e-3, lambda: x, lambda: np.array([1.0, x]) @ [y, 1 / x]
+    )
+
+
+def _roots_of_captured_until_small(x: Any) -> Any:
+    step = lambda c: (c[0] + 1, c[1] * np.sqrt(x + 0 * c[1]))
+    return pb.while_loop(lambda c: c[0] < 2, step, ((x < 1.0) * 5, x), max_steps=9)[1]
+
+
+def _write_to_captured(x: Any) -> Any:
+    def change() -> Any:
+        y = np.sqrt(x) * np.ones(2)
+        y[0] = np.log(x)
+        return y.sum()
+
+    return pb.cond(x < 1e-3, lambda: 3.0 * x, change)
+
+
+BRANCHING = [
+    _root, _root_by_switch, _roots_until_small, _root_of_captured, _roots_of_captured_until_small, _write_to_captured,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", BRANCHING)
 def test_branches_not_taken_under_vmap_give_no_nan_gradients(f: Any) -> None:
     x = np.array([0.0, 1.0, 4.0])
     want = [pb.grad(f)(e) for e in x]
@@ -554,6 +581,16 @@ def test_branches_not_taken_under_vmap_give_no_nan_gradients(f: Any) -> None:
     with np.errstate(divide="ignore", invalid="ignore"):
         for found in (pb.grad(total)(x), pb.vmap(pb.grad(f))(x), pb.compile(pb.grad(total))(x)):
             np.testing.assert_allclose(found, want)
+
+
+def test_branch_not_taken_under_vmap_gives_no_nan_to_shared_values() -> None:
+    def f(w: Any, x: Any) -> Any:
+        return pb.cond(x > 0, lambda: np.sqrt(w @ np.array([x, 0.0])) + np.sum(w) / x, lambda: np.sum(w))
+
+    w, x = np.array([1.0, 2.0]), np.array([4.0, 0.0])
+    want = sum(pb.grad(f, argnums=0)(w, e) for e in x)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        np.testing.assert_allclose(pb.grad(lambda w: pb.vmap(lambda e: f(w, e))(x).sum())(w), want)
 
 
 def test_switch_of_one_branch_needs_no_index_when_compiled() -> None:

@@ -271,3 +271,16 @@ def test_nonlinear_overridden_gradient_raises_in_forward_mode():
 @pb.register_gradient("guided_for_forward_mode")
 def guide(op, dy):
     return pb.relu(dy) * (op.inputs[0] > 0)
+
+
+def test_rule_that_applies_the_linear_function_to_its_tangent() -> None:
+    a = np.array([[1.0, 2.0], [3.0, 4.0]])
+    f = pb.custom_jvp(lambda x: a @ x)
+    f.defjvp(lambda primals, tangents: (f(*primals), f(*tangents)))
+    x = np.array([0.5, -1.0])
+    loss = lambda x: np.sum(f(x) ** 2)
+    want = 2 * a.T @ a @ x
+    np.testing.assert_allclose(pb.grad(loss)(x), want)
+    np.testing.assert_allclose(pb.compile(pb.grad(loss))(x), want)
+    np.testing.assert_allclose(pb.vmap(pb.grad(loss))(x[None])[0], want)
+    np.testing.assert_allclose(pb.hessian(loss)(x), 2 * a.T @ a)

@@ -20,10 +20,11 @@ from pullback.core.tensor import ARRAYS, BY_KERNEL, Tensor, all_values, concrete
 from pullback.core.variable import get_trace
 from pullback.errors import ArgumentError, ShapeError
 from pullback.transforms.batch import is_batched
+from pullback.transforms.branch import run_for_some
 from pullback.transforms.grad import describe
 from pullback.transforms.leaf_names import name_all_leaves
 from pullback.transforms.scan_op import ScanOp
-from pullback.transforms.structured import close, hold_back_gradient
+from pullback.transforms.structured import close
 from pullback.transforms.switch_op import SwitchOp
 from pullback.transforms.while_op import WhileOp
 
@@ -174,8 +175,8 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carry: Tree, 
         batched = is_batched(holds)
         if not (np.any(all_values(holds)) if batched else holds):
             break
-        given = _hold_back(holds, carry) if batched else carry
-        new, steps = _check_carry("while_loop", carry, body(given)), steps + 1
+        made = run_for_some(holds, body, [carry]) if batched else body(carry)
+        new, steps = _check_carry("while_loop", carry, made), steps + 1
         carry = _select(holds, new, carry) if batched else new
     return carry
 
@@ -207,18 +208,6 @@ def _select(condition: Any, x: Any, y: Any) -> Any:
     """Return ``where(condition, x, y)`` of each leaf of two trees."""
     rows = zip(tree.leaves(x), tree.leaves(y), strict=True)
     return tree.replace_leaves(x, [np.where(condition, _as_leaf(a), _as_leaf(b)) for a, b in rows])
-
-
-def _hold_back(taken: Any, operands: Tree) -> Any:
-    """Return operands of a branch without a gradient for examples of ``vmap`` that do not take it.
-
-    The branch is run for them too, and its derivative may be infinite or NaN there.
-    """
-
-    def hold_back(x: Any) -> Any:
-        return hold_back_gradient(taken, x) if is_batched(x) and x.dtype.kind in "fc" else x
-
-    return tree.map_leaves(hold_back, operands)
 
 
 def _trace_while(program: Any, cond: Callable[..., Any], body: Callable[..., Any], carry: Tree, most: Any) -> Any:
@@ -274,8 +263,8 @@ def switch(index: TensorLike, branches: Sequence[Callable[..., Any]], *operands:
     branches: functions that return trees of the same structure, with the same shapes and dtypes.
     operands: what they take.
 
-    Compiled only one branch is run; under ``vmap``, where examples differ, all are, and ``where`` chooses.  The
-    operands of an example have no gradient from branches that it does not take.
+    Compiled only one branch is run; under ``vmap``, where examples differ, all are, and ``where`` chooses.  An example
+    has no gradient from branches that it does not take.
 
     >>> import pullback as pb
     >>> [pb.switch(i, [lambda x: x, lambda x: x * x, lambda x: x * x * x], 2.0) for i in range(3)]
@@ -302,9 +291,9 @@ def _choose(name: str, number: TensorLike, branches: list[Callable[..., Any]], o
             return made
         if is_batched(number):
             number = np.clip(number, 0, last)
-            made = branches[last](*_hold_back(number == last, operands))
+            made = run_for_some(number == last, branches[last], operands)
             for i in reversed(range(last)):
-                other = branches[i](*_hold_back(number == i, operands))
+                other = run_for_some(number == i, branches[i], operands)
                 made = _select(number == i, _check_alike(name, made, other), made)
             return made
     return branches[min(max(int(concrete(number)), 0), last)](*operands)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
 from pullback.core import tree
 from pullback.core.calculus import add_terms
+from pullback.core.interpreter import level_of
 from pullback.core.variable import Recorder, Variable, watch_below
 from pullback.errors import ArgumentError, CustomGradientError
 from pullback.transforms.captured import line_of, make_capture_error, make_variable_error
@@ -19,6 +21,9 @@ from pullback.transforms.enclosing import Scope
 from pullback.transforms.linearity import has_values, is_linear, sample
 
 __all__ = ["custom_jvp"]
+
+# Of functions whose rule is being transposed: the level from which on tensors are tangents.
+_tangent_levels: ContextVar[dict[Any, int]] = ContextVar("tangent_levels", default={})  # noqa: B039  # never changed
 
 
 class TangentCall(Call):
@@ -40,7 +45,7 @@ class TangentCall(Call):
                     "does not return -c times the tangent. So it cannot be transposed for reverse mode (grad, vjp). "
                     f"Use custom_grad, which states the gradient ({line_of(self.owner.rule)})."
                 )
-            return [*transpose(tangents, dys, values), *(None for _ in read)]
+            return [*transpose(partial(self._mark_tangents, tangents), dys, values), *(None for _ in read)]
 
         return Run(zs, back, read)
 
@@ -54,6 +59,15 @@ class TangentCall(Call):
 
     def _tangents(self, zs: Sequence[Any], values: Sequence[Any], ts: Sequence[Any]) -> Sequence[Any]:
         return self.jvp(zs, values, ts, {})
+
+    def _mark_tangents(self, rule: Callable[[Sequence[Any]], Sequence[Any]], ts: Sequence[Any]) -> Sequence[Any]:
+        """Return the rule's tangents, while the function itself knows tensors that are tangents by their level."""
+        level = min(map(level_of, ts))
+        token = _tangent_levels.set({self.owner: level, **_tangent_levels.get()})
+        try:
+            return rule(ts)
+        finally:
+            _tangent_levels.reset(token)
 
     def jvp(
         self, z: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]
@@ -84,6 +98,14 @@ class CustomJvp(Customized):
         super().__init__(f)
         if jvp is not None:
             self.defjvp(jvp)
+
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        level = _tangent_levels.get().get(self)
+        if level is not None and any(level_of(x) >= level for x in tree.leaves(args)):
+            return self.__wrapped__(
+                *args, **kwargs
+            )  # its rule applies it to tangents, so it is linear: transposed as it is
+        return super().__call__(*args, **kwargs)
 
     def settings(self) -> tuple[Any, ...]:
         return self.__wrapped__, self.rule

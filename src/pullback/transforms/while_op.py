@@ -79,7 +79,7 @@ class WhileOp(StructuredOp):
         condition = record_batch(self.condition, reached, [differs], size)
         body = record_batch(self.body, reached, wanted, size)
         if differs:
-            body = _keep_finished(condition, body, self.constants)
+            body = _keep_finished(condition, body, self.constants, reached)
             condition = _hold_for_any(condition)
         given = [
             np.broadcast_to(x, (size, *np.shape(x))) if now and not before else x
@@ -120,11 +120,16 @@ def _hold_for_any(condition: Any) -> Any:
         return close(trace, [np.any(condition(xs)[0])])
 
 
-def _keep_finished(condition: Any, body: Any, constants: int) -> Any:
-    """Return a body for many examples, which does not change the carry of those that have ended."""
+def _keep_finished(condition: Any, body: Any, constants: int, on: Sequence[bool]) -> Any:
+    """Return a body for many examples, which does not change the carry of those that have ended.
+
+    ``on`` says which inputs have an array for each example.
+    """
     with body.open_trace() as trace:
         xs = [trace.add_input(*like) for like in body.input_likes]
         go_on = condition(xs)[0]
-        carry = [hold_back_gradient(spread(go_on, x), x) if is_float(x) else x for x in xs[constants:]]
-        new = body([*xs[:constants], *carry])
+        held = [
+            hold_back_gradient(spread(go_on, x), x) if b and is_float(x) else x for x, b in zip(xs, on, strict=True)
+        ]
+        new = body(held)
         return close(trace, [np.where(spread(go_on, x), z, x) for x, z in zip(xs[constants:], new, strict=True)])

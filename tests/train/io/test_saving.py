@@ -321,3 +321,11 @@ def test_save_without_safetensors_raises_missing_package() -> None:
     lines = run.stdout.splitlines()
     assert len(lines) == 2
     assert all(line.endswith("pip install 'pullback[train]'") for line in lines)
+
+
+def test_saving_under_an_unknown_suffix_raises(tmp_path: Path) -> None:
+    model = pb.sequential([pb.layers.dense(1, input_shape=[2])])
+    for save, known in ((model.save, r"\.safetensors, \.keras"), (model.save_weights, r"\.safetensors, \.h5")):
+        with pytest.raises(ArgumentError, match=rf"ends in '\.foo', which is no known format. Known are {known}"):
+            save(tmp_path / "x.foo")
+    assert not list(tmp_path.iterdir())

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pullback.errors import CheckpointError
+from pullback.errors import ArgumentError, CheckpointError
 from pullback.train.io.hdf5 import MAGIC
 from pullback.train.io.keras_files import (
     read_archive,
@@ -80,8 +80,17 @@ def write_layers_model(
     elif given.suffix in (".h5", ".hdf5"):
         write_h5(path, model, describe_training(optimizer, arguments, True), optimizer)
     else:
+        check_suffix("model.save", given.suffix, (".safetensors", ".keras", ".h5", ".hdf5", ".json"))
         return False
     return True
+
+
+def check_suffix(what: str, suffix: str, known: Sequence[str]) -> None:
+    """Raise an error if a path ends in a suffix that stands for no format; none at all stands for safetensors."""
+    if suffix and suffix not in known:
+        raise ArgumentError(
+            f"{what}: the path ends in {suffix!r}, which is no known format. Known are {', '.join(known)}."
+        )
 
 
 def _list_by_output(model: Any, arguments: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -127,4 +136,5 @@ def write_weights(path: StrPath, model: Any, modules: ModuleMap | None = None) -
     elif suffix == ".json":
         write_tfjs_weights(path, model)
     else:
+        check_suffix("model.save_weights", suffix, (".safetensors", ".h5", ".hdf5", ".json"))
         save(path, model)
