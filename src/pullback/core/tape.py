@@ -404,9 +404,8 @@ class Tape(dict[Any, Any]):
     def close(self) -> None:
         """Empty the tape; tensors that outlive it become constants, through the metas that they refer to."""
         nodes = self.nodes
-        if nodes:
-            while nodes:
-                forget(nodes.pop())  # so that a tensor that a user keeps does not keep the graph behind it
+        while nodes:
+            forget(nodes.pop())  # so that a tensor that a user keeps does not keep the graph behind it
         if self.cuts:
             self.cuts.clear()
         if self.views or self.captured or self.has_writes:
@@ -415,13 +414,20 @@ class Tape(dict[Any, Any]):
             self.has_writes = False
             self.captured.clear()
             self.sorted = 0
-        if self and (max(map(getrefcount, self.values())) > IDLE or len(self) > MAX_KEPT_METAS):
+        if not self._is_idle():
             self.release()
         above = self.above
-        if above and (max(map(getrefcount, above.values())) > IDLE or len(above) > MAX_KEPT_METAS):
+        if above and not above._is_idle():
             above.release()
         if len(FREE) < 8:
             FREE.append(self)
+
+    def _is_idle(self) -> bool:
+        """Return whether no tensor refers to its metas, so that they can be kept for the next use; not too many are."""
+        for m in self.values():
+            if getrefcount(m) > IDLE:
+                return False
+        return len(self) <= MAX_KEPT_METAS
 
     def release(self) -> None:
         """Detach and drop all metas."""
@@ -441,8 +447,8 @@ class Tape(dict[Any, Any]):
     def leaf(self, value: Any) -> Any:
         """Return a new leaf of this tape with a value."""
         t = type(value)
-        if t is ndarray and value.ndim:
-            m = self[value.shape, value.dtype]
+        if t is ndarray and (shape := value.shape):
+            m = self[shape, value.dtype]
         elif t is float or t is int:  # Python's numbers are float64, as they are in Python
             value = float64(value)
             m = self[FLOAT]

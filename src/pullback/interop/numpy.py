@@ -140,6 +140,8 @@ def adapt_signature(func: Callable[..., Any], call: Callable[..., Any]) -> Any:
     adapted = Adapted(func, call, theirs, order, least, takes, open_ended, takes_any)
 
     def stand_in(*args: object, **kwargs: object) -> Any:
+        if not kwargs and least <= len(args) <= lead:
+            return call(*args)
         if open_ended or least <= len(args) <= lead:
             for k, v in kwargs.items():
                 if (k not in takes and not takes_any) or v is NOTHING:

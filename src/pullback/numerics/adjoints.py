@@ -7,14 +7,15 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy import ndarray
+from numpy import empty, ndarray
 
 from pullback.numerics.axis_arguments import resolve_reduced_axes
 
 if TYPE_CHECKING:
     from pullback.typing import Array, Axis, Operand, Value
 
-QUICK = frozenset({ndarray, np.float64, np.float32})
+SCALARS: dict[type, np.dtype[Any]] = {np.float64: np.dtype("f8"), np.float32: np.dtype("f4")}
+MAX_FILLED = 4096  # elements up to which a broadcast array is written out
 MAX_BRANCHES = 8192  # elements; the CPU does not learn more branches of np.where, and takes most of them wrongly
 BITS: dict[str, Any] = {"f": np.int32, "d": np.int64}
 
@@ -85,20 +86,24 @@ def spread(g: Any, x_shape: tuple[int, ...], axis: Axis) -> Any:
     array([[1., 1., 1.],
            [2., 2., 2.]])
     """
+    dtype = SCALARS.get(type(g))
+    if dtype is not None:  # a number, of which a small filled array is quicker than a view
+        if not x_shape:
+            return g
+        if prod(x_shape) > MAX_FILLED:
+            return ndarray(x_shape, dtype, g, 0, (0,) * len(x_shape))  # broadcast_to is slower
+        e: ndarray[Any, Any] = empty(x_shape, dtype)
+        e.fill(g)
+        return e
     if g.shape:
         shape = keepdims_shape(x_shape, tuple(axis) if type(axis) is list else axis)
         g = g.reshape(shape) if type(g) is ndarray else np.reshape(g, shape)
     if not x_shape:
         return g
-    if type(g) not in QUICK or prod(x_shape) > 4096:
-        if type(g) in QUICK and type(g) is not ndarray:
-            return ndarray(x_shape, g.dtype, g, 0, (0,) * len(x_shape))  # broadcast_to is slower
+    if type(g) is not ndarray or prod(x_shape) > MAX_FILLED:
         return np.broadcast_to(g, x_shape)
-    e: ndarray[Any, Any] = np.empty(x_shape, g.dtype)  # a small filled array is quicker than a view
-    if g.shape:
-        e[...] = g
-    else:
-        e.fill(g)
+    e = empty(x_shape, g.dtype)
+    e[...] = g
     return e
 
 

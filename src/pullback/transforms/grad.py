@@ -103,24 +103,26 @@ class Differentiated(Derivative):
 
     def _pull(self, tape: Tape, xs: Sequence[Any], dy: Any, call: Call | None = None) -> tuple[Any, list[Any], Any]:
         """Return value, gradients and aux of one call, as the kind of the arguments."""
-        # One long function: every gradient runs it; split in five, a gradient of 10 elements takes 7.65 µs, not 7.5.
+        # One long function of plain loops, which Python runs quicker than calls and comprehensions: every gradient runs
+        # it.  The gradient of a sum of 10 elements takes 4.1 µs, 2.2 of them here and in the tape.
         args: list[Any] = []
         leaves: list[Any] = []
-        kind, least, plain = PYTHON, TENSOR, True  # plain: every x is one leaf
+        kind, plain, has_numbers = PYTHON, True, False  # plain: every x is one leaf
         try:
             for x in xs:
-                k = KIND.get(type(x))
-                if k is None:
-                    plain = False
-                    k = self._enter(tape, x, args, leaves)
+                its = type(x)
+                if its is ndarray or its is float64:
+                    if not kind:
+                        kind = ARRAY
+                elif its is float or its is int:
+                    has_numbers = True
                 else:
-                    t = tape.leaf(x)
-                    args.append(t)
-                    leaves.append(t)
-                if k > kind:
-                    kind = k
-                if k < least:
-                    least = k
+                    plain = False
+                    kind = max(kind, self._enter(tape, x, args, leaves))
+                    continue
+                t = tape.leaf(x)
+                args.append(t)
+                leaves.append(t)
         except (DataError, GradientError) as error:
             raise name_input(error, self.face, self._parameters(xs, call), xs, len(leaves)) from None
         if call is None:
@@ -136,7 +138,7 @@ class Differentiated(Derivative):
             y = self._on_tape(tape, y)
         value, m = y.value, y.meta
         seed = m.one if dy is None and m.one is not None else self._seed(dy, value)
-        if isinstance(value, Tensor):
+        if not m.raw:
             seed = value.embed(seed)
         if type(y) is Tensor:
             y.g = seed
@@ -144,15 +146,11 @@ class Differentiated(Derivative):
             node_of(y).g = seed
         y = t = None
         args = []  # a reference to a large tensor would keep its buffer from being recycled
-        if m.tape is tape:
-            tape.walk()
+        tape.walk()
         out: list[Any] = []
-        is_input = False
         for t in leaves:
             d = t.g if type(t) is Tensor else t.x.g
             m = t.meta
-            if t.value is value:
-                is_input = True
             if d is None:
                 d = self._handle_missing(tape, leaves, len(out), xs, call, value)
             elif type(d) is not m.kind or (
@@ -169,15 +167,20 @@ class Differentiated(Derivative):
             out = [d.copy() if isinstance(d, ndarray) else d for d in out]  # one array, given twice
         if aux is not None:
             aux = detach_aux(aux, tape, [t.value for t in leaves], kind)
-        if type(value) is ndarray and (value.base is not None or is_input):
-            value = value.copy()  # the caller's own
+        if type(value) is ndarray:
+            is_shared = value.base is not None
+            for t in leaves:
+                if t.value is value:
+                    is_shared = True
+            if is_shared:
+                value = value.copy()  # the caller's own
         if not plain:
             return convert_back(value, kind), self._in_form(xs, out), aux
-        if least == ARRAY == kind:
-            return value, out, aux
-        for i, x in enumerate(xs):
-            out[i] = convert_back(out[i], KIND[type(x)])
-        return convert_back(value, kind), out, aux
+        if has_numbers:
+            value = convert_back(value, kind)
+            for i, x in enumerate(xs):
+                out[i] = convert_back(out[i], KIND[type(x)])
+        return value, out, aux
 
     # ---- in
 

@@ -47,9 +47,10 @@ class Recording(Tape):
         before = {id(m): (pool, small) for m, pool, small in self.metas}
         self.metas = []
         for metas in (self, self.above):
-            for key, count in zip([*metas], [*map(getrefcount, metas.values())], strict=True):
-                if count > IDLE or metas[key].capacity:  # the latter has a pool, which holds memory
-                    del metas[key]
+            # one with a capacity has a pool, which holds memory
+            held = [(m.shape, m.dtype) for m in metas.values() if getrefcount(m) > IDLE or m.capacity]
+            for key in held:
+                del metas[key]
         for kept in (self.nodes, self.cuts, self.captured, self.views, self.viewed, self.written):
             kept.clear()
         self.sorted, self.has_writes = 0, False
