@@ -23,6 +23,9 @@ from pullback.compiler.target import Target
 __all__ = ["Axis", "Cut", "LoopPlan", "Partial", "Remainder", "RowBlock", "Scratch", "AxisSegment"]
 
 MAX_REGISTERS = 4  # of a vector: the latencies of their computations overlap
+PLAIN_REGISTERS = 2  # of a vector of plain arithmetic: several iterations of such a short loop overlap, too
+MAX_PLAIN_COST = 4  # cost of an op of plain arithmetic
+MIN_PLAIN_COST = 6  # cost of all ops together: of cheaper loops, counting and jumping is a part that matters
 MIN_VECTORS = 3  # along a row, for vectors of several registers: for fewer, the longer code is not worth compiling
 MANY_ROWS = 16  # rows from which on two such vectors are enough
 MAX_SEGMENTS = 4  # segments of an axis, each with a loop of its own
@@ -38,6 +41,8 @@ TRANSPOSE_COST = 2  # cost of transposing one vector of a tile
 ROWS_AT_ONCE = 4  # rows that are reduced at the same time, so that a vector that all of them use is loaded once
 MAX_COST_AT_ONCE = 4  # cost of an element in such rows
 MAX_ROW_BYTES = 4096  # bytes of such a row: the CPU prefetches several longer ones too late
+MIN_SHARED_COST = 24  # cost of a pass from which on the loop over whole vectors computes the last one, too
+MAX_SHARED_SHARE = 1 / 100  # of the elements that it may compute twice for that
 
 
 class Axis(NamedTuple):
@@ -71,6 +76,7 @@ class Cut(NamedTuple):
     width: int  # lanes of a vector
     stop: int  # the index at which the last whole vector ends
     last: Remainder | None  # None if whole vectors fill the segment
+    shares_body: bool = False  # whether the last vector is as wide as the others and may be computed by their loop
 
 
 class RowBlock(NamedTuple):
@@ -376,7 +382,7 @@ class LoopPlan:
         found = []
         for segment in self.segments:
             start, stop, _, kept = segment
-            _, whole, last = self.cut(segment)
+            _, whole, last, _ = self.cut(segment)
             found.append((start, whole - start, kept))
             if last is not None:
                 found.append((whole, stop - whole, kept + whole - start + whole - last.start))
@@ -432,7 +438,7 @@ class LoopPlan:
         length = max(stop - start for start, stop, by_element in self._ranges if not by_element)
         if any(use.strides[inner] not in (0, 1) for use in self.loads):
             return 1
-        registers, lanes = MAX_REGISTERS, self._count_lanes()
+        registers, lanes = PLAIN_REGISTERS if self._is_plain() else MAX_REGISTERS, self._count_lanes()
         sums = max(sum(n.kind is FOLD for n in results) for results in self.results)
         if self.rows_at_once > 1:
             return self.target.registers // (2 * self.rows_at_once)
@@ -441,6 +447,12 @@ class LoopPlan:
         while registers > max(most, 1):
             registers //= 2
         return registers
+
+    def _is_plain(self) -> bool:
+        """Return whether every pass stores something, and all ops are plain arithmetic: few instructions each."""
+        stores = all(any(n.kind is not FOLD for n in results) for results in self.results)
+        is_cheap = self.kernel.cost < MIN_PLAIN_COST
+        return stores and not is_cheap and all(estimate_cost(n) <= MAX_PLAIN_COST for n in self.kernel.nodes)
 
     @cached_property
     def sums_columns_in_registers(self) -> bool:
@@ -510,7 +522,23 @@ class LoopPlan:
         last = min(width, self.lanes)
         while last < left:
             last *= 2
-        return Cut(width, stop - left, Remainder(stop - last, last, last_lanes(left, last), True))
+        shares_body = self._is_sharing_worth(length, width - last)
+        last = width if shares_body else last
+        return Cut(width, stop - left, Remainder(stop - last, last, last_lanes(left, last), True), shares_body)
+
+    def _is_sharing_worth(self, length: int, more: int) -> bool:
+        """Return whether a loop over whole vectors computes the last one, too, for which it takes ``more`` lanes.
+
+        Code of its own for the last vector would take as long to compile as the loop.  In the loop, a mask is applied
+        to what is reduced, which takes an instruction for each register.
+        """
+        folds = [n for results in self.results for n in results if n.kind is FOLD]
+        return (
+            self.kernel.cost >= MIN_SHARED_COST * self.passes
+            and more <= MAX_SHARED_SHARE * length
+            and all(n.dtype.kind != "b" and n.dtype.itemsize >= 4 for n in folds)
+            and not self.is_transposed
+        )
 
     # ---- rows at a time
 

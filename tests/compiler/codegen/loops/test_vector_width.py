@@ -28,6 +28,20 @@ def test_last_vector_stores_and_reduces_each_element_once(dtype: str) -> None:
             np.testing.assert_allclose(a, b, 1e-5 if dtype == "f4" else 1e-12)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("shape", [(6401,), (6463,), (35003,), (3, 6417), (2, 40001)])
+def test_loop_of_a_costly_kernel_reduces_its_last_vector_once(shape: tuple[int, ...], dtype: str) -> None:
+    def f(x: Any) -> Any:
+        y = np.tanh(np.sin(x) * np.exp(x) + np.log(1.0 + x * x)) * pb.sigmoid(x) + pb.erf(x)
+        return y, np.sum(y), np.sum(y, -1), np.max(y, -1), np.min(y), np.prod(1.0 + y * 1e-4), np.sum(y, 0)
+
+    x = np.random.default_rng(5).uniform(-1, 1, shape).astype(dtype)
+    x[..., 0], x[..., -1] = -2.0, 2.0  # the smallest and largest result are in the first and the last vector
+    for threads in (1, 2):
+        for a, b in zip(pb.compile(f, backend="llvm", cache=False, threads=threads)(x), f(x), strict=True):
+            np.testing.assert_allclose(a, b, 1e-3 if dtype == "f4" else 1e-10, 1e-5 if dtype == "f4" else 1e-10)
+
+
 def test_last_vector_over_its_own_operand() -> None:
     def f(x: Any, w: Any) -> Any:
         y = x @ w  # in memory of the program, which the next value takes over

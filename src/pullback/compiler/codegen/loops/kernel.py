@@ -21,7 +21,7 @@ from pullback.compiler.codegen.loops.row_blocks import RowValues, broadcast, tak
 from pullback.compiler.codegen.loops.vector_body import Lanes, Parts, VectorBody
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.schedule.fuse import Use
-from pullback.compiler.schedule.loops import Axis, AxisSegment, LoopPlan
+from pullback.compiler.schedule.loops import Axis, AxisSegment, LoopPlan, Remainder
 
 __all__ = ["KernelWriter"]
 
@@ -181,7 +181,7 @@ class KernelWriter:
             return
         before = 0  # number of the vectors of earlier segments
         for segment in plan.segments:
-            width, stop, last = plan.cut(segment)
+            width, stop, last = self._cut(segment)
             count = (stop - segment.start) // width
             if count:
                 with self._within(before, before + count) as (first, end):
@@ -266,7 +266,7 @@ class KernelWriter:
         """Call ``emit`` for each segment of an axis: in a loop over whole vectors, and for the last, partial one."""
         axis = inner.members[-1]
         for segment in self.plan.segments:
-            width, stop, last = self.plan.cut(segment)
+            width, stop, last = self._cut(segment)
             if stop - segment.start > width:
                 with self.code.loop(segment.start, stop, width) as i:
                     emit(self._take(segment, i, width, axis))
@@ -275,10 +275,27 @@ class KernelWriter:
             if last is not None:
                 emit(self._take_last(segment, axis))
 
+    def _cut(self, segment: AxisSegment) -> tuple[int, int, Remainder | None]:
+        """Return the width of a segment's vectors, the index at which their loop ends, and what comes after it."""
+        width, stop, last, _ = self.plan.cut(segment)
+        return (width, stop + width, None) if self._shares_body(segment) else (width, stop, last)
+
+    def _shares_body(self, segment: AxisSegment) -> bool:
+        """Return whether the loop over whole vectors computes the last one, too; in place its operands are gone."""
+        return self.plan.cut(segment).shares_body and not self.overwrites
+
     def _take(self, segment: AxisSegment, start: str, width: int, axis: int) -> Lanes:
-        """Return the lanes of a whole vector of a segment."""
-        moved = segment.kept - segment.start
-        return Lanes(start, width, axis, segment=segment, kept=self.code.add(start, str(moved)))
+        """Return the lanes of a vector in the loop over a segment."""
+        code, moved = self.code, str(segment.kept - segment.start)
+        if not self._shares_body(segment):
+            return Lanes(start, width, axis, segment=segment, kept=code.add(start, moved))
+        _, stop, last, _ = self.plan.cut(segment)
+        assert last is not None
+        code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
+        index = code.op(f"call i64 @llvm.smin.i64(i64 {start}, i64 {last.start})")
+        is_last = code.op(f"icmp eq i64 {start}, {stop}")
+        reduced = self.reductions.select_mask(is_last, segment.stop - stop, width)
+        return Lanes(index, width, axis, segment=segment, kept=code.add(start, moved), reduced=reduced)
 
     def _take_last(self, segment: AxisSegment, axis: int) -> Lanes:
         """Return the lanes of the last vector of a segment; its accumulators and kept values come after the others'."""
@@ -293,7 +310,7 @@ class KernelWriter:
         """Emit the loop along a long row in runs, and add up the sums of runs: that loses less by rounding."""
         code, width, axis, reductions = self.code, self.plan.width, inner.members[-1], self.reductions
         folds, (segment,) = self.plan.row_reductions[number], self.plan.segments
-        full, run = inner.length // width * width, RUN_ELEMENTS // width * width
+        (_, full, last), run = self._cut(segment), RUN_ELEMENTS // width * width
         totals = {n.number: reductions.allocate(n) for n in folds}
 
         def add_run(n: Node) -> None:
@@ -314,7 +331,7 @@ class KernelWriter:
         if full // run * run < full:
             with code.loop(str(full // run * run), full, width) as i:
                 self._emit_vector(number, hoisted, self._take(segment, i, width, axis))
-        if full < inner.length:
+        if last is not None:
             self._emit_vector(number, hoisted, self._take_last(segment, axis))
         for n in folds:
             add_run(n)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
-from pullback.compiler.builder import TYPES, Code, Value, code_of, literal, vector
+from pullback.compiler.builder import TYPES, Code, Definition, Value, code_of, literal, vector
 from pullback.compiler.codegen.kernel_code import Function, make_function
 from pullback.compiler.codegen.loops.access import (
     ArrayAccess,
@@ -105,6 +105,34 @@ class Reductions:
             self._add_to_columns(n, v, index)
         else:
             self.accumulate(n, accumulator, v)
+
+    def select_mask(self, condition: str, count: int, width: int) -> str:
+        """Return the address of a mask: of the last ``count`` lanes under the condition, else of all lanes.
+
+        A mask has four bytes per lane.  All are parts of one constant: lanes that are not set, then lanes that are.
+        """
+        code, name = self.code, f"lanes{width}"
+        lanes = ", ".join(["i32 0"] * width + ["i32 -1"] * width)
+        text = f"@{name} = internal constant [{2 * width} x i32] [{lanes}], align 64"
+        code.add_helper(name, lambda: ({name: Definition(text)}, set()))
+        every, last = (f"getelementptr (i8, ptr @{name}, i64 {4 * at})" for at in (width, count))
+        return code.op(f"select i1 {condition}, ptr {last}, ptr {every}")
+
+    def mask(self, n: Node, v: Value, address: str) -> Value:
+        """Return a vector with the identity of a reduction in the lanes that are not set in the mask at an address."""
+        if self.plan.is_column(n):  # a vector of columns has accumulators of its own
+            return v
+        code, width = self.code, v.width
+        mask = code.op(f"load <{width} x i32>, ptr {address}, align 4")
+        if v.bits == 64:
+            mask = code.op(f"sext <{width} x i32> {mask} to <{width} x i64>")
+        whole = f"<{width} x i{v.bits}>"
+        if n.data.op.lower.start == 0:
+            bits = code.op(f"bitcast {v!r} to {whole}") if v.kind == "f" else v.name
+            chosen = code.op(f"and {whole} {bits}, {mask}")
+            return v.like(code.op(f"bitcast {whole} {chosen} to {v.type}") if v.kind == "f" else chosen)
+        is_set = code.op(f"icmp slt {whole} {mask}, zeroinitializer")
+        return v.like(code.op(f"select <{width} x i1> {is_set}, {v!r}, {v.type} {identity(n, width)}"))
 
     # ---- reductions over rows, which are known when the part is done
 

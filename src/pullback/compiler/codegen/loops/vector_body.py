@@ -48,6 +48,7 @@ class Lanes(NamedTuple):
     blends: bool = False  # whether that vector may have overwritten their operands, so that their results must be kept
     segment: AxisSegment = AxisSegment(0, 1, False, 0)  # the segment of the axis that they are in
     kept: str = ""  # the index of their accumulators and kept values, if it is not ``start``
+    reduced: str = ""  # the address of a mask of the lanes that are reduced, if it is known only at run time
 
 
 class VectorBody:
@@ -93,6 +94,7 @@ class VectorBody:
         """Add a vector to a reduction, or store it."""
         code, plan, access = self.code, self.plan, self.access
         if n.kind is FOLD:
+            v = self.reductions.mask(n, v, self.lanes.reduced) if self.lanes.reduced else v
             self.reductions.add(n, v, self.lanes.mask, self.lanes.kept or self.index)
             return
         self.has_stored = True
