@@ -10,11 +10,21 @@ from weakref import ref
 
 from pullback.typing import Value
 
-__all__ = ["Mask", "get_mask", "set_mask"]
+__all__ = ["Mask", "get_mask", "has_masks", "set_mask"]
 
 Mask = Any  # an array or a tensor of booleans, or None
 
 _masks: dict[int, tuple[ref[Any], Mask]] = {}  # by the identity of the value
+
+
+def has_masks() -> bool:
+    """Return whether any value has a mask.
+
+    >>> y = pb.layers.embedding(5, 2, mask_zero=True)(np.array([[3, 1, 0]]))
+    >>> has_masks()
+    True
+    """
+    return bool(_masks)
 
 
 def get_mask(x: Value) -> Mask:

@@ -200,8 +200,12 @@ def test_duplicate_layer_names_raise() -> None:
     with pytest.raises(ArgumentError, match="two layers are called 'a'"):
         pb.model(x, layers.dense(3, name="a")(layers.dense(3, name="a")(x)))
     inner = pb.sequential([layers.dense(3, name="b", input_shape=[3])], name="a")
+    model = pb.sequential([layers.dense(3, name="a/b", input_shape=[3]), inner])
     with pytest.raises(ArgumentError, match="two variables would be called 'a/b/kernel'"):
-        _ = pb.sequential([layers.dense(3, name="a/b", input_shape=[3]), inner]).variables
+        model.named_variables()
+    model.compile("sgd", "mse")
+    with pytest.raises(ArgumentError, match="two variables would be called 'a/b/kernel'"):
+        model.fit(np.ones((2, 3)), np.ones((2, 3)), verbose=0)  # before it trains what could not be saved
 
 
 def test_set_weights_of_layer_is_all_or_nothing() -> None:

@@ -493,10 +493,11 @@ class Trainer:
 
     def predict_on_batch(self, x: DataLike) -> Any:
         """Return the model's outputs for a batch, as arrays."""
-        xs = as_inputs(self.model, self.find_dtype(), x)
+        dtype = self.find_dtype()
+        xs = as_inputs(self.model, dtype, x)
         self._refresh()
         program = self._get_compiled_part() if self._eager else self._get_program("predict", self._predict_step)
-        return _to_arrays(program(*self._run_front(cast_examples(self.find_dtype(), (xs, (), ())))[0]))
+        return _to_arrays(program(*self._run_front(cast_examples(dtype, (xs, (), ())))[0]))
 
     # ---- files and copies
 
@@ -757,6 +758,7 @@ class Trainer:
             with dry_run():
                 out = model(*[a[:1] for a in xs])
             self._refresh()  # the call may have made variables
+            model.named_variables()  # raises an error for two of one name, with which nothing could be saved
             names = list(out) if isinstance(out, dict) else model.output_names
             outs = _list_outputs(out)
             if names is None or len(names) != len(outs):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pullback.errors import ArgumentError
@@ -21,7 +21,7 @@ from pullback.train.nn.graphs import (
     sort_layers,
     sort_steps,
 )
-from pullback.train.nn.layers.base import UnknownShape
+from pullback.train.nn.layers.base import Layer, UnknownShape
 from pullback.train.nn.layers.symbolic import SymbolicTensor
 from pullback.train.nn.models import Model
 from pullback.typing import Value
@@ -85,8 +85,12 @@ class Functional(Model):
     def parts(self) -> Iterator[tuple[str, Any]]:
         layers = {id(step.layer): step.layer for step in vars(self).get("_order", ()) if step.layer is not None}
         names = {id(layer): name for name, layer in name_layers(list(layers.values()), self.name).items()}
-        for layer in vars(self).get("_layers", ()):
+        for layer in self.iterate_parts():
             yield names[id(layer)], layer
+
+    def iterate_parts(self) -> Sequence[Layer]:
+        layers: Sequence[Layer] = vars(self).get("_layers", ())
+        return layers
 
     @property
     def input_names(self) -> list[str]:

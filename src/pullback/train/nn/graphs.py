@@ -42,7 +42,8 @@ def run_steps(steps: Sequence[SymbolicTensor], values: dict[int, Any]) -> None:
             given: list[Any] = [values[id(p)] for p in step.inputs]
             if len(given) > 1 and not step.layer.several and step.layer.max_inputs == 1:
                 given = [given]  # a layer of the user's that takes a list
-            made = step.layer(*given, **_fill_settings(step.settings, values))
+            settings = _fill_settings(step.settings, values) if step.settings else {}
+            made = step.layer(*given, **settings)
             values[id(step)] = tuple(made.values()) if isinstance(made, dict) else made
 
 

@@ -80,7 +80,11 @@ class Sequential(Model):
         return self._chain
 
     def parts(self) -> Iterator[tuple[str, Any]]:
-        yield from name_layers(vars(self).get("stack", ()), self.name).items()
+        yield from name_layers(self.iterate_parts(), self.name).items()
+
+    def iterate_parts(self) -> Sequence[Layer]:
+        stack: Sequence[Layer] = vars(self).get("stack", ())
+        return stack
 
     def build(self, shape: Sequence[int | None]) -> None:
         if not self.stack:

@@ -33,6 +33,7 @@ __all__ = ["Optimizer", "Options"]
 ITERATIONS = "iterations"
 AVERAGE, ACCUMULATOR = "average", "gradient_accumulator"  # slots
 RATE = "learning_rate"
+GRADIENT_TYPES = (Tensor, np.ndarray, RowSparse)
 CLIPS = {"clip_value": clip_each_value, "clip_norm": clip_each_norm, "clip_global_norm": clip_joint_norm}
 
 Gradient: TypeAlias = "Value | RowSparse"
@@ -392,7 +393,8 @@ class Optimizer:
 
     def _step(self, pairs: list[tuple[Variable, Any]]) -> None:
         for v, _ in pairs:
-            self._check_trainable(v, f"variable '{v.name}'")
+            if v.dtype.kind != "f":
+                self._check_trainable(v, f"variable '{v.name}'")
         if get_trace() is not None:
             self._trace_step(pairs)
             return
@@ -535,10 +537,10 @@ class Optimizer:
             return [(self._find_variable(known.get(key, key)), g) for key, g in grads.items()]
         pairs: list[tuple[Variable, Any]] = []
         for item in grads if isinstance(grads, Iterable) and not isinstance(grads, Tensor | np.ndarray) else [grads]:
-            if isinstance(item, Mapping) and item.keys() == {"name", "tensor"}:
-                pairs.append((self._find_variable(item["name"]), item["tensor"]))
-            elif isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[1], Variable):
+            if isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[1], Variable):
                 pairs.append((item[1], item[0]))
+            elif isinstance(item, Mapping) and item.keys() == {"name", "tensor"}:
+                pairs.append((self._find_variable(item["name"]), item["tensor"]))
             else:
                 raise ArgumentError(
                     f"{self.name}.apply_gradients: expected a dict of gradients by name, or a list of "
@@ -558,6 +560,9 @@ class Optimizer:
         return found
 
     def _check_pair(self, v: Variable, g: Any) -> tuple[Variable, Any]:
+        fits = isinstance(g, GRADIENT_TYPES) and g.shape == v.shape and g.dtype == v.dtype and v.dtype.kind == "f"
+        if fits and not self.loss_scale.is_used:
+            return v, g
         g = g if isinstance(g, RowSparse) else as_value(g, f"the gradient of '{v.name}'")
         return v, self._check_gradient(
             g, self._check_trainable(v, f"variable '{v.name}'"), f"the gradient of '{v.name}'"
@@ -565,6 +570,8 @@ class Optimizer:
 
     def _as_plain(self, v: Variable, g: Gradient) -> Any:
         """Return a gradient as an array; raise an error if a transform traces it."""
+        if type(g) is np.ndarray:  # of the variable's dtype, so not of tensors
+            return g
         values = g.values if isinstance(g, RowSparse) else g
         t = values.read() if isinstance(values, Tensor) else constant(values)
         if t.level:

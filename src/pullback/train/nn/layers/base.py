@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from contextvars import ContextVar
 from copy import deepcopy
@@ -27,7 +27,7 @@ from pullback.train.io.initial_values import check_room, take_initial_values
 from pullback.train.io.saving import load_weights
 from pullback.train.io.structure import Configurable
 from pullback.train.loop.added_losses import add_loss
-from pullback.train.masks import Mask, get_mask, set_mask
+from pullback.train.masks import Mask, get_mask, has_masks, set_mask
 from pullback.train.nn.constraints import ConstraintLike, constraint
 from pullback.train.nn.initializers import InitializerLike, initializer
 from pullback.train.nn.policies import MASTER_DTYPE, as_layer_dtypes, find_mixed_policy
@@ -39,10 +39,11 @@ __all__ = [
     "check_counts", "check_data_format", "check_shares", "make_unique_name", "takes_output_shape",
 ]  # fmt: skip
 
-NOT_PARTS = (  # attributes whose parts are counted elsewhere, or that are no parts
+NOT_PARTS = {  # attributes whose parts are counted elsewhere, or that are no parts
     "_activate", "_activity", "_added", "_calls", "_fixed", "_gate", "_initial_weights", "_penalized", "_states",
-)  # fmt: skip
+}  # fmt: skip
 UNBUILT: tuple[Shape, ...] = ()
+ARRAY_TYPES = (Tensor, np.ndarray)
 NOTHING: Any = None
 LENGTHS = (32, 96), (512, 1536)  # in place of unknown lengths: two, as what differs in the results is unknown too
 UnknownShape = tuple[int | None, ...]  # lengths, of which some may be unknown
@@ -117,10 +118,11 @@ class Layer(Configurable):
     activity_regularizer: RegularizerLike | None = field(default=None, kw_only=True)
 
     _internal: ClassVar[tuple[str, ...]] = (  # what dir() of a layer does not list
-        "add_weight_by_arguments", "build_for", "call_with_masks", "check_inputs", "every_layer", "find_regularized",
-        "generators", "kind", "list_structure", "max_inputs", "min_inputs", "mixes_examples", "narrow_dtype",
-        "numbered", "parts", "penalties", "rank", "register_call", "registered_name", "registry", "rounds_variables",
-        "runs_on_host", "several", "shapes", "split_host_layers", "stack", "takes_policy", "whole",
+        "add_weight_by_arguments", "build_for", "call_with_masks", "check_inputs", "collect_variables",
+        "every_layer", "find_regularized", "generators", "iterate_parts", "kind", "list_structure",
+        "max_inputs", "min_inputs", "mixes_examples", "narrow_dtype", "numbered", "parts", "penalties",
+        "rank", "register_call", "registered_name", "registry", "rounds_variables", "runs_on_host", "several",
+        "shapes", "split_host_layers", "stack", "takes_policy", "whole",
     )  # fmt: skip
     whole = True  # in a tree it is a leaf, not a tree of its fields
     rank: ClassVar[int | None] = None  # of one example, if the layer takes only one
@@ -231,29 +233,37 @@ class Layer(Configurable):
         if not inputs and "inputs" in settings:
             inputs = (settings.pop("inputs"),)
         inputs, packed = self._unpack_inputs(inputs)
-        for keyword in settings.keys() - self._takes:
-            raise keyword_error(f"layer '{self.name}'", keyword, ["training", "mask", *sorted(self._takes)])
-        if symbolic := next((x for x in (*inputs, mask, *settings.values()) if isinstance(x, Symbolic)), None):
-            given = {"training": training, "mask": mask}
-            return symbolic.apply_layer(self, inputs, settings | {k: x for k, x in given.items() if x is not None})
+        if settings:
+            for keyword in settings.keys() - self._takes:
+                raise keyword_error(f"layer '{self.name}'", keyword, ["training", "mask", *sorted(self._takes)])
+        for x in (*inputs, mask, *settings.values()):
+            if isinstance(x, Symbolic):
+                given = {"training": training, "mask": mask}
+                return x.apply_layer(self, inputs, settings | {k: x for k, x in given.items() if x is not None})
         xs = [_as_input(x, self) for x in inputs]
-        if not all(x.ndim for x in xs):
-            raise LayerError(f"layer '{self.name}': expected an array with the batch along axis 0, got one number.")
+        for x in xs:
+            if not x.ndim:
+                raise LayerError(f"layer '{self.name}': expected an array with the batch along axis 0, got one number.")
         if not self._built:
             self.build_for([x.shape[1:] for x in xs])
-        if xs:
+        if xs and self.rank is not None:
             self._check_rank(xs[0].shape)
-        masks = self._find_masks(inputs, mask)
+        masks = self._find_masks(inputs, mask) if mask is not None or has_masks() else None
         outer = _context.get()
-        training = training if training is not None else outer is not None and outer.training
         narrow = self.narrow_dtype if self.rounds_variables else None
-        context = CallContext(bool(training), [] if outer is None else outer.losses, narrow)
-        token = _context.set(context)
-        try:
-            with nullcontext() if narrow is None else watch_variables(ROUND_VARIABLES):
-                y = self._call_with(xs, packed, masks, context.training, settings)
-        finally:
-            _context.reset(token)
+        if training is None:
+            training = outer is not None and outer.training
+        if outer is not None and outer.training is training and outer.rounded_to is narrow:
+            context = outer
+            y = self._call_with(xs, packed, masks, training, settings)
+        else:
+            context = CallContext(bool(training), [] if outer is None else outer.losses, narrow)
+            token = _context.set(context)
+            try:
+                with nullcontext() if narrow is None else watch_variables(ROUND_VARIABLES):
+                    y = self._call_with(xs, packed, masks, context.training, settings)
+            finally:
+                _context.reset(token)
         if self._activity is not None:
             for out in _as_list(y):
                 loss = _as_activity_loss(self._activity, out)
@@ -540,7 +550,7 @@ class Layer(Configurable):
     def parts(self) -> Iterator[tuple[str, Any]]:
         """Iterate over the variables and layers in its attributes, and in lists and dicts there, with their names."""
         for key, value in vars(self).items():
-            if isinstance(value, PART_TYPES) and key not in NOT_PARTS:
+            if type(value) not in PLAIN_TYPES and isinstance(value, PART_TYPES) and key not in NOT_PARTS:
                 yield from _find_parts(key, value)
 
     def named_variables(self, where: str = "") -> dict[str, Variable]:
@@ -571,7 +581,21 @@ class Layer(Configurable):
     @property
     def variables(self) -> list[Variable]:
         """All variables, also those that are not trained."""
-        return list(self.named_variables().values())
+        found: dict[int, Variable] = {}
+        self.collect_variables(found)
+        return list(found.values())
+
+    def collect_variables(self, found: dict[int, Variable]) -> None:
+        """Add its variables, in the order of ``named_variables``, to a dict by their identities."""
+        for part in self.iterate_parts():
+            if isinstance(part, Variable):
+                found.setdefault(id(part), part)
+            else:
+                part.collect_variables(found)
+
+    def iterate_parts(self) -> Iterable[Any]:
+        """Iterate over its variables and layers, in the order of ``parts`` but without their names."""
+        return (part for _, part in self.parts())
 
     @property
     def trainable_variables(self) -> list[Variable]:
@@ -877,14 +901,18 @@ def _find_parts(key: str, value: object) -> Iterator[tuple[str, Any]]:
         yield key, value
     elif isinstance(value, list | tuple | dict):
         for inner, x in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _find_parts(f"{key}/{inner}", x)
+            if isinstance(x, PART_TYPES):
+                yield from _find_parts(f"{key}/{inner}", x)
 
 
 def _as_input(x: TensorLike, layer: Layer) -> Any:
     """Return an input as an array or a tensor; floats have the dtype of the layer, if it has one."""
-    if not isinstance(x, Tensor | np.ndarray) and layer.runs_on_host():
+    if isinstance(x, ARRAY_TYPES):
+        made = join_array(x)
+    elif layer.runs_on_host():
         return np.asarray(x)
-    made = join_array(x) if isinstance(x, Tensor | np.ndarray) else np.asarray(x, _find_dtype(x, layer.name))
+    else:
+        made = np.asarray(x, _find_dtype(x, layer.name))
     if layer.narrow_dtype is not None:
         return _narrow(made, layer.narrow_dtype).astype(MASTER_DTYPE) if made.dtype.kind == "f" else made
     dtype: Any = layer.dtype

@@ -182,6 +182,10 @@ class SpectralNormalization(Wrapper):
         first = {id(self.find_kernel()), id(self.vector_u)} if self.built else ()
         return dict(sorted(found.items(), key=lambda item: id(item[1]) not in first))
 
+    def collect_variables(self, found: dict[int, Variable]) -> None:
+        for v in self.named_variables().values():
+            found.setdefault(id(v), v)
+
     def find_kernel(self) -> Variable:
         """Return the kernel or the embeddings of the layer."""
         kernel = getattr(self.layer, "kernel", None)
