@@ -10,12 +10,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from numpy.exceptions import AxisError
 from numpy.linalg import LinAlgError
 
 from pullback.tracebacks import hide_calls
 
 __all__ = [
     "ArgumentError",
+    "AxisRangeError",
     "BatchedValueError",
     "CapturedError",
     "CheckpointError",
@@ -105,7 +107,7 @@ class ShapeError(PullbackError, ValueError):
 
 
 class IndexRangeError(ShapeError, IndexError):
-    """An index or an axis is none of those that the array has.  Also an ``IndexError``, as NumPy's is.
+    """An index is none of those that the array has.  Also an ``IndexError``, as NumPy's is.
 
     >>> import pullback as pb
     >>> pb.tensor([1.0, 2.0])[2]
@@ -114,6 +116,19 @@ class IndexRangeError(ShapeError, IndexError):
     pullback.errors.IndexRangeError: getitem: index 2 is out of bounds for axis 0 with size 2 ...
     >>> pb.tensor([1.0, 2.0])[-1].numpy()
     array(2., dtype=float32)
+    """
+
+
+class AxisRangeError(IndexRangeError, AxisError):
+    """An axis is none of those that the array has.  Also an ``AxisError``, as NumPy's is.
+
+    >>> import numpy as np, pullback as pb
+    >>> np.sum(pb.tensor([1.0, 2.0]), axis=1)
+    Traceback (most recent call last):
+    ...
+    pullback.errors.AxisRangeError: sum: axis 1 is out of range for rank 1; use -1 to 0.
+    >>> np.sum(pb.tensor([1.0, 2.0]), axis=-1).numpy()
+    array(3., dtype=float32)
     """
 
 

@@ -1099,3 +1099,37 @@ def test_convolve_of_many_numbers(mode: str) -> None:
         towards = step[: len(a)]
         expected = (f(a + towards, b) - f(a - towards, b)) / 2
         np.testing.assert_allclose(np.sum(pb.grad(f, argnums=0)(a, b) * towards), expected, 1e-5)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "np.diff(x, axis=2)", "np.rollaxis(x, -3)", "np.trapezoid(x, axis=2)", "np.take(x, [0], 2)", "np.delete(x, 0, -3)",
+        "np.compress([True], x, 2)", "np.unstack(x, axis=2)", "np.split(x, 3, 2)", "np.add.reduceat(x, [0], 2)",
+        "np.maximum.accumulate(x, 2)", "np.put_along_axis(x * 1, np.zeros((2, 3), int), 0.0, 2)", "np.sum(x, 2)",
+        "np.moveaxis(x, 2, 0)", "np.pad(x, {2: 1})", "np.linalg.tensorsolve(x, x[0], axes=(2,))",
+    ],
+)  # fmt: skip
+def test_axis_out_of_range_is_an_axis_error(call: str) -> None:
+    def f(x: Any) -> Any:
+        return eval(call, {"np": np, "x": x})
+
+    with pytest.raises(np.exceptions.AxisError, match="axis -?[23] "):
+        pb.grad(f)(np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("call", ["np.repeat(x, 3, axis=0)", "np.cumsum(x, axis=-1)", "np.cumprod(x, axis=0)"])
+def test_number_has_axis_zero(call: str) -> None:
+    def f(x: Any) -> Any:
+        return eval(call, {"np": np, "x": x})
+
+    expected = f(2.0)
+    value, d = pb.value_and_grad(f)(2.0)
+    np.testing.assert_array_equal(value, expected, strict=True)
+    assert d == len(expected)
+
+
+def test_transpose_of_vector_with_one_axis_as_number() -> None:
+    weights = np.arange(3.0)
+    np.testing.assert_array_equal(pb.grad(lambda x: np.transpose(x, 0) * weights)(np.ones(3)), weights)
+    np.testing.assert_array_equal(pb.grad(lambda x: x.transpose(0) * weights)(np.ones(3)), weights)

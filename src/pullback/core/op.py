@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy import ndarray
+from numpy.exceptions import AxisError
 
 from pullback.core import hooks, native, templates
 from pullback.core.accelerate import FUNCTIONS, run_elements
@@ -61,6 +62,7 @@ from pullback.core.weak import weaken_value
 from pullback.core.writes import define_in_place, note_view
 from pullback.errors import (
     ArgumentError,
+    AxisRangeError,
     DataError,
     DefinitionError,
     IndexRangeError,
@@ -618,7 +620,8 @@ class Op:
             return refused
         given = "".join(f", {k}={v!r}" for k, v in params.items())
         kind: type[PullbackError] = ArgumentError if isinstance(error, TypeError) else ShapeError
-        kind = IndexRangeError if isinstance(error, IndexError) else kind
+        if isinstance(error, IndexError):
+            kind = AxisRangeError if isinstance(error, AxisError) else IndexRangeError
         dtypes = " and ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
         return kind(f"{op.name}: {str(error).rstrip('.')} (given shapes {format_shapes(shapes)}, {dtypes}{given}).")
 

@@ -13,7 +13,7 @@ from pullback.core.tensor import BY_KERNEL, Tensor, call_unfollowed, read_sizes,
 from pullback.core.writes import link_part
 from pullback.errors import ShapeError
 from pullback.interop.numpy_arguments import align_operands, run_without_rule, to_array, wrap, wrap_constant
-from pullback.numerics.axis_arguments import resolve_axes
+from pullback.numerics.axis_arguments import resolve_axes, resolve_axis
 from pullback.ops import complex, conversion, elementwise, gathering, segments, sorting
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def _positions(x: TensorLike) -> Any:
 def _take(a: Value, indices: TensorLike, /, axis: int | None = None, mode: str = "raise") -> Any:
     if axis is None or not a.ndim:
         a, axis = np.reshape(a, -1), 0
+    axis = resolve_axis(a.ndim, axis, "np.take")
     index, n = _positions(indices), a.shape[axis]
     if mode != "raise":
         index = np.clip(index, 0, n - 1) if mode == "clip" else index % n
@@ -63,7 +64,7 @@ def _list_places(name: str, obj: Any) -> Any:
 
 
 def _delete(arr: Value, /, obj: Any, axis: int | None = None) -> Any:
-    n = arr.size if axis is None else arr.shape[axis]
+    n = arr.size if axis is None else arr.shape[resolve_axis(arr.ndim, axis, "np.delete")]
     where = _list_places("np.delete", obj)
     return _take(arr, np.delete(np.arange(n), where), axis)
 

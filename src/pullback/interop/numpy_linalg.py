@@ -14,6 +14,7 @@ from pullback.core.tensor import Tensor, all_values, call_unfollowed, may_hold, 
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import TABLES, align_operands, is_traced, no_rule_error, run_without_rule
 from pullback.numerics.adjoints import H
+from pullback.numerics.axis_arguments import resolve_axis
 from pullback.ops import linalg
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def _tensorinv(a: Value, /, ind: int = 2) -> Any:
 def _tensorsolve(a: Value, b: Value, /, axes: Any = None) -> Any:
     a, b = align_operands((a, b))
     if axes is not None:
-        last = [int(k) % a.ndim for k in axes]
+        last = [resolve_axis(a.ndim, k, "np.linalg.tensorsolve") for k in axes]
         a = np.transpose(a, [*(k for k in range(a.ndim) if k not in last), *last])
     out = a.shape[b.ndim :]
     if a.size != prod(out) ** 2:

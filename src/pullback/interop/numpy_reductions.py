@@ -15,7 +15,7 @@ from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import align_operands, wrap_constant
 from pullback.interop.numpy_shapes import along
 from pullback.numerics.adjoints import count_elements
-from pullback.numerics.axis_arguments import resolve_axes
+from pullback.numerics.axis_arguments import resolve_axes, resolve_axis
 from pullback.numerics.order import find_rank
 from pullback.ops import segments
 
@@ -346,7 +346,10 @@ def _nanstd(
 
 def _scan(kernel: Any) -> Function:
     def scan(a: Value, /, axis: int | None = None) -> Any:
-        return BY_KERNEL[kernel].function(np.reshape(a, -1) if axis is None else a, 0 if axis is None else axis)
+        if axis is None or not np.ndim(a):  # a number has the axes 0 and -1 too
+            axis = 0 if axis is None else axis
+            a = np.reshape(a, -1)
+        return BY_KERNEL[kernel].function(a, axis)
 
     return scan
 
@@ -382,7 +385,8 @@ def _diff(a: Value, /, n: int = 1, axis: int = -1, prepend: Operand | None = Non
     if not n:
         return a
     a, prepend, append = align_operands((a, prepend, append))
-    edge = [1 if i == axis % a.ndim else k for i, k in enumerate(a.shape)]
+    axis = resolve_axis(a.ndim, axis, "np.diff")
+    edge = [1 if i == axis else k for i, k in enumerate(a.shape)]
     ends = [x if np.ndim(x) else np.broadcast_to(x, edge) for x in (prepend, append) if x is not None]
     if ends:
         a = np.concatenate([*ends[: prepend is not None], a, *ends[prepend is not None :]], axis=axis)
@@ -421,10 +425,11 @@ def _trim_zeros(filt: Value, trim: str = "fb", axis: Axis = None) -> Any:
 
 def _trapezoid(y: Any, x: Value | None = None, /, dx: Any = 1.0, axis: int = -1) -> Any:
     y, x = align_operands((y, x))
+    axis = resolve_axis(np.ndim(y), axis, "np.trapezoid")
     if x is not None:
         dx = np.diff(x, axis=axis) if np.ndim(x) > 1 else np.diff(x)
         if np.ndim(x) == 1:
-            dx = np.reshape(dx, [-1 if i == axis % y.ndim else 1 for i in range(y.ndim)])
+            dx = np.reshape(dx, [-1 if i == axis else 1 for i in range(y.ndim)])
     y = as_tensor(y)
     return np.sum((along(y, slice(1, None), axis) + along(y, slice(None, -1), axis)) * dx / 2, axis=axis)
 

@@ -11,6 +11,7 @@ import numpy as np
 from pullback.core.tensor import BY_KERNEL, Tensor, concrete, strip
 from pullback.core.writes import link_part, order_axes
 from pullback.interop.numpy_arguments import align_operands, run_without_rule, to_array
+from pullback.numerics.axis_arguments import resolve_axis
 from pullback.ops import blocks, conversion, gathering, movement, padding
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def _copy(a: Any, /, order: str = "K") -> Any:
 
 
 def _rollaxis(a: Any, /, axis: int, start: int = 0) -> Any:
-    axis, start = axis % a.ndim, start + a.ndim if start < 0 else start
+    axis = resolve_axis(a.ndim, axis, "np.rollaxis")
+    start = start + a.ndim if start < 0 else start
     return np.moveaxis(a, axis, start - 1 if axis < start else start)
 
 
@@ -76,7 +78,7 @@ def _rot90(m: Value, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
 
 
 def _repeat(a: Value, /, repeats: Any, axis: int | None = None) -> Any:
-    return gathering.repeat(a, to_array(repeats), axis)
+    return gathering.repeat(np.reshape(a, np.shape(a) or 1), to_array(repeats), axis)  # a number has an axis 0 here
 
 
 def _apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, /, *args: object, **kwargs: object) -> Any:
@@ -145,6 +147,7 @@ def _split(func: Callable[..., Any], fixed: int | None = None) -> Function:
     def split(ary: Value, /, indices_or_sections: Any, axis: int = 0) -> Any:
         if fixed is not None:
             axis = 0 if fixed == 1 and ary.ndim == 1 else fixed
+        axis = resolve_axis(ary.ndim, axis, f"np.{func.__name__}")
         sections = concrete(indices_or_sections)
         if np.ndim(sections):
             points = [0, *(int(i) for i in sections), ary.shape[axis]]
@@ -156,6 +159,7 @@ def _split(func: Callable[..., Any], fixed: int | None = None) -> Function:
 
 
 def _unstack(x: Value, /, axis: int = 0) -> Any:
+    axis = resolve_axis(x.ndim, axis, "np.unstack")
     return tuple(along(x, i, axis) for i in range(x.shape[axis]))
 
 
@@ -207,7 +211,7 @@ BY_INDEX = ("edge", "reflect", "symmetric", "wrap")
 
 def _pad(array: Value, /, pad_width: Any, mode: str = "constant", constant_values: TensorLike = 0) -> Any:
     if isinstance(pad_width, dict):
-        given = {axis % array.ndim: width for axis, width in pad_width.items()}
+        given = {resolve_axis(array.ndim, axis, "np.pad"): width for axis, width in pad_width.items()}
         pad_width = [given.get(i, 0) for i in range(array.ndim)]
         pad_width = [width if np.ndim(width) else (width, width) for width in pad_width]
     widths = [(int(a), int(b)) for a, b in np.broadcast_to(concrete(to_array(pad_width)), (array.ndim, 2))]

@@ -14,7 +14,7 @@ from pullback.interop.numpy_arguments import run_without_rule
 from pullback.interop.numpy_parameters import convert
 from pullback.interop.numpy_shapes import along
 from pullback.interop.numpy_ufuncs import CALLS
-from pullback.numerics.axis_arguments import resolve_axes
+from pullback.numerics.axis_arguments import resolve_axes, resolve_axis
 from pullback.ops import reductions
 
 if TYPE_CHECKING:
@@ -104,6 +104,7 @@ def accumulate(ufunc: Any) -> Any:
             return ACCUMULATED[ufunc](x, axis=axis)
         if not _is_inexact(ufunc, x):
             return run_without_rule(f"np.{ufunc.__name__}.accumulate", ufunc.accumulate, (x,), {"axis": axis})
+        axis = resolve_axis(x.ndim, axis, f"np.{ufunc.__name__}.accumulate")
         made = [along(x, 0, axis)] if x.shape[axis] else []
         for i in range(1, x.shape[axis]):
             made.append(ufunc(made[-1], along(x, i, axis)))
@@ -114,7 +115,8 @@ def accumulate(ufunc: Any) -> Any:
 
 def _accumulate_extreme(ufunc: Any, x: Value, axis: int) -> Any:
     """Return the running maximum or minimum, gathered from the position where it last occurred."""
-    numbers = np.reshape(np.arange(x.shape[axis]), [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
+    axis = resolve_axis(x.ndim, axis, f"np.{ufunc.__name__}.accumulate")
+    numbers = np.reshape(np.arange(x.shape[axis]), [-1 if i == axis else 1 for i in range(x.ndim)])
 
     def last_met(values: Any) -> Any:
         met = np.where(values == ufunc.accumulate(values, axis), numbers, 0)
@@ -130,6 +132,7 @@ def reduceat(ufunc: Any) -> Any:
     whole = reduce(ufunc)
 
     def run(x: Value, indices: Any, axis: int = 0, dtype: DType = None) -> Any:
+        axis = resolve_axis(x.ndim, axis, f"np.{ufunc.__name__}.reduceat")
         starts = [int(i) for i in np.asarray(indices)]
         ends = [*starts[1:], x.shape[axis]]
         parts = [

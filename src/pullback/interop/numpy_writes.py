@@ -9,6 +9,7 @@ import numpy as np
 
 from pullback.core.tensor import Tensor, read_sizes
 from pullback.errors import ArgumentError, ShapeError
+from pullback.numerics.axis_arguments import resolve_axis
 from pullback.ops.segments import unsorted_segment_sum
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> No
         arr[np.unravel_index(np.arange(arr.size)[indices], arr.shape)] = values
         return
     ranges = [np.arange(n).reshape([-1 if i == k else 1 for k in range(arr.ndim)]) for i, n in enumerate(arr.shape)]
-    ranges[axis] = indices
+    ranges[resolve_axis(arr.ndim, axis, "np.put_along_axis")] = indices
     arr[tuple(ranges)] = values
 
 

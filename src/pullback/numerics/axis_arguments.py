@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.errors import ArgumentError, IndexRangeError, ShapeError
+from pullback.errors import ArgumentError, AxisRangeError, ShapeError
 
 Shape = tuple[int, ...]
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"  # name axes; Python's module string is slow to import
@@ -33,7 +33,8 @@ def resolve_axes(ndim: int, axis: object, name: str = "axis") -> tuple[int, ...]
         if isinstance(a, bool) or not hasattr(a, "__index__"):
             raise ArgumentError(f"{name}: axis must be an integer or a tuple of them, got {axis!r}.")
         if not -ndim <= a < ndim:
-            raise IndexRangeError(f"{name}: axis {a} is out of range for rank {ndim}; use {-ndim} to {ndim - 1}.")
+            cure = f"use {-ndim} to {ndim - 1}" if ndim else "a number has no axes"
+            raise AxisRangeError(f"{name}: axis {a} is out of range for rank {ndim}; {cure}.")
     found = tuple(sorted(int(a) % ndim for a in axes))
     if len({*found}) != len(found):
         raise ShapeError(f"{name}: an axis is named twice in {axis!r}.")

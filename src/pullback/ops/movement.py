@@ -324,11 +324,12 @@ def transpose(x: TensorLike, /, perm: Sequence[int] | Array | None = None) -> An
 
 def _method_transpose(x: Tensor, *perm: Lengths | None) -> Any:
     """Return ``x.transpose([1, 0])`` as in TensorFlow.js, ``x.transpose(1, 0)`` as in NumPy."""
-    return transpose(x, (perm or (None,))[0] if len(perm) < 2 else perm)  # type: ignore[arg-type]
+    order = perm[0] if len(perm) == 1 else perm or None
+    return transpose(x, (order,) if isinstance(order, int | np.integer) else order)  # type: ignore[arg-type]
 
 
 alias("transpose", _method_transpose)
-NUMPY[np.transpose] = lambda a, axes=None: transpose(a, axes)  # its parameter has another name there
+NUMPY[np.transpose] = lambda a, axes=None: _method_transpose(a, axes)  # its parameter has another name there
 
 
 @op(
