@@ -67,8 +67,8 @@ class DefinitionError(PullbackError, TypeError):
     """
 
 
-class ArgumentError(PullbackError, TypeError):
-    """An argument is of the wrong kind, such as a number where a function is expected.
+class ArgumentError(PullbackError, TypeError, ValueError):
+    """An argument is of the wrong kind or has a value that is not allowed.  A ``TypeError`` and a ``ValueError``.
 
     >>> import pullback as pb
     >>> pb.grad(5)

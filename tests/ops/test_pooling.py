@@ -230,3 +230,14 @@ X = np.ones((1, 4, 4, 2))
 def test_pooling_bad_input_raises(call: Any, kind: Any, words: str) -> None:
     with pytest.raises(kind, match=words):
         call()
+
+
+def test_sizes_and_strides_with_batch_and_channels_as_in_tensorflow() -> None:
+    x = np.arange(96.0).reshape(1, 6, 4, 4)
+    short, whole = pb.max_pool(x, [3, 2], [2, 1], "same"), pb.max_pool(x, [1, 3, 2, 1], [1, 2, 1, 1], "same")
+    np.testing.assert_array_equal(short, whole)
+    y, k = np.moveaxis(x, -1, 1), np.ones((2, 2, 4, 3))
+    first = pb.conv2d(y, k, [1, 1, 2, 1], "valid", data_format="NCHW")
+    np.testing.assert_array_equal(first, np.moveaxis(pb.conv2d(x, k, [2, 1], "valid"), -1, 1))
+    with pytest.raises(ValueError, match="strides must be a positive integer, or 2 of them"):
+        pb.conv2d(x, k, [1, 2, 2, 2], "valid")

@@ -595,3 +595,8 @@ def test_branch_not_taken_under_vmap_gives_no_nan_to_shared_values() -> None:
 
 def test_switch_of_one_branch_needs_no_index_when_compiled() -> None:
     assert pb.compile(lambda i, x: pb.switch(i, [lambda x: -x], x))(3, 7.0) == -7.0
+
+
+def test_while_loop_of_functions_that_take_the_carry_in_parts_is_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"while_loop: cond is given the carry as one argument, but takes i, x\."):
+        pb.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), [1, 2.0])

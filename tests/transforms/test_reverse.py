@@ -644,3 +644,18 @@ def test_watched_tensor_that_was_written_to_is_read_as_written() -> None:
         y += x
         z = pb.sum(y * x)
     assert tape.gradient(z, x).numpy().tolist() == [8.0, 16.0]
+
+
+def test_watched_variables_are_those_given_to_watch_and_those_read() -> None:
+    a, b, c = pb.variable(1.0), pb.variable(2.0), pb.variable(3.0, trainable=False)
+    with pb.GradientTape() as tape:
+        tape.watch(c)
+        y = a * a
+        assert list(map(id, tape.watched_variables())) == [id(c), id(a)]
+    assert tape.gradient(y, a) == 2.0
+    assert list(map(id, tape.watched_variables())) == [id(c), id(a)]  # after the tape was used up, too
+    tape.reset()
+    assert tape.watched_variables() == ()
+    with tape:
+        y = b * b
+    assert list(map(id, tape.watched_variables())) == [id(b)]

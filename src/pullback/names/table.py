@@ -483,6 +483,8 @@ UNNEEDED_KEYWORDS = {  # keywords without an equivalent
     "create_graph": "Not needed: gradients of gradients are taken by nesting functions",
     "retain_graph": "Not needed: gradients of gradients nest functions; a GradientTape has persistent=True",
     "jit_compile": "Not needed: pb.compile compiles",
+    "experimental_use_pfor": "Not needed: all rows are computed at once",
+    "parallel_iterations": "Not needed: steps run in order, and pb.vmap computes examples at once",
     "out": "Not needed: x[...] = value writes into x",
     "key": "Not needed: pb.random.seed(n) once, or seed=n for one draw",
     "holomorphic": "Not needed: complex inputs are taken as they are",

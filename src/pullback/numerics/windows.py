@@ -92,11 +92,13 @@ def lowest_value(dtype: np.dtype[Any]) -> Any:
 # ---- arguments of users
 
 
-def repeat_per_axis(name: str, argument: str, given: Any, axes: int) -> Ints:
+def repeat_per_axis(name: str, argument: str, given: Any, axes: int, last: bool = True) -> Ints:
     """Return one positive integer for each axis, from one for all or a list.
 
-    >>> repeat_per_axis("conv2d", "strides", 2, 2)
-    (2, 2)
+    As in TensorFlow, a list may also have a 1 for the batch and one for the channels, the last axis or axis 1.
+
+    >>> repeat_per_axis("conv2d", "strides", 2, 2), repeat_per_axis("conv2d", "strides", [1, 2, 3, 1], 2)
+    ((2, 2), (2, 3))
     """
     if given is None:
         return (1,) * axes
@@ -105,6 +107,8 @@ def repeat_per_axis(name: str, argument: str, given: Any, axes: int) -> Ints:
         exact = numbers == (tuple(given) if isinstance(given, list | tuple) else (given,))
     except (TypeError, ValueError):
         exact, numbers = False, ()
+    if len(numbers) == axes + 2 and numbers[0] == numbers[-1 if last else 1] == 1:
+        numbers = numbers[1:-1] if last else numbers[2:]
     if not exact or len(numbers) not in (1, axes) or min(numbers) < 1:
         raise ArgumentError(
             f"{name}: {argument} must be a positive integer, or {axes} of them, one for each axis, got {given!r}."
@@ -158,8 +162,8 @@ def _compute_windows(
     both: bool,
 ) -> Windows:
     axes = len(space)
-    strides = repeat_per_axis(name, "strides", strides, axes)
-    dilations = repeat_per_axis(name, "dilations", dilations, axes)
+    strides = repeat_per_axis(name, "strides", strides, axes, last)
+    dilations = repeat_per_axis(name, "dilations", dilations, axes, last)
     if min(max(strides), max(dilations)) > 1 and not both:
         raise ArgumentError(
             f"{name}: either strides or dilations must be 1, got strides {strides} and dilations {dilations}."

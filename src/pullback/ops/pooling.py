@@ -334,7 +334,8 @@ def _pool(
     if not last:
         x = np.moveaxis(x, 1, -1)
     windows = plan_windows(
-        name, x.shape[1:-1], repeat_per_axis(name, "filter_size", size, axes), strides, pad, dilations, rounding, last
+        name, x.shape[1:-1], repeat_per_axis(name, "filter_size", size, axes, last), strides, pad, dilations, rounding,
+        last,
     )  # fmt: skip
     _refuse_empty_windows(name, windows, x.shape[1:-1], pad)
     if outside:

@@ -24,6 +24,7 @@ from pullback.transforms.branch import run_for_some
 from pullback.transforms.grad import describe
 from pullback.transforms.leaf_names import name_all_leaves
 from pullback.transforms.scan_op import ScanOp
+from pullback.transforms.signatures import list_parameters, list_required
 from pullback.transforms.structured import close
 from pullback.transforms.switch_op import SwitchOp
 from pullback.transforms.while_op import WhileOp
@@ -161,8 +162,9 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carry: Tree, 
     >>> pb.grad(lambda x: pb.while_loop(lambda y: y < 50.0, lambda y: y * y, x))(3.0)
     108.0
     """
-    _check_function("while_loop: cond", cond)
-    _check_function("while_loop: body", body)
+    for what, f in (("cond", cond), ("body", body)):
+        _check_function(f"while_loop: {what}", f)
+        _check_takes_carry(f"while_loop: {what}", f, carry)
     most = None if max_steps is None else _check_count("while_loop: max_steps", max_steps)
     carry = tree.map_leaves(_as_operand, carry, whole=tree.is_number_list)
     program = get_trace()
@@ -202,6 +204,14 @@ def _check_integer(what: str, x: Any) -> None:
 def _check_function(what: str, f: object) -> None:
     if not callable(f):
         raise ArgumentError(f"{what} must be a function, got {type(f).__name__}.")
+
+
+def _check_takes_carry(what: str, f: Callable[..., Any], carry: Tree) -> None:
+    """Raise for a function that takes the parts of the carry one by one, as TensorFlow's loops call it."""
+    needed = list_required(list_parameters(f) or []) if isinstance(carry, list | tuple) else []
+    if len(needed) > 1:
+        names = ", ".join(needed)
+        raise ArgumentError(f"{what} is given the carry as one argument, but takes {names}. Unpack it inside.")
 
 
 def _select(condition: Any, x: Any, y: Any) -> Any:

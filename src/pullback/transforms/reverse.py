@@ -71,6 +71,7 @@ class GradientTape:
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
         self._persistent, self._accessed = persistent, watch_accessed_variables
         self._watched: dict[int, tuple[Tensor, list[Tensor]]] = {}  # watched tensors, by id, and their nodes
+        self._variables: tuple[Variable, ...] = ()  # those that were followed until the tape was used up
         self._handles: list[tuple[Tensor, Tensor]] = []  # watched tensors and their nodes while the block runs
 
     def __repr__(self) -> str:
@@ -188,13 +189,14 @@ class GradientTape:
         """
         recording, level = self._recording, 0 if self._tape is None else self._tape.level
         self._forget()
+        self._variables = ()
         if recording:  # at the same level among the transforms in progress
             self._tape = self._follower.tape = Recording(level)
             self._follower.leaves, self._follower.watched = {}, {}
             self._recording = self._follower.recording = True
 
     def watched_variables(self) -> tuple[Variable, ...]:
-        """Return the variables that were followed, in the order in which they were first read.
+        """Return the variables that were followed: those given to ``watch``, then those that were read, in order.
 
         >>> import pullback as pb
         >>> v = pb.variable(3.0, name="speed")
@@ -203,7 +205,10 @@ class GradientTape:
         >>> [v.name for v in tape.watched_variables()]
         ['speed']
         """
-        return () if self._tape is None else tuple(v for v, _ in self._follower.leaves.values())
+        if self._tape is None:
+            return self._variables
+        read = {key: v for key, (v, _) in self._follower.leaves.items()}
+        return tuple({**self._follower.watched, **read}.values())
 
     def _on(self, what: str) -> tuple[Recording, Follower]:
         if not self._recording or self._tape is None:
@@ -379,6 +384,7 @@ class GradientTape:
             )
 
     def _spend(self) -> None:
+        self._variables = self.watched_variables()
         self._forget()
         self._spent = True
 
