@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from threading import RLock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import ndarray
@@ -25,23 +25,30 @@ __all__ = ["MAX_NUMPY_ELEMENTS", "find_function", "run_compiled_if", "run_elemen
 Program = Callable[..., Any]
 
 
+class Elements(NamedTuple):
+    """An elementwise function of arrays of any length in machine code."""
+
+    run: Callable[..., int]  # ``run(*operands, out)`` returns whether a result is not finite
+    least: int  # the number of elements from which on it is faster than NumPy
+
+
 MAX_NUMPY_ELEMENTS = 8192  # up to this size NumPy runs an op that takes it several function calls
 MAX_SIGNATURES = 512  # compiled in a process; beyond it NumPy runs new ones, as shapes seem to vary
 
 # compile_formula(f, [(shape, dtype) of each input]) returns a function of arrays for a function of tensors, such as an
 # op with its parameters; None if it cannot be compiled.
 compile_formula: Callable[[Callable[..., Any], list[tuple[Any, Any]]], Program | None] | None = None
-# compile_function(op, dtype, which operands are single numbers) returns a function ``f(*operands, out)`` of arrays of
-# any length, or None.  ``f`` returns whether a result is not finite; it is faster than NumPy from ``f.least`` elements.
-compile_function: Callable[[Any, Any, tuple[bool, ...]], Program | None] | None = None
+# compile_function(op, dtype, which operands are single numbers) returns the function of an op, or None.
+compile_function: Callable[[Any, Any, tuple[bool, ...]], Elements | None] | None = None
 # compile_sum(dtype) returns ``f(x, out, outer, count, inner)``, which sums over the middle of three axes, or None.
 # ``f`` returns whether all sums are finite.
 compile_sum: Callable[[Any], Callable[..., bool] | None] | None = None
 _programs: dict[Any, Program | None] = {}
-_functions: dict[Any, Program | None] = {}
+_functions: dict[Any, Elements | None] = {}
 _sums: dict[str, Any] = {}  # by the dtype's character
 _kernels: set[Any] = set()  # kernels of ops with one input that call several NumPy functions
 _lock = RLock()
+ERROR_STATE: Any = getattr(np._core.umath, "_extobj_contextvar", None)  # NumPy's, which has no value by default
 
 
 def _is_compiled(dtype: np.dtype[Any]) -> bool:
@@ -119,7 +126,7 @@ FUNCTIONS = frozenset({
 })  # fmt: skip
 
 
-def find_function(ufunc: Any, values: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Program | None:
+def find_function(ufunc: Any, values: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Elements | None:
     """Return machine code for a NumPy function whose result has this shape and dtype; None if NumPy should run it."""
     # Not split into smaller functions: every op on big arrays calls this, and mostly NumPy runs the op.
     if (ufunc not in FUNCTIONS and ufunc not in _kernels) or not _is_compiled(dtype) or compile_function is None:
@@ -136,7 +143,7 @@ def find_function(ufunc: Any, values: Sequence[Any], shape: tuple[int, ...], dty
     return _functions[key] if key in _functions else _compile_function(key, dtype)
 
 
-def _compile_function(key: tuple[Any, ...], dtype: np.dtype[Any]) -> Program | None:
+def _compile_function(key: tuple[Any, ...], dtype: np.dtype[Any]) -> Elements | None:
     """Return machine code for a NumPy function that is called for the first time; None if NumPy is to run it."""
     ufunc, _, *repeated = key
     with _lock:
@@ -146,10 +153,15 @@ def _compile_function(key: tuple[Any, ...], dtype: np.dtype[Any]) -> Program | N
         return _functions[key]
 
 
-def run_function(function: Program, ufunc: Any, values: Sequence[Any], out: Any) -> Any:
+def _has_error_state() -> bool:
+    """Return whether ``np.errstate`` or ``np.seterr`` may be in effect; their settings take 2 µs to read."""
+    return ERROR_STATE is None or ERROR_STATE.get(None) is not None
+
+
+def run_function(function: Elements, ufunc: Any, values: Sequence[Any], out: Any) -> Any:
     """Write the result of a compiled NumPy function to ``out``, which must not be an operand; give NumPy's warnings."""
-    odd = function(*[v if getattr(v, "shape", ()) else np.array(v, out.dtype) for v in values], out)
-    if np.geterr()["under"] != "ignore":
+    odd = function.run(*[v if getattr(v, "shape", ()) else np.array(v, out.dtype) for v in values], out)
+    if _has_error_state() and np.geterr()["under"] != "ignore":
         ufunc(*values)
     elif odd:
         at = ~np.isfinite(out)

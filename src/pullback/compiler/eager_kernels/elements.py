@@ -15,11 +15,13 @@ import numpy as np
 
 from pullback.compiler.builder import FLOATS, Code, Definition, Value, code_of, define_function, splat, vector
 from pullback.compiler.math.functions import emit_scalar
-from pullback.compiler.runtime.abi.layout import choose_address
+from pullback.compiler.runtime.abi.elements_call import CALL, find_imports, make_call, write_call
+from pullback.compiler.runtime.abi.layout import get_address, is_layout_known
 from pullback.compiler.runtime.disk_cache import default_cache
 from pullback.compiler.runtime.llvm import TranslatorError, get_code, llvm_available
 from pullback.compiler.runtime.threads import get_pool, has_threads
 from pullback.compiler.target import Target, get_cpu_features, get_target
+from pullback.core.accelerate import Elements
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -42,14 +44,14 @@ def _has_own_avx512() -> bool:
     return "AVX512_SKX" in get_cpu_features()
 
 
-def compile_function(op: Op, dtype: Any, repeated: tuple[bool, ...]) -> Callable[..., bool] | None:
-    """Return a function ``(*operands, out)`` of arrays of any length, which returns whether a result is not finite.
+def compile_function(op: Op, dtype: Any, repeated: tuple[bool, ...]) -> Elements | None:
+    """Return a function of arrays of any length; None if there is no such function that is faster than NumPy's.
 
-    ``repeated``: which operands are single numbers.  None if there is no such function that is faster than NumPy's.
+    ``repeated``: which operands are single numbers.
 
     >>> from pullback.core.op import REGISTRY
     >>> f, z = compile_function(REGISTRY["exp"], np.dtype("f8"), (False,)), np.ones(2)
-    >>> f is None or (f(np.array([0.0, np.inf]), z) and z.tolist() == [1.0, np.inf])
+    >>> f is None or (f.run(np.array([0.0, np.inf]), z) and z.tolist() == [1.0, np.inf])
     True
     """
     target = get_target()
@@ -57,26 +59,33 @@ def compile_function(op: Op, dtype: Any, repeated: tuple[bool, ...]) -> Callable
         return None  # where it was not measured
     if isinstance(op.kernel, np.ufunc) and _has_own_avx512() and op.kernel not in FASTER_ON_AVX512:
         return None
-    shared = has_threads()
+    shared, direct = has_threads(), is_layout_known()
     try:
         text, longest_block = emit_elements(op, code_of(dtype), repeated, target, shared)
         imports = {"parallel": get_pool()["parallel"]} if shared else {}
-        code, _ = get_code(text, ["run"], imports, default_cache(), longest_block=longest_block)
+        if direct:
+            text += write_call(len(repeated) + 1, PART_ELEMENTS)
+            imports |= find_imports()
+        names = [CALL] if direct else ["run"]
+        code, _ = get_code(text, names, imports, default_cache(), longest_block=longest_block)
     except TranslatorError:
         return None
-    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(code.addresses["run"])
-    words = ctypes.c_int64 * (len(repeated) + 3)
-
-    find_data = choose_address()
-
-    def call(*arrays: Any) -> bool:
-        n = arrays[-1].size
-        context = words(*map(find_data, arrays), n, 0)
-        run(ctypes.addressof(context), -(-n // PART_ELEMENTS))
-        return bool(context[-1])
-
     is_slow = not isinstance(op.kernel, np.ufunc) or (dtype.char == "d" and op.kernel in SLOW_ON_AVX512)
-    call.least = MIN_ON_AVX512 if _has_own_avx512() and not is_slow else 0  # type: ignore[attr-defined]
+    least = MIN_ON_AVX512 if _has_own_avx512() and not is_slow else 0
+    return Elements(make_call(code) if direct else _call_by_ctypes(code, len(repeated) + 1), least)
+
+
+def _call_by_ctypes(code: Any, arrays: int) -> Callable[..., int]:
+    """Return the function ``run`` of loaded machine code as a function of so many arrays."""
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(code.addresses["run"])
+    words = ctypes.c_int64 * (arrays + 2)
+
+    def call(*operands: Any) -> int:
+        n = operands[-1].size
+        context = words(*map(get_address, operands), n, 0)
+        run(ctypes.addressof(context), -(-n // PART_ELEMENTS))
+        return context[-1]
+
     call.code = code  # type: ignore[attr-defined]  # whose memory has the code
     return call
 
@@ -93,7 +102,7 @@ def emit_elements(op: Op, dtype: str, repeated: tuple[bool, ...], target: Target
     return Definition(text, max(f.longest_block for f in functions))
 
 
-BRANCHES = '!0 = !{!"branch_weights", i32 1, i32 1000}'
+BRANCHES = '!0 = !{!"branch_weights", i32 1, i32 1000}\n'
 SHARED = """declare void @parallel(ptr, ptr, i64, i64, i1)
 define void @run(ptr %context, i64 %parts) {
   call void @parallel(ptr @part, ptr %context, i64 %parts, i64 255, i1 true)

@@ -6,9 +6,12 @@ import ctypes
 from collections.abc import Iterable
 from typing import Any
 
-from pullback.compiler.runtime.abi.layout import numpy_functions
+from pullback.compiler.runtime.abi.layout import Method, numpy_functions
 
-__all__ = ["declare_functions", "find_functions"]
+__all__ = ["FASTCALL", "FASTCALL_WITH_NAMES", "ONE_ARGUMENT", "declare_functions", "find_functions", "make_builtin"]
+
+# Calling conventions: METH_FASTCALL, METH_FASTCALL | METH_KEYWORDS and METH_O.
+FASTCALL, FASTCALL_WITH_NAMES, ONE_ARGUMENT = 0x80, 0x82, 0x08
 
 # For each function the type of its result and those of its parameters, as LLVM writes them.
 SIGNATURES = {
@@ -61,6 +64,13 @@ def find_functions(names: Iterable[str]) -> dict[str, int]:
     return {
         name: numpy_functions()[NUMPY_NUMBERS[name]] if name in NUMPY_NUMBERS else _find_address(name) for name in names
     }
+
+
+def make_builtin(method: Method, own: object) -> Any:
+    """Return a built-in function in machine code whose ``self`` is ``own``; the caller keeps its record, ``method``."""
+    new = ctypes.pythonapi.PyCFunction_NewEx
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    return new(ctypes.addressof(method), own, None)
 
 
 def _find_address(name: str) -> int:

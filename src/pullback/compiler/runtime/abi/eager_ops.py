@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.compiler.runtime.abi.c_api import find_functions
+from pullback.compiler.runtime.abi.c_api import FASTCALL, ONE_ARGUMENT, find_functions, make_builtin
 from pullback.compiler.runtime.abi.eager_blocks import MOST_NODES, Run, find_run
 from pullback.compiler.runtime.abi.eager_code import CALLED, EXPORTS, write_code
 from pullback.compiler.runtime.abi.eager_fused import FusedRuns
@@ -64,7 +64,6 @@ if TYPE_CHECKING:
 
 __all__ = ["load"]
 
-FASTCALL, ONE_ARGUMENT = 0x80, 0x08  # calling conventions: METH_FASTCALL and METH_O
 FLAG_OF = {"invalid": 0x01, "divide": 0x04, "over": 0x08, "under": 0x10}  # floating-point flags by NumPy's names
 BUFFERS = 5  # of SCRATCH bytes each: the result of a program, its temporaries, and a sum of cotangents
 MOST_ELEMENTS = 4096  # of an array; ops may compute larger ones by another formula
@@ -175,9 +174,7 @@ class Machine:
         """Return a function of the machine code as a built-in function whose ``self`` is ``own``."""
         method = Method(name.encode(), self.addresses[name], flags, None)
         self.kept += [method, own]
-        new = ctypes.pythonapi.PyCFunction_NewEx
-        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-        return new(ctypes.addressof(method), own, None)
+        return make_builtin(method, own)
 
     def counts_alike(self) -> bool:
         """Return whether reference counts are the same in a function that ``walk`` calls as in one that Python calls.

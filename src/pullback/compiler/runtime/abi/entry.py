@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.compiler.runtime.abi.c_api import find_functions
+from pullback.compiler.runtime.abi.c_api import FASTCALL_WITH_NAMES, find_functions, make_builtin
 from pullback.compiler.runtime.abi.entry_code import CALLED, TEXT
 from pullback.compiler.runtime.abi.layout import Method, is_layout_known
 from pullback.compiler.runtime.abi.memory_pool import FUNCTIONS, STATE, install_handler
@@ -52,7 +52,6 @@ HEAD = (
 ARRAY, SCALAR, LIST, TUPLE, DICT, SAME, WHOLE = range(7)
 # Kinds of steps, which build the result on a stack.  OBJECT pushes a certain object.
 RESULT, MAKE_TUPLE, MAKE_OTHER_TUPLE, MAKE_LIST, MAKE_DICT, OBJECT = range(6)
-FASTCALL_WITH_NAMES = 0x82  # a calling convention: METH_FASTCALL | METH_KEYWORDS
 # Arguments that are compared by identity: equal ones need not be the same object, but the same object never changes.
 UNCHANGING = (
     type(None), bool, int, float, complex, str, bytes, type, np.dtype, np.ufunc, FunctionType, BuiltinFunctionType,
@@ -165,11 +164,7 @@ def make_entry(
     words = [*(head[name] for name in HEAD), *flat, *made, *steps, *slots]
     plan = struct.pack(f"<{len(words)}q", *words)
     method = Method(b"program", code.addresses["entry"], FASTCALL_WITH_NAMES, None)
-    new = ctypes.pythonapi.PyCFunction_NewEx
-    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    function: Callable[..., Any] = new(
-        ctypes.addressof(method), (plan, otherwise, hand, method, code, run, held, objects, more), None
-    )
+    function: Callable[..., Any] = make_builtin(method, (plan, otherwise, hand, method, code, run, held, objects, more))
     return function
 
 
