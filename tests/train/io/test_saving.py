@@ -329,3 +329,12 @@ def test_saving_under_an_unknown_suffix_raises(tmp_path: Path) -> None:
         with pytest.raises(ArgumentError, match=rf"ends in '\.foo', which is no known format. Known are {known}"):
             save(tmp_path / "x.foo")
     assert not list(tmp_path.iterdir())
+
+
+def test_sequential_model_is_saved_in_a_program_without_functional_models(tmp_path: Path) -> None:
+    code = (
+        "import sys, pullback as pb\n"
+        "model = pb.sequential([pb.layers.dense(units=2, input_shape=[3])])\n"
+        "for name in ('m.keras', 'm.h5', 'm'): model.save(sys.argv[1] + '/' + name)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)

@@ -112,9 +112,9 @@ class TopologyWriter:
 
     def describe_layer(self, layer: Any) -> Config:
         kind, name = type(layer), self.names[id(layer)]
-        if kind is Configurable.registry["Sequential"]:
+        if kind is Configurable.registry.get("Sequential"):
             return self._wrap("Sequential", self._describe_sequential(layer, name), "keras")
-        if kind is Configurable.registry["Functional"]:
+        if kind is Configurable.registry.get("Functional"):  # not imported before a model needs it
             spelt = "Functional" if self.target.is_keras else "Model"
             return self._wrap(spelt, Graph(self, layer, name).describe(), "keras.src.models.functional")
         if is_kind(layer, "ApplyFunction") and (plain := self._describe_function(layer)) is not None:
