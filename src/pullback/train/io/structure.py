@@ -48,7 +48,7 @@ def is_kind(x: object, name: str) -> bool:
     >>> is_kind(pb.initializers.ones(), "Initializer")
     True
     """
-    return isinstance(x, Configurable.registry[name])
+    return isinstance(x, Configurable.registry.get(name, ()))  # of a class that is not imported there are no objects
 
 
 def describe(x: Any, where: str, seen: dict[int, tuple[int, Any]] | None = None) -> Any:

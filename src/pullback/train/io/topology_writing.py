@@ -114,7 +114,7 @@ class TopologyWriter:
         kind, name = type(layer), self.names[id(layer)]
         if kind is Configurable.registry.get("Sequential"):
             return self._wrap("Sequential", self._describe_sequential(layer, name), "keras")
-        if kind is Configurable.registry.get("Functional"):  # not imported before a model needs it
+        if kind is Configurable.registry.get("Functional"):
             spelt = "Functional" if self.target.is_keras else "Model"
             return self._wrap(spelt, Graph(self, layer, name).describe(), "keras.src.models.functional")
         if is_kind(layer, "ApplyFunction") and (plain := self._describe_function(layer)) is not None:
