@@ -265,6 +265,7 @@ _LAZY_MODULES = {
     "train.nn.layers.symbolic": ["input"],
     "train.io.onnx_files": ["save_onnx"],
     "train.nn.model_files": ["load_layers_model", "load_model", "model_from_json"],
+    "train.nn.cloning": ["clone_model"],
     "train.nn.models": ["Model"],
     "train.nn.functional": ["model"],
     "train.nn.sequential": ["sequential"],

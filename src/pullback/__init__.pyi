@@ -77,6 +77,7 @@ from pullback.diagnostics.checking import check_grads as check_grads
 from pullback.signatures.transforms import checkpoint as checkpoint
 from pullback.signatures.transforms import clip_gradient as clip_gradient
 from pullback.signatures.transforms import clip_gradient_norm as clip_gradient_norm
+from pullback.train.nn.cloning import clone_model as clone_model
 from pullback.signatures.transforms import compile as compile
 from pullback.signatures.transforms import cond as cond
 from pullback.train.nn import constraints as constraints

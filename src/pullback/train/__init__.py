@@ -21,6 +21,8 @@ from pullback.train.nn import layers as layers
 from pullback.train.nn import regularizers as regularizers
 from pullback.train.nn.policies import global_policy as global_policy
 from pullback.train.nn.policies import set_global_policy as set_global_policy
+from pullback.train.nn.serialization import deserialize as deserialize
+from pullback.train.nn.serialization import serialize as serialize
 from pullback.train.optim.clipping import clip_global_norm as clip_global_norm
 from pullback.train.optim.clipping import clip_norms as clip_norms
 from pullback.train.optim.clipping import clip_values as clip_values

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from warnings import warn
 
 from pullback.errors import ArgumentError, CheckpointError
 from pullback.train.io.hdf5 import MAGIC
@@ -19,7 +20,7 @@ from pullback.train.io.keras_files import (
     write_h5_weights,
 )
 from pullback.train.io.model_json import read_model_json, read_tfjs_weights, write_model_json, write_tfjs_weights
-from pullback.train.io.saving import StrPath, load, save
+from pullback.train.io.saving import StrPath, load, save, skip_mismatches
 from pullback.train.io.topology import Builder
 from pullback.train.io.torch_names import ModuleMap, load_torch_weights, save_torch_weights
 from pullback.train.io.training_config import CompileSettings, OptimizerState, describe_training, read_training
@@ -106,10 +107,20 @@ def _list_by_output(model: Any, arguments: Mapping[str, Any] | None) -> Mapping[
     }
 
 
-def read_weights(path: StrPath, model: Any, modules: ModuleMap | None = None) -> None:
-    """Load the weights of a file into a model that has its variables; ``modules`` names those of PyTorch."""
+def read_weights(path: StrPath, model: Any, modules: ModuleMap | None = None, skips_mismatch: bool = False) -> None:
+    """Load the weights of a file into a model that has its variables; ``modules`` names those of PyTorch.
+
+    With ``skips_mismatch``, those that do not fit are left out, with a warning.
+    """
     if not model.variables:
         raise CheckpointError(f"load_weights: {model.name} has no variables yet: build it, or call it once.")
+    if skips_mismatch:
+        with skip_mismatches() as skipped:
+            read_weights(path, model, modules)
+        if skipped:
+            where = os.path.basename(os.fspath(path))
+            warn(f"load_weights: {where}: left out what does not fit: {' '.join(skipped)}", stacklevel=4)
+        return
     kind = find_format(path)
     if modules is not None:
         load_torch_weights(path, model, modules)

@@ -21,13 +21,20 @@ from pullback.train.io.hdf5 import Hdf5Content, encode_hdf5, read_hdf5
 from pullback.train.io.initial_values import expect_weights
 from pullback.train.io.keras_names import spell_class, spell_group
 from pullback.train.io.optimizer_slots import OUTER_COUNT, list_state
-from pullback.train.io.saving import StrPath, write_atomically
+from pullback.train.io.saving import StrPath, report_mismatch, write_atomically
 from pullback.train.io.structure import is_kind
 from pullback.train.io.tfjs import parse_json
 from pullback.train.io.topology import Builder, TopologyReader, find_dialect
 from pullback.train.io.topology_writing import KERAS_VERSION, WRITES_KERAS, TopologyWriter
 from pullback.train.io.training_config import ListedState, OptimizerState
-from pullback.train.io.weight_places import Place, assign_matches, find_places, match_by_name, match_in_order
+from pullback.train.io.weight_places import (
+    Place,
+    assign_matches,
+    check_complete,
+    find_places,
+    match_by_name,
+    match_in_order,
+)
 from pullback.train.optim.step import Optimizer
 from pullback.typing import Array
 
@@ -156,13 +163,12 @@ def _assign_groups(model: Any, content: Hdf5Content, root: str, where: str) -> N
         group = f"{prefix}{name}"
         if listed := content.attributes.get(group, {}).get("weight_names", []):
             if name not in layers:
-                raise CheckpointError(f"load: {where} has weights of a layer {name!r}, which the model does not have.")
+                report_mismatch(f"load: {where} has ", f"weights of a layer {name!r}, which the model does not have.")
+                continue
             values |= _read_listed(content, group, listed, where)
             matched = _match_layer(layers[name], name, listed, where)
             found |= {f"{group}/{weight}": v for weight, v in matched.items()}
-    taken = {id(v) for v in found.values()}
-    if missing := [place.path for place in find_places(model) if id(place.variable) not in taken]:
-        raise CheckpointError(f"load: {where} has no weights for {', '.join(missing)}.")
+    check_complete(find_places(model), found, where)
     assign_matches(found, values, where)
 
 

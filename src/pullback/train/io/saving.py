@@ -11,6 +11,8 @@ import secrets
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -303,21 +305,44 @@ def _rename(what: str, found: dict[str, Any], names: object) -> dict[str, Any]:
 
 # ---- assign
 
+_skipped: ContextVar[list[str] | None] = ContextVar("_skipped", default=None)
+
+
+@contextmanager
+def skip_mismatches() -> Iterator[list[str]]:
+    """In this block, weights that do not fit are left out, and listed, where they are an error otherwise."""
+    found: list[str] = []
+    token = _skipped.set(found)
+    try:
+        yield found
+    finally:
+        _skipped.reset(token)
+
+
+def report_mismatch(before: str, what: str) -> None:
+    """Raise an error that says ``what`` does not fit, after ``before``; where mismatches are skipped, note it."""
+    skipped = _skipped.get()
+    if skipped is None:
+        raise CheckpointError(f"{before}{what}")
+    skipped.append(what)
+
 
 def assign_all(what: str, found: dict[str, Any], into: Tree, casts: bool) -> Tree:
     """Assign variables and replace arrays, after checking that all names, shapes and dtypes match."""
     tree = _as_tree(what, into)
     places = _collect_leaves(what, tree)
     both = sorted(places.keys() & found.keys())
+    different = {name: why for name in both if (why := _find_mismatch(places[name], found[name], casts))}
     parts = {
         "missing": sorted(places.keys() - found.keys()),
         "extra": sorted(found.keys() - places.keys()),
-        "different": [f"{name} ({why})" for name in both if (why := _find_mismatch(places[name], found[name], casts))],
+        "different": [f"{name} ({why})" for name, why in different.items()],
     }
     if any(parts.values()):
         differences = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in parts.items() if names)
-        raise CheckpointError(f"{what} does not fit, so nothing was assigned. {differences}.")
-    new = iter([_fill(place, found[name]) for name, place in places.items()])
+        report_mismatch(f"{what} does not fit, so nothing was assigned. ", f"{differences}.")
+    fits = found.keys() - different.keys()
+    new = iter([_fill(place, found[name]) if name in fits else place for name, place in places.items()])
     return map_leaves(lambda _: next(new), into, whole=is_plain_list) if tree is into else into
 
 

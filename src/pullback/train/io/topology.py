@@ -124,6 +124,12 @@ class TopologyReader:
             raise self.make_error(f"expected a model, got a {type(model).__name__}.")
         return model
 
+    def read_object(self, data: Json) -> Any:
+        """Return the layer, model, initializer, regularizer or constraint that the data describes."""
+        check_depth(data, self.where)
+        is_described = isinstance(data, dict) and isinstance(data.get("class_name"), str)
+        return self._convert_object(data, "the object") if is_described else self.read_layer(data, "the object")
+
     def make_error(self, why: str) -> CheckpointError:
         """Return the error that this file cannot be read."""
         return CheckpointError(f"load: {self.where}: {why}")

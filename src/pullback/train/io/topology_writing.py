@@ -245,6 +245,10 @@ class TopologyWriter:
             config = config | {"distribution": "truncated_normal"}
         return self._wrap("VarianceScaling", {"seed": None, **config}, "keras.initializers")
 
+    def describe_object(self, x: Any, argument: str) -> Config:
+        """Return an initializer, regularizer or constraint; ``argument`` is one of a layer that takes it."""
+        return self._describe_configurable(x, "serialize", argument)
+
     def _describe_configurable(self, x: Any, name: str, argument: str) -> Config:
         kind, config = type(x).__name__, x.get_config()
         if kind == "VarianceScaling":

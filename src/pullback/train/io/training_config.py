@@ -28,8 +28,8 @@ from pullback.train.optim.step import ITERATIONS, RATE, Optimizer
 from pullback.typing import Array
 
 __all__ = [
-    "CompileSettings", "ListedState", "NamedState", "OptimizerState", "describe_training", "make_training_error",
-    "read_training", "restore_state",
+    "CompileSettings", "ListedState", "NamedState", "OptimizerState", "describe_optimizer", "describe_training",
+    "make_training_error", "read_optimizer", "read_training", "restore_state",
 ]  # fmt: skip
 
 Json = Any  # what json.loads returns
@@ -109,7 +109,7 @@ def read_training(data: Json, where: str) -> CompileSettings | None:
             arguments["loss_weights"] = data["loss_weights"]
         if data.get("weighted_metrics"):
             arguments["weighted_metrics"] = _read_names(data["weighted_metrics"])
-        return CompileSettings(_read_optimizer(described), arguments)
+        return CompileSettings(read_optimizer(described), arguments)
     except PullbackError as error:
         raise make_training_error(where, error) from error
     except (TypeError, ValueError) as error:
@@ -148,7 +148,7 @@ def _read_name(data: Json) -> Json:
     return {"class_name": data["class_name"].rpartition(">")[2], "config": config}
 
 
-def _read_optimizer(data: Json) -> Optimizer:
+def read_optimizer(data: Json) -> Optimizer:
     """Return the optimizer of a class name and a config, or of a name."""
     if isinstance(data, str):
         return as_optimizer(data)
@@ -158,7 +158,7 @@ def _read_optimizer(data: Json) -> Optimizer:
     given = {normalize_name(key): value for key, value in config.items() if value is not None}
     name = normalize_name(data["class_name"].rpartition(">")[2])
     if name == "lossscaleoptimizer":
-        inner = _read_optimizer(given.pop("inneroptimizer", None))
+        inner = read_optimizer(given.pop("inneroptimizer", None))
         scale = _match_arguments(given, ["initial_scale", "dynamic_growth_steps"], data["class_name"])
         return optimizers.loss_scale_optimizer(inner, **scale)
     make = {normalize_name(known): getattr(optimizers, known) for known in optimizers.__all__}.get(name)
@@ -269,7 +269,15 @@ def _describe_for_tfjs(name: str, config: Config, arguments: Mapping[str, Any]) 
     return {"loss": loss, "metrics": metrics, "optimizer_config": {"class_name": spelt, "config": described}}
 
 
-def _describe_for_keras(name: str, config: Config, arguments: Mapping[str, Any]) -> Json:
+def describe_optimizer(optimizer: Optimizer) -> Config:
+    """Return an optimizer as Keras writes it."""
+    config = _list_settings(optimizer, True)
+    if config is None:
+        raise CheckpointError(f"serialize: JSON data cannot hold all arguments of {optimizer!r}.")
+    return _describe_keras_optimizer(optimizer.name, config)
+
+
+def _describe_keras_optimizer(name: str, config: Config) -> Config:
     renamed = KERAS_NAMES | ({"decay": "rho"} if name == "rmsprop" else {})
     described = {renamed.get(key, key): x for key, x in config.items() if key != "lazy"}
     growth = described.pop("dynamic_growth_steps", None)
@@ -279,6 +287,11 @@ def _describe_for_keras(name: str, config: Config, arguments: Mapping[str, Any])
     if growth is not None:
         outer = {"inner_optimizer": made, "initial_scale": scale, "dynamic_growth_steps": growth}
         made = _describe_keras_object("keras.optimizers", "LossScaleOptimizer", outer)
+    return made
+
+
+def _describe_for_keras(name: str, config: Config, arguments: Mapping[str, Any]) -> Json:
+    made = _describe_keras_optimizer(name, config)
     try:
         loss = _spell_losses(arguments["loss"], _describe_keras_loss)
         metrics, weighted = (

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from pullback.core.suggestions import did_you_mean
 from pullback.core.variable import Variable
 from pullback.errors import CheckpointError
-from pullback.train.io.saving import assign_all
+from pullback.train.io.saving import assign_all, report_mismatch
 from pullback.train.io.structure import is_kind
 from pullback.typing import Array
 
-__all__ = ["CELL", "Place", "assign_matches", "find_places", "match_by_name", "match_in_order"]
+__all__ = ["CELL", "Place", "assign_matches", "check_complete", "find_places", "match_by_name", "match_in_order"]
 
 DIRECTIONS = {"layer": "forward_", "forward_layer": "forward_", "backward": "backward_", "backward_layer": "backward_"}
 
@@ -83,10 +83,12 @@ def match_by_name(places: Sequence[Place], names: Sequence[str], where: str) -> 
     for name in names:
         best = _find_best(places, by_name, _split_name(name))
         if not best:
-            raise CheckpointError(
-                f"load: {where} has a weight {name!r}, for which the model has no variable."
-                f"{did_you_mean(name, [place.path for place in places])}"
+            report_mismatch(
+                f"load: {where} has ",
+                f"a weight {name!r}, for which the model has no variable."
+                f"{did_you_mean(name, [place.path for place in places])}",
             )
+            continue
         groups.setdefault(best, []).append(name)
     found: dict[str, Variable] = {}
     for chosen, given in groups.items():
@@ -96,7 +98,7 @@ def match_by_name(places: Sequence[Place], names: Sequence[str], where: str) -> 
                 "Give the layers names of their own."
             )
         found |= {name: places[i].variable for name, i in zip(given, chosen, strict=True)}
-    _check_complete(places, found, where)
+    check_complete(places, found, where)
     return found
 
 
@@ -105,10 +107,12 @@ def match_in_order(places: Sequence[Place], names: Sequence[str], where: str) ->
     variables = [place.variable for place in places]
     ordered = [v for v in variables if v.trainable] + [v for v in variables if not v.trainable]
     if len(ordered) != len(names):
-        raise CheckpointError(
-            f"load: {where} has {len(names)} weights ({', '.join(names)}) for {len(ordered)} variables: "
-            f"{', '.join(place.path for place in places)}."
+        report_mismatch(
+            f"load: {where} has ",
+            f"{len(names)} weights ({', '.join(names)}) for {len(ordered)} variables: "
+            f"{', '.join(place.path for place in places)}.",
         )
+        return {}
     return dict(zip(names, ordered, strict=True))
 
 
@@ -136,10 +140,11 @@ def _score(place: Place, parts: list[str]) -> tuple[bool, int]:
     return any(name in parts for name in place.layers[-1]) if place.layers else False, count
 
 
-def _check_complete(places: Sequence[Place], found: Mapping[str, Variable], where: str) -> None:
+def check_complete(places: Sequence[Place], found: Mapping[str, Variable], where: str) -> None:
+    """Report variables that a file has no weights for."""
     taken = {id(v) for v in found.values()}
     if missing := [place.path for place in places if id(place.variable) not in taken]:
-        raise CheckpointError(f"load: {where} has no weights for {', '.join(missing)}.")
+        report_mismatch(f"load: {where} has ", f"no weights for {', '.join(missing)}.")
 
 
 def assign_matches(found: Mapping[str, Variable], values: Mapping[str, Array], where: str) -> None:

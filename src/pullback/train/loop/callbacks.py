@@ -22,10 +22,11 @@ from pullback.train.loop.tensorboard import EventFile
 
 __all__ = [
     "BackupAndRestore", "Callback", "CallbackList", "CsvLogger", "EarlyStopping", "JsonLogger", "LambdaCallback",
-    "LearningRateSchedule", "ModelCheckpoint", "ReduceLrOnPlateau", "TensorBoard", "TerminateOnNan",
+    "LearningRateSchedule", "ModelCheckpoint", "ReduceLrOnPlateau", "SwapEMAWeights", "SwapEmaWeights", "TensorBoard",
+    "TerminateOnNan",
     "backup_and_restore", "csv_logger", "custom_callback", "early_stopping", "json_logger", "lambda_callback",
-    "learning_rate_schedule", "learning_rate_scheduler", "model_checkpoint", "reduce_lr_on_plateau", "tensorboard",
-    "terminate_on_nan",
+    "learning_rate_schedule", "learning_rate_scheduler", "model_checkpoint", "reduce_lr_on_plateau", "swap_ema_weights",
+    "tensorboard", "terminate_on_nan",
 ]  # fmt: skip
 
 MODEL_ENDINGS = (".keras", ".h5", ".hdf5", ".json")  # of files that other libraries read
@@ -530,6 +531,44 @@ class ReduceLrOnPlateau(MonitorCallback):
                 self.rest, self.wait = self.cooldown, 0
 
 
+class SwapEmaWeights(Callback):
+    """Validate, predict and save with the moving averages of an optimizer with ``use_ema=True``; train without them.
+
+    swap_on_epoch: whether the averages are in the model from the end of each epoch to the beginning of the next, for
+        a ``model_checkpoint`` after it in the list.
+
+    >>> pb.callbacks.swap_ema_weights(swap_on_epoch=True).swap_on_epoch
+    True
+    """
+
+    def __init__(self, swap_on_epoch: bool = False) -> None:
+        self.swap_on_epoch = swap_on_epoch
+
+    def _swap(self, to_averages: bool) -> None:
+        optimizer = self.model.optimizer
+        if not optimizer.keeps_average:
+            raise ArgumentError(f"callbacks.swap_ema_weights: {optimizer.name} was not made with use_ema=True.")
+        optimizer.swap_averages(self.model.trainable_variables, to_averages)
+
+    def on_test_begin(self, logs: Logs) -> None:
+        self._swap(True)
+
+    def on_test_end(self, logs: Logs) -> None:
+        self._swap(False)
+
+    def on_predict_begin(self, logs: Logs) -> None:
+        self._swap(True)
+
+    def on_predict_end(self, logs: Logs) -> None:
+        self._swap(False)
+
+    def on_epoch_begin(self, epoch: int, logs: Logs) -> None:
+        self._swap(False)
+
+    def on_epoch_end(self, epoch: int, logs: Logs) -> None:
+        self._swap(self.swap_on_epoch)
+
+
 def _check_folder(name: str, path: str) -> None:
     """Raise an error before the training if the folder to write to does not exist."""
     folder = os.path.dirname(path) or "."
@@ -540,6 +579,7 @@ def _check_folder(name: str, path: str) -> None:
 early_stopping, model_checkpoint, csv_logger = EarlyStopping, ModelCheckpoint, CsvLogger
 learning_rate_schedule, reduce_lr_on_plateau = LearningRateSchedule, ReduceLrOnPlateau
 learning_rate_scheduler = LearningRateSchedule
+swap_ema_weights = SwapEMAWeights = SwapEmaWeights
 backup_and_restore, terminate_on_nan = BackupAndRestore, TerminateOnNan
 json_logger, tensorboard = JsonLogger, TensorBoard
 lambda_callback = custom_callback = LambdaCallback

@@ -29,6 +29,8 @@ class Loss:
     ``reduction`` makes one number of these: ``"sum_over_batch_size"`` (the mean), ``"sum"``,
     ``"mean_with_sample_weight"`` (over the sum of the weights) or ``"none"``.
 
+    dtype: accepted as in Keras; losses have the dtype of the predictions.
+
     >>> class Cubic(pb.train.losses.Loss):
     ...     def call(self, y_true, y_pred):
     ...         return np.mean(np.abs(y_pred - y_true) ** 3, axis=-1)

@@ -9,6 +9,7 @@ import numpy as np
 
 from pullback.core.variable import Variable
 from pullback.train.io.checkpoints import StoredModel
+from pullback.train.loop.metrics.metric import Metric
 from pullback.typing import Value
 
 __all__ = ["TrainableModel"]
@@ -35,6 +36,9 @@ class TrainableModel(StoredModel, Protocol):
 
     def __call__(self, *inputs: Any, training: bool = False) -> Any:
         """Return the output, or a tuple of several, for a batch of inputs."""
+
+    def list_metrics(self) -> list[Metric]:
+        """Return the metrics that its layers have in attributes, and update in calls."""
 
     def call_with_masks(self, *inputs: Any, training: bool = False) -> tuple[Any, Sequence[Any]]:
         """Return what a call returns, and the mask of each output, None for one without; empty if none has one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -19,14 +19,15 @@ from pullback.train.loop import losses as loss_classes
 from pullback.train.loop import metrics
 from pullback.train.loop.losses import FunctionLoss, Loss
 from pullback.train.loop.metrics import functions
-from pullback.train.loop.metrics.metric import FunctionMetric, Metric
+from pullback.train.loop.metrics.metric import FunctionMetric, Metric, Updates, sum_updates
 from pullback.train.loop.weights import multiply_weights
 from pullback.transforms.modifiers import stop_gradient
 from pullback.typing import Shape, Value
 
 __all__ = [
     "BoundMetric", "LossLike", "LossWeights", "MetricLike", "MetricsLike", "Objectives", "Settings", "check_labels",
-    "describe_settings", "find_loss", "find_metric", "resolve_custom",
+    "LOSS_CLASSES", "METRIC_CLASSES", "describe_objective", "describe_settings", "find_loss", "find_metric",
+    "resolve_custom",
 ]  # fmt: skip
 
 Function = Callable[[Any, Any], Any]
@@ -277,20 +278,23 @@ class BoundMetric:
     """A metric of one of the outputs, with the name that histories show."""
 
     name: str
-    output: int
+    output: int  # its number; INNER for a metric that a layer updates itself
     metric: Metric
     weighted: bool  # whether sample weights count
 
 
+INNER = -1
+
+
 class Objectives:
-    """The losses and metrics of the outputs of a model, for outputs of these names.
+    """The losses and metrics of the outputs of a model, for outputs of these names, and ``inner`` ones of layers.
 
     >>> both = Objectives(Settings({"a": "mse", "b": "mae"}, {"b": ["mse"]}), ["a", "b"], "model")
     >>> both.names
     ['loss', 'a_loss', 'b_loss', 'b_mse']
     """
 
-    def __init__(self, settings: Settings, outputs: Sequence[str], what: str) -> None:
+    def __init__(self, settings: Settings, outputs: Sequence[str], what: str, inner: Iterable[Metric] = ()) -> None:
         self.outputs, self.what = list(outputs), what
         given = _spread(settings.loss, outputs, f"{what}.compile: loss")
         self.losses = [None if one is None else find_loss(one, f"{what}.compile: loss") for one in given]
@@ -299,6 +303,8 @@ class Objectives:
         self.metrics: list[BoundMetric] = []
         for listed, weighted in ((settings.metrics, False), (settings.weighted_metrics, True)):
             self._add_metrics(listed, weighted)
+        for metric in inner:
+            self.metrics.append(BoundMetric(self._find_free_name(metric.name), INNER, metric, False))
         self.sizes: list[int] = []  # how many statistics each metric has, once they were computed
         several = sum(loss is not None for loss in self.losses) > 1
         pairs = zip(self.outputs, self.losses, strict=True)
@@ -316,15 +322,19 @@ class Objectives:
             for one in of_output:
                 metric = find_metric(one, self.losses[i], what)
                 prefix = f"{self.outputs[i]}_" if len(self.outputs) > 1 else ""
-                taken = {"loss", *(bound.name for bound in self.metrics)}
                 name = f"{prefix}{metric.name}"
-                if name in taken and weighted:
+                if weighted and name != self._find_free_name(name):
                     name = f"{prefix}weighted_{metric.name}"
-                number, free = 0, name
-                while free in taken:
-                    number += 1
-                    free = f"{name}_{number}"
-                self.metrics.append(BoundMetric(free, i, metric, weighted))
+                self.metrics.append(BoundMetric(self._find_free_name(name), i, metric, weighted))
+
+    def _find_free_name(self, name: str) -> str:
+        """Return this name, or one with a number if another metric has it."""
+        taken = {"loss", *(bound.name for bound in self.metrics)}
+        number, free = 0, name
+        while free in taken:
+            number += 1
+            free = f"{name}_{number}"
+        return free
 
     def compute(
         self,
@@ -334,12 +344,14 @@ class Objectives:
         masks: Sequence[Any],
         extra: Sequence[Any] = (),
         share: Any = None,
+        updates: Updates = (),
     ) -> tuple[Any, list[Any], list[Any]]:
         """Return the loss of a batch, the losses of the outputs if there are several, and the metrics' statistics.
 
         ``weights`` and ``masks`` have one array, or None, for each output, or are empty.  ``extra`` is added to the
         loss as it is.  No gradient goes through the statistics.  ``share`` is for a part of a batch, which has this
         share of its examples: the losses of all parts add up to that of the batch.
+        ``updates`` are those of layers' metrics.
         """
         if len(predictions) != len(self.outputs) or len(ys) != len(self.outputs):
             if not ys:
@@ -358,27 +370,40 @@ class Objectives:
         terms += extra
         if not terms:
             raise ArgumentError(f"{self.what}: there is no loss: give compile one, or call add_loss in a layer.")
-        statistics = self._measure(ys, predictions, weights, masks)
+        statistics = self._measure(ys, predictions, weights, masks, updates)
         return sum(terms[1:], terms[0]), [value for value, _ in parts] if self.loss_names else [], statistics
 
     def measure(
-        self, ys: Sequence[Any], predictions: Sequence[Any], weights: Sequence[Any], masks: Sequence[Any]
+        self,
+        ys: Sequence[Any],
+        predictions: Sequence[Any],
+        weights: Sequence[Any],
+        masks: Sequence[Any],
+        updates: Updates = (),
     ) -> tuple[list[Any], list[Any]]:
         """Return the losses of the outputs if there are several, and the metrics' statistics."""
         none = [None] * len(ys)
         weights, masks = weights or none, masks or none
         rows = zip(self.losses, ys, predictions, weights, masks, strict=True) if self.loss_names else ()
         losses = [loss(y, p, w, mask) for loss, y, p, w, mask in rows if loss is not None]
-        return losses, self._measure(ys, predictions, weights, masks)
+        return losses, self._measure(ys, predictions, weights, masks, updates)
 
     def _measure(
-        self, ys: Sequence[Any], predictions: Sequence[Any], weights: Sequence[Any], masks: Sequence[Any]
+        self,
+        ys: Sequence[Any],
+        predictions: Sequence[Any],
+        weights: Sequence[Any],
+        masks: Sequence[Any],
+        updates: Updates,
     ) -> list[Any]:
         """Return the statistics of every metric, through which no gradient goes."""
         seen = [stop_gradient(p) if isinstance(p, Tensor) else p for p in predictions] if self.metrics else []
         statistics = []
         for bound in self.metrics:
             i = bound.output
+            if i == INNER:
+                statistics.append(sum_updates(bound.metric, updates))
+                continue
             weight = multiply_weights(weights[i] if bound.weighted else None, masks[i])
             statistics.append(list(bound.metric.collect(ys[i], seen[i], weight)))
         self.sizes = [len(made) for made in statistics]
@@ -446,23 +471,24 @@ def describe_settings(settings: Settings) -> dict[str, Any] | None:
     """Return the settings with losses and metrics by their names, as a file stores them; None if one has no name."""
     try:
         made = {
-            "loss": _describe(settings.loss),
-            "metrics": _describe(settings.metrics),
+            "loss": describe_objective(settings.loss),
+            "metrics": describe_objective(settings.metrics),
             "loss_weights": settings.loss_weights,
-            "weighted_metrics": _describe(settings.weighted_metrics),
+            "weighted_metrics": describe_objective(settings.weighted_metrics),
         }
     except LookupError:
         return None
     return {key: value for key, value in made.items() if value not in (None, [], ())} | {"metrics": made["metrics"]}
 
 
-def _describe(given: Any) -> Any:
+def describe_objective(given: Any) -> Any:
+    """Return a loss or metric, or a structure of them, by name or by class and arguments; else raise LookupError."""
     if given is None or isinstance(given, str) or _is_described(given):
         return given
     if isinstance(given, Mapping):
-        return {name: _describe(one) for name, one in given.items()}
+        return {name: describe_objective(one) for name, one in given.items()}
     if isinstance(given, list | tuple):
-        return [_describe(one) for one in given]
+        return [describe_objective(one) for one in given]
     kind = given if isinstance(given, type) else type(given)
     if issubclass(kind, Loss | Metric) and kind not in (FunctionLoss, FunctionMetric):
         config = {} if kind is given else given.get_config()

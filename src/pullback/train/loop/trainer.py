@@ -52,7 +52,7 @@ from pullback.train.loop.examples import (
     split_rows,
 )
 from pullback.train.loop.history import History
-from pullback.train.loop.metrics.metric import Mean
+from pullback.train.loop.metrics.metric import Mean, collect_updates
 from pullback.train.loop.model import TrainableModel
 from pullback.train.loop.objectives import Objectives, Settings, check_labels, describe_settings, find_loss, find_metric
 from pullback.train.loop.own_steps import OwnSteps, pack_data
@@ -147,7 +147,8 @@ class Trainer:
         if self._prepared is not None and self._prepared.objectives is not None:
             return self._prepared.objectives.names
         outputs = self.model.output_names or ["output_1"]
-        return [] if self.settings is None else Objectives(self.settings, outputs, self.model.name).names
+        inner = self.model.list_metrics()
+        return [] if self.settings is None else Objectives(self.settings, outputs, self.model.name, inner).names
 
     def compile(self, optimizer: Optimizer | str, settings: Settings, eager: bool) -> None:
         """Set the optimizer, the losses and the metrics."""
@@ -501,11 +502,12 @@ class Trainer:
 
     # ---- files and copies
 
-    def save_model(self, path: StrPath) -> None:
+    def save_model(self, path: StrPath, with_training: bool = True) -> None:
         """Write the model, its variables, and what it is compiled with to a file, in the format of the path's end."""
-        described = None if self.settings is None else describe_settings(self.settings)
-        if not write_layers_model(path, self.model, self._find_optimizer(), described):
-            write_model(path, self.model, self._find_optimizer(), described)
+        described = describe_settings(self.settings) if with_training and self.settings is not None else None
+        optimizer = self._find_optimizer() if with_training else None
+        if not write_layers_model(path, self.model, optimizer, described):
+            write_model(path, self.model, optimizer, described)
 
     def save_checkpoint(self, path: StrPath) -> None:
         """Write variables, the optimizer's state and the position in training to a file."""
@@ -541,20 +543,20 @@ class Trainer:
         ``share`` is for a part of a batch: which share of the batch's examples it has.
         """
         model = self.model
-        with collect_losses() as extra:
+        with collect_losses() as extra, collect_updates() as updates:
             out, masks = self._get_compiled_part().call_with_masks(*xs, training=training)
         if training and (penalty := model.penalties()) is not None:
             extra.append(penalty)
         outputs = [_widen(z, self.find_dtype()) for z in _list_outputs(out)]
         own_loss = model.find_own_loss()
         if own_loss is None:
-            return self.objectives.compute(ys, outputs, ws, masks, extra, share)
+            return self.objectives.compute(ys, outputs, ws, masks, extra, share, updates)
         if share is not None:
             raise ArgumentError(f"{model.name}: a compute_loss of its own is not the sum of parts, which pool= needs.")
         self._batch = masks, extra
         given = [part[0] if len(part) == 1 else list(part) or None for part in (xs, ys, ws)]
         loss = own_loss(x=given[0], y=given[1], y_pred=out, sample_weight=given[2], training=training)
-        return loss, *self.objectives.measure(ys, outputs, ws, masks)
+        return loss, *self.objectives.measure(ys, outputs, ws, masks, updates)
 
     def compute_batch_loss(self, y: Any, y_pred: Any, sample_weight: Any) -> Any:
         """Return the loss that ``compile`` was given, for a ``compute_loss`` of the user's that adds to it."""
@@ -707,7 +709,8 @@ class Trainer:
         return [value, *losses, *chain.from_iterable(statistics)]
 
     def _predict_step(self, *xs: Value) -> Any:
-        return self._get_compiled_part()(*xs)
+        with collect_updates():  # which do not count
+            return self._get_compiled_part()(*xs)
 
     # ---- layers for text, which run before a compiled step
 
@@ -763,7 +766,8 @@ class Trainer:
             outs = _list_outputs(out)
             if names is None or len(names) != len(outs):
                 names = [f"output_{i + 1}" for i in range(len(outs))]
-            objectives = None if self.settings is None else Objectives(self.settings, names, model.name)
+            inner = model.list_metrics()
+            objectives = None if self.settings is None else Objectives(self.settings, names, model.name, inner)
             self._prepared = Prepared(self._compute_dtype(), objectives, names, [tuple(z.shape) for z in outs])
         return self._prepared
 

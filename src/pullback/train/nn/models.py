@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -248,6 +249,11 @@ class Model(Layer):
             return [*self._trainer.list_own_metrics(), *(x for x in vars(self).values() if isinstance(x, Metric))]
         given: Any = () if self._trainer.settings is None else self._trainer.settings.metrics
         return list(given) if isinstance(given, list | tuple) else [given]
+
+    def list_metrics(self) -> list[Metric]:
+        """Return the metrics that its layers, and itself, have in attributes, and update in ``call``."""
+        every = (x for layer in self.every_layer() for x in vars(layer).values() if isinstance(x, Metric))
+        return list(dict.fromkeys(x for x in every if not x.keeps_state))
 
     @property
     def history(self) -> History | None:
@@ -640,12 +646,14 @@ class Model(Layer):
 
     # ---- files and copies
 
-    def save(self, path: StrPath) -> None:
+    def save(self, path: StrPath, overwrite: bool = True, include_optimizer: bool = True) -> None:
         """Write the model to a file: layers, variables, and what it is compiled with.  ``pb.load_model`` reads it.
 
         A path that ends in ``.json``, or a folder, is written for TensorFlow.js; ``.keras`` and ``.h5`` for Keras.
 
         path: the file; its ending says of which kind it is.
+        overwrite: whether a file of this name is replaced; else that is an error.
+        include_optimizer: whether what it is compiled with is written.
 
         >>> import os, tempfile
         >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
@@ -655,15 +663,17 @@ class Model(Layer):
         ...     pb.load_model(path).predict([[1.0, 2.0]])
         array([[3.]], dtype=float32)
         """
-        self._trainer.save_model(path)
+        _check_overwrite(path, overwrite)
+        self._trainer.save_model(path, include_optimizer)
 
-    def save_weights(self, path: StrPath, map: ModuleMap | None = None) -> None:
+    def save_weights(self, path: StrPath, map: ModuleMap | None = None, overwrite: bool = True) -> None:
         """Write the variables alone; ``load_weights`` reads them.
 
         A path that ends in ``.h5`` is written for Keras, ``.json`` for TensorFlow.js, others as safetensors; with
         ``map``, as a state dict of PyTorch: see ``load_weights``.
 
         path: the file; its ending says of which kind it is.
+        overwrite: whether a file of this name is replaced; else that is an error.
 
         >>> import os, tempfile
         >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
@@ -674,16 +684,19 @@ class Model(Layer):
         >>> other.predict([[1.0, 2.0]])
         array([[3.]], dtype=float32)
         """
+        _check_overwrite(path, overwrite)
         write_weights(path, self, map)
 
-    def load_weights(self, path: StrPath, map: ModuleMap | None = None) -> None:
+    def load_weights(self, path: StrPath, map: ModuleMap | None = None, skip_mismatch: bool = False) -> None:
         """Load the variables from a file of ``save_weights``, Keras (``.h5``) or TensorFlow.js (``model.json``).
 
-        Every name and shape must match, or nothing is assigned.  With ``map`` the file is a state dict of PyTorch in
-        safetensors: a dict from its modules to layers here, or ``"torch"`` if they have the same names.  Axes, gates
-        and projections are put in order.
+        Every name and shape must match, or nothing is assigned, unless ``skip_mismatch``.  With ``map`` the file is a
+        state dict of PyTorch in safetensors: a dict from its modules to layers here, or ``"torch"`` if they have the
+        same names.  Axes, gates and projections are put in order.
 
         path: the file.
+        skip_mismatch: whether variables that the file does not have, or has in another shape, keep their values, with
+            a warning that names them.
 
         >>> import os, tempfile
         >>> model = pb.sequential([pb.layers.dense(2, kernel_initializer="ones", input_shape=[3])])
@@ -694,7 +707,7 @@ class Model(Layer):
         ...     model.load_weights(path, map={"fc": "dense_1"})
         {'fc.weight': (2, 3), 'fc.bias': (2,)}
         """
-        read_weights(path, self, map)
+        read_weights(path, self, map, skip_mismatch)
 
     def to_json(self) -> str:
         """Return the layers and their arguments as JSON text in Keras's form, without the weights.
@@ -728,6 +741,11 @@ class Model(Layer):
         self._trainer.import_state(state["_trainer"])
         for step in vars(self).get("_order", ()):
             step.layer.register_call(step)
+
+
+def _check_overwrite(path: StrPath, overwrite: bool) -> None:
+    if not overwrite and os.path.isfile(path):
+        raise ArgumentError(f"save: there is a file {os.fspath(path)!r} already, and overwrite=False.")
 
 
 class VariableOverrides:

@@ -62,6 +62,26 @@ class Options(Common, total=False):
     weight_decay: float  # every step subtracts learning_rate * weight_decay of each parameter
 
 
+class CurrentRate(float):
+    """The learning rate of an optimizer: a number that can be assigned, as in Keras."""
+
+    _optimizer: Optimizer
+
+    def assign(self, rate: float) -> None:
+        """Set the learning rate of the following steps.
+
+        rate: the number.
+        """
+        self._optimizer.set_learning_rate(rate)
+
+    def numpy(self) -> np.float64:
+        """Return the number as NumPy's."""
+        return np.float64(self)
+
+    def __reduce__(self) -> Any:
+        return float, (float(self),)
+
+
 class Optimizer:
     """An optimizer, made by ``pb.train.sgd``, ``adam`` and others: an update rule and its state.
 
@@ -74,8 +94,8 @@ class Optimizer:
     """
 
     _internal = (  # what dir() of an optimizer does not list
-        "get_initial_value", "is_compilable", "keeps_average", "loss_scale", "maker", "slots", "use_dynamic_loss_scale",
-        "wants_rows",
+        "get_initial_value", "is_compilable", "keeps_average", "loss_scale", "maker", "slots", "swap_averages",
+        "use_dynamic_loss_scale", "wants_rows",
     )  # fmt: skip
 
     def __init__(
@@ -102,6 +122,7 @@ class Optimizer:
         self._numbers: StepNumbers
         self._rule, self._numbers = add_weight_decay(rule, numbers, decay) if decay else (rule, numbers)
         self.keeps_average = bool(options.get("use_ema", False))
+        self._is_swapped = False  # whether variables and their averages are exchanged
         if self.keeps_average:
             momentum = as_number(name, "ema_momentum", options.get("ema_momentum", 0.99), 0, 1)
             every = options.get("ema_overwrite_frequency")
@@ -222,9 +243,17 @@ class Optimizer:
         return int(self._steps.held.value)
 
     @property
-    def learning_rate(self) -> float:
-        """The learning rate of the next step."""
-        return self._get_rate(self.iterations)
+    def learning_rate(self) -> Any:
+        """The learning rate of the next step; ``optimizer.learning_rate = 0.01`` or ``.assign(0.01)`` sets it.
+
+        >>> optimizer = pb.train.sgd(0.1)
+        >>> optimizer.learning_rate.assign(0.05)
+        >>> optimizer.learning_rate
+        0.05
+        """
+        rate = CurrentRate(self._get_rate(self.iterations))
+        rate._optimizer = self
+        return rate
 
     @learning_rate.setter
     def learning_rate(self, rate: float) -> None:
@@ -297,14 +326,38 @@ class Optimizer:
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments it was made with, with the current learning rate."""
-        return self._config | ({} if self._schedule else {RATE: self.learning_rate})
+        return self._config | ({} if self._schedule else {RATE: self._get_rate(0)})
+
+    def from_config(self, config: Mapping[str, Any]) -> Optimizer:
+        """Return a new optimizer of the same kind with these arguments.
+
+        config: arguments by name, as ``get_config`` returns them.
+
+        >>> optimizer = pb.train.adam(0.01)
+        >>> optimizer.from_config(optimizer.get_config() | {"learning_rate": 0.1}).learning_rate
+        0.1
+        """
+        return self._make(**config)
+
+    @property
+    def variables(self) -> list[Variable]:
+        """Its state as variables: the step number, the learning rate, and the slots of every variable so far.
+
+        >>> v = pb.variable([1.0, 2.0], name="v")
+        >>> optimizer = pb.train.momentum(0.1, 0.9)
+        >>> optimizer.apply_gradients([([1.0, 1.0], v)])
+        >>> [one.name for one in optimizer.variables]
+        ['iterations', 'learning_rate', 'v/momentum']
+        """
+        scale = [self.loss_scale.current, self.loss_scale.finite_steps] if self.loss_scale.is_dynamic else []
+        return [self._steps, self._rate, *scale, *(s for _, slots in self._slots for s in slots)]
 
     def state_dict(self) -> dict[str, Any]:
         """Return a copy of its state as numbers and arrays; slots are named ``variable/slot``."""
         index_by_name((v for v, _ in self._slots), f"{self.name}.state_dict")
         state: dict[str, Any] = {ITERATIONS: self.iterations}
         if self._schedule is None:
-            state[RATE] = self.learning_rate
+            state[RATE] = self._get_rate(0)
         if self.loss_scale.is_dynamic:
             state[LOSS_SCALE] = float(self.loss_scale.current.held.value)
             state[FINITE_STEPS] = int(self.loss_scale.finite_steps.held.value)
@@ -365,10 +418,26 @@ class Optimizer:
 
         variables: the variables.
         """
+        for v, average in self._list_averages(variables):
+            if self._is_swapped:
+                average.assign(v.numpy())
+            else:
+                v.assign(average.numpy())
+        self._is_swapped = False
+
+    def swap_averages(self, variables: Sequence[Variable], is_swapped: bool) -> None:
+        """Exchange these variables with their moving averages, or back, unless they are already."""
+        if is_swapped is not self._is_swapped:
+            for v, average in self._list_averages(variables):
+                before = np.array(v.numpy())
+                v.assign(average.numpy())
+                average.assign(before)
+            self._is_swapped = is_swapped
+
+    def _list_averages(self, variables: Sequence[Variable]) -> list[tuple[Variable, Slot]]:
+        """Return those of the variables that have a moving average, each with it."""
         number = [*self._initial_values].index(AVERAGE)
-        for v in variables:
-            if v in self._slots:
-                v.assign(self._slots.get(v)[number].numpy())
+        return [(v, self._slots.get(v)[number]) for v in variables if v in self._slots]
 
     def __reduce__(self) -> Any:
         return _remake, (self._make, self.get_config(), self.state_dict())

@@ -13,32 +13,43 @@ import numpy as np
 from pullback.core.convert import as_array
 from pullback.core.suggestions import snake_case
 from pullback.core.tape import as_tensor
+from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable
 from pullback.errors import ArgumentError
+from pullback.train.dry_runs import is_dry_run
 from pullback.train.loop.weights import sum_weighted
 from pullback.transforms.modifiers import stop_gradient
 from pullback.typing import Array, DType, TensorLike, Value
 
 __all__ = [
-    "FunctionMetric", "Mean", "MeanMetricWrapper", "Metric", "PendingResult", "Sum", "add_sums", "collect_updates",
+    "FunctionMetric", "Mean", "MeanMetricWrapper", "Metric", "PendingResult", "Sum", "Updates", "add_sums",
+    "collect_updates", "sum_updates",
 ]  # fmt: skip
 
-Updates = list[tuple["Metric", tuple[Any, ...]]]  # metrics, with the statistics of a batch
-_updates: ContextVar[Updates | None] = ContextVar("_updates", default=None)
+Updates = Sequence[tuple["Metric", tuple[Any, ...]]]  # metrics, with the statistics of a batch
+_updates: ContextVar[list[Any] | None] = ContextVar("_updates", default=None)
 
 
 @contextmanager
-def collect_updates() -> Iterator[Updates]:
+def collect_updates() -> Iterator[list[Any]]:
     """Collect the statistics that metrics are updated with in a ``with`` block, in which a program is traced.
 
     The metrics do not change; their results are pending.
     """
-    found: Updates = []
+    found: list[Any] = []
     token = _updates.set(found)
     try:
         yield found
     finally:
         _updates.reset(token)
+
+
+def sum_updates(metric: Metric, updates: Updates) -> list[Any]:
+    """Return the sums of a metric's statistics over its updates in a batch; zeros if there were none."""
+    found = [statistics for one, statistics in updates if one is metric]
+    if not found:
+        return [np.zeros_like(x) for x in metric.measure(np.zeros(1), np.zeros(1))]
+    return [sum(parts[1:], parts[0]) for parts in zip(*found, strict=True)]
 
 
 class PendingResult:
@@ -119,13 +130,15 @@ class Metric:
         sample_weight: a weight of each example.
         """
         updates = _updates.get()
+        if is_dry_run():
+            return
         if updates is not None:
             labels, predictions = (stop_gradient(as_tensor(y)) for y in (y_true, y_pred))
             weights = None if sample_weight is None else as_tensor(sample_weight)
             updates.append((self, self.measure(labels, predictions, weights)))
             return
-        weight = None if sample_weight is None else np.asarray(as_array(sample_weight))
-        self.add_statistics(self.measure(np.asarray(as_array(y_true)), np.asarray(as_array(y_pred)), weight))
+        weight = None if sample_weight is None else _as_plain(sample_weight)
+        self.add_statistics(self.measure(_as_plain(y_true), _as_plain(y_pred), weight))
 
     def add_statistics(self, statistics: Sequence[Any]) -> None:
         """Add what ``measure`` returned for a batch."""
@@ -200,6 +213,11 @@ def add_sums(sums: Sequence[Any], statistics: Sequence[Any]) -> list[Any]:
     """
     new = [_as_float64(x) for x in statistics]
     return [a + b for a, b in zip(sums, new, strict=True)] if sums else new
+
+
+def _as_plain(x: TensorLike) -> Array:
+    """Return an array of a value, which a tape may record: no gradient goes through metrics."""
+    return np.asarray(as_array(stop_gradient(x) if isinstance(x, Tensor) else x))
 
 
 def _as_float64(x: Any) -> float | Array:

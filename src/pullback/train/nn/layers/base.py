@@ -27,6 +27,7 @@ from pullback.train.io.initial_values import check_room, take_initial_values
 from pullback.train.io.saving import load_weights
 from pullback.train.io.structure import Configurable
 from pullback.train.loop.added_losses import add_loss
+from pullback.train.loop.metrics.metric import Metric
 from pullback.train.masks import Mask, get_mask, has_masks, set_mask
 from pullback.train.nn.constraints import ConstraintLike, constraint
 from pullback.train.nn.initializers import InitializerLike, initializer
@@ -119,10 +120,10 @@ class Layer(Configurable):
 
     _internal: ClassVar[tuple[str, ...]] = (  # what dir() of a layer does not list
         "add_weight_by_arguments", "build_for", "call_with_masks", "check_inputs", "collect_variables",
-        "every_layer", "find_regularized", "generators", "iterate_parts", "kind", "list_structure",
-        "max_inputs", "min_inputs", "mixes_examples", "narrow_dtype", "numbered", "parts", "penalties",
-        "rank", "register_call", "registered_name", "registry", "rounds_variables", "runs_on_host", "several",
-        "shapes", "split_host_layers", "stack", "takes_policy", "whole",
+        "every_layer", "find_regularized", "generators", "iterate_parts", "kind", "list_metrics",
+        "list_structure", "max_inputs", "min_inputs", "mixes_examples", "narrow_dtype", "numbered", "parts",
+        "penalties", "rank", "register_call", "registered_name", "registry", "rounds_variables", "runs_on_host",
+        "several", "shapes", "split_host_layers", "stack", "takes_policy", "whole",
     )  # fmt: skip
     whole = True  # in a tree it is a leaf, not a tree of its fields
     rank: ClassVar[int | None] = None  # of one example, if the layer takes only one
@@ -195,6 +196,21 @@ class Layer(Configurable):
     def variable_dtype(self) -> DType | None:
         """The dtype of its variables; None if it is the default."""
         return self.dtype if self.narrow_dtype is None else MASTER_DTYPE
+
+    @property
+    def compute_dtype(self) -> str:
+        """The dtype of its inputs and outputs, by name.
+
+        >>> layer = pb.layers.dense(1, dtype="mixed_float16")
+        >>> layer.compute_dtype, layer.dtype_policy
+        ('float16', 'mixed_float16')
+        """
+        return str(np.dtype(self.narrow_dtype or self.dtype or get_default_dtype()))
+
+    @property
+    def dtype_policy(self) -> str:
+        """The name of its dtype, or of its policy of mixed precision."""
+        return str(get_default_dtype() if self.dtype is None else self.dtype)
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
@@ -606,6 +622,24 @@ class Layer(Configurable):
     def losses(self) -> list[Any]:
         """The values of regularizers, and those that the latest call added by ``add_loss``."""
         return [cost(v) for v, cost in self.find_regularized(set())] + list(self._added or ())
+
+    @property
+    def metrics(self) -> list[Any]:
+        """The metrics in its attributes; what ``call`` updates them with is in the history of ``fit``.
+
+        >>> class Watch(pb.layers.Layer):
+        ...     def __init__(self, **options):
+        ...         super().__init__(**options)
+        ...         self.size = pb.metrics.Mean(name="size")
+        ...     def call(self, x):
+        ...         self.size.update_state(np.abs(x))
+        ...         return x
+        >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[1]), Watch()])
+        >>> model.compile(pb.train.sgd(0.0), "mse")
+        >>> model.fit(np.array([[1.0], [-3.0]]), np.zeros((2, 1)), verbose=0).history
+        {'loss': [5.0], 'size': [2.0]}
+        """
+        return [x for x in vars(self).values() if isinstance(x, Metric)]
 
     def penalties(self) -> Any:
         """Return the sum of the regularizers' values, to be added to the loss; None if there are none.
