@@ -15,10 +15,11 @@ from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_fun
 from pullback.compiler.codegen.loops.transpose import Tile
 from pullback.compiler.ir.products import Product
 from pullback.compiler.schedule.products import choose_panel_depth, plan_panels
-from pullback.compiler.target import Target
+from pullback.compiler.target import ALIGN, Target
 
 __all__ = ["emit_panels"]
 
+PREFETCH_FROM = 4  # times the first-level cache: a right matrix as large as that is not near
 EVEN_ROWS = 12  # rows from which on a block has an even number: half of it is then a block for the rows left over
 
 
@@ -101,13 +102,36 @@ class BlockedProduct:
         return self._read(self._at("%b", self.code.add(source, str(ahead))), count) if count else "zeroinitializer"
 
     def _all_rows(self, first: int, deep: int, j: str, columns: int) -> None:
-        p, code = self.p, self.code
-        whole = p.m // self.rows * self.rows
+        p, code, left = self.p, self.code, self.p.m % self.rows
+        half, is_odd = divmod(self.rows + left, 2)
+        halves = self.rows < p.m and 0 < 2 * left < self.rows and not is_odd  # few sums would wait for each other
+        whole = p.m - left - (self.rows if halves else 0)
         if whole:
             with code.loop("0", whole, self.rows) as i:
+                self._prefetch_next_panel(i, whole // self.rows, first, deep, j)
                 self._call_block(i, self.rows, first, deep, j, columns)
-        if whole < p.m:
-            self._call_block(str(whole), p.m - whole, first, deep, j, columns)
+        if halves:
+            with code.loop(whole, p.m, half) as i:
+                self._call_block(i, half, first, deep, j, columns)
+        elif left:
+            self._call_block(str(whole), left, first, deep, j, columns)
+
+    def _prefetch_next_panel(self, i: str, blocks: int, first: int, deep: int, j: str) -> None:
+        """Prefetch the rows of the next panel that are the share of the block of rows from ``i`` on."""
+        p, code = self.p, self.code
+        if p.b.column != 1 or p.k * p.n * self.size < PREFETCH_FROM * self.target.first_cache:
+            return
+        following = first + deep if first + deep < p.k else 0
+        share = -(-min(self.depth, p.k - following) // blocks)
+        if following == 0:  # from the next columns; at the end from the last column, which is near
+            code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
+            j = code.op(f"call i64 @llvm.smin.i64(i64 {code.add(j, str(2 * self.width))}, i64 {p.n - 1})")
+        row = code.add(code.times(code.op(f"udiv exact i64 {i}, {self.rows}"), share), str(following))
+        start = code.add(code.times(row, p.b.row), j)
+        with code.loop("0", share) as k:
+            place = code.add(start, code.times(k, p.b.row))
+            for at in range(0, 2 * self.width, ALIGN // self.size):
+                code.prefetch(self._at("%b", code.add(place, str(at))))
 
     def _call_block(self, i: str, rows: int, first: int, deep: int, j: str, columns: int) -> None:
         """Call the function of a few rows; their sums are added to those of earlier panels, or to the third array."""
