@@ -18,7 +18,7 @@ __all__ = ["ProductSchedule", "choose_panel_depth", "plan_panels", "schedule_pro
 
 MAX_MULTIPLICATIONS = 640**3  # of a product by generated code; for larger ones BLAS is quicker
 LEFT_SHARE = 3 / 4  # of the second-level cache that the left matrix may take while it is multiplied by all panels
-MAX_TRANSPOSED_ELEMENTS = 2**16  # of a transposed left matrix; for a larger one BLAS is quicker, as it makes a copy
+MAX_TRANSPOSED_ELEMENTS = 2**11  # of a transposed left matrix, per byte of a vector; for more BLAS is quicker: it copies
 DEPTH = {"f4": 320, "f8": 160}  # rows of a panel that fits the first-level cache
 MAX_PARTS = 32  # parts of a batch of products
 
@@ -72,7 +72,7 @@ def is_panel_product(p: Product, target: Target) -> bool:
     """Return whether panels are quicker than BLAS, as measured: for contiguous rows and mostly full panels."""
     if not is_enabled("matrix products"):
         return False
-    if target.vector_bytes < 32 or p.m < 2 or p.k < 16 or 1 not in p.b or not _is_left_in_order(p):
+    if target.vector_bytes < 32 or p.m < 2 or p.k < 16 or 1 not in p.b or not _is_left_in_order(p, target):
         return False
     wide = panel_width(p, target)
     size = int(p.dtype[1])
@@ -82,6 +82,6 @@ def is_panel_product(p: Product, target: Target) -> bool:
     return near and full and kept and p.m * p.n * p.k <= MAX_MULTIPLICATIONS
 
 
-def _is_left_in_order(p: Product) -> bool:
-    """Return whether the left matrix is read along its rows, or is transposed and small enough to be copied."""
-    return p.a.column == 1 or (p.a.row == 1 and p.m * p.k <= MAX_TRANSPOSED_ELEMENTS)
+def _is_left_in_order(p: Product, target: Target) -> bool:
+    """Return whether the left matrix is read along its rows, or is transposed and small."""
+    return p.a.column == 1 or (p.a.row == 1 and p.m * p.k <= MAX_TRANSPOSED_ELEMENTS * target.vector_bytes)
