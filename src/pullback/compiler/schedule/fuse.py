@@ -196,12 +196,22 @@ class Fusion:
         """Return whether a node is computed at each use: it is cheap, and used by elementwise nodes only."""
         if not n.kind.is_elementwise or n.number in self.wanted:
             return False
-        if any(u.kind.reads_memory for u in self.users[n.number]):
+        if any(u.kind.reads_memory and not self._is_spread(n, u) for u in self.users[n.number]):
             return False
         if n.kind is CAST or n.number in self.again or (n.dtype == bool and estimate_cost(n) <= MAX_RECOMPUTED_COST):
             return True
         kernel = n.data[0].kernel
         return kernel in CHEAP_UFUNCS or (kernel in CHEAP_WITH_NUMBER and any(is_number(a) for a in n.args))
+
+    def _is_spread(self, n: Node, view: Node) -> bool:
+        """Return whether a view only adds axes to a value that is computed from inputs, for elementwise nodes."""
+        if view.kind is not VIEW or view.number in self.wanted or view.data.offset:
+            return False
+        if any(a.kind is not INPUT and not is_number(a) for a in n.args):  # else a kernel computes it once for each row
+            return False
+        is_same = tuple(s for s, length in zip(view.data.strides, view.shape, strict=True) if s and length != 1)
+        elementwise = all(u.kind.fuses and not u.kind.reads_memory for u in self.users[view.number])
+        return elementwise and is_same == compute_strides(squeeze(n.shape))
 
     def uses(self, use: Use) -> Iterator[Use]:
         """Yield the uses of stored or computed nodes that a use needs, through nodes that are computed at each use."""

@@ -555,12 +555,9 @@ class LoopPlan:
             return RowBlock(self._count_adjacent_rows(lanes, len(folds)), True, True)
         if count >= lanes >= 4 and self._is_transposing_worth(lanes):
             return RowBlock(lanes, True)
-        is_worth = (
-            any(levels[n.number] == ROW and estimate_cost(n) >= MIN_KEPT_COST for n in nodes) or self.rows_at_once > 1
-        )
-        if not is_worth and not any(map(self.sums_only_columns, range(self.passes))):
-            return RowBlock(1, False)
-        return RowBlock(self._count_cached_rows(count, lanes), False)
+        costly = {levels[n.number] for n in nodes if estimate_cost(n) >= MIN_KEPT_COST}
+        is_worth = ROW in costly or self.rows_at_once > 1 or any(map(self.sums_only_columns, range(self.passes)))
+        return RowBlock(self._count_cached_rows(count, lanes, costly == {ROW}) if is_worth else 1, False)
 
     def _has_adjacent_elements(self) -> bool:
         """Return whether neighbours in memory are in neighbouring rows, as for a reduction over a middle axis."""
@@ -595,15 +592,20 @@ class LoopPlan:
         rows, _ = self.axes
         return -(-rows[-1].length // self.block)
 
-    def _count_cached_rows(self, count: int, lanes: int) -> int:
-        """Return how many rows stay in the first-level cache between passes; 1 if they do not fill half a register."""
+    def _count_cached_rows(self, count: int, lanes: int, fills: bool) -> int:
+        """Return how many rows stay in the first-level cache between passes; 1 if they do not fill half a register.
+
+        fills: whether rows that only the second-level cache holds fill a register, as little else is computed.
+        """
         _, columns = self.axes
         length = prod(a.length for a in columns)
         kept = sum(n.dtype.itemsize for n in self.scratch_nodes)
-        full = kept + sum(u.node.dtype.itemsize for u in self.loads if u.strides[-1])
+        full = kept + sum(u.node.dtype.itemsize for u in self.loads if u.strides[-1] and not self.is_same_for_rows(u))
         rows = max(lanes, ROWS_OF_BLOCK)
         while rows > 1 and (2 * rows * full * length > self.target.first_cache or rows // 2 >= count):
             rows //= 2
+        if 2 * rows < lanes <= count and fills and 2 * lanes * full * length <= self.target.second_cache:
+            return lanes
         return rows if 2 * rows >= lanes else 1
 
     def _is_transposing_worth(self, lanes: int) -> bool:
