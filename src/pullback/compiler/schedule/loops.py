@@ -557,7 +557,7 @@ class LoopPlan:
             return RowBlock(lanes, True)
         costly = {levels[n.number] for n in nodes if estimate_cost(n) >= MIN_KEPT_COST}
         is_worth = ROW in costly or self.rows_at_once > 1 or any(map(self.sums_only_columns, range(self.passes)))
-        return RowBlock(self._count_cached_rows(count, lanes, costly == {ROW}) if is_worth else 1, False)
+        return RowBlock(self._count_cached_rows(count, lanes, costly) if is_worth else 1, False)
 
     def _has_adjacent_elements(self) -> bool:
         """Return whether neighbours in memory are in neighbouring rows, as for a reduction over a middle axis."""
@@ -592,21 +592,27 @@ class LoopPlan:
         rows, _ = self.axes
         return -(-rows[-1].length // self.block)
 
-    def _count_cached_rows(self, count: int, lanes: int, fills: bool) -> int:
+    def _count_cached_rows(self, count: int, lanes: int, costly: set[str]) -> int:
         """Return how many rows stay in the first-level cache between passes; 1 if they do not fill half a register.
 
-        fills: whether rows that only the second-level cache holds fill a register, as little else is computed.
+        Rows that only the second-level cache holds fill a register if elements are cheap: where rows are costly, or so
+        long that what all rows share would not stay in the first-level cache either.
         """
         _, columns = self.axes
         length = prod(a.length for a in columns)
         kept = sum(n.dtype.itemsize for n in self.scratch_nodes)
-        full = kept + sum(u.node.dtype.itemsize for u in self.loads if u.strides[-1] and not self.is_same_for_rows(u))
+        read = [u for u in self.loads if u.strides[-1]]
+        full = kept + sum(u.node.dtype.itemsize for u in read if not self.is_same_for_rows(u))
+        shared = [u.node for u in read if self.is_same_for_rows(u)] + [n for n in self.after if self.is_column(n)]
         rows = max(lanes, ROWS_OF_BLOCK)
         while rows > 1 and (2 * rows * full * length > self.target.first_cache or rows // 2 >= count):
             rows //= 2
-        if 2 * rows < lanes <= count and fills and 2 * lanes * full * length <= self.target.second_cache:
-            return lanes
-        return rows if 2 * rows >= lanes else 1
+        if 2 * rows >= lanes:
+            return rows
+        is_long = (full + sum(n.dtype.itemsize for n in shared)) * length > self.target.first_cache
+        fills = costly == {ROW} or (not costly and is_long)
+        is_near = 2 * lanes * full * length <= self.target.second_cache
+        return lanes if fills and is_near and lanes <= count else 1
 
     def _is_transposing_worth(self, lanes: int) -> bool:
         """Return whether rows leave so many lanes empty that filling them gains more than transposing costs."""
