@@ -12,7 +12,7 @@ from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.codegen.row_functions import emit_rows
 from pullback.compiler.codegen.scan import emit_scan
 from pullback.compiler.codegen.scatter import ScatterRows, Spaced
-from pullback.compiler.ir.graph import Node, find_rows
+from pullback.compiler.ir.graph import Node, find_contiguous, find_rows
 from pullback.compiler.ir.kinds import SPLIT
 from pullback.compiler.schedule.fuse import Kernel
 from pullback.compiler.schedule.order import Step
@@ -109,7 +109,8 @@ def call_fourier(module: ModuleBuilder, code: CallList, step: Step) -> None:
     """Call the kernel of Fourier transforms."""
     n: Node = step.what
     module.described.append(f"fourier {list(n.args[0].shape)} along {n.data.axis}")
-    call_whole(module, code, step, emit_fourier(step.plan))
+    given = [*_find_arguments(module, n), module.address(n)]
+    call_whole(module, code, step, emit_fourier(step.plan), given)
 
 
 def call_parts(module: ModuleBuilder, code: CallList, step: Step) -> None:
@@ -118,7 +119,12 @@ def call_parts(module: ModuleBuilder, code: CallList, step: Step) -> None:
     module.described.append(f"{n.name} {list(n.args[0].shape)}")
     function, declared = (emit_split if n.kind is SPLIT else emit_join)(n, module.target)
     module.declared |= declared
-    code.call_void(module.name(function), [module.address(x) for x in (*n.args, n)])
+    code.call_void(module.name(function), [*_find_arguments(module, n), module.address(n)])
+
+
+def _find_arguments(module: ModuleBuilder, n: Node) -> list[Operand]:
+    """Return the addresses of the arguments of a node, which may be contiguous parts of other arrays."""
+    return [module.address(*find_contiguous(x)) for x in n.args]
 
 
 def call_whole(

@@ -12,9 +12,9 @@ from pullback.compiler.target import Target
 __all__ = ["FourierPlan", "plan_fourier"]
 
 MIN_VECTOR_BYTES = 16  # the narrowest vectors that are used
-SCRATCH_SHARE = 3 / 2  # of the first-level cache that scratch memory may take; vectors are narrower where it is more
+SCRATCH_SHARE = 1 / 4  # of the second-level cache that scratch memory may take; vectors are narrower where it is more
 LINE_BYTES = 64  # of the caches
-SET_BYTES = 4096  # lines at such a distance, or a multiple of it, displace each other from the first-level cache
+SET_BYTES = 1024  # lines at such a distance, or a multiple of it, displace each other from the first-level cache
 PART_NUMBERS = 16384  # about how many numbers a part transforms
 
 
@@ -44,7 +44,7 @@ def plan_fourier(n: Node, target: Target, threads: int) -> FourierPlan:
     width = max(1, (LINE_BYTES if collides else target.vector_bytes) // x.dtype.itemsize)
     while (
         width * x.dtype.itemsize > MIN_VECTOR_BYTES
-        and 4 * width * longest * x.dtype.itemsize > SCRATCH_SHARE * target.first_cache
+        and 4 * width * longest * x.dtype.itemsize > SCRATCH_SHARE * target.second_cache
         and not collides
     ):
         width //= 2

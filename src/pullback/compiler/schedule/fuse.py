@@ -30,7 +30,9 @@ from pullback.compiler.ir.graph import (
     resolve_view,
     squeeze,
 )
-from pullback.compiler.ir.kinds import CAST, FOLD, INPUT, MATRICES, PIECES, PRODUCT, SCATTER, TAKE, VIEW, Kind
+from pullback.compiler.ir.kinds import (
+    CAST, FOLD, FOURIER, INPUT, JOIN, MATRICES, PIECES, PRODUCT, SCATTER, TAKE, VIEW, Kind,
+)  # fmt: skip
 from pullback.compiler.ir.matrices import find_matrix
 from pullback.compiler.ir.products import find_operand
 from pullback.compiler.schedule.cost import estimate_cost
@@ -162,7 +164,7 @@ def find_memory(user: Node, x: Node) -> Node:
         return find_matrix(user)[0]
     if user.kind is SCATTER and x is user.args[0]:
         return find_rows(x, user.data.row)[0]
-    if user.kind.has_bodies or (user.kind is TAKE and x is user.args[0]):
+    if user.kind.has_bodies or user.kind in (FOURIER, JOIN) or (user.kind is TAKE and x is user.args[0]):
         return find_contiguous(x)[0]
     return x if user.kind.needs_contiguous or x.kind is not VIEW else x.args[0]
 
