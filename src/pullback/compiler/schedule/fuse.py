@@ -31,7 +31,18 @@ from pullback.compiler.ir.graph import (
     squeeze,
 )
 from pullback.compiler.ir.kinds import (
-    CAST, FOLD, FOURIER, INPUT, JOIN, MATRICES, PIECES, PRODUCT, SCATTER, TAKE, VIEW, Kind,
+    CAST,
+    FOLD,
+    FOURIER,
+    INPUT,
+    JOIN,
+    MATRICES,
+    PIECES,
+    PRODUCT,
+    SCATTER,
+    TAKE,
+    VIEW,
+    Kind,
 )  # fmt: skip
 from pullback.compiler.ir.matrices import find_matrix
 from pullback.compiler.ir.products import find_operand

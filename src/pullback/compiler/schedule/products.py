@@ -18,7 +18,7 @@ __all__ = ["ProductSchedule", "choose_panel_depth", "plan_panels", "schedule_pro
 
 MAX_MULTIPLICATIONS = 640**3  # of a product by generated code; for larger ones BLAS is quicker
 LEFT_SHARE = 3 / 4  # of the second-level cache that the left matrix may take while it is multiplied by all panels
-MAX_TRANSPOSED_ELEMENTS = 2**11  # of a transposed left matrix, per byte of a vector; for more BLAS is quicker: it copies
+MAX_TRANSPOSED_ELEMENTS = 2**11  # of a transposed left matrix, per byte of a vector; for more BLAS is quicker
 DEPTH = {"f4": 320, "f8": 160}  # rows of a panel that fits the first-level cache
 MAX_PARTS = 32  # parts of a batch of products
 
