@@ -107,3 +107,11 @@ def test_transforms_along_columns_of_rows_of_whole_pages(columns: int, dtype: st
     f = lambda x: np.abs(np.fft.ifft(np.fft.fft(x, axis=0) * 2.0j, axis=0)[3])
     x = np.random.default_rng(0).standard_normal((6, columns)).astype(dtype)
     np.testing.assert_allclose(pb.compile(f, backend="llvm")(x), f(x), rtol=1e-4 if dtype == "f4" else 1e-9, atol=1e-5)
+
+
+def test_transform_of_a_transform_is_not_copied() -> None:
+    x = np.random.default_rng(0).standard_normal((24, 40))
+    f = lambda x: np.fft.fft2(x)
+    compiled = pb.compile(f, backend="llvm")
+    np.testing.assert_allclose(compiled(x), f(x), atol=1e-12)
+    assert not [k for k in compiled.lower(x).kernels if k.startswith("kernel")]

@@ -60,3 +60,17 @@ def test_sum_of_outer_products_is_not_stored_term_by_term(steps: int) -> None:
     for made, expected in zip(gradients(given), pb.grads(f)(given), strict=True):
         np.testing.assert_allclose(made, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
     assert gradients.lower(given).temporaries < given[0].nbytes
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "dtype"), [(21, 50, "f8"), (13, 2500, "f8"), (11, 3500, "f4"), (3, 5000, "f8")]
+)
+def test_regression_that_multiplies_by_its_data_twice_reads_them_once(rows: int, columns: int, dtype: str) -> None:
+    loss = lambda w, x, y: np.mean(np.logaddexp(0, x @ w) - y * (x @ w)) + np.mean((x @ w - y) ** 2)
+    f = pb.value_and_grad(loss, argnums=0)
+    rng = np.random.default_rng(0)
+    w, x, y = (rng.standard_normal(shape).astype(dtype) for shape in ((columns,), (rows, columns), (rows,)))
+    compiled = pb.compile(f, backend="llvm")
+    for made, expected in zip(compiled(w, x, y), f(w, x, y), strict=True):
+        np.testing.assert_allclose(made, expected, 1e-3 if dtype == "f4" else 1e-10, 1e-4 if dtype == "f4" else 1e-12)
+    assert len([k for k in compiled.lower(w, x, y).kernels if f"[{rows}, {columns}]" in k]) == 1
