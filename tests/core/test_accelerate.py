@@ -14,6 +14,7 @@ import pytest
 import pullback as pb
 from pullback.compiler.eager_kernels import elements, single_ops
 from pullback.core import accelerate
+from pullback.core.op import find_op
 from pullback.settings import MECHANISMS, SAFE
 
 random = np.random.default_rng(0)
@@ -244,6 +245,19 @@ def test_function_with_a_number_as_operand() -> None:
 
 
 @pytest.mark.usefixtures("every_function")
+def test_functions_give_the_same_where_layout_of_arrays_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, op, results = np.linspace(-3.0, 3.0, 20_001), find_op("sigmoid"), []
+    for is_known in (True, False):
+        monkeypatch.setattr(elements, "is_layout_known", lambda is_known=is_known: is_known)
+        function = elements.compile_function(op, x.dtype, (False,))
+        if function is None:
+            pytest.skip("NumPy runs it here")
+        results.append(np.empty_like(x))
+        assert not function.run(x, results[-1])
+        assert function.run(np.array([np.nan, 0.0]), np.empty(2))
+    assert results[0].tobytes() == results[1].tobytes()
+
+
 def test_functions_of_unusual_memory() -> None:
     x = random.normal(size=(2, COUNT))
     unaligned = np.empty(8 * COUNT + 1, np.uint8)[1:].view("f8")

@@ -119,6 +119,9 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
     "grad of vmap": lambda: pb.grad(lambda x: pb.sum(pb.vmap(lambda r: layers(np, r, r))(x)))(X),
     "one tensor twice": lambda: pb.grad(lambda x: pb.sum((x * x + x) * (x - x * x)))(X),
     "shared cotangent": lambda: pb.grads(lambda x, w: pb.sum((x + w) + (x + w) * x))([X, W]),
+    "above a limit of the op": lambda: pb.value_and_grad(lambda x: pb.sum(pb.softplus(x)))(
+        np.linspace(-4.0, 4.0, 2000)
+    ),
     "transposed operands": lambda: pb.grad(lambda x: pb.sum(np.tanh(x.T) * x.T))(X),
     "views and writes": lambda: pb.grad(write)(X),
     "broadcast": lambda: pb.grads(lambda x, b: pb.sum(np.tanh(x + b) * b))([X, W[0]]),

@@ -172,8 +172,7 @@ def run_function(function: Elements, ufunc: Any, values: Sequence[Any], out: Any
 def run_elements(kernel: Callable[[Any], Any], largest: int = MAX_NUMPY_ELEMENTS) -> Callable[[Any], Any]:
     """Return the ``run`` of an elementwise op of one input: machine code for many elements, otherwise ``kernel``.
 
-    ``largest`` is the number of elements up to which NumPy runs it.  It may not be less for an op whose small arrays
-    ``core.native`` computes by NumPy's loops: a result would depend on whether these are loaded yet.
+    ``largest`` is the number of elements up to which NumPy runs it, or ``core.native`` by NumPy's loops.
 
     >>> run_elements(np.negative)(np.ones(2))
     array([-1., -1.])
@@ -191,7 +190,7 @@ def run_elements(kernel: Callable[[Any], Any], largest: int = MAX_NUMPY_ELEMENTS
         return run_function(function, kernel, (x,), np.empty(x.shape, x.dtype))
 
     _kernels.add(kernel)
-    run.kernel = kernel  # type: ignore[attr-defined]
+    run.kernel, run.largest = kernel, largest  # type: ignore[attr-defined]
     return run
 
 

@@ -29,7 +29,20 @@ LARGE = 512 * 1024  # bytes of arrays for which fresh memory costs more than man
 BLOCK = 24576  # elements of a block whose products and sums stay in the cache
 RECYCLED = LARGE if is_enabled("buffer recycling") else sys.maxsize  # bytes of the smallest array with such a buffer
 NODES_PER_LARGE = 100  # a node with a large value counts as this many nodes towards the use of machine code
+MAPPED = 128 * 1024  # bytes from which on glibc gets memory for an array from the system, and returns it
+FREED_ONCE = 31 * 1024 * 1024  # bytes of the array by which it is told not to; it learns from arrays up to 32 MB
 MAX_KEPT_BYTES = 64 * 1024 * 1024  # of free buffers per shape and dtype of a tape
+
+
+@lru_cache(1)
+def keep_freed_memory() -> None:
+    """Have glibc keep up to 62 MB of freed memory, as it does in any program that has freed an array of 31 MB.
+
+    By default it returns most arrays of 128 KB and more to the system, which clears their memory page by page when it
+    is needed again.  Elsewhere, and where the program has set glibc's limits itself, nothing changes.
+    """
+    if is_enabled("buffer recycling"):
+        np.empty(FREED_ONCE, np.uint8)  # memory that is not touched is not used
 
 
 def _count_references(v: Any) -> int:

@@ -26,6 +26,7 @@ from pullback.core.fitting import conjugate_rule, conjugate_rules, fit, keep_rul
 from pullback.core.interpreter import dispatch, new_level
 from pullback.core.memory import (
     IDLE,
+    MAPPED,
     MAX_KEPT_BYTES,
     RECYCLED,
     Large,
@@ -33,6 +34,7 @@ from pullback.core.memory import (
     add_large,
     is_sole,
     keep,
+    keep_freed_memory,
     node_of,
     use_scratch,
 )
@@ -99,6 +101,8 @@ class Meta:
         inexact = dtype.kind == "f"
         self.one = None if shape or not inexact else dtype.type(1)  # the seed of a scalar result
         nbytes = self.size * dtype.itemsize
+        if nbytes >= MAPPED:
+            keep_freed_memory()
         large = raw and inexact and nbytes >= RECYCLED and tape.level
         self.pool: Any = Pool() if large else COMPLEX if dtype.kind == "c" else None
         self.capacity = MAX_KEPT_BYTES // nbytes if large else 0

@@ -461,6 +461,8 @@ def write_unary() -> str:
     plan, m, record = begin_op(w, x)
     v = w.slot(x, "value")
     w.require(w.compare("ne", v, "null"), "odd")
+    count = w.word(w.at(record, OFFSETS["BYTES_DATA"]), META["count"])
+    w.require(w.compare("sle", count, w.word(plan, OP["most"]), "i64"), "odd")
     call_compute(w, plan, m, record, w.word(plan, OP["step"], "ptr"), x=x, y="@none", vx=v, vy="null")
     end_op(w, m)
     return w.text()

@@ -308,6 +308,7 @@ class Machine:
         words = dict.fromkeys(range(_count_words(OP)), 0)
         words |= {1 + i: ctypes.addressof(program) for i, program in enumerate(programs)}
         words |= {OP["function"]: id(op.function), OP["has_shortcuts"]: int(bool(op.shortcuts))}
+        words[OP["most"]] = getattr(op.run, "largest", MOST_ELEMENTS)
         steps = {"step": op.one} if count == 1 else {"step": op.both, "left": op.left, "right": op.right}
         if count == 2:
             steps |= {"fit_x": op.fit_x, "fit_y": op.fit_y}

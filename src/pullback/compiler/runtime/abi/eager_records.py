@@ -74,6 +74,7 @@ OP = {
     "fit_x": 8,  # the step where both inputs are on the tape and the first was broadcast
     "fit_y": 9,  # the same where the second was
     "keeps_y": 10,  # whether the rules of ``left`` read the second input
+    "most": 11,  # elements of the largest array that the program of an op of one input computes
 }
 # Of a step, written by ``Machine.describe_step`` into ``Step.step_record``.
 STEP = {
