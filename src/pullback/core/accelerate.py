@@ -9,7 +9,9 @@ and is decided once for each signature in a process: the same call gives the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from threading import RLock
 from typing import Any, NamedTuple
 
@@ -20,7 +22,9 @@ from pullback.core.tensor import BY_KERNEL
 from pullback.numerics import small_arrays
 from pullback.settings import is_enabled
 
-__all__ = ["MAX_NUMPY_ELEMENTS", "find_function", "run_compiled_if", "run_elements", "run_function"]
+__all__ = [
+    "MAX_NUMPY_ELEMENTS", "compile_nothing", "find_function", "run_compiled_if", "run_elements", "run_function",
+]  # fmt: skip
 
 Program = Callable[..., Any]
 
@@ -49,6 +53,22 @@ _sums: dict[str, Any] = {}  # by the dtype's character
 _kernels: set[Any] = set()  # kernels of ops with one input that call several NumPy functions
 _lock = RLock()
 ERROR_STATE: Any = getattr(np._core.umath, "_extobj_contextvar", None)  # NumPy's, which has no value by default
+_compiles: ContextVar[bool] = ContextVar("compiles", default=True)
+
+
+@contextmanager
+def compile_nothing() -> Iterator[None]:
+    """Let NumPy run, in a ``with`` block, ops that are not compiled yet: for results of which only the shape matters.
+
+    >>> with compile_nothing():
+    ...     pb.conv2d(np.zeros((1, 32, 32, 8)), np.zeros((3, 3, 8, 8)), 1, "same").shape
+    (1, 32, 32, 8)
+    """
+    token = _compiles.set(False)
+    try:
+        yield
+    finally:
+        _compiles.reset(token)
 
 
 def _is_compiled(dtype: np.dtype[Any]) -> bool:
@@ -98,7 +118,7 @@ def run_compiled_if(
 def _find_program(key: tuple[Any, ...]) -> Program | None:
     """Return the program that runs an op with this signature from now on; None if NumPy does."""
     with _lock:
-        if key not in _programs and len(_programs) < MAX_SIGNATURES:
+        if key not in _programs and len(_programs) < MAX_SIGNATURES and _compiles.get():
             _programs[key] = _compile(*key) if is_enabled("eager kernels") else None
         return _programs.get(key)
 
@@ -147,10 +167,10 @@ def _compile_function(key: tuple[Any, ...], dtype: np.dtype[Any]) -> Elements | 
     """Return machine code for a NumPy function that is called for the first time; None if NumPy is to run it."""
     ufunc, _, *repeated = key
     with _lock:
-        if key not in _functions:
+        if key not in _functions and _compiles.get():
             compiles = compile_function is not None and is_enabled("eager kernels") and not all(repeated)
             _functions[key] = compile_function(BY_KERNEL[ufunc], dtype, tuple(repeated)) if compiles else None  # type: ignore[misc]
-        return _functions[key]
+        return _functions.get(key)
 
 
 def _has_error_state() -> bool:
@@ -209,10 +229,10 @@ def sum_middle(x: Any, outer: int, count: int, inner: int) -> Any:
     char = x.dtype.char
     if char not in _sums:
         with _lock:
-            if char not in _sums:
+            if char not in _sums and _compiles.get():
                 compiles = is_enabled("eager kernels") and compile_sum is not None
                 _sums[char] = compile_sum(np.dtype(char)) if compiles else None  # type: ignore[misc]
-    run = _sums[char]
+    run = _sums.get(char)
     if run is None or not x.dtype.isnative or not x.flags.aligned:
         return None
     z = np.empty(outer * inner, x.dtype)

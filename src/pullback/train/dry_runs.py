@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from pullback.core.accelerate import compile_nothing
+
 __all__ = ["dry_run", "is_dry_run"]
 
 _dry: ContextVar[bool] = ContextVar("dry_run", default=False)
@@ -22,7 +24,7 @@ def is_dry_run() -> bool:
 
 @contextmanager
 def dry_run() -> Iterator[None]:
-    """Keep layers from storing states and adding losses in a ``with`` block.
+    """Keep layers from storing states and adding losses in a ``with`` block, and ops from being compiled for it.
 
     >>> with dry_run():
     ...     is_dry_run()
@@ -30,6 +32,7 @@ def dry_run() -> Iterator[None]:
     """
     token = _dry.set(True)
     try:
-        yield
+        with compile_nothing():
+            yield
     finally:
         _dry.reset(token)

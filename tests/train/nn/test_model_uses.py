@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.core import accelerate
 from pullback.errors import ArgumentError, CheckpointError, DataError, ShapeError
 
 layers = pb.layers
@@ -424,3 +425,14 @@ def test_redefined_layer_class_replaces_registered_one(tmp_path):
     pb.sequential([cell(2.0)(input_shape=[2], name="scaled")]).save(tmp_path / "model")
     cell(3.0)
     assert pb.load_model(tmp_path / "model").predict(np.ones((1, 2))).tolist() == [[3, 3]]
+
+
+def test_model_is_built_without_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("an op was compiled for its shape alone")
+
+    monkeypatch.setattr(accelerate, "compile_formula", refuse)
+    image = pb.input([37, 41, 3])
+    h = layers.conv2d(24, 5, activation="tanh")(image)
+    model = pb.model(image, layers.conv2d_transpose(8, 3, strides=2)(layers.max_pooling2d(2)(h)))
+    assert model.outputs[0].shape == (33, 37, 8)

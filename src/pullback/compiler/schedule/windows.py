@@ -228,8 +228,9 @@ def choose_tiling(s: ConvolutionPlan, summed: list[WindowAxis], target: Target) 
         busy = max(rows * vectors / 2, 4) * steps  # two multiply-adds begin in a cycle, and one takes four
         more = steps * (STEP + (rows * vectors * 1.5 + 20) / all_steps + far * vectors * FAR)
         if times * (busy + more) + again * blocks <= least:
-            taken = [(i * short.step, 0) for i in range(steps)]
-            places = [place for place, _ in find_shared_elements([*product(*map(range, tile))], s.along, taken)]
+            places = {i * short.step for i in range(steps)}  # of the elements of the image, as in find_shared_elements
+            for n, axis in zip(tile, s.along, strict=True):
+                places = {place + i * axis.step for i in range(n) for place in places}
             reads = len(places) * (vectors if s.c.apart else 1) + vectors * steps
             more += far * s.c.of_filter * len({place * s.size // LINE_BYTES for place in places}) * FAR
             total = times * (max(busy, reads * READ) + more) + again * blocks
