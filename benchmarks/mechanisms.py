@@ -82,6 +82,21 @@ def measure_first_call(with_imports: bool) -> Measure:
     return measure
 
 
+def measure_many_first_calls() -> float:
+    """Return the processor time of the first calls of 40 small programs, after the imports."""
+    import numpy as np
+
+    import pullback as pb
+
+    def make(n: int) -> Callable[[Any], Any]:
+        return lambda x: np.sum(np.tanh(x * (n + 0.5)) + np.exp(x - n))
+
+    begin, x = process_time(), np.ones(10)
+    for n in range(40):
+        pb.compile(make(n))(x)
+    return process_time() - begin
+
+
 def measure_compiling() -> float:
     """Return the time of the first call of a gradient with several functions, after another program."""
     import numpy as np
@@ -132,6 +147,22 @@ def measure_product(m: int, k: int, n: int) -> Measure:
         return time_calls(lambda: f(x, w, b), max(3, 20_000_000 // (m * k * n)))
 
     return measure
+
+
+def measure_attention() -> float:
+    """Return the time of the compiled gradients of 32 small attention heads."""
+    import numpy as np
+
+    import pullback as pb
+
+    def attend(q: Any, k: Any, v: Any) -> Any:
+        scores = np.exp(q @ np.swapaxes(k, -1, -2))
+        return np.sum((scores / np.sum(scores, -1, keepdims=True)) @ v)
+
+    random = np.random.default_rng(0)
+    qkv = [random.normal(size=(32, 64, 16)).astype("f4") / 4 for _ in range(3)]
+    f = pb.compile(pb.grads(attend), threads=1)
+    return time_calls(lambda: f(qkv), 20)
 
 
 def measure_cholesky(gradient: bool) -> Measure:
@@ -354,12 +385,15 @@ ROWS: dict[str, dict[str, Measure]] = {
     "object loader": {
         "first call, from the disk cache, with imports": measure_first_call(True),
         "the same, after the imports": measure_first_call(False),
+        "40 programs from the disk cache": measure_many_first_calls,
     },
     "thread pool": {"sin(exp(sin(x))), 1e6 elements, 2 threads, clock": measure_threads},
     "matrix products": {
         "relu(x @ w + b), 8 × 16 × 16": measure_product(8, 16, 16),
         "the same, 32 × 64 × 64": measure_product(32, 64, 64),
         "the same, 128 × 256 × 256": measure_product(128, 256, 256),
+        "gradient of 20 arrays, 10 layers, 8 × 16 × 16": measure_train_step,
+        "gradient of attention, 32 × 64 × 16": measure_attention,
         "1000 Cholesky factors, 8 × 8": measure_cholesky(False),
         "gradient of 1000 Cholesky factors, 8 × 8": measure_cholesky(True),
     },

@@ -16,7 +16,7 @@ from pullback.settings import is_enabled
 
 __all__ = ["ProductSchedule", "choose_panel_depth", "plan_panels", "schedule_product"]
 
-MAX_MULTIPLICATIONS = 640**3  # of a product by generated code; for larger ones BLAS is quicker
+MAX_MULTIPLICATIONS = 400**3  # of a product by generated code; for larger ones BLAS is as quick, with AVX2 quicker
 LEFT_SHARE = 3 / 4  # of the second-level cache that the left matrix may take while it is multiplied by all panels
 MAX_TRANSPOSED_ELEMENTS = 2**11  # of a transposed left matrix, per byte of a vector; for more BLAS is quicker
 DEPTH = {"f4": 320, "f8": 160}  # rows of a panel that fits the first-level cache
