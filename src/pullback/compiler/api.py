@@ -137,7 +137,7 @@ class Program:
         outputs += [trace.latest] if trace.keeps_latest else []
         outputs += [trace.join_checks()] if trace.checks else []
         trace.graph.outputs = outputs
-        trace.finished = True
+        trace.finish()
         return trace.graph
 
     def __call__(self, values: Sequence[Any], kinds: Sequence[int]) -> Any:

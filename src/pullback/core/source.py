@@ -16,6 +16,7 @@ NOT_THE_USER = (OURS, NUMPY_FILES, "<op ", "<rule ")
 _NOT_THEIR_LINE = (*NOT_THE_USER, join(dirname(NUMPY_FILES), "scipy", ""))  # a line of SciPy helps nobody
 
 
+LOOPS: set[int] = set()  # ids of the code of loops of this library that perform many ops for one line of the user's
 _users: dict[str, str] = {}  # by file that was looked up: what stands before a line's number if it is the user's
 
 
@@ -33,16 +34,58 @@ def find_user_line() -> str:
 
 def _find_user_frame(frame: FrameType | None) -> tuple[FrameType | None, str]:
     """Return the innermost frame of the user's from this one on, and what stands before its line number."""
-    known = _users
     while frame is not None:
-        name = frame.f_code.co_filename
-        its = known.get(name)
+        its = _users.get(frame.f_code.co_filename)
         if its is None:
-            its = known[name] = "" if name.startswith(_NOT_THEIR_LINE) else _name_file(name)
+            its = _look_up(frame.f_code.co_filename)
         if its:
             return frame, its
         frame = frame.f_back
     return None, ""
+
+
+def _look_up(file: str) -> str:
+    """Return what stands before a line's number if the file is the user's, else an empty string; remember it."""
+    _users[file] = its = "" if file.startswith(_NOT_THEIR_LINE) else _name_file(file)
+    return its
+
+
+class LineFinder:
+    """Finds the user's lines of many ops; the line around a loop of this library (``LOOPS``) is looked up once.
+
+    Python makes an object of each frame that is looked at: looking at all frames for each op is a tenth of tracing.
+    """
+
+    __slots__ = ("line", "loop")
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop the frame of the loop, which refers to all its variables."""
+        self.loop: FrameType | None = None  # the frame of the loop that was seen last
+        self.line = ""  # the user's line around it
+
+    def find(self, depth: int) -> str:
+        """Return the innermost line of the user's code outside the innermost ``depth`` frames."""
+        frame: FrameType | None = sys._getframe(depth)
+        loop = None
+        while frame is not None:
+            code = frame.f_code
+            its = _users.get(code.co_filename)
+            if its is None:
+                its = _look_up(code.co_filename)
+            if its:
+                line = f"{its}{frame.f_lineno}"
+                if loop is not None:
+                    self.loop, self.line = loop, line
+                return line
+            if id(code) in LOOPS:
+                if frame is self.loop:
+                    return self.line
+                loop = loop or frame
+            frame = frame.f_back
+        return "an unknown file:0"
 
 
 def format_place(file: str, line: int) -> str:

@@ -39,7 +39,7 @@ from pullback.core.memory import (
     use_scratch,
 )
 from pullback.core.rowsparse import RowSum
-from pullback.core.source import find_user_place
+from pullback.core.source import LOOPS, find_user_place
 from pullback.core.tensor import LATER, RAW, Tensor
 from pullback.errors import GradientError
 
@@ -831,3 +831,4 @@ def as_tensor(x: Any) -> Tensor:
 
 
 LATER["constant"] = constant
+LOOPS.add(id(Tape.walk.__code__))

@@ -104,6 +104,7 @@ class CallList(Code):
     def __init__(self) -> None:
         super().__init__()
         self.parts: list[list[str] | Call] = []
+        self.pointers: dict[Address, str] = {}  # names of the addresses of calls since the last text between them
 
     def call_void(self, function: str, args: Sequence[Operand], first: bool = False) -> None:
         """Add a call, after everything there is so far or before it."""
@@ -164,6 +165,7 @@ class CallList(Code):
                 self._write(part)
             else:
                 self.lines += part
+                self.pointers.clear()  # the text may be a loop
         close()
         return self.lines, functions
 
@@ -177,9 +179,17 @@ class CallList(Code):
 
     def _write(self, call: Call) -> None:
         args = [
-            f"{a.type} {a.value}" if isinstance(a, Constant) else _format_operand(a, self.pointer(a)) for a in call.args
+            f"{a.type} {a.value}" if isinstance(a, Constant) else _format_operand(a, self._name(a)) for a in call.args
         ]
         self.line(f"call void @{call.function}({', '.join(args)})")
+
+    def _name(self, operand: Address | Local) -> str:
+        """Return the name of an operand of a call; an address is computed once, as a name takes no time to compile."""
+        if isinstance(operand, Local):
+            return operand.name
+        if operand not in self.pointers:
+            self.pointers[operand] = self.pointer(operand)
+        return self.pointers[operand]
 
 
 def _format_operand(operand: Address | Local, name: str) -> str:

@@ -29,7 +29,7 @@ def compile_formula(formula: Callable[..., Any], inputs: list[tuple[Any, Any]]) 
     trace.checks = []
     result = formula(*[trace.add_argument(shape, dtype, None) for shape, dtype in inputs])
     trace.graph.outputs = [trace.node(x) for x in (result, *trace.checks)]
-    trace.finished = True
+    trace.finish()
     try:
         program = compile_graph(trace.graph, get_target(), choose_options(None))
     except TranslatorError:

@@ -251,7 +251,7 @@ class BodyTrace(Trace):
     def close(self, outputs: Sequence[Any]) -> tuple[Body, dict[Any, Tensor]]:
         """Return the body with these outputs, and the captured values, which are its first inputs."""
         refs = [self._refer(self.capture(z)) for z in outputs]
-        self.finished = True
+        self.finish()
         captured = {key: t for key, (t, _) in self.captured.items()}
         inputs = [symbol.node.number for _, symbol in self.captured.values()] + self.inputs_given
         return Body(inputs, self.equations, refs, self.likes, self.program.open_body), captured

@@ -17,7 +17,6 @@ from pullback.compiler.ir.graph import Node, Pieces, Scatter, Shape, View, resol
 from pullback.compiler.ir.kinds import CAST, CONSTANT, PIECES, ROWS, SCAN, SCATTER, SPACED, TAKE, VIEW
 from pullback.core.lowering import position
 from pullback.core.op import REGISTRY
-from pullback.core.source import find_user_line
 from pullback.numerics.axis_arguments import resolve_axis
 from pullback.numerics.positions import Lines, find_lines
 
@@ -49,7 +48,7 @@ def take_rows(t: Any, x: Any, at: Any, kept: int) -> Any:
     """Return the rows of ``x`` at these positions, counted over all axes but the last ``kept``, which form a row."""
     row = x.shape[len(x.shape) - kept :]
     x, at = t.node(x), t.node(at)
-    return t.make_symbol(t.graph.add(TAKE, (x, at), (*at.shape, *row), x.dtype, row, find_user_line()))
+    return t.make_symbol(t.graph.add(TAKE, (x, at), (*at.shape, *row), x.dtype, row, t.find_line()))
 
 
 def scatter_rows(t: Any, x: Any, at: Any, shape: Shape, kept: int, combine: str = "add", start: float = 0) -> Any:
@@ -59,7 +58,7 @@ def scatter_rows(t: Any, x: Any, at: Any, shape: Shape, kept: int, combine: str 
     """
     x, at = t.node(x), t.node(at)
     data = Scatter(shape[len(shape) - kept :], combine, start)
-    return t.make_symbol(t.graph.add(SCATTER, (x, at), shape, x.dtype, data, find_user_line()))
+    return t.make_symbol(t.graph.add(SCATTER, (x, at), shape, x.dtype, data, t.find_line()))
 
 
 def check_positions(t: Any, op: Any, at: Any) -> Any:
@@ -157,7 +156,7 @@ def join_last_places(t: Any, x: Node, taken: list[int], put: list[int], shape: S
     """Return zeros of ``shape`` in which the places ``taken`` of a last axis are those of ``put``."""
     pieces = [t.node(t.make_symbol(x)[..., i : i + 1]) for i in taken]
     starts = tuple((*(0,) * (len(shape) - 1), i) for i in put)
-    return t.make_symbol(t.graph.add(PIECES, pieces, shape, x.dtype, Pieces(starts, 0.0), find_user_line()))
+    return t.make_symbol(t.graph.add(PIECES, pieces, shape, x.dtype, Pieces(starts, 0.0), t.find_line()))
 
 
 # ---- along one axis
@@ -361,7 +360,7 @@ def lower_assignment(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any
         start, block, _ = found
         data = Pieces(((0,) * len(shape), start), 0)
         parts = (t.node(x), t.node(np.reshape(y, block)))
-        return t.make_symbol(t.graph.add(PIECES, parts, shape, x.dtype, data, find_user_line()))
+        return t.make_symbol(t.graph.add(PIECES, parts, shape, x.dtype, data, t.find_line()))
     here = np.zeros(shape, bool)
     here[index] = True
     if np.count_nonzero(here) != prod(due):
@@ -389,4 +388,4 @@ def place_view(t: Any, x: Node, shape: Shape, index: Any) -> Any:
 def space_out(t: Any, x: Node, shape: Shape, view: View, lengths: Shape) -> Any:
     """Return zeros of ``shape`` with ``x`` written to a view of them."""
     laid = t.node(np.reshape(np.broadcast_to(t.make_symbol(x), lengths), lengths))
-    return t.make_symbol(t.graph.add(SPACED, (laid,), shape, x.dtype, view, find_user_line()))
+    return t.make_symbol(t.graph.add(SPACED, (laid,), shape, x.dtype, view, t.find_line()))

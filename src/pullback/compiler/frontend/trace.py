@@ -67,7 +67,7 @@ from pullback.core.callers import HOW_TO_PICK, MEANS, arrange_coefficients, expl
 from pullback.core.convert import as_value
 from pullback.core.interpreter import new_level
 from pullback.core.lowering import call, fold, made_of, matrices, pieces, position, rows, scalar, scan, view, windows
-from pullback.core.source import find_user_line
+from pullback.core.source import LineFinder, find_user_line
 from pullback.core.tensor import BY_KERNEL, INSTEAD, PLAIN, RAW, STAY, Tensor, Wrapped
 from pullback.core.variable import Variable
 from pullback.core.weak import Weak, stands_for_number
@@ -141,20 +141,28 @@ class Symbol(Wrapped):
 
     @property
     def shape(self) -> Shape:
-        return cast("Shape", self.node.shape)
+        shape: Shape = self.node.shape
+        return shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
         if not self.node.shape and id(_getframe(1).f_code) in MEANS:
             raise AttributeError("dtype")
-        return cast("np.dtype[Any]", self.node.dtype)
+        dtype: np.dtype[Any] = self.node.dtype
+        return dtype
 
     @property
     def level(self) -> int:
-        return cast("int", self.traced_by.level)
+        level: int = self.traced_by.level
+        return level
 
     def interpret(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        return self.traced_by.perform(op, args, params)
+        trace = self.traced_by
+        trace.line = trace.lines.find(3)  # outside this function and the one that calls it
+        try:
+            return trace.perform(op, args, params)
+        finally:
+            trace.line = ""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
         """Return NumPy's result; it is strong for Python numbers, as ``np.exp(0.5)`` is a float64."""
@@ -243,6 +251,8 @@ class Trace:
         self.level = new_level()
         self.graph = Graph()
         self.finished = False
+        self.lines = LineFinder()
+        self.line = ""  # the user's line of the op that is performed; empty if there is none
         self.lists: dict[int, Node] = {}  # nodes that are Python lists, and the same as float64
         self.tensors: set[int] = set()  # constants that are tensors
         self.weak_arrays: set[int] = set()  # results of Python numbers, and of integers that may be arrays
@@ -306,6 +316,15 @@ class Trace:
         whole: Any = self.on_read(v, None)
         return whole.tensor_scatter_update(np.expand_dims(at, -1), rows)
 
+    def finish(self) -> None:
+        """Refuse ops from now on: the function has returned."""
+        self.finished = True
+        self.lines.forget()
+
+    def find_line(self) -> str:
+        """Return the user's line of the op that is performed."""
+        return self.line or find_user_line()
+
     # ---- nodes
 
     def symbol(self, x: Any) -> Symbol:
@@ -339,10 +358,10 @@ class Trace:
         return None if isinstance(kind, np.dtype) or not strong else np.result_type(*strong, make_example(kind))
 
     def cast(self, x: Node, dtype: Any) -> Node:
-        return x if x.dtype == dtype else self.graph.add(CAST, (x,), x.shape, dtype, None, find_user_line())
+        return x if x.dtype == dtype else self.graph.add(CAST, (x,), x.shape, dtype, None, self.find_line())
 
     def view(self, x: Node, shape: Shape, offset: int, strides: Sequence[int]) -> Node:
-        return self.graph.add(VIEW, (x,), shape, x.dtype, View(offset, tuple(strides)), find_user_line())
+        return self.graph.add(VIEW, (x,), shape, x.dtype, View(offset, tuple(strides)), self.find_line())
 
     def reshape_node(self, x: Node, shape: Shape) -> Node:
         return x if x.shape == shape else self.view(x, shape, 0, compute_strides(shape))
@@ -426,7 +445,7 @@ class Trace:
         if len(kinds) > 1 or len(ranks) > 1 or next(iter(kinds)).kind != "f":
             return self.opaque(op, args, params)
         shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
-        return Symbol(self, self.graph.add(OPAQUE, nodes, shape, nodes[0].dtype, (op, params), find_user_line()))
+        return Symbol(self, self.graph.add(OPAQUE, nodes, shape, nodes[0].dtype, (op, params), self.find_line()))
 
     def lower_matrices(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Add a function of matrices of floats, and check its result, NaN where the kernel does something else."""
@@ -438,7 +457,7 @@ class Trace:
         if op.lower.fails and self.checks is None:
             return self.opaque(OnHost(op), args, params)
         shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
-        made = Symbol(self, self.graph.add(OPAQUE, nodes, shape, nodes[0].dtype, (op, params), find_user_line()))
+        made = Symbol(self, self.graph.add(OPAQUE, nodes, shape, nodes[0].dtype, (op, params), self.find_line()))
         if op.lower.fails:
             is_vector = len(nodes[-1].shape) == 1
             failed = np.any(np.isnan(made[..., 0] if is_vector else made[..., 0, 0]))
@@ -457,7 +476,7 @@ class Trace:
         if wanted is None:
             return cast("Symbol", self.opaque(op, [self.symbol(a) for a in args], params))
         nodes = [self.node(a, w) for a, w in zip(args, wanted, strict=True)]
-        return Symbol(self, self.graph.add(MAP, nodes, shape, dtype, (op, params), find_user_line()), weak)
+        return Symbol(self, self.graph.add(MAP, nodes, shape, dtype, (op, params), self.find_line()), weak)
 
     def _infer_map(self, op: Any, args: Sequence[Any], dtypes: Any, shapes: Any, params: dict[str, Any]) -> Any:
         """Return shape and dtype of an elementwise result, those to which arguments are cast, and its Python type.
@@ -499,7 +518,7 @@ class Trace:
             return cast("Symbol", self.opaque(op, [x], params))
         axes = resolve_reduced_axes(len(source.shape), params["axis"], op.name)
         left = tuple(n for i, n in enumerate(source.shape) if i not in axes)
-        made = self.graph.add(FOLD, (source,), left, dtype, Fold(op, axes), find_user_line()) if axes else source
+        made = self.graph.add(FOLD, (source,), left, dtype, Fold(op, axes), self.find_line()) if axes else source
         return Symbol(self, self.reshape_node(made, op.acts.shape(op.name, [source.shape], params)))
 
     def lower_view(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -566,7 +585,7 @@ class Trace:
         ]
         fill = params[op.lower.fill] if isinstance(op.lower.fill, str) else op.lower.fill
         data = Pieces(tuple(start for start, _ in kept), fill)
-        return Symbol(self, self.graph.add(PIECES, [n for _, n in kept], shape, dtype, data, find_user_line()))
+        return Symbol(self, self.graph.add(PIECES, [n for _, n in kept], shape, dtype, data, self.find_line()))
 
     def _find_blocks(self, op: Any, dtypes: Any, shapes: Any, params: Frozen) -> tuple[Any, Shape, list[Any]]:
         """Return dtype and shape of a concatenated array, and the place of each argument; None if it is no block."""
@@ -582,7 +601,7 @@ class Trace:
         shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
         if any(not n.size for n in nodes) or any(n.shape != nodes[0].shape for n in nodes):
             return self.opaque(op, args, params)
-        return Symbol(self, self.graph.add(SCAN, nodes, shape, dtype, (op, params), find_user_line()))
+        return Symbol(self, self.graph.add(SCAN, nodes, shape, dtype, (op, params), self.find_line()))
 
     def lower_rows(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Add a function of the rows of arrays of one dtype; a host op where there is no machine code for it."""
@@ -594,7 +613,7 @@ class Trace:
         if not known or not op.lower.fits(shapes, **params):
             return self.opaque(op, args, params)
         nodes = [self.node(a, dtype) for a in args]
-        return Symbol(self, self.graph.add(ROWS, nodes, shape, op.lower.dtype, (op, params), find_user_line()))
+        return Symbol(self, self.graph.add(ROWS, nodes, shape, op.lower.dtype, (op, params), self.find_line()))
 
     def put_apart(self, op: Any, x: Node, params: dict[str, Any], shape: Shape) -> Any:
         """Return zeros with one piece whose elements are not contiguous."""
@@ -625,7 +644,7 @@ class Trace:
         loop = together(a.shape[:-2], b.shape[:-2])
         a, b = self.spread(a, (*loop, *a.shape[-2:])), self.spread(b, (*loop, *b.shape[-2:]))
         shape = (*loop, a.shape[-2], b.shape[-1])
-        z = self.graph.add(PRODUCT, (a, b), shape, a.dtype, None, find_user_line())
+        z = self.graph.add(PRODUCT, (a, b), shape, a.dtype, None, self.find_line())
         kept = shape[:-2] + (() if row else shape[-2:-1]) + (() if column else shape[-1:])
         return Symbol(self, self.reshape_node(z, kept))
 
@@ -648,13 +667,13 @@ class Trace:
         inner.graph.outputs = [inner.node(z) for z in body(given)]
         if inner.checks:
             inner.graph.outputs += [inner.join_checks(), *(n for n, _ in inner.graph.checks)]
-        inner.finished = True
+        inner.finish()
         return inner.graph
 
     def add_structure(self, kind: Kind, data: Any, args: Sequence[Any]) -> tuple[Symbol, ...]:
         """Add a loop or branches, and return the symbols of the results."""
         nodes = [self.node(a, dtype) for a, (_, dtype) in zip(args, data.operand_likes, strict=True)]
-        whole = self.graph.add(kind, nodes, (), np.dtype(bool), data, find_user_line())
+        whole = self.graph.add(kind, nodes, (), np.dtype(bool), data, self.find_line())
         likes = enumerate(data.result_likes)
         return tuple(Symbol(self, self.graph.add(RESULT, (whole,), shape, dtype, i)) for i, (shape, dtype) in likes)
 
@@ -687,12 +706,12 @@ class Trace:
             params,
         )
         if isinstance(likes, list):
-            whole = self.graph.add(OPAQUE, nodes, (), np.dtype(bool), (op, params), find_user_line())
+            whole = self.graph.add(OPAQUE, nodes, (), np.dtype(bool), (op, params), self.find_line())
             return tuple(
                 Symbol(self, self.graph.add(PART, (whole,), shape, dtype, i)) for i, (shape, dtype) in enumerate(likes)
             )
         shape, dtype = likes
-        made = self.graph.add(OPAQUE, nodes, shape, dtype, (op, params), find_user_line())
+        made = self.graph.add(OPAQUE, nodes, shape, dtype, (op, params), self.find_line())
         if any(a is self.turn for a in args):
             self.latest = made
         return Symbol(self, made)
@@ -729,7 +748,8 @@ def _is_rare_float(a: Any) -> bool:
 
 def _shape(a: Any) -> Shape:
     if isinstance(a, Symbol):
-        return cast("Shape", a.node.shape)
+        shape: Shape = a.node.shape
+        return shape
     return () if type(a) in PLAIN_NUMBERS else np.shape(a)
 
 
