@@ -182,26 +182,30 @@ def is_contiguous(x: Tensor) -> bool:
 
 def order_axes(x: Tensor) -> list[int]:
     """Return the axes of a tensor in the order of NumPy's memory layout, the one with the largest stride first."""
-    found: list[int] = []
-
-    def look(a: Any) -> bool:
-        found.extend(sorted(range(a.ndim), key=lambda i: -abs(a.strides[i])))
-        return True
-
-    is_laid_out(x, look)
-    return found or [*range(x.ndim)]
+    a = get_layout(x)
+    return sorted(range(a.ndim), key=lambda i: -abs(a.strides[i]))
 
 
 def is_laid_out(x: Tensor, has: Callable[[Any], bool]) -> bool:
-    """Return ``has(array)`` for the array that NumPy would have in place of ``x``, with its memory layout."""
+    """Return ``has(array)`` for the array that NumPy would have in place of ``x``; False for a number."""
+    return not (not x.ndim and is_numpy_number(x)) and bool(has(get_layout(x)))
+
+
+def get_layout(x: Tensor) -> Any:
+    """Return the array that NumPy would have in place of ``x``, or one with the same layout in memory."""
     if not x.ndim:
-        return not is_numpy_number(x) and bool(has(np.empty((), np.int8)))
-    a = x
-    while isinstance(a, Tensor):
-        a = a.value  # value, primal, array and node are in the same slot
+        return np.empty((), np.int8)
+    a = _find_innermost(x)
     links: Links | None = getattr(x, "links", None)
     is_made_by_several = links is not None and links.base is not None and links.params is None  # and was copied
-    return bool(has(a if isinstance(a, ndarray) and a.ndim == x.ndim and not is_made_by_several else layout(x, a)))
+    return a if isinstance(a, ndarray) and a.ndim == x.ndim and not is_made_by_several else layout(x, a)
+
+
+def _find_innermost(x: Any) -> Any:
+    """Return the array in a tensor, under all transforms, or the tensor without values that stands for it."""
+    while isinstance(x, Tensor) and isinstance(x.value, Tensor | ndarray | np.generic):
+        x = x.value  # value, primal and array are in the same slot
+    return x
 
 
 def layout(x: Tensor, inner: Any) -> Any:
@@ -211,10 +215,8 @@ def layout(x: Tensor, inner: Any) -> Any:
     """
     links = base_links(x)
     if links is not None:
-        base = inner = links.base.read()
-        while isinstance(inner, Tensor):
-            inner = inner.value
-        return links.derive(layout(base, inner))
+        base = links.base.read()
+        return links.derive(layout(base, _find_innermost(base)))
     own: Links | None = getattr(x, "links", None)
     strides = inner.strides if own is None or own.strides is None else own.strides
     strides = strides[len(strides) - x.ndim :]
@@ -409,7 +411,7 @@ def _keep_layout(x: Tensor, new: Tensor) -> None:
             made.value[...] = b
     elif x.ndim > 1 and not isinstance(a, np.generic | Tensor):
         links = links_of(x)
-        links.strides = a.strides if links.strides is None else links.strides
+        links.strides = _find_innermost(x).strides if links.strides is None else links.strides
 
 
 def check_root(links: Links, what: str) -> None:

@@ -36,6 +36,7 @@ from pullback.interop.numpy_arguments import (
     run_without_rule,
     unwrap,
 )
+from pullback.interop.numpy_layout import arrange, has_order_of_kernel, has_other_order, keep_order
 from pullback.interop.numpy_parameters import apply_parameters, convert_operands
 
 if TYPE_CHECKING:
@@ -107,7 +108,9 @@ def call_function(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     call = find_call(func)
     if call is None:
         return call_without_rule(get_qualified_name(func), func, args, kwargs)
-    NUMPY[func] = made = adapt_signature(func, call)
+    made = adapt_signature(func, call)
+    op = getattr(call, "op", None)
+    NUMPY[func] = made = made if op is not None and has_order_of_kernel(op) else keep_order(func, made)
     return made(*args, **kwargs)
 
 
@@ -228,7 +231,9 @@ def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
     given, unknown = _sort_keywords(kwargs, takes)
     if call is None or unknown:
         return call_without_rule(name, function, args, kwargs, unknown)
-    return call(*args, **given)
+    z = call(*args, **given)
+    is_ordered = kwargs.get("order", "K") != "K" or (method != "__call__" and has_other_order(args))
+    return arrange(z, function, args, kwargs) if is_ordered else z
 
 
 def _sort_keywords(kwargs: dict[str, Any], takes: Collection[str]) -> tuple[dict[str, Any], list[str]]:

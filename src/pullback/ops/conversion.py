@@ -152,11 +152,12 @@ def _astype_method(
         raise ArgumentError(f"x.astype({dtype!r}): {x.dtype} cannot be cast to that by the rule {casting!r}.")
     if not copy and x.dtype == as_dtype(dtype, "astype"):
         return x
-    return cast(x, dtype)
+    made = cast(x, dtype)
+    return made if order == "K" else np.copy(made, order=order)  # type: ignore[call-overload]
 
 
 alias("astype", _astype_method)
 alias("as_type", cast)
 alias("copy", clone)
-alias("__pos__", clone)
+alias("__pos__", lambda x: np.positive(x))  # in the order of x, unlike x.copy()
 NUMPY[np.astype] = lambda x, dtype, /, *, copy=True, device=None: _astype_method(x, dtype, copy=copy)

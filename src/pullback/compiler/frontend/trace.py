@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from math import prod
 from sys import _getframe
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from pullback.compiler.frontend.host_ops import HostFunction, OnHost, Rerun, make_integer_cast
 from pullback.compiler.frontend.indexing import (
@@ -71,7 +72,7 @@ from pullback.core.source import LineFinder, find_user_line
 from pullback.core.tensor import BY_KERNEL, INSTEAD, PLAIN, RAW, STAY, Tensor, Wrapped
 from pullback.core.variable import Variable
 from pullback.core.weak import Weak, stands_for_number
-from pullback.core.writes import HELD, INPUT, freeze, links_of, make_alias
+from pullback.core.writes import HELD, INPUT, freeze, make_alias
 from pullback.errors import SymbolValueError, VariableError
 from pullback.numerics.axis_arguments import resolve_reduced_axes
 from pullback.numerics.positions import pick_lines
@@ -132,12 +133,40 @@ class Symbol(Wrapped):
     node: Any = vars(Tensor)["value"]  # in a slot of Tensor, so that a GradientTape can make it one of its handles
     traced_by: Any = vars(Tensor)["y"]
     weak: Any = vars(Tensor)["via"]  # the type of the Python number that it represents, which does not widen arrays
+    source: Any = vars(Tensor)["g"]  # the call whose result has other strides in NumPy than the node, or these strides
 
     def __init__(self, trace: Trace, node: Node, weak: Any = None) -> None:
-        self.traced_by, self.node, self.weak = trace, node, weak
+        self.traced_by, self.node, self.weak, self.source = trace, node, weak, None
 
     def twin(self) -> Symbol:
-        return Symbol(self.traced_by, self.node, self.weak)
+        made = Symbol(self.traced_by, self.node, self.weak)
+        made.source = self.source
+        return made
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether NumPy's array surely has its elements in C order."""
+        return self.source is None and self.node.kind is not VIEW
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The strides, in elements, of the array that NumPy would have here."""
+        pending = [self]  # not by recursion: a chain of ops is as long as the program
+        while pending:
+            call = pending[-1].source
+            unknown = (
+                [a for a in call.args if type(a) is Symbol and type(a.source) is Source] if type(call) is Source else []
+            )
+            pending += unknown
+            if not unknown:
+                if type(call) is Source:
+                    pending[-1].source = call.find_strides()
+                pending.pop()
+        if self.source is not None:
+            return cast("tuple[int, ...]", self.source)
+        return (
+            cast("tuple[int, ...]", self.node.data.strides) if self.node.kind is VIEW else compute_strides(self.shape)
+        )
 
     @property
     def shape(self) -> Shape:
@@ -239,6 +268,48 @@ class Symbol(Wrapped):
 
 
 PLAIN.add(Symbol)
+
+
+class Source(NamedTuple):
+    """A call of an op on arrays that are not all in C order: its kernel decides on the order of the result."""
+
+    op: Any
+    args: Sequence[Any]
+    params: dict[str, Any]
+
+    def find_strides(self) -> tuple[int, ...] | None:
+        """Return the strides, in elements, of the kernel's result; None if it must not be run on any numbers."""
+        if self.op.elementwise and self.op.kernel is not np.copy:
+            given = [_make_empty_model(a) for a in self.args]
+            made = np.nditer([*given, None], ["zerosize_ok"], op_dtypes=[np.int8] * (len(given) + 1)).operands[-1]
+            return made.strides
+        models = [_make_model(a) for a in self.args]
+        try:
+            with np.errstate(all="ignore"):
+                made = self.op.perform(models, self.params)
+        except Exception:  # such as a matrix that has no factors: results of linear algebra are in C order
+            return None
+        if not isinstance(made, np.ndarray) or made.ndim < 2:
+            return None
+        return tuple(step // made.itemsize for step in made.strides)
+
+
+def _make_model(a: Any) -> Any:
+    """Return an array of ones with the strides that NumPy's would have."""
+    if type(a) is not Symbol:
+        return a.read().value if isinstance(a, Tensor) else a
+    ends = [step * (n - 1) for step, n in zip(a.strides, a.shape, strict=True)]
+    low, high = sum(min(0, end) for end in ends), sum(max(0, end) for end in ends)
+    memory = np.ones(high - low + 1 if a.size else 0, a.dtype)
+    return as_strided(memory[-low:], a.shape, [step * memory.itemsize for step in a.strides])
+
+
+def _make_empty_model(a: Any) -> Any:
+    """Return an array of bytes, without memory of its own, with the strides that NumPy's would have."""
+    if type(a) is Symbol:
+        return as_strided(np.zeros(1, np.int8), a.shape, a.strides)
+    a = np.asarray(a.read().value if isinstance(a, Tensor) else a)
+    return as_strided(np.zeros(1, np.int8), a.shape, [step // a.itemsize for step in a.strides])
 
 
 class Trace:
@@ -406,9 +477,16 @@ class Trace:
         if op.custom:
             return tuple(self.symbol(z) for z in op.run_checked([self.symbol(a) for a in args]).values)
         try:
-            return self._perform(op, args, params)
+            made = self._perform(op, args, params)
         except OverflowError as error:
             raise op.translate_error(op, error, args, params) from None
+        if type(made) is Symbol and len(made.node.shape) > 1:
+            for a in args:
+                if type(a) is Symbol and not (a.is_in_order if not op.makes_views else a.source is None):
+                    made = made.twin()  # a node may be that of an argument
+                    made.source = Source(op, args, params)
+                    break
+        return made
 
     def _perform(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         lower = op.lower
@@ -735,8 +813,7 @@ def _separate(z: Any) -> Any:
     if type(z) is not Symbol:
         return z
     made = z.twin()
-    if made.node.kind is VIEW:
-        links_of(made).strides = compute_strides(made.shape)
+    made.source = compute_strides(made.shape) if made.node.kind is VIEW else None
     return made
 
 

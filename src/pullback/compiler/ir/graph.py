@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from pullback.compiler.ir.kinds import CONSTANT, INPUT, MAP, VIEW, Kind
 from pullback.core import tree
@@ -67,7 +66,6 @@ class Node:
     data: Any
     number: int
     line: str = ""
-    layout: tuple[int, ...] | None = None  # its strides, once they are computed
 
     @property
     def size(self) -> int:
@@ -76,40 +74,6 @@ class Node:
     @property
     def nbytes(self) -> int:
         return self.size * self.dtype.itemsize
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """The strides, in elements, of the array that NumPy would have here."""
-        pending = [self]  # not by recursion: a chain of ops is as long as the program
-        while pending:
-            node = pending[-1]
-            unknown = [a for a in node._list_models() if a.layout is None] if node.layout is None else []
-            pending += unknown
-            if not unknown:
-                node.layout = node.layout or node._find_layout()
-                pending.pop()
-        return cast("tuple[int, ...]", self.layout)
-
-    def _list_models(self) -> list[Node]:
-        """Return the operands whose memory layout a ufunc uses for its result."""
-        if not self.kind.is_elementwise or not self.shape or not self.size or self._is_copy():
-            return []
-        return [a for a in self.args if a.shape == self.shape]
-
-    def _find_layout(self) -> tuple[int, ...]:
-        if self.kind is VIEW:
-            return cast("tuple[int, ...]", self.data.strides)
-        natural = compute_strides(self.shape)
-        models = self._list_models()
-        if all(a.layout == natural for a in models):
-            return natural
-        given = [_make_like(a) for a in models]
-        return np.nditer([*given, None], op_dtypes=[np.int8] * (len(given) + 1)).operands[-1].strides
-
-    def _is_copy(self) -> bool:
-        """Return whether the node is ``x.copy()``, which is in C order."""
-        op = self.kind.get_op(self)
-        return op is not None and op.kernel is np.copy
 
     @property
     def name(self) -> str:
@@ -125,11 +89,6 @@ class Node:
         given = ", ".join(map(repr, self.args))
         how = self.kind.describe(self)
         return f"{self!r} = {self.name}({given}){how} : {self.dtype}{list(self.shape)}".replace("()", "", 1)
-
-
-def _make_like(node: Node) -> Any:
-    """Return an array without memory of its own with the shape and the strides of a node."""
-    return as_strided(np.zeros(1, np.int8), node.shape, node.strides)
 
 
 @dataclass
