@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -498,3 +499,8 @@ def test_map_in_processes_keeps_order() -> None:
     assert [int(x) for x in made] == [i * i for i in range(9)]
     with pytest.raises(ArgumentError, match="can be pickled"):
         arrays().map(lambda x, y: x, workers=2)
+
+
+def test_map_says_that_a_worker_ended() -> None:
+    with pytest.raises(DataError, match=r"worker process ended .* __name__"):
+        list(Dataset.from_arrays(np.arange(2)).map(os._exit, workers=1))

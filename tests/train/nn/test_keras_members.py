@@ -219,3 +219,84 @@ def test_serialize_refuses_what_is_no_such_object() -> None:
         pb.train.serialize(3)
     with pytest.raises(CheckpointError, match="Nothing"):
         pb.train.deserialize({"class_name": "Nothing", "config": {}})
+
+
+# ---- low-rank adaptation
+
+
+@pytest.mark.parametrize("eager", [True, False])
+def test_lora_trains_the_factors_alone(eager: bool) -> None:
+    tokens = np.arange(32).reshape(8, 4) % 7
+    model = pb.sequential([
+        layers.embedding(7, 3, input_shape=[4]),
+        layers.einsum_dense("abc,cd->abd", [None, 5]),
+        layers.flatten(),
+        layers.dense(1),
+    ])  # fmt: skip
+    model.compile(pb.train.sgd(0.1), "mse", eager=eager)
+    model.fit(tokens, Y, verbose=0)
+    adapted = [layer for layer in model.layers if hasattr(layer, "enable_lora")]
+    before = model.predict(tokens)
+    for layer in adapted:
+        layer.enable_lora(2, lora_alpha=6.0)
+    np.testing.assert_allclose(model.predict(tokens), before, rtol=1e-6)
+    frozen = [getattr(layer, layer.adapted).numpy().copy() for layer in adapted]
+    model.fit(tokens, Y, epochs=3, verbose=0)
+    assert all(np.array_equal(a, getattr(b, b.adapted).numpy()) for a, b in zip(frozen, adapted, strict=True))
+    expected = frozen[2] + 3.0 * adapted[2].lora_a.numpy() @ adapted[2].lora_b.numpy()
+    assert np.abs(expected - frozen[2]).max() > 1e-3
+    after = model.predict(tokens)
+    for layer in adapted:
+        layer.merge_lora()
+    np.testing.assert_allclose(adapted[2].kernel.numpy(), expected, rtol=1e-5)
+    np.testing.assert_allclose(model.predict(tokens), after, rtol=1e-5, atol=1e-6)
+    assert len(model.trainable_variables) == len(model.variables) == 4
+
+
+def test_lora_is_kept_in_files_and_refused_by_those_of_keras(tmp_path: Path) -> None:
+    model = pb.sequential([layers.dense(2, input_shape=[3], lora_rank=1)])
+    model.layers[0].lora_b.assign(np.ones((1, 2), np.float32))
+    model.save(tmp_path / "m.safetensors")
+    again = pb.load_model(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert [v.shape for v in again.trainable_variables] == [(2,), (3, 1), (1, 2)]
+    with pytest.raises(CheckpointError, match="merge_lora"):
+        model.save(tmp_path / "m.keras")
+
+
+def test_lora_needs_a_built_layer_once() -> None:
+    with pytest.raises(ArgumentError, match="no variables yet"):
+        layers.dense(2).enable_lora(1)
+    layer = layers.dense(2, lora_rank=1)
+    layer(X)
+    with pytest.raises(ArgumentError, match="already"):
+        layer.enable_lora(2)
+
+
+# ---- functions in functional models
+
+
+FUNCTIONS = {
+    "square": np.square,
+    "log1p": lambda h: np.log1p(h * h),
+    "reciprocal": lambda h: np.reciprocal(h * h + 1.0),
+    "mean": lambda h: np.mean(h, axis=1),
+    "max": lambda h: np.max(h, axis=-1, keepdims=True),
+    "concatenate": lambda h: np.concatenate([h, 2.0 * h], axis=-1),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_are_written_to_files_of_keras(name: str, tmp_path: Path) -> None:
+    x = pb.input([4, 3])
+    model = pb.model(x, FUNCTIONS[name](layers.dense(3)(x)))
+    given = np.linspace(-1, 1, 24, dtype=np.float32).reshape(2, 4, 3)
+    for ending in ("m.keras", "m.h5"):
+        model.save(tmp_path / ending)
+        np.testing.assert_allclose(pb.load_model(tmp_path / ending).predict(given), model.predict(given), rtol=1e-6)
+
+
+def test_numbers_of_layers_leave_out_given_names() -> None:
+    x = pb.input([3])
+    model = pb.model(x, layers.dense(2, name="dense_2")(layers.dense(4)(layers.dense(3)(x))))
+    assert [name for name, _ in model.parts()] == ["dense_1", "dense_3", "dense_2"]

@@ -90,6 +90,7 @@ CASES: dict[str, tuple[Callable[[], Any], list[Any]]] = {
     "dense": (lambda: layers.dense(3), [(4,)]),
     "dense, all": (lambda: layers.dense(3, "sigmoid", **KERNEL, **BIAS), [(2, 4)]),
     "dense, no bias": (lambda: layers.dense(3, use_bias=False), [(4,)]),
+    "dense, low rank": (lambda: layers.dense(3, lora_rank=2, lora_alpha=3.0), [(4,)]),
     "depthwise_conv2d": (lambda: layers.depthwise_conv2d(3), [IMAGE]),
     "depthwise_conv2d, all": (
         lambda: layers.depthwise_conv2d(3, 2, "same", 2, **SMOOTH, **DEPTHWISE, **BIAS),

@@ -7,6 +7,7 @@ import pickle
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from multiprocessing import get_context
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.tree import map_leaves, replace_leaves
-from pullback.errors import ArgumentError, ShapeError
+from pullback.errors import ArgumentError, DataError, ShapeError
 from pullback.train.data.stages import (
     DerivedStage,
     RowAccess,
@@ -234,6 +235,15 @@ class ParallelMap(DerivedStage):
         return f"{self.source!r} > map(workers={self.workers})"
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
+        try:
+            yield from self._stream_from_pool(epoch, start)
+        except BrokenProcessPool as error:
+            raise DataError(
+                "map: a worker process ended before it had its results. A script that uses workers has its work under "
+                "if __name__ == '__main__', as each worker imports it; else the worker was killed, perhaps for memory."
+            ) from error
+
+    def _stream_from_pool(self, epoch: int, start: int) -> Iterator[Any]:
         context = get_context("forkserver" if os.name == "posix" else "spawn")
         with ProcessPoolExecutor(self.workers, mp_context=context) as pool:
             pending: deque[Future[Any]] = deque()

@@ -45,6 +45,12 @@ FUNCTIONS = {
     "tanh": "tanh", "exp": "exponential", "pb.relu": "relu", "pb.sigmoid": "sigmoid", "pb.softmax": "softmax",
     "pb.tanh": "tanh", "pb.elu": "elu", "pb.selu": "selu", "pb.softplus": "softplus",
 }  # fmt: skip
+# Functions that are operations in the graphs of Keras: of one tensor, and along axes.
+OPERATIONS = (
+    "absolute", "arctan", "arcsinh", "ceil", "cos", "cosh", "expm1", "floor", "log", "log1p", "reciprocal", "sign",
+    "sin", "sinh", "sqrt", "square", "tan",
+)  # fmt: skip
+REDUCTIONS = {"mean": "Mean", "sum": "Sum", "max": "Max", "amax": "Max", "min": "Min", "amin": "Min", "prod": "Prod"}
 CALL_SETTINGS = {"causal": "use_causal_mask", "return_attention_scores": "return_attention_scores"}
 
 
@@ -118,7 +124,8 @@ class TopologyWriter:
             spelt = "Functional" if self.target.is_keras else "Model"
             return self._wrap(spelt, Graph(self, layer, name).describe(), "keras.src.models.functional")
         if is_kind(layer, "ApplyFunction") and (plain := self._describe_function(layer)) is not None:
-            return self._wrap(plain[0], plain[1] | {"name": name}, "keras.layers")
+            module = "keras.layers" if plain[0] in self.target.layers else "keras.src.ops.numpy"
+            return self._wrap(plain[0], plain[1] | {"name": name}, module)
         own = is_own_class(kind)
         spelt = kind.registered_name if own else spell_class(kind.__name__)
         if not own and spelt not in self.target.layers:
@@ -135,7 +142,16 @@ class TopologyWriter:
         ``h + x`` is an ``Add`` layer, ``2.0 * h`` a ``Rescaling``, ``np.tanh(h)`` an ``Activation``.
         """
         name, given = layer.function.removeprefix("np."), list(layer.arguments)
-        if layer.keywords or self._has_masks:  # which such a layer passes on, and the function does not
+        if self._has_masks:  # which such a layer passes on, and the function does not
+            return None
+        if name == "concatenate" and given == [[{"input": i} for i in range(len(layer.shapes))]]:
+            return "Concatenate", {"axis": layer.keywords.get("axis", 0)}
+        if self.target.is_keras and given == [{"input": 0}]:
+            if name in REDUCTIONS and layer.keywords.keys() <= {"axis", "keepdims"}:
+                return REDUCTIONS[name], {"axis": None, "keepdims": False, **layer.keywords}
+            if name in OPERATIONS and not layer.keywords:
+                return name.capitalize(), {}
+        if layer.keywords:
             return None
         tensors = [isinstance(x, dict) and "input" in x for x in given]
         merge, ranks = MERGES.get(name, ""), {len(shape) for shape in layer.shapes}
@@ -182,6 +198,11 @@ class TopologyWriter:
         refused = any(
             owner in ("", kind) and argument == known and value == other for owner, known, other in self.target.refused
         )
+        if argument == "lora_rank" and value is not None:
+            raise CheckpointError(
+                f"save: {name} has lora_rank={value}, which files of {self.target.library} hold otherwise. Call "
+                "layer.merge_lora() first, or save it as .safetensors."
+            )
         if argument.endswith("activation") and isinstance(value, str) and not self.target.is_keras:
             refused = refused or self._spell_activation(value) not in TFJS_ACTIVATIONS
         if refused:

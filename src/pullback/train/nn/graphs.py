@@ -73,8 +73,11 @@ def name_layers(layers: Sequence[Layer], name: str) -> dict[str, Layer]:
     """Return the layers by their names in the model: the given one, or the kind and a number."""
     counts: Counter[str] = Counter()
     found: dict[str, Layer] = {}
+    given = {layer.name for layer in layers if not layer.numbered}
     for layer in layers:
         counts[layer.kind] += 1
+        while layer.numbered and f"{layer.kind}_{counts[layer.kind]}" in given:
+            counts[layer.kind] += 1
         called = f"{layer.kind}_{counts[layer.kind]}" if layer.numbered else layer.name
         if called in found:
             raise ArgumentError(f"{name}: two layers are called {called!r}. Give one another name.")

@@ -16,7 +16,8 @@ from pullback.train.masks import Mask
 from pullback.train.nn.constraints import ConstraintLike
 from pullback.train.nn.initializers import InitializerLike
 from pullback.train.nn.layers.activations import ActivationLike, find_activation
-from pullback.train.nn.layers.base import Layer, LayerError, UnknownShape, check_counts, takes_output_shape
+from pullback.train.nn.layers.base import LayerError, UnknownShape, check_counts, takes_output_shape
+from pullback.train.nn.layers.lora import AdaptableLayer
 from pullback.train.nn.regularizers import RegularizerLike
 from pullback.typing import Shape, Value
 
@@ -24,7 +25,7 @@ __all__ = ["Dense", "EinsumDense", "Embedding", "ReversibleEmbedding"]
 
 
 @dataclass(eq=False)
-class Dense(Layer):
+class Dense(AdaptableLayer):
     """``activation(x @ kernel + bias)``, along the last axis.
 
     - units: the number of outputs.
@@ -34,6 +35,8 @@ class Dense(Layer):
     - kernel_regularizer, bias_regularizer: terms that are added to the loss.
     - kernel_constraint, bias_constraint: functions applied to the variables after each step.
     - input_dim: another way to give ``input_shape=[input_dim]``.
+    - lora_rank, lora_alpha: the rank of a trained product that is added to the frozen kernel, and its scale; see
+      ``enable_lora``.
 
     >>> layer = pb.layers.dense(2, activation="relu", kernel_initializer="ones")
     >>> layer(np.array([[1.0, 2.0], [-3.0, 1.0]], np.float32))
@@ -66,15 +69,17 @@ class Dense(Layer):
         self.kernel = self.add_weight_by_arguments("kernel", (shape[-1], self.units))
         if self.use_bias:
             self.bias = self.add_weight_by_arguments("bias", (self.units,))
+        self.build_lora()
 
     def call(self, x: Value) -> Any:
-        y = x @ self.kernel.read()  # an op that reads a variable itself takes a microsecond longer
+        kernel = self.kernel if self.lora_rank is None else self.adapt(self.kernel)
+        y = x @ kernel.read()  # an op that reads a variable itself takes a microsecond longer
         return self._activate(y + self.bias.read() if self.use_bias else y)
 
 
 @takes_output_shape
 @dataclass(eq=False)
-class EinsumDense(Layer):
+class EinsumDense(AdaptableLayer):
     """``activation(einsum(equation, x, kernel) + bias)``.
 
     - equation: of the input and the kernel, as "ab,bc->ac"; "..." stands for further axes.
@@ -84,6 +89,8 @@ class EinsumDense(Layer):
     - kernel_initializer, bias_initializer: the initial values.
     - kernel_regularizer, bias_regularizer: terms that are added to the loss.
     - kernel_constraint, bias_constraint: functions applied to the variables after each step.
+    - lora_rank, lora_alpha: the rank of a trained product that is added to the frozen kernel, and its scale; see
+      ``enable_lora``.
 
     >>> layer = pb.layers.einsum_dense("abc,cd->abd", output_shape=[None, 4], bias_axes="d")
     >>> layer(np.ones((2, 5, 3))).shape, layer.kernel.shape
@@ -121,6 +128,7 @@ class EinsumDense(Layer):
             first = min(letters.index(axis) for axis in self.bias_axes)
             size = [known[axis] if axis in self.bias_axes else 1 for axis in letters[first:]]
             self.bias = self.add_weight_by_arguments("bias", size)
+        self.build_lora()
 
     def _match_outputs(self, right: str) -> dict[str, int]:
         given: Any = self.wanted_shape  # type: ignore[attr-defined]
@@ -133,7 +141,7 @@ class EinsumDense(Layer):
         return {axis: n for axis, n in pairs if n is not None}
 
     def call(self, x: Value) -> Any:
-        y = np.einsum(self.equation, x, self.kernel)
+        y = np.einsum(self.equation, x, self.adapt(self.kernel))
         return self._activate(y + self.bias if self.bias_axes else y)
 
 
@@ -145,7 +153,7 @@ def _match_lengths(axes: str, shape: UnknownShape) -> dict[str, int | None]:
 
 
 @dataclass(eq=False)
-class Embedding(Layer):
+class Embedding(AdaptableLayer):
     """Maps each integer from 0 to ``input_dim - 1`` to a row of a learned table.
 
     - input_dim: the number of rows.
@@ -153,6 +161,8 @@ class Embedding(Layer):
     - embeddings_initializer, embeddings_regularizer, embeddings_constraint: of the table.
     - mask_zero: whether 0 stands for padding; later layers then skip these steps.
     - input_length: another way to give ``input_shape=[input_length]``.
+    - lora_rank, lora_alpha: the rank of a trained product that is added to the frozen table, and its scale; see
+      ``enable_lora``.
 
     >>> layer = pb.layers.embedding(3, 2, embeddings_initializer=pb.initializers.constant([[0, 1], [2, 3], [4, 5]]))
     >>> layer(np.array([[2, 0]]))
@@ -167,6 +177,8 @@ class Embedding(Layer):
     mask_zero: bool = False
     input_length: int | Sequence[int | None] | None = None
 
+    adapted = "embeddings"
+
     def __post_init__(self) -> None:
         if self.input_length is not None and self.input_shape is None:
             given = self.input_length
@@ -176,6 +188,7 @@ class Embedding(Layer):
 
     def build(self, shape: Shape) -> None:
         self.embeddings = self.add_weight_by_arguments("embeddings", (self.input_dim, self.output_dim))
+        self.build_lora()
 
     def check_inputs(self, *xs: Value) -> None:
         known: Any = np.ravel(all_values(xs[0]))
@@ -192,7 +205,9 @@ class Embedding(Layer):
     def call(self, x: Value) -> Any:
         self.check_inputs(x)
         places = strip(x)
-        return gathering.gather(self.embeddings, places if places.dtype.kind in "iu" else places.astype(np.int32))
+        rows = places if places.dtype.kind in "iu" else places.astype(np.int32)
+        found = gathering.gather(self.embeddings, rows)
+        return found if self.lora_rank is None else found + self.compute_update(gathering.gather(self.lora_a, rows))
 
 
 @dataclass(eq=False)
@@ -206,6 +221,8 @@ class ReversibleEmbedding(Embedding):
     - logit_soft_cap: scores are kept between minus and plus this number by a tanh.
     - input_length: how many steps the input has.
     - reverse_dtype: the dtype in which scores are computed.
+    - lora_rank, lora_alpha: the rank of a trained product that is added to the frozen table, and its scale; see
+      ``enable_lora``.
 
     >>> layer = pb.layers.reversible_embedding(5, 3)
     >>> h = layer(np.array([[2, 0]]))
@@ -230,7 +247,7 @@ class ReversibleEmbedding(Embedding):
     def call(self, x: Value, *, reverse: bool = False) -> Any:
         if not reverse:
             return super().call(x)
-        table: Any = np.swapaxes(self.embeddings, 0, 1) if self.tie_weights else self.reverse_embeddings
+        table: Any = np.swapaxes(self.adapt(self.embeddings), 0, 1) if self.tie_weights else self.reverse_embeddings
         scores: Any = (x if self.reverse_dtype is None else x.astype(self.reverse_dtype)) @ table
         cap = self.logit_soft_cap
         return scores if cap is None else np.tanh(scores / cap) * cap
