@@ -46,3 +46,18 @@ def test_products_of_one_row_and_transposed_matrices(batch: tuple[int, ...], mon
     np.testing.assert_allclose(value, expected, 1e-12)
     for x, y in zip(found, gradients, strict=True):
         np.testing.assert_allclose(x, y, 1e-11, 1e-13)
+
+
+@pytest.mark.parametrize("isa", RUNNABLE)
+@pytest.mark.parametrize("columns", [2, 3])
+def test_products_of_two_or_three_columns_call_no_library(
+    isa: str, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(MAX_ISA, isa)
+    monkeypatch.setenv("PULLBACK_CANARY", "1")
+    random = np.random.default_rng(5)
+    p, q, r = (random.normal(size=shape) for shape in ((301, 3), (301, columns), (3, columns)))
+    compiled = pb.compile(lambda p, q, r: (p.T @ q, p @ r), backend="llvm")
+    for found, expected in zip(compiled(p, q, r), (p.T @ q, p @ r), strict=True):
+        np.testing.assert_allclose(found, expected, 1e-10, 1e-12)
+    assert "gemm" not in compiled.lower(p, q, r).ir

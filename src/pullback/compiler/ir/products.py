@@ -17,6 +17,7 @@ __all__ = [
 
 SMALL_PRODUCT = 96**3  # multiplications of the largest product that is compiled for its size
 MAX_TINY = 8  # rows and columns of matrices that fit the registers
+MAX_NARROW_DEPTH = 2**16  # terms of the sums of two or three columns, which are added up one after the other
 
 
 class Matrix(NamedTuple):
@@ -56,7 +57,8 @@ class Product(NamedTuple):
         if self.times != 1.0 or not is_enabled("matrix products"):
             return False
         packed = self.b.column == 1 or self.m >= 8
-        return self.m * self.n * self.k <= SMALL_PRODUCT and packed and self.n >= 4
+        filled = self.n >= 4 or (self.n > 1 and min(self.m, self.k) <= MAX_TINY and self.k <= MAX_NARROW_DEPTH)
+        return self.m * self.n * self.k <= SMALL_PRODUCT and packed and filled
 
     @property
     def scratch(self) -> int:
