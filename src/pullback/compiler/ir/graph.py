@@ -21,7 +21,7 @@ from pullback.errors import CompileError
 
 Shape = tuple[int, ...]
 LARGE_MATRIX = 4096  # elements of a matrix that does not stay in the first-level cache
-LONG_SIDE = 32  # elements of the rows and columns of such a matrix
+LONG_SIDE = 4  # elements of the rows and columns of such a matrix
 EXACT = frozenset({int, bool, str, type(None), Op})  # types whose equal values have the same fingerprint
 SEQUENCES, ARRAYS = (tuple, list), (np.ndarray, np.generic)  # made once: they are looked up for every node
 
