@@ -1,61 +1,71 @@
-"""Lines of the user's code in traced graphs."""
+"""``x[np.arange(n), i]`` and its gradient, compiled: nothing whole is copied, rows are added in place."""
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import numpy as np
+import pytest
 
 import pullback as pb
 
-
-def trace_lines(f: Any, *args: Any) -> dict[str, set[int]]:
-    """Return the lines of each op of the traced graph, counted from the first line of ``f``."""
-    found: dict[str, set[int]] = {}
-    for n in pb.compile(f, cache=False).lower(*args).traced.nodes:
-        file, _, line = n.line.partition(":")
-        if file == "test_lines.py":
-            found.setdefault(n.name, set()).add(int(line) - f.__code__.co_firstlineno)
-    return found
-
-
-def test_lines_of_forward_and_backward_ops() -> None:
-    def f(x: Any) -> Any:
-        inner = lambda x: np.sum(np.sin(x))  # line 1
-        first = pb.grad(inner)(x)  # line 2, where the backward pass computes cos
-        second = pb.grad(lambda x: np.sum(np.exp(pb.grad(inner)(x))))(x)  # line 3, with a backward pass in another
-        return first, second
-
-    lines = trace_lines(f, np.ones(3))
-    assert lines["sin"] == {1}  # equal ops are one, of the first line
-    assert lines["cos"] == {2}
-    assert lines["exp"] == {3}
+random = np.random.default_rng(3)
+matrix, cube = random.standard_normal((12, 37)), random.standard_normal((6, 5, 23))
+labels, several = random.integers(-37, 37, 12), random.integers(0, 37, (12, 4))
+LINES = {
+    "rows": (matrix, labels, lambda x, i: x[np.arange(12), i]),
+    "columns": (matrix, random.integers(0, 12, 37), lambda x, i: x[i, np.arange(37)]),
+    "several of each row": (matrix, several, lambda x, i: x[np.arange(12)[:, None], i]),
+    "several of each row, transposed": (matrix, several.T.copy(), lambda x, i: x[np.arange(12), i]),
+    "two counted axes": (cube, random.integers(0, 23, (6, 5)), lambda x, i: x[np.arange(6)[:, None], np.arange(5), i]),
+    "counted axes in another order": (
+        cube, random.integers(0, 23, (5, 6)), lambda x, i: x[np.arange(6), np.arange(5)[:, None], i]
+    ),
+    "middle axis": (cube, random.integers(0, 5, 6), lambda x, i: x[np.arange(6), i]),
+    "rows beside a slice": (cube, random.integers(0, 23, 6), lambda x, i: x[np.arange(6), :, i]),
+    "rows that are not counted": (matrix, labels, lambda x, i: x[np.arange(12)[::-1].copy(), i]),
+    "diagonal": (matrix, labels, lambda x, i: x[np.arange(12), np.arange(12)]),
+}  # fmt: skip
 
 
-def test_line_of_custom_gradient() -> None:
-    def f(x: Any) -> Any:
-        @pb.custom_gradient
-        def g(x: Any) -> Any:
-            return np.sin(x), lambda dy: dy * np.tan(x)  # line 3
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4"])
+def test_compiled_index_arrays_beside_arange_match_numpy(name: str, dtype: str) -> None:
+    x, i, f = LINES[name]
+    x = (x * 9).astype(dtype)
+    np.testing.assert_array_equal(pb.compile(f)(x, i), f(x, i))
+    np.testing.assert_array_equal(pb.compile(lambda x: f(x, i))(x), f(x, i))
+    if dtype != "i4":
+        loss = lambda x, i: np.sum(np.sin(f(np.tanh(x), i))) + np.sum(x * x)
+        slope = lambda x, i: pb.grad(loss, argnums=0)(x, i)
+        tolerance = {"rtol": 1e-5, "atol": 1e-6} if dtype == "f4" else {"rtol": 1e-12}
+        np.testing.assert_allclose(pb.compile(slope)(x, i), slope(x, i), **tolerance)
+        np.testing.assert_allclose(pb.compile(lambda x: slope(x, i))(x), slope(x, i), **tolerance)
 
-        return pb.grad(lambda x: np.sum(np.exp(g(x))))(x)  # line 5
 
-    lines = trace_lines(f, np.ones(3))
-    assert lines["tan"] == {3}
-    assert lines["exp"] == {5}
+def test_integer_index_out_of_bounds_raises() -> None:
+    f = pb.compile(lambda x, i: x[np.arange(12), i])
+    f(matrix, labels)
+    with pytest.raises(pb.errors.ShapeError, match="out of range"):
+        f(matrix, labels + 37)
 
 
-def test_tracing_keeps_no_frame() -> None:
-    class Held:
-        pass
+def count_temporaries(f: Any, *args: Any) -> int:
+    return int(pb.compile(f).lower(*args).temporaries)
 
-    def f(x: Any) -> Any:
-        held = Held()
-        seen.append(weakref.ref(held))
-        return pb.grad(lambda x: np.sum(np.sin(x) * np.exp(x)))(x)
 
-    seen: list[Any] = []
-    compiled = pb.compile(f, cache=False)
-    compiled(np.ones(3))
-    assert seen[0]() is None
+def test_indexing_large_input_does_not_copy() -> None:
+    x, i = random.standard_normal((500, 400)), random.integers(0, 400, 500)
+    assert count_temporaries(lambda x, i: np.sum(x[np.arange(500), i]), x, i) < x.nbytes // 10
+    assert count_temporaries(lambda x, i: np.sum(x.reshape(-1)[i]), x, i) < x.nbytes // 10
+
+
+def test_rows_are_added_to_a_dense_gradient_in_place() -> None:
+    table, i = random.standard_normal((300, 64)), random.integers(0, 300, (40, 7))
+    f = lambda x, i: pb.grad(lambda x: np.sum(np.tanh(x[i].sum(1))) + np.sum(x * x), argnums=0)(x)
+    np.testing.assert_allclose(pb.compile(f)(table, i), f(table, i), rtol=1e-12)
+    assert count_temporaries(f, table, i) < table.nbytes + 40 * 64 * 8 + 40 * 7 * 72 * 8
+    keep = lambda x, i: (x * 2, pb.grad(lambda x: np.sum(np.sin(x[i])) + np.sum(x * x), argnums=0)(x))
+    for a, b in zip(pb.compile(keep)(table, i), keep(table, i), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
