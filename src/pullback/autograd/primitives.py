@@ -24,7 +24,7 @@ from pullback.core.variable import Variable
 from pullback.transforms.arguments import Arguments
 from pullback.transforms.captured import line_of
 from pullback.transforms.custom import Customized
-from pullback.transforms.custom_call import Call
+from pullback.transforms.custom_call import CustomCall
 from pullback.transforms.custom_op import (
     Back,
     CustomOp,
@@ -81,7 +81,7 @@ def _mark(leaf: Operand) -> Any:
     return SLOT if isinstance(leaf, Tensor) else leaf
 
 
-class PrimitiveCall(Call):
+class PrimitiveCall(CustomCall):
     """One call of a primitive with tensors among its arguments."""
 
     owner: Primitive

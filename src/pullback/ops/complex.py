@@ -30,7 +30,7 @@ def is_complex(x: Value) -> bool:
     return bool(x.dtype.kind == "c")
 
 
-class Parts(broadcast):
+class ComplexElementwise(broadcast):
     """Element by element, of real and of complex numbers."""
 
     def samples(self) -> list[Sample]:
@@ -40,7 +40,7 @@ class Parts(broadcast):
         return [*(((n,), {}) for n in shapes), *(((np.asarray(z),), {}) for z in numbers)]
 
 
-parts = Parts("()->()")
+parts = ComplexElementwise("()->()")
 
 
 @op(

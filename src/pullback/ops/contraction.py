@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["dot", "einsum", "inner", "mat_mul", "matmul", "outer", "outer_product", "tensordot", "vdot"]
 
 
-class Matrices(broadcast):
+class MatrixProduct(broadcast):
     """Matrices over the last two axes; a vector is a row on the left and a column on the right, as in NumPy."""
 
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
@@ -104,7 +104,7 @@ def into_right(g: Value, x: Value) -> Any:
 
 @op(
     np.matmul,
-    acts=Matrices("(m,k),(k,n)->(m,n)"),
+    acts=MatrixProduct("(m,k),(k,n)->(m,n)"),
     d=linear(into_left, into_right),
     run=times,
     lower=call("gemm"),

@@ -25,7 +25,7 @@ __all__ = ["euclidean_norm", "norm"]
 add_reduce: Any = np.add.reduce
 
 
-def length(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
+def _euclidean_norm(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
     if x.dtype.kind not in "fc":  # squares of small integers overflow
         x = x.astype(float)
     if axis is None:  # as NumPy does it, to the last digit
@@ -43,13 +43,13 @@ def compose_length(x: Any, axis: Axis, keepdims: bool) -> Any:
 
 
 @op(
-    length,
+    _euclidean_norm,
     acts=reduces(),
     d=rule(
         lambda g, x, z, axis: x * restore_axes(g * inverse_or_zero(z), x.shape, axis),
         jvp=lambda dx, x, z, axis, keepdims: total(real_product(x, dx), axis, keepdims) * inverse_or_zero(z),
     ),
-    run=length,
+    run=_euclidean_norm,
     lower=made_of(compose_length),
     domain=(0.5, 2.0),
 )

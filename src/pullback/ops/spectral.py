@@ -34,7 +34,9 @@ __all__ = [
 SAME_FACTOR: dict[Any, Any] = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def length(name: str, shape: Shape, n: int | None, axis: Axis, given: Callable[[int], int] = int) -> tuple[int, int]:
+def resolve_length(
+    name: str, shape: Shape, n: int | None, axis: Axis, given: Callable[[int], int] = int
+) -> tuple[int, int]:
     """Return the axis, counted from the front, and the length of the transform, checked."""
     if not shape:
         raise ShapeError(f"{name}: a scalar has no axis to transform along.")
@@ -56,13 +58,13 @@ class Transform(Acts):
 
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
         (x,) = shapes
-        axis, n = length(name, x, params["n"], params["axis"], self.given)
+        axis, n = resolve_length(name, x, params["n"], params["axis"], self.given)
         check_norm(name, params["norm"])
         return (*x[:axis], self.out(n), *x[axis + 1 :])
 
     def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         (x,) = args
-        axis, _ = length(op.name, x.shape[1:], params["n"], params["axis"], self.given)
+        axis, _ = resolve_length(op.name, x.shape[1:], params["n"], params["axis"], self.given)
         return op.call([x], {**params, "axis": axis + 1})
 
     def samples(self) -> list[Sample]:
@@ -264,7 +266,7 @@ def hfft(x: TensorLike, n: int | None = None, axis: Axis = -1, norm: str | None 
     array([1., 1., 1., 1.])
     """
     x = check_numbers("hfft", "x", x)
-    _, n = length("hfft", x.shape, n, axis, lambda bins: 2 * (bins - 1))
+    _, n = resolve_length("hfft", x.shape, n, axis, lambda bins: 2 * (bins - 1))
     return irfft(np.conjugate(x), n, axis, SAME_FACTOR[check_norm("hfft", norm)])
 
 
@@ -281,7 +283,7 @@ def ihfft(x: TensorLike, n: int | None = None, axis: Axis = -1, norm: str | None
     array([1.-0.j, 0.-0.j, 0.-0.j])
     """
     x = check_numbers("ihfft", "x", x)
-    _, n = length("ihfft", x.shape, n, axis)
+    _, n = resolve_length("ihfft", x.shape, n, axis)
     return np.conjugate(rfft(x, n, axis, SAME_FACTOR[check_norm("ihfft", norm)]))
 
 
@@ -306,7 +308,7 @@ def _plan(name: str, x: Any, s: Any, axes: Any, given: Callable[[int], int] = in
         raise ArgumentError(f"{name}: no axis to transform along, for shape {shape}.")
     resolve_axes(len(shape), axes, name)
     kinds = [int] * (len(axes) - 1) + [given]
-    return [length(name, shape, n, a, kind) for n, a, kind in zip(lengths, axes, kinds, strict=True)]
+    return [resolve_length(name, shape, n, a, kind) for n, a, kind in zip(lengths, axes, kinds, strict=True)]
 
 
 def fftn(x: TensorLike, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Any:

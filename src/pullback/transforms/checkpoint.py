@@ -15,7 +15,7 @@ from pullback.core.variable import Recorder, Variable, Watcher, watch_below, wat
 from pullback.transforms.arguments import Arguments, AsIs, mark, restore_marked
 from pullback.transforms.captured import make_capture_error
 from pullback.transforms.custom import Customized
-from pullback.transforms.custom_call import Call
+from pullback.transforms.custom_call import CustomCall
 from pullback.transforms.custom_op import Back, Run
 from pullback.transforms.forward import Dual
 from pullback.transforms.session import open_tape, pull
@@ -128,7 +128,7 @@ class Rematerialize:
             return unwrap_constant(tree.leaves(self.call.body(self.values))[0])
 
 
-class RecomputedCall(Call):
+class RecomputedCall(CustomCall):
     """One call of a function that is run again in the backward pass."""
 
     follows = True

@@ -27,7 +27,7 @@ from pullback.transforms.compare import (
     list_mismatches,
     to_double,
 )
-from pullback.transforms.custom_call import Call, NestedCall, SavingCall
+from pullback.transforms.custom_call import CustomCall, NestedCall, SavingCall
 
 if TYPE_CHECKING:
     from pullback.typing import Array
@@ -42,7 +42,7 @@ class Customized:
     __qualname__: str
     __wrapped__: Callable[..., Any]
     face = ""
-    call: type[Call]
+    call: type[CustomCall]
     rule: Callable[..., Any] | None  # the user's rule for tangents, if any
     ways: dict[Any, str]  # a cache: how ``f`` takes ``save``
 

@@ -49,7 +49,7 @@ class Owner(Protocol):
     __wrapped__: Callable[..., Any]
 
 
-class Call(CustomOp):
+class CustomCall(CustomOp):
     """One call of a function with a custom gradient."""
 
     follows = True
@@ -225,7 +225,7 @@ class Call(CustomOp):
         return [None if t is None else tangent_for(t, y, self.name, line) for t, y in zip(ts, z, strict=True)]
 
 
-class SavingCall(Call):
+class SavingCall(CustomCall):
     """A call as in TensorFlow.js: ``f(*inputs, save)`` with ``grad_func(dy, saved)``."""
 
     saved: Any
@@ -282,7 +282,7 @@ class SavingCall(Call):
             raise make_variable_error(self.name, variables, self.f)
 
 
-class NestedCall(Call):
+class NestedCall(CustomCall):
     """A call as in TensorFlow: trees in and out, with ``grad_fn(*dys, variables=...)``."""
 
     def gradient(

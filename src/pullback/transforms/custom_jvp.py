@@ -15,7 +15,7 @@ from pullback.core.variable import Recorder, Variable, watch_below
 from pullback.errors import ArgumentError, CustomGradientError
 from pullback.transforms.captured import line_of, make_capture_error, make_variable_error
 from pullback.transforms.custom import Customized
-from pullback.transforms.custom_call import Call
+from pullback.transforms.custom_call import CustomCall
 from pullback.transforms.custom_op import Run, transpose
 from pullback.transforms.enclosing import Scope
 from pullback.transforms.linearity import has_values, is_linear, sample
@@ -26,7 +26,7 @@ __all__ = ["custom_jvp"]
 _tangent_levels: ContextVar[dict[Any, int]] = ContextVar("tangent_levels", default={})  # noqa: B039  # never changed
 
 
-class TangentCall(Call):
+class TangentCall(CustomCall):
     """One call of a function with a custom tangent; its backward rule is the transpose of the tangent's rule."""
 
     owner: CustomJvp

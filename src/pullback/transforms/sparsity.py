@@ -135,7 +135,7 @@ def find_pattern(record: Record, sparse: Any, face: str) -> Any:
         for k, (node, _) in enumerate(args):
             if node is None or id(node) not in found:
                 continue
-            how = _spread_all(node.meta.size, size) if op is None else spread(sparse, r, op, args, params, k)
+            how = _spread_all(node.meta.size, size) if op is None else spread_input(sparse, r, op, args, params, k)
             part = _spread_rows(sparse, found[id(node)], how, size, face, op)
             total = part if total is None else total + part
         if total is not None:
@@ -170,7 +170,7 @@ def _spread_all(n: int, size: int) -> Spread:
     return Spread(np.zeros(n, np.intp), 1, np.zeros(size, np.intp))
 
 
-def spread(sparse: object, r: Tensor, op: Op, args: Sequence[Operand], params: dict[str, Any], k: int) -> Spread:
+def spread_input(sparse: object, r: Tensor, op: Op, args: Sequence[Operand], params: dict[str, Any], k: int) -> Spread:
     """Return how the step ``r`` spreads its input ``k``."""
     acts, shape, out = op.acts, np.shape(args[k].value), r.meta.shape
     if isinstance(acts, broadcast):

@@ -91,7 +91,7 @@ def is_float(like: Any) -> bool:
     return bool(like.dtype.kind in "fc")
 
 
-def spread(taken: Any, x: Any) -> Any:
+def align_examples(taken: Any, x: Any) -> Any:
     """Return a value for each example as an array with the axes of ``x``, whose first one is that of the examples."""
     return np.reshape(taken, (-1, *(1,) * (np.ndim(x) - 1)))
 

@@ -12,13 +12,13 @@ from pullback.transforms.batch import Batched, take_out
 from pullback.transforms.structured import (
     Joint,
     StructuredOp,
+    align_examples,
     get_array,
     hold_back_gradient,
     is_float,
     make_zeros,
     record_batch,
     record_jvp,
-    spread,
 )
 
 __all__: list[str] = []
@@ -71,7 +71,7 @@ class SwitchOp(StructuredOp):
 
         def give(x: Any, i: int) -> Any:
             """Return an operand with an array for each example, as branch ``i`` takes it."""
-            held = hold_back_gradient(spread(chosen == i, x), x) if is_float(x) else x
+            held = hold_back_gradient(align_examples(chosen == i, x), x) if is_float(x) else x
             return Batched(number, held)
 
         columns = []
@@ -80,7 +80,7 @@ class SwitchOp(StructuredOp):
             columns.append([take_out(z, 0, number, size) for z in branch(given)])
         zs = columns[last]
         for i in reversed(range(last)):
-            zs = [np.where(spread(chosen == i, z), y, z) for y, z in zip(columns[i], zs, strict=True)]
+            zs = [np.where(align_examples(chosen == i, z), y, z) for y, z in zip(columns[i], zs, strict=True)]
         return zs
 
     def differentiate(self, values: Sequence[Any], live: Sequence[bool]) -> tuple[Sequence[Any], Any]:

@@ -12,6 +12,7 @@ from pullback.errors import GradientError
 from pullback.transforms.scan_op import ScanOp, arrange_extra, reach_carry
 from pullback.transforms.structured import (
     StructuredOp,
+    align_examples,
     close,
     get_array,
     hold_back_gradient,
@@ -19,7 +20,6 @@ from pullback.transforms.structured import (
     make_zeros,
     record_batch,
     record_jvp,
-    spread,
 )
 from pullback.transforms.switch_op import SwitchOp
 
@@ -129,7 +129,10 @@ def _keep_finished(condition: Any, body: Any, constants: int, on: Sequence[bool]
         xs = [trace.add_input(*like) for like in body.input_likes]
         go_on = condition(xs)[0]
         held = [
-            hold_back_gradient(spread(go_on, x), x) if b and is_float(x) else x for x, b in zip(xs, on, strict=True)
+            hold_back_gradient(align_examples(go_on, x), x) if b and is_float(x) else x
+            for x, b in zip(xs, on, strict=True)
         ]
         new = body(held)
-        return close(trace, [np.where(spread(go_on, x), z, x) for x, z in zip(xs[constants:], new, strict=True)])
+        return close(
+            trace, [np.where(align_examples(go_on, x), z, x) for x, z in zip(xs[constants:], new, strict=True)]
+        )
