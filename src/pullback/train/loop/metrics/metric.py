@@ -141,7 +141,10 @@ class Metric:
         self.add_statistics(self.measure(_as_plain(y_true), _as_plain(y_pred), weight))
 
     def add_statistics(self, statistics: Sequence[Any]) -> None:
-        """Add what ``measure`` returned for a batch."""
+        """Add what ``measure`` returned for a batch.
+
+        statistics: numbers and arrays.
+        """
         self._sums = add_sums(self._sums, statistics)
 
     def result(self) -> Any:
