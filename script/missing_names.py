@@ -18,7 +18,7 @@ LEFT_OUT = {
     "metrics": set(),
     "optimizers": {"MultiOptimizer", "LossScaleOptimizer", "Optimizer", "OptimizerMap"},
     "schedules": {"LearningRateSchedule"},
-    "callbacks": {"OrbaxCheckpoint", "RemoteMonitor", "SwapEMAWeights", "ProgbarLogger", "History"},
+    "callbacks": {"OrbaxCheckpoint", "RemoteMonitor", "ProgbarLogger", "History"},
 }
 IGNORED = {"self", "kwargs", "args", "name", "dtype"}  # accepted everywhere, or without a meaning here
 

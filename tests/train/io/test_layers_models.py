@@ -620,6 +620,20 @@ def test_load_refuses_unsafe_hdf5(tmp_path: Path) -> None:
         model.load_weights(path)
 
 
+def test_values_in_another_file_are_not_read(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    (tmp_path / "other.bin").write_bytes(bytes(24))
+    model = pb.sequential([pb.layers.dense(2, input_shape=[3], use_bias=False)])
+    model.save(tmp_path / "m.h5")
+    with h5py.File(tmp_path / "m.h5", "a") as file:
+        paths: list[str] = []
+        file.visititems(lambda name, x: paths.append(name) if isinstance(x, h5py.Dataset) else None)
+        del file[paths[0]]
+        file.create_dataset(paths[0], (3, 2), "f4", external=[(str(tmp_path / "other.bin"), 0, 24)])
+    with pytest.raises(CheckpointError, match="are in another file, which is not read"):
+        pb.load_model(tmp_path / "m.h5")
+
+
 @pytest.mark.parametrize("end", [".json", ".keras", ".h5"])
 def test_damaged_files_raise_errors_of_the_library_only(tmp_path: Path, end: str) -> None:
     pytest.importorskip("h5py")

@@ -110,7 +110,9 @@ def _check_dataset(dataset: Any, path: str, where: str) -> None:
     if dataset.dtype.kind not in "fiubc":
         raise CheckpointError(f"load: {where}: {path} has dtype {dataset.dtype}, expected numbers.")
     stored = dataset.id.get_storage_size()
-    if dataset.external or dataset.is_virtual or (dataset.nbytes > SMALL and stored < dataset.nbytes * SMALLEST_SHARE):
+    if dataset.external or dataset.is_virtual:
+        raise CheckpointError(f"load: {where}: the values of {path} are in another file, which is not read.")
+    if dataset.nbytes > SMALL and stored < dataset.nbytes * SMALLEST_SHARE:
         raise CheckpointError(
             f"load: {where}: {path} has {dataset.nbytes} bytes, of which {stored} are in the file; it is not read."
         )
