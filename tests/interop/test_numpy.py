@@ -1134,3 +1134,37 @@ def test_transpose_of_vector_with_one_axis_as_number() -> None:
     weights = np.arange(3.0)
     np.testing.assert_array_equal(pb.grad(lambda x: np.transpose(x, 0) * weights)(np.ones(3)), weights)
     np.testing.assert_array_equal(pb.grad(lambda x: x.transpose(0) * weights)(np.ones(3)), weights)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "np.vander(np.array([11, -12, 13], np.int8))", "np.poly(np.arange(1, 21))",
+        "np.linspace(np.array(-124, np.int8), np.array(124, np.int8), 3)",
+        "np.histogram(np.array([-124, 0, 124], np.int8), bins=2)[1]", "np.histogram(np.array([]))[1]",
+        "np.nan_to_num(np.array([1 + 2j, np.nan + 1j, complex(1, np.inf), complex(-np.inf, np.nan)]), posinf=7.0)",
+    ],
+)  # fmt: skip
+def test_integers_and_complex_numbers_as_in_numpy(call: str) -> None:
+    expected = eval(call, {"np": np, "complex": complex})
+    found = eval(call.replace("np.array(", "tensor(").replace("np.arange(1, 21)", "tensor(np.arange(1, 21))"),
+                 {"np": np, "complex": complex, "tensor": lambda *a: pb.tensor(np.array(*a))})  # fmt: skip
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("np.histogram(x, range=(1, 0))", "range must be finite"), ("np.histogram(x, bins=[2.0, 1.0])", "increasing"),
+        ("np.histogram(x * np.nan)", "range of the data must be finite"),
+        ("np.histogram(x, bins=5.0)", "positive integer"),
+        ("np.histogram(x, bins=0)", "positive integer"), ("np.histogram(x, range=(0.0, np.inf))", "must be finite"),
+        ("np.pad(x, 1.5)", "pad_width must be integers"), ("np.vsplit(x, 2)", "two axes or more"),
+        ("np.put_along_axis(x, np.zeros((4, 1), int), 1.0, 0)", "have 2 axes"),
+    ],
+)  # fmt: skip
+def test_wrong_values_of_arguments_raise_as_in_numpy(call: str, message: str) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        eval(call, {"np": np, "x": np.arange(4.0)})
+    with pytest.raises((ValueError, TypeError), match=message):
+        eval(call, {"np": np, "x": pb.tensor(np.arange(4.0))})

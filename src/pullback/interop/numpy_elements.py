@@ -268,6 +268,11 @@ def _clip(
 
 
 def _nan_to_num(x: Any, /, copy: Any = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    if x.dtype.kind == "c":
+        made = complex.complex(*(_nan_to_num(part, True, nan, posinf, neginf) for part in (np.real(x), np.imag(x))))
+        if copy:
+            return made
+        x[...] = made
     if x.dtype.kind != "f":
         return x
     limits, values = np.finfo(x.dtype), strip(x)
@@ -311,7 +316,7 @@ def _places(num: int, endpoint: bool, like: Value) -> Any:
 def _linspace(
     start: Operand, stop: Value, /, num: int = 50, endpoint: bool = True, retstep: bool = False, *, axis: int = 0
 ) -> Any:
-    start, stop = align_operands((start, stop))
+    start, stop = (1.0 * x for x in align_operands((start, stop)))  # small integers would overflow
     step = stop - start
     made = start + step * _places(num, endpoint, step)
     if endpoint and num > 1:  # without rounding, as in NumPy

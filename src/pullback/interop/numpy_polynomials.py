@@ -83,6 +83,7 @@ def _poly(seq_of_zeros: Any, /) -> Any:
     elif np.ndim(zeros) > 2:
         raise ShapeError(f"np.poly: roots or a square matrix are expected, got shape {np.shape(zeros)}.")
     (zeros,) = _coefficients(zeros)
+    zeros = zeros * 1.0  # integers would overflow
     made = np.ones_like(zeros[:1])
     for i in range(len(zeros)):
         made = np.pad(made, (0, 1)) - zeros[i] * np.pad(made, (1, 0))

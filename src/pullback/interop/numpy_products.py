@@ -146,6 +146,7 @@ def _polyval(p: Any, x: Any, /) -> Any:
 
 def _vander(x: Value, /, N: int | None = None, increasing: bool = False) -> Any:
     n = len(x) if N is None else N
+    x = x.astype(np.promote_types(x.dtype, int)) if x.dtype.kind in "iub" else x  # as in NumPy
     powers = [np.ones_like(x)]
     for _ in range(n - 1):
         powers.append(powers[-1] * x)

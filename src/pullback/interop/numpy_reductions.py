@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -220,8 +221,18 @@ def _histogram_bin_edges(a: Value, /, bins: Any = 10, range: Any = None, weights
     if isinstance(bins, str):
         raise ArgumentError(f"np.histogram: bins={bins!r} has no derivative; give a number of bins, or their edges.")
     if np.ndim(bins):
-        return align_operands((bins,))[0]
+        (edges,) = align_operands((bins,))
+        if edges.ndim > 1 or not may_hold(np.all(strip(edges)[1:] >= strip(edges)[:-1])):
+            raise ArgumentError(f"np.histogram: edges of bins must be one axis of increasing numbers, got {bins!r}.")
+        return edges
+    if not hasattr(bins, "__index__") or index(bins) < 1:
+        raise ArgumentError(f"np.histogram: bins must be a positive integer, or an array of edges, got {bins!r}.")
+    if range is None and not a.size:
+        range = (0.0, 1.0)
     low, high = (np.min(a), np.max(a)) if range is None else range
+    if not may_hold(np.isfinite(strip(low)) & np.isfinite(strip(high)) & (strip(low) <= strip(high))):
+        where = "range" if range is not None else "the range of the data"
+        raise ArgumentError(f"np.histogram: {where} must be finite, and increase, got {low!r} to {high!r}.")
     same = np.equal(strip(low), strip(high))
     if may_hold(same):
         low, high = np.where(same, low - 0.5, low), np.where(same, high + 0.5, high)

@@ -10,6 +10,7 @@ import numpy as np
 
 from pullback.core.tensor import BY_KERNEL, Tensor, concrete, strip
 from pullback.core.writes import link_part, order_axes
+from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import align_operands, run_without_rule, to_array
 from pullback.numerics.axis_arguments import resolve_axis
 from pullback.ops import blocks, conversion, gathering, movement, padding
@@ -147,6 +148,8 @@ def _split(func: Callable[..., Any], fixed: int | None = None) -> Function:
     def split(ary: Value, /, indices_or_sections: Any, axis: int = 0) -> Any:
         if fixed is not None:
             axis = 0 if fixed == 1 and ary.ndim == 1 else fixed
+            if fixed == 0 and ary.ndim < 2:
+                raise ShapeError(f"np.vsplit: expected an array of two axes or more, got shape {ary.shape}.")
         axis = resolve_axis(ary.ndim, axis, f"np.{func.__name__}")
         sections = concrete(indices_or_sections)
         if np.ndim(sections):
@@ -214,7 +217,10 @@ def _pad(array: Value, /, pad_width: Any, mode: str = "constant", constant_value
         given = {resolve_axis(array.ndim, axis, "np.pad"): width for axis, width in pad_width.items()}
         pad_width = [given.get(i, 0) for i in range(array.ndim)]
         pad_width = [width if np.ndim(width) else (width, width) for width in pad_width]
-    widths = [(int(a), int(b)) for a, b in np.broadcast_to(concrete(to_array(pad_width)), (array.ndim, 2))]
+    given_widths = np.asarray(concrete(to_array(pad_width)))
+    if given_widths.dtype.kind not in "iu" and given_widths.size:
+        raise ArgumentError(f"np.pad: pad_width must be integers, got {pad_width!r}.")
+    widths = [(int(a), int(b)) for a, b in np.broadcast_to(given_widths, (array.ndim, 2))]
     if not any(map(any, widths)):
         return np.copy(array)
     if mode == "constant":

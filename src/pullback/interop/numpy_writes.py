@@ -79,6 +79,8 @@ def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> No
     if axis is None:
         arr[np.unravel_index(np.arange(arr.size)[indices], arr.shape)] = values
         return
+    if np.ndim(indices) != arr.ndim:
+        raise ShapeError(f"np.put_along_axis: indices have {np.ndim(indices)} axes, but the array {arr.ndim}.")
     ranges = [np.arange(n).reshape([-1 if i == k else 1 for k in range(arr.ndim)]) for i, n in enumerate(arr.shape)]
     ranges[resolve_axis(arr.ndim, axis, "np.put_along_axis")] = indices
     arr[tuple(ranges)] = values
