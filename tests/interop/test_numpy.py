@@ -1142,6 +1142,9 @@ def test_transpose_of_vector_with_one_axis_as_number() -> None:
         "np.vander(np.array([11, -12, 13], np.int8))", "np.poly(np.arange(1, 21))",
         "np.linspace(np.array(-124, np.int8), np.array(124, np.int8), 3)",
         "np.histogram(np.array([-124, 0, 124], np.int8), bins=2)[1]", "np.histogram(np.array([]))[1]",
+        "np.gradient(np.array([[1.0, 2.0, 6.0], [3.0, 4.0, 5.0]]), axis=(1, 0))[0]", "np.nansum(np.array([1j, np.nan]))",
+        "np.gradient(np.array([5, 4, 2], np.uint8))", "np.gradient(np.array([-128, 0, 127], np.int8))",
+        "np.cov(np.array([[1.0, 2.0, 4.0]]), ddof=0, rowvar=False)", "np.cov(np.array([1.0, 2.0, 4.0]), rowvar=False)",
         "np.nan_to_num(np.array([1 + 2j, np.nan + 1j, complex(1, np.inf), complex(-np.inf, np.nan)]), posinf=7.0)",
     ],
 )  # fmt: skip

@@ -191,7 +191,9 @@ def _interpolate_each(x: Value, q: Value, n: Any, method: str, wide: np.dtype[An
 
 
 def _cov(m: Value, y: Value | None = None, /, rowvar: bool = True, bias: bool = False, ddof: int | None = None) -> Any:
-    observed = [_as_observations(x, rowvar) for x in align_operands((m, y)) if x is not None]
+    m, y = align_operands((m, y))
+    observed = [_as_observations(m, rowvar or np.ndim(m) == 1, 0)]
+    observed += [] if y is None else [_as_observations(y, rowvar, 1)]
     x = np.concatenate(observed, axis=0)
     x = x - np.mean(x, axis=1, keepdims=True)
     n = x.shape[1] - (ddof if ddof is not None else 0 if bias else 1)
@@ -199,9 +201,10 @@ def _cov(m: Value, y: Value | None = None, /, rowvar: bool = True, bias: bool = 
     return np.squeeze(np.matmul(x, np.transpose(mirrored)) / max(n, 0))
 
 
-def _as_observations(m: Value, rowvar: bool) -> Any:
+def _as_observations(m: Value, rowvar: bool, one: int) -> Any:
+    """Return a variable in each row; with ``one``, a single row is one variable in any case, as NumPy takes ``y``."""
     x = np.atleast_2d(m)
-    return x if rowvar or x.shape[0] == 1 else np.transpose(x)
+    return x if rowvar or x.shape[0] == one else np.transpose(x)
 
 
 def _corrcoef(x: Value, y: Value | None = None, /, rowvar: bool = True) -> Any:
@@ -222,7 +225,8 @@ def _histogram_bin_edges(a: Value, /, bins: Any = 10, range: Any = None, weights
         raise ArgumentError(f"np.histogram: bins={bins!r} has no derivative; give a number of bins, or their edges.")
     if np.ndim(bins):
         (edges,) = align_operands((bins,))
-        if edges.ndim > 1 or not may_hold(np.all(strip(edges)[1:] >= strip(edges)[:-1])):
+        rises: Any = np.all(strip(edges)[1:] >= strip(edges)[:-1])
+        if edges.ndim > 1 or not may_hold(rises):
             raise ArgumentError(f"np.histogram: edges of bins must be one axis of increasing numbers, got {bins!r}.")
         return edges
     if not hasattr(bins, "__index__") or index(bins) < 1:
@@ -315,7 +319,7 @@ def _ignore_nan(by: Function, instead: float) -> Function:
 
 
 def _fill_nan(a: Value, instead: float) -> Any:
-    return np.where(np.isnan(strip(a)), np.asarray(instead, a.dtype), a) if a.dtype.kind == "f" else a
+    return np.where(np.isnan(strip(a)), np.asarray(instead, a.dtype), a) if a.dtype.kind in "fc" else a
 
 
 def _extreme(by: Function, instead: float) -> Function:
@@ -448,7 +452,12 @@ def _trapezoid(y: Any, x: Value | None = None, /, dx: Any = 1.0, axis: int = -1)
 def _gradient(f: Value, /, *varargs: TensorLike, axis: Axis = None, edge_order: int = 1) -> Any:
     """Return central differences, one-sided at the ends: there of first or second order."""
     f, *spacings = align_operands((f, *(varargs or (1.0,))))
+    f, *spacings = (
+        1.0 * x if hasattr(x, "dtype") and x.dtype.kind in "iu" else x for x in (f, *spacings)
+    )  # no overflow
     axes = resolve_axes(f.ndim, axis, "np.gradient")
+    if isinstance(axis, tuple | list):  # in the order given
+        axes = tuple(resolve_axis(f.ndim, i, "np.gradient") for i in axis)
     if len(spacings) not in (1, len(axes)):
         raise ArgumentError(f"np.gradient: {len(spacings)} spacings for {len(axes)} axes.")
     spacings = spacings * len(axes) if len(spacings) == 1 else spacings
