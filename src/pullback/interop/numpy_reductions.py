@@ -452,9 +452,7 @@ def _trapezoid(y: Any, x: Value | None = None, /, dx: Any = 1.0, axis: int = -1)
 def _gradient(f: Value, /, *varargs: TensorLike, axis: Axis = None, edge_order: int = 1) -> Any:
     """Return central differences, one-sided at the ends: there of first or second order."""
     f, *spacings = align_operands((f, *(varargs or (1.0,))))
-    f, *spacings = (
-        1.0 * x if hasattr(x, "dtype") and x.dtype.kind in "iu" else x for x in (f, *spacings)
-    )  # no overflow
+    f, *spacings = (1.0 * x if getattr(x, "dtype", f.dtype).kind in "iu" else x for x in (f, *spacings))  # no overflow
     axes = resolve_axes(f.ndim, axis, "np.gradient")
     if isinstance(axis, tuple | list):  # in the order given
         axes = tuple(resolve_axis(f.ndim, i, "np.gradient") for i in axis)
