@@ -63,6 +63,7 @@ from pullback.compiler.ir.kinds import (
     Kind,
 )
 from pullback.compiler.ir.structured import Loop, Switch, While
+from pullback.core.accelerate import compile_nothing
 from pullback.core.axes import together
 from pullback.core.callers import HOW_TO_PICK, MEANS, arrange_coefficients, explain_refusal
 from pullback.core.convert import as_value
@@ -285,7 +286,7 @@ class Source(NamedTuple):
             return made.strides
         models = [_make_model(a) for a in self.args]
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), compile_nothing():
                 made = self.op.perform(models, self.params)
         except Exception:  # such as a matrix that has no factors: results of linear algebra are in C order
             return None
