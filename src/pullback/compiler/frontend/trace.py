@@ -485,7 +485,8 @@ class Trace:
             for a in args:
                 if type(a) is Symbol and not (a.is_in_order if not op.makes_views else a.source is None):
                     made = made.twin()  # a node may be that of an argument
-                    made.source = Source(op, args, params)
+                    given = [a.twin() if type(a) is Symbol else a for a in args]  # a write changes ``a`` itself
+                    made.source = Source(op, given, params)
                     break
         return made
 
