@@ -48,8 +48,8 @@ __all__ = [
 
 Ints = tuple[int, ...]
 MIN_COLUMNS = 16  # columns of a result; BLAS is slow on fewer
-MIN_COMPILED = 1 << 14  # multiplications from which machine code is worth compiling
-MIN_COMPILED_BY_CHANNEL = 1 << 13  # the same where NumPy multiplies them one by one
+MIN_COMPILED = 1 << 20  # multiplications from which machine code is worth compiling
+MIN_COMPILED_BY_CHANNEL = 1 << 18  # the same where NumPy multiplies them one by one
 LARGE_FILTER = 1 << 20  # bytes from which BLAS computes the gradient of a filter faster
 
 

@@ -51,7 +51,7 @@ GEOMETRIES: list[tuple[Ints, Ints, dict[str, Any]]] = [
 SAMPLES = [(x, plan_windows("pool", x[1:-1], size, **how)) for x, size, how in GEOMETRIES]
 
 
-MIN_COMPILED = 1 << 12  # elements of all windows from which machine code is worth compiling
+MIN_COMPILED = 1 << 16  # elements of all windows from which machine code is worth compiling
 MIN_COMPILED_CHANNELS = 4  # channels are the lanes of its vectors
 
 
