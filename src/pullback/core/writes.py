@@ -17,7 +17,8 @@ view of that base becomes a ``StaleView``, which is derived again when it is nex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -178,6 +179,30 @@ def is_numpy_number(x: Any) -> bool:
 def is_contiguous(x: Tensor) -> bool:
     """Return whether the elements of a tensor lie in C order, side by side, in NumPy."""
     return is_laid_out(x, lambda a: a.flags.c_contiguous)
+
+
+def are_in_order(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Return whether no axis has a longer stride than one before it, as in C order and slices of that.
+
+    >>> are_in_order((2, 3), (6, 1)), are_in_order((2, 3), (1, 2))
+    (True, False)
+    """
+    longest = sys.maxsize
+    for n, step in zip(shape, strides, strict=True):
+        if n != 1 and step:
+            if abs(step) > longest:
+                return False
+            longest = abs(step)
+    return True
+
+
+def has_axes_in_order(x: Tensor) -> bool:
+    """Return whether the array that NumPy would have in place of ``x`` has its axes in C order."""
+    links: Links | None = getattr(x, "links", None)
+    if (links is None or links.strides is None) and getattr(_find_innermost(x), "is_in_order", False):
+        return True
+    a = get_layout(x)
+    return are_in_order(a.shape, a.strides)
 
 
 def order_axes(x: Tensor) -> list[int]:

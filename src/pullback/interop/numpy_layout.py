@@ -15,7 +15,7 @@ import numpy as np
 
 from pullback.core.axes import reduces
 from pullback.core.tensor import Tensor
-from pullback.core.writes import base_links, get_layout, is_contiguous
+from pullback.core.writes import are_in_order, base_links, get_layout, has_axes_in_order
 from pullback.interop.numpy_arguments import iterate_tensors
 
 __all__: list[str] = []
@@ -49,13 +49,14 @@ def keep_order(func: Callable[..., Any], call: Callable[..., Any]) -> Callable[.
 
 
 def has_other_order(args: Any) -> bool:
-    """Return whether a tensor among the arguments has several axes and is not in C order."""
+    """Return whether a tensor among the arguments has several axes that are not in C order."""
     for a in args:
         if type(a) is Tensor and type(a.value) is np.ndarray:  # the usual case, without calls
-            if a.value.ndim > 1 and not a.value.flags.c_contiguous:
+            value = a.value
+            if value.ndim > 1 and not value.flags.c_contiguous and not are_in_order(value.shape, value.strides):
                 return True
         elif isinstance(a, Tensor):
-            if a.ndim > 1 and not is_contiguous(a.read()):
+            if a.ndim > 1 and not has_axes_in_order(a.read()):
                 return True
         elif isinstance(a, list | tuple) and has_other_order(a):
             return True

@@ -73,7 +73,7 @@ from pullback.core.source import LineFinder, find_user_line
 from pullback.core.tensor import BY_KERNEL, INSTEAD, PLAIN, RAW, STAY, Tensor, Wrapped
 from pullback.core.variable import Variable
 from pullback.core.weak import Weak, stands_for_number
-from pullback.core.writes import HELD, INPUT, freeze, make_alias
+from pullback.core.writes import HELD, INPUT, are_in_order, freeze, make_alias
 from pullback.errors import SymbolValueError, VariableError
 from pullback.numerics.axis_arguments import resolve_reduced_axes
 from pullback.numerics.positions import pick_lines
@@ -146,8 +146,10 @@ class Symbol(Wrapped):
 
     @property
     def is_in_order(self) -> bool:
-        """Whether NumPy's array surely has its elements in C order."""
-        return self.source is None and self.node.kind is not VIEW
+        """Whether NumPy's array surely has its axes in C order."""
+        if self.source is not None:
+            return False
+        return self.node.kind is not VIEW or are_in_order(self.node.shape, self.node.data.strides)
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -161,7 +163,7 @@ class Symbol(Wrapped):
             pending += unknown
             if not unknown:
                 if type(call) is Source:
-                    pending[-1].source = call.find_strides()
+                    pending[-1].source = call.find_strides(pending[-1].shape)
                 pending.pop()
         if self.source is not None:
             return cast("tuple[int, ...]", self.source)
@@ -278,21 +280,29 @@ class Source(NamedTuple):
     args: Sequence[Any]
     params: dict[str, Any]
 
-    def find_strides(self) -> tuple[int, ...] | None:
+    def find_strides(self, shape: Shape) -> tuple[int, ...] | None:
         """Return the strides, in elements, of the kernel's result; None if it must not be run on any numbers."""
         if self.op.elementwise and self.op.kernel is not np.copy:
             given = [_make_empty_model(a) for a in self.args]
             made = np.nditer([*given, None], ["zerosize_ok"], op_dtypes=[np.int8] * (len(given) + 1)).operands[-1]
             return made.strides
-        models = [_make_model(a) for a in self.args]
+        if not self.op.makes_views:  # small arrays have the same order: a product of large ones would take long
+            made = self._run([_make_small_model(a) for a in self.args])
+            if made is not None and made.ndim == len(shape):
+                order = sorted(range(made.ndim), key=lambda i: -abs(made.strides[i]))
+                steps = compute_strides(tuple(shape[i] for i in order))
+                return tuple(steps[order.index(i)] for i in range(made.ndim))
+        made = self._run([_make_model(a) for a in self.args])
+        return None if made is None else tuple(step // made.itemsize for step in made.strides)
+
+    def _run(self, models: list[Any]) -> Any:
+        """Return what the kernel makes of arrays; None if it fails, or its result has no order."""
         try:
             with np.errstate(all="ignore"), compile_nothing():
                 made = self.op.perform(models, self.params)
         except Exception:  # such as a matrix that has no factors: results of linear algebra are in C order
             return None
-        if not isinstance(made, np.ndarray) or made.ndim < 2:
-            return None
-        return tuple(step // made.itemsize for step in made.strides)
+        return made if isinstance(made, np.ndarray) and made.ndim > 1 else None
 
 
 def _make_model(a: Any) -> Any:
@@ -303,6 +313,14 @@ def _make_model(a: Any) -> Any:
     low, high = sum(min(0, end) for end in ends), sum(max(0, end) for end in ends)
     memory = np.ones(high - low + 1 if a.size else 0, a.dtype)
     return as_strided(memory[-low:], a.shape, [step * memory.itemsize for step in a.strides])
+
+
+def _make_small_model(a: Any) -> Any:
+    """Return an array of ones with axes of length 1 and 2 in the order that NumPy's would have."""
+    if type(a) is not Symbol:
+        return a.read().value if isinstance(a, Tensor) else a
+    order = sorted(range(len(a.shape)), key=lambda i: -abs(a.strides[i]))
+    return np.ones([min(a.shape[i], 2) for i in order], a.dtype).transpose(np.argsort(order))
 
 
 def _make_empty_model(a: Any) -> Any:
