@@ -7,9 +7,7 @@ from pullback.names.table import MODULES as _MODULES
 from pullback.train import data as data
 from pullback.train.custom_objects import custom_object_scope as custom_object_scope
 from pullback.train.custom_objects import register_serializable as register_serializable
-from pullback.train.io.saving import load as load
-from pullback.train.io.saving import load_weights as load_weights
-from pullback.train.io.saving import save as save
+from pullback.train.io.saving import *
 from pullback.train.loop import callbacks as callbacks
 from pullback.train.loop import losses as losses
 from pullback.train.loop import metrics as metrics
@@ -21,31 +19,10 @@ from pullback.train.nn import layers as layers
 from pullback.train.nn import regularizers as regularizers
 from pullback.train.nn.policies import global_policy as global_policy
 from pullback.train.nn.policies import set_global_policy as set_global_policy
-from pullback.train.nn.serialization import deserialize as deserialize
-from pullback.train.nn.serialization import serialize as serialize
-from pullback.train.optim.clipping import clip_global_norm as clip_global_norm
-from pullback.train.optim.clipping import clip_norms as clip_norms
-from pullback.train.optim.clipping import clip_values as clip_values
-from pullback.train.optim.clipping import global_norm as global_norm
-from pullback.train.optim.lbfgs import LBFGS as LBFGS
-from pullback.train.optim.lbfgs import Solution as Solution
-from pullback.train.optim.lbfgs import lbfgs as lbfgs
-from pullback.train.optim.optimizers import adadelta as adadelta
-from pullback.train.optim.optimizers import adafactor as adafactor
-from pullback.train.optim.optimizers import adagrad as adagrad
-from pullback.train.optim.optimizers import adam as adam
-from pullback.train.optim.optimizers import adamax as adamax
-from pullback.train.optim.optimizers import adamw as adamw
-from pullback.train.optim.optimizers import ftrl as ftrl
-from pullback.train.optim.optimizers import lamb as lamb
-from pullback.train.optim.optimizers import lion as lion
-from pullback.train.optim.optimizers import loss_scale_optimizer as loss_scale_optimizer
-from pullback.train.optim.optimizers import momentum as momentum
-from pullback.train.optim.optimizers import muon as muon
-from pullback.train.optim.optimizers import nadam as nadam
-from pullback.train.optim.optimizers import rmsprop as rmsprop
-from pullback.train.optim.optimizers import schedule_free_adamw as schedule_free_adamw
-from pullback.train.optim.optimizers import sgd as sgd
+from pullback.train.nn.serialization import *
+from pullback.train.optim.clipping import *
+from pullback.train.optim.lbfgs import *
+from pullback.train.optim.optimizers import *
 from pullback.train.optim.schedules import Schedule as Schedule
 from pullback.train.optim.schedules import constant_rate as constant_rate
 from pullback.train.optim.schedules import cosine_decay as cosine_decay

@@ -2,86 +2,23 @@
 
 from __future__ import annotations
 
-from pullback.train.nn.layers.activation_layers import Activation as Activation
-from pullback.train.nn.layers.activation_layers import Elu as Elu
-from pullback.train.nn.layers.activation_layers import LeakyRelu as LeakyRelu
-from pullback.train.nn.layers.activation_layers import Prelu as Prelu
-from pullback.train.nn.layers.activation_layers import Relu as Relu
-from pullback.train.nn.layers.activation_layers import Softmax as Softmax
-from pullback.train.nn.layers.activation_layers import ThresholdedRelu as ThresholdedRelu
-from pullback.train.nn.layers.attention import AdditiveAttention as AdditiveAttention
-from pullback.train.nn.layers.attention import Attention as Attention
-from pullback.train.nn.layers.attention import GroupQueryAttention as GroupQueryAttention
-from pullback.train.nn.layers.attention import MultiHeadAttention as MultiHeadAttention
-from pullback.train.nn.layers.attention import PositionalEncoding as PositionalEncoding
-from pullback.train.nn.layers.attention import PositionEmbedding as PositionEmbedding
-from pullback.train.nn.layers.audio_preprocessing import MelSpectrogram as MelSpectrogram
+from pullback.train.nn.layers.activation_layers import *
+from pullback.train.nn.layers.attention import *
+from pullback.train.nn.layers.audio_preprocessing import *
 from pullback.train.nn.layers.base import Layer as Layer
-from pullback.train.nn.layers.borders import Cropping1d as Cropping1d
-from pullback.train.nn.layers.borders import Cropping2d as Cropping2d
-from pullback.train.nn.layers.borders import Cropping3d as Cropping3d
-from pullback.train.nn.layers.borders import UpSampling1d as UpSampling1d
-from pullback.train.nn.layers.borders import UpSampling2d as UpSampling2d
-from pullback.train.nn.layers.borders import UpSampling3d as UpSampling3d
-from pullback.train.nn.layers.borders import ZeroPadding1d as ZeroPadding1d
-from pullback.train.nn.layers.borders import ZeroPadding2d as ZeroPadding2d
-from pullback.train.nn.layers.borders import ZeroPadding3d as ZeroPadding3d
+from pullback.train.nn.layers.borders import *
 from pullback.train.nn.layers.cells import GruCell as GruCell
 from pullback.train.nn.layers.cells import LstmCell as LstmCell
 from pullback.train.nn.layers.cells import RecurrentCell as RecurrentCell
 from pullback.train.nn.layers.cells import SimpleRnnCell as SimpleRnnCell
 from pullback.train.nn.layers.cells import StackedRnnCells as StackedRnnCells
-from pullback.train.nn.layers.color_preprocessing import AutoContrast as AutoContrast
-from pullback.train.nn.layers.color_preprocessing import RandomColorDegeneration as RandomColorDegeneration
-from pullback.train.nn.layers.color_preprocessing import RandomErasing as RandomErasing
-from pullback.train.nn.layers.color_preprocessing import RandomGrayscale as RandomGrayscale
-from pullback.train.nn.layers.color_preprocessing import RandomHue as RandomHue
-from pullback.train.nn.layers.color_preprocessing import RandomInvert as RandomInvert
-from pullback.train.nn.layers.color_preprocessing import RandomPosterization as RandomPosterization
-from pullback.train.nn.layers.color_preprocessing import RandomSaturation as RandomSaturation
-from pullback.train.nn.layers.color_preprocessing import RandomSharpness as RandomSharpness
-from pullback.train.nn.layers.color_preprocessing import Solarization as Solarization
-from pullback.train.nn.layers.conv_recurrent import ConvLstm1d as ConvLstm1d
-from pullback.train.nn.layers.conv_recurrent import ConvLstm2d as ConvLstm2d
-from pullback.train.nn.layers.conv_recurrent import ConvLstm2dCell as ConvLstm2dCell
-from pullback.train.nn.layers.conv_recurrent import ConvLstm3d as ConvLstm3d
-from pullback.train.nn.layers.convolution import Conv1d as Conv1d
-from pullback.train.nn.layers.convolution import Conv1dTranspose as Conv1dTranspose
-from pullback.train.nn.layers.convolution import Conv2d as Conv2d
-from pullback.train.nn.layers.convolution import Conv2dTranspose as Conv2dTranspose
-from pullback.train.nn.layers.convolution import Conv3d as Conv3d
-from pullback.train.nn.layers.convolution import Conv3dTranspose as Conv3dTranspose
-from pullback.train.nn.layers.convolution import DepthwiseConv1d as DepthwiseConv1d
-from pullback.train.nn.layers.convolution import DepthwiseConv2d as DepthwiseConv2d
-from pullback.train.nn.layers.convolution import SeparableConv1d as SeparableConv1d
-from pullback.train.nn.layers.convolution import SeparableConv2d as SeparableConv2d
-from pullback.train.nn.layers.dense import Dense as Dense
-from pullback.train.nn.layers.dense import EinsumDense as EinsumDense
-from pullback.train.nn.layers.dense import Embedding as Embedding
-from pullback.train.nn.layers.dense import ReversibleEmbedding as ReversibleEmbedding
-from pullback.train.nn.layers.general import ActivityRegularization as ActivityRegularization
-from pullback.train.nn.layers.general import Identity as Identity
-from pullback.train.nn.layers.general import Lambda as Lambda
-from pullback.train.nn.layers.general import Masking as Masking
-from pullback.train.nn.layers.image_preprocessing import CenterCrop as CenterCrop
-from pullback.train.nn.layers.image_preprocessing import RandomBrightness as RandomBrightness
-from pullback.train.nn.layers.image_preprocessing import RandomContrast as RandomContrast
-from pullback.train.nn.layers.image_preprocessing import RandomCrop as RandomCrop
-from pullback.train.nn.layers.image_preprocessing import RandomFlip as RandomFlip
-from pullback.train.nn.layers.image_preprocessing import RandomRotation as RandomRotation
-from pullback.train.nn.layers.image_preprocessing import RandomShear as RandomShear
-from pullback.train.nn.layers.image_preprocessing import RandomTranslation as RandomTranslation
-from pullback.train.nn.layers.image_preprocessing import RandomWidth as RandomWidth
-from pullback.train.nn.layers.image_preprocessing import RandomZoom as RandomZoom
-from pullback.train.nn.layers.image_preprocessing import Resizing as Resizing
-from pullback.train.nn.layers.merging import Add as Add
-from pullback.train.nn.layers.merging import Average as Average
-from pullback.train.nn.layers.merging import Concatenate as Concatenate
-from pullback.train.nn.layers.merging import Dot as Dot
-from pullback.train.nn.layers.merging import Maximum as Maximum
-from pullback.train.nn.layers.merging import Minimum as Minimum
-from pullback.train.nn.layers.merging import Multiply as Multiply
-from pullback.train.nn.layers.merging import Subtract as Subtract
+from pullback.train.nn.layers.color_preprocessing import *
+from pullback.train.nn.layers.conv_recurrent import *
+from pullback.train.nn.layers.convolution import *
+from pullback.train.nn.layers.dense import *
+from pullback.train.nn.layers.general import *
+from pullback.train.nn.layers.image_preprocessing import *
+from pullback.train.nn.layers.merging import *
 from pullback.train.nn.layers.noise import AlphaDropout as AlphaDropout
 from pullback.train.nn.layers.noise import Dropout as Dropout
 from pullback.train.nn.layers.noise import GaussianDropout as GaussianDropout
@@ -89,51 +26,17 @@ from pullback.train.nn.layers.noise import GaussianNoise as GaussianNoise
 from pullback.train.nn.layers.noise import SpatialDropout1d as SpatialDropout1d
 from pullback.train.nn.layers.noise import SpatialDropout2d as SpatialDropout2d
 from pullback.train.nn.layers.noise import SpatialDropout3d as SpatialDropout3d
-from pullback.train.nn.layers.normalization import BatchNormalization as BatchNormalization
-from pullback.train.nn.layers.normalization import GroupNormalization as GroupNormalization
-from pullback.train.nn.layers.normalization import LayerNormalization as LayerNormalization
-from pullback.train.nn.layers.normalization import RmsNormalization as RmsNormalization
-from pullback.train.nn.layers.normalization import UnitNormalization as UnitNormalization
-from pullback.train.nn.layers.pooling import AdaptiveAveragePooling1d as AdaptiveAveragePooling1d
-from pullback.train.nn.layers.pooling import AdaptiveAveragePooling2d as AdaptiveAveragePooling2d
-from pullback.train.nn.layers.pooling import AdaptiveAveragePooling3d as AdaptiveAveragePooling3d
-from pullback.train.nn.layers.pooling import AdaptiveMaxPooling1d as AdaptiveMaxPooling1d
-from pullback.train.nn.layers.pooling import AdaptiveMaxPooling2d as AdaptiveMaxPooling2d
-from pullback.train.nn.layers.pooling import AdaptiveMaxPooling3d as AdaptiveMaxPooling3d
-from pullback.train.nn.layers.pooling import AveragePooling1d as AveragePooling1d
-from pullback.train.nn.layers.pooling import AveragePooling2d as AveragePooling2d
-from pullback.train.nn.layers.pooling import AveragePooling3d as AveragePooling3d
-from pullback.train.nn.layers.pooling import GlobalAveragePooling1d as GlobalAveragePooling1d
-from pullback.train.nn.layers.pooling import GlobalAveragePooling2d as GlobalAveragePooling2d
-from pullback.train.nn.layers.pooling import GlobalAveragePooling3d as GlobalAveragePooling3d
-from pullback.train.nn.layers.pooling import GlobalMaxPooling1d as GlobalMaxPooling1d
-from pullback.train.nn.layers.pooling import GlobalMaxPooling2d as GlobalMaxPooling2d
-from pullback.train.nn.layers.pooling import GlobalMaxPooling3d as GlobalMaxPooling3d
-from pullback.train.nn.layers.pooling import MaxPooling1d as MaxPooling1d
-from pullback.train.nn.layers.pooling import MaxPooling2d as MaxPooling2d
-from pullback.train.nn.layers.pooling import MaxPooling3d as MaxPooling3d
-from pullback.train.nn.layers.preprocessing import CategoryEncoding as CategoryEncoding
-from pullback.train.nn.layers.preprocessing import Discretization as Discretization
-from pullback.train.nn.layers.preprocessing import Hashing as Hashing
-from pullback.train.nn.layers.preprocessing import IntegerLookup as IntegerLookup
-from pullback.train.nn.layers.preprocessing import Normalization as Normalization
-from pullback.train.nn.layers.preprocessing import Rescaling as Rescaling
-from pullback.train.nn.layers.preprocessing import StringLookup as StringLookup
-from pullback.train.nn.layers.preprocessing import TextVectorization as TextVectorization
+from pullback.train.nn.layers.normalization import *
+from pullback.train.nn.layers.pooling import *
+from pullback.train.nn.layers.preprocessing import *
 from pullback.train.nn.layers.recurrent import Gru as Gru
 from pullback.train.nn.layers.recurrent import Lstm as Lstm
 from pullback.train.nn.layers.recurrent import Rnn as Rnn
 from pullback.train.nn.layers.recurrent import SimpleRnn as SimpleRnn
-from pullback.train.nn.layers.shaping import Flatten as Flatten
-from pullback.train.nn.layers.shaping import Permute as Permute
-from pullback.train.nn.layers.shaping import RepeatVector as RepeatVector
-from pullback.train.nn.layers.shaping import Reshape as Reshape
+from pullback.train.nn.layers.shaping import *
 from pullback.train.nn.layers.symbolic import InputLayer as InputLayer
 from pullback.train.nn.layers.symbolic import input as input
-from pullback.train.nn.layers.wrappers import Bidirectional as Bidirectional
-from pullback.train.nn.layers.wrappers import SpectralNormalization as SpectralNormalization
-from pullback.train.nn.layers.wrappers import TimeDistributed as TimeDistributed
-from pullback.train.nn.layers.wrappers import Wrapper as Wrapper
+from pullback.train.nn.layers.wrappers import *
 
 activation = Activation
 activity_regularization = ActivityRegularization
