@@ -264,11 +264,15 @@ class Op:
         return made
 
     def _kernel_call(self) -> Any:
+        """Return the kernel as a function that takes the parameters by position, after the inputs."""
         kernel, names = self.kernel, tuple(self.params)
         if kernel in FUNCTIONS and kernel.nin == 1:
             return run_elements(kernel)
         n = 1 if self.variadic else len(self.inputs)
-        return (lambda *a: kernel(*a[:n], **dict(zip(names, a[n:], strict=True)))) if names else kernel
+        code = kernel.__code__ if isinstance(kernel, FunctionType) else None
+        if not names or (code and code.co_varnames[: code.co_argcount][n : n + len(names)] == names):
+            return kernel
+        return lambda *a: kernel(*a[:n], **dict(zip(names, a[n:], strict=True)))
 
     def _become_operator(self) -> None:
         word, sign = OPERATORS.get(self.kernel, (None, None))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,8 @@ _is_composing: ContextVar[bool] = ContextVar("is_composing", default=False)
 
 def has_order_of_kernel(op: Any) -> bool:
     """Return whether the results of an op lie in memory as those of its kernel, which is NumPy's function."""
-    return op.makes_views or op.elementwise or op.quick is None or isinstance(op.acts, reduces)
+    by_numpy = op.quick is None and not isinstance(op.kernel, FunctionType)
+    return op.makes_views or op.elementwise or by_numpy or isinstance(op.acts, reduces)
 
 
 def keep_order(func: Callable[..., Any], call: Callable[..., Any]) -> Callable[..., Any]:

@@ -133,7 +133,6 @@ def _leaky_relu(x: Array, alpha: ArrayOrNumber | None = 0.2) -> Any:
     _leaky_relu,
     acts=_same([{}, {"alpha": 0.1}, {"alpha": 2.0}]),
     d=partials(lambda g, x, alpha: select(x > 0, g, g * _alpha_or_default(alpha, 0.2))),
-    run=_leaky_relu,
     lower=scalar(lambda s, x, alpha: s.select(s.greater(x, 0), x, x * _alpha_or_default(alpha, 0.2))),
 )
 def leaky_relu(x: TensorLike, /, alpha: float = 0.2) -> Any:
@@ -226,7 +225,6 @@ def _step(x: Value, alpha: Any = 0.0) -> Any:
     _step,
     acts=_same([{}, {"alpha": 0.5}]),
     d=partials(lambda g: zero_cotangent(g)),
-    run=_step,
     lower=scalar(
         lambda s, x, alpha: s.select(s.isnan(x), x, s.select(s.greater(x, 0), 1.0, _alpha_or_default(alpha, 0.0)))
     ),
@@ -450,10 +448,6 @@ def _log_softmax(x: Array, axis: int | None = -1, saves: bool = False) -> Any:
     return z
 
 
-def _save_log_softmax(x: Array, axis: int | None) -> Any:
-    return _log_softmax(x, axis, saves=True)
-
-
 def _pull_log_softmax(g: Any, logits: Value, axis: int) -> Any:
     return g - softmax(logits, axis=axis) * _total(g, axis)
 
@@ -489,7 +483,7 @@ def _probabilities(logits: Value, z: Any, axis: int | None) -> Any:
         jvp=lambda dlogits, logits, z, axis: dlogits - _total(_probabilities(logits, z, axis) * dlogits, _axis(axis)),
     ),
     run=run_compiled_if(_has_many, _log_softmax, is_finite=_has_numbers),
-    saving=run_compiled_if(_has_many, _log_softmax, _save_log_softmax, _has_numbers),
+    saving=run_compiled_if(_has_many, _log_softmax, lambda x, axis: _log_softmax(x, axis, saves=True), _has_numbers),
     lower=made_of(_compose_log_softmax),
 )
 def log_softmax(logits: TensorLike, /, axis: Axis = -1) -> Any:

@@ -111,14 +111,6 @@ def _behind(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str
     return np.moveaxis(op.call([np.moveaxis(args[0], 0, -1)], params), -1, 0)
 
 
-def _to_batch(g: Value, block_shape: Sequence[int], crops: list[Any]) -> Any:
-    return space_to_batch_nd(g, block_shape, crops)
-
-
-def _to_space(g: Value, block_shape: Sequence[int], paddings: list[Any]) -> Any:
-    return batch_to_space_nd(g, block_shape, paddings)
-
-
 @op(
     _batch_to_space,
     acts=moves(
@@ -131,8 +123,7 @@ def _to_space(g: Value, block_shape: Sequence[int], paddings: list[Any]) -> Any:
         ],
         _behind,
     ),
-    d=linear(_to_batch),
-    run=_batch_to_space,
+    d=linear(lambda g, block_shape, crops: space_to_batch_nd(g, block_shape, crops)),
     lower=made_of(_batch_to_space),
 )  # fmt: skip
 def batch_to_space_nd(x: TensorLike, /, block_shape: Lengths | Array, crops: Sequence[Any] | Array) -> Any:
@@ -160,8 +151,7 @@ def batch_to_space_nd(x: TensorLike, /, block_shape: Lengths | Array, crops: Seq
         ],
         _behind,
     ),
-    d=linear(_to_space),
-    run=_space_to_batch,
+    d=linear(lambda g, block_shape, paddings: batch_to_space_nd(g, block_shape, paddings)),
     lower=made_of(_space_to_batch),
 )  # fmt: skip
 def space_to_batch_nd(x: TensorLike, /, block_shape: Lengths | Array, paddings: Sequence[Any] | Array) -> Any:
@@ -232,14 +222,6 @@ def _space_to_depth(x: Value, block_size: int, data_format: str = "NHWC") -> Any
     return x.reshape(n, c, h // b, b, w // b, b).transpose(0, 3, 5, 1, 2, 4).reshape(due)
 
 
-def _to_depth(g: Value, block_size: int, data_format: str) -> Any:
-    return space_to_depth(g, block_size, data_format)
-
-
-def _to_width(g: Value, block_size: int, data_format: str) -> Any:
-    return depth_to_space(g, block_size, data_format)
-
-
 @op(
     _depth_to_space,
     acts=moves(
@@ -250,8 +232,7 @@ def _to_width(g: Value, block_size: int, data_format: str) -> Any:
         ],
         batch_by_folding,
     ),
-    d=linear(_to_depth),
-    run=_depth_to_space,
+    d=linear(lambda g, block_size, data_format: space_to_depth(g, block_size, data_format)),
     lower=made_of(_depth_to_space),
 )  # fmt: skip
 def depth_to_space(x: TensorLike, /, block_size: int, data_format: str = "NHWC") -> Any:
@@ -277,8 +258,7 @@ def depth_to_space(x: TensorLike, /, block_size: int, data_format: str = "NHWC")
         ],
         batch_by_folding,
     ),
-    d=linear(_to_width),
-    run=_space_to_depth,
+    d=linear(lambda g, block_size, data_format: depth_to_space(g, block_size, data_format)),
     lower=made_of(_space_to_depth),
 )  # fmt: skip
 def space_to_depth(x: TensorLike, /, block_size: int, data_format: str = "NHWC") -> Any:
@@ -323,7 +303,6 @@ def _common_shape(a: Array, b: Array) -> Any:
         ],
     ),
     d=no_derivative(),
-    run=_common_shape,
 )  # fmt: skip
 def broadcast_args(s0: TensorLike, s1: TensorLike, /) -> Any:
     """Return the shape that two shapes broadcast to; all three are vectors of integers.

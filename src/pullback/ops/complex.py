@@ -129,7 +129,6 @@ def _join_parts(real: Array, imag: Array) -> Any:
     _join_parts,
     acts=moves(lambda x, y: elementwise2.shape("complex", (x, y), {}), elementwise2.samples(), elementwise2.batch),
     d=rule(lambda g: g, lambda g: g * 1j, jvp=lambda dreal, dimag: dreal + dimag * 1j),
-    run=_join_parts,
 )
 def complex(real: TensorLike, imag: TensorLike, /) -> Any:
     """Return the complex numbers with these real and imaginary parts.

@@ -218,14 +218,6 @@ def compose_contraction(x: Value, y: Value, equation: str) -> Any:
     return contract_arrays(x, y, equation)
 
 
-def contract_dx(g: Value, y: Value, equation: str) -> Any:
-    return product(g, y, adjoint_equations(equation)[0])
-
-
-def contract_dy(g: Value, x: Value, equation: str) -> Any:
-    return product(x, g, adjoint_equations(equation)[1])
-
-
 def product(x: Value, y: Value, equation: str) -> Any:
     """Contract two operands, without the op for plain arrays."""
     return (contract_arrays if type(x) is ndarray and type(y) is ndarray else contract)(x, y, equation)
@@ -265,8 +257,10 @@ def contract_examples(op: Op, args: Sequence[Any], on: Sequence[bool], params: M
         ],
         contract_examples,
     ),
-    d=linear(contract_dx, contract_dy),
-    run=contract_arrays,
+    d=linear(
+        lambda g, y, equation: product(g, y, adjoint_equations(equation)[0]),
+        lambda g, x, equation: product(x, g, adjoint_equations(equation)[1]),
+    ),
     lower=made_of(compose_contraction),
 )
 def contract(x: TensorLike, y: TensorLike, /, equation: str) -> Any:

@@ -18,7 +18,7 @@ from pullback.numerics.batching import batch_leading_axes
 
 if TYPE_CHECKING:
     from pullback.core.tensor import Tensor
-    from pullback.typing import Array, DType, TensorLike
+    from pullback.typing import DType, TensorLike
 
 __all__ = ["clone", "identity", "cast", "astype", "to_float", "to_int", "to_bool"]
 
@@ -41,19 +41,14 @@ def _convert(x: Any, dtype: DType) -> Any:
     return x.astype(dtype)
 
 
-def _as_float(x: Array, dtype: DType, source: DType) -> Any:
-    return _convert(x, dtype)
-
-
 @op(
-    _as_float,
+    lambda x, dtype, source: _convert(x, dtype),
     acts=moves(
         lambda s, dtype, source: s,
         [((n,), {"dtype": np.float64, "source": np.float64}) for n in ((), (3,), (0, 2))],
         batch_leading_axes,
     ),
     d=linear(lambda g, dtype, source: _convert(g, source)),
-    run=_as_float,
     lower=call("cast"),
 )
 def cast_to_float(x: TensorLike, /, dtype: DType, source: DType) -> Any:
@@ -64,15 +59,10 @@ def cast_to_float(x: TensorLike, /, dtype: DType, source: DType) -> Any:
     """
 
 
-def _as_whole(x: Array, dtype: DType) -> Any:
-    return _convert(x, dtype)
-
-
 @op(
-    _as_whole,
+    lambda x, dtype: _convert(x, dtype),
     acts=moves(lambda s, dtype: s, [((n,), {"dtype": np.int32}) for n in ((), (3,), (0, 2))], batch_leading_axes),
     d=no_derivative(),
-    run=_as_whole,
     lower=call("cast"),
 )
 def cast_to_whole(x: TensorLike, /, dtype: DType) -> Any:

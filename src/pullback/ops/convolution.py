@@ -156,18 +156,6 @@ def _samples(kind: int) -> list[Any]:
     return made
 
 
-def _image_cotangent(g: Value, filter: Value, x_shape: Ints, windows: Windows) -> Any:
-    return convolve_input(g, filter, windows, x_shape)
-
-
-def _filter_cotangent(g: Value, x: Value, windows: Windows) -> Any:
-    return convolve_filter(x, g, windows)
-
-
-def _filter_cotangent_of_adjoint(g: Value, x: Value, windows: Windows) -> Any:
-    return convolve_filter(g, x, windows)
-
-
 @op(
     _convolve,
     acts=moves(
@@ -175,7 +163,10 @@ def _filter_cotangent_of_adjoint(g: Value, x: Value, windows: Windows) -> Any:
         lambda: _samples(0),
         batch_products((None, None), (-1, -1)),
     ),
-    d=linear(_image_cotangent, _filter_cotangent),
+    d=linear(
+        lambda g, filter, x_shape, windows: convolve_input(g, filter, windows, x_shape),
+        lambda g, x, windows: convolve_filter(x, g, windows),
+    ),
     lower=over_windows("convolve"),
     run=accept_examples(run_compiled_if(_multiplies_much, _convolve), small_convolutions),
 )
@@ -192,7 +183,7 @@ def convolve(x: TensorLike, filter: TensorLike, /, windows: Windows) -> Any:
     acts=moves(lambda y, f, windows, shape: shape, lambda: _samples(1), batch_products((None, None), (-2, -1))),
     d=linear(
         lambda g, filter, windows: convolve(g, filter, windows),
-        _filter_cotangent_of_adjoint,
+        lambda g, x, windows: convolve_filter(g, x, windows),
     ),
     lower=over_windows("convolve_input"),
     run=accept_examples(run_compiled_if(_multiplies_much, _convolve_input), small_convolutions_input),
@@ -293,18 +284,6 @@ def _depthwise_samples(kind: int) -> list[Any]:
     return made
 
 
-def _depthwise_to_image(g: Value, filter: Value, x_shape: Ints, windows: Windows) -> Any:
-    return depthwise_input(g, filter, windows, x_shape)
-
-
-def _depthwise_to_filter(g: Value, x: Value, windows: Windows) -> Any:
-    return depthwise_filter(x, g, windows)
-
-
-def _depthwise_to_filter_of_adjoint(g: Value, x: Value, windows: Windows) -> Any:
-    return depthwise_filter(g, x, windows)
-
-
 @op(
     _depthwise,
     acts=moves(
@@ -312,7 +291,10 @@ def _depthwise_to_filter_of_adjoint(g: Value, x: Value, windows: Windows) -> Any
         lambda: _depthwise_samples(0),
         batch_products_by_channel(1, (-1, -2), -1),
     ),
-    d=linear(_depthwise_to_image, _depthwise_to_filter),
+    d=linear(
+        lambda g, filter, x_shape, windows: depthwise_input(g, filter, windows, x_shape),
+        lambda g, x, windows: depthwise_filter(x, g, windows),
+    ),
     lower=over_windows("depthwise"),
     run=run_compiled_if(_multiplies_much_by_channel, _depthwise),
 )
@@ -331,7 +313,7 @@ def depthwise(x: TensorLike, filter: TensorLike, /, windows: Windows) -> Any:
     ),
     d=linear(
         lambda g, filter, windows: depthwise(g, filter, windows),
-        _depthwise_to_filter_of_adjoint,
+        lambda g, x, windows: depthwise_filter(g, x, windows),
     ),
     lower=over_windows("depthwise_input"),
     run=run_compiled_if(_multiplies_much_by_channel, _depthwise_input),

@@ -16,7 +16,7 @@ from pullback.numerics.axis_arguments import LETTERS
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
-    from pullback.typing import Array, TensorLike, Value
+    from pullback.typing import Array, TensorLike
 
 __all__: list[str] = []
 
@@ -26,10 +26,6 @@ def diagonal_examples(op: Op, args: Sequence[Any], on: Sequence[bool], params: M
     new = next(c for c in LETTERS if c not in params["equation"])
     more = {"shape": (args[0].shape[0], *params["shape"])} if "shape" in params else {}
     return op.call(args, {"equation": new + params["equation"].replace("->", f"->{new}"), **more})
-
-
-def fill(g: Value, x_shape: Shape, equation: str) -> Any:
-    return diagonal_fill(g, equation, x_shape)
 
 
 def make_diagonal(x: Array, equation: str, shape: Shape) -> Any:
@@ -53,8 +49,7 @@ def put_diagonal(base: Any, value: Any, equation: str) -> Any:
         [(((3, 3),), {"equation": "ii->i"}), (((2, 3, 2),), {"equation": "iji->ij"})],
         diagonal_examples,
     ),
-    d=linear(fill),
-    run=lambda x, equation: np.einsum(equation, x),
+    d=linear(lambda g, x_shape, equation: diagonal_fill(g, equation, x_shape)),
     lower=view(put=put_diagonal),
 )
 def diagonal_part(x: TensorLike, /, equation: str) -> Any:
@@ -73,7 +68,6 @@ def diagonal_part(x: TensorLike, /, equation: str) -> Any:
         diagonal_examples,
     ),
     d=linear(lambda g, equation: diagonal_part(g, equation)),
-    run=make_diagonal,
 )
 def diagonal_fill(x: TensorLike, /, equation: str, shape: Shape) -> Any:
     """Return zeros of ``shape`` with ``x`` on their diagonal: the adjoint of ``diagonal_part``.

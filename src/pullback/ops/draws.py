@@ -59,10 +59,6 @@ def _draw_uniform(base: Any, place: Any, key0: Any, key1: Any, dtype: str) -> An
     return made
 
 
-def _draw_below(base: Any, place: Any, key0: Any, key1: Any, bound: Any, dtype: str) -> Any:
-    return _draw_uniform(base, place, key0, key1, dtype) < bound
-
-
 @op(
     _draw_uniform,
     acts=_Places("(),(),(),()->()"),
@@ -78,7 +74,7 @@ def draw_uniform(base: TensorLike, place: TensorLike, key0: TensorLike, key1: Te
 
 
 @op(
-    _draw_below,
+    lambda base, place, key0, key1, bound, dtype: _draw_uniform(base, place, key0, key1, dtype) < bound,
     acts=_Places("(),(),(),(),()->()"),
     d=no_derivative(mixes=False),
     lower=scalar(

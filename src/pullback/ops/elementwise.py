@@ -340,12 +340,8 @@ def sqrt(x: TensorLike, /) -> Any:
     """
 
 
-def _rsqrt(x: Array) -> Any:
-    return np.reciprocal(np.sqrt(x))
-
-
 @op(
-    _rsqrt,
+    lambda x: np.reciprocal(np.sqrt(x)),
     acts=elementwise1,
     domain=(0.5, 3.0),
     d=partials(lambda g, z, x: -(g * z) / (x + x)),

@@ -15,7 +15,7 @@ from pullback.numerics.batching import broadcast_examples
 from pullback.numerics.gammas import cdf_derivative, density_derivative
 
 if TYPE_CHECKING:
-    from pullback.typing import Array, TensorLike, Value
+    from pullback.typing import Array, TensorLike
 
 __all__: list[str] = []
 
@@ -41,15 +41,15 @@ def _keep_dtype(compute: Callable[[Any, Any, int], Any]) -> Any:
     return run
 
 
-def _density_by_alpha(g: Value, z: Value, alpha: Value, at: Value, n: int) -> Any:
-    return g * (gamma_density_slope(alpha, at, n + 1) - z * gamma_density_slope(alpha, at, 1))
-
-
-def _density_by_at(g: Value, alpha: Value, at: Value, n: int) -> Any:
-    return g * gamma_density_slope(alpha, at, n - 1) * n / at if n else g * 0.0
-
-
-@op(_keep_dtype(density_derivative), acts=_Orders(), d=partials(_density_by_alpha, _density_by_at), domain=(0.5, 3.0))
+@op(
+    _keep_dtype(density_derivative),
+    acts=_Orders(),
+    d=partials(
+        lambda g, z, alpha, at, n: g * (gamma_density_slope(alpha, at, n + 1) - z * gamma_density_slope(alpha, at, 1)),
+        lambda g, alpha, at, n: g * gamma_density_slope(alpha, at, n - 1) * n / at if n else g * 0.0,
+    ),
+    domain=(0.5, 3.0),
+)
 def gamma_density_slope(alpha: TensorLike, at: TensorLike, /, n: int) -> Any:
     """Return the derivative of order ``n`` by ``alpha`` of the density of Gamma(alpha, 1), divided by the density.
 
@@ -58,15 +58,15 @@ def gamma_density_slope(alpha: TensorLike, at: TensorLike, /, n: int) -> Any:
     """
 
 
-def _share_by_alpha(g: Value, z: Value, alpha: Value, at: Value, n: int) -> Any:
-    return g * (gamma_share_slope(alpha, at, n + 1) - z * gamma_density_slope(alpha, at, 1))
-
-
-def _share_by_at(g: Value, z: Value, alpha: Value, at: Value, n: int) -> Any:
-    return g * (gamma_density_slope(alpha, at, n) - z * ((alpha - 1) / at - 1))
-
-
-@op(_keep_dtype(cdf_derivative), acts=_Orders(), d=partials(_share_by_alpha, _share_by_at), domain=(0.5, 3.0))
+@op(
+    _keep_dtype(cdf_derivative),
+    acts=_Orders(),
+    d=partials(
+        lambda g, z, alpha, at, n: g * (gamma_share_slope(alpha, at, n + 1) - z * gamma_density_slope(alpha, at, 1)),
+        lambda g, z, alpha, at, n: g * (gamma_density_slope(alpha, at, n) - z * ((alpha - 1) / at - 1)),
+    ),
+    domain=(0.5, 3.0),
+)
 def gamma_share_slope(alpha: TensorLike, at: TensorLike, /, n: int) -> Any:
     """Return the derivative of order ``n`` by ``alpha`` of the distribution function of Gamma(alpha, 1), by density.
 

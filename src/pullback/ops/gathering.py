@@ -145,7 +145,6 @@ def _scatter_cotangent(g: Value, x_shape: Shape, indices: Value, axis: int, batc
         gather_each,
     ),
     d=linear(_scatter_cotangent, None, rows=rows_of_gather),
-    run=_gather,
     lower=call("take"),
 )  # fmt: skip
 def gather(x: TensorLike, indices: TensorLike, /, axis: Axis = 0, batch_dims: int = 0) -> Any:
@@ -239,10 +238,6 @@ def _gather_nd(x: Array, indices: Array) -> Any:
     return _as_rows(x, indices.shape[-1])[rows]
 
 
-def _scatter_cotangent_nd(g: Value, x_shape: Shape, indices: Value) -> Any:
-    return scatter_nd(indices, g, x_shape)
-
-
 @op(
     _gather_nd,
     acts=moves(
@@ -254,8 +249,7 @@ def _scatter_cotangent_nd(g: Value, x_shape: Shape, indices: Value) -> Any:
         ],
         gather_nd_each,
     ),
-    d=linear(_scatter_cotangent_nd, None),
-    run=_gather_nd,
+    d=linear(lambda g, x_shape, indices: scatter_nd(indices, g, x_shape), None),
     lower=call("take at"),
 )  # fmt: skip
 def gather_nd(x: TensorLike, indices: TensorLike, /) -> Any:
@@ -299,7 +293,6 @@ def _scatter_nd(indices: Array, updates: Array, shape: Sequence[int]) -> Any:
         scatter_nd_each,
     ),
     d=linear(None, lambda g, indices: gather_nd(g, indices)),
-    run=_scatter_nd,
     lower=call("put at"),
 )  # fmt: skip
 def scatter_nd(indices: TensorLike, updates: TensorLike, /, shape: ShapeLike) -> Any:
@@ -339,7 +332,6 @@ def _last(indices: Array, shape: Shape) -> Any:
         ),
     ),
     d=no_derivative(),
-    run=_last,
 )
 def last_updates(indices: TensorLike, /, shape: Shape) -> Any:
     """Return which updates are the last ones for their coordinates, and so stay.
@@ -349,18 +341,10 @@ def last_updates(indices: TensorLike, /, shape: Shape) -> Any:
     """
 
 
-def _tensor_cotangent(g: Value, indices: Value, updates_shape: Shape) -> Any:
-    return tensor_scatter_update(g, indices, np.zeros(updates_shape, g.dtype)[()])
-
-
 def _updates_cotangent(g: Value, indices: Value, tensor_shape: Shape) -> Any:
     """Return the cotangent of the updates, which is 0 for updates that are overwritten by later ones."""
     last = last_updates(indices, tensor_shape).astype(g.dtype)
     return gather_nd(g, indices) * np.reshape(last, last.shape + (1,) * (len(tensor_shape) - indices.shape[-1]))
-
-
-def _update_tangent(dtensor: Array, indices: Value, dupdates: Array) -> Any:
-    return tensor_scatter_update(dtensor, indices, dupdates)
 
 
 @op(
@@ -374,12 +358,11 @@ def _update_tangent(dtensor: Array, indices: Value, dupdates: Array) -> Any:
         update_each,
     ),
     d=rule(
-        _tensor_cotangent,
+        lambda g, indices, updates_shape: tensor_scatter_update(g, indices, np.zeros(updates_shape, g.dtype)[()]),
         None,
         _updates_cotangent,
-        jvp=_update_tangent,
+        jvp=lambda dtensor, indices, dupdates: tensor_scatter_update(dtensor, indices, dupdates),
     ),
-    run=_scatter_update,
 )  # fmt: skip
 def tensor_scatter_update(tensor: TensorLike, indices: TensorLike, updates: TensorLike, /) -> Any:
     """Return a copy of ``tensor`` with ``updates`` written at coordinates.
@@ -503,7 +486,6 @@ def _positive(depth: Any) -> int:
         batch_leading_axes,
     ),
     d=no_derivative(),
-    run=_one_hot,
     lower=made_of(_one_hot),
 )  # fmt: skip
 def one_hot(

@@ -135,10 +135,6 @@ def _scatter_cotangent(g: Value, x_shape: tuple[int, ...], index: Index) -> Any:
     return _scatter(g, x_shape, index) if isinstance(g, RAW) else scatter(g, x_shape, index)
 
 
-def _write_view(base: Tensor, value: Tensor, index: Index) -> Any:
-    return set_item(base, value, index)
-
-
 @op(
     _getitem,
     acts=moves(
@@ -155,7 +151,7 @@ def _write_view(base: Tensor, value: Tensor, index: Index) -> Any:
     ),
     d=linear(_scatter_cotangent, into=_add_at, rows=rows_of_index),
     run=_pick,
-    lower=view(put=_write_view, is_view=_is_basic),
+    lower=view(put=lambda base, value, index: set_item(base, value, index), is_view=_is_basic),
 )  # fmt: skip
 def getitem(x: TensorLike, /, index: Index) -> Any:
     """Return ``x[index]``: integers, slices, ``None``, ``...``, arrays of integers, and masks.
@@ -303,7 +299,6 @@ def _set_each(x: Tensor, y: Value, index: Any) -> Any:
         ),
     ),
     d=linear(lambda g, index: getitem(g, index)),
-    run=_scatter,
     lower=pieces(lambda shapes, shape, index: [index]),
 )  # fmt: skip
 def scatter(x: TensorLike, /, shape: ShapeLike, index: Index) -> Any:
@@ -368,10 +363,6 @@ def _set_all(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]
     return op.call([x, y], {"index": index_each(index, n)})
 
 
-def _set_tangent(dx: Value, dy: Value, index: Index) -> Any:
-    return set_item(dx, dy, index)
-
-
 @op(
     _set,
     acts=moves(
@@ -384,12 +375,7 @@ def _set_tangent(dx: Value, dy: Value, index: Index) -> Any:
         ],
         _set_all,
     ),
-    d=rule(
-        _reset,
-        _value_cotangent,
-        jvp=_set_tangent,
-    ),
-    run=_set,
+    d=rule(_reset, _value_cotangent, jvp=lambda dx, dy, index: set_item(dx, dy, index)),
     lower=call("set"),
 )  # fmt: skip
 def set_item(x: TensorLike, y: TensorLike, /, index: Index) -> Any:

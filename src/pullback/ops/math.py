@@ -63,7 +63,6 @@ def _square(labels: tuple[int, ...], predictions: tuple[int, ...], num_classes: 
         ],
     ),
     d=no_derivative(),
-    run=_confusion,
 )
 def confusion_matrix(labels: TensorLike, predictions: TensorLike, /, num_classes: int) -> Any:
     """Return how often each label (the row) was predicted as each class (the column).

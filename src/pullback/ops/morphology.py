@@ -15,7 +15,7 @@ from pullback.numerics.batching import batch_by_folding
 from pullback.numerics.windows import Windows, channels_last, frame_adjoint, make_frame, plan_windows, window_view
 
 if TYPE_CHECKING:
-    from pullback.typing import Array, Lengths, Padding, TensorLike, Value
+    from pullback.typing import Lengths, Padding, TensorLike
 
 __all__ = ["dilation2d"]
 
@@ -33,27 +33,16 @@ def _all(x: Ints, w: Windows) -> Ints:
     return (x[0], *w.out, *w.size, x[-1])
 
 
-def _cut_windows(x: Array, windows: Windows, fill: float = 0.0) -> Any:
-    return window_view(make_frame(x, windows, fill), windows).copy()
-
-
-def _image_cotangent(g: Value, x_shape: Ints, windows: Windows) -> Any:
-    return add_windows(g, windows, x_shape)
-
-
-def _windows_tangent(dx: Array, windows: Windows) -> Any:
-    return cut_windows(dx, windows)
-
-
 @op(
-    _cut_windows,
+    lambda x, windows, fill: window_view(make_frame(x, windows, fill), windows).copy(),
     acts=moves(
         lambda x, windows, fill: _all(x, windows),
         [((x,), {"windows": w, "fill": -1.0}) for x, w in SAMPLES],
         batch_by_folding,
     ),
-    d=rule(_image_cotangent, jvp=_windows_tangent),
-    run=_cut_windows,
+    d=rule(
+        lambda g, x_shape, windows: add_windows(g, windows, x_shape), jvp=lambda dx, windows: cut_windows(dx, windows)
+    ),
 )
 def cut_windows(x: TensorLike, /, windows: Windows, fill: float = 0.0) -> Any:
     """Return every window, (batch, *positions, *window, channels), with ``fill`` outside ``x``.
@@ -80,7 +69,6 @@ def _add_windows(x: Any, windows: Windows, shape: Ints) -> Any:
         batch_by_folding,
     ),
     d=linear(lambda g, windows: cut_windows(g, windows)),
-    run=_add_windows,
 )
 def add_windows(x: TensorLike, /, windows: Windows, shape: Ints) -> Any:
     """Return the adjoint of ``cut_windows``: windows added up where they overlap.

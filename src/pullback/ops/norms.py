@@ -16,7 +16,6 @@ from pullback.errors import ArgumentError
 from pullback.numerics.adjoints import axes, inverse_or_zero, nonzero, real_product, restore_axes, total
 
 if TYPE_CHECKING:
-    from pullback.core.tensor import Tensor
     from pullback.typing import Array, Axis, TensorLike, Value
 
 __all__ = ["euclidean_norm", "norm"]
@@ -49,7 +48,6 @@ def compose_length(x: Any, axis: Axis, keepdims: bool) -> Any:
         lambda g, x, z, axis: x * restore_axes(g * inverse_or_zero(z), x.shape, axis),
         jvp=lambda dx, x, z, axis, keepdims: total(real_product(x, dx), axis, keepdims) * inverse_or_zero(z),
     ),
-    run=_euclidean_norm,
     lower=made_of(compose_length),
     domain=(0.5, 2.0),
 )
@@ -71,10 +69,6 @@ def power_mean(x: Array, ord: float, axis: Axis = None, keepdims: bool = False) 
     return add_reduce(np.abs(x) ** float(ord), axes(axis), None, None, keepdims) ** (1 / ord)
 
 
-def compose_mean(x: Tensor, ord: float, axis: Axis, keepdims: bool) -> Any:
-    return total(np.abs(x) ** float(ord), axis, keepdims) ** (1 / ord)
-
-
 class Powers(reduces):
     """A reduction with an exponent."""
 
@@ -89,8 +83,7 @@ class Powers(reduces):
         lambda g, x, z, ord, axis: restore_axes(g, x.shape, axis) * power_slope(x, z, ord, axis),
         jvp=lambda dx, x, z, ord, axis, keepdims: total(real_product(power_slope(x, z, ord, axis), dx), axis, keepdims),
     ),
-    run=power_mean,
-    lower=made_of(compose_mean),
+    lower=made_of(lambda x, ord, axis, keepdims: total(np.abs(x) ** float(ord), axis, keepdims) ** (1 / ord)),
     domain=(0.5, 2.0),
 )
 def p_norm(x: TensorLike, /, ord: str | float, axis: Axis = None, keepdims: bool = False) -> Any:

@@ -52,10 +52,6 @@ def _pad(x: Array, paddings: Lengths, constant_value: Number = 0) -> Any:
     return z
 
 
-def _pad_tangent(dx: Array, paddings: Sequence[Any]) -> Any:
-    return pad(dx, paddings)
-
-
 @op(
     _pad,
     acts=moves(
@@ -69,9 +65,8 @@ def _pad_tangent(dx: Array, paddings: Sequence[Any]) -> Any:
     ),
     d=rule(
         lambda g, x_shape, paddings: g[_inner(x_shape, paddings)],
-        jvp=_pad_tangent,
+        jvp=lambda dx, paddings: pad(dx, paddings),
     ),
-    run=_pad,
     lower=pieces(lambda shapes, paddings, constant_value: [_inner(shapes[0], paddings)], fill="constant_value"),
 )  # fmt: skip
 def pad(x: TensorLike, /, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Any:

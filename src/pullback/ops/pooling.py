@@ -35,7 +35,7 @@ from pullback.numerics.windows import (
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
-    from pullback.typing import Array, Lengths, Padding, TensorLike, Value
+    from pullback.typing import Array, Lengths, Padding, TensorLike
 
 __all__ = [
     "PoolWithArgmax", "avg_pool", "avg_pool1d", "avg_pool3d", "max_pool", "max_pool1d", "max_pool3d",
@@ -139,22 +139,13 @@ def _samples_with_source(down: bool) -> list[Any]:
     return made
 
 
-def _image_cotangent(g: Value, x: Value, z: Value, windows: Windows) -> Any:
-    return give_to_largest(g, x, z, windows)
-
-
-def _tangent_of_largest(dx: Value, x: Array, z: Array, windows: Windows) -> Any:
-    return take_from_largest(dx, x, z, windows)
-
-
-def _largest_cotangent(g: Value, source: Value, largest: Value, windows: Windows) -> Any:
-    return take_from_largest(g, source, largest, windows)
-
-
 @op(
     _largest,
     acts=moves(_results, [((x,), {"windows": w}) for x, w in SAMPLES], batch_by_folding),
-    d=rule(_image_cotangent, jvp=_tangent_of_largest),
+    d=rule(
+        lambda g, x, z, windows: give_to_largest(g, x, z, windows),
+        jvp=lambda dx, x, z, windows: take_from_largest(dx, x, z, windows),
+    ),
     lower=over_windows("largest"),
     run=run_compiled_if(_looks_at_many, _largest),
 )  # fmt: skip
@@ -169,7 +160,7 @@ def largest_in_window(x: TensorLike, /, windows: Windows) -> Any:
 @op(
     _give_to_largest,
     acts=moves(lambda x, source, largest, windows: source, lambda: _samples_with_source(False), batch_by_folding),
-    d=linear(_largest_cotangent, None, None),
+    d=linear(lambda g, source, largest, windows: take_from_largest(g, source, largest, windows), None, None),
     lower=over_windows("give"),
     run=run_compiled_if(_looks_at_many, _give_to_largest),
 )
@@ -228,7 +219,6 @@ def _places_in_batch(op: Op, args: list[Any], on: Sequence[bool], params: dict[s
         _places_in_batch,
     ),
     d=no_derivative(),
-    run=_places,
 )  # fmt: skip
 def largest_places(x: TensorLike, /, windows: Windows, include_batch: bool = False) -> Any:
     """Return where the largest element of each window is, the first of several: its number in the flattened image.
@@ -252,14 +242,10 @@ def _spread(x: Array, windows: Windows, shape: Ints) -> Any:
     return frame_adjoint(e, windows, shape[1:-1])
 
 
-def _spread_back(g: Value, x_shape: Ints, windows: Windows) -> Any:
-    return spread_over_windows(g, windows, x_shape)
-
-
 @op(
     _sums,
     acts=moves(_results, [((x,), {"windows": w}) for x, w in SAMPLES], batch_by_folding),
-    d=linear(_spread_back),
+    d=linear(lambda g, x_shape, windows: spread_over_windows(g, windows, x_shape)),
     lower=over_windows("sums"),
     run=run_compiled_if(_looks_at_many, _sums),
 )

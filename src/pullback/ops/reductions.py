@@ -463,7 +463,6 @@ def weigh_examples(op: Op, args: list[Any], on: Sequence[bool], params: dict[str
         weigh_examples,
     ),
     d=partials(weigh_cotangent),
-    run=weigh,
     lower=made_of(compose_weights),
 )
 def log_sum_exp_weights(x: TensorLike, /, axis: Axis = None) -> Any:
@@ -483,10 +482,6 @@ def weights(x: Value, z: Value, axis: Axis) -> Any:
         return quick_exp(x - z)
     with np.errstate(invalid="ignore"):
         return np.exp(x - np.where(z == -inf, np.zeros((), z.dtype), z))
-
-
-def save_log_of_sum(x: Array, axis: Axis, keepdims: bool) -> Any:
-    return log_of_sum(x, axis, keepdims, saves=True)
 
 
 def adds_many(x: Array, axis: Axis = None, keepdims: bool = False) -> bool:
@@ -525,7 +520,9 @@ def pull_log_of_sum(g: Value, x: Value, z: Value, axis: Axis) -> Any:
         jvp=lambda dx, x, z, axis, keepdims: total(dx * weights(x, z, axis), axis, keepdims),
     ),
     run=run_compiled_if(adds_many, log_of_sum, is_finite=is_all_finite),
-    saving=run_compiled_if(adds_many, log_of_sum, save_log_of_sum, is_all_finite),
+    saving=run_compiled_if(
+        adds_many, log_of_sum, lambda x, axis, keepdims: log_of_sum(x, axis, keepdims, saves=True), is_all_finite
+    ),
     lower=made_of(compose_log_of_sum),
 )
 def log_sum_exp(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:

@@ -70,14 +70,10 @@ def make_scan(accumulate: Any, first: Any, name: str) -> Any:
     return run_compiled_if(has_many, accumulate, run_numpy, ends_finite)
 
 
-def sum_back(g: Value, axis: int, exclusive: bool, reverse: bool) -> Any:
-    return cumsum(g, axis, exclusive, not reverse)
-
-
 @op(
     np.cumsum,
     acts=Running(),
-    d=linear(sum_back),
+    d=linear(lambda g, axis, exclusive, reverse: cumsum(g, axis, exclusive, not reverse)),
     run=make_scan(np.cumsum, 0, "cumsum"),
     lower=scan(lambda s, acc, x: acc + x, start=0, regroups=True),
 )
@@ -105,17 +101,12 @@ def delay_by_pieces(x: Tensor, axis: int, by: int) -> Any:
     return np.concatenate([nothing, kept] if by > 0 else [kept, nothing], axis=at)
 
 
-def delay_back(g: Value, axis: int, by: int) -> Any:
-    return delay(g, axis, -by)
-
-
 @op(
     delay_array,
     acts=moves(
         lambda s, axis, by: s, [(((4,),), {"axis": 0, "by": 1}), (((2, 3),), {"axis": 1, "by": -1})], batch_along_axis
     ),
-    d=linear(delay_back),
-    run=delay_array,
+    d=linear(lambda g, axis, by: delay(g, axis, -by)),
     lower=made_of(delay_by_pieces),
 )
 def delay(x: TensorLike, /, axis: Axis, by: int) -> Any:
@@ -152,10 +143,6 @@ def recurrence_dx(g: Value, x: Value, z: Value, axis: int, reverse: bool, adjoin
     return delay(e, axis, by) * z if adjoint else e * delay(z, axis, by)
 
 
-def recurrence_dy(g: Value, x: Value, axis: int, reverse: bool, adjoint: bool) -> Any:
-    return recurrence(x, g, axis, reverse, not adjoint)
-
-
 def recurrence_jvp(dx: Array, dy: Array, x: Array, z: Array, axis: int, reverse: bool, adjoint: bool) -> Any:
     by = -1 if reverse else 1
     moved = delay(dx * z, axis, -by) if adjoint else dx * delay(z, axis, by)
@@ -177,7 +164,7 @@ def recurrence_jvp(dx: Array, dy: Array, x: Array, z: Array, axis: int, reverse:
     ),
     d=rule(
         recurrence_dx,
-        recurrence_dy,
+        lambda g, x, axis, reverse, adjoint: recurrence(x, g, axis, reverse, not adjoint),
         jvp=recurrence_jvp,
     ),
     run=run_compiled_if(has_many, solve_recurrence),

@@ -140,10 +140,6 @@ def _batch_spread(op: Op, args: list[Any], on: Sequence[bool], params: dict[str,
     )
 
 
-def _sum_back(g: Value, x_shape: Shape, segment_ids: Value) -> Any:
-    return unsorted_segment_sum(g, segment_ids, x_shape[0])
-
-
 @op(
     _spread,
     acts=moves(
@@ -154,8 +150,7 @@ def _sum_back(g: Value, x_shape: Shape, segment_ids: Value) -> Any:
         ],
         _batch_spread,
     ),
-    d=linear(_sum_back, None),
-    run=_spread,
+    d=linear(lambda g, x_shape, segment_ids: unsorted_segment_sum(g, segment_ids, x_shape[0]), None),
     lower=call("spread"),
 )  # fmt: skip
 def segment_spread(x: TensorLike, segment_ids: TensorLike, /) -> Any:
@@ -243,7 +238,6 @@ _max, _min = _extreme(np.maximum, "unsorted_segment_max", -1), _extreme(np.minim
     _max,
     acts=moves(_segments_shape, FULL, _segments_each),
     d=rule(_cotangent, None, jvp=_tangent),
-    run=_max,
     lower=call("largest of segments"),
 )
 def unsorted_segment_max(x: TensorLike, segment_ids: TensorLike, /, num_segments: int) -> Any:
@@ -262,7 +256,6 @@ def unsorted_segment_max(x: TensorLike, segment_ids: TensorLike, /, num_segments
     _min,
     acts=moves(_segments_shape, FULL, _segments_each),
     d=rule(_cotangent, None, jvp=_tangent),
-    run=_min,
     lower=call("smallest of segments"),
 )
 def unsorted_segment_min(x: TensorLike, segment_ids: TensorLike, /, num_segments: int) -> Any:

@@ -99,7 +99,6 @@ FRAMES: list[Sample] = [
     _frames,
     acts=moves(_frames_shape, FRAMES, batch_leading_axes),
     d=linear(_frames_adjoint),
-    run=_frames,
 )
 def frames(x: TensorLike, /, frame_length: int, frame_step: int) -> Any:
     """Return the whole frames of the last axis.
@@ -162,7 +161,6 @@ def _sum_adjoint(g: Value, x_shape: Shape, frame_step: int) -> Any:
         batch_leading_axes,
     ),
     d=linear(_sum_adjoint),
-    run=_sum_of_frames,
 )
 def overlap_and_add(x: TensorLike, /, frame_step: int, length: int | None = None) -> Any:
     """Return the signal that is the sum of overlapping frames, ``frame_step`` apart.

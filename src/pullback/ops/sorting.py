@@ -71,7 +71,6 @@ def _same(s: Shape, axis: float, descending: bool) -> Shape:
         _argsort_each,
     ),
     d=no_derivative(),
-    run=_argsort,
 )  # fmt: skip
 def argsort(x: TensorLike, /, axis: int = -1, descending: bool = False) -> Any:
     """Return the indices that sort ``x`` along ``axis``; the order of equal elements is kept.
@@ -174,7 +173,6 @@ def _search_shape(sequence: Shape, values: Shape, side: str) -> Shape:
         _search_each,
     ),
     d=no_derivative(),
-    run=_search_sorted,
     lower=rows("search sorted", np.int32),
 )  # fmt: skip
 def search_sorted(sorted_sequence: TensorLike, values: TensorLike, /, side: str = "left") -> Any:
@@ -259,7 +257,6 @@ def _top_k_shape(predictions: Shape, targets: Shape, k: Any) -> Shape:
         batch_aligned_axes,
     ),
     d=no_derivative(),
-    run=_in_top_k,
 )  # fmt: skip
 def in_top_k(predictions: TensorLike, targets: TensorLike, /, k: int = 1) -> Any:
     """Return whether the score of the target class is among the ``k`` highest ones.
@@ -300,7 +297,6 @@ def _line(s: Shape, axis: int) -> Shape:
         ],
     ),
     d=no_derivative(),
-    run=_unique_indices,
 )  # fmt: skip
 def unique_indices(x: TensorLike, /, axis: int = 0) -> Any:
     """Return which of the different slices along ``axis`` each slice is, counted in the order in which they first come.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 DEVICE = "cpu"
 NUMBERS = (bool, int, float, complex)
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def as_operand(x: Any) -> Any:
@@ -67,6 +68,17 @@ def _call(f: Callable[..., Any], arrays: tuple[Any, ...], parameters: dict[str, 
     if not any(isinstance(x, Tensor) for x in operands):
         operands[0] = constant(np.asarray(operands[0]))
     return f(*operands, **parameters)
+
+
+def name_function(function: F, name: str, summary: str, *arguments: str) -> F:
+    """Return a function under the name that the standard has for it, with a line of documentation for each argument.
+
+    >>> name_function(lambda x: x, "positive", "Return a copy.", "x: the array.").__doc__
+    'Return a copy.\\n\\n    x: the array.'
+    """
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = "\n    ".join([f"{summary}\n", *arguments]) if arguments else summary
+    return function
 
 
 def check_device(name: str, device: object) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.tensor import call_unfollowed, may_hold, strip
-from pullback.interop.array_api.arguments import call
+from pullback.interop.array_api.arguments import call, name_function
 
 if TYPE_CHECKING:
     from pullback.core.tensor import Tensor
@@ -21,8 +21,7 @@ def _unary(name: str, f: Callable[..., Any], summary: str) -> Callable[[Value], 
     def function(x: Value, /) -> Tensor:
         return call(f, x)
 
-    named: Callable[[Value], Tensor] = _name(function, name, summary)
-    return named
+    return name_function(function, name, summary)
 
 
 def _binary(name: str, f: Callable[..., Any], summary: str) -> Callable[[Operand, Operand], Tensor]:
@@ -31,14 +30,7 @@ def _binary(name: str, f: Callable[..., Any], summary: str) -> Callable[[Operand
     def function(x1: Operand, x2: Operand, /) -> Tensor:
         return call(f, x1, x2)
 
-    named: Callable[[Operand, Operand], Tensor] = _name(function, name, summary)
-    return named
-
-
-def _name(function: Any, name: str, summary: str) -> Any:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = summary
-    return function
+    return name_function(function, name, summary)
 
 
 def _keep_whole(f: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
 from pullback.core.tape import constant
-from pullback.interop.array_api.arguments import call, check_device
+from pullback.interop.array_api.arguments import call, check_device, name_function
 
 if TYPE_CHECKING:
     from pullback.core.tensor import Tensor
@@ -17,127 +17,67 @@ if TYPE_CHECKING:
 Norm = Literal["backward", "ortho", "forward"]
 
 
-def fft(x: Value, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """Return the Fourier transform along an axis.
-
-    x: the array.
-    n: the length of the argument, by cutting off or zeros at the end.
-    axis: the axis.
-    norm: which direction is divided by the length: "backward", "forward", or both by its root, "ortho".
-    """
-    return call(np.fft.fft, x, n=n, axis=axis, norm=norm)
+NORM = 'norm: which direction is divided by the length: "backward", "forward", or both by its root, "ortho".'
 
 
-def ifft(x: Value, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """Return the inverse Fourier transform along an axis.
+class AlongAxis(Protocol):
+    """A transform along one axis."""
 
-    x: the array.
-    n: the length of the argument, by cutting off or zeros at the end.
-    axis: the axis.
-    norm: which direction is divided by the length: "backward", "forward", or both by its root, "ortho".
-    """
-    return call(np.fft.ifft, x, n=n, axis=axis, norm=norm)
+    def __call__(self, x: Value, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor: ...
 
 
-def rfft(x: Value, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """Return the Fourier transform of real numbers, without the half that mirrors the other.
+class AlongAxes(Protocol):
+    """A transform along several axes."""
 
-    x: the array.
-    n: the length of the argument, by cutting off or zeros at the end.
-    axis: the axis.
-    norm: which direction is divided by the length: "backward", "forward", or both by its root, "ortho".
-    """
-    return call(np.fft.rfft, x, n=n, axis=axis, norm=norm)
+    def __call__(
+        self, x: Value, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
+    ) -> Tensor: ...
 
 
-def irfft(x: Value, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """Return the inverse of ``rfft``, which is real.
+def _transform_axis(name: str, summary: str, sized: str = "argument") -> AlongAxis:
+    """Return the transform of NumPy of this name; ``sized`` says what has the length ``n``."""
+    f = getattr(np.fft, name)
 
-    x: the array.
-    n: the length of the result, by cutting off or zeros at the end.
-    axis: the axis.
-    norm: which direction is divided by the length: "backward", "forward", or both by its root, "ortho".
-    """
-    return call(np.fft.irfft, x, n=n, axis=axis, norm=norm)
+    def transform(x: Value, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+        return call(f, x, n=n, axis=axis, norm=norm)
 
-
-def hfft(x: Value, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """Return the Fourier transform, which is real, of numbers with Hermitian symmetry.
-
-    x: the array.
-    n: the length of the result, by cutting off or zeros at the end.
-    axis: the axis.
-    norm: which direction is divided by the length: "backward", "forward", or both by its root, "ortho".
-    """
-    return call(np.fft.hfft, x, n=n, axis=axis, norm=norm)
+    lines = ["x: the array.", f"n: the length of the {sized}, by cutting off or zeros at the end.", "axis: the axis."]
+    return name_function(transform, name, summary, *lines, NORM)
 
 
-def ihfft(x: Value, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """Return the inverse of ``hfft``.
+def _transform_axes(name: str, summary: str, sized: str = "argument") -> AlongAxes:
+    """Return the transform of NumPy of this name; ``sized`` says what has the lengths ``s``."""
+    f = getattr(np.fft, name)
 
-    x: the array.
-    n: the length of the argument, by cutting off or zeros at the end.
-    axis: the axis.
-    norm: which direction is divided by the length: "backward", "forward", or both by its root, "ortho".
-    """
-    return call(np.fft.ihfft, x, n=n, axis=axis, norm=norm)
+    def transform(
+        x: Value, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
+    ) -> Tensor:
+        last = tuple(range(-len(s), 0)) if axes is None and s is not None else axes
+        return call(f, x, s=s, axes=last, norm=norm)
 
-
-def fftn(
-    x: Value, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
-) -> Tensor:
-    """Return the Fourier transform along several axes.
-
-    x: the array.
-    s: the lengths of the argument along the axes.
-    axes: the axes; the last ones, as many as there are lengths, or all.
-    norm: which direction is divided by the length: "backward", "forward", or both by its root, "ortho".
-    """
-    return call(np.fft.fftn, x, s=s, axes=_list_axes(s, axes), norm=norm)
+    lines = [
+        "x: the array.",
+        f"s: the lengths of the {sized} along the axes.",
+        "axes: the axes; the last ones, as many as there are lengths, or all.",
+    ]
+    return name_function(transform, name, summary, *lines, NORM)
 
 
-def ifftn(
-    x: Value, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
-) -> Tensor:
-    """Return the inverse Fourier transform along several axes.
-
-    x: the array.
-    s: the lengths of the argument along the axes.
-    axes: the axes; the last ones, as many as there are lengths, or all.
-    norm: which direction is divided by the length: "backward", "forward", or both by its root, "ortho".
-    """
-    return call(np.fft.ifftn, x, s=s, axes=_list_axes(s, axes), norm=norm)
-
-
-def rfftn(
-    x: Value, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
-) -> Tensor:
-    """Return the Fourier transform of real numbers along several axes, without the half that mirrors the other.
-
-    x: the array.
-    s: the lengths of the argument along the axes.
-    axes: the axes; the last ones, as many as there are lengths, or all.
-    norm: which direction is divided by the length: "backward", "forward", or both by its root, "ortho".
-    """
-    return call(np.fft.rfftn, x, s=s, axes=_list_axes(s, axes), norm=norm)
-
-
-def irfftn(
-    x: Value, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
-) -> Tensor:
-    """Return the inverse of ``rfftn``, which is real.
-
-    x: the array.
-    s: the lengths of the result along the axes.
-    axes: the axes; the last ones, as many as there are lengths, or all.
-    norm: which direction is divided by the length: "backward", "forward", or both by its root, "ortho".
-    """
-    return call(np.fft.irfftn, x, s=s, axes=_list_axes(s, axes), norm=norm)
-
-
-def _list_axes(s: Sequence[int] | None, axes: Sequence[int] | None) -> Sequence[int] | None:
-    """Return the axes of a transform, the last ones if only their lengths are given."""
-    return tuple(range(-len(s), 0)) if axes is None and s is not None else axes
+fft = _transform_axis("fft", "Return the Fourier transform along an axis.")
+ifft = _transform_axis("ifft", "Return the inverse Fourier transform along an axis.")
+rfft = _transform_axis("rfft", "Return the Fourier transform of real numbers, without the half that mirrors the other.")
+irfft = _transform_axis("irfft", "Return the inverse of ``rfft``, which is real.", "result")
+hfft = _transform_axis(
+    "hfft", "Return the Fourier transform, which is real, of numbers with Hermitian symmetry.", "result"
+)
+ihfft = _transform_axis("ihfft", "Return the inverse of ``hfft``.")
+fftn = _transform_axes("fftn", "Return the Fourier transform along several axes.")
+ifftn = _transform_axes("ifftn", "Return the inverse Fourier transform along several axes.")
+rfftn = _transform_axes(
+    "rfftn",
+    "Return the Fourier transform of real numbers along several axes, without the half that mirrors the other.",
+)
+irfftn = _transform_axes("irfftn", "Return the inverse of ``rfftn``, which is real.", "result")
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: DType = None, device: object = None) -> Tensor:

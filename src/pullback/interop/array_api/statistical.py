@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from pullback.interop.array_api.arguments import as_operand, call, cast, widen
+from pullback.interop.array_api.arguments import as_operand, call, cast, name_function, widen
 
 if TYPE_CHECKING:
     from pullback.core.tensor import Tensor
     from pullback.typing import Axis, DType, Value
+
+
+class Reduction(Protocol):
+    """A function over axes."""
+
+    def __call__(self, x: Value, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor: ...
+
+
+def _reduce_axes(name: str, summary: str, of: str = "") -> Reduction:
+    """Return the reduction of NumPy of this name; ``of`` says what its argument is made of."""
+    f = getattr(np, name)
+
+    def function(x: Value, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        return call(f, x, axis=axis, keepdims=keepdims)
+
+    lines = ["axis: one axis, several, or None for all.", "keepdims: whether the axes stay, with length 1."]
+    return name_function(function, name, summary, f"x: the array{of}.", *lines)
+
+
+all = _reduce_axes("all", "Return whether all elements over axes are true.")
+any = _reduce_axes("any", "Return whether any element over axes is true.")
+max = _reduce_axes("max", "Return the largest elements over axes.")
+mean = _reduce_axes("mean", "Return the means over axes.", ", of floats")
+min = _reduce_axes("min", "Return the smallest elements over axes.")
 
 
 def cumulative_prod(
@@ -37,36 +61,6 @@ def cumulative_sum(
     include_initial: whether the sums begin with 0.
     """
     return cast(call(np.cumulative_sum, widen(x, dtype), axis=axis, include_initial=include_initial), dtype)
-
-
-def max(x: Value, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the largest elements over axes.
-
-    x: the array.
-    axis: one axis, several, or None for all.
-    keepdims: whether the axes stay, with length 1.
-    """
-    return call(np.max, x, axis=axis, keepdims=keepdims)
-
-
-def mean(x: Value, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the means over axes.
-
-    x: the array, of floats.
-    axis: one axis, several, or None for all.
-    keepdims: whether the axes stay, with length 1.
-    """
-    return call(np.mean, x, axis=axis, keepdims=keepdims)
-
-
-def min(x: Value, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the smallest elements over axes.
-
-    x: the array.
-    axis: one axis, several, or None for all.
-    keepdims: whether the axes stay, with length 1.
-    """
-    return call(np.min, x, axis=axis, keepdims=keepdims)
 
 
 def prod(x: Value, /, *, axis: Axis = None, dtype: DType = None, keepdims: bool = False) -> Tensor:
@@ -111,26 +105,6 @@ def var(x: Value, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bo
     keepdims: whether the axes stay, with length 1.
     """
     return call(np.var, x, axis=axis, ddof=correction, keepdims=keepdims)
-
-
-def all(x: Value, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return whether all elements over axes are true.
-
-    x: the array.
-    axis: one axis, several, or None for all.
-    keepdims: whether the axes stay, with length 1.
-    """
-    return call(np.all, x, axis=axis, keepdims=keepdims)
-
-
-def any(x: Value, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return whether any element over axes is true.
-
-    x: the array.
-    axis: one axis, several, or None for all.
-    keepdims: whether the axes stay, with length 1.
-    """
-    return call(np.any, x, axis=axis, keepdims=keepdims)
 
 
 def diff(x: Value, /, n: int = 1, axis: int = -1, prepend: Value | None = None, append: Value | None = None) -> Tensor:

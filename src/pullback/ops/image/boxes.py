@@ -95,7 +95,6 @@ def _suppress(
         ],
     ),
     d=no_derivative(),
-    run=_suppress,
 )  # fmt: skip
 def suppression_indices(
     boxes: TensorLike,

@@ -118,7 +118,6 @@ def _batch_pictures(op: Op, args: list[Any], on: Sequence[bool], params: dict[st
         _batch_pictures,
     ),
     d=no_derivative(),
-    run=_threshold,
     domain=(0.0, 255.0),
 )  # fmt: skip
 def threshold(

@@ -254,7 +254,6 @@ def _bilinear_grad_vjp(g: Value, x_shape: Shape, align_corners: bool, half_pixel
     _bilinear,
     acts=_shape_rule("resize_bilinear"),
     d=linear(_bilinear_vjp),
-    run=_bilinear,
     lower=made_of(_compose_bilinear),
 )
 def resize_bilinear(
@@ -278,7 +277,6 @@ def resize_bilinear(
     _bilinear_back,
     acts=_shape_rule("resize_bilinear_grad"),
     d=linear(_bilinear_grad_vjp),
-    run=_bilinear_back,
     lower=made_of(_compose_bilinear_back),
 )
 def resize_bilinear_grad(
@@ -334,7 +332,6 @@ def _near_grad_vjp(g: Value, x_shape: Shape, align_corners: bool, half_pixel_cen
     _near,
     acts=_shape_rule("resize_nearest_neighbor"),
     d=linear(_near_vjp),
-    run=_near,
     lower=made_of(_compose_near),
 )
 def resize_nearest_neighbor(
@@ -356,7 +353,6 @@ def resize_nearest_neighbor(
     _near_back,
     acts=_shape_rule("resize_nearest_neighbor_grad"),
     d=linear(_near_grad_vjp),
-    run=_near_back,
     lower=made_of(_compose_near_back),
 )
 def resize_nearest_neighbor_grad(

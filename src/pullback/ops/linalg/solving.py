@@ -266,7 +266,7 @@ def least_squares_tangent(da: Array, db: Array, a: Array, b: Array, inverse: Arr
 @op(
     np.linalg.det,
     acts=Matrices(lambda m, n: (), SQUARE),
-    d=rule(lambda g, x: det_back(g, x), jvp=lambda dx, x: det_tangent(dx, x)),
+    d=rule(lambda g, x: g[..., None, None] * cofactors(x), jvp=lambda dx, x: np.sum(cofactors(x) * dx, axis=(-2, -1))),
     lower=on_matrices("det", fails=False),
     run=clear("det", np.linalg.det, SINGULAR),
 )
@@ -283,14 +283,6 @@ def det(x: TensorLike, /) -> Any:
     array([[ 4., -2.],
            [-2.,  1.]])
     """
-
-
-def det_back(g: Value, x: Value) -> Any:
-    return g[..., None, None] * cofactors(x)
-
-
-def det_tangent(dx: Array, x: Array) -> Any:
-    return np.sum(cofactors(x) * dx, axis=(-2, -1))
 
 
 def cofactor_matrix(x: Array) -> Any:

@@ -46,10 +46,6 @@ def compose_tensor_diagonal(x: Tensor) -> Any:
     return np.reshape(compose_diagonal(np.reshape(x, (prod(shape), prod(shape))), 0), shape)
 
 
-def off_tensor_diagonal(g: Value) -> Any:
-    return tensor_diag_part(g)
-
-
 def half_shape(shape: Shape) -> Shape:
     half = len(shape) // 2
     if shape[:half] != shape[half:]:
@@ -72,8 +68,7 @@ def diag_part_examples(op: Op, args: list[Any], on: Sequence[bool], params: dict
 @op(
     make_tensor_diagonal,
     acts=moves(lambda s: s + s, [((s,), {}) for s in ((3,), (2, 3), (), (0,), (2, 1, 2))], diag_examples),
-    d=linear(off_tensor_diagonal),
-    run=make_tensor_diagonal,
+    d=linear(lambda g: tensor_diag_part(g)),
     lower=made_of(lambda x: np.reshape(compose_embedding(np.reshape(x, (-1,))), x.shape * 2)),
 )
 def diag(x: TensorLike, /) -> Any:
@@ -91,7 +86,6 @@ def diag(x: TensorLike, /) -> Any:
     tensor_diagonal,
     acts=moves(half_shape, [((s * 2,), {}) for s in ((3,), (2, 3), (), (0,))], diag_part_examples),
     d=linear(lambda g: diag(g)),
-    run=tensor_diagonal,
     lower=made_of(compose_tensor_diagonal),
 )
 def tensor_diag_part(x: TensorLike, /) -> Any:
@@ -138,18 +132,13 @@ class Diagonals(Matrices):
         return (*batch, diagonal_length(m, n, whole(name, params["k"])))
 
 
-def onto_diagonal(g: Value, x_shape: Shape, k: int) -> Any:
-    return diag_embed(g, k, x_shape[-2:])
-
-
 WIDTHS: tuple[dict[str, Any], ...] = ({}, {"k": 1}, {"k": -2})
 
 
 @op(
     diagonal,
     acts=Diagonals(lambda m, n: (m, n), [(3, 3), (2, 4, 3), (0, 3), (2, 1, 2)], square=False, ways=WIDTHS),
-    d=linear(onto_diagonal),
-    run=diagonal,
+    d=linear(lambda g, x_shape, k: diag_embed(g, k, x_shape[-2:])),
     lower=made_of(compose_diagonal),
 )
 def diag_part(x: TensorLike, /, k: int = 0) -> Any:
@@ -210,7 +199,6 @@ def find_embedding_shape(x: Shape, k: int = 0, shape: Sequence[int] | None = Non
         batch_leading_axes,
     ),
     d=linear(lambda g, k: diag_part(g, k)),
-    run=embed_diagonal,
     lower=made_of(compose_embedding),
 )
 def diag_embed(x: TensorLike, /, k: int = 0, shape: ShapeLike | None = None) -> Any:
@@ -251,18 +239,13 @@ def keep_band(x: Value, num_lower: int, num_upper: int) -> Any:
     return np.where(band(*x.shape[-2:], int(num_lower), int(num_upper)), x, np.zeros((), x.dtype))
 
 
-def band_again(g: Value, num_lower: int, num_upper: int) -> Any:
-    return band_part(g, num_lower, num_upper)
-
-
 BANDS = tuple({"num_lower": lower, "num_upper": upper} for lower, upper in ((1, 0), (-1, 1), (0, 9)))
 
 
 @op(
     keep_band,
     acts=Matrices(lambda m, n: (m, n), [(3, 3), (2, 4, 3), (0, 3)], square=False, ways=BANDS),
-    d=linear(band_again),
-    run=keep_band,
+    d=linear(lambda g, num_lower, num_upper: band_part(g, num_lower, num_upper)),
     lower=made_of(keep_band),
 )
 def band_part(x: TensorLike, /, num_lower: int, num_upper: int) -> Any:

@@ -98,7 +98,7 @@ def solve_by_blocks(a: Array, b: Array, lower: bool) -> Any:
     substitute,
     acts=Systems([{"lower": lower, "trans": trans} for lower in (True, False) for trans in (False, True)]),
     d=rule(
-        lambda g, x, y_shape, z, lower, trans: triangle_back(g, x, z, len(y_shape) == 1, lower, trans),
+        lambda g, x, y_shape, z, lower, trans: substitute_back(g, x, z, len(y_shape) == 1, lower, trans)[0],
         lambda g, x, y_shape, lower, trans: columns_cotangent(
             substitute_adjoint(g, x, len(y_shape) == 1, lower, trans), len(y_shape) == 1
         ),
@@ -134,10 +134,6 @@ def triangle(x: Value, lower: bool) -> Any:
 
 def substitute_adjoint(g: Value, x: Value, vector: bool, lower: bool, trans: bool) -> Any:
     return triangular_solve(x, as_columns(g, vector), lower, not trans)
-
-
-def triangle_back(g: Value, x: Value, z: Value, vector: bool, lower: bool, trans: bool) -> Any:
-    return substitute_back(g, x, z, vector, lower, trans)[0]
 
 
 def substitute_back(g: Value, x: Value, z: Value, vector: bool, lower: bool, trans: bool) -> tuple[Any, Any]:

@@ -21,7 +21,7 @@ from pullback.ops.special.lazy_scipy import find_name as find_name
 from pullback.ops.special.lazy_scipy import find_scipy_op as find_scipy_op
 
 if TYPE_CHECKING:
-    from pullback.typing import Array, Operand, TensorLike, Value
+    from pullback.typing import Array, TensorLike, Value
 
 __all__ = [
     "beta", "betaln", "digamma", "entr", "erfc", "erfcinv", "erfcx", "erfinv", "exp1", "expi", "expit", "gamma",
@@ -66,14 +66,10 @@ def _orders(name: str, argument: str) -> Any:
 # ---- gamma functions
 
 
-def _next_order(n: Operand, x: Value) -> Any:
-    return polygamma(n + 1, x)
-
-
 @op(
     Polygamma("polygamma"),
     acts=Ordered(1, 2, 3),
-    d=partials(_orders("polygamma", "n"), _next_order),
+    d=partials(_orders("polygamma", "n"), lambda n, x: polygamma(n + 1, x)),
     domain=POSITIVE,
     lower=scalar(lambda s, n, x: s.polygamma(n, x)),
 )
@@ -170,11 +166,14 @@ def beta(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-def _zeta_slope(x: Value, q: Value) -> Any:
-    return -(zeta(x + 1, q) * (x.astype(q.dtype) if hasattr(x, "astype") else x))
-
-
-@op(Real("zeta"), acts=Ordered(2, 3, 4), d=partials(_orders("zeta", "x"), _zeta_slope), domain=POSITIVE)
+@op(
+    Real("zeta"),
+    acts=Ordered(2, 3, 4),
+    d=partials(
+        _orders("zeta", "x"), lambda x, q: -(zeta(x + 1, q) * (x.astype(q.dtype) if hasattr(x, "astype") else x))
+    ),
+    domain=POSITIVE,
+)
 def zeta(x: TensorLike, q: TensorLike, /) -> Any:
     """Return the Hurwitz zeta function: the sum of ``(k + q) ** -x`` over all ``k`` from 0; no derivative in ``x``.
 
@@ -460,11 +459,11 @@ def exp1(x: TensorLike, /) -> Any:
 # ---- Bessel functions: the derivative of one is the difference or sum of its neighbours
 
 
-def _iv_slope(v: Operand, x: Value) -> Any:
-    return (iv(v - 1, x) + iv(v + 1, x)) * 0.5
-
-
-@op(OfOrder("iv"), acts=Ordered(0, 1, 3), d=partials(_orders("iv", "v"), _iv_slope))
+@op(
+    OfOrder("iv"),
+    acts=Ordered(0, 1, 3),
+    d=partials(_orders("iv", "v"), lambda v, x: (iv(v - 1, x) + iv(v + 1, x)) * 0.5),
+)
 def iv(v: TensorLike, x: TensorLike, /) -> Any:
     """Return the modified Bessel function of the first kind, of order ``v``; no derivative in ``v``.
 
@@ -476,11 +475,12 @@ def iv(v: TensorLike, x: TensorLike, /) -> Any:
     """
 
 
-def _ive_slope(v: Operand, x: Value) -> Any:
-    return (ive(v - 1, x) + ive(v + 1, x)) * 0.5 - np.sign(x) * ive(v, x)
-
-
-@op(Real("ive"), acts=Ordered(0, 1, 3), d=partials(_orders("ive", "v"), _ive_slope), domain=POSITIVE)
+@op(
+    Real("ive"),
+    acts=Ordered(0, 1, 3),
+    d=partials(_orders("ive", "v"), lambda v, x: (ive(v - 1, x) + ive(v + 1, x)) * 0.5 - np.sign(x) * ive(v, x)),
+    domain=POSITIVE,
+)
 def ive(v: TensorLike, x: TensorLike, /) -> Any:
     """Return ``exp(-abs(x)) * iv(v, x)``, without overflow.
 
@@ -492,11 +492,7 @@ def ive(v: TensorLike, x: TensorLike, /) -> Any:
     """
 
 
-def _i0_slope(x: Value) -> Any:
-    return i1(x)
-
-
-@op(Real("i0"), acts=elementwise1, d=partials(_i0_slope), lower=scalar(lambda s, x: s.i0(x)))
+@op(Real("i0"), acts=elementwise1, d=partials(lambda x: i1(x)), lower=scalar(lambda s, x: s.i0(x)))
 def i0(x: TensorLike, /) -> Any:
     """Return the modified Bessel function of order 0.
 
@@ -523,14 +519,10 @@ def i1(x: TensorLike, /) -> Any:
     """
 
 
-def _i0e_slope(z: Value, x: Value) -> Any:
-    return i1e(x) - np.sign(x) * z
-
-
 @op(
     Real("i0e"),
     acts=elementwise1,
-    d=partials(_i0e_slope),
+    d=partials(lambda z, x: i1e(x) - np.sign(x) * z),
     domain=POSITIVE,
     lower=scalar(lambda s, x: s.i0e(x)),
 )
@@ -561,11 +553,11 @@ def i1e(x: TensorLike, /) -> Any:
     """
 
 
-def _jv_slope(v: Operand, x: Value) -> Any:
-    return (jv(v - 1, x) - jv(v + 1, x)) * 0.5
-
-
-@op(OfOrder("jv"), acts=Ordered(0, 1, 3), d=partials(_orders("jv", "v"), _jv_slope))
+@op(
+    OfOrder("jv"),
+    acts=Ordered(0, 1, 3),
+    d=partials(_orders("jv", "v"), lambda v, x: (jv(v - 1, x) - jv(v + 1, x)) * 0.5),
+)
 def jv(v: TensorLike, x: TensorLike, /) -> Any:
     """Return the Bessel function of the first kind, of order ``v``; no derivative in ``v``.
 

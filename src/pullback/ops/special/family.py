@@ -15,7 +15,7 @@ from pullback.errors import NoRuleError
 from pullback.ops.special.lazy_scipy import Through
 
 if TYPE_CHECKING:
-    from pullback.typing import Array, TensorLike, Value
+    from pullback.typing import TensorLike, Value
 
 __all__: list[str] = []
 
@@ -50,24 +50,8 @@ def _differentiate(i: int, name: str, g: Value, z: Value, *inputs: object) -> An
     return g * slope(z, *inputs)
 
 
-def _run1(x: Array, name: str) -> Any:
-    return Through(name)(x)
-
-
-def _run2(x: Array, y: Array, name: str) -> Any:
-    return Through(name)(x, y)
-
-
-def _run3(x: Array, y: Array, w: Array, name: str) -> Any:
-    return Through(name)(x, y, w)
-
-
-def _run4(x: Array, y: Array, v: Array, w: Array, name: str) -> Any:
-    return Through(name)(x, y, v, w)
-
-
 @op(
-    _run1,
+    lambda x, name: Through(name)(x),
     acts=Named(1, "dawsn"),
     d=partials(lambda g, z, x, name: _differentiate(0, name, g, z, x)),
     domain=SHARE,
@@ -81,7 +65,7 @@ def special_function1(x: TensorLike, /, name: str) -> Any:
 
 
 @op(
-    _run2,
+    lambda x, y, name: Through(name)(x, y),
     acts=Named(2, "powm1"),
     d=partials(
         lambda g, z, x, y, name: _differentiate(0, name, g, z, x, y),
@@ -98,7 +82,7 @@ def special_function2(x: TensorLike, y: TensorLike, /, name: str) -> Any:
 
 
 @op(
-    _run3,
+    lambda x, y, w, name: Through(name)(x, y, w),
     acts=Named(3, "hyp1f1", orders=2),
     d=partials(
         lambda g, z, x, y, w, name: _differentiate(0, name, g, z, x, y, w),
@@ -116,7 +100,7 @@ def special_function3(x: TensorLike, y: TensorLike, w: TensorLike, /, name: str)
 
 
 @op(
-    _run4,
+    lambda x, y, v, w, name: Through(name)(x, y, v, w),
     acts=Named(4, "hyp2f1", orders=3),
     d=partials(
         lambda g, z, x, y, v, w, name: _differentiate(0, name, g, z, x, y, v, w),
