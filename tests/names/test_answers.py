@@ -82,6 +82,7 @@ def test_table_has_no_existing_names() -> None:
     there = [name for name in BY_NAME if "." in name]
     assert not [name for name in there if hasattr(getattr(pb, name.split(".")[0]), name.split(".")[1])]
     assert not [(kind, name) for kind, names in METHODS.items() for name in names if hasattr(CLASSES[kind], name)]
+    assert not [name for name in METHODS["Layer"] if hasattr(MEANT["model"], name)]
 
 
 def test_table_names_are_unique() -> None:

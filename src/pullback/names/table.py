@@ -336,10 +336,7 @@ METHODS: dict[str, dict[str, str]] = {  # by class; "x" is how the messages call
         "to": _CPU,
         "cuda": _CPU,
         "dispose": _MEMORY,
-        "load_weights": "model.set_weights(pb.train.load(path)['weights']), or model.load_checkpoint(path)",
-        "save_weights": "model.save_checkpoint(path)",
         "fit_generator": "model.fit_dataset",
-        "predict_on_batch": "model.predict",
     },
     "Optimizer": {
         "step": "optimizer.minimize(f), or optimizer.apply_gradients(grads)",
