@@ -687,6 +687,37 @@ def test_numpy_program_under_transforms(name: str) -> None:
         np.testing.assert_allclose(run(f, V), expected, rtol=1e-5, atol=1e-6, err_msg=transform)
 
 
+def test_sums_at_computed_places_match_numpy() -> None:
+    def f(x: Any, at: Any) -> Any:
+        rows, one = np.zeros_like(x, shape=(5, 3)), np.zeros_like(x, shape=(5, 2))
+        np.add.at(rows, at, x[:, None] * np.arange(3.0))
+        np.subtract.at(one, (at, at % 2), x**2)
+        sums, counts = np.bincount(at + 5, x, minlength=10), np.bincount(at + 5, minlength=10)
+        return np.sum(rows**3) + np.sum(one**2) + np.sum(sums**2 * counts)
+
+    compiled = pb.compile(pb.value_and_grad(f, argnums=0))
+    for at in np.array([[0, 1, -2, 3], [4, -4, 4, 4]]):
+        value, slope = compiled(V, at)
+        np.testing.assert_allclose(value, f(V, at))
+        np.testing.assert_allclose(slope, gradient(lambda x, at=at: f(x, at), V), rtol=1e-5)
+    with pytest.raises(IndexError, match="5 is out of range"):
+        compiled(V, np.array([0, 1, 5, 3]))
+
+
+@pytest.mark.parametrize("number", [-1, 3])
+def test_compiled_bincount_refuses_numbers_outside_minlength(number: int) -> None:
+    with pytest.raises(IndexError, match="out of range for an axis of length 3"):
+        pb.compile(lambda at: np.bincount(at, minlength=3))(np.array([0, number]))
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize(("n", "k"), [(5, 2), (5, 3), (3, 6), (300, 90)])
+def test_convolve_of_each_mode_matches_numpy(n: int, k: int, mode: Any) -> None:
+    a, v = np.sin(np.arange(float(n))), np.cos(np.arange(float(k)))
+    for function in (np.convolve, np.correlate):
+        np.testing.assert_allclose(function(pb.tensor(a), v, mode), function(a, v, mode), rtol=1e-9, atol=1e-12)
+
+
 def test_matrix_rank_op_refuses_several_limits() -> None:
     with pytest.raises(ArgumentError, match=r"rtol must be one number, got shape \(2,\)"):
         pb.linalg.matrix_rank(A, rtol=[0.1, 0.2])

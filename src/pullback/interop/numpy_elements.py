@@ -197,7 +197,11 @@ def _setdiff1d(ar1: Value, ar2: Value, /, assume_unique: bool = False) -> Any:
 
 
 def _bincount(x: Value, /, weights: Value | None = None, minlength: int = 0) -> Any:
-    numbers = np.asarray(read_sizes("np.bincount", to_array(x), "Use pb.bincount with a size, or"))
+    numbers = strip(to_array(x))
+    if minlength and isinstance(numbers, Tensor):  # other numbers in each call or example: those outside raise an error
+        places = gathering.gather(np.arange(minlength), np.where(numbers < 0, minlength, numbers))
+        return segments.bincount(places, weights, minlength)
+    numbers = np.asarray(read_sizes("np.bincount", numbers, "Give minlength, above which no number may be, or"))
     if weights is None:
         return wrap_constant("np.bincount", np.bincount(numbers, minlength=minlength), x)
     size = max(minlength, int(numbers.max(initial=-1)) + 1)

@@ -161,16 +161,13 @@ def _convolve(a: Value, v: Value, /, mode: str = "full") -> Any:
     n, k = len(a), len(v)
     if not k:
         raise ShapeError("np.convolve: an argument is empty.")
-    full, weights = np.pad(as_tensor(a), k - 1), v[::-1]
-    if n * k >= MIN_CONVOLVED and full.dtype.char in "fd" and full.dtype == weights.dtype:
-        z = conv1d(full[None, :, None], as_tensor(weights)[:, None, None])[0, :, 0]
-    else:
-        z = np.sum(full[np.arange(n + k - 1)[:, None] + np.arange(k)] * weights, axis=1)
-    if mode == "full":
-        return z
-    if mode not in ("same", "valid"):
+    outside = {"full": (k - 1, k - 1), "same": (k // 2, (k - 1) // 2), "valid": (0, 0)}
+    if mode not in outside:
         raise ArgumentError(f"np.convolve: mode must be 'full', 'same' or 'valid', got {mode!r}.")
-    return z[(k - 1) // 2 : (k - 1) // 2 + n] if mode == "same" else z[k - 1 : n]
+    x, weights = np.pad(as_tensor(a), outside[mode]), v[::-1]
+    if n * k >= MIN_CONVOLVED and x.dtype.char in "fd" and x.dtype == weights.dtype:
+        return conv1d(x[None, :, None], as_tensor(weights)[:, None, None])[0, :, 0]
+    return np.sum(x[np.arange(len(x) - k + 1)[:, None] + np.arange(k)] * weights, axis=1)
 
 
 def _correlate(a: Value, v: Value, /, mode: str = "valid") -> Any:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback.core.tape import as_tensor
 from pullback.core.tensor import Tensor, read_sizes
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import resolve_axis
+from pullback.ops.gathering import gather
 from pullback.ops.segments import unsorted_segment_sum
 
 if TYPE_CHECKING:
@@ -96,15 +98,27 @@ def write_at(ufunc: Any, a: Any, index: Any, *values: Any) -> None:
     """Do what ``ufunc.at`` does: an element that is named several times is changed several times."""
     name = f"np.{ufunc.__name__}.at"
     check_target(name, a)
+    if ufunc in (np.add, np.subtract):
+        a[...] = ufunc(a, _sum_at(a, index, *values))
+        return
     places = np.arange(a.size).reshape(a.shape)[index]
     flat = places.ravel()
     new = [np.ravel(np.broadcast_to(v, places.shape)) for v in values]
-    if ufunc in (np.add, np.subtract):
-        a[...] = ufunc(a, np.reshape(unsorted_segment_sum(new[0], flat, a.size), a.shape))
-        return
     for chosen in _split_repeats(flat):
         at = np.unravel_index(flat[chosen], a.shape)
         a[at] = ufunc(a[at], *(v[chosen] for v in new))
+
+
+def _sum_at(a: Any, index: Any, values: TensorLike) -> Any:
+    """Return an array like ``a`` with the sum of the values at each place of it."""
+    if isinstance(index, Tensor | np.ndarray) and index.dtype.kind in "iu":  # whole rows
+        count, row = len(a), a.shape[1:]
+        places = gather(np.arange(count), index)  # checked, and negative ones counted from the end
+    else:
+        count, row = a.size, ()
+        places = as_tensor(np.arange(count).reshape(a.shape))[index]
+    new = np.broadcast_to(values, (*places.shape, *row))
+    return np.reshape(unsorted_segment_sum(new, places, count), a.shape)
 
 
 def _split_repeats(places: Any) -> list[Any]:
