@@ -234,13 +234,16 @@ import pullback as pb
 from pullback.core.tensor import MethodLater, Tensor
 late = {name for name, value in vars(Tensor).items() if isinstance(value, MethodLater)}
 assert late and "pullback.ops.linalg" not in sys.modules and "numpy.fft" not in sys.modules
+pb.train.adam(0.1)
+assert not [name for name in sys.modules if name.startswith(("pullback.train.nn", "pullback.compiler"))]
 before = dict(vars(Tensor))
 import numpy as np
 np.fft.fft(pb.tensor([1.0]))
 assert "pullback.ops.spectral" in sys.modules and "pullback.ops.image" not in sys.modules
 pb.Tensor.conv2d, pb.tensor([1.0]).relu()
-for name in dir(pb):
-    value = getattr(pb, name)
+for module in (pb, pb.train):
+    for name in dir(module):
+        getattr(module, name)
 from pullback.core.op import list_ops
 import pullback.interop.numpy
 list_ops()

@@ -14,6 +14,7 @@ import numpy as np
 from pullback.core.convert import as_number
 from pullback.core.suggestions import did_you_mean
 from pullback.errors import ArgumentError, DataError
+from pullback.names.answers import install_answers
 from pullback.train.arguments import as_whole_number
 from pullback.train.io.saving import save
 from pullback.train.loop.callback import Callback, CallbackList, LambdaCallback, Logs
@@ -583,3 +584,5 @@ swap_ema_weights = SwapEMAWeights = SwapEmaWeights
 backup_and_restore, terminate_on_nan = BackupAndRestore, TerminateOnNan
 json_logger, tensorboard = JsonLogger, TensorBoard
 lambda_callback = custom_callback = LambdaCallback
+
+install_answers("pb.callbacks")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.errors import ArgumentError
+from pullback.names.answers import install_answers
 from pullback.train.arguments import bind_arguments, list_arguments
 from pullback.train.loop.metrics import functions
 from pullback.train.loop.weights import REDUCTIONS, reduce_values
@@ -166,3 +167,5 @@ Dice = _make_class("Dice", functions.dice)
 Tversky = _make_class("Tversky", functions.tversky)
 Circle = _make_class("Circle", functions.circle)
 CTC = _make_class("CTC", functions.ctc, sparse=True)
+
+install_answers("pb.train.losses")

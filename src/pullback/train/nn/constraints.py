@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.convert import as_number
+from pullback.names.answers import install_answers
 from pullback.train.arguments import find_function
 from pullback.train.io.structure import Configurable
 from pullback.typing import Value
@@ -138,3 +139,6 @@ def constraint(given: ConstraintLike, what: str = "constraint") -> Callable[[Any
     """
     made: Callable[[Any], Any] = find_function(given, BY_NAME, what, "constraint", "the variable")
     return made
+
+
+install_answers("pb.constraints")

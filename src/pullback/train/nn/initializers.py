@@ -15,6 +15,7 @@ import numpy as np
 from pullback.core.convert import as_number, get_default_dtype
 from pullback.core.suggestions import did_you_mean
 from pullback.errors import ArgumentError, ShapeError
+from pullback.names.answers import install_answers
 from pullback.ops import random
 from pullback.train.arguments import find_function
 from pullback.train.io.structure import Configurable
@@ -335,3 +336,6 @@ def initializer(given: InitializerLike, what: str = "initializer") -> Callable[[
     """
     made: Callable[[Shape, Any], Any] = find_function(given, BY_NAME, what, "initializer", "shape and dtype")
     return made
+
+
+install_answers("pb.initializers")

@@ -10,6 +10,7 @@ import numpy as np
 
 from pullback.core.convert import as_number
 from pullback.errors import ArgumentError, ShapeError
+from pullback.names.answers import install_answers
 from pullback.train.arguments import find_function
 from pullback.train.io.structure import Configurable
 from pullback.typing import Value
@@ -131,3 +132,6 @@ def regularizer(given: RegularizerLike, what: str = "regularizer") -> Callable[[
     """
     made: Callable[[Any], Any] = find_function(given, BY_NAME, what, "regularizer", "the variable")
     return made
+
+
+install_answers("pb.regularizers")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pullback.names.answers import install_answers as _install_answers
 from pullback.train.nn.layers.activation_layers import *
 from pullback.train.nn.layers.attention import *
 from pullback.train.nn.layers.audio_preprocessing import *
@@ -192,3 +193,5 @@ max_pool2d = MaxPooling2d
 max_pool3d = MaxPooling3d
 separable_convolution1d = SeparableConv1d
 separable_convolution2d = SeparableConv2d
+
+_install_answers("pb.layers")
