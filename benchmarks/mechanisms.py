@@ -300,6 +300,25 @@ def measure_large_gradient() -> float:
     return time_calls(lambda: g(x), 2)
 
 
+def measure_descent() -> float:
+    """Return the time of a step of gradient descent on a layer normalization written with NumPy functions."""
+    import numpy as np
+
+    import pullback as pb
+
+    def loss(x: Any) -> Any:
+        centered = x - np.mean(x, 1, keepdims=True)
+        return np.sum((centered / np.sqrt(np.mean(centered**2, 1, keepdims=True) + 1e-5)) ** 3)
+
+    g, state = pb.value_and_grad(loss), [np.linspace(-1, 1, 50_000).reshape(500, 100), np.zeros((500, 100))]
+
+    def step() -> None:
+        state[1] = 0.9 * state[1] + 0.1 * g(state[0]).grad
+        state[0] = state[0] - 1e-3 * state[1]
+
+    return time_calls(step, 50)
+
+
 def measure_small_ops(second: bool) -> Measure:
     """Return a measure of the gradient of 100 ops on 10 elements, or of the gradient of a gradient of 10."""
 
@@ -425,6 +444,7 @@ ROWS: dict[str, dict[str, Measure]] = {
     },
     "fused runs": {"gradients of 10 ops, 1e6 float32": measure_big_ops},
     "buffer recycling": {"gradient of 8 ops, 1e6 elements": measure_large_gradient},
+    "kept memory": {"step of gradient descent, layer normalization of 500 × 100": measure_descent},
     "lazy ops": {"import pullback": measure_import},
     "disk cache": {
         "first call in a new process, with imports": measure_first_call(True),

@@ -27,6 +27,7 @@ MECHANISMS = {
     "native ops": "PULLBACK_NATIVE_OPS",
     "fused runs": "PULLBACK_FUSED_RUNS",
     "buffer recycling": "PULLBACK_BUFFER_RECYCLING",
+    "kept memory": "PULLBACK_KEPT_MEMORY",
     "lazy ops": "PULLBACK_LAZY_OPS",
     "disk cache": "PULLBACK_CACHE",
 }

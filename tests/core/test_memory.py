@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
@@ -282,3 +286,28 @@ def test_gradient_does_not_alias_captured_factor(f: Any, want: Any) -> None:
         assert not np.shares_memory(got, W)
         got += 1
     np.testing.assert_array_equal(W, before)
+
+
+COUNT_MAPPED = """
+import ctypes
+import numpy as np, pullback as pb
+class Info(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in "arena ordblks smblks hblks hblkhd a b c d e".split()]
+find = ctypes.CDLL(None).mallinfo2
+find.restype = Info
+pb.grad(np.sum)(np.ones(20_000))
+before = find().hblks
+x = np.empty(2_000_000)
+print(find().hblks - before)
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="no malloc of glibc, or an old one")
+@pytest.mark.parametrize(("value", "mapped"), [("1", 0), ("0", 1)])
+def test_kept_memory_serves_arrays_without_mapping_new_pages(value: str, mapped: int) -> None:
+    environment = {name: v for name, v in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_TUNABLES"))}
+    environment["PULLBACK_KEPT_MEMORY"] = value
+    run = subprocess.run(
+        [sys.executable, "-c", COUNT_MAPPED], env=environment, capture_output=True, text=True, check=False
+    )
+    assert run.stdout == f"{mapped}\n", run.stderr

@@ -41,7 +41,7 @@ def keep_freed_memory() -> None:
     By default it returns most arrays of 128 KB and more to the system, which clears their memory page by page when it
     is needed again.  Elsewhere, and where the program has set glibc's limits itself, nothing changes.
     """
-    if is_enabled("buffer recycling"):
+    if is_enabled("kept memory"):
         np.empty(FREED_ONCE, np.uint8)  # memory that is not touched is not used
 
 
