@@ -44,7 +44,7 @@ CASES: dict[str, tuple[Kind, list[Any], tuple[int, ...], Any, Any]] = {
     ),
     "spaced": (kinds.SPACED, [X[0]], (2, 3), View(1, (2,)), [[0, 0, 0], [1, 0, 2]]),
     "product": (kinds.PRODUCT, [X, X.T], (2, 2), None, X @ X.T),
-    "product_added": (kinds.PRODUCT, [X, X.T, np.eye(2)], (2, 2), -0.5, np.eye(2) - 0.5 * (X @ X.T)),
+    "product_added": (kinds.PRODUCT, [X, X.T, np.eye(2)], (2, 2), None, np.eye(2) + X @ X.T),
 }
 
 

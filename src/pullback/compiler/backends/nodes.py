@@ -87,7 +87,6 @@ def _space_out(lib: Library, n: Node) -> Evaluate:
 def _product(lib: Library, n: Node) -> Evaluate:
     def run(a: Any, b: Any, *added: object) -> Any:
         z = lib.matmul(a, b)
-        z = z if n.data is None else z * n.data
         return z + added[0] if added else z
 
     return run

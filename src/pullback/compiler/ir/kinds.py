@@ -17,8 +17,8 @@ SCAN        a running value along an axis, or the position of an extreme; ``data
 SPLIT       the real parts of complex numbers and then the imaginary parts, along a new first axis
 JOIN        complex numbers, from their real and imaginary parts
 FOURIER     a Fourier transform of real and imaginary parts; ``data`` is a Fourier, the last argument has its factors
-PRODUCT     the matrix product of the last two axes, the others being the same in both; multiplied by ``data`` if that
-            is a number; a third argument is added
+PRODUCT     the matrix product of the last two axes, the others being the same in both; a third argument is
+            added
 MATRICES    a factorization of the matrices over the last two axes, or equations with them; ``data`` is a Routine
 WINDOWS     a function of every window of an image; ``data`` says which, and emits it
 OPAQUE      a host op, run by its NumPy kernel; ``data`` is (op, params)
@@ -149,8 +149,6 @@ def _evaluate_spaced(n: Node, x: Any) -> Any:
 
 def _evaluate_product(n: Node, a: Any, b: Any, *added: object) -> Any:
     z = np.matmul(a, b)
-    if n.data is not None:
-        z = z * n.data
     return z + added[0] if added else z
 
 

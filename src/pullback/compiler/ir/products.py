@@ -46,15 +46,14 @@ class Product(NamedTuple):
     a: Matrix
     b: Matrix
     adds: bool  # an addend with the layout of the result is added
-    times: float = 1.0
 
     @property
     def is_tiny(self) -> bool:
-        return self.times == 1.0 and is_tiny(self.m, self.n, self.k)
+        return is_tiny(self.m, self.n, self.k)
 
     @property
     def is_small(self) -> bool:
-        if self.times != 1.0 or not is_enabled("matrix products"):
+        if not is_enabled("matrix products"):
             return False
         packed = self.b.column == 1 or self.m >= 8
         filled = self.n >= 4 or (self.n > 1 and min(self.m, self.k) <= MAX_TINY and self.k <= MAX_NARROW_DEPTH)
@@ -119,7 +118,6 @@ def plan_product(n: Node) -> ProductPlan:
             m, loop = whole, ()
     matrices = Product(
         n.dtype.str[1:], m, b.shape[-1], k, Matrix(*steps_a[-2:]), Matrix(*steps_b[-2:]), len(n.args) > 2,
-        1.0 if n.data is None else n.data,
     )  # fmt: skip
     flags = [find_gemm_layout(shape, steps[-2:]) for shape, steps in (((m, k), steps_a), (b.shape[-2:], steps_b))]
     return ProductPlan(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.ir.graph import Graph, Node, View, compute_strides, is_number, resolve_view, transpose
+from pullback.compiler.ir.graph import Graph, Node, View, compute_strides, resolve_view, transpose
 from pullback.compiler.ir.kinds import CONSTANT, FOLD, MAP, PRODUCT, SCATTER, VIEW
 from pullback.compiler.ir.products import is_gemm_ready, plan_product
 
@@ -48,24 +48,11 @@ def _merge_addition(g: Graph, n: Node, args: list[Node], alone: IsAlone) -> Node
         return None
     for p, other, source in ((args[1], args[0], n.args[1]), (args[0], args[1], n.args[0])):
         fits = p.kind is PRODUCT and len(p.args) == 2 and alone(source) and other.shape == p.shape == n.shape
-        if fits and (other.kind is PRODUCT or plan_product(p).is_small) and other.kind not in (CONSTANT, VIEW):
+        if not fits or other.kind in (CONSTANT, VIEW):
+            continue
+        is_small = plan_product(p).is_small  # of a batch of small ones, each addend would be read by itself
+        if len(n.shape) == 2 if is_small else other.kind is PRODUCT:
             return g.add(PRODUCT, (*p.args, other), p.shape, p.dtype, None, n.line)
-    return None
-
-
-def _merge_update(g: Graph, n: Node, args: list[Node], alone: IsAlone) -> Node | None:
-    """Return ``w - c * (a @ b)``, a step of gradient descent, as one product that BLAS adds to a copy of ``w``."""
-    if not _is_map(n, np.subtract) or args[0].shape != n.shape or not alone(n.args[1]):
-        return None
-    w, m = args
-    if n.args[1].kind is not MAP or len(n.args[1].args) != 2:  # made of something else
-        return None
-    if not _is_map(m, np.multiply) or w.dtype != m.dtype or w.kind in (CONSTANT, VIEW):
-        return None
-    for c, p, source in (*zip(m.args, m.args[::-1], n.args[1].args[::-1], strict=True),):
-        fits = is_number(c) and p.kind is PRODUCT and len(p.args) == 2 and p.shape == n.shape and alone(source)
-        if fits and not plan_product(p).is_small:
-            return g.add(PRODUCT, (*p.args, w), n.shape, n.dtype, -c.data.item(), n.line)
     return None
 
 
@@ -120,4 +107,4 @@ def _select_matrix(g: Graph, x: Node, place: tuple[int, ...]) -> Node:
     return g.add(VIEW, (base,), x.shape[-2:], x.dtype, View(offset, steps[-2:]), x.line)
 
 
-RULES = (_merge_addition, _merge_scatter, _merge_update, _split_sum_of_products)
+RULES = (_merge_addition, _merge_scatter, _split_sum_of_products)

@@ -152,8 +152,6 @@ def _simplify_map(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
         return args[0]
     if kernel is np.power and n.dtype.kind == "f" and _is_number(args[1], 0.0):  # of NaN too
         return _broadcast(g, g.constant(1.0, n.dtype), n)
-    if kernel is np.add and all(map(_is_padded, args)) and args[0].data == args[1].data:
-        return _add_padded(g, n, args)
     return _drop_neutral(n, args, kernel) if len(args) == 2 else None
 
 
@@ -166,15 +164,6 @@ def _compute_from_numbers(g: Graph, n: Node, bare: tuple[Node, ...]) -> Node | N
     if all(a.kind is CONSTANT and a.size == 1 for a in bare):
         return _broadcast(g, _simplify_node(g, like, bare), n)
     return None
-
-
-def _add_padded(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
-    """Return the sum of two arrays with the same zero padding as their zero-padded sum."""
-    (x,), (y,) = (a.args for a in args)
-    if x.shape != y.shape or not x.dtype == y.dtype == n.dtype or args[0].shape != n.shape:
-        return None
-    inner = _simplify_node(g, Node(MAP, (), x.shape, n.dtype, n.data, 0, n.line), (x, y))
-    return g.add(PIECES, (inner,), n.shape, n.dtype, args[0].data, n.line)
 
 
 def _drop_neutral(n: Node, args: tuple[Node, ...], kernel: Any) -> Node | None:
@@ -196,11 +185,6 @@ def _is_number(n: Node, value: float) -> bool:
     if n.kind is not CONSTANT or n.size != 1 or n.dtype.kind == "c":
         return False
     return bool(n.data.item() == value and not np.signbit(n.data.item()))
-
-
-def _is_padded(n: Node) -> bool:
-    """Return whether a node is one zero-padded piece, as the gradient of a slice is."""
-    return n.kind is PIECES and len(n.args) == 1 and n.data.fill == 0 and not np.signbit(n.data.fill)
 
 
 def _simplify_cast(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:

@@ -6,7 +6,7 @@ all products of a program whose blocks have the same size call one function: eac
 
 from __future__ import annotations
 
-from pullback.compiler.builder import FLOATS, Code, Helpers, define_function, first_lanes, literal, vector
+from pullback.compiler.builder import FLOATS, Code, Helpers, define_function, first_lanes, vector
 from pullback.compiler.ir.products import Product
 from pullback.compiler.target import Target
 
@@ -49,9 +49,8 @@ class Block:
         self.counts = [min(width, columns - at) for at in range(0, columns, width)]
         self.is_masked = not is_padded and columns % width != 0
         self.code = Code()
-        times = "" if p.times == 1.0 else f"_{p.times.hex()}".replace("-", "m").replace("+", "p")
         layout = f"{'1' if p.a.row == 1 else 'm'}{'1' if p.a.column == 1 else 'n'}"
-        self.name = f"block_{self.type}{width}_{rows}x{columns}_{layout}{'_masked' if self.is_masked else ''}{times}"
+        self.name = f"block_{self.type}{width}_{rows}x{columns}_{layout}{'_masked' if self.is_masked else ''}"
         self.name += {"%adds": "", "true": "_added", "false": "_stored"}[adds]
 
     def call(self, code: Code, a: str, b: str, b_row: int, depth: int, z: str, before: str, flag: str) -> None:
@@ -128,9 +127,7 @@ class Block:
 
     def _store(self, total: str, before: str, z: str, at: int, count: int) -> None:
         """Store a sum, or add it to what ``before`` has."""
-        p, code, mask = self.p, self.code, first_lanes(count, self.width)
-        if p.times != 1.0:
-            total = code.op(f"fmul {self.vector} {total}, {literal(p.times, p.dtype, self.width)}")
+        code, mask = self.code, first_lanes(count, self.width)
         if self.adds != "false":
             old = code.read(self._at(before, str(at)), self.type, self.size, self.width, mask)
             both = code.op(f"fadd {self.vector} {old}, {total}")

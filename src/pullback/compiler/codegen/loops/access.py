@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 from pullback.compiler.builder import TYPES, Code, Value, code_of, splat, vector
@@ -22,7 +21,6 @@ __all__ = [
 ]
 
 MEMORY_TYPES = {**TYPES, "b1": "i8"}
-PREFETCH_SHARE = 1 / 8  # of the second-level cache that prefetched rows may take; more would evict each other
 
 
 def memory_type(dtype: Any) -> str:
@@ -172,17 +170,6 @@ class ArrayAccess:
         """Store a vector in an array."""
         memory = MEMORY_TYPES[v.dtype]
         write_vector(self.code, v, self.code.op(f"getelementptr {memory}, ptr {self.address(node)}, i64 {at}"), mask)
-
-    def prefetch_next_rows(self, index: str, width: int, axis: int) -> None:
-        """Prefetch what the next rows load, while the last pass over these rows reads from the cache."""
-        plan = self.plan
-        rows, columns = plan.axes
-        each = prod(a.length for a in columns) * sum(u.node.dtype.itemsize for u in plan.loads if u.strides[axis])
-        for use in plan.loads if plan.block * each <= PREFETCH_SHARE * plan.target.second_cache else ():
-            step = use.strides[rows[-1].members[-1]] if rows else 0
-            if step and use.strides[axis] == 1 and width * use.node.dtype.itemsize >= 32:
-                at = self.code.add(self.place(use, index, axis), str(plan.block * step))
-                self.code.prefetch(self.element(use.node, self.address(use.node), at))
 
     # ---- scratch memory: values for later passes, and transposed tiles
 

@@ -71,8 +71,6 @@ class VectorBody:
         to the code that computes the rare lanes again.
         """
         plan, number = self.plan, self.number
-        if 0 < number == plan.passes - 1 and self.axis is not None and self.lanes.mask is None:
-            self.access.prefetch_next_rows(self.index, self.width, self.axis)
         waiting: dict[Node, Use] = {}
         with self.code.collect_rare() as rare:
             for n in plan.results[number]:
