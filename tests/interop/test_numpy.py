@@ -1178,6 +1178,15 @@ def test_transpose_of_vector_with_one_axis_as_number() -> None:
         "np.gradient(np.array([5, 4, 2], np.uint8))", "np.gradient(np.array([-128, 0, 127], np.int8))",
         "np.cov(np.array([1.0, 2.0, 4.0]), rowvar=False)",
         "np.nan_to_num(np.array([1 + 2j, np.nan + 1j, complex(1, np.inf), complex(-np.inf, np.nan)]), posinf=7.0)",
+        "np.sum(np.array([1, 2]), initial=0.5)", "np.max(np.array([1, 2], np.uint8), initial=2.5)",
+        "np.average(np.array([200, 100], np.uint8), weights=np.array([200, 100], np.uint8))",
+        "np.linspace(np.array(-0.5), np.array(-3.7), 3, dtype=int)", "np.logspace(np.array(0.5), 1.7, 3, dtype=int)",
+        "np.linalg.eigvalsh(np.array([[200, 100], [100, 250]], np.uint8))",
+        "np.linalg.norm(np.array([-128, 100], np.int8), 1)", "np.polyint(np.array([1, 1, 0], bool))",
+        "np.polymul(np.array([0.0, 0.0, 1.0, 2.0]), np.array([1.0, 2.0]))",
+        "np.convolve(np.array([200, 200], np.uint8), np.array([2, 3], np.uint8))",
+        "np.bincount([0, 0, 1], weights=np.array([200, 100, 3], np.uint8))",
+        "np.polyder(np.array([200, 200, 200], np.uint8))",
     ],
 )  # fmt: skip
 def test_integers_and_complex_numbers_as_in_numpy(call: str) -> None:
@@ -1203,6 +1212,19 @@ def test_wrong_values_of_arguments_raise_as_in_numpy(call: str, message: str) ->
         eval(call, {"np": np, "x": np.arange(4.0)})
     with pytest.raises((ValueError, TypeError), match=message):
         eval(call, {"np": np, "x": pb.tensor(np.arange(4.0))})
+
+
+def test_real_dtype_for_complex_numbers_raises() -> None:
+    with pytest.raises(ArgumentError, match="imaginary parts"):
+        np.var(pb.tensor(np.array([1j, 2.0])), dtype=float)
+
+
+def test_series_of_traced_small_integers_do_not_overflow() -> None:
+    x = np.array([200, 200, 200], np.uint8)
+    np.testing.assert_array_equal(
+        pb.value_and_grad(lambda x: pb.stack(np.polynomial.legendre.legder(x)))(x).value,
+        np.polynomial.legendre.legder(x),
+    )
 
 
 def test_cov_of_one_row_whose_columns_are_variables() -> None:

@@ -25,10 +25,13 @@ MATRIX: dict[str, Callable[[Any], Any]] = {
     "svd": lambda m: np.linalg.svd(m)[2], "outer": lambda m: np.add.outer(m, m),
     "order C": lambda m: np.exp(m, order="C"), "flipped": lambda m: np.sin(m[::-1, ::2]),
     "twice": lambda m: (m * 2).T + 1,
+    "signbit": lambda m: np.signbit(m - 0.5) * 1.0, "copysign": lambda m: np.copysign(m, m - 0.5),
+    "isclose": lambda m: np.isclose(m, 0.5, 0.2) * 1.0, "out": lambda m: np.exp(m, out=pb.zeros_like(m)),
 }  # fmt: skip
 CUBE: dict[str, Callable[[Any], Any]] = {
     "sum": lambda t: t.sum(axis=0), "max": lambda t: t.max(axis=-1, keepdims=True), "std": lambda t: np.std(t, axis=1),
     "median": lambda t: np.median(t, axis=0), "cumprod": lambda t: np.cumprod(t, axis=1), "sort": np.sort,
+    "qr": lambda t: np.linalg.qr(t)[0], "svd of stack": lambda t: np.linalg.svd(t)[2],
     "slice": lambda t: np.log(t[:, ::-1, :1]), "log_sum": lambda t: np.logaddexp.reduce(t, axis=0),
 }  # fmt: skip
 
@@ -64,3 +67,17 @@ def test_writes_through_ravel_of_results_of_transposed_matrix(name: str) -> None
 @pytest.mark.parametrize("name", CUBE)
 def test_writes_through_reshape_of_results_of_transposed_cube(name: str, axes: tuple[int, ...]) -> None:
     compare(lambda x: write_flat(CUBE[name](np.reshape(x * 1.0, (2, 3, 4)).transpose(axes)), lambda z: z.reshape(-1)))
+
+
+IN_ORDER: dict[str, Callable[[Any], Any]] = {
+    "qr": lambda m: np.linalg.qr(m)[1], "svd": lambda m: np.linalg.svd(m)[2], "cross": lambda m: np.cross(m, m[::-1]),
+    "edge": lambda m: np.pad(m, 1, "edge"), "cross along 0": lambda m: np.cross(m.T, m.T[::-1], axis=0),
+    "histogram": lambda m: np.histogram2d(m[:, 0], m[:, 1], 3, [[0.0, 1.0]] * 2)[0],
+    "order F": lambda m: np.full_like(m, 0.5, order="F"), "reduce": lambda m: np.subtract.reduce(m, keepdims=True),
+    "c_": lambda m: pb.stack(write_flat(np.c_[m.T, m.T], np.ravel)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IN_ORDER)
+def test_writes_through_ravel_of_results_of_matrix_in_order(name: str) -> None:
+    compare(lambda x: write_flat(IN_ORDER[name](np.reshape(x[:12] * 1.0, (4, 3))), np.ravel))

@@ -38,11 +38,12 @@ MEANS = frozenset(
 )
 # Functions of numpy.polynomial that evaluate a series: they arrange coefficients in columns only where x is an ndarray.
 SERIES = frozenset({"polyval", "chebval", "legval", "hermval", "hermeval", "lagval"})
+SERIES_FILES = f"numpy{sep}polynomial"
 # Functions that use the elements of an array one by one: np.r_ and np.c_; np.vectorize; np.ndenumerate; series of
 # numpy.polynomial, whose coefficients may be objects; the products of pandas.
 _TAKING_APART = {
     "numpy": ("AxisConcatenator.", "vectorize.", "ndenumerate."),
-    f"numpy{sep}polynomial": ("",),
+    SERIES_FILES: ("",),
     "pandas": ("DataFrame.dot", "Series.dot"),
 }
 
@@ -84,7 +85,7 @@ DEFAULT = (
     "Compute with NumPy's functions, or give the result a gradient with pb.custom_gradient (with SCIPY_ARRAY_API=1 in "
     "the environment, more of SciPy's functions take tensors)"
 )
-_CURES = {f"numpy{sep}polynomial": OF_SERIES, f"numpy{sep}ma": OF_MASKED}  # advice by the part of NumPy that calls
+_CURES = {SERIES_FILES: OF_SERIES, f"numpy{sep}ma": OF_MASKED}  # advice by the part of NumPy that calls
 HOW_TO_PICK = "To pick by it write pb.tensor(a)[i] or pb.take(a, i), and x[i + np.arange(n)] for x[i : i + n]. "
 REFUSALS = (TracedValueError, BatchedValueError, SymbolValueError)
 

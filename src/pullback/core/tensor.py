@@ -13,9 +13,11 @@ from pullback.core import hooks
 from pullback.core.callers import (
     MEANS,
     SERIES,
+    SERIES_FILES,
     arrange_coefficients,
     checks_values,
     explain_refusal,
+    is_called_by,
     is_formatting,
     is_picking,
     leaves_product,
@@ -274,10 +276,11 @@ class Tensor(TensorOps):
         return made
 
     def _elements(self, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> Any:
-        """Return an object array of the elements, which NumPy can index and join."""
-        made = np.empty(self.shape, object)
+        """Return an object array of the elements, which NumPy can index and join, in the same order in memory."""
+        made = np.empty_like(LATER["layout"](self), object)
+        x = self.astype(float) if self.dtype.kind in "biu" and is_called_by(SERIES_FILES) else self  # as NumPy does
         for index in np.ndindex(self.shape):
-            made[index] = self[index] if index else self
+            made[index] = x[index] if index else x
         return made
 
     def _values(self, dtype: DType = None, copy: bool | None = None) -> Any:

@@ -56,7 +56,7 @@ class Links:
     ``derive(base)`` returns the view's value, and ``put(base, value)`` the base with that written into it; ``put`` is
     None for a read-only view.  ``params`` are those of the op that made the view; ``by_step``: the view's own step has
     all this.  ``frozen`` is the reason why a tensor must not be written to.  ``strides`` are those before the first
-    write, where the tensor's own array has others.
+    write, where the tensor's own array has others, or those of NumPy's result, where ours is part of a larger one.
     """
 
     __slots__ = ("base", "by_step", "derive", "frozen", "kind", "limit", "params", "put", "strides", "views")
@@ -222,8 +222,8 @@ def get_layout(x: Tensor) -> Any:
         return np.empty((), np.int8)
     a = _find_innermost(x)
     links: Links | None = getattr(x, "links", None)
-    is_made_by_several = links is not None and links.base is not None and links.params is None  # and was copied
-    return a if isinstance(a, ndarray) and a.ndim == x.ndim and not is_made_by_several else layout(x, a)
+    is_other = links is not None and (links.strides is not None or (links.base is not None and links.params is None))
+    return a if isinstance(a, ndarray) and a.ndim == x.ndim and not is_other else layout(x, a)
 
 
 def _find_innermost(x: Any) -> Any:
@@ -249,12 +249,20 @@ def layout(x: Tensor, inner: Any) -> Any:
     return np.empty([x.shape[i] for i in order], np.int8).transpose(np.argsort(order))
 
 
+def close_gaps(x: Tensor) -> Tensor:
+    """Return a result that is part of a larger array of ours as one with memory of its own, as it is in NumPy."""
+    strides = _find_innermost(x).strides
+    x.links = Links()
+    x.links.strides = strides
+    return x
+
+
 def base_links(x: Tensor) -> Links | None:
     """Return the links of a tensor that is a view; None if it is no view."""
     links: Links | None = getattr(x, "links", None)
     if links is not None and links.base is not None:
         return links
-    if type(x) is not Tensor or not x.level or x.x is None:
+    if type(x) is not Tensor or not x.level or x.x is None or (links is not None and links.strides is not None):
         return None
     if not x.via.makes_views:
         return None
@@ -407,7 +415,7 @@ def write(x: Any, compute: Callable[[Any], Any], what: str = "x[...] = value") -
         new = as_tensor(compute(x)).read()
         stale = list(_pop_views(x))
         if x.ndim:
-            _keep_layout(x, new)
+            new = _keep_layout(x, new)
         assign(x, new)
         for view, how in stale:
             _make_stale(view, how)
@@ -424,8 +432,8 @@ def write(x: Any, compute: Callable[[Any], Any], what: str = "x[...] = value") -
     _make_stale(x, links)
 
 
-def _keep_layout(x: Tensor, new: Tensor) -> None:
-    """Give a new value the memory layout of the old one: NumPy writes in place, and views depend on the layout."""
+def _keep_layout(x: Tensor, new: Tensor) -> Any:
+    """Return a new value with the memory layout of the old one: NumPy writes in place, and views depend on it."""
     old, made = x, new
     while isinstance(old.value, Tensor) and isinstance(made.value, Tensor):
         old, made = old.value, made.value
@@ -437,6 +445,10 @@ def _keep_layout(x: Tensor, new: Tensor) -> None:
     elif x.ndim > 1 and not isinstance(a, np.generic | Tensor):
         links = links_of(x)
         links.strides = _find_innermost(x).strides if links.strides is None else links.strides
+        if isinstance(a, ndarray) and type(new) not in TAPED:  # a constant, which refers to the new value from now on
+            new = make_twin(new)
+            links_of(new).strides = links.strides
+    return new
 
 
 def check_root(links: Links, what: str) -> None:
@@ -500,6 +512,7 @@ def make_twin(x: Any) -> Any:
 
 
 LATER["alias"] = make_alias
+LATER["layout"] = lambda x: get_layout(x.read())
 LATER["note_view"] = note_view
 LATER["link_constant"] = link_constant
 

@@ -205,7 +205,8 @@ def _bincount(x: Value, /, weights: Value | None = None, minlength: int = 0) -> 
     if weights is None:
         return wrap_constant("np.bincount", np.bincount(numbers, minlength=minlength), x)
     size = max(minlength, int(numbers.max(initial=-1)) + 1)
-    return segments.bincount(numbers, as_tensor(to_array(weights)), size)
+    added: Any = as_tensor(to_array(weights))
+    return segments.bincount(numbers, added if added.dtype.kind in "fc" else np.astype(added, float), size)
 
 
 # ---- choosing

@@ -1,14 +1,15 @@
 """The order in which NumPy's results lie in memory, on which it depends whether ``ravel()`` and ``reshape`` give views.
 
 An op whose kernel is NumPy's own function has NumPy's order by itself.  Functions that are composed here may have
-another one where an argument is not in C order, such as a transposed matrix.  Then NumPy's function is run on small
-arrays with the order of the arguments, and the result is copied into the order of its result.
+another one where an argument or a result is not in C order, such as a transposed matrix.  Then NumPy's function is run
+on small arrays with the order of the arguments, and the result is copied into the order of its result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
+from sys import maxsize
 from types import FunctionType
 from typing import Any
 
@@ -16,14 +17,21 @@ import numpy as np
 
 from pullback.core.axes import reduces
 from pullback.core.tensor import Tensor
-from pullback.core.writes import are_in_order, base_links, get_layout, has_axes_in_order
+from pullback.core.writes import are_in_order, base_links, close_gaps, get_layout, has_axes_in_order
 from pullback.interop.numpy_arguments import iterate_tensors
 
 __all__: list[str] = []
 
 LENGTH = 4  # of the axes of small arrays
 MAX_ORDERS = 1024  # calls whose order is remembered
+# NumPy's functions with results that are not in C order, or not without gaps, for arguments in C order: if there are
+# more arguments than this.
+UNUSUAL = {
+    np.nanpercentile: 2, np.nanquantile: 2, np.cross: 2, np.linalg.cross: 2, np.unique: 1, np.linalg.eig: 0,
+    np.histogramdd: 0, np.histogram2d: 0,
+}  # fmt: skip
 _orders: dict[Any, list[Any]] = {}
+ORDERING = frozenset({"order", "optimize", "hermitian"})  # keywords on which the order of a result depends
 # Whether a function that is composed here calls others: only its own result is arranged.
 _is_composing: ContextVar[bool] = ContextVar("is_composing", default=False)
 
@@ -36,10 +44,16 @@ def has_order_of_kernel(op: Any) -> bool:
 
 def keep_order(func: Callable[..., Any], call: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``call``, which implements a NumPy function, with results in the order of NumPy's."""
+    most = UNUSUAL.get(func, maxsize)
+    ordering = ORDERING if most == maxsize else None
 
     def run(*args: object, **kwargs: object) -> Any:
-        if not has_other_order(args) or _is_composing.get():
+        if _is_composing.get():
             return call(*args, **kwargs)
+        is_unusual = kwargs and (ordering is None or not kwargs.keys().isdisjoint(ordering))
+        if not (is_unusual or len(args) > most or has_other_order(args)):
+            z = call(*args, **kwargs)
+            return z if not has_gaps(z) or _close_all(z, args) else arrange(z, func, args, kwargs)
         token = _is_composing.set(True)
         try:
             z = call(*args, **kwargs)
@@ -65,13 +79,35 @@ def has_other_order(args: Any) -> bool:
     return False
 
 
+def has_gaps(z: Any) -> bool:
+    """Return whether a result with several axes is not in C order, or not without gaps."""
+    if type(z) is Tensor and type(z.value) is np.ndarray:
+        return z.value.ndim > 1 and not z.value.flags.c_contiguous
+    if isinstance(z, list | tuple):
+        return any(map(has_gaps, z))
+    return isinstance(z, Tensor) and z.ndim > 1 and not get_layout(z.read()).flags.c_contiguous
+
+
+def _close_all(z: Any, args: Any) -> bool:
+    """Make plain results in C order, of arguments in C order, results without gaps; return whether all are such."""
+    given = [a.value for a in args if type(a) is Tensor and type(a.value) is np.ndarray]
+    for r in z if isinstance(z, tuple) else (z,):
+        if has_gaps(r):
+            a = r.value if type(r) is Tensor else None
+            if type(a) is not np.ndarray or len(given) < len(args) or not are_in_order(a.shape, a.strides):
+                return False
+            if not any(np.may_share_memory(a, x) for x in given):
+                close_gaps(r)
+    return True
+
+
 def arrange(z: Any, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
     """Return the results of a call in the order of those of NumPy's function; what it does not copy as it is."""
     several = isinstance(z, tuple | list)
     results = z if several else (z,)
-    if not any(isinstance(r, Tensor) and r.ndim > 1 for r in results):
+    if not any(isinstance(r, Tensor | np.ndarray) and r.ndim > 1 for r in results):
         return z
-    ranks = tuple(map(np.ndim, results))
+    ranks = tuple(getattr(r, "ndim", 0) for r in results)  # 0 of what is no array, such as a tuple of edges
     try:
         key = func, ranks, _make_key(args), _make_key(kwargs)
         orders = _orders.get(key)
@@ -87,7 +123,10 @@ def arrange(z: Any, func: Callable[..., Any], args: Any, kwargs: dict[str, Any])
 
 
 def find_orders(func: Any, ranks: tuple[int, ...], several: bool, args: Any, kwargs: dict[str, Any]) -> list[Any]:
-    """Return the order of the axes in memory for each result of NumPy's function; None for a view, or if not known."""
+    """Return for each result of NumPy's function the order of its axes in memory, and whether it has no gaps.
+
+    It is None for a view, and if it is not known.
+    """
     for longest in (LENGTH, None):
         models: list[Any] = []
         try:
@@ -96,9 +135,9 @@ def find_orders(func: Any, ranks: tuple[int, ...], several: bool, args: Any, kwa
         except Exception:  # parameters that only fit the whole arrays, or numbers that it does not accept
             continue
         made = made if several else (made,)
-        if tuple(map(np.ndim, made)) == ranks:
+        if tuple(getattr(r, "ndim", 0) for r in made) == ranks:
             return [
-                _list_order(r)
+                _describe_order(r)
                 if isinstance(r, np.ndarray) and not any(np.may_share_memory(r, m) for m in models)
                 else None
                 for r in made
@@ -150,16 +189,25 @@ def _find_base(x: Tensor) -> Tensor:
     return x.read()
 
 
-def _copy_in_order(z: Any, order: tuple[int, ...] | None, given: set[int]) -> Any:
-    """Return a result with its axes in this order in memory; a view of an argument as it is."""
-    if not isinstance(z, Tensor) or z.ndim < 2 or order is None or id(_find_base(z)) in given:
+def _copy_in_order(z: Any, wanted: tuple[tuple[int, ...], bool] | None, given: set[int]) -> Any:
+    """Return a result with its axes in this order in memory, with or without gaps; a view of an argument as it is."""
+    if wanted is None or not isinstance(z, Tensor | np.ndarray) or z.ndim < 2:
         return z
-    if _list_order(get_layout(z.read())) == order:
+    if isinstance(z, Tensor) and id(_find_base(z)) in given:
         return z
-    return z.transpose(order).copy().transpose([int(i) for i in np.argsort(order)])
+    found = _describe_order(get_layout(z.read()) if isinstance(z, Tensor) else z)
+    order, has_no_gaps = wanted
+    if found == wanted:
+        return z
+    if has_no_gaps and found[0] == order and isinstance(z, Tensor):
+        return close_gaps(z.read())
+    back = [int(i) for i in np.argsort(order)]
+    moved = z.transpose(order)
+    return (moved.copy() if has_no_gaps else np.repeat(moved[..., None], 2, -1)[..., 0]).transpose(back)
 
 
-def _list_order(a: Any) -> tuple[int, ...]:
-    """Return the axes longer than 1, the one with the largest step in memory first, and then the others."""
+def _describe_order(a: Any) -> tuple[tuple[int, ...], bool]:
+    """Return the axes by their steps in memory, the largest first, those of length 1 last; whether it has no gaps."""
     long = sorted((i for i, n in enumerate(a.shape) if n > 1), key=lambda i: -abs(a.strides[i]))
-    return (*long, *(i for i, n in enumerate(a.shape) if n <= 1))
+    order = (*long, *(i for i, n in enumerate(a.shape) if n <= 1))
+    return order, bool(a.transpose(order).flags.c_contiguous)

@@ -34,6 +34,8 @@ WITHOUT_NAN: dict[Any, Function] = {
     np.nansum: np.sum, np.nanprod: np.prod, np.nanmax: np.max, np.nanmin: np.min, np.nanmean: np.mean,
     np.nanvar: np.var, np.nanstd: np.std,
 }  # fmt: skip
+# Functions that compute in a dtype of their own, and convert the result to ``dtype``.
+SPACES = frozenset({np.linspace, np.logspace, np.geomspace})
 # Where the order of elements in memory is all that ``order`` changes.
 ORDERED = frozenset({np.copy, np.zeros_like, np.ones_like, np.full_like, np.empty_like})
 SORTING = frozenset({"kind", "stable"})  # how, not what: every way here is stable
@@ -51,15 +53,31 @@ def apply_parameters(func: Any, call: Function, args: list[Any], kwargs: dict[st
     if not extra:
         return call(*args, **kwargs)
     if "dtype" in extra:
-        dtype = np.dtype(extra.pop("dtype"))
-        made = apply_parameters(func, call, [convert(a, dtype) for a in args], kwargs, extra)
-        return made if made is NotImplemented else convert(made, dtype)
+        return _apply_dtype(func, call, args, kwargs, np.dtype(extra.pop("dtype")), extra)
     if "copy" in extra and func is np.reshape:
         del extra["copy"]
         return np.copy(apply_parameters(func, call, args, kwargs, extra))
     if "order" in extra and func in REORDERING:
         return REORDERING[func](call, args, kwargs, extra["order"]) if len(extra) == 1 else NotImplemented
     return _apply_where(func, call, args, kwargs, extra)
+
+
+def _apply_dtype(
+    func: Any, call: Function, args: list[Any], kwargs: dict[str, Any], dtype: np.dtype[Any], extra: dict[str, Any]
+) -> Any:
+    """Return the result of a NumPy function that computes in ``dtype``, or converts its result to it."""
+    if dtype.kind != "c" and any(t.dtype.kind == "c" for t in iterate_tensors(args)):
+        raise ArgumentError(
+            f"np.{func.__name__}(dtype={dtype.name}): complex numbers would lose their imaginary parts. Give "
+            "np.real(x) instead, or a complex dtype."
+        )
+    if func not in SPACES:
+        made = apply_parameters(func, call, [convert(a, dtype) for a in args], kwargs, extra)
+        return made if made is NotImplemented else convert(made, dtype)
+    made = apply_parameters(func, call, args, kwargs, extra)
+    made, *step = made if kwargs.get("retstep") else (made,)
+    made = convert(np.floor(made) if func is np.linspace and dtype.kind in "iu" else made, dtype)  # as NumPy does
+    return (made, *step) if step else made
 
 
 def _apply_where(func: Any, call: Function, args: list[Any], kwargs: dict[str, Any], extra: dict[str, Any]) -> Any:
@@ -116,9 +134,14 @@ def _reduce(
             )
         x = np.where(where, x, np.asarray(neutral, x.dtype) if not isinstance(neutral, Tensor) else neutral)
     if initial is not None and not np.size(strip(x)) and REDUCTIONS[func][0] is None:
-        return np.sum(x, *rest, **kwargs) + initial
+        return convert(np.sum(x, *rest, **kwargs), x.dtype) + _cast(initial, x.dtype)
     made = call(x, *rest, **kwargs)
-    return made if initial is None else join(made, initial)
+    return made if initial is None else join(made, _cast(initial, made.dtype))
+
+
+def _cast(initial: Any, dtype: np.dtype[Any]) -> Any:
+    """Return ``initial=`` in the dtype of the result: of integers NumPy drops its fraction."""
+    return convert(initial, dtype) if isinstance(initial, Tensor) else np.asarray(initial, dtype)[()]
 
 
 def _count(x: Value, where: Any, axis: Axis, keepdims: bool) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.polynomial import polynomial as series
 
 from pullback.core.tape import as_tensor
-from pullback.core.tensor import strip
+from pullback.core.tensor import Tensor, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import TABLES, align_operands
 
@@ -27,13 +27,21 @@ def _polyadd(a1: Any, a2: Any, /) -> Any:
 
 
 def _polymul(a1: Any, a2: Any, /) -> Any:
-    return np.convolve(*_coefficients(a1, a2))
+    return np.convolve(*map(_trim, _coefficients(a1, a2)))
+
+
+def _trim(p: Any) -> Any:
+    """Return a polynomial from its first coefficient on that is not 0, as NumPy multiplies; as it is if not known."""
+    if isinstance(strip(p), Tensor):
+        return p
+    present = np.flatnonzero(strip(p))
+    return p[int(present[0]) if len(present) else -1 :]
 
 
 def _polyder(p: Any, /, m: int = 1) -> Any:
     (p,) = _coefficients(p)
     for _ in range(_check_order("np.polyder", m)):
-        p = p[:-1] * np.arange(len(p) - 1, 0, -1).astype(p.dtype)
+        p = p[:-1] * np.arange(len(p) - 1, 0, -1)
     return p
 
 
@@ -45,7 +53,8 @@ def _polyint(p: Any, /, m: int = 1, k: Any = None) -> Any:
         raise ArgumentError(f"np.polyint: k has {len(constants)} constants for m={m} integrations.")
     for i in range(count):
         constant = constants[i if len(constants) > 1 else 0]
-        p = np.concatenate([p / np.arange(len(p), 0, -1).astype(p.dtype), np.reshape(constant, (1,)).astype(p.dtype)])
+        p = p / np.arange(len(p), 0, -1)
+        p = np.concatenate([p, np.reshape(constant, (1,)).astype(p.dtype)])
     return p
 
 

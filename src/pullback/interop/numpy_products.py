@@ -93,6 +93,7 @@ def _subscripts(axes: Any) -> str:
 
 
 def _norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    x = x if x.dtype.kind in "fc" else np.astype(x, float)
     if axis is None and ord in ("f", "fro") and x.ndim == 2:
         return norms.euclidean_norm(x, None, keepdims)
     if axis is None and (ord is None or x.ndim == 1 or not x.ndim):
@@ -167,7 +168,8 @@ def _convolve(a: Value, v: Value, /, mode: str = "full") -> Any:
     x, weights = np.pad(as_tensor(a), outside[mode]), v[::-1]
     if n * k >= MIN_CONVOLVED and x.dtype.char in "fd" and x.dtype == weights.dtype:
         return conv1d(x[None, :, None], as_tensor(weights)[:, None, None])[0, :, 0]
-    return np.sum(x[np.arange(len(x) - k + 1)[:, None] + np.arange(k)] * weights, axis=1)
+    z = np.sum(x[np.arange(len(x) - k + 1)[:, None] + np.arange(k)] * weights, axis=1)
+    return z if z.dtype.kind in "fc" else np.astype(z, np.result_type(a.dtype, v.dtype))
 
 
 def _correlate(a: Value, v: Value, /, mode: str = "valid") -> Any:

@@ -54,6 +54,8 @@ def _average(
     a: Any, /, axis: Axis = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
     a, w = align_operands((a, weights))
+    if w is not None and a.dtype.kind in "iub" and w.dtype.kind in "iub":  # products of small integers overflow
+        w = np.astype(w, float)
     if w is None:
         mean = np.mean(a, axis=axis, keepdims=keepdims)
         total = constant(np.full(np.shape(mean), count_elements(a.shape, axis), mean.dtype))

@@ -86,7 +86,7 @@ def _fold(ufunc: Any, x: Any, axis: Axis, keepdims: bool = False, initial: Any =
     made, rows = (x[0], range(1, len(x))) if initial is None else (convert(initial, x.dtype), range(len(x)))
     for i in rows:
         made = ufunc(made, x[i]) if where is True else np.where(chosen[i], ufunc(made, x[i]), made)
-    made = np.broadcast_to(made, rest)
+    made = made if list(np.shape(made)) == rest else np.copy(np.broadcast_to(made, rest))
     return np.expand_dims(made, axes) if keepdims else made
 
 

@@ -16,7 +16,7 @@ __all__ = ["Coordinates", "HostFunction", "OnHost", "Positions", "Rerun", "make_
 class HostFunction:
     """A function of plain arrays that carries no gradient, as an op."""
 
-    variadic = False
+    variadic = elementwise = makes_views = False
 
     def __init__(self, f: Callable[..., Any]) -> None:
         self.f, self.name = f, getattr(f, "__name__", "function")

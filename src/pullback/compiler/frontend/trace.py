@@ -207,7 +207,8 @@ class Symbol(Wrapped):
         return self.traced_by.symbol(x)
 
     def call_unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
-        return self.traced_by.opaque(HostFunction(f), args, {})
+        op = HostFunction(f)
+        return _note_source(self.traced_by.opaque(op, args, {}), op, args, {})
 
     def note_weak(self) -> None:
         """Note that it is a tensor even where the function is called with Python numbers only."""
@@ -286,7 +287,8 @@ class Source(NamedTuple):
             given = [_make_empty_model(a) for a in self.args]
             made = np.nditer([*given, None], ["zerosize_ok"], op_dtypes=[np.int8] * (len(given) + 1)).operands[-1]
             return made.strides
-        if not self.op.makes_views:  # small arrays have the same order: a product of large ones would take long
+        # Small arrays have the same order, and a product of large ones would take long; a function may check the shape.
+        if not self.op.makes_views and type(self.op) is not HostFunction:
             made = self._run([_make_small_model(a) for a in self.args])
             if made is not None and made.ndim == len(shape):
                 order = sorted(range(made.ndim), key=lambda i: -abs(made.strides[i]))
@@ -303,6 +305,18 @@ class Source(NamedTuple):
         except Exception:  # such as a matrix that has no factors: results of linear algebra are in C order
             return None
         return made if isinstance(made, np.ndarray) and made.ndim > 1 else None
+
+
+def _note_source(made: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Return the result of a call, with the call as its source if an argument is not in C order."""
+    if type(made) is Symbol and len(made.node.shape) > 1:
+        for a in args:
+            if type(a) is Symbol and not (a.is_in_order if not op.makes_views else a.source is None):
+                made = made.twin()  # a node may be that of an argument
+                given = [a.twin() if type(a) is Symbol else a for a in args]  # a write changes ``a`` itself
+                made.source = Source(op, given, params)
+                break
+    return made
 
 
 def _make_model(a: Any) -> Any:
@@ -499,14 +513,7 @@ class Trace:
             made = self._perform(op, args, params)
         except OverflowError as error:
             raise op.translate_error(op, error, args, params) from None
-        if type(made) is Symbol and len(made.node.shape) > 1:
-            for a in args:
-                if type(a) is Symbol and not (a.is_in_order if not op.makes_views else a.source is None):
-                    made = made.twin()  # a node may be that of an argument
-                    given = [a.twin() if type(a) is Symbol else a for a in args]  # a write changes ``a`` itself
-                    made.source = Source(op, given, params)
-                    break
-        return made
+        return _note_source(made, op, args, params)
 
     def _perform(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         lower = op.lower

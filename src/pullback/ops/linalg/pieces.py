@@ -170,7 +170,8 @@ def symmetric(x: Value) -> Any:
     array([[1., 3.],
            [3., 5.]])
     """
-    return (x + H(x)) * np.array(0.5, np.finfo(x.dtype).dtype if x.dtype.kind in "fc" else float)
+    x = x if x.dtype.kind in "fc" else x.astype(float)  # sums of small integers overflow
+    return (x + H(x)) * np.array(0.5, np.finfo(x.dtype).dtype)
 
 
 def is_complex(x: Value) -> bool:
