@@ -187,7 +187,7 @@ REORDERING: dict[Any, Function] = {np.ravel: _ravel, np.reshape: _reshape}
 
 def convert_operands(name: str, args: tuple[Any, ...], dtype: DType, casting: str) -> tuple[Any, ...]:
     """Return the operands of a ufunc in the dtype that ``dtype=`` names, as far as ``casting`` allows it."""
-    wanted = np.dtype(dtype)
+    wanted: np.dtype[Any] = np.dtype(dtype)
     for x in args:
         if isinstance(x, Tensor | np.ndarray | np.generic) and not np.can_cast(x.dtype, wanted, casting):  # type: ignore[arg-type]
             raise ArgumentError(

@@ -144,5 +144,6 @@ def gelu(x: TensorLike, approximate: bool = False) -> Any:
     half = x * 0.5
     if approximate:
         near = x if x.dtype.kind == "c" else np.clip(x, -GELU_END, GELU_END)  # so that a cube is finite
-        return half + half * np.tanh((near + near * near * near * 0.044715) * math.sqrt(2 / math.pi))
+        cube: Any = near * near * near
+        return half + half * np.tanh((near + cube * 0.044715) * math.sqrt(2 / math.pi))
     return half + half * erf(x * math.sqrt(0.5))

@@ -350,7 +350,8 @@ def _smooth_labels(name: str, labels: Value, smoothing: float | Value | None, sh
     """Return labels moved by ``smoothing`` towards the uniform ``share``."""
     if smoothing is None or as_number(name, "label_smoothing", smoothing, 0, 1) == 0:
         return labels
-    return labels * (1 - smoothing) + smoothing * share
+    rest, moved = 1 - smoothing, smoothing * share
+    return labels * rest + moved
 
 
 def sigmoid_cross_entropy(

@@ -127,7 +127,8 @@ def solve_recurrence(x: Array, y: Array, axis: int, reverse: bool, adjoint: bool
     z, w, step = np.array(y, np.result_type(x, y)), np.array(a), 1
     with np.errstate(over="ignore", invalid="ignore"):
         while step < len(z):
-            z[step:] += w[step:] * z[:-step]
+            before: Any = z[:-step]
+            z[step:] += w[step:] * before
             w[step:] *= w[:-step].copy()
             step *= 2
     if not np.isfinite(w).all():  # the weights overflowed though the sum may not: step by step

@@ -99,7 +99,8 @@ def resize_axis(x: Value, axis: int, n: int) -> Any:
 
 def weigh_bins(x: Value, n: int, axis: int, inner: float) -> Any:
     """Return the bins of a real transform of length ``n``, times ``inner`` where a bin is its mirror image too."""
-    weights = np.full(x.shape[axis], inner, np.dtype(x.dtype.char.lower()))
+    dtype: np.dtype[Any] = np.dtype(x.dtype.char.lower())
+    weights = np.full(x.shape[axis], inner, dtype)
     weights[0] = 1
     if n % 2 == 0:
         weights[-1] = 1

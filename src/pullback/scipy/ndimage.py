@@ -280,7 +280,8 @@ def _fold(index: Value, n: int, mode: str) -> Any:
         return np.where(index >= n, 2 * n - 2 - index, index)
     if mode in ("reflect", "grid-mirror"):
         index = index % (2 * n)
-        return np.where(index >= n, 2 * n - 1 - index, index)
+        mirrored: Any = 2 * n - 1 - index
+        return np.where(index >= n, mirrored, index)
     return index % n if mode == "grid-wrap" else np.clip(index, 0, n - 1)
 
 

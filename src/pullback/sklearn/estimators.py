@@ -26,7 +26,8 @@ __all__ = ["PullbackClassifier", "PullbackRegressor"]
 
 def apply_linear(params: Mapping[str, Value], X: TensorLike) -> Any:
     """Return the linear model of rows: ``X @ w + b``."""
-    return X @ params["w"] + params["b"]
+    product: Any = X @ params["w"]
+    return product + params["b"]
 
 
 def squared_error(outputs: Value, y: Array) -> Any:

@@ -443,7 +443,9 @@ def test_layer_gradients(case: str) -> None:
         flat, restore = pb.ravel_tree([params, *xs])
         along = np.random.default_rng(3).standard_normal(flat.shape)
         of_flat = lambda x, f=f, restore=restore: f(*restore(x))
-        np.testing.assert_allclose(pb.jvp(of_flat, [flat], [along])[1], pb.grad(of_flat, unconnected="zero")(flat) @ along, rtol=1e-9)
+        np.testing.assert_allclose(
+            pb.jvp(of_flat, [flat], [along])[1], pb.grad(of_flat, unconnected="zero")(flat) @ along, rtol=1e-9
+        )
 
 
 @distinct

@@ -62,10 +62,11 @@ def astype(x: Value, dtype: DType, /, *, copy: bool = True, device: object = Non
     """
     check_device("astype", device)
     made: Any = as_operand(x)
-    if made.dtype.kind == "c" and np.dtype(dtype).kind not in "cb":
-        raise ArgumentError(f"astype: {made.dtype} to {np.dtype(dtype)} drops the imaginary part; call real(x) first.")
-    if made.dtype != dtype:
-        return made.astype(dtype)  # type: ignore[no-any-return]
+    wanted: np.dtype[Any] = np.dtype(dtype)
+    if made.dtype.kind == "c" and wanted.kind not in "cb":
+        raise ArgumentError(f"astype: {made.dtype} to {wanted} drops the imaginary part; call real(x) first.")
+    if made.dtype != wanted:
+        return made.astype(wanted)  # type: ignore[no-any-return]
     return np.copy(made) if copy else made  # type: ignore[return-value]
 
 
@@ -106,11 +107,13 @@ def isdtype(dtype: DType, kind: DType | str | tuple[Any, ...]) -> bool:
     """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
+    made: np.dtype[Any] = np.dtype(dtype)
     if isinstance(kind, str):
         if kind not in KINDS:
             raise ArgumentError(f"isdtype: kind must be one of {', '.join(KINDS)}, or a dtype, got {kind!r}.")
-        return any(np.dtype(dtype) == k for k in KINDS[kind].values())
-    return np.dtype(dtype) == np.dtype(kind)
+        return any(made == k for k in KINDS[kind].values())
+    other: np.dtype[Any] = np.dtype(kind)
+    return made == other
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:

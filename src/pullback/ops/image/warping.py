@@ -48,7 +48,8 @@ def _pixels(image: Value, batch: Value, y: Value, x: Value) -> Any:
 def _interpolate(low: Value, high: Value, weight: Value) -> Any:
     """Interpolate linearly; exactly ``low`` for weight 0 and ``high`` for weight 1."""
     part: Any = high * weight
-    return low * (1 - weight) + part
+    rest: Any = 1 - weight
+    return low * rest + part
 
 
 def _round_place(at: Value) -> Any:

@@ -261,7 +261,8 @@ def divide_or_zero(x: Value, y: Value) -> Any:
     >>> divide_or_zero(np.array([0.0, 3.0]), np.array([0.0, 2.0]))
     array([0. , 1.5])
     """
-    return x / (y + ((y == 0) & (x == 0)))
+    both: Any = (y == 0) & (x == 0)
+    return x / (y + both)
 
 
 def divide_by_gaps(x: Value, gaps: Value) -> Any:

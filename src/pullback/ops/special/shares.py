@@ -84,7 +84,8 @@ def beta_density(a: Value, b: Value, x: Value) -> Any:
 
 def _find_beta_start(a: Value, b: Value, y: Value) -> Any:
     """Return where to begin below ``y``, so that nothing of Beta(a, b) is lost: it falls as a bell or as a power."""
-    deviation = np.sqrt(a * b / (a + b + 1)) / (a + b)
+    total: Any = a + b
+    deviation = np.sqrt(a * b / (total + 1)) / total
     return np.maximum(y - DEVIATIONS * (deviation + 1 / a), 0.0)
 
 

@@ -168,7 +168,8 @@ def _inverse_boxcox_by_lambda(z: Value, y: Value, lmbda: Value) -> Any:
     terms = [(-1.0) ** (k + 1) * (k + 1) / (k + 2) for k in range(18)]
 
     def formula(u: Value) -> Any:
-        share: Any = u / (1 + u)
+        more: Any = 1 + u
+        share: Any = u / more
         return (share - np.log1p(u)) / (u * u)
 
     return z * y * y * _choose(near, lambda u: _sum_series(u, terms), formula, u, 1.0)

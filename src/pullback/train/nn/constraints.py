@@ -38,7 +38,8 @@ class Constraint(Configurable):
 
 def _compute_norms(w: Value, axis: AxisLike) -> Any:
     axes = tuple(axis) if isinstance(axis, list | tuple) else axis
-    return np.sqrt(np.sum(w * w, axis=axes, keepdims=True))
+    squares: Any = w * w
+    return np.sqrt(np.sum(squares, axis=axes, keepdims=True))
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,8 @@ class Initializer(Configurable):
     """
 
     def __call__(self, shape: Sequence[int], dtype: DType | None = None) -> Any:
-        made = self.values(tuple(shape), np.dtype(dtype or get_default_dtype()))
-        return np.asarray(made, dtype or get_default_dtype())
+        wanted: np.dtype[Any] = np.dtype(dtype or get_default_dtype())
+        return np.asarray(self.values(tuple(shape), wanted), wanted)
 
     def values(self, shape: Shape, dtype: np.dtype[Any]) -> Any:
         """Return the initial values."""

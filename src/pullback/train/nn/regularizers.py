@@ -109,7 +109,8 @@ class OrthogonalRegularizer(Regularizer):
             raise ShapeError(f"regularizers.orthogonal_regularizer: it takes a matrix, got shape {x.shape}.")
         rows = x if self.mode == "rows" else np.transpose(x)
         count = rows.shape[0]
-        rows = rows / np.sqrt(np.maximum(np.sum(rows * rows, axis=1, keepdims=True), 1e-12))
+        squares: Any = rows * rows
+        rows = rows / np.sqrt(np.maximum(np.sum(squares, axis=1, keepdims=True), 1e-12))
         cosines = np.abs(rows @ np.transpose(rows)) * (1 - np.eye(count, dtype=x.dtype))
         return np.sum(cosines) * (self.factor / max(count * (count - 1), 1))
 

@@ -240,7 +240,8 @@ def _make_adam(
 
     def numbers(rate: Number, steps: Number) -> Any:
         # corrects the bias of averages that start at 0
-        rate, scale = rate / (1.0 - b1**steps), (1.0 - b2**steps) ** -0.5
+        first, second = 1.0 - b1**steps, 1.0 - b2**steps
+        rate, scale = rate / first, second**-0.5
         return (rate / scale, 1.0) if scales_epsilon else (rate, scale)
 
     def rule(x: Array, g: Array, m: Array, v: Array, rate: Number, scale: Number) -> Any:
@@ -291,7 +292,8 @@ def adamax(
     small, slower = _check_epsilon("adamax", epsilon), as_number("adamax", "decay", decay, 0)
 
     def numbers(rate: Number, steps: Number) -> Any:
-        return (rate / (1.0 + slower * (steps - 1)) / (1.0 - b1**steps),)
+        weight: Any = b1**steps
+        return (rate / (1.0 + slower * (steps - 1)) / (1.0 - weight),)
 
     def rule(x: Array, g: Array, m: Array, largest: Array, rate: Number) -> Any:
         m = b1 * m + (1.0 - b1) * g

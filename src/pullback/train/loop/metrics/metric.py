@@ -171,7 +171,7 @@ class Metric:
         """
         lengths = (shape,) if isinstance(shape, int) else () if isinstance(shape, str) else tuple(shape)
         name = shape if isinstance(shape, str) else name
-        wanted = np.dtype(dtype or np.float32)
+        wanted: np.dtype[Any] = np.dtype(dtype or np.float32)
         make = STARTS.get(initializer, initializer) if isinstance(initializer, str | None) else initializer
         if not callable(make):
             raise ArgumentError(f"{self.name}.add_weight: initializer must be 'zeros', 'ones' or a function.")

@@ -205,7 +205,8 @@ class Layer(Configurable):
         >>> layer.compute_dtype, layer.dtype_policy
         ('float16', 'mixed_float16')
         """
-        return str(np.dtype(self.narrow_dtype or self.dtype or get_default_dtype()))
+        made: np.dtype[Any] = np.dtype(self.narrow_dtype or self.dtype or get_default_dtype())
+        return str(made)
 
     @property
     def dtype_policy(self) -> str:
@@ -490,7 +491,7 @@ class Layer(Configurable):
         if None in shape:
             raise ShapeError(f"{name} would have shape {tuple(shape)}: this length of the input must be known.")
         own = self.variable_dtype
-        wanted = np.dtype(dtype or (own if own is not None else get_default_dtype()))
+        wanted: np.dtype[Any] = np.dtype(dtype or (own if own is not None else get_default_dtype()))
         values = take_initial_values(f"{self.name}/{name}", shape, wanted)
         if values is None:
             values = initializer(initial, what)(tuple(shape), wanted)

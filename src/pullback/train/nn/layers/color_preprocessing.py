@@ -76,7 +76,8 @@ def _from_hsv(hue: Value, saturation: Value, value: Value) -> Any:
     for start in (5.0, 3.0, 1.0):
         k = start + 6.0 * hue
         k = k - 6.0 * np.floor(k / 6.0)
-        made.append(value - value * saturation * np.clip(np.minimum(k, 4.0 - k), 0.0, 1.0))
+        share: Any = np.clip(np.minimum(k, 4.0 - k), 0.0, 1.0)
+        made.append(value - value * saturation * share)
     return np.stack(made, axis=-1)
 
 

@@ -217,4 +217,5 @@ def _expand_mask(x: Value, mask: Mask) -> Any:
 
 def _normalize(x: Value, axis: int) -> Any:
     """Return ``x`` scaled to length 1 along an axis; zeros stay zero, as in TensorFlow."""
-    return x / np.sqrt(np.maximum(np.sum(x * x, axis=axis, keepdims=True), 1e-12))
+    squares: Any = x * x
+    return x / np.sqrt(np.maximum(np.sum(squares, axis=axis, keepdims=True), 1e-12))

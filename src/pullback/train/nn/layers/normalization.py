@@ -286,4 +286,5 @@ class UnitNormalization(Layer):
 
     def call(self, x: Value) -> Any:
         axes = resolve_axes(x.ndim, self.axis, self.name)
-        return x / np.sqrt(np.maximum(np.sum(x * x, axis=axes, keepdims=True), 1e-12))
+        squares: Any = x * x
+        return x / np.sqrt(np.maximum(np.sum(squares, axis=axes, keepdims=True), 1e-12))

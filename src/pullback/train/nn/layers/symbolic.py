@@ -114,7 +114,8 @@ class SymbolicTensor(Symbolic, NDArrayOperatorsMixin):
 
     def astype(self, dtype: DType) -> Any:
         """Return it with elements of another dtype."""
-        return _apply_function("astype", (self, str(np.dtype(dtype))), {})
+        made: np.dtype[Any] = np.dtype(dtype)
+        return _apply_function("astype", (self, str(made)), {})
 
     def sum(self, axis: Axis = None, keepdims: bool = False) -> Any:
         """Return the sum along axes; axis 0 is the batch."""

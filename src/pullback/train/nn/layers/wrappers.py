@@ -210,4 +210,5 @@ class SpectralNormalization(Wrapper):
 
 
 def _normalize(x: Value) -> Any:
-    return x / np.sqrt(np.maximum(np.sum(x * x), 1e-12))
+    squares: Any = x * x
+    return x / np.sqrt(np.maximum(np.sum(squares), 1e-12))
