@@ -235,6 +235,7 @@ from pullback.core.tensor import MethodLater, Tensor
 late = {name for name, value in vars(Tensor).items() if isinstance(value, MethodLater)}
 assert late and "pullback.ops.linalg" not in sys.modules and "numpy.fft" not in sys.modules
 pb.train.adam(0.1)
+assert "numpy.ma" not in sys.modules
 assert not [name for name in sys.modules if name.startswith(("pullback.train.nn", "pullback.compiler"))]
 before = dict(vars(Tensor))
 import numpy as np
