@@ -51,9 +51,15 @@ class Acts:
 
 
 class broadcast(Acts):
-    """Broadcasting over leading axes, with core axes named by a gufunc signature."""
+    """Broadcasting over leading axes, with core axes named by a gufunc signature.
 
-    def __init__(self, signature: str) -> None:
+    ``samples``, a list or a function that returns it, is for ops that do not take floats of any shape.
+    """
+
+    def __init__(
+        self, signature: str, samples: Sequence[Sample] | Callable[[], Sequence[Sample]] | None = None
+    ) -> None:
+        self._samples = samples
         left, right = signature.replace(" ", "").split("->")
         self.signature = signature
         groups = left[1:-1].split("),(")
@@ -98,6 +104,8 @@ class broadcast(Acts):
         return op.call(lined, params)
 
     def samples(self) -> list[Sample]:
+        if self._samples is not None:
+            return list(self._samples() if callable(self._samples) else self._samples)
         size = dict(zip(sorted({d for c in self.core for d in c}), (2, 3, 4, 5), strict=False))
         cores = [tuple(size[d] for d in c) for c in self.core]
         n = len(cores)

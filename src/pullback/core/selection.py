@@ -48,7 +48,7 @@ class Selection(Wrapped):
     whole: Any = vars(Tensor)["value"]
     mask: Any = vars(Tensor)["x"]
     axis: Any = vars(Tensor)["y"]
-    number: Any = vars(Tensor)["meta"]
+    number: int = vars(Tensor)["meta"]
 
     def __init__(self, whole: Any, mask: Any, axis: int) -> None:
         self.whole, self.mask, self.axis, self.number = whole, mask, axis, new_level()
@@ -69,8 +69,7 @@ class Selection(Wrapped):
 
     @property
     def level(self) -> int:
-        level: int = self.number
-        return level
+        return self.number
 
     def twin(self) -> Selection:
         return Selection(self.whole, self.mask, self.axis)
@@ -277,23 +276,31 @@ def find_selection(index: Index, rank: int) -> tuple[Any, Any, int] | None:
     ``rank`` is that of the indexed tensor.  Only positions beside the mask and slices may stand with it.
     """
     parts: list[Any] = list(index) if type(index) is tuple else [index]
+    at = _find_mask(parts)
+    if at is None:
+        return None
+    mask = parts[at]
+    rest = next((n for n, i in enumerate(parts) if i is ...), None)
+    if rest is not None:
+        missing = rank - (sum(i is not ... for i in parts) - 1 + mask.ndim)
+        parts[rest : rest + 1] = [ALL] * missing
+        at += missing - 1 if rest < at else 0
+    cut = (*parts[:at], *[ALL] * mask.ndim, *parts[at + 1 :])
+    return cut, mask, sum(not isinstance(i, int) for i in parts[:at])
+
+
+def _find_mask(parts: list[Any]) -> int | None:
+    """Return where in an index its only tensor is, if that is a mask; None if what stands with it does not fit."""
     masks = [n for n, i in enumerate(parts) if isinstance(i, Tensor)]
     if len(masks) != 1 or parts[masks[0]].dtype.kind != "b" or not parts[masks[0]].ndim:
         return None
-    (at,) = masks
-    mask = parts[at]
-    if any(not (isinstance(i, int | slice) or i is ...) or type(i) is bool for n, i in enumerate(parts) if n != at):
+    others = parts[: masks[0]] + parts[masks[0] + 1 :]
+    if any(type(i) is bool or not (isinstance(i, int | slice) or i is ...) for i in others):
         return None
-    advanced = [n for n, i in enumerate(parts) if n == at or isinstance(i, int)]
+    advanced = [n for n, i in enumerate(parts) if n == masks[0] or isinstance(i, int)]
     if advanced[-1] - advanced[0] + 1 != len(advanced):
         return None  # NumPy moves the selected axis to the front
-    named = sum(i is not ... for i in parts) - 1 + mask.ndim
-    if ... in [i for n, i in enumerate(parts) if n != at]:
-        rest = next(n for n, i in enumerate(parts) if i is ...)
-        parts[rest : rest + 1] = [ALL] * (rank - named)
-        at += rank - named - 1 if rest < at else 0
-    cut = (*parts[:at], *[ALL] * mask.ndim, *parts[at + 1 :])
-    return cut, mask, sum(not isinstance(i, int) for i in parts[:at])
+    return masks[0]
 
 
 def check_mask(x: Value, mask: Any, axis: int) -> None:

@@ -35,29 +35,25 @@ class Weak(Wrapped):
     __slots__ = ()
 
     refers = True
-    held: Any = vars(Tensor)["value"]
+    held: Tensor = vars(Tensor)["value"]
 
     def __init__(self, held: Tensor) -> None:
         self.held = held
 
     @property
     def shape(self) -> tuple[int, ...]:
-        shape: tuple[int, ...] = self.held.shape
-        return shape
+        return self.held.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        dtype: np.dtype[Any] = self.held.dtype
-        return dtype
+        return self.held.dtype
 
     @property
     def level(self) -> int:
-        level: int = self.held.level
-        return level
+        return self.held.level
 
     def read(self) -> Tensor:
-        held: Tensor = self.held.read()
-        return held
+        return self.held.read()
 
     def among(self, dtypes: list[Any]) -> Any:
         """Return the tensor to compute with, in the dtype that it takes among values of these dtypes."""

@@ -220,8 +220,7 @@ def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
     name, function = _get_method(ufunc, method)
     if method == "at":
         return numpy_writes.write_at(ufunc, *args)
-    out = kwargs.get("out")
-    if out is not None and all(o is None or isinstance(o, Tensor) or o.dtype.kind == "O" for o in out):
+    if is_writable(out := kwargs.get("out")):
         return write_results(name, function, args, kwargs)
     args = lists_to_arrays(args)
     if method == "__call__" and kwargs.get("dtype") is not None and out is None:
@@ -268,6 +267,11 @@ def find_ufunc_call(ufunc: Any, method: str) -> tuple[Any, tuple[str, ...]]:
     op = find_ufunc_op(ufunc)
     call = op.function if op is not None else numpy_ufuncs.CALLS.get(ufunc) or _find_special_function(ufunc)
     return call, numpy_ufuncs.TAKES.get(ufunc, ())
+
+
+def is_writable(out: tuple[Any, ...] | None) -> bool:
+    """Return whether results can be written into ``out=`` here: into tensors, or arrays of objects."""
+    return out is not None and all(o is None or isinstance(o, Tensor) or o.dtype.kind == "O" for o in out)
 
 
 def write_results(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -213,14 +213,7 @@ BY_INDEX = ("edge", "reflect", "symmetric", "wrap")
 
 
 def _pad(array: Value, /, pad_width: Any, mode: str = "constant", constant_values: TensorLike = 0) -> Any:
-    if isinstance(pad_width, dict):
-        given = {resolve_axis(array.ndim, axis, "np.pad"): width for axis, width in pad_width.items()}
-        pad_width = [given.get(i, 0) for i in range(array.ndim)]
-        pad_width = [width if np.ndim(width) else (width, width) for width in pad_width]
-    given_widths = np.asarray(concrete(to_array(pad_width)))
-    if given_widths.dtype.kind not in "iu" and given_widths.size:
-        raise ArgumentError(f"np.pad: pad_width must be integers, got {pad_width!r}.")
-    widths = [(int(a), int(b)) for a, b in np.broadcast_to(given_widths, (array.ndim, 2))]
+    widths = _list_widths(pad_width, array.ndim)
     if not any(map(any, widths)):
         return np.copy(array)
     if mode == "constant":
@@ -234,6 +227,17 @@ def _pad(array: Value, /, pad_width: Any, mode: str = "constant", constant_value
         if any(width):
             array = along(array, np.pad(np.arange(array.shape[axis]), width, mode=mode), axis)  # type: ignore[call-overload]
     return array
+
+
+def _list_widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
+    """Return how much is added before and after the elements of each axis."""
+    if isinstance(pad_width, dict):
+        by_axis = {resolve_axis(ndim, axis, "np.pad"): width for axis, width in pad_width.items()}
+        pad_width = [width if np.ndim(width) else (width, width) for width in map(by_axis.get, range(ndim), [0] * ndim)]
+    given = np.asarray(concrete(to_array(pad_width)))
+    if given.dtype.kind not in "iu" and given.size:
+        raise ArgumentError(f"np.pad: pad_width must be integers, got {pad_width!r}.")
+    return [(int(a), int(b)) for a, b in np.broadcast_to(given, (ndim, 2))]
 
 
 def _pad_constant(array: Value, widths: list[tuple[int, int]], values: Value) -> Any:

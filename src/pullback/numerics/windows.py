@@ -6,7 +6,7 @@ Arrays are (batch, *space, channels).  The ops that slide windows (convolution, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import product
 from math import ceil, floor, prod, trunc
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BLOCK_BYTES", "Windows", "channels_last", "frame_adjoint", "frame_slices", "is_layered", "lowest_value",
-    "make_frame", "iterate_windows", "parts", "repeat_per_axis", "plan_windows", "window_view",
+    "make_frame", "iterate_windows", "parts", "repeat_per_axis", "plan_windows", "run_on_images",
+    "window_view",
 ]  # fmt: skip
 
 Ints = tuple[int, ...]
@@ -126,6 +127,23 @@ def channels_last(name: str, data_format: str | None, axes: int) -> bool:
     if data_format not in (None, last, first):
         raise ArgumentError(f"{name}: data_format must be '{last}' or '{first}', got {data_format!r}.")
     return bool(data_format != first)
+
+
+def run_on_images(name: str, f: Callable[[Any], Any], x: Any, axes: int, last: bool) -> Any:
+    """Return ``f`` of images (batch, *space, channels), given in either layout, with a batch axis or without.
+
+    >>> run_on_images("first", lambda x: x[..., :1], np.ones((3, 4, 5)), 2, last=False).shape
+    (1, 4, 5)
+    """
+    alone = x.ndim == axes + 1
+    if alone:
+        x = np.reshape(x, (1, *x.shape))
+    if x.ndim != axes + 2:
+        raise ShapeError(f"{name}: x must have rank {axes + 2}, or {axes + 1} without a batch, got shape {x.shape}.")
+    z = f(x if last else np.moveaxis(x, 1, -1))
+    if not last:
+        z = np.moveaxis(z, -1, 1)
+    return np.reshape(z, z.shape[1:]) if alone else z
 
 
 def _hashable(given: object) -> Any:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.axes import Sample, broadcast, elementwise1, elementwise2
+from pullback.core.axes import broadcast, elementwise1, elementwise2
 from pullback.core.calculus import no_derivative, partials
 from pullback.core.lowering import scalar
 from pullback.core.op import alias, op
@@ -23,17 +23,6 @@ __all__ = [
     "left_shift", "right_shift",
     "is_nan", "isnan", "is_inf", "isinf", "is_finite", "isfinite", "where",
 ]  # fmt: skip
-
-
-class _Sampled(broadcast):
-    """Broadcasting, with samples for ops that do not take floats."""
-
-    def __init__(self, signature: str, *samples: tuple[Any, ...]) -> None:
-        super().__init__(signature)
-        self._samples: list[Sample] = [(inputs, {}) for inputs in samples]
-
-    def samples(self) -> list[Sample]:
-        return list(self._samples)
 
 
 # ---- comparisons
@@ -165,13 +154,11 @@ def logical_not(x: TensorLike, /) -> Any:
     """
 
 
-_WHOLE = _Sampled(
-    "(),()->()",
-    (np.array([0, 1, 6, -1], np.int32), np.array([3, 5, 12, 7], np.int32)),
-    (np.array([[True], [False]]), np.array([True, False, True])),
-    (np.int32(6), np.int32(3)),
-    (np.zeros((0, 2), np.int32), np.ones(2, np.int32)),
-)
+_WHOLE = broadcast("(),()->()", [
+    ((np.array([0, 1, 6, -1], np.int32), np.array([3, 5, 12, 7], np.int32)), {}),
+    ((np.array([[True], [False]]), np.array([True, False, True])), {}),
+    ((np.int32(6), np.int32(3)), {}), ((np.zeros((0, 2), np.int32), np.ones(2, np.int32)), {}),
+])  # fmt: skip
 
 
 @op(np.bitwise_and, acts=_WHOLE, d=no_derivative(), lower=scalar(lambda s, x, y: s.bitwise_and(x, y)))
@@ -212,16 +199,13 @@ def bitwise_xor(x: TensorLike, y: TensorLike, /) -> Any:
 
 @op(
     np.invert,
-    acts=_Sampled(
-        "()->()",
-        (np.array([[0, 1, -6]], np.int32),),
-        (np.array([True, False]),),
-        (np.int32(6),),
-        (np.zeros(0, np.int32),),
-    ),
+    acts=broadcast("()->()", [
+        ((np.array([[0, 1, -6]], np.int32),), {}), ((np.array([True, False]),), {}), ((np.int32(6),), {}),
+        ((np.zeros(0, np.int32),), {}),
+    ]),
     d=no_derivative(),
     lower=scalar(lambda s, x: s.invert(x)),
-)
+)  # fmt: skip
 def invert(x: TensorLike, /) -> Any:
     """Return every bit inverted; for bools the logical negation.
 
@@ -232,13 +216,11 @@ def invert(x: TensorLike, /) -> Any:
     """
 
 
-_SHIFTED = _Sampled(
-    "(),()->()",
-    (np.array([0, 1, 6, -9], np.int32), np.array([3, 5, 1, 2], np.int32)),
-    (np.array([[5], [9]], np.int32), np.array([0, 1, 2], np.int32)),
-    (np.int32(6), np.int32(1)),
-    (np.zeros((0, 2), np.int32), np.ones(2, np.int32)),
-)
+_SHIFTED = broadcast("(),()->()", [
+    ((np.array([0, 1, 6, -9], np.int32), np.array([3, 5, 1, 2], np.int32)), {}),
+    ((np.array([[5], [9]], np.int32), np.array([0, 1, 2], np.int32)), {}),
+    ((np.int32(6), np.int32(1)), {}), ((np.zeros((0, 2), np.int32), np.ones(2, np.int32)), {}),
+])  # fmt: skip
 
 
 @op(np.left_shift, acts=_SHIFTED, d=no_derivative(), lower=scalar(lambda s, x, y: s.left_shift(x, y)))
@@ -300,23 +282,15 @@ def is_finite(x: TensorLike, /) -> Any:
 
 @op(
     np.where,
-    acts=_Sampled(
-        "(),(),()->()",
-        (np.array([True, False, True]), (3,), (3,)),
-        (np.array([[True], [False]]), (3,), (2, 1)),
-        (np.array([True, False]), (), ()),
-        (np.True_, (), ()),
-        (np.False_, (2, 3), (3,)),
-        (np.zeros((0, 2), bool), (2,), ()),
-    ),
-    d=partials(
-        None,
-        lambda g, condition: select(condition, g, 0),
-        lambda g, condition: select(condition, 0, g),
-    ),
+    acts=broadcast("(),(),()->()", [
+        ((np.array([True, False, True]), (3,), (3,)), {}), ((np.array([[True], [False]]), (3,), (2, 1)), {}),
+        ((np.array([True, False]), (), ()), {}), ((np.True_, (), ()), {}), ((np.False_, (2, 3), (3,)), {}),
+        ((np.zeros((0, 2), bool), (2,), ()), {}),
+    ]),
+    d=partials(None, lambda g, condition: select(condition, g, 0), lambda g, condition: select(condition, 0, g)),
     run=select,
     lower=scalar(lambda s, condition, a, b: s.select(condition, a, b)),
-)
+)  # fmt: skip
 def where(condition: TensorLike, a: TensorLike, b: TensorLike, /) -> Any:
     """Return ``a`` where the condition is true, else ``b``; only the selected elements get a gradient.
 

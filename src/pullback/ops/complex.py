@@ -30,17 +30,15 @@ def is_complex(x: Value) -> bool:
     return bool(x.dtype.kind == "c")
 
 
-class ComplexElementwise(broadcast):
-    """Element by element, of real and of complex numbers."""
-
-    def samples(self) -> list[Sample]:
-        rng = np.random.default_rng(3)
-        shapes: list[Shape] = [(), (3,), (2, 3), (0, 2)]
-        numbers = [rng.uniform(0.5, 2, n) * np.exp(1j * rng.uniform(-3, 3, n)) for n in shapes]
-        return [*(((n,), {}) for n in shapes), *(((np.asarray(z),), {}) for z in numbers)]
+def _list_samples() -> list[Sample]:
+    """Return real and complex numbers of several shapes."""
+    rng = np.random.default_rng(3)
+    shapes: list[Shape] = [(), (3,), (2, 3), (0, 2)]
+    numbers = [rng.uniform(0.5, 2, n) * np.exp(1j * rng.uniform(-3, 3, n)) for n in shapes]
+    return [*(((n,), {}) for n in shapes), *(((np.asarray(z),), {}) for z in numbers)]
 
 
-parts = ComplexElementwise("()->()")
+parts = broadcast("()->()", _list_samples)
 
 
 @op(

@@ -8,6 +8,7 @@ machine code.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ from pullback.numerics.windows import (
     make_frame,
     parts,
     plan_windows,
+    run_on_images,
 )
 
 if TYPE_CHECKING:
@@ -140,17 +142,21 @@ def _sums_much(x: Array, y: Array, windows: Windows) -> bool:
     return bool(y.size * filter >= MIN_COMPILED and filter * y.shape[-1] * x.itemsize < LARGE_FILTER)
 
 
-def _samples(kind: int) -> list[Any]:
+Cases = Sequence[tuple[Ints, Ints, dict[str, Any]]]  # image, filter, and options of ``plan_windows``
+CASES: Cases = [
+    ((2, 5, 3), (2, 3, 2), {}), ((1, 4, 5, 2), (3, 2, 2, 3), {"strides": (2, 1), "pad": "same"}),
+    ((2, 4, 4, 1), (2, 2, 1, 2), {"dilations": 2, "pad": 1}), ((0, 3, 3, 2), (2, 2, 2, 1), {}),
+    ((1, 3, 3, 2, 1), (2, 2, 1, 1, 2), {"strides": 2, "pad": "same"}),
+    ((1, 6, 5, 2), (2, 2, 2, 2), {"strides": 3, "pad": ((0, 1), (2, 0))}),
+]  # fmt: skip
+
+
+def _samples(kind: int, cases: Cases = CASES, depthwise: bool = False) -> list[Any]:
     """Return samples of convolutions of all ranks; ``kind`` selects which two of image, filter and result are given."""
     made: list[Any] = []
-    for x, f, how in (
-        ((2, 5, 3), (2, 3, 2), {}), ((1, 4, 5, 2), (3, 2, 2, 3), {"strides": (2, 1), "pad": "same"}),
-        ((2, 4, 4, 1), (2, 2, 1, 2), {"dilations": 2, "pad": 1}), ((0, 3, 3, 2), (2, 2, 2, 1), {}),
-        ((1, 3, 3, 2, 1), (2, 2, 1, 1, 2), {"strides": 2, "pad": "same"}),
-        ((1, 6, 5, 2), (2, 2, 2, 2), {"strides": 3, "pad": ((0, 1), (2, 0))}),
-    ):  # fmt: skip
+    for x, f, how in cases:
         w = plan_windows("conv", x[1:-1], f[:-2], **how)
-        z = (x[0], *w.out, f[-1])
+        z = (x[0], *w.out, f[-1] * (f[-2] if depthwise else 1))
         made.append(((x, f), {"windows": w}) if kind == 0 else
                     ((z, f), {"windows": w, "shape": x}) if kind == 1 else ((x, z), {"windows": w}))  # fmt: skip
     return made
@@ -270,25 +276,17 @@ def _sums_much_by_channel(x: Array, y: Array, windows: Windows) -> bool:
     return y.size * prod(windows.size) >= MIN_COMPILED_BY_CHANNEL
 
 
-def _depthwise_samples(kind: int) -> list[Any]:
-    made: list[Any] = []
-    for x, f, how in (
-        ((1, 4, 3, 2), (2, 2, 2, 1), {"pad": "same"}), ((2, 4, 4, 2), (3, 2, 2, 2), {"strides": 2, "pad": 1}),
-        ((1, 5, 5, 1), (2, 2, 1, 3), {"dilations": 2}), ((0, 3, 3, 2), (2, 2, 2, 2), {}),
-        ((2, 4, 2), (2, 2, 1), {}),
-    ):  # fmt: skip
-        w = plan_windows("depthwise", x[1:-1], f[:-2], **how)
-        z = (x[0], *w.out, f[-2] * f[-1])
-        made.append(((x, f), {"windows": w}) if kind == 0 else
-                    ((z, f), {"windows": w, "shape": x}) if kind == 1 else ((x, z), {"windows": w}))  # fmt: skip
-    return made
+DEPTHWISE: Cases = [
+    ((1, 4, 3, 2), (2, 2, 2, 1), {"pad": "same"}), ((2, 4, 4, 2), (3, 2, 2, 2), {"strides": 2, "pad": 1}),
+    ((1, 5, 5, 1), (2, 2, 1, 3), {"dilations": 2}), ((0, 3, 3, 2), (2, 2, 2, 2), {}), ((2, 4, 2), (2, 2, 1), {}),
+]  # fmt: skip
 
 
 @op(
     _depthwise,
     acts=moves(
         lambda x, f, windows: (x[0], *windows.out, f[-2] * f[-1]),
-        lambda: _depthwise_samples(0),
+        lambda: _samples(0, DEPTHWISE, True),
         batch_products_by_channel(1, (-1, -2), -1),
     ),
     d=linear(
@@ -309,7 +307,9 @@ def depthwise(x: TensorLike, filter: TensorLike, /, windows: Windows) -> Any:
 @op(
     _depthwise_input,
     acts=moves(
-        lambda y, f, windows, shape: shape, lambda: _depthwise_samples(1), batch_products_by_channel(1, (-1, -2), -1)
+        lambda y, f, windows, shape: shape,
+        lambda: _samples(1, DEPTHWISE, True),
+        batch_products_by_channel(1, (-1, -2), -1),
     ),
     d=linear(
         lambda g, filter, windows: depthwise(g, filter, windows),
@@ -331,7 +331,7 @@ def depthwise_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shap
     _depthwise_filter,
     acts=moves(
         lambda x, y, windows: (*windows.size, x[-1], y[-1] // x[-1]),
-        lambda: _depthwise_samples(2),
+        lambda: _samples(2, DEPTHWISE, True),
         batch_products_by_channel(None, (-1, -1), -2),
     ),
     d=linear(
@@ -353,9 +353,7 @@ def depthwise_filter(x: TensorLike, y: TensorLike, /, windows: Windows) -> Any:
 
 
 def _same_channels(name: str, x: Value, filter: Value, axes: int, axis: int) -> None:
-    """Check that ranks and channels of image and filter agree."""
-    if x.ndim != axes + 2:
-        raise ShapeError(f"{name}: x must have rank {axes + 2}, or {axes + 1} without a batch, got shape {x.shape}.")
+    """Check that the filter has the rank and the channels of the image."""
     if filter.ndim != axes + 2:
         raise ShapeError(f"{name}: filter must have rank {axes + 2}, got shape {filter.shape}.")
     if x.shape[-1] != filter.shape[axis]:
@@ -371,17 +369,13 @@ def _convolve_images(
 ) -> Any:  # fmt: skip
     x, filter = check_numbers(name, "x", x), check_numbers(name, "filter", filter)
     last = channels_last(name, data_format, axes)
-    alone = x.ndim == axes + 1
-    if alone:
-        x = np.reshape(x, (1, *x.shape))
-    if not last and x.ndim == axes + 2:
-        x = np.moveaxis(x, 1, -1)
-    _same_channels(name, x, filter, axes, -2)
-    windows = plan_windows(name, x.shape[1:-1], filter.shape[:axes], strides, pad, dilations, rounding, last)
-    z = product(x, filter, windows)
-    if not last:
-        z = np.moveaxis(z, -1, 1)
-    return np.reshape(z, z.shape[1:]) if alone else z
+
+    def convolve_batch(x: Value) -> Any:
+        _same_channels(name, x, filter, axes, -2)
+        windows = plan_windows(name, x.shape[1:-1], filter.shape[:axes], strides, pad, dilations, rounding, last)
+        return product(x, filter, windows)
+
+    return run_on_images(name, convolve_batch, x, axes, last)
 
 
 @method
@@ -484,23 +478,22 @@ def _convolve_transposed(
         raise ShapeError(
             f"{name}: output_shape must have as many axes as x, which has shape {x.shape}, got {output_shape!r}."
         )
-    if alone:
-        x, shape = np.reshape(x, (1, *x.shape)), (1, *shape)
-    if not last and x.ndim == axes + 2:
-        x, shape = np.moveaxis(x, 1, -1), (shape[0], *shape[2:], shape[1])
-    _same_channels(name, x, filter, axes, -1)
-    windows = plan_windows(name, shape[1:-1], filter.shape[:axes], strides, pad, 1, rounding, last)
-    due = (shape[0], *windows.out)
-    if x.shape[:-1] != due or shape[-1] != filter.shape[-2]:
-        raise ShapeError(
-            f"{name}: an output of {(*shape[:-1], filter.shape[-2])} with filter {filter.shape}, strides "
-            f"{windows.strides} and pad={pad!r} comes from x of {(*due, filter.shape[-1])}; "
-            f"got x of {x.shape} and output_shape {shape}."
-        )
-    z = convolve_input(x, filter, windows, shape)
-    if not last:
-        z = np.moveaxis(z, -1, 1)
-    return np.reshape(z, z.shape[1:]) if alone else z
+    shape = (1, *shape) if alone else shape
+    shape = shape if last else (shape[0], *shape[2:], shape[1])
+
+    def spread_batch(x: Value) -> Any:
+        _same_channels(name, x, filter, axes, -1)
+        windows = plan_windows(name, shape[1:-1], filter.shape[:axes], strides, pad, 1, rounding, last)
+        due = (shape[0], *windows.out)
+        if x.shape[:-1] != due or shape[-1] != filter.shape[-2]:
+            raise ShapeError(
+                f"{name}: an output of {(*shape[:-1], filter.shape[-2])} with filter {filter.shape}, strides "
+                f"{windows.strides} and pad={pad!r} comes from x of {(*due, filter.shape[-1])}; "
+                f"got x of {x.shape} and output_shape {shape}."
+            )
+        return convolve_input(x, filter, windows, shape)
+
+    return run_on_images(name, spread_batch, x, axes, last)
 
 
 @method

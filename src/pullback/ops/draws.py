@@ -22,19 +22,14 @@ __all__ = ["draw_below", "draw_uniform"]
 PER_BLOCK = {"f4": 8, "f8": 4}  # numbers of a block of the stream
 
 
-class _Places(broadcast):
-    """Broadcasting, with samples of places."""
-
-    def samples(self) -> list[Sample]:
-        keys, bounds = (np.int64(7), np.int64(-3)), (np.float32(0.5),) * (len(self.core) - 4)
-        places = [
-            (np.int64(3), np.int32(4)),
-            (np.int64(5), np.arange(37, dtype=np.int32)),
-            (np.arange(0, 12, 4)[:, None], np.arange(4, dtype=np.int32)),
-            (np.int64(2), np.array([9, 3, 3, 40, 1], np.int32)),
-            (np.int64(2), np.zeros((0, 2), np.int32)),
-        ]
-        return [((*given, *keys, *bounds), {"dtype": "f4"}) for given in places]
+def _list_samples(*bounds: Any) -> list[Sample]:
+    """Return places of numbers, with the key and ``bounds``."""
+    places = [
+        (np.int64(3), np.int32(4)), (np.int64(5), np.arange(37, dtype=np.int32)),
+        (np.arange(0, 12, 4)[:, None], np.arange(4, dtype=np.int32)),
+        (np.int64(2), np.array([9, 3, 3, 40, 1], np.int32)), (np.int64(2), np.zeros((0, 2), np.int32)),
+    ]  # fmt: skip
+    return [((*given, np.int64(7), np.int64(-3), *bounds), {"dtype": "f4"}) for given in places]
 
 
 def _list_numbers(at: Array, key: tuple[int, int], dtype: str) -> Any:
@@ -61,7 +56,7 @@ def _draw_uniform(base: Any, place: Any, key0: Any, key1: Any, dtype: str) -> An
 
 @op(
     _draw_uniform,
-    acts=_Places("(),(),(),()->()"),
+    acts=broadcast("(),(),(),()->()", _list_samples),
     d=no_derivative(mixes=False),
     lower=scalar(lambda s, base, place, key0, key1, dtype: s.philox(base, place, key0, key1, dtype), draws=True),
 )
@@ -75,7 +70,7 @@ def draw_uniform(base: TensorLike, place: TensorLike, key0: TensorLike, key1: Te
 
 @op(
     lambda base, place, key0, key1, bound, dtype: _draw_uniform(base, place, key0, key1, dtype) < bound,
-    acts=_Places("(),(),(),(),()->()"),
+    acts=broadcast("(),(),(),(),()->()", lambda: _list_samples(np.float32(0.5))),
     d=no_derivative(mixes=False),
     lower=scalar(
         lambda s, base, place, key0, key1, bound, dtype: s.less(s.philox(base, place, key0, key1, dtype), bound),

@@ -73,17 +73,20 @@ def mat_mul(
     return _add_bias_and_activate("fused.mat_mul", z, bias, activation, prelu_activation_weights, leakyrelu_alpha)
 
 
-def _product(
-    name: str,
-    x: TensorLike,
-    filter: TensorLike,
-    strides: Any,
-    pad: Any,
-    data_format: str,
-    dilations: Any,
-    rounding: Any,
-) -> Any:
-    return getattr(Tensor, name)(x, filter, strides, pad, data_format, dilations, rounding)
+def _fuse(name: str, arguments: tuple[Any, ...], bias: Any, activation: Any, weights: Any, alpha: Any) -> Any:
+    """Return a convolution with a bias and an activation, whose vectors have a number for each channel."""
+    z, name = getattr(Tensor, name)(*arguments), f"fused.{name}"
+    if arguments[4] == "NCHW":  # data_format
+        bias, weights = _before_space(name, "bias", bias), _before_space(name, "prelu_activation_weights", weights)
+    return _add_bias_and_activate(name, z, bias, activation, weights, alpha)
+
+
+def _before_space(name: str, argument: str, values: Any) -> Any:
+    """Return values, one for each channel, shaped to broadcast along the channels."""
+    if values is None:
+        return None
+    values = check_numbers(name, argument, values)
+    return np.reshape(values, (-1, 1, 1)) if values.ndim == 1 else values
 
 
 @rename_errors("fused.conv2d")
@@ -118,10 +121,8 @@ def conv2d(
     >>> pb.fused.conv2d(np.ones((1, 2, 2, 1)), -np.ones((2, 2, 1, 1)), bias=np.array([5.0]), activation="relu").ravel()
     array([1.])
     """
-    z = _product("conv2d", x, filter, strides, pad, data_format, dilations, dim_rounding_mode)
-    bias = _beside_channels("fused.conv2d", "bias", bias, data_format)
-    slopes = _beside_channels("fused.conv2d", "prelu_activation_weights", prelu_activation_weights, data_format)
-    return _add_bias_and_activate("fused.conv2d", z, bias, activation, slopes, leakyrelu_alpha)
+    convolution = x, filter, strides, pad, data_format, dilations, dim_rounding_mode
+    return _fuse("conv2d", convolution, bias, activation, prelu_activation_weights, leakyrelu_alpha)
 
 
 @rename_errors("fused.depthwise_conv2d")
@@ -156,16 +157,5 @@ def depthwise_conv2d(
     >>> pb.fused.depthwise_conv2d(np.ones((1, 2, 2, 1)), np.ones((2, 2, 1, 1)), activation="relu6").ravel()
     array([4.])
     """
-    z = _product("depthwise_conv2d", x, filter, strides, pad, data_format, dilations, dim_rounding_mode)
-    name = "fused.depthwise_conv2d"
-    bias = _beside_channels(name, "bias", bias, data_format)
-    slopes = _beside_channels(name, "prelu_activation_weights", prelu_activation_weights, data_format)
-    return _add_bias_and_activate(name, z, bias, activation, slopes, leakyrelu_alpha)
-
-
-def _beside_channels(name: str, argument: str, values: Any, data_format: str) -> Any:
-    """Return values, one for each channel, shaped to broadcast along the channels."""
-    if values is None or data_format != "NCHW":
-        return values
-    values = check_numbers(name, argument, values)
-    return np.reshape(values, (-1, 1, 1)) if values.ndim == 1 else values
+    convolution = x, filter, strides, pad, data_format, dilations, dim_rounding_mode
+    return _fuse("depthwise_conv2d", convolution, bias, activation, prelu_activation_weights, leakyrelu_alpha)

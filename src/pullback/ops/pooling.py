@@ -30,12 +30,13 @@ from pullback.numerics.windows import (
     make_frame,
     plan_windows,
     repeat_per_axis,
+    run_on_images,
     window_view,
 )
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
-    from pullback.typing import Array, Lengths, Padding, TensorLike
+    from pullback.typing import Array, Lengths, Padding, TensorLike, Value
 
 __all__ = [
     "PoolWithArgmax", "avg_pool", "avg_pool1d", "avg_pool3d", "max_pool", "max_pool1d", "max_pool3d",
@@ -312,30 +313,21 @@ def _pool(
 ) -> Any:  # fmt: skip
     """Pool by maximum or mean in either layout; ``outside``: padding zeros count as elements."""
     x, last = check_numbers(name, "x", x), channels_last(name, data_format, axes)
-    alone = x.ndim == axes + 1
-    if alone:
-        x = np.reshape(x, (1, *x.shape))
-    if x.ndim != axes + 2:
-        raise ShapeError(f"{name}: x must have rank {axes + 2}, or {axes + 1} without a batch, got shape {x.shape}.")
-    if not last:
-        x = np.moveaxis(x, 1, -1)
-    windows = plan_windows(
-        name, x.shape[1:-1], repeat_per_axis(name, "filter_size", size, axes, last), strides, pad, dilations, rounding,
-        last,
-    )  # fmt: skip
-    _refuse_empty_windows(name, windows, x.shape[1:-1], pad)
-    if outside:
-        pairs = [(b, max(r - b - n, 0)) for b, r, n in zip(windows.before, windows.reach, x.shape[1:-1], strict=True)]
-        x = np.pad(x, ((0, 0), *pairs, (0, 0)))
-        windows = windows._replace(before=(0,) * axes)
-    if kind == "max":
-        z = largest_in_window(x, windows)
-    else:
+
+    def pool_batch(x: Value) -> Any:
+        space, lengths = x.shape[1:-1], repeat_per_axis(name, "filter_size", size, axes, last)
+        windows = plan_windows(name, space, lengths, strides, pad, dilations, rounding, last)
+        _refuse_empty_windows(name, windows, space, pad)
+        if outside:
+            pairs = [(b, max(r - b - n, 0)) for b, r, n in zip(windows.before, windows.reach, space, strict=True)]
+            x = np.pad(x, ((0, 0), *pairs, (0, 0)))
+            windows = windows._replace(before=(0,) * axes)
+        if kind == "max":
+            return largest_in_window(x, windows)
         dtype = x.dtype if x.dtype.kind == "f" else get_default_dtype()
-        z = sum_of_windows(x, windows) / _counts(windows, x.shape[1:-1], dtype)
-    if not last:
-        z = np.moveaxis(z, -1, 1)
-    return np.reshape(z, z.shape[1:]) if alone else z
+        return sum_of_windows(x, windows) / _counts(windows, x.shape[1:-1], dtype)
+
+    return run_on_images(name, pool_batch, x, axes, last)
 
 
 @method

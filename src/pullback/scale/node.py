@@ -9,12 +9,12 @@ import numpy as np
 
 from pullback.core import hooks
 from pullback.core.bundle import place_all
-from pullback.core.convert import float_of, unwrap_constant
+from pullback.core.convert import unwrap_constant
 from pullback.core.interpreter import level_of
 from pullback.core.memory import node_of
 from pullback.core.tape import TAPED, Tape
 from pullback.transforms.arguments import Arguments
-from pullback.transforms.custom_op import Back, CustomOp, Like, Run, like
+from pullback.transforms.custom_op import Back, CustomOp, Run, like, make_zero_gradient
 
 __all__ = ["Kind", "compute_on_workers", "list_kinds"]
 
@@ -69,16 +69,12 @@ class WorkersOp(CustomOp):
         likes = [like(z) for z in zs]
 
         def pull(gs: list[Any]) -> Sequence[Any]:
-            return back([_make_zeros(z) if g is None else g for g, z in zip(gs, likes, strict=True)])
+            return back([make_zero_gradient(z) if g is None else g for g, z in zip(gs, likes, strict=True)])
 
         return place_all(tape, zs, nodes, pull)
 
     def check_linear(self, back: Any, xs: Sequence[Any], zs: Sequence[Any]) -> None:
         """Do nothing: what workers compute as a backward pass is linear, and need not be asked to find out."""
-
-
-def _make_zeros(z: Like) -> Any:
-    return np.zeros(z.shape, float_of(z.dtype))[()]
 
 
 def compute_on_workers(name: str, ask: Ask, xs: Sequence[Any]) -> Sequence[Any]:

@@ -124,6 +124,8 @@ def unwrap(x: Any) -> Any:
 
 def make_fallback(module: str, name: str) -> Any:
     """Return a function that calls SciPy's own for plain arguments, and raises an error for traced ones."""
+    if name.startswith("_"):
+        raise AttributeError(name)
     original = getattr(load(module), name)  # an AttributeError as SciPy has it
     if not callable(original) or isinstance(original, type):
         return original

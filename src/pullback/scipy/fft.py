@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.errors import ArgumentError, ShapeError
 from pullback.names.scipy import FUNCTIONS
+from pullback.ops.spectral import SAME_FACTOR, resize_axis
 from pullback.scipy.arguments import as_float, as_operand, make_fallback
 
 if TYPE_CHECKING:
@@ -17,11 +19,7 @@ if TYPE_CHECKING:
 
 NAMES = FUNCTIONS["fft"]
 
-
-def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
-        raise AttributeError(name)
-    return make_fallback("fft", name)
+__getattr__ = partial(make_fallback, "fft")
 
 
 def _transform(name: str) -> Any:
@@ -62,15 +60,12 @@ fft2, ifft2 = _transform_several("fft2", (-2, -1)), _transform_several("ifft2", 
 rfft2, irfft2 = _transform_several("rfft2", (-2, -1)), _transform_several("irfft2", (-2, -1))
 
 
-_OTHER_NORM = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
-
-
 def hfftn(
     x: TensorLike, s: int | Sequence[int] | None = None, axes: Axis = None, norm: str | None = None,
     overwrite_x: bool = False, workers: int | None = None, *, plan: object = None,
 ) -> Any:  # fmt: skip
     """Return the transform of an array with Hermitian symmetry, which is real."""
-    return irfftn(np.conj(as_float(x)), s, axes, _OTHER_NORM[norm])
+    return irfftn(np.conj(as_float(x)), s, axes, SAME_FACTOR[norm])
 
 
 def ihfftn(
@@ -78,7 +73,7 @@ def ihfftn(
     overwrite_x: bool = False, workers: int | None = None, *, plan: object = None,
 ) -> Any:  # fmt: skip
     """Return the inverse of ``hfftn``."""
-    return np.conj(rfftn(as_float(x), s, axes, _OTHER_NORM[norm]))
+    return np.conj(rfftn(as_float(x), s, axes, SAME_FACTOR[norm]))
 
 
 def hfft2(
@@ -184,13 +179,6 @@ def _transform_real(x: Value, cosine: bool, kind: int, norm: str | None, back: b
     return made / size if (norm == "forward") != back else made
 
 
-def _fit_length(x: Value, n: int | None) -> Any:
-    """Return ``x`` with zeros added to its last axis, or cut to a length."""
-    if n is None or n == x.shape[-1]:
-        return x
-    return x[..., :n] if n < x.shape[-1] else np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, n - x.shape[-1])])
-
-
 def _real_transform(name: str) -> Any:
     cosine, back = "c" in name, name.startswith("i")
 
@@ -204,7 +192,7 @@ def _real_transform(name: str) -> Any:
         if x.dtype.kind == "c":
             parts = [transform(p, type, n, axis, norm, orthogonalize=orthogonalize) for p in (np.real(x), np.imag(x))]
             return parts[0] + 1j * parts[1]
-        rows = _fit_length(np.moveaxis(x, axis, -1), n)
+        rows = np.moveaxis(x if n is None else resize_axis(x, axis, n), axis, -1)
         made = np.moveaxis(_transform_real(rows, cosine, type, norm, back, orthogonalize), -1, axis)
         return made if made.dtype == x.dtype else made.astype(x.dtype)
 

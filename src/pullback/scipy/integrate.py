@@ -7,6 +7,7 @@ then repeated with traced values.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +27,7 @@ if TYPE_CHECKING:
 NAMES = FUNCTIONS["integrate"]
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
-        raise AttributeError(name)
-    return make_fallback("integrate", name)
+__getattr__ = partial(make_fallback, "integrate")
 
 
 # ---- of samples
@@ -67,7 +65,11 @@ def cumulative_trapezoid(
     """Return the cumulative integral of samples by the trapezoidal rule."""
     y = as_float(y)
     a, b = _cut(y, axis, slice(None, -1), slice(1, None))
-    made = np.cumsum(_steps(y, x, dx, axis) * (a + b) / 2, axis)
+    return _begin_with(initial, np.cumsum(_steps(y, x, dx, axis) * (a + b) / 2, axis), axis)
+
+
+def _begin_with(initial: float | None, made: Value, axis: int) -> Any:
+    """Return a running integral with its value at the beginning in front, if that is given."""
     if initial is None:
         return made
     shape = list(made.shape)
@@ -123,11 +125,7 @@ def cumulative_simpson(
         return load("integrate").cumulative_simpson(e, x=x, dx=dx, axis=0, initial=initial)
 
     made = apply_linear(lambda e: np.stack([run(column) for column in e.T], 1), y, axis)
-    if initial is None:
-        return made
-    shape = list(made.shape)
-    shape[axis] = 1
-    return np.concatenate([np.full(shape, float(initial)), made + initial], axis)
+    return _begin_with(initial, made if initial is None else made + initial, axis)
 
 
 # ---- of functions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +23,7 @@ if TYPE_CHECKING:
 NAMES = FUNCTIONS["interpolate"]
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
-        raise AttributeError(name)
-    return make_fallback("interpolate", name)
+__getattr__ = partial(make_fallback, "interpolate")
 
 
 def _find_intervals(breaks: Array, x: Value) -> Any:

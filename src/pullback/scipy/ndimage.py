@@ -25,10 +25,7 @@ MODES = {  # how NumPy's pad calls them
 }  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
-        raise AttributeError(name)
-    return make_fallback("ndimage", name)
+__getattr__ = partial(make_fallback, "ndimage")
 
 
 def _per_axis(value: object, count: int) -> list[Any]:

@@ -7,6 +7,7 @@ tree of the dtypes of ``x0``.  It is differentiated implicitly, by the condition
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,10 +37,7 @@ WITH_HESSIAN = {"dogleg", "trust-exact", "trust-krylov", "trust-ncg", "trust-con
 WITHOUT_GRADIENT = {"nelder-mead", "powell", "cobyla", "cobyqa"}
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
-        raise AttributeError(name)
-    return make_fallback("optimize", name)
+__getattr__ = partial(make_fallback, "optimize")
 
 
 def _as_args(args: object) -> tuple[Any, ...]:

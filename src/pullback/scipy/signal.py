@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,10 +21,7 @@ if TYPE_CHECKING:
 NAMES = FUNCTIONS["signal"]
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
-        raise AttributeError(name)
-    return make_fallback("signal", name)
+__getattr__ = partial(make_fallback, "signal")
 
 
 # ---- convolution

@@ -43,7 +43,7 @@ class Batched(Wrapped):
     differentiates = False
 
     array: Any = vars(Tensor)["value"]  # in the slots of any tensor: so a GradientTape can make it a handle of its own
-    number: Any = vars(Tensor)["y"]
+    number: int = vars(Tensor)["y"]
 
     def __init__(self, number: int, array: Value) -> None:
         self.number, self.array = number, array
@@ -65,8 +65,7 @@ class Batched(Wrapped):
 
     @property
     def level(self) -> int:
-        level: int = self.number
-        return level
+        return self.number
 
     has_derivative = False  # whether what it holds is differentiated
 
@@ -142,8 +141,7 @@ class Batched(Wrapped):
         try:
             op.acts.shape(op.name, [np.shape(a) for a in alone], params)
         except CAUGHT as own:
-            made: Exception = op.translate_error(op, own, alone, params)
-            return made
+            return op.translate_error(op, own, alone, params)
         note = f" (Under vmap: the {len(self.array)} examples are one of the axes.)"
         return ShapeError(f"{error}{note}") if isinstance(error, ShapeError) else error
 

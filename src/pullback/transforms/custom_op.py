@@ -60,6 +60,11 @@ def like(x: Any) -> Like:
     return tuple.__new__(Like, (x.shape, x.dtype))  # a named tuple's own constructor is slow
 
 
+def make_zero_gradient(x: Any) -> Any:
+    """Return zeros in the shape of ``x`` and in the dtype of its gradient."""
+    return np.zeros(x.shape, float_of(x.dtype))[()]
+
+
 class HigherLevelError(Exception):
     """A body captured a value of a higher level than its inputs have: that level must perform the op."""
 
@@ -324,10 +329,7 @@ class CheckedPull:
     def __call__(self, gs: list[Any]) -> Sequence[Any]:
         dys = gs
         if [g for g in gs if g is None]:  # lists are quicker than any() for one or two
-            dys = [
-                np.zeros(z.shape, float_of(z.dtype))[()] if g is None else g
-                for g, z in zip(gs, self.likes, strict=True)
-            ]
+            dys = [make_zero_gradient(z) if g is None else g for g, z in zip(gs, self.likes, strict=True)]
         since, level = len(self.tape.nodes), self.tape.level
         ds = self._run(dys)
         if [d for d in ds if level_of(d) >= level]:
@@ -394,19 +396,16 @@ def is_python_number(x: Any) -> bool:
 class WrappingOp(CustomOp):
     """An op that wraps another one; its errors are those of the other one."""
 
-    op: Any
+    op: CustomOp
 
     def make_lost_error(self, ds: Sequence[Any], level: int) -> Exception:
-        lost: Exception = self.op.make_lost_error(ds, level)
-        return lost
+        return self.op.make_lost_error(ds, level)
 
     def make_body_error(self, highest: int, read: Sequence[Any]) -> Exception:
-        lost: Exception = self.op.make_body_error(highest, read)
-        return lost
+        return self.op.make_body_error(highest, read)
 
     def advise(self) -> str:
-        advice: str = self.op.advise()
-        return advice
+        return self.op.advise()
 
     def check_variables(self, variables: Sequence[Any]) -> None:
         self.op.check_variables(variables)

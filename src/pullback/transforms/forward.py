@@ -33,7 +33,7 @@ class Dual(Wrapped):
 
     primal: Any = vars(Tensor)["value"]  # the slot of any tensor, so that a GradientTape can make it a handle
     tangent: Any = vars(Tensor)["via"]
-    number: Any = vars(Tensor)["y"]
+    number: int = vars(Tensor)["y"]
 
     def __init__(self, number: int, primal: Value, tangent: Value | None) -> None:
         self.number, self.primal, self.tangent = number, primal, tangent
@@ -58,8 +58,7 @@ class Dual(Wrapped):
 
     @property
     def level(self) -> int:
-        level: int = self.number
-        return level
+        return self.number
 
     @property
     def has_derivative(self) -> bool:

@@ -21,7 +21,7 @@ from pullback.core.tape import Tape
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError
 from pullback.transforms.argnums import Call, call_by_all
-from pullback.transforms.custom_op import set_transposing
+from pullback.transforms.custom_op import make_zero_gradient, set_transposing
 from pullback.transforms.grad import as_leaf, copy_if_shared, detach_aux, kind_of_passed, split_aux
 from pullback.transforms.leaves import Inputs, Outputs, check_alike, finish_derivative, pair_leaves
 from pullback.transforms.session import open_recording, pull_again
@@ -71,9 +71,8 @@ class Record:
 
     def transpose(self, tape: Tape) -> Record:
         """Return a record of the backward pass, whose own backward pass takes tangents forward."""
-        ones = [
-            np.ones(v.shape, float_of(v.dtype))[()] for v in self.values
-        ]  # any numbers would do: the backward pass is linear in them
+        # any numbers would do: the backward pass is linear in them
+        ones = [np.ones(v.shape, float_of(v.dtype))[()] for v in self.values]
         with set_transposing():
             made = Record(tape, self._pull, ones)
         made.is_transpose = True
@@ -81,12 +80,9 @@ class Record:
 
     def _pull(self, cotangents: list[Any]) -> list[Any]:
         return [
-            _make_zero(leaf) if d is None else d for d, leaf in zip(self.back(cotangents), self.leaves, strict=True)
+            d if d is not None else make_zero_gradient(x)
+            for d, x in zip(self.back(cotangents), self.leaves, strict=True)
         ]
-
-
-def _make_zero(x: Tensor) -> Any:
-    return np.zeros(x.shape, float_of(x.dtype))[()]
 
 
 class Linear:

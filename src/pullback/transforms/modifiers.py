@@ -21,6 +21,7 @@ from pullback.core.tensor import ARRAYS, RAW, Tensor
 from pullback.core.variable import Variable, call_with_values, watch_below
 from pullback.core.writes import make_alias
 from pullback.errors import ArgumentError, CustomGradientError, ShapeError
+from pullback.numerics.axis_arguments import is_broadcastable
 from pullback.transforms.captured import line_of, make_capture_error
 from pullback.transforms.custom import Customized
 from pullback.transforms.custom_call import NestedCall
@@ -167,7 +168,7 @@ def _modify(
     at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, ARRAYS) and leaf.dtype.kind in "fc"]
     for i in at:
         for setting in settings:
-            if not _fits(setting.shape, leaves[i].shape):
+            if not is_broadcastable(setting.shape, leaves[i].shape):
                 raise ShapeError(
                     f"{name}: an array of shape {setting.shape} does not broadcast to the shape {leaves[i].shape} of x."
                 )
@@ -176,10 +177,6 @@ def _modify(
         if level_of(z):
             leaves[i] = z
     return tree.replace_leaves(x, leaves)
-
-
-def _fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
-    return len(shape) <= len(into) and all(n in (1, m) for n, m in zip(shape[::-1], into[::-1], strict=False))
 
 
 def _check_setting(face: str, name: str, given: object) -> Any:

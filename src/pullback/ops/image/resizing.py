@@ -49,10 +49,6 @@ def _positions(new: int, old: int, align: bool, shift: float) -> Any:
     return ratio * (np.arange(new) + shift)
 
 
-def _along(x: Array, index: Array | None, axis: int) -> Any:
-    return x if index is None else x.take(index, axis)
-
-
 def _add_slices(x: Array, index: Array | None, axis: int, n: int) -> Any:
     """Return the adjoint of gathering slices along ``axis`` of length ``n``: a scatter-add."""
     if index is None:
@@ -182,14 +178,6 @@ def _compose_bilinear_back(x: Value, size: Sequence[Any], align_corners: bool, h
     return x
 
 
-def _compose_near(images: Value, size: Sequence[Any], align_corners: bool, half_pixel_centers: bool) -> Any:
-    due, x = _resize_shape("resize_nearest_neighbor", images.shape, size, align_corners, half_pixel_centers), images
-    for axis in (len(due) - 3, len(due) - 2):
-        index = _nearest(due[axis], x.shape[axis], bool(align_corners), bool(half_pixel_centers))
-        x = x if index is None else np.take(x, index, axis)
-    return x
-
-
 def _compose_near_back(x: Value, size: Sequence[Any], align_corners: bool, half_pixel_centers: bool) -> Any:
     due = _resize_shape("resize_nearest_neighbor_grad", x.shape, size, align_corners, half_pixel_centers)
     for axis in (len(due) - 2, len(due) - 3):
@@ -242,18 +230,14 @@ def _batch_pictures(op: Op, args: list[Any], on: Sequence[bool], params: dict[st
     return np.reshape(z, (*lead, *z.shape[1:]))
 
 
-def _bilinear_vjp(g: Value, images_shape: Shape, align_corners: bool, half_pixel_centers: bool) -> Any:
-    return resize_bilinear_grad(g, images_shape[-3:-1], align_corners, half_pixel_centers)
-
-
-def _bilinear_grad_vjp(g: Value, x_shape: Shape, align_corners: bool, half_pixel_centers: bool) -> Any:
-    return resize_bilinear(g, x_shape[-3:-1], align_corners, half_pixel_centers)
-
-
 @op(
     _bilinear,
     acts=_shape_rule("resize_bilinear"),
-    d=linear(_bilinear_vjp),
+    d=linear(
+        lambda g, images_shape, align_corners, half_pixel_centers: resize_bilinear_grad(
+            g, images_shape[-3:-1], align_corners, half_pixel_centers
+        )
+    ),
     lower=made_of(_compose_bilinear),
 )
 def resize_bilinear(
@@ -276,7 +260,11 @@ def resize_bilinear(
 @op(
     _bilinear_back,
     acts=_shape_rule("resize_bilinear_grad"),
-    d=linear(_bilinear_grad_vjp),
+    d=linear(
+        lambda g, x_shape, align_corners, half_pixel_centers: resize_bilinear(
+            g, x_shape[-3:-1], align_corners, half_pixel_centers
+        )
+    ),
     lower=made_of(_compose_bilinear_back),
 )
 def resize_bilinear_grad(
@@ -301,10 +289,11 @@ def _nearest(new: int, old: int, align: bool, half: bool) -> Any:
     return np.minimum(np.floor(at + 0.5 if align else at), old - 1).astype(np.intp)
 
 
-def _near(images: Array, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
+def _near(images: Any, size: Sequence[Any], align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
     due, x = _resize_shape("resize_nearest_neighbor", images.shape, size, align_corners, half_pixel_centers), images
-    for axis in (x.ndim - 3, x.ndim - 2):
-        x = _along(x, _nearest(due[axis], x.shape[axis], bool(align_corners), bool(half_pixel_centers)), axis)
+    for axis in (len(due) - 3, len(due) - 2):
+        index = _nearest(due[axis], x.shape[axis], bool(align_corners), bool(half_pixel_centers))
+        x = x if index is None else np.take(x, index, axis)
     return x
 
 
@@ -320,19 +309,15 @@ def _near_back(x: Array, size: Sequence[int], align_corners: bool = False, half_
     return x
 
 
-def _near_vjp(g: Value, images_shape: Shape, align_corners: bool, half_pixel_centers: bool) -> Any:
-    return resize_nearest_neighbor_grad(g, images_shape[-3:-1], align_corners, half_pixel_centers)
-
-
-def _near_grad_vjp(g: Value, x_shape: Shape, align_corners: bool, half_pixel_centers: bool) -> Any:
-    return resize_nearest_neighbor(g, x_shape[-3:-1], align_corners, half_pixel_centers)
-
-
 @op(
     _near,
     acts=_shape_rule("resize_nearest_neighbor"),
-    d=linear(_near_vjp),
-    lower=made_of(_compose_near),
+    d=linear(
+        lambda g, images_shape, align_corners, half_pixel_centers: resize_nearest_neighbor_grad(
+            g, images_shape[-3:-1], align_corners, half_pixel_centers
+        )
+    ),
+    lower=made_of(_near),
 )
 def resize_nearest_neighbor(
     images: TensorLike, /, size: Sequence[int] | Array, align_corners: bool = False, half_pixel_centers: bool = False
@@ -352,7 +337,11 @@ def resize_nearest_neighbor(
 @op(
     _near_back,
     acts=_shape_rule("resize_nearest_neighbor_grad"),
-    d=linear(_near_grad_vjp),
+    d=linear(
+        lambda g, x_shape, align_corners, half_pixel_centers: resize_nearest_neighbor(
+            g, x_shape[-3:-1], align_corners, half_pixel_centers
+        )
+    ),
     lower=made_of(_compose_near_back),
 )
 def resize_nearest_neighbor_grad(

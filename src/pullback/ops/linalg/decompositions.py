@@ -30,7 +30,6 @@ from pullback.ops.linalg.pieces import (
     below,
     check_phase,
     clear,
-    complex_matrices,
     diagonal_matrix,
     diagonal_row,
     differences,
@@ -38,7 +37,6 @@ from pullback.ops.linalg.pieces import (
     divide_or_zero,
     imaginary,
     is_complex,
-    matrices,
     real_part,
     unwarned,
 )  # fmt: skip
@@ -272,20 +270,9 @@ def both_of_wide_qr(x: Array) -> Any:
     return np.concatenate(np.linalg.qr(x), axis=-1)
 
 
-def wide_samples() -> list[Any]:
-    return [((fill(*shape),), {}) for fill in (matrices, complex_matrices) for shape in ((2, 4), (3, 2, 3))]
-
-
-class Wide(Matrices):
-    """Matrices with more columns than rows."""
-
-    def samples(self) -> list[Any]:
-        return wide_samples()
-
-
 @op(
     both_of_wide_qr,
-    acts=Wide(lambda m, n: (m, m + n), (), square=False),
+    acts=Matrices(lambda m, n: (m, m + n), ((2, 4), (3, 2, 3), (4, 5)), square=False),
     d=rule(lambda g, z, x: wide_qr_back(g, z, x), jvp=lambda dx, z, x: wide_qr_tangent(dx, z, x), adjoint=True),
     run=clear("qr", both_of_wide_qr, DIVERGED),
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.accelerate import run_elements
-from pullback.core.axes import Sample, broadcast, elementwise1, elementwise2
+from pullback.core.axes import broadcast, elementwise1, elementwise2
 from pullback.core.calculus import partials
 from pullback.core.lowering import scalar
 from pullback.core.op import alias, op
@@ -37,19 +37,13 @@ GAMMALN, EXPIT, LOG_EXPIT, LOGIT = map(Real, ("gammaln", "expit", "log_expit", "
 SHARE = (0.1, 0.9)
 
 
-class Ordered(broadcast):
-    """A function of an order, which is a whole number, and of ``x``."""
-
-    def __init__(self, *orders: int) -> None:
-        super().__init__("(),()->()")
-        self.orders = orders
-
-    def samples(self) -> list[Sample]:
-        low, *_, high = self.orders
-        return [
-            ((np.array(low), ()), {}), ((np.array(high), (3,)), {}), ((np.array(low), (0, 2)), {}),
-            ((np.array(self.orders), (2, len(self.orders))), {}), ((np.array([[low], [high]]), (3,)), {}),
-        ]  # fmt: skip
+def _with_orders(*orders: int) -> broadcast:
+    """Return how a function of an order, which is a whole number, and of ``x`` acts."""
+    low, *_, high = orders
+    return broadcast("(),()->()", [
+        ((np.array(low), ()), {}), ((np.array(high), (3,)), {}), ((np.array(low), (0, 2)), {}),
+        ((np.array(orders), (2, len(orders))), {}), ((np.array([[low], [high]]), (3,)), {}),
+    ])  # fmt: skip
 
 
 def _orders(name: str, argument: str) -> Any:
@@ -68,7 +62,7 @@ def _orders(name: str, argument: str) -> Any:
 
 @op(
     Polygamma("polygamma"),
-    acts=Ordered(1, 2, 3),
+    acts=_with_orders(1, 2, 3),
     d=partials(_orders("polygamma", "n"), lambda n, x: polygamma(n + 1, x)),
     domain=POSITIVE,
     lower=scalar(lambda s, n, x: s.polygamma(n, x)),
@@ -168,7 +162,7 @@ def beta(x: TensorLike, y: TensorLike, /) -> Any:
 
 @op(
     Real("zeta"),
-    acts=Ordered(2, 3, 4),
+    acts=_with_orders(2, 3, 4),
     d=partials(
         _orders("zeta", "x"), lambda x, q: -(zeta(x + 1, q) * (x.astype(q.dtype) if hasattr(x, "astype") else x))
     ),
@@ -461,7 +455,7 @@ def exp1(x: TensorLike, /) -> Any:
 
 @op(
     OfOrder("iv"),
-    acts=Ordered(0, 1, 3),
+    acts=_with_orders(0, 1, 3),
     d=partials(_orders("iv", "v"), lambda v, x: (iv(v - 1, x) + iv(v + 1, x)) * 0.5),
 )
 def iv(v: TensorLike, x: TensorLike, /) -> Any:
@@ -477,7 +471,7 @@ def iv(v: TensorLike, x: TensorLike, /) -> Any:
 
 @op(
     Real("ive"),
-    acts=Ordered(0, 1, 3),
+    acts=_with_orders(0, 1, 3),
     d=partials(_orders("ive", "v"), lambda v, x: (ive(v - 1, x) + ive(v + 1, x)) * 0.5 - np.sign(x) * ive(v, x)),
     domain=POSITIVE,
 )
@@ -555,7 +549,7 @@ def i1e(x: TensorLike, /) -> Any:
 
 @op(
     OfOrder("jv"),
-    acts=Ordered(0, 1, 3),
+    acts=_with_orders(0, 1, 3),
     d=partials(_orders("jv", "v"), lambda v, x: (jv(v - 1, x) - jv(v + 1, x)) * 0.5),
 )
 def jv(v: TensorLike, x: TensorLike, /) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,10 +21,7 @@ if TYPE_CHECKING:
 NAMES = FUNCTIONS["spatial.distance"]
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
-        raise AttributeError(name)
-    return make_fallback("spatial.distance", name)
+__getattr__ = partial(make_fallback, "spatial.distance")
 
 
 def _root(x: Value) -> Any:

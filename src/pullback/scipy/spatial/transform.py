@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +20,7 @@ NAMES = ("Rotation",)
 SMALL = 1e-6  # squares of sines below which a series has all digits
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
-        raise AttributeError(name)
-    return make_fallback("spatial.transform", name)
+__getattr__ = partial(make_fallback, "spatial.transform")
 
 
 def _split(q: Value) -> tuple[Any, Any, Any, Any]:

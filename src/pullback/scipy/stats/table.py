@@ -153,18 +153,12 @@ CONTINUOUS = {d.name: d for d in (
         lambda q, a, b: call("betaincinv", a, b, q), lambda q, a, b: call("betainccinv", a, b, q),
         lambda a, b: a / (a + b), lambda a, b: a * b / ((a + b) ** 2 * (a + b + 1)), _beta_entropy, support=_on_unit,
     ),
-    Continuous(
-        "gamma", ("a",), lambda x, a: _xlogy(a - 1, x) - x - _gammaln(a),
+    *(Continuous(
+        name, ("a",), lambda x, a: _xlogy(a - 1, x) - x - _gammaln(a),
         lambda x, a: call("gammainc", a, x), lambda x, a: call("gammaincc", a, x),
         lambda q, a: call("gammaincinv", a, q), lambda q, a: call("gammainccinv", a, q),
         lambda a: a, lambda a: a, _gamma_entropy, support=_on_positive,
-    ),
-    Continuous(
-        "erlang", ("a",), lambda x, a: _xlogy(a - 1, x) - x - _gammaln(a),
-        lambda x, a: call("gammainc", a, x), lambda x, a: call("gammaincc", a, x),
-        lambda q, a: call("gammaincinv", a, q), lambda q, a: call("gammainccinv", a, q),
-        lambda a: a, lambda a: a, _gamma_entropy, support=_on_positive,
-    ),
+    ) for name in ("gamma", "erlang")),
     Continuous(
         "invgamma", ("a",), lambda x, a: -(a + 1) * np.log(x) - _gammaln(a) - 1 / x,
         lambda x, a: call("gammaincc", a, 1 / x), lambda x, a: call("gammainc", a, 1 / x),
