@@ -11,13 +11,17 @@ rows("largest", np.int32)             a function of every row of its arguments, 
 matrices("cholesky")                  a factorization of, or equations with, the matrices over the last two axes
 windows("convolve")                   something done to every window of an image, by this name
 call("gemm")                          a library routine
-opaque()                              run the NumPy kernel between compiled pieces (the default)
+opaque()                              run the NumPy kernel between compiled pieces
+
+Without one, a ufunc of NumPy's is the scalar function of the same name, and any other kernel is opaque.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 
 class scalar:
@@ -108,6 +112,13 @@ class call:
 
 class opaque:
     pass
+
+
+def lower_kernel(kernel: Callable[..., Any]) -> scalar | opaque:
+    """Return how an op compiles that says nothing but its kernel."""
+    if isinstance(kernel, np.ufunc) and getattr(np, kernel.__name__, None) is kernel:
+        return scalar(lambda s, *xs: getattr(s, kernel.__name__)(*xs))
+    return opaque()
 
 
 Lowering = scalar | fold | view | made_of | pieces | scan | position | rows | matrices | windows | call | opaque

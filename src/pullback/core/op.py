@@ -28,7 +28,7 @@ from pullback.core.convert import as_value, check_sequence, join_tensors, unwrap
 from pullback.core.fitting import fit, floats_of
 from pullback.core.formula import Expr, Names, derive_rule, flatten_formula, halves_bytes, is_product
 from pullback.core.interpreter import dispatch
-from pullback.core.lowering import Lowering, opaque, view, windows
+from pullback.core.lowering import Lowering, lower_kernel, view, windows
 from pullback.core.memory import LARGE, Large, keep, take_buffer
 from pullback.core.operands import call_prepared
 from pullback.core.rowsparse import add_rows_picked
@@ -721,7 +721,7 @@ def op(
     """
 
     def define(doc: F) -> F:
-        return cast(F, Op(kernel, run, acts, d, lower or opaque(), doc, shortcuts, domain, saving).function)
+        return cast(F, Op(kernel, run, acts, d, lower or lower_kernel(kernel), doc, shortcuts, domain, saving).function)
 
     return define
 

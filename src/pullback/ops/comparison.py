@@ -28,7 +28,7 @@ __all__ = [
 # ---- comparisons
 
 
-@op(np.equal, acts=elementwise2, d=no_derivative(), lower=scalar(lambda s, x, y: s.equal(x, y)))
+@op(np.equal, acts=elementwise2, d=no_derivative())
 def equal(x: TensorLike, y: TensorLike, /) -> Any:
     """Return where ``x`` and ``y`` are equal.
 
@@ -37,7 +37,7 @@ def equal(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-@op(np.not_equal, acts=elementwise2, d=no_derivative(), lower=scalar(lambda s, x, y: s.not_equal(x, y)))
+@op(np.not_equal, acts=elementwise2, d=no_derivative())
 def not_equal(x: TensorLike, y: TensorLike, /) -> Any:
     """Return where ``x`` and ``y`` differ; NaN differs from everything.
 
@@ -58,7 +58,7 @@ setattr(Tensor, "__eq__", _compare_numbers(equal))  # noqa: B010
 setattr(Tensor, "__ne__", _compare_numbers(not_equal))  # noqa: B010
 
 
-@op(np.less, acts=elementwise2, d=no_derivative(), lower=scalar(lambda s, x, y: s.less(x, y)))
+@op(np.less, acts=elementwise2, d=no_derivative())
 def less(x: TensorLike, y: TensorLike, /) -> Any:
     """Return where ``x < y``.
 
@@ -70,7 +70,7 @@ def less(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-@op(np.less_equal, acts=elementwise2, d=no_derivative(), lower=scalar(lambda s, x, y: s.less_equal(x, y)))
+@op(np.less_equal, acts=elementwise2, d=no_derivative())
 def less_equal(x: TensorLike, y: TensorLike, /) -> Any:
     """Return where ``x <= y``.
 
@@ -82,7 +82,7 @@ def less_equal(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-@op(np.greater, acts=elementwise2, d=no_derivative(), lower=scalar(lambda s, x, y: s.greater(x, y)))
+@op(np.greater, acts=elementwise2, d=no_derivative())
 def greater(x: TensorLike, y: TensorLike, /) -> Any:
     """Return where ``x > y``.
 
@@ -94,7 +94,7 @@ def greater(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-@op(np.greater_equal, acts=elementwise2, d=no_derivative(), lower=scalar(lambda s, x, y: s.greater_equal(x, y)))
+@op(np.greater_equal, acts=elementwise2, d=no_derivative())
 def greater_equal(x: TensorLike, y: TensorLike, /) -> Any:
     """Return where ``x >= y``.
 
@@ -109,7 +109,7 @@ def greater_equal(x: TensorLike, y: TensorLike, /) -> Any:
 # ---- logic
 
 
-@op(np.logical_and, acts=elementwise2, d=no_derivative(), lower=scalar(lambda s, x, y: s.logical_and(x, y)))
+@op(np.logical_and, acts=elementwise2, d=no_derivative())
 def logical_and(x: TensorLike, y: TensorLike, /) -> Any:
     """Return where both are true, that is, not 0.
 
@@ -121,7 +121,7 @@ def logical_and(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-@op(np.logical_or, acts=elementwise2, d=no_derivative(), lower=scalar(lambda s, x, y: s.logical_or(x, y)))
+@op(np.logical_or, acts=elementwise2, d=no_derivative())
 def logical_or(x: TensorLike, y: TensorLike, /) -> Any:
     """Return where at least one is true.
 
@@ -133,7 +133,7 @@ def logical_or(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-@op(np.logical_xor, acts=elementwise2, d=no_derivative(), lower=scalar(lambda s, x, y: s.logical_xor(x, y)))
+@op(np.logical_xor, acts=elementwise2, d=no_derivative())
 def logical_xor(x: TensorLike, y: TensorLike, /) -> Any:
     """Return where exactly one is true.
 
@@ -145,7 +145,7 @@ def logical_xor(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-@op(np.logical_not, acts=elementwise1, d=no_derivative(), lower=scalar(lambda s, x: s.logical_not(x)))
+@op(np.logical_not, acts=elementwise1, d=no_derivative())
 def logical_not(x: TensorLike, /) -> Any:
     """Return where ``x`` is false.
 
@@ -161,7 +161,7 @@ _WHOLE = broadcast("(),()->()", [
 ])  # fmt: skip
 
 
-@op(np.bitwise_and, acts=_WHOLE, d=no_derivative(), lower=scalar(lambda s, x, y: s.bitwise_and(x, y)))
+@op(np.bitwise_and, acts=_WHOLE, d=no_derivative())
 def bitwise_and(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the bits that both integers have; of bools, where both are true.
 
@@ -173,7 +173,7 @@ def bitwise_and(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-@op(np.bitwise_or, acts=_WHOLE, d=no_derivative(), lower=scalar(lambda s, x, y: s.bitwise_or(x, y)))
+@op(np.bitwise_or, acts=_WHOLE, d=no_derivative())
 def bitwise_or(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the bits that at least one integer has.
 
@@ -185,7 +185,7 @@ def bitwise_or(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-@op(np.bitwise_xor, acts=_WHOLE, d=no_derivative(), lower=scalar(lambda s, x, y: s.bitwise_xor(x, y)))
+@op(np.bitwise_xor, acts=_WHOLE, d=no_derivative())
 def bitwise_xor(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the bits that exactly one integer has.
 
@@ -204,7 +204,6 @@ def bitwise_xor(x: TensorLike, y: TensorLike, /) -> Any:
         ((np.zeros(0, np.int32),), {}),
     ]),
     d=no_derivative(),
-    lower=scalar(lambda s, x: s.invert(x)),
 )  # fmt: skip
 def invert(x: TensorLike, /) -> Any:
     """Return every bit inverted; for bools the logical negation.
@@ -223,7 +222,7 @@ _SHIFTED = broadcast("(),()->()", [
 ])  # fmt: skip
 
 
-@op(np.left_shift, acts=_SHIFTED, d=no_derivative(), lower=scalar(lambda s, x, y: s.left_shift(x, y)))
+@op(np.left_shift, acts=_SHIFTED, d=no_derivative())
 def left_shift(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the bits of integers shifted left by ``y`` places: ``x << y``.
 
@@ -235,7 +234,7 @@ def left_shift(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-@op(np.right_shift, acts=_SHIFTED, d=no_derivative(), lower=scalar(lambda s, x, y: s.right_shift(x, y)))
+@op(np.right_shift, acts=_SHIFTED, d=no_derivative())
 def right_shift(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the bits of integers shifted right by ``y`` places: ``x >> y``.
 
@@ -250,7 +249,7 @@ def right_shift(x: TensorLike, y: TensorLike, /) -> Any:
 # ---- kinds of numbers
 
 
-@op(np.isnan, acts=elementwise1, d=no_derivative(), lower=scalar(lambda s, x: s.isnan(x)))
+@op(np.isnan, acts=elementwise1, d=no_derivative())
 def is_nan(x: TensorLike, /) -> Any:
     """Return where ``x`` is not a number.
 
@@ -259,7 +258,7 @@ def is_nan(x: TensorLike, /) -> Any:
     """
 
 
-@op(np.isinf, acts=elementwise1, d=no_derivative(), lower=scalar(lambda s, x: s.isinf(x)))
+@op(np.isinf, acts=elementwise1, d=no_derivative())
 def is_inf(x: TensorLike, /) -> Any:
     """Return where ``x`` is infinite, of either sign.
 
@@ -268,7 +267,7 @@ def is_inf(x: TensorLike, /) -> Any:
     """
 
 
-@op(np.isfinite, acts=elementwise1, d=no_derivative(), lower=scalar(lambda s, x: s.isfinite(x)))
+@op(np.isfinite, acts=elementwise1, d=no_derivative())
 def is_finite(x: TensorLike, /) -> Any:
     """Return where ``x`` is neither infinite nor NaN.
 

@@ -154,13 +154,7 @@ def squared_difference(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-@op(
-    np.remainder,
-    acts=elementwise2,
-    domain=(0.5, 2.0),
-    d=partials(1, lambda g, x, y: -(g * np.floor_divide(x, y))),
-    lower=scalar(lambda s, x, y: s.remainder(x, y)),
-)
+@op(np.remainder, acts=elementwise2, domain=(0.5, 2.0), d=partials(1, lambda g, x, y: -(g * np.floor_divide(x, y))))
 def mod(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the remainder of ``x // y``, with the sign of ``y``.
 
@@ -186,7 +180,6 @@ def _floor_quotient(x: Any, y: Any) -> Any:
     domain=(0.5, 2.0),
     d=partials(lambda g: zero_cotangent(g), lambda g: zero_cotangent(g)),
     run=_floor_quotient,
-    lower=scalar(lambda s, x, y: s.floor_divide(x, y)),
 )
 def floor_div(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the quotient rounded down; its derivative is 0 between the jumps.
@@ -206,7 +199,6 @@ def floor_div(x: TensorLike, y: TensorLike, /) -> Any:
         lambda g, x, y: (g * (x > y) + g * (x >= y)) * 0.5,
         lambda g, x, y: (g * (x < y) + g * (x <= y)) * 0.5,
     ),
-    lower=scalar(lambda s, x, y: s.maximum(x, y)),
 )
 def maximum(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the elementwise maximum; where both are equal, each gets half of the gradient.
@@ -226,7 +218,6 @@ def maximum(x: TensorLike, y: TensorLike, /) -> Any:
         lambda g, x, y: (g * (x < y) + g * (x <= y)) * 0.5,
         lambda g, x, y: (g * (x > y) + g * (x >= y)) * 0.5,
     ),
-    lower=scalar(lambda s, x, y: s.minimum(x, y)),
 )
 def minimum(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the elementwise minimum; where both are equal, each gets half of the gradient.
@@ -253,12 +244,7 @@ def neg(x: TensorLike, /) -> Any:
     """
 
 
-@op(
-    np.absolute,
-    acts=elementwise1,
-    d=rule(lambda g, x: g * np.sign(x), jvp=lambda dx, x: real_product(np.sign(x), dx)),
-    lower=scalar(lambda s, x: s.absolute(x)),
-)
+@op(np.absolute, acts=elementwise1, d=rule(lambda g, x: g * np.sign(x), jvp=lambda dx, x: real_product(np.sign(x), dx)))
 def abs(x: TensorLike, /) -> Any:
     """Return the absolute value (the modulus of complex numbers); its derivative at 0 is 0.
 
@@ -323,13 +309,7 @@ def cube(x: TensorLike, /) -> Any:
     """
 
 
-@op(
-    np.sqrt,
-    acts=elementwise1,
-    domain=(0.5, 3.0),
-    d=partials(lambda g, z: g / (z + z)),
-    lower=scalar(lambda s, x: s.sqrt(x)),
-)
+@op(np.sqrt, acts=elementwise1, domain=(0.5, 3.0), d=partials(lambda g, z: g / (z + z)))
 def sqrt(x: TensorLike, /) -> Any:
     """Return the square root; its derivative at 0 is infinite.
 
@@ -425,7 +405,6 @@ def _exponent_slope(z: Value, x: Value) -> Any:
     d=partials(_base_slope, _exponent_slope),
     run=_power,
     shortcuts={2: np.square, 3: _cube, 0.5: np.sqrt, -1: _reciprocal},
-    lower=scalar(lambda s, x, y: s.power(x, y)),
 )
 def pow(x: TensorLike, y: TensorLike, /) -> Any:
     """Return ``x`` to the power ``y``.  ``x ** 0`` has slope 0; the exponent of a base ``x <= 0`` gets gradient 0.
@@ -435,7 +414,7 @@ def pow(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-@op(np.exp, acts=elementwise1, d=partials(lambda z: z), lower=scalar(lambda s, x: s.exp(x)))
+@op(np.exp, acts=elementwise1, d=partials(lambda z: z))
 def exp(x: TensorLike, /) -> Any:
     """Return the exponential of ``x``.
 
@@ -446,7 +425,7 @@ def exp(x: TensorLike, /) -> Any:
     """
 
 
-@op(np.expm1, acts=elementwise1, d=partials(lambda g, z: g + g * z), lower=scalar(lambda s, x: s.expm1(x)))
+@op(np.expm1, acts=elementwise1, d=partials(lambda g, z: g + g * z))
 def expm1(x: TensorLike, /) -> Any:
     """Return ``exp(x) - 1``, accurate for small ``x`` too.
 
@@ -455,7 +434,7 @@ def expm1(x: TensorLike, /) -> Any:
     """
 
 
-@op(np.log, acts=elementwise1, domain=(0.5, 3.0), d=partials(lambda x: 1 / x), lower=scalar(lambda s, x: s.log(x)))
+@op(np.log, acts=elementwise1, domain=(0.5, 3.0), d=partials(lambda x: 1 / x))
 def log(x: TensorLike, /) -> Any:
     """Return the natural logarithm.
 
@@ -466,13 +445,7 @@ def log(x: TensorLike, /) -> Any:
     """
 
 
-@op(
-    np.log1p,
-    acts=elementwise1,
-    domain=(-0.5, 2.0),
-    d=partials(lambda x: 1 / (1 + x)),
-    lower=scalar(lambda s, x: s.log1p(x)),
-)
+@op(np.log1p, acts=elementwise1, domain=(-0.5, 2.0), d=partials(lambda x: 1 / (1 + x)))
 def log1p(x: TensorLike, /) -> Any:
     """Return ``log(1 + x)``, accurate for small ``x`` too.
 
@@ -561,7 +534,7 @@ def round(x: TensorLike, /, decimals: int = 0) -> Any:
     """
 
 
-@op(np.ceil, acts=elementwise1, d=partials(lambda g: zero_cotangent(g)), lower=scalar(lambda s, x: s.ceil(x)))
+@op(np.ceil, acts=elementwise1, d=partials(lambda g: zero_cotangent(g)))
 def ceil(x: TensorLike, /) -> Any:
     """Return the smallest integer that is not less than ``x``; its derivative is 0.
 
@@ -572,7 +545,7 @@ def ceil(x: TensorLike, /) -> Any:
     """
 
 
-@op(np.floor, acts=elementwise1, d=partials(lambda g: zero_cotangent(g)), lower=scalar(lambda s, x: s.floor(x)))
+@op(np.floor, acts=elementwise1, d=partials(lambda g: zero_cotangent(g)))
 def floor(x: TensorLike, /) -> Any:
     """Return the largest integer that is not greater than ``x``; its derivative is 0.
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from pullback.core.axes import elementwise1, elementwise2
 from pullback.core.calculus import partials
-from pullback.core.lowering import scalar
 from pullback.core.op import alias, op
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@op(np.sin, acts=elementwise1, d=partials(lambda x: np.cos(x)), lower=scalar(lambda s, x: s.sin(x)))
+@op(np.sin, acts=elementwise1, d=partials(lambda x: np.cos(x)))
 def sin(x: TensorLike, /) -> Any:
     """Return the sine.
 
@@ -31,7 +30,7 @@ def sin(x: TensorLike, /) -> Any:
     """
 
 
-@op(np.cos, acts=elementwise1, d=partials(lambda g, x: -(g * np.sin(x))), lower=scalar(lambda s, x: s.cos(x)))
+@op(np.cos, acts=elementwise1, d=partials(lambda g, x: -(g * np.sin(x))))
 def cos(x: TensorLike, /) -> Any:
     """Return the cosine.
 
@@ -42,13 +41,7 @@ def cos(x: TensorLike, /) -> Any:
     """
 
 
-@op(
-    np.tan,
-    acts=elementwise1,
-    domain=(-1.0, 1.0),
-    d=partials(lambda g, z: g + g * (z * z)),
-    lower=scalar(lambda s, x: s.tan(x)),
-)
+@op(np.tan, acts=elementwise1, domain=(-1.0, 1.0), d=partials(lambda g, z: g + g * (z * z)))
 def tan(x: TensorLike, /) -> Any:
     """Return the tangent.
 
@@ -59,13 +52,7 @@ def tan(x: TensorLike, /) -> Any:
     """
 
 
-@op(
-    np.arcsin,
-    acts=elementwise1,
-    domain=(-0.9, 0.9),
-    d=partials(lambda x: 1 / np.sqrt((1 - x) * (1 + x))),
-    lower=scalar(lambda s, x: s.arcsin(x)),
-)
+@op(np.arcsin, acts=elementwise1, domain=(-0.9, 0.9), d=partials(lambda x: 1 / np.sqrt((1 - x) * (1 + x))))
 def asin(x: TensorLike, /) -> Any:
     """Return the inverse sine, between -π/2 and π/2.
 
@@ -76,13 +63,7 @@ def asin(x: TensorLike, /) -> Any:
     """
 
 
-@op(
-    np.arccos,
-    acts=elementwise1,
-    domain=(-0.9, 0.9),
-    d=partials(lambda g, x: -g / np.sqrt((1 - x) * (1 + x))),
-    lower=scalar(lambda s, x: s.arccos(x)),
-)
+@op(np.arccos, acts=elementwise1, domain=(-0.9, 0.9), d=partials(lambda g, x: -g / np.sqrt((1 - x) * (1 + x))))
 def acos(x: TensorLike, /) -> Any:
     """Return the inverse cosine, between 0 and π.
 
@@ -93,7 +74,7 @@ def acos(x: TensorLike, /) -> Any:
     """
 
 
-@op(np.arctan, acts=elementwise1, d=partials(lambda x: 1 / (1 + x * x)), lower=scalar(lambda s, x: s.arctan(x)))
+@op(np.arctan, acts=elementwise1, d=partials(lambda x: 1 / (1 + x * x)))
 def atan(x: TensorLike, /) -> Any:
     """Return the inverse tangent, between -π/2 and π/2.
 
@@ -116,7 +97,6 @@ def _over_square(g: Array, b: ArrayOrNumber, r: Array) -> Any:
         lambda g, a, b: _over_square(g, b, np.hypot(a, b)),
         lambda g, a, b: -_over_square(g, a, np.hypot(a, b)),
     ),
-    lower=scalar(lambda s, a, b: s.arctan2(a, b)),
 )
 def atan2(a: TensorLike, b: TensorLike, /) -> Any:
     """Return the angle of the point ``(b, a)``, the inverse tangent of ``a / b``, between -π and π.
@@ -129,7 +109,7 @@ def atan2(a: TensorLike, b: TensorLike, /) -> Any:
     """
 
 
-@op(np.sinh, acts=elementwise1, d=partials(lambda x: np.cosh(x)), lower=scalar(lambda s, x: s.sinh(x)))
+@op(np.sinh, acts=elementwise1, d=partials(lambda x: np.cosh(x)))
 def sinh(x: TensorLike, /) -> Any:
     """Return the hyperbolic sine.
 
@@ -140,7 +120,7 @@ def sinh(x: TensorLike, /) -> Any:
     """
 
 
-@op(np.cosh, acts=elementwise1, d=partials(lambda x: np.sinh(x)), lower=scalar(lambda s, x: s.cosh(x)))
+@op(np.cosh, acts=elementwise1, d=partials(lambda x: np.sinh(x)))
 def cosh(x: TensorLike, /) -> Any:
     """Return the hyperbolic cosine.
 
@@ -151,7 +131,7 @@ def cosh(x: TensorLike, /) -> Any:
     """
 
 
-@op(np.tanh, acts=elementwise1, d=partials(lambda g, z: g - g * (z * z)), lower=scalar(lambda s, x: s.tanh(x)))
+@op(np.tanh, acts=elementwise1, d=partials(lambda g, z: g - g * (z * z)))
 def tanh(x: TensorLike, /) -> Any:
     """Return the hyperbolic tangent.
 
@@ -165,7 +145,7 @@ def tanh(x: TensorLike, /) -> Any:
 # cosh(asinh(x)) is sqrt(1 + x*x), without the square that could overflow
 
 
-@op(np.arcsinh, acts=elementwise1, d=partials(lambda z: 1 / np.cosh(z)), lower=scalar(lambda s, x: s.arcsinh(x)))
+@op(np.arcsinh, acts=elementwise1, d=partials(lambda z: 1 / np.cosh(z)))
 def asinh(x: TensorLike, /) -> Any:
     """Return the inverse hyperbolic sine.
 
@@ -181,7 +161,6 @@ def asinh(x: TensorLike, /) -> Any:
     acts=elementwise1,
     domain=(1.2, 3.0),
     d=partials(lambda x: 1 / np.sqrt((x - 1) * (x + 1) + 0)),  # + 0, as the root of -0.0 is -0.0
-    lower=scalar(lambda s, x: s.arccosh(x)),
 )
 def acosh(x: TensorLike, /) -> Any:
     """Return the inverse hyperbolic cosine, which is not negative.
@@ -193,13 +172,7 @@ def acosh(x: TensorLike, /) -> Any:
     """
 
 
-@op(
-    np.arctanh,
-    acts=elementwise1,
-    domain=(-0.9, 0.9),
-    d=partials(lambda x: 1 / ((1 - x) * (1 + x))),
-    lower=scalar(lambda s, x: s.arctanh(x)),
-)
+@op(np.arctanh, acts=elementwise1, domain=(-0.9, 0.9), d=partials(lambda x: 1 / ((1 - x) * (1 + x))))
 def atanh(x: TensorLike, /) -> Any:
     """Return the inverse hyperbolic tangent.
 
