@@ -687,11 +687,13 @@ def test_numpy_program_under_transforms(name: str) -> None:
         np.testing.assert_allclose(run(f, V), expected, rtol=1e-5, atol=1e-6, err_msg=transform)
 
 
-def test_sums_at_computed_places_match_numpy() -> None:
+def test_ufunc_at_computed_places_matches_numpy() -> None:
     def f(x: Any, at: Any) -> Any:
         rows, one = np.zeros_like(x, shape=(5, 3)), np.zeros_like(x, shape=(5, 2))
         np.add.at(rows, at, x[:, None] * np.arange(3.0))
         np.subtract.at(one, (at, at % 2), x**2)
+        np.maximum.at(one, at, x[:, None])
+        np.minimum.at(one, (at, 0), x)
         sums, counts = np.bincount(at + 5, x, minlength=10), np.bincount(at + 5, minlength=10)
         return np.sum(rows**3) + np.sum(one**2) + np.sum(sums**2 * counts)
 

@@ -12,7 +12,7 @@ from pullback.core.tensor import Tensor, read_sizes
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import resolve_axis
 from pullback.ops.gathering import gather
-from pullback.ops.segments import unsorted_segment_sum
+from pullback.ops.segments import unsorted_segment_max, unsorted_segment_min, unsorted_segment_sum
 
 if TYPE_CHECKING:
     from pullback.typing import TensorLike
@@ -94,12 +94,18 @@ FUNCTIONS: dict[Any, Callable[..., None]] = {
 }  # fmt: skip
 
 
+REDUCTIONS: dict[Any, Callable[..., Any]] = {  # how values for one place are joined before the place is changed
+    np.add: unsorted_segment_sum, np.subtract: unsorted_segment_sum,
+    np.maximum: unsorted_segment_max, np.minimum: unsorted_segment_min,
+}  # fmt: skip
+
+
 def write_at(ufunc: Any, a: Any, index: Any, *values: Any) -> None:
     """Do what ``ufunc.at`` does: an element that is named several times is changed several times."""
     name = f"np.{ufunc.__name__}.at"
     check_target(name, a)
-    if ufunc in (np.add, np.subtract):
-        a[...] = ufunc(a, _sum_at(a, index, *values))
+    if ufunc in REDUCTIONS:
+        a[...] = _reduce_at(ufunc, a, index, *values)
         return
     places = np.arange(a.size).reshape(a.shape)[index]
     flat = places.ravel()
@@ -109,8 +115,8 @@ def write_at(ufunc: Any, a: Any, index: Any, *values: Any) -> None:
         a[at] = ufunc(a[at], *(v[chosen] for v in new))
 
 
-def _sum_at(a: Any, index: Any, values: TensorLike) -> Any:
-    """Return an array like ``a`` with the sum of the values at each place of it."""
+def _reduce_at(ufunc: Any, a: Any, index: Any, values: TensorLike) -> Any:
+    """Return ``a`` with what ``ufunc`` makes of each element and all values for its place, where there are any."""
     if isinstance(index, Tensor | np.ndarray) and index.dtype.kind in "iu":  # whole rows
         count, row = len(a), a.shape[1:]
         places = gather(np.arange(count), index)  # checked, and negative ones counted from the end
@@ -118,7 +124,11 @@ def _sum_at(a: Any, index: Any, values: TensorLike) -> Any:
         count, row = a.size, ()
         places = as_tensor(np.arange(count).reshape(a.shape))[index]
     new = np.broadcast_to(values, (*places.shape, *row))
-    return np.reshape(unsorted_segment_sum(new, places, count), a.shape)
+    changed = ufunc(a, np.reshape(REDUCTIONS[ufunc](new, places, count), a.shape))
+    if REDUCTIONS[ufunc] is unsorted_segment_sum:
+        return changed
+    named = np.reshape(unsorted_segment_sum(np.ones(places.shape, np.int32), places, count), (count,) + (1,) * len(row))
+    return np.where(np.broadcast_to(named > 0, (count, *row)).reshape(a.shape), changed, a)
 
 
 def _split_repeats(places: Any) -> list[Any]:
