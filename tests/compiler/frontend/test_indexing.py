@@ -271,3 +271,23 @@ def test_cross_product_reads_no_positions() -> None:
     np.testing.assert_allclose(compiled(x, y), f(x, y), rtol=1e-10)
     kinds = {n.kind.name for n in compiled.lower(x, y).stages.legalized}
     assert not kinds & {"take", "scatter"}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
+@pytest.mark.parametrize("axis", [0, 1, 2, None])
+def test_repeat_and_its_gradient_match_eager(axis: Any, dtype: str) -> None:
+    x = np.random.default_rng(0).standard_normal((3, 5, 4)).astype(dtype)
+    weights = np.random.default_rng(1).standard_normal(np.repeat(x, 3, axis).shape).astype(dtype)
+
+    def f(x: Any) -> Any:
+        return np.sum(np.abs(np.repeat(x, 3, axis) * weights) ** 2)
+
+    for found, expected in zip(pb.compile(pb.value_and_grad(f))(x), pb.value_and_grad(f)(x), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4 if dtype == "f4" else 1e-12)
+
+
+def test_repeat_of_integers_keeps_their_dtype() -> None:
+    x = np.arange(6, dtype=np.int32).reshape(2, 3)
+    z = np.asarray(pb.compile(lambda x: np.repeat(x, 2, 1))(x))
+    assert z.dtype == np.int32
+    np.testing.assert_array_equal(z, np.repeat(x, 2, 1))

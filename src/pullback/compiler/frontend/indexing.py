@@ -173,6 +173,11 @@ def lower_gather(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -
     axis = resolve_axis(len(whole), 0 if params["axis"] is None else params["axis"], op.name)
     batch = int(params["batch_dims"] or 0)
     batch = batch + len(at.shape) if batch < 0 else batch
+    if (times := _count_repeats(t.node(at), whole[axis])) > 1:
+        apart = (*whole[: axis + 1], times, *whole[axis + 1 :])
+        if scatters:
+            return np.sum(np.reshape(x, apart), axis=axis + 1, dtype=x.dtype)
+        return np.reshape(np.broadcast_to(np.expand_dims(x, axis + 1), apart), shape)
     given = check_positions(t, Positions(op.name, whole[axis]), at)
     if (
         0 < batch == axis == len(whole) - 1
@@ -188,6 +193,14 @@ def lower_gather(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -
         starts = np.arange(prod(whole[:axis])).reshape(whole[:axis] + (1,) * len(inner)) * whole[axis]
         given = np.reshape(given, at.shape[:batch] + (1,) * between + inner) + starts
     return scatter_rows(t, x, given, whole, kept) if scatters else take_rows(t, x, given, kept)
+
+
+def _count_repeats(at: Node, length: int) -> int:
+    """Return how often constant positions name each place of an axis, one place after the other; 0 for other ones."""
+    if at.kind is not CONSTANT or len(at.shape) != 1 or not length or at.size % length:
+        return 0
+    places = np.reshape(at.data, (length, -1))
+    return places.shape[1] if np.array_equal(places, np.broadcast_to(np.arange(length)[:, None], places.shape)) else 0
 
 
 def _select_one_of_each_row(t: Any, x: Any, at: Any, whole: Shape, scatters: bool) -> Any:
