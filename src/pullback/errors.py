@@ -40,6 +40,7 @@ __all__ = [
     "PullbackError",
     "ShapeError",
     "SymbolValueError",
+    "TracedDrawWarning",
     "TracedValueError",
     "UnconnectedError",
     "UnrecordedGradientWarning",
@@ -296,6 +297,23 @@ class PrecisionWarning(PullbackError, UserWarning):  # noqa: N818
     'PrecisionWarning'
     >>> pb.grad(pb.custom_grad(lambda x: (x * 2, lambda dy: dy * 2)))(np.float64(1.0))
     np.float64(2.0)
+    """
+
+
+class TracedDrawWarning(PullbackError, UserWarning):  # noqa: N818
+    """NumPy's random numbers were drawn while a function was traced: they are constants of the compiled program.
+
+    Draw them by ``pb.random``, which draws anew in every call, or give them to the function as an argument.
+
+    >>> import warnings, numpy as np, pullback as pb
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = pb.compile(lambda x: x + np.random.normal(size=3))(np.zeros(3))
+    >>> caught[0].category.__name__
+    'TracedDrawWarning'
+    >>> noisy = pb.compile(lambda x: x + pb.random.normal(x.shape))
+    >>> bool(np.all(noisy(np.zeros(3)) == noisy(np.zeros(3))))
+    False
     """
 
 

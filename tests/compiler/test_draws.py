@@ -10,6 +10,7 @@ from exhaustive import sample
 
 import pullback as pb
 from pullback.compiler.runtime.llvm import llvm_available
+from pullback.errors import TracedDrawWarning
 from pullback.ops.draws import draw_below, draw_uniform
 
 SHAPES = [(), (1,), (7,), (64,), (5, 3), (33, 65), (3, 1, 50), (2, 0)]
@@ -110,3 +111,11 @@ def test_moments_and_counts() -> None:
     assert abs(z.var() - 1) < 5 * np.sqrt(2 / z.size)
     assert abs(np.mean(z**4) - 3) < 5 * np.sqrt(96 / z.size)
     assert abs(np.mean(z[1:] * z[:-1])) < 5 / np.sqrt(z.size)
+
+
+def test_numpy_draws_while_tracing_warn() -> None:
+    generator = np.random.default_rng(0)
+    for f in (lambda x: x + np.random.normal(size=3), lambda x: x + generator.normal(size=3)):  # noqa: NPY002
+        with pytest.warns(TracedDrawWarning, match="pb.random"):
+            pb.compile(f)(np.zeros(3))
+    pb.compile(lambda x: x + pb.random.normal(x.shape))(np.zeros(3))  # warnings are errors in tests

@@ -1188,7 +1188,8 @@ def test_transpose_of_vector_with_one_axis_as_number() -> None:
         "np.polymul(np.array([0.0, 0.0, 1.0, 2.0]), np.array([1.0, 2.0]))",
         "np.convolve(np.array([200, 200], np.uint8), np.array([2, 3], np.uint8))",
         "np.bincount([0, 0, 1], weights=np.array([200, 100, 3], np.uint8))",
-        "np.polyder(np.array([200, 200, 200], np.uint8))",
+        "np.polyder(np.array([200, 200, 200], np.uint8))", "np.einsum('ij->i', np.array([[200, 100]], np.uint8))",
+        "np.einsum('ij->i', np.array([[True, True]]))", "np.subtract.outer(np.array([1, 2], np.uint8), 2)",
     ],
 )  # fmt: skip
 def test_integers_and_complex_numbers_as_in_numpy(call: str) -> None:
@@ -1214,6 +1215,14 @@ def test_wrong_values_of_arguments_raise_as_in_numpy(call: str, message: str) ->
         eval(call, {"np": np, "x": np.arange(4.0)})
     with pytest.raises((ValueError, TypeError), match=message):
         eval(call, {"np": np, "x": pb.tensor(np.arange(4.0))})
+
+
+def test_nan_to_num_copies_integers_and_putmask_with_nothing_writes_nothing() -> None:
+    x = pb.tensor(np.array([1, 2]))
+    y = np.nan_to_num(x)
+    y[0] = 5
+    np.putmask(x, x > 0, [])
+    np.testing.assert_array_equal(x, [1, 2])
 
 
 def test_real_dtype_for_complex_numbers_raises() -> None:

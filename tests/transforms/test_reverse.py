@@ -50,6 +50,13 @@ def test_tape_watches_trainable_variables():
     assert values(tape.gradient(y, [v, frozen])) == [12, None]
 
 
+def test_gradient_of_watched_variable_by_itself_is_one():
+    v = pb.variable(3.0)
+    with pb.GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch(v)
+    assert tape.gradient(v, v).numpy() == 1.0
+
+
 def test_tape_watch_accessed_variables_false():
     v, w, frozen = pb.variable(3.0), pb.variable(4.0), pb.variable(5.0, trainable=False)
     with pb.GradientTape(watch_accessed_variables=False) as tape:

@@ -17,6 +17,7 @@ import numpy as np
 from pullback.compiler.backends.executor import LIBRARIES, LibraryExecutor, load_library
 from pullback.compiler.frontend.body import ProgramTrace
 from pullback.compiler.frontend.output_kinds import OutputKinds
+from pullback.compiler.frontend.random_states import warn_of_draws
 from pullback.compiler.frontend.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, TransformedArgument
 from pullback.compiler.ir.graph import Graph, Node, fingerprint
 from pullback.compiler.passes.simplify import simplify
@@ -121,7 +122,7 @@ class Program:
             outputs.append(trace.node(results[-1].read() if isinstance(results[-1], Tensor) else results[-1]))
             return HOLE
 
-        with watch_variables(trace), RefusedConditions():
+        with watch_variables(trace), RefusedConditions(), warn_of_draws(self.function):
             result = self.function(*tree.map_leaves(fill, args), **tree.map_leaves(fill, kwargs))
             self.structure = tree.map_leaves(take_out, result)
         self._build_results = tree.make_builder(self.structure, lambda x: x is HOLE)

@@ -279,7 +279,7 @@ def _nan_to_num(x: Any, /, copy: Any = True, nan: float = 0.0, posinf: Any = Non
             return made
         x[...] = made
     if x.dtype.kind != "f":
-        return x
+        return np.copy(x) if copy else x
     limits, values = np.finfo(x.dtype), strip(x)
     if type(values) is np.ndarray and np.isfinite(values).all():
         return np.copy(x) if copy else x

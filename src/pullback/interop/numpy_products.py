@@ -82,7 +82,9 @@ def _einsum(*operands: Any, optimize: Any = False) -> Any:
         text = ",".join(map(_subscripts, lists))
         if len(operands) % 2:
             text += "->" + _subscripts(operands[-1])
-    return einsum(text, *align_operands(arrays))
+    arrays = align_operands(arrays)
+    z = einsum(text, *arrays)
+    return z if z.dtype.kind in "fc" else np.astype(z, np.result_type(*(a.dtype for a in arrays)))
 
 
 def _subscripts(axes: Any) -> str:

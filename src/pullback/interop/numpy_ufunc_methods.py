@@ -148,4 +148,5 @@ def outer(ufunc: Function) -> Any:
     """Return the function for ``ufunc.outer``; None if there is none."""
     if not _has_rule(ufunc):
         return None
-    return lambda x, y: ufunc(np.reshape(x, np.shape(x) + (1,) * np.ndim(y)), y)
+    # Python's integers are those of NumPy here, which widen small integers
+    return lambda x, y: ufunc(np.reshape(x, np.shape(x) + (1,) * np.ndim(y)), np.asarray(y) if type(y) is int else y)

@@ -118,7 +118,7 @@ CALLS = {
     np.exp2: lambda x: 2.0 ** _as_float(x),
     np.deg2rad: lambda x: _as_float(x) * (pi / 180), np.radians: lambda x: _as_float(x) * (pi / 180),
     np.rad2deg: lambda x: _as_float(x) * (180 / pi), np.degrees: lambda x: _as_float(x) * (180 / pi),
-    np.fabs: lambda x: np.absolute(_as_float(x)), np.positive: np.copy,
+    np.fabs: lambda x: np.absolute(_as_float(x)), np.positive: lambda x: np.copy(x) if np.ndim(x) else np.copy(x)[()],
     np.float_power: _float_power, np.fmax: _fmax, np.fmin: _fmin,
     np.heaviside: _heaviside, np.copysign: _copysign, np.sign: _sign,
     np.ldexp: _ldexp, np.reciprocal: _reciprocal,

@@ -66,6 +66,8 @@ def _put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> None:
 
 def _putmask(a: Any, mask: Any, values: Any) -> None:
     check_target("np.putmask", a)
+    if not np.size(values):
+        return
     new = values if not np.ndim(values) else np.reshape(np.resize(values, a.size), a.shape)
     a[...] = np.where(np.reshape(mask, a.shape), new, a)
 

@@ -137,6 +137,7 @@ class GradientTape:
         for t in tree.leaves(tensor):
             if isinstance(t, Variable):
                 follower.watched[id(t)] = t
+                t.read()  # so that it may be a target
             elif not isinstance(t, Tensor):
                 raise ArgumentError(
                     f"GradientTape.watch: expected a tensor or variable, got {type(t).__name__}. "
