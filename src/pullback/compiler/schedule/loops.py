@@ -598,21 +598,25 @@ class LoopPlan:
         Rows that only the second-level cache holds fill a register if elements are cheap: where rows are costly, or so
         long that what all rows share would not stay in the first-level cache either.
         """
-        _, columns = self.axes
-        length = prod(a.length for a in columns)
-        kept = sum(n.dtype.itemsize for n in self.scratch_nodes)
-        read = [u for u in self.loads if u.strides[-1]]
-        full = kept + sum(u.node.dtype.itemsize for u in read if not self.is_same_for_rows(u))
-        shared = [u.node for u in read if self.is_same_for_rows(u)] + [n for n in self.after if self.is_column(n)]
+        own, shared = self._count_bytes_between_passes()
         rows = max(lanes, ROWS_OF_BLOCK)
-        while rows > 1 and (2 * rows * full * length > self.target.first_cache or rows // 2 >= count):
+        while rows > 1 and (2 * rows * own > self.target.first_cache or rows // 2 >= count):
             rows //= 2
         if 2 * rows >= lanes:
             return rows
-        is_long = (full + sum(n.dtype.itemsize for n in shared)) * length > self.target.first_cache
-        fills = costly == {ROW} or (not costly and is_long)
-        is_near = 2 * lanes * full * length <= self.target.second_cache
+        fills = costly == {ROW} or (not costly and own + shared > self.target.first_cache)
+        is_near = 2 * lanes * own <= self.target.second_cache
         return lanes if fills and is_near and lanes <= count else 1
+
+    def _count_bytes_between_passes(self) -> tuple[int, int]:
+        """Return the bytes of what passes along a row read and keep: of each row, and of what all rows share."""
+        _, columns = self.axes
+        length = prod(a.length for a in columns)
+        read = [u for u in self.loads if u.strides[-1]]
+        own = [*self.scratch_nodes, *(u.node for u in read if not self.is_same_for_rows(u))]
+        shared = [*(u.node for u in read if self.is_same_for_rows(u)), *filter(self.is_column, self.after)]
+        of_row, of_all = (length * sum(n.dtype.itemsize for n in nodes) for nodes in (own, shared))
+        return of_row, of_all
 
     def _is_transposing_worth(self, lanes: int) -> bool:
         """Return whether rows leave so many lanes empty that filling them gains more than transposing costs."""

@@ -151,8 +151,10 @@ class TopologyWriter:
                 return REDUCTIONS[name], {"axis": None, "keepdims": False, **layer.keywords}
             if name in OPERATIONS and not layer.keywords:
                 return name.capitalize(), {}
-        if layer.keywords:
-            return None
+        return None if layer.keywords else self._describe_arithmetic(layer, name, given)
+
+    def _describe_arithmetic(self, layer: Any, name: str, given: list[Any]) -> tuple[str, Config] | None:
+        """Return the class and config of a sum, a multiple or an activation of symbolic tensors; None for others."""
         tensors = [isinstance(x, dict) and "input" in x for x in given]
         merge, ranks = MERGES.get(name, ""), {len(shape) for shape in layer.shapes}
         if merge in self.target.layers and given == [{"input": 0}, {"input": 1}] and len(ranks) == 1:

@@ -209,22 +209,22 @@ class Trainer:
             convert = partial(self._convert_batch, what=what, class_weight=class_weight)
             return self._train(batches, convert, self._make_validation(validation, VALIDATION_BATCH), schedule, what)
         examples = self._as_examples(x, y, sample_weight, class_weight)
-        size = 32 if batch_size is None else batch_size
         if validation.data is None and validation.split:
             # class weights are for training alone, as in Keras and TensorFlow.js
             plain = examples if class_weight is None else self._as_examples(x, y, sample_weight)
             _, held_out = split_examples(plain, validation.split, self.model.name)
             examples, _ = split_examples(examples, validation.split, self.model.name)
             validation = validation._replace(data=held_out)
+        size = 32 if batch_size is None else batch_size
+        return self._fit_examples(examples, size, shuffle, validation, schedule, what)
+
+    def _fit_examples(
+        self, examples: Any, size: int, shuffle: bool, validation: Validation, schedule: Schedule, what: str
+    ) -> History:
+        """Train on examples that are in memory, in batches of ``size``."""
         dataset = Dataset.from_arrays(flatten_examples(examples))
-        dataset = (dataset.shuffle() if shuffle else dataset).batch(size)
-        return self._train(
-            as_batches(dataset, schedule.steps_per_epoch),
-            self._make_cast(examples),
-            self._make_validation(validation, size),
-            schedule,
-            what,
-        )
+        batches = as_batches((dataset.shuffle() if shuffle else dataset).batch(size), schedule.steps_per_epoch)
+        return self._train(batches, self._make_cast(examples), self._make_validation(validation, size), schedule, what)
 
     def _fit_own(
         self,

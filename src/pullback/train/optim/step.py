@@ -482,17 +482,20 @@ class Optimizer:
             pairs = means
         ready = [self._prepare(self._as_plain(v, g)) for v, g in pairs]
         for (v, _), given, g in zip(pairs, ready, self._clip(ready), strict=True):
-            slots = self._get_rule_slots(v)
-            if isinstance(given, RowUpdate):
-                given.update(self._rule, g, (v, *slots), lambda x: x.held.value, numbers)
-                continue
-            if g.size > BLOCK and not self._whole and _are_contiguous(v.held.value, g):
-                _update_in_blocks(self._rule, v, g, slots, numbers)
-                continue
+            self._update(v, given, g, numbers)
+        self._steps.hold(np.int64(steps))
+
+    def _update(self, v: Variable, given: Any, g: Any, numbers: tuple[float, ...]) -> None:
+        """Apply the rule to a variable and its slots; ``g`` is the clipped gradient of ``given``."""
+        slots = self._get_rule_slots(v)
+        if isinstance(given, RowUpdate):
+            given.update(self._rule, g, (v, *slots), lambda x: x.held.value, numbers)
+        elif g.size > BLOCK and not self._whole and _are_contiguous(v.held.value, g):
+            _update_in_blocks(self._rule, v, g, slots, numbers)
+        else:
             made = self._rule(v.held.value, g, *[s.held.value for s in slots], *numbers)
             for target, new in zip((v, *slots), made, strict=True):
                 target.hold(new)
-        self._steps.hold(np.int64(steps))
 
     def _update_loss_scale(self, pairs: list[tuple[Variable, Any]]) -> list[tuple[Variable, Any]] | None:
         """Adapt the loss scale to the gradients, and return these; None if one of them is not finite."""

@@ -150,8 +150,7 @@ class ConvLstm2d(RecurrentLayer, ConvLstmCell):
     - activation: a function of the result, or its name.
     - recurrent_activation: the function of the gates, or its name.
     - unit_forget_bias: whether the bias of the forget gate begins with 1.
-    - implementation: accepted, and has no effect.
-    - unroll: accepted, and has no effect.
+    - unroll, implementation: accepted, and without effect.
     - use_bias, kernel_initializer, recurrent_initializer, bias_initializer, seed, kernel_regularizer: as of ``lstm``.
     - recurrent_regularizer, bias_regularizer, kernel_constraint, recurrent_constraint, bias_constraint: as of ``lstm``.
     - zero_output_for_mask, input_dim, input_length: as of ``lstm``.
