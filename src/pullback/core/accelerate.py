@@ -9,8 +9,8 @@ and is decided once for each signature in a process: the same call gives the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from threading import RLock
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from pullback.core.context import bind
 from pullback.core.tensor import BY_KERNEL
 from pullback.numerics import small_arrays
 from pullback.settings import is_enabled
@@ -56,19 +57,14 @@ ERROR_STATE: Any = getattr(np._core.umath, "_extobj_contextvar", None)  # NumPy'
 _compiles: ContextVar[bool] = ContextVar("compiles", default=True)
 
 
-@contextmanager
-def compile_nothing() -> Iterator[None]:
+def compile_nothing() -> AbstractContextManager[bool]:
     """Let NumPy run, in a ``with`` block, ops that are not compiled yet: for results of which only the shape matters.
 
     >>> with compile_nothing():
     ...     pb.conv2d(np.zeros((1, 32, 32, 8)), np.zeros((3, 3, 8, 8)), 1, "same").shape
     (1, 32, 32, 8)
     """
-    token = _compiles.set(False)
-    try:
-        yield
-    finally:
-        _compiles.reset(token)
+    return bind(_compiles, False)
 
 
 def _is_compiled(dtype: np.dtype[Any]) -> bool:

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from types import FunctionType
 from typing import Any, TypeVar
 
+from pullback.core.context import bind
 from pullback.errors import ArgumentError
 
 __all__ = ["custom_object_scope", "find_custom", "name_custom", "register_serializable"]
@@ -33,11 +34,8 @@ def custom_object_scope(custom_objects: Mapping[str, Any] | None) -> Iterator[No
         raise ArgumentError(f"custom_objects: expected a dict of classes and functions, got {type(given).__name__}.")
     if wrong := [name for name, one in given.items() if not callable(one)]:
         raise ArgumentError(f"custom_objects: {wrong[0]!r} is neither a class nor a function.")
-    token = _scope.set({**_scope.get(), **given})
-    try:
+    with bind(_scope, {**_scope.get(), **given}):
         yield
-    finally:
-        _scope.reset(token)
 
 
 def register_serializable(package: str = "Custom", name: str | None = None) -> Callable[[Thing], Thing]:

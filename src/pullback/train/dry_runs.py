@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from pullback.core.accelerate import compile_nothing
+from pullback.core.context import bind
 
 __all__ = ["dry_run", "is_dry_run"]
 
@@ -30,9 +31,5 @@ def dry_run() -> Iterator[None]:
     ...     is_dry_run()
     True
     """
-    token = _dry.set(True)
-    try:
-        with compile_nothing():
-            yield
-    finally:
-        _dry.reset(token)
+    with bind(_dry, True), compile_nothing():
+        yield

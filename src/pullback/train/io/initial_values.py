@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
+from pullback.core.context import bind
 from pullback.errors import CheckpointError
 from pullback.typing import Array, DType
 
@@ -32,14 +33,9 @@ class Expected:
 _expected: ContextVar[Expected | None] = ContextVar("expected", default=None)
 
 
-@contextmanager
-def expect_weights(where: str, count: int) -> Iterator[None]:
+def expect_weights(where: str, count: int) -> AbstractContextManager[Expected]:
     """Inside this context variables of layers begin as zeros, without an initializer, of at most ``count`` numbers."""
-    token = _expected.set(Expected(where, count))
-    try:
-        yield
-    finally:
-        _expected.reset(token)
+    return bind(_expected, Expected(where, count))
 
 
 def take_initial_values(name: str, shape: Sequence[int], dtype: DType) -> Array | None:

@@ -11,7 +11,7 @@ import secrets
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from glob import escape
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.context import bind
 from pullback.core.convert import as_array
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor
@@ -308,15 +309,9 @@ def _rename(what: str, found: dict[str, Any], names: object) -> dict[str, Any]:
 _skipped: ContextVar[list[str] | None] = ContextVar("_skipped", default=None)
 
 
-@contextmanager
-def skip_mismatches() -> Iterator[list[str]]:
+def skip_mismatches() -> AbstractContextManager[list[str]]:
     """In this block, weights that do not fit are left out, and listed, where they are an error otherwise."""
-    found: list[str] = []
-    token = _skipped.set(found)
-    try:
-        yield found
-    finally:
-        _skipped.reset(token)
+    return bind(_skipped, [])
 
 
 def report_mismatch(before: str, what: str) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
+
+from pullback.core.context import bind
 
 __all__ = ["add_loss", "collect_losses"]
 
@@ -19,8 +20,7 @@ def add_loss(loss: Any) -> None:
         collected.append(loss)
 
 
-@contextmanager
-def collect_losses() -> Iterator[list[Any]]:
+def collect_losses() -> AbstractContextManager[list[Any]]:
     """Collect what is added in a ``with`` block.
 
     >>> with collect_losses() as found:
@@ -28,9 +28,4 @@ def collect_losses() -> Iterator[list[Any]]:
     >>> found
     [2.0]
     """
-    found: list[Any] = []
-    token = _collected.set(found)
-    try:
-        yield found
-    finally:
-        _collected.reset(token)
+    return bind(_collected, [])

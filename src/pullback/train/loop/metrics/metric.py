@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from inspect import signature
 from typing import Any, ClassVar
 
 import numpy as np
 
+from pullback.core.context import bind
 from pullback.core.convert import as_array
 from pullback.core.suggestions import snake_case
 from pullback.core.tape import as_tensor
@@ -30,18 +31,12 @@ Updates = Sequence[tuple["Metric", tuple[Any, ...]]]  # metrics, with the statis
 _updates: ContextVar[list[Any] | None] = ContextVar("_updates", default=None)
 
 
-@contextmanager
-def collect_updates() -> Iterator[list[Any]]:
+def collect_updates() -> AbstractContextManager[list[Any]]:
     """Collect the statistics that metrics are updated with in a ``with`` block, in which a program is traced.
 
     The metrics do not change; their results are pending.
     """
-    found: list[Any] = []
-    token = _updates.set(found)
-    try:
-        yield found
-    finally:
-        _updates.reset(token)
+    return bind(_updates, [])
 
 
 def sum_updates(metric: Metric, updates: Updates) -> list[Any]:
