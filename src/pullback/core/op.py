@@ -98,7 +98,7 @@ OTHERWISE = frozenset({np.floor_divide, np.power})
 WEAK = (float, int, bool, complex)  # Python's numbers, which do not widen arrays
 # Keywords of NumPy's array methods that ops do not take.
 NUMPY_KEYWORDS = frozenset({"dtype", "initial", "kind", "mode", "order", "out", "where"})
-MAX_UNBUILT_CALLS = 16  # calls that would not use an op's generated function, after which it is built nevertheless
+MAX_UNBUILT_CALLS = 256  # calls that would not use an op's generated function, after which it is built nevertheless
 BUILDING = RLock()  # held while an op's functions are generated; reentrant, since its rules may build other ops
 STEPS = ("one", "both", "both_fit", "fit_x", "fit_y", "left", "left_fit", "right", "right_fit", "many")
 
@@ -173,7 +173,7 @@ def first_call(*args: object, **kwargs: object) -> Any:
 
 
 def first_reflected(*args: object) -> Any:
-    return OP.build(reflecting=True)(*args)  # type: ignore[name-defined]  # noqa: F821
+    return OP.first_reflected(args)  # type: ignore[name-defined]  # noqa: F821
 
 
 class Op:
@@ -297,11 +297,25 @@ class Op:
         """Run a call before the function is built; build it if the arguments would use it."""
         if any(type(a) is Expr for a in args):  # a rule that calls an op: building that op might lead here again
             raise TypeError(f"{self.name}: an op is called, not flattened")
+        bound = self.bind_call(args, kwargs) if self._can_wait(args) else None
+        if bound is None:
+            return self.build(reflecting=False)(*args, **kwargs)
+        shortcut = self._find_shortcut(*args) if self.shortcuts else None
+        return dispatch(self, *bound) if shortcut is None else shortcut(args[0])
+
+    def first_reflected(self, args: tuple[Any, ...]) -> Any:
+        """Run a call of the reflected operator before it is built; build it if the arguments would use it."""
+        return dispatch(self, args[::-1], {}) if self._can_wait(args) else self.build(reflecting=True)(*args)
+
+    def _can_wait(self, args: tuple[Any, ...]) -> bool:
+        """Return whether a call needs no generated function, which takes longer to make than hundreds of such calls."""
         self.waited += 1
-        unbuilt = not (self.shortcuts or self.is_observed) and self.waited < MAX_UNBUILT_CALLS
-        general = unbuilt and any(map(is_unusual, args))
-        bound = self.bind_call(args, kwargs) if general else None
-        return self.build(reflecting=False)(*args, **kwargs) if bound is None else dispatch(self, *bound)
+        return not self.is_observed and self.waited < MAX_UNBUILT_CALLS and any(map(is_unusual, args))
+
+    def _find_shortcut(self, x: Any, y: Any) -> Any:
+        """Return the function of one input that computes the same for a constant second operand, if there is one."""
+        fits = type(x) is Tensor and type(y) in (float, int) and x.meta.small and y in self.shortcuts
+        return BY_KERNEL[self.shortcuts[y]].function if fits else None
 
     def build(self, reflecting: bool) -> Any:
         """Build the op's functions, which replace their stubs."""
