@@ -29,6 +29,7 @@ _lock = threading.RLock()
 # Passes of LLVM: the option that leaves one out of code generation, and the one that sets it back.
 STRENGTH_REDUCTION = "-disable-lsr=true", "-disable-lsr=false"
 SCHEDULER = "-enable-misched=false", "-enable-misched=true"
+LATE_SCHEDULER = "-disable-post-ra=true", "-disable-post-ra=false"
 LONG_BLOCK = 80  # instructions of a basic block: more than one function of a vector, as a rule
 IMAGE, OBJECT = b"I", b"O"  # what kept code begins with
 NOT_LOADED = OSError, ValueError, KeyError  # no memory that can be run, an unknown function, no image at all
@@ -107,14 +108,15 @@ class Translator:
         Strength reduction of loops takes a third of the time, and x86 has the addresses that loops have.  The scheduler
         seeks an order that needs few registers: of 16 it computes in long blocks one register of a vector after the
         other, and each instruction waits for the one before.  In the order of the text the registers take turns.  With
-        32 registers both orders are as quick, but the scheduler takes up to a quarter of the time.
+        32 registers both orders are as quick, but the scheduler takes up to a quarter of the time.  The late scheduler,
+        after registers are allocated, takes up to a tenth; the CPU finds such an order by itself.
 
         The options are those of the whole process, so they are set back for others who use LLVM in it.  Code that they
         generate in another thread meanwhile is right too, without these passes.
         """
         omitted = []
         if self.machine.triple.startswith("x86_64"):
-            omitted = [STRENGTH_REDUCTION]
+            omitted = [STRENGTH_REDUCTION, LATE_SCHEDULER]
             if longest_block >= LONG_BLOCK:
                 omitted.append(SCHEDULER)
         for off, _ in omitted:
@@ -240,7 +242,7 @@ def _find_symbol(name: str) -> int:
 def make_code_key(text: str, cache: Any, effort: int = 3, target: Target | None = None) -> bytes:
     """Return the cache key of the object code of a module."""
     version = getattr(sys.modules["pullback"], "__version__", "")
-    passes = f"{STRENGTH_REDUCTION} {SCHEDULER} {LONG_BLOCK}"
+    passes = f"{STRENGTH_REDUCTION} {SCHEDULER} {LATE_SCHEDULER} {LONG_BLOCK}"
     made_by = describe_translator(target or get_target()), passes, version, str(effort)
     key: bytes = cache.key(text, *made_by, *list_disabled())
     return key
