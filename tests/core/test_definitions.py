@@ -11,7 +11,7 @@ import pytest
 import pullback as pb
 from pullback.core.axes import broadcast, elementwise1, elementwise2, moves, reduces
 from pullback.core.calculus import linear, no_derivative, partials, rule
-from pullback.core.op import REGISTRY, alias, op
+from pullback.core.op import REGISTRY, alias, list_ops, op
 from pullback.core.tensor import BY_KERNEL
 from pullback.errors import DefinitionError, PullbackError, ShapeError, UnconnectedError
 
@@ -21,6 +21,7 @@ X = np.array([0.3, 0.7, 1.1])
 @pytest.fixture(autouse=True)
 def restore_registry() -> Iterator[None]:
     """Remove the ops that a test defines."""
+    list_ops()  # imports those that would be removed as well if a test imported them
     registry, kernels, names = dict(REGISTRY), dict(BY_KERNEL), dict(vars(pb.Tensor))
     yield
     for table, before in ((REGISTRY, registry), (BY_KERNEL, kernels)):

@@ -4,6 +4,7 @@ elementwise1, elementwise2        z has the broadcast shape of the inputs
 broadcast("(m,k),(k,n)->(m,n)")   the same, over trailing core axes (a NumPy gufunc signature)
 reduces()                         some axes disappear, named by ``axis`` and ``keepdims``
 scans()                           the shape stays, ``axis`` names the axis that is scanned
+keeps_shape({"decimals": 1})      the shape of the only input stays, whatever the parameters are
 moves(shape, samples, batch)      anything else: functions give the shape, the samples and the batching rule
 
 A sample is ``(inputs, params)``; an input is a shape, to be filled with numbers of the op's domain, or an array.
@@ -22,7 +23,7 @@ import numpy as np
 
 from pullback.errors import ShapeError
 from pullback.numerics.axis_arguments import format_shapes, resolve_axes, resolve_axis, resolve_reduced_axes
-from pullback.numerics.batching import batch_one_by_one
+from pullback.numerics.batching import batch_leading_axes, batch_one_by_one
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -198,6 +199,12 @@ class moves(Acts):
 
     def samples(self) -> list[Sample]:
         return list(self._samples() if callable(self._samples) else self._samples)
+
+
+def keeps_shape(*ways: dict[str, Any]) -> moves:
+    """Return how an op of one input acts that keeps its shape for any parameters; ``ways`` are those of the samples."""
+    shapes: list[Shape] = [(), (3,), (0, 2), (2, 3)]
+    return moves(lambda s, **params: s, [((s,), way) for way in ways for s in shapes], batch_leading_axes)
 
 
 elementwise1 = broadcast("()->()")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy import ndarray
 
 from pullback.core.accelerate import run_compiled_if, run_elements
-from pullback.core.axes import Sample, elementwise1, elementwise2, moves
+from pullback.core.axes import Sample, elementwise1, elementwise2, keeps_shape, moves
 from pullback.core.calculus import partials, rule
 from pullback.core.lowering import made_of, scalar
 from pullback.core.memory import Scratch, scratch, unwrap_scratch
@@ -19,7 +19,6 @@ from pullback.core.tensor import RAW
 from pullback.errors import ArgumentError
 from pullback.numerics.adjoints import find_repeated, select, zero_cotangent
 from pullback.numerics.axis_arguments import resolve_axes
-from pullback.numerics.batching import batch_leading_axes
 from pullback.numerics.small_arrays import quick_max, quick_sum
 
 if TYPE_CHECKING:
@@ -111,13 +110,6 @@ def relu6(x: TensorLike, /) -> Any:
     """
 
 
-def _same(samples: list[dict[str, Any]]) -> moves:
-    """Return the shape rule of an op that keeps the shape for any parameters."""
-    shapes: list[Any] = [(), (3,), (0, 2), (2, 3)]
-    made: list[Sample] = [((shape,), params) for params in samples for shape in shapes]
-    return moves(lambda s, **params: s, made, batch_leading_axes)
-
-
 def _alpha_or_default(alpha: Any, otherwise: float) -> float:
     return otherwise if alpha is None else float(alpha)
 
@@ -131,7 +123,7 @@ def _leaky_relu(x: Array, alpha: ArrayOrNumber | None = 0.2) -> Any:
 
 @op(
     _leaky_relu,
-    acts=_same([{}, {"alpha": 0.1}, {"alpha": 2.0}]),
+    acts=keeps_shape({}, {"alpha": 0.1}, {"alpha": 2.0}),
     d=partials(lambda g, x, alpha: select(x > 0, g, g * _alpha_or_default(alpha, 0.2))),
     lower=scalar(lambda s, x, alpha: s.select(s.greater(x, 0), x, x * _alpha_or_default(alpha, 0.2))),
 )
@@ -223,7 +215,7 @@ def _step(x: Value, alpha: Any = 0.0) -> Any:
 
 @op(
     _step,
-    acts=_same([{}, {"alpha": 0.5}]),
+    acts=keeps_shape({}, {"alpha": 0.5}),
     d=partials(lambda g: zero_cotangent(g)),
     lower=scalar(
         lambda s, x, alpha: s.select(s.isnan(x), x, s.select(s.greater(x, 0), 1.0, _alpha_or_default(alpha, 0.0)))

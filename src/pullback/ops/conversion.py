@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.axes import elementwise1, moves
+from pullback.core.axes import elementwise1, keeps_shape
 from pullback.core.calculus import linear, no_derivative, partials
 from pullback.core.convert import as_dtype, join_array, unwrap_constant
 from pullback.core.lowering import call, scalar
@@ -14,7 +14,6 @@ from pullback.core.op import alias, method, op
 from pullback.core.tape import as_tensor
 from pullback.core.tensor import ARRAYS, NUMPY
 from pullback.errors import ArgumentError
-from pullback.numerics.batching import batch_leading_axes
 
 if TYPE_CHECKING:
     from pullback.core.tensor import Tensor
@@ -43,11 +42,7 @@ def _convert(x: Any, dtype: DType) -> Any:
 
 @op(
     lambda x, dtype, source: _convert(x, dtype),
-    acts=moves(
-        lambda s, dtype, source: s,
-        [((n,), {"dtype": np.float64, "source": np.float64}) for n in ((), (3,), (0, 2))],
-        batch_leading_axes,
-    ),
+    acts=keeps_shape({"dtype": np.float64, "source": np.float64}),
     d=linear(lambda g, dtype, source: _convert(g, source)),
     lower=call("cast"),
 )
@@ -61,7 +56,7 @@ def cast_to_float(x: TensorLike, /, dtype: DType, source: DType) -> Any:
 
 @op(
     lambda x, dtype: _convert(x, dtype),
-    acts=moves(lambda s, dtype: s, [((n,), {"dtype": np.int32}) for n in ((), (3,), (0, 2))], batch_leading_axes),
+    acts=keeps_shape({"dtype": np.int32}),
     d=no_derivative(),
     lower=call("cast"),
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.axes import moves
+from pullback.core.axes import keeps_shape
 from pullback.core.calculus import linear, rule
 from pullback.core.convert import as_array, as_dtype, as_shape, get_default_dtype, join_tensors
 from pullback.core.lowering import made_of
@@ -15,7 +15,6 @@ from pullback.core.op import op
 from pullback.core.tape import constant as _constant
 from pullback.core.tensor import Tensor, concrete
 from pullback.errors import ArgumentError, ShapeError
-from pullback.numerics.batching import batch_leading_axes
 
 if TYPE_CHECKING:
     from pullback.typing import Array, DType, Number, ShapeLike, TensorLike, Value
@@ -249,7 +248,7 @@ def _everywhere(x: Tensor, value: float, dtype: DType, name: str) -> Any:
 
 @op(
     np.zeros_like,
-    acts=moves(lambda s, dtype: s, [(((2, 3),), {}), (((),), {}), (((0, 2),), {})], batch_leading_axes),
+    acts=keeps_shape({}),
     d=linear(lambda g: np.zeros_like(g)),
     run=lambda x, dtype=None: np.zeros_like(x, None if dtype is None else as_dtype(dtype, "zeros_like")),
     lower=made_of(lambda x, dtype: _everywhere(x, 0, dtype, "zeros_like")),
@@ -267,7 +266,7 @@ def zeros_like(x: TensorLike, /, dtype: DType = None) -> Any:
 
 @op(
     np.ones_like,
-    acts=moves(lambda s, dtype: s, [(((2, 3),), {}), (((),), {}), (((0, 2),), {})], batch_leading_axes),
+    acts=keeps_shape({}),
     d=rule(lambda g: np.zeros_like(g), jvp=lambda dx: np.zeros_like(dx)),
     run=lambda x, dtype=None: np.ones_like(x, None if dtype is None else as_dtype(dtype, "ones_like")),
     lower=made_of(lambda x, dtype: _everywhere(x, 1, dtype, "ones_like")),
@@ -285,11 +284,7 @@ def ones_like(x: TensorLike, /, dtype: DType = None) -> Any:
 
 @op(
     np.full_like,
-    acts=moves(
-        lambda s, fill_value, dtype: s,
-        [(((2, 3),), {"fill_value": 2.5}), (((),), {"fill_value": 1})],
-        batch_leading_axes,
-    ),
+    acts=keeps_shape({"fill_value": 2.5}, {"fill_value": 1}),
     d=rule(lambda g: np.zeros_like(g), jvp=lambda dx: np.zeros_like(dx)),
     run=lambda x, fill_value, dtype=None: np.full_like(
         x, fill_value, None if dtype is None else as_dtype(dtype, "full_like")

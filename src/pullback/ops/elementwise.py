@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray
 
-from pullback.core.axes import elementwise1, elementwise2, elementwise3, moves
+from pullback.core.axes import elementwise1, elementwise2, elementwise3, keeps_shape
 from pullback.core.calculus import partials, rule
 from pullback.core.convert import join_array
 from pullback.core.lowering import scalar
@@ -18,7 +18,6 @@ from pullback.core.tape import as_tensor
 from pullback.core.tensor import ARRAYS, Tensor
 from pullback.errors import ArgumentError
 from pullback.numerics.adjoints import nonzero, real_product, select, zero_cotangent
-from pullback.numerics.batching import batch_leading_axes
 
 if TYPE_CHECKING:
     from pullback.typing import Array, ArrayOrNumber, Operand, TensorLike, Value
@@ -508,11 +507,7 @@ def _round(x: Array, decimals: int = 0) -> Any:
 
 @op(
     np.round,
-    acts=moves(
-        lambda s, decimals=0: s,
-        [(((),), {}), (((2, 3),), {}), (((0, 2),), {}), (((4,),), {"decimals": 1})],
-        batch_leading_axes,
-    ),
+    acts=keeps_shape({}, {"decimals": 1}),
     d=partials(lambda g: zero_cotangent(g)),
     run=_round,
     lower=scalar(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.accelerate import run_compiled_if
-from pullback.core.axes import elementwise2, moves
+from pullback.core.axes import elementwise2, keeps_shape
 from pullback.core.calculus import partials
 from pullback.core.composition import check_numbers, pick
 from pullback.core.convert import as_array, as_number, check_real
@@ -20,7 +20,6 @@ from pullback.core.tensor import RAW, Tensor, all_values, may_hold, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.adjoints import find_repeated, nonzero, select
 from pullback.numerics.axis_arguments import resolve_axes
-from pullback.numerics.batching import batch_leading_axes
 from pullback.numerics.small_arrays import quick_max, quick_sum
 
 if TYPE_CHECKING:
@@ -242,11 +241,7 @@ def _toward(g: Value, x: Value, delta: float) -> Any:
 
 @op(
     _huber,
-    acts=moves(
-        lambda s, delta=1.0: s,
-        [(((),), {}), (((0, 2),), {}), (((2, 3),), {"delta": 0.5}), (((4,),), {"delta": 5.0})],
-        batch_leading_axes,
-    ),
+    acts=keeps_shape({}, {"delta": 0.5}, {"delta": 5.0}),
     d=partials(_toward),
     run=run_compiled_if(lambda x, delta: x.size >= MIN_COMPILED, _huber),
     lower=scalar(

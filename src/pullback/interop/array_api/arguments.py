@@ -12,7 +12,7 @@ from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from pullback.typing import DType
+    from pullback.typing import DType, Value
 
 DEVICE = "cpu"
 NUMBERS = (bool, int, float, complex)
@@ -79,6 +79,19 @@ def name_function(function: F, name: str, summary: str, *arguments: str) -> F:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = "\n    ".join([f"{summary}\n", *arguments]) if arguments else summary
     return function
+
+
+def make_unary(name: str, f: Callable[..., Any], summary: str, *arguments: str) -> Callable[[Value], Tensor]:
+    """Return a function of one array under the name that the standard has for it.
+
+    >>> make_unary("abs", np.abs, "Return the absolute value of each element.")(np.array([-1.0]))
+    Tensor([1.], dtype=float64)
+    """
+
+    def function(x: Value, /) -> Tensor:
+        return call(f, x)
+
+    return name_function(function, name, summary, *arguments)
 
 
 def check_device(name: str, device: object) -> None:

@@ -8,20 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.tensor import call_unfollowed, may_hold, strip
-from pullback.interop.array_api.arguments import call, name_function
+from pullback.interop.array_api.arguments import call, make_unary, name_function
 
 if TYPE_CHECKING:
     from pullback.core.tensor import Tensor
     from pullback.typing import Operand, Value
-
-
-def _unary(name: str, f: Callable[..., Any], summary: str) -> Callable[[Value], Tensor]:
-    """Return a function of one array under the name that the standard has for it."""
-
-    def function(x: Value, /) -> Tensor:
-        return call(f, x)
-
-    return name_function(function, name, summary)
 
 
 def _binary(name: str, f: Callable[..., Any], summary: str) -> Callable[[Operand, Operand], Tensor]:
@@ -65,44 +56,46 @@ def _tanh(x: Any) -> Any:
 
 # ---- of one array
 
-abs = _unary("abs", np.abs, "Return the absolute value of each element.")
-acos = _unary("acos", np.arccos, "Return the angle whose cosine is each element.")
-acosh = _unary("acosh", np.arccosh, "Return the inverse hyperbolic cosine of each element.")
-asin = _unary("asin", np.arcsin, "Return the angle whose sine is each element.")
-asinh = _unary("asinh", np.arcsinh, "Return the inverse hyperbolic sine of each element.")
-atan = _unary("atan", np.arctan, "Return the angle whose tangent is each element.")
-atanh = _unary("atanh", np.arctanh, "Return the inverse hyperbolic tangent of each element.")
-bitwise_invert = _unary("bitwise_invert", np.invert, "Return each integer with all its bits inverted.")
-ceil = _unary("ceil", _keep_whole(np.ceil), "Return each element rounded up.")
-conj = _unary("conj", np.conjugate, "Return the complex conjugate of each element.")
-cos = _unary("cos", np.cos, "Return the cosine of each element.")
-cosh = _unary("cosh", np.cosh, "Return the hyperbolic cosine of each element.")
-exp = _unary("exp", np.exp, "Return e to the power of each element.")
-expm1 = _unary("expm1", _expm1, "Return exp(x) - 1 of each element, precise near 0.")
-floor = _unary("floor", _keep_whole(np.floor), "Return each element rounded down.")
-imag = _unary("imag", np.imag, "Return the imaginary part of each element.")
-isfinite = _unary("isfinite", np.isfinite, "Return where elements are neither infinite nor NaN.")
-isinf = _unary("isinf", np.isinf, "Return where elements are infinite.")
-isnan = _unary("isnan", np.isnan, "Return where elements are NaN.")
-log = _unary("log", np.log, "Return the natural logarithm of each element.")
-log1p = _unary("log1p", np.log1p, "Return log(1 + x) of each element, precise near 0.")
-log2 = _unary("log2", np.log2, "Return the logarithm of each element to base 2.")
-log10 = _unary("log10", np.log10, "Return the logarithm of each element to base 10.")
-logical_not = _unary("logical_not", np.logical_not, "Return where elements are false.")
-negative = _unary("negative", np.negative, "Return each element with the other sign.")
-positive = _unary("positive", np.positive, "Return a copy of the elements.")
-real = _unary("real", np.real, "Return the real part of each element.")
-reciprocal = _unary("reciprocal", np.reciprocal, "Return 1 divided by each element.")
-round = _unary("round", _keep_whole(np.round), "Return each element rounded to the nearest integer, halves to even.")
-sign = _unary("sign", np.sign, "Return the sign of each element: -1, 0 or 1.")
-signbit = _unary("signbit", np.signbit, "Return where the sign bit of elements is set.")
-sin = _unary("sin", np.sin, "Return the sine of each element.")
-sinh = _unary("sinh", np.sinh, "Return the hyperbolic sine of each element.")
-sqrt = _unary("sqrt", np.sqrt, "Return the square root of each element.")
-square = _unary("square", np.square, "Return the square of each element.")
-tan = _unary("tan", np.tan, "Return the tangent of each element.")
-tanh = _unary("tanh", _tanh, "Return the hyperbolic tangent of each element.")
-trunc = _unary("trunc", _keep_whole(np.trunc), "Return each element rounded towards 0.")
+abs = make_unary("abs", np.abs, "Return the absolute value of each element.")
+acos = make_unary("acos", np.arccos, "Return the angle whose cosine is each element.")
+acosh = make_unary("acosh", np.arccosh, "Return the inverse hyperbolic cosine of each element.")
+asin = make_unary("asin", np.arcsin, "Return the angle whose sine is each element.")
+asinh = make_unary("asinh", np.arcsinh, "Return the inverse hyperbolic sine of each element.")
+atan = make_unary("atan", np.arctan, "Return the angle whose tangent is each element.")
+atanh = make_unary("atanh", np.arctanh, "Return the inverse hyperbolic tangent of each element.")
+bitwise_invert = make_unary("bitwise_invert", np.invert, "Return each integer with all its bits inverted.")
+ceil = make_unary("ceil", _keep_whole(np.ceil), "Return each element rounded up.")
+conj = make_unary("conj", np.conjugate, "Return the complex conjugate of each element.")
+cos = make_unary("cos", np.cos, "Return the cosine of each element.")
+cosh = make_unary("cosh", np.cosh, "Return the hyperbolic cosine of each element.")
+exp = make_unary("exp", np.exp, "Return e to the power of each element.")
+expm1 = make_unary("expm1", _expm1, "Return exp(x) - 1 of each element, precise near 0.")
+floor = make_unary("floor", _keep_whole(np.floor), "Return each element rounded down.")
+imag = make_unary("imag", np.imag, "Return the imaginary part of each element.")
+isfinite = make_unary("isfinite", np.isfinite, "Return where elements are neither infinite nor NaN.")
+isinf = make_unary("isinf", np.isinf, "Return where elements are infinite.")
+isnan = make_unary("isnan", np.isnan, "Return where elements are NaN.")
+log = make_unary("log", np.log, "Return the natural logarithm of each element.")
+log1p = make_unary("log1p", np.log1p, "Return log(1 + x) of each element, precise near 0.")
+log2 = make_unary("log2", np.log2, "Return the logarithm of each element to base 2.")
+log10 = make_unary("log10", np.log10, "Return the logarithm of each element to base 10.")
+logical_not = make_unary("logical_not", np.logical_not, "Return where elements are false.")
+negative = make_unary("negative", np.negative, "Return each element with the other sign.")
+positive = make_unary("positive", np.positive, "Return a copy of the elements.")
+real = make_unary("real", np.real, "Return the real part of each element.")
+reciprocal = make_unary("reciprocal", np.reciprocal, "Return 1 divided by each element.")
+round = make_unary(
+    "round", _keep_whole(np.round), "Return each element rounded to the nearest integer, halves to even."
+)
+sign = make_unary("sign", np.sign, "Return the sign of each element: -1, 0 or 1.")
+signbit = make_unary("signbit", np.signbit, "Return where the sign bit of elements is set.")
+sin = make_unary("sin", np.sin, "Return the sine of each element.")
+sinh = make_unary("sinh", np.sinh, "Return the hyperbolic sine of each element.")
+sqrt = make_unary("sqrt", np.sqrt, "Return the square root of each element.")
+square = make_unary("square", np.square, "Return the square of each element.")
+tan = make_unary("tan", np.tan, "Return the tangent of each element.")
+tanh = make_unary("tanh", _tanh, "Return the hyperbolic tangent of each element.")
+trunc = make_unary("trunc", _keep_whole(np.trunc), "Return each element rounded towards 0.")
 
 # ---- of two arrays
 

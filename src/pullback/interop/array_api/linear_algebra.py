@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from pullback.interop.array_api.arguments import call, call_several, cast, widen
+from pullback.interop.array_api.arguments import call, call_several, cast, make_unary, widen
 
 if TYPE_CHECKING:
     from pullback.core.tensor import Tensor
@@ -50,6 +50,20 @@ class SVDResult(NamedTuple):
     Vh: Tensor
 
 
+# ---- of matrices alone
+
+MATRICES = "x: the matrices."
+det = make_unary("det", np.linalg.det, "Return the determinants of square matrices.", MATRICES)
+eigvalsh = make_unary(
+    "eigvalsh", np.linalg.eigvalsh, "Return the eigenvalues of symmetric (Hermitian) matrices.", MATRICES
+)
+inv = make_unary("inv", np.linalg.inv, "Return the inverses of square matrices.", MATRICES)
+matrix_transpose = make_unary(
+    "matrix_transpose", np.matrix_transpose, "Return matrices with rows and columns exchanged.", MATRICES
+)
+svdvals = make_unary("svdvals", np.linalg.svdvals, "Return the singular values of matrices.", MATRICES)
+
+
 # ---- products
 
 
@@ -79,14 +93,6 @@ def matrix_power(x: Value, n: int, /) -> Tensor:
     n: the power, an integer.
     """
     return call(lambda x: np.linalg.matrix_power(x, n), x)
-
-
-def matrix_transpose(x: Value, /) -> Tensor:
-    """Return matrices with rows and columns exchanged.
-
-    x: the matrices.
-    """
-    return call(np.matrix_transpose, x)
 
 
 def outer(x1: Value, x2: Value, /) -> Tensor:
@@ -164,28 +170,12 @@ def vector_norm(x: Value, /, *, axis: Axis = None, keepdims: bool = False, ord: 
 # ---- equations, inverses and determinants
 
 
-def det(x: Value, /) -> Tensor:
-    """Return the determinants of square matrices.
-
-    x: the matrices.
-    """
-    return call(np.linalg.det, x)
-
-
 def slogdet(x: Value, /) -> SlogdetResult:
     """Return sign and logarithm of the determinants of square matrices.
 
     x: the matrices.
     """
     return SlogdetResult(*call_several(np.linalg.slogdet, x))
-
-
-def inv(x: Value, /) -> Tensor:
-    """Return the inverses of square matrices.
-
-    x: the matrices.
-    """
-    return call(np.linalg.inv, x)
 
 
 def solve(x1: Value, x2: Value, /) -> Tensor:
@@ -235,14 +225,6 @@ def eigh(x: Value, /) -> EighResult:
     return EighResult(*call_several(np.linalg.eigh, x))
 
 
-def eigvalsh(x: Value, /) -> Tensor:
-    """Return the eigenvalues of symmetric (Hermitian) matrices.
-
-    x: the matrices.
-    """
-    return call(np.linalg.eigvalsh, x)
-
-
 def eig(x: Value, /) -> EigResult:
     """Return eigenvalues and eigenvectors of square matrices, which are complex.
 
@@ -279,11 +261,3 @@ def svd(x: Value, /, *, full_matrices: bool = True) -> SVDResult:
     full_matrices: whether the matrices of vectors are square.
     """
     return SVDResult(*call_several(np.linalg.svd, x, full_matrices=full_matrices))
-
-
-def svdvals(x: Value, /) -> Tensor:
-    """Return the singular values of matrices.
-
-    x: the matrices.
-    """
-    return call(np.linalg.svdvals, x)
