@@ -11,7 +11,16 @@ from isas import RUNNABLE
 import pullback as pb
 from pullback.compiler.target import MAX_ISA
 
-SIZES = [(2, 500, 900), (8, 128, 1000), (17, 330, 203), (64, 161, 128), (30, 29, 31), (9, 17, 5), (14, 350, 120)]
+SIZES = [
+    (2, 500, 900),
+    (11, 300, 299),
+    (8, 128, 1000),
+    (17, 330, 203),
+    (64, 161, 128),
+    (30, 29, 31),
+    (9, 17, 5),
+    (14, 350, 120),
+]
 
 
 @pytest.mark.sampled(2)

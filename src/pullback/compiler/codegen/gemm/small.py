@@ -14,9 +14,8 @@ from pullback.compiler.codegen.call_table import CallList, Constant, Operand
 from pullback.compiler.codegen.gemm.block import Block, count_rows
 from pullback.compiler.codegen.kernel_code import Function, make_function
 from pullback.compiler.ir.products import Product, ProductPlan
+from pullback.compiler.schedule.products import count_vectors
 from pullback.compiler.target import Target
-
-SUMS = 8  # vectors of sums that keep the units for multiplication busy
 
 
 def declare_blas(dtype: Any) -> str:
@@ -71,8 +70,7 @@ class SmallProduct:
         while most > 4 and most // 2 >= product.n:
             most //= 2
         self.width = most
-        # Of few rows more columns: each sum waits for itself, so several are added to in turn.
-        self.vectors = min(-(-product.n // self.width), max(2, SUMS // product.m))
+        self.vectors = min(-(-product.n // self.width), count_vectors(product.m))
         fitting = (target.registers - 2 - self.vectors) // self.vectors // 2 * 2  # rows whose sums are in registers
         self.rows = product.m if self.vectors > 2 else count_rows(product.m, min(fitting, 12))
 

@@ -1,0 +1,74 @@
+"""Matrix products with few rows: the right matrix is read where it is, as it is used too seldom to be copied.
+
+A few of its rows at a time are multiplied along all columns, so that memory is read in order; the sums so far, of which
+there are few, stay in the cache.
+"""
+
+from __future__ import annotations
+
+from pullback.compiler.builder import FLOATS
+from pullback.compiler.codegen.gemm.block import Block, count_rows
+from pullback.compiler.codegen.kernel_code import Function, make_function
+from pullback.compiler.codegen.row_functions import RowCode
+from pullback.compiler.ir.products import Product
+from pullback.compiler.schedule.products import choose_panel_depth, count_vectors
+from pullback.compiler.target import Target
+
+__all__ = ["FewRows"]
+
+
+class FewRows:
+    """Emits the kernel of one product, whose rows are groups of columns."""
+
+    def __init__(self, p: Product, target: Target) -> None:
+        self.p, self.target, self.code = p, target, RowCode()
+        self.type = FLOATS[p.dtype]
+        self.width = target.vector_bytes // int(p.dtype[1])
+        self.columns = self.width * count_vectors(p.m)
+        self.depth = choose_panel_depth(p)
+        self.rows = count_rows(p.m, (target.registers - 3) // count_vectors(p.m))
+
+    def write(self) -> Function:
+        """Return the function."""
+        p, code = self.p, self.code
+        whole = p.k // self.depth * self.depth
+        with code.loop("0", whole, self.depth) as first:
+            self._multiply_slice(first, self.depth)
+        if whole < p.k:
+            self._multiply_slice(str(whole), p.k - whole)
+        arrays = "ptr noalias %a", "ptr noalias %b", "ptr %c", "ptr %z"
+        return make_function(code.body, *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch")
+
+    def _multiply_slice(self, first: str, deep: int) -> None:
+        """Emit the product with some rows of the right matrix, from ``first`` on."""
+        code, whole = self.code, self.p.n // self.columns
+        code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
+        stop = code.op(f"call i64 @llvm.smin.i64(i64 %hi, i64 {whole})")
+        if whole:
+            with code.when(code.op(f"icmp slt i64 %lo, {stop}")), code.loop("%lo", stop) as group:
+                self._multiply_columns(first, deep, code.times(group, self.columns), self.columns)
+        if whole * self.columns < self.p.n:
+            with code.when(code.op(f"icmp sgt i64 %hi, {whole}")):
+                self._multiply_columns(first, deep, str(whole * self.columns), self.p.n - whole * self.columns)
+
+    def _multiply_columns(self, first: str, deep: int, j: str, columns: int) -> None:
+        p, code = self.p, self.code
+        left = p.m % self.rows
+        right = self._at("%b", code.add(code.times(first, p.b.row), j))
+        if p.m > left:
+            with code.loop("0", p.m - left, self.rows) as i:
+                self._call_block(i, self.rows, first, deep, right, j, columns)
+        if left:
+            self._call_block(str(p.m - left), left, first, deep, right, j, columns)
+
+    def _call_block(self, i: str, rows: int, first: str, deep: int, right: str, j: str, columns: int) -> None:
+        p, code = self.p, self.code
+        block = Block(p, rows, columns, self.width, self.target, "%adds", is_padded=False)
+        left = self._at("%a", code.add(code.times(i, p.a.row), code.times(first, p.a.column)))
+        place = code.add(code.times(i, p.n), j)
+        z, is_later = self._at("%z", place), code.op(f"icmp ne i64 {first}, 0")
+        before = code.op(f"select i1 {is_later}, ptr {z}, ptr {self._at('%c', place)}")
+        block.call(code, left, right, p.b.row, deep, z, before, "true" if p.adds else is_later)
+
+    def _at(self, base: str, place: str) -> str:
+        return self.code.at(self.type, base, place)
