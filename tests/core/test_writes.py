@@ -700,3 +700,28 @@ def test_captured_array_is_checked_at_every_vjp_call() -> None:
     a[:] = 3.0
     with pytest.raises(GradientError, match="changed in place"):
         pull(np.ones(50_000))
+
+
+@pytest.mark.parametrize("write", [lambda y, v: y.__setitem__(slice(None), v), np.copyto])
+def test_value_that_is_overwritten_gives_no_nan(write: Any) -> None:
+    def f(x: Any) -> Any:
+        y = np.log(x)
+        write(y, x * 2.0)
+        return np.sum(y)
+
+    with np.errstate(divide="ignore"):
+        for g in (pb.grad(f), pb.compile(pb.grad(f))):
+            np.testing.assert_array_equal(g(np.array([0.0, 1.0])), [2.0, 2.0])
+
+
+def test_ravel_of_real_part_is_a_copy() -> None:
+    def f(z: Any) -> Any:
+        w = z * 1.0
+        r = np.real(w)
+        r.ravel()[0] = 100.0
+        r[1] = 50.0
+        return w
+
+    z = np.array([1 + 2j, 3 + 4j, 5j])
+    for g in (f, lambda z: f(pb.tensor(z)), pb.compile(f), lambda z: pb.vmap(f)(z[None])[0]):
+        np.testing.assert_array_equal(g(z), [1 + 2j, 50 + 4j, 5j])

@@ -276,7 +276,7 @@ def test_vmap_of_dtype_predicates() -> None:
         (lambda x: pb.repeat(np.ones(2), x[0].astype(int)), "repeat: how many elements"),
         (lambda x: pb.segment_sum(x, x.astype(int)), "segment_sum: how many.*unsorted_segment_sum"),
         (lambda x: pb.bincount(x.astype(int)), "bincount: how many elements.*Give the size"),
-        (lambda x: np.bincount(x.astype(int)), "np.bincount: how many elements.*pb.bincount with a size"),
+        (lambda x: np.bincount(x.astype(int)), "np.bincount: how many elements.*Give minlength"),
         (lambda x: x[x[0].astype(int) :], r"x\[i \+ np.arange\(n\)\] for x\[i : i \+ n\]"),
         (lambda x: pb.slice(x, [x[0].astype(int)]), r"int\(\) of a value that is different"),
         (lambda x: np.arange(3)[x.astype(int)], r"pb.tensor\(a\)\[i\] or pb.take\(a, i\)"),

@@ -198,6 +198,9 @@ def _setdiff1d(ar1: Value, ar2: Value, /, assume_unique: bool = False) -> Any:
 
 def _bincount(x: Value, /, weights: Value | None = None, minlength: int = 0) -> Any:
     numbers = strip(to_array(x))
+    if weights is not None:
+        weights = as_tensor(to_array(weights))
+        weights = weights if weights.dtype.kind in "fc" else weights.astype(float)
     if minlength and isinstance(numbers, Tensor):  # other numbers in each call or example: those outside raise an error
         places = gathering.gather(np.arange(minlength), np.where(numbers < 0, minlength, numbers))
         return segments.bincount(places, weights, minlength)
@@ -205,8 +208,7 @@ def _bincount(x: Value, /, weights: Value | None = None, minlength: int = 0) -> 
     if weights is None:
         return wrap_constant("np.bincount", np.bincount(numbers, minlength=minlength), x)
     size = max(minlength, int(numbers.max(initial=-1)) + 1)
-    added: Any = as_tensor(to_array(weights))
-    return segments.bincount(numbers, added if added.dtype.kind in "fc" else np.astype(added, float), size)
+    return segments.bincount(numbers, weights, size)
 
 
 # ---- choosing

@@ -146,14 +146,19 @@ def _real_part(x: Value) -> Any:
     """Return ``x.real``, a view of ``x`` as in NumPy."""
     if not isinstance(x, Tensor) or not is_complex(x):
         return x
-    return link_part(real(x), x, real, lambda base, value: complex(value, imag(base)))
+    return link_part(real(x), x, _derive_by(real), lambda base, value: complex(value, imag(base)))
 
 
 def _imaginary_part(x: Value) -> Any:
     """Return ``x.imag``, a view of ``x`` as in NumPy."""
     if not isinstance(x, Tensor) or not is_complex(x):
         return imag(x)
-    return link_part(imag(x), x, imag, lambda base, value: complex(real(base), value))
+    return link_part(imag(x), x, _derive_by(imag), lambda base, value: complex(real(base), value))
+
+
+def _derive_by(part: Any) -> Any:
+    """Return a function from the base of a view to the view; an array that stands for a layout is not complex."""
+    return lambda x: part(x) if is_complex(x) else x.astype("complex64").real
 
 
 def _write_real_part(x: Tensor, value: TensorLike) -> None:

@@ -398,7 +398,16 @@ def _setitem_method(x: Tensor, index: Index, value: TensorLike) -> None:
         write_selection(_cut(x, found[0]), value, *found[1:])
         return
     put = _set_each if _is_batched(index) else set_item
-    write(x, lambda old: put(old, value, index))
+    if isinstance(value, Tensor) and _is_whole(index) and x.level and value.level:  # no NaN from what is overwritten
+        write(x, lambda old: put(old.embed(np.zeros(old.shape, old.dtype)), value, index))
+    else:
+        write(x, lambda old: put(old, value, index))
+
+
+def _is_whole(index: Index) -> bool:
+    """Return whether an index is ``...`` or ``:``, of one axis or several."""
+    parts = index if type(index) is tuple else (index,)
+    return all(i is ... or (type(i) is slice and i == slice(None)) for i in parts)
 
 
 def _is_view_at(value: Tensor, x: Tensor, index: Index, given: Index) -> bool:
