@@ -101,6 +101,12 @@ def test_getitem_bad_index_raises(index: Any, message: str, traced: bool) -> Non
         pb.grad(lambda x: x[index].sum())(X) if traced else pb.tensor(X)[index]
 
 
+def test_integer_that_became_a_float_as_index_raises() -> None:
+    with pytest.raises(IndexError, match=r"tensor of float.*argnums=0"):
+        pb.grads(lambda x, i: x[i] * 2)([X, 1])
+    assert pb.grad(lambda x, i: x[i] * 2, argnums=0)(X, 1).tolist() == [0, 2, 0]
+
+
 # ------------------------------------------------------------------ x[...] = v
 
 

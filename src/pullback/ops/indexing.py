@@ -19,7 +19,7 @@ from pullback.core.selection import find_selection, select, write_selection
 from pullback.core.tape import constant
 from pullback.core.tensor import LATER, RAW, Tensor, read_sizes, strip
 from pullback.core.writes import base_links, link_view, note_view, write
-from pullback.errors import ArgumentError, ShapeError
+from pullback.errors import ArgumentError, IndexRangeError, ShapeError
 from pullback.numerics.axis_arguments import resolve_axis
 from pullback.numerics.batching import broadcast_examples, count_examples
 from pullback.numerics.positions import are_separated, find_lines, index_each, is_advanced, pick_lines
@@ -82,6 +82,11 @@ def _part(i: Any) -> Any:
         i = np.stack(parts) if any(isinstance(j, Tensor) for j in parts) else np.array(parts) if i else EMPTY
     elif type(i) is ndarray:
         i = i.copy()
+    elif isinstance(i, Tensor) and i.dtype.kind in "fc":
+        raise IndexRangeError(
+            f"x[i]: i must be an integer, got a tensor of {i.dtype}. An int becomes one where a function is "
+            "differentiated by it: choose the arguments to differentiate by, pb.grad(f, argnums=0)."
+        )
     i = strip(i)
     return i if isinstance(i, Tensor) else int(i) if getattr(i, "ndim", None) == 0 and i.dtype.kind in "iu" else i
 
