@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback.compiler.ir.graph import Graph
 from pullback.compiler.ir.kinds import CONSTANT
-from pullback.errors import CompileError
+from pullback.errors import CompileError, IndexRangeError
 
 __all__ = ["Executor", "run_again"]
 
@@ -59,8 +59,11 @@ def run_again(traced: Graph, values: Sequence[Any]) -> list[Any]:
     count = len(traced.outputs) - 1
     checked = [*traced.outputs[:count], *(n for n, _ in traced.checks)]
     found = Executor(replace(traced, outputs=checked))(values)
-    for at, (_, op) in zip(found[count:], traced.checks, strict=True):
-        op.perform([at], {})
+    for at, (n, op) in zip(found[count:], traced.checks, strict=True):
+        try:
+            op.perform([at], {})
+        except IndexRangeError as error:
+            raise IndexRangeError(f"{error} ({n.line})" if n.line else str(error)) from None
     if not any(getattr(op, "may_pass", False) for _, op in traced.checks):
         raise CompileError("a program found a position out of range that is none for NumPy. Please report this.")
     return found[:count]
