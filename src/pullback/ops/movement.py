@@ -367,6 +367,7 @@ def swapaxes(x: TensorLike, /, axis1: int, axis2: int) -> Any:
         batch_axis_parameters,
     ),
     d=linear(lambda g, source, destination: np.moveaxis(g, destination, source)),
+    run=np.moveaxis,  # with its parameters by position, which is quicker
     lower=view(),
 )
 def moveaxis(x: TensorLike, /, source: Lengths, destination: Lengths) -> Any:
