@@ -42,7 +42,8 @@ def sgd(
     learning_rate: the learning rate: a number or a schedule.
     momentum: the fraction of the previous step that is added.
     nesterov: whether Nesterov momentum is used.
-    options: those of every optimizer: ``clipnorm``, ``global_clipnorm``, ``weight_decay``, ``use_ema``, ...
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
 
     >>> w = pb.variable(4.0)
     >>> pb.train.sgd(0.25).minimize(lambda: w * w)
@@ -75,7 +76,8 @@ def momentum(
     learning_rate: the learning rate: a number or a schedule.
     momentum: the fraction of the previous step that is added.
     use_nesterov: whether Nesterov momentum is used.
-    options: those of every optimizer: ``clipnorm``, ``global_clipnorm``, ``weight_decay``, ``use_ema``, ...
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
 
     >>> w = pb.variable(4.0)
     >>> optimizer = pb.train.momentum(0.25, 0.5)
@@ -109,7 +111,8 @@ def adagrad(
     learning_rate: the learning rate: a number or a schedule.
     initial_accumulator_value: the initial value of the sums of squares.
     epsilon: what is added to the sums; 1e-7 unless given.
-    options: those of every optimizer: ``clipnorm``, ``global_clipnorm``, ``weight_decay``, ``use_ema``, ...
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.adagrad(0.5).minimize(lambda: (w * w).sum())
@@ -140,7 +143,8 @@ def adadelta(
     learning_rate: the learning rate: a number or a schedule.
     rho: the decay rate of the averages.
     epsilon: a small number that is added to the denominator.
-    options: those of every optimizer: ``clipnorm``, ``global_clipnorm``, ``weight_decay``, ``use_ema``, ...
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.adadelta(1000.0).minimize(lambda: (w * w).sum())
@@ -170,10 +174,12 @@ def adam(
     """Return Adam: the moving average of the gradients over the root of that of their squares.
 
     learning_rate: the learning rate: a number or a schedule.
-    beta1, beta2: the decay rates of the averages of gradients and of their squares.
+    beta1: the decay rate of the average of gradients.
+    beta2: the decay rate of the average of squared gradients.
     epsilon: a small number that is added to the denominator.
     amsgrad: whether the maximum of the averages of squares is used (AMSGrad).
-    options: those of every optimizer: ``clipnorm``, ``global_clipnorm``, ``weight_decay``, ``use_ema``, ...
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.adam(0.5).minimize(lambda: (w * w).sum())
@@ -196,11 +202,13 @@ def adamw(
     """Return AdamW: ``adam`` with decoupled weight decay of ``learning_rate * weight_decay``, computed as Keras does.
 
     learning_rate: the learning rate: a number or a schedule.
-    beta1, beta2: the decay rates of the averages of gradients and of their squares.
+    beta1: the decay rate of the average of gradients.
+    beta2: the decay rate of the average of squared gradients.
     epsilon: what is added to the root of the average of squares, before this is corrected for starting at 0.
     weight_decay: the weight decay, which is multiplied by the learning rate.
     amsgrad: whether the maximum of the averages of squares is used (AMSGrad).
-    options: those of every optimizer: ``clipnorm``, ``global_clipnorm``, ``weight_decay``, ``use_ema``, ...
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.adamw(0.5, weight_decay=0.1).minimize(lambda: (w * w).sum())
@@ -268,10 +276,12 @@ def adamax(
     The learning rate is divided by ``1 + decay * step``.
 
     learning_rate: the learning rate: a number or a schedule.
-    beta1, beta2: the decay rates of the averages of gradients and of their squares.
+    beta1: the decay rate of the average of gradients.
+    beta2: the decay rate of the average of squared gradients.
     epsilon: a small number that is added to the denominator.
     decay: how quickly the rate becomes smaller.
-    options: those of every optimizer: ``clipnorm``, ``global_clipnorm``, ``weight_decay``, ``use_ema``, ...
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.adamax(0.5).minimize(lambda: (w * w).sum())
@@ -310,7 +320,8 @@ def rmsprop(
     momentum: the fraction of the previous step that is added.
     epsilon: a small number that is added to the denominator.
     centered: whether the mean of the gradients is subtracted.
-    options: those of every optimizer: ``clipnorm``, ``global_clipnorm``, ``weight_decay``, ``use_ema``, ...
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.rmsprop(0.1, decay=0.75).minimize(lambda: (w * w).sum())
@@ -353,8 +364,10 @@ def lion(
     """Return Lion (Chen and others, 2023): steps by the sign of a moving average of the gradients.
 
     learning_rate: the learning rate: a number or a schedule.
-    beta1, beta2: the decay rates of the averages of gradients and of their squares.
-    options: those of every optimizer: ``clipnorm``, ``global_clipnorm``, ``weight_decay``, ``use_ema``, ...
+    beta1: the decay rate of the average of gradients.
+    beta2: the decay rate of the average of squared gradients.
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.lion(0.5).minimize(lambda: (w * w).sum())
@@ -381,9 +394,11 @@ def nadam(
     """Return Nadam (Dozat): ``adam`` with Nesterov's momentum, which grows over the first steps.
 
     learning_rate: the learning rate: a number or a schedule.
-    beta1, beta2: the decay rates of the averages of gradients and of their squares.
+    beta1: the decay rate of the average of gradients.
+    beta2: the decay rate of the average of squared gradients.
     epsilon: a small number that is added to the denominator.
-    options: those of every optimizer: ``clipnorm``, ``global_clipnorm``, ``weight_decay``, ``use_ema``, ...
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.nadam(0.5).minimize(lambda: (w * w).sum())
@@ -439,7 +454,8 @@ def ftrl(
     l2_regularization_strength: the weight of the squares.
     l2_shrinkage_regularization_strength: the weight of the squares in the gradient alone.
     beta: what is added to the root of the sums of squares.
-    options: those of every optimizer: ``clipnorm``, ``global_clipnorm``, ``weight_decay``, ``use_ema``, ...
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 0.001])
     >>> pb.train.ftrl(0.5, l1_regularization_strength=0.5).minimize(lambda: (w * w).sum())
@@ -484,9 +500,11 @@ def lamb(
     """Return LAMB (You and others, 2019): ``adam`` with the step of each variable scaled to its norm.
 
     learning_rate: the learning rate: a number or a schedule.
-    beta1, beta2: the decay rates of the averages of gradients and of their squares.
+    beta1: the decay rate of the average of gradients.
+    beta2: the decay rate of the average of squared gradients.
     epsilon: a small number that is added to the denominator.
-    options: those of every optimizer: ``clipnorm``, ``global_clipnorm``, ``weight_decay``, ``use_ema``, ...
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
 
     >>> w = pb.variable([3.0, 4.0])
     >>> pb.train.lamb(0.5).minimize(lambda: (w * w).sum())
@@ -529,7 +547,8 @@ def adafactor(
     epsilon_2: the least size of a parameter that a step is measured by.
     clip_threshold: the largest root mean square of a step.
     relative_step: whether steps become shorter by themselves.
-    options: those of every optimizer: ``clipnorm``, ``global_clipnorm``, ``weight_decay``, ``use_ema``, ...
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
 
     >>> w = pb.variable([[3.0, 4.0], [0.0, 1.0]])
     >>> optimizer = pb.train.adafactor(0.5)
@@ -688,10 +707,12 @@ def schedule_free_adamw(
     """Return schedule-free AdamW (Defazio and others, 2024): an average of the iterates in place of a schedule.
 
     learning_rate: the learning rate: a number or a schedule.
-    beta1, beta2: the decay rates of the averages of gradients and of their squares.
+    beta1: the decay rate of the average of gradients.
+    beta2: the decay rate of the average of squared gradients.
     epsilon: a small number that is added to the denominator.
     warmup_steps: steps over which the rate grows.
-    options: those of every optimizer: ``clipnorm``, ``global_clipnorm``, ``weight_decay``, ``use_ema``, ...
+    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
+        ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.schedule_free_adamw(0.5).minimize(lambda: (w * w).sum())

@@ -129,7 +129,8 @@ def _select_class(x: Value, labels: Value) -> Any:
 def mean_squared_error(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return the mean of ``(y_pred - y_true) ** 2``.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
 
     >>> pb.metrics.mean_squared_error(np.array([[0.0, 2.0], [1.0, 1.0]]), np.array([[1.0, 2.0], [1.0, 3.0]]))
     array([0.5, 2. ])
@@ -141,7 +142,8 @@ def mean_squared_error(y_true: TensorLike, y_pred: TensorLike) -> Any:
 def mean_absolute_error(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return the mean of ``abs(y_pred - y_true)``.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
 
     >>> pb.metrics.mean_absolute_error(np.array([[0.0, 2.0], [1.0, 1.0]]), np.array([[1.0, 2.0], [1.0, 3.0]]))
     array([0.5, 1. ])
@@ -153,7 +155,8 @@ def mean_absolute_error(y_true: TensorLike, y_pred: TensorLike) -> Any:
 def mean_absolute_percentage_error(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return the mean of ``abs(y_true - y_pred) / abs(y_true)``, in percent.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
 
     >>> pb.metrics.mean_absolute_percentage_error(np.array([[10.0, 20.0]]), np.array([[11.0, 24.0]]))
     array([15.])
@@ -165,7 +168,8 @@ def mean_absolute_percentage_error(y_true: TensorLike, y_pred: TensorLike) -> An
 def mean_squared_logarithmic_error(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return the mean of ``(log(1 + y_pred) - log(1 + y_true)) ** 2``; what is below 0 counts as 0.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
 
     >>> pb.metrics.mean_squared_logarithmic_error(np.array([[0.0]]), np.array([[np.e - 1]])).round(6)
     array([1.])
@@ -177,7 +181,8 @@ def mean_squared_logarithmic_error(y_true: TensorLike, y_pred: TensorLike) -> An
 def huber_loss(y_true: TensorLike, y_pred: TensorLike, delta: float = 1.0) -> Any:
     """Return the mean Huber loss: half the square of differences up to ``delta``, linear beyond.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
     delta: where squares end and absolute values begin.
 
     >>> pb.metrics.huber_loss(np.array([[0.0, 0.0]]), np.array([[1.0, 3.0]]))
@@ -190,7 +195,8 @@ def huber_loss(y_true: TensorLike, y_pred: TensorLike, delta: float = 1.0) -> An
 def logcosh(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return the mean of ``log(cosh(y_pred - y_true))``.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
 
     >>> pb.metrics.logcosh(np.array([[0.0]]), np.array([[1.0]]))
     array([0.43378083])
@@ -203,7 +209,8 @@ def logcosh(y_true: TensorLike, y_pred: TensorLike) -> Any:
 def poisson(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return the mean of ``y_pred - y_true * log(y_pred)``: the Poisson log-likelihood of counts, up to a constant.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
 
     >>> pb.metrics.poisson(np.array([[1.0]]), np.array([[1.0]])).round(6)
     array([1.])
@@ -215,7 +222,8 @@ def poisson(y_true: TensorLike, y_pred: TensorLike) -> Any:
 def cosine_proximity(y_true: TensorLike, y_pred: TensorLike, axis: int = -1) -> Any:
     """Return the negative cosine of the angle between both: a loss.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
     axis: the axis; a negative one counts from the last.
 
     >>> pb.metrics.cosine_proximity(np.array([[3.0, 4.0]]), np.array([[6.0, 8.0]]))
@@ -227,7 +235,8 @@ def cosine_proximity(y_true: TensorLike, y_pred: TensorLike, axis: int = -1) -> 
 def cosine_similarity(y_true: TensorLike, y_pred: TensorLike, axis: int = -1) -> Any:
     """Return the cosine of the angle between both: a metric; the loss of this name is ``cosine_proximity``.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
     axis: the axis; a negative one counts from the last.
 
     >>> pb.metrics.cosine_similarity(np.array([[3.0, 4.0]]), np.array([[6.0, 8.0]]))
@@ -244,7 +253,8 @@ def _normalize(x: Value, axis: int) -> Any:
 def pearson_correlation(y_true: TensorLike, y_pred: TensorLike, axis: int = -1) -> Any:
     """Return the correlation coefficient of labels and predictions along an axis.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
     axis: the axis; a negative one counts from the last.
 
     >>> pb.metrics.pearson_correlation(np.array([[1.0, 2.0, 3.0]]), np.array([[2.0, 4.0, 6.0]])).round(6)
@@ -259,7 +269,8 @@ def pearson_correlation(y_true: TensorLike, y_pred: TensorLike, axis: int = -1) 
 def concordance_correlation(y_true: TensorLike, y_pred: TensorLike, axis: int = -1) -> Any:
     """Return the concordance of labels and predictions along an axis: 1 where both are equal.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
     axis: the axis; a negative one counts from the last.
 
     >>> pb.metrics.concordance_correlation(np.array([[1.0, 2.0, 3.0]]), np.array([[1.0, 2.0, 3.0]])).round(6)
@@ -275,7 +286,8 @@ def concordance_correlation(y_true: TensorLike, y_pred: TensorLike, axis: int = 
 def r2_score(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return the coefficient of determination: the fraction of the variance of ``y_true`` that is predicted.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
 
     >>> pb.metrics.r2_score(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 4.0]))
     np.float64(0.5)
@@ -291,7 +303,8 @@ def r2_score(y_true: TensorLike, y_pred: TensorLike) -> Any:
 def hinge(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return the mean of ``max(1 - y_true * y_pred, 0)``; labels are -1 and 1, or 0 and 1.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
 
     >>> pb.metrics.hinge(np.array([[-1.0, 1.0]]), np.array([[0.5, 2.0]]))
     array([0.75])
@@ -302,7 +315,8 @@ def hinge(y_true: TensorLike, y_pred: TensorLike) -> Any:
 def squared_hinge(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return the mean of ``max(1 - y_true * y_pred, 0) ** 2``; labels are -1 and 1, or 0 and 1.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
 
     >>> pb.metrics.squared_hinge(np.array([[-1.0, 1.0]]), np.array([[0.5, 2.0]]))
     array([1.125])
@@ -319,7 +333,8 @@ def _compute_hinge(name: str, y_true: TensorLike, y_pred: TensorLike) -> Any:
 def categorical_hinge(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return ``max(1 + (highest wrong class) - (right class), 0)``; labels are one-hot.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
 
     >>> pb.metrics.categorical_hinge(np.array([[0.0, 1.0, 0.0]]), np.array([[0.3, 0.9, 0.1]]))
     array([0.4])
@@ -342,7 +357,8 @@ def binary_crossentropy(
 
     ``from_logits`` takes predictions before the sigmoid; ``label_smoothing`` moves labels towards one half.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
     from_logits: whether predictions are logits, not probabilities.
     label_smoothing: how far labels are moved towards one half.
     axis: the axis over which the mean is taken.
@@ -383,7 +399,8 @@ def binary_focal_crossentropy(
 
     ``apply_class_balancing`` weighs positives with ``alpha``, negatives with ``1 - alpha``.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
     apply_class_balancing: whether ``alpha`` weighs the classes.
     alpha: the weight of the class 1; the other has ``1 - alpha``.
     gamma: the exponent that makes easy examples count less.
@@ -412,7 +429,8 @@ def categorical_crossentropy(
 
     ``from_logits`` takes predictions before the softmax; ``label_smoothing`` gives a share to all classes.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
     from_logits: whether predictions are logits, not probabilities.
     label_smoothing: the fraction of each label that is spread evenly over all classes.
     axis: the axis of the classes.
@@ -447,7 +465,8 @@ def categorical_focal_crossentropy(
 ) -> Any:
     """Return ``categorical_crossentropy`` with each class times ``alpha * (1 - p) ** gamma``.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
     alpha: the weight of the classes.
     gamma: the exponent that makes easy examples count less.
     from_logits: whether predictions are logits, not probabilities.
@@ -473,7 +492,8 @@ def sparse_categorical_crossentropy(
 
     Labels of ``ignore_class`` have a loss of 0, and as a loss they do not count.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
     from_logits: whether predictions are logits, not probabilities.
     ignore_class: a class whose examples do not count.
     axis: the axis of the classes.
@@ -501,7 +521,8 @@ def categorical_generalized_cross_entropy(y_true: TensorLike, y_pred: TensorLike
 
     It is robust to wrong labels.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
     q: 0 is the cross-entropy, 1 the absolute difference.
 
     >>> pb.metrics.categorical_generalized_cross_entropy(np.array([1]), np.array([[0.75, 0.25]]))
@@ -527,7 +548,8 @@ def kullback_leibler_divergence(y_true: TensorLike, y_pred: TensorLike) -> Any:
 def dice(y_true: TensorLike, y_pred: TensorLike, axis: int | Sequence[int] | None = None) -> Any:
     """Return 1 minus the Dice coefficient: twice the overlap over the sum of both regions, of the whole batch.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
     axis: the axes over which sums are taken; all without it.
 
     >>> pb.metrics.dice(np.array([[1.0, 0.0]]), np.array([[1.0, 0.0]])).round(6)
@@ -547,7 +569,8 @@ def tversky(
 ) -> Any:
     """Return 1 minus the Tversky index: ``alpha`` weighs false negatives, ``beta`` false positives.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
     alpha: the weight of false negatives.
     beta: the weight of false positives.
     axis: the axes over which sums are taken; all without it.
@@ -573,7 +596,8 @@ def circle(
 
     Pairs of one class are drawn together, others apart.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
     gamma: what similarities are multiplied by.
     margin: how far apart similarities must be.
     remove_diagonal: whether an example is not compared with itself.
@@ -599,7 +623,8 @@ def circle(
 def sigmoid_cross_entropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return ``binary_crossentropy`` of ``sigmoid(y_pred)``, without overflow.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
 
     >>> pb.metrics.sigmoid_cross_entropy(np.array([[1.0]]), np.array([[-1000.0]]))
     array([1000.])
@@ -611,7 +636,8 @@ def sigmoid_cross_entropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
 def softmax_cross_entropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return ``categorical_crossentropy`` of ``softmax(y_pred)``, without overflow.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
 
     >>> pb.metrics.softmax_cross_entropy(np.array([[0.0, 1.0]]), np.array([[1000.0, 1000.0]]))
     array([0.69314718])
@@ -623,7 +649,8 @@ def softmax_cross_entropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
 def sparse_softmax_cross_entropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return ``sparse_categorical_crossentropy`` of ``softmax(y_pred)``, without overflow.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
 
     >>> pb.metrics.sparse_softmax_cross_entropy(np.array([1]), np.array([[1000.0, 1000.0]]))
     array([0.69314718])
@@ -638,7 +665,8 @@ def sparse_softmax_cross_entropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
 def accuracy(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return the fraction of predictions that equal the labels.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
 
     >>> pb.metrics.accuracy(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 2.0], [3.0, 5.0]]))
     array([1. , 0.5])
@@ -650,7 +678,8 @@ def accuracy(y_true: TensorLike, y_pred: TensorLike) -> Any:
 def binary_accuracy(y_true: TensorLike, y_pred: TensorLike, threshold: float = 0.5) -> Any:
     """Return the fraction of elements that are on the correct side of the threshold; labels are 0 and 1.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
     threshold: the number above which a prediction is positive.
 
     >>> pb.metrics.binary_accuracy(np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([[0.9, 0.6], [0.7, 0.8]]))
@@ -663,7 +692,8 @@ def binary_accuracy(y_true: TensorLike, y_pred: TensorLike, threshold: float = 0
 def categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return 1 where the highest class is the right one, else 0; labels are one-hot.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
 
     >>> pb.metrics.categorical_accuracy(np.array([[0.0, 1.0], [0.0, 1.0]]), np.array([[0.3, 0.7], [0.6, 0.4]]))
     array([1., 0.])
@@ -675,7 +705,8 @@ def categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Any:
 def sparse_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return 1 where the highest class is the right one, else 0; labels are class numbers.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
 
     >>> pb.metrics.sparse_categorical_accuracy(np.array([1, 1]), np.array([[0.3, 0.7], [0.6, 0.4]]))
     array([1., 0.])
@@ -687,7 +718,8 @@ def sparse_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Any:
 def top_k_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike, k: int = 5) -> Any:
     """Return 1 where the right class is among the ``k`` highest, else 0; labels are one-hot.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
     k: the number of highest predictions among which the true class must be.
 
     >>> pb.metrics.top_k_categorical_accuracy(np.array([[0.0, 0.0, 1.0]]), np.array([[0.1, 0.6, 0.3]]), k=2)
@@ -700,7 +732,8 @@ def top_k_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike, k: int = 
 def sparse_top_k_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike, k: int = 5) -> Any:
     """Return 1 where the right class is among the ``k`` highest, else 0; labels are class numbers.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
     k: the number of highest predictions among which the true class must be.
 
     >>> pb.metrics.sparse_top_k_categorical_accuracy(np.array([2]), np.array([[0.1, 0.6, 0.3]]), k=2)
@@ -719,7 +752,8 @@ def precision(y_true: TensorLike, y_pred: TensorLike, threshold: float = 0.5) ->
 
     ``pb.metrics.Precision``, which the name stands for in ``compile``, is exact over many batches.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
     threshold: the number above which a prediction is positive.
 
     >>> pb.metrics.precision(np.array([1.0, 0.0, 1.0, 1.0]), np.array([0.9, 0.8, 0.7, 0.1])).round(3)
@@ -733,7 +767,8 @@ def recall(y_true: TensorLike, y_pred: TensorLike, threshold: float = 0.5) -> An
 
     ``pb.metrics.Recall``, which the name stands for in ``compile``, is exact over many batches.
 
-    y_true, y_pred: the true and the predicted values.
+    y_true: the true values.
+    y_pred: the predicted values.
     threshold: the number above which a prediction is positive.
 
     >>> pb.metrics.recall(np.array([1.0, 0.0, 1.0, 1.0]), np.array([0.9, 0.8, 0.7, 0.1])).round(3)

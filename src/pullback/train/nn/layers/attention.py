@@ -368,10 +368,13 @@ class MultiHeadAttention(HeadedAttention):
     - attention_axes: the axes over which is attended, for inputs with more than one axis of steps.
     - sliding_window: how far queries see: less than so many steps.
     - use_gate: whether a learned gate of the query is multiplied with the output of the heads.
-    - kernel_initializer, bias_initializer: the initial values of each.
+    - kernel_initializer: the initial values of the kernels of the projections.
+    - bias_initializer: those of their biases.
     - seed: makes the draws the same every time the program runs.
-    - kernel_regularizer, bias_regularizer: terms that are added to the loss.
-    - kernel_constraint, bias_constraint: functions applied after each step.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - bias_regularizer: one of the bias.
+    - kernel_constraint: a function applied to the kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
     - flash_attention: accepted, and has no effect.
 
     >>> x = np.ones((2, 5, 8), np.float32)
@@ -446,10 +449,13 @@ class GroupQueryAttention(HeadedAttention):
     - use_bias: whether projections have a bias.
     - sliding_window: how far queries see: less than so many steps.
     - use_gate: whether a learned gate of the query is multiplied with the output of the heads.
-    - kernel_initializer, bias_initializer: the initial values of each.
+    - kernel_initializer: the initial values of the kernels of the projections.
+    - bias_initializer: those of their biases.
     - seed: makes the draws the same every time the program runs.
-    - kernel_regularizer, bias_regularizer: terms that are added to the loss.
-    - kernel_constraint, bias_constraint: functions applied after each step.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - bias_regularizer: one of the bias.
+    - kernel_constraint: a function applied to the kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
     - flash_attention: accepted, and has no effect.
 
     >>> layer = pb.layers.group_query_attention(head_dim=4, num_query_heads=4, num_key_value_heads=2)

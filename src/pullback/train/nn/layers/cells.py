@@ -153,9 +153,19 @@ class SimpleRnnCell(UnitCell):
 
     - units: the number of outputs.
     - activation: a function of the result, or its name.
-    - use_bias, dropout, recurrent_dropout, seed, kernel_initializer, recurrent_initializer: as of ``lstm_cell``.
-    - bias_initializer, kernel_regularizer, recurrent_regularizer, bias_regularizer: as of ``lstm_cell``.
-    - kernel_constraint, recurrent_constraint, bias_constraint, implementation: as of ``lstm_cell``.
+    - use_bias: whether a bias is added.
+    - dropout, recurrent_dropout: in training, the fractions of inputs and of states that are dropped.
+    - seed: makes the draws the same every time the program runs.
+    - kernel_initializer: the initial values of the kernel.
+    - recurrent_initializer: those of the recurrent kernel.
+    - bias_initializer: those of the bias.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - recurrent_regularizer: one of the recurrent kernel.
+    - bias_regularizer: one of the bias.
+    - kernel_constraint: a function applied to the kernel after each step.
+    - recurrent_constraint: a function applied to the recurrent kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
+    - implementation: accepted, and has no effect.
 
     >>> h, states = pb.layers.simple_rnn_cell(3)(np.ones((2, 4)), [np.zeros((2, 3))])
     >>> h.shape, len(states)
@@ -194,9 +204,15 @@ class LstmCell(GatedCell):
     - use_bias: whether a bias is added.
     - dropout, recurrent_dropout: in training, the fractions of inputs and of states that are dropped.
     - seed: makes the draws the same every time the program runs.
-    - kernel_initializer, recurrent_initializer, bias_initializer: the initial values of each.
-    - kernel_regularizer, recurrent_regularizer, bias_regularizer: terms that are added to the loss.
-    - kernel_constraint, recurrent_constraint, bias_constraint: functions applied after each step.
+    - kernel_initializer: the initial values of the kernel.
+    - recurrent_initializer: those of the recurrent kernel.
+    - bias_initializer: those of the bias.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - recurrent_regularizer: one of the recurrent kernel.
+    - bias_regularizer: one of the bias.
+    - kernel_constraint: a function applied to the kernel after each step.
+    - recurrent_constraint: a function applied to the recurrent kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
     - implementation: accepted, and has no effect.
 
     >>> h, (h, c) = pb.layers.lstm_cell(3)(np.ones((2, 4)), [np.zeros((2, 3)), np.zeros((2, 3))])
@@ -243,11 +259,21 @@ class GruCell(GatedCell):
     """One step of ``gru``: an update gate and a reset gate.
 
     - units: the number of outputs.
+    - activation, recurrent_activation: of new values, and of the gates.
     - reset_after: whether the reset gate is applied after the product with the recurrent kernel, as in Keras 3.
-    - activation, recurrent_activation, use_bias, dropout, recurrent_dropout, seed: as of ``lstm_cell``.
-    - kernel_initializer, recurrent_initializer, bias_initializer, kernel_regularizer: as of ``lstm_cell``.
-    - recurrent_regularizer, bias_regularizer, kernel_constraint, recurrent_constraint: as of ``lstm_cell``.
-    - bias_constraint, implementation: as of ``lstm_cell``.
+    - use_bias: whether a bias is added.
+    - dropout, recurrent_dropout: in training, the fractions of inputs and of states that are dropped.
+    - seed: makes the draws the same every time the program runs.
+    - kernel_initializer: the initial values of the kernel.
+    - recurrent_initializer: those of the recurrent kernel.
+    - bias_initializer: those of the bias.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - recurrent_regularizer: one of the recurrent kernel.
+    - bias_regularizer: one of the bias.
+    - kernel_constraint: a function applied to the kernel after each step.
+    - recurrent_constraint: a function applied to the recurrent kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
+    - implementation: accepted, and has no effect.
 
     >>> h, states = pb.layers.gru_cell(3)(np.ones((2, 4)), [np.zeros((2, 3))])
     >>> h.shape

@@ -135,8 +135,17 @@ class Conv1d(FullConvolution):
     - kernel_size: the length of the windows.
     - strides: the distance between windows.
     - padding: "valid", "same", or "causal": then no step sees a later one.
-    - dilation_rate, activation, use_bias, groups, data_format, kernel_initializer, bias_initializer: as of ``conv2d``.
-    - kernel_regularizer, bias_regularizer, bias_constraint, kernel_constraint: as of ``conv2d``.
+    - dilation_rate: the distance between the elements of a window.
+    - activation: a function of the result, or its name.
+    - use_bias: whether a bias is added.
+    - groups: into how many groups channels and filters are divided.
+    - data_format: "channels_last" (default) or "channels_first".
+    - kernel_initializer: the initial values of the kernel.
+    - bias_initializer: those of the bias.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - bias_regularizer: one of the bias.
+    - bias_constraint: a function applied to the bias after each step.
+    - kernel_constraint: a function applied to the kernel after each step.
 
     >>> pb.layers.conv1d(8, kernel_size=3, padding="same")(np.ones((2, 10, 4))).shape
     (2, 10, 8)
@@ -159,9 +168,12 @@ class Conv2d(FullConvolution):
     - use_bias: whether a bias is added.
     - groups: into how many groups channels and filters are divided.
     - data_format: "channels_last" (default) or "channels_first".
-    - kernel_initializer, bias_initializer: the initial values of each.
-    - kernel_regularizer, bias_regularizer: terms that are added to the loss.
-    - bias_constraint, kernel_constraint: functions applied after each step.
+    - kernel_initializer: the initial values of the kernel.
+    - bias_initializer: those of the bias.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - bias_regularizer: one of the bias.
+    - bias_constraint: a function applied to the bias after each step.
+    - kernel_constraint: a function applied to the kernel after each step.
 
     >>> pb.layers.conv2d(8, kernel_size=3, strides=2, activation="relu")(np.ones((2, 9, 9, 3))).shape
     (2, 4, 4, 8)
@@ -176,8 +188,17 @@ class Conv3d(FullConvolution):
     - kernel_size: the lengths of the windows, or one number for all axes.
     - strides: the distance between windows along each axis.
     - padding: "valid" or "same".
-    - dilation_rate, activation, use_bias, groups, data_format, kernel_initializer, bias_initializer: as of ``conv2d``.
-    - kernel_regularizer, bias_regularizer, bias_constraint, kernel_constraint: as of ``conv2d``.
+    - dilation_rate: the distance between the elements of a window.
+    - activation: a function of the result, or its name.
+    - use_bias: whether a bias is added.
+    - groups: into how many groups channels and filters are divided.
+    - data_format: "channels_last" (default) or "channels_first".
+    - kernel_initializer: the initial values of the kernel.
+    - bias_initializer: those of the bias.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - bias_regularizer: one of the bias.
+    - bias_constraint: a function applied to the bias after each step.
+    - kernel_constraint: a function applied to the kernel after each step.
 
     >>> pb.layers.conv3d(4, kernel_size=2)(np.ones((1, 3, 4, 5, 2))).shape
     (1, 2, 3, 4, 4)
@@ -239,10 +260,16 @@ class Conv1dTranspose(TransposedConvolution):
 
     - filters: the number of output channels.
     - kernel_size: the length of the filters.
+    - strides: the distance between filters in the output.
+    - padding: "valid" or "same".
     - output_padding: how many steps are added at the end of the output; less than ``strides``.
     - activation, use_bias, data_format, dilation_rate: as of ``conv1d``.
-    - strides, padding, kernel_initializer, bias_initializer, kernel_regularizer: as of ``conv2d_transpose``.
-    - bias_regularizer, bias_constraint, kernel_constraint: as of ``conv2d_transpose``.
+    - kernel_initializer: the initial values of the kernel.
+    - bias_initializer: those of the bias.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - bias_regularizer: one of the bias.
+    - bias_constraint: a function applied to the bias after each step.
+    - kernel_constraint: a function applied to the kernel after each step.
 
     >>> pb.layers.conv1d_transpose(4, kernel_size=3, strides=2, padding="same")(np.ones((2, 5, 3))).shape
     (2, 10, 4)
@@ -261,8 +288,12 @@ class Conv2dTranspose(TransposedConvolution):
     - padding: "valid" or "same".
     - output_padding: how many rows and columns are added at the end of the output; less than ``strides``.
     - activation, use_bias, data_format, dilation_rate: as of ``conv2d``.
-    - kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer, bias_constraint: as of ``conv2d``.
-    - kernel_constraint: as of ``conv2d``.
+    - kernel_initializer: the initial values of the kernel.
+    - bias_initializer: those of the bias.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - bias_regularizer: one of the bias.
+    - bias_constraint: a function applied to the bias after each step.
+    - kernel_constraint: a function applied to the kernel after each step.
 
     >>> pb.layers.conv2d_transpose(8, kernel_size=3, strides=2, padding="same")(np.ones((2, 4, 4, 3))).shape
     (2, 8, 8, 8)
@@ -275,10 +306,16 @@ class Conv3dTranspose(TransposedConvolution):
 
     - filters: the number of output channels.
     - kernel_size: the lengths of the filters, or one number for all axes.
+    - strides: the distance between filters in the output.
+    - padding: "valid" or "same".
     - output_padding: how many elements are added at the end of each axis; less than ``strides``.
     - activation, use_bias, data_format, dilation_rate: as of ``conv3d``.
-    - strides, padding, kernel_initializer, bias_initializer, kernel_regularizer: as of ``conv2d_transpose``.
-    - bias_regularizer, bias_constraint, kernel_constraint: as of ``conv2d_transpose``.
+    - kernel_initializer: the initial values of the kernel.
+    - bias_initializer: those of the bias.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - bias_regularizer: one of the bias.
+    - bias_constraint: a function applied to the bias after each step.
+    - kernel_constraint: a function applied to the kernel after each step.
 
     >>> pb.layers.conv3d_transpose(2, kernel_size=2, strides=2)(np.ones((1, 2, 2, 2, 1))).shape
     (1, 4, 4, 4, 2)
@@ -324,9 +361,16 @@ class DepthwiseConv1d(DepthwiseConvolution):
     """Depthwise convolution of sequences: each channel has ``depth_multiplier`` filters of its own.
 
     - kernel_size: the length of the windows.
+    - strides: the distance between windows.
+    - padding: "valid" or "same".
+    - depth_multiplier: the number of filters of each channel.
     - dilation_rate, activation, use_bias, data_format: as of ``conv1d``.
-    - strides, padding, depth_multiplier, depthwise_initializer, bias_initializer: as of ``depthwise_conv2d``.
-    - depthwise_regularizer, bias_regularizer, bias_constraint, depthwise_constraint: as of ``depthwise_conv2d``.
+    - depthwise_initializer: the initial values of the depthwise kernel.
+    - bias_initializer: those of the bias.
+    - depthwise_regularizer: a term of the depthwise kernel that is added to the loss.
+    - bias_regularizer: one of the bias.
+    - bias_constraint: a function applied to the bias after each step.
+    - depthwise_constraint: a function applied to the depthwise kernel after each step.
 
     >>> pb.layers.depthwise_conv1d(kernel_size=3, depth_multiplier=2)(np.ones((2, 8, 3))).shape
     (2, 6, 6)
@@ -344,9 +388,12 @@ class DepthwiseConv2d(DepthwiseConvolution):
     - padding: "valid" or "same".
     - depth_multiplier: the number of filters of each channel.
     - dilation_rate, activation, use_bias, data_format: as of ``conv2d``.
-    - depthwise_initializer, bias_initializer: the initial values of each.
-    - depthwise_regularizer, bias_regularizer: terms that are added to the loss.
-    - bias_constraint, depthwise_constraint: functions applied after each step.
+    - depthwise_initializer: the initial values of the depthwise kernel.
+    - bias_initializer: those of the bias.
+    - depthwise_regularizer: a term of the depthwise kernel that is added to the loss.
+    - bias_regularizer: one of the bias.
+    - bias_constraint: a function applied to the bias after each step.
+    - depthwise_constraint: a function applied to the depthwise kernel after each step.
 
     >>> pb.layers.depthwise_conv2d(kernel_size=3, depth_multiplier=2)(np.ones((2, 8, 8, 3))).shape
     (2, 6, 6, 6)
@@ -396,10 +443,17 @@ class SeparableConv1d(SeparableConvolution):
     """Separable convolution of sequences: a depthwise convolution, then a pointwise one to ``filters`` channels.
 
     - filters: the number of output channels.
+    - kernel_size, strides, padding, depth_multiplier, dilation_rate: of the depthwise convolution.
     - activation, use_bias, data_format: as of ``conv1d``.
-    - kernel_size, strides, padding, depth_multiplier, dilation_rate, depthwise_initializer: as of ``separable_conv2d``.
-    - pointwise_initializer, bias_initializer, depthwise_regularizer, pointwise_regularizer: as of ``separable_conv2d``.
-    - bias_regularizer, bias_constraint, depthwise_constraint, pointwise_constraint: as of ``separable_conv2d``.
+    - depthwise_initializer: the initial values of the depthwise kernel.
+    - pointwise_initializer: those of the pointwise kernel.
+    - bias_initializer: those of the bias.
+    - depthwise_regularizer: a term of the depthwise kernel that is added to the loss.
+    - pointwise_regularizer: one of the pointwise kernel.
+    - bias_regularizer: one of the bias.
+    - bias_constraint: a function applied to the bias after each step.
+    - depthwise_constraint: a function applied to the depthwise kernel after each step.
+    - pointwise_constraint: a function applied to the pointwise kernel after each step.
 
     >>> pb.layers.separable_conv1d(8, kernel_size=3)(np.ones((2, 8, 3))).shape
     (2, 6, 8)
@@ -415,9 +469,15 @@ class SeparableConv2d(SeparableConvolution):
     - filters: the number of output channels.
     - kernel_size, strides, padding, depth_multiplier, dilation_rate: of the depthwise convolution.
     - activation, use_bias, data_format: as of ``conv2d``.
-    - depthwise_initializer, pointwise_initializer, bias_initializer: the initial values of each.
-    - depthwise_regularizer, pointwise_regularizer, bias_regularizer: terms that are added to the loss.
-    - bias_constraint, depthwise_constraint, pointwise_constraint: functions applied after each step.
+    - depthwise_initializer: the initial values of the depthwise kernel.
+    - pointwise_initializer: those of the pointwise kernel.
+    - bias_initializer: those of the bias.
+    - depthwise_regularizer: a term of the depthwise kernel that is added to the loss.
+    - pointwise_regularizer: one of the pointwise kernel.
+    - bias_regularizer: one of the bias.
+    - bias_constraint: a function applied to the bias after each step.
+    - depthwise_constraint: a function applied to the depthwise kernel after each step.
+    - pointwise_constraint: a function applied to the pointwise kernel after each step.
 
     >>> layer = pb.layers.separable_conv2d(8, kernel_size=3)
     >>> layer(np.ones((2, 8, 8, 3))).shape

@@ -236,7 +236,11 @@ class RandomTranslation(WarpLayer):
 
     - height_factor: the largest shift as a share of the height, up and down, or the lowest and the highest.
     - width_factor: the same of the width.
-    - fill_mode, interpolation, seed, data_format, fill_value: as of ``random_rotation``.
+    - fill_mode: what is beyond the border: "reflect", "wrap", "nearest", or "constant": ``fill_value``.
+    - interpolation: "bilinear" or "nearest".
+    - seed: makes the draws the same every time the program runs.
+    - data_format: "channels_last" (default) or "channels_first".
+    - fill_value: the value outside the image.
 
     >>> pb.layers.random_translation(0.2, 0.2, seed=1)(np.ones((2, 3, 3, 1)), training=True).shape
     (2, 3, 3, 1)
@@ -260,7 +264,11 @@ class RandomShear(WarpLayer):
 
     - x_factor: the largest shift of a row for each row above it, in both directions, or the lowest and the highest.
     - y_factor: the same of columns.
-    - fill_mode, interpolation, seed, data_format, fill_value: as of ``random_rotation``.
+    - fill_mode: what is beyond the border: "reflect", "wrap", "nearest", or "constant": ``fill_value``.
+    - interpolation: "bilinear" or "nearest".
+    - seed: makes the draws the same every time the program runs.
+    - data_format: "channels_last" (default) or "channels_first".
+    - fill_value: the value outside the image.
 
     >>> pb.layers.random_shear(0.2, 0.2, seed=1)(np.ones((2, 3, 3, 1)), training=True).shape
     (2, 3, 3, 1)
@@ -285,7 +293,11 @@ class RandomZoom(WarpLayer):
 
     - height_factor: how much larger the part of the image is that is seen: 0.2 for up to a fifth, negative to zoom in.
     - width_factor: the same of the width; by default the same draw, so that images are not distorted.
-    - fill_mode, interpolation, seed, data_format, fill_value: as of ``random_rotation``.
+    - fill_mode: what is beyond the border: "reflect", "wrap", "nearest", or "constant": ``fill_value``.
+    - interpolation: "bilinear" or "nearest".
+    - seed: makes the draws the same every time the program runs.
+    - data_format: "channels_last" (default) or "channels_first".
+    - fill_value: the value outside the image.
 
     >>> pb.layers.random_zoom(0.2, seed=1)(np.ones((2, 3, 3, 1)), training=True).shape
     (2, 3, 3, 1)

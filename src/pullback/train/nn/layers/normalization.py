@@ -150,9 +150,12 @@ class LayerNormalization(ScaledLayer):
     - axis: the axis, or axes, of an example.
     - epsilon: is added to the variance.
     - center, scale: whether there is an offset ``beta`` and a factor ``gamma``.
-    - beta_initializer, gamma_initializer: the initial values of each.
-    - beta_regularizer, gamma_regularizer: terms that are added to the loss.
-    - beta_constraint, gamma_constraint: functions applied after each step.
+    - beta_initializer: the initial values of ``beta``, which is added.
+    - gamma_initializer: those of ``gamma``, which multiplies.
+    - beta_regularizer: a term of ``beta`` that is added to the loss.
+    - gamma_regularizer: one of ``gamma``.
+    - beta_constraint: a function applied to ``beta`` after each step.
+    - gamma_constraint: a function applied to ``gamma`` after each step.
 
     >>> pb.layers.layer_normalization(epsilon=0.0)(np.array([[1.0, 3.0], [10.0, 30.0]]))
     Tensor([[-1., 1.], [-1., 1.]], dtype=float64)
@@ -193,8 +196,14 @@ class GroupNormalization(ScaledLayer):
 
     - groups: the number of groups; -1 for one of each channel.
     - axis: the axis of the channels.
-    - epsilon, center, scale, beta_initializer, gamma_initializer, beta_regularizer: as of ``layer_normalization``.
-    - gamma_regularizer, beta_constraint, gamma_constraint: as of ``layer_normalization``.
+    - epsilon: is added to the variance.
+    - center, scale: whether there is an offset ``beta`` and a factor ``gamma``.
+    - beta_initializer: the initial values of ``beta``, which is added.
+    - gamma_initializer: those of ``gamma``, which multiplies.
+    - beta_regularizer: a term of ``beta`` that is added to the loss.
+    - gamma_regularizer: one of ``gamma``.
+    - beta_constraint: a function applied to ``beta`` after each step.
+    - gamma_constraint: a function applied to ``gamma`` after each step.
 
     >>> pb.layers.group_normalization(2, epsilon=0.0)(np.array([[1.0, 3.0, 10.0, 30.0]]))
     Tensor([[-1., 1., -1., 1.]], dtype=float64)

@@ -66,7 +66,9 @@ class MaxPooling1d(MaxPooling):
     """The maximum of each window of sequences (batch, steps, channels).
 
     - pool_size: the length of the windows.
-    - strides, padding, data_format: as of ``max_pooling2d``.
+    - strides: the distance between windows; by default ``pool_size``.
+    - padding: "valid", or "same": windows may reach over the end.
+    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.max_pooling1d(2)(np.array([[[1.0], [3.0], [2.0], [0.0]]])).ravel()
     array([3., 2.])
@@ -94,7 +96,9 @@ class MaxPooling3d(MaxPooling):
     """The maximum of each window of volumes (batch, depth, height, width, channels).
 
     - pool_size: the lengths of the windows, or one number for all axes.
-    - strides, padding, data_format: as of ``max_pooling2d``.
+    - strides: the distance between windows; by default ``pool_size``.
+    - padding: "valid", or "same": windows may reach over the end.
+    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.max_pooling3d()(np.arange(8.0).reshape(1, 2, 2, 2, 1)).ravel()
     array([7.])
@@ -108,7 +112,9 @@ class AveragePooling1d(AveragePooling):
     """The mean of each window of sequences (batch, steps, channels).
 
     - pool_size: the length of the windows.
-    - strides, padding, data_format: as of ``average_pooling2d``.
+    - strides: the distance between windows; by default ``pool_size``.
+    - padding: "valid", or "same": windows may reach over the end.
+    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.average_pooling1d(2)(np.array([[[1.0], [3.0], [2.0], [0.0]]])).ravel()
     array([2., 1.])
@@ -136,7 +142,9 @@ class AveragePooling3d(AveragePooling):
     """The mean of each window of volumes (batch, depth, height, width, channels).
 
     - pool_size: the lengths of the windows, or one number for all axes.
-    - strides, padding, data_format: as of ``average_pooling2d``.
+    - strides: the distance between windows; by default ``pool_size``.
+    - padding: "valid", or "same": windows may reach over the end.
+    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.average_pooling3d()(np.arange(8.0).reshape(1, 2, 2, 2, 1)).ravel()
     array([3.5])
@@ -177,7 +185,8 @@ class GlobalAveragePooling(GlobalPooling):
 class GlobalMaxPooling1d(GlobalMaxPooling):
     """The maximum of each channel of a sequence.
 
-    - keepdims, data_format: as of ``global_max_pooling2d``.
+    - keepdims: whether the axes of space stay, with length 1.
+    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.global_max_pooling1d()(np.array([[[1.0, 4.0], [3.0, 2.0]]]))
     array([[3., 4.]])
@@ -202,7 +211,8 @@ class GlobalMaxPooling2d(GlobalMaxPooling):
 class GlobalMaxPooling3d(GlobalMaxPooling):
     """The maximum of each channel of a volume.
 
-    - keepdims, data_format: as of ``global_max_pooling2d``.
+    - keepdims: whether the axes of space stay, with length 1.
+    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.global_max_pooling3d()(np.arange(16.0).reshape(1, 2, 2, 2, 2))
     array([[14., 15.]])
@@ -215,7 +225,8 @@ class GlobalMaxPooling3d(GlobalMaxPooling):
 class GlobalAveragePooling1d(GlobalAveragePooling):
     """The mean of each channel of a sequence.  Masked steps do not count.
 
-    - keepdims, data_format: as of ``global_average_pooling2d``.
+    - keepdims: whether the axes of space stay, with length 1.
+    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.global_average_pooling1d()(np.array([[[1.0, 4.0], [3.0, 2.0]]]))
     array([[2., 3.]])
@@ -248,7 +259,8 @@ class GlobalAveragePooling2d(GlobalAveragePooling):
 class GlobalAveragePooling3d(GlobalAveragePooling):
     """The mean of each channel of a volume.
 
-    - keepdims, data_format: as of ``global_average_pooling2d``.
+    - keepdims: whether the axes of space stay, with length 1.
+    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.global_average_pooling3d()(np.arange(16.0).reshape(1, 2, 2, 2, 2))
     array([[7., 8.]])
@@ -325,7 +337,8 @@ class AdaptiveMaxPooling2d(AdaptiveMaxPooling):
 class AdaptiveMaxPooling3d(AdaptiveMaxPooling):
     """The maximum of each part of a volume that is divided into ``output_size`` parts along each axis.
 
-    - output_size, data_format: as of ``adaptive_max_pooling2d``.
+    - output_size: the number of parts along each axis, or one number for all.
+    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.adaptive_max_pooling3d(3)(np.ones((1, 5, 5, 5, 2))).shape
     (1, 3, 3, 3, 2)
@@ -364,7 +377,8 @@ class AdaptiveAveragePooling2d(AdaptiveAveragePooling):
 class AdaptiveAveragePooling3d(AdaptiveAveragePooling):
     """The mean of each part of a volume that is divided into ``output_size`` parts along each axis.
 
-    - output_size, data_format: as of ``adaptive_average_pooling2d``.
+    - output_size: the number of parts along each axis, or one number for all.
+    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.adaptive_average_pooling3d(3)(np.ones((1, 5, 5, 5, 2))).shape
     (1, 3, 3, 3, 2)

@@ -222,12 +222,26 @@ class SimpleRnn(RecurrentLayer, SimpleRnnCell):
 
     - units: the number of outputs.
     - activation: a function of each result, or its name.
+    - use_bias: whether a bias is added.
     - return_sequences: whether all outputs are returned, and not the last one.
     - return_state: whether the last states are returned, too.
-    - use_bias, go_backwards, stateful, dropout, recurrent_dropout, unroll, implementation, seed: as of ``lstm``.
-    - kernel_initializer, recurrent_initializer, bias_initializer, kernel_regularizer: as of ``lstm``.
-    - recurrent_regularizer, bias_regularizer, kernel_constraint, recurrent_constraint, bias_constraint: as of ``lstm``.
-    - zero_output_for_mask, input_dim, input_length: as of ``lstm``.
+    - go_backwards: whether it begins with the last step.
+    - stateful: whether a call begins with the last states of the call before.
+    - dropout, recurrent_dropout: in training, the fractions of inputs and of states that are dropped.
+    - unroll, implementation: accepted, and without effect.
+    - seed: makes the draws the same every time the program runs.
+    - kernel_initializer: the initial values of the kernel.
+    - recurrent_initializer: those of the recurrent kernel.
+    - bias_initializer: those of the bias.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - recurrent_regularizer: one of the recurrent kernel.
+    - bias_regularizer: one of the bias.
+    - kernel_constraint: a function applied to the kernel after each step.
+    - recurrent_constraint: a function applied to the recurrent kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
+    - zero_output_for_mask: whether the output of masked steps is 0.
+    - input_dim: the length of the last axis of the input.
+    - input_length: how many steps the input has.
 
     >>> pb.layers.simple_rnn(3)(np.ones((2, 5, 4))).shape
     (2, 3)
@@ -251,9 +265,15 @@ class Lstm(RecurrentLayer, LstmCell):
     - unroll, implementation: accepted, and without effect.
     - seed: makes the draws the same every time the program runs.
     - use_bias: whether a bias is added.
-    - kernel_initializer, recurrent_initializer, bias_initializer: the initial values of each.
-    - kernel_regularizer, recurrent_regularizer, bias_regularizer: terms that are added to the loss.
-    - kernel_constraint, recurrent_constraint, bias_constraint: functions applied after each step.
+    - kernel_initializer: the initial values of the kernel.
+    - recurrent_initializer: those of the recurrent kernel.
+    - bias_initializer: those of the bias.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - recurrent_regularizer: one of the recurrent kernel.
+    - bias_regularizer: one of the bias.
+    - kernel_constraint: a function applied to the kernel after each step.
+    - recurrent_constraint: a function applied to the recurrent kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
     - zero_output_for_mask: whether the output of masked steps is 0.
     - input_dim: the length of the last axis of the input.
     - input_length: how many steps the input has.
@@ -274,14 +294,28 @@ class Gru(RecurrentLayer, GruCell):
     TensorFlow.js does not.
 
     - units: the number of outputs.
+    - activation, recurrent_activation: of new values, and of the gates.
     - reset_after: where the reset gate is applied.
     - return_sequences: whether all outputs are returned, and not the last one.
     - return_state: whether the last state is returned, too.
+    - go_backwards: whether it begins with the last step.
     - stateful: whether a call begins with the last state of the call before.
-    - activation, recurrent_activation, go_backwards, dropout, recurrent_dropout, unroll: as of ``lstm``.
-    - implementation, seed, use_bias, kernel_initializer, recurrent_initializer, bias_initializer: as of ``lstm``.
-    - kernel_regularizer, recurrent_regularizer, bias_regularizer, kernel_constraint: as of ``lstm``.
-    - recurrent_constraint, bias_constraint, zero_output_for_mask, input_dim, input_length: as of ``lstm``.
+    - dropout, recurrent_dropout: in training, the fractions of inputs and of states that are dropped.
+    - unroll, implementation: accepted, and without effect.
+    - seed: makes the draws the same every time the program runs.
+    - use_bias: whether a bias is added.
+    - kernel_initializer: the initial values of the kernel.
+    - recurrent_initializer: those of the recurrent kernel.
+    - bias_initializer: those of the bias.
+    - kernel_regularizer: a term of the kernel that is added to the loss.
+    - recurrent_regularizer: one of the recurrent kernel.
+    - bias_regularizer: one of the bias.
+    - kernel_constraint: a function applied to the kernel after each step.
+    - recurrent_constraint: a function applied to the recurrent kernel after each step.
+    - bias_constraint: a function applied to the bias after each step.
+    - zero_output_for_mask: whether the output of masked steps is 0.
+    - input_dim: the length of the last axis of the input.
+    - input_length: how many steps the input has.
 
     >>> pb.layers.gru(3)(np.ones((2, 5, 4))).shape
     (2, 3)
