@@ -7,7 +7,7 @@ above it, so that a trace records the ops that these transforms perform, not the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from math import prod
 from sys import _getframe
 from typing import Any, NamedTuple, cast
@@ -284,9 +284,7 @@ class Source(NamedTuple):
     def find_strides(self, shape: Shape) -> tuple[int, ...] | None:
         """Return the strides, in elements, of the kernel's result; None if it must not be run on any numbers."""
         if self.op.elementwise and self.op.kernel is not np.copy:
-            given = [_make_empty_model(a) for a in self.args]
-            made = np.nditer([*given, None], ["zerosize_ok"], op_dtypes=[np.int8] * (len(given) + 1)).operands[-1]
-            return made.strides
+            return _combine_strides(tuple([_get_layout(a) for a in self.args]))
         # Small arrays have the same order, and a product of large ones would take long; a function may check the shape.
         if not self.op.makes_views and type(self.op) is not HostFunction:
             made = self._run([_make_small_model(a) for a in self.args])
@@ -337,12 +335,20 @@ def _make_small_model(a: Any) -> Any:
     return np.ones([min(a.shape[i], 2) for i in order], a.dtype).transpose(np.argsort(order))
 
 
-def _make_empty_model(a: Any) -> Any:
-    """Return an array of bytes, without memory of its own, with the strides that NumPy's would have."""
+def _get_layout(a: Any) -> tuple[Shape, tuple[int, ...]]:
+    """Return the shape and the strides, in elements, of the array that NumPy would have."""
     if type(a) is Symbol:
-        return as_strided(np.zeros(1, np.int8), a.shape, a.strides)
+        return a.shape, a.strides
     a = np.asarray(a.read().value if isinstance(a, Tensor) else a)
-    return as_strided(np.zeros(1, np.int8), a.shape, [step // a.itemsize for step in a.strides])
+    return a.shape, tuple([step // a.itemsize for step in a.strides])
+
+
+@lru_cache(1024)
+def _combine_strides(layouts: tuple[tuple[Shape, tuple[int, ...]], ...]) -> tuple[int, ...]:
+    """Return the strides, in elements, of the result of an elementwise op on arrays of these shapes and strides."""
+    given = [as_strided(np.zeros(1, np.int8), *layout) for layout in layouts]  # bytes that are all the same one
+    made = np.nditer([*given, None], ["zerosize_ok"], op_dtypes=[np.int8] * (len(given) + 1)).operands[-1]
+    return made.strides
 
 
 class Trace:
