@@ -355,3 +355,17 @@ def test_sum_of_many_elements_treats_zeros_nan_and_overflow_as_numpy() -> None:
     assert np.isnan(pb.sum(np.where(np.arange(40_000) == 7, np.nan, 1.0)))
     with pytest.warns(RuntimeWarning, match="overflow"):
         assert np.isinf(pb.sum(np.full((400, 100), 1e307), 0)).all()
+
+
+@pytest.mark.usefixtures("every_function")
+@pytest.mark.parametrize("ufunc", [np.logaddexp, np.logaddexp2, np.arctan2, np.hypot])
+def test_functions_of_two_arrays_of_medium_size(ufunc: Any) -> None:
+    x, y = random.normal(size=(2, 10_001))
+    f = pb.value_and_grads(lambda x, y: pb.sum(ufunc(x, y)))
+    small = [f([x[i : i + 100], y[i : i + 100]]).grads for i in range(0, x.size, 100)]
+    for got, parts in zip(f([x, y]).grads, zip(*small, strict=True), strict=True):
+        np.testing.assert_allclose(got, np.concatenate(parts), rtol=1e-12, atol=1e-14)
+    for operands in [(x, 2.0), (2, x), (x, y[:1]), (x.astype("f4"), np.float64(2)), (x[::2], y[::2]), (x, x)]:
+        got, wanted = ufunc(*[pb.tensor(v) if np.ndim(v) else v for v in operands]).numpy(), ufunc(*operands)
+        assert got.dtype == wanted.dtype
+        np.testing.assert_allclose(got, wanted, rtol=1e-6)

@@ -19,12 +19,13 @@ import numpy as np
 from numpy import ndarray
 
 from pullback.core.context import bind
-from pullback.core.tensor import BY_KERNEL
+from pullback.core.tensor import BY_KERNEL, RAW
 from pullback.numerics import small_arrays
 from pullback.settings import is_enabled
 
 __all__ = [
     "MAX_NUMPY_ELEMENTS", "compile_nothing", "find_function", "run_compiled_if", "run_elements", "run_function",
+    "run_pairs",
 ]  # fmt: skip
 
 Program = Callable[..., Any]
@@ -207,6 +208,29 @@ def run_elements(kernel: Callable[[Any], Any], largest: int = MAX_NUMPY_ELEMENTS
 
     _kernels.add(kernel)
     run.kernel, run.largest = kernel, largest  # type: ignore[attr-defined]
+    return run
+
+
+def run_pairs(kernel: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return the ``run`` of a NumPy function of two arrays, or of one and a number, as ``run_elements`` does.
+
+    >>> run_pairs(np.logaddexp)(np.zeros(2), 0.0)
+    array([0.69314718, 0.69314718])
+    """
+
+    def run(x: Any, y: Any) -> Any:
+        a, other = (x, y) if type(x) is ndarray and x.ndim else (y, x)
+        if type(a) is not ndarray or a.size <= MAX_NUMPY_ELEMENTS:
+            return kernel(x, y)
+        is_weak = type(other) is float or type(other) is int  # has no dtype of its own
+        function = None
+        if is_weak or (isinstance(other, RAW) and other.dtype == a.dtype):
+            function = find_function(kernel, (x, y), a.shape, a.dtype)
+        if function is None or a.size < function.least:
+            return kernel(x, y)
+        return run_function(function, kernel, (x, y), np.empty(a.shape, a.dtype))
+
+    run.kernel = kernel  # type: ignore[attr-defined]
     return run
 
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.accelerate import FUNCTIONS, run_elements
+from pullback.core.accelerate import FUNCTIONS, run_elements, run_pairs
 from pullback.core.source import compile_text
 from pullback.errors import DefinitionError
 
 Formula = Callable[..., Any]
 _number = count()  # so that each rule has a file name of its own
 UFUNCS = {f"np_{k}": v for k, v in vars(np).items() if isinstance(v, np.ufunc)}
-QUICKER = {f"np_{u.__name__}": run_elements(u) for u in FUNCTIONS if u.nin == 1}
+QUICKER = {f"np_{u.__name__}": run_elements(u) if u.nin == 1 else run_pairs(u) for u in FUNCTIONS}
 
 
 class Expr:

@@ -20,7 +20,7 @@ from numpy import ndarray
 from numpy.exceptions import AxisError
 
 from pullback.core import hooks, native, templates
-from pullback.core.accelerate import FUNCTIONS, run_elements
+from pullback.core.accelerate import FUNCTIONS, run_elements, run_pairs
 from pullback.core.axes import Acts, broadcast, elementwise1, elementwise2, moves
 from pullback.core.calculus import Calculus
 from pullback.core.capture import MAX_COPIED_BYTES, MUTABLE, capture, copy_parameter
@@ -266,8 +266,8 @@ class Op:
     def _kernel_call(self) -> Any:
         """Return the kernel as a function that takes the parameters by position, after the inputs."""
         kernel, names = self.kernel, tuple(self.params)
-        if kernel in FUNCTIONS and kernel.nin == 1:
-            return run_elements(kernel)
+        if kernel in FUNCTIONS:
+            return run_elements(kernel) if kernel.nin == 1 else run_pairs(kernel)
         n = 1 if self.variadic else len(self.inputs)
         code = kernel.__code__ if isinstance(kernel, FunctionType) else None
         if not names or (code and code.co_varnames[: code.co_argcount][n : n + len(names)] == names):

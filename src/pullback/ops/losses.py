@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.accelerate import run_compiled_if
+from pullback.core.accelerate import run_compiled_if, run_elements
 from pullback.core.axes import elementwise2, keeps_shape
 from pullback.core.calculus import partials
 from pullback.core.composition import check_numbers, pick
@@ -34,6 +34,7 @@ __all__ = [
 
 Shape = tuple[int, ...]
 MIN_COMPILED = 1 << 16  # elements from which machine code is worth compiling
+quick_exp, quick_log1p = run_elements(np.exp), run_elements(np.log1p)
 
 
 class Reduction(IntEnum):
@@ -313,7 +314,7 @@ def log_loss(
 def _sigmoid(x: Value) -> Any:
     if isinstance(x, Tensor):
         return x.sigmoid()
-    e = np.exp(np.minimum(x, np.floor(np.log(np.finfo(x.dtype).max))))  # no overflow to the right
+    e = quick_exp(np.minimum(x, np.floor(np.log(np.finfo(x.dtype).max))))  # no overflow to the right
     return e / (e + 1)
 
 
@@ -321,7 +322,7 @@ def _sigmoid_cross_entropy(labels: Array, logits: Array) -> Any:
     check_real("sigmoid_cross_entropy_with_logits", logits, "logits")
     if hasattr(logits, "dtype") and logits.dtype.kind != "f":  # the negative of an unsigned integer wraps around
         logits = logits.astype(np.result_type(logits.dtype, np.float32))
-    return np.maximum(logits, 0) - logits * labels + np.log1p(np.exp(-np.abs(logits)))
+    return np.maximum(logits, 0) - logits * labels + quick_log1p(quick_exp(-np.abs(logits)))
 
 
 @op(
@@ -381,7 +382,7 @@ def _log_softmax(x: Value) -> Any:
         return x
     x = x if x.dtype.kind in "fc" else x.astype(np.float64)
     x = x - quick_max(x, -1, True)
-    return x - np.log(quick_sum(np.exp(x), -1, True))
+    return x - np.log(quick_sum(quick_exp(x), -1, True))
 
 
 def softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike) -> Any:
