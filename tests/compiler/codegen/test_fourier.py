@@ -74,6 +74,22 @@ def test_long_fft_of_other_length_than_its_input(n: int) -> None:
     check(lambda x: np.fft.irfft(x, n), draw((2, 301), "irfft"), 1e-14)
 
 
+@pytest.mark.parametrize("way", ["fft", "rfft", "irfft", "irfft of even length", "ifft of real"])
+def test_each_row_is_computed_by_itself(way: str) -> None:
+    for i, shape in enumerate(((6, 33), (16, 64), (3, 600), (21, 5), (5, 10))):
+        axis = i % 2
+        x = np.moveaxis(draw(shape, way), 0, 1 - axis).copy()
+        x = _narrow(x) if i % 3 == 0 else x
+        f: Any = pb.compile(lambda x, axis=axis: WAYS[way](x, axis=axis), backend="llvm")
+        expected = np.moveaxis(f(x), 1 - axis, 0)
+        for value in (np.nan, np.inf, 1e12):
+            rows = np.moveaxis(x.copy(), 1 - axis, 0)
+            rows[2, 1:3] = value
+            found = np.moveaxis(f(np.moveaxis(rows, 0, 1 - axis).copy()), 1 - axis, 0)
+            np.testing.assert_array_equal(np.delete(found, 2, 0), np.delete(expected, 2, 0))
+            assert not np.array_equal(found[2], expected[2])
+
+
 def test_transform_with_large_prime_factor_runs_on_host() -> None:
     x = random.normal(size=(3, 34))
     compiled = pb.compile(lambda x: np.abs(np.fft.fft(x)), backend="llvm")

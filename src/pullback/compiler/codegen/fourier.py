@@ -1,14 +1,13 @@
 """Kernels of Fourier transforms: one transform per lane, in passes from one half of scratch memory to the other.
 
-The algorithm is Stockham's, whose passes need no bit reversal.  Two transforms of real numbers are computed as one of
-complex numbers, whose real parts are one of them and whose imaginary parts are the other.
+The algorithm is Stockham's, whose passes need no bit reversal.  A transform of an even count of real numbers is made of
+one of half as many complex numbers, whose parts are every other number: as they are in memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from math import cos, pi, sin
 
 from pullback.compiler.builder import (
@@ -25,7 +24,7 @@ from pullback.compiler.builder import (
     vector,
 )
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
-from pullback.compiler.ir.fourier import Fourier, factorize
+from pullback.compiler.ir.fourier import Fourier, factorize, is_halved
 from pullback.compiler.schedule.fourier import FourierPlan
 
 __all__ = ["emit_fourier"]
@@ -103,22 +102,25 @@ class PassWriter:
 
 
 class TileWriter:
-    """Emits functions that copy rows to scratch memory and back, transposed, so that each row is in one lane."""
+    """Emits functions that copy rows to scratch memory and back, transposed, so that each row is in one lane.
 
-    def __init__(self, dtype: str, width: int) -> None:
-        self.dtype, self.width, self.code, self.one = dtype, width, Code(), FLOATS[dtype]
+    ``step`` is the number of vectors from a number to the next one: 2 for one of the parts of complex numbers.
+    """
+
+    def __init__(self, dtype: str, width: int, step: int) -> None:
+        self.dtype, self.width, self.step, self.code, self.one = dtype, width, step, Code(), FLOATS[dtype]
         self.many = vector(self.one, width)
         self.size = int(dtype[1])
 
     def emit_load(self, code: Code) -> str:
         """Return the name of the function that copies ``%count`` columns of the rows to scratch memory."""
-        name = f"fourier_in_{self.one}x{self.width}"
+        name = f"fourier_in_{self.one}x{self.width}_{self.step}"
         code.add_helper(name, lambda: self._write_load(name))
         return name
 
     def emit_store(self, code: Code) -> str:
         """Return the name of the function that copies scratch memory, multiplied by a number, to the rows."""
-        name = f"fourier_out_{self.one}x{self.width}"
+        name = f"fourier_out_{self.one}x{self.width}_{self.step}"
         code.add_helper(name, lambda: self._write_store(name))
         return name
 
@@ -154,7 +156,7 @@ class TileWriter:
 
     def _place(self, k: str, j: int) -> str:
         """Return the address of a column in scratch memory."""
-        return self._at("%scratch", self.code.times(self.code.add(k, str(j)), 2 * self.width))
+        return self._at("%scratch", self.code.times(self.code.add(k, str(j)), self.step * self.width))
 
     def _value(self, name: str) -> Value:
         return Value(self.code, name, self.dtype, self.width)
@@ -184,43 +186,59 @@ class FourierKernel:
         self.one, self.width = FLOATS[self.dtype], plan.width
         self.many = vector(self.one, self.width)
         self.given = x.shape[self.data.axis]
+        self.is_halved = is_halved(self.data, len(plan.node.args) - 1)
         self.half = plan.buffer  # elements of one half of the scratch memory
 
     def write(self) -> KernelCode:
         """Return the kernel."""
-        code, data, plan = self.code, self.data, self.plan
+        code, plan = self.code, self.plan
         with code.loop("%lo", "%hi") as u:
-            blocks = [self._find_rows(u, i) for i in range(2 if plan.is_paired else 1)]
-            if data.is_real:
-                self._load_bins(blocks)
-            elif plan.is_paired:
-                for i, rows in enumerate(blocks):
-                    self._load(rows, "%x0", 0, i, self.data.n)
-            else:
-                for i, x in enumerate(self._swap(["%x0", "%x1"])):
-                    self._load(blocks[0], x, 0, i, self.data.n)
-            last = self._transform()
-            self._store_all(blocks, last)
+            rows = self._find_rows(u)
+            self._load_all(rows)
+            self._store_all(rows, self._transform())
         arrays = [f"ptr noalias %x{i}" for i in range(len(plan.node.args) - 1)]
         params = *arrays, "ptr noalias %w", "ptr noalias %z", "i64 %lo", "i64 %hi", "ptr %partial"
         function = make_function(code.body, *params, "ptr noalias %scratch")
         return KernelCode(function, plan.work, frozenset(code.declared), helpers=tuple(code.helpers.items()))
 
-    def _swap(self, parts: list[str]) -> list[str]:
-        """Return real and imaginary parts, exchanged for an inverse transform, which makes it a forward one."""
-        return parts[::-1] if self.data.inverse else parts
+    def _load_all(self, rows: list[str]) -> None:
+        """Load the complex numbers to transform."""
+        data, arrays = self.data, [f"%x{i}" for i in range(len(self.plan.node.args) - 1)]
+        if self.is_halved and not data.is_real:
+            self._load(rows, arrays[0], 0, data.n, step=1)
+            return
+        for x, part in zip([*arrays, None], self._order_parts(), strict=False):
+            self._load(rows, x, part, data.n // 2 + 1 if data.is_real else data.n)
+        if self.is_halved:
+            self._pack_bins()
+        elif data.is_real:
+            self._mirror_bins()
+
+    def _store_all(self, rows: list[str], buffer: int) -> None:
+        """Store the result, from this half of scratch memory."""
+        order = self._order_parts()
+        if self.data.is_real:
+            self._store(rows, "%z", buffer, order[0], step=1 if self.is_halved else 2)
+            return
+        if self.is_halved:
+            self._unpack_bins(buffer)
+        for i, part in enumerate(order):
+            self._store(rows, self._at("%z", str(i * self.plan.node.size // 2)), buffer, part)
+
+    def _order_parts(self) -> list[int]:
+        """Return the places of real and imaginary parts; exchanged ones make an inverse transform of a forward one."""
+        return [1, 0] if self.data.inverse and not self.is_halved else [0, 1]
 
     # ---- where the transforms of a block are
 
-    def _find_rows(self, u: str, part: int) -> list[str]:
+    def _find_rows(self, u: str) -> list[str]:
         """Return the number of the transform in the first lane; where lanes are neighbours, as (outer, inner) index."""
         code, plan, width = self.code, self.plan, self.width
         if plan.is_contiguous:
-            blocks = -(-plan.inner // (width * (1 + plan.is_paired)))
+            blocks = -(-plan.inner // width)
             o, b = code.op(f"udiv i64 {u}, {blocks}"), code.op(f"urem i64 {u}, {blocks}")
-            at = code.add(code.times(b, width * (1 + plan.is_paired)), str(part * width))
-            return [o, self._least(at, plan.inner - width)]
-        return [code.add(code.times(u, width * (1 + plan.is_paired)), str(part * width))]
+            return [o, self._least(code.times(b, width), plan.inner - width)]
+        return [code.times(u, width)]
 
     def _least(self, a: str, most: int) -> str:
         return self.code.call("llvm.smin.i64", "i64", [("i64", a), ("i64", str(most))])
@@ -243,34 +261,34 @@ class FourierKernel:
 
     # ---- from and to arrays
 
-    def _load(self, rows: list[str], base: str, buffer: int, part: int, wanted: int, first: int = 0) -> None:
-        """Copy real or imaginary parts of the input into scratch memory, from place ``first`` on, padded with zeros."""
+    def _load(self, rows: list[str], base: str | None, part: int, wanted: int, step: int = 2) -> None:
+        """Copy real or imaginary parts of the input into scratch memory, padded with zeros."""
         code, plan = self.code, self.plan
-        count, put = min(self.given, wanted), partial(self._put, buffer, part)
-        if self._has_tiles(count):
-            name = TileWriter(self.dtype, self.width).emit_load(code)
-            code.line(f"call void @{name}({self._list_tile(rows, base, self.given, buffer, part, first, count)})")
-        else:
+        count = min(self.given, wanted) if base is not None else 0
+        if base is not None and self._has_tiles(count):
+            name = TileWriter(self.dtype, self.width, step).emit_load(code)
+            code.line(f"call void @{name}({self._list_tile(rows, base, self.given, self._place(0, part), count)})")
+        elif base is not None:
             starts = self._find_starts(rows, base, self.given)
             with code.loop("0", count) as k:
                 at = [self._at(start, code.times(k, plan.inner)) for start in starts]
-                v = self._read(at[0]) if plan.is_contiguous else self._collect(at)
-                put(code.add(k, str(first)), v)
+                self._put(self._read(at[0]) if plan.is_contiguous else self._collect(at), part, k, step)
         if count < wanted:
             with code.loop(str(count), wanted) as k:
-                put(code.add(k, str(first)), constant(code, 0.0, self.dtype, self.width))
+                self._put(self._zero(), part, k, step)
 
-    def _store(self, rows: list[str], base: str, buffer: int, part: int, first: int = 0) -> None:
+    def _store(self, rows: list[str], base: str, buffer: int, part: int, step: int = 2) -> None:
         """Copy real or imaginary parts of the result from scratch memory."""
         code, plan, count = self.code, self.plan, self.data.out
         if self._has_tiles(count):
-            name = TileWriter(self.dtype, self.width).emit_store(code)
-            given = self._list_tile(rows, base, count, buffer, part, first, count)
+            name = TileWriter(self.dtype, self.width, step).emit_store(code)
+            given = self._list_tile(rows, base, count, self._place(buffer, part), count)
             code.line(f"call void @{name}({given}, {self.one} {literal(self.data.factor, self.dtype, 1)})")
             return
         starts = self._find_starts(rows, base, count)
         with code.loop("0", count) as k:
-            v = self._get_scaled(buffer, part, code.add(k, str(first)))
+            v = self._get(buffer, part, k, step)
+            v = v if self.data.factor == 1.0 else v * self.data.factor
             at = [self._at(start, code.times(k, plan.inner)) for start in starts]
             if plan.is_contiguous:
                 self._write(v, at[0])
@@ -283,11 +301,8 @@ class FourierKernel:
         """Return whether this number of columns is copied by the functions of ``TileWriter``."""
         return not self.plan.is_contiguous and self.plan.inner == 1 and count >= self.width > 1
 
-    def _list_tile(
-        self, rows: list[str], base: str, length: int, buffer: int, part: int, first: int, count: int
-    ) -> str:
+    def _list_tile(self, rows: list[str], base: str, length: int, place: str, count: int) -> str:
         """Return the arguments of a call of a function of ``TileWriter``."""
-        place = self._place(buffer, part, str(first))
         last = self.plan.outer - 1
         return f"ptr {base}, i64 {rows[0]}, i64 {last}, i64 {length}, ptr {place}, i64 {count}"
 
@@ -301,80 +316,74 @@ class FourierKernel:
                 made = self.code.op(f"insertelement {self.many} {made}, {self.one} {lane}, i64 {i}")
         return self._value(made)
 
-    # ---- transforms of real numbers, two at a time
+    # ---- transforms of real numbers
 
-    def _load_bins(self, blocks: list[list[str]]) -> None:
-        """Load the bins a and b of two real results, and make those of the complex transform, a + ib, of them."""
-        code, n = self.code, self.data.n
-        bins = n // 2 + 1
-        for i, rows in enumerate(blocks):
-            for part in range(2):
-                self._load(rows, f"%x{part}", 1, part, bins, i * bins)
-
-        def combine(k: str, mirror: str | None) -> None:
-            a, b = ([self._get(1, part, code.add(k, str(i * bins))) for part in range(2)] for i in range(2))
-            for place, sign in ((k, 1), (mirror, -1)):
-                if place is not None:  # the bin at the mirrored frequency is the conjugate
-                    re = a[0] - b[1] if sign > 0 else a[0] + b[1]
-                    im = a[1] + b[0] if sign > 0 else b[0] - a[1]
-                    for part, v in zip(self._swap_order(), (re, im), strict=True):
-                        self._put(0, part, place, v)
-
-        for alone in (0, *([n // 2] if n % 2 == 0 else [])):  # bins whose imaginary parts do not count
-            for part, i in zip(self._swap_order(), (0, 1), strict=True):
-                self._put(0, part, str(alone), self._get(1, 0, str(alone + i * bins)))
-        if (n + 1) // 2 > 1:
+    def _mirror_bins(self) -> None:
+        """Make the bins of all frequencies of an odd number of real results: conjugates at mirrored frequencies."""
+        code, n, (re, im) = self.code, self.data.n, self._order_parts()
+        self._put(self._zero(), im, "0")  # does not count
+        if n > 1:
             with code.loop("1", (n + 1) // 2) as k:
-                combine(k, code.op(f"sub i64 {n}, {k}"))
+                mirror = code.op(f"sub i64 {n}, {k}")
+                self._put(self._get(0, re, k), re, mirror)
+                self._put(-self._get(0, im, k), im, mirror)
 
-    def _swap_order(self) -> list[int]:
-        """Return the order of real and imaginary parts in scratch memory: exchanged for an inverse transform."""
-        return [1, 0] if self.data.inverse else [0, 1]
+    def _pack_bins(self) -> None:
+        """Make of the bins of real results those whose forward transform has every other result in its parts.
 
-    def _separate(self, buffer: int) -> None:
-        """Compute the bins of two real inputs from those of the complex transform and their mirror images.
-
-        They are half the sum of a bin and the conjugate of its mirror image, and half their difference.  The inverse
-        transform of real numbers is the conjugate of the forward one.
+        They are e + io, where e is the conjugate of a bin plus its mirror image, and o is their difference, turned.
         """
-        code, data = self.code, self.data
-        sign = -0.5 if data.inverse else 0.5
+        half = self.plan.length
+        first, last = self._get(0, 0, "0"), self._get(0, 0, str(half))  # their imaginary parts do not count
+        self._put_pair((first + last, first - last), 0, "0")
+        if half > 1:
+            with self._loop_over_bins() as (k, mirror, turn):
+                (a, b), (c, d) = self._get_pair(0, k), self._get_pair(0, mirror)
+                (re, im), (turned_re, turned_im) = (a + c, d - b), multiply((a - c, -b - d), turn)
+                self._put_pair((re - turned_im, im + turned_re), 0, k)
+                self._put_pair((re + turned_im, turned_re - im), 0, mirror)
 
-        def separate(k: str, mirror: str) -> None:
-            z, m = ([self._get(buffer, part, at) for part in range(2)] for at in (k, mirror))
-            first = (z[0] + m[0]) * 0.5, (z[1] - m[1]) * sign
-            second = (z[1] + m[1]) * 0.5, (m[0] - z[0]) * sign
-            for i, pair in enumerate((first, second)):
-                for part, v in enumerate(pair):
-                    self._put(1 - buffer, part, code.add(k, str(i * data.out)), v)
+    def _unpack_bins(self, buffer: int) -> None:
+        """Make the bins of real numbers of those of the transform whose parts are every other number.
 
-        separate("0", "0")
-        if data.out > 1:
-            with code.loop("1", data.out) as k:
-                separate(k, code.op(f"sub i64 {data.n}, {k}"))
+        A bin plus the conjugate of its mirror image is twice the bin of the first parts, their difference is twice that
+        of the second ones.  The inverse transform of real numbers is the conjugate of the forward one.
+        """
+        half, data = self.plan.length, self.data
 
-    def _store_all(self, blocks: list[list[str]], buffer: int) -> None:
-        data, plan = self.data, self.plan
-        results = [self._at("%z", str(part * plan.node.size // 2)) for part in range(2)]
-        if data.is_real:
-            for rows, part in zip(blocks, self._swap_order(), strict=True):
-                self._store(rows, "%z", buffer, part)
-        elif plan.is_paired:
-            self._separate(buffer)
-            for i, rows in enumerate(blocks):
-                for part, z in enumerate(results):
-                    self._store(rows, z, 1 - buffer, part, i * data.out)
-        else:
-            for part, z in enumerate(self._swap(results)):
-                self._store(blocks[0], z, buffer, part)
+        def put(re: Value, im: Value, k: str) -> None:
+            self._put_pair((re, -im if data.inverse else im), buffer, k)
+            if data.out > half + 1:
+                self._put_pair((re, im if data.inverse else -im), buffer, self.code.op(f"sub i64 {data.n}, {k}"))
+
+        first, last = self._get_pair(buffer, "0")
+        for v, k in ((first + last, "0"), (first - last, str(half))):
+            self._put_pair((v, self._zero()), buffer, k)
+        if half > 1:
+            with self._loop_over_bins() as (k, mirror, turn):
+                (a, b), (c, d) = self._get_pair(buffer, k), self._get_pair(buffer, mirror)
+                re, im = (a + c) * 0.5, (b - d) * 0.5
+                turned_re, turned_im = multiply(((b + d) * 0.5, (c - a) * 0.5), turn)
+                put(re + turned_re, im + turned_im, k)
+                put(re - turned_re, turned_im - im, mirror)
+
+    @contextmanager
+    def _loop_over_bins(self) -> Iterator[tuple[str, str, Pair]]:
+        """Emit a loop over bins that have mirror images: gives their places and the factor of the first one."""
+        code, half = self.code, self.plan.length
+        with code.loop("1", half // 2 + 1) as k:
+            at = [self._at("%w", code.add(code.times(k, 2), str(part))) for part in range(2)]
+            re, im = (splat(code, code.op(f"load {self.one}, ptr {x}"), self.one, self.width) for x in at)
+            yield k, code.op(f"sub i64 {half}, {k}"), (self._value(re), self._value(im))
 
     # ---- the passes
 
     def _transform(self) -> int:
         """Emit the calls of all passes, and return the half of scratch memory that has the result, 0 or 1."""
-        code, source, left, stride, table = self.code, 0, self.data.n, 1, 0
+        code, source, left, stride = self.code, 0, self.plan.length, 1
+        table = 2 * (left // 2 + 1) if self.is_halved else 0
         halves = "%scratch", self._at("%scratch", str(self.half))
-        for r in factorize(self.data.n):
+        for r in factorize(left):
             factors = left // r
             name = PassWriter(r, factors > 1, self.dtype, self.width).emit(code)
             given = f"ptr {halves[source]}, ptr {halves[1 - source]}, ptr {self._at('%w', str(table))}"
@@ -391,20 +400,26 @@ class FourierKernel:
     def _at(self, base: str, place: str) -> str:
         return base if place == "0" else self.code.op(f"getelementptr {self.one}, ptr {base}, i64 {place}")
 
-    def _place(self, buffer: int, part: int, k: str) -> str:
+    def _place(self, buffer: int, part: int, k: str = "0", step: int = 2) -> str:
         """Return the address of a vector in scratch memory."""
-        place = self.code.add(self.code.times(k, 2 * self.width), str(buffer * self.half + part * self.width))
+        place = self.code.add(self.code.times(k, step * self.width), str(buffer * self.half + part * self.width))
         return self._at("%scratch", place)
 
-    def _get(self, buffer: int, part: int, k: str) -> Value:
-        return self._value(self.code.op(f"load {self.many}, ptr {self._place(buffer, part, k)}"))
+    def _get(self, buffer: int, part: int, k: str, step: int = 2) -> Value:
+        return self._value(self.code.op(f"load {self.many}, ptr {self._place(buffer, part, k, step)}"))
 
-    def _get_scaled(self, buffer: int, part: int, k: str) -> Value:
-        v = self._get(buffer, part, k)
-        return v if self.data.factor == 1.0 else v * self.data.factor
+    def _get_pair(self, buffer: int, k: str) -> Pair:
+        return self._get(buffer, 0, k), self._get(buffer, 1, k)
 
-    def _put(self, buffer: int, part: int, k: str, v: Value) -> None:
-        self.code.line(f"store {self.many} {v.name}, ptr {self._place(buffer, part, k)}")
+    def _put(self, v: Value, part: int, k: str, step: int = 2, buffer: int = 0) -> None:
+        self.code.line(f"store {self.many} {v.name}, ptr {self._place(buffer, part, k, step)}")
+
+    def _put_pair(self, pair: Pair, buffer: int, k: str) -> None:
+        for part, v in enumerate(pair):
+            self._put(v, part, k, buffer=buffer)
+
+    def _zero(self) -> Value:
+        return constant(self.code, 0.0, self.dtype, self.width)
 
     def _read(self, pointer: str) -> Value:
         return self._value(self.code.op(f"load {self.many}, ptr {pointer}, align {self.size}"))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["MAX_LENGTH", "Fourier", "count_transforms", "factorize", "make_twiddles", "transform"]
+__all__ = ["MAX_LENGTH", "Fourier", "count_transforms", "factorize", "is_halved", "make_twiddles", "transform"]
 
 RADICES = (4, 2, 3, 5, 7, 11, 13)  # of the passes of a transform
 MAX_LENGTH = 1 << 14  # of a transform whose scratch memory fits the second-level cache, about
@@ -44,19 +44,31 @@ def factorize(n: int) -> tuple[int, ...]:
     return tuple(found) if left == 1 else ()
 
 
-def make_twiddles(n: int, dtype: Any) -> Any:
+def is_halved(data: Fourier, parts: int) -> bool:
+    """Return whether a transform, of one or two parts, is of real numbers and made of half as many complex ones."""
+    return data.n % 2 == 0 and (data.is_real or parts == 1)
+
+
+def make_twiddles(n: int, dtype: Any, is_halved: bool = False) -> Any:
     """Return the twiddle factors: for each pass and position, those of all legs of the butterfly but the first.
 
-    >>> make_twiddles(4, np.float64).size
-    0
+    If a transform of real numbers is halved, those of its frequencies up to a quarter of all of them come first.
+
+    >>> make_twiddles(4, np.float64).size, make_twiddles(8, np.float64, is_halved=True).size
+    (0, 6)
     """
-    table, left = [], n
-    for r in factorize(n):
+    table = [_list_turns(np.arange(n // 4 + 1) / n)] if is_halved else []
+    left = n // 2 if is_halved else n
+    for r in factorize(left):
         if left > r:
-            turns = np.arange(left // r)[:, None] * np.arange(1, r) / left
-            table.append(np.stack([np.cos(2 * pi * turns), -np.sin(2 * pi * turns)], -1).ravel())
+            table.append(_list_turns(np.arange(left // r)[:, None] * np.arange(1, r) / left))
         left //= r
     return np.concatenate([*table, np.zeros(0)]).astype(dtype)
+
+
+def _list_turns(turns: Any) -> Any:
+    """Return the cosines and negative sines, one after the other, of parts of a circle."""
+    return np.stack([np.cos(2 * pi * turns), -np.sin(2 * pi * turns)], -1).ravel()
 
 
 def transform(data: Fourier, parts: list[Any]) -> Any:

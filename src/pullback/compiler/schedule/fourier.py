@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pullback.compiler.ir.fourier import count_transforms
+from pullback.compiler.ir.fourier import count_transforms, is_halved
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.schedule.work import Work, count_workers
 from pullback.compiler.target import Target
@@ -26,7 +26,7 @@ class FourierPlan(NamedTuple):
     inner: int
     width: int  # lanes, with a transform in each
     is_contiguous: bool  # whether lanes are neighbours in memory
-    is_paired: bool  # whether two transforms of real numbers are computed as one of complex numbers
+    length: int  # of the complex transforms: half of the count of real numbers, where that is even
     buffer: int  # elements of one half of the scratch memory
     work: Work
     workers: int
@@ -37,9 +37,9 @@ def plan_fourier(n: Node, target: Target, threads: int) -> FourierPlan:
     """Return the plan of a node of transforms."""
     data, x = n.data, n.args[0]
     outer, inner = count_transforms(x.shape, data.axis)
-    is_paired = data.is_real or len(n.args) == 2
-    # Numbers in a lane: two spectra of real results have n + 2, and two of real inputs are taken apart.
-    longest = max(data.n + 2, 2 * data.out if is_paired and not data.is_real else 0)
+    halved = is_halved(data, len(n.args) - 1)
+    length = data.n // 2 if halved else data.n
+    longest = max(length + halved, data.out if not data.is_real else 0)  # complex numbers in a lane
     collides = inner * x.dtype.itemsize % SET_BYTES == 0  # what is not used of a line is read once more then
     width = max(1, (LINE_BYTES if collides else target.vector_bytes) // x.dtype.itemsize)
     while (
@@ -49,12 +49,11 @@ def plan_fourier(n: Node, target: Target, threads: int) -> FourierPlan:
     ):
         width //= 2
     is_contiguous = inner >= width
-    each = width * (2 if is_paired else 1)
-    blocks = outer * -(-inner // each) if is_contiguous else -(-outer * inner // each)
+    blocks = outer * -(-inner // width) if is_contiguous else -(-outer * inner // width)
     buffer = 2 * width * longest
     scratch = 2 * buffer * x.dtype.itemsize
-    work = Work(blocks, max(1, PART_NUMBERS // (each * data.n)), scratch=scratch)
-    time = blocks * data.n * data.n.bit_length()
+    work = Work(blocks, max(1, PART_NUMBERS // (width * data.n)), scratch=scratch)
+    time = blocks * length * data.n.bit_length()
     return FourierPlan(
-        n, outer, inner, width, is_contiguous, is_paired, buffer, work, count_workers(work, time, threads), time
+        n, outer, inner, width, is_contiguous, length, buffer, work, count_workers(work, time, threads), time
     )
