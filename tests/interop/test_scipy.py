@@ -111,6 +111,15 @@ def test_ndimage_filter_of_unknown_mode_raises(name: str, size: Any) -> None:
         getattr(pb.scipy.ndimage, name)(pb.tensor(np.ones((4, 4))), size, mode="mirrored")
 
 
+def test_ndimage_filter_writes_to_output() -> None:
+    x, output = np.eye(4), np.zeros((4, 4))
+    assert pb.scipy.ndimage.gaussian_filter(x, 1.0, output=output) is output
+    np.testing.assert_allclose(output, ndimage.gaussian_filter(x, 1.0))
+    assert pb.scipy.ndimage.sobel(x, output=np.float32).dtype == np.float32
+    with pytest.raises(NoRuleError, match="gaussian_filter: a result that is written to output= would lose"):
+        pb.grad(lambda x: pb.scipy.ndimage.gaussian_filter(x, 1.0, output=output).sum())(x)
+
+
 def test_special_function_without_derivative_in_an_argument_raises() -> None:
     with pytest.raises(TypeError, match="yv has no derivative in its argument number 1"):
         pb.grad(lambda v: special.yv(v, 2.0))(0.5)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, wraps
+from inspect import signature
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from pullback.core.tensor import strip
+from pullback.core.tensor import concrete, strip
 from pullback.errors import ArgumentError, NoRuleError, ShapeError
 from pullback.names.scipy import FUNCTIONS
 from pullback.scipy.arguments import apply_linear, as_float, is_traced, load, make_fallback
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pullback.typing import Array, ArrayLike, Axis, DType, Function, Nested, TensorLike, Value
 
+F = TypeVar("F", bound="Callable[..., Any]")
 NAMES = FUNCTIONS["ndimage"]
 MODES = {  # how NumPy's pad calls them
     "reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect", "nearest": "edge", "wrap": "wrap",
@@ -28,10 +30,34 @@ MODES = {  # how NumPy's pad calls them
 __getattr__ = partial(make_fallback, "ndimage")
 
 
+def store_output(function: F) -> F:
+    """Return the filter with SciPy's ``output``: an array to write the result to, or the dtype of the result."""
+    parameters = signature(function)
+
+    @wraps(function)
+    def call(*args: object, **kwargs: object) -> Any:
+        made = function(*args, **kwargs)
+        output = parameters.bind(*args, **kwargs).arguments.get("output")
+        if output is None:
+            return made
+        if not isinstance(output, np.ndarray):
+            return np.astype(made, np.dtype(output))
+        if is_traced(made):
+            raise NoRuleError(
+                f"pb.scipy.ndimage.{function.__name__}: a result that is written to output= would lose its gradient. "
+                "Leave output out, and use what the function returns."
+            )
+        output[...] = concrete(made)
+        return output
+
+    return cast("F", call)
+
+
 def _per_axis(value: object, count: int) -> list[Any]:
     return [*value] if isinstance(value, list | tuple) else [value] * count
 
 
+@store_output
 def correlate(
     input: TensorLike,
     weights: TensorLike,
@@ -62,6 +88,7 @@ def _pad_image(x: Value, shape: tuple[int, ...], mode: str, cval: float, origin:
     return np.pad(x, pads, mode=MODES[mode], **more)  # type: ignore[call-overload]
 
 
+@store_output
 def convolve(
     input: TensorLike,
     weights: TensorLike,
@@ -73,7 +100,7 @@ def convolve(
     """Return ``correlate`` with the weights reversed."""
     w = as_float(weights)
     origins = [-o - (1 if n % 2 == 0 else 0) for o, n in zip(_per_axis(origin, w.ndim), w.shape, strict=True)]
-    return correlate(input, np.flip(w), output, mode, cval, origins)
+    return correlate(input, np.flip(w), None, mode, cval, origins)
 
 
 def _along(x: Value, w: Value, axis: int) -> tuple[Any, int]:
@@ -81,6 +108,7 @@ def _along(x: Value, w: Value, axis: int) -> tuple[Any, int]:
     return np.reshape(w, [-1 if i == axis else 1 for i in range(x.ndim)]), axis
 
 
+@store_output
 def correlate1d(
     input: TensorLike, weights: TensorLike, axis: int = -1, output: Array | DType = None, mode: str = "reflect",
     cval: float = 0.0, origin: int = 0,
@@ -91,6 +119,7 @@ def correlate1d(
     return correlate(x, w, None, mode, cval, [origin if i == axis else 0 for i in range(x.ndim)])
 
 
+@store_output
 def convolve1d(
     input: TensorLike, weights: TensorLike, axis: int = -1, output: Array | DType = None, mode: str = "reflect",
     cval: float = 0.0, origin: int = 0,
@@ -120,6 +149,7 @@ def _gauss_weights(sigma: Value, order: int, radius: int) -> Any:
     return total * phi
 
 
+@store_output
 def gaussian_filter1d(
     input: TensorLike, sigma: TensorLike, axis: int = -1, order: int = 0, output: Array | DType = None,
     mode: str = "reflect", cval: float = 0.0, truncate: float = 4.0, *, radius: int | None = None,
@@ -130,6 +160,7 @@ def gaussian_filter1d(
     return correlate1d(input, np.flip(weights), axis, None, mode, cval)
 
 
+@store_output
 def gaussian_filter(
     input: TensorLike, sigma: TensorLike, order: int | Sequence[int] = 0, output: Array | DType = None,
     mode: str | Sequence[str] = "reflect", cval: float = 0.0, truncate: float = 4.0, *,
@@ -150,6 +181,7 @@ def gaussian_filter(
     return x
 
 
+@store_output
 def gaussian_laplace(
     input: TensorLike,
     sigma: TensorLike,
@@ -163,6 +195,7 @@ def gaussian_laplace(
     return sum(others, first)
 
 
+@store_output
 def gaussian_gradient_magnitude(
     input: TensorLike,
     sigma: TensorLike,
@@ -185,6 +218,7 @@ def _differentiate_smoothed(
     return [gaussian_filter(x, sigma, each, None, mode, cval, **options) for each in orders]
 
 
+@store_output
 def uniform_filter1d(
     input: TensorLike, size: int, axis: int = -1, output: Array | DType = None, mode: str = "reflect",
     cval: float = 0.0, origin: int = 0,
@@ -193,6 +227,7 @@ def uniform_filter1d(
     return correlate1d(input, np.full(size, 1 / size), axis, None, mode, cval, origin)
 
 
+@store_output
 def uniform_filter(
     input: TensorLike,
     size: int | Sequence[int] | None = 3,
@@ -209,6 +244,7 @@ def uniform_filter(
     return x
 
 
+@store_output
 def laplace(input: TensorLike, output: Array | DType = None, mode: str = "reflect", cval: float = 0.0) -> Any:
     """Return the sum of second differences."""
     x = as_float(input)
@@ -224,6 +260,7 @@ def _differentiate(x: Value, axis: int, side: Array, mode: str, cval: float) -> 
     return x
 
 
+@store_output
 def sobel(
     input: TensorLike, axis: int = -1, output: Array | DType = None, mode: str = "reflect", cval: float = 0.0
 ) -> Any:
@@ -231,6 +268,7 @@ def sobel(
     return _differentiate(as_float(input), axis, np.array([1.0, 2.0, 1.0]), mode, cval)
 
 
+@store_output
 def prewitt(
     input: TensorLike, axis: int = -1, output: Array | DType = None, mode: str = "reflect", cval: float = 0.0
 ) -> Any:
@@ -241,6 +279,7 @@ def prewitt(
 # ---- interpolation
 
 
+@store_output
 def spline_filter1d(
     input: TensorLike, order: int = 3, axis: int = -1, output: Array | DType = np.float64, mode: str = "mirror"
 ) -> Any:
@@ -249,6 +288,7 @@ def spline_filter1d(
     return apply_linear(lambda e: load("ndimage").spline_filter1d(e, order, 0, mode=mode), x, axis)
 
 
+@store_output
 def spline_filter(input: TensorLike, order: int = 3, output: Array | DType = np.float64, mode: str = "mirror") -> Any:
     """Return the coefficients of a spline over all axes."""
     x = as_float(input)
@@ -292,6 +332,7 @@ def _list_neighbours(at: Value, n: int, order: int, mode: str) -> list[tuple[Any
     return [(_fold(first + k, n, mode), w) for k, w in enumerate(weights)]
 
 
+@store_output
 def map_coordinates(
     input: TensorLike, coordinates: TensorLike, output: Array | DType = None, order: int = 3, mode: str = "constant",
     cval: float = 0.0, prefilter: bool = True,
@@ -306,7 +347,7 @@ def map_coordinates(
     """
     x, places = as_float(input), as_float(coordinates)
     if not 0 <= order <= 3 or mode not in ("constant", "nearest", "mirror", "reflect", "grid-mirror", "grid-wrap"):
-        return make_fallback("ndimage", "map_coordinates")(x, places, output, order, mode, cval, prefilter)
+        return make_fallback("ndimage", "map_coordinates")(x, places, None, order, mode, cval, prefilter)
     if order > 1 and mode == "nearest" and is_traced(x, places):
         raise NoRuleError(f"pb.scipy.ndimage.map_coordinates: with mode='nearest' order must be 0 or 1, got {order}.")
     if places.shape[0] != x.ndim:
@@ -347,6 +388,7 @@ def _linear_by_axes(
     return x
 
 
+@store_output
 def shift(
     input: TensorLike, shift: TensorLike, output: Array | DType = None, order: int = 3, mode: str = "constant",
     cval: float = 0.0, prefilter: bool = True,
@@ -358,6 +400,7 @@ def shift(
     return _linear_by_axes("shift", x, _per_axis(shift, x.ndim), order, mode, cval, {"prefilter": prefilter})
 
 
+@store_output
 def zoom(
     input: TensorLike, zoom: float | Sequence[float], output: Array | DType = None, order: int = 3,
     mode: str = "constant", cval: float = 0.0, prefilter: bool = True, *, grid_mode: bool = False,
@@ -368,6 +411,7 @@ def zoom(
     return _linear_by_axes("zoom", x, _per_axis(zoom, x.ndim), order, mode, cval, options)
 
 
+@store_output
 def affine_transform(
     input: TensorLike, matrix: TensorLike, offset: TensorLike = 0.0, output_shape: Sequence[int] | None = None,
     output: Array | DType = None, order: int = 3, mode: str = "constant", cval: float = 0.0, prefilter: bool = True,
@@ -409,6 +453,7 @@ def _neighbours(
     return np.stack([padded[tuple(slice(p, p + n) for p, n in zip(at, x.shape, strict=True))] for at in places], -1)
 
 
+@store_output
 def maximum_filter(
     input: TensorLike, size: int | Sequence[int] | None = None, footprint: ArrayLike | Nested | None = None,
     output: Array | DType = None, mode: str = "reflect", cval: float = 0.0, origin: int | Sequence[int] = 0,
@@ -417,6 +462,7 @@ def maximum_filter(
     return np.max(_neighbours(as_float(input), size, footprint, mode, cval, origin), -1)
 
 
+@store_output
 def minimum_filter(
     input: TensorLike, size: int | Sequence[int] | None = None, footprint: ArrayLike | Nested | None = None,
     output: Array | DType = None, mode: str = "reflect", cval: float = 0.0, origin: int | Sequence[int] = 0,
@@ -425,6 +471,7 @@ def minimum_filter(
     return np.min(_neighbours(as_float(input), size, footprint, mode, cval, origin), -1)
 
 
+@store_output
 def rank_filter(
     input: TensorLike, rank: int, size: int | Sequence[int] | None = None, footprint: ArrayLike | Nested | None = None,
     output: Array | DType = None, mode: str = "reflect", cval: float = 0.0, origin: int | Sequence[int] = 0,
@@ -433,6 +480,7 @@ def rank_filter(
     return np.sort(_neighbours(as_float(input), size, footprint, mode, cval, origin), -1)[..., rank]
 
 
+@store_output
 def median_filter(
     input: TensorLike, size: int | Sequence[int] | None = None, footprint: ArrayLike | Nested | None = None,
     output: Array | DType = None, mode: str = "reflect", cval: float = 0.0, origin: int | Sequence[int] = 0,
