@@ -276,9 +276,6 @@ def pause_garbage_collection() -> Iterator[None]:
         yield
     finally:
         if on:
-            if not gc.get_freeze_count():  # nothing is frozen by the user
-                gc.freeze()
-                gc.unfreeze()  # now old objects: the next collection of young ones does not go through the nodes
             gc.enable()
 
 
