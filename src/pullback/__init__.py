@@ -292,9 +292,6 @@ def _load(path: str) -> _Module:
     module = _import_module(f"pullback.{path}")
     if path in _LAZY_OPS and path not in _loaded:
         _loaded.add(path)
-        for name in _LAZY_MODULES.get(path, ()):
-            if hasattr(module, name):
-                _answers.check_keywords(getattr(module, name), __name__, name)
         for name in _METHODS.get(path, ()):
             setattr(Tensor, name, _answers.check_keywords(vars(Tensor)[name]))
         _answers.install_answers(*[name for name, where in _MODULES.items() if where == module.__name__])
@@ -327,7 +324,7 @@ def __getattr__(name: str) -> object:
         raise _answers.name_error("pb", name)
     module = _load(_LATER[name])
     is_module = module.__name__ in (f"pullback.{name}", f"pullback.ops.{name}")
-    value = module if is_module else _answers.check_keywords(getattr(module, name), __name__, name)
+    value = module if is_module else _answers.check_keywords(getattr(module, name))
     globals()[name] = value
     return value
 

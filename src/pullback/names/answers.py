@@ -118,11 +118,11 @@ def install_answers(*modules: str) -> None:
         namespace.setdefault("__dir__", partial(_public_names, module))
         for attribute in _public_names(module):
             if _is_own(namespace.get(attribute)):
-                namespace[attribute] = check_keywords(namespace[attribute], module.__name__, attribute)
+                namespace[attribute] = check_keywords(namespace[attribute])
 
 
 def _is_own(thing: object) -> bool:
-    return (getattr(thing, "__module__", None) or "").split(".")[0] == "pullback"
+    return (getattr(thing, "__module__", None) or "").startswith("pullback.")
 
 
 def _raise_name_error(module: str, name: str) -> NoReturn:
@@ -191,11 +191,10 @@ def _to_camel_case(name: str) -> str:
 # ---- keyword arguments
 
 
-def check_keywords(thing: Thing, module: str = "", name: str = "checked") -> Thing:
+def check_keywords(thing: Thing) -> Thing:
     """Wrap a public function so that it explains unknown keywords; of a class, wrap the methods in place.
 
-    The functions of ops are not wrapped: their generated text has the check.  ``module`` and ``name``: the public place
-    where pickle finds the function in any process; otherwise it is an attribute of the original.
+    The functions of ops are not wrapped: their generated text has the check.
     """
     if isinstance(thing, type):
         if not issubclass(thing, BaseException | tuple):
@@ -206,9 +205,7 @@ def check_keywords(thing: Thing, module: str = "", name: str = "checked") -> Thi
         return thing
     if "checked" not in vars(thing):
         made = _wrap(thing)
-        made.__module__, made.__qualname__ = (
-            (module, name) if module else (thing.__module__, f"{thing.__qualname__}.{name}")
-        )
+        made.__qualname__ += ".checked"  # by which pickle finds it
         thing.checked = made.checked = made  # type: ignore[attr-defined]
     return cast("Thing", vars(thing)["checked"])
 

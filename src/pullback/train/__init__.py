@@ -62,10 +62,7 @@ def __getattr__(name: str) -> object:
     if name not in _PATHS:
         raise _answers.name_error("pb.train", name)
     module = _import_module(f"pullback.train.{_PATHS[name]}")
-    if module.__name__.endswith(f".{name}"):
-        value = module
-    else:
-        value = _answers.check_keywords(getattr(module, name), __name__, name)
+    value = module if module.__name__.endswith(f".{name}") else _answers.check_keywords(getattr(module, name))
     globals()[name] = value
     return value
 
