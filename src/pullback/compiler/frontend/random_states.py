@@ -6,7 +6,6 @@ import sys
 import warnings
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
-from ctypes import string_at
 from inspect import unwrap
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["warn_of_draws"]
 
-STATE_BYTES = 2500  # of the Mersenne Twister: 624 words and a position
-FRESH = (623).to_bytes(4, sys.byteorder)  # its position before the first number
+FRESH = 623  # the position of NumPy's global generator, a Mersenne Twister, before its first number
 
 
 @contextmanager
@@ -28,7 +26,7 @@ def warn_of_draws(f: Callable[..., Any]) -> Iterator[None]:
     before = _read_states(f)
     yield
     after = _read_states(f)
-    if before != after and (before or after[0][-4:] != FRESH):
+    if before != after and (before or after[0][1] != FRESH):
         name = getattr(f, "__name__", "f")
         warnings.warn(
             TracedDrawWarning(
@@ -44,9 +42,11 @@ def _read_states(f: Callable[..., Any]) -> list[Any]:
     package = sys.modules.get("numpy.random")
     if package is None:
         return []
-    bits = package.get_bit_generator()
-    is_usual = type(bits) is package.MT19937
-    states = [string_at(bits.ctypes.state_address, STATE_BYTES) if is_usual else str(bits.state)]
+    state = package.get_bit_generator().state
+    if state["bit_generator"] == "MT19937":  # its words as bytes, since NumPy's text of long arrays leaves numbers out
+        states: list[Any] = [(state["state"]["key"].tobytes(), state["state"]["pos"])]
+    else:
+        states = [str(state)]
     f = unwrap(f)
     if not isinstance(f, FunctionType):
         return states
