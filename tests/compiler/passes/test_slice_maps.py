@@ -1,4 +1,4 @@
-"""Parts of elementwise results: computed where they are used."""
+"""Parts of elementwise results, and matrices of products in loops: stored as little, or as well, as can be."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.compiler.ir.kinds import MAP, VIEW
+from pullback.compiler.ir.kinds import LOOP, MAP, VIEW
 
 
 def gates(x: Any, w: Any, b: Any) -> Any:
@@ -51,3 +51,22 @@ def test_slices_of_sum_equal_numpy(f: Any) -> None:
 def test_slice_maps_does_not_store_sliced_sum(f: Any, is_stored: bool) -> None:
     nodes = pb.compile(f).lower(np.ones((6, 5)), np.ones((5, 32)), np.ones(32)).stages.legalized.nodes
     assert any(n.kind is VIEW and n.args[0].kind is MAP for n in nodes) == is_stored
+
+
+def test_rows_of_a_matrix_in_a_loop_do_not_share_cache_lines() -> None:
+    rng = np.random.default_rng(0)
+    w, h, xs = rng.normal(size=(64, 128)) / 8, rng.normal(size=(8, 64)), rng.normal(size=(3, 8, 64))
+
+    def f(w: Any, h: Any, xs: Any) -> Any:
+        def step(h: Any, x: Any) -> Any:
+            z = np.tanh(h @ w)
+            return z[:, :64] * z[:, 64:] + x, None
+
+        return np.sum(pb.scan(step, h, xs)[0])
+
+    compiled = pb.compile(pb.value_and_grad(f, argnums=0))
+    (value, dw), (expected, dw_expected) = compiled(w, h, xs), pb.value_and_grad(f, argnums=0)(w, h, xs)
+    np.testing.assert_allclose(value, expected, rtol=1e-12)
+    np.testing.assert_allclose(dw, dw_expected, rtol=1e-10, atol=1e-12)
+    loops = [n for n in compiled.lower(w, h, xs).stages.legalized.nodes if n.kind is LOOP]
+    assert any((64, 136) in [a.shape for a in n.args] for n in loops)
