@@ -140,3 +140,11 @@ def test_stack_with_column_keeps_table_of_pieces(place: int) -> None:
     check(lambda x: f(x)[0], x)
     text = str(pb.compile(f).lower(x).stages.module.text)
     assert text.count(" select ") < 10
+
+
+def test_table_of_pieces_has_a_row_for_what_is_left_at_the_end() -> None:
+    def f(w: Any, y: Any) -> Any:
+        return sum((y[t] - w @ y[t - 3 : t]) ** 2 for t in range(3, len(y)))
+
+    for n in (19, 20):
+        check(pb.grad(f, argnums=(0, 1)), draw(3), draw(n))

@@ -162,7 +162,8 @@ class PieceReader:
         code, access, place, use = self.code, self.access, self._find_place(axis), pieces[0].use
         starts = {first // length: piece.use for first, piece in zip(firsts, pieces, strict=True)}
         rows, columns = self.plan.axes
-        count = next(a.length for a in (*rows, *columns) if a.members[-1] == axis) // length
+        whole = next(a.length for a in (*rows, *columns) if a.members[-1] == axis)
+        count = -(-whole // length)  # what is left at the end has a row too
         table = self._fill_table(n, [starts.get(i) for i in range(count)], length * use.strides[axis])
         number = code.op(f"udiv i64 {place}, {length}")
         start = code.op(f"load ptr, ptr {code.op(f'getelementptr ptr, ptr {table}, i64 {number}')}")
