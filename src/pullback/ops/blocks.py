@@ -111,6 +111,10 @@ def _behind(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str
     return np.moveaxis(op.call([np.moveaxis(args[0], 0, -1)], params), -1, 0)
 
 
+def _batch_to_space_vjp(g: Value, block_shape: Lengths, crops: Sequence[Any]) -> Any:
+    return space_to_batch_nd(g, block_shape, crops)
+
+
 @op(
     _batch_to_space,
     acts=moves(
@@ -123,7 +127,7 @@ def _behind(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str
         ],
         _behind,
     ),
-    d=linear(lambda g, block_shape, crops: space_to_batch_nd(g, block_shape, crops)),
+    d=linear(_batch_to_space_vjp),
     lower=made_of(_batch_to_space),
 )  # fmt: skip
 def batch_to_space_nd(x: TensorLike, /, block_shape: Lengths | Array, crops: Sequence[Any] | Array) -> Any:
@@ -222,6 +226,10 @@ def _space_to_depth(x: Value, block_size: int, data_format: str = "NHWC") -> Any
     return x.reshape(n, c, h // b, b, w // b, b).transpose(0, 3, 5, 1, 2, 4).reshape(due)
 
 
+def _depth_to_space_vjp(g: Value, block_size: int, data_format: str) -> Any:
+    return space_to_depth(g, block_size, data_format)
+
+
 @op(
     _depth_to_space,
     acts=moves(
@@ -232,7 +240,7 @@ def _space_to_depth(x: Value, block_size: int, data_format: str = "NHWC") -> Any
         ],
         batch_by_folding,
     ),
-    d=linear(lambda g, block_size, data_format: space_to_depth(g, block_size, data_format)),
+    d=linear(_depth_to_space_vjp),
     lower=made_of(_depth_to_space),
 )  # fmt: skip
 def depth_to_space(x: TensorLike, /, block_size: int, data_format: str = "NHWC") -> Any:

@@ -162,6 +162,14 @@ def _samples(kind: int, cases: Cases = CASES, depthwise: bool = False) -> list[A
     return made
 
 
+def _convolve_dx(g: Value, filter: Value, x_shape: Ints, windows: Windows) -> Any:
+    return convolve_input(g, filter, windows, x_shape)
+
+
+def _convolve_dfilter(g: Value, x: Value, windows: Windows) -> Any:
+    return convolve_filter(x, g, windows)
+
+
 @op(
     _convolve,
     acts=moves(
@@ -169,10 +177,7 @@ def _samples(kind: int, cases: Cases = CASES, depthwise: bool = False) -> list[A
         lambda: _samples(0),
         batch_products((None, None), (-1, -1)),
     ),
-    d=linear(
-        lambda g, filter, x_shape, windows: convolve_input(g, filter, windows, x_shape),
-        lambda g, x, windows: convolve_filter(x, g, windows),
-    ),
+    d=linear(_convolve_dx, _convolve_dfilter),
     lower=over_windows("convolve"),
     run=accept_examples(run_compiled_if(_multiplies_much, _convolve), small_convolutions),
 )
@@ -184,12 +189,16 @@ def convolve(x: TensorLike, filter: TensorLike, /, windows: Windows) -> Any:
     """
 
 
+def _convolve_input_dfilter(g: Value, x: Value, windows: Windows) -> Any:
+    return convolve_filter(g, x, windows)
+
+
 @op(
     _convolve_input,
     acts=moves(lambda y, f, windows, shape: shape, lambda: _samples(1), batch_products((None, None), (-2, -1))),
     d=linear(
         lambda g, filter, windows: convolve(g, filter, windows),
-        lambda g, x, windows: convolve_filter(g, x, windows),
+        _convolve_input_dfilter,
     ),
     lower=over_windows("convolve_input"),
     run=accept_examples(run_compiled_if(_multiplies_much, _convolve_input), small_convolutions_input),
@@ -282,6 +291,14 @@ DEPTHWISE: Cases = [
 ]  # fmt: skip
 
 
+def _depthwise_dx(g: Value, filter: Value, x_shape: Ints, windows: Windows) -> Any:
+    return depthwise_input(g, filter, windows, x_shape)
+
+
+def _depthwise_dfilter(g: Value, x: Value, windows: Windows) -> Any:
+    return depthwise_filter(x, g, windows)
+
+
 @op(
     _depthwise,
     acts=moves(
@@ -289,10 +306,7 @@ DEPTHWISE: Cases = [
         lambda: _samples(0, DEPTHWISE, True),
         batch_products_by_channel(1, (-1, -2), -1),
     ),
-    d=linear(
-        lambda g, filter, x_shape, windows: depthwise_input(g, filter, windows, x_shape),
-        lambda g, x, windows: depthwise_filter(x, g, windows),
-    ),
+    d=linear(_depthwise_dx, _depthwise_dfilter),
     lower=over_windows("depthwise"),
     run=run_compiled_if(_multiplies_much_by_channel, _depthwise),
 )
@@ -304,6 +318,10 @@ def depthwise(x: TensorLike, filter: TensorLike, /, windows: Windows) -> Any:
     """
 
 
+def _depthwise_input_dfilter(g: Value, x: Value, windows: Windows) -> Any:
+    return depthwise_filter(g, x, windows)
+
+
 @op(
     _depthwise_input,
     acts=moves(
@@ -313,7 +331,7 @@ def depthwise(x: TensorLike, filter: TensorLike, /, windows: Windows) -> Any:
     ),
     d=linear(
         lambda g, filter, windows: depthwise(g, filter, windows),
-        lambda g, x, windows: depthwise_filter(g, x, windows),
+        _depthwise_input_dfilter,
     ),
     lower=over_windows("depthwise_input"),
     run=run_compiled_if(_multiplies_much_by_channel, _depthwise_input),

@@ -16,7 +16,7 @@ from pullback.numerics.axis_arguments import LETTERS
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
-    from pullback.typing import Array, TensorLike
+    from pullback.typing import Array, TensorLike, Value
 
 __all__: list[str] = []
 
@@ -42,6 +42,10 @@ def put_diagonal(base: Any, value: Any, equation: str) -> Any:
     return np.reshape(made, base.shape)
 
 
+def diagonal_part_vjp(g: Value, x_shape: Shape, equation: str) -> Any:
+    return diagonal_fill(g, equation, x_shape)
+
+
 @op(
     lambda x, equation: np.einsum(equation, x),
     acts=moves(
@@ -49,7 +53,7 @@ def put_diagonal(base: Any, value: Any, equation: str) -> Any:
         [(((3, 3),), {"equation": "ii->i"}), (((2, 3, 2),), {"equation": "iji->ij"})],
         diagonal_examples,
     ),
-    d=linear(lambda g, x_shape, equation: diagonal_fill(g, equation, x_shape)),
+    d=linear(diagonal_part_vjp),
     lower=view(put=put_diagonal),
 )
 def diagonal_part(x: TensorLike, /, equation: str) -> Any:

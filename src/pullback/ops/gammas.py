@@ -15,7 +15,7 @@ from pullback.numerics.batching import broadcast_examples
 from pullback.numerics.gammas import cdf_derivative, density_derivative
 
 if TYPE_CHECKING:
-    from pullback.typing import Array, TensorLike
+    from pullback.typing import Array, TensorLike, Value
 
 __all__: list[str] = []
 
@@ -41,13 +41,18 @@ def _keep_dtype(compute: Callable[[Any, Any, int], Any]) -> Any:
     return run
 
 
+def _density_dalpha(g: Value, z: Value, alpha: Value, at: Value, n: int) -> Any:
+    return g * (gamma_density_slope(alpha, at, n + 1) - z * gamma_density_slope(alpha, at, 1))
+
+
+def _density_dat(g: Value, alpha: Value, at: Value, n: int) -> Any:
+    return g * gamma_density_slope(alpha, at, n - 1) * n / at if n else g * 0.0
+
+
 @op(
     _keep_dtype(density_derivative),
     acts=_Orders(),
-    d=partials(
-        lambda g, z, alpha, at, n: g * (gamma_density_slope(alpha, at, n + 1) - z * gamma_density_slope(alpha, at, 1)),
-        lambda g, alpha, at, n: g * gamma_density_slope(alpha, at, n - 1) * n / at if n else g * 0.0,
-    ),
+    d=partials(_density_dalpha, _density_dat),
     domain=(0.5, 3.0),
 )
 def gamma_density_slope(alpha: TensorLike, at: TensorLike, /, n: int) -> Any:
@@ -58,11 +63,15 @@ def gamma_density_slope(alpha: TensorLike, at: TensorLike, /, n: int) -> Any:
     """
 
 
+def _share_dalpha(g: Value, z: Value, alpha: Value, at: Value, n: int) -> Any:
+    return g * (gamma_share_slope(alpha, at, n + 1) - z * gamma_density_slope(alpha, at, 1))
+
+
 @op(
     _keep_dtype(cdf_derivative),
     acts=_Orders(),
     d=partials(
-        lambda g, z, alpha, at, n: g * (gamma_share_slope(alpha, at, n + 1) - z * gamma_density_slope(alpha, at, 1)),
+        _share_dalpha,
         lambda g, z, alpha, at, n: g * (gamma_density_slope(alpha, at, n) - z * ((alpha - 1) / at - 1)),
     ),
     domain=(0.5, 3.0),

@@ -238,6 +238,10 @@ def _gather_nd(x: Array, indices: Array) -> Any:
     return _as_rows(x, indices.shape[-1])[rows]
 
 
+def _gather_nd_vjp(g: Value, x_shape: Shape, indices: Value) -> Any:
+    return scatter_nd(indices, g, x_shape)
+
+
 @op(
     _gather_nd,
     acts=moves(
@@ -249,7 +253,7 @@ def _gather_nd(x: Array, indices: Array) -> Any:
         ],
         gather_nd_each,
     ),
-    d=linear(lambda g, x_shape, indices: scatter_nd(indices, g, x_shape), None),
+    d=linear(_gather_nd_vjp, None),
     lower=call("take at"),
 )  # fmt: skip
 def gather_nd(x: TensorLike, indices: TensorLike, /) -> Any:
@@ -347,6 +351,14 @@ def _updates_cotangent(g: Value, indices: Value, tensor_shape: Shape) -> Any:
     return gather_nd(g, indices) * np.reshape(last, last.shape + (1,) * (len(tensor_shape) - indices.shape[-1]))
 
 
+def _tensor_cotangent(g: Value, indices: Value, updates_shape: Shape) -> Any:
+    return tensor_scatter_update(g, indices, np.zeros(updates_shape, g.dtype)[()])
+
+
+def _scatter_update_jvp(dtensor: Value, indices: Value, dupdates: Value) -> Any:
+    return tensor_scatter_update(dtensor, indices, dupdates)
+
+
 @op(
     _scatter_update,
     acts=moves(
@@ -358,10 +370,10 @@ def _updates_cotangent(g: Value, indices: Value, tensor_shape: Shape) -> Any:
         update_each,
     ),
     d=rule(
-        lambda g, indices, updates_shape: tensor_scatter_update(g, indices, np.zeros(updates_shape, g.dtype)[()]),
+        _tensor_cotangent,
         None,
         _updates_cotangent,
-        jvp=lambda dtensor, indices, dupdates: tensor_scatter_update(dtensor, indices, dupdates),
+        jvp=_scatter_update_jvp,
     ),
 )  # fmt: skip
 def tensor_scatter_update(tensor: TensorLike, indices: TensorLike, updates: TensorLike, /) -> Any:

@@ -140,6 +140,10 @@ def _scatter_cotangent(g: Value, x_shape: tuple[int, ...], index: Index) -> Any:
     return _scatter(g, x_shape, index) if isinstance(g, RAW) else scatter(g, x_shape, index)
 
 
+def _put(base: Value, value: Value, index: Index) -> Any:
+    return set_item(base, value, index)
+
+
 @op(
     _getitem,
     acts=moves(
@@ -156,7 +160,7 @@ def _scatter_cotangent(g: Value, x_shape: tuple[int, ...], index: Index) -> Any:
     ),
     d=linear(_scatter_cotangent, into=_add_at, rows=rows_of_index),
     run=_pick,
-    lower=view(put=lambda base, value, index: set_item(base, value, index), is_view=_is_basic),
+    lower=view(put=_put, is_view=_is_basic),
 )  # fmt: skip
 def getitem(x: TensorLike, /, index: Index) -> Any:
     """Return ``x[index]``: integers, slices, ``None``, ``...``, arrays of integers, and masks.
@@ -368,6 +372,10 @@ def _set_all(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]
     return op.call([x, y], {"index": index_each(index, n)})
 
 
+def _set_jvp(dx: Value, dy: Value, index: Index) -> Any:
+    return set_item(dx, dy, index)
+
+
 @op(
     _set,
     acts=moves(
@@ -380,7 +388,7 @@ def _set_all(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]
         ],
         _set_all,
     ),
-    d=rule(_reset, _value_cotangent, jvp=lambda dx, dy, index: set_item(dx, dy, index)),
+    d=rule(_reset, _value_cotangent, jvp=_set_jvp),
     lower=call("set"),
 )  # fmt: skip
 def set_item(x: TensorLike, y: TensorLike, /, index: Index) -> Any:

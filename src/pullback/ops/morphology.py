@@ -15,7 +15,7 @@ from pullback.numerics.batching import batch_by_folding
 from pullback.numerics.windows import Windows, channels_last, frame_adjoint, make_frame, plan_windows, window_view
 
 if TYPE_CHECKING:
-    from pullback.typing import Lengths, Padding, TensorLike
+    from pullback.typing import Lengths, Padding, TensorLike, Value
 
 __all__ = ["dilation2d"]
 
@@ -33,6 +33,14 @@ def _all(x: Ints, w: Windows) -> Ints:
     return (x[0], *w.out, *w.size, x[-1])
 
 
+def _cut_windows_vjp(g: Value, x_shape: Ints, windows: Windows) -> Any:
+    return add_windows(g, windows, x_shape)
+
+
+def _cut_windows_jvp(dx: Value, windows: Windows) -> Any:
+    return cut_windows(dx, windows)
+
+
 @op(
     lambda x, windows, fill: window_view(make_frame(x, windows, fill), windows).copy(),
     acts=moves(
@@ -40,9 +48,7 @@ def _all(x: Ints, w: Windows) -> Ints:
         [((x,), {"windows": w, "fill": -1.0}) for x, w in SAMPLES],
         batch_by_folding,
     ),
-    d=rule(
-        lambda g, x_shape, windows: add_windows(g, windows, x_shape), jvp=lambda dx, windows: cut_windows(dx, windows)
-    ),
+    d=rule(_cut_windows_vjp, jvp=_cut_windows_jvp),
 )
 def cut_windows(x: TensorLike, /, windows: Windows, fill: float = 0.0) -> Any:
     """Return every window, (batch, *positions, *window, channels), with ``fill`` outside ``x``.

@@ -14,7 +14,7 @@ from pullback.core.op import check_rank, convert_operand, method, op
 from pullback.errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
-    from pullback.typing import Array, Lengths, Number, TensorLike
+    from pullback.typing import Array, Lengths, Number, TensorLike, Value
 
 __all__ = ["mirror_pad", "pad", "pad1d", "pad2d", "pad3d", "pad4d"]
 
@@ -52,6 +52,10 @@ def _pad(x: Array, paddings: Lengths, constant_value: Number = 0) -> Any:
     return z
 
 
+def _pad_jvp(dx: Value, paddings: Sequence[Any]) -> Any:
+    return pad(dx, paddings)
+
+
 @op(
     _pad,
     acts=moves(
@@ -65,7 +69,7 @@ def _pad(x: Array, paddings: Lengths, constant_value: Number = 0) -> Any:
     ),
     d=rule(
         lambda g, x_shape, paddings: g[_inner(x_shape, paddings)],
-        jvp=lambda dx, paddings: pad(dx, paddings),
+        jvp=_pad_jvp,
     ),
     lower=pieces(lambda shapes, paddings, constant_value: [_inner(shapes[0], paddings)], fill="constant_value"),
 )  # fmt: skip

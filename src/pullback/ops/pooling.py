@@ -140,13 +140,18 @@ def _samples_with_source(down: bool) -> list[Any]:
     return made
 
 
+def _largest_vjp(g: Value, x: Value, z: Value, windows: Windows) -> Any:
+    return give_to_largest(g, x, z, windows)
+
+
+def _largest_jvp(dx: Value, x: Value, z: Value, windows: Windows) -> Any:
+    return take_from_largest(dx, x, z, windows)
+
+
 @op(
     _largest,
     acts=moves(_results, [((x,), {"windows": w}) for x, w in SAMPLES], batch_by_folding),
-    d=rule(
-        lambda g, x, z, windows: give_to_largest(g, x, z, windows),
-        jvp=lambda dx, x, z, windows: take_from_largest(dx, x, z, windows),
-    ),
+    d=rule(_largest_vjp, jvp=_largest_jvp),
     lower=over_windows("largest"),
     run=run_compiled_if(_looks_at_many, _largest),
 )  # fmt: skip
@@ -158,10 +163,14 @@ def largest_in_window(x: TensorLike, /, windows: Windows) -> Any:
     """
 
 
+def _give_vjp(g: Value, source: Value, largest: Value, windows: Windows) -> Any:
+    return take_from_largest(g, source, largest, windows)
+
+
 @op(
     _give_to_largest,
     acts=moves(lambda x, source, largest, windows: source, lambda: _samples_with_source(False), batch_by_folding),
-    d=linear(lambda g, source, largest, windows: take_from_largest(g, source, largest, windows), None, None),
+    d=linear(_give_vjp, None, None),
     lower=over_windows("give"),
     run=run_compiled_if(_looks_at_many, _give_to_largest),
 )
@@ -243,10 +252,14 @@ def _spread(x: Array, windows: Windows, shape: Ints) -> Any:
     return frame_adjoint(e, windows, shape[1:-1])
 
 
+def _sums_vjp(g: Value, x_shape: Ints, windows: Windows) -> Any:
+    return spread_over_windows(g, windows, x_shape)
+
+
 @op(
     _sums,
     acts=moves(_results, [((x,), {"windows": w}) for x, w in SAMPLES], batch_by_folding),
-    d=linear(lambda g, x_shape, windows: spread_over_windows(g, windows, x_shape)),
+    d=linear(_sums_vjp),
     lower=over_windows("sums"),
     run=run_compiled_if(_looks_at_many, _sums),
 )

@@ -70,10 +70,14 @@ def make_scan(accumulate: Any, first: Any, name: str) -> Any:
     return run_compiled_if(has_many, accumulate, run_numpy, ends_finite)
 
 
+def cumsum_vjp(g: Value, axis: int, exclusive: bool, reverse: bool) -> Any:
+    return cumsum(g, axis, exclusive, not reverse)
+
+
 @op(
     np.cumsum,
     acts=Running(),
-    d=linear(lambda g, axis, exclusive, reverse: cumsum(g, axis, exclusive, not reverse)),
+    d=linear(cumsum_vjp),
     run=make_scan(np.cumsum, 0, "cumsum"),
     lower=scan(lambda s, acc, x: acc + x, start=0, regroups=True),
 )
@@ -101,12 +105,16 @@ def delay_by_pieces(x: Tensor, axis: int, by: int) -> Any:
     return np.concatenate([nothing, kept] if by > 0 else [kept, nothing], axis=at)
 
 
+def delay_vjp(g: Value, axis: int, by: int) -> Any:
+    return delay(g, axis, -by)
+
+
 @op(
     delay_array,
     acts=moves(
         lambda s, axis, by: s, [(((4,),), {"axis": 0, "by": 1}), (((2, 3),), {"axis": 1, "by": -1})], batch_along_axis
     ),
-    d=linear(lambda g, axis, by: delay(g, axis, -by)),
+    d=linear(delay_vjp),
     lower=made_of(delay_by_pieces),
 )
 def delay(x: TensorLike, /, axis: Axis, by: int) -> Any:
@@ -150,6 +158,10 @@ def recurrence_jvp(dx: Array, dy: Array, x: Array, z: Array, axis: int, reverse:
     return recurrence(x, dy + moved, axis, reverse, adjoint)
 
 
+def recurrence_dy(g: Value, x: Value, axis: int, reverse: bool, adjoint: bool) -> Any:
+    return recurrence(x, g, axis, reverse, not adjoint)
+
+
 @op(
     solve_recurrence,
     acts=moves(
@@ -163,11 +175,7 @@ def recurrence_jvp(dx: Array, dy: Array, x: Array, z: Array, axis: int, reverse:
         ],
         batch_along_axis,
     ),
-    d=rule(
-        recurrence_dx,
-        lambda g, x, axis, reverse, adjoint: recurrence(x, g, axis, reverse, not adjoint),
-        jvp=recurrence_jvp,
-    ),
+    d=rule(recurrence_dx, recurrence_dy, jvp=recurrence_jvp),
     run=run_compiled_if(has_many, solve_recurrence),
     lower=scan(lambda s, acc, x, y: y + x * acc, start=0),
 )

@@ -140,6 +140,10 @@ def _batch_spread(op: Op, args: list[Any], on: Sequence[bool], params: dict[str,
     )
 
 
+def _spread_vjp(g: Value, x_shape: Shape, segment_ids: Value) -> Any:
+    return unsorted_segment_sum(g, segment_ids, x_shape[0])
+
+
 @op(
     _spread,
     acts=moves(
@@ -150,7 +154,7 @@ def _batch_spread(op: Op, args: list[Any], on: Sequence[bool], params: dict[str,
         ],
         _batch_spread,
     ),
-    d=linear(lambda g, x_shape, segment_ids: unsorted_segment_sum(g, segment_ids, x_shape[0]), None),
+    d=linear(_spread_vjp, None),
     lower=call("spread"),
 )  # fmt: skip
 def segment_spread(x: TensorLike, segment_ids: TensorLike, /) -> Any:

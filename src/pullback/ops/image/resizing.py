@@ -230,14 +230,14 @@ def _batch_pictures(op: Op, args: list[Any], on: Sequence[bool], params: dict[st
     return np.reshape(z, (*lead, *z.shape[1:]))
 
 
+def _bilinear_vjp(g: Value, images_shape: Shape, align_corners: bool, half_pixel_centers: bool) -> Any:
+    return resize_bilinear_grad(g, images_shape[-3:-1], align_corners, half_pixel_centers)
+
+
 @op(
     _bilinear,
     acts=_shape_rule("resize_bilinear"),
-    d=linear(
-        lambda g, images_shape, align_corners, half_pixel_centers: resize_bilinear_grad(
-            g, images_shape[-3:-1], align_corners, half_pixel_centers
-        )
-    ),
+    d=linear(_bilinear_vjp),
     lower=made_of(_compose_bilinear),
 )
 def resize_bilinear(
@@ -309,14 +309,14 @@ def _near_back(x: Array, size: Sequence[int], align_corners: bool = False, half_
     return x
 
 
+def _near_vjp(g: Value, images_shape: Shape, align_corners: bool, half_pixel_centers: bool) -> Any:
+    return resize_nearest_neighbor_grad(g, images_shape[-3:-1], align_corners, half_pixel_centers)
+
+
 @op(
     _near,
     acts=_shape_rule("resize_nearest_neighbor"),
-    d=linear(
-        lambda g, images_shape, align_corners, half_pixel_centers: resize_nearest_neighbor_grad(
-            g, images_shape[-3:-1], align_corners, half_pixel_centers
-        )
-    ),
+    d=linear(_near_vjp),
     lower=made_of(_near),
 )
 def resize_nearest_neighbor(

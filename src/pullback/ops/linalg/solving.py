@@ -263,10 +263,18 @@ def least_squares_tangent(da: Array, db: Array, a: Array, b: Array, inverse: Arr
 # ---- determinants
 
 
+def det_vjp(g: Value, x: Value) -> Any:
+    return g[..., None, None] * cofactors(x)
+
+
+def det_jvp(dx: Value, x: Value) -> Any:
+    return np.sum(cofactors(x) * dx, axis=(-2, -1))
+
+
 @op(
     np.linalg.det,
     acts=Matrices(lambda m, n: (), SQUARE),
-    d=rule(lambda g, x: g[..., None, None] * cofactors(x), jvp=lambda dx, x: np.sum(cofactors(x) * dx, axis=(-2, -1))),
+    d=rule(det_vjp, jvp=det_jvp),
     lower=on_matrices("det", fails=False),
     run=clear("det", np.linalg.det, SINGULAR),
 )

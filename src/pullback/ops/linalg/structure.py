@@ -65,10 +65,14 @@ def diag_part_examples(op: Op, args: list[Any], on: Sequence[bool], params: dict
     return np.reshape(diag_part(np.reshape(x, (n, prod(shape), prod(shape)))), (n, *shape))
 
 
+def diag_vjp(g: Value) -> Any:
+    return tensor_diag_part(g)
+
+
 @op(
     make_tensor_diagonal,
     acts=moves(lambda s: s + s, [((s,), {}) for s in ((3,), (2, 3), (), (0,), (2, 1, 2))], diag_examples),
-    d=linear(lambda g: tensor_diag_part(g)),
+    d=linear(diag_vjp),
     lower=made_of(lambda x: np.reshape(compose_embedding(np.reshape(x, (-1,))), x.shape * 2)),
 )
 def diag(x: TensorLike, /) -> Any:
@@ -135,10 +139,14 @@ class Diagonals(Matrices):
 WIDTHS: tuple[dict[str, Any], ...] = ({}, {"k": 1}, {"k": -2})
 
 
+def diag_part_vjp(g: Value, x_shape: Shape, k: int) -> Any:
+    return diag_embed(g, k, x_shape[-2:])
+
+
 @op(
     diagonal,
     acts=Diagonals(lambda m, n: (m, n), [(3, 3), (2, 4, 3), (0, 3), (2, 1, 2)], square=False, ways=WIDTHS),
-    d=linear(lambda g, x_shape, k: diag_embed(g, k, x_shape[-2:])),
+    d=linear(diag_part_vjp),
     lower=made_of(compose_diagonal),
 )
 def diag_part(x: TensorLike, /, k: int = 0) -> Any:
@@ -242,10 +250,14 @@ def keep_band(x: Value, num_lower: int, num_upper: int) -> Any:
 BANDS = tuple({"num_lower": lower, "num_upper": upper} for lower, upper in ((1, 0), (-1, 1), (0, 9)))
 
 
+def band_part_vjp(g: Value, num_lower: int, num_upper: int) -> Any:
+    return band_part(g, num_lower, num_upper)
+
+
 @op(
     keep_band,
     acts=Matrices(lambda m, n: (m, n), [(3, 3), (2, 4, 3), (0, 3)], square=False, ways=BANDS),
-    d=linear(lambda g, num_lower, num_upper: band_part(g, num_lower, num_upper)),
+    d=linear(band_part_vjp),
     lower=made_of(keep_band),
 )
 def band_part(x: TensorLike, /, num_lower: int, num_upper: int) -> Any:

@@ -60,10 +60,14 @@ def _orders(name: str, argument: str) -> Any:
 # ---- gamma functions
 
 
+def _polygamma_dx(n: Value, x: Value) -> Any:
+    return polygamma(n + 1, x)
+
+
 @op(
     Polygamma("polygamma"),
     acts=_with_orders(1, 2, 3),
-    d=partials(_orders("polygamma", "n"), lambda n, x: polygamma(n + 1, x)),
+    d=partials(_orders("polygamma", "n"), _polygamma_dx),
     domain=POSITIVE,
     lower=scalar(lambda s, n, x: s.polygamma(n, x)),
 )
@@ -160,12 +164,14 @@ def beta(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
+def _zeta_dq(x: Value, q: Value) -> Any:
+    return -(zeta(x + 1, q) * (x.astype(q.dtype) if hasattr(x, "astype") else x))
+
+
 @op(
     Real("zeta"),
     acts=_with_orders(2, 3, 4),
-    d=partials(
-        _orders("zeta", "x"), lambda x, q: -(zeta(x + 1, q) * (x.astype(q.dtype) if hasattr(x, "astype") else x))
-    ),
+    d=partials(_orders("zeta", "x"), _zeta_dq),
     domain=POSITIVE,
 )
 def zeta(x: TensorLike, q: TensorLike, /) -> Any:
@@ -453,10 +459,14 @@ def exp1(x: TensorLike, /) -> Any:
 # ---- Bessel functions: the derivative of one is the difference or sum of its neighbours
 
 
+def _iv_dx(v: Value, x: Value) -> Any:
+    return (iv(v - 1, x) + iv(v + 1, x)) * 0.5
+
+
 @op(
     OfOrder("iv"),
     acts=_with_orders(0, 1, 3),
-    d=partials(_orders("iv", "v"), lambda v, x: (iv(v - 1, x) + iv(v + 1, x)) * 0.5),
+    d=partials(_orders("iv", "v"), _iv_dx),
 )
 def iv(v: TensorLike, x: TensorLike, /) -> Any:
     """Return the modified Bessel function of the first kind, of order ``v``; no derivative in ``v``.
@@ -469,10 +479,14 @@ def iv(v: TensorLike, x: TensorLike, /) -> Any:
     """
 
 
+def _ive_dx(v: Value, x: Value) -> Any:
+    return (ive(v - 1, x) + ive(v + 1, x)) * 0.5 - np.sign(x) * ive(v, x)
+
+
 @op(
     Real("ive"),
     acts=_with_orders(0, 1, 3),
-    d=partials(_orders("ive", "v"), lambda v, x: (ive(v - 1, x) + ive(v + 1, x)) * 0.5 - np.sign(x) * ive(v, x)),
+    d=partials(_orders("ive", "v"), _ive_dx),
     domain=POSITIVE,
 )
 def ive(v: TensorLike, x: TensorLike, /) -> Any:
@@ -486,7 +500,11 @@ def ive(v: TensorLike, x: TensorLike, /) -> Any:
     """
 
 
-@op(Real("i0"), acts=elementwise1, d=partials(lambda x: i1(x)), lower=scalar(lambda s, x: s.i0(x)))
+def _i0_dx(x: Value) -> Any:
+    return i1(x)
+
+
+@op(Real("i0"), acts=elementwise1, d=partials(_i0_dx), lower=scalar(lambda s, x: s.i0(x)))
 def i0(x: TensorLike, /) -> Any:
     """Return the modified Bessel function of order 0.
 
@@ -513,10 +531,14 @@ def i1(x: TensorLike, /) -> Any:
     """
 
 
+def _i0e_dx(z: Value, x: Value) -> Any:
+    return i1e(x) - np.sign(x) * z
+
+
 @op(
     Real("i0e"),
     acts=elementwise1,
-    d=partials(lambda z, x: i1e(x) - np.sign(x) * z),
+    d=partials(_i0e_dx),
     domain=POSITIVE,
     lower=scalar(lambda s, x: s.i0e(x)),
 )
@@ -547,10 +569,14 @@ def i1e(x: TensorLike, /) -> Any:
     """
 
 
+def _jv_dx(v: Value, x: Value) -> Any:
+    return (jv(v - 1, x) - jv(v + 1, x)) * 0.5
+
+
 @op(
     OfOrder("jv"),
     acts=_with_orders(0, 1, 3),
-    d=partials(_orders("jv", "v"), lambda v, x: (jv(v - 1, x) - jv(v + 1, x)) * 0.5),
+    d=partials(_orders("jv", "v"), _jv_dx),
 )
 def jv(v: TensorLike, x: TensorLike, /) -> Any:
     """Return the Bessel function of the first kind, of order ``v``; no derivative in ``v``.
