@@ -6,18 +6,16 @@ The rules are tried while a graph is legalized: each is given a node and its leg
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import Any
 
 import numpy as np
 
-from pullback.compiler.ir.graph import Graph, Node, View, compute_strides, resolve_view, transpose
-from pullback.compiler.ir.kinds import CONSTANT, FOLD, MAP, PRODUCT, SCATTER, VIEW
+from pullback.compiler.ir.graph import Graph, Node, compute_strides, transpose
+from pullback.compiler.ir.kinds import CONSTANT, MAP, PRODUCT, SCATTER, VIEW
 from pullback.compiler.ir.products import is_gemm_ready, plan_product
 
 __all__ = ["Merger"]
 
-MAX_ADDED_PRODUCTS = 8  # products that are added one by one
 IsAlone = Callable[[Node], bool]  # whether a node has one user and is no output, so that no memory need hold it
 
 
@@ -68,21 +66,6 @@ def _transpose_product(g: Graph, n: Node, args: list[Node], alone: IsAlone) -> N
     return g.add(PRODUCT, (transpose(g, b), transpose(g, a)), shape, n.dtype, None, n.line)
 
 
-def _split_sum_of_products(g: Graph, n: Node, args: list[Node], alone: IsAlone) -> Node | None:
-    """Return the sum of a few products as products that are each added to the one before."""
-    if n.kind is not FOLD or not _is_plain_product(args[0]) or not alone(n.args[0]) or n.data.op.kernel is not np.sum:
-        return None
-    a, b = args[0].args
-    loop = a.shape[:-2]
-    if n.data.axes != tuple(range(len(loop))) or not 1 < prod(loop) <= MAX_ADDED_PRODUCTS or n.dtype != args[0].dtype:
-        return None
-    total: tuple[Node, ...] = ()
-    for place in np.ndindex(loop):
-        parts = [_select_matrix(g, x, place) for x in (a, b)]
-        total = (g.add(PRODUCT, (*parts, *total), n.shape, n.dtype, None, n.line),)
-    return total[0]
-
-
 def _merge_scatter(g: Graph, n: Node, args: list[Node], alone: IsAlone) -> Node | None:
     """Return a scatter into zeros and the addition that alone uses it as a scatter that adds to the other term."""
     if not _is_map(n, np.add) or args[0].dtype != args[1].dtype:
@@ -100,11 +83,4 @@ def _is_plain_product(x: Node) -> bool:
     return x.kind is PRODUCT and len(x.args) == 2 and all(a.kind is not VIEW or is_gemm_ready(a) for a in x.args)
 
 
-def _select_matrix(g: Graph, x: Node, place: tuple[int, ...]) -> Node:
-    """Return one matrix of a batch as a view."""
-    base, offset, steps = resolve_view(x)
-    offset += sum(i * s for i, s in zip(place, steps, strict=False))
-    return g.add(VIEW, (base,), x.shape[-2:], x.dtype, View(offset, steps[-2:]), x.line)
-
-
-RULES = (_merge_addition, _merge_scatter, _split_sum_of_products)
+RULES = (_merge_addition, _merge_scatter)

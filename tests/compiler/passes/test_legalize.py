@@ -1,4 +1,4 @@
-"""Parts of elementwise results, and matrices of products in loops: stored as little, or as well, as can be."""
+"""Slices of sums of products, and matrices of products in loops."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.compiler.ir.kinds import LOOP, MAP, VIEW
+from pullback.compiler.ir.kinds import LOOP
 
 
 def gates(x: Any, w: Any, b: Any) -> Any:
@@ -45,12 +45,6 @@ def test_slices_of_sum_equal_numpy(f: Any) -> None:
     gradients = pb.grads(lambda *a: np.sum(f(*a)[0] ** 2))
     for z, expected in zip(pb.compile(gradients)([x, w, b]), gradients([x, w, b]), strict=True):
         np.testing.assert_allclose(z, expected, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize(("f", "is_stored"), [(gates, False), (blocks, False), (rows, False), (overlap, True)])
-def test_slice_maps_does_not_store_sliced_sum(f: Any, is_stored: bool) -> None:
-    nodes = pb.compile(f).lower(np.ones((6, 5)), np.ones((5, 32)), np.ones(32)).stages.legalized.nodes
-    assert any(n.kind is VIEW and n.args[0].kind is MAP for n in nodes) == is_stored
 
 
 def test_rows_of_a_matrix_in_a_loop_do_not_share_cache_lines() -> None:
