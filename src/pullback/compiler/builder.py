@@ -79,7 +79,7 @@ class Code:
         self.flags_rare = False  # whether a flag is set where a lane needs a slow path, instead of taking it
         self.existing: str | None = None  # the mask of the lanes whose rows exist; None if all do
         self.sums: dict[str, tuple[str, str]] = {}  # the two terms of each sum of indices
-        self.multiples: dict[str, dict[int, str]] = {}  # by index of an open loop: names of its multiples, by factor
+        self.multiples: dict[str, dict[int | str, str]] = {}  # by index of an open loop: its multiples by factor
         self.splits: dict[str, tuple[str, str, int]] = {}  # by quotient: the index divided, the remainder, the divisor
         self.shared: dict[Any, Any] = {}  # values that later lines of the same basic block may use again
 
@@ -170,7 +170,7 @@ class Code:
         self.begin(top)
         i, following = f"%{self.fresh('i')}", f"%{self.fresh('i')}"
         self.line(f"{i} = phi i64 [{start}, %{before}], [{following}, %{last}]")
-        multiples: dict[int, str] = {}
+        multiples: dict[int | str, str] = {}
         self.multiples[i] = multiples
         yield i
         del self.multiples[i]
@@ -256,6 +256,10 @@ class Code:
             x, y = self.sums[a]
             return self.add(self.times(x, n), self.times(y, n))
         return self.multiply(a, n)
+
+    def count_by(self, n: str, i: str) -> str:
+        """Multiply the index of a loop, whose step is 1, by a value that is known before the loop."""
+        return self.multiples[i].setdefault(n, f"%{self.fresh('i')}")
 
     def multiply(self, a: str, n: int) -> str:
         return "0" if not n or a == "0" else a if n == 1 else self.op(f"mul nsw i64 {a}, {n}")
@@ -444,12 +448,12 @@ class Value:
 
 
 def transpose_square(rows: Sequence[Value]) -> list[Value]:
-    """Return the transpose of a square matrix whose rows are vectors: as many vectors as each has lanes."""
-    rows, step, width = [*rows], 1, len(rows)
-    while step < width:
+    """Return the transposes of square matrices whose rows are the vectors, one beside the other in their lanes."""
+    rows, step, count, width = [*rows], 1, len(rows), rows[0].width
+    while step < count:
         low = [j if not j & step else width + j - step for j in range(width)]
         high = [j + step if not j & step else width + j for j in range(width)]
-        for i in range(width):
+        for i in range(count):
             if not i & step:
                 a, b = rows[i], rows[i + step]
                 rows[i], rows[i + step] = (a.like(a.code.shuffle(a.type, a.name, b.name, of)) for of in (low, high))

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 
 from pullback.compiler.codegen.call_table import CallList, Constant, Local, Operand, integer
 from pullback.compiler.codegen.complex_parts import emit_join, emit_split
-from pullback.compiler.codegen.fourier import emit_fourier
+from pullback.compiler.codegen.fourier import emit_fourier, order_parts
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
 from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.codegen.row_functions import emit_rows
@@ -109,7 +109,9 @@ def call_fourier(module: ModuleBuilder, code: CallList, step: Step) -> None:
     """Call the kernel of Fourier transforms."""
     n: Node = step.what
     module.described.append(f"fourier {list(n.args[0].shape)} along {n.data.axis}")
-    given = [*_find_arguments(module, n), module.address(n)]
+    (*inputs, factors), order = _find_arguments(module, n), order_parts(n)
+    results = [module.address(n)] if n.data.is_real else [module.address(n, part * n.size // 2) for part in order]
+    given = [*(inputs if order[0] == 0 else inputs[::-1]), factors, *results]
     call_whole(module, code, step, emit_fourier(step.plan), given)
 
 

@@ -6,7 +6,7 @@ one of half as many complex numbers, whose parts are every other number: as they
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import cos, pi, sin
 
@@ -25,16 +25,29 @@ from pullback.compiler.builder import (
 )
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
 from pullback.compiler.ir.fourier import Fourier, factorize, is_halved
+from pullback.compiler.ir.graph import Node
 from pullback.compiler.schedule.fourier import FourierPlan
 
-__all__ = ["emit_fourier"]
+__all__ = ["emit_fourier", "order_parts"]
+
+BLOCK_BYTES = 32  # of a row that is transposed with other rows
+LANES = "ptr noalias %from, i64 %apart, ptr noalias %to, i64 %step, i64 %count"
+ROWS = "ptr noalias %rows, i64 %first, i64 %last, i64 %length, ptr noalias %scratch, i64 %step, i64 %count"
 
 Pair = tuple[Value, Value]  # real and imaginary parts
 
 
 def emit_fourier(plan: FourierPlan) -> KernelCode:
-    """Return the kernel of transforms; its arrays are the parts of the input, the twiddle factors and the result."""
+    """Return the kernel of transforms; its arrays are the parts of the input, the factors and the parts of the result.
+
+    Parts are those of a forward transform, in the order of ``order_parts``.
+    """
     return FourierKernel(plan).write()
+
+
+def order_parts(n: Node) -> tuple[int, int]:
+    """Return which parts real and imaginary ones are to the kernel; exchanged ones make it an inverse transform."""
+    return (1, 0) if n.data.inverse and not is_halved(n.data, len(n.args) - 1) else (0, 1)
 
 
 class PassWriter:
@@ -101,49 +114,64 @@ class PassWriter:
         return base if place == "0" else self.code.op(f"getelementptr {self.one}, ptr {base}, i64 {place}")
 
 
-class TileWriter:
-    """Emits functions that copy rows to scratch memory and back, transposed, so that each row is in one lane.
+class CopyWriter:
+    """Emits functions that copy numbers between arrays and scratch memory, where each transform is in one lane.
 
-    ``step`` is the number of vectors from a number to the next one: 2 for one of the parts of complex numbers.
+    In scratch memory the vectors of successive numbers are ``%step`` elements apart.
     """
 
-    def __init__(self, dtype: str, width: int, step: int) -> None:
-        self.dtype, self.width, self.step, self.code, self.one = dtype, width, step, Code(), FLOATS[dtype]
-        self.many = vector(self.one, width)
-        self.size = int(dtype[1])
+    def __init__(self, dtype: str, width: int) -> None:
+        self.dtype, self.width, self.code, self.one = dtype, width, Code(), FLOATS[dtype]
+        self.many, self.size = vector(self.one, width), int(dtype[1])
+        self.block = min(BLOCK_BYTES // self.size, width)  # the numbers of a row that are copied at once
+
+    def emit_lanes(self, code: Code) -> str:
+        """Return the name of the function that copies vectors, multiplied by a number, to other distances."""
+        return self._emit(code, "lanes", self._write_lanes)
 
     def emit_load(self, code: Code) -> str:
         """Return the name of the function that copies ``%count`` columns of the rows to scratch memory."""
-        name = f"fourier_in_{self.one}x{self.width}_{self.step}"
-        code.add_helper(name, lambda: self._write_load(name))
-        return name
+        return self._emit(code, "in", self._write_load)
 
     def emit_store(self, code: Code) -> str:
         """Return the name of the function that copies scratch memory, multiplied by a number, to the rows."""
-        name = f"fourier_out_{self.one}x{self.width}_{self.step}"
-        code.add_helper(name, lambda: self._write_store(name))
+        return self._emit(code, "out", self._write_store)
+
+    def _emit(self, code: Code, what: str, write: Callable[[str], Helpers]) -> str:
+        name = f"fourier_{what}_{self.one}x{self.width}"
+        code.add_helper(name, lambda: write(name))
         return name
 
+    def _write_lanes(self, name: str) -> Helpers:
+        code, factor = self.code, self._splat_factor()
+        with code.loop("0", "%count") as k:
+            v = self._read(self.many, self._at("%from", code.count_by("%apart", k)))
+            self._write(v * factor, self._at("%to", code.count_by("%step", k)))
+        return self._make(name, f"{LANES}, {self.one} %factor")
+
     def _write_load(self, name: str) -> Helpers:
-        code, starts = self.code, self._find_starts()
-        with self._loop_over_tiles() as k:
-            rows = [self._value(code.op(f"load {self.many}, ptr {self._at(s, k)}, align {self.size}")) for s in starts]
-            for j, v in enumerate(transpose_square(rows)):
-                code.line(f"store {self.many} {v.name}, ptr {self._place(k, j)}")
-        return self._make(name, "")
+        starts, steps = self._find_starts(), self._list_steps()
+        part = vector(self.one, self.block)
+        with self._loop_over_blocks() as k:
+            pieces = [self._read(part, self._at(start, k), self.block) for start in starts]
+            rows = [join(pieces[i :: self.block]) for i in range(self.block)]
+            for v, place in zip(transpose_square(rows), self._list_places(k, steps), strict=True):
+                self._write(v, place)
+        return self._make(name, ROWS)
 
     def _write_store(self, name: str) -> Helpers:
-        code, starts = self.code, self._find_starts()
-        factor = self._value(splat(code, "%factor", self.one, self.width))
-        with self._loop_over_tiles() as k:
-            columns = [code.op(f"load {self.many}, ptr {self._place(k, j)}") for j in range(self.width)]
-            rows = transpose_square([self._value(x) * factor for x in columns])
-            for start, v in zip(starts, rows, strict=True):
-                code.line(f"store {self.many} {v.name}, ptr {self._at(start, k)}, align {self.size}")
-        return self._make(name, f", {self.one} %factor")
+        code, starts, steps, factor = self.code, self._find_starts(), self._list_steps(), self._splat_factor()
+        with self._loop_over_blocks() as k:
+            columns = [self._read(self.many, place) * factor for place in self._list_places(k, steps)]
+            rows = transpose_square(columns)
+            for i, start in enumerate(starts):
+                number, row = divmod(i, self.block)
+                lanes = range(number * self.block, (number + 1) * self.block)
+                piece = code.shuffle(self.many, rows[row].name, "poison", lanes)
+                self._write(Value(code, piece, self.dtype, self.block), self._at(start, k))
+        return self._make(name, f"{ROWS}, {self.one} %factor")
 
-    def _make(self, name: str, more: str) -> Helpers:
-        params = f"ptr noalias %rows, i64 %first, i64 %last, i64 %length, ptr noalias %scratch, i64 %count{more}"
+    def _make(self, name: str, params: str) -> Helpers:
         head = f"define internal void @{name}({params}) noinline {{"
         return {name: define_function(head, self.code.body)}, self.code.declared
 
@@ -154,25 +182,48 @@ class TileWriter:
         rows = [code.call("llvm.smin.i64", "i64", [("i64", row), ("i64", "%last")]) for row in numbers]
         return [self._at("%rows", code.op(f"mul i64 {row}, %length")) for row in rows]
 
-    def _place(self, k: str, j: int) -> str:
-        """Return the address of a column in scratch memory."""
-        return self._at("%scratch", self.code.times(self.code.add(k, str(j)), self.step * self.width))
+    def _list_steps(self) -> list[str]:
+        """Return the first multiples of the step: computed before the loop, they are offsets of addresses in it."""
+        return ["0", "%step", *(self.code.op(f"mul i64 %step, {i}") for i in (2, 3, 4))]
 
-    def _value(self, name: str) -> Value:
-        return Value(self.code, name, self.dtype, self.width)
+    def _list_places(self, k: str, steps: list[str]) -> list[str]:
+        """Return the addresses of the columns of a block in scratch memory."""
+        places = [self._at("%scratch", self.code.op(f"mul i64 {k}, %step"))]
+        for i in range(1, self.block):
+            places.append(self._at(places[(i - 1) // 4 * 4], steps[(i - 1) % 4 + 1]))
+        return places
+
+    @contextmanager
+    def _loop_over_blocks(self) -> Iterator[str]:
+        """Emit a loop over blocks of columns; the last block may overlap the one before."""
+        code = self.code
+        over = code.op(f"add i64 %count, {self.block - 1}")
+        blocks, most = code.op(f"udiv i64 {over}, {self.block}"), code.op(f"sub i64 %count, {self.block}")
+        with code.loop("0", blocks) as t:
+            at = code.times(t, self.block)
+            yield code.call("llvm.smin.i64", "i64", [("i64", at), ("i64", most)])
+
+    def _splat_factor(self) -> Value:
+        return Value(self.code, splat(self.code, "%factor", self.one, self.width), self.dtype, self.width)
+
+    def _read(self, type_: str, pointer: str, width: int = 0) -> Value:
+        loaded = self.code.op(f"load {type_}, ptr {pointer}, align {self.size}")
+        return Value(self.code, loaded, self.dtype, width or self.width)
+
+    def _write(self, v: Value, pointer: str) -> None:
+        self.code.line(f"store {v.type} {v.name}, ptr {pointer}, align {self.size}")
 
     def _at(self, base: str, place: str) -> str:
         return base if place == "0" else self.code.op(f"getelementptr {self.one}, ptr {base}, i64 {place}")
 
-    @contextmanager
-    def _loop_over_tiles(self) -> Iterator[str]:
-        """Emit a loop over tiles of columns; the last tile may overlap the one before."""
-        code = self.code
-        over = code.op(f"add i64 %count, {self.width - 1}")
-        tiles, most = code.op(f"udiv i64 {over}, {self.width}"), code.op(f"sub i64 %count, {self.width}")
-        with code.loop("0", tiles) as t:
-            at = code.times(t, self.width)
-            yield code.call("llvm.smin.i64", "i64", [("i64", at), ("i64", most)])
+
+def join(parts: list[Value]) -> Value:
+    """Return a vector of the lanes of several, whose number is a power of two."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    a, b = join(parts[:half]), join(parts[half:])
+    return Value(a.code, a.code.shuffle(a.type, a.name, b.name, range(2 * a.width)), a.dtype, 2 * a.width)
 
 
 class FourierKernel:
@@ -188,46 +239,47 @@ class FourierKernel:
         self.given = x.shape[self.data.axis]
         self.is_halved = is_halved(self.data, len(plan.node.args) - 1)
         self.half = plan.buffer  # elements of one half of the scratch memory
+        self.order = order_parts(plan.node)
+        self.inputs = sorted(self.order[: len(plan.node.args) - 1])  # the parts that the input has
 
     def write(self) -> KernelCode:
         """Return the kernel."""
         code, plan = self.code, self.plan
+        factor = code.op(f"load {self.one}, ptr %w")
         with code.loop("%lo", "%hi") as u:
             rows = self._find_rows(u)
             self._load_all(rows)
-            self._store_all(rows, self._transform())
-        arrays = [f"ptr noalias %x{i}" for i in range(len(plan.node.args) - 1)]
-        params = *arrays, "ptr noalias %w", "ptr noalias %z", "i64 %lo", "i64 %hi", "ptr %partial"
+            self._store_all(rows, self._transform(), factor)
+        results = self.order[:1] if self.data.is_real else (0, 1)
+        arrays = *(f"%x{part}" for part in self.inputs), "%w", *(f"%z{part}" for part in results)
+        params = *(f"ptr noalias {x}" for x in arrays), "i64 %lo", "i64 %hi", "ptr %partial"
         function = make_function(code.body, *params, "ptr noalias %scratch")
         return KernelCode(function, plan.work, frozenset(code.declared), helpers=tuple(code.helpers.items()))
 
     def _load_all(self, rows: list[str]) -> None:
         """Load the complex numbers to transform."""
-        data, arrays = self.data, [f"%x{i}" for i in range(len(self.plan.node.args) - 1)]
+        data = self.data
         if self.is_halved and not data.is_real:
-            self._load(rows, arrays[0], 0, data.n, step=1)
+            self._load(rows, "%x0", 0, data.n, step=1)
             return
-        for x, part in zip([*arrays, None], self._order_parts(), strict=False):
+        for part in range(2):
+            x = f"%x{part}" if part in self.inputs else None
             self._load(rows, x, part, data.n // 2 + 1 if data.is_real else data.n)
         if self.is_halved:
             self._pack_bins()
         elif data.is_real:
             self._mirror_bins()
 
-    def _store_all(self, rows: list[str], buffer: int) -> None:
+    def _store_all(self, rows: list[str], buffer: int, factor: str) -> None:
         """Store the result, from this half of scratch memory."""
-        order = self._order_parts()
         if self.data.is_real:
-            self._store(rows, "%z", buffer, order[0], step=1 if self.is_halved else 2)
+            part = self.order[0]
+            self._store(rows, f"%z{part}", buffer, part, factor, step=1 if self.is_halved else 2)
             return
         if self.is_halved:
             self._unpack_bins(buffer)
-        for i, part in enumerate(order):
-            self._store(rows, self._at("%z", str(i * self.plan.node.size // 2)), buffer, part)
-
-    def _order_parts(self) -> list[int]:
-        """Return the places of real and imaginary parts; exchanged ones make an inverse transform of a forward one."""
-        return [1, 0] if self.data.inverse and not self.is_halved else [0, 1]
+        for part in range(2):
+            self._store(rows, f"%z{part}", buffer, part, factor)
 
     # ---- where the transforms of a block are
 
@@ -263,48 +315,52 @@ class FourierKernel:
 
     def _load(self, rows: list[str], base: str | None, part: int, wanted: int, step: int = 2) -> None:
         """Copy real or imaginary parts of the input into scratch memory, padded with zeros."""
-        code, plan = self.code, self.plan
+        code, plan, copies = self.code, self.plan, CopyWriter(self.dtype, self.width)
         count = min(self.given, wanted) if base is not None else 0
-        if base is not None and self._has_tiles(count):
-            name = TileWriter(self.dtype, self.width, step).emit_load(code)
-            code.line(f"call void @{name}({self._list_tile(rows, base, self.given, self._place(0, part), count)})")
-        elif base is not None:
+        to = f"ptr {self._place(0, part)}, i64 {step * self.width}, i64 {count}"
+        if base is None:
+            pass
+        elif self._has_tiles(count):
+            code.call_helper(copies.emit_load(code), f"{self._describe_rows(rows, base, self.given)}, {to}")
+        elif plan.is_contiguous:
+            start = self._find_starts(rows, base, self.given)[0]
+            one = f"{self.one} {literal(1.0, self.dtype, 1)}"
+            code.call_helper(copies.emit_lanes(code), f"ptr {start}, i64 {plan.inner}, {to}, {one}")
+        else:
             starts = self._find_starts(rows, base, self.given)
             with code.loop("0", count) as k:
                 at = [self._at(start, code.times(k, plan.inner)) for start in starts]
-                self._put(self._read(at[0]) if plan.is_contiguous else self._collect(at), part, k, step)
+                self._put(self._collect(at), part, k, step)
         if count < wanted:
             with code.loop(str(count), wanted) as k:
                 self._put(self._zero(), part, k, step)
 
-    def _store(self, rows: list[str], base: str, buffer: int, part: int, step: int = 2) -> None:
-        """Copy real or imaginary parts of the result from scratch memory."""
-        code, plan, count = self.code, self.plan, self.data.out
+    def _store(self, rows: list[str], base: str, buffer: int, part: int, factor: str, step: int = 2) -> None:
+        """Copy real or imaginary parts of the result, times the factor, from scratch memory."""
+        code, plan, count, copies = self.code, self.plan, self.data.out, CopyWriter(self.dtype, self.width)
+        here, times = f"ptr {self._place(buffer, part)}, i64 {step * self.width}", f"{self.one} {factor}"
         if self._has_tiles(count):
-            name = TileWriter(self.dtype, self.width, step).emit_store(code)
-            given = self._list_tile(rows, base, count, self._place(buffer, part), count)
-            code.line(f"call void @{name}({given}, {self.one} {literal(self.data.factor, self.dtype, 1)})")
-            return
-        starts = self._find_starts(rows, base, count)
-        with code.loop("0", count) as k:
-            v = self._get(buffer, part, k, step)
-            v = v if self.data.factor == 1.0 else v * self.data.factor
-            at = [self._at(start, code.times(k, plan.inner)) for start in starts]
-            if plan.is_contiguous:
-                self._write(v, at[0])
-                return
-            for i, pointer in enumerate(at):
-                lane = v.name if self.width == 1 else code.op(f"extractelement {self.many} {v.name}, i64 {i}")
-                code.line(f"store {self.one} {lane}, ptr {pointer}")
+            given = f"{self._describe_rows(rows, base, count)}, {here}, i64 {count}, {times}"
+            code.call_helper(copies.emit_store(code), given)
+        elif plan.is_contiguous:
+            start = self._find_starts(rows, base, count)[0]
+            given = f"{here}, ptr {start}, i64 {plan.inner}, i64 {count}, {times}"
+            code.call_helper(copies.emit_lanes(code), given)
+        else:
+            starts, each = self._find_starts(rows, base, count), self._value(splat(code, factor, self.one, self.width))
+            with code.loop("0", count) as k:
+                v = self._get(buffer, part, k, step) * each
+                for i, start in enumerate(starts):
+                    lane = v.name if self.width == 1 else code.op(f"extractelement {self.many} {v.name}, i64 {i}")
+                    code.line(f"store {self.one} {lane}, ptr {self._at(start, code.times(k, plan.inner))}")
 
     def _has_tiles(self, count: int) -> bool:
-        """Return whether this number of columns is copied by the functions of ``TileWriter``."""
+        """Return whether this number of columns is copied by the functions of ``CopyWriter`` for rows."""
         return not self.plan.is_contiguous and self.plan.inner == 1 and count >= self.width > 1
 
-    def _list_tile(self, rows: list[str], base: str, length: int, place: str, count: int) -> str:
-        """Return the arguments of a call of a function of ``TileWriter``."""
-        last = self.plan.outer - 1
-        return f"ptr {base}, i64 {rows[0]}, i64 {last}, i64 {length}, ptr {place}, i64 {count}"
+    def _describe_rows(self, rows: list[str], base: str, length: int) -> str:
+        """Return the rows as arguments of a call of a function of ``CopyWriter``."""
+        return f"ptr {base}, i64 {rows[0]}, i64 {self.plan.outer - 1}, i64 {length}"
 
     def _collect(self, pointers: list[str]) -> Value:
         """Return a vector of the elements at these addresses."""
@@ -320,7 +376,7 @@ class FourierKernel:
 
     def _mirror_bins(self) -> None:
         """Make the bins of all frequencies of an odd number of real results: conjugates at mirrored frequencies."""
-        code, n, (re, im) = self.code, self.data.n, self._order_parts()
+        code, n, (re, im) = self.code, self.data.n, self.order
         self._put(self._zero(), im, "0")  # does not count
         if n > 1:
             with code.loop("1", (n + 1) // 2) as k:
@@ -372,7 +428,7 @@ class FourierKernel:
         """Emit a loop over bins that have mirror images: gives their places and the factor of the first one."""
         code, half = self.code, self.plan.length
         with code.loop("1", half // 2 + 1) as k:
-            at = [self._at("%w", code.add(code.times(k, 2), str(part))) for part in range(2)]
+            at = [self._at("%w", code.add(code.times(k, 2), str(1 + part))) for part in range(2)]
             re, im = (splat(code, code.op(f"load {self.one}, ptr {x}"), self.one, self.width) for x in at)
             yield k, code.op(f"sub i64 {half}, {k}"), (self._value(re), self._value(im))
 
@@ -381,7 +437,7 @@ class FourierKernel:
     def _transform(self) -> int:
         """Emit the calls of all passes, and return the half of scratch memory that has the result, 0 or 1."""
         code, source, left, stride = self.code, 0, self.plan.length, 1
-        table = 2 * (left // 2 + 1) if self.is_halved else 0
+        table = 1 + (2 * (left // 2 + 1) if self.is_halved else 0)  # after the factor of the result
         halves = "%scratch", self._at("%scratch", str(self.half))
         for r in factorize(left):
             factors = left // r
@@ -420,12 +476,6 @@ class FourierKernel:
 
     def _zero(self) -> Value:
         return constant(self.code, 0.0, self.dtype, self.width)
-
-    def _read(self, pointer: str) -> Value:
-        return self._value(self.code.op(f"load {self.many}, ptr {pointer}, align {self.size}"))
-
-    def _write(self, v: Value, pointer: str) -> None:
-        self.code.line(f"store {self.many} {v.name}, ptr {pointer}, align {self.size}")
 
 
 def multiply(x: Pair, y: Pair) -> Pair:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["MAX_LENGTH", "Fourier", "count_transforms", "factorize", "is_halved", "make_twiddles", "transform"]
+__all__ = ["MAX_LENGTH", "Fourier", "count_transforms", "factorize", "is_halved", "make_factors", "transform"]
 
 RADICES = (4, 2, 3, 5, 7, 11, 13)  # of the passes of a transform
 MAX_LENGTH = 1 << 14  # of a transform whose scratch memory fits the second-level cache, about
@@ -49,21 +49,24 @@ def is_halved(data: Fourier, parts: int) -> bool:
     return data.n % 2 == 0 and (data.is_real or parts == 1)
 
 
-def make_twiddles(n: int, dtype: Any, is_halved: bool = False) -> Any:
-    """Return the twiddle factors: for each pass and position, those of all legs of the butterfly but the first.
+def make_factors(data: Fourier, dtype: Any, is_halved: bool = False) -> Any:
+    """Return the factor of the result, and the twiddle factors: for each pass and position, those of all legs of the
+    butterfly but the first.
 
-    If a transform of real numbers is halved, those of its frequencies up to a quarter of all of them come first.
+    If a transform of real numbers is halved, those of its frequencies up to a quarter of all of them come before.
 
-    >>> make_twiddles(4, np.float64).size, make_twiddles(8, np.float64, is_halved=True).size
-    (0, 6)
+    >>> data = Fourier(axis=0, n=8, out=8, inverse=False, factor=1.0, is_real=False)
+    >>> make_factors(data._replace(n=4), np.float64).size, make_factors(data, np.float64, is_halved=True).size
+    (1, 7)
     """
-    table = [_list_turns(np.arange(n // 4 + 1) / n)] if is_halved else []
+    n = data.n
+    table = [np.array([data.factor]), *([_list_turns(np.arange(n // 4 + 1) / n)] if is_halved else [])]
     left = n // 2 if is_halved else n
     for r in factorize(left):
         if left > r:
             table.append(_list_turns(np.arange(left // r)[:, None] * np.arange(1, r) / left))
         left //= r
-    return np.concatenate([*table, np.zeros(0)]).astype(dtype)
+    return np.concatenate(table).astype(dtype)
 
 
 def _list_turns(turns: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.ir.fourier import MAX_LENGTH, Fourier, count_transforms, factorize, is_halved, make_twiddles
+from pullback.compiler.ir.fourier import MAX_LENGTH, Fourier, count_transforms, factorize, is_halved, make_factors
 from pullback.compiler.ir.graph import Graph, Node, Pieces, View, compute_strides
 from pullback.compiler.ir.kinds import FOURIER, MAP, PIECES, VIEW
 from pullback.core.tensor import BY_KERNEL
@@ -64,7 +64,7 @@ def _find_sides(n: int) -> tuple[int, int] | None:
 def _add_transform(g: Graph, data: Fourier, parts: Sequence[Node], line: str) -> list[Node]:
     x = parts[0]
     shape = (*x.shape[: data.axis], data.out, *x.shape[data.axis + 1 :])
-    table = g.constant(make_twiddles(data.n, x.dtype, is_halved(data, len(parts))))
+    table = g.constant(make_factors(data, x.dtype, is_halved(data, len(parts))))
     made = g.add(FOURIER, (*parts, table), shape if data.is_real else (2, *shape), x.dtype, data, line)
     if data.is_real:
         return [made]
