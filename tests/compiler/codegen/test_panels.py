@@ -45,6 +45,31 @@ def test_panel_products_stay_inside_their_arrays(
             np.testing.assert_allclose(found, expected, 1e-4, 1e-3 if dtype == "f4" else 1e-10)
 
 
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("isa", RUNNABLE)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("right", [False, True])
+def test_products_with_few_columns_stay_inside_their_arrays(
+    isa: str, dtype: str, left: bool, right: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(MAX_ISA, isa)
+    monkeypatch.setenv("PULLBACK_CANARY", "1")
+    random = np.random.default_rng(6)
+    for m, k, n in [(601, 803, 2), (300, 1001, 3), (203, 1700, 5), (104, 900, 11), (2, 3001, 301)]:
+        a = random.normal(size=(k, m) if left else (m, k)).astype(dtype)
+        b = random.normal(size=(n, k) if right else (k, n)).astype(dtype)
+        c = random.normal(size=(m, n)).astype(dtype)
+
+        def f(a: Any, b: Any, c: Any) -> Any:
+            product = (a.T if left else a) @ (b.T if right else b)
+            return product, c + product
+
+        compiled = pb.compile(f, backend="llvm")
+        for found, expected in zip(compiled(a, b, c), f(a, b, c), strict=True):
+            np.testing.assert_allclose(found, expected, 1e-4, 1e-3 if dtype == "f4" else 1e-10)
+
+
 @pytest.mark.parametrize("batch", [(), (3,), (2, 3)])
 def test_products_of_one_row_and_transposed_matrices(batch: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULLBACK_CANARY", "1")

@@ -1,7 +1,8 @@
 """Matrix products with few rows: the right matrix is read where it is, as it is used too seldom to be copied.
 
 A few of its rows at a time are multiplied along all columns, so that memory is read in order; the sums so far, of which
-there are few, stay in the cache.
+there are few, stay in the cache.  A product of a transposed left matrix and few columns is the transpose of one with
+few rows, whose sums are in scratch memory until they are complete.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from pullback.compiler.codegen.gemm.block import Block, count_rows
 from pullback.compiler.codegen.kernel_code import Function, make_function
 from pullback.compiler.codegen.row_functions import RowCode
 from pullback.compiler.ir.products import Product
-from pullback.compiler.schedule.products import choose_panel_depth, count_vectors
+from pullback.compiler.schedule.products import choose_panel_depth, count_vectors, turn_few_columns
 from pullback.compiler.target import Target
 
 __all__ = ["FewRows"]
@@ -21,7 +22,11 @@ class FewRows:
     """Emits the kernel of one product, whose rows are groups of columns."""
 
     def __init__(self, p: Product, target: Target) -> None:
-        self.p, self.target, self.code = p, target, RowCode()
+        turned = turn_few_columns(p)
+        self.given, self.p, self.target, self.code = p, turned or p, target, RowCode()
+        names = ("%b", "%a", "%scratch", "%scratch") if turned else ("%a", "%b", "%c", "%z")
+        self.left, self.right, self.before, self.z = names
+        p = self.p
         self.type = FLOATS[p.dtype]
         self.width = target.vector_bytes // int(p.dtype[1])
         self.columns = self.width * count_vectors(p.m)
@@ -36,8 +41,22 @@ class FewRows:
             self._multiply_slice(first, self.depth)
         if whole < p.k:
             self._multiply_slice(str(whole), p.k - whole)
+        if p is not self.given:
+            self._turn_result()
         arrays = "ptr noalias %a", "ptr noalias %b", "ptr %c", "ptr %z"
         return make_function(code.body, *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch")
+
+    def _turn_result(self) -> None:
+        """Emit the transposed copy of the sums to the result."""
+        p, code, type_ = self.p, self.code, self.type
+        end = code.op(f"call i64 @llvm.smin.i64(i64 {code.times('%hi', self.columns)}, i64 {p.n})")
+        with code.loop(code.times("%lo", self.columns), end) as j:
+            for i in range(p.m):
+                place = code.add(code.times(j, p.m), str(i))
+                total = code.load(type_, "%scratch", code.add(j, str(i * p.n)))
+                if self.given.adds:
+                    total = code.op(f"fadd {type_} {code.load(type_, '%c', place)}, {total}")
+                code.store(type_, total, "%z", place)
 
     def _multiply_slice(self, first: str, deep: int) -> None:
         """Emit the product with some rows of the right matrix, from ``first`` on."""
@@ -54,7 +73,7 @@ class FewRows:
     def _multiply_columns(self, first: str, deep: int, j: str, columns: int) -> None:
         p, code = self.p, self.code
         left = p.m % self.rows
-        right = self._at("%b", code.add(code.times(first, p.b.row), j))
+        right = self._at(self.right, code.add(code.times(first, p.b.row), j))
         if p.m > left:
             with code.loop("0", p.m - left, self.rows) as i:
                 self._call_block(i, self.rows, first, deep, right, j, columns)
@@ -64,10 +83,10 @@ class FewRows:
     def _call_block(self, i: str, rows: int, first: str, deep: int, right: str, j: str, columns: int) -> None:
         p, code = self.p, self.code
         block = Block(p, rows, columns, self.width, self.target, "%adds", is_padded=False)
-        left = self._at("%a", code.add(code.times(i, p.a.row), code.times(first, p.a.column)))
+        left = self._at(self.left, code.add(code.times(i, p.a.row), code.times(first, p.a.column)))
         place = code.add(code.times(i, p.n), j)
-        z, is_later = self._at("%z", place), code.op(f"icmp ne i64 {first}, 0")
-        before = code.op(f"select i1 {is_later}, ptr {z}, ptr {self._at('%c', place)}")
+        z, is_later = self._at(self.z, place), code.op(f"icmp ne i64 {first}, 0")
+        before = code.op(f"select i1 {is_later}, ptr {z}, ptr {self._at(self.before, place)}")
         block.call(code, left, right, p.b.row, deep, z, before, "true" if p.adds else is_later)
 
     def _at(self, base: str, place: str) -> str:

@@ -12,10 +12,17 @@ from functools import lru_cache
 from pullback.compiler.builder import FLOATS, Code, first_lanes, vector
 from pullback.compiler.codegen.gemm.block import Block, count_rows
 from pullback.compiler.codegen.gemm.few_rows import FewRows
+from pullback.compiler.codegen.gemm.few_vectors import FewVectors
 from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
 from pullback.compiler.codegen.loops.transpose import Tile
 from pullback.compiler.ir.products import Product
-from pullback.compiler.schedule.products import choose_panel_depth, has_few_rows, plan_panels
+from pullback.compiler.schedule.products import (
+    choose_panel_depth,
+    has_few_rows,
+    has_few_vectors,
+    plan_panels,
+    turn_few_columns,
+)
 from pullback.compiler.target import ALIGN, Target
 
 __all__ = ["emit_panels"]
@@ -27,7 +34,12 @@ EVEN_ROWS = 12  # rows from which on a block has an even number: half of it is t
 @lru_cache(256)
 def emit_panels(p: Product, target: Target) -> KernelCode:
     """Return the kernel of a product, whose rows are panels; its arrays are left, right, what is added, the result."""
-    writer = FewRows(p, target) if has_few_rows(p) else BlockedProduct(p, target)
+    if has_few_vectors(p, target):
+        writer: FewVectors | FewRows | BlockedProduct = FewVectors(p, target)
+    elif has_few_rows(p) or turn_few_columns(p):
+        writer = FewRows(p, target)
+    else:
+        writer = BlockedProduct(p, target)
     function, code = writer.write(), writer.code
     return KernelCode(function, plan_panels(p, target), frozenset(code.declared), helpers=tuple(code.helpers.items()))
 
