@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -637,6 +638,35 @@ def test_numpy_writes_of_tensor_into_array_raise(name: str) -> None:
         traced(lambda x: WRITING[name](np.zeros(A.shape), x))
 
 
+@pytest.mark.parametrize("name", ["np.copyto", "np.put", "np.add.at"])
+def test_numpy_writes_of_untraced_tensor_into_array(name: str) -> None:
+    y, z = A.copy(), A.copy()
+    WRITING[name](y, pb.tensor(A))
+    WRITING[name](z, A)
+    np.testing.assert_allclose(y, z)
+
+
+def test_place_with_computed_mask_under_vmap_and_compile() -> None:
+    def f(x: Any) -> Any:
+        y = x * 1
+        np.place(y, y > 0, [x[0], 5.0])
+        return y
+
+    np.testing.assert_array_equal(pb.vmap(f)(A), [f(row) for row in A])
+    np.testing.assert_array_equal(pb.compile(f)(A[1]), f(A[1]))
+
+
+def test_indices_of_triangles_under_vmap_and_compile() -> None:
+    for f in (np.triu_indices_from, np.tril_indices_from, np.diag_indices_from):
+        np.testing.assert_array_equal(pb.vmap(lambda x, f=f: x[f(x)])(A[None]), [A[f(A)]])
+        np.testing.assert_array_equal(pb.compile(lambda x, f=f: x[f(x)])(A), A[f(A)])
+
+
+def test_diff_of_bools() -> None:
+    x = np.array([True, False, False])
+    np.testing.assert_array_equal(np.diff(pb.tensor(x)), np.diff(x))
+
+
 REPEATED = [0, 2, 0, 0, 3]
 EVERY_TRANSFORM: dict[str, Callable[..., Any]] = {
     "grad": lambda f, x: pb.grad(f)(x),
@@ -1241,3 +1271,36 @@ def test_series_of_traced_small_integers_do_not_overflow() -> None:
 def test_cov_of_one_row_whose_columns_are_variables() -> None:
     row = pb.tensor(np.array([[1.0, 2.0, 4.0]]))  # older NumPy takes the row for one variable
     np.testing.assert_array_equal(np.cov(row, ddof=0, rowvar=False), np.zeros((3, 3)))
+
+
+@pytest.mark.parametrize("run", [lambda f, x: f(x), lambda f, x: pb.compile(f)(x)], ids=["eager", "compiled"])
+@pytest.mark.parametrize("f", [np.var, np.std])
+def test_variance_without_degrees_of_freedom_is_that_of_numpy(f: Any, run: Any) -> None:
+    for x in [np.array([1.0, 2.0]), np.array([1, 2]), np.zeros(0), np.ones(1)]:
+        for ddof in (1, 2, 3):
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                np.testing.assert_array_equal(run(lambda x, n=ddof: f(x, ddof=n), pb.tensor(x)), f(x, ddof=ddof))
+
+
+def test_nanvar_without_degrees_of_freedom_is_nan() -> None:
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(np.nanvar(pb.tensor(np.array([1.0, np.nan, 3.0])), ddof=2), np.nan)
+
+
+def test_variance_of_chosen_elements_has_no_nan_from_the_others() -> None:
+    x = np.array([1.0, np.nan, 4.0])
+    np.testing.assert_allclose(pb.grad(lambda x: np.var(x, where=~np.isnan(x)))(x), [-1.5, 0, 1.5])
+    np.testing.assert_allclose(pb.grad(lambda x: np.nanvar(x, mean=2.0))(x), [-1, 0, 2])
+
+
+def test_ddof_and_correction_together_raise() -> None:
+    with pytest.raises(ArgumentError, match="same parameter"):
+        np.var(pb.tensor(np.array([1.0, 2.0])), ddof=1, correction=1)
+
+
+def test_average_takes_weights_in_the_order_of_axis() -> None:
+    a, w = np.arange(24.0).reshape(2, 3, 4), np.arange(8.0).reshape(4, 2)
+    np.testing.assert_allclose(np.average(pb.tensor(a), (2, 0), w), np.average(a, (2, 0), w))
+    with pytest.raises(ZeroDivisionError, match="sum to 0"):
+        np.average(pb.tensor(a), 0, np.array([1.0, -1.0]))

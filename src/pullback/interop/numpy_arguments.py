@@ -137,7 +137,7 @@ def _run_example(
                 "values. Use np.where to choose, or do this outside of it."
             )
         raise BatchedValueError(
-            f"{name} under vmap: what it gives is different for each example, and not one array that has the same "
-            "shape for all. Use np.where to choose, or do this outside of vmap."
+            f"{name} under vmap or compiled: its results are several, or their shape depends on values. Use np.where "
+            "to choose, or do this outside of vmap and of the compiled function."
         )
     return made

@@ -383,6 +383,15 @@ def _from_dtypes(function: Callable[..., Any]) -> Any:
     return from_dtypes
 
 
+def _from_shape(function: Callable[..., Any]) -> Any:
+    """Adapt a NumPy function that depends on the shape of an array alone; values of tensors are not read."""
+
+    def from_shape(a: Value, /, *args: object, **kwargs: object) -> Any:
+        return function(np.broadcast_to(0, np.shape(a)), *args, **kwargs)
+
+    return from_shape
+
+
 def _angle(z: Value, /, deg: bool = False) -> Any:
     turn = complex.angle(z)
     return turn * (180 / pi) if deg else turn
@@ -408,6 +417,8 @@ FUNCTIONS = {
     np.full_like: _full_like, np.linspace: _linspace, np.full: _full, np.array: _array, np.asarray: _asarray,
     np.asanyarray: _asarray, np.ascontiguousarray: _asarray, np.asfortranarray: _asarray,
     np.shape: lambda a, /: to_array(a).shape, np.ndim: lambda a, /: to_array(a).ndim,
+    np.diag_indices_from: _from_shape(np.diag_indices_from), np.triu_indices_from: _from_shape(np.triu_indices_from),
+    np.tril_indices_from: _from_shape(np.tril_indices_from),
     np.result_type: _from_dtypes(np.result_type), np.common_type: _from_dtypes(np.common_type),
     np.iscomplexobj: lambda x, /: x.dtype.kind == "c", np.isrealobj: lambda x, /: x.dtype.kind != "c",
     np.isposinf: lambda x, /: np.isinf(x) & ~np.signbit(x), np.isneginf: lambda x, /: np.isinf(x) & np.signbit(x),

@@ -14,7 +14,7 @@ import numpy as np
 from pullback.core.tensor import Tensor, strip
 from pullback.errors import ArgumentError
 from pullback.interop.numpy_arguments import iterate_tensors
-from pullback.interop.numpy_reductions import take_root
+from pullback.interop.numpy_reductions import resolve_ddof, take_root
 
 if TYPE_CHECKING:
     from pullback.typing import Axis, DType, Value
@@ -159,9 +159,10 @@ def _var(
     correction: float | None = None,
 ) -> Any:  # fmt: skip
     d = x - (_mean(x, where, axis, True) if mean is None else mean)
+    d = d if where is True else np.where(where, d, np.zeros((), d.dtype))  # what is left out may be NaN
     squares = np.real(d * np.conjugate(d)) if d.dtype.kind == "c" else d * d
-    n = _count(x, where, axis, keepdims) - (ddof if correction is None else correction)
-    return np.sum(squares, axis=axis, keepdims=keepdims, where=where) / n
+    n = _count(x, where, axis, keepdims) - resolve_ddof(ddof, correction)
+    return np.sum(squares, axis=axis, keepdims=keepdims) / np.maximum(n, 0)
 
 
 # ---- elements in the order of Fortran

@@ -34,6 +34,13 @@ def take_root(s: Value) -> Any:
     return np.where(nothing, s, np.sqrt(np.where(nothing, s + 1, s)))
 
 
+def resolve_ddof(ddof: float, correction: float | None) -> float:
+    """Return what is subtracted from the number of elements of a variance, by either of its names."""
+    if correction is not None and ddof != 0:
+        raise ArgumentError(f"np.var: ddof={ddof} and correction={correction} are the same parameter; give one.")
+    return ddof if correction is None else correction
+
+
 # ---- statistics
 
 
@@ -41,7 +48,7 @@ def _var(kernel: Any) -> Function:
     def var(
         a: Value, /, axis: Axis = None, ddof: float = 0, keepdims: bool = False, *, correction: int | None = None
     ) -> Any:
-        return BY_KERNEL[kernel].function(a, axis, keepdims, ddof if correction is None else correction)
+        return BY_KERNEL[kernel].function(a, axis, keepdims, resolve_ddof(ddof, correction))
 
     return var
 
@@ -62,13 +69,17 @@ def _average(
     else:
         if np.shape(w) != np.shape(a):
             axes = resolve_axes(a.ndim, axis, "np.average")
-            if axis is None or np.shape(w) != tuple(a.shape[i] for i in axes):
+            given = [i % a.ndim for i in (axis if isinstance(axis, tuple) else axes)]
+            if axis is None or np.shape(w) != tuple(a.shape[i] for i in given):
                 raise ShapeError(
                     f"np.average: weights of shape {np.shape(w)} do not fit a of shape {a.shape} along axis {axis}."
                 )
-            w = np.reshape(w, [n if i in axes else 1 for i, n in enumerate(a.shape)])
+            w = np.reshape(np.transpose(w, np.argsort(given)), [n if i in axes else 1 for i, n in enumerate(a.shape)])
         w = np.broadcast_to(w, a.shape)
         total = np.sum(w, axis=axis, keepdims=keepdims)
+        nonzero: Any = np.all(strip(total) != 0)
+        if not may_hold(nonzero):
+            raise ZeroDivisionError("np.average: the weights sum to 0, so that they cannot be normalized.")
         mean = np.sum(a * w, axis=axis, keepdims=keepdims) / total
     return (mean, total) if returned else mean
 
@@ -194,8 +205,8 @@ def _interpolate_each(x: Value, q: Value, n: Any, method: str, wide: np.dtype[An
 
 def _cov(m: Value, y: Value | None = None, /, rowvar: bool = True, bias: bool = False, ddof: int | None = None) -> Any:
     m, y = align_operands((m, y))
-    observed = [_as_observations(m, rowvar or np.ndim(m) == 1, 0)]
-    observed += [] if y is None else [_as_observations(y, rowvar, 1)]
+    observed = [_as_observations(m, rowvar or np.ndim(m) == 1)]
+    observed += [] if y is None else [_as_observations(y, rowvar or np.atleast_2d(y).shape[0] == 1)]
     x = np.concatenate(observed, axis=0)
     x = x - np.mean(x, axis=1, keepdims=True)
     n = x.shape[1] - (ddof if ddof is not None else 0 if bias else 1)
@@ -203,10 +214,10 @@ def _cov(m: Value, y: Value | None = None, /, rowvar: bool = True, bias: bool = 
     return np.squeeze(np.matmul(x, np.transpose(mirrored)) / max(n, 0))
 
 
-def _as_observations(m: Value, rowvar: bool, one: int) -> Any:
-    """Return a variable in each row; with ``one``, a single row is one variable in any case, as NumPy takes ``y``."""
+def _as_observations(m: Value, rowvar: bool) -> Any:
+    """Return a variable in each row."""
     x = np.atleast_2d(m)
-    return x if rowvar or x.shape[0] == one else np.transpose(x)
+    return x if rowvar else np.transpose(x)
 
 
 def _corrcoef(x: Value, y: Value | None = None, /, rowvar: bool = True) -> Any:
@@ -347,9 +358,9 @@ def _nanvar(
     a: Value, /, axis: int | None = None, ddof: float = 0, keepdims: bool = False, *, correction: Any = None
 ) -> Any:
     x = _fill_nan(a - _nanmean(a, axis, True), 0)
-    n = _present(a, axis, keepdims) - (ddof if correction is None else correction)
+    n = np.real(_present(a, axis, keepdims)) - resolve_ddof(ddof, correction)
     squares = np.real(x * np.conjugate(x)) if x.dtype.kind == "c" else x * x
-    return np.sum(squares, axis=axis, keepdims=keepdims) / np.real(n)
+    return np.sum(squares, axis=axis, keepdims=keepdims) / np.where(n > 0, n, np.asarray(np.nan, n.dtype))
 
 
 def _nanstd(
@@ -407,8 +418,9 @@ def _diff(a: Value, /, n: int = 1, axis: int = -1, prepend: Operand | None = Non
     ends = [x if np.ndim(x) else np.broadcast_to(x, edge) for x in (prepend, append) if x is not None]
     if ends:
         a = np.concatenate([*ends[: prepend is not None], a, *ends[prepend is not None :]], axis=axis)
+    difference: Any = np.not_equal if a.dtype == np.bool_ else np.subtract
     for _ in range(n):
-        a = along(a, slice(1, None), axis) - along(a, slice(None, -1), axis)
+        a = difference(along(a, slice(1, None), axis), along(a, slice(None, -1), axis))
     return a
 
 
@@ -442,13 +454,13 @@ def _trim_zeros(filt: Value, trim: str = "fb", axis: Axis = None) -> Any:
 
 def _trapezoid(y: Any, x: Value | None = None, /, dx: Any = 1.0, axis: int = -1) -> Any:
     y, x = align_operands((y, x))
-    axis = resolve_axis(np.ndim(y), axis, "np.trapezoid")
+    at = resolve_axis(np.ndim(y), axis, "np.trapezoid")
     if x is not None:
-        dx = np.diff(x, axis=axis) if np.ndim(x) > 1 else np.diff(x)
+        dx = np.diff(x, axis=axis) if np.ndim(x) > 1 else np.diff(x)  # x may have more axes than y
         if np.ndim(x) == 1:
-            dx = np.reshape(dx, [-1 if i == axis else 1 for i in range(y.ndim)])
+            dx = np.reshape(dx, [-1 if i == at else 1 for i in range(y.ndim)])
     y = as_tensor(y)
-    return np.sum((along(y, slice(1, None), axis) + along(y, slice(None, -1), axis)) * dx / 2, axis=axis)
+    return np.sum((along(y, slice(1, None), at) + along(y, slice(None, -1), at)) * dx / 2, axis=axis)
 
 
 def _gradient(f: Value, /, *varargs: TensorLike, axis: Axis = None, edge_order: int = 1) -> Any:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core.tape import as_tensor
-from pullback.core.tensor import Tensor, read_sizes
+from pullback.core.tensor import Tensor, may_hold, strip
 from pullback.errors import ArgumentError, ShapeError
+from pullback.interop.numpy_arguments import align_operands, is_traced, unwrap
 from pullback.numerics.axis_arguments import resolve_axis
 from pullback.ops.gathering import gather
 from pullback.ops.segments import unsorted_segment_max, unsorted_segment_min, unsorted_segment_sum
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from pullback.typing import TensorLike
 
 __all__: list[str] = []
+
+Function = Callable[..., Any]
 
 
 def in_place_error(name: str) -> ArgumentError:
@@ -28,11 +32,19 @@ def in_place_error(name: str) -> ArgumentError:
     )
 
 
-def check_target(name: str, x: object) -> Any:
-    """Return the tensor that is written to; an error if it is none."""
-    if not isinstance(x, Tensor):
-        raise in_place_error(name)
-    return x
+def choose_target(name: str, function: Function, write: Function) -> Function:
+    """Return ``write`` for a target that is a tensor; NumPy's ``function`` writes what is not traced into arrays."""
+
+    @wraps(write)
+    def write_to(target: Any, *args: Any, **kwargs: Any) -> None:
+        if isinstance(target, Tensor):
+            write(target, *args, **kwargs)
+        elif is_traced(args, kwargs):
+            raise in_place_error(name)
+        else:
+            function(target, *unwrap(args), **unwrap(kwargs))
+
+    return write_to
 
 
 def _repeat(values: TensorLike, count: int) -> Any:
@@ -40,15 +52,13 @@ def _repeat(values: TensorLike, count: int) -> Any:
     return values if not np.ndim(values) else np.resize(values, count)
 
 
-def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
-    check_target("np.copyto", dst)
+def _copyto(dst: Any, /, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     if hasattr(src, "dtype") and not np.can_cast(src.dtype, dst.dtype, casting):
         raise ArgumentError(f"np.copyto: {src.dtype} cannot be cast to {dst.dtype} by the rule {casting!r}.")
     dst[...] = src if where is True else np.where(where, src, dst)
 
 
-def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
-    check_target("np.fill_diagonal", a)
+def _fill_diagonal(a: Any, /, val: Any, wrap: bool = False) -> None:
     shape = a.shape
     if len(shape) < 2 or (len(shape) > 2 and len({*shape}) > 1):
         raise ShapeError(f"np.fill_diagonal: expected two axes, or more of one length, got shape {shape}.")
@@ -58,28 +68,30 @@ def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     a[np.unravel_index(places, shape)] = _repeat(val, len(places))
 
 
-def _put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> None:
-    check_target("np.put", a)
+def _put(a: Any, /, ind: Any, v: Any, mode: Any = "raise") -> None:
     places = np.take(np.arange(a.size), np.ravel(ind), mode=mode)  # as NumPy reads negative ones and those outside
     a[np.unravel_index(places, a.shape)] = _repeat(v, len(places))
 
 
-def _putmask(a: Any, mask: Any, values: Any) -> None:
-    check_target("np.putmask", a)
+def _putmask(a: Any, /, mask: Any, values: Any) -> None:
     if not np.size(values):
         return
     new = values if not np.ndim(values) else np.reshape(np.resize(values, a.size), a.shape)
     a[...] = np.where(np.reshape(mask, a.shape), new, a)
 
 
-def _place(arr: Any, mask: Any, vals: Any) -> None:
-    check_target("np.place", arr)
-    places = np.nonzero(np.reshape(read_sizes("np.place", mask), arr.shape))
-    arr[places] = _repeat(vals, len(places[0]))
+def _place(arr: Any, /, mask: Any, vals: Any) -> None:
+    (values,) = align_operands((vals,))
+    chosen = np.astype(np.reshape(as_tensor(mask), arr.shape), bool)
+    if not np.size(values):
+        if may_hold(strip(chosen)):
+            raise ShapeError("np.place: there are no values for the elements that the mask chooses.")
+        return
+    places = np.reshape(np.cumsum(chosen) - 1, arr.shape) % np.size(values)  # how many were chosen before
+    arr[...] = np.where(chosen, np.ravel(as_tensor(values))[places], arr)
 
 
-def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
-    check_target("np.put_along_axis", arr)
+def _put_along_axis(arr: Any, /, indices: Any, values: Any, axis: int | None) -> None:
     if axis is None:
         arr[np.unravel_index(np.arange(arr.size)[indices], arr.shape)] = values
         return
@@ -90,10 +102,11 @@ def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> No
     arr[tuple(ranges)] = values
 
 
-FUNCTIONS: dict[Any, Callable[..., None]] = {
+WRITES: dict[Any, Function] = {
     np.copyto: _copyto, np.fill_diagonal: _fill_diagonal, np.put: _put, np.putmask: _putmask, np.place: _place,
     np.put_along_axis: _put_along_axis,
 }  # fmt: skip
+FUNCTIONS = {f: choose_target(f"np.{f.__name__}", f, write) for f, write in WRITES.items()}
 
 
 REDUCTIONS: dict[Any, Callable[..., Any]] = {  # how values for one place are joined before the place is changed
@@ -102,10 +115,13 @@ REDUCTIONS: dict[Any, Callable[..., Any]] = {  # how values for one place are jo
 }  # fmt: skip
 
 
-def write_at(ufunc: Any, a: Any, index: Any, *values: Any) -> None:
+def write_at(ufunc: Any, *args: Any) -> None:
+    """Call ``ufunc.at``, whose first argument is written to."""
+    choose_target(f"np.{ufunc.__name__}.at", ufunc.at, partial(_write_at, ufunc))(*args)
+
+
+def _write_at(ufunc: Any, a: Any, index: Any, *values: Any) -> None:
     """Do what ``ufunc.at`` does: an element that is named several times is changed several times."""
-    name = f"np.{ufunc.__name__}.at"
-    check_target(name, a)
     if ufunc in REDUCTIONS:
         a[...] = _reduce_at(ufunc, a, index, *values)
         return

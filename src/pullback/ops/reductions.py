@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import inf, isfinite, nan
@@ -120,8 +121,13 @@ def center(x: Value, axis: Axis) -> Any:
 
 def per(x_shape: tuple[int, ...], axis: Axis, ddof: int, dtype: np.dtype[Any]) -> Any:
     """Return 1 divided by the degrees of freedom."""
-    n = count_elements(x_shape, axis) - ddof
+    n = count_freedom(x_shape, axis, ddof)
     return dtype.type(1 / n if n else nan)
+
+
+def count_freedom(shape: tuple[int, ...], axis: Axis, ddof: float) -> float:
+    """Return the number of elements without ``ddof`` of them, at least 0, as NumPy counts the degrees of freedom."""
+    return builtins.max(count_elements(shape, axis) - ddof, 0)
 
 
 def quick_var(x: Array, axis: Axis = None, keepdims: bool = False, ddof: int = 0) -> Any:
@@ -132,7 +138,7 @@ def quick_var(x: Array, axis: Axis = None, keepdims: bool = False, ddof: int = 0
             np.multiply(e, e, e)  # a large array of its own would be fresh memory
         else:
             e = e * e
-        return quick_sum(e, axis, keepdims) / x.dtype.type(count_elements(x.shape, axis) - ddof)
+        return quick_sum(e, axis, keepdims) / x.dtype.type(count_freedom(x.shape, axis, ddof))
     return np.var(x, axis, ddof=ddof, keepdims=keepdims)
 
 
@@ -146,7 +152,7 @@ def weigh_center(x: Value, axis: Axis, weights: Value) -> Any:
 
 def compose_var(x: Tensor, axis: Axis, keepdims: bool, ddof: int) -> Any:
     e = center(as_floats(x), axis)
-    return np.sum(real_product(e, e), axis=axes(axis), keepdims=keepdims) / (count_elements(x.shape, axis) - ddof)
+    return np.sum(real_product(e, e), axis=axes(axis), keepdims=keepdims) / count_freedom(x.shape, axis, ddof)
 
 
 @op(
