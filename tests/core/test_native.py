@@ -138,6 +138,10 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
     "arrays changed later": lambda: change_later(),
     "cotangents along rows": lambda: pb.grad(lambda x: pb.sum(np.sin(pb.sum(np.tanh(x), axis=0)) * W[0]))(X),
     "cotangents along columns": lambda: pb.grad(lambda x: pb.sum(pb.sum(np.tanh(x) * x, axis=1) * W[:, 0]))(X),
+    "sums and means": lambda: [
+        pb.grad(lambda x: x.mean() * 3.0 + (x * x).sum() + x.sum(1).sum() + x.sum(keepdims=True).mean())(x)
+        for x in (X, X.astype("f4"), X.T, X[:1, :1], np.repeat(X, 50, 0))
+    ],
     "mixed dtypes": lambda: pb.grads(lambda x, w: pb.sum(np.tanh(x) * w))([X.astype("f4"), W]),
     "integers": lambda: pb.tensor([1, 2]) * pb.tensor([3, 4]) + 2,
     "weak numbers": lambda: [pb.tensor(X.astype("f4")) * 2, 2.5 / pb.tensor(X.astype("f2")), pb.tensor(X) - True],
@@ -267,6 +271,11 @@ def test_machine_code_leaves_warnings_to_numpy(name: str, outcomes: list[dict[st
         ODD[name]()
     with np.errstate(all="ignore"):
         assert list_warnings(ODD[name]) == []
+
+
+def test_underflow_in_cotangent_of_mean_is_reported_by_numpy() -> None:
+    with np.errstate(under="raise"), pytest.raises(FloatingPointError, match="underflow"):
+        pb.grad(lambda x: np.mean(x) * 1e-308)(np.ones(20))
 
 
 @pytest.mark.parametrize("name", [name for name in ODD if "big" in name])

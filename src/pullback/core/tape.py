@@ -418,20 +418,21 @@ class Tape(dict[Any, Any]):
             self.has_writes = False
             self.captured.clear()
             self.sorted = 0
-        if not self._is_idle():
-            self.release()
-        above = self.above
-        if above and not above._is_idle():
-            above.release()
+        self.release_used()
+        if self.above:
+            self.above.release_used()
         if len(FREE) < 8:
             FREE.append(self)
 
-    def _is_idle(self) -> bool:
-        """Return whether no tensor refers to its metas, so that they can be kept for the next use; not too many are."""
+    def release_used(self) -> None:
+        """Release all metas if a tensor refers to one of them, or if they are too many to be kept for the next use."""
         for m in self.values():
             if getrefcount(m) > IDLE:
-                return False
-        return len(self) <= MAX_KEPT_METAS
+                break
+        else:
+            if len(self) <= MAX_KEPT_METAS:
+                return
+        self.release()
 
     def release(self) -> None:
         """Detach and drop all metas."""

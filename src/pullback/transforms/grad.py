@@ -103,8 +103,7 @@ class Differentiated(Derivative):
 
     def _pull(self, tape: Tape, xs: Sequence[Any], dy: Any, call: Call | None = None) -> tuple[Any, list[Any], Any]:
         """Return value, gradients and aux of one call, as the kind of the arguments."""
-        # One long function of plain loops, which Python runs quicker than calls and comprehensions: every gradient runs
-        # it.  The gradient of a sum of 10 elements takes 4.1 µs, 2.2 of them here and in the tape.
+        # Not split further, and plain loops: every gradient runs it, that of a sum of 10 elements in 3.6 µs.
         args: list[Any] = []
         leaves: list[Any] = []
         kind, plain, has_numbers = PYTHON, True, False  # plain: every x is one leaf
@@ -112,8 +111,7 @@ class Differentiated(Derivative):
             for x in xs:
                 its = type(x)
                 if its is ndarray or its is float64:
-                    if not kind:
-                        kind = ARRAY
+                    kind = kind or ARRAY
                 elif its is float or its is int:
                     has_numbers = True
                 else:
@@ -140,17 +138,13 @@ class Differentiated(Derivative):
         seed = m.one if dy is None and m.one is not None else self._seed(dy, value)
         if not m.raw:
             seed = value.embed(seed)
-        if type(y) is Tensor:
-            y.g = seed
-        else:
-            node_of(y).g = seed
+        node_of(y).g = seed
         y = t = None
         args = []  # a reference to a large tensor would keep its buffer from being recycled
         tape.walk()
         out: list[Any] = []
         for t in leaves:
-            d = t.g if type(t) is Tensor else t.x.g
-            m = t.meta
+            d, m = t.g, t.meta
             if d is None:
                 d = self._handle_missing(tape, leaves, len(out), xs, call, value)
             elif type(d) is not m.kind or (
@@ -163,17 +157,12 @@ class Differentiated(Derivative):
             ):
                 d = _make_own(d, float_of(m.dtype, value.dtype))
             out.append(d)
-        if kind and len(out) > 1 and len({*map(id, out)}) < len(out):
-            out = [d.copy() if isinstance(d, ndarray) else d for d in out]  # one array, given twice
+        if len(out) > 1:
+            out = copy_repeated(out)
         if aux is not None:
             aux = detach_aux(aux, tape, [t.value for t in leaves], kind)
         if type(value) is ndarray:
-            is_shared = value.base is not None
-            for t in leaves:
-                if t.value is value:
-                    is_shared = True
-            if is_shared:
-                value = value.copy()  # the caller's own
+            value = copy_if_shared(value, [t.value for t in leaves])
         if not plain:
             return convert_back(value, kind), self._in_form(xs, out), aux
         if has_numbers:
@@ -318,6 +307,13 @@ def _make_own(d: Value, wanted: np.dtype[Any]) -> Any:
     if d.dtype != wanted:
         return d.astype(wanted)
     return d.copy() if type(d) is ndarray else d  # it may be a view, or the caller's dy itself
+
+
+def copy_repeated(out: list[Any]) -> list[Any]:
+    """Return gradients of which no two are one array."""
+    if len({*map(id, out)}) == len(out):
+        return out
+    return [d.copy() if isinstance(d, ndarray) else d for d in out]
 
 
 def copy_if_shared(v: Value, taken: Sequence[Any]) -> Any:

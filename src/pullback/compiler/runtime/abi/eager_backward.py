@@ -16,6 +16,7 @@ from pullback.compiler.runtime.abi.eager_records import (
     BLOCK,
     BY_PICKING,
     BY_PRODUCTS,
+    BY_SPREADING,
     C_CONTIGUOUS,
     INPUTS,
     JOB,
@@ -34,6 +35,7 @@ from pullback.compiler.runtime.abi.eager_records import (
     SUM_SHIFT,
     WRITEABLE,
 )
+from pullback.compiler.runtime.abi.eager_spreads import SPREADS
 from pullback.compiler.runtime.abi.layout import OFFSETS
 
 __all__ = ["BACKWARD"]
@@ -361,6 +363,8 @@ class PullWriter(ObjectWriter):
         self.ret("i32", self.call("i32", "@pull_pick", "ptr %r", f"ptr {self.code}"))
         self.label("product")
         self.ret("i32", self.call("i32", "@pull_product", "ptr %r", f"ptr {self.step}"))
+        self.label("spread")
+        self.ret("i32", self.call("i32", "@pull_spread", "ptr %r", f"ptr {self.step}", f"ptr {self.code}"))
         self.label("odd")
         self.ret("i32", 0)
         self.label("failed")
@@ -384,6 +388,7 @@ class PullWriter(ObjectWriter):
         way = self.word(self.step, STEP["kind"])
         self.jump_if(self.compare("eq", way, BY_PICKING, "i64"), "pick")
         self.jump_if(self.compare("eq", way, BY_PRODUCTS, "i64"), "product")
+        self.jump_if(self.compare("eq", way, BY_SPREADING, "i64"), "spread")
         dtype = self.word(self.code, META["dtype"])
         self.first = self.word(self.at(self.step, STEP["single"], "i64"), dtype, "ptr")
         self.require(self.compare("ne", self.first, "null"), "odd")
@@ -633,5 +638,5 @@ def write_walk_again() -> str:
 # The functions of the module, in the order of their calls.
 BACKWARD = (
     write_run_blocks, write_is_own, write_object, write_report_sum, write_add, write_add_array, write_add_fitted,
-    *PICKS, *PULL_PRODUCT, lambda: PullWriter().write(), write_pull_in_python, write_walk, write_walk_again,
+    *PICKS, *PULL_PRODUCT, *SPREADS, lambda: PullWriter().write(), write_pull_in_python, write_walk, write_walk_again,
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """The module of machine code that performs small eager ops and runs the backward pass; ``eager_ops`` loads it.
 
-Its functions are written by ``eager_forward``, ``eager_matrices``, ``eager_picks`` and ``eager_backward``; the records
-that they read are described in ``eager_records``.
+Its functions are written by ``eager_forward``, ``eager_matrices``, ``eager_picks``, ``eager_spreads`` and
+``eager_backward``; the records that they read are described in ``eager_records``.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ DECLARED = f"""
 @walk_node_again = external global i8
 @prepare = external global i8
 {declare_functions(CALLED)}declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare float @llvm.fabs.f32(float)
+declare double @llvm.fabs.f64(double)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare i32 @fetestexcept(i32)
 declare i32 @feclearexcept(i32)

@@ -33,6 +33,7 @@ from pullback.compiler.runtime.abi.eager_records import (
     BY_PICKING,
     BY_PRODUCTS,
     BY_PROGRAMS,
+    BY_SPREADING,
     JOB,
     LEFT,
     MAX_SUMMED_ROWS,
@@ -258,7 +259,7 @@ class Machine:
             return
         at = [ctypes.addressof(program) for program in programs]
         numbers = int(all(program[PROGRAM["numbers"]] for program in programs))
-        words = (int(step.dy is not None), *at, *[0] * (4 - len(at)), numbers, fitted, BY_PROGRAMS, 0)
+        words = (int(step.dy is not None), *at, *[0] * (4 - len(at)), numbers, fitted, BY_PROGRAMS, 0, 0)
         step.step_record = struct.pack(f"<{_count_words(STEP)}q", *words)  # in the order of STEP
         if not fitted:  # for ``read_rules``: the addresses for each dtype, and which inputs the two programs read
             reads = [program[PROGRAM["reads"]] for program in programs]
@@ -297,6 +298,8 @@ class Machine:
         """
         if op.kernel is operator.getitem:
             self._describe_other(op.one, BY_PICKING)
+        if op.kernel in (np.sum, np.mean):
+            self._describe_other(op.one, BY_SPREADING, is_mean=int(op.kernel is np.mean))
         if op.kernel is np.matmul:
             return self._make_product(op)
         count = 1 if op.acts is elementwise1 else 2 if op.acts is elementwise2 else 0
@@ -322,9 +325,10 @@ class Machine:
         return self.make_function("binary", own), self.make_function("reflected", own)
 
     @staticmethod
-    def _describe_other(step: Any, kind: int, product: int = 0) -> None:
+    def _describe_other(step: Any, kind: int, **fields: int) -> None:
         """Write the record of a step whose cotangents are not computed by programs."""
-        words = dict.fromkeys(range(_count_words(STEP)), 0) | {STEP["kind"]: kind, STEP["product"]: product}
+        words = dict.fromkeys(range(_count_words(STEP)), 0) | {STEP["kind"]: kind}
+        words |= {STEP[name]: value for name, value in fields.items()}
         step.step_record = struct.pack(f"<{len(words)}q", *words.values())
 
     def _make_product(self, op: Op) -> tuple[Any, Any]:
@@ -332,7 +336,7 @@ class Machine:
         steps = {"step": (op.both, BOTH), "left": (op.left, LEFT), "right": (op.right, RIGHT)}
         words = dict.fromkeys(range(_count_words(OP)), 0)
         for name, (step, product) in steps.items():
-            self._describe_other(step, BY_PRODUCTS, product)
+            self._describe_other(step, BY_PRODUCTS, product=product)
             words[OP[name]] = id(step)
         own = (struct.pack(f"<{len(words)}q", *words.values()), op.function, steps)
         return self.make_function("product", own), native.give_nothing

@@ -17,6 +17,7 @@ __all__ = [
     "BY_PICKING",
     "BY_PRODUCTS",
     "BY_PROGRAMS",
+    "BY_SPREADING",
     "CALL",
     "C_CONTIGUOUS",
     "FLAGS",
@@ -83,10 +84,11 @@ STEP = {
     "second_single": 3,  # the same for the second operand's
     "numbers": 5,  # whether the programs also give what NumPy's scalars would
     "fitted": 6,  # which operand (1 or 2) was broadcast, so that its cotangent is summed by ``fit``; 0 for none
-    "kind": 7,  # by what the cotangents are computed: BY_PROGRAMS, BY_PICKING or BY_PRODUCTS
+    "kind": 7,  # by what the cotangents are computed: BY_PROGRAMS, BY_PICKING, BY_PRODUCTS or BY_SPREADING
     "product": 8,  # which operands of a product of matrices have one: BOTH, LEFT or RIGHT
+    "is_mean": 9,  # whether a cotangent that is spread is divided by the number of elements
 }
-BY_PROGRAMS, BY_PICKING, BY_PRODUCTS = range(3)
+BY_PROGRAMS, BY_PICKING, BY_PRODUCTS, BY_SPREADING = range(4)
 BOTH, LEFT, RIGHT = range(3)
 # Addresses of routines of BLAS and of what they read, for float32 and for float64; 0 where there is no such BLAS.
 BLAS = {

@@ -1,0 +1,74 @@
+"""LLVM text of the backward pass of a sum or a mean of all elements, whose cotangent is one number for each element."""
+
+from __future__ import annotations
+
+from pullback.compiler.runtime.abi.code_writer import ObjectWriter
+from pullback.compiler.runtime.abi.eager_records import ARRAY, META, SCALAR, STEP
+from pullback.compiler.runtime.abi.layout import OFFSETS
+
+__all__ = ["SPREADS"]
+
+KINDS = (("float", "0x3810000000000000"), ("double", "0x0010000000000000"))  # with their smallest normal numbers
+
+
+def write_pull_spread() -> str:
+    """Return ``pull_spread(r, step, code)``, which gives the operand of a sum or mean of all elements its cotangent.
+
+    ``step`` is the data of the record of the node's step, ``code`` that of its meta.  As ``pull``, it gives 1 if that
+    is done, 0 if Python must do it, -1 for an error.
+    """
+    w = ObjectWriter("i32", "pull_spread", "ptr r", "ptr step", "ptr code")
+    strides = w.allocate("[2 x i64]")
+    w.require(w.compare("eq", w.word("%code", META["kind"]), SCALAR, "i64"), "odd")  # so all axes were reduced
+    x = w.slot("%r", "x")
+    w.require_type(x, "@tensor_type", "odd")
+    record = w.call("ptr", "@find_record", f"ptr {w.slot(x, 'meta')}")
+    w.require(w.compare("ne", record, "null"), "failed")
+    w.require_type(record, "@bytes_type", "odd")
+    its = w.at(record, OFFSETS["BYTES_DATA"])
+    w.require(w.compare("eq", w.word(its, META["kind"]), ARRAY, "i64"), "odd")
+    dtype = w.word("%code", META["dtype"])
+    w.require(w.compare("eq", w.word(its, META["dtype"]), dtype, "i64"), "odd")
+    g = w.call("ptr", "@operand", f"ptr {w.slot('%r', 'g')}", "ptr %code", f"ptr {strides}")
+    w.require(w.compare("ne", g, "null"), "odd")
+    number, count = w.allocate("double"), w.word(its, META["count"])
+    is_mean = w.compare("ne", w.word("%step", STEP["is_mean"]), 0, "i64")
+    w.branch(w.compare("eq", dtype, 0, "i64"), *(kind for kind, _ in KINDS))
+    for kind, smallest in KINDS:
+        w.label(kind)
+        whole = w.load(kind, g)
+        part = w.let(f"fdiv {kind} {whole}, {w.let(f'sitofp i64 {count} to {kind}')}")
+        size = w.call(kind, f"@llvm.fabs.{'f32' if kind == 'float' else 'f64'}", f"{kind} {part}")
+        is_normal = w.let(f"fcmp oge {kind} {size}, {smallest}")  # the others may set flags, of which NumPy warns
+        w.require(w.either(w.let(f"xor i1 {is_mean}, 1"), is_normal), "odd")
+        w.store(kind, w.select(is_mean, kind, part, whole), number)
+        w.jump("fill")
+    w.label("fill")
+    made = w.call("ptr", "@fresh", f"ptr {its}")
+    w.require(w.compare("ne", made, "null"), "failed")
+    data, item = w.load("ptr", made, OFFSETS["ARRAY_DATA"]), w.word(its, META["item"])
+    total = w.let(f"mul i64 {count}, {item}")
+    w.call_void("@llvm.memcpy.p0.p0.i64", f"ptr {data}", f"ptr {number}", f"i64 {item}", "i1 0")
+    done = w.allocate("i64")
+    w.store("i64", item, done)
+    w.label("double_filled", falls=True)  # what is filled is copied behind itself
+    filled = w.load("i64", done)
+    left = w.let(f"sub i64 {total}, {filled}")
+    w.require(w.compare("sgt", left, 0, "i64"), "filled")
+    more = w.select(w.compare("slt", left, filled, "i64"), "i64", left, filled)
+    w.call_void("@llvm.memcpy.p0.p0.i64", f"ptr {w.at(data, filled)}", f"ptr {data}", f"i64 {more}", "i1 0")
+    w.store("i64", w.let(f"add i64 {filled}, {more}"), done)
+    w.jump("double_filled")
+    w.label("filled")
+    added = w.call("i1", "@add_array", f"ptr {x}", f"ptr {made}", f"ptr {its}")
+    w.decref(made)
+    w.require(added, "failed")
+    w.ret("i32", 1)
+    w.label("odd")
+    w.ret("i32", 0)
+    w.label("failed")
+    w.ret("i32", -1)
+    return w.text()
+
+
+SPREADS = (write_pull_spread,)
