@@ -14,6 +14,9 @@ from _pytest.runner import runtestprotocol
 
 import pullback
 
+# Public functions carry the name of these modules; their examples run where they are defined.
+collect_ignore = ["src/pullback/__init__.py", "src/pullback/train/__init__.py"]
+
 # Examples that show what an optional package does, by a part of their names.
 NEEDED = {"train.io.saving": "safetensors", "Dataset.from_parquet": "pyarrow", "save_onnx": "onnx"}
 

@@ -85,8 +85,8 @@ def public() -> dict[str, Any]:
         module = getattr(pb, prefix) if prefix else pb
         space = {name: getattr(module, name) for name in dir(module)}  # also modules that are imported when first used
         for name, value in space.items():
-            ours = (getattr(value, "__module__", None) or "").startswith("pullback.ops")
-            if ours and inspect.isfunction(value) and (not prefix or name in module.__all__):
+            ours = inspect.isfunction(value) and inspect.unwrap(value).__module__.startswith("pullback.ops")
+            if ours and (not prefix or name in module.__all__):
                 made[f"{prefix}.{name}" if prefix else name] = value
     return made
 

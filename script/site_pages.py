@@ -231,7 +231,7 @@ def list_subjects() -> dict[str, tuple[str, dict[str, Any]]]:
     pages: dict[str, tuple[str, dict[str, Any]]] = {key: (title, {}) for key, title in SUBJECTS.values()}
     for name in dir(pb):
         thing = getattr(pb, name)
-        where = (getattr(thing, "__module__", None) or "").split(".")
+        where = (getattr(inspect.unwrap(thing), "__module__", None) or "").split(".")
         if where[0] == "pullback" and len(where) > 1 and not inspect.ismodule(thing):
             key, _ = SUBJECTS.get(where[1], SUBJECTS["core"])
             pages[key][1][f"pb.{name}"] = thing

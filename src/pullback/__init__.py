@@ -294,7 +294,6 @@ def _load(path: str) -> _Module:
         _loaded.add(path)
         for name in _METHODS.get(path, ()):
             setattr(Tensor, name, _answers.check_keywords(vars(Tensor)[name]))
-        _answers.install_answers(*[name for name, where in _MODULES.items() if where == module.__name__])
     _build_ops()
     return module
 
@@ -324,7 +323,7 @@ def __getattr__(name: str) -> object:
         raise _answers.name_error("pb", name)
     module = _load(_LATER[name])
     is_module = module.__name__ in (f"pullback.{name}", f"pullback.ops.{name}")
-    value = module if is_module else _answers.check_keywords(getattr(module, name))
+    value = module if is_module else _answers.check_keywords(getattr(module, name), __name__, name)
     globals()[name] = value
     return value
 

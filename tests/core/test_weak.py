@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 from collections.abc import Callable
 from contextlib import suppress
@@ -65,8 +66,8 @@ FUNCTIONS_OF_NUMBERS = {
     f"{module.__name__.rpartition('.')[2]}.{name}": getattr(module, name)
     for module in (pb, pb.special, pb.math, pb.losses)
     for name in dir(module)
-    if getattr(getattr(module, name), "__module__", "").startswith("pullback.ops")
-    and not isinstance(getattr(module, name), type)
+    if inspect.isfunction(getattr(module, name))
+    and inspect.unwrap(getattr(module, name)).__module__.startswith("pullback.ops")
     and not name.startswith("_")
     and name not in ("dropout", "truncated_normal", "multinomial")
 }

@@ -348,10 +348,19 @@ def test_public_functions_keep_signature_and_pickle(name: str) -> None:
     assert function.__doc__
 
 
-@pytest.mark.parametrize("module", MODULES.values())
-def test_every_public_function_pickles(module: str) -> None:
-    home = importlib.import_module(module)
-    for name in getattr(home, "__all__", None) or dir(home):
-        function = getattr(home, name)
-        if inspect.isfunction(function) and not name.startswith("_"):
-            assert pickle.loads(pickle.dumps(function)) is function
+def test_every_public_function_unpickles_in_new_process() -> None:
+    pickled = {}
+    for module in MODULES.values():
+        home = importlib.import_module(module)
+        for name in getattr(home, "__all__", None) or dir(home):
+            function = getattr(home, name)
+            if inspect.isfunction(function) and not name.startswith("_"):
+                assert pickle.loads(pickle.dumps(function)) is function
+                pickled[module, name] = pickle.dumps(function)
+    program = """
+import pickle, sys
+for (module, name), pickled in pickle.load(sys.stdin.buffer).items():
+    assert pickle.loads(pickled) is getattr(sys.modules[module], name), (module, name)
+"""
+    assert len(pickled) > 500
+    subprocess.run([sys.executable, "-c", program], input=pickle.dumps(pickled), check=True)

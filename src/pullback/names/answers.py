@@ -118,11 +118,12 @@ def install_answers(*modules: str) -> None:
         namespace.setdefault("__dir__", partial(_public_names, module))
         for attribute in _public_names(module):
             if _is_own(namespace.get(attribute)):
-                namespace[attribute] = check_keywords(namespace[attribute])
+                home = module.__name__ if name in ("pb", "pb.train") else ""  # the others define their functions
+                namespace[attribute] = check_keywords(namespace[attribute], home, attribute)
 
 
 def _is_own(thing: object) -> bool:
-    return (getattr(thing, "__module__", None) or "").startswith("pullback.")
+    return (getattr(thing, "__module__", None) or "").partition(".")[0] == "pullback"
 
 
 def _raise_name_error(module: str, name: str) -> NoReturn:
@@ -191,10 +192,11 @@ def _to_camel_case(name: str) -> str:
 # ---- keyword arguments
 
 
-def check_keywords(thing: Thing) -> Thing:
+def check_keywords(thing: Thing, home: str = "", name: str = "") -> Thing:
     """Wrap a public function so that it explains unknown keywords; of a class, wrap the methods in place.
 
-    The functions of ops are not wrapped: their generated text has the check.
+    The functions of ops are not wrapped: their generated text has the check.  ``home`` and ``name``: the module and the
+    name by which pickle finds the wrapped function in any process.
     """
     if isinstance(thing, type):
         if not issubclass(thing, BaseException | tuple):
@@ -205,9 +207,12 @@ def check_keywords(thing: Thing) -> Thing:
         return thing
     if "checked" not in vars(thing):
         made = _wrap(thing)
-        made.__qualname__ += ".checked"  # by which pickle finds it
+        made.__qualname__ += ".checked"  # by which pickle finds it if it has no public name
         thing.checked = made.checked = made  # type: ignore[attr-defined]
-    return cast("Thing", vars(thing)["checked"])
+    public = vars(thing)["checked"]
+    if home and getattr(sys.modules[public.__module__], public.__name__, None) is not public:
+        public.__module__, public.__qualname__ = home, name
+    return cast("Thing", public)
 
 
 def _takes_keywords(function: FunctionType) -> bool:

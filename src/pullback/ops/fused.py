@@ -10,6 +10,7 @@ from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.suggestions import did_you_mean
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError
+from pullback.names.answers import install_answers
 from pullback.numerics.axis_arguments import is_broadcastable
 
 if TYPE_CHECKING:
@@ -159,3 +160,6 @@ def depthwise_conv2d(
     """
     convolution = x, filter, strides, pad, data_format, dilations, dim_rounding_mode
     return _fuse("depthwise_conv2d", convolution, bias, activation, prelu_activation_weights, leakyrelu_alpha)
+
+
+install_answers("pb.fused")

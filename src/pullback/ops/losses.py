@@ -18,6 +18,7 @@ from pullback.core.op import op
 from pullback.core.suggestions import did_you_mean
 from pullback.core.tensor import RAW, Tensor, all_values, may_hold, strip
 from pullback.errors import ArgumentError, ShapeError
+from pullback.names.answers import install_answers
 from pullback.numerics.adjoints import find_repeated, nonzero, select
 from pullback.numerics.axis_arguments import resolve_axes
 from pullback.numerics.small_arrays import quick_max, quick_sum
@@ -491,3 +492,6 @@ def sparse_softmax_cross_entropy(
     """
     losses = sparse_softmax_cross_entropy_with_logits(labels, logits)
     return _reduce_weighted("sparse_softmax_cross_entropy", losses, weights, reduction)
+
+
+install_answers("pb.losses")

@@ -10,6 +10,7 @@ from pullback.core.axes import moves
 from pullback.core.calculus import no_derivative
 from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
+from pullback.names.answers import install_answers
 
 if TYPE_CHECKING:
     from pullback.typing import Array, TensorLike
@@ -75,3 +76,6 @@ def confusion_matrix(labels: TensorLike, predictions: TensorLike, /, num_classes
     array([[1, 0],
            [1, 1]], dtype=int32)
     """
+
+
+install_answers("pb.math")

@@ -33,6 +33,7 @@ from pullback.core.tape import TAPED, constant
 from pullback.core.tensor import Tensor, all_values, call_unfollowed, concrete, may_hold, strip
 from pullback.core.variable import get_trace
 from pullback.errors import ArgumentError, ShapeError
+from pullback.names.answers import install_answers
 from pullback.numerics.axis_arguments import resolve_axis
 
 if TYPE_CHECKING:
@@ -749,3 +750,6 @@ random_standard_normal = standard_normal
 random_uniform = uniform
 random_uniform_int = uniform_int
 random_gamma = gamma
+
+
+install_answers("pb.random")

@@ -16,6 +16,7 @@ from pullback.core.op import op
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, concrete
 from pullback.errors import ArgumentError, ShapeError
+from pullback.names.answers import install_answers
 from pullback.numerics.batching import batch_leading_axes
 
 if TYPE_CHECKING:
@@ -243,3 +244,6 @@ def stft(
             raise ShapeError(f"stft: window_fn({frame_length}) must have shape ({frame_length},), got {window.shape}.")
         cut = cut * (window if level_of(window) else np.asarray(concrete(window)))
     return np.fft.rfft(cut, fft_length)
+
+
+install_answers("pb.signal")

@@ -18,6 +18,7 @@ from pullback.core.calculus import linear
 from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
+from pullback.names.answers import install_answers
 from pullback.numerics.axis_arguments import resolve_axes
 from pullback.settings import is_enabled
 
@@ -493,3 +494,6 @@ def ifftshift(x: TensorLike, axes: Axis = None) -> Any:
     x = check_numbers("ifftshift", "x", x)
     where = resolve_axes(x.ndim, axes, "ifftshift")
     return np.roll(x, [-(x.shape[i] // 2) for i in where], where)
+
+
+install_answers("pb.spectral")

@@ -62,7 +62,8 @@ def __getattr__(name: str) -> object:
     if name not in _PATHS:
         raise _answers.name_error("pb.train", name)
     module = _import_module(f"pullback.train.{_PATHS[name]}")
-    value = module if module.__name__.endswith(f".{name}") else _answers.check_keywords(getattr(module, name))
+    is_module = module.__name__.endswith(f".{name}")
+    value = module if is_module else _answers.check_keywords(getattr(module, name), __name__, name)
     globals()[name] = value
     return value
 

@@ -76,4 +76,4 @@ def name_custom(thing: Any) -> str | None:
         if known is thing:
             return name
     is_named = isinstance(thing, FunctionType) and thing.__name__.isidentifier()
-    return thing.__name__ if is_named and not thing.__module__.startswith(("pullback.", "numpy")) else None
+    return thing.__name__ if is_named and thing.__module__.partition(".")[0] not in ("pullback", "numpy") else None

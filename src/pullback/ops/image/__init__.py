@@ -3,6 +3,7 @@
 # ruff: noqa: I001
 from __future__ import annotations
 
+from pullback.names.answers import install_answers as _install_answers
 from pullback.ops.image.boxes import (
     PaddedSuppression, ScoredSuppression, non_max_suppression, non_max_suppression_padded,
     non_max_suppression_with_score,
@@ -16,3 +17,5 @@ __all__ = [
     "non_max_suppression", "non_max_suppression_padded", "non_max_suppression_with_score", "resize_bilinear",
     "resize_nearest_neighbor", "rgb_to_grayscale", "rotate_with_offset", "threshold", "transform",
 ]  # fmt: skip
+
+_install_answers("pb.image")

@@ -1,5 +1,6 @@
 """Linear algebra: ``pb.linalg``.  Matrices are the last two axes; axes before them are a batch."""
 
+from pullback.names.answers import install_answers as _install_answers
 from pullback.ops.linalg.decompositions import QR, SVD, gram_schmidt, qr, svd, svdvals
 from pullback.ops.linalg.eigenvalues import Eig, Eigh, eig, eigh, eigvals, eigvalsh
 from pullback.ops.linalg.measures import cond, matrix_norm, matrix_rank
@@ -15,3 +16,5 @@ __all__ = [
     "det", "inv", "lstsq", "pinv", "slogdet", "solve", "triangular_solve",
     "cond", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot",
 ]  # fmt: skip
+
+_install_answers("pb.linalg")

@@ -13,6 +13,7 @@ from pullback.core.calculus import partials
 from pullback.core.lowering import scalar
 from pullback.core.op import alias, op
 from pullback.errors import NoRuleError
+from pullback.names.answers import install_answers as _install_answers
 from pullback.numerics import stable_formulas
 from pullback.numerics.adjoints import select
 from pullback.ops.special import family as family  # registers its ops
@@ -615,3 +616,5 @@ def j1(x: TensorLike, /) -> Any:
 
 lgamma = alias("lgamma", gammaln)
 psi = alias("psi", digamma)
+
+_install_answers("pb.special")
