@@ -68,6 +68,8 @@ KERNELS: dict[str, tuple[Callable[..., Any], tuple[int, ...], str]] = {
     "sum over rows, f4": (lambda x: np.sum(x * x, axis=0), (64, 1024), "f4"),
     "sum over a middle axis, f4": (lambda x: np.sum(x, axis=1), (16, 64, 64), "f4"),
     "rolled, f4": (lambda x: np.roll(x, 3) - x, (4096,), "f4"),
+    "products of strided slices, f4": (lambda x: np.sum(x[::3] * x[1::3] * x[2::3]), (4096 * 3,), "f4"),
+    "products of strided slices, f8": (lambda x: np.sum(x[::2] * x[1::2]), (4096 * 2,), "f8"),
     "stacked, f4": (lambda x: np.stack([x[i] for i in (3, 1, 4, 5, 9, 2, 6)]), (10, 512), "f4"),
 }
 

@@ -28,6 +28,7 @@ MAX_PLAIN_COST = 4  # cost of an op of plain arithmetic
 MIN_PLAIN_COST = 6  # cost of all ops together: of cheaper loops, counting and jumping is a part that matters
 MIN_VECTORS = 3  # along a row, for vectors of several registers: for fewer, the longer code is not worth compiling
 MANY_ROWS = 16  # rows from which on two such vectors are enough
+MAX_APART = 9  # stride of elements that are loaded by whole vectors and taken apart
 MAX_SEGMENTS = 4  # segments of an axis, each with a loop of its own
 MAX_LONG_SEGMENTS = 12  # the same for long segments, if there are more; the others are computed element by element
 LONGEST_SUM = 2**15  # elements that are added up one after the other; longer rows are summed in runs, for precision
@@ -397,6 +398,33 @@ class LoopPlan:
         made = [n for n in self.kernel.nodes if n.kind is FOLD or self.kernel.levels[n.number] != ROW]
         return max((n.dtype.itemsize for n in (*made, *loaded)), default=8)
 
+    def is_apart(self, use: Use, axis: int) -> bool:
+        """Return whether the elements of a use are at a small stride along an axis, and loaded by whole vectors."""
+        return 1 < use.strides[axis] <= MAX_APART and use.node.dtype.itemsize >= 4
+
+    @cached_property
+    def _whole_loads(self) -> set[Use]:
+        """The uses that are loaded for every element."""
+        nodes = [n for n in self.kernel.nodes if n.kind not in READS]
+        return {leaf for n in nodes for use in self.uses_of(n) for leaf in self.leaves(use)}
+
+    def find_neighbours(self, use: Use, axis: int) -> tuple[int, int]:
+        """Return the first and the last offset of the uses that lie between the elements of a use along an axis.
+
+        A piece has no neighbours: it is loaded only where it is, which may be a part of the loops.
+        """
+        alike = {u.offset for u in self._whole_loads if u.node is use.node and u.strides == use.strides}
+        if use.offset not in alike:
+            return use.offset, use.offset
+        first = last = min(alike)
+        for offset in sorted(alike):
+            if offset >= first + use.strides[axis]:
+                if first <= use.offset <= last:
+                    break
+                first = offset
+            last = offset
+        return first, last
+
     @cached_property
     def uniform_uses(self) -> dict[Use, int]:
         """Uses whose value is the same along the innermost axis, each with the pass before which it is known."""
@@ -436,9 +464,10 @@ class LoopPlan:
             return 1
         inner = columns[-1].members[-1]
         length = max(stop - start for start, stop, by_element in self._ranges if not by_element)
-        if any(use.strides[inner] not in (0, 1) for use in self.loads):
+        apart = [use for use in self.loads if use.strides[inner] not in (0, 1)]
+        if not all(self.is_apart(use, inner) for use in apart):
             return 1
-        registers, lanes = PLAIN_REGISTERS if self._is_plain() else MAX_REGISTERS, self._count_lanes()
+        registers, lanes = PLAIN_REGISTERS if apart or self._is_plain() else MAX_REGISTERS, self._count_lanes()
         sums = max(sum(n.kind is FOLD for n in results) for results in self.results)
         if self.rows_at_once > 1:
             return self.target.registers // (2 * self.rows_at_once)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.compiler.builder import TYPES, Code, Value, code_of, splat, vector
+from pullback.compiler.codegen.loops.interleave import join_vectors, pick_lanes, rotate
 from pullback.compiler.ir.graph import Node, compute_strides
 from pullback.compiler.schedule.fuse import Use
 from pullback.compiler.schedule.loops import Axis, LoopPlan
@@ -155,6 +156,30 @@ class ArrayAccess:
         got = code.gather(pointers, memory, node.dtype.itemsize, width, mask, inactive_lanes(memory, width))
         return from_memory(code, got, node.dtype, width)
 
+    def load_apart(self, use: Use, index: str, width: int, axis: int) -> Value:
+        """Load elements at a small stride from whole vectors, which other uses between them share.
+
+        The last of these vectors ends with the last element that a use needs: nothing behind it is loaded.
+        """
+        code, node, step = self.code, use.node, use.strides[axis]
+        first, last = self.plan.find_neighbours(use, axis)
+        lanes, memory = min(width, self.plan.lanes), memory_type(node.dtype)
+        type_, end = vector(memory, lanes), (width - 1) * step + last - first + 1
+        start = self.place(use._replace(offset=first), index, axis)
+        base, registers = self.element(node, self.address(node), start), []
+        for register in range(width // lanes):
+            vectors = []
+            for number in range(register * step, (register + 1) * step):
+                back = max((number + 1) * lanes - end, 0)
+                if back >= lanes:
+                    vectors.append("poison")
+                    continue
+                pointer = code.op(f"getelementptr {memory}, ptr {base}, i64 {number * lanes - back}")
+                loaded = code.read(pointer, memory, node.dtype.itemsize, lanes, None)
+                vectors.append(rotate(code, type_, loaded, lanes, back))
+            registers.append(pick_lanes(code, type_, vectors, lanes, use.offset - first))
+        return Value(code, join_vectors(code, memory, registers, lanes), code_of(node.dtype), width)
+
     def load_use(self, use: Use, index: str, mask: str | None, width: int, axis: int | None) -> Value:
         """Load a vector of a use along the innermost axis."""
         step = 1 if axis is None else use.strides[axis]
@@ -164,6 +189,8 @@ class ArrayAccess:
         if step == -1 and mask is None:
             v = self.load(use.node, self.code.add(at, str(1 - width)), None, width)
             return v.like(self.code.shuffle(v.type, v.name, "poison", range(width)[::-1]))
+        if axis is not None and mask is None and self.plan.is_apart(use, axis):
+            return self.load_apart(use, index, width, axis)
         return self.gather(use.node, at, step, mask, width)
 
     def store(self, v: Value, node: Node, at: str, mask: str | None) -> None:
