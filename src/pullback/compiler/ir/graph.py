@@ -258,6 +258,17 @@ def rebase_view(place: tuple[Node, int, tuple[int, ...]], x: Node, view: View) -
     return x, view
 
 
+def add_view(g: Graph, x: Node, shape: Shape, view: View, line: str) -> Node:
+    """Return a view of a node, as one of the node whose memory holds it; that node itself if the view has all of it."""
+    base, view = rebase_view(resolve_view(x), x, view)
+    if base.shape == shape and is_in_order(shape, view):
+        return base
+    composed = compose_views(shape, view, base) if base.kind is VIEW else None
+    if composed is not None:
+        (base,), view = base.args, composed
+    return g.add(VIEW, (base,), shape, base.dtype, view, line)
+
+
 def compose_views(shape: Shape, view: View, x: Node) -> View | None:
     """Return a view of the view ``x`` as a view of its base; None where an axis of it spans several axes of ``x``.
 

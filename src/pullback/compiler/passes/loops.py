@@ -13,11 +13,11 @@ from pullback.compiler.ir.graph import (
     Node,
     Pieces,
     View,
+    add_view,
     compute_strides,
     is_in_order,
     is_number,
     is_transposed,
-    rebase_view,
     resolve_view,
 )
 from pullback.compiler.ir.kinds import CONSTANT, INPUT, LOOP, MAP, PIECES, PRODUCT, RESULT, VIEW
@@ -285,10 +285,7 @@ class LoopSimplifier:
         return self.rows.get(x.number) if x.kind is INPUT else None
 
     def _view(self, x: Node, shape: tuple[int, ...], view: View) -> Node:
-        base, view = rebase_view(resolve_view(x), x, view)
-        if base.shape == shape and is_in_order(shape, view):
-            return base
-        return self.graph.add(VIEW, (base,), shape, x.dtype, view, x.line)
+        return add_view(self.graph, x, shape, view, x.line)
 
     def _reshape(self, x: Node, shape: tuple[int, ...]) -> Node:
         return self._view(x, shape, View(0, compute_strides(shape)))

@@ -49,7 +49,7 @@ def find_padded_sums(graph: Graph) -> dict[int, PaddedSum]:
         padded, others = _split_terms(leaves)
         # pieces without elements are left out
         places = list(dict.fromkeys(place for p in padded for place in list_places(p)))
-        if len(padded) > 1 and places:
+        if len({p.number for p in padded}) > 1 and places:
             groups = _group_places(places)
             if len(groups) < len(padded):
                 alone = [p.number for p in padded if len(users[p.number]) == 1 and p.number not in outputs]

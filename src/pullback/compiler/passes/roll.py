@@ -21,6 +21,7 @@ from pullback.compiler.ir.graph import (
     Node,
     Pieces,
     View,
+    add_view,
     compute_strides,
     is_in_order,
     make_data_key,
@@ -366,18 +367,12 @@ class Roller:
     def _copy(self, n: Node) -> None:
         args = [self.made[a.number] for a in n.args]
         if n.kind is VIEW:
-            self.made[n.number] = self.add_view(args[0], n.shape, n.data, n.line)
+            self.made[n.number] = add_view(self.new, args[0], n.shape, n.data, n.line)
         elif n.kind is PIECES and len(args) >= MIN_STEPS:
             data, args = join_pieces(self.new, n, args)
             self.made[n.number] = self.new.add(PIECES, args, n.shape, n.dtype, data, n.line)
         else:
             self.made[n.number] = self.new.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
-
-    def add_view(self, x: Node, shape: tuple[int, ...], view: View, line: str) -> Node:
-        base, view = rebase_view(resolve_view(x), x, view)
-        if base.shape == shape and is_in_order(shape, view):
-            return base
-        return self.new.add(VIEW, (base,), shape, base.dtype, view, line)
 
     def resolve(self, n: Node) -> Place:
         """Return the place of the elements of an old node, in a node of the new graph if that exists already."""
@@ -526,7 +521,7 @@ class LoopWriter:
         if key not in self.rows:
             item = like.shape if is_whole else (size,)
             shape = (self.repetition.steps, *item)
-            x = self.roller.add_view(base, shape, View(begin, compute_strides(shape)), like.line)
+            x = add_view(self.new, base, shape, View(begin, compute_strides(shape)), like.line)
             self.rows[key] = x, self.body.input(item, like.dtype)
         row = self.rows[key][1]
         return row, None if is_whole and row.shape == like.shape else view

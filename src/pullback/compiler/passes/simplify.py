@@ -14,6 +14,7 @@ import numpy as np
 
 from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, View, compute_strides, is_in_order, resolve_view
 from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, INPUT, MAP, OPAQUE, PIECES, PRODUCT, VIEW, Kind
+from pullback.compiler.passes.forward_writes import forward_writes
 from pullback.compiler.passes.loops import simplify_loops
 from pullback.compiler.passes.merge_padded_sums import PaddedSum, Place, find_padded_sums, list_places
 from pullback.core.axes import together
@@ -26,7 +27,7 @@ MAX_LOOK_THROUGH = 8  # depth to which the operands of an expression are examine
 
 def simplify(graph: Graph) -> Graph:
     """Return an equivalent graph with fewer and cheaper nodes."""
-    made = remove_dead_nodes(_rebuild(graph))
+    made = remove_dead_nodes(_rebuild(forward_writes(graph)))
     if not any(n.kind.has_bodies for n in made.nodes):
         return made
     return remove_dead_nodes(_rebuild(remove_dead_nodes(simplify_loops(made, simplify))))
