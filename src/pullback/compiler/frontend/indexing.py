@@ -367,13 +367,13 @@ def lower_assignment(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any
     fits = len(y.shape) <= len(due) and all(n in (1, m) for n, m in zip(y.shape[::-1], due[::-1], strict=False))
     if not (fits and prod(due) and np.can_cast(y.dtype, x.dtype, "same_kind")) or "c" in (x.dtype.kind, y.dtype.kind):
         return t.opaque(op, args, params)
-    y = np.broadcast_to(np.astype(y, x.dtype), due)
     found = find_block(index, shape)
     if found is not None:
         start, block, _ = found
         data = Pieces(((0,) * len(shape), start), 0)
-        parts = (t.node(x), t.node(np.reshape(y, block)))
+        parts = (t.node(x), t.reshape_node(t.spread(t.node(y, x.dtype), due), block))
         return t.make_symbol(t.graph.add(PIECES, parts, shape, x.dtype, data, t.find_line()))
+    y = np.broadcast_to(np.astype(y, x.dtype), due)
     here = np.zeros(shape, bool)
     here[index] = True
     if np.count_nonzero(here) != prod(due):

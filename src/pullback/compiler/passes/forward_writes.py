@@ -90,9 +90,11 @@ class History:
         )  # along which cells are counted; along the others each is whole
 
     def list_cells(self, block: Block) -> list[Shape] | None:
-        """Return the cells of a block; None if there are too many, or if it does not consist of whole ones."""
-        if any(block.shape[k] != length for k, length in enumerate(self.shape) if k not in self.axes):
-            return None
+        """Return the cells in which a block lies; None if there are too many."""
+        if len(self.axes) == 1:
+            (k,) = self.axes
+            first, count = block.start[k], block.shape[k]
+            return [(i,) for i in range(first, first + count)] if count <= MAX_CELLS else None
         if prod(block.shape[k] for k in self.axes) > MAX_CELLS:
             return None
         return [*product(*(range(block.start[k], block.start[k] + block.shape[k]) for k in self.axes))]
@@ -100,7 +102,7 @@ class History:
     def add(self, n: Node, values: list[tuple[Block, Node]], adds: bool) -> bool:
         """Add a version with values at blocks; return False, and change nothing, if these are no whole cells."""
         cells = [self.list_cells(block) for block, _ in values]
-        if None in cells:
+        if None in cells or not all(self._has_whole_cells(block) for block, _ in values):
             return False
         self.versions.append(n)
         version = len(self.versions)
@@ -113,6 +115,9 @@ class History:
         if adds:
             self.zeros.append(version)
         return True
+
+    def _has_whole_cells(self, block: Block) -> bool:
+        return all(block.shape[k] == length for k, length in enumerate(self.shape) if k not in self.axes)
 
     def find_parts(self, version: int, block: Block) -> list[Part] | None:
         """Return what a block of a version consists of; None if these are too many parts."""
@@ -154,12 +159,14 @@ class Histories:
         self.reads: dict[int, Read] = {}  # by the number of a view, or of a version that adds
         self.terms: dict[int, Node] = {}  # by the number of a version that adds: what it adds at a block
         self.has_chains = False  # whether a version was written from another one
+        read = _find_read(graph)
         for n in graph.nodes:
             if n.kind is VIEW:
                 self._add_view(n)
-            elif n.kind is PIECES and n.size:
-                self._add_pieces(n)
-            elif n.kind is MAP and len(n.args) == 2 and n.data[0].kernel is np.add and n.dtype.kind == "f":
+            elif n.kind is PIECES:
+                if n.size and (n.number in read or _split_pieces(n)[0] is not None):
+                    self._add_pieces(n)
+            elif n.number in read:
                 self._add_sum(n)
 
     def _add_view(self, n: Node) -> None:
@@ -181,16 +188,17 @@ class Histories:
 
     def _add_sum(self, n: Node) -> None:
         """Add a sum of an array and one with a block of other values and zeros around."""
-        for x, y in (n.args, n.args[::-1]):
-            if x.shape == y.shape and x is not y and _is_padded(y) and x.dtype == y.dtype:
-                block = Block(y.data.starts[0], y.args[0].shape)
-                for history in self._list_histories(x, n, [block]):
-                    parts = history.find_parts(len(history.versions), block)
-                    if parts is not None and history.add(n, [(block, y.args[0])], True):
-                        self.places[n.number] = history, len(history.versions)
-                        self.reads[n.number] = Read(history, block, tuple(range(len(n.shape))), parts)
-                        self.terms[n.number] = y.args[0]
-                        return
+        x, y = _split_sum(n)
+        if x is None or y is None:
+            return
+        block = Block(y.data.starts[0], y.args[0].shape)
+        for history in self._list_histories(x, n, [block]):
+            parts = history.find_parts(len(history.versions), block)
+            if parts is not None and history.add(n, [(block, y.args[0])], True):
+                self.places[n.number] = history, len(history.versions)
+                self.reads[n.number] = Read(history, block, tuple(range(len(n.shape))), parts)
+                self.terms[n.number] = y.args[0]
+                return
 
     def _list_histories(self, base: Node | None, like: Node, blocks: list[Block]) -> Iterator[History]:
         """Return the history of which ``base`` is the last version, if there is one, and a new one."""
@@ -199,6 +207,32 @@ class Histories:
             yield place[0]
         if blocks:
             yield History(base, like, blocks)
+
+
+def _find_read(graph: Graph) -> set[int]:
+    """Return the numbers of the nodes of which there are views, or views of versions that are written from them."""
+    found: set[int] = set()
+    for n in reversed(graph.nodes):
+        if n.kind is VIEW:
+            found.add(n.args[0].number)
+        elif n.kind is PIECES:
+            before = _split_pieces(n)[0]
+            if before is not None:
+                found.add(before.number)
+        elif n.number in found:
+            before = _split_sum(n)[0]
+            if before is not None:
+                found.add(before.number)
+    return found
+
+
+def _split_sum(n: Node) -> tuple[Node | None, Node | None]:
+    """Return an array, and one with a block of values and zeros around, whose sum a node is; two None for others."""
+    if n.kind is MAP and len(n.args) == 2 and n.data[0].kernel is np.add and n.dtype.kind == "f":
+        for x, y in (n.args, n.args[::-1]):
+            if _is_padded(y) and x.shape == y.shape and x.dtype == y.dtype and x is not y:
+                return x, y
+    return None, None
 
 
 def _is_padded(n: Node) -> bool:
