@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
 
@@ -287,3 +289,31 @@ def test_einsum_of_lists_numbers_and_strided_arrays():
 def test_contraction_bad_input_raises(call, error, message):
     with pytest.raises(error, match=message):
         call(pb.tensor(np.ones((2, 3))))
+
+
+class Words(ctypes.Structure):
+    _fields_ = [("words", ctypes.c_uint32 * 8192)]
+
+
+FIVES = {
+    "matrix and column": (pb.matmul, (6, 5), (5, 1)),
+    "matrix and vector": (pb.matmul, (6, 5), (5,)),
+    "row and transposed matrix": (lambda x, y: pb.matmul(x, y.T), (1, 5), (6, 5)),
+    "vector and transposed matrix": (lambda x, y: pb.matmul(x, y.T), (5,), (6, 5)),
+    "cotangent of a row": (lambda x, y: pb.grad(lambda x: (x @ y).sum())(x), (1, 6), (6, 5)),
+    "dot": (pb.dot, (6, 5), (5,)),
+    "sum of rows": (lambda x, y: pb.sum(x, 1), (6, 5), ()),
+    "sum of columns": (lambda x, y: pb.sum(x.T, 0), (6, 5), ()),
+    "sum of last axis": (lambda x, y: pb.sum(x, -1), (2, 3, 5), ()),
+}
+
+
+@pytest.mark.parametrize("name", FIVES)
+def test_products_of_five_float32_do_not_warn_of_uninitialised_memory(name):
+    f, *shapes = FIVES[name]
+    x, y = (np.linspace(-1, 1, int(np.prod(shape)), dtype="f4").reshape(shape) for shape in shapes)
+    expected = f(x, y)
+    call = ctypes.pythonapi["Py_IsInitialized"]
+    call.argtypes = [Words]
+    call(Words((ctypes.c_uint32 * 8192)(*[0x7FA00001] * 8192)))  # signalling NaNs are left on the stack
+    np.testing.assert_array_equal(f(x, y), expected)

@@ -65,12 +65,12 @@ def quick_sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
     elif ndim == 2 and dtype.char in "fd":
         if axis == 1 or axis == -1:
             n = x.shape[1]
-            if n <= MAX_ROW and (n <= MAX_SUMMED_ROW or x.size < MIN_SUMMED):
+            if n <= MAX_ROW and (n <= MAX_SUMMED_ROW or x.size < MIN_SUMMED) and (n != 5 or dtype.char == "d"):
                 z = x.dot(ones(n, dtype))
                 return z.reshape(-1, 1) if keepdims else z
         elif axis == 0 or axis == -2:
             n = x.shape[0]
-            if n <= MAX_ROW:
+            if n <= MAX_ROW and (n != 5 or dtype.char == "d"):
                 z = ones(n, dtype).dot(x)
                 return z.reshape(1, -1) if keepdims else z
     elif ndim > 2 and type(axis) is int and dtype.char in "fd" and (z := _sum_narrow(x, axis, keepdims)) is not None:
@@ -88,7 +88,7 @@ def _sum_narrow(x: Array, axis: int, keepdims: bool) -> Any:
     n, before, after = shape[axis], shape[: axis % ndim], shape[axis % ndim + 1 :]
     inner = prod(after)
     is_short = x.size < MIN_SUMMED or n <= MAX_SUMMED_ROW or inner > 1
-    if not (0 < n <= MAX_ROW and 0 < inner <= MAX_NARROW and is_short):
+    if not (0 < n <= MAX_ROW and 0 < inner <= MAX_NARROW and is_short) or (n == 5 and x.dtype.char == "f"):
         return None
     z = x.reshape(-1, n).dot(ones(n, x.dtype)) if inner == 1 else ones(n, x.dtype) @ x.reshape(-1, n, inner)
     return z.reshape(*before, *((1,) * keepdims), *after)
@@ -147,6 +147,23 @@ def quick_max(x: Array, axis: object = None, keepdims: bool = False) -> Any:
         z = max_reduce(x.T.copy(), 0)
         return z.reshape(-1, 1) if keepdims else z
     return max_reduce(x, tuple(axis) if type(axis) is list else axis, None, None, keepdims)
+
+
+def dot_fives(x: Array, y: Array) -> Any:
+    """Return ``x @ y`` of a matrix and a matrix or vector, without BLAS if one is a vector of 5 float32.
+
+    OpenBLAS's AVX-512 kernel for rows of 5 float32 computes with uninitialised memory in lanes it does not use: the
+    result is right, but NumPy may warn of an invalid value.  For the same reason no sum of 5 is a product with ones.
+
+    >>> dot_fives(np.ones((2, 5), "f4"), np.ones(5, "f4"))
+    array([5., 5.], dtype=float32)
+    """
+    columns = y if y.ndim == 2 else y[:, None]
+    is_vector = x.ndim == 1 or len(x) == 1 or columns.shape[1] == 1
+    if not is_vector or x.shape[-1] != 5 or x.dtype.char != "f" or y.dtype.char != "f":
+        return x.dot(y)
+    z = add_reduce(x[..., None] * columns, -2)
+    return z if y.ndim == 2 else z[..., 0]
 
 
 def columns_times_rows(x: Array, y: Array) -> Any:

@@ -17,7 +17,7 @@ from pullback.core.op import REGISTRY, WEAK, alias, convert_operand, method, obs
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.adjoints import T
 from pullback.numerics.axis_arguments import LETTERS, format_shapes, resolve_axes
-from pullback.numerics.small_arrays import columns_times_rows
+from pullback.numerics.small_arrays import columns_times_rows, dot_fives
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -59,13 +59,15 @@ class MatrixProduct(broadcast):
 
 
 def times(x: Value, y: Value) -> Any:
-    """Return ``x @ y`` by ``dot``, which is faster for small matrices, or by a special case for columns times rows.
+    """Return ``x @ y`` by ``dot``, which is faster for small matrices, or by a special case.
 
     For a matrix of one element ``dot`` scales by BLAS, which returns 0 where 0 times NaN or infinity should be NaN.
     """
     if type(x) is ndarray and type(y) is ndarray:
-        if x.ndim == 2 and y.ndim == 2 and (len(y) > 1 or (x.size > 1 and y.size > 1)):
-            return x.dot(y)
+        if x.ndim == 2 and y.ndim == 2 and ((n := len(y)) > 1 or (x.size > 1 and y.size > 1)):
+            return x.dot(y) if n != 5 else dot_fives(x, y)
+        if x.ndim + y.ndim == 3 and x.ndim and y.ndim and len(y) == 5:
+            return dot_fives(x, y)
         if x.ndim == y.ndim == 3 and x.shape[2] == 1 and x.shape[0] == y.shape[0] and y.shape[1] == 1:
             return columns_times_rows(x[:, :, 0], y[:, 0])
     return np.matmul(x, y)
@@ -79,7 +81,9 @@ def batch_sum(x: Value) -> Any:
 def into_left(g: Value, y: Value) -> Any:
     """Return the cotangent of ``x`` in ``x @ y``; the ranks show which operands were vectors."""
     if type(g) is ndarray and type(y) is ndarray and g.ndim == 2 and y.ndim == 2:
-        return g.dot(y.T) if g.shape[1] > 1 or (g.size > 1 and y.size > 1) else np.matmul(g, y.T)
+        if (n := g.shape[1]) > 1 or (g.size > 1 and y.size > 1):
+            return g.dot(y.T) if n != 5 else dot_fives(g, y.T)
+        return np.matmul(g, y.T)
     if y.ndim == 1:
         return g[..., None] * y
     if g.ndim < y.ndim:  # x was a vector
@@ -92,7 +96,9 @@ def into_left(g: Value, y: Value) -> Any:
 def into_right(g: Value, x: Value) -> Any:
     """Return the cotangent of ``y`` in ``x @ y``."""
     if type(g) is ndarray and type(x) is ndarray and g.ndim == 2 and x.ndim == 2:
-        return x.T.dot(g) if len(g) > 1 or (g.size > 1 and x.size > 1) else np.matmul(x.T, g)
+        if (n := len(g)) > 1 or (g.size > 1 and x.size > 1):
+            return x.T.dot(g) if n != 5 else dot_fives(x.T, g)
+        return np.matmul(x.T, g)
     if x.ndim == 1:
         if type(g) is ndarray or not g.ndim:
             return g[..., None, :] * x[:, None] if g.ndim else g * x
