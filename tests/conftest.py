@@ -12,10 +12,14 @@ import pytest
 from _pytest.runner import runtestprotocol
 from hypothesis import settings
 
+from pullback.compiler import target
 from pullback.core import native
 
 # What tests compile is of no use to anybody else; those of the cache have a directory of their own.
 os.environ["PULLBACK_CACHE"] = "0"
+
+# Code depends on the size of the second-level cache: the tests have the same on every CPU.
+target.SECOND_CACHE = os.devnull
 
 # The judge of the parity tests is a program, not a place for doctests.
 collect_ignore = ["parity/check.py", "parity/api_cases.py", "parity/README.md"]

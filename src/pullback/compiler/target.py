@@ -10,6 +10,7 @@ import os
 import platform
 from functools import lru_cache
 from itertools import takewhile
+from math import log2
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 MAX_ISA = "PULLBACK_MAX_ISA"
+USUAL_SECOND_CACHE = 1024 * 1024  # bytes, where the system does not report them
 ALIGN = 64  # bytes of a cache line, to which memory is aligned
 
 
@@ -36,9 +38,8 @@ class Target(NamedTuple):
     cpu: str = ""  # as LLVM names it; empty: the one that this runs on, with all that it has
     features: str = ""  # that LLVM may use besides
     triple: str = ""  # empty: the platform that this runs on
-    # Bytes of a core's caches: what any CPU of these years has, so that code is the same on all that have the same ISA.
-    first_cache: int = 32 * 1024
-    second_cache: int = 1024 * 1024
+    first_cache: int = 32 * 1024  # bytes for data: x86 CPUs have as many, or half as many again
+    second_cache: int = USUAL_SECOND_CACHE  # bytes of each core's
     has_blas: bool = True  # OpenBLAS is in NumPy's own package; else all matrix products are code of ours
 
     def __str__(self) -> str:
@@ -64,6 +65,8 @@ X86 = (
 )
 ARM = (Target("neon", 16, 32, True, False, "generic", "+neon"),)
 CPUINFO = "/proc/cpuinfo"
+SECOND_CACHE = "/sys/devices/system/cpu/cpu0/cache/index2/size"  # such as "1280K"; always of the first core
+MIN_SECOND_CACHE, MAX_SECOND_CACHE = 2**18, 2**21  # bytes; larger ones are shared by several cores
 SAME_FOR_ALL = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU ", "Features")  # lines of /proc/cpuinfo
 ROUTINES = {  # of OpenBLAS in NumPy's package: their names, and their symbols for a letter
     **{name: f"scipy_cblas_{{}}{name}64_" for name in ("gemm", "gemv", "trmm", "trsm", "trsv")},
@@ -90,6 +93,17 @@ def read_cpuinfo() -> str:
     return "\n".join(line for line in first.splitlines() if line.startswith(SAME_FOR_ALL))
 
 
+@lru_cache(4)
+def read_second_cache(path: str) -> int:
+    """Return the bytes of the second-level cache as Linux reports them, rounded down to a power of two; else 1 MB."""
+    try:
+        with open(path) as file:
+            size = 1024 * int(file.read().strip().removesuffix("K"))
+    except (OSError, ValueError):
+        return USUAL_SECOND_CACHE
+    return min(max(1 << int(log2(max(size, 1))), MIN_SECOND_CACHE), MAX_SECOND_CACHE)
+
+
 def get_cpu_features() -> frozenset[str]:
     """Return the features of the CPU that NumPy found; LLVM finds them too, but takes longer to import."""
     found: dict[str, bool] = getattr(np._core._multiarray_umath, "__cpu_features__", {})  # type: ignore[attr-defined]
@@ -107,7 +121,8 @@ def list_targets(machine: str = "", features: Any = None) -> list[Target]:
     known = ARM if machine in ("aarch64", "arm64") else X86
     *others, own = [t for t in known if t.isa not in FEATURE or FEATURE[t.isa] in features]
     fma = own.has_fma if known is ARM else bool({"FMA3", "AVX512F"} & {*features})
-    return [*others, own._replace(has_fma=fma, cpu="", features="")]
+    cache = read_second_cache(SECOND_CACHE)
+    return [t._replace(second_cache=cache) for t in (*others, own._replace(has_fma=fma, cpu="", features=""))]
 
 
 def get_own_target() -> Target:

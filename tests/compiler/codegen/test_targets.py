@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.compiler import target
 from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.pipeline import lower
 from pullback.compiler.runtime import llvm, threads
@@ -95,6 +96,17 @@ def test_targets_of_this_cpu_agree(name: str, isa: str, monkeypatch: pytest.Monk
 
 
 # ------------------------------------------------------------------ which one
+
+
+@pytest.mark.parametrize(
+    ("text", "kilobytes"), [("512K", 512), ("1280K", 1024), ("2048K", 2048), ("64K", 256), ("12288K", 2048), ("", 1024)]
+)
+def test_list_targets_rounds_second_cache_that_linux_reports(
+    text: str, kilobytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "size").write_text(f"{text}\n")
+    monkeypatch.setattr(target, "SECOND_CACHE", str(tmp_path / "size"))
+    assert {t.second_cache for t in [*list_targets(), get_own_target()]} == {1024 * kilobytes}
 
 
 @pytest.mark.parametrize(
