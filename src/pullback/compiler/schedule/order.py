@@ -37,49 +37,21 @@ class Step(NamedTuple):
 
 
 def order_steps(steps: Sequence[Step], outputs: Sequence[Node]) -> tuple[Step, ...]:
-    """Return the steps in the order in which they run.
-
-    Steps are delayed until their results are needed, and outputs that no other step reads are written early.
-    """
+    """Return the steps in the order in which they run: outputs that nothing reads are written early, to free memory."""
     wanted = {o.number for o in outputs}
-    return tuple(_advance(_delay(list(steps), wanted), wanted))
+    maker = {n.number: at for at, s in enumerate(steps) for n in s.stored}
+    read = {n.number for s in steps for n in s.read}
 
-
-def _delay(steps: list[Step], wanted: set[int]) -> list[Step]:
-    """Return the steps with each just before the first that reads its result, or before its operands would be freed."""
-    maker = _find_makers(steps)
-    needs = [{maker[n.number] for n in s.read if n.number in maker} for s in steps]
-    readers = _list_readers(needs)
-    last: dict[int, int] = {}  # by value: the last of the steps so far that reads it
-    when = [*range(len(steps))]
-    for at in reversed(range(len(steps))):
+    def when(at: int) -> tuple[int, int, int]:
         s = steps[at]
-        if readers[at] and not s.fixed and not any(n.number in wanted for n in s.stored):
-            kept = _list_kept(s, maker, wanted)
-            if all(n.number in last for n in kept):
-                when[at] = min(*(when[i] for i in readers[at]), *(when[last[n.number]] for n in kept), len(steps))
-        for n in s.read:
-            last[n.number] = max(last.get(n.number, at), at, key=lambda i: when[i])
-    return [steps[at] for at in order_by_needs([(w, at) for at, w in enumerate(when)], needs)]
+        if s.fixed or any(n.number not in wanted or n.number in read for n in s.stored):
+            return at, 0, 0
+        kept = sum(n.nbytes for n in s.read if n.number in maker and n.number not in wanted)
+        if kept < sum(n.nbytes for n in s.stored):
+            return at, 0, 0
+        return max((maker[n.number] for n in s.read if n.number in maker), default=-1), 1, at
 
-
-def _find_makers(steps: list[Step]) -> dict[int, int]:
-    """Return, by value, the position of the step that stores it."""
-    return {n.number: at for at, s in enumerate(steps) for n in s.stored}
-
-
-def _list_readers(needs: Sequence[Collection[int]]) -> list[list[int]]:
-    """Return, for each number, the numbers that need it; ``needs`` has what each needs."""
-    readers: list[list[int]] = [[] for _ in needs]
-    for at, needed in enumerate(needs):
-        for other in needed:
-            readers[other].append(at)
-    return readers
-
-
-def _list_kept(s: Step, maker: dict[int, int], wanted: set[int]) -> list[Node]:
-    """Return the values of other steps that a step reads and that are no outputs: they take memory until then."""
-    return [n for n in s.read if n.number in maker and n.number not in wanted]
+    return tuple(steps[at] for at in sorted(range(len(steps)), key=when))
 
 
 def order_by_needs(preferences: Sequence[Any], needs: Sequence[Collection[int]]) -> list[int]:
@@ -89,7 +61,10 @@ def order_by_needs(preferences: Sequence[Any], needs: Sequence[Collection[int]])
     [1, 2, 0]
     """
     missing = [len(those) for those in needs]
-    waiting = _list_readers(needs)
+    waiting: list[list[int]] = [[] for _ in needs]
+    for i, those in enumerate(needs):
+        for other in those:
+            waiting[other].append(i)
     ready = [(preferences[i], i) for i, count in enumerate(missing) if not count]
     heapify(ready)
     found = []
@@ -101,20 +76,3 @@ def order_by_needs(preferences: Sequence[Any], needs: Sequence[Collection[int]])
             if not missing[other]:
                 heappush(ready, (preferences[other], other))
     return found
-
-
-def _advance(steps: list[Step], wanted: set[int]) -> list[Step]:
-    """Return the steps with those that write outputs nothing reads as early as possible, where that frees memory."""
-    maker = _find_makers(steps)
-    read = {n.number for s in steps for n in s.read}
-
-    def when(at: int) -> tuple[int, int, int]:
-        s = steps[at]
-        if s.fixed or any(n.number not in wanted or n.number in read for n in s.stored):
-            return at, 0, 0
-        kept = sum(n.nbytes for n in _list_kept(s, maker, wanted))
-        if kept < sum(n.nbytes for n in s.stored):
-            return at, 0, 0
-        return max((maker[n.number] for n in s.read if n.number in maker), default=-1), 1, at
-
-    return [steps[at] for at in sorted(range(len(steps)), key=when)]
