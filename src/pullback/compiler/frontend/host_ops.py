@@ -10,43 +10,46 @@ import numpy as np
 
 from pullback.errors import IndexRangeError, IntegerRangeError
 
-__all__ = ["Coordinates", "HostFunction", "OnHost", "Positions", "Rerun", "make_integer_cast"]
+__all__ = ["Coordinates", "HostFunction", "HostOp", "OnHost", "Positions", "Rerun", "make_integer_cast"]
 
 
-class HostFunction:
+class HostOp:
+    """The base of host ops, which are equal if they are of one class and have equal keys."""
+
+    variadic = False
+
+    def __init__(self, name: str, key: Any) -> None:
+        self.name, self.key = name, key
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.key))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HostOp) and type(other) is type(self) and other.key == self.key
+
+
+class HostFunction(HostOp):
     """A function of plain arrays that carries no gradient, as an op."""
 
-    variadic = elementwise = makes_views = False
+    elementwise = makes_views = False
 
     def __init__(self, f: Callable[..., Any]) -> None:
-        self.f, self.name = f, getattr(f, "__name__", "function")
+        super().__init__(getattr(f, "__name__", "function"), f)
+        self.f = f
 
     def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
         return self.f(*values)
 
-    def __hash__(self) -> int:
-        return hash((HostFunction, self.f))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, HostFunction) and other.f is self.f
-
-
-class OnHost:
+class OnHost(HostOp):
     """An op with machine code that NumPy runs nevertheless, because it may have to raise an error."""
 
-    variadic = False
-
     def __init__(self, op: Any) -> None:
-        self.op, self.name = op, op.name
+        super().__init__(op.name, op)
+        self.op = op
 
     def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
         return self.op.perform(values, params)
-
-    def __hash__(self) -> int:
-        return hash((OnHost, self.op))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, OnHost) and other.op is self.op
 
 
 class Rerun:
@@ -59,13 +62,12 @@ class Rerun:
         return values[0]
 
 
-class Positions:
+class Positions(HostOp):
     """An op that checks positions along an axis and returns them as non-negative ones."""
 
-    variadic = False
-
     def __init__(self, name: str, length: int) -> None:
-        self.name, self.length = f"positions of {name}", length
+        super().__init__(f"positions of {name}", length)
+        self.length = length
 
     @property
     def is_checked_by_code(self) -> bool:
@@ -86,20 +88,13 @@ class Positions:
             raise IndexRangeError(f"{self.name}: {wrong} is out of range for an axis of length {self.length}.")
         return np.where(at < 0, at + self.length, at)
 
-    def __hash__(self) -> int:
-        return hash((Positions, self.length))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Positions) and other.length == self.length
-
-
-class Coordinates:
+class Coordinates(HostOp):
     """An op that checks positions in several axes and returns them as flat ones."""
 
-    variadic = False
-
     def __init__(self, name: str, shape: tuple[int, ...]) -> None:
-        self.name, self.shape = f"positions of {name}", shape
+        super().__init__(f"positions of {name}", shape)
+        self.shape = shape
 
     @property
     def is_checked_by_code(self) -> bool:
@@ -119,12 +114,6 @@ class Coordinates:
             for k, n in enumerate(self.shape)
         ]
         return np.ravel_multi_index(each, self.shape) if len(each) > 1 else each[0]
-
-    def __hash__(self) -> int:
-        return hash((Coordinates, self.shape))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Coordinates) and other.shape == self.shape
 
 
 @lru_cache

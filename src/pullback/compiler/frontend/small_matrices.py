@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback.compiler.frontend.host_ops import OnHost
 from pullback.errors import MatrixError
 
 if TYPE_CHECKING:
@@ -26,13 +27,8 @@ NEARLY_SINGULAR = 1e5  # condition number beyond which a pivot of zero may resul
 Row = list[Any]
 
 
-class Regular:
+class Regular(OnHost):
     """The check of an op that its matrices are not singular."""
-
-    variadic = False
-
-    def __init__(self, op: Op) -> None:
-        self.op, self.name = op, op.name
 
     def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
         """Raise the op's own error, or ours if the op, with other rounding, finds no singular matrix."""
@@ -42,12 +38,6 @@ class Regular:
         if x.size and np.linalg.cond(x).max() > NEARLY_SINGULAR:
             raise MatrixError(f"{self.name}: a matrix is singular (got shape {x.shape}).")
         return x
-
-    def __hash__(self) -> int:
-        return hash((Regular, self.op))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Regular) and other.op is self.op
 
 
 def lower_small_matrices(t: Trace, op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
