@@ -6,7 +6,6 @@ value means nothing.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter, signature
@@ -32,6 +31,7 @@ SCALINGS: dict[str, Config] = {  # initializers that are variance scaling with g
     for name, scale, mode in (("glorot", 1.0, "fan_avg"), ("he", 2.0, "fan_in"), ("lecun", 1.0, "fan_in"))
     for distribution in ("uniform", "normal")
 }
+MIXED_POLICIES = ("mixed_float16", "mixed_bfloat16")  # whose variables are float32, in which layers compute here
 PLAIN_DTYPES = ("float32", "int32", "bool")  # those that every layer has by default
 BUILTINS = ("builtins", "keras")  # modules whose functions are found by their names
 LONGEST = 2**31
@@ -112,13 +112,11 @@ class TopologyReader:
     def __init__(self, where: str, dialect: Dialect, builder: Builder) -> None:
         self.where, self.dialect, self.builder = where, dialect, builder
         self.order: dict[int, list[Any]] = {}  # the layers of functional models as the file lists them
-        self._has_mixed_layers = False  # then those in float32 cast their inputs
         self._shared: dict[int, Any] = {}  # layers by the number that marks one object in several places
 
     def read_model(self, data: Json) -> Any:
         """Return the model that the data describes, with variables if the data says the shapes of the inputs."""
         check_depth(data, self.where)
-        self._has_mixed_layers = '"mixed_' in json.dumps(data)
         model = self.read_layer(data, "the model")
         if not is_kind(model, "Model"):
             raise self.make_error(f"expected a model, got a {type(model).__name__}.")
@@ -259,11 +257,7 @@ class TopologyReader:
     def _find_dtype(self, config: Config, takes: Collection[str]) -> str | None:
         """Return the dtype that a layer must be given; None if it has that without being told."""
         dtype = self.read_dtype(config.get("dtype"))
-        if dtype is None:
-            return None
-        if dtype == str(get_default_dtype()):
-            return dtype if self._has_mixed_layers and "dtype" in takes else None
-        if dtype in PLAIN_DTYPES:
+        if dtype in (None, str(get_default_dtype()), *PLAIN_DTYPES):
             return None
         if "dtype" not in takes:
             raise self.make_error(f"layer {config.get('name')!r} has dtype {dtype!r}, which it cannot have here.")
@@ -281,13 +275,13 @@ class TopologyReader:
         return list(shape)
 
     def read_dtype(self, data: Json) -> str | None:
-        """Return the name of a dtype or of a policy; None if there is none."""
+        """Return the name of a dtype; None if there is none.  With mixed precision it is that of the variables."""
         if isinstance(data, dict):
             inside = data.get("config")
             data = inside.get("name") if isinstance(inside, dict) else data
         if data is not None and not isinstance(data, str):
             raise self.make_error(f"the dtype {data!r} is not a name.")
-        return data
+        return "float32" if data in MIXED_POLICIES else data
 
     def read_array(self, data: Json, place: str) -> Any:
         """Return a constant array of a graph, from nested lists and the name of a dtype."""

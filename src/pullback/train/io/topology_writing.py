@@ -71,7 +71,6 @@ WRITES_TFJS = Target(
         ("UpSampling2d", "interpolation", "bilinear"),
         ("", "reset_after", True),
         ("Conv1d", "padding", "causal"),
-        ("", "dtype", "mixed_float16"),
     ),
     False,
 )

@@ -19,7 +19,6 @@ from pullback.train.io.training_config import make_training_error, restore_state
 from pullback.train.nn.functional import Functional
 from pullback.train.nn.layers.symbolic import input as make_input
 from pullback.train.nn.models import Model
-from pullback.train.nn.policies import without_mixed_policy
 from pullback.train.nn.sequential import Sequential
 
 __all__ = ["load_layers_model", "load_model", "model_from_json"]
@@ -54,8 +53,7 @@ def _load(path: StrPath, custom_objects: Mapping[str, Any] | None, compile: bool
 
 def _load_own(path: StrPath, compile: bool) -> Model:
     model: Model
-    with without_mixed_policy():
-        model, training = read_model(path)
+    model, training = read_model(path)
     if training is not None and compile:
         model.compile(training.optimizer, **training.arguments)
     return model
@@ -85,8 +83,7 @@ def load_layers_model(path: StrPath, compile: bool = True, custom_objects: Mappi
 
 def _load_layers(path: StrPath, compile: bool) -> Model:
     model: Model
-    with without_mixed_policy():
-        model, settings, state = read_layers_model(path, BUILDER, compile)
+    model, settings, state = read_layers_model(path, BUILDER, compile)
     where = os.path.basename(os.fspath(path))
     if settings is not None:
         try:
@@ -113,6 +110,6 @@ def model_from_json(text: str, custom_objects: Mapping[str, Any] | None = None) 
     3
     """
     data = parse_json(text, "model_from_json")
-    with without_mixed_policy(), custom_object_scope(custom_objects):
+    with custom_object_scope(custom_objects):
         model: Model = read_topology(data, BUILDER, "model_from_json", in_browser=False)
     return model

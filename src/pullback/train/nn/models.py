@@ -28,7 +28,6 @@ from pullback.train.nn.graphs import run_steps, sort_steps
 from pullback.train.nn.layers.base import Layer
 from pullback.train.nn.layers.symbolic import SymbolicTensor
 from pullback.train.nn.summary import format_summary, show_summary
-from pullback.train.optim.named import as_optimizer
 from pullback.train.optim.step import Optimizer
 from pullback.typing import TensorLike, Value
 
@@ -55,8 +54,6 @@ class Model(Layer):
     >>> list(model.named_variables())
     ['inner/kernel', 'inner/bias', 'outer/kernel', 'outer/bias']
     """
-
-    takes_policy = False  # its layers have it
 
     def __init__(self, name: str = "", trainable: bool = True, input_shape: Sequence[int] | None = None) -> None:
         Layer.__init__(self, name=name, trainable=trainable, input_shape=input_shape)
@@ -372,17 +369,13 @@ class Model(Layer):
         metrics: a list of metrics: names, functions or objects; of several outputs a list or dict of lists.
         steps_per_execution: accepted, as Keras has it: it changes no result.
         jit_compile: accepted, as Keras has it; False runs steps op by op, like ``eager``.
-        auto_scale_loss: whether the loss is scaled where layers have mixed precision.
+        auto_scale_loss: accepted, as Keras has it: no layer has mixed precision here.
 
         >>> model = pb.sequential([pb.layers.dense(1, input_shape=[2])])
         >>> model.compile(optimizer=pb.train.adam(0.01), loss="mean_squared_error", metrics=["mae"])
         """
         losses, measured, weighted = (resolve_custom(given) for given in (loss, metrics, weighted_metrics))
         settings = Settings(losses, measured, loss_weights, weighted)
-        if auto_scale_loss and any(layer.narrow_dtype is not None for layer in self.every_layer()):
-            optimizer = as_optimizer(optimizer)
-            if not optimizer.loss_scale.is_used:
-                optimizer.use_dynamic_loss_scale()
         self._trainer.compile(optimizer, settings, eager or run_eagerly or jit_compile is False)
 
     def fit(

@@ -95,7 +95,7 @@ class Optimizer:
 
     _internal = (  # what dir() of an optimizer does not list
         "get_initial_value", "is_compilable", "keeps_average", "loss_scale", "maker", "slots", "swap_averages",
-        "use_dynamic_loss_scale", "wants_rows",
+        "wants_rows",
     )  # fmt: skip
 
     def __init__(
@@ -271,11 +271,6 @@ class Optimizer:
                 "steps. Make an optimizer with a number as its learning_rate to set it yourself."
             )
         self._rate.assign(np.float64(made))
-
-    def use_dynamic_loss_scale(self, initial_scale: float = 2.0**15, growth_steps: int = 2000) -> None:
-        """Scale the loss of the following steps dynamically, as ``loss_scale_optimizer`` does."""
-        self._config |= {"loss_scale_factor": initial_scale, "dynamic_growth_steps": growth_steps}
-        self.loss_scale = LossScale(initial_scale, growth_steps)
 
     # ---- trees of parameters
 

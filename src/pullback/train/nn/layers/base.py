@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
@@ -18,7 +17,7 @@ import numpy as np
 from pullback.core.convert import get_default_dtype, join_array
 from pullback.core.suggestions import snake_case
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, find_variable, get_trace, watch_below, watch_variables
+from pullback.core.variable import Variable, find_variable, get_trace, watch_below
 from pullback.errors import ArgumentError, CheckpointError, DataError, ShapeError
 from pullback.names.answers import keyword_error
 from pullback.train.arguments import check_count
@@ -31,7 +30,7 @@ from pullback.train.loop.metrics.metric import Metric
 from pullback.train.masks import Mask, get_mask, has_masks, set_mask
 from pullback.train.nn.constraints import ConstraintLike, constraint
 from pullback.train.nn.initializers import InitializerLike, initializer
-from pullback.train.nn.policies import MASTER_DTYPE, as_layer_dtypes, find_mixed_policy
+from pullback.train.nn.policies import as_layer_dtype
 from pullback.train.nn.regularizers import RegularizerLike, regularizer
 from pullback.typing import DType, Shape, TensorLike, Value
 
@@ -56,25 +55,9 @@ class CallContext(NamedTuple):
 
     training: bool
     losses: list[Any]  # of ``add_loss`` and activity regularizers
-    rounded_to: np.dtype[Any] | None = None  # the dtype to which variables are rounded where they are read
 
 
 _context: ContextVar[CallContext | None] = ContextVar("layer_call", default=None)
-
-
-class RoundVariables:
-    """A watcher of variable reads: in the call of a layer with mixed precision, variables are rounded."""
-
-    level = 0
-    writes = False
-
-    def on_read(self, v: Variable, value: Any) -> Any:
-        context = _context.get()
-        narrow = None if context is None else context.rounded_to
-        return value if narrow is None or value.dtype.kind != "f" else value.astype(narrow).astype(value.dtype)
-
-
-ROUND_VARIABLES = RoundVariables()
 
 
 class Symbolic:
@@ -121,9 +104,9 @@ class Layer(Configurable):
     _internal: ClassVar[tuple[str, ...]] = (  # what dir() of a layer does not list
         "add_weight_by_arguments", "build_for", "call_with_masks", "check_inputs", "collect_variables",
         "every_layer", "find_regularized", "generators", "iterate_parts", "kind", "list_metrics",
-        "list_structure", "max_inputs", "min_inputs", "mixes_examples", "narrow_dtype", "numbered", "parts",
-        "penalties", "rank", "register_call", "registered_name", "registry", "rounds_variables", "runs_on_host",
-        "several", "shapes", "split_host_layers", "stack", "takes_policy", "whole",
+        "list_structure", "max_inputs", "min_inputs", "mixes_examples", "numbered", "parts",
+        "penalties", "rank", "register_call", "registered_name", "registry", "runs_on_host",
+        "several", "shapes", "split_host_layers", "stack", "whole",
     )  # fmt: skip
     whole = True  # in a tree it is a leaf, not a tree of its fields
     rank: ClassVar[int | None] = None  # of one example, if the layer takes only one
@@ -137,9 +120,6 @@ class Layer(Configurable):
     _built = False
     _shapes = UNBUILT
     _activity = NOTHING  # the activity regularizer
-    takes_policy: ClassVar[bool] = True  # whether it has the global policy by default
-    rounds_variables: ClassVar[bool] = True  # with mixed precision; not statistics, which change little by little
-    narrow_dtype = NOTHING  # with mixed precision, that of inputs and outputs
     _initial_weights = NOTHING
     _added = NOTHING  # the losses of the latest call
 
@@ -171,11 +151,8 @@ class Layer(Configurable):
             )
         if self.input_shape is not None:
             self.input_shape = as_lengths_or_none(f"{self.name}: input_shape", self.input_shape)
-        if self.dtype is None and self.takes_policy:
-            self.dtype = find_mixed_policy()
         if self.dtype is not None:
-            wide, self.narrow_dtype = as_layer_dtypes(self.dtype, self.name)
-            self.dtype = wide if self.narrow_dtype is None else str(self.dtype)
+            self.dtype = as_layer_dtype(self.dtype, self.name)
         if self.activity_regularizer is not None:
             self._activity = regularizer(self.activity_regularizer, f"{self.name}: activity_regularizer")
 
@@ -195,23 +172,21 @@ class Layer(Configurable):
     @property
     def variable_dtype(self) -> DType | None:
         """The dtype of its variables; None if it is the default."""
-        return self.dtype if self.narrow_dtype is None else MASTER_DTYPE
+        return self.dtype
 
     @property
     def compute_dtype(self) -> str:
         """The dtype of its inputs and outputs, by name.
 
-        >>> layer = pb.layers.dense(1, dtype="mixed_float16")
-        >>> layer.compute_dtype, layer.dtype_policy
-        ('float16', 'mixed_float16')
+        >>> pb.layers.dense(1, dtype="float64").compute_dtype
+        'float64'
         """
-        made: np.dtype[Any] = np.dtype(self.narrow_dtype or self.dtype or get_default_dtype())
-        return str(made)
+        return str(get_default_dtype() if self.dtype is None else self.dtype)
 
     @property
     def dtype_policy(self) -> str:
-        """The name of its dtype, or of its policy of mixed precision."""
-        return str(get_default_dtype() if self.dtype is None else self.dtype)
+        """The name of its dtype: here the same as ``compute_dtype``."""
+        return self.compute_dtype
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
@@ -267,18 +242,16 @@ class Layer(Configurable):
             self._check_rank(xs[0].shape)
         masks = self._find_masks(inputs, mask) if mask is not None or has_masks() else None
         outer = _context.get()
-        narrow = self.narrow_dtype if self.rounds_variables else None
         if training is None:
             training = outer is not None and outer.training
-        if outer is not None and outer.training is training and outer.rounded_to is narrow:
+        if outer is not None and outer.training is training:
             context = outer
             y = self._call_with(xs, packed, masks, training, settings)
         else:
-            context = CallContext(bool(training), [] if outer is None else outer.losses, narrow)
+            context = CallContext(bool(training), [] if outer is None else outer.losses)
             token = _context.set(context)
             try:
-                with nullcontext() if narrow is None else watch_variables(ROUND_VARIABLES):
-                    y = self._call_with(xs, packed, masks, context.training, settings)
+                y = self._call_with(xs, packed, masks, context.training, settings)
             finally:
                 _context.reset(token)
         if self._activity is not None:
@@ -309,8 +282,6 @@ class Layer(Configurable):
             raise self._name_layer(error, xs) from error
         if y is None:
             raise LayerError(f"layer '{self.name}': call returned None, expected a tensor. Is a return missing?")
-        if self.narrow_dtype is not None:
-            y = _narrow(y, self.narrow_dtype)
         if type(self).compute_mask is not Layer.compute_mask or (masks is not None and self.supports_masking):
             self._set_output_mask(y, xs if listed else xs[0], masks if listed or masks is None else masks[0])
         return y
@@ -948,24 +919,9 @@ def _as_input(x: TensorLike, layer: Layer) -> Any:
         return np.asarray(x)
     else:
         made = np.asarray(x, _find_dtype(x, layer.name))
-    if layer.narrow_dtype is not None:
-        return _narrow(made, layer.narrow_dtype).astype(MASTER_DTYPE) if made.dtype.kind == "f" else made
     dtype: Any = layer.dtype
     if dtype is not None and made.dtype != dtype and made.dtype.kind == dtype.kind == "f":
         return made.astype(dtype)
-    return made
-
-
-def _narrow(y: Any, dtype: Any) -> Any:
-    """Return an output, or several, with floats in a narrower dtype; masks stay."""
-    if isinstance(y, list | tuple):
-        return type(y)(_narrow(one, dtype) for one in y)
-    if y.dtype.kind != "f" or y.dtype == dtype:
-        return y
-    with np.errstate(over="ignore"):  # infinite, as on other devices
-        made = y.astype(dtype)
-    if (mask := get_mask(y)) is not None:
-        set_mask(made, mask)
     return made
 
 

@@ -32,8 +32,6 @@ MASK_EPSILON = 1e-7  # added to the number of elements that count, as in Keras
 class ScaledLayer(Layer):
     """The base of layers that multiply by a learned ``gamma`` and add a learned ``beta``."""
 
-    rounds_variables = False
-
     center: bool
     scale: bool
 
@@ -262,7 +260,6 @@ class RmsNormalization(Layer):
     epsilon: float = 1e-6
 
     supports_masking = True
-    rounds_variables = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -291,7 +288,6 @@ class UnitNormalization(Layer):
     axis: int | Sequence[int] = -1
 
     supports_masking = True
-    rounds_variables = False
 
     def call(self, x: Value) -> Any:
         axes = resolve_axes(x.ndim, self.axis, self.name)
