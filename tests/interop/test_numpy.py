@@ -662,6 +662,60 @@ def test_indices_of_triangles_under_vmap_and_compile() -> None:
         np.testing.assert_array_equal(pb.compile(lambda x, f=f: x[f(x)])(A), A[f(A)])
 
 
+def test_unravel_index_of_computed_place() -> None:
+    def largest(x: Any) -> Any:
+        return x[np.unravel_index(np.argmax(x), x.shape)] ** 2
+
+    for run in (lambda x: largest(pb.tensor(x)), pb.compile(largest), lambda x: pb.vmap(largest)(x[None])[0]):
+        np.testing.assert_allclose(run(A), A.max() ** 2)
+    np.testing.assert_allclose(pb.compile(pb.grad(largest))(A), 2 * A * (A.max() == A))
+    at = np.array([[5, 22], [13, 1]])
+    places = pb.compile(lambda i: np.unravel_index(i, (2, 3, 4), order="F"))(at)
+    np.testing.assert_array_equal(places, np.unravel_index(at, (2, 3, 4), order="F"))
+    with pytest.raises(ValueError, match="out of bounds"):
+        np.unravel_index(pb.tensor(np.array(9)), (3, 3))
+
+
+def test_ldexp_frexp_and_modf_of_extreme_numbers() -> None:
+    x, n = np.array([0.0, 1, -3, 5e-324, 1e308]), np.array([2000, -1060, 3, 2097, -2000])
+    np.testing.assert_array_equal(np.ldexp(pb.tensor(x), n), np.ldexp(x, n))
+    np.testing.assert_array_equal(np.frexp(pb.tensor(x))[0], np.frexp(x)[0])
+    x = np.array([np.inf, -np.inf, -3.0, 2.5, -0.0])
+    np.testing.assert_array_equal(np.modf(pb.tensor(x)), np.modf(x))
+    assert np.signbit(np.modf(pb.tensor(x))[0]).tolist() == np.signbit(np.modf(x)[0]).tolist()
+
+
+def test_gradient_has_dtype_of_array() -> None:
+    for spacing in (1, 0.5, np.array([0, 1, 3])):
+        assert np.gradient(pb.tensor(V[:3].astype(np.float32)), spacing).dtype == np.float32
+
+
+def test_poly_of_real_matrix_is_real() -> None:
+    np.testing.assert_allclose(np.poly(pb.tensor(A)), np.poly(A))
+    assert np.poly(pb.tensor(A)).dtype == np.float64
+
+
+def test_weights_of_histogram2d_do_not_overflow() -> None:
+    weights = np.full(4, 100, np.int8)
+    made = np.histogram2d(pb.tensor(V), pb.tensor(W), bins=1, weights=weights)[0]
+    np.testing.assert_array_equal(made, [[400.0]])
+
+
+def test_interp_of_unequal_lengths_raises() -> None:
+    with pytest.raises(ValueError, match="vectors of one length"):
+        np.interp(pb.tensor(V), np.arange(2.0), np.arange(3.0))
+
+
+def test_piecewise_of_number_and_of_no_elements() -> None:
+    np.testing.assert_array_equal(np.piecewise(6.0, [pb.tensor(True)], [lambda x: x * 2, 1]), 12.0)
+    empty = np.zeros((0, 2))
+    assert pb.compile(lambda x: np.piecewise(x, [x > 0], [lambda x: x * 2, 1]))(empty).shape == (0, 2)
+
+
+def test_lstsq_with_negative_rcond_means_machine_precision() -> None:
+    np.testing.assert_allclose(np.linalg.lstsq(pb.tensor(A), A[0], rcond=-1)[0], np.linalg.lstsq(A, A[0], rcond=-1)[0])
+
+
 def test_diff_of_bools() -> None:
     x = np.array([True, False, False])
     np.testing.assert_array_equal(np.diff(pb.tensor(x)), np.diff(x))

@@ -237,6 +237,7 @@ def _choose(a: TensorLike, choices: list[Any], /, mode: str = "raise") -> Any:
 
 def _piecewise(x: Value, /, condlist: Sequence[Any], funclist: list[Any], *args: object, **kw: object) -> Any:
     """Apply each function to the elements of its piece only, so that NaNs elsewhere do not reach the gradient."""
+    (x,) = align_operands((x,))
     if not isinstance(condlist, list | tuple) or (x.ndim and not np.ndim(condlist[0])):
         condlist = [condlist]
     pieces = [np.reshape(np.broadcast_to(strip(c), x.shape), -1) for c in condlist]
@@ -244,6 +245,8 @@ def _piecewise(x: Value, /, condlist: Sequence[Any], funclist: list[Any], *args:
         pieces.append(~np.any(np.stack(pieces), axis=0))
     if len(funclist) != len(pieces):
         raise ShapeError(f"np.piecewise: {len(condlist)} conditions, but {len(funclist)} functions.")
+    if not x.size:
+        return np.zeros_like(x)
     flat = np.reshape(x, -1)
     if any(isinstance(piece, Tensor) for piece in pieces):  # the pieces differ between examples of vmap
         z = np.zeros((), x.dtype)
@@ -383,6 +386,19 @@ def _from_dtypes(function: Callable[..., Any]) -> Any:
     return from_dtypes
 
 
+def _unravel_index(indices: Any, /, shape: Any, order: str = "C") -> Any:
+    """Return the places along each axis; what is computed while tracing is divided, without a check of its range."""
+    at = strip(align_operands((indices,))[0])
+    if not isinstance(at, Tensor):
+        return wrap(np.unravel_index(at, shape, order))  # type: ignore[call-overload]
+    sizes = (shape,) if hasattr(shape, "__index__") else tuple(shape)
+    places = []
+    for n in sizes if order == "F" else sizes[::-1]:
+        places.append(at % n)
+        at = at // n
+    return tuple(places if order == "F" else places[::-1])
+
+
 def _from_shape(function: Callable[..., Any]) -> Any:
     """Adapt a NumPy function that depends on the shape of an array alone; values of tensors are not read."""
 
@@ -417,6 +433,7 @@ FUNCTIONS = {
     np.full_like: _full_like, np.linspace: _linspace, np.full: _full, np.array: _array, np.asarray: _asarray,
     np.asanyarray: _asarray, np.ascontiguousarray: _asarray, np.asfortranarray: _asarray,
     np.shape: lambda a, /: to_array(a).shape, np.ndim: lambda a, /: to_array(a).ndim,
+    np.unravel_index: _unravel_index,
     np.diag_indices_from: _from_shape(np.diag_indices_from), np.triu_indices_from: _from_shape(np.triu_indices_from),
     np.tril_indices_from: _from_shape(np.tril_indices_from),
     np.result_type: _from_dtypes(np.result_type), np.common_type: _from_dtypes(np.common_type),

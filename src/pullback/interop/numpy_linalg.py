@@ -128,7 +128,10 @@ def _lstsq(a: Value, b: Value, /, rcond: Any = None) -> Any:
     a, b = align_operands((a, b))
     if a.ndim != 2 or b.ndim not in (1, 2):
         raise ShapeError(f"np.linalg.lstsq: expected a matrix, and a vector or matrix; got {a.shape} and {b.shape}.")
-    x, residuals, rank, s = linalg.lstsq(a, b, rcond)
+    cut = (
+        np.finfo(np.result_type(a.dtype, np.float32)).eps if rcond is not None and rcond < 0 else rcond
+    )  # as LAPACK reads it
+    x, residuals, rank, s = linalg.lstsq(a, b, cut)
     rows, columns = a.shape
     rank = strip(rank)
     known = columns < rows and np.all(all_values(rank) == columns)  # NumPy returns no residuals then

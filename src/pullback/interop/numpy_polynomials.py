@@ -88,8 +88,9 @@ def _without_leading_zeros(p: Any) -> Any:
 def _poly(seq_of_zeros: Any, /) -> Any:
     zeros = seq_of_zeros
     if np.ndim(zeros) == 2:
-        zeros = np.linalg.eigvals(zeros)
-    elif np.ndim(zeros) > 2:
+        made = _poly(np.linalg.eigvals(zeros))
+        return made if zeros.dtype.kind == "c" else np.real(made)  # eigenvalues of real matrices are conjugate pairs
+    if np.ndim(zeros) > 2:
         raise ShapeError(f"np.poly: roots or a square matrix are expected, got shape {np.shape(zeros)}.")
     (zeros,) = _coefficients(zeros)
     zeros = zeros * 1.0  # integers would overflow

@@ -198,6 +198,8 @@ def _interp(x: TensorLike, xp: Any, fp: Any, /, left: Any = None, right: Any = N
         return _interp(*_repeat_period(x, as_tensor(xp), as_tensor(fp), period))
     check_real("np.interp", x, "x")
     check_real("np.interp", xp, "xp")
+    if np.ndim(xp) != 1 or np.shape(xp) != np.shape(fp) or not np.size(xp):
+        raise ShapeError(f"np.interp: xp and fp must be vectors of one length, got {np.shape(xp)} and {np.shape(fp)}.")
     n = len(xp)
     here, known = strip(x), strip(xp)
     i = np.clip(np.searchsorted(known, here, side="right") - 1, 0, max(n - 2, 0))

@@ -296,7 +296,9 @@ def _histogramdd(
         counted = call_unfollowed(lambda at: np.bincount(at, minlength=size + 1)[:size].astype(float), flat)
         totals = wrap_constant("np.histogramdd", counted, points)
     else:
-        totals = segments.unsorted_segment_sum(np.reshape(align_operands((weights,))[0], -1), flat, size + 1)[:size]
+        (w,) = align_operands((weights,))
+        w = np.astype(w, float) if w.dtype.kind in "iub" else w
+        totals = segments.unsorted_segment_sum(np.reshape(w, -1), flat, size + 1)[:size]
     totals = np.reshape(totals, lengths)
     if density:
         totals = totals / np.sum(totals)
@@ -494,7 +496,7 @@ def _slope(f: Value, h: Value, axis: int, edge_order: int) -> Any:
         first = first - (along(d, slice(1, 2), axis) - first) * h0 / (h0 + h1)
         h0, h1 = along(h, slice(-1, None), axis), along(h, slice(-2, -1), axis)
         last = last + (last - along(d, slice(-2, -1), axis)) * h0 / (h0 + h1)
-    return np.concatenate([first, inner, last], axis=axis)
+    return np.astype(np.concatenate([first, inner, last], axis=axis), f.dtype)
 
 
 def _prod(a: Any, /, axis: Axis = None, keepdims: bool = False) -> Any:

@@ -75,8 +75,15 @@ def _copysign(x: Value, y: Value) -> Any:
 
 
 def _ldexp(x: Any, n: Any) -> Any:
+    """Return x * 2**n by three factors, each of which is a number although 2**n may be none (0 * inf is NaN)."""
     x = _as_float(x)
-    return x * call_unfollowed(lambda n: np.ldexp(np.ones((), x.dtype), n), n)
+    most = 3 * (np.finfo(x.dtype).maxexp - 3)  # more than there is between the smallest and the largest number
+
+    def raise_two(n: Any, part: Any) -> Any:
+        return np.ldexp(np.ones((), x.dtype), part(np.clip(n, -most, most)))
+
+    third = call_unfollowed(lambda n: raise_two(n, lambda n: n // 3), n)
+    return x * third * third * call_unfollowed(lambda n: raise_two(n, lambda n: n - n // 3 * 2), n)
 
 
 def _conjugate(x: Value) -> Any:
@@ -85,14 +92,16 @@ def _conjugate(x: Value) -> Any:
 
 def _modf(x: Value) -> Any:
     x = _as_float(x)
-    whole = np.trunc(x)
-    return x - whole, whole
+    finite = np.where(np.isinf(x), np.zeros((), x.dtype), x)
+    whole = np.trunc(finite)
+    rest = np.where(np.signbit(x), -(whole - finite), finite - whole)  # -0 of negative numbers
+    return rest, np.trunc(x)
 
 
 def _frexp(x: Value) -> Any:
     x = _as_float(x)
     exponent = call_unfollowed(lambda x: np.frexp(x)[1], x)
-    return x * call_unfollowed(lambda n: np.ldexp(np.ones((), x.dtype), -n), exponent), exponent
+    return _ldexp(x, -exponent), exponent
 
 
 def _vecdot(x: Any, y: Any, axis: int = -1, keepdims: bool = False) -> Any:
