@@ -20,7 +20,7 @@ from pullback.core import native
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e308, -1e308, 1e-308, 5e-324, 1e38, 1e-40, 700.0]
 DTYPES = ["f8"] * 10 + ["f4"] * 6 + ["f2", "g", "i8", "?", "c16", ">f8"]
 SHAPES = [(4,), (3, 5), (7,), (17, 9), (1,), (2, 3, 4), (600,), (8, 130)]
-BIG = (70_000,)
+BIG = (140_000,)
 MODES = ["warn"] * 5 + ["ignore", "raise", "call"]
 
 

@@ -15,7 +15,7 @@ from pullback.errors import GradientError, PullbackError, TracedValueError, Unco
 
 RNG = np.random.default_rng(0)
 X, W, V = RNG.uniform(0.3, 1.2, 5), RNG.uniform(0.3, 1.2, 5), RNG.normal(size=5)
-BIG = RNG.uniform(0.3, 1.2, 140_000)  # big enough for the ways of big arrays as float32 too
+BIG = RNG.uniform(0.3, 1.2, 280_000)  # big enough for the ways of big arrays as float32 too
 GROWTH = 50_000  # bytes that bookkeeping of Python and NumPy may take over many calls
 
 

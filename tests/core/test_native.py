@@ -155,7 +155,7 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
 }
 
 
-BIG = np.linspace(0.1, 1, 70_000)  # above the size from which buffers are recycled
+BIG = np.linspace(0.1, 1, 140_000)  # above the size from which buffers are recycled
 KEPT: list[Any] = []
 
 

@@ -17,7 +17,7 @@ from pullback.core.op import REGISTRY, op
 from pullback.core.tensor import BY_KERNEL
 
 RNG = np.random.default_rng(1)
-SMALL, BIG = RNG.uniform(0.3, 1.2, 7), RNG.uniform(0.3, 1.2, 80_000)
+SMALL, BIG = RNG.uniform(0.3, 1.2, 7), RNG.uniform(0.3, 1.2, 160_000)
 THREADS = 8
 
 

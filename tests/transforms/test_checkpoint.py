@@ -260,7 +260,7 @@ def halve(layer, times):
     return lambda x: second(first(x))
 
 
-@pytest.mark.parametrize("size", [5_000, 66_000], ids=["small", "big"])
+@pytest.mark.parametrize("size", [5_000, 132_000], ids=["small", "big"])
 def test_recompute_grad_memory_of_100_layers(size):
     x = np.linspace(0, 1, size)
     plain = lambda x: repeat(block, 100)(x).sum()
@@ -275,7 +275,7 @@ def test_recompute_grad_memory_of_100_layers(size):
 
 
 def test_recompute_grad_nested_halves_use_logarithmic_memory():
-    x = np.linspace(0, 1, 66_000)
+    x = np.linspace(0, 1, 132_000)
     alive = []
     for times in (32, 128):
         chain = halve(polynomial, times)
@@ -290,7 +290,7 @@ def test_recompute_grad_nested_halves_use_logarithmic_memory():
 @pytest.mark.parametrize("times", [17, 64])
 def test_recompute_grad_chain_uses_square_root_memory(times):
     v, moving = pb.variable(1.1, name="v", dtype="float64"), pb.variable(0.0, name="moving", trainable=False)
-    x = np.linspace(0, 1, 66_000)
+    x = np.linspace(0, 1, 132_000)
     layer = pb.recompute_grad(lambda x, seed: pb.tanh(pb.sin(x) * v + moving + pb.random.uniform([], seed=seed)))
     plain = lambda x, seed: pb.tanh(pb.sin(x) * 1.1 + pb.random.uniform([], seed=seed))
 
@@ -328,7 +328,7 @@ def test_recompute_grad_chain_uses_square_root_memory(times):
 
 
 def test_recompute_grad_of_branches():
-    x = np.linspace(0, 1, 66_000)
+    x = np.linspace(0, 1, 132_000)
     layer = lambda x: pb.sin(x) * 1.5
 
     def branches(layer):

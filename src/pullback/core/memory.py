@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pullback.core.tape import Meta
     from pullback.typing import Array, ArrayOrNumber, Operand, Value
 
-LARGE = 512 * 1024  # bytes of arrays for which fresh memory costs more than managing buffers
+LARGE = 1024 * 1024  # bytes of arrays for which fresh memory costs more than managing buffers
 BLOCK = 24576  # elements of a block whose products and sums stay in the cache
 RECYCLED = LARGE if is_enabled("buffer recycling") else sys.maxsize  # bytes of the smallest array with such a buffer
 NODES_PER_LARGE = 100  # a node with a large value counts as this many nodes towards the use of machine code
