@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -666,3 +667,29 @@ def test_watched_variables_are_those_given_to_watch_and_those_read() -> None:
     with tape:
         y = b * b
     assert list(map(id, tape.watched_variables())) == [id(b)]
+
+
+def test_gradients_of_tape_share_no_memory() -> None:
+    a, b = pb.variable(np.ones(5)), pb.variable(np.ones(5))
+    dy, weights = np.full(5, 2.0), np.arange(5.0)
+    with pb.GradientTape(persistent=True) as tape:
+        y, z = a + b, ((a + b) * weights).sum()
+    found = [
+        *tape.gradient(y, [a, b], output_gradients=dy),
+        *tape.gradient(z, [a, b]),
+        *tape.gradient(z, [a, b]),
+    ]
+    arrays = [dy, weights, a.numpy(), b.numpy(), *(g.numpy() for g in found)]
+    assert not any(np.shares_memory(u, v) for i, u in enumerate(arrays) for v in arrays[:i])
+
+
+def test_result_of_spent_tape_does_not_keep_its_graph() -> None:
+    v = pb.variable(np.ones(5))
+    with pb.GradientTape() as tape:
+        inner = v * 2.0
+        y = inner.sum()
+    tape.gradient(y, v)
+    watched = weakref.ref(inner)
+    del inner
+    assert watched() is None
+    assert float(y) == 10.0

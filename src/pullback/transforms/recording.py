@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from pullback.core.convert import unwrap_constant
 from pullback.core.interpreter import new_level
 from pullback.core.memory import IDLE, Large, node_of
-from pullback.core.tape import MAX_KEPT_METAS, Tape
+from pullback.core.tape import MAX_KEPT_METAS, Tape, forget
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, Watcher
 from pullback.core.writes import make_twin
@@ -46,13 +46,14 @@ class Recording(Tape):
         """Keep this tape, which is paused and not used any more, for another block, without metas that tensors hold."""
         before = {id(m): (pool, small) for m, pool, small in self.metas}
         self.metas = []
+        _forget_operands(self.nodes)
+        for kept in (self.nodes, self.cuts, self.captured, self.views, self.viewed, self.written):
+            kept.clear()
         for metas in (self, self.above):
             # one with a capacity has a pool, which holds memory
             held = [(m.shape, m.dtype) for m in metas.values() if getrefcount(m) > IDLE or m.capacity]
             for key in held:
                 del metas[key]
-        for kept in (self.nodes, self.cuts, self.captured, self.views, self.viewed, self.written):
-            kept.clear()
         self.sorted, self.has_writes = 0, False
         usual = self.push == self.nodes.append  # else it also remembers lines of the program
         if usual and len(self) + len(self.above) <= MAX_KEPT_METAS and len(FREE) < MAX_FREE:
@@ -60,6 +61,10 @@ class Recording(Tape):
             FREE.append(self)
 
     def pause(self) -> None:
+        for metas in (self, self.above):
+            unused = [(m.shape, m.dtype) for m in metas.values() if getrefcount(m) <= IDLE]  # by nodes of this block
+            for key in unused:
+                del metas[key]
         self.metas = [(m, m.pool, m.small) for m in [*self.values(), *self.above.values()]]
         for m, _, _ in self.metas:
             m.detach()
@@ -67,9 +72,17 @@ class Recording(Tape):
     def resume(self) -> None:
         for m, pool, small in self.metas:
             m.attach(self, self.push, self.views.append, pool, small)
+        self.metas = []
 
 
 FREE: list[Recording] = []
+
+
+def _forget_operands(nodes: Sequence[Tensor]) -> None:
+    """Drop the operands of nodes, so that a tensor that a user keeps does not keep the graph behind it."""
+    for r in nodes:
+        if type(r) is Tensor:  # else it is watched by another tape
+            forget(r)
 
 
 class Follower(Watcher):

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from warnings import warn
 
 import numpy as np
+from numpy import ndarray
 
 from pullback.core import hooks, tree
 from pullback.core.calculus import add_terms
 from pullback.core.callers import reveal
 from pullback.core.convert import float_of, has_tensors, unwrap_constant
 from pullback.core.interpreter import new_level
-from pullback.core.memory import Large, node_of
+from pullback.core.memory import Large, is_sole, node_of
 from pullback.core.rowsparse import RowSparse, collect_rows
 from pullback.core.tape import TAPED, constant
 from pullback.core.tensor import RAW, Tensor
@@ -262,10 +263,9 @@ class GradientTape:
         self._ready("gradient", unconnected_gradients)
         flat, known = self._sources(sources), self._list_nodes()
         seeds = [(self._node(t, known), self._seed(t, dy)) for t, dy in self._targets(target, output_gradients)]
-        found = self._pull(known, seeds, flat, sparse)
-        out = [
-            self._finish(d, s.shape, float_of(s.dtype), unconnected_gradients) for d, s in zip(found, flat, strict=True)
-        ]
+        found = self._pull(known, seeds, flat, sparse)[::-1]
+        known, seeds = {}, []  # else their nodes would keep the tape from being used again
+        out = [self._finish(found.pop(), s.shape, float_of(s.dtype), unconnected_gradients) for s in flat]
         if not self._persistent:
             self._spend()
         if isinstance(sources, Tensor):
@@ -493,7 +493,8 @@ class GradientTape:
             return copy_rows(d)
         d = unwrap_constant(d)
         if isinstance(d, RAW):
-            return constant(np.array(d, dtype))  # a copy, as it may be a view
+            is_own = type(d) is ndarray and d.base is None and d.dtype == dtype and d.flags.writeable and is_sole(d)
+            return constant(d if is_own else np.array(d, dtype))
         return d if d.dtype == dtype else d.astype(dtype)
 
     def _widest(self) -> int:
