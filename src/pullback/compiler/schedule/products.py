@@ -25,6 +25,7 @@ LEFT_SHARE = 3 / 4  # of the second-level cache that the left matrix may take wh
 MAX_TRANSPOSED_ELEMENTS = 2**11  # of a transposed left matrix, per byte of a vector; for more BLAS is quicker
 FEW_ROWS = 12  # of a left matrix, for which the right one is not copied
 FEW_DEPTH = 8  # rows of the right matrix that are read at a time; of more the CPU prefetches some too late
+MIN_DEPTH = 16  # terms of the sums of small products by panels, and of those with few rows or columns
 FEW_COLUMNS = 15  # of a right matrix, by which a left one is multiplied row by row
 FEW_LEFT_ROWS = 6  # of a left matrix, by which a transposed right one is multiplied
 GROUP = 4  # columns that are multiplied at a time; of left rows one less, as LLVM would run out of registers
@@ -80,7 +81,7 @@ def has_few_vectors(p: Product, target: Target) -> bool:
 
     Those that fill panels are multiplied in less time side by side.
     """
-    if p.is_small:
+    if p.is_small or p.k < MIN_DEPTH:
         return False
     are_columns = 1 < p.n <= FEW_COLUMNS and p.a.column == 1 and not _is_quick_in_panels(p, target)
     return are_columns or (1 < p.m <= FEW_LEFT_ROWS and p.b.row == 1)
@@ -88,7 +89,7 @@ def has_few_vectors(p: Product, target: Target) -> bool:
 
 def turn_few_columns(p: Product) -> Product | None:
     """Return the transposed product, which has few rows, if the left matrix is large and transposed; else None."""
-    if p.is_small or not 1 < p.n <= FEW_ROWS or p.a.row != 1:
+    if p.is_small or p.k < MIN_DEPTH or not 1 < p.n <= FEW_ROWS or p.a.row != 1:
         return None
     return Product(p.dtype, p.n, p.m, p.k, Matrix(*reversed(p.b)), Matrix(*reversed(p.a)), adds=False)
 
@@ -149,7 +150,7 @@ def is_panel_product(p: Product, target: Target) -> bool:
     """Return whether panels are quicker than BLAS, as measured: for contiguous rows and mostly full panels."""
     if not is_enabled("matrix products"):
         return False
-    if target.vector_bytes < 32 or p.m < 2 or p.k < 16 or 1 not in p.b:
+    if target.vector_bytes < 32 or p.m < 2 or 1 not in p.b or (p.is_small and p.k < MIN_DEPTH):
         return False
     if turned := turn_few_columns(p):
         return turned.n >= panel_width(turned, target)
@@ -158,7 +159,7 @@ def is_panel_product(p: Product, target: Target) -> bool:
     if has_few_vectors(p, target):
         return True
     if has_few_rows(p):
-        return p.n >= panel_width(p, target)
+        return p.k >= MIN_DEPTH and p.n >= panel_width(p, target)
     return _is_quick_in_panels(p, target)
 
 
