@@ -22,6 +22,7 @@ __all__ = [
 
 MAX_MULTIPLICATIONS = 400**3  # of a product by generated code; for larger ones BLAS is as quick, with AVX2 quicker
 LEFT_SHARE = 3 / 4  # of the second-level cache that the left matrix may take while it is multiplied by all panels
+SHORT_ROW = 1024  # bytes of rows of a right matrix beyond the cache whose panels the CPU prefetches in time
 MAX_TRANSPOSED_ELEMENTS = 2**11  # of a transposed left matrix, per byte of a vector; for more BLAS is quicker
 FEW_ROWS = 12  # of a left matrix, for which the right one is not copied
 FEW_DEPTH = 8  # rows of the right matrix that are read at a time; of more the CPU prefetches some too late
@@ -164,9 +165,9 @@ def is_panel_product(p: Product, target: Target) -> bool:
 
 
 def _is_quick_in_panels(p: Product, target: Target) -> bool:
-    """Return whether panels are mostly full, and both matrices so small that they stay in the cache."""
+    """Return whether panels are mostly full, and what they are copied from and multiplied by is near."""
     size, wide = int(p.dtype[1]), panel_width(p, target)
-    near = p.b.row == 1 or p.k * p.n * size <= target.second_cache
+    near = p.b.row == 1 or p.n * size <= SHORT_ROW or p.k * p.n * size <= target.second_cache
     full = p.n % wide == 0 or p.n >= 4 * wide or p.is_small
     kept = p.m * choose_panel_depth(p) * size <= LEFT_SHARE * target.second_cache or p.n <= 2 * wide
     return near and full and kept and p.m * p.n * p.k <= MAX_MULTIPLICATIONS

@@ -82,39 +82,48 @@ class BlockedProduct:
 
     def _panel(self, j: str, columns: int) -> None:
         """Emit the product of all rows and a few columns from ``j`` on, panel by panel along the shared axis."""
-        for first in range(0, self.p.k, self.depth):
-            deep = min(self.depth, self.p.k - first)
-            self._copy_panel(first, deep, j, columns)
-            self._all_rows(first, deep, j, columns)
+        code, k, depth = self.code, self.p.k, self.depth
+        whole = k // depth * depth
+        if whole > depth:
+            with code.loop("0", whole, depth) as first:
+                self._multiply_panel(first, depth, j, columns)
+        else:
+            self._multiply_panel("0", depth, j, columns)
+        if whole < k:
+            self._multiply_panel(str(whole), k - whole, j, columns)
 
-    def _copy_panel(self, first: int, deep: int, j: str, columns: int) -> None:
+    def _multiply_panel(self, first: str, deep: int, j: str, columns: int) -> None:
+        self._copy_panel(first, deep, j, columns)
+        self._all_rows(first, deep, j, columns)
+
+    def _copy_panel(self, first: str, deep: int, j: str, columns: int) -> None:
         p, code = self.p, self.code
         if p.b.column != 1 and p.b.row == 1:
             self._copy_transposed(first, deep, j, columns)
             return
         with code.loop("0", deep) as k:
-            source = code.add(code.times(code.add(k, str(first)), p.b.row), code.times(j, p.b.column))
+            source = code.add(code.times(code.add(k, first), p.b.row), code.times(j, p.b.column))
             for v in range(2):
                 left = min(max(columns - v * self.width, 0), self.width)
                 value = self._load_right(source, v * self.width, left)
                 to = code.add(code.times(k, 2 * self.width), str(v * self.width))
                 code.line(f"store {self.vector} {value}, ptr {self._at('%scratch', to)}, align 64")
 
-    def _copy_transposed(self, first: int, deep: int, j: str, columns: int) -> None:
+    def _copy_transposed(self, first: str, deep: int, j: str, columns: int) -> None:
         """Copy a panel of a transposed matrix, whose columns are contiguous; missing columns are copies of the last."""
         p, code, wide = self.p, self.code, 2 * self.width
         reader = Tile(self.type, self.size, wide, deep).emit_reader(code)
         offsets = ", ".join(f"i64 {min(c, columns - 1) * p.b.column}" for c in range(wide))
         cell = code.allocate(f"<{wide} x i64>")
         code.line(f"store <{wide} x i64> <{offsets}>, ptr {cell}, align 64")
-        start = self._at("%b", code.add(code.times(j, p.b.column), str(first)))
+        start = self._at("%b", code.add(code.times(j, p.b.column), first))
         code.line(f"call void @{reader}(ptr {start}, ptr {cell}, ptr %scratch, i64 {deep})")
 
     def _load_right(self, source: str, ahead: int, count: int) -> str:
         """Load elements of a row of the right matrix; zeros beyond its end."""
         return self._read(self._at("%b", self.code.add(source, str(ahead))), count) if count else "zeroinitializer"
 
-    def _all_rows(self, first: int, deep: int, j: str, columns: int) -> None:
+    def _all_rows(self, first: str, deep: int, j: str, columns: int) -> None:
         p, code, left = self.p, self.code, self.p.m % self.rows
         half, is_odd = divmod(self.rows + left, 2)
         halves = self.rows < p.m and 0 < 2 * left < self.rows and not is_odd  # few sums would wait for each other
@@ -129,33 +138,38 @@ class BlockedProduct:
         elif left:
             self._call_block(str(whole), left, first, deep, j, columns)
 
-    def _prefetch_next_panel(self, i: str, blocks: int, first: int, deep: int, j: str) -> None:
+    def _prefetch_next_panel(self, i: str, blocks: int, first: str, deep: int, j: str) -> None:
         """Prefetch the rows of the next panel that are the share of the block of rows from ``i`` on."""
         p, code = self.p, self.code
         if p.b.column != 1 or p.k * p.n * self.size < PREFETCH_FROM * self.target.first_cache:
             return
-        following = first + deep if first + deep < p.k else 0
-        share = -(-min(self.depth, p.k - following) // blocks)
-        if following == 0:  # from the next columns; at the end from the last column, which is near
-            code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
-            j = code.op(f"call i64 @llvm.smin.i64(i64 {code.add(j, str(2 * self.width))}, i64 {p.n - 1})")
-        row = code.add(code.times(code.op(f"udiv exact i64 {i}, {self.rows}"), share), str(following))
+        following, share = code.add(first, str(deep)), -(-self.depth // blocks)
+        is_last = code.op(f"icmp sge i64 {following}, {p.k}")
+        # After the last panel from the next columns; at the end from the last column, which is near.
+        code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
+        further = code.op(f"call i64 @llvm.smin.i64(i64 {code.add(j, str(2 * self.width))}, i64 {p.n - 1})")
+        following = code.op(f"select i1 {is_last}, i64 0, i64 {following}")
+        j = code.op(f"select i1 {is_last}, i64 {further}, i64 {j}")
+        row = code.add(code.times(code.op(f"udiv exact i64 {i}, {self.rows}"), share), following)
         start = code.add(code.times(row, p.b.row), j)
         with code.loop("0", share) as k:
             place = code.add(start, code.times(k, p.b.row))
             for at in range(0, 2 * self.width, ALIGN // self.size):
                 code.prefetch(self._at("%b", code.add(place, str(at))))
 
-    def _call_block(self, i: str, rows: int, first: int, deep: int, j: str, columns: int) -> None:
+    def _call_block(self, i: str, rows: int, first: str, deep: int, j: str, columns: int) -> None:
         """Call the function of a few rows; their sums are added to those of earlier panels, or to the third array."""
         p, code = self.p, self.code
-        adds = "%adds" if deep < p.k else str(p.adds).lower()  # of several panels only the first may store its sums
+        is_only = deep == p.k  # of several panels only the first may store its sums
+        adds = str(p.adds).lower() if is_only else "%adds"
         block = Block(p, rows, columns, self.width, self.target, adds, is_padded=True)
-        start = self._at("%a", code.add(code.times(i, p.a.row), str(first * p.a.column)))
+        start = self._at("%a", code.add(code.times(i, p.a.row), code.times(first, p.a.column)))
         place = code.add(code.times(i, p.n), j)
-        result = self._at("%z", place)
-        before = result if first else self._at("%c", place)
-        flag = "true" if first or p.adds else "false"
+        result, before, flag = self._at("%z", place), self._at("%c", place), str(p.adds).lower()
+        if not is_only:
+            is_later = code.op(f"icmp ne i64 {first}, 0")
+            before = code.op(f"select i1 {is_later}, ptr {result}, ptr {before}")
+            flag = "true" if p.adds else is_later
         block.call(code, start, "%scratch", 2 * self.width, deep, result, before, flag)
 
     def _read(self, pointer: str, count: int) -> str:
