@@ -205,14 +205,13 @@ def test_share_of_bare_any_parameters_is_below_15_percent() -> None:
     assert bare < 0.15 * every, f"{bare} of {every}: say what a parameter takes, script/measure_code.py --list any"
 
 
-# Names that other libraries gave, their estimators, and properties, which are data.
+# Names that other libraries gave, and properties, which are data.
 PARTICIPLES = {
     "_fixed_point_vjp", "_searchsorted", "_sliding_window_view", "_squared_difference", "balanced_eq", "built",
     "fixed_point", "fixed_quad", "hamming_window", "learning_rate", "left_shift", "moving_average", "named_variables",
-    "padded_batch", "recomputed_nodes", "sampled_kernel", "searchsorted", "squared_difference", "squared_error",
-    "squared_hinge", "stacking", "stopped", "strided_slice", "transformed_target", "truncated_normal",
-    "unsorted_segment_max", "unsorted_segment_mean", "unsorted_segment_min", "unsorted_segment_prod",
-    "unsorted_segment_sum", "voting_classes", "voting_regression", "watched_variables",
+    "padded_batch", "recomputed_nodes", "searchsorted", "squared_difference", "squared_error", "squared_hinge",
+    "stopped", "strided_slice", "truncated_normal", "unsorted_segment_max", "unsorted_segment_mean",
+    "unsorted_segment_min", "unsorted_segment_prod", "unsorted_segment_sum", "watched_variables",
 }  # fmt: skip
 
 

@@ -105,7 +105,7 @@ class NanGuard(hooks.CallObserver):
     events = hooks.CallObserver.events | {"record_lines"}
     ops = None
 
-    def run_call(self, entry: str, function: Any, *args: object, **kwargs: object) -> Any:
+    def run_call(self, entry: str, function: Callable[..., Any], *args: object, **kwargs: object) -> Any:
         """Run a call, and raise an error if its result is not finite."""
         with hooks.observe(without=NanGuard):
             if get_trace() is not None:  # while a program is compiled there are no numbers
@@ -133,7 +133,7 @@ def _check_derivatives(naming: Naming) -> Any:
     return lambda function, args, kwargs: check_finite(function, function, args, kwargs, naming)
 
 
-def _check_values(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _check_values(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Check a call that takes no gradient: its result may be infinite if its arguments are."""
     return check_new(function, args, kwargs, _name_function, is_number)
 
@@ -141,7 +141,7 @@ def _check_values(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 def _check_ops(naming: Callable[[Any, tuple[Any, ...]], Names]) -> Any:
     """Return the check of a function made of ops, which is skipped where it is differentiated."""
 
-    def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def check(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if _is_differentiated((args, kwargs)):
             return function(*args, **kwargs)
         return check_new(function, args, kwargs, lambda args: naming(function, args), _is_followed)
@@ -152,7 +152,7 @@ def _check_ops(naming: Callable[[Any, tuple[Any, ...]], Names]) -> Any:
 def _check_both(naming: Naming) -> Any:
     """Return the check of a function that returns another one beside the value, whose results are checked too."""
 
-    def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def check(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         y, move, aux = check_finite(function, function, args, kwargs, naming)
 
         def again(*args: Any) -> Any:
@@ -170,7 +170,7 @@ def _check_both(naming: Naming) -> Any:
     return check
 
 
-def _check_sparse(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _check_sparse(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Check a sparse matrix; its origin is found from its product with ones."""
 
     def again(self: SparseJacobian, x: Tensor, call: WholeCall) -> Any:
@@ -179,7 +179,7 @@ def _check_sparse(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     return check_finite(function, again, args, kwargs)
 
 
-def _check_compiled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _check_compiled(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Check a compiled call: if all that it reads is finite, its results and assigned variables must be."""
     compiled, *given = args
     call = compiled.find_program(tuple(given), kwargs)
@@ -265,7 +265,7 @@ def _name_call(call: Call, xs: Sequence[Any], arguments: list[Any], results: lis
     return Names(_name(f), given, [*results, *(each.format(label) for label in leaves if each)])
 
 
-def _find_program(f: Any) -> Any:
+def _find_program(f: Callable[..., Any]) -> Any:
     """Return the function from which a transform made another one."""
     return getattr(f, "__wrapped__", f)
 
@@ -274,11 +274,11 @@ def _name(f: Callable[..., Any]) -> str:
     return getattr(f, "__name__", type(f).__name__)
 
 
-def _of_composition(f: Any, args: tuple[Any, ...]) -> Names:
+def _of_composition(f: Callable[..., Any], args: tuple[Any, ...]) -> Names:
     return Names(f.__name__, list_parameter_names(f, len(args)))
 
 
-def _name_ufunc(f: Any, args: tuple[Any, ...]) -> Names:
+def _name_ufunc(f: Callable[..., Any], args: tuple[Any, ...]) -> Names:
     """Return the names of the arguments of a ufunc, in a call of ``Tensor.__array_ufunc__``."""
     _, ufunc, _, *given = args
     op = BY_KERNEL.get(ufunc)
@@ -286,7 +286,7 @@ def _name_ufunc(f: Any, args: tuple[Any, ...]) -> Names:
     return Names(ufunc.__name__, ["", "", "", *names[: len(given)]])
 
 
-def _name_numpy_function(f: Any, args: tuple[Any, ...]) -> Names:
+def _name_numpy_function(f: Callable[..., Any], args: tuple[Any, ...]) -> Names:
     """Return the names in a call of ``Tensor.__array_function__``."""
     _, func, _, given, _ = args
     return Names(func.__name__, ["", "", "", list_parameter_names(func, len(given))])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-def _call(function: Any) -> Callable[..., Any]:
+def _call(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method that calls the NumPy function of this name with the tensor as its first argument."""
 
     def method(x: Tensor, *args: object, **kwargs: object) -> Any:

@@ -80,7 +80,7 @@ def _apply_dtype(
     return (made, *step) if step else made
 
 
-def _apply_where(func: Any, call: Function, args: list[Any], kwargs: dict[str, Any], extra: dict[str, Any]) -> Any:
+def _apply_where(func: Function, call: Function, args: list[Any], kwargs: dict[str, Any], extra: dict[str, Any]) -> Any:
     """Return a reduction of the elements that ``where=`` chooses, with ``initial=`` or ``mean=``; or NotImplemented."""
     if func in WITHOUT_NAN and extra.keys() <= {"where", "initial", "mean"}:
         present = ~np.isnan(strip(args[0]))
@@ -96,7 +96,7 @@ def _apply_where(func: Any, call: Function, args: list[Any], kwargs: dict[str, A
     return NotImplemented
 
 
-def _has_no_effect(func: Any, name: str, value: Any) -> bool:
+def _has_no_effect(func: Function, name: str, value: Any) -> bool:
     """Return whether a parameter has no visible effect on the result."""
     if name == "where":
         return value is True

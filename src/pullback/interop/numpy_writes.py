@@ -115,12 +115,12 @@ REDUCTIONS: dict[Any, Callable[..., Any]] = {  # how values for one place are jo
 }  # fmt: skip
 
 
-def write_at(ufunc: Any, *args: Any) -> None:
+def write_at(ufunc: np.ufunc, *args: Any) -> None:
     """Call ``ufunc.at``, whose first argument is written to."""
     choose_target(f"np.{ufunc.__name__}.at", ufunc.at, partial(_write_at, ufunc))(*args)
 
 
-def _write_at(ufunc: Any, a: Any, index: Any, *values: Any) -> None:
+def _write_at(ufunc: np.ufunc, a: Any, index: Any, *values: Any) -> None:
     """Do what ``ufunc.at`` does: an element that is named several times is changed several times."""
     if ufunc in REDUCTIONS:
         a[...] = _reduce_at(ufunc, a, index, *values)
@@ -133,7 +133,7 @@ def _write_at(ufunc: Any, a: Any, index: Any, *values: Any) -> None:
         a[at] = ufunc(a[at], *(v[chosen] for v in new))
 
 
-def _reduce_at(ufunc: Any, a: Any, index: Any, values: TensorLike) -> Any:
+def _reduce_at(ufunc: np.ufunc, a: Any, index: Any, values: TensorLike) -> Any:
     """Return ``a`` with what ``ufunc`` makes of each element and all values for its place, where there are any."""
     if isinstance(index, Tensor | np.ndarray) and index.dtype.kind in "iu":  # whole rows
         count, row = len(a), a.shape[1:]

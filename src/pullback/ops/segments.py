@@ -201,7 +201,7 @@ def unsorted_segment_sum(x: TensorLike, segment_ids: TensorLike, /, num_segments
     """
 
 
-def _extreme(ufunc: Any, name: str, sign: int) -> Any:
+def _extreme(ufunc: np.ufunc, name: str, sign: int) -> Any:
     """Return the kernel of a segment maximum or minimum; an empty segment gets the identity of the reduction."""
 
     def run(x: Array, segment_ids: Array, num_segments: int) -> Any:

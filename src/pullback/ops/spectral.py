@@ -108,7 +108,7 @@ def weigh_bins(x: Value, n: int, axis: int, inner: float) -> Any:
     return x * np.reshape(weights, (-1,) + (1,) * (x.ndim - axis % x.ndim - 1))
 
 
-def real_only(name: str, transform: Any) -> Any:
+def real_only(name: str, transform: Callable[..., Any]) -> Any:
     def run(x: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
         if x.dtype.kind == "c":
             raise ArgumentError(f"{name}: the input must be real numbers, got dtype {x.dtype}. Use fft, or pb.real(x).")

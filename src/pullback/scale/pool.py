@@ -250,7 +250,7 @@ class Pool:
         total.__name__ = getattr(f, "__name__", "f")
         return total
 
-    def _make_learner(self, name: str, f: Any, shards: Any) -> Callable[[Any], tuple[str, list[Any]]]:
+    def _make_learner(self, name: str, f: Callable[..., Any], shards: Any) -> Callable[[Any], tuple[str, list[Any]]]:
         """Return the function that gives the key of a task for parameters, and their leaves."""
         if not callable(f):
             raise ArgumentError(f"pool.{name}(f, shards): f must be a function, got {type(f).__name__}.")
@@ -342,7 +342,7 @@ class Pool:
 
     # ---- asking
 
-    def _learn(self, name: str, f: Any, shards: Shards | None, structure: Any = None) -> str:
+    def _learn(self, name: str, f: Callable[..., Any], shards: Shards | None, structure: Any = None) -> str:
         """Send a function or a model to the workers; return the key of the task."""
         self._check_open(name)
         code = self.engine.dump_code(f, None if shards is None else shards.loader)

@@ -268,7 +268,7 @@ def kernel_components(e: BaseEstimator, find: Find) -> Methods:
     return {"transform": transform}
 
 
-def sampled_kernel(e: BaseEstimator, find: Find) -> Methods:
+def nystroem_kernel(e: BaseEstimator, find: Find) -> Methods:
     gamma = 1.0 / e.components_.shape[1] if e.gamma is None else e.gamma
     kernel = find_kernel(e.kernel, gamma, e.degree if e.degree is not None else 3, 1 if e.coef0 is None else e.coef0)
     return {"transform": lambda X: kernel(X, e.components_) @ e.normalization_.T}
@@ -469,7 +469,7 @@ def _weigh(e: BaseEstimator, parts: Sequence[Any]) -> Any:
     return total / np.sum(weights)
 
 
-def voting_regression(e: BaseEstimator, find: Find) -> Methods:
+def average_regressors(e: BaseEstimator, find: Find) -> Methods:
     parts = [find(one)["predict"] for one in e.estimators_]
     return {
         "predict": lambda X: _weigh(e, [predict(X) for predict in parts]),
@@ -477,14 +477,14 @@ def voting_regression(e: BaseEstimator, find: Find) -> Methods:
     }
 
 
-def voting_classes(e: BaseEstimator, find: Find) -> Methods:
+def average_classifiers(e: BaseEstimator, find: Find) -> Methods:
     if e.voting != "soft":
         raise NoRuleError("sklearn.differentiable: VotingClassifier with voting='hard' counts votes: no gradient.")
     parts = [find(one)["predict_proba"] for one in e.estimators_]
     return {"predict_proba": lambda X: _weigh(e, [proba(X) for proba in parts])}
 
 
-def stacking(e: BaseEstimator, find: Find) -> Methods:
+def stack_estimators(e: BaseEstimator, find: Find) -> Methods:
     parts = [find(one)[method] for one, method in zip(e.estimators_, e.stack_method_, strict=True)]
 
     def transform(X: Value) -> Any:
@@ -504,7 +504,7 @@ def several_outputs(e: BaseEstimator, find: Find) -> Methods:
     return {"predict": lambda X: np.stack([predict(X) for predict in parts], axis=1)}
 
 
-def transformed_target(e: BaseEstimator, find: Find) -> Methods:
+def target_transform(e: BaseEstimator, find: Find) -> Methods:
     regress, back = find(e.regressor_)["predict"], find(e.transformer_).get("inverse_transform")
     if back is None:
         raise NoRuleError(
@@ -536,7 +536,7 @@ RULES: dict[str, Rule] = {
     "OneClassSVM": support_scores, "KernelRidge": kernel_ridge, "GaussianProcessRegressor": gaussian_process,
     "MLPRegressor": perceptron_regression, "MLPClassifier": perceptron_classes,
     **dict.fromkeys(("PCA", "IncrementalPCA"), principal_components), "TruncatedSVD": projection,
-    "FastICA": independent_components, "KernelPCA": kernel_components, "Nystroem": sampled_kernel,
+    "FastICA": independent_components, "KernelPCA": kernel_components, "Nystroem": nystroem_kernel,
     "RBFSampler": fourier_features,
     "StandardScaler": standard_scaler, "MinMaxScaler": min_max_scaler, "MaxAbsScaler": max_abs_scaler,
     "RobustScaler": robust_scaler, "Normalizer": normalizer, "PowerTransformer": power_transformer,
@@ -544,9 +544,10 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("KMeans", "MiniBatchKMeans"), cluster_distances),
     "GaussianMixture": gaussian_mixture,
     "Pipeline": pipeline, "ColumnTransformer": column_transformer, "FeatureUnion": feature_union,
-    "FunctionTransformer": function_transformer, "VotingRegressor": voting_regression,
-    "VotingClassifier": voting_classes, "StackingRegressor": stacking, "StackingClassifier": stacking,
-    "MultiOutputRegressor": several_outputs, "TransformedTargetRegressor": transformed_target,
+    "FunctionTransformer": function_transformer, "VotingRegressor": average_regressors,
+    "VotingClassifier": average_classifiers,
+    **dict.fromkeys(("StackingRegressor", "StackingClassifier"), stack_estimators),
+    "MultiOutputRegressor": several_outputs, "TransformedTargetRegressor": target_transform,
 }  # fmt: skip
 
 # Constant almost everywhere: trees, and votes of neighbours.

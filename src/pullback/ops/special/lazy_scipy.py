@@ -50,7 +50,7 @@ def find_scipy_op(ufunc: Callable[..., Any]) -> Any:
     return BY_KERNEL.get(ufunc)
 
 
-def find_name(ufunc: Any) -> str:
+def find_name(ufunc: np.ufunc) -> str:
     """Return the name of a ufunc of SciPy's, empty for others."""
     if "scipy.special" not in sys.modules:
         return ""
