@@ -20,7 +20,7 @@ from pullback.compiler.target import ALIGN, Options, Target
 
 __all__ = ["ModuleBuilder", "EmittedSegment"]
 
-MANY_LINES = 64  # of a function that only calls others: optimizing a longer one takes longer than it ever saves
+MANY_LINES = 16  # of a function that only calls others: optimizing a longer one takes longer than it ever saves
 
 
 @dataclass(frozen=True)

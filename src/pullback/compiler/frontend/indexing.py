@@ -72,9 +72,11 @@ def check_positions(t: Any, op: Any, at: Any) -> Any:
         return np.astype(t.make_symbol(node), np.int64)  # found along an axis that is not longer: no check is needed
     if t.checks is None or node.dtype == np.uint64 or not node.size or not op.is_checked_by_code:
         return t.opaque(op, [at], {})
-    positions, wrong = op.resolve(np.astype(t.make_symbol(node), np.int64))
-    t.check_positions(node, op, wrong)
-    return positions
+    key = node.number, op
+    if key not in t.checked:  # a gradient scatters to the positions that were gathered from
+        t.checked[key], wrong = op.resolve(np.astype(t.make_symbol(node), np.int64))
+        t.check_positions(node, op, wrong)
+    return t.checked[key]
 
 
 def _find_axis_length(n: Node) -> int:

@@ -371,6 +371,7 @@ class Trace:
         self.assigned: dict[int, tuple[Variable, Any]] = {}
         self.written_rows: dict[int, tuple[Variable, Any, Any]] = {}  # variable, indices, rows
         self.checks: list[Any] | None = None  # whether positions are wrong; None where a host op has to raise
+        self.checked: dict[tuple[int, Any], Any] = {}  # by node and op: positions that a check has resolved
         # what was computed before, as most ops of a loop are those of the step before:
         self.views: dict[Any, Any] = {}  # offsets and strides of views
         self.blocks: dict[Any, Any] = {}  # dtypes and shapes of concatenated arrays, and the places of their pieces
