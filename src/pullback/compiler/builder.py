@@ -75,6 +75,7 @@ class Code:
         self.helpers: dict[str, Definition] = {}  # functions that it calls, by name
         self.count = 0  # of the names that were made
         self.exact_depth = 0  # how many ``exactly`` blocks are open
+        self.products: set[str] = set()  # names of the products that LLVM may fuse with a sum
         self.rare: list[Value] | None = None  # inside ``collect_rare``: the lanes that need a slow path
         self.flags_rare = False  # whether a flag is set where a lane needs a slow path, instead of taking it
         self.existing: str | None = None  # the mask of the lanes whose rows exist; None if all do
@@ -312,7 +313,10 @@ class Value:
         y, emit = self.lift(x), self.code.divide if divides else self.code.op
         if self.kind == "f":
             flags = "" if self.code.exact_depth else " contract"
-            return self.like(emit(f"{real}{flags} {self.type} {self.name}, {y.name}"))
+            made = self.like(emit(f"{real}{flags} {self.type} {self.name}, {y.name}"))
+            if flags and real == "fmul":
+                self.code.products.add(made.name)
+            return made
         return self.like(emit(f"{whole} {self.type} {self.name}, {y.name}"))
 
     def __add__(self, x: Value | float) -> Value:
@@ -326,6 +330,18 @@ class Value:
 
     def __truediv__(self, x: Value | float) -> Value:
         return self._emit_binary(x, "fdiv", "udiv" if self.kind in "ub" else "sdiv", divides=True)
+
+    def round_product(self) -> Value:
+        """Return this value; if it is a product, LLVM may not fuse it with a sum.
+
+        The users of a product may be in different loops.  Were it fused in one and rounded in another, then
+        w * x - max(w * x) would not be 0 where w * x is largest, and its square root would be NaN.
+        """
+        if self.name not in self.code.products:
+            return self
+        function = f"{self.type} @llvm.arithmetic.fence.{self.suffix}({self.type}"
+        self.code.declared.add(f"declare {function})")
+        return self.like(self.code.op(f"call {function} {self.name})"))
 
     def __and__(self, x: Value | float) -> Value:
         return self._emit_binary(x, "and", "and")

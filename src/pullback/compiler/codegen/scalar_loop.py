@@ -35,6 +35,7 @@ class ScalarLoop:
     def __init__(self, loop: Loop, results: dict[int, int]) -> None:
         self.loop, self.results, self.code = loop, results, Code()
         self.values: dict[int, Value] = {}
+        self.shared = loop.body.find_shared()
 
     def write(self, params: int) -> Function:
         """Return the function; its last parameter is scratch memory, which it does not need."""
@@ -94,4 +95,5 @@ class ScalarLoop:
         if n.kind is CAST:
             return args[0].cast(code_of(n.dtype))
         op, params = n.data
-        return emit_scalar(self.code, op, params, args, 1, code_of(n.dtype))
+        made = emit_scalar(self.code, op, params, args, 1, code_of(n.dtype))
+        return made.round_product() if n.number in self.shared else made

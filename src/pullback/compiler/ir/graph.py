@@ -6,6 +6,7 @@ The kinds of nodes are defined in ``kinds``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.compiler.ir.kinds import CONSTANT, INPUT, MAP, VIEW, Kind
+from pullback.compiler.ir.kinds import CONSTANT, INPUT, MAP, PIECES, VIEW, Kind
 from pullback.core import tree
 from pullback.core.op import Op
 from pullback.errors import CompileError
@@ -140,6 +141,13 @@ class Graph:
             for a in n.args:
                 found[a.number].append(n)
         return found
+
+    def find_shared(self) -> frozenset[int]:
+        """Return the numbers of nodes with several users, through views and pieces; being an output is a use, too."""
+        users, count = self.users(), Counter(n.number for n in self.outputs)
+        for n in reversed(self.nodes):
+            count[n.number] += sum(count[u.number] if u.kind in (VIEW, PIECES) else 1 for u in users[n.number])
+        return frozenset(number for number, uses in count.items() if uses > 1)
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes)

@@ -119,6 +119,7 @@ class Fused(NamedTuple):
     steps: list[Any]  # Kernels, and nodes of other kinds, each of which is a call
     stored: set[int]  # numbers of the nodes whose values are stored in memory
     virtual: set[int]  # numbers of the nodes that are computed at each use
+    shared: frozenset[int]  # numbers of the nodes with several users, all of which must see the same number
 
     def __str__(self) -> str:
         return "\n".join(s.name if isinstance(s, Kernel) else f"{s!r} = {s.name}" for s in self.steps)
@@ -255,7 +256,7 @@ class Fusion:
                 self._call(n)
             elif n.kind is VIEW and self._must_be_laid_out(n):
                 self._place(n)
-        return Fused(self._order_steps(), self._find_stored(), self.virtual)
+        return Fused(self._order_steps(), self._find_stored(), self.virtual, self.graph.find_shared())
 
     def _must_be_laid_out(self, n: Node) -> bool:
         """Return whether a view must be copied to C order for one of its users."""

@@ -6,7 +6,6 @@ A kernel has axes over rows and axes along rows; the last of these is the innerm
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import cached_property
 from itertools import pairwise
 from math import prod
@@ -275,20 +274,6 @@ class LoopPlan:
             if self.kernel.levels[n.number] != ROW or n.kind is FOLD
         ]
         return max(last, default=0) + 1
-
-    @cached_property
-    def recomputed_nodes(self) -> frozenset[int]:
-        """Values that several passes compute: a product must not be fused with a sum in one and rounded in another."""
-        counts: Counter[int] = Counter()
-        waiting, seen = list(self.kernel.nodes) if self.passes > 1 else [], set()
-        while waiting:
-            n = waiting.pop()
-            for a in dict.fromkeys(x.args[0] if x.kind is VIEW else x for x in n.args):
-                counts[a.number] += 1
-                if a.number in self.fused.virtual and a.number not in seen:
-                    seen.add(a.number)
-                    waiting.append(a)
-        return frozenset(number for number, count in counts.items() if count > 1)
 
     @cached_property
     def results(self) -> list[list[Node]]:

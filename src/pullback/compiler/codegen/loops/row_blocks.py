@@ -7,11 +7,8 @@ the other, and their reductions become the lanes of a vector.  Rows that are lon
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from math import prod
 from typing import Any
-
-import numpy as np
 
 from pullback.compiler.builder import TYPES, Code, Value, code_of, constant, literal, splat
 from pullback.compiler.codegen.loops.access import ArrayAccess, memory_type, read_vector, split_index, write_vector
@@ -52,8 +49,8 @@ def emit_node(code: Code, plan: LoopPlan, n: Node, args: list[Value], width: int
     if n.kind is CAST:
         return args[0].cast(code_of(n.dtype))
     op, params = n.data
-    with code.exactly() if n.number in plan.recomputed_nodes and op.kernel is np.multiply else nullcontext():
-        return emit_scalar(code, op, params, args, width, code_of(n.dtype))
+    made = emit_scalar(code, op, params, args, width, code_of(n.dtype))
+    return made.round_product() if n.number in plan.fused.shared else made
 
 
 class RowValues:
