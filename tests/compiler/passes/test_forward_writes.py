@@ -229,17 +229,31 @@ def test_whole_array_is_read_in_every_step() -> None:
     check_both(f, draw(STEPS), loops=(None, None))
 
 
-def test_two_nested_loops() -> None:
-    def f(x: Any, y: Any) -> Any:
-        r = np.zeros_like(x, shape=(len(x) + 1, len(y) + 1))
-        r[0, 1:], r[1:, 0] = 9.0, 9.0
-        for i in range(1, len(x) + 1):
-            for j in range(1, len(y) + 1):
-                near = np.minimum(r[i - 1, j], np.minimum(r[i, j - 1], r[i - 1, j - 1]))
-                r[i, j] = (x[i - 1] - y[j - 1]) ** 2 + near
-        return r[-1, -1]
+def find_nearest(x: Any, y: Any) -> Any:
+    r = np.zeros_like(x, shape=(len(x) + 1, len(y) + 1))
+    r[0, 1:], r[1:, 0] = 9.0, 9.0
+    for i in range(1, len(x) + 1):
+        for j in range(1, len(y) + 1):
+            near = np.minimum(r[i - 1, j], np.minimum(r[i, j - 1], r[i - 1, j - 1]))
+            r[i, j] = (x[i - 1] - y[j - 1]) ** 2 + near
+    return r[-1, -1]
 
-    check_both(f, draw(7), draw(8), loops=(None, None))
+
+def find_softly(x: Any, y: Any) -> Any:
+    above = [1.0 * j for j in range(len(y) + 1)]
+    for i in range(len(x)):
+        row = [1.0 * i]
+        for j in range(len(y)):
+            row.append(np.logaddexp(np.tanh(above[j + 1] + row[j]), above[j] + np.sin(x[i] - y[j])))
+        above = row
+    return above[-1] + np.sum(np.stack(above[1:]) ** 2)
+
+
+@pytest.mark.parametrize("f", [find_nearest, find_softly])
+@pytest.mark.parametrize(("rows", "columns"), [(12, 7), (3, 4), (1, 1)])
+def test_two_nested_loops(f: Any, rows: int, columns: int) -> None:
+    slopes = pb.value_and_grad(f, argnums=(0, 1))
+    check(slopes, draw(rows), draw(columns), loops=2 if rows > 3 else 0)
 
 
 def test_negative_zero_is_kept() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
@@ -42,7 +43,7 @@ LONG_LOOP, MANY_NODES = 32, 1000  # steps and nodes from which on elementwise st
 SMALL_STEP = 1024  # bytes of the values of elementwise steps that need no kernel in common
 MAX_DELAY = 4  # steps after which a value may be used last
 COMPARED_NODES = 12  # nodes in a row that are compared to find periods
-MAX_PERIODS = 8  # periods that are tried
+MAX_PERIODS = 16  # periods that are tried
 MAX_PERIODS_OF_STEP = 4  # periods that one step may have: x and y may be computed by the same ops
 
 
@@ -97,6 +98,25 @@ def find_periods(labels: Any) -> list[Period]:
                 found.append(Period(start, _find_shortest(labels[start:end], length), end))
                 taken[start:end] = True
     return sorted(found)
+
+
+def find_outer_periods(labels: Any, inner: Sequence[Period]) -> list[Period]:
+    """Return the parts that repeat as a whole, each period with one of these in it, as those of two nested loops do.
+
+    >>> rows = np.array([7, *[1, 2] * 20] * 15)
+    >>> find_outer_periods(rows, [Period(41 * i + 1, 2, 41 * i + 41) for i in range(15)])
+    [Period(start=1, length=41, end=615)]
+    """
+    found: list[Period] = []
+    for one, other in pairwise(inner):
+        length = other.start - one.start
+        if other.length != one.length or (found and one.start < found[-1].end):
+            continue
+        differ = np.flatnonzero(labels[one.start + length :] != labels[one.start : -length])
+        end = one.start + length + int(differ[0]) if len(differ) else len(labels)
+        if end - one.start >= MIN_STEPS * length:
+            found.append(Period(one.start, length, end))
+    return found
 
 
 def _find_shortest(labels: Any, length: int) -> int:
@@ -295,6 +315,11 @@ class Repetition:
         like = self.get(j, self.middle)
         return like.kind is not VIEW or all(self.get(j, t).data == like.data for t in range(self.first, self.last))
 
+    def list_long_delays(self) -> list[int]:
+        """Return after how many steps values are used that are used later than a loop supports."""
+        delays = {what.delay for what in self.operands.values() if isinstance(what, Before)}
+        return sorted(d for d in delays if d > max(MAX_DELAY, MAX_PERIODS_OF_STEP))
+
     def is_worthwhile(self) -> bool:
         """Return whether the loop is about as quick as its steps: few elementwise steps would be one kernel."""
         if self.steps >= LONG_LOOP and self.roller.repeated >= MANY_NODES:
@@ -328,8 +353,10 @@ class Roller:
                 leaves.add(n.number)
         self.leaves = [n for n in graph.nodes if n.number in leaves]
         self.nodes = [n for n in graph.nodes if n.number not in leaves]
-        self.periods = find_periods(_label_nodes(self.nodes))
-        self.repeated = sum(period.end - period.start for period in self.periods)
+        labels = _label_nodes(self.nodes)
+        inner = find_periods(labels)
+        self.repeated = sum(period.end - period.start for period in inner)
+        self.periods = sorted([*find_outer_periods(labels, inner), *inner], key=lambda p: (p.start, -p.length))
 
     def run(self) -> Graph:
         """Return the new graph."""
@@ -340,8 +367,10 @@ class Roller:
         self.wanted = {o.number for o in self.graph.outputs}
         done = 0
         for period in self.periods:
+            if period.start < done:  # in a loop around it
+                continue
             self._copy_all(done, period.start)
-            done = max(done, period.start)
+            done = period.start
             repetition = self._find_repetition(period)
             if repetition is not None:
                 begin, end = (repetition.start + t * repetition.length for t in (repetition.first, repetition.last))
@@ -352,12 +381,18 @@ class Roller:
         return self.new
 
     def _find_repetition(self, period: Period) -> Repetition | None:
-        """Return the steps of a period that can be a loop; a step may be several periods, with other operands."""
-        for count in range(1, MAX_PERIODS_OF_STEP + 1):
+        """Return the steps of a period that can be a loop; a step may be several periods, with other operands.
+
+        In two nested loops, values of the step before of the outer one are used after all periods of the inner one.
+        """
+        counts = [*range(1, MAX_PERIODS_OF_STEP + 1)]
+        for count in counts:
             if (period.end - period.start) // (period.length * count) >= MIN_STEPS:
                 repetition = Repetition(self, period._replace(length=period.length * count))
                 if repetition.classify():
                     return repetition if repetition.is_worthwhile() else None
+                if count == 1:
+                    counts += repetition.list_long_delays()
         return None
 
     def _copy_all(self, start: int, end: int) -> None:
