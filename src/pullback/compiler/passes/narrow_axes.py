@@ -3,21 +3,33 @@
 ``x[:, None] - x[None]`` of points has a last axis of two to seven coordinates.  It is computed as that many arrays
 without this axis, so that vectors go along the pairs: a sum over the coordinates adds arrays, and a sum over pairs is
 done for each coordinate.  This is done where such arrays are computed from smaller ones and are used by sums only.
-An array that is stacked along its last axis is split in the same way, and an index of that axis picks one of the parts.
+An array that is stacked along its last axis is split in the same way, with all that is computed from it element by
+element, and an index of that axis picks one of the parts; what else needs such an array gets the parts stacked again.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, Shape, View, compute_strides, resolve_view
+from pullback.compiler.ir.graph import (
+    Fold,
+    Graph,
+    Node,
+    Pieces,
+    Shape,
+    View,
+    compute_strides,
+    is_in_order,
+    reshape,
+    resolve_view,
+)
 from pullback.compiler.ir.kinds import FOLD, INPUT, MAP, PIECES, VIEW
+from pullback.compiler.passes.stack import MIN_LONG, is_stackable, list_columns
 from pullback.core.tensor import BY_KERNEL
 
 __all__ = ["split_narrow_axes"]
 
 MAX_NARROW = 7  # elements of a narrow axis: fewer than a vector of most CPUs has lanes
-MIN_LONG = 16  # elements of the axis before it, along which vectors go
 MIN_RATIO = 8  # of the elements of a narrow array to those of its operands
 
 
@@ -29,25 +41,17 @@ def split_narrow_axes(graph: Graph) -> Graph:
 
 def _is_narrow(n: Node) -> bool:
     shape = n.shape
-    is_split = n.kind.is_elementwise or _is_stack(n)
+    is_split = n.kind.is_elementwise or is_stackable(n)
     return is_split and len(shape) > 1 and 1 < shape[-1] <= MAX_NARROW and shape[-2] >= MIN_LONG
-
-
-def _is_stack(n: Node) -> bool:
-    """Return whether an array is stacked along its last axis from one array for each place."""
-    if n.kind is not PIECES or len(n.args) != n.shape[-1]:
-        return False
-    places = tuple((*(0,) * (len(n.shape) - 1), place) for place in range(n.shape[-1]))
-    pieces: Pieces = n.data
-    return pieces.starts == places and all(a.shape == (*n.shape[:-1], 1) for a in n.args)
 
 
 def _picks_place(u: Node, n: Node) -> bool:
     """Return whether a node ``u`` picks one place of the last axis of ``n``."""
-    if u.kind is not VIEW or u.shape != n.shape[:-1]:
+    if u.kind is not VIEW or u.shape not in (n.shape[:-1], (*n.shape[:-1], 1)):
         return False
     view: View = u.data
-    return view.strides == compute_strides(n.shape)[:-1] and 0 <= view.offset < n.shape[-1]
+    rank = len(n.shape) - 1
+    return view.strides[:rank] == compute_strides(n.shape)[:-1] and 0 <= view.offset < n.shape[-1]
 
 
 def _is_sum(n: Node) -> bool:
@@ -56,8 +60,22 @@ def _is_sum(n: Node) -> bool:
 
 def _find_split(graph: Graph) -> set[int]:
     """Return the numbers of the nodes that are split."""
+    return _find_pairs(graph) | _find_stacked(graph)
+
+
+def _find_stacked(graph: Graph) -> set[int]:
+    """Return the numbers of the stacks of which parts are used, and of all nodes that are computed from them."""
+    users, found = graph.users(), set[int]()
+    for n in graph.nodes:
+        if _is_narrow(n) and (is_stackable(n) or any(a.number in found and a.shape == n.shape for a in n.args)):
+            found.add(n.number)
+    return {number for number in found if graph.nodes[number].kind is not PIECES or users[number]}
+
+
+def _find_pairs(graph: Graph) -> set[int]:
+    """Return the numbers of the nodes of pairs, which are computed from smaller arrays and used by sums only."""
     users, wanted = graph.users(), {o.number for o in graph.outputs}
-    found = {n.number for n in graph.nodes if _is_narrow(n) and n.number not in wanted}
+    found = {n.number for n in graph.nodes if _is_narrow(n) and n.number not in wanted and n.kind is not PIECES}
     before = -1
     while found and len(found) != before:
         before = len(found)
@@ -66,11 +84,10 @@ def _find_split(graph: Graph) -> set[int]:
 
 
 def _can_split(n: Node, found: set[int], users: list[Node]) -> bool:
-    """Return whether a node is a stack or computed from small arrays and split nodes, and used only by such nodes."""
-    made_of = all(a.number in found or a.size * MIN_RATIO <= n.size or _is_spread(a) for a in n.args)
-    if not made_of and n.kind is not PIECES:
+    """Return whether a node is computed from small arrays and split nodes, and used only by such nodes and by sums."""
+    if not all(a.number in found or a.size * MIN_RATIO <= n.size or _is_spread(a) for a in n.args):
         return False
-    return all(u.number in found or _is_sum(u) or _picks_place(u, n) for u in users)
+    return all(u.number in found or _is_sum(u) for u in users)
 
 
 def _is_spread(a: Node) -> bool:
@@ -89,10 +106,8 @@ def _join_neighbours(graph: Graph, found: set[int]) -> list[set[int]]:
 
 
 def _is_worth_it(graph: Graph, group: set[int], users: dict[int, list[Node]]) -> bool:
-    """Return whether one of the nodes is stacked, or summed over its narrow axis."""
+    """Return whether one of the nodes is summed over its narrow axis."""
     nodes = [graph.nodes[number] for number in group]
-    if any(n.kind is PIECES for n in nodes):
-        return True
     return any(u.kind is FOLD and len(n.shape) - 1 in u.data.axes for n in nodes for u in users[n.number])
 
 
@@ -108,32 +123,44 @@ class _Splitter:
         new = self.new
         for n in self.old.nodes:
             if n.number in self.split:
-                self.parts[n.number] = [self._split(n, place) for place in range(n.shape[-1])]
-            elif n.kind is VIEW and n.args[0].number in self.split:
-                self.made[n.number] = self.parts[n.args[0].number][n.data.offset]
-            elif n.kind is FOLD and n.args[0].number in self.split:
+                self.parts[n.number] = self._split(n)
+            elif n.kind is not INPUT and n.args and n.args[0].number in self.split and _picks_place(n, n.args[0]):
+                self.made[n.number] = reshape(new, self.parts[n.args[0].number][n.data.offset], n.shape)
+            elif n.args and n.args[0].number in self.split and _is_sum(n):
                 self.made[n.number] = self._sum(n, self.parts[n.args[0].number])
             elif n.kind is not INPUT:
-                args = [self.made[a.number] for a in n.args]
+                args = [self._find_whole(a) for a in n.args]
                 self.made[n.number] = new.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
-        new.outputs = [self.made[o.number] for o in self.old.outputs]
+        new.outputs = [self._find_whole(o) for o in self.old.outputs]
         return new
 
-    def _split(self, n: Node, place: int) -> Node:
-        """Return an elementwise node, or a stack, at one place of its last axis."""
-        if n.kind is PIECES:
-            return self._take(n.args[place], 0)
-        args = [self._take(a, place) for a in n.args]
-        return self.new.add(n.kind, args, n.shape[:-1], n.dtype, n.data, n.line)
+    def _find_whole(self, a: Node) -> Node:
+        """Return an array of the new graph, stacked from its parts if it is split."""
+        if a.number not in self.made:
+            self.made[a.number] = self._stack(self.parts[a.number], a.line)
+        return self.made[a.number]
 
-    def _take(self, a: Node, place: int) -> Node:
+    def _split(self, n: Node) -> list[Node]:
+        """Return the parts of an elementwise node, or of one that is made of pieces."""
+        if n.kind is PIECES:
+            return list_columns(self.new, n, [self._find_whole(a) for a in n.args])
+        parts = []
+        for place in range(n.shape[-1]):
+            args = [self._take(a, place, a.size * MIN_RATIO <= n.size) for a in n.args]
+            parts.append(self.new.add(n.kind, args, n.shape[:-1], n.dtype, n.data, n.line))
+        return parts
+
+    def _take(self, a: Node, place: int, copies: bool) -> Node:
+        """Return an array at a place of its last axis; ``copies``: it is small, and copied to be contiguous."""
         if a.number in self.split:
             return self.parts[a.number][place]
-        x = self.made[a.number]
+        x = self._find_whole(a)
         if not x.shape:
             return x
         base, offset, steps = resolve_view(x)
         offset += place * steps[-1] if x.shape[-1] > 1 else 0
+        if not copies:
+            return self._view(base, x.shape[:-1], View(offset, steps[:-1]), a.line)
         return self._lay_out(base, offset, x.shape[:-1], steps[:-1], a.line)
 
     def _lay_out(self, base: Node, offset: int, shape: Shape, steps: Shape, line: str) -> Node:
@@ -148,6 +175,8 @@ class _Splitter:
         return self._view(base, shape, View(offset, steps), line)
 
     def _view(self, x: Node, shape: Shape, view: View, line: str) -> Node:
+        if x.shape == shape and is_in_order(shape, view):
+            return x
         return self.new.add(VIEW, (x,), shape, x.dtype, view, line)
 
     def _sum(self, n: Node, parts: list[Node]) -> Node:
@@ -169,6 +198,6 @@ class _Splitter:
     def _stack(self, parts: list[Node], line: str) -> Node:
         """Return arrays joined along a new last axis."""
         shape = parts[0].shape
-        columns = [self._view(x, (*shape, 1), View(0, (*compute_strides(shape), 1)), line) for x in parts]
+        columns = [reshape(self.new, x, (*shape, 1)) for x in parts]
         starts = tuple((0,) * len(shape) + (place,) for place in range(len(parts)))
         return self.new.add(PIECES, columns, (*shape, len(parts)), parts[0].dtype, Pieces(starts, 0.0), line)
