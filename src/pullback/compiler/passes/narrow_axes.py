@@ -1,10 +1,9 @@
-"""Split arrays of pairs with a narrow last axis: distances between points in space become one loop over pairs.
+"""Split arrays with a narrow last axis: points in space, colours of images, pairs of points.
 
-``x[:, None] - x[None]`` of points has a last axis of two to seven coordinates.  It is computed as that many arrays
-without this axis, so that vectors go along the pairs: a sum over the coordinates adds arrays, and a sum over pairs is
-done for each coordinate.  This is done where such arrays are computed from smaller ones and are used by sums only.
-An array that is stacked along its last axis is split in the same way, with all that is computed from it element by
-element, and an index of that axis picks one of the parts; what else needs such an array gets the parts stacked again.
+They are computed as that many arrays without this axis, so that vectors go along the axis before it: a reduction over
+the narrow axis combines arrays, one over the others is done for each of them, and an index of that axis picks one.
+Their columns are loaded, and stacked again, by whole vectors.  This is done for what one loop over all elements cannot
+compute, such as products with a number for each colour, and for pairs: ``x[:, None] - x[None]`` of points.
 """
 
 from __future__ import annotations
@@ -30,19 +29,29 @@ from pullback.core.tensor import BY_KERNEL
 __all__ = ["split_narrow_axes"]
 
 MAX_NARROW = 7  # elements of a narrow axis: fewer than a vector of most CPUs has lanes
+# Reductions that can be computed from the parts of an array, and the functions that combine these.
+COMBINED = {np.sum: np.add, np.max: np.maximum, np.min: np.minimum}
 MIN_RATIO = 8  # of the elements of a narrow array to those of its operands
 
 
 def split_narrow_axes(graph: Graph) -> Graph:
     """Return an equivalent graph in which arrays of pairs with narrow last axes are split."""
     split = _find_split(graph)
-    return _Splitter(graph, split).run() if split else graph
+    reduced = {n.number for n in graph.nodes if _reduces_narrow(n)}
+    return _Splitter(graph, split, reduced).run() if split or reduced else graph
 
 
 def _is_narrow(n: Node) -> bool:
-    shape = n.shape
-    is_split = n.kind.is_elementwise or is_stackable(n)
-    return is_split and len(shape) > 1 and 1 < shape[-1] <= MAX_NARROW and shape[-2] >= MIN_LONG
+    return (n.kind.is_elementwise or is_stackable(n)) and _has_narrow_axis(n)
+
+
+def _has_narrow_axis(n: Node) -> bool:
+    return len(n.shape) > 1 and 1 < n.shape[-1] <= MAX_NARROW and n.shape[-2] >= MIN_LONG and n.dtype.itemsize >= 4
+
+
+def _reduces_narrow(n: Node) -> bool:
+    """Return whether a node reduces an array over its narrow axis, or over others, but not over all."""
+    return _is_reduction(n) and _has_narrow_axis(n.args[0]) and len(n.data.axes) < len(n.args[0].shape)
 
 
 def _picks_place(u: Node, n: Node) -> bool:
@@ -55,21 +64,41 @@ def _picks_place(u: Node, n: Node) -> bool:
 
 
 def _is_sum(n: Node) -> bool:
-    return n.kind is FOLD and n.data.op.kernel is np.sum and n.dtype == n.args[0].dtype
+    return _is_reduction(n) and n.data.op.kernel is np.sum
+
+
+def _is_reduction(n: Node) -> bool:
+    return n.kind is FOLD and n.data.op.kernel in COMBINED and n.dtype == n.args[0].dtype
 
 
 def _find_split(graph: Graph) -> set[int]:
     """Return the numbers of the nodes that are split."""
-    return _find_pairs(graph) | _find_stacked(graph)
+    return _find_pairs(graph) | _find_uneven(graph)
 
 
-def _find_stacked(graph: Graph) -> set[int]:
-    """Return the numbers of the stacks of which parts are used, and of all nodes that are computed from them."""
+def _find_uneven(graph: Graph) -> set[int]:
+    """Return the numbers of narrow nodes that one loop over all elements cannot compute.
+
+    These are stacks, what is reduced over some axes, and what has an operand that is constant along some; with all that
+    is computed from them element by element, or needed by them alone.
+    """
     users, found = graph.users(), set[int]()
     for n in graph.nodes:
-        if _is_narrow(n) and (is_stackable(n) or any(a.number in found and a.shape == n.shape for a in n.args)):
+        follows = any(a.number in found and a.shape == n.shape for a in n.args)
+        if _is_narrow(n) and (follows or _is_uneven(n, users[n.number])):
+            found.add(n.number)
+    for n in reversed(graph.nodes):
+        others = [u for u in users[n.number] if u.number not in found]
+        is_alone = len(others) < len(users[n.number]) and all(_is_reduction(u) or _picks_place(u, n) for u in others)
+        if _is_narrow(n) and is_alone:
             found.add(n.number)
     return {number for number in found if graph.nodes[number].kind is not PIECES or users[number]}
+
+
+def _is_uneven(n: Node, users: list[Node]) -> bool:
+    """Return whether a node is a stack, or is reduced over some axes, or has an operand that is constant along some."""
+    is_repeated = (a.size > 1 and (a.size < n.size or (_is_spread(a) and a.args[0].size > 1)) for a in n.args)
+    return is_stackable(n) or any(map(_reduces_narrow, users)) or any(is_repeated)
 
 
 def _find_pairs(graph: Graph) -> set[int]:
@@ -92,7 +121,7 @@ def _can_split(n: Node, found: set[int], users: list[Node]) -> bool:
 
 def _is_spread(a: Node) -> bool:
     """Return whether an array is constant along its last axis."""
-    return a.kind is VIEW and a.data.strides[-1] == 0
+    return a.kind is VIEW and a.data.strides[-1:] == (0,)
 
 
 def _join_neighbours(graph: Graph, found: set[int]) -> list[set[int]]:
@@ -106,7 +135,7 @@ def _join_neighbours(graph: Graph, found: set[int]) -> list[set[int]]:
 
 
 def _is_worth_it(graph: Graph, group: set[int], users: dict[int, list[Node]]) -> bool:
-    """Return whether one of the nodes is summed over its narrow axis."""
+    """Return whether one of the nodes is reduced over its narrow axis."""
     nodes = [graph.nodes[number] for number in group]
     return any(u.kind is FOLD and len(n.shape) - 1 in u.data.axes for n in nodes for u in users[n.number])
 
@@ -114,8 +143,8 @@ def _is_worth_it(graph: Graph, group: set[int], users: dict[int, list[Node]]) ->
 class _Splitter:
     """Copies a graph, with some nodes as one node for each element of their last axis."""
 
-    def __init__(self, graph: Graph, split: set[int]) -> None:
-        self.old, self.split = graph, split
+    def __init__(self, graph: Graph, split: set[int], reduced: set[int]) -> None:
+        self.old, self.split, self.reduced = graph, split, reduced
         self.new, self.made = graph.copy_inputs()
         self.parts: dict[int, list[Node]] = {}
 
@@ -126,8 +155,11 @@ class _Splitter:
                 self.parts[n.number] = self._split(n)
             elif n.kind is not INPUT and n.args and n.args[0].number in self.split and _picks_place(n, n.args[0]):
                 self.made[n.number] = reshape(new, self.parts[n.args[0].number][n.data.offset], n.shape)
-            elif n.args and n.args[0].number in self.split and _is_sum(n):
-                self.made[n.number] = self._sum(n, self.parts[n.args[0].number])
+            elif n.args and n.args[0].number in self.split and _is_reduction(n):
+                self.made[n.number] = self._reduce(n, self.parts[n.args[0].number])
+            elif n.number in self.reduced:
+                (x,) = n.args
+                self.made[n.number] = self._reduce(n, [self._take(x, place, False) for place in range(x.shape[-1])])
             elif n.kind is not INPUT:
                 args = [self._find_whole(a) for a in n.args]
                 self.made[n.number] = new.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
@@ -179,8 +211,8 @@ class _Splitter:
             return x
         return self.new.add(VIEW, (x,), shape, x.dtype, view, line)
 
-    def _sum(self, n: Node, parts: list[Node]) -> Node:
-        """Return a sum over the narrow axis, over others, or over both."""
+    def _reduce(self, n: Node, parts: list[Node]) -> Node:
+        """Return a reduction over the narrow axis, over others, or over both."""
         last = len(n.args[0].shape) - 1
         axes = tuple(axis for axis in n.data.axes if axis != last)
 
@@ -190,9 +222,12 @@ class _Splitter:
 
         if last not in n.data.axes:
             return self._stack([fold(x) for x in parts], n.line)
-        total = self.new.constant(0.0, n.dtype)  # the sum of -0 is 0
-        for x in parts:
-            total = self.new.add(MAP, (total, x), x.shape, n.dtype, (BY_KERNEL[np.add], {}), n.line)
+        combine = BY_KERNEL[COMBINED[n.data.op.kernel]]
+        if combine.kernel is np.add:  # the sum of -0 is 0
+            parts = [self.new.constant(0.0, n.dtype), *parts]
+        total = parts[0]
+        for x in parts[1:]:
+            total = self.new.add(MAP, (total, x), x.shape, n.dtype, (combine, {}), n.line)
         return fold(total)
 
     def _stack(self, parts: list[Node], line: str) -> Node:
