@@ -98,11 +98,12 @@ def _norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) 
     x = x if x.dtype.kind in "fc" else np.astype(x, float)
     if axis is None and ord in ("f", "fro") and x.ndim == 2:
         return norms.euclidean_norm(x, None, keepdims)
-    if axis is None and (ord is None or x.ndim == 1 or not x.ndim):
-        return _vector_norm(x, keepdims=keepdims, ord=2 if ord is None else ord)
+    of_vectors = 2 if ord is None else ord
+    if axis is None and (ord is None or x.ndim < 2):
+        return _vector_norm(x, keepdims=keepdims, ord=of_vectors)
     axes = resolve_axes(x.ndim, axis, "np.linalg.norm")
     if len(axes) == 1:
-        return _vector_norm(x, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else ord)
+        return _vector_norm(x, axis=axes[0], keepdims=keepdims, ord=of_vectors)
     if len(axes) != 2:
         raise ArgumentError(
             f"np.linalg.norm: ord={ord!r} is for vectors and matrices, but axis={axis!r} of shape {x.shape} is neither."

@@ -463,19 +463,23 @@ class LoopPlan:
         if not columns or self.is_by_element or any(n.kind is TAKE for n in self.kernel.nodes):
             return 1
         inner = columns[-1].members[-1]
-        length = max(stop - start for start, stop, by_element in self._ranges if not by_element)
         apart = [use for use in self.loads if use.strides[inner] not in (0, 1)]
         if not all(self.is_apart(use, inner) for use in apart):
             return 1
-        registers, lanes = PLAIN_REGISTERS if apart or self._is_plain() else MAX_REGISTERS, self._count_lanes()
-        sums = max(sum(n.kind is FOLD for n in results) for results in self.results)
         if self.rows_at_once > 1:
             return self.target.registers // (2 * self.rows_at_once)
-        vectors = MIN_VECTORS if prod(a.length for a in rows) < MANY_ROWS else 2
-        most = min(self.target.registers // (sums + 2), length // (vectors * lanes))
-        while registers > max(most, 1):
+        registers = PLAIN_REGISTERS if apart or self._is_plain() else MAX_REGISTERS
+        most = self._limit_registers(few_rows=prod(a.length for a in rows) < MANY_ROWS)
+        while registers > most:
             registers //= 2
         return registers
+
+    def _limit_registers(self, few_rows: bool) -> int:
+        """Return how many registers a vector may have beside the accumulators, such that a row is several vectors."""
+        length = max(stop - start for start, stop, by_element in self._ranges if not by_element)
+        sums = max(sum(n.kind is FOLD for n in results) for results in self.results)
+        vectors = MIN_VECTORS if few_rows else 2
+        return max(1, min(self.target.registers // (sums + 2), length // (vectors * self._count_lanes())))
 
     def _is_plain(self) -> bool:
         """Return whether every pass stores something, and all ops are plain arithmetic: few instructions each."""

@@ -41,17 +41,18 @@ def order_steps(steps: Sequence[Step], outputs: Sequence[Node]) -> tuple[Step, .
     wanted = {o.number for o in outputs}
     maker = {n.number: at for at, s in enumerate(steps) for n in s.stored}
     read = {n.number for s in steps for n in s.read}
+    last = wanted - read
+    times = [_find_time(s, at, maker, wanted, last) for at, s in enumerate(steps)]
+    return tuple(steps[at] for at in sorted(range(len(steps)), key=times.__getitem__))
 
-    def when(at: int) -> tuple[int, int, int]:
-        s = steps[at]
-        if s.fixed or any(n.number not in wanted or n.number in read for n in s.stored):
-            return at, 0, 0
-        kept = sum(n.nbytes for n in s.read if n.number in maker and n.number not in wanted)
-        if kept < sum(n.nbytes for n in s.stored):
-            return at, 0, 0
-        return max((maker[n.number] for n in s.read if n.number in maker), default=-1), 1, at
 
-    return tuple(steps[at] for at in sorted(range(len(steps)), key=when))
+def _find_time(s: Step, at: int, maker: dict[int, int], wanted: set[int], last: set[int]) -> tuple[int, int, int]:
+    """Return when a step runs: right after what it needs if it stores only ``last`` outputs and frees memory."""
+    needed = [n for n in s.read if n.number in maker]
+    freed = sum(n.nbytes for n in needed if n.number not in wanted) - sum(n.nbytes for n in s.stored)
+    if s.fixed or freed < 0 or not last.issuperset(n.number for n in s.stored):
+        return at, 0, 0
+    return max((maker[n.number] for n in needed), default=-1), 1, at
 
 
 def order_by_needs(preferences: Sequence[Any], needs: Sequence[Collection[int]]) -> list[int]:

@@ -208,15 +208,22 @@ class Trainer:
             batches = as_batches(x, schedule.steps_per_epoch)
             convert = partial(self._convert_batch, what=what, class_weight=class_weight)
             return self._train(batches, convert, self._make_validation(validation, VALIDATION_BATCH), schedule, what)
-        examples = self._as_examples(x, y, sample_weight, class_weight)
-        if validation.data is None and validation.split:
-            # class weights are for training alone, as in Keras and TensorFlow.js
-            plain = examples if class_weight is None else self._as_examples(x, y, sample_weight)
-            _, held_out = split_examples(plain, validation.split, self.model.name)
-            examples, _ = split_examples(examples, validation.split, self.model.name)
-            validation = validation._replace(data=held_out)
+        examples, validation = self._split_examples(x, y, sample_weight, class_weight, validation)
         size = 32 if batch_size is None else batch_size
         return self._fit_examples(examples, size, shuffle, validation, schedule, what)
+
+    def _split_examples(
+        self, x: Any, y: DataLike | None, sample_weight: WeightLike, class_weight: ClassWeight, validation: Validation
+    ) -> tuple[Any, Validation]:
+        """Return the examples to train on, and the validation with those that ``validation_split`` holds out."""
+        examples = self._as_examples(x, y, sample_weight, class_weight)
+        if validation.data is not None or not validation.split:
+            return examples, validation
+        # class weights are for training alone, as in Keras and TensorFlow.js
+        plain = examples if class_weight is None else self._as_examples(x, y, sample_weight)
+        _, held_out = split_examples(plain, validation.split, self.model.name)
+        examples, _ = split_examples(examples, validation.split, self.model.name)
+        return examples, validation._replace(data=held_out)
 
     def _fit_examples(
         self, examples: Any, size: int, shuffle: bool, validation: Validation, schedule: Schedule, what: str

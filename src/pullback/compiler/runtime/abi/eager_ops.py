@@ -306,8 +306,10 @@ class Machine:
         if not _is_plain_formula(op, count):
             return None
         programs = [self._trace(op.run, range(count), char, op.domain) for char in "fd"]
-        if any(program is None or not program[0] for program in programs):
-            return None
+        return None if any(p is None or not p[0] for p in programs) else self._make_elementwise(op, count, programs)
+
+    def _make_elementwise(self, op: Op, count: int, programs: list[Any]) -> tuple[Any, Any]:
+        """Return the built-in functions of an elementwise op of ``count`` inputs."""
         words = dict.fromkeys(range(_count_words(OP)), 0)
         words |= {1 + i: ctypes.addressof(program) for i, program in enumerate(programs)}
         words |= {OP["function"]: id(op.function), OP["has_shortcuts"]: int(bool(op.shortcuts))}
