@@ -10,7 +10,6 @@ import numpy as np
 
 from pullback.core import hooks
 from pullback.core.op import REGISTRY, convert_operand
-from pullback.core.tape import as_tensor
 from pullback.core.tensor import Tensor
 from pullback.errors import DataError, PullbackError
 
@@ -69,4 +68,6 @@ def pick(x: Value, index: Value, axis: int = 0) -> Any:
     >>> pick(np.array([1.0, 2.0, 3.0]), np.array([2, 0]))
     array([3., 1.])
     """
-    return np.take(as_tensor(x) if isinstance(index, Tensor) else x, index, axis=axis)
+    if isinstance(x, Tensor) or isinstance(index, Tensor):
+        return REGISTRY["gather"].function(x, index, axis)  # as np.take does, by fewer calls
+    return np.take(x, index, axis=axis)

@@ -473,7 +473,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorL
     array([0.69314718])
     """
     y = check_numbers("sparse_softmax_cross_entropy", "logits", logits)
-    return -pick(np.reshape(_log_softmax(y), -1), _places(labels, y.shape))
+    return -pick(_log_softmax(y).reshape(-1), _places(labels, y.shape))
 
 
 def sparse_softmax_cross_entropy(

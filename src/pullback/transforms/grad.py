@@ -138,7 +138,10 @@ class Differentiated(Derivative):
         seed = m.one if dy is None and m.one is not None else self._seed(dy, value)
         if not m.raw:
             seed = value.embed(seed)
-        node_of(y).g = seed
+        if type(y) is Tensor:
+            y.g = seed
+        else:
+            node_of(y).g = seed
         y = t = None
         args = []  # a reference to a large tensor would keep its buffer from being recycled
         tape.walk()
@@ -157,8 +160,8 @@ class Differentiated(Derivative):
             ):
                 d = _make_own(d, float_of(m.dtype, value.dtype))
             out.append(d)
-        if len(out) > 1:
-            out = copy_repeated(out)
+        if kind and len(out) > 1 and len({*map(id, out)}) < len(out):
+            out = [d.copy() if isinstance(d, ndarray) else d for d in out]  # one array, given twice
         if aux is not None:
             aux = detach_aux(aux, tape, [t.value for t in leaves], kind)
         if type(value) is ndarray:
@@ -307,13 +310,6 @@ def _make_own(d: Value, wanted: np.dtype[Any]) -> Any:
     if d.dtype != wanted:
         return d.astype(wanted)
     return d.copy() if type(d) is ndarray else d  # it may be a view, or the caller's dy itself
-
-
-def copy_repeated(out: list[Any]) -> list[Any]:
-    """Return gradients of which no two are one array."""
-    if len({*map(id, out)}) == len(out):
-        return out
-    return [d.copy() if isinstance(d, ndarray) else d for d in out]
 
 
 def copy_if_shared(v: Value, taken: Sequence[Any]) -> Any:

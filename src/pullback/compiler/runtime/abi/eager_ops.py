@@ -74,6 +74,12 @@ SLOTS = {
     "plain": Step,
 }  # fmt: skip
 MOST_RECORDS = 4096  # of metas that are kept for others like them
+# Kernels of ops of one input whose cotangent is not computed by programs, with fields of the records of their steps.
+OTHER_STEPS: dict[Any, dict[str, int]] = {
+    operator.getitem: {"kind": BY_PICKING},
+    np.sum: {"kind": BY_SPREADING},
+    np.mean: {"kind": BY_SPREADING, "is_mean": 1},
+}
 ELEMENTS = 11  # of the example on which a program is compared with its formula
 
 
@@ -296,10 +302,8 @@ class Machine:
 
         The second is None for an op of one input.
         """
-        if op.kernel is operator.getitem:
-            self._describe_other(op.one, BY_PICKING)
-        if op.kernel in (np.sum, np.mean):
-            self._describe_other(op.one, BY_SPREADING, is_mean=int(op.kernel is np.mean))
+        if op.kernel in OTHER_STEPS:
+            self._describe_other(op.one, **OTHER_STEPS[op.kernel])
         if op.kernel is np.matmul:
             return self._make_product(op)
         count = 1 if op.acts is elementwise1 else 2 if op.acts is elementwise2 else 0
