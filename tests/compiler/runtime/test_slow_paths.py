@@ -86,3 +86,21 @@ def test_while_loop_has_slow_paths_from_the_start(builds: list[bool]) -> None:
     halve = pb.compile(lambda x: pb.while_loop(lambda y: np.log(y) > -50.0, lambda y: y * 0.5, x), cache=False)
     assert 0.0 < halve(5e-324) <= 5e-324
     assert len(builds) == 1
+
+
+def overwrite_last(x: Any) -> Any:
+    y = np.log(x)
+    y[-1] = 0
+    return y
+
+
+def take_by_logarithm(x: Any) -> Any:
+    return pb.tensor(np.arange(8.0))[np.clip(np.nan_to_num(np.log(x)), 0, 7).astype(int)]
+
+
+@pytest.mark.parametrize("f", [overwrite_last, take_by_logarithm])
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_rare_arguments_of_values_that_are_read_by_place(f: Any, dtype: str) -> None:
+    x = np.array([-1, 2, -3, 0, np.inf, np.nan, 1e-40, 5, -0.0, 800], dtype)
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(pb.compile(f)(x), f(pb.tensor(x)), rtol=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import reduce
 from hashlib import sha256
 from math import prod
@@ -68,11 +69,15 @@ class VectorBody:
         """Emit everything that is stored or reduced in the pass.
 
         Results that depend on a function with a slow path are stored last, after one branch for all such functions
-        to the code that computes the rare lanes again.
+        to the code that computes the rare lanes again.  It is given what is read by place, so where that is computed
+        here, too, each function has a slow path of its own.
         """
         plan, number = self.plan, self.number
         waiting: dict[Node, list[Use]] = {}
-        with self.code.collect_rare() as rare:
+        found: AbstractContextManager[list[Value]] = nullcontext([])
+        if self.code.flags_rare or not plan.reads_own_values:
+            found = self.code.collect_rare()
+        with found as rare:
             for n in plan.results[number]:
                 uses = plan.list_result_uses(n)
                 values = [self.value(use) for use in uses]
