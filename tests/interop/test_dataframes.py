@@ -126,3 +126,11 @@ def test_xarray_on_either_side() -> None:
     np.testing.assert_allclose(rolled, [rolled[0], rolled[0]])
     with pytest.raises(PullbackError):
         grad(lambda w: float((da * w[0]).sum()))
+
+
+def test_compiled_function_that_returns_container_of_traced_numbers() -> None:
+    made = pb.compile(lambda w: Frame(np.array([w[0], w[1] * 2])))(W)
+    np.testing.assert_array_equal(made, [2, 6])
+    np.testing.assert_array_equal(pb.compile(lambda w: Labelled(np.array([1.0, 5.0])) * w)(W), [2, 15])
+    frame = Frame([1.0, 5.0])
+    assert pb.compile(lambda w: (w, frame))(W)[1] is frame

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import pullback as pb
-from pullback.errors import ArgumentError, BatchedValueError, ShapeError
+from pullback.errors import ArgumentError, BatchedValueError, DataError, ShapeError
 
 X = np.arange(24.0).reshape(2, 3, 4)
 
@@ -97,3 +97,11 @@ def test_vmap_returns_type_of_input() -> None:
 def test_vmap_bad_arguments_raise(call: Any, error: Any, told: str) -> None:
     with pytest.raises(error, match=told):
         call()
+
+
+def test_dates_are_refused() -> None:
+    dates = np.array(["2020-01-01"], "M8[D]")
+    with pytest.raises(DataError, match="numbers or bools"):
+        pb.vmap(lambda x: x)(dates)
+    with pytest.raises(DataError, match="numbers or bools"):
+        pb.jvp(lambda x: x, [dates], [dates])

@@ -32,7 +32,7 @@ from pullback.compiler.target import Options, Target, get_target
 from pullback.core import hooks, tree
 from pullback.core.callers import reveal
 from pullback.core.conditions import RefusedConditions
-from pullback.core.convert import as_array, as_value, has_tensors, join_array
+from pullback.core.convert import as_array, as_value, get_array_inside, has_tensors, join_array
 from pullback.core.environment import get_environment, process_environment, word_of
 from pullback.core.rowsparse import RowSparse
 from pullback.core.tensor import RAW, Tensor
@@ -117,7 +117,9 @@ class Program:
                     "Return a list or a tuple."
                 )
             if not isinstance(x, Tensor | np.ndarray | np.generic):
-                return x
+                x, given = get_array_inside(x) if hasattr(type(x), "__array__") else x, x  # such as a Series of pandas
+                if not has_tensors(x):
+                    return given
             results.append(join_array(x))
             outputs.append(trace.node(results[-1].read() if isinstance(results[-1], Tensor) else results[-1]))
             return HOLE

@@ -170,7 +170,7 @@ def unwrap_constant(x: Any, what: str = "tensor") -> Value:
         try:
             return as_value(x, what)
         except (DataError, TracedValueError):
-            x = _get_array_inside(x)
+            x = get_array_inside(x)
             if not has_tensors(x):
                 made: Array | None = _numbers_in(x)
                 if made is None:
@@ -182,9 +182,9 @@ def unwrap_constant(x: Any, what: str = "tensor") -> Value:
     return value
 
 
-def _get_array_inside(x: TensorLike) -> Any:
+def get_array_inside(x: TensorLike) -> Any:
     """Return the contents of another library's container: a tensor, or an object array of tensors."""
-    held = getattr(x, "data", None)
+    held = None if isinstance(x, ndarray) else getattr(x, "data", None)
     return held if isinstance(held, Tensor) else np.asarray(x) if hasattr(x, "__array__") else x
 
 
