@@ -701,6 +701,13 @@ def test_weights_of_histogram2d_do_not_overflow() -> None:
     np.testing.assert_array_equal(made, [[400.0]])
 
 
+def test_interp_of_step_at_the_end() -> None:
+    x, xp, fp = np.array([-0.5, 0.0, 1.0]), np.array([-1.0, 0, 0]), np.array([0.0, 2, 1])
+    for f in (np.interp, pb.compile(np.interp)):
+        np.testing.assert_allclose(f(pb.tensor(x), xp, fp), np.interp(x, xp, fp))
+    assert np.isfinite(pb.grad(lambda x: np.interp(x, xp, fp))(x)).all()
+
+
 def test_interp_of_unequal_lengths_raises() -> None:
     with pytest.raises(ValueError, match="vectors of one length"):
         np.interp(pb.tensor(V), np.arange(2.0), np.arange(3.0))

@@ -207,7 +207,9 @@ def _interp(x: TensorLike, xp: Any, fp: Any, /, left: Any = None, right: Any = N
     j = np.minimum(i + 1, n - 1)
     xp, fp = as_tensor(xp), as_tensor(fp)
     start, stop, low, high = xp[i], xp[j], fp[i], fp[j]
-    y = low + (high - low) * ((x - start) / np.where(i == j, 1.0, stop - start))
+    is_step = strip(start) == strip(stop)  # the last two points are at one place, or there is one point
+    share = np.where(is_step, 1.0, (x - start) / np.where(is_step, 1.0, stop - start))
+    y = low + (high - low) * share
     before, after = here < known[0], here > known[-1]
     y = np.where(before, fp[0] if left is None else left, y)
     return np.where(after, fp[-1] if right is None else right, y)
