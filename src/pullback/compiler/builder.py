@@ -75,7 +75,7 @@ class Code:
         self.helpers: dict[str, Definition] = {}  # functions that it calls, by name
         self.count = 0  # of the names that were made
         self.exact_depth = 0  # how many ``exactly`` blocks are open
-        self.products: set[str] = set()  # names of the products that LLVM may fuse with a sum
+        self.products: set[str] = set()  # names of products: LLVM may fuse them with a sum (for ARM even exact ones)
         self.rare: list[Value] | None = None  # inside ``collect_rare``: the lanes that need a slow path
         self.flags_rare = False  # whether a flag is set where a lane needs a slow path, instead of taking it
         self.existing: str | None = None  # the mask of the lanes whose rows exist; None if all do
@@ -314,7 +314,7 @@ class Value:
         if self.kind == "f":
             flags = "" if self.code.exact_depth else " contract"
             made = self.like(emit(f"{real}{flags} {self.type} {self.name}, {y.name}"))
-            if flags and real == "fmul":
+            if real == "fmul":
                 self.code.products.add(made.name)
             return made
         return self.like(emit(f"{whole} {self.type} {self.name}, {y.name}"))

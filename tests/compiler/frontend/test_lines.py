@@ -56,15 +56,17 @@ def count_temporaries(f: Any, *args: Any) -> int:
 
 
 def test_indexing_large_input_does_not_copy() -> None:
+    random = np.random.default_rng(4)  # its own, so that the numbers do not depend on which tests ran before
     x, i = random.standard_normal((500, 400)), random.integers(0, 400, 500)
     assert count_temporaries(lambda x, i: np.sum(x[np.arange(500), i]), x, i) < x.nbytes // 10
     assert count_temporaries(lambda x, i: np.sum(x.reshape(-1)[i]), x, i) < x.nbytes // 10
 
 
 def test_rows_are_added_to_a_dense_gradient_in_place() -> None:
+    random = np.random.default_rng(5)
     table, i = random.standard_normal((300, 64)), random.integers(0, 300, (40, 7))
     f = lambda x, i: pb.grad(lambda x: np.sum(np.tanh(x[i].sum(1))) + np.sum(x * x), argnums=0)(x)
-    np.testing.assert_allclose(pb.compile(f)(table, i), f(table, i), rtol=1e-12)
+    np.testing.assert_allclose(pb.compile(f)(table, i), f(table, i), rtol=1e-12, atol=1e-14)  # sums may cancel
     assert count_temporaries(f, table, i) < table.nbytes + 40 * 64 * 8 + 40 * 7 * 72 * 8
     keep = lambda x, i: (x * 2, pb.grad(lambda x: np.sum(np.sin(x[i])) + np.sum(x * x), argnums=0)(x))
     for a, b in zip(pb.compile(keep)(table, i), keep(table, i), strict=True):
