@@ -88,11 +88,15 @@ def _find_uneven(graph: Graph) -> set[int]:
         if _is_narrow(n) and (follows or _is_uneven(n, users[n.number])):
             found.add(n.number)
     for n in reversed(graph.nodes):
-        others = [u for u in users[n.number] if u.number not in found]
-        is_alone = len(others) < len(users[n.number]) and all(_is_reduction(u) or _picks_place(u, n) for u in others)
-        if _is_narrow(n) and is_alone:
+        if _is_narrow(n) and _is_needed_alone(n, users[n.number], found):
             found.add(n.number)
     return {number for number in found if graph.nodes[number].kind is not PIECES or users[number]}
+
+
+def _is_needed_alone(n: Node, users: list[Node], found: set[int]) -> bool:
+    """Return whether only nodes that are found, at least one, use a node, besides reductions and views of a column."""
+    others = [u for u in users if u.number not in found]
+    return len(others) < len(users) and all(_is_reduction(u) or _picks_place(u, n) for u in others)
 
 
 def _is_uneven(n: Node, users: list[Node]) -> bool:
