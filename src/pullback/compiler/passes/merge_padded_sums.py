@@ -18,19 +18,11 @@ from pullback.compiler.ir.kinds import MAP, PIECES
 __all__ = ["PaddedSum", "Place", "find_padded_sums", "list_places"]
 
 
-MAX_COMPARED = 64  # blocks that are compared with each other; of more, only those that follow each other are joined
-
-
 class Place(NamedTuple):
     """Where a block is in an array."""
 
     start: tuple[int, ...]
     shape: tuple[int, ...]
-
-    def overlaps(self, other: Place) -> bool:
-        """Return whether two blocks have elements in common."""
-        both = zip(self.start, self.shape, other.start, other.shape, strict=True)
-        return all(a < b + m and b < a + n for a, n, b, m in both)
 
 
 class PaddedSum(NamedTuple):
@@ -109,22 +101,8 @@ def _split_terms(leaves: list[Node]) -> tuple[list[Node], list[Node]]:
 
 
 def _group_places(places: list[Place]) -> list[list[Place]]:
-    """Return places in few groups, each of places that do not overlap."""
-    found = min((_group_along(places, axis) for axis in range(len(places[0].start))), key=len)
-    return found if len(found) == 1 or len(places) > MAX_COMPARED else min(found, _group_apart(places), key=len)
-
-
-def _group_apart(places: list[Place]) -> list[list[Place]]:
-    """Return places in groups, each place in the first one where it overlaps no other."""
-    groups: list[list[Place]] = []
-    for place in places:
-        fits = (group for group in groups if not any(place.overlaps(other) for other in group))
-        group = next(fits, None)
-        if group is None:
-            groups.append([place])
-        else:
-            group.append(place)
-    return groups
+    """Return places in as few groups as possible, each of places that follow each other along some axis."""
+    return min((_group_along(places, axis) for axis in range(len(places[0].start))), key=len)
 
 
 def _group_along(places: list[Place], axis: int) -> list[list[Place]]:

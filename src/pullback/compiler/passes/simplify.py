@@ -12,22 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.ir.graph import (
-    Fold,
-    Graph,
-    Node,
-    Pieces,
-    View,
-    compute_strides,
-    is_in_order,
-    reshape,
-    resolve_view,
-)
+from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, View, compute_strides, is_in_order, resolve_view
 from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, INPUT, MAP, OPAQUE, PIECES, PRODUCT, VIEW, Kind
 from pullback.compiler.passes.forward_writes import forward_writes
 from pullback.compiler.passes.loops import simplify_loops
 from pullback.compiler.passes.merge_padded_sums import PaddedSum, Place, find_padded_sums, list_places
-from pullback.compiler.passes.spaced import pad_spaced
 from pullback.core.axes import together
 from pullback.core.tensor import BY_KERNEL
 
@@ -38,16 +27,10 @@ MAX_LOOK_THROUGH = 8  # depth to which the operands of an expression are examine
 
 def simplify(graph: Graph) -> Graph:
     """Return an equivalent graph with fewer and cheaper nodes."""
-    made = remove_dead_nodes(_rebuild(_pad_spaced(forward_writes(graph))))
+    made = remove_dead_nodes(_rebuild(forward_writes(graph)))
     if not any(n.kind.has_bodies for n in made.nodes):
         return made
     return remove_dead_nodes(_rebuild(remove_dead_nodes(simplify_loops(made, simplify))))
-
-
-def _pad_spaced(graph: Graph) -> Graph:
-    """Return a graph in which elements at strides of zeros are paddings, whose sums nothing else uses."""
-    made = pad_spaced(graph)
-    return graph if made is graph else remove_dead_nodes(made)
 
 
 def _rebuild(graph: Graph) -> Graph:
@@ -170,41 +153,7 @@ def _simplify_map(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
         return args[0]
     if kernel is np.power and n.dtype.kind == "f" and _is_number(args[1], 0.0):  # of NaN too
         return _broadcast(g, g.constant(1.0, n.dtype), n)
-    return _repeat_after(g, n, args) or (_drop_neutral(n, args, kernel) if len(args) == 2 else None)
-
-
-def _find_repeats(x: Node) -> tuple[int, ...]:
-    """Return the axes along which the view that a node reshapes repeats its elements, as ``np.repeat`` does."""
-    if x.kind is not VIEW or not is_in_order(x.shape, x.data):
-        return ()
-    (base,) = x.args
-    if base.kind is not VIEW or base.size != x.size:
-        return ()
-    return tuple(i for i, step in enumerate(base.data.strides) if not step and base.shape[i] > 1)
-
-
-def _repeat_after(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
-    """Return a function of elements that are all repeated in the same way as the repeated function of the elements."""
-    arrays = [a for a in args if a.size > 1]
-    repeats = _find_repeats(arrays[0]) if arrays else ()
-    if not repeats or any(a.shape != n.shape or _find_repeats(a) != repeats for a in arrays):
-        return None
-    whole = arrays[0].args[0].shape
-    if any(a.args[0].shape != whole for a in arrays):
-        return None
-    keep = [i for i in range(len(whole)) if i not in repeats]
-    shape = tuple(whole[i] for i in keep)
-
-    def pick(a: Node) -> Node:
-        base, offset, steps = resolve_view(a.args[0])
-        return _view_of(g, base, shape, View(offset, tuple(steps[i] for i in keep)), n.line)
-
-    given = tuple(reshape(g, a, ()) if a.size == 1 else pick(a) for a in args)
-    made = _simplify_node(g, Node(n.kind, (), shape, n.dtype, n.data, 0, n.line), given)
-    steps = dict(zip(keep, compute_strides(shape), strict=True))
-    view = View(0, tuple(steps.get(i, 0) for i in range(len(whole))))
-    repeated = g.add(VIEW, (made,), whole, n.dtype, view, n.line)
-    return g.add(VIEW, (repeated,), n.shape, n.dtype, View(0, compute_strides(n.shape)), n.line)
+    return _drop_neutral(n, args, kernel) if len(args) == 2 else None
 
 
 def _compute_from_numbers(g: Graph, n: Node, bare: tuple[Node, ...]) -> Node | None:
@@ -245,7 +194,7 @@ def _simplify_cast(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
         return x
     if x.kind is CAST and np.can_cast(x.args[0].dtype, x.dtype, "safe") and x.args[0].dtype == n.dtype:
         return x.args[0]
-    return _repeat_after(g, n, args)
+    return None
 
 
 def _simplify_view(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
@@ -255,8 +204,6 @@ def _simplify_view(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     number = _find_repeated_number(x)
     if number.kind is CONSTANT and number.size == 1 and (number is not x or n.size > MAX_FOLDED_ELEMENTS):
         return g.add(VIEW, (number,), n.shape, n.dtype, View(0, (0,) * len(n.shape)), n.line)
-    if x.kind is VIEW and x.args[0].shape == n.shape and _find_repeats(x) and is_in_order(n.shape, n.data):
-        return x.args[0]
     order = _find_permutation(n, x) if x.kind.is_elementwise else None
     return None if order is None else _permute(g, x, order)
 
@@ -308,50 +255,26 @@ def _permute_args(g: Graph, x: Node, order: tuple[int, ...], depth: int) -> tupl
 def _simplify_fold(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     """Return a sum of sums, of products or of repeated elements as one cheaper node; None for others."""
     (x,) = args
-    if len(n.data.axes) == len(x.shape) and _find_repeats(x):  # of all elements, in whatever shape
-        (whole,) = x.args
-        fold = Fold(n.data.op, tuple(range(len(whole.shape))))
-        return _simplify_node(g, Node(FOLD, (), n.shape, n.dtype, fold, 0, n.line), (whole,))
     if x.kind is PRODUCT:
         return _merge_sum_of_products(g, n, x)
     if x.kind is FOLD and x.data.op is n.data.op and n.data.op.kernel is np.sum and x.dtype == n.dtype:
         return _merge_folds(g, n, x)
-    if x.kind is VIEW and n.data.op.kernel in (np.max, np.min):
-        return _reduce_once(g, n, x)
     if x.kind is VIEW and n.data.op.kernel is np.sum and n.dtype.kind == "f":
         return _sum_repeated(g, n, x)
     return None
 
 
-def _list_repeated_axes(n: Node, x: Node) -> list[int]:
-    """Return the axes that a node reduces and along which its argument, a view, repeats elements."""
-    return [a for a in n.data.axes if x.data.strides[a] == 0 and x.shape[a] > 1]
-
-
-def _reduce_once(g: Graph, n: Node, x: Node) -> Node | None:
-    """Return a reduction of repeated elements in which each of them counts once; None if none is repeated."""
-    repeated = _list_repeated_axes(n, x)
-    if not repeated or len(repeated) == len(n.data.axes):
-        return None
-    inner, axes = _drop_axes(g, n, x, repeated)
-    return g.add(FOLD, (inner,), n.shape, n.dtype, Fold(n.data.op, axes), n.line)
-
-
-def _drop_axes(g: Graph, n: Node, x: Node, repeated: list[int]) -> tuple[Node, tuple[int, ...]]:
-    """Return a view without the axes along which it repeats elements, and the other axes that a node reduces."""
-    keep = [i for i in range(len(x.shape)) if i not in repeated]
-    view = View(x.data.offset, tuple(x.data.strides[i] for i in keep))
-    inner = _view_of(g, x.args[0], tuple(x.shape[i] for i in keep), view, n.line)
-    return inner, tuple(keep.index(a) for a in n.data.axes if a not in repeated)
-
-
 def _sum_repeated(g: Graph, n: Node, x: Node) -> Node | None:
     """Return a sum over axes along which a view repeats its elements as a product with their number."""
-    repeated = _list_repeated_axes(n, x)
+    repeated = [a for a in n.data.axes if x.data.strides[a] == 0 and x.shape[a] > 1]
     times = prod(x.shape[a] for a in repeated)
     if times == 1 or times >= 2**24:  # a count that float32 has
         return None
-    inner, axes = _drop_axes(g, n, x, repeated)
+    keep = [i for i in range(len(x.shape)) if i not in repeated]
+    shape = tuple(x.shape[i] for i in keep)
+    view = View(x.data.offset, tuple(x.data.strides[i] for i in keep))
+    inner = _view_of(g, x.args[0], shape, view, n.line)
+    axes = tuple(keep.index(a) for a in n.data.axes if a not in repeated)
     folded = g.add(FOLD, (inner,), n.shape, n.dtype, Fold(n.data.op, axes), n.line) if axes else inner
     many = _apply(g, n, np.multiply, folded, g.constant(times, n.dtype))
     return many if axes else _apply(g, n, np.add, many, g.constant(0.0, n.dtype))  # a sum of -0 is 0

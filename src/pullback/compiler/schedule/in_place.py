@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from pullback.compiler.ir.graph import Node, find_contiguous, is_number
-from pullback.compiler.ir.kinds import FOLD, STACK, TAKE
+from pullback.compiler.ir.kinds import FOLD, TAKE
 from pullback.compiler.schedule.fuse import FULL, READS, ROW, Use, use_argument
 from pullback.compiler.schedule.loops import LoopPlan
 
@@ -20,7 +20,7 @@ class InPlace:
 
     def __init__(self, plan: LoopPlan) -> None:
         self.plan, self.kernel, self.fused = plan, plan.kernel, plan.fused
-        self.natural = [n for n in plan.stored if self.kernel.levels[n.number] == FULL and n.kind is not STACK]
+        self.natural = [n for n in plan.stored if self.kernel.levels[n.number] == FULL]
         self.elsewhere: set[int] = set()  # arrays of which elements are read that belong to other places of the loops
         self.read: dict[int, int] = {}  # by array: the time at which it is read last; times count stores and reductions
         self.written: dict[int, int] = {}  # by result: the time at which it is stored
@@ -36,7 +36,7 @@ class InPlace:
         for number in range(self.plan.passes):
             seen: set[Use] = set()  # a pass loads an element once, and then has it in a register
             for n in self.plan.results[number]:
-                uses = self.plan.list_result_uses(n)
+                uses = self.plan.uses_of(n) if n.kind is FOLD else [Use(n, 0, self.kernel.natural(n))]
                 for node in self._reads(uses, number, seen):
                     self.read[node.number] = time
                 if n.kind is not FOLD:
@@ -78,7 +78,6 @@ class InPlace:
         """Return whether a result may overwrite an operand that no other step will read."""
         return (
             self.kernel.levels.get(z.number) == FULL
-            and z.kind is not STACK
             and (len(self.plan.segments) == 1 or self.plan.work.parts == 1)  # else vectors of two parts may overlap
             and x.number not in self.elsewhere
             and x.number not in self.kernel.levels

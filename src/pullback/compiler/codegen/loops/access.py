@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.compiler.builder import TYPES, Code, Value, code_of, splat, vector
-from pullback.compiler.codegen.loops.interleave import interleave, join_vectors, pick_lanes, rotate
+from pullback.compiler.codegen.loops.interleave import join_vectors, pick_lanes, rotate
 from pullback.compiler.ir.graph import Node, compute_strides
 from pullback.compiler.schedule.fuse import Use
 from pullback.compiler.schedule.loops import Axis, LoopPlan
@@ -192,17 +192,6 @@ class ArrayAccess:
         if axis is not None and mask is None and self.plan.is_apart(use, axis):
             return self.load_apart(use, index, width, axis)
         return self.gather(use.node, at, step, mask, width)
-
-    def store_together(self, values: list[Value], pointer: str) -> None:
-        """Store an element of each vector in turn."""
-        code, memory, width = self.code, MEMORY_TYPES[values[0].dtype], values[0].width
-        lanes, size = min(width, self.plan.lanes), int(values[0].dtype[1])
-        for first in range(0, width, lanes):
-            own = range(first, first + lanes)
-            parts = [v.name if lanes == width else code.shuffle(v.type, v.name, "poison", own) for v in values]
-            for number, joined in enumerate(interleave(code, vector(memory, lanes), parts, lanes)):
-                at = code.op(f"getelementptr {memory}, ptr {pointer}, i64 {first * len(values) + number * lanes}")
-                code.write(joined, at, memory, size, lanes, None)
 
     def store(self, v: Value, node: Node, at: str, mask: str | None) -> None:
         """Store a vector in an array."""
