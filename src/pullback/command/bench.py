@@ -7,8 +7,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["find_benchmarks", "run"]
-
 KINDS = ("eager", "footprint")
 
 

@@ -19,8 +19,6 @@ from pullback.core.op import list_ops
 from pullback.errors import CompileError
 from pullback.settings import list_disabled
 
-__all__ = ["collect_facts", "run"]
-
 THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 

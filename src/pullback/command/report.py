@@ -16,8 +16,6 @@ from pullback.diagnostics.nans import diagnose
 from pullback.errors import ArgumentError, PullbackError
 from pullback.transforms.grad import grad
 
-__all__ = ["run"]
-
 
 def run(given: Sequence[str]) -> int:
     """Run ``pullback report script.py:function`` and return the exit status."""

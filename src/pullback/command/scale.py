@@ -15,8 +15,6 @@ from pullback.scale.pool import ENGINES, Pool
 from pullback.scale.shards import Shards
 from pullback.transforms.grad import value_and_grad
 
-__all__ = ["run"]
-
 PARTS, ROWS, FEATURES = 8, 4096, 16
 
 

@@ -9,8 +9,6 @@ import numpy as np
 
 import pullback as pb
 
-__all__ = ["EXAMPLES", "run"]
-
 # Each is printed and run.
 EXAMPLES = {
     "The gradient of a function": """

@@ -40,8 +40,6 @@ from pullback.core.variable import Variable, flag_changes, hold_results, is_watc
 from pullback.display.html import Markup, render_frame, render_table, render_text
 from pullback.errors import ArgumentError, CompileError
 
-__all__ = ["compile"]
-
 BACKENDS = ("auto", "llvm", "numpy", *LIBRARIES)
 LAZY = (GeneratorType, CoroutineType, AsyncGeneratorType, map, filter, zip, enumerate, reversed)
 MANY_TRACES = 8

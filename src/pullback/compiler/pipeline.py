@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from pullback.compiler.schedule.memory import Memory
     from pullback.compiler.schedule.order import Step
 
-__all__ = ["Stages", "build", "compile_graph", "lower"]
-
 
 class Stages(NamedTuple):
     """A program in every form that it has on its way to machine code; ``print`` shows them one after the other."""

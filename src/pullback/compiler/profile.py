@@ -25,8 +25,6 @@ from pullback.display.text import format_bytes
 if TYPE_CHECKING:
     from pullback.compiler.schedule.order import Step
 
-__all__ = ["Profile", "ProfiledStep", "profile_graph"]
-
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title>
 <style>:root{{color-scheme:light dark}}body{{font:14px/1.45 system-ui,sans-serif;margin:1rem;max-width:110rem}}

@@ -17,11 +17,6 @@ import numpy as np
 
 from pullback.errors import CompileError
 
-__all__ = [
-    "ALIGN", "MAX_ISA", "Options", "Target", "find_blas", "get_cpu_features", "get_machine", "get_own_target",
-    "get_target", "list_isa_names", "list_targets", "read_cpuinfo",
-]  # fmt: skip
-
 MAX_ISA = "PULLBACK_MAX_ISA"
 USUAL_SECOND_CACHE = 1024 * 1024  # bytes, where the system does not report them
 ALIGN = 64  # bytes of a cache line, to which memory is aligned

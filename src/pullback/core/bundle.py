@@ -12,8 +12,6 @@ from typing import Any
 from pullback.core.tape import FLOAT, Step, Tape, place
 from pullback.core.tensor import Tensor
 
-__all__ = ["place_all"]
-
 Back = Callable[[list[Any]], Sequence[Any]]
 
 

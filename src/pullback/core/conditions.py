@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from contextvars import ContextVar, Token
 
-__all__ = ["RefusedConditions", "note_refusal"]
-
 _refused: ContextVar[Exception | None] = ContextVar("refused_condition", default=None)
 
 

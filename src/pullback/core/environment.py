@@ -11,8 +11,6 @@ from collections.abc import Callable, Hashable
 from ctypes import addressof, c_int64
 from threading import Lock
 
-__all__: list[str] = []
-
 Read = Callable[[], Hashable]
 _parts: list[tuple[Read, Read]] = []
 _words: dict[Hashable, c_int64] = {}  # the word of each environment that a program was traced in

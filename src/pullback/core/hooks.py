@@ -19,8 +19,6 @@ from pullback.core import environment
 if TYPE_CHECKING:
     from pullback.core.op import Op
 
-__all__: list[str] = []
-
 blocks = 0  # the number of open blocks, in all threads
 
 

@@ -20,8 +20,6 @@ from pullback.settings import is_enabled
 if TYPE_CHECKING:
     from pullback.typing import Array
 
-__all__ = ["Factors", "factor", "invert_factored", "slogdet_factored", "solve_factored", "solve_triangular"]
-
 find_routines: Callable[[], dict[str, int]] | None = None  # gives their addresses by name
 MIN_ROWS = 48  # of a matrix for which a call by ctypes is worth its time
 ROWS, LEFT, UPPER, LOWER, NOT_TRANSPOSED, TRANSPOSED, NOT_UNIT = 101, 141, 121, 122, 111, 112, 131  # of CBLAS

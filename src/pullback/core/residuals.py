@@ -14,8 +14,6 @@ from numpy import ndarray
 if TYPE_CHECKING:
     from pullback.typing import ArrayOrNumber, Value
 
-__all__ = ["drop_residual", "find_residual", "keep_residual"]
-
 _kept: dict[int, tuple[Any, Any]] = {}
 
 

@@ -26,8 +26,6 @@ from pullback.numerics.axis_arguments import resolve_reduced_axes
 if TYPE_CHECKING:
     from pullback.typing import Index, Value
 
-__all__ = ["Selection", "find_selection", "select", "write_selection"]
-
 CURE = (
     "Elementwise functions, sum, mean, max, min, any, all and x[mask] = ... need no number of elements; for anything "
     "else keep all elements: np.where(mask, x, 0), or"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-__all__: list[str] = []
-
 MIN_SIMILARITY = 0.5  # names that are less alike are no help
 
 

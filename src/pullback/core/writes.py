@@ -35,18 +35,6 @@ if TYPE_CHECKING:
     from pullback.core.op import Op
     from pullback.typing import Operand, Value
 
-__all__ = [
-    "Reference",
-    "StaleView",
-    "make_alias",
-    "assign",
-    "define_in_place",
-    "freeze",
-    "link_view",
-    "note_view",
-    "write",
-]
-
 MIN_PRUNED_VIEWS = 32  # views of a base after which dead ones are dropped, and then whenever their number has doubled
 
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from pullback.core.op import Op
     from pullback.typing import Array, Shape, TensorLike, Value
 
-__all__: list[str] = []
-
 Change = Callable[[Any], Any]
 
 

@@ -10,8 +10,6 @@ import numpy as np
 if TYPE_CHECKING:
     from pullback.typing import Array
 
-__all__: list[str] = []
-
 LOGARITHMS = frozenset({"log", "log1p", "log2", "log10"})
 SUMS = frozenset({"sum", "mean", "add", "cumsum", "add_n"})
 GROWING = frozenset({

@@ -32,8 +32,6 @@ from pullback.transforms.leaves import list_whole_leaves, map_whole
 if TYPE_CHECKING:
     from pullback.typing import Array, Value
 
-__all__ = ["GradientCheck", "check_grads"]
-
 MODES = {"fwd": "forward", "rev": "reverse"}
 ORDERS = {1: "derivative", 2: "second derivative", 3: "third derivative"}
 Scalar = Callable[..., Any]  # of all inputs, flat: one real number

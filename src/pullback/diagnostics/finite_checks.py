@@ -19,8 +19,6 @@ from pullback.transforms.grad import as_leaf
 from pullback.transforms.leaf_names import name_leaves
 from pullback.transforms.leaves import map_whole
 
-__all__: list[str] = []
-
 
 class Names:
     """The user's names of a function and its arguments; a list of names is for an argument that is a list of inputs."""

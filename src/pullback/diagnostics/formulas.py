@@ -9,8 +9,6 @@ from typing import Any
 from pullback.core.formula import Expr, get_parameters
 from pullback.core.op import Op
 
-__all__: list[str] = []
-
 
 def describe_rules(op: object) -> list[str]:
     """Return a line for each input of an op: the formula of its cotangent from that of the result, ``g``.

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pullback.transforms.custom_op import CustomOp
     from pullback.typing import Operand, Value
 
-__all__: list[str] = []
-
 GIVEN, SEED, STOPPED, PASSED = "input", "cotangent", "stop_gradient", "passed on"
 
 

@@ -21,8 +21,6 @@ from pullback.transforms.session import open_tape, pull
 if TYPE_CHECKING:
     from pullback.typing import ArrayOrNumber, Operand
 
-__all__: list[str] = []
-
 
 class Result:
     """A value or a gradient, its name, and the note of the op that made it."""

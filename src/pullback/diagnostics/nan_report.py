@@ -17,8 +17,6 @@ from pullback.diagnostics.origins import Index, Visit, get_values, list_bad_inpu
 from pullback.diagnostics.page import Reported
 from pullback.display.html import render_frame, render_table, render_text
 
-__all__: list[str] = []
-
 SIGNS = {"add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "div": "{} / {}", "pow": "{} ** {}"}
 FORWARD, BACKWARD = "forward", "backward"
 EARLIER_OPS = 6  # how far back a suggestion looks for a softmax

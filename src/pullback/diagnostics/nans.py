@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from pullback.core.op import Op
     from pullback.core.tensor import Tensor
 
-__all__ = ["debug_nans", "diagnose"]
-
 
 class Diagnosed(Examined):
     """The function that ``diagnose`` returns."""

@@ -14,8 +14,6 @@ from pullback.diagnostics.monitor import Note
 if TYPE_CHECKING:
     from pullback.typing import Array
 
-__all__: list[str] = []
-
 Index = tuple[int, ...]
 
 

@@ -18,8 +18,6 @@ from pullback.errors import ArgumentError
 if TYPE_CHECKING:
     from pullback.compiler.profile import Profile
 
-__all__: list[str] = []
-
 CONTEXT_LINES = 3  # lines of source that are shown before and after those with an op
 
 

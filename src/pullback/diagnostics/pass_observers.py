@@ -10,8 +10,6 @@ from pullback.core.interpreter import new_level
 from pullback.core.tape import Tape, add_cotangent, forget
 from pullback.diagnostics.backward_steps import list_cotangents
 
-__all__: list[str] = []
-
 
 class PassObserver(hooks.Observer):
     """An observer of backward passes."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pullback.core.tensor import Tensor
     from pullback.typing import ArrayOrNumber, Value
 
-__all__ = ["explain"]
-
 COMPARISONS = frozenset({
     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor",
     "logical_not", "is_nan", "is_inf", "is_finite", "all", "any",

@@ -17,8 +17,6 @@ from pullback.display.html import render_frame, render_table
 from pullback.display.text import align_columns, format_bytes
 from pullback.errors import PullbackError
 
-__all__ = ["trace"]
-
 
 class TraceStep(NamedTuple):
     """One line of a traced program; ``low`` and ``high`` are the least and the largest of its values.

@@ -17,8 +17,6 @@ from pullback.diagnostics.monitored_run import MonitoredRun
 from pullback.diagnostics.origins import list_path, visit_bad
 from pullback.typing import Array
 
-__all__: list[str] = []
-
 MAX_SHOWN = 12  # elements of an array
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pullback.core.op import Op
     from pullback.typing import Array, Shape, Value
 
-__all__ = ["strong_zero"]
-
 
 @contextmanager
 def strong_zero() -> Iterator[None]:

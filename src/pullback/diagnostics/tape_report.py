@@ -19,8 +19,6 @@ from pullback.transforms.recording import unwatch
 if TYPE_CHECKING:
     from pullback.core.op import Op
 
-__all__: list[str] = []
-
 
 class Push:
     """Puts nodes on a tape, and remembers the user's line of each."""

@@ -14,8 +14,6 @@ from pullback.display.html import render_frame, render_table
 from pullback.display.text import align_columns
 from pullback.errors import ArgumentError
 
-__all__ = ["Benchmark", "Timing", "benchmark"]
-
 BURST = 2e-3  # seconds of calls between two readings of the clock, which is no finer than microseconds
 HEADER = ("", "per call", "first call", "times as fast", "largest difference")
 

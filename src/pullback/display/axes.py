@@ -6,8 +6,6 @@ from typing import Any
 
 from pullback.names.packages import import_package
 
-__all__ = ["get_axes", "make_grid"]
-
 
 def _import_pyplot(what: str) -> Any:
     return import_package("matplotlib.pyplot", f"{what} needs matplotlib", "pullback[plot]")

@@ -9,8 +9,6 @@ from pathlib import Path
 from pullback.display.html import Markup, escape
 from pullback.display.layout import Layout, lay_out_graph
 
-__all__ = ["Box", "Picture", "draw_graph"]
-
 HEIGHT = 36.0
 LETTER = 6.7  # pixels of a letter of the label
 MARGIN = 8.0

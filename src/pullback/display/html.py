@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape as escape_text
 
-__all__ = ["Markup", "escape", "render_frame", "render_text", "render_table"]
-
 FAINT = "opacity:.65"
 RULE = "1px solid rgba(128,128,128,.35)"
 WHOLE = 20  # letters of a cell of a table that is not broken into lines

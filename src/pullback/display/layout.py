@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-__all__ = ["Layout", "lay_out_graph"]
-
 SWEEPS = 8
 GAP_X, GAP_Y = 24.0, 34.0  # between boxes, in pixels
 PASSING = 10.0  # the width of a place that an edge passes

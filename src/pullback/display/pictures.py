@@ -12,8 +12,6 @@ import numpy as np
 from pullback.display.html import Markup, escape
 from pullback.typing import Array
 
-__all__ = ["draw_curves", "draw_elements"]
-
 ROWS, COLUMNS = 8, 64  # cells of a picture of an array at most
 CELL = 7  # pixels
 POSITIVE, NEGATIVE, NOT_FINITE = "rgb(214,96,40)", "rgb(49,130,206)", "rgb(200,0,160)"

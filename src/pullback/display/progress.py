@@ -15,8 +15,6 @@ import numpy as np
 from pullback.display.html import render_text
 from pullback.errors import ArgumentError
 
-__all__ = ["Progress", "format_bar", "make_progress", "progress", "report_progress", "show_progress"]
-
 FALLBACK_WIDTH = 100  # columns of a terminal of unknown size
 WIDEST_BAR, NARROWEST_BAR = 24, 4
 REDRAW_SECONDS = 0.1  # between two updates of the bar

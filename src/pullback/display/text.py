@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-__all__ = ["align_columns", "format_bytes"]
-
 
 def format_bytes(count: int) -> str:
     """Return a number of bytes with a unit.

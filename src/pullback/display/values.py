@@ -10,8 +10,6 @@ from pullback.display.html import Markup, render_frame, render_text
 from pullback.display.pictures import draw_elements
 from pullback.typing import Array
 
-__all__ = ["show_array"]
-
 MAX_SCANNED = 2**22  # elements whose range is computed: of larger arrays, that of a sample
 MAX_LINES = 12  # of values
 

@@ -10,8 +10,6 @@ from pullback.core.tape import constant
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, DataError
 
-__all__ = ["from_dlpack"]
-
 HOST = (1, 3, 11)  # the kinds of devices whose memory the CPU reads: CPU, pinned for CUDA, pinned for ROCm
 DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 13: "CUDA managed", 14: "oneAPI", 15: "WebGPU"}
 

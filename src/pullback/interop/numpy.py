@@ -42,8 +42,6 @@ from pullback.interop.numpy_parameters import apply_parameters, convert_operands
 if TYPE_CHECKING:
     from pullback.typing import Value
 
-__all__: list[str] = []
-
 TABLES += [
     numpy_reductions.FUNCTIONS, numpy_shapes.FUNCTIONS, numpy_elements.FUNCTIONS, numpy_products.FUNCTIONS,
     numpy_ufuncs.FUNCTIONS, numpy_writes.FUNCTIONS,

@@ -14,8 +14,6 @@ from pullback.core.tensor import Tensor, call_unfollowed, concrete, strip
 from pullback.core.variable import get_trace
 from pullback.errors import BatchedValueError, NoRuleError, SymbolValueError
 
-__all__: list[str] = []
-
 TABLES: list[Mapping[Any, Any]] = []  # NumPy's functions as compositions, from the files of this package
 
 

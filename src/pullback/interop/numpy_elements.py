@@ -19,9 +19,6 @@ from pullback.ops import complex, conversion, elementwise, gathering, segments, 
 if TYPE_CHECKING:
     from pullback.typing import DType, Lengths, Operand, TensorLike, Value
 
-__all__: list[str] = []
-
-
 # ---- picking
 
 

@@ -9,8 +9,6 @@ import numpy as np
 from pullback.interop.numpy_arguments import TABLES
 from pullback.ops import spectral
 
-__all__: list[str] = []
-
 
 def _several(transform: Any) -> Any:
     return lambda a, /, s=None, axes=None, norm=None: transform(a, s, axes, norm)

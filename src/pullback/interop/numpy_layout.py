@@ -20,8 +20,6 @@ from pullback.core.tensor import Tensor
 from pullback.core.writes import are_in_order, base_links, close_gaps, get_layout, has_axes_in_order
 from pullback.interop.numpy_arguments import iterate_tensors
 
-__all__: list[str] = []
-
 LENGTH = 4  # of the axes of small arrays
 MAX_ORDERS = 1024  # calls whose order is remembered
 # NumPy's functions with results that are not in C order, or not without gaps, for arguments in C order: if there are

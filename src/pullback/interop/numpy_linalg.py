@@ -20,8 +20,6 @@ from pullback.ops import linalg
 if TYPE_CHECKING:
     from pullback.typing import TensorLike, Value
 
-__all__: list[str] = []
-
 COMPLEX_EIG = np.lib.NumpyVersion(np.__version__) >= "2.5.0"  # eig and eigvals return complex numbers always
 
 
@@ -128,9 +126,8 @@ def _lstsq(a: Value, b: Value, /, rcond: Any = None) -> Any:
     a, b = align_operands((a, b))
     if a.ndim != 2 or b.ndim not in (1, 2):
         raise ShapeError(f"np.linalg.lstsq: expected a matrix, and a vector or matrix; got {a.shape} and {b.shape}.")
-    cut = (
-        np.finfo(np.result_type(a.dtype, np.float32)).eps if rcond is not None and rcond < 0 else rcond
-    )  # as LAPACK reads it
+    # as LAPACK reads it
+    cut = np.finfo(np.result_type(a.dtype, np.float32)).eps if rcond is not None and rcond < 0 else rcond
     x, residuals, rank, s = linalg.lstsq(a, b, cut)
     rows, columns = a.shape
     rank = strip(rank)

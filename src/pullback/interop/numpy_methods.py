@@ -15,8 +15,6 @@ from pullback.errors import ArgumentError
 if TYPE_CHECKING:
     from pullback.typing import DType, TensorLike
 
-__all__: list[str] = []
-
 
 def _call(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method that calls the NumPy function of this name with the tensor as its first argument."""

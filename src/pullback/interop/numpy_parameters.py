@@ -19,8 +19,6 @@ from pullback.interop.numpy_reductions import resolve_ddof, take_root
 if TYPE_CHECKING:
     from pullback.typing import Axis, DType, Value
 
-__all__: list[str] = []
-
 Function = Callable[..., Any]
 NOTHING = np._NoValue  # NumPy's default for a parameter that is not given
 

@@ -13,8 +13,6 @@ from pullback.core.tensor import Tensor, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import TABLES, align_operands
 
-__all__: list[str] = []
-
 
 def _coefficients(*given: object) -> list[Any]:
     return [np.reshape(p, -1) if np.ndim(p) == 0 else p for p in align_operands(given)]

@@ -20,8 +20,6 @@ from pullback.ops.diagonals import diagonal_part
 if TYPE_CHECKING:
     from pullback.typing import Axis, TensorLike, Value
 
-__all__: list[str] = []
-
 MIN_CONVOLVED = 1 << 14  # products of a convolution from which on the op for windows is quicker than their copies
 
 

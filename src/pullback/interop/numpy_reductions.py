@@ -23,8 +23,6 @@ from pullback.ops import segments
 if TYPE_CHECKING:
     from pullback.typing import Axis, Operand, TensorLike, Value
 
-__all__: list[str] = []
-
 Function = Callable[..., Any]
 
 

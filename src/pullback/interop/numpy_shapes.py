@@ -18,8 +18,6 @@ from pullback.ops import blocks, conversion, gathering, movement, padding
 if TYPE_CHECKING:
     from pullback.typing import Axis, Index, Lengths, TensorLike, Value
 
-__all__: list[str] = []
-
 Function = Callable[..., Any]
 
 

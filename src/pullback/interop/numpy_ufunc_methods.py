@@ -20,8 +20,6 @@ from pullback.ops import reductions
 if TYPE_CHECKING:
     from pullback.typing import Axis, DType, Value
 
-__all__: list[str] = []
-
 Function = Callable[..., Any]
 REDUCED: dict[Any, Function] = {
     np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min, np.fmax: np.nanmax,

@@ -19,8 +19,6 @@ from pullback.ops.elementwise import reciprocal, sign
 if TYPE_CHECKING:
     from pullback.typing import Operand, Value
 
-__all__: list[str] = []
-
 # ---- compositions
 
 

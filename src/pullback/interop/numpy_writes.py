@@ -19,8 +19,6 @@ from pullback.ops.segments import unsorted_segment_max, unsorted_segment_min, un
 if TYPE_CHECKING:
     from pullback.typing import TensorLike
 
-__all__: list[str] = []
-
 Function = Callable[..., Any]
 
 

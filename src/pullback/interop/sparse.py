@@ -15,8 +15,6 @@ from pullback.ops.segments import unsorted_segment_sum
 if TYPE_CHECKING:
     from pullback.typing import Value
 
-__all__: list[str] = []
-
 
 def is_sparse(x: object) -> bool:
     """Return whether this is a SciPy sparse array or matrix (or an object that behaves like one)."""

@@ -28,8 +28,6 @@ from pullback.names.table import (
 if TYPE_CHECKING:
     from pullback.typing import TensorLike
 
-__all__ = ["install_answers", "call_error", "check_keywords", "keyword_error", "name_error"]
-
 Thing = TypeVar("Thing")
 
 _IMPORT_FROM = opmap["IMPORT_FROM"]

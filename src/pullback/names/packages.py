@@ -7,8 +7,6 @@ from typing import Any
 
 from pullback.errors import MissingPackageError
 
-__all__ = ["import_package"]
-
 
 def import_package(module: str, need: str, install: str) -> Any:
     """Return a module of an optional package.

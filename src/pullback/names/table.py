@@ -7,11 +7,6 @@ and ``dataset.`` name in an answer exists: a test looks them up.  Spellings that
 
 from __future__ import annotations
 
-__all__ = [
-    "ALIASES", "FUNCTIONS", "FUNCTIONS_OF_FUNCTIONS", "FURTHER", "INSTANCES", "KEYWORDS", "METHODS", "MODULES",
-    "UNNEEDED_KEYWORDS",
-]  # fmt: skip
-
 MODULES = {  # the public modules, and where they are
     "pb": "pullback",
     "pb.train": "pullback.train",

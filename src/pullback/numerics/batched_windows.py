@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from pullback.core.op import Op
     from pullback.typing import Array, Value
 
-__all__ = [
-    "accept_examples", "batch_products", "batch_products_by_channel", "small_convolutions", "small_convolutions_filter",
-    "small_convolutions_input",
-]  # fmt: skip
-
 
 def merge_examples(a: Any, axis: int) -> Any:
     """Merge the axis of examples into another one, counted from the end; elements of one example stay together.

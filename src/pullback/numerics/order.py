@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["argsort_stable", "find_rank"]
-
 SHORTEST = {"f4": 16, "i4": 16, "i8": 16, "f8": 200}  # rows by dtype; for shorter ones NumPy's stable sort is as fast
 FEW_ELEMENTS = 256  # of all rows; for fewer, the steps around the sorting of keys take longer than NumPy's stable sort
 MIN_TIES = 0.1  # of all elements: if more are equal to a neighbour, sorting these again takes longer than sorting all

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["entr", "expit", "log_expit", "logit", "rel_entr", "xlog1py", "xlogy"]
-
 
 def expit(s: Any, x: Any) -> Any:
     e = s.exp(s.minimum(x, 40))  # from there on it is 1

@@ -20,12 +20,6 @@ from pullback.errors import ArgumentError, ShapeError
 if TYPE_CHECKING:
     from pullback.typing import Array
 
-__all__ = [
-    "BLOCK_BYTES", "Windows", "channels_last", "frame_adjoint", "frame_slices", "is_layered", "lowest_value",
-    "make_frame", "iterate_windows", "parts", "repeat_per_axis", "plan_windows", "run_on_images",
-    "window_view",
-]  # fmt: skip
-
 Ints = tuple[int, ...]
 FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
 ROUNDING = {None: trunc, "floor": floor, "ceil": ceil, "round": lambda n: floor(n + 0.5)}

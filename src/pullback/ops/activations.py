@@ -33,9 +33,8 @@ __all__ = [
 
 FLOATS = [np.dtype(t) for t in ("f4", "f8")]
 ZERO = {t: np.zeros((), t) for t in FLOATS}  # quicker than a Python 0
-ONE_AND_TOP = {
-    t: (np.ones((), t), np.array(np.floor(np.log(np.finfo(t).max)), t)) for t in FLOATS
-}  # exp(top) is finite
+# exp(top) is finite
+ONE_AND_TOP = {t: (np.ones((), t), np.array(np.floor(np.log(np.finfo(t).max)), t)) for t in FLOATS}
 quick_exp = run_elements(np.exp)
 MIN_COMPILED = 1 << 16  # elements from which machine code is worth compiling
 MAX_SLOW = 1024  # elements up to which NumPy's logaddexp is used, which takes 20 ns for each

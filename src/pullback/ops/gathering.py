@@ -111,9 +111,8 @@ def _gather(x: Array, indices: Array, axis: int | None = 0, batch_dims: int | No
             return _within("gather", indices, n, f"axis {at}")  # raises the error
     _within("gather", indices, n, f"axis {at}")
     front = x if at == batch else np.moveaxis(x, at, batch)  # batch, n, between, after
-    rows = front.reshape(-1, *front.shape[batch + 1 :])[
-        _row_numbers(indices, batch, n)
-    ]  # batch, picked, between, after
+    # batch, picked, between, after
+    rows = front.reshape(-1, *front.shape[batch + 1 :])[_row_numbers(indices, batch, n)]
     return _move_picked(rows, batch, indices.ndim - batch, at)
 
 

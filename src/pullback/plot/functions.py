@@ -13,8 +13,6 @@ from pullback.transforms.batch import vmap
 from pullback.transforms.grad import grad
 from pullback.typing import Array
 
-__all__ = ["field", "function"]
-
 PRIMES = ("", "′", "″", "‴")
 
 
@@ -86,9 +84,8 @@ def field(
     u, v = (np.where(np.isfinite(d), d, 0.0) for d in map(np.asarray, slopes))
     length = np.hypot(u, v)
     length[length == 0.0] = 1.0
-    ax.quiver(
-        p.ravel(), q.ravel(), u / length, v / length, alpha=0.45, width=0.003
-    )  # of one length: they show the direction
+    # of one length: they show the direction
+    ax.quiver(p.ravel(), q.ravel(), u / length, v / length, alpha=0.45, width=0.003)
     if path is not None:
         way = np.asarray(path, np.float64)
         if way.ndim != 2 or way.shape[1] != 2:

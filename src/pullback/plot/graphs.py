@@ -12,8 +12,6 @@ from pullback.diagnostics.record import Step, make_record
 from pullback.display.graphs import Box, Picture, draw_graph
 from pullback.errors import ArgumentError
 
-__all__ = ["graph", "model"]
-
 
 def graph(f: Callable[..., Any], *args: object, **kwargs: object) -> Picture:
     """Return a picture of a program: its ops, shapes, and the norms of gradients as colours.

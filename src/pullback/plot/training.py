@@ -11,8 +11,6 @@ from pullback.display.axes import get_axes, make_grid
 from pullback.errors import ArgumentError, DataError
 from pullback.typing import Array
 
-__all__ = ["confusion", "filters", "gradients", "history", "weights"]
-
 SMALL, LARGE = 1e-7, 1e3  # norms of gradients outside these are marked
 
 

@@ -16,8 +16,6 @@ from pullback.core.tape import TAPED, Tape
 from pullback.transforms.arguments import Arguments
 from pullback.transforms.custom_op import Back, CustomOp, Run, like, make_zero_gradient
 
-__all__ = ["Kind", "compute_on_workers", "list_kinds"]
-
 Ask = Callable[[tuple[int, ...], list[Any]], Sequence[Any]]  # (counts of arrays by order, arrays) -> results
 Kind = Literal["whole", "parts"]  # of an array: the same for all shards, or one for each of them
 

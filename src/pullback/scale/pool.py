@@ -28,8 +28,6 @@ from pullback.scale.training import ShardSteps
 from pullback.scale.work import Task
 from pullback.train.loop.trainer import Trainer
 
-__all__ = ["Pool"]
-
 ENGINES: dict[str, Callable[..., Engine]] = {
     "serial": SerialEngine,
     "processes": ProcessEngine,

@@ -12,8 +12,6 @@ from pullback.errors import DataError, VariableError
 from pullback.ops import random
 from pullback.train.loop.trainer import Trainer
 
-__all__ = ["Replica", "Step", "count_rows", "find_range", "take_rows"]
-
 
 @dataclass(frozen=True)
 class Step:

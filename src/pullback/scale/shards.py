@@ -13,8 +13,6 @@ from pullback.core import tree
 from pullback.errors import ArgumentError, DataError
 from pullback.train.data.dataset import Dataset
 
-__all__ = ["Shards"]
-
 
 class Shards:
     """Parts of the data: files that are loaded where they are used, or arrays or a dataset that are split by rows.

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
-__all__ = ["Failure", "Terms", "add_range", "add_terms", "plan_blocks"]
-
 
 @dataclass(frozen=True)
 class Failure:

@@ -18,8 +18,6 @@ from pullback.train.loop.results import RunningResults, StepResults
 from pullback.train.loop.trainer import Trainer
 from pullback.train.optim.step import Optimizer
 
-__all__ = ["ShardSteps"]
-
 
 class Workers(Protocol):
     """What training needs of a pool: sums over the shards of a task, and the answer of each shard."""

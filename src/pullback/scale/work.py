@@ -27,8 +27,6 @@ from pullback.scale.replica import Replica, Step, count_rows, take_rows
 from pullback.scale.sums import Failure, Terms, add_range, add_terms
 from pullback.transforms.linear import vjp
 
-__all__ = ["Task", "Worker"]
-
 Arrays = Sequence[Any]
 
 

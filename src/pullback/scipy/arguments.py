@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
     from pullback.typing import TensorLike, Value
 
-__all__: list[str] = []
-
-
 MAX_MATRIX_LENGTH = 20_000  # an axis whose matrix is made
 
 # The original functions and classes of SciPy before ``install`` replaced them, by (module, name).

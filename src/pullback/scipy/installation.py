@@ -26,8 +26,6 @@ from pullback.scipy.spatial import distance, transform
 if TYPE_CHECKING:
     from pullback.typing import Function
 
-__all__ = ["install", "is_installed", "uninstall"]
-
 MODULES: dict[str, Any] = {
     "fft": fft, "integrate": integrate, "interpolate": interpolate, "linalg": linalg, "ndimage": ndimage,
     "optimize": optimize, "signal": signal, "spatial.distance": distance,

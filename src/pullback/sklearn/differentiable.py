@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 
-__all__ = ["differentiable"]
-
 PREFERRED = ("predict_proba", "transform", "score_samples", "decision_function", "predict")
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from pullback.typing import Array, ArrayLike, Function, Nested, Seed, TensorLike, Tree, Value
 
-__all__ = ["PullbackClassifier", "PullbackRegressor"]
-
 
 def apply_linear(params: Mapping[str, Value], X: TensorLike) -> Any:
     """Return the linear model of rows: ``X @ w + b``."""

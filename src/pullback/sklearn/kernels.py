@@ -12,8 +12,6 @@ from pullback.errors import NoRuleError
 if TYPE_CHECKING:
     from pullback.typing import Function, Value
 
-__all__: list[str] = []
-
 
 def square_distances(X: Value, Y: Value) -> Any:
     """Return the squared Euclidean distance of each row of ``X`` to each row of ``Y``."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from pullback.typing import Array, Value
 
-__all__: list[str] = []
-
 Methods = dict[str, Callable[[Any], Any]]
 Find = Callable[[Any], Methods]
 Rule = Callable[[Any, Find], Methods]

@@ -14,11 +14,6 @@ from pullback.core.suggestions import did_you_mean, snake_case
 from pullback.errors import ArgumentError
 from pullback.train.custom_objects import find_custom
 
-__all__ = [
-    "accept_names", "as_whole_number", "bind_arguments", "check_count", "describe_given", "find_function", "is_count",
-    "list_arguments",
-]  # fmt: skip
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

@@ -11,8 +11,6 @@ from typing import Any, TypeVar
 from pullback.core.context import bind
 from pullback.errors import ArgumentError
 
-__all__ = ["custom_object_scope", "find_custom", "name_custom", "register_serializable"]
-
 Thing = TypeVar("Thing", bound=Callable[..., Any])
 _scope: ContextVar[Mapping[str, Any]] = ContextVar("custom_objects", default={})  # noqa: B039
 _registered: dict[str, Any] = {}

@@ -9,8 +9,6 @@ from contextvars import ContextVar
 from pullback.core.accelerate import compile_nothing
 from pullback.core.context import bind
 
-__all__ = ["dry_run", "is_dry_run"]
-
 _dry: ContextVar[bool] = ContextVar("dry_run", default=False)
 
 

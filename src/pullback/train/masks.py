@@ -10,8 +10,6 @@ from weakref import ref
 
 from pullback.typing import Value
 
-__all__ = ["Mask", "get_mask", "has_masks", "set_mask"]
-
 Mask = Any  # an array or a tensor of booleans, or None
 
 _masks: dict[int, tuple[ref[Any], Mask]] = {}  # by the identity of the value

@@ -18,8 +18,6 @@ from pullback.transforms.leaf_names import list_parameter_names
 if TYPE_CHECKING:
     from pullback.typing import ArgNames, ArgNums, Operand
 
-__all__: list[str] = []
-
 POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 DEFAULTS = (None, False, "raise", "auto")  # of options, which a notebook does not show
 
@@ -137,9 +135,8 @@ class Call:
         self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], places: Sequence[int | str]
     ) -> None:
         self.f, self.args, self.kwargs, self.places = f, args, kwargs, places
-        self.xs = tuple(
-            args[p] if isinstance(p, int) else kwargs[p] for p in places
-        )  # the arguments to differentiate by
+        # the arguments to differentiate by
+        self.xs = tuple(args[p] if isinstance(p, int) else kwargs[p] for p in places)
 
     @property
     def other_arguments(self) -> Sequence[Any]:

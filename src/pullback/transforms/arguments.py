@@ -15,8 +15,6 @@ from pullback.core.tensor import ARRAYS, Tensor
 from pullback.core.variable import get_trace
 from pullback.transforms.leaf_names import list_parameter_names, name_all_leaves
 
-__all__: list[str] = []
-
 HERE = np.float64(0)  # a placeholder for an input that is no longer kept
 
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from pullback.transforms.custom_op import CustomOp
     from pullback.typing import Axis, Lengths, Operand, TensorLike, Tree, Value
 
-__all__ = ["vmap"]
-
 
 class Batched(Wrapped):
     """Many examples that look like one; they are along axis 0 of ``array``."""

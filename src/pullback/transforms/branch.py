@@ -15,8 +15,6 @@ from pullback.core.tensor import Tensor
 from pullback.transforms.batch import is_batched
 from pullback.transforms.structured import hold_back_gradient
 
-__all__: list[str] = []
-
 
 class Branch(hooks.Observer):
     """The ops of one run of a branch; ``taken`` says for each example whether it takes the branch."""

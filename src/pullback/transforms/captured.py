@@ -13,8 +13,6 @@ from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable
 from pullback.errors import CapturedError
 
-__all__: list[str] = []
-
 MAX_DEPTH = 4  # levels of functions, containers and objects that are searched
 
 

@@ -23,8 +23,6 @@ from pullback.transforms.session import open_tape, pull
 if TYPE_CHECKING:
     from pullback.core.tensor import Tensor
 
-__all__ = ["checkpoint", "recompute_grad"]
-
 MAX_KEPT_INPUTS = 12  # inputs of a chain of calls that are kept in any case
 
 

@@ -10,8 +10,6 @@ import numpy as np
 if TYPE_CHECKING:
     from pullback.typing import Array
 
-__all__: list[str] = []
-
 MAX_EXTRA_COLOURS = 4  # how many more colours than the widest row needs are tried for cyclic colouring
 MAX_WORK = 50_000_000  # rows times colours up to which that is tried
 

@@ -10,8 +10,6 @@ import numpy as np
 if TYPE_CHECKING:
     from pullback.typing import Array, Value
 
-__all__: list[str] = []
-
 MAX_ELEMENTS = 64  # elements of an input that are compared one by one
 MAX_SEARCHED = 1024  # the same if a random direction differs, to find the wrong element
 DIRECTIONS = 2

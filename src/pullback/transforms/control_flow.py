@@ -32,8 +32,6 @@ from pullback.transforms.while_op import WhileOp
 if TYPE_CHECKING:
     from pullback.typing import TensorLike, Tree
 
-__all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]
-
 NUMBERS = (bool, int, float, complex)
 map_ = builtins.map
 

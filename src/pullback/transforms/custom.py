@@ -32,8 +32,6 @@ from pullback.transforms.custom_call import CustomCall, NestedCall, SavingCall
 if TYPE_CHECKING:
     from pullback.typing import Array
 
-__all__ = ["custom_grad", "custom_gradient"]
-
 
 class Customized:
     """A function with its own gradient: keeps its name and docstring, and pickles when ``f`` does."""

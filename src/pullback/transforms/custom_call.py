@@ -34,8 +34,6 @@ from pullback.transforms.signatures import BY_KEYWORD, BY_POSITION, accepts, fin
 if TYPE_CHECKING:
     from pullback.typing import TensorLike
 
-__all__: list[str] = []
-
 GRAD_FUNC = ("grad_func", "gradFunc", "grad_fn")  # names of the gradient function in a dict or an object
 
 

@@ -20,8 +20,6 @@ from pullback.transforms.custom_op import Run, transpose
 from pullback.transforms.enclosing import Scope
 from pullback.transforms.linearity import has_values, is_linear, sample
 
-__all__ = ["custom_jvp"]
-
 # Of functions whose rule is being transposed: the level from which on tensors are tangents.
 _tangent_levels: ContextVar[dict[Any, int]] = ContextVar("tangent_levels", default={})  # noqa: B039  # never changed
 
@@ -102,9 +100,8 @@ class CustomJvp(Customized):
     def __call__(self, *args: object, **kwargs: object) -> Any:
         level = _tangent_levels.get().get(self)
         if level is not None and any(level_of(x) >= level for x in tree.leaves(args)):
-            return self.__wrapped__(
-                *args, **kwargs
-            )  # its rule applies it to tangents, so it is linear: transposed as it is
+            # its rule applies it to tangents, so it is linear: transposed as it is
+            return self.__wrapped__(*args, **kwargs)
         return super().__call__(*args, **kwargs)
 
     def settings(self) -> tuple[Any, ...]:

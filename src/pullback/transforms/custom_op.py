@@ -34,9 +34,6 @@ from pullback.transforms.linearity import has_values, is_linear, sample
 if TYPE_CHECKING:
     from pullback.typing import Operand, Value
 
-__all__: list[str] = []
-
-
 Back = Callable[[list[Any]], Sequence[Any]]
 UNCHANGED = nullcontext()
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pullback.core.tensor import Tensor
     from pullback.typing import Array
 
-__all__: list[str] = []
-
 BATCH_BYTES = 1024 * 1024  # bytes of a batch of cotangents at the largest step of the program
 MIN_SINGLE_BYTES = 64 * 1024  # bytes of one cotangent there from which on pulling it back alone is quicker
 

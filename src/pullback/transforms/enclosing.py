@@ -16,8 +16,6 @@ from pullback.core.memory import node_of
 from pullback.core.tape import TAPED, Tape
 from pullback.core.tensor import Tensor
 
-__all__: list[str] = []
-
 
 class DualLevel:
     """The level of dual numbers, with the attributes of a tape that are read here."""

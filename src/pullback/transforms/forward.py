@@ -23,8 +23,6 @@ from pullback.transforms.leaves import Inputs, Outputs, finish_derivative
 if TYPE_CHECKING:
     from pullback.typing import Value
 
-__all__ = ["jvp"]
-
 
 class Dual(Wrapped):
     """A value and its tangent; ``None`` is a tangent of zero."""

@@ -26,15 +26,6 @@ from pullback.transforms.session import run_session
 if TYPE_CHECKING:
     from pullback.typing import ArgNums, Array, Operand, TensorLike, Value
 
-__all__ = [
-    "ValueAndGrad",
-    "ValueAndGrads",
-    "grad",
-    "grads",
-    "value_and_grad",
-    "value_and_grads",
-]
-
 NO_RETURN = "Is a return missing?"
 COMPUTE_IT = "Compute it from its inputs with pullback or NumPy functions; has_aux=True returns more beside it."
 UNREACHED = (

@@ -26,8 +26,6 @@ from pullback.transforms.recording import unwatch
 if TYPE_CHECKING:
     from pullback.typing import TensorLike, Value
 
-__all__ = ["gradients"]
-
 
 def gradients(
     ys: object,

@@ -33,8 +33,6 @@ from pullback.transforms.modifiers import stop_gradient
 if TYPE_CHECKING:
     from pullback.typing import Array, ArrayOrNumber, Operand, Value
 
-__all__ = ["custom_fixed_point", "custom_root"]
-
 MAX_STEPS = 1000  # of the plain iteration to a fixed point
 
 

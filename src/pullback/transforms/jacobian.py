@@ -22,8 +22,6 @@ from pullback.transforms.session import open_tape
 if TYPE_CHECKING:
     from pullback.typing import ArgNames, ArgNums, Value
 
-__all__ = ["hessian", "hvp", "jacobian"]
-
 MODES = ("auto", "forward", "reverse")
 
 

@@ -9,8 +9,6 @@ from typing import Any
 from pullback.core import tree
 from pullback.core.tensor import ARRAYS
 
-__all__: list[str] = []
-
 
 def name_all_leaves(name: str, x: object) -> Iterator[tuple[str, Any]]:
     """Yield the leaves of a tree, ``None`` included, each with the expression that selects it (``x['w'][0]``)."""

@@ -18,8 +18,6 @@ from pullback.transforms.leaf_names import is_leaf, list_keys, name_input
 if TYPE_CHECKING:
     from pullback.typing import Operand, Value
 
-__all__: list[str] = []
-
 
 class Inputs:
     """The arguments of one call: their leaves, and the structure and kinds in which results are returned."""

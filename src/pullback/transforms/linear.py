@@ -29,8 +29,6 @@ from pullback.transforms.session import open_recording, pull_again
 if TYPE_CHECKING:
     from pullback.typing import ArgNames, ArgNums, TensorLike
 
-__all__ = ["linearize", "vjp"]
-
 
 class Record:
     """One recorded run of a function, whose backward pass can be run many times."""

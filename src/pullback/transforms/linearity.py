@@ -10,8 +10,6 @@ import numpy as np
 from pullback.core.convert import float_of
 from pullback.core.tensor import Tensor, all_values
 
-__all__: list[str] = []
-
 PROBE = np.array([0.75, -1.25, 1.0, -0.5, 1.5])  # numbers that rules are tested with
 TOLERANCE = 1e-3  # relative; a rule with an iterative solver is linear to about this
 Rule = Callable[[list[Any]], Sequence[Any]]

@@ -31,11 +31,6 @@ from pullback.transforms.leaf_names import is_leaf
 if TYPE_CHECKING:
     from pullback.typing import Array, ArrayOrNumber, Value
 
-__all__ = [
-    "clip_gradient", "clip_gradient_norm", "grad_pass_through", "reverse_gradient", "scale_gradient", "stop_gradient",
-    "straight_through", "tap_gradient",
-]  # fmt: skip
-
 
 def stop_gradient(x: Value) -> Any:
     """Return the value of ``x``, which no transform follows any further.

@@ -28,8 +28,6 @@ from pullback.transforms.custom_op import CustomOp, Run, gradient_for
 if TYPE_CHECKING:
     pass
 
-__all__ = ["override_gradient", "register_gradient"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 GRADIENTS: dict[str, Callable[..., Any]] = {}
 

@@ -18,8 +18,6 @@ from pullback.transforms.linear import linearize, vjp
 if TYPE_CHECKING:
     from pullback.typing import Tree
 
-__all__ = ["linear_operator", "ravel_tree"]
-
 
 def _as_leaf(x: Any) -> Any:
     if isinstance(x, Tensor | np.ndarray | np.generic):

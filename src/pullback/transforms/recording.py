@@ -19,8 +19,6 @@ from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, Watcher
 from pullback.core.writes import make_twin
 
-__all__: list[str] = []
-
 MAX_FREE = 8  # tapes that are kept for other blocks
 
 

@@ -32,8 +32,6 @@ from pullback.transforms.variables import copy_rows, finish_cotangent
 if TYPE_CHECKING:
     from pullback.typing import Array, TensorLike, Value
 
-__all__ = ["GradientTape", "UnconnectedGradients"]
-
 
 class UnconnectedGradients(StrEnum):
     """TensorFlow's names for what ``unconnected`` may be: ``NONE`` is ``"none"``, ``ZERO`` is ``"zero"``.

@@ -20,8 +20,6 @@ from pullback.transforms.structured import (
     record_jvp,
 )
 
-__all__: list[str] = []
-
 # Elementwise kernels whose results are computed again in the backward pass rather than stored.
 CHEAP = frozenset({
     np.add, np.subtract, np.multiply, np.negative, np.absolute, np.maximum, np.minimum, np.square, np.sign, np.copy,

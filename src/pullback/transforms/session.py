@@ -19,8 +19,6 @@ from pullback.core.tensor import Tensor
 from pullback.core.variable import is_watched, watch_below
 from pullback.transforms.recording import Recording
 
-__all__: list[str] = []
-
 T = TypeVar("T")
 UNCHANGED = nullcontext()
 

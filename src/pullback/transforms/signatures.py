@@ -7,8 +7,6 @@ from collections.abc import Callable, Collection
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
-__all__: list[str] = []
-
 BY_KEYWORD, BY_POSITION, NOT_AT_ALL = "keyword", "position", ""
 POSITIONAL_ONLY, EITHER = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
 KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY

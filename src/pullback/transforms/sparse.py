@@ -33,8 +33,6 @@ from pullback.transforms.sparsity import Outline, find_pattern
 if TYPE_CHECKING:
     from pullback.typing import ArgNames, ArgNums, TensorLike
 
-__all__ = ["sparse_hessian", "sparse_jacobian"]
-
 
 class Plan:
     """The pattern, colours and directions, which are reused while the program runs the same steps."""

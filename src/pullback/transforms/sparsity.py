@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from pullback.core.op import Op
     from pullback.typing import Array
 
-__all__: list[str] = []
-
 MAX_TRIALS = 64  # runs of an op, for each halving of its input
 MAX_PLACES = 20_000_000  # elements of a pattern, above which a sparse derivative is not worth it
 

@@ -18,8 +18,6 @@ from pullback.transforms.batch import Batched, take_out
 if TYPE_CHECKING:
     from pullback.transforms.scan_op import ScanOp
 
-__all__: list[str] = []
-
 FEW_ROWS = 16  # rows of a thin product; products with more are as quick one by one, while their operands are cached
 
 

@@ -25,8 +25,6 @@ from pullback.transforms.linear import Record
 from pullback.transforms.modifiers import stop_gradient
 from pullback.transforms.session import open_recording
 
-__all__: list[str] = []
-
 
 class StructuredOp:
     """An op with bodies."""

@@ -21,8 +21,6 @@ from pullback.transforms.structured import (
     record_jvp,
 )
 
-__all__: list[str] = []
-
 
 class SwitchOp(StructuredOp):
     """Branches that take the same operands and return results of the same shapes and dtypes.

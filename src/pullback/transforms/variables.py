@@ -27,8 +27,6 @@ from pullback.transforms.grad import (
 )
 from pullback.transforms.session import pull, run_session
 
-__all__ = ["NamedGradients", "differentiate_by_variables", "variable_grads"]
-
 UNREACHED = (
     "Cannot compute gradient of y=f() with respect to any trainable variable. "
     "Make sure that the f you passed encloses all operations that lead from the variables to y."

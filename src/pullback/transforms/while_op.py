@@ -23,8 +23,6 @@ from pullback.transforms.structured import (
 )
 from pullback.transforms.switch_op import SwitchOp
 
-__all__: list[str] = []
-
 
 class WhileOp(StructuredOp):
     """A loop: ``carry = body(constants, carry)`` while ``condition(constants, carry)`` holds.

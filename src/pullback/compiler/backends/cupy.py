@@ -6,8 +6,6 @@ from typing import Any
 
 from pullback.compiler.backends.library import Library
 
-__all__ = ["Cupy"]
-
 
 class Cupy(Library):
     """CuPy's functions, op by op: they have NumPy's names."""

@@ -17,8 +17,6 @@ from pullback.compiler.ir.graph import Graph
 from pullback.compiler.runtime.numpy_executor import run_again
 from pullback.errors import CompileError
 
-__all__ = ["LIBRARIES", "LibraryExecutor", "load_library"]
-
 LIBRARIES = {library.name: library for library in (Jax, Torch, Cupy)}
 
 

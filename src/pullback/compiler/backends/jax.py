@@ -12,8 +12,6 @@ from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.structured import Loop, RunBody, Structure, While
 from pullback.numerics.windows import Windows
 
-__all__ = ["Jax"]
-
 
 class Jax(Library):
     """JAX's functions; the whole graph is one ``jax.jit``, with 64-bit numbers."""

@@ -17,8 +17,6 @@ from pullback.compiler.backends.views import decompose_view
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.structured import Loop, RunBody, Structure, While
 
-__all__ = ["Library"]
-
 Ints = tuple[int, ...]
 
 

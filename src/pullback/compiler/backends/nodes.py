@@ -31,8 +31,6 @@ from pullback.compiler.ir.kinds import (
     Kind,
 )  # fmt: skip
 
-__all__ = ["GraphRunner", "find_evaluator"]
-
 Evaluate = Callable[..., Any]
 
 

@@ -21,8 +21,6 @@ from pullback.errors import CompileError
 from pullback.names.packages import import_package
 from pullback.numerics.windows import Windows
 
-__all__ = ["encode_graph"]
-
 OPSET = 18
 IR_VERSION = 9  # of the file: the one of the first runtimes with this opset
 # Functions of NumPy's names that are one node.

@@ -15,8 +15,6 @@ from pullback.compiler.ir.graph import Node
 from pullback.core.lowering import scalar
 from pullback.numerics.windows import Windows, lowest_value
 
-__all__ = ["find_map", "find_op_evaluator"]
-
 Ints = tuple[int, ...]
 
 

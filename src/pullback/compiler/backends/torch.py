@@ -10,8 +10,6 @@ import numpy as np
 from pullback.compiler.backends.library import Ints, Library
 from pullback.numerics.windows import Windows
 
-__all__ = ["Torch"]
-
 # NumPy's names of functions that PyTorch calls otherwise.
 NAMES = {
     "equal": "eq", "rint": "round", "invert": "bitwise_not", "power": "pow", "concatenate": "cat",

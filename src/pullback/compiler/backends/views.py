@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
-__all__ = ["Decomposition", "decompose_view"]
-
 
 class Decomposition(NamedTuple):
     """A view as steps: cut or pad the flat array, reshape, slice, flip, transpose, reshape, broadcast."""

@@ -14,8 +14,6 @@ from typing import NamedTuple
 from pullback.compiler.builder import Code, Definition, Label, define_function
 from pullback.compiler.target import ALIGN
 
-__all__ = ["Address", "CallList", "Constant", "Local", "Operand", "integer"]
-
 MIN_CALLS = 48  # rows of a table; fewer calls compile as fast one by one
 MIN_SHARED_CALLS = 4  # rows of a table for each kind of call, on average
 ARENA, STACK, FIRST = 0, 1, 2  # numbers of bases: the arena, the stack of the function, the program's first slot

@@ -19,17 +19,6 @@ from pullback.compiler.schedule.order import Step
 from pullback.compiler.schedule.schedule import KernelPlan, ScatterPlan
 from pullback.compiler.schedule.work import Work
 
-__all__ = [
-    "call_whole",
-    "call_fourier",
-    "call_kernel",
-    "call_parts",
-    "call_rows",
-    "call_scan",
-    "call_scatter",
-    "call_spaced",
-]
-
 NULL = Constant("ptr", "null")
 
 

@@ -9,8 +9,6 @@ from pullback.compiler.codegen.kernel_code import Function, make_function
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.target import Target
 
-__all__ = ["emit_join", "emit_split"]
-
 
 def emit_split(n: Node, target: Target) -> tuple[Function, frozenset[str]]:
     """Return the function that writes the real parts of complex numbers, and after them the imaginary parts."""

@@ -23,8 +23,6 @@ from pullback.compiler.runtime.manifest import Contents, HostOp, Manifest, Segme
 from pullback.compiler.schedule.cost import estimate_cost
 from pullback.compiler.schedule.memory import Memory
 
-__all__ = ["collect_contents"]
-
 MIN_UNLOCKED_COST = 200_000  # vector instructions from which on a program releases the interpreter's lock
 
 

@@ -28,8 +28,6 @@ from pullback.compiler.ir.fourier import Fourier, factorize, is_halved
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.schedule.fourier import FourierPlan
 
-__all__ = ["emit_fourier", "order_parts"]
-
 BLOCK_BYTES = 32  # of a row that is transposed with other rows
 LANES = "ptr noalias %from, i64 %apart, ptr noalias %to, i64 %step, i64 %count"
 ROWS = "ptr noalias %rows, i64 %first, i64 %last, i64 %length, ptr noalias %scratch, i64 %step, i64 %count"

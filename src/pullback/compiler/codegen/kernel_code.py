@@ -8,8 +8,6 @@ from typing import NamedTuple
 from pullback.compiler.builder import Definition, count_longest_block
 from pullback.compiler.schedule.work import Work
 
-__all__ = ["Function", "KernelCode", "make_function"]
-
 
 class Function(NamedTuple):
     """A function that returns nothing; equal ones become one function of the module."""

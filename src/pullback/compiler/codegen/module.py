@@ -44,8 +44,6 @@ from pullback.compiler.schedule.memory import Memory
 from pullback.compiler.schedule.order import Step
 from pullback.compiler.target import Options, Target
 
-__all__ = ["Module", "emit"]
-
 STRUCTURES = (LOOP, WHILE, SWITCH)
 # For each kind of node that is a step of its own: the function that emits its call.
 CALLS: dict[Kind, Callable[[ModuleBuilder, CallList, Step], None]] = {

@@ -18,8 +18,6 @@ from pullback.compiler.schedule.schedule import KernelPlan
 from pullback.compiler.schedule.work import MIN_WAKING_TIME, Work
 from pullback.compiler.target import ALIGN, Options, Target
 
-__all__ = ["ModuleBuilder", "EmittedSegment"]
-
 MANY_LINES = 16  # of a function that only calls others: optimizing a longer one takes longer than it ever saves
 
 

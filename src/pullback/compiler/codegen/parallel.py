@@ -11,8 +11,6 @@ from pullback.compiler.ir.products import ProductPlan
 from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.work import Work
 
-__all__ = ["emit_batch", "emit_task"]
-
 
 def emit_task(name: str, work: Work, arrays: int) -> Code:
     """Return the body of ``(context, part, worker)``, which calls a kernel for one part of its rows.

@@ -9,8 +9,6 @@ from pullback.compiler.builder import TYPES, Code, Value, code_of, splat, vector
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
 from pullback.compiler.schedule.rows import RowsPlan
 
-__all__ = ["emit_rows"]
-
 
 def emit_rows(plan: RowsPlan) -> KernelCode:
     """Return the kernel of a function of rows; its arrays are the arguments and the result."""

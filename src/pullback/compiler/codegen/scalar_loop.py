@@ -15,8 +15,6 @@ from pullback.compiler.ir.kinds import CAST, INPUT, MAP, VIEW
 from pullback.compiler.ir.structured import Loop
 from pullback.compiler.math.functions import emit_scalar
 
-__all__ = ["ScalarLoop", "is_scalar_loop"]
-
 
 def is_scalar_loop(loop: Loop) -> bool:
     """Return whether the steps of a loop compute single numbers; of constants that are arrays they read elements."""

@@ -16,8 +16,6 @@ from pullback.compiler.codegen.kernel_code import KernelCode, make_function
 from pullback.compiler.math.functions import VectorFunctions
 from pullback.compiler.schedule.scans import ScanPlan, SearchPlan
 
-__all__ = ["emit_scan"]
-
 
 def emit_scan(plan: ScanPlan | SearchPlan) -> KernelCode:
     """Return the kernel of a scan or a search; its arrays are the arguments and the result."""

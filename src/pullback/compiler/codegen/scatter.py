@@ -16,8 +16,6 @@ from pullback.compiler.math.building_blocks import MathBuilder
 from pullback.compiler.schedule.work import Work
 from pullback.compiler.target import Target
 
-__all__ = ["ScatterRows", "Spaced"]
-
 COMBINED = {"maximum": arithmetic.maximum, "minimum": arithmetic.minimum}  # functions that combine instead of adding
 
 

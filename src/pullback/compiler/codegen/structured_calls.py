@@ -15,8 +15,6 @@ from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.order import Step
 from pullback.compiler.schedule.schedule import BodyPlan, count_body_bytes
 
-__all__ = ["call_structure"]
-
 MEMCPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 
 

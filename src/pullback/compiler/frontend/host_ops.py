@@ -10,8 +10,6 @@ import numpy as np
 
 from pullback.errors import IndexRangeError, IntegerRangeError
 
-__all__ = ["Coordinates", "HostFunction", "HostOp", "OnHost", "Positions", "Rerun", "make_integer_cast"]
-
 
 class HostOp:
     """The base of host ops, which are equal if they are of one class and have equal keys."""

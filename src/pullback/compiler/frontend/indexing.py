@@ -22,25 +22,6 @@ from pullback.numerics.positions import Lines, find_lines
 
 MAX_NARROW = 4  # places of a last axis that are taken one by one
 
-__all__ = [
-    "lower_assignment",
-    "find_block",
-    "find_constant_lines",
-    "find_last_places",
-    "put_along_lines",
-    "lower_gather_nd",
-    "place_view",
-    "put_last_places",
-    "take_last_places",
-    "find_positions",
-    "place_elements",
-    "take_rows",
-    "scatter_rows",
-    "lower_gather",
-    "lower_segments",
-]
-
-
 # ---- by row index
 
 

@@ -18,8 +18,6 @@ from pullback.core.tape import constant
 from pullback.core.tensor import Tensor
 from pullback.core.weak import Weak, weaken, weaken_value
 
-__all__ = ["OutputKinds"]
-
 
 def _tensor(v: Any) -> Any:
     return constant(v[()])

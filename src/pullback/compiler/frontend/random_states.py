@@ -15,8 +15,6 @@ from pullback.errors import TracedDrawWarning
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["warn_of_draws"]
-
 FRESH = 623  # the position of NumPy's global generator, a Mersenne Twister, before its first number
 
 

@@ -16,8 +16,6 @@ from pullback.errors import PullbackError
 if TYPE_CHECKING:
     from pullback.core.op import Op
 
-__all__ = ["NO_PARAMS", "Frozen", "make_example", "lay_out", "find_start", "infer_dtype", "infer_result"]
-
 MAX_RUN_ELEMENTS = 4096  # of arguments: running an op on more takes noticeable time
 
 

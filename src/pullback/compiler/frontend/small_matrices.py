@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pullback.compiler.frontend.trace import Trace
     from pullback.core.op import Op
 
-__all__ = ["SMALL_MATRICES", "lower_small_matrices"]
-
 MAX_ROWS = 4  # rows of the largest matrix for which elimination is unrolled
 NEARLY_SINGULAR = 1e5  # condition number beyond which a pivot of zero may result from rounding, in float32
 

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["MAX_LENGTH", "Fourier", "count_transforms", "factorize", "is_halved", "make_factors", "transform"]
-
 RADICES = (4, 2, 3, 5, 7, 11, 13)  # of the passes of a transform
 MAX_LENGTH = 1 << 14  # of a transform whose scratch memory fits the second-level cache, about
 

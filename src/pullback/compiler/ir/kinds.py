@@ -46,12 +46,6 @@ from pullback.compiler.ir.fourier import transform
 if TYPE_CHECKING:
     from pullback.compiler.ir.graph import Node, View
 
-__all__ = [
-    "CAST", "CONSTANT", "FOLD", "FOURIER", "INPUT", "JOIN", "KINDS", "LOOP", "MAP", "MATRICES", "OPAQUE", "PART",
-    "PIECES", "PRODUCT", "RESULT", "ROWS", "SCAN", "SCATTER", "SPACED", "SPLIT", "SWITCH", "TAKE", "VIEW", "WHILE",
-    "WINDOWS", "Kind",
-]  # fmt: skip
-
 
 def _find_no_problem(n: Node) -> str:
     return ""

@@ -7,10 +7,6 @@ from typing import NamedTuple
 from pullback.compiler.ir.graph import Node, compute_strides
 from pullback.compiler.ir.products import find_operand
 
-__all__ = [
-    "CHOLESKY", "EIGH", "LU", "MULTIPLY", "PIVOTS", "QR", "SUBSTITUTE", "SVD", "TRIANGULAR", "Routine", "find_matrix",
-]  # fmt: skip
-
 CHOLESKY = "cholesky"  # the lower factor of a symmetric matrix
 TRIANGULAR = "triangular"  # the solutions of equations with a triangular matrix, for columns
 LU = "lu"  # both factors of the transposed matrix, packed in column order as in LAPACK, and a row of pivots below them

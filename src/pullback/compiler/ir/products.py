@@ -10,11 +10,6 @@ from pullback.compiler.ir.graph import Node, compute_strides
 from pullback.compiler.ir.kinds import VIEW
 from pullback.settings import is_enabled
 
-__all__ = [
-    "SMALL_PRODUCT", "Batch", "Matrix", "Product", "ProductPlan", "find_operand", "is_gemm_ready", "is_tiny",
-    "plan_product",
-]  # fmt: skip
-
 SMALL_PRODUCT = 96**3  # multiplications of the largest product that is compiled for its size
 MAX_TINY = 8  # rows and columns of matrices that fit the registers
 MAX_NARROW_DEPTH = 2**16  # terms of the sums of two or three columns, which are added up one after the other

@@ -15,8 +15,6 @@ import numpy as np
 from pullback.compiler.ir.graph import Graph, Node
 from pullback.compiler.ir.kinds import CONSTANT
 
-__all__ = ["Loop", "RunBody", "Structure", "Switch", "While", "run_graph"]
-
 Likes = list[tuple[tuple[int, ...], Any]]  # shapes and dtypes
 RunBody = Callable[[Graph, Sequence[Any]], Sequence[Any]]
 

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 from pullback.numerics.windows import Windows
 
-__all__ = ["Convolution", "Examples", "Interleaved", "Placement", "Pooling"]
-
 
 class Placement(NamedTuple):
     """Results that are some of the pixels of an image."""

@@ -8,35 +8,6 @@ from pullback.compiler.builder import Value
 from pullback.compiler.math.building_blocks import MathBuilder
 from pullback.errors import CompileError
 
-__all__ = [
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "ceil",
-    "equal",
-    "floor",
-    "floor_divide",
-    "fmod",
-    "greater",
-    "greater_equal",
-    "invert",
-    "isfinite",
-    "isinf",
-    "left_shift",
-    "less",
-    "less_equal",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "maximum",
-    "minimum",
-    "not_equal",
-    "remainder",
-    "right_shift",
-]
-
-
 # ---- comparisons and logic
 
 
@@ -164,9 +135,8 @@ def _choose(b: MathBuilder, one: Value, other: Value, word: str, logic: str) -> 
     made = b.select(x.compare("o" + word, y), x, y)
     if x.kind != "f":
         return made
-    is_nan = x.compare("uno", x).sign_extend(
-        f"i{x.dtype[1]}"
-    )  # all bits set is a NaN, so the result need not wait for the comparison
+    # all bits set is a NaN, so the result need not wait for the comparison
+    is_nan = x.compare("uno", x).sign_extend(f"i{x.dtype[1]}")
     return (made.as_bits() | is_nan).as_floats()
 
 

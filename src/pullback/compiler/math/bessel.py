@@ -7,8 +7,6 @@ from pullback.compiler.math import coefficients as fit
 from pullback.compiler.math.building_blocks import MathBuilder
 from pullback.compiler.math.exp_log import exp
 
-__all__ = ["i0", "i0e", "i1", "i1e"]
-
 FAR = 8.0  # from here on a polynomial of 1 / x is multiplied by exp(x) / sqrt(x)
 NEAR = {
     ("f4", 0): fit.I0_NEAR_F4,

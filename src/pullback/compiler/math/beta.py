@@ -9,8 +9,6 @@ from pullback.compiler.math.building_blocks import MathBuilder
 from pullback.compiler.math.exp_log import log, log1p
 from pullback.compiler.math.special import FAR, split_gamma, sum_stirling
 
-__all__ = ["betaln"]
-
 SERIES_START = FAR - 0.5  # from here on Stirling's series has full precision
 SMALL = 1e-18  # for smaller x, gamma(x) is 1 / x
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)

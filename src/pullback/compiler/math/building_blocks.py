@@ -12,8 +12,6 @@ from typing import Any
 from pullback.compiler.builder import Code, Helpers, Value, define_function
 from pullback.errors import CompileError
 
-__all__ = ["BITS_OF_ONE", "LEAST", "LN2", "MANTISSA", "RARE", "ROUND", "MathBuilder"]
-
 MANTISSA = {"f4": 23, "f8": 52}
 LEAST = {"f4": 2.0**-126, "f8": 2.0**-1022}  # the smallest positive normal number
 ROUND = {"f4": 1.5 * 2.0**23, "f8": 1.5 * 2.0**52}  # adding and subtracting it rounds to an integer
@@ -76,9 +74,8 @@ class MathBuilder:
             total = product + term
             back = total - product
             more = ((product - (total - back)) + (term - back)) + lost
-            return self.select(
-                more.compare("one", 0.0), total + more, total
-            )  # ``total`` alone for -0, and for numbers too large to split
+            # ``total`` alone for -0, and for numbers too large to split
+            return self.select(more.compare("one", 0.0), total + more, total)
 
     def _split(self, x: Value) -> tuple[Value, Value]:
         """Return a float64 as a sum of two numbers with half as many bits, whose products are exact."""
@@ -178,9 +175,8 @@ class MathBuilder:
         code.begin(here)
         code.branch(any_, cold, on, unlikely=True)
         code.begin(cold)
-        other = self.select(
-            rare, self._call_helper(name, slow, xs), y
-        )  # other lanes keep ``y``: a lane must not depend on its neighbours
+        # other lanes keep ``y``: a lane must not depend on its neighbours
+        other = self.select(rare, self._call_helper(name, slow, xs), y)
         code.jump(on)
         code.begin(on)
         code.shared.update(shared)  # it is computed before the branch

@@ -14,8 +14,6 @@ from pullback.errors import CompileError
 if TYPE_CHECKING:
     from pullback.core.op import Op
 
-__all__ = ["count_instructions"]
-
 SLOW = 12  # weight of a division or a square root, in simple instructions
 LIBRARY_CALL = 40  # weight of a call of the C library
 

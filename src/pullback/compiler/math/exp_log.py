@@ -15,29 +15,6 @@ from pullback.compiler.builder import Value
 from pullback.compiler.math import coefficients as fit
 from pullback.compiler.math.building_blocks import BITS_OF_ONE, LEAST, LN2, MANTISSA, ROUND, MathBuilder
 
-__all__ = [
-    "LOG2E",
-    "arccosh",
-    "arcsinh",
-    "arctanh",
-    "cosh",
-    "exp",
-    "exp2",
-    "exp_of_reduced",
-    "expm1",
-    "log",
-    "log10",
-    "log1p",
-    "log2",
-    "logaddexp",
-    "logaddexp2",
-    "reduce_argument",
-    "scale_by_power",
-    "sinh",
-    "split_number",
-    "tanh",
-]
-
 LOG2E = 1.4426950408889634
 EXP_LIMIT = {"f4": 87.33, "f8": 708.39}  # for abs(x) up to this, exp(x) and exp(-x) are normal numbers
 EXP2_LIMIT = {"f4": 126.0, "f8": 1022.0}
@@ -120,9 +97,8 @@ def exp(b: MathBuilder, x: Value) -> Value:
         else:
             near = exp_of_reduced(b, part)
         larger = scale_by_power(b, near, part.bits).as_bits()
-        normal = b.select(
-            larger.compare("olt", 0), 0, larger
-        ).as_floats()  # below the smallest exponent the result is 0
+        # below the smallest exponent the result is 0
+        normal = b.select(larger.compare("olt", 0), 0, larger).as_floats()
         # Tested by the rounded argument, which is still needed: testing x would occupy one more register.
         rare = part.bits.as_floats().compare("ugt", ROUND[x.dtype] + EXP_LARGEST[x.dtype])
         return b.rarely(rare, normal * 2.0**-ahead, "far_exp", _far_exp, x)

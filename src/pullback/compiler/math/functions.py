@@ -11,8 +11,6 @@ from pullback.compiler.math import arithmetic, bessel, beta, exp_log, philox, po
 from pullback.compiler.math.building_blocks import MathBuilder
 from pullback.errors import CompileError
 
-__all__ = ["FUNCTIONS", "VectorFunctions", "emit_scalar"]
-
 FUNCTIONS: dict[str, Callable[..., Value]] = {
     f.__name__: f
     for f in (

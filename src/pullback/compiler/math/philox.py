@@ -11,8 +11,6 @@ from pullback.compiler.builder import Helpers, Label, Value, define_function, sp
 from pullback.compiler.math.building_blocks import MathBuilder
 from pullback.errors import CompileError
 
-__all__ = ["philox"]
-
 ROUNDS = 10
 MULTIPLIERS = 0xD2E7470EE14C6C93, 0xCA5A826395121157
 KEY_STEPS = 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B

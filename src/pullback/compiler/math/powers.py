@@ -10,8 +10,6 @@ from pullback.compiler.math.building_blocks import LEAST, LN2, ROUND, MathBuilde
 from pullback.compiler.math.exp_log import LOG2E, exp_of_reduced, reduce_argument, scale_by_power, split_number
 from pullback.errors import CompileError
 
-__all__ = ["cbrt", "erf", "hypot", "power"]
-
 BY_ROOTS = (0.5, -0.5, 1.5, -1, -2)  # exponents whose powers are computed by square roots and divisions
 MAX_ROUNDED = {"f4": 6, "f8": 4}  # the largest whole exponent for which each product may be rounded
 MAX_WHOLE = 64  # the largest whole exponent whose powers are products

@@ -9,8 +9,6 @@ from pullback.compiler.math import coefficients as fit
 from pullback.compiler.math.building_blocks import MathBuilder
 from pullback.compiler.math.exp_log import log
 
-__all__ = ["erfinv", "ndtri"]
-
 MIDDLE = math.exp(-5)  # where 1 - x * x is larger, erfinv is x times a polynomial of log(1 - x * x)
 CENTER = {"f4": fit.ERFINV_F4, "f8": fit.ERFINV_F8}
 TAIL = {"f4": (0.26, fit.ERFCINV_F4), "f8": (0.29, fit.ERFCINV_F8)}  # in f4 for all that are left

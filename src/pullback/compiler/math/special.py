@@ -12,8 +12,6 @@ from pullback.compiler.math.exp_log import exp, log, log1p
 from pullback.compiler.math.trigonometry import sin, tan
 from pullback.errors import CompileError
 
-__all__ = ["FAR", "digamma", "erfc", "gammaln", "log_ndtr", "ndtr", "polygamma", "split_gamma", "sum_stirling"]
-
 FAR = 8  # from here on the asymptotic series of gammaln and its derivatives have full precision
 # Coefficients of Stirling's series in 1 / x**2, and of its derivatives: as many as are needed from FAR on.
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400, 43867 / 244188)

@@ -9,8 +9,6 @@ from pullback.compiler.builder import Value
 from pullback.compiler.math import coefficients as fit
 from pullback.compiler.math.building_blocks import MathBuilder
 
-__all__ = ["arccos", "arcsin", "arctan", "arctan2", "cos", "sin", "tan"]
-
 LIMIT = {"f4": 1e5, "f8": 1e9}  # larger arguments are rare; others are reduced by subtracting multiples of pi / 2
 PARTS = {  # of pi / 2 as a sum; the first ones are positive, so that -0 is reduced to -0
     "f4": (1.57079625129699707031, 7.54978941586159635335e-08, 5.39030285815811905290e-15),

@@ -24,8 +24,6 @@ from pullback.core.lowering import matrices, windows
 from pullback.core.op import REGISTRY, Op
 from pullback.settings import list_disabled
 
-__all__ = ["make_cache_key"]
-
 PACKAGE = __name__.split(".")[0]
 PACKAGES = ("compiler", "core", "numerics", "ops")  # whose files decide what becomes of a graph
 PLAIN = (int, float, complex, bool, str, bytes, type(None), type(...))

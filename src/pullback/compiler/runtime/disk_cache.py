@@ -20,8 +20,6 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-__all__ = ["Cache", "default_cache", "describe_cache", "get_directory"]
-
 MAGIC = b"pullback"
 FORMAT = b"image 1"
 MAX_BYTES = 256 << 20

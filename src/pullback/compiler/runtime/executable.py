@@ -22,8 +22,6 @@ from pullback.compiler.runtime.numpy_executor import run_again
 from pullback.compiler.target import ALIGN
 from pullback.errors import CompileError
 
-__all__ = ["Executable"]
-
 HOLE = object()
 
 

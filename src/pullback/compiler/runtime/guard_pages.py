@@ -18,8 +18,6 @@ import numpy as np
 from pullback.compiler.target import ALIGN
 from pullback.errors import CompileError
 
-__all__ = ["Guards"]
-
 PATTERN = 0xA5
 
 

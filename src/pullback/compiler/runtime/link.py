@@ -13,8 +13,6 @@ from pullback.compiler.runtime.manifest import Contents, Manifest, pack_contents
 from pullback.compiler.runtime.threads import get_pool
 from pullback.compiler.target import Target, find_blas
 
-__all__ = ["Linked", "link", "load", "store"]
-
 
 class Linked(NamedTuple):
     """A program that can be run: its contents, and its machine code if it has any."""

@@ -19,12 +19,6 @@ from pullback.compiler.target import Target, get_cpu_features, get_own_target, g
 from pullback.errors import CompileError
 from pullback.settings import is_enabled, list_disabled
 
-__all__ = [
-    "InvalidCodeError", "LoadedCode", "TranslatorError", "compile_assembly", "compile_object", "describe_translator",
-    "get_llvm_version",
-    "get_code", "llvm_available", "load_code", "make_code_key",
-]  # fmt: skip
-
 _lock = threading.RLock()
 # Passes of LLVM: the option that leaves one out of code generation, and the one that sets it back.
 STRENGTH_REDUCTION = "-disable-lsr=true", "-disable-lsr=false"

@@ -17,8 +17,6 @@ from pullback.compiler.ir.graph import Graph
 from pullback.compiler.ir.kinds import CONSTANT, KINDS, Kind
 from pullback.compiler.runtime.disk_cache import compute_digest
 
-__all__ = ["Contents", "HostOp", "Manifest", "Segment", "Slot", "pack_contents", "unpack_contents"]
-
 MAX_CONSTANT_BYTES = 1 << 20  # of constants that are kept, of those that are not in the graph as it was traced
 
 

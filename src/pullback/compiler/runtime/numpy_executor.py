@@ -13,8 +13,6 @@ from pullback.compiler.ir.graph import Graph
 from pullback.compiler.ir.kinds import CONSTANT
 from pullback.errors import CompileError, IndexRangeError
 
-__all__ = ["Executor", "run_again"]
-
 Step = tuple[int, Callable[..., Any], tuple[int, ...], tuple[int, ...]]
 
 

@@ -28,8 +28,6 @@ from pullback.compiler.target import Options, get_machine
 from pullback.errors import ArgumentError
 from pullback.settings import is_enabled
 
-__all__ = ["get_num_threads", "set_num_threads"]
-
 MAX_THREADS = 255  # they must fit in the word with the parts
 SPIN = 2000  # looks at the ticket before a thread goes to sleep
 FUTEX = {"x86_64": 202, "aarch64": 98}

@@ -17,8 +17,6 @@ from typing import NamedTuple
 from pullback.compiler.target import ALIGN
 from pullback.errors import CompileError
 
-__all__ = ["Layout", "Place", "Allocation", "place_apart", "place_values", "round_up", "verify"]
-
 ARENA = -1
 PLACED_BY_SIZE = 64  # the largest values, which are placed first, by size; the others follow by their first step
 MAX_TRIED_RESULTS = 32  # results whose memory is tried for each value

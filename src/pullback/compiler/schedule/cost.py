@@ -9,8 +9,6 @@ from pullback.compiler.ir.kinds import MAP
 from pullback.compiler.math.cost import count_instructions
 from pullback.core.lowering import scalar
 
-__all__ = ["estimate_cost"]
-
 PER_UNIT = 4  # instructions of a long computation that take as long as one with its loads and stores
 
 

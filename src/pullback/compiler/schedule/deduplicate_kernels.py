@@ -10,8 +10,6 @@ from pullback.compiler.schedule.fuse import READS, Fused, Kernel
 from pullback.compiler.schedule.loops import LoopPlan
 from pullback.compiler.target import Target
 
-__all__ = ["LoopPlanner", "PlannedLoops"]
-
 
 class LoopPlanner:
     """Plans the loops of a program's kernels, once for each signature."""

@@ -9,8 +9,6 @@ from pullback.compiler.ir.graph import Node
 from pullback.compiler.schedule.work import Work, count_workers
 from pullback.compiler.target import Target
 
-__all__ = ["FourierPlan", "plan_fourier"]
-
 MIN_VECTOR_BYTES = 16  # the narrowest vectors that are used
 SCRATCH_SHARE = 1 / 4  # of the second-level cache that scratch memory may take; vectors are narrower where it is more
 LINE_BYTES = 64  # of the caches

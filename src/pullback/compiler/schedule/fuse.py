@@ -295,9 +295,8 @@ class Fusion:
             self.kernels.append(k)
             level = self._level(n, k, axes, needs)
         self.depth[n.number] = self._depth(needs, k) + own_depth
-        k.cost += (
-            MAX_KERNEL_COST if is_large_transposed(n) else cost
-        )  # nothing joins it: the copy is a kernel by itself
+        # nothing joins it: the copy is a kernel by itself
+        k.cost += MAX_KERNEL_COST if is_large_transposed(n) else cost
         k.folds += n.kind is FOLD
         mask = 0
         for u in needs:

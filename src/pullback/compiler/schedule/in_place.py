@@ -10,8 +10,6 @@ from pullback.compiler.ir.kinds import FOLD, TAKE
 from pullback.compiler.schedule.fuse import FULL, READS, ROW, Use, use_argument
 from pullback.compiler.schedule.loops import LoopPlan
 
-__all__ = ["InPlace"]
-
 MAX_WAITING_VECTORS = 8  # vectors of a row up to which waiting for one store takes much of the time
 
 

@@ -24,8 +24,6 @@ LAPACK_WORK: dict[str, Callable[[int, int], tuple[int, int]]] = {
     QR: lambda n, m: (MAX_LAPACK_BLOCK * n + n, 0),
 }
 
-__all__ = ["LAPACK_WORK", "MatricesPlan", "may_overwrite_right_sides", "plan_matrices"]
-
 
 class MatricesPlan(NamedTuple):
     """The plan of factoring the matrices of a batch, or of solving equations with them."""

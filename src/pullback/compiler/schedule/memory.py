@@ -13,8 +13,6 @@ from pullback.compiler.ir.kinds import CONSTANT
 from pullback.compiler.schedule.arena import Allocation, Layout, place_apart, place_values, verify
 from pullback.compiler.schedule.order import Step
 
-__all__ = ["Memory", "plan_memory"]
-
 
 class Memory(NamedTuple):
     """The memory of a program: its slots, and the layout of all other values."""
@@ -22,9 +20,8 @@ class Memory(NamedTuple):
     slots: list[Node]
     slot: dict[int, int]  # by number of a node: its slot
     values: list[Allocation]  # the values that have no slots, and scratch memory
-    results: dict[
-        Hashable, tuple[int, Allocation]
-    ]  # outputs and their slots; their memory may hold other values before
+    # outputs and their slots; their memory may hold other values before
+    results: dict[Hashable, tuple[int, Allocation]]
     over: dict[Hashable, Hashable]  # by value: the one that it is written over
     layout: Layout
 

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 from pullback.compiler.ir.graph import Node
 
-__all__ = ["Step", "order_by_needs", "order_steps"]
-
 
 def _never(z: Node, x: Node) -> bool:
     return False

@@ -15,11 +15,6 @@ from pullback.compiler.schedule.work import Work, count_workers, estimate_produc
 from pullback.compiler.target import Target
 from pullback.settings import is_enabled
 
-__all__ = [
-    "FewVectorsPlan", "ProductSchedule", "choose_panel_depth", "count_vectors", "has_few_rows", "has_few_vectors",
-    "plan_few_vectors", "plan_panels", "schedule_product", "turn_few_columns",
-]  # fmt: skip
-
 MAX_MULTIPLICATIONS = 400**3  # of a product by generated code; for larger ones BLAS is as quick, with AVX2 quicker
 LEFT_SHARE = 3 / 4  # of the second-level cache that the left matrix may take while it is multiplied by all panels
 SHORT_ROW = 1024  # bytes of rows of a right matrix beyond the cache whose panels the CPU prefetches in time

@@ -10,8 +10,6 @@ from pullback.compiler.ir.graph import Node
 from pullback.compiler.schedule.work import Work, count_workers, estimate_time
 from pullback.compiler.target import Target
 
-__all__ = ["RowsPlan", "plan_rows"]
-
 PART_ELEMENTS = 32768  # about how many elements a part has
 
 

@@ -9,8 +9,6 @@ from pullback.compiler.schedule.work import Work, count_workers, estimate_time
 from pullback.compiler.target import Target
 from pullback.core.lowering import position
 
-__all__ = ["AxisPlan", "ScanPlan", "SearchPlan", "plan_scan"]
-
 MAX_ROWS_AT_ONCE = 8  # rows that are scanned at the same time
 MIN_VECTOR_ELEMENTS = 64  # elements from which on a single row is scanned by vectors
 MAX_LANE_ELEMENTS = 16  # elements of a row up to which several rows are searched at once, one in each lane

@@ -25,8 +25,6 @@ from pullback.compiler.schedule.windows import WindowCall, plan_windows
 from pullback.compiler.schedule.work import Work, count_workers, estimate_time
 from pullback.compiler.target import Options, Target
 
-__all__ = ["BodyPlan", "KernelPlan", "ScatterPlan", "count_body_bytes", "schedule"]
-
 STACK_BYTES = 512  # of partial results up to which they are on the stack
 
 
@@ -51,9 +49,8 @@ class ScatterPlan(NamedTuple):
 def schedule(fused: Fused, outputs: Sequence[Node], target: Target, options: Options) -> tuple[Step, ...]:
     """Return the steps of a program in the order in which they run, each with its plan and the memory it needs."""
     planner = StepPlanner(fused, target, options)
-    steps = [
-        s for s in fused.steps if isinstance(s, Kernel) or s.kind is not RESULT
-    ]  # loops and branches write results
+    # loops and branches write results
+    steps = [s for s in fused.steps if isinstance(s, Kernel) or s.kind is not RESULT]
     return order_steps([planner.plan(step) for step in steps], outputs)
 
 

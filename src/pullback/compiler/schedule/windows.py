@@ -15,11 +15,6 @@ from pullback.compiler.schedule.work import Work, count_workers, estimate_window
 from pullback.compiler.target import Target
 from pullback.numerics.windows import Windows, frame_slices
 
-__all__ = [
-    "WindowAxis", "ConvolutionPlan", "FramePlan", "PoolingPlan", "WindowCall", "count_examples", "find_shared_elements",
-    "plan_windows",
-]  # fmt: skip
-
 MAX_UNROLLED = 120  # vector multiplications in the unrolled body of the innermost loop
 MIN_DIVIDED = 3_200_000  # multiplications from which on a sum over images is divided into parts
 PARTS = 4
@@ -245,9 +240,8 @@ def _list_tilings(s: ConvolutionPlan, length: int, target: Target) -> Iterator[t
     wide = s.c.panel // s.width or columns
     for vectors in (v for v in (2, 1, 3, 4, 5, 7) if columns % v == 0 == wide % v):
         for steps in (n for n in range(7, 0, -1) if length % n == 0):
-            most = (
-                target.registers - 2
-            ) // vectors - steps  # the right matrix takes registers, too, and an element of the left
+            # the right matrix takes registers, too, and an element of the left
+            most = (target.registers - 2) // vectors - steps
             most = most if steps == 1 else min(most, MAX_UNROLLED // (vectors * steps))
             for tile in _list_tiles(lengths, most):
                 if 2 * prod(tile) >= min(most, prod(lengths)):  # else a larger tile is better

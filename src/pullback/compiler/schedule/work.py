@@ -13,8 +13,6 @@ from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.products import ProductPlan
 from pullback.compiler.schedule.fuse import Kernel
 
-__all__ = ["MIN_WAKING_TIME", "Work", "count_workers", "estimate_product_time", "estimate_time", "estimate_window_time"]
-
 MIN_SHARED_TIME = 10_000  # nanoseconds of a step from which on threads that are awake share it
 MIN_WAKING_TIME = 40_000  # the same for sleeping threads, which must be woken
 

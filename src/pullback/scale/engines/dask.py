@@ -25,8 +25,6 @@ from pullback.scale.engines.protocol import (
 )
 from pullback.scale.work import Task, Worker
 
-__all__ = ["DaskEngine"]
-
 # Instead of what Dask sets itself: its MALLOC_TRIM_THRESHOLD_ doubles the time of a gradient.
 ENVIRONMENT = {name: int(value) for name, value in ONE_THREAD.items()}
 MAX_SENT_BYTES = 2**16  # that go with a call; more are sent to all workers first

@@ -8,8 +8,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-__all__ = ["Folder"]
-
 # Another process removes the folder, as soon as the program closes its input or dies; what Ray started needs seconds.
 REMOVER = """
 import os, shutil, sys, time

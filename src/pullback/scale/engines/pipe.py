@@ -12,8 +12,6 @@ from functools import cache
 from multiprocessing.connection import wait
 from typing import Any
 
-__all__ = ["Pipe", "open_pipe"]
-
 COUNT = struct.Struct("<Q")
 FIRST_BYTES = 2**16  # that are read at once: all of a short message
 BUFFER_BYTES = 2**22  # that the system is asked to hold between the processes

@@ -26,9 +26,6 @@ from pullback.scale.engines.protocol import (
 )
 from pullback.scale.work import Worker
 
-__all__ = ["ProcessEngine"]
-
-
 MAX_PACKED_BYTES = 2**16  # of an array that is copied into a message
 PLAIN_TYPES = frozenset("?bBhHiIlLqQefdFD")
 

@@ -12,11 +12,6 @@ from typing import Any, Protocol
 
 from pullback.errors import WorkerError
 
-__all__ = [
-    "MOST_DEATHS", "ONE_THREAD", "Answer", "CallDied", "Engine", "Shared", "dump", "dump_by_value", "find_bytes",
-    "set_environment",
-]  # fmt: skip
-
 # The number of threads of BLAS changes the last bits of products.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 MOST_DEATHS = 3  # in a row, of workers that ran the same call

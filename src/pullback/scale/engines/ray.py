@@ -25,8 +25,6 @@ from pullback.scale.engines.protocol import (
 )
 from pullback.scale.work import Worker
 
-__all__ = ["RayEngine"]
-
 MAX_SENT_BYTES = 2**16  # that go with a call; more are put into Ray's store once
 LOOPBACK = "127.0.0.1"
 TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}  # of this process's own clusters

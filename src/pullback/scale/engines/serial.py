@@ -10,8 +10,6 @@ from typing import Any
 from pullback.scale.engines.protocol import Shared
 from pullback.scale.work import Worker
 
-__all__ = ["SerialEngine"]
-
 
 class SerialEngine:
     """Runs every call where it is made."""

@@ -28,10 +28,6 @@ from pullback.train.data.stages import (
 )
 from pullback.typing import Array
 
-__all__ = [
-    "Cache", "Concatenate", "Filter", "PaddedBatch", "ParallelMap", "Zip", "apply_function", "check_picklable",
-]  # fmt: skip
-
 
 def apply_function(function: Callable[..., Any], element: Any) -> Any:
     """Call a function with an element; the parts of a tuple are its arguments."""

@@ -37,8 +37,6 @@ from pullback.train.data.stages import (
 )
 from pullback.typing import DType, Tree
 
-__all__ = ["Dataset"]
-
 
 @dataclass
 class Position:

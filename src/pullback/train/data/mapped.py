@@ -9,8 +9,6 @@ import numpy as np
 
 from pullback.typing import Array
 
-__all__ = ["MappedPages"]
-
 RELEASE_AFTER = 2**26  # bytes that may have been read in between
 READ_AROUND = 2**16  # bytes that a system maps around one that is read
 

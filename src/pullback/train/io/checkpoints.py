@@ -17,11 +17,6 @@ from pullback.train.optim import optimizers, schedules
 from pullback.train.optim.step import Optimizer
 from pullback.typing import Shape
 
-__all__ = [
-    "OptimizerCopy", "StoredModel", "TrainingSettings", "copy_optimizer", "read_checkpoint", "read_model",
-    "restore_optimizer", "write_checkpoint", "write_model",
-]  # fmt: skip
-
 
 class StoredModel(Protocol):
     """What a file needs of a model."""

@@ -26,9 +26,6 @@ from pullback.train.io.torch_names import ModuleMap, load_torch_weights, save_to
 from pullback.train.io.training_config import CompileSettings, OptimizerState, describe_training, read_training
 from pullback.train.optim.step import Optimizer
 
-__all__ = ["find_format", "read_layers_model", "read_weights", "write_layers_model", "write_weights"]
-
-
 BY_SUFFIX = {".keras": "keras", ".h5": "h5", ".json": "json"}  # of a file whose first bytes tell nothing
 
 

@@ -17,8 +17,6 @@ from pullback.errors import CheckpointError
 from pullback.names.packages import import_package
 from pullback.typing import Array
 
-__all__ = ["MAGIC", "Hdf5Content", "encode_hdf5", "read_hdf5"]
-
 MAGIC = b"\x89HDF\r\n\x1a\n"
 NEEDED = ("model_config", "training_config", "keras_version", "layer_names", "weight_names")  # attributes, and numbered
 SMALLEST_SHARE = 1 / 64  # of an array's bytes that must be in the file: weights compress no better

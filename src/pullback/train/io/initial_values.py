@@ -14,8 +14,6 @@ from pullback.core.context import bind
 from pullback.errors import CheckpointError
 from pullback.typing import Array, DType
 
-__all__ = ["check_room", "expect_weights", "take_initial_values"]
-
 LARGEST_EXAMPLE = 1 << 27  # elements of what a layer makes of one example: half a gigabyte
 # Arguments by which a layer's output is larger than its input: times, plus, or the lengths themselves.
 FACTORS = ("size", "n", "num_tokens", "max_tokens", "strides", "depth_multiplier", "num_bins", "batch_size")

@@ -38,16 +38,6 @@ from pullback.train.io.weight_places import (
 from pullback.train.optim.step import Optimizer
 from pullback.typing import Array
 
-__all__ = [
-    "read_archive",
-    "read_archive_weights",
-    "read_h5",
-    "read_h5_weights",
-    "write_archive",
-    "write_h5",
-    "write_h5_weights",
-]
-
 Json = Any  # what json.loads returns
 Order = Mapping[int, list[Any]]  # the layers of functional models, by identity, as a file lists them
 STATE_GROUP = "optimizer_state"  # not optimizer_weights: Keras 3.15 cannot train a model whose .h5 file has them

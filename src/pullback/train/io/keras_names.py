@@ -8,8 +8,6 @@ from typing import Any
 from pullback.train.custom_objects import find_custom
 from pullback.train.io.structure import Configurable
 
-__all__ = ["find_class", "is_without_effect", "normalize_name", "spell_class", "spell_group"]
-
 # Words of class names that Keras spells in capitals.
 CAPITALS = {
     "Lstm": "LSTM", "Gru": "GRU", "Rnn": "RNN", "Relu": "ReLU", "Elu": "ELU", "Prelu": "PReLU", "Rms": "RMS",
@@ -58,9 +56,8 @@ def find_class(name: str, base: str = "") -> type[Configurable] | None:
     if isinstance(own, type) and issubclass(own, registry[base] if base else Configurable):
         return own
     if base:
-        ordered = sorted(
-            registry.items(), key=lambda entry: "." not in entry[0]
-        )  # the library's own last, which counts
+        # the library's own last, which counts
+        ordered = sorted(registry.items(), key=lambda entry: "." not in entry[0])
         own = [(known.rpartition(".")[2], kind) for known, kind in ordered]
         registry = {known: kind for known, kind in own if issubclass(kind, registry[base])}
     wanted = normalize_name(plain)

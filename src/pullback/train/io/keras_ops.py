@@ -13,8 +13,6 @@ import numpy as np
 from pullback.core.suggestions import snake_case
 from pullback.ops import activations, gaussian, reductions, sorting
 
-__all__ = ["find_operation"]
-
 HOMES = ("keras.src.ops.numpy", "keras.src.ops.nn", "keras.src.ops.core", "keras.src.ops.math", "keras.src.ops.linalg",
          "keras.ops")  # fmt: skip
 # Operations that are called as functions of NumPy, with the same arguments.

@@ -20,15 +20,6 @@ from pullback.train.io.training_config import NamedState, OptimizerState
 from pullback.train.io.weight_places import CELL, assign_matches, find_places, match_by_name, name_part
 from pullback.typing import Array
 
-__all__ = [
-    "describe_as_json",
-    "read_model_json",
-    "read_tfjs_weights",
-    "read_topology",
-    "write_model_json",
-    "write_tfjs_weights",
-]
-
 Json = Any  # what json.loads returns
 
 

@@ -15,8 +15,6 @@ from pullback.errors import CompileError
 from pullback.train.io.saving import StrPath, write_atomically
 from pullback.typing import TensorLike
 
-__all__ = ["save_onnx"]
-
 
 def save_onnx(f: Callable[..., Any], path: StrPath, *examples: TensorLike) -> None:
     """Write a model or function as an ONNX file that computes the same, for arguments of the examples' shapes.

@@ -13,8 +13,6 @@ from pullback.train.optim.loss_scale import FINITE_STEPS, LOSS_SCALE
 from pullback.train.optim.step import ACCUMULATOR, AVERAGE, ITERATIONS, RATE, Optimizer
 from pullback.typing import Array
 
-__all__ = ["OUTER_COUNT", "list_state", "load_state"]
-
 PAIR: list[tuple[str, ...]] = [("m", "v")]
 # Slots of one group alternate from variable to variable; groups follow each other.
 GROUPS: dict[str, list[tuple[str, ...]]] = {

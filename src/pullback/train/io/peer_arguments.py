@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["KERAS", "TFJS"]
-
 TFJS: dict[str, str] = {
     "Activation": "activation",
     "Add": "",

@@ -30,8 +30,6 @@ from pullback.names.packages import import_package
 from pullback.train.data.stages import is_plain_list
 from pullback.typing import Array, TensorLike, Tree
 
-__all__ = ["load", "load_weights", "save"]
-
 StrPath = str | os.PathLike[str]
 FORMAT = 1
 HEADER = "pullback"  # the key of our JSON in the header of the file

@@ -11,8 +11,6 @@ import numpy as np
 from pullback.errors import CheckpointError
 from pullback.train.custom_objects import find_custom, name_custom
 
-__all__ = ["Configurable", "describe", "find_function", "is_kind", "rebuild"]
-
 PLAIN = (bool, int, float, str, type(None))
 
 

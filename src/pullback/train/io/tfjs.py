@@ -15,8 +15,6 @@ from pullback.errors import CheckpointError
 from pullback.train.io.saving import write_atomically
 from pullback.typing import Array
 
-__all__ = ["Weight", "read_json", "read_weights", "write_weights"]
-
 Json = Any  # what json.loads returns
 DTYPES = {"float32": "<f4", "int32": "<i4", "uint8": "u1", "bool": "?", "float16": "<f2", "complex64": "<c8"}
 QUANTIZED = {"uint8": "u1", "uint16": "<u2", "float16": "<f2"}

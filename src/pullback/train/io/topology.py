@@ -21,8 +21,6 @@ from pullback.train.io.keras_names import find_class, is_without_effect, normali
 from pullback.train.io.keras_ops import find_operation
 from pullback.train.io.structure import Configurable, is_kind
 
-__all__ = ["Builder", "Dialect", "TopologyReader", "check_depth", "find_dialect"]
-
 Json = Any  # what json.loads returns: dicts, lists, text, numbers, booleans and None
 Config = dict[str, Any]
 

@@ -17,8 +17,6 @@ from pullback.train.io.keras_names import find_class, is_without_effect, normali
 from pullback.train.io.peer_arguments import KERAS, TFJS
 from pullback.train.io.structure import Configurable, is_kind
 
-__all__ = ["KERAS_VERSION", "WRITES_KERAS", "WRITES_TFJS", "TopologyWriter"]
-
 Json = Any  # what json.dumps takes
 KERAS_VERSION = "3.15.0"  # whose files these are like
 Config = dict[str, Any]

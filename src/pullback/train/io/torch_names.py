@@ -18,8 +18,6 @@ from pullback.train.io.saving import StrPath, load, save
 from pullback.train.io.structure import is_kind
 from pullback.typing import Array, Shape
 
-__all__ = ["ModuleMap", "load_torch_weights", "save_torch_weights"]
-
 ModuleMap = Mapping[str, str] | str  # from modules of PyTorch to layers here; "torch" for equal names
 Arrays = dict[str, Array]
 SAME = "torch"

@@ -27,11 +27,6 @@ from pullback.train.optim.schedules import (
 from pullback.train.optim.step import ITERATIONS, RATE, Optimizer
 from pullback.typing import Array
 
-__all__ = [
-    "CompileSettings", "ListedState", "NamedState", "OptimizerState", "describe_optimizer", "describe_training",
-    "make_training_error", "read_optimizer", "read_training", "restore_state",
-]  # fmt: skip
-
 Json = Any  # what json.loads returns
 Config = dict[str, Any]
 OPTIONS = ("clip_value", "clip_norm", "clip_global_norm", "weight_decay")

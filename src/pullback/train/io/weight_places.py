@@ -13,8 +13,6 @@ from pullback.train.io.saving import assign_all, report_mismatch
 from pullback.train.io.structure import is_kind
 from pullback.typing import Array
 
-__all__ = ["CELL", "Place", "assign_matches", "check_complete", "find_places", "match_by_name", "match_in_order"]
-
 DIRECTIONS = {"layer": "forward_", "forward_layer": "forward_", "backward": "backward_", "backward_layer": "backward_"}
 
 CELL = "RNNCell_"  # before the number of a cell among several, in TensorFlow.js

@@ -8,8 +8,6 @@ from typing import Any
 
 from pullback.core.context import bind
 
-__all__ = ["add_loss", "collect_losses"]
-
 _collected: ContextVar[list[Any] | None] = ContextVar("_collected", default=None)
 
 

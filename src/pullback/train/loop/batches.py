@@ -9,8 +9,6 @@ from typing import Any, Protocol
 from pullback.errors import DataError
 from pullback.train.data.dataset import Dataset
 
-__all__ = ["Batches", "IterableBatches", "LimitedBatches", "as_batches", "find_length"]
-
 
 class Batches(Protocol):
     """What a training reads: batches of one epoch at a time, with a position that can be stored."""

@@ -11,8 +11,6 @@ from pullback.errors import ArgumentError
 from pullback.train.arguments import describe_given
 from pullback.train.loop.model import TrainableModel
 
-__all__ = ["Callback", "CallbackLike", "CallbackList", "LambdaCallback", "Logs"]
-
 Logs = dict[str, float]
 HOOKS = (
     "on_train_begin", "on_epoch_begin", "on_batch_begin", "on_batch_end", "on_epoch_end", "on_train_end",

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 
 from pullback.errors import DataError
 
-__all__ = ["CsvFile"]
-
 
 class CsvFile:
     """Rows of numbers under a header, the first column being the epoch; flushed after each row.

@@ -17,12 +17,6 @@ from pullback.train.loop.model import TrainableModel
 from pullback.train.loop.weights import compute_class_weights
 from pullback.typing import Array, Shape, TensorLike
 
-__all__ = [
-    "Arrays", "ClassWeight", "DataLike", "Examples", "WeightLike", "as_inputs", "as_parts", "as_targets",
-    "cast_examples", "flatten_examples", "is_stream", "join_examples", "make_grouping", "needs_cast",
-    "split_examples", "split_rows", "take_named",
-]  # fmt: skip
-
 Arrays = tuple[Any, ...]  # of each input or output; a target or weight may be None
 Examples = tuple[Arrays, Arrays, Arrays]  # inputs, targets, and weights or nothing
 DataLike: TypeAlias = "TensorLike | Sequence[TensorLike] | Mapping[str, TensorLike]"  # one, or one for each

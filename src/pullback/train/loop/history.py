@@ -14,8 +14,6 @@ from pullback.display.pictures import draw_curves
 from pullback.display.text import align_columns
 from pullback.errors import DataError
 
-__all__ = ["History"]
-
 
 @dataclass(repr=False)
 class History:

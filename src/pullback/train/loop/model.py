@@ -12,8 +12,6 @@ from pullback.train.io.checkpoints import StoredModel
 from pullback.train.loop.metrics.metric import Metric
 from pullback.typing import Value
 
-__all__ = ["TrainableModel"]
-
 
 class TrainableModel(StoredModel, Protocol):
     """What a trainer needs of a model."""

@@ -24,12 +24,6 @@ from pullback.train.loop.weights import multiply_weights
 from pullback.transforms.modifiers import stop_gradient
 from pullback.typing import Shape, Value
 
-__all__ = [
-    "BoundMetric", "LossLike", "LossWeights", "MetricLike", "MetricsLike", "Objectives", "Settings", "check_labels",
-    "LOSS_CLASSES", "METRIC_CLASSES", "describe_objective", "describe_settings", "find_loss", "find_metric",
-    "resolve_custom",
-]  # fmt: skip
-
 Function = Callable[[Any, Any], Any]
 OneLoss: TypeAlias = "str | Function | Loss | None"
 LossLike: TypeAlias = "OneLoss | Sequence[OneLoss] | Mapping[str, OneLoss]"

@@ -24,8 +24,6 @@ from pullback.typing import Array
 if TYPE_CHECKING:
     from pullback.train.loop.trainer import Trainer
 
-__all__ = ["OwnResults", "OwnSteps", "pack_data"]
-
 
 def pack_data(x: Any, y: Any = None, weight: Any = None) -> Any:
     """Return arrays as a step takes them: the inputs alone, with targets, or with targets and weights.

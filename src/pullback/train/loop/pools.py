@@ -11,8 +11,6 @@ from pullback.train.loop.run import Stepper
 if TYPE_CHECKING:
     from pullback.train.loop.trainer import Trainer
 
-__all__ = ["PooledSteps", "TrainingPool"]
-
 
 class PooledSteps(Stepper, Batches, Protocol):
     """Steps that workers compute: their batches are plans of which rows of the shards to take."""

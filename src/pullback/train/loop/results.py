@@ -11,8 +11,6 @@ from pullback.train.loop.metrics.metric import add_sums
 from pullback.train.loop.objectives import Objectives
 from pullback.typing import Array
 
-__all__ = ["Number", "RunningResults", "StepResults", "as_number"]
-
 Number: TypeAlias = "float | Array"  # a metric by class is an array
 StepResults: TypeAlias = "Sequence[Any]"  # losses, then the statistics of all metrics; flat, which is quick to call
 

@@ -29,8 +29,6 @@ from pullback.train.loop.results import StepResults
 from pullback.train.optim.step import Optimizer
 from pullback.typing import Array
 
-__all__ = ["EpochResults", "Schedule", "Stepper", "TrainingRun"]
-
 
 class Schedule(NamedTuple):
     """How long ``fit`` trains, and what is shown and called meanwhile."""

@@ -8,8 +8,6 @@ import struct
 import time
 from functools import cache
 
-__all__ = ["EventFile"]
-
 POLYNOMIAL = 0x82F63B78  # of CRC-32C, reflected
 
 

@@ -64,8 +64,6 @@ from pullback.train.optim.named import as_optimizer
 from pullback.train.optim.step import Optimizer
 from pullback.typing import Shape, Value
 
-__all__ = ["Trainer", "TrainerState", "Validation"]
-
 EAGER_BATCHES = 16  # of a call of predict or evaluate, below which it runs eagerly: compiling takes longer than they do
 EAGER_EPOCHS = 64  # in which batches of another size than the first run eagerly, for the same reason
 VALIDATION_BATCH = 32  # for arrays beside a dataset, whose batches do not have these

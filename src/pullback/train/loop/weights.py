@@ -10,15 +10,6 @@ import numpy as np
 from pullback.errors import ArgumentError, DataError, ShapeError
 from pullback.typing import Array, Value
 
-__all__ = [
-    "REDUCTIONS",
-    "combine_weights",
-    "compute_class_weights",
-    "multiply_weights",
-    "reduce_values",
-    "sum_weighted",
-]
-
 REDUCTIONS = ("sum_over_batch_size", "mean", "sum", "mean_with_sample_weight", "none", None)
 
 

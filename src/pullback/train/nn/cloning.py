@@ -10,8 +10,6 @@ from pullback.train.arguments import describe_given
 from pullback.train.nn.layers.base import Layer
 from pullback.train.nn.models import Model
 
-__all__ = ["clone_model"]
-
 
 def clone_model(model: Model, clone_function: Callable[[Layer], Layer] | None = None) -> Any:
     """Return a model of the same layers, with variables of its own that begin as the initializers say.

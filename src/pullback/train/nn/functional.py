@@ -26,8 +26,6 @@ from pullback.train.nn.layers.symbolic import SymbolicTensor
 from pullback.train.nn.models import Model
 from pullback.typing import Value
 
-__all__ = ["Functional", "model"]
-
 
 @check_keywords
 class Functional(Model):

@@ -10,11 +10,6 @@ from pullback.errors import ArgumentError
 from pullback.train.nn.layers.base import Layer
 from pullback.train.nn.layers.symbolic import SelectOutput, SymbolicTensor
 
-__all__ = [
-    "SymbolicTensors", "check_host_layers", "decode_settings", "encode_settings", "find_source", "list_tensors",
-    "name_layers", "name_tensors", "run_steps", "sort_layers", "sort_steps",
-]  # fmt: skip
-
 SymbolicTensors = SymbolicTensor | Sequence[SymbolicTensor] | Mapping[str, SymbolicTensor]
 
 

@@ -21,8 +21,6 @@ from pullback.train.nn.layers.symbolic import input as make_input
 from pullback.train.nn.models import Model
 from pullback.train.nn.sequential import Sequential
 
-__all__ = ["load_layers_model", "load_model", "model_from_json"]
-
 BUILDER = Builder(make_input, Functional, Sequential)
 
 

@@ -31,8 +31,6 @@ from pullback.train.nn.summary import format_summary, show_summary
 from pullback.train.optim.step import Optimizer
 from pullback.typing import TensorLike, Value
 
-__all__ = ["Model"]
-
 
 @check_keywords
 class Model(Layer):

@@ -10,8 +10,6 @@ from pullback.core.convert import get_default_dtype, set_default_dtype
 from pullback.errors import ArgumentError
 from pullback.typing import DType
 
-__all__ = ["as_layer_dtype", "global_policy", "set_global_policy"]
-
 REFUSED = {
     "bfloat16": "NumPy has no bfloat16",
     "mixed_bfloat16": "NumPy has no bfloat16",

@@ -15,8 +15,6 @@ from pullback.train.nn.layers.symbolic import SymbolicTensor
 from pullback.train.nn.models import Model
 from pullback.typing import Value
 
-__all__ = ["Sequential", "sequential"]
-
 
 @check_keywords
 class Sequential(Model):

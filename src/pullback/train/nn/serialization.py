@@ -20,8 +20,6 @@ from pullback.train.nn.model_files import BUILDER
 from pullback.train.optim import optimizers
 from pullback.train.optim.step import Optimizer
 
-__all__ = ["deserialize", "serialize"]
-
 ARGUMENTS = {
     "Initializer": "kernel_initializer",
     "Regularizer": "kernel_regularizer",

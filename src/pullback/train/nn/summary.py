@@ -9,8 +9,6 @@ from pullback.display.html import render_frame, render_table
 from pullback.display.text import align_columns
 from pullback.train.nn.layers.base import Layer
 
-__all__ = ["format_summary", "show_summary"]
-
 Row = tuple[str, ...]
 UNKNOWN = "?"
 

@@ -12,8 +12,6 @@ from pullback.core.variable import get_trace
 from pullback.train.optim.slots import Slot
 from pullback.typing import Value
 
-__all__ = ["FINITE_STEPS", "LOSS_SCALE", "LossScale", "are_finite"]
-
 LOSS_SCALE, FINITE_STEPS = "loss_scale", "finite_steps"  # in state_dict
 
 

@@ -7,8 +7,6 @@ from pullback.errors import ArgumentError
 from pullback.train.optim import optimizers
 from pullback.train.optim.step import Optimizer
 
-__all__ = ["as_optimizer"]
-
 DEFAULTS: dict[str, tuple[float, ...]] = {
     "sgd": (0.01,),
     "momentum": (0.01, 0.9),

@@ -12,8 +12,6 @@ from pullback.core.tensor import call_unfollowed
 from pullback.core.variable import Variable
 from pullback.ops.gathering import gather, scatter_add
 
-__all__ = ["RowUpdate", "Rule", "has_few_rows", "is_large"]
-
 Rule = Callable[..., tuple[Any, ...]]  # from a parameter, its gradient, slots and numbers to the parameter and slots
 
 

@@ -12,8 +12,6 @@ from pullback.core.tape import constant
 from pullback.core.variable import Variable
 from pullback.typing import Shape
 
-__all__ = ["Slot", "SlotShape", "SlotTable"]
-
 SlotShape = Callable[[Shape, str], Shape]  # from the shape and the name of a variable
 
 

@@ -28,8 +28,6 @@ from pullback.transforms.grad import ValueAndGrads, convert_back, kind_of
 from pullback.transforms.variables import NamedGradients, differentiate_by_variables, variable_grads
 from pullback.typing import Array, Tree, Value
 
-__all__ = ["Optimizer", "Options"]
-
 ITERATIONS = "iterations"
 AVERAGE, ACCUMULATOR = "average", "gradient_accumulator"  # slots
 RATE = "learning_rate"

@@ -8,8 +8,6 @@ from pullback.core.tree import get_branches, is_number_list
 from pullback.errors import ArgumentError
 from pullback.typing import Tree
 
-__all__ = ["match_leaves"]
-
 
 def match_leaves(params: Tree, other: Tree, what: str, where: str = "") -> list[tuple[Any, str]]:
     """Return the leaves of ``other`` in the order of those of ``params``, each with its path.

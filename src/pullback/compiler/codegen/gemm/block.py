@@ -10,8 +10,6 @@ from pullback.compiler.builder import FLOATS, Code, Helpers, define_function, fi
 from pullback.compiler.ir.products import Product
 from pullback.compiler.target import Target
 
-__all__ = ["Block", "count_rows", "multiply_add"]
-
 NEAR_ROWS = 3  # rows that are read at one address and multiples of the stride that x86 adds in a load
 
 

@@ -21,8 +21,6 @@ from pullback.compiler.ir.products import ProductPlan
 from pullback.compiler.schedule.order import Step
 from pullback.compiler.schedule.products import ProductSchedule
 
-__all__ = ["call_product"]
-
 
 def call_product(module: ModuleBuilder, code: CallList, step: Step) -> None:
     """Emit the calls that compute a node of matrix products."""

@@ -15,8 +15,6 @@ from pullback.compiler.ir.products import Product
 from pullback.compiler.schedule.products import choose_panel_depth, count_vectors, turn_few_columns
 from pullback.compiler.target import Target
 
-__all__ = ["FewRows"]
-
 
 class FewRows:
     """Emits the kernel of one product, whose rows are groups of columns."""

@@ -17,8 +17,6 @@ from pullback.compiler.ir.products import Product
 from pullback.compiler.schedule.products import plan_few_vectors
 from pullback.compiler.target import Target
 
-__all__ = ["FewVectors"]
-
 Sums: TypeAlias = "dict[tuple[int, int], str]"  # by row and vector
 
 

@@ -25,8 +25,6 @@ from pullback.compiler.schedule.products import (
 )
 from pullback.compiler.target import ALIGN, Target
 
-__all__ = ["emit_panels"]
-
 PREFETCH_FROM = 4  # times the first-level cache: a right matrix as large as that is not near
 EVEN_ROWS = 12  # rows from which on a block has an even number: half of it is then a block for the rows left over
 

@@ -15,8 +15,6 @@ from pullback.compiler.ir.products import Batch, Product
 from pullback.compiler.schedule.work import Work
 from pullback.compiler.target import Target
 
-__all__ = ["emit_tiny_products"]
-
 
 @lru_cache(256)
 def emit_tiny_products(p: Product, batch: tuple[Batch, ...], work: Work, target: Target) -> KernelCode:

@@ -10,17 +10,6 @@ from pullback.compiler.ir.graph import Node, compute_strides
 from pullback.compiler.schedule.fuse import Use
 from pullback.compiler.schedule.loops import Axis, LoopPlan
 
-__all__ = [
-    "MEMORY_TYPES",
-    "ArrayAccess",
-    "element_of",
-    "from_memory",
-    "memory_type",
-    "read_vector",
-    "split_index",
-    "write_vector",
-]
-
 MEMORY_TYPES = {**TYPES, "b1": "i8"}
 
 

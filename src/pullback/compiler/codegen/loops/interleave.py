@@ -9,8 +9,6 @@ from collections.abc import Sequence
 
 from pullback.compiler.builder import Code, vector
 
-__all__ = ["interleave", "join_vectors", "pick_lanes", "rotate"]
-
 
 def pick_lanes(code: Code, type_: str, vectors: Sequence[str], lanes: int, place: int) -> str:
     """Return every n-th element of n neighbouring vectors, from the one at ``place`` on."""

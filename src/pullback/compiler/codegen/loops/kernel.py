@@ -23,8 +23,6 @@ from pullback.compiler.ir.graph import Node
 from pullback.compiler.schedule.fuse import Use
 from pullback.compiler.schedule.loops import Axis, AxisSegment, LoopPlan, Remainder
 
-__all__ = ["KernelWriter"]
-
 ROWS_IN_REGISTERS = 16  # rows that are reduced, column by column, with accumulators in registers
 MANY_LINES = 128  # lines of code from which on values may be spilled to the stack
 RUN_ELEMENTS = 4096  # elements of a long row that are summed by themselves, for precision

@@ -20,8 +20,6 @@ from pullback.compiler.schedule.fuse import Use, locate_pieces
 if TYPE_CHECKING:
     from pullback.compiler.codegen.loops.vector_body import VectorBody
 
-__all__ = ["PieceReader"]
-
 MIN_TABLE_PIECES = 5  # pieces of an array from which on their addresses are looked up in a table
 
 

@@ -18,8 +18,6 @@ from pullback.compiler.ir.graph import Node
 from pullback.compiler.math.functions import VectorFunctions
 from pullback.compiler.schedule.loops import LoopPlan
 
-__all__ = ["Reductions", "emit_finish", "reduce_lanes"]
-
 
 def identity(n: Node, width: int) -> str:
     """Return the initial value of a reduction; for sums 0, so that the sum of -0 alone is 0 as in NumPy."""

@@ -19,8 +19,6 @@ from pullback.compiler.math.functions import emit_scalar
 from pullback.compiler.schedule.fuse import ROW, Use, use_argument
 from pullback.compiler.schedule.loops import Axis, LoopPlan
 
-__all__ = ["RowValues", "broadcast", "emit_node", "emit_number", "take_lanes"]
-
 
 def broadcast(v: Value, width: int) -> Value:
     """Return a scalar in all lanes."""

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 
 from pullback.compiler.builder import Code, define_function, first_lanes, vector
 
-__all__ = ["Tile"]
-
 SHORT_ROW = 4  # elements; longer rows are transposed so many elements at a time
 
 

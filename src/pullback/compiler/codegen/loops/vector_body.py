@@ -25,8 +25,6 @@ from pullback.compiler.math.building_blocks import MathBuilder
 from pullback.compiler.schedule.fuse import READS, Use, locate_rows, use_argument
 from pullback.compiler.schedule.loops import AxisSegment, LoopPlan
 
-__all__ = ["Lanes", "Parts", "VectorBody"]
-
 
 class Parts(NamedTuple):
     """The emitters that the functions of one kernel share."""

@@ -12,8 +12,6 @@ from pullback.compiler.ir.matrices import CHOLESKY, EIGH, LU, PIVOTS, QR, SVD, f
 from pullback.compiler.schedule.matrices import MatricesPlan
 from pullback.compiler.schedule.order import Step
 
-__all__ = ["call_matrices"]
-
 
 def call_matrices(module: ModuleBuilder, code: CallList, step: Step) -> None:
     """Emit the call of the kernel that factors the matrices of a batch, or solves equations with them."""

@@ -18,8 +18,6 @@ from pullback.compiler.codegen.row_functions import RowCode
 from pullback.compiler.ir.matrices import CHOLESKY
 from pullback.compiler.schedule.matrices import MatricesPlan
 
-__all__ = ["emit_lanes"]
-
 TILE = 4  # elements of the result that are computed at a time, so that the latencies of their sums overlap
 
 

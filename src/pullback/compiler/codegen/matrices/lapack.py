@@ -14,8 +14,6 @@ from pullback.compiler.codegen.row_functions import RowCode
 from pullback.compiler.ir.matrices import CHOLESKY, EIGH, LU, MULTIPLY, PIVOTS, QR, SUBSTITUTE, SVD, TRIANGULAR
 from pullback.compiler.schedule.matrices import LAPACK_WORK, MatricesPlan
 
-__all__ = ["emit_lapack", "list_routines"]
-
 LETTERS = {letter: str(ord(letter)) for letter in "LUVS"}
 ROWS, NOT_TRANSPOSED, TRANSPOSED = 101, 111, 112  # CblasRowMajor, CblasNoTrans and CblasTrans
 UPPER, LOWER, NOT_UNIT, UNIT, LEFT, RIGHT = 121, 122, 131, 132, 141, 142

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pullback.compiler.builder import Code
 from pullback.compiler.schedule.matrices import MatricesPlan
 
-__all__ = ["find_matrix_offset"]
-
 
 def find_matrix_offset(code: Code, plan: MatricesPlan, u: str) -> str:
     """Return the offset of the matrix with number ``u``, in elements."""

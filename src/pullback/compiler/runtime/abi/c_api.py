@@ -8,8 +8,6 @@ from typing import Any
 
 from pullback.compiler.runtime.abi.layout import Method, numpy_functions
 
-__all__ = ["FASTCALL", "FASTCALL_WITH_NAMES", "ONE_ARGUMENT", "declare_functions", "find_functions", "make_builtin"]
-
 # Calling conventions: METH_FASTCALL, METH_FASTCALL | METH_KEYWORDS and METH_O.
 FASTCALL, FASTCALL_WITH_NAMES, ONE_ARGUMENT = 0x80, 0x82, 0x08
 

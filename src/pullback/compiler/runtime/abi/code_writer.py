@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from pullback.compiler.runtime.abi.eager_records import REGISTERS
 from pullback.compiler.runtime.abi.layout import OFFSETS
 
-__all__ = ["ObjectWriter", "Writer"]
-
 
 class Writer:
     """The text of one function: ``Writer("ptr", "name", "ptr x", "i64 n")`` has the arguments ``%x`` and ``%n``."""

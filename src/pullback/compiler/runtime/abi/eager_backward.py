@@ -38,8 +38,6 @@ from pullback.compiler.runtime.abi.eager_records import (
 from pullback.compiler.runtime.abi.eager_spreads import SPREADS
 from pullback.compiler.runtime.abi.layout import OFFSETS
 
-__all__ = ["BACKWARD"]
-
 
 def write_run_blocks() -> str:
     """Return ``run_blocks(job)``, which runs the parts of a job (see ``JOB``); it gives 0 when all is done.
@@ -461,9 +459,8 @@ class PullWriter(ObjectWriter):
             d = self.select(passes, "ptr", g, "null")
             at = self.select(passes, "ptr", self.load("ptr", self.memory), result)
             steps = self.select(passes, "ptr", self.strides, self.at(self.strides, 16 * OUT))
-            last = (
-                "%r" if number else self.select(self.two, "ptr", "@none", "%r")
-            )  # no rule reads its cotangent any more
+            # no rule reads its cotangent any more
+            last = "%r" if number else self.select(self.two, "ptr", "@none", "%r")
             self.jump_if(self.was_broadcast[number], f"fit{number}")
             arguments = [f"ptr {v}" for v in (node, d, at, steps, self.code, last)]
             self.require(self.call("i1", "@add", *arguments), "failed")

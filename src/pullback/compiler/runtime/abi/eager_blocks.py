@@ -18,8 +18,6 @@ from pullback.compiler.runtime.abi.layout import read_address
 from pullback.core.memory import calls_function, is_sole, take_buffer
 from pullback.core.tensor import Tensor
 
-__all__ = ["Run", "find_run"]
-
 MOST_NODES = 12  # of a run: their cotangents stay in the cache
 NOTHING = (0, 0, 0)  # the words of a place that is not used
 

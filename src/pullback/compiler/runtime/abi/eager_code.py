@@ -14,8 +14,6 @@ from pullback.compiler.runtime.abi.eager_backward import BACKWARD
 from pullback.compiler.runtime.abi.eager_forward import FORWARD
 from pullback.compiler.runtime.abi.eager_matrices import MATRICES
 
-__all__ = ["CALLED", "EXPORTS", "write_code"]
-
 EXPORTS = ("unary", "binary", "reflected", "product", "walk", "walk_again", "run", "run_blocks")
 
 CALLED = (  # functions of CPython's and NumPy's C API

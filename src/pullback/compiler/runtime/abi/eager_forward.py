@@ -24,8 +24,6 @@ from pullback.compiler.runtime.abi.eager_records import (
 )
 from pullback.compiler.runtime.abi.layout import OFFSETS
 
-__all__ = ["FORWARD", "set_temporaries"]
-
 
 def write_operand() -> str:
     """Return ``operand(v, code, strides)``: the address of a value's elements, null if the value does not fit a meta.

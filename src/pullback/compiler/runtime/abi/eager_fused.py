@@ -20,8 +20,6 @@ from pullback.compiler.runtime.disk_cache import default_cache
 from pullback.compiler.runtime.llvm import TranslatorError, get_code
 from pullback.settings import is_enabled
 
-__all__ = ["FusedRuns"]
-
 Emit = Callable[[str, list[str]], str]  # an LLVM instruction, of the type of its operands and their names
 
 WORK_TO_COMPILE = 100_000_000  # elements times parts that ``run_blocks`` computes in the time that compiling takes

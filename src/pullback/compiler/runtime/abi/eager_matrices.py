@@ -23,8 +23,6 @@ from pullback.compiler.runtime.abi.eager_records import (
 )
 from pullback.compiler.runtime.abi.layout import OFFSETS
 
-__all__ = ["MATRICES", "PULL_PRODUCT"]
-
 ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112  # what CBLAS calls orders and transposition
 KINDS = (("float", "0x3FF0000000000000"), ("double", "0x3FF0000000000000"))  # of elements, with their 1
 

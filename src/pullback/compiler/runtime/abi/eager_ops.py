@@ -63,8 +63,6 @@ from pullback.core.tensor import Tensor
 if TYPE_CHECKING:
     from pullback.core.op import Op
 
-__all__ = ["load"]
-
 FLAG_OF = {"invalid": 0x01, "divide": 0x04, "over": 0x08, "under": 0x10}  # floating-point flags by NumPy's names
 BUFFERS = 5  # of SCRATCH bytes each: the result of a program, its temporaries, and a sum of cotangents
 MOST_ELEMENTS = 4096  # of an array; ops may compute larger ones by another formula

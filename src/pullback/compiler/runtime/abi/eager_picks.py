@@ -10,8 +10,6 @@ from pullback.compiler.runtime.abi.code_writer import ObjectWriter
 from pullback.compiler.runtime.abi.eager_records import ARRAY, META, OUT, SCALAR
 from pullback.compiler.runtime.abi.layout import OFFSETS
 
-__all__ = ["PICKS"]
-
 
 def write_is_basic() -> str:
     """Return ``is_basic(index)``: whether an index is an integer, a slice, or a tuple of these and None."""

@@ -16,8 +16,6 @@ import numpy as np
 from pullback.compiler.runtime.abi.eager_records import CALL, OUT, REGISTERS
 from pullback.core.formula import UFUNCS
 
-__all__ = ["find_loop", "is_ufunc_known", "trace_program"]
-
 # Offsets, in bytes, of the fields of a ufunc object (``PyUFuncObject``).
 UFUNC = {
     "inputs": 16,  # number of inputs
@@ -29,9 +27,8 @@ UFUNC = {
     "types": 64,  # address of the numbers of the dtypes of each loop's arguments
 }
 RECORDED = frozenset(UFUNCS.values())  # NumPy's own: those of other libraries may raise errors inside their loops
-OTHER_FOR_SCALARS = frozenset(
-    {np.power, np.remainder, np.floor_divide, np.fmod, np.divmod}
-)  # NumPy computes its scalars by other code, with other numbers
+# NumPy computes its scalars by other code, with other numbers
+OTHER_FOR_SCALARS = frozenset({np.power, np.remainder, np.floor_divide, np.fmod, np.divmod})
 ARITHMETIC = frozenset({np.add, np.subtract, np.multiply, np.divide, np.square, np.positive})
 
 

@@ -8,42 +8,6 @@ whose operands and results are numbered registers.
 
 from __future__ import annotations
 
-__all__ = [
-    "ALIGNED",
-    "ARRAY",
-    "BLAS",
-    "BLOCK",
-    "BOTH",
-    "BY_PICKING",
-    "BY_PRODUCTS",
-    "BY_PROGRAMS",
-    "BY_SPREADING",
-    "CALL",
-    "C_CONTIGUOUS",
-    "FLAGS",
-    "F_CONTIGUOUS",
-    "INPUTS",
-    "JOB",
-    "LEFT",
-    "MAX_SUMMED_ROWS",
-    "META",
-    "NESTED",
-    "OP",
-    "OUT",
-    "OWNS_DATA",
-    "PART",
-    "PROGRAM",
-    "REGISTERS",
-    "REUSED",
-    "RIGHT",
-    "SCALAR",
-    "SCRATCH",
-    "STEP",
-    "SUM_OF_SCALARS",
-    "SUM_SHIFT",
-    "WRITEABLE",
-]
-
 SCRATCH = 32 * 1024  # bytes of the largest array that an op computes here, and of each buffer for temporaries
 BLOCK = 2048  # elements of large arrays that are computed at a time: dozens of such buffers fit into the cache
 REUSED = 4096  # largest cotangent, in bytes, that is copied into the memory of its node's own cotangent

@@ -6,8 +6,6 @@ from pullback.compiler.runtime.abi.code_writer import ObjectWriter
 from pullback.compiler.runtime.abi.eager_records import ARRAY, META, SCALAR, STEP
 from pullback.compiler.runtime.abi.layout import OFFSETS
 
-__all__ = ["SPREADS"]
-
 KINDS = (("float", "0x3810000000000000"), ("double", "0x0010000000000000"))  # with their smallest normal numbers
 
 

@@ -11,8 +11,6 @@ from pullback.compiler.runtime.abi.c_api import FASTCALL, declare_functions, fin
 from pullback.compiler.runtime.abi.code_writer import Writer
 from pullback.compiler.runtime.abi.layout import OFFSETS, Method
 
-__all__ = ["CALL", "find_imports", "make_call", "write_call"]
-
 CALL = "call"  # the name of the function in the module
 CALLED = ("PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_FromLong")
 

@@ -29,8 +29,6 @@ from pullback.compiler.runtime.llvm import get_code
 from pullback.core import tree
 from pullback.settings import is_enabled
 
-__all__ = ["Leaves", "Result", "is_entry_usable", "make_entry"]
-
 # The words at the beginning of a plan; ``entry_body`` reads them by their positions.
 HEAD = (
     "run",  # where the address of the program's code is

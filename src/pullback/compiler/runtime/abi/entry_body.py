@@ -8,8 +8,6 @@ are held until nothing reads them any more.  The numbers after ``%plan`` are pos
 
 from __future__ import annotations
 
-__all__ = ["ENTRY"]
-
 ENTRY = """
 define i64 @nothing(ptr %slots, ptr %arena) {
   ret i64 0

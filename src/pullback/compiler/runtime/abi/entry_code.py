@@ -14,8 +14,6 @@ from pullback.compiler.runtime.abi.entry_body import ENTRY
 from pullback.compiler.runtime.abi.layout import OFFSETS, TUPLE_HAS_HASH
 from pullback.compiler.runtime.abi.memory_pool import CODE as POOL
 
-__all__ = ["CALLED", "TEXT"]
-
 # A tuple that stores its hash has -1 there until it is computed.
 HASH_AT = OFFSETS["TUPLE_ITEMS"] - 8
 UNHASHED = f"%hash = at %typed {HASH_AT}\n  store i64 -1, ptr %hash" if TUPLE_HAS_HASH else ""

@@ -12,16 +12,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "OFFSETS",
-    "TUPLE_HAS_HASH",
-    "Method",
-    "choose_address",
-    "find_mismatch",
-    "is_layout_known",
-    "numpy_functions",
-]
-
 # Offsets of fields from the beginning of an object, in bytes; the text of the native entry has these names in it.
 OFFSETS = {
     "TYPE": 8,

@@ -17,8 +17,6 @@ import numpy as np
 
 from pullback.settings import is_enabled
 
-__all__ = ["CODE", "FUNCTIONS", "STATE", "clear", "install_handler"]
-
 MOST = 256 * 1024 * 1024  # bytes that the pool keeps; when more would be freed into it, it is emptied
 SMALLEST = 4096  # bytes of a result from the pool: NumPy allocates smaller ones quickly
 HUGE_PAGES = 14  # MADV_HUGEPAGE, the advice to madvise on Linux

@@ -15,8 +15,6 @@ import struct
 import sys
 from typing import Any, NamedTuple
 
-__all__ = ["Image", "Loaded", "pack_image", "has_loader", "link_object", "unpack_image"]
-
 X86_64 = 62
 RELATIVE, CALL, BY_TABLE = (2,), (4,), (9, 41, 42)  # kinds of relocations: PC32; PLT32; GOTPCREL and its shorter forms
 SYMBOL, SECTION = struct.Struct("<IBBHQQ"), struct.Struct("<IIQQQQIIQQ")  # Elf64_Sym and Elf64_Shdr

@@ -16,8 +16,6 @@ from pullback.transforms.control_flow import scan
 from pullback.transforms.modifiers import stop_gradient
 from pullback.typing import Array, TensorLike, Value
 
-__all__ = ["ctc", "ctc_decode", "ctc_loss"]
-
 IMPOSSIBLE = -1e30  # the logarithm of a probability of 0 that keeps gradients finite
 
 

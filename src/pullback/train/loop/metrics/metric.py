@@ -22,11 +22,6 @@ from pullback.train.loop.weights import sum_weighted
 from pullback.transforms.modifiers import stop_gradient
 from pullback.typing import Array, DType, TensorLike, Value
 
-__all__ = [
-    "FunctionMetric", "Mean", "MeanMetricWrapper", "Metric", "PendingResult", "Sum", "Updates", "add_sums",
-    "collect_updates", "sum_updates",
-]  # fmt: skip
-
 Updates = Sequence[tuple["Metric", tuple[Any, ...]]]  # metrics, with the statistics of a batch
 _updates: ContextVar[list[Any] | None] = ContextVar("_updates", default=None)
 

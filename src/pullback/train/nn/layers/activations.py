@@ -14,9 +14,6 @@ from pullback.ops import activations, gaussian, sorting
 from pullback.train.custom_objects import find_custom
 from pullback.typing import Value
 
-__all__ = ["ActivationLike", "BY_NAME", "find_activation"]
-
-
 ActivationLike = str | Callable[[Any], Any] | None  # a name, a function, or None for the identity
 
 

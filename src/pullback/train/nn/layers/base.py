@@ -34,11 +34,6 @@ from pullback.train.nn.policies import as_layer_dtype
 from pullback.train.nn.regularizers import RegularizerLike, regularizer
 from pullback.typing import DType, Shape, TensorLike, Value
 
-__all__ = [
-    "INPUT_TYPES", "Layer", "LayerError", "Symbolic", "UnknownShape", "as_lengths_or_none", "check_choice",
-    "check_counts", "check_data_format", "check_shares", "make_unique_name", "takes_output_shape",
-]  # fmt: skip
-
 NOT_PARTS = {  # attributes whose parts are counted elsewhere, or that are no parts
     "_activate", "_activity", "_added", "_calls", "_fixed", "_gate", "_initial_weights", "_penalized", "_states",
 }  # fmt: skip

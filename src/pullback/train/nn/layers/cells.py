@@ -18,11 +18,6 @@ from pullback.train.nn.layers.noise import RandomLayer
 from pullback.train.nn.regularizers import RegularizerLike
 from pullback.typing import Array, Shape, Value
 
-__all__ = [
-    "GatedCell", "GruCell", "LstmCell", "RecurrentCell", "SimpleRnnCell", "StackedRnnCells", "States", "Step",
-    "UnitCell", "set_forget_bias",
-]  # fmt: skip
-
 NOTHING: Any = None
 States = tuple[Any, ...]  # h, and c of an LSTM
 Step = Callable[[Any, States], tuple[Any, States]]  # from an input and the states to the output and the next states

@@ -11,8 +11,6 @@ import numpy as np
 from pullback.ops.image import resizing
 from pullback.typing import Array, Value
 
-__all__ = ["INTERPOLATIONS", "resize_images"]
-
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5")
 
 

@@ -11,8 +11,6 @@ from pullback.train.arguments import check_count
 from pullback.train.nn.initializers import InitializerLike
 from pullback.train.nn.layers.base import Layer
 
-__all__ = ["AdaptableLayer"]
-
 
 @dataclass(eq=False)
 class AdaptableLayer(Layer):

@@ -15,11 +15,6 @@ from pullback.ops import random
 from pullback.train.nn.layers.base import Layer, check_data_format, check_shares
 from pullback.typing import Shape, Value
 
-__all__ = [
-    "AlphaDropout", "Dropout", "GaussianDropout", "GaussianNoise", "RandomLayer", "SpatialDropout1d",
-    "SpatialDropout2d", "SpatialDropout3d",
-]  # fmt: skip
-
 Seed = int | np.random.Generator | None
 
 

@@ -27,8 +27,6 @@ from pullback.transforms.control_flow import scan
 from pullback.transforms.modifiers import stop_gradient
 from pullback.typing import Shape, TensorLike, Value
 
-__all__ = ["Gru", "Lstm", "RecurrentLayer", "Rnn", "SimpleRnn"]
-
 
 @dataclass(eq=False)
 class RecurrentLayer(Layer):

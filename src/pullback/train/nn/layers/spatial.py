@@ -12,8 +12,6 @@ from pullback.errors import ArgumentError
 from pullback.train.arguments import is_count
 from pullback.train.nn.layers.base import Layer, UnknownShape, check_choice
 
-__all__ = ["Lengths", "SpatialLayer", "as_lengths"]
-
 Lengths = int | Sequence[int]  # one number for all axes, or one for each
 
 

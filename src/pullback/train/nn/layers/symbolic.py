@@ -19,8 +19,6 @@ from pullback.interop.numpy import find_call
 from pullback.train.nn.layers.base import Layer, Symbolic, UnknownShape, as_lengths_or_none
 from pullback.typing import Axis, DType, Value
 
-__all__ = ["ApplyFunction", "InputLayer", "SelectOutput", "SymbolicTensor", "input"]
-
 
 class SymbolicTensor(Symbolic, NDArrayOperatorsMixin):
     """An input or output of a layer in a functional model: a shape, without the batch, and no values.
