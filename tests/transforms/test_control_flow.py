@@ -600,3 +600,38 @@ def test_switch_of_one_branch_needs_no_index_when_compiled() -> None:
 def test_while_loop_of_functions_that_take_the_carry_in_parts_is_refused() -> None:
     with pytest.raises(ArgumentError, match=r"while_loop: cond is given the carry as one argument, but takes i, x\."):
         pb.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), [1, 2.0])
+
+
+def _write_between_uses(x: Any, u: Any) -> Any:
+    z = x * 1.0
+    before = z * u
+    z[0] = x[1]
+    return before + z * u
+
+
+def _write_through_view(x: Any, u: Any) -> Any:
+    z = x * 1.0
+    part = z[1:]
+    before = part * u[1:]
+    part += u[:-1]
+    return before + part * u[1:] + z[0]
+
+
+def _write_base_of_view(x: Any, u: Any) -> Any:
+    z = x * 1.0
+    part = z[1:]
+    before = part * u[1:]
+    z[1] = x[0] * 3
+    return before + part * u[1:]
+
+
+@pytest.mark.parametrize("step", [_write_between_uses, _write_through_view, _write_base_of_view])
+def test_compiled_step_writes_to_value_that_only_captured_ones_make(step: Any) -> None:
+    f = lambda x: np.sum(pb.map(lambda u: step(x, u), np.stack([x, x * 2])))
+    x = np.arange(3.0) + 1
+    several = lambda x: np.stack([x, x + 1])
+    for g in (
+        f, pb.grad(f), pb.hessian(f), lambda x: pb.jvp(f, [x], [x])[1], lambda x: pb.vmap(pb.grad(f))(several(x)),
+        pb.grad(lambda x: np.sum(pb.vmap(f)(several(x)))),
+    ):  # fmt: skip
+        np.testing.assert_allclose(pb.compile(g)(x), g(x), rtol=1e-12)

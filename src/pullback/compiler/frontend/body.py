@@ -22,7 +22,7 @@ from pullback.core.interpreter import dispatch, level_of
 from pullback.core.op import perform_observed
 from pullback.core.tensor import Tensor, call_unfollowed, strip
 from pullback.core.variable import Variable
-from pullback.core.writes import INPUT, freeze
+from pullback.core.writes import INPUT, freeze, make_alias
 from pullback.errors import CapturedError, VariableError
 
 __all__ = ["Body", "BodyTrace", "Equation", "ProgramTrace", "Ref"]
@@ -220,6 +220,7 @@ class BodyTrace(Trace):
         self.likes: dict[int, Like] = {}
         self.inputs_given: list[int] = []
         self.captured: dict[Any, tuple[Tensor, Symbol]] = {}
+        self.seen: list[Tensor] = []  # the captured tensors, kept so that ids stay their own
         self.stopped: set[int] = set()
         self.constants: dict[int, Any] = {}
         self.draws = False  # whether it draws random numbers, or has other effects whose order matters
@@ -273,10 +274,12 @@ class BodyTrace(Trace):
             return a.value
         if isinstance(a, Symbol) and a.node.kind is CONSTANT and not a.weak:
             return a.node.data
-        key = (id(a.traced_by), a.node.number, a.weak) if isinstance(a, Symbol) else id(a)
+        # by what it holds now: the body may write to it, and use it again
+        key = (id(a.traced_by), a.node.number, a.weak) if isinstance(a, Symbol) else (id(a), id(a.value))
         if key not in self.captured:
             weak = a.weak if isinstance(a, Symbol) else None
-            self.captured[key] = a, self._add_input(a.shape, a.dtype, weak)
+            self.captured[key] = make_alias(a), self._add_input(a.shape, a.dtype, weak)
+            self.seen.append(a)
         return self.captured[key][1]
 
     def _refer(self, a: Any) -> Any:
