@@ -47,7 +47,7 @@ def double_atanh(s: Any) -> Any:
 exp_rest, log_rest = beyond(mp.exp, 2), beyond(lambda f: mp.log(1 + f), 3)
 log_odd, log_odder = beyond(double_atanh, 3, 2), beyond(double_atanh, 5, 2)
 sin_rest, cos_rest = beyond(mp.sin, 3, 2), beyond(mp.cos, 4, 2)
-sinh_rest, cosh_rest = beyond(mp.sinh, 3, 2), beyond(mp.cosh, 2, 2)
+sinh_rest, cosh_rest, tanh_rest = beyond(mp.sinh, 3, 2), beyond(mp.cosh, 2, 2), beyond(mp.tanh, 3, 2)
 atan_rest, asin_rest = beyond(mp.atan, 3, 2), beyond(mp.asin, 3, 2)
 erf_near = beyond(mp.erf, 1, 2)
 digamma_root, negative_root = mp.findroot(mp.digamma, 1.46), mp.findroot(mp.digamma, -0.504)
@@ -145,6 +145,8 @@ FITS: dict[str, tuple[Callable[[Any], Any], Any, Any, int]] = {
     "SINH_F8": (sinh_rest, mp.mpf(0), half**2, 5),
     "COSH_F4": (cosh_rest, mp.mpf(0), half**2, 3),
     "COSH_F8": (cosh_rest, mp.mpf(0), half**2, 6),
+    "TANH_F4": (tanh_rest, mp.mpf(0), (half / 2) ** 2, 3),
+    "TANH_F8": (tanh_rest, mp.mpf(0), (half * mp.mpf("0.75")) ** 2, 7),
     "ATAN_F4": (atan_rest, mp.mpf(0), mp.mpf(1), 9),
     "ATAN_F8": (atan_rest, mp.mpf(0), mp.mpf(1), 21),
     "ASIN_F4": (asin_rest, mp.mpf(0), mp.mpf("0.2501"), 5),

@@ -332,35 +332,29 @@ def _log_of_split(b: MathBuilder, f: Value, e: Value, low: Value) -> tuple[Value
 
 
 def tanh(b: MathBuilder, x: Value) -> Value:
-    """Return tanh(x) as t / (t + 1) with t = expm1(2 * x) / 2; in float64 t is a sum of two numbers."""
+    """Return tanh(x) as (p - 1 + (p + 1) * u) / (p + 1 + (p - 1) * u), where abs(x) = n * log(2) / 2 + r.
+
+    p is 2 ** n, and u is tanh(r), a polynomial.  Near 0 n is 0, and the quotient is u; in float64 for results up to
+    0.25, and those from 0.5 on are 1 minus a quotient: rounding errors are smaller so.
+    """
     with b.code.exactly():
-        a = b.at_most(b.absolute(b.as_real(x)), 10.0 if x.dtype == "f4" else 20.0)
-        if x.dtype == "f4":
-            t = _half_of_expm1(b, a)
-            return b.copysign(t / (t + 1.0), x)
-        part = reduce_argument(b, a + a, careful=True)
-        scale = b.power_of_two(part.bits, halved=1)
-        less, more = scale - 0.5, scale * part.r
-        high = less + more
-        low = b.fma(scale, _exp_tail(b, part), (less - high) + more)
-        t = high + low
-        low = (high - t) + low
-        d = t + 1.0
-        lower = (1.0 - d) + t
-        over = 1.0 / d
-        q = t * over
-        left = b.exact_fma(-q, d, t) + b.fma(-q, lower, low * over)  # low is in t and in d, and 1 - q is 1 / d
-        return b.copysign(b.fma(left, over, q), x)
-
-
-def _half_of_expm1(b: MathBuilder, a: Value) -> Value:
-    """Return half of exp(2 * a) - 1 in float32; the factor 2 of the argument is in the coefficients."""
-    n, bits = b.nearest(a, 2.0 * LOG2E)
-    first, second = LN2["f4"]
-    r = b.fma(n, -second / 2.0, b.fma(n, -first / 2.0, a))
-    series = b.polynomial([c * 2.0 ** (len(fit.EXP_F4) - i) for i, c in enumerate(fit.EXP_F4)], r)
-    scale = b.power_of_two(bits)
-    return b.fma(scale, b.fma(r * r, series, r), b.fma(scale, 0.5, -0.5))
+        is_single = x.dtype == "f4"
+        sign = b.as_real(x).as_bits() & -(1 << (x.bits - 1))
+        a = b.at_most(b.absolute(x), 10.0 if is_single else 20.0)
+        n, bits = b.nearest(a if is_single else a - math.log(2) / 8.0, 2.0 * LOG2E)
+        first, second = LN2[x.dtype]
+        r = b.fma(n, -second / 2.0, b.fma(n, -first / 2.0, a))
+        square = r * r
+        u = b.fma(square * r, b.polynomial(fit.TANH_F4 if is_single else fit.TANH_F8, square), r)
+        p = b.power_of_two(bits)
+        less, more = p - 1.0, p + 1.0
+        over, under = b.fma(more, u, less), b.fma(less, u, more)
+        if is_single:
+            y = over / under
+        else:
+            far = a.compare("ogt", 0.55)
+            y = b.select(far, 1.0, 0.0) + b.select(far, b.fma(u, 2.0, -2.0), over) / under
+        return (y.as_bits() | sign).as_floats()
 
 
 def _reduce_hyperbolic(b: MathBuilder, x: Value) -> tuple[Value, ...]:
