@@ -644,6 +644,23 @@ def test_tensors_kept_from_one_tape_are_constants_to_the_next() -> None:
         assert (y + 1.0).numpy().tolist() == (y.numpy() + 1.0).tolist()
 
 
+@pytest.mark.parametrize("n", [4, 100_000])
+def test_view_is_differentiated_as_written(n: int) -> None:
+    x = pb.tensor(np.arange(1.0, n + 1))
+    with pb.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = x.copy()
+        v, unused = y[:2], y[:1]
+        y[:2] = v * 3
+        y[0] *= 5
+        z = (y * y).sum()
+    assert v.tolist() == [15, 6]
+    assert tape.gradient(v, x)[:3].tolist() == [15, 3, 0]
+    assert tape.jacobian(v, x)[:, :3].tolist() == [[15, 0, 0], [0, 3, 0]]
+    assert tape.gradient(z, y)[:3].tolist() == [30, 12, 6]
+    assert tape.gradient(z, unused) is None  # z was computed from y, not from this view of it
+
+
 def test_watched_tensor_that_was_written_to_is_read_as_written() -> None:
     x = pb.tensor([1.0, 2.0])
     with pb.GradientTape() as tape:

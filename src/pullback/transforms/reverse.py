@@ -21,6 +21,7 @@ from pullback.core.rowsparse import RowSparse, collect_rows
 from pullback.core.tape import TAPED, constant
 from pullback.core.tensor import RAW, Tensor
 from pullback.core.variable import Variable, watch_variables
+from pullback.core.writes import StaleView
 from pullback.errors import ArgumentError, GradientError, ShapeError, UnconnectedError, UnrecordedGradientWarning
 from pullback.transforms.directions import pull_examples, pull_unit_vectors
 from pullback.transforms.grad import UNREACHED, cut_text, explain_missing_direction
@@ -259,6 +260,7 @@ class GradientTape:
         {'v': Tensor([2., 4.], dtype=float32)}
         """
         self._ready("gradient", unconnected_gradients)
+        self._derive_views(target, sources)
         flat, known = self._sources(sources), self._list_nodes()
         seeds = [(self._node(t, known), self._seed(t, dy)) for t, dy in self._targets(target, output_gradients)]
         found = self._pull(known, seeds, flat, sparse)[::-1]
@@ -290,6 +292,7 @@ class GradientTape:
         """
         self._ready("jacobian", unconnected_gradients)
         self._one("jacobian", "target", target)
+        self._derive_views(target, sources)
         flat, known = self._sources(sources), self._list_nodes()
         dtype, level = float_of(target.dtype), new_level()
         back = self._from(target, known, flat)
@@ -336,6 +339,7 @@ class GradientTape:
                 f"{name}: axis 0 of target and source are the examples, as many in both; got the shapes "
                 f"{target.shape} and {source.shape}."
             )
+        self._derive_views(target, source)
         known, shape = self._list_nodes(), target.shape + source.shape[1:]
         back = self._from(target, known, [source])
         (found,) = pull_examples(name, back, target, self._widest(), new_level())
@@ -393,6 +397,18 @@ class GradientTape:
             if not isinstance(s, Tensor):
                 raise ArgumentError(f"GradientTape: a source must be a tensor or a variable, got {type(s).__name__}.")
         return flat
+
+    def _derive_views(self, *trees: Any) -> None:
+        """Record the values of views whose base was written to in the block after they were last read."""
+        stale = [t for t in tree.leaves(trees) if type(t) is StaleView and id(t) not in self._watched]
+        if stale and self._tape is not None:
+            paused = not self._recording
+            if paused:
+                self._tape.resume()
+            for t in stale:
+                t.read()
+            if paused:
+                self._tape.pause()
 
     def _list_nodes(self) -> dict[int, Tensor]:
         """Return all nodes of the tape, leaves first."""
