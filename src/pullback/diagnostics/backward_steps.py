@@ -113,11 +113,11 @@ def strengthen(op: Any, d: Any, g: Value, shape: Shape, params: dict[str, Any], 
 def sum_products(d: Any, g: Value, again: Callable[..., Any]) -> Any:
     """Return sums of products, without products of a zero of ``g`` and a number that is not finite."""
     regular = again(g, _change_floats(lambda v: select(np.isfinite(v), v, 0)))
-    touched = again(_indicator(g != 0, g), _change_floats(lambda v: _indicator(~np.isfinite(v), v)))
+    touched = again(_make_indicator(g != 0, g), _change_floats(lambda v: _make_indicator(~np.isfinite(v), v)))
     return select(touched != 0, d, regular)
 
 
-def _indicator(where: Value, x: Value) -> Any:
+def _make_indicator(where: Value, x: Value) -> Any:
     return select(where, x.dtype.type(1), x.dtype.type(0))
 
 

@@ -40,7 +40,7 @@ class Origin:
         self.outside = outside  # an operand that no transform follows was bad already
 
 
-def _number(t: Origin, i: int) -> float:
+def _get_number(t: Origin, i: int) -> float:
     try:
         v = complex(t.inputs[i])
     except (IndexError, TypeError, ValueError):
@@ -56,12 +56,12 @@ def advise_forward(t: Origin) -> str:
     return (advise(t) if advise is not None else "") or _advise_any(t)
 
 
-def _largest(t: Origin) -> float:
+def _get_largest(t: Origin) -> float:
     return float(np.finfo(t.dtype).max) if t.dtype.kind in "fc" else 0.0
 
 
 def _advise_exponential(t: Origin) -> str:
-    limit = f"{t.op} overflows {t.dtype} above {np.log(_largest(t)):.1f}."
+    limit = f"{t.op} overflows {t.dtype} above {np.log(_get_largest(t)):.1f}."
     if LOGARITHMS & {*t.after}:
         return (
             f"{limit} A logarithm follows it: use the stable form, pb.softplus(x) for log(1 + exp(x)) and "
@@ -72,7 +72,7 @@ def _advise_exponential(t: Origin) -> str:
 
 
 def _advise_logarithm(t: Origin) -> str:
-    x, edge = _number(t, 0), -1.0 if t.op == "log1p" else 0.0
+    x, edge = _get_number(t, 0), -1.0 if t.op == "log1p" else 0.0
     if x < edge:
         return f"{t.op} of a number below {edge:g} is NaN: keep its input positive, with pb.clip or pb.softplus."
     if "softmax" in t.earlier or {"exp", "div"} <= {*t.earlier}:
@@ -81,13 +81,13 @@ def _advise_logarithm(t: Origin) -> str:
 
 
 def _advise_root(t: Origin) -> str:
-    if _number(t, 0) < 0:
+    if _get_number(t, 0) < 0:
         return f"{t.op} of a negative number is NaN: clip its input at 0, or use pb.abs."
     return _advise_division(t) if t.op == "rsqrt" else ""
 
 
 def _advise_division(t: Origin) -> str:
-    if t.op == "div" and abs(_number(t, 1)) > 0:
+    if t.op == "div" and abs(_get_number(t, 1)) > 0:
         return ""
     return (
         "Division by zero: use pb.div_no_nan(x, y), which gives 0 there, add a small number to the denominator, or "
@@ -96,14 +96,14 @@ def _advise_division(t: Origin) -> str:
 
 
 def _advise_power(t: Origin) -> str:
-    x, y = _number(t, 0), _number(t, 1)
+    x, y = _get_number(t, 0), _get_number(t, 1)
     if x < 0 and y != np.floor(y):
         return f"A negative number to the power {y:g} is NaN: use an integer power, or pb.sign(x) * pb.abs(x) ** {y:g}."
     return f"0 to the power {y:g} is infinite: keep the base away from 0." if x == 0 else ""
 
 
 def _advise_domain(t: Origin) -> str:
-    return f"{_number(t, 0):g} is outside the domain of {t.op}, or on its edge: clip its input."
+    return f"{_get_number(t, 0):g} is outside the domain of {t.op}, or on its edge: clip its input."
 
 
 def _advise_input(t: Origin) -> str:
@@ -119,7 +119,7 @@ def _advise_any(t: Origin) -> str:
         return (
             f"{t.op} has no finite value there: keep its input away from that point, or choose with pb.where before it."
         )
-    largest = _largest(t)
+    largest = _get_largest(t)
     wider = ", work with logarithms, or use float64" if largest < np.finfo(float).max else ", or work with logarithms"
     return f"The result is too large for {t.dtype} (up to {largest:.3g}): scale it down{wider}."
 
@@ -139,7 +139,7 @@ ADVICE: dict[frozenset[str], Callable[[Origin], str]] = {
 
 def advise_backward(t: Origin, operands: Sequence[Any]) -> str:
     """Return a suggestion against a derivative that is not finite although the value is."""
-    x, y = _number(t, 0), _number(t, 1)
+    x, y = _get_number(t, 0), _get_number(t, 1)
     if np.isnan(t.output) and any(v == 0 for v in operands):
         return STRONG
     if t.op == "sqrt" and {*t.before} & SUMS:

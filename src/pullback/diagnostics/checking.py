@@ -158,7 +158,7 @@ class Check:
     def compare(self, f: Scalar, xs: list[Any], order: int, now: int, modes: Sequence[str], path: str) -> None:
         """Compare each mode with differences of ``f``, then the derivative itself up to ``order``."""
         us = [to_double(_draw_like(x, 100 + k)) for k, x in enumerate(xs)]
-        differences = Differences(lambda xs: _number(f(*xs)), xs)
+        differences = Differences(lambda xs: _to_float(f(*xs)), xs)
         for mode in modes:
             compared = compare_derivatives(differences, DERIVATIVES[mode](f, xs))
             self.add(f"{ORDERS.get(now, f'derivative of order {now}')} by {MODES[mode]} mode{path}", compared)
@@ -187,7 +187,7 @@ def _draw_like(x: Value, seed: int) -> Any:
     return (w + 1j * random.standard_normal(x.shape) if x.dtype.kind == "c" else w)[()]
 
 
-def _number(y: Array) -> float:
+def _to_float(y: Array) -> float:
     return float(np.real(all_values(y)))
 
 
@@ -198,7 +198,7 @@ def _differentiate_reverse(f: Scalar, xs: Sequence[Any]) -> Any:
 
 def _differentiate_forward(f: Scalar, xs: Sequence[Any]) -> Any:
     def derivative(i: int, v: Array) -> float:
-        return _number(jvp(f, list(xs), [v if k == i else np.zeros_like(x) for k, x in enumerate(xs)])[1])
+        return _to_float(jvp(f, list(xs), [v if k == i else np.zeros_like(x) for k, x in enumerate(xs)])[1])
 
     return derivative
 

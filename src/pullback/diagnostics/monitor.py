@@ -56,7 +56,7 @@ class Note:
     @property
     def examples(self) -> int:
         """How many axes in front of the plain value are examples."""
-        return self.outside + depth_of(self.value)
+        return self.outside + count_vmaps(self.value)
 
     @property
     def backward(self) -> bool:
@@ -142,7 +142,7 @@ class Purpose:
         del self.frame
 
 
-def depth_of(x: Value) -> int:
+def count_vmaps(x: Value) -> int:
     """Return how many ``vmap`` levels a value has."""
     depth = 0
     while isinstance(x, Tensor):
@@ -227,21 +227,21 @@ class WatchedOp(WrappingOp):
         self.made = [self.monitor.note_of(z) for z in inner.values]
 
         def back(dys: list[Any]) -> list[Any]:
-            return [self._bare(d) for d in inner.back([self.monitor.lift(dy) for dy in dys])]
+            return [self._unwrap(d) for d in inner.back([self.monitor.lift(dy) for dy in dys])]
 
-        return Run(tuple(map(self._bare, inner.values)), back, inner.variables)
+        return Run(tuple(map(self._unwrap, inner.values)), back, inner.variables)
 
     def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         """Run the op's own jvp, which need not be the transpose of its backward rule."""
         xs = [self._pass_on(unwrap_constant(v), note) for v, note in zip(primals, self.given, strict=True)]
         ts = [None if t is None else self.monitor.lift(t) for t in tangents]
         moved = self.op.jvp([self.monitor.lift(y) for y in z], xs, ts, params)
-        return [None if t is None else self._bare(unwrap_constant(t)) for t in moved]
+        return [None if t is None else self._unwrap(unwrap_constant(t)) for t in moved]
 
     def _pass_on(self, v: Any, note: Any) -> Any:
         return self.monitor.add_note(v, PASSED, None, (note,), {}) if isinstance(note, Note) else v
 
-    def _bare(self, x: Any) -> Any:
+    def _unwrap(self, x: Any) -> Any:
         return x.array if self.monitor.watches(x) else x
 
 
@@ -299,7 +299,7 @@ class Monitor(PassObserver):
                 continue
             if isinstance(r.g, RAW):
                 r.g = self.lift(r.g, SEED)
-            owner = self._owner(r) if isinstance(r.value, Tensor) else picked.get(id(r))
+            owner = self._find_owner(r) if isinstance(r.value, Tensor) else picked.get(id(r))
             if r.via is PICK:
                 picked[id(r.x)] = owner
             if owner is not None and not owner.backward:
@@ -315,7 +315,7 @@ class Monitor(PassObserver):
                     self.ended.append((owner, note, r.g))
             add_cotangent(a, d)
 
-    def _owner(self, r: Tensor) -> Note | None:
+    def _find_owner(self, r: Tensor) -> Note | None:
         """Return the op of the program that made a node.
 
         What made its value may be a part of how many examples are done.

@@ -46,7 +46,7 @@ class Event:
             self.op, given = note.tangent_of[0].name, note.tangent_of[1]
         self.note, self.chain = note, _make_links(list_path(visit))
         self.phase = BACKWARD if note.backward else FORWARD
-        self.file, self.line, self.where = note.file, note.line, _where(note)
+        self.file, self.line, self.where = note.file, note.line, _format_place(note)
         split = max(note.examples, 0)
         example = (*note.example, *index[:split])
         self.example: Any = example[0] if len(example) == 1 else example or None
@@ -62,27 +62,29 @@ class Event:
         return self.note.about is not self.note or self.note.tangent_of is not None
 
     def __repr__(self) -> str:
-        return f"<{self.op} ({self.phase}) at {self.where}, index {self.index}: {_text(self.output)}>"
+        return f"<{self.op} ({self.phase}) at {self.where}, index {self.index}: {_format_value(self.output)}>"
 
     def __str__(self) -> str:
         note = self.note
-        made = f"{_call(note.name, self.operands)} = {_text(self.output)}"
+        made = f"{_format_call(note.name, self.operands)} = {_format_value(self.output)}"
         place = f"index {list(self.index)}" if self.index else "a scalar"
         if self.example is not None:
             place += f" of example {self.example}"
         if note.name in (GIVEN, SEED):
             named = f"the input itself{', ' * bool(note.label)}{note.label}"
             what = named if note.name == GIVEN else "the cotangent to begin with"
-            return f"{what}: it holds {_text(self.output)} ({place})"
+            return f"{what}: it holds {_format_value(self.output)} ({place})"
         if self.derivative:
             order = {1: "", 2: "second ", 3: "third "}.get(max(note.order, 1), "higher ")
-            at = _call(self.op, self.inputs)
+            at = _format_call(self.op, self.inputs)
             return f"the {order}derivative of {self.op} at {self.where}, at {at}: {made} ({place})"
-        within = f", in the gradient of {note.owner.name} ({_where(note.owner)})" if note.owner is not None else ""
+        within = (
+            f", in the gradient of {note.owner.name} ({_format_place(note.owner)})" if note.owner is not None else ""
+        )
         return f"{self.op} at {self.where}{within}: {made} ({place})"
 
 
-def _where(note: Note) -> str:
+def _format_place(note: Note) -> str:
     return format_place(note.file, note.line) if note.file else "an unknown place"
 
 
@@ -101,20 +103,20 @@ def _locate_argument(a: object, of: Note, note: Note, index: Index) -> Any:
 def _make_links(notes: Sequence[Note]) -> list[Link]:
     links: list[Link] = []
     for note in notes:
-        link = Link(note.about.name, BACKWARD if note.backward else FORWARD, _where(note))
+        link = Link(note.about.name, BACKWARD if note.backward else FORWARD, _format_place(note))
         if note.name != PASSED and (not links or links[-1] != link):
             links.append(link)
     return links
 
 
-def _text(v: Any) -> str:
+def _format_value(v: Any) -> str:
     if np.ndim(v):
         return f"{np.dtype(v.dtype)}{list(np.shape(v))}"
     return f"{v:.6g}" if isinstance(v, int | float | np.number) and not isinstance(v, np.complexfloating) else str(v)
 
 
-def _call(name: str, values: Sequence[Any]) -> str:
-    texts = [_text(v) for v in values]
+def _format_call(name: str, values: Sequence[Any]) -> str:
+    texts = [_format_value(v) for v in values]
     return SIGNS[name].format(*texts) if name in SIGNS else f"{name}({', '.join(texts)})"
 
 

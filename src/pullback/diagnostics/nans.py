@@ -192,10 +192,10 @@ def _check_compiled(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
     def again(*args: object, **kwargs: object) -> Any:
         after = [v.held for v in variables]
         try:
-            _hold(variables, before)
+            _assign_all(variables, before)
             return compiled.__wrapped__(*args, **kwargs), [v.held for v in variables]
         finally:
-            _hold(variables, after)
+            _assign_all(variables, after)
 
     out = function(*args, **kwargs)
     if are_finite((out, [v.held for v in variables])):
@@ -208,7 +208,7 @@ def _check_compiled(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
         raise NanError(report_origin(again, tuple(given), kwargs))
 
 
-def _hold(variables: Sequence[Any], values: Sequence[Any]) -> None:
+def _assign_all(variables: Sequence[Any], values: Sequence[Any]) -> None:
     for v, held in zip(variables, values, strict=True):
         v.hold(held.value)
 
@@ -216,7 +216,7 @@ def _hold(variables: Sequence[Any], values: Sequence[Any]) -> None:
 def _name_function(args: tuple[Any, ...]) -> Names:
     """Return the names in a call of ``f``, or of the function that a transform made from it."""
     f = _find_program(args[0])
-    return Names(_name(f), ["", *list_parameter_names(f, len(args) - 1)])
+    return Names(_get_name(f), ["", *list_parameter_names(f, len(args) - 1)])
 
 
 def _name_gradients(args: tuple[Any, ...]) -> Names:
@@ -246,7 +246,7 @@ def _name_pull(args: tuple[Any, ...]) -> Names:
     return _name_call(call, xs, [None], [], "the gradient of {}" if given else "")
 
 
-def _of_push(args: tuple[Any, ...]) -> Names:
+def _name_push(args: tuple[Any, ...]) -> Names:
     xs, call, *_ = args
     return _name_call(call, xs, [None], [])
 
@@ -260,7 +260,7 @@ def _name_call(call: Call, xs: Sequence[Any], arguments: list[Any], results: lis
     names, f = call.names, _find_program(call.f)
     leaves = [label for name, x in zip(names, xs, strict=True) for label, _ in name_leaves(name, x)]
     given = [names if name is None else name for name in arguments]
-    return Names(_name(f), given, [*results, *(each.format(label) for label in leaves if each)])
+    return Names(_get_name(f), given, [*results, *(each.format(label) for label in leaves if each)])
 
 
 def _find_program(f: Callable[..., Any]) -> Any:
@@ -268,11 +268,11 @@ def _find_program(f: Callable[..., Any]) -> Any:
     return getattr(f, "__wrapped__", f)
 
 
-def _name(f: Callable[..., Any]) -> str:
+def _get_name(f: Callable[..., Any]) -> str:
     return getattr(f, "__name__", type(f).__name__)
 
 
-def _of_composition(f: Callable[..., Any], args: tuple[Any, ...]) -> Names:
+def _name_composition(f: Callable[..., Any], args: tuple[Any, ...]) -> Names:
     return Names(f.__name__, list_parameter_names(f, len(args)))
 
 
@@ -309,12 +309,12 @@ CALLS: dict[str, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
     "hvp": _check_derivatives(_name_hessian_product),
     "variables": _check_derivatives(name_nothing),
     "vjp": _check_both(_name_pull),
-    "linearize": _check_both(_of_push),
+    "linearize": _check_both(_name_push),
     "sparse jacobian": _check_sparse,
     "tape": check_pulled,
     "function": _check_values,
     "compiled": _check_compiled,
-    "composition": _check_ops(_of_composition),
+    "composition": _check_ops(_name_composition),
     "ufunc": _check_ops(_name_ufunc),
     "numpy function": _check_ops(_name_numpy_function),
 }

@@ -20,14 +20,14 @@ class PassObserver(hooks.Observer):
 
     def open_tape(self) -> Tape:
         tape = ObservedTape(new_level())
-        tape.observers = _of_passes()
+        tape.observers = _list_pass_observers()
         return tape
 
     def walk(self, nodes: list[Any], keep: bool, transposed: bool) -> None:
-        walk_observed(_iterate_back(nodes, keep), _of_passes(), transposed)
+        walk_observed(_iterate_back(nodes, keep), _list_pass_observers(), transposed)
 
 
-def _of_passes() -> list[PassObserver]:
+def _list_pass_observers() -> list[PassObserver]:
     return [o for o in hooks.observers() if isinstance(o, PassObserver)]
 
 
@@ -39,7 +39,7 @@ class ObservedTape(Tape):
     observers: Sequence[PassObserver]
 
     def leaf(self, value: Any) -> Any:
-        monitor = _innermost_monitor(self.observers)
+        monitor = _find_monitor(self.observers)
         return super().leaf(value if monitor is None else monitor.lift(value))
 
     def walk(self) -> None:
@@ -53,13 +53,13 @@ class ObservedTape(Tape):
         self.above.release()
 
 
-def _innermost_monitor(observers: Sequence[PassObserver]) -> Any:
+def _find_monitor(observers: Sequence[PassObserver]) -> Any:
     return next((o.monitor for o in reversed(observers) if o.monitor is not None), None)
 
 
 def walk_observed(nodes: Iterable[Any], observers: Sequence[PassObserver], transposed: bool = False) -> None:
     """Run the backward pass over nodes, latest first; the initial cotangents are set."""
-    strong, monitor = any(o.is_strong for o in observers), _innermost_monitor(observers)
+    strong, monitor = any(o.is_strong for o in observers), _find_monitor(observers)
     if monitor is not None:
         monitor.walk_noted(nodes, strong, transposed)
         return

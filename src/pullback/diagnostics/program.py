@@ -9,10 +9,10 @@ import numpy as np
 
 from pullback.core.source import format_place
 from pullback.core.tensor import all_values
-from pullback.diagnostics.monitor import GIVEN, PASSED, Note
+from pullback.diagnostics.monitor import GIVEN, Note
 from pullback.diagnostics.monitored_run import Examined, MonitoredRun
 from pullback.diagnostics.page import Reported
-from pullback.diagnostics.record import make_record
+from pullback.diagnostics.record import list_notes, make_record, skip_passed
 from pullback.display.html import render_frame, render_table
 from pullback.display.text import align_columns, format_bytes
 from pullback.errors import PullbackError
@@ -57,10 +57,7 @@ class Program(Reported):
         names: dict[int, str] = {}
         self.steps: list[TraceStep] = []
         inputs = {r.note.number: r.name for r in ran.inputs if r.note is not None}
-        for note in _list_notes(ran):
-            if note.name == PASSED:
-                names[note.number] = _format_operand(note.args[0], names)
-                continue
+        for note in list_notes(ran, with_rules=True):
             names[note.number] = inputs.get(note.number) or f"%{len(self.steps)}"
             self.steps.append(_make_step(note, names, kept.get(note.number, 0)))
         self.total = sum(kept.values())
@@ -102,19 +99,6 @@ def _format_range(step: TraceStep) -> str:
     if step.low is None:
         return ""
     return f"{step.low:.4g}" if step.low == step.high else f"{step.low:.4g}..{step.high:.4g}"
-
-
-def _list_notes(ran: MonitoredRun) -> list[Note]:
-    """Return the notes that the results were made from, and those that are on the tape, in order."""
-    wanted = {r.note.number: r.note for r in [*ran.inputs, *ran.values] if r.note is not None}
-    wanted |= {note.number: note for note, _, _ in ran.nodes if note is not None}
-    todo = list(wanted.values())
-    while todo:
-        for a in todo.pop().args:
-            if isinstance(a, Note) and a.number not in wanted:
-                wanted[a.number] = a
-                todo.append(a)
-    return [wanted[number] for number in sorted(wanted)]
 
 
 def _count_kept(ran: MonitoredRun) -> dict[int, int]:
@@ -165,7 +149,7 @@ def _list_changed_params(note: Note) -> Sequence[tuple[str, Any]]:
 
 def _format_operand(a: Any, names: dict[int, str]) -> str:
     if isinstance(a, Note):
-        return names.get(a.number, "?")
+        return names.get(skip_passed(a).number, "?")
     v = all_values(a)
     if isinstance(v, np.ndarray | np.generic):
         return (

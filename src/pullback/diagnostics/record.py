@@ -88,9 +88,9 @@ def make_record(ran: MonitoredRun, name: str) -> Record:
     record = Record(name)
     numbers: dict[int, int] = {}
     labels = {r.note.number: r.name for r in ran.inputs if r.note is not None}
-    results = {_skip_passed(r.note).number for r in ran.values if r.note is not None}
+    results = {skip_passed(r.note).number for r in ran.values if r.note is not None}
     gradients = {r.note.number: g.value for r, g in zip(ran.inputs, ran.gradients, strict=False) if r.note is not None}
-    for note in _list_forward(ran):
+    for note in list_notes(ran, with_rules=False):
         step = _make_step(note, len(record.steps), numbers, labels.get(note.number, ""))
         step.is_result = note.number in results
         cotangent = gradients.get(note.number, ran.monitor.cotangents.get(note.number))
@@ -101,27 +101,28 @@ def make_record(ran: MonitoredRun, name: str) -> Record:
     return record
 
 
-def _list_forward(ran: MonitoredRun) -> list[Note]:
-    """Return the notes of the program, in order, without those of rules and those that only pass a value on."""
+def list_notes(ran: MonitoredRun, with_rules: bool) -> list[Note]:
+    """Return the notes of the program in order, with or without those of derivative rules."""
     wanted: dict[int, Note] = {}
     todo = [r.note for r in [*ran.inputs, *ran.values] if r.note is not None]
     todo += [note for note, _, _ in ran.nodes if note is not None]
     while todo:
-        note = _skip_passed(todo.pop())
-        if note.number not in wanted and not note.backward:
+        note = skip_passed(todo.pop())
+        if note.number not in wanted and (with_rules or not note.backward):
             wanted[note.number] = note
             todo += [a for a in note.args if isinstance(a, Note)]
     return [wanted[number] for number in sorted(wanted)]
 
 
-def _skip_passed(note: Note) -> Note:
+def skip_passed(note: Note) -> Note:
+    """Return the note of the op that made a value, through those that only pass it on to a custom gradient."""
     while note.name == PASSED and isinstance(note.args[0], Note):
         note = note.args[0]
     return note
 
 
 def _make_step(note: Note, number: int, numbers: dict[int, int], label: str) -> Step:
-    sources = [_skip_passed(a) if isinstance(a, Note) else a for a in note.args]
+    sources = [skip_passed(a) if isinstance(a, Note) else a for a in note.args]
     values = note.array
     return Step(
         number=number,
@@ -158,7 +159,7 @@ def _mark_bad(ran: MonitoredRun, record: Record, numbers: dict[int, int]) -> Non
         return
     first = min(begun, key=lambda v: v.note.number)
     for note in list_path(first):
-        number = numbers.get(_skip_passed(note.about).number)
+        number = numbers.get(skip_passed(note.about).number)
         if number is not None:
             record.steps[number].is_bad = True
             if record.first_bad is None:

@@ -69,11 +69,11 @@ def _recompute_tangent(op: Op, args: tuple[Any, ...], params: dict[str, Any], ma
 
         t = push(a.tangent, lambda p: p)
         if t is not None:
-            terms.append(t if is_finite(t) else _strong(op, t, a.tangent, made.shape, push))
+            terms.append(t if is_finite(t) else _strengthen_tangent(op, t, a.tangent, made.shape, push))
     return np.broadcast_to(add_terms(terms), made.shape) if terms else None
 
 
-def _strong(op: Op, t: Value, given: Array, shape: Shape, push: Callable[..., Any]) -> Any:
+def _strengthen_tangent(op: Op, t: Value, given: Array, shape: Shape, push: Callable[..., Any]) -> Any:
     if op.elementwise:
         return select(np.broadcast_to(given == 0, shape), 0, np.broadcast_to(t, shape))
     if isinstance(op.d, linear) and len(op.inputs) > 1:

@@ -48,7 +48,7 @@ class Notes:
         self.notes.append(note)
         return note
 
-    def forward(self, r: Tensor) -> None:
+    def add_forward(self, r: Tensor) -> None:
         """Note a node, with the operands that are kept."""
         step = r.via.plain
         inputs = [v if node is None else node for node, v in zip(step.operands(r), step.values(r), strict=True)]
@@ -63,7 +63,7 @@ class Notes:
         made = self.add(GIVEN, None, (), a.value if isinstance(a.value, ARRAYS) else 0.0)
         return self.values.setdefault(id(a), made)
 
-    def back(self, r: Any) -> None:
+    def add_backward(self, r: Any) -> None:
         """Note the backward pass through a node."""
         owner = self.values[id(r)]
         if isinstance(r.g, ARRAYS) and id(r) not in self.cotangents:
@@ -92,13 +92,13 @@ def _report(tape: Any, known: Any, seeds: Sequence[Any], sources: Any) -> NanRep
     with unwatch(nodes), watch_below(tape._tape.level):
         try:
             for r in nodes:
-                notes.forward(r)
+                notes.add_forward(r)
             for node, seed in seeds:
                 if node is not None:
                     add_cotangent(node, seed)
             for r in reversed(nodes):
                 if r.g is not None:
-                    notes.back(r)
+                    notes.add_backward(r)
         finally:
             for r in known.values():
                 r.g = None
