@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pullback.compiler.runtime.abi.eager_records import REGISTERS
+from pullback.compiler.runtime.abi.eager_records import ARRAY, META, REGISTERS
 from pullback.compiler.runtime.abi.layout import OFFSETS
 
 
@@ -171,6 +171,33 @@ class ObjectWriter(Writer):
         before = self.slot(r, name)
         self.store("ptr", x, r, self.slots[name])
         self.decref(before)
+
+    def call_python(self, function: str, arguments: str, count: int, otherwise: str) -> str:
+        """Return the result, a new reference, of a Python function; jump to a label if it raises an error.
+
+        ``arguments`` is the address of an array of so many arguments.
+        """
+        given = f"ptr {function}", f"ptr {arguments}", f"i64 {count}", "ptr null"
+        made = self.call("ptr", "@PyObject_Vectorcall", *given)
+        self.require(self.compare("ne", made, "null"), otherwise)
+        return made
+
+    def call_back(self, function: str, arguments: str, otherwise: str) -> None:
+        """Call the Python function that a variable of the module refers to with one argument, for its effect."""
+        self.decref(self.call_python(self.load("ptr", function), arguments, 1, otherwise))
+
+    def find_record(self, m: str, failed: str, odd: str) -> tuple[str, str]:
+        """Return the record of a meta and its data; jump to ``odd`` if Python must treat the meta's tensors."""
+        record = self.call("ptr", "@find_record", f"ptr {m}")
+        self.require(self.compare("ne", record, "null"), failed)
+        self.require_type(record, "@bytes_type", odd)
+        return record, self.at(record, OFFSETS["BYTES_DATA"])
+
+    def find_array_record(self, m: str, failed: str, odd: str) -> tuple[str, str]:
+        """Return the same; jump to ``odd`` also if the values of the meta's tensors are no arrays."""
+        record, code = self.find_record(m, failed, odd)
+        self.require(self.compare("eq", self.word(code, META["kind"]), ARRAY, "i64"), odd)
+        return record, code
 
     def allocate_registers(self) -> tuple[str, str]:
         """Return the addresses of two arrays for ``run``: the address, and the two strides, of each register."""

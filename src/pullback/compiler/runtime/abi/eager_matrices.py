@@ -181,12 +181,7 @@ class ProductWriter(ObjectWriter):
     def _read(self, x: str) -> tuple[str, str]:
         """Return the meta of a tensor and its record's data."""
         m = self.slot(x, "meta")
-        record = self.call("ptr", "@find_record", f"ptr {m}")
-        self.require(self.compare("ne", record, "null"), "failed")
-        self.require_type(record, "@bytes_type", "odd")
-        code = self.at(record, OFFSETS["BYTES_DATA"])
-        self.require(self.compare("eq", self.word(code, META["kind"]), ARRAY, "i64"), "odd")
-        return m, code
+        return m, self.find_array_record(m, "failed", "odd")[1]
 
     def _copy(self, v: str) -> str:
         """Return a copy of the caller's array, which may change later; Python treats those that it does not copy."""
@@ -213,11 +208,7 @@ class ProductWriter(ObjectWriter):
         lengths = f"i64 {self.load('i64', rows)}", f"i64 {self.load('i64', columns)}"
         q = self.call("ptr", "@find_meta", f"ptr {m}", *lengths)
         self.require(self.compare("ne", q, "null"), f"{name}unfit")
-        record = self.call("ptr", "@find_record", f"ptr {q}")
-        self.require(self.compare("ne", record, "null"), f"{name}unfit")
-        self.require_type(record, "@bytes_type", f"{name}unfit")
-        code = self.at(record, OFFSETS["BYTES_DATA"])
-        self.require(self.compare("eq", self.word(code, META["kind"]), ARRAY, "i64"), f"{name}unfit")
+        record, code = self.find_array_record(q, f"{name}unfit", f"{name}unfit")
         v = self.call("ptr", "@multiply", f"ptr {vx}", f"ptr {vy}", "i1 0", "i1 0", f"ptr {code}")
         self.require(self.compare("ne", v, "null"), f"{name}unfit")
         placed = [f"ptr {p}" for p in (v, q, record, self.word(self.plan, OP[step], "ptr"), x, y)]
@@ -250,11 +241,7 @@ def write_pull_product() -> str:
         w.store("ptr", "null", place)
 
     def read(t: str, number: int) -> None:
-        record = w.call("ptr", "@find_record", f"ptr {w.slot(t, 'meta')}")
-        w.require(w.compare("ne", record, "null"), "failed")
-        w.require_type(record, "@bytes_type", "odd")
-        code = w.at(record, OFFSETS["BYTES_DATA"])
-        w.require(w.compare("eq", w.word(code, META["kind"]), ARRAY, "i64"), "odd")
+        _, code = w.find_array_record(w.slot(t, "meta"), "failed", "odd")
         w.store("ptr", code, codes[number])
 
     def multiply(a: str, b: str, turns: tuple[int, int], number: int, otherwise: str) -> None:

@@ -7,7 +7,7 @@ gives of it.  Python takes microseconds for what is a copy of a few rows.
 from __future__ import annotations
 
 from pullback.compiler.runtime.abi.code_writer import ObjectWriter
-from pullback.compiler.runtime.abi.eager_records import ARRAY, META, OUT, SCALAR
+from pullback.compiler.runtime.abi.eager_records import META, OUT, SCALAR
 from pullback.compiler.runtime.abi.layout import OFFSETS
 
 
@@ -66,11 +66,7 @@ class PickWriter(ObjectWriter):
         self.require_type(y, "@tuple_type", "odd")
         self.index = self.load("ptr", y, OFFSETS["TUPLE_ITEMS"])
         self.require(self.call("i1", "@is_basic", f"ptr {self.index}"), "odd")
-        record = self.call("ptr", "@find_record", f"ptr {self.slot(self.x, 'meta')}")
-        self.require(self.compare("ne", record, "null"), "failed")
-        self.require_type(record, "@bytes_type", "odd")
-        self.operand_code = self.at(record, OFFSETS["BYTES_DATA"])
-        self.require(self.compare("eq", self.word(self.operand_code, META["kind"]), ARRAY, "i64"), "odd")
+        _, self.operand_code = self.find_array_record(self.slot(self.x, "meta"), "failed", "odd")
         self.g = self.slot("%r", "g")
         self.is_number = self.compare("eq", self.word("%code", META["kind"]), SCALAR, "i64")
         at = self.call("ptr", "@operand", f"ptr {self.g}", "ptr %code", f"ptr {self.at(self.strides, 16)}")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.runtime.abi.eager_records import CALL, OUT, REGISTERS
+from pullback.compiler.runtime.abi.layout import read_half, read_word
 from pullback.core.formula import UFUNCS
 
 # Offsets, in bytes, of the fields of a ufunc object (``PyUFuncObject``).
@@ -32,21 +33,13 @@ OTHER_FOR_SCALARS = frozenset({np.power, np.remainder, np.floor_divide, np.fmod,
 ARITHMETIC = frozenset({np.add, np.subtract, np.multiply, np.divide, np.square, np.positive})
 
 
-def _word(place: int) -> int:
-    return ctypes.c_int64.from_address(place).value
-
-
-def _half(place: int) -> int:
-    return ctypes.c_int32.from_address(place).value
-
-
 def is_ufunc_known(ufunc: Any) -> bool:
     """Return whether the fields of a ufunc are where ``UFUNC`` has them."""
     at = id(ufunc)
-    counts = _half(at + UFUNC["inputs"]), _half(at + UFUNC["arguments"]), _half(at + UFUNC["count"])
+    counts = read_half(at + UFUNC["inputs"]), read_half(at + UFUNC["arguments"]), read_half(at + UFUNC["count"])
     if counts != (ufunc.nin, ufunc.nargs, ufunc.ntypes):
         return False
-    return bool(ctypes.string_at(_word(at + UFUNC["name"])) == ufunc.__name__.encode())
+    return bool(ctypes.string_at(read_word(at + UFUNC["name"])) == ufunc.__name__.encode())
 
 
 def find_loop(ufunc: Any, types: str) -> tuple[int, int] | None:
@@ -58,10 +51,10 @@ def find_loop(ufunc: Any, types: str) -> tuple[int, int] | None:
     True
     """
     at, wanted = id(ufunc), bytes(np.dtype(c).num for c in types)
-    listed = ctypes.string_at(_word(at + UFUNC["types"]), ufunc.ntypes * ufunc.nargs)
+    listed = ctypes.string_at(read_word(at + UFUNC["types"]), ufunc.ntypes * ufunc.nargs)
     for i in range(ufunc.ntypes):
         if listed[i * ufunc.nargs : (i + 1) * ufunc.nargs] == wanted:
-            return _word(_word(at + UFUNC["loops"]) + 8 * i), _word(_word(at + UFUNC["data"]) + 8 * i)
+            return read_word(read_word(at + UFUNC["loops"]) + 8 * i), read_word(read_word(at + UFUNC["data"]) + 8 * i)
     return None
 
 

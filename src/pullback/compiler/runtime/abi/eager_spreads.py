@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pullback.compiler.runtime.abi.code_writer import ObjectWriter
-from pullback.compiler.runtime.abi.eager_records import ARRAY, META, SCALAR, STEP
+from pullback.compiler.runtime.abi.eager_records import META, SCALAR, STEP
 from pullback.compiler.runtime.abi.layout import OFFSETS
 
 KINDS = (("float", "0x3810000000000000"), ("double", "0x0010000000000000"))  # with their smallest normal numbers
@@ -20,11 +20,7 @@ def write_pull_spread() -> str:
     w.require(w.compare("eq", w.word("%code", META["kind"]), SCALAR, "i64"), "odd")  # so all axes were reduced
     x = w.slot("%r", "x")
     w.require_type(x, "@tensor_type", "odd")
-    record = w.call("ptr", "@find_record", f"ptr {w.slot(x, 'meta')}")
-    w.require(w.compare("ne", record, "null"), "failed")
-    w.require_type(record, "@bytes_type", "odd")
-    its = w.at(record, OFFSETS["BYTES_DATA"])
-    w.require(w.compare("eq", w.word(its, META["kind"]), ARRAY, "i64"), "odd")
+    _, its = w.find_array_record(w.slot(x, "meta"), "failed", "odd")
     dtype = w.word("%code", META["dtype"])
     w.require(w.compare("eq", w.word(its, META["dtype"]), dtype, "i64"), "odd")
     g = w.call("ptr", "@operand", f"ptr {w.slot('%r', 'g')}", "ptr %code", f"ptr {strides}")

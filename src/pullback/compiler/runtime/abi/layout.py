@@ -99,18 +99,20 @@ def find_mismatch() -> str | None:
     return next((name for name, found in chain(fields, _examine_containers()) if not found), None)
 
 
-def _word(place: int) -> int:
+def read_word(place: int) -> int:
+    """Return the 64-bit integer at an address."""
     return ctypes.c_int64.from_address(place).value
 
 
-def _half(place: int) -> int:
+def read_half(place: int) -> int:
+    """Return the 32-bit integer at an address."""
     return ctypes.c_int32.from_address(place).value
 
 
 def _has_words(place: int, words: tuple[int, ...]) -> bool:
     """Return whether these words are at an address; False, without reading, for what cannot be an address."""
     return not words or (
-        place > LOWEST and place % 8 == 0 and all(_word(place + 8 * i) == n for i, n in enumerate(words))
+        place > LOWEST and place % 8 == 0 and all(read_word(place + 8 * i) == n for i, n in enumerate(words))
     )
 
 
@@ -122,21 +124,21 @@ def _get_handler() -> int:
 def _examine_array(x: Any) -> Iterator[tuple[str, bool]]:
     """Yield the fields of an array, and whether each is where it is expected; one that is not is the last."""
     at, dtype = id(x), id(x.dtype)
-    yield "the type of an array", _word(at + OFFSETS["TYPE"]) == id(np.ndarray) == numpy_functions()[2]
-    yield "the memory of an array", _word(at + OFFSETS["ARRAY_DATA"]) == x.ctypes.data
-    yield "the rank of an array", _half(at + OFFSETS["ARRAY_RANK"]) == x.ndim
-    yield "the dtype of an array", _word(at + OFFSETS["ARRAY_DTYPE"]) == dtype
-    yield "the flags of an array", _half(at + OFFSETS["ARRAY_FLAGS"]) == x.flags.num
-    yield "the shape of an array", _has_words(_word(at + OFFSETS["ARRAY_SHAPE"]), x.shape)
-    yield "the strides of an array", _has_words(_word(at + OFFSETS["ARRAY_STRIDES"]), x.strides)
-    yield "the base of an array", _word(at + OFFSETS["ARRAY_BASE"]) == (0 if x.base is None else id(x.base))
+    yield "the type of an array", read_word(at + OFFSETS["TYPE"]) == id(np.ndarray) == numpy_functions()[2]
+    yield "the memory of an array", read_word(at + OFFSETS["ARRAY_DATA"]) == x.ctypes.data
+    yield "the rank of an array", read_half(at + OFFSETS["ARRAY_RANK"]) == x.ndim
+    yield "the dtype of an array", read_word(at + OFFSETS["ARRAY_DTYPE"]) == dtype
+    yield "the flags of an array", read_half(at + OFFSETS["ARRAY_FLAGS"]) == x.flags.num
+    yield "the shape of an array", _has_words(read_word(at + OFFSETS["ARRAY_SHAPE"]), x.shape)
+    yield "the strides of an array", _has_words(read_word(at + OFFSETS["ARRAY_STRIDES"]), x.strides)
+    yield "the base of an array", read_word(at + OFFSETS["ARRAY_BASE"]) == (0 if x.base is None else id(x.base))
     yield (
         "the memory handler of an array",
-        _word(at + OFFSETS["ARRAY_HANDLER"]) == (_get_handler() if x.flags.owndata else 0),
+        read_word(at + OFFSETS["ARRAY_HANDLER"]) == (_get_handler() if x.flags.owndata else 0),
     )
     order = chr(ctypes.c_uint8.from_address(dtype + OFFSETS["DTYPE_ORDER"]).value)
     yield "the byte order of a dtype", order == x.dtype.byteorder
-    yield "the number of a dtype", _half(dtype + OFFSETS["DTYPE_NUMBER"]) == x.dtype.num
+    yield "the number of a dtype", read_half(dtype + OFFSETS["DTYPE_NUMBER"]) == x.dtype.num
 
 
 def _examine_containers() -> Iterator[tuple[str, bool]]:
@@ -144,9 +146,9 @@ def _examine_containers() -> Iterator[tuple[str, bool]]:
     first, second, some_bytes, single, number = object(), object(), b"pullback", np.float32(2.5), 1.5
     a_list, a_tuple, a_dict = [first, second, first], (first, second), {1: first, 2: second}
     sizes = [(a_list, 3), (a_tuple, 2), (a_dict, 2)]
-    yield "the length of a container", all(_word(id(x) + OFFSETS["SIZE"]) == n for x, n in sizes)
+    yield "the length of a container", all(read_word(id(x) + OFFSETS["SIZE"]) == n for x, n in sizes)
     yield "the items of a tuple", _has_words(id(a_tuple) + OFFSETS["TUPLE_ITEMS"], (id(first), id(second)))
-    yield "the items of a list", _has_words(_word(id(a_list) + OFFSETS["LIST_ITEMS"]), (*map(id, a_list),))
+    yield "the items of a list", _has_words(read_word(id(a_list) + OFFSETS["LIST_ITEMS"]), (*map(id, a_list),))
     yield "the contents of bytes", ctypes.string_at(id(some_bytes) + OFFSETS["BYTES_DATA"], 8) == some_bytes
     yield "the value of a float", ctypes.c_double.from_address(id(number) + OFFSETS["NUMBER"]).value == number
     yield "the value of a NumPy scalar", ctypes.c_float.from_address(id(single) + OFFSETS["NUMBER"]).value == single
