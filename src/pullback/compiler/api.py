@@ -107,18 +107,10 @@ class Program:
 
         def take_out(x: Any) -> Any:
             """Return a hole in the place of an array or tensor, which becomes an output."""
-            if isinstance(x, RowSparse):
-                x = x.to_dense()
-            if isinstance(x, LAZY):
-                raise ArgumentError(
-                    f"compile(f): f returned a {type(x).__name__}, which would run after f was traced. "
-                    "Return a list or a tuple."
-                )
-            if not isinstance(x, Tensor | np.ndarray | np.generic):
-                x, given = get_array_inside(x) if hasattr(type(x), "__array__") else x, x  # such as a Series of pandas
-                if not has_tensors(x):
-                    return given
-            results.append(join_array(x))
+            array = _find_array(x)
+            if array is None:
+                return x
+            results.append(join_array(array))
             outputs.append(trace.node(results[-1].read() if isinstance(results[-1], Tensor) else results[-1]))
             return HOLE
 
@@ -265,6 +257,21 @@ class Program:
         facts = [f"compiled in {sum(self.stats.values()):.0f} ms", f"{self.temporaries:,} bytes of temporaries"]
         steps = render_table(["step", "what it does"], enumerate(self.kernels, 1), right=[0])
         return render_frame(f"Program of {self._get_name()}", facts, steps, render_text(self.graph, "graph"))
+
+
+def _find_array(x: Any) -> Any:
+    """Return the array or tensor that a result of a traced function is or contains; None if there is none."""
+    if isinstance(x, RowSparse):
+        return x.to_dense()
+    if isinstance(x, LAZY):
+        raise ArgumentError(
+            f"compile(f): f returned a {type(x).__name__}, which would run after f was traced. "
+            "Return a list or a tuple."
+        )
+    if isinstance(x, Tensor | np.ndarray | np.generic):
+        return x
+    inside = get_array_inside(x) if hasattr(type(x), "__array__") else x  # such as a Series of pandas
+    return inside if has_tensors(inside) else None
 
 
 @contextmanager

@@ -659,24 +659,33 @@ class Op:
         self, nodes: list[Any], values: list[Any], live: list[bool], params: dict[str, Any], m: Meta
     ) -> tuple[Any, Any, Any] | None:
         """Return the step and the two operand slots of a node; None if no operand on the tape has a derivative."""
-        # Not split: every op that is recorded outside the fast path calls it, and a Python call takes some 30 ns.
         if not self.flows:
             return None
         if self.form == 1:
             return self.one, nodes[0], tuple(params.values())
-        quick = self.acts is elementwise2 and m.dtype.kind == "f"
         if self.form == 2:
-            on_x, on_y = (on and self.d.differentiable(i) for i, on in enumerate(live))
-            if on_x and on_y:
-                x, y = nodes
-                return (self.both if quick and x.meta is m and y.meta is m else self.both_fit), x, y
-            if on_x:
-                step = self.left if quick and nodes[0].meta is m else self.left_fit
-                return step, nodes[0], self._keep(values[1], step.needs[1], m)
-            if on_y:
-                step = self.right if quick and nodes[1].meta is m else self.right_fit
-                return step, nodes[1], self._keep(values[0], step.needs[0], m)
-            return None
+            return self._select_step_of_two(nodes, values, live, m)
+        return self._select_step_of_many(nodes, values, live, params, m)
+
+    def _select_step_of_two(
+        self, nodes: list[Any], values: list[Any], live: list[bool], m: Meta
+    ) -> tuple[Any, Any, Any] | None:
+        quick = self.acts is elementwise2 and m.dtype.kind == "f"
+        on_x, on_y = (on and self.d.differentiable(i) for i, on in enumerate(live))
+        if on_x and on_y:
+            x, y = nodes
+            return (self.both if quick and x.meta is m and y.meta is m else self.both_fit), x, y
+        if on_x:
+            step = self.left if quick and nodes[0].meta is m else self.left_fit
+            return step, nodes[0], self._keep(values[1], step.needs[1], m)
+        if on_y:
+            step = self.right if quick and nodes[1].meta is m else self.right_fit
+            return step, nodes[1], self._keep(values[0], step.needs[0], m)
+        return None
+
+    def _select_step_of_many(
+        self, nodes: list[Any], values: list[Any], live: list[bool], params: dict[str, Any], m: Meta
+    ) -> tuple[Any, Any, Any] | None:
         if not any(on and self.d.differentiable(i) for i, on in enumerate(live)):
             return None
         kept = [

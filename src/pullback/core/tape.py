@@ -720,35 +720,40 @@ def perform_beside(op: Op, x: Any, y: Any) -> Any:
 
     None if they are something else.
     """
-    crossed = not (type(x) is Tensor and x.meta.plain and x.meta.tape.level)
+    crossed = not _is_small_node(x)
     a, c = (y, x) if crossed else (x, y)
-    if crossed and not (type(a) is Tensor and a.meta.plain and a.meta.tape.level):
+    if crossed and not _is_small_node(a):
         return None
-    m = a.meta
+    dtype = a.meta.dtype
     v = c.value if type(c) is Tensor and c.meta.raw and not c.meta.tape.level else c
-    if type(v) is ndarray:
-        if v.dtype is not m.dtype:
-            if not v.ndim or v.dtype.kind not in "iub":
-                return None
-            v = v.astype(m.dtype)  # integers do not widen floats
-        elif v is c:
+    if type(v) in SCALARS:
+        return _perform_beside_number(op, a, v, crossed)
+    if type(v) is not ndarray:
+        return None
+    if v.dtype is not dtype:
+        if not v.ndim or v.dtype.kind not in "iub":
             return None
-    elif type(v) in SCALARS:
-        if v.dtype is not m.dtype and v.dtype.kind == "f":
-            return _widen_beside(op, a, v, crossed)
-        v = float(m.dtype.type(v))
-        if crossed and op.reflected is not None:
-            return op.reflected(a, v)
-    else:
+        v = v.astype(dtype)  # integers do not widen floats
+    elif v is c:
         return None
     return op.function(v, a) if crossed else op.function(a, v)
 
 
-def _widen_beside(op: Op, a: Tensor, v: Any, crossed: bool) -> Any:
-    """Perform an op of two inputs on a tensor of a tape and a NumPy float of another dtype, which may widen it."""
-    values = (v, a.value) if crossed else (a.value, v)
-    z = op.run_guarded(lambda: op.run(*values), values, {})
-    return place(z, a.meta.tape[z.shape, z.dtype], op.right_fit if crossed else op.left_fit, a, v)
+def _is_small_node(x: Any) -> Any:
+    return type(x) is Tensor and x.meta.plain and x.meta.tape.level
+
+
+def _perform_beside_number(op: Op, a: Tensor, v: Any, crossed: bool) -> Any:
+    """Perform an op of two inputs on a tensor of a tape and a NumPy scalar; a float of another dtype may widen it."""
+    m = a.meta
+    if v.dtype is not m.dtype and v.dtype.kind == "f":
+        values = (v, a.value) if crossed else (a.value, v)
+        z = op.run_guarded(lambda: op.run(*values), values, {})
+        return place(z, m.tape[z.shape, z.dtype], op.right_fit if crossed else op.left_fit, a, v)
+    number = float(m.dtype.type(v))
+    if not crossed:
+        return op.function(a, number)
+    return op.function(number, a) if op.reflected is None else op.reflected(a, number)
 
 
 def add_into(rule: Callable[..., Any], into: Any, rows: Any = None) -> Any:

@@ -21,7 +21,7 @@ from pullback.numerics.small_arrays import columns_times_rows, dot_fives
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
-    from pullback.typing import TensorLike, Value
+    from pullback.typing import Array, TensorLike, Value
 
 __all__ = ["dot", "einsum", "inner", "mat_mul", "matmul", "outer", "outer_product", "tensordot", "vdot"]
 
@@ -66,10 +66,16 @@ def times(x: Value, y: Value) -> Any:
     if type(x) is ndarray and type(y) is ndarray:
         if x.ndim == 2 and y.ndim == 2 and ((n := len(y)) > 1 or (x.size > 1 and y.size > 1)):
             return x.dot(y) if n != 5 else dot_fives(x, y)
-        if x.ndim + y.ndim == 3 and x.ndim and y.ndim and len(y) == 5:
-            return dot_fives(x, y)
-        if x.ndim == y.ndim == 3 and x.shape[2] == 1 and x.shape[0] == y.shape[0] and y.shape[1] == 1:
-            return columns_times_rows(x[:, :, 0], y[:, 0])
+        return _times_other(x, y)
+    return np.matmul(x, y)
+
+
+def _times_other(x: Array, y: Array) -> Any:
+    """Return ``x @ y`` of arrays that are not both matrices, or have a length of 1."""
+    if x.ndim + y.ndim == 3 and x.ndim and y.ndim and len(y) == 5:
+        return dot_fives(x, y)
+    if x.ndim == y.ndim == 3 and x.shape[2] == 1 and x.shape[0] == y.shape[0] and y.shape[1] == 1:
+        return columns_times_rows(x[:, :, 0], y[:, 0])
     return np.matmul(x, y)
 
 
