@@ -88,7 +88,7 @@ def check_pulled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 def _report(tape: Any, known: Any, seeds: Sequence[Any], sources: Any) -> NanReport:
     nodes, notes = list(tape._tape.list_steps()), Notes(tape._tape)
-    wanted = [n for s in sources for n in tape._nodes(s) or [tape._node(s, known)] if n is not None]
+    wanted = [n for s in sources for n in tape._list_leaves(s) or [tape._find_node(s, known)] if n is not None]
     with unwatch(nodes), watch_below(tape._tape.level):
         try:
             for r in nodes:

@@ -50,17 +50,17 @@ class Selection:
 
     def __init__(self, face: str, f: Callable[..., Any], argnums: ArgNums, argnames: ArgNames) -> None:
         self.face = face
-        numbers = [] if argnums is None else _several(face, "argnums", argnums, (int, np.integer), "an integer")
-        names = [] if argnames is None else _several(face, "argnames", argnames, str, "a name")
+        numbers = [] if argnums is None else _list_choices(face, "argnums", argnums, (int, np.integer), "an integer")
+        names = [] if argnames is None else _list_choices(face, "argnames", argnames, str, "a name")
         self.one = (argnames is None and numbers == (argnums,)) or (argnums is None and names == (argnames,))
         taken = signature_of(f)
         self.chosen = [
-            *(self._by_number(int(i), taken) for i in numbers),
-            *(self._by_name(name, taken) for name in names),
+            *(self._choose_by_number(int(i), taken) for i in numbers),
+            *(self._choose_by_name(name, taken) for name in names),
         ]
         self._check_distinct([(c.number, c.name) for c in self.chosen])
 
-    def _by_number(self, i: int, taken: Signature | None) -> Chosen:
+    def _choose_by_number(self, i: int, taken: Signature | None) -> Chosen:
         label = f"argnums={i}"
         if taken is None:
             return Chosen(label, i, None)
@@ -79,7 +79,7 @@ class Selection:
         i %= len(ordered)
         return Chosen(label, i, ordered[i].name if ordered[i].kind is Parameter.POSITIONAL_OR_KEYWORD else None)
 
-    def _by_name(self, name: str, taken: Signature | None) -> Chosen:
+    def _choose_by_name(self, name: str, taken: Signature | None) -> Chosen:
         label = f"argnames={name!r}"
         if taken is None:
             return Chosen(label, None, name)
@@ -191,7 +191,7 @@ def call_by_all(
     return selection.call(f, tuple(args), kwargs), selection
 
 
-def _several(face: str, what: str, given: object, kinds: Any, one: str) -> Sequence[Any]:
+def _list_choices(face: str, what: str, given: object, kinds: Any, one: str) -> Sequence[Any]:
     """Return ``argnums`` or ``argnames`` as a list; a single number or name need not be in a list."""
     found = given if isinstance(given, list | tuple) else (given,)
     if any(not isinstance(x, kinds) or isinstance(x, bool) for x in found):
@@ -251,7 +251,7 @@ class Derivative:
         if self.selection is not None:
             return self.selection.call(self.__wrapped__, args, kwargs)
         if len(args) > 1:
-            raise self._too_many(args)
+            raise self._make_count_error(args)
         if args and not kwargs:
             return WholeCall(self.__wrapped__, args)
         place: int | str = 0
@@ -264,7 +264,7 @@ class Derivative:
     def pack(self, ds: Sequence[Any]) -> Any:
         return ds[0] if self.selection is None else self.selection.pack(ds)
 
-    def _too_many(self, args: tuple[Any, ...]) -> ArgumentError:
+    def _make_count_error(self, args: tuple[Any, ...]) -> ArgumentError:
         name = self.__name__ if self.__name__.isidentifier() else "f"
         call = f"{self.face}({name})(x{', dy=None' * self.has_dy})"
         what = f"{name}{_describe_parameters(self.__wrapped__)}"
@@ -316,7 +316,7 @@ class Derivative:
             raise AttributeError("__signature__")
         parameters = list(taken.parameters.values())
         if self.selection is None:
-            parameters = _first_by_position(parameters)
+            parameters = _keep_first_positional(parameters)
         if self.has_dy and not self.names_dy:
             alone = self.selection is None and self.takes_one
             kind = Parameter.POSITIONAL_OR_KEYWORD if alone else Parameter.KEYWORD_ONLY
@@ -330,7 +330,7 @@ def _rebuild(cls: Any, f: Callable[..., Any], options: dict[str, Any]) -> Any:
     return cls(f, **options)
 
 
-def _first_by_position(parameters: Sequence[Parameter]) -> list[Parameter]:
+def _keep_first_positional(parameters: Sequence[Parameter]) -> list[Parameter]:
     """Return the first parameter, and those of the others that can be given by keyword."""
     found: list[Parameter] = []
     for i, p in enumerate(parameters):

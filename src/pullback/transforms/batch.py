@@ -109,7 +109,7 @@ class Batched(Wrapped):
     def mine(self, args: Sequence[Any]) -> tuple[list[Any], list[bool]]:
         """Return the arguments one level down, and for each whether it has examples."""
         on = [isinstance(a, Batched) and a.number == self.number for a in args]
-        return [a.array if b else _of_constant(a) for a, b in zip(args, on, strict=True)], on
+        return [a.array if b else _unwrap(a) for a, b in zip(args, on, strict=True)], on
 
     def interpret(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if not op.custom and op.elementwise and not params:
@@ -150,7 +150,7 @@ class Batched(Wrapped):
             return None
         arrays: list[Any] = []
         ranks, shared = set[int](), 0  # how many axes there are: of examples, and at most of what is the same for all
-        for a in map(_of_constant, args):
+        for a in map(_unwrap, args):
             t = type(a)
             is_batched = t is Batched and a.number == self.number
             if is_batched:
@@ -196,7 +196,7 @@ def _align_ranks(arrays: list[Any], ranks: set[int], shared: int) -> list[Any]:
     return [a.reshape(-1, *(1,) * (most - 1)) if type(a) is ndarray and a.ndim == 1 else a for a in arrays]
 
 
-def _of_constant(x: Operand) -> Any:
+def _unwrap(x: Operand) -> Any:
     """Return the array in a tensor that no transform follows, anything else as it is."""
     return x.value if type(x) is Tensor and not x.level and x.meta.raw else x
 

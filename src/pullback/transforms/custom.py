@@ -83,31 +83,13 @@ class Customized:
         return f"<{self.face} {self.__name__}>"
 
 
-class Held:
-    """Makes variables read as other values than they hold, for a comparison."""
-
-    level = 0
-    writes = False
-
-    def __init__(self, values: dict[int, Any]) -> None:
-        self.values = values
-
-    def on_read(self, v: Variable, value: Tensor) -> Any:
-        return constant(self.values[id(v)]) if id(v) in self.values else value
-
-
-class Stated(Customized):
-    """A function with a user's gradient and perhaps a user's tangent, which can be checked by finite differences."""
-
-    def __init__(self, f: Callable[..., Any], check: bool = False, jvp: Callable[..., Any] | None = None) -> None:
-        super().__init__(f)
-        self.check = check
-        self._agreed: set[Any] = set()
-        if jvp is not None:
-            self.defjvp(jvp)
+class WithTangentRule(Customized):
+    """A function that may have a user's rule for tangents."""
 
     def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """State the tangent: ``rule(primals, tangents)`` returns ``(value, tangent)``.  It may be a decorator.
+
+        rule: called with the tuple of the arguments and the tuple of their tangents, built alike.
 
         >>> import pullback as pb
         >>> @pb.custom_grad
@@ -123,6 +105,30 @@ class Stated(Customized):
             raise ArgumentError(f"{self.face}({self.__name__}): jvp must be a function, got {type(rule).__name__}.")
         self.rule = rule
         return rule
+
+
+class Held:
+    """Makes variables read as other values than they hold, for a comparison."""
+
+    level = 0
+    writes = False
+
+    def __init__(self, values: dict[int, Any]) -> None:
+        self.values = values
+
+    def on_read(self, v: Variable, value: Tensor) -> Any:
+        return constant(self.values[id(v)]) if id(v) in self.values else value
+
+
+class Stated(WithTangentRule):
+    """A function with a user's gradient and perhaps a user's tangent, which can be checked by finite differences."""
+
+    def __init__(self, f: Callable[..., Any], check: bool = False, jvp: Callable[..., Any] | None = None) -> None:
+        super().__init__(f)
+        self.check = check
+        self._agreed: set[Any] = set()
+        if jvp is not None:
+            self.defjvp(jvp)
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         if self.check:

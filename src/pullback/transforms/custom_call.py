@@ -71,14 +71,14 @@ class CustomCall(CustomOp):
         self.structure, self.grad_func = self.split(out)
         zs = self.results_in(self.structure)
         run = self.gradient(values, zs, self.grad_func, read)
-        return run if scope is None or not scope.is_needed else run._replace(back=_in_scope(scope, run.back))
+        return run if scope is None or not scope.is_needed else run._replace(back=_keep_scope(scope, run.back))
 
     def body(self, values: Sequence[Any]) -> Any:
         return self.f(*self.arguments.fill(values), **self.kwargs)
 
     def split(self, out: TensorLike) -> tuple[Any, Any]:
         """Return the value and the gradient function from what the body returned."""
-        found = _by_name(out) if type(out) is not tuple else None
+        found = _find_named(out) if type(out) is not tuple else None
         if found is None and isinstance(out, tuple | list) and len(out) == 2:
             found = out[0], out[1]
         if found is None or not callable(found[1]):
@@ -207,13 +207,13 @@ class CustomCall(CustomOp):
         given, along = (tuple(self.arguments.fill([unwrap_constant(v) for v in vs])) for vs in (primals, moved))
         scope = Scope(primals)
         with scope.open():
-            out = rule(given, tuple(tree.map_leaves(_only_tensors, t) for t in along), **self.kwargs)
+            out = rule(given, tuple(tree.map_leaves(_keep_array, t) for t in along), **self.kwargs)
         if not isinstance(out, tuple | list) or len(out) != 2:
             raise CustomGradientError(
                 f"{self.name}: the rule of the tangent must return (value, tangent), got {_describe(out)} "
                 f"({line_of(rule)})."
             )
-        ts = [out[1]] if isinstance(out[1], ARRAYS) or out[1] is None else _with_gaps(out[1])
+        ts = [out[1]] if isinstance(out[1], ARRAYS) or out[1] is None else _list_all_leaves(out[1])
         if len(ts) != len(z):
             raise CustomGradientError(
                 f"{self.name}: the rule of the tangent must return {len(z)} tangent{'s' * (len(z) != 1)}, one for each "
@@ -302,7 +302,7 @@ class NestedCall(CustomCall):
         return Run(zs, back, read)
 
 
-def _in_scope(scope: Scope, back: Back) -> Back:
+def _keep_scope(scope: Scope, back: Back) -> Back:
     """Return a backward rule that runs in ``scope``, so that what it records counts as made by this run."""
 
     def back_in_scope(dys: list[Any]) -> Sequence[Any]:
@@ -312,7 +312,7 @@ def _in_scope(scope: Scope, back: Back) -> Back:
     return back_in_scope
 
 
-def _by_name(out: Any) -> tuple[Any, Any] | None:
+def _find_named(out: Any) -> tuple[Any, Any] | None:
     """Return the value and gradient function of a dict or an object that has them by name, or None."""
     if isinstance(out, dict):
         found = [out[k] for k in GRAD_FUNC if k in out]
@@ -330,11 +330,11 @@ def _describe(out: object) -> str:
     return f"{kind} of ({', '.join(type(part).__name__ for part in out)})" if isinstance(out, tuple | list) else kind
 
 
-def _only_tensors(x: object) -> Any:
+def _keep_array(x: object) -> Any:
     return x if isinstance(x, ARRAYS) else None
 
 
-def _with_gaps(x: object) -> list[Any]:
+def _list_all_leaves(x: object) -> list[Any]:
     """Return the leaves of a tree, ``None`` included."""
     return [leaf for _, leaf in name_all_leaves("", x)]
 

@@ -14,7 +14,7 @@ from pullback.core.interpreter import level_of
 from pullback.core.variable import Recorder, Variable, watch_below
 from pullback.errors import ArgumentError, CustomGradientError
 from pullback.transforms.captured import line_of, make_capture_error, make_variable_error
-from pullback.transforms.custom import Customized
+from pullback.transforms.custom import WithTangentRule
 from pullback.transforms.custom_call import CustomCall
 from pullback.transforms.custom_op import Run, transpose
 from pullback.transforms.enclosing import Scope
@@ -86,7 +86,7 @@ class TangentCall(CustomCall):
             raise make_variable_error(self.name, variables, self.f, "Pass")
 
 
-class CustomJvp(Customized):
+class CustomJvp(WithTangentRule):
     """The function that ``custom_jvp`` returns."""
 
     face = "custom_jvp"
@@ -106,22 +106,6 @@ class CustomJvp(Customized):
 
     def settings(self) -> tuple[Any, ...]:
         return self.__wrapped__, self.rule
-
-    def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """State the tangent: ``rule(primals, tangents)`` returns ``(value, tangent)``.  It may be a decorator.
-
-        rule: called with the tuple of the arguments and the tuple of their tangents, built alike.
-
-        >>> import pullback as pb
-        >>> square = pb.custom_jvp(lambda x: x * x)
-        >>> _ = square.defjvp(lambda primals, tangents: (primals[0] ** 2, 2 * primals[0] * tangents[0]))
-        >>> pb.grad(square)(3.0)
-        6.0
-        """
-        if not callable(rule):
-            raise ArgumentError(f"custom_jvp({self.__name__}): jvp must be a function, got {type(rule).__name__}.")
-        self.rule = rule
-        return rule
 
     def defjvps(self, *rules: Callable[..., Any] | None) -> None:
         """State the tangent argument by argument; their sum is the tangent of the value.

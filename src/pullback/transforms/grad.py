@@ -158,7 +158,7 @@ class Differentiated(Derivative):
         if type(value) is ndarray:
             value = copy_if_shared(value, [t.value for t in leaves])
         if not plain:
-            return convert_back(value, kind), self._in_form(xs, out), aux
+            return convert_back(value, kind), self._restore_structure(xs, out), aux
         if has_numbers:
             value = convert_back(value, kind)
             for i, x in enumerate(xs):
@@ -238,7 +238,7 @@ class Differentiated(Derivative):
         t = leaves[i]
         return np.zeros(t.shape, float_of(t.dtype, value.dtype))[()]
 
-    def _in_form(self, xs: Sequence[Any], out: list[Any]) -> list[Any]:
+    def _restore_structure(self, xs: Sequence[Any], out: list[Any]) -> list[Any]:
         """Return the gradients in the structure of the inputs, each of the kind of its own input."""
         source = iter(out)
 

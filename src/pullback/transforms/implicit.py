@@ -98,7 +98,7 @@ class Implicit:
         count = len(unknowns.shapes)
         values = [*map(stop_gradient, arguments.flat[:count]), *arguments.flat[count:]]
         with watch_below(0):
-            vector = call_unfollowed(lambda *plain: self._solution(unknowns, arguments, plain), *values)
+            vector = call_unfollowed(lambda *plain: self._run_solver(unknowns, arguments, plain), *values)
         if sum(unknowns.sizes):
             vector = self._attach_derivative(unknowns, arguments, values, vector)
         kind = max(kind_of(leaf) for leaf in tree.leaves([x0, *params]))
@@ -108,7 +108,7 @@ class Implicit:
 
     # ---- the solution
 
-    def _solution(self, unknowns: Unknowns, arguments: Arguments, plain: Sequence[Any]) -> Any:
+    def _run_solver(self, unknowns: Unknowns, arguments: Arguments, plain: Sequence[Any]) -> Any:
         """Return the vector that ``solve`` finds; all it is given are plain arrays."""
         start, *params = tree.map_leaves(concrete, restore_marked(arguments.fill(plain)))
         start = tree.map_leaves(lambda x: x.astype(unknowns.dtype, copy=False), start)
@@ -149,17 +149,17 @@ class Implicit:
         """Return the solution vector with its derivative by the parameters."""
         inverse, step, steps = None, 0, 1
         while step < steps:
-            rest = self._rest(unknowns, arguments, values, x)
+            rest = self._compute_residual(unknowns, arguments, values, x)
             if inverse is None:
                 steps = len({*_iterate_levels(rest)})
                 if not steps:
                     break
-                inverse = self._inverse(unknowns, arguments, values, x)
+                inverse = self._invert_slope(unknowns, arguments, values, x)
             x = x - np.matmul(inverse, rest - stop_gradient(rest))
             step += 1
         return x
 
-    def _rest(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Value) -> Any:
+    def _compute_residual(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Value) -> Any:
         _, *params = restore_marked(arguments.fill(values))
         y = self.f(_as_tensors(unknowns.split(x)), *params)
         y = tree.map_leaves(
@@ -172,10 +172,12 @@ class Implicit:
             )
         return self.residual(x, unknowns.join(y))
 
-    def _inverse(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Value) -> Any:
+    def _invert_slope(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Value) -> Any:
         """Return the inverse of the derivative of the residual by ``x``, as a constant."""
         fixed = [stop_gradient(v) for v in values]
-        columns = vmap(lambda t: jvp(lambda x: self._rest(unknowns, arguments, fixed, x), [x], [t])[1], 0, -1)
+        columns = vmap(
+            lambda t: jvp(lambda x: self._compute_residual(unknowns, arguments, fixed, x), [x], [t])[1], 0, -1
+        )
         return call_unfollowed(self._invert, stop_gradient(columns(np.eye(sum(unknowns.sizes), dtype=unknowns.dtype))))
 
     def _invert(self, a: Array) -> Any:

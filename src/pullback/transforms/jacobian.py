@@ -77,11 +77,11 @@ class Jacobian(Derivative):
         record, xs, ys = made.record, made.inputs.values, made.record.values
         forward = self.mode == "forward" or (self.mode == "auto" and _total(xs) < _total(ys))
         if not forward:
-            pulled = [of_result(record, k, number) for k in range(len(ys))]
+            pulled = [pull_result(record, k, number) for k in range(len(ys))]
             return [self._assemble_row(found, y, made, False) for found, y in zip(pulled, ys, strict=True)]
         with open_tape() as tape:
             transposed = record.transpose(tape)
-            pushed = [of_result(transposed, k, number) for k in range(len(xs))]
+            pushed = [pull_result(transposed, k, number) for k in range(len(xs))]
         return [self._assemble_row([p[i] for p in pushed], y, made, True) for i, y in enumerate(ys)]
 
     def _assemble_row(self, found: Sequence[tuple[Any, Any]], y: Value, made: Linear, pushed: bool) -> list[Any]:
@@ -126,7 +126,7 @@ def join_parts(face: str, one: Value | None, turned: Value | None, y: Any, x: Va
     if one is None and turned is None:
         return None
     if one is None or turned is None:
-        raise _not_holomorphic(face, x)
+        raise _make_holomorphic_error(face, x)
     _check_holomorphic(face, one, turned, y, x)
     return one if pushed else np.conjugate(one)
 
@@ -142,10 +142,10 @@ def _check_holomorphic(face: str, one: Value, turned: Value, y: Any, x: Value) -
         )
     near = np.sqrt(max(np.finfo(v.dtype).eps for v in (a, x, y)))
     if a.size and np.any(np.abs(b - 1j * a) > near * np.max(np.abs(a) + np.abs(b))):
-        raise _not_holomorphic(face, x)
+        raise _make_holomorphic_error(face, x)
 
 
-def _not_holomorphic(face: str, x: Any) -> GradientError:
+def _make_holomorphic_error(face: str, x: Any) -> GradientError:
     return GradientError(
         f"{face}(f): f is a complex function of complex numbers ({x.dtype}) and not holomorphic there (as conj, real "
         "and abs are not), so one complex number is not its derivative. Differentiate by the real and imaginary "
@@ -164,7 +164,7 @@ def check_real_function(face: str, made: Linear) -> None:
                 )
 
 
-def of_result(record: Record, k: int, number: int) -> list[tuple[Any, Any]]:
+def pull_result(record: Record, k: int, number: int) -> list[tuple[Any, Any]]:
     """Return, for each input, the unit vectors of the result ``k`` pulled back; None for one that is not reached.
 
     Each is a pair: for a complex result the second are those of the unit vectors times i.
@@ -205,7 +205,7 @@ def jacobian(
     return Jacobian(f, mode, argnums=argnums, argnames=argnames, has_aux=has_aux)
 
 
-class OfHessian(Jacobian):
+class HessianJacobian(Jacobian):
     """The jacobian of a gradient, whose errors speak of ``hessian``."""
 
     face = "hessian"
@@ -224,8 +224,8 @@ class Hessian(Derivative):
     ) -> None:
         super().__init__(f, argnums, argnames)
         self.has_aux = has_aux
-        gradient = OfHessian(f, "reverse", **self.options())
-        self.of_gradient = OfHessian(gradient, "reverse", **self.options())
+        gradient = HessianJacobian(f, "reverse", **self.options())
+        self.of_gradient = HessianJacobian(gradient, "reverse", **self.options())
 
     def options(self) -> dict[str, Any]:
         return {**super().options(), "has_aux": self.has_aux}

@@ -67,7 +67,7 @@ class PassedCall(NestedCall):
     """One call of a function whose gradient is that of the identity."""
 
     def body(self, values: Sequence[Any]) -> Any:
-        return super().body(values), _as_they_came
+        return super().body(values), _return_cotangents
 
     def gradient(
         self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Callable[..., Any], read: list[Variable]
@@ -81,7 +81,7 @@ class PassedCall(NestedCall):
         return super().gradient(values, zs, grad_func, read)
 
 
-def _as_they_came(*dys: Tensor, variables: list[Any] | None = None) -> Any:
+def _return_cotangents(*dys: Tensor, variables: list[Any] | None = None) -> Any:
     return dys if variables is None else (dys, [None] * len(variables))
 
 
@@ -257,10 +257,10 @@ def clip_gradient_norm(x: Any, limit: Any) -> Any:
         raise ShapeError(f"clip_gradient_norm: limit must be one number, got shape {limit.shape}.")
     if _is_comparable(limit, limit) and not limit >= 0:
         raise ArgumentError(f"clip_gradient_norm: limit must be 0 or more, got {limit}.")
-    return _modify("clip_gradient_norm", x, _of_norm, [limit])
+    return _modify("clip_gradient_norm", x, _clip_norm, [limit])
 
 
-def _of_norm(dys: Sequence[Any], settings: Sequence[Any]) -> list[Any]:
+def _clip_norm(dys: Sequence[Any], settings: Sequence[Any]) -> list[Any]:
     """Return cotangents scaled to a norm, computed relative to the largest element so that no square overflows.
 
     The second ``where`` keeps the infinite derivative of a root at 0 out of elements that are not scaled.

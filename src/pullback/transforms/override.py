@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from pullback.errors import ArgumentError, CustomGradientError, GradientError
 from pullback.transforms.arguments import Arguments
 from pullback.transforms.captured import line_of, make_capture_error
 from pullback.transforms.custom_op import CustomOp, Run, gradient_for
-
-if TYPE_CHECKING:
-    pass
 
 F = TypeVar("F", bound=Callable[..., Any])
 GRADIENTS: dict[str, Callable[..., Any]] = {}

@@ -259,10 +259,13 @@ class GradientTape:
         >>> tape.gradient(y, {"v": v})
         {'v': Tensor([2., 4.], dtype=float32)}
         """
-        self._ready("gradient", unconnected_gradients)
+        self._check_ready("gradient", unconnected_gradients)
         self._derive_views(target, sources)
-        flat, known = self._sources(sources), self._list_nodes()
-        seeds = [(self._node(t, known), self._seed(t, dy)) for t, dy in self._targets(target, output_gradients)]
+        flat, known = self._list_sources(sources), self._list_nodes()
+        seeds = [
+            (self._find_node(t, known), self._make_seed(t, dy))
+            for t, dy in self._pair_targets(target, output_gradients)
+        ]
         found = self._pull(known, seeds, flat, sparse)[::-1]
         known, seeds = {}, []  # else their nodes would keep the tape from being used again
         out = [self._finish(found.pop(), s.shape, float_of(s.dtype), unconnected_gradients) for s in flat]
@@ -290,14 +293,14 @@ class GradientTape:
         >>> tape.jacobian(y, x).tolist()
         [[2.0, 0.0], [0.0, 4.0]]
         """
-        self._ready("jacobian", unconnected_gradients)
-        self._one("jacobian", "target", target)
+        self._check_ready("jacobian", unconnected_gradients)
+        self._check_single("jacobian", "target", target)
         self._derive_views(target, sources)
-        flat, known = self._sources(sources), self._list_nodes()
+        flat, known = self._list_sources(sources), self._list_nodes()
         dtype, level = float_of(target.dtype), new_level()
-        back = self._from(target, known, flat)
+        back = self._make_pull(target, known, flat)
         parts = [
-            pull_unit_vectors(back, target.shape, dtype, self._widest(), level, len(flat), one)
+            pull_unit_vectors(back, target.shape, dtype, self._find_widest(), level, len(flat), one)
             for one in ((1, 1j) if dtype.kind == "c" else (1,))
         ]
         out = []
@@ -329,9 +332,9 @@ class GradientTape:
         [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
         """
         name = "GradientTape.batch_jacobian"
-        self._ready("batch_jacobian", unconnected_gradients)
+        self._check_ready("batch_jacobian", unconnected_gradients)
         for what, t in (("target", target), ("source", source)):
-            self._one("batch_jacobian", what, t)
+            self._check_single("batch_jacobian", what, t)
             if t.dtype.kind == "c":
                 raise GradientError(f"{name}: the {what} has complex numbers ({t.dtype}). Use jacobian.")
         if not target.ndim or not source.ndim or target.shape[0] != source.shape[0]:
@@ -341,8 +344,8 @@ class GradientTape:
             )
         self._derive_views(target, source)
         known, shape = self._list_nodes(), target.shape + source.shape[1:]
-        back = self._from(target, known, [source])
-        (found,) = pull_examples(name, back, target, self._widest(), new_level())
+        back = self._make_pull(target, known, [source])
+        (found,) = pull_examples(name, back, target, self._find_widest(), new_level())
         out = self._finish(
             np.zeros(shape) if found is None and not target.size else found,
             shape,
@@ -353,18 +356,18 @@ class GradientTape:
             self._spend()
         return out
 
-    def _one(self, face: str, what: str, given: TensorLike) -> None:
+    def _check_single(self, face: str, what: str, given: TensorLike) -> None:
         if not isinstance(given, Tensor):
             cure = " Join its numbers inside of the block: pb.stack(array)." if has_tensors(given) else ""
             got = type(given).__name__
             raise ArgumentError(f"GradientTape.{face}: the {what} must be one tensor, got {got}.{cure}")
 
-    def _from(self, target: Value, known: dict[int, Tensor], sources: Sequence[Any]) -> Any:
+    def _make_pull(self, target: Value, known: dict[int, Tensor], sources: Sequence[Any]) -> Any:
         """Return the function that pulls a cotangent of the target back to the sources."""
-        node = self._node(target, known)
+        node = self._find_node(target, known)
         return lambda seed: self._pull(known, [(node, seed)], sources)
 
-    def _ready(self, what: str, unconnected: str) -> None:
+    def _check_ready(self, what: str, unconnected: str) -> None:
         if unconnected not in ("none", "zero", "raise"):
             raise ArgumentError(
                 f"GradientTape.{what}: unconnected_gradients must be 'none', 'zero' or 'raise', got {unconnected!r}."
@@ -391,7 +394,7 @@ class GradientTape:
         self._forget()
         self._spent = True
 
-    def _sources(self, sources: Any) -> list[Any]:
+    def _list_sources(self, sources: Any) -> list[Any]:
         flat = tree.leaves(sources)
         for s in flat:
             if not isinstance(s, Tensor):
@@ -417,18 +420,18 @@ class GradientTape:
         leaves += [node_of(leaf) for _, reads in self._follower.leaves.values() for _, leaf in reads]
         return {id(node): node for node in [*leaves, *self._tape.list_steps()]}
 
-    def _nodes(self, t: Tensor) -> list[Tensor]:
+    def _list_leaves(self, t: Tensor) -> list[Tensor]:
         """Return the leaves of a variable or a watched tensor."""
         if isinstance(t, Variable):
             _, reads = self._follower.leaves.get(id(t), (t, []))
             return [node_of(leaf) for _, leaf in reads]
         return self._watched[id(t)][1] if id(t) in self._watched else []
 
-    def _node(self, t: Any, known: dict[int, Tensor]) -> Tensor | None:
+    def _find_node(self, t: Any, known: dict[int, Tensor]) -> Tensor | None:
         """Return the node of a tensor on this tape, which may be under another transform's; None if there is none."""
         level = 0 if self._tape is None else self._tape.level
         while isinstance(t, Tensor):
-            leaves = self._nodes(t)
+            leaves = self._list_leaves(t)
             if leaves:
                 return leaves[-1]
             for node in stages(t):
@@ -438,7 +441,7 @@ class GradientTape:
             t = None if isinstance(t, Variable) or outer else t.beneath()
         return None
 
-    def _targets(self, target: Value, output_gradients: Array | None) -> list[tuple[Any, Any]]:
+    def _pair_targets(self, target: Value, output_gradients: Array | None) -> list[tuple[Any, Any]]:
         """Return each target with its cotangent, None for ones."""
         if output_gradients is None:
             return [pair for t in tree.leaves(target) for pair in _split_target(t, None)]
@@ -452,7 +455,7 @@ class GradientTape:
             ) from None
         return [pair for t, dy in pairs for pair in _split_target(t, dy)]
 
-    def _seed(self, target: Tensor, dy: Array | None) -> Any:
+    def _make_seed(self, target: Tensor, dy: Array | None) -> Any:
         if not isinstance(target, Tensor):
             raise ArgumentError(f"GradientTape.gradient: a target must be a tensor, got {type(target).__name__}.")
         dtype = float_of(target.dtype)
@@ -487,7 +490,7 @@ class GradientTape:
             return observed
         assert self._tape is not None
         nodes = list(self._tape.list_steps())
-        wanted = [self._nodes(s) or [n for n in [self._node(s, known)] if n is not None] for s in sources]
+        wanted = [self._list_leaves(s) or [n for n in [self._find_node(s, known)] if n is not None] for s in sources]
 
         def collect() -> list[list[Any]]:
             return [[g for g in (finish_cotangent(n.g) for n in group) if g is not None] for group in wanted]
@@ -511,7 +514,7 @@ class GradientTape:
             return constant(d if is_own else np.array(d, dtype))
         return d if d.dtype == dtype else d.astype(dtype)
 
-    def _widest(self) -> int:
+    def _find_widest(self) -> int:
         assert self._tape is not None
         return max((r.meta.size * r.meta.dtype.itemsize for r in self._tape.nodes), default=0)
 

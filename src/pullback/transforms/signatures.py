@@ -35,7 +35,7 @@ def list_parameters(f: Callable[..., Any]) -> list[Parameter] | None:
         if known is None or known[0] is not code or known[1] != len(f.__defaults__ or ()):
             if len(_known) > MAX_SIGNATURES:
                 _known.clear()
-            known = _known[id(code)] = code, len(f.__defaults__ or ()), _of_code(f)
+            known = _known[id(code)] = code, len(f.__defaults__ or ()), _list_code_parameters(f)
         return known[2]
     try:
         found = inspect.signature(f).parameters.values()
@@ -44,7 +44,7 @@ def list_parameters(f: Callable[..., Any]) -> list[Parameter] | None:
     return [Parameter(p.name, p.kind, p.default is not p.empty) for p in found]
 
 
-def _of_code(f: FunctionType) -> list[Parameter]:
+def _list_code_parameters(f: FunctionType) -> list[Parameter]:
     """Return the parameters of a plain function, ten times as quickly as ``inspect``."""
     code, count = f.__code__, f.__code__.co_argcount
     names, required = code.co_varnames, count - len(f.__defaults__ or ())

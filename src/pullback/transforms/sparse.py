@@ -43,7 +43,7 @@ class Plan:
         places.sort_indices()
         self.shape, self.indices, self.starts = places.shape, places.indices, places.indptr
         rows, columns = np.repeat(np.arange(self.shape[0]), np.diff(self.starts)), self.indices.astype(np.intp)
-        self.pushes, self.colours = self._cheaper(places)
+        self.pushes, self.colours = self._choose_direction(places)
         self.passes = int(self.colours.max(initial=-1)) + 1
         mine, across = (columns, rows) if self.pushes else (rows, columns)
         colour = self.colours[mine]
@@ -51,7 +51,7 @@ class Plan:
         self.colour, self.across = colour[self.order], across[self.order]
         self.ends = np.searchsorted(self.colour, np.arange(self.passes + 1))
 
-    def _cheaper(self, places: Any) -> tuple[bool, Any]:
+    def _choose_direction(self, places: Any) -> tuple[bool, Any]:
         """Return whether forward passes over columns need fewer colours than backward ones over rows; the colours."""
         by_column = places.tocsc()
         widest, longest = (int(np.diff(starts).max(initial=0)) for starts in (places.indptr, by_column.indptr))
@@ -117,15 +117,15 @@ class SparseJacobian(Derivative):
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
             return observer.run_call("sparse jacobian", SparseJacobian.at, self, x, call)
         sparse = import_package("scipy.sparse", "sparse derivatives need SciPy", "pullback[scipy]")
-        self._one("x", list_whole_leaves(x))
+        self._check_single("x", list_whole_leaves(x))
         number = new_level()  # lower than the levels of the tapes, whose steps see a batch of directions as one
         with open_tape() as tape:
             made = Linear(self.face, (x,), WholeCall(self.get_function(call), (x,)), tape)
-            self._one("the result of f", made.record.values)
+            self._check_single("the result of f", made.record.values)
             check_real_function(self.face, made)
             (dtype,) = made.inputs.gradient_dtypes(made.record.values)
             back, seen, plan = made.record, Outline(made.record), self._plan
-            if plan is not None and not plan.pushes and seen.steady and seen.same(plan.back):
+            if plan is not None and not plan.pushes and seen.steady and seen.is_same(plan.back):
                 data = self._compute_values(back, plan, number, dtype)
             else:
                 with open_tape() as second:
@@ -134,7 +134,7 @@ class SparseJacobian(Derivative):
                     data = self._compute_values(forward if plan.pushes else back, plan, number, dtype)
         return sparse.csr_array((data, plan.indices.copy(), plan.starts.copy()), shape=plan.shape)
 
-    def _one(self, what: str, leaves: Sequence[Any]) -> None:
+    def _check_single(self, what: str, leaves: Sequence[Any]) -> None:
         """Raise if there is more than one leaf, or one that another transform follows."""
         if len(leaves) != 1:
             raise ArgumentError(
@@ -150,7 +150,7 @@ class SparseJacobian(Derivative):
     def _update_plan(self, back: Outline, forward: Record, sparse: object) -> Plan:
         """Return the plan of the last run if this one ran the same steps, else a new one."""
         seen, plan = Outline(forward), self._plan
-        if plan is None or not seen.same(plan.forward):
+        if plan is None or not seen.is_same(plan.forward):
             places = find_pattern(forward, sparse, self.face).T.tocsr()
             plan = self._plans[self._key] = Plan(places, back.freeze_arrays(), seen.freeze_arrays())
         return plan

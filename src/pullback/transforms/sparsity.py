@@ -102,7 +102,7 @@ class Outline:
         else:
             self.facts.append(object() if isinstance(fact, Tensor) else fact)
 
-    def same(self, other: Outline) -> bool:
+    def is_same(self, other: Outline) -> bool:
         """Return whether two outlines are equal, so that their patterns are."""
         return (
             self.facts == other.facts
@@ -176,7 +176,7 @@ def spread_input(sparse: object, r: Tensor, op: Op, args: Sequence[Operand], par
         if short[k]:  # a vector in the place of a matrix: a row or a column, and all of it goes everywhere
             return _spread_all(prod(shape), prod(out))
         core, left = acts.core[k], acts.out if not any(short) else [d for d in acts.out if d in acts.core[k]]
-        return _by_signature(core, left, shape, out)
+        return _find_by_signature(core, left, shape, out)
     if isinstance(acts, reduces):
         gone = resolve_axes(len(shape), params["axis"])
         return Spread(
@@ -186,7 +186,7 @@ def spread_input(sparse: object, r: Tensor, op: Op, args: Sequence[Operand], par
         along = resolve_axes(len(shape), params["axis"])
         lines = tuple(1 if i in along else n for i, n in enumerate(shape))
         return Spread(_number_elements(lines, shape), prod(lines), _number_elements(lines, out))
-    return _by_trial(sparse, r, op, args, params, k) or _spread_all(prod(shape), prod(out))
+    return _find_by_trial(sparse, r, op, args, params, k) or _spread_all(prod(shape), prod(out))
 
 
 def _number_elements(few: Sequence[int], shape: Sequence[int]) -> Any:
@@ -194,7 +194,9 @@ def _number_elements(few: Sequence[int], shape: Sequence[int]) -> Any:
     return np.broadcast_to(np.arange(prod(few)).reshape(few), shape).ravel()
 
 
-def _by_signature(core: Sequence[str], left: Sequence[str], shape: tuple[int, ...], out: tuple[int, ...]) -> Spread:
+def _find_by_signature(
+    core: Sequence[str], left: Sequence[str], shape: tuple[int, ...], out: tuple[int, ...]
+) -> Spread:
     """Return the dependencies of an op by its signature: along core axes that the result has, places stay apart."""
     if not core and not left:
         return Spread(None, 0, None if shape == out else _number_elements(shape, out))
@@ -212,7 +214,7 @@ def _by_signature(core: Sequence[str], left: Sequence[str], shape: tuple[int, ..
 # ---- ops without a rule for axes: whether they merely move elements
 
 
-def _by_trial(
+def _find_by_trial(
     sparse: object, r: Tensor, op: Op, args: Sequence[Operand], params: dict[str, Any], k: int
 ) -> Spread | None:
     """Return where each element goes, by the op itself or by its rule; None if that cannot be found out cheaply."""
@@ -232,13 +234,13 @@ def _by_trial(
         into = _find_sources(lambda g: _pull_input(r, k, g), out, shape)
         if into is not None:
             return Spread(into, prod(out), None)
-        places = _by_halves(sparse, lambda x: perform(x) - rest, shape, prod(out))
+        places = _find_by_halves(sparse, lambda x: perform(x) - rest, shape, prod(out))
         return None if places is None else Spread(None, 0, None, places)
     except (*CAUGHT, AttributeError):  # it needs more than numbers of the right shape
         return None
 
 
-def _by_halves(sparse: Any, f: Any, shape: tuple[int, ...], size: int) -> Any:
+def _find_by_halves(sparse: Any, f: Any, shape: tuple[int, ...], size: int) -> Any:
     """Return which results depend on which elements, for any linear ``f``.
 
     It is found for blocks of elements first, then for their halves.

@@ -129,7 +129,7 @@ def _pull_variables(
     for v, reads in watcher.leaves.values():
         terms = [g for _, leaf in reads if (g := finish_cotangent(node_of(leaf).g)) is not None]
         if terms:
-            out[v] = _for_variable(add_terms(terms), float_of(v.dtype))
+            out[v] = _as_gradient(add_terms(terms), float_of(v.dtype))
     if not out:
         raise UnconnectedError(UNREACHED + cut_text(tape))
     return value, out, aux
@@ -203,7 +203,7 @@ def copy_rows(d: RowSparse) -> RowSparse:
     return make_rows(d.indices, values, d.shape)
 
 
-def _for_variable(d: Any, dtype: Any) -> Any:
+def _as_gradient(d: Any, dtype: Any) -> Any:
     if isinstance(d, RowSparse):
         return copy_rows(d)
     if isinstance(d, RAW):

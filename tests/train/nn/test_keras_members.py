@@ -138,7 +138,7 @@ def test_load_weights_skips_what_does_not_fit(ending: str, tmp_path: Path) -> No
     np.testing.assert_array_equal(other.get_layer("out").get_weights()[0], before)
 
 
-def test_save_does_not_overwrite_if_told_so(tmp_path: Path) -> None:
+def test_save_with_overwrite_false_and_without_optimizer(tmp_path: Path) -> None:
     model = make_model()
     model.compile("adam", "mse")
     model.save(tmp_path / "m.safetensors", include_optimizer=False)
@@ -213,7 +213,7 @@ def test_serialized_objects_are_made_again(made: Any) -> None:
     assert pb.train.serialize(again) == data
 
 
-def test_serialize_refuses_what_is_no_such_object() -> None:
+def test_serialize_and_deserialize_of_unknown_class_error() -> None:
     with pytest.raises(ArgumentError, match="expected a layer, model, optimizer, loss or metric"):
         pb.train.serialize(3)
     with pytest.raises(CheckpointError, match="Nothing"):

@@ -238,7 +238,7 @@ def test_execute_returns_outputs_of_layers() -> None:
     assert model.execute([X], "early").shape == (6, 3)
 
 
-def test_what_a_model_was_compiled_and_trained_with() -> None:
+def test_model_loss_metrics_and_history_attributes() -> None:
     model = pb.sequential([layers.input_layer(shape=[3]), layers.dense(2)])
     assert (model.loss, model.metrics, model.history) == (None, [], None)
     model.compile("sgd", "mse", metrics=["mae"])
@@ -247,7 +247,7 @@ def test_what_a_model_was_compiled_and_trained_with() -> None:
     assert model.history is history
 
 
-def test_a_merging_layer_is_made_before_it_is_applied() -> None:
+def test_merging_layer_given_tensors_as_arguments_error() -> None:
     x = pb.input([3])
     with pytest.raises(ArgumentError, match=r"pb.layers.add\(\)\(\[x, y\]\)"):
         layers.add([x, x])

@@ -142,7 +142,7 @@ def test_stack_with_column_keeps_table_of_pieces(place: int) -> None:
     assert text.count(" select ") < 10
 
 
-def test_table_of_pieces_has_a_row_for_what_is_left_at_the_end() -> None:
+def test_gradient_of_overlapping_slices_with_remainder() -> None:
     def f(w: Any, y: Any) -> Any:
         return sum((y[t] - w @ y[t - 3 : t]) ** 2 for t in range(3, len(y)))
 
