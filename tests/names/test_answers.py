@@ -131,6 +131,8 @@ def test_tensorflow_js_spelling_of_gradients() -> None:
         "jacfwd": r"pb.jacfwd is pb.jacobian\(f, mode='forward'\).",
         "float32": "pb.float32 is NumPy's: np.float32, or the text 'float32'.",
         "logSumExp": "pb.logSumExp is pb.log_sum_exp.",
+        "topkAsync": "pb.topkAsync is pb.topk.",
+        "whereAsync": r"pb.whereAsync is np.argwhere\(x\).",
         "meanSquaredError": "pb.meanSquaredError is pb.losses.mean_squared_error.",
         "Adam": "pb.Adam is pb.train.adam.",
         "Dense": "pb.Dense is pb.layers.Dense.",
@@ -219,6 +221,7 @@ def test_hasattr_probes_import_nothing() -> None:
     ("call", "answer"),
     [
         (lambda x: x.matMul(x), "'Tensor' object has no attribute 'matMul'. x.matMul is x.mat_mul."),
+        (lambda x: x.as1D(), "x.as1D is x.as1d."),
         (lambda x: x.backward(), r"x.backward is pb.grad\(f\)\(x\), or tape.gradient\(y, x\)"),
         (lambda x: x.detach(), r"x.detach is pb.stop_gradient\(x\)."),
         (lambda x: x.cpu(), "x.cpu is not needed"),

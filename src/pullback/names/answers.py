@@ -76,8 +76,8 @@ def _explain_name(module: str, name: str) -> str:
     listed = _TABLE.get(f"{inside}.{name}") or _TABLE.get(name)
     if listed:
         return f"{module}.{name} is {listed}."
-    public = _list_public_names()
-    spelt = [(n, other) for other in (module, *public) for n in public[other] if _normalize(n) == _normalize(name)]
+    public, plain = _list_public_names(), _normalize(name.removesuffix("Async"))  # nothing is a promise here
+    spelt = [(n, other) for other in (module, *public) for n in public[other] if _normalize(n) == plain]
     for n, other in sorted(spelt, key=lambda pair: (pair[1] != module, pair[0] != name, pair[0] != pair[0].lower())):
         return f"{module}.{name} is {other}.{n}."
     if callable(getattr(np, name, None)):
@@ -157,7 +157,7 @@ def _install_missing_methods(cls: type) -> None:
     if known is None:
         return
     x = INSTANCES[known]
-    answers = {_to_camel_case(name): f"{x}.{name}" for name in vars(cls) if "_" in name.strip("_") and name[0] != "_"}
+    answers = {_to_camel_case(name): f"{x}.{name}" for name in vars(cls) if name[0] != "_"}
     if cls.__name__ == known:
         answers |= METHODS[known]
         cls.__dir__ = _list_attributes  # type: ignore[method-assign, assignment]
@@ -183,7 +183,10 @@ def _register_completion(cls: type) -> None:
 
 
 def _to_camel_case(name: str) -> str:
+    """Return the spelling of a name in TensorFlow.js: ``toFloat`` for ``to_float``, ``as1D`` for ``as1d``."""
     first, *rest = name.split("_")
+    if name[-2:-1].isdigit() and name[-1] == "d":
+        return name[:-1] + "D"
     return first + "".join(part[:1].upper() + part[1:] for part in rest)
 
 

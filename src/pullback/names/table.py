@@ -80,6 +80,7 @@ FUNCTIONS: dict[str, dict[str, str]] = {  # by library; a name with a module bef
         "buffer": "pb.zeros(shape), which can be written to: x[i] = value",
         "io": "model.save(path), pb.load_layers_model(path), pb.train.save(path, tree) and pb.train.load(path)",
         "models": "pb itself: pb.sequential, pb.model, pb.load_layers_model and pb.model_from_json",
+        "whereAsync": "np.argwhere(x)",
         "util": "NumPy's: np.random.permutation, np.array_equal and the like",
     },
     "TensorFlow and Keras": {
