@@ -7,7 +7,7 @@ A kernel has axes over rows and axes along rows; the last of these is the innerm
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import prod
 from typing import Any, NamedTuple
 
@@ -43,6 +43,12 @@ MAX_COST_AT_ONCE = 4  # cost of an element in such rows
 MAX_ROW_BYTES = 4096  # bytes of such a row: the CPU prefetches several longer ones too late
 MIN_SHARED_COST = 24  # cost of a pass from which on the loop over whole vectors computes the last one, too
 MAX_SHARED_SHARE = 1 / 100  # of the elements that it may compute twice for that
+TILE_ROWS = (
+    16  # rows of a block that is read by tiles, if the second-level cache holds the array: they fill cache lines
+)
+LARGE_TILE_ROWS = 64  # the same for larger arrays, of which the CPU prefetches neighbouring lines
+TILE_ROW_BYTES = 512  # of a row of such a block
+MAX_TILE_SIDE = 8  # rows and columns of the squares that a tile is transposed by
 
 
 class Axis(NamedTuple):
@@ -90,7 +96,7 @@ class RowBlock(NamedTuple):
 class Scratch(NamedTuple):
     """The offsets of values in scratch memory, in bytes."""
 
-    tiles: dict[Any, int]  # of transposed tiles: by use for what is loaded, by number of a node for what is stored
+    tiles: dict[Any, int]  # of tiles: by use for what is loaded, by number of a node for what is stored
     kept: dict[int, int]  # of rows that are kept for later passes, by number of a node
     size: int  # bytes of the scratch memory
 
@@ -454,7 +460,7 @@ class LoopPlan:
         if not columns or self.is_by_element or any(n.kind is TAKE for n in self.kernel.nodes):
             return 1
         inner = columns[-1].members[-1]
-        apart = [use for use in self.loads if use.strides[inner] not in (0, 1)]
+        apart = [use for use in self.loads if use.strides[inner] not in (0, 1) and use not in self.tiles]
         if not all(self.is_apart(use, inner) for use in apart):
             return 1
         if self.rows_at_once > 1:
@@ -491,14 +497,49 @@ class LoopPlan:
 
         A vector is then computed for several rows before the next one is: they share cache lines.
         """
+        return bool(self._uses_across_rows) and not self.tiles
+
+    @cached_property
+    def _uses_across_rows(self) -> list[Use]:
+        """The uses whose neighbours in memory are in neighbouring rows, if the kernel is one pass along the rows."""
         rows, columns = self.axes
         if self.passes > 1 or self.row_reductions[0] or len(columns) != 1 or not rows or self.block > 1:
-            return False
+            return []
         across, along = rows[-1].members[-1], columns[0].members[-1]
-        return (
-            any(u.strides[along] > 1 and u.strides[across] == 1 for u in self.loads)
-            and columns[0].length >= LONG_SEGMENT
-        )
+        is_long = columns[0].length >= LONG_SEGMENT
+        return [u for u in self.loads if is_long and u.strides[along] > 1 and u.strides[across] == 1]
+
+    @cached_property
+    def tiles(self) -> list[Use]:
+        """The uses across rows that are read by tiles, which are transposed for a block of rows and columns."""
+        rows, columns = self.axes
+        if self.sums_columns_in_registers or any(n.kind in READS for n in self.kernel.nodes):
+            return []
+        if not self._uses_across_rows or not rows[-1].length >= self.tile_side > 1:
+            return []
+        along = columns[0].members[-1]
+        return [u for u in self._uses_across_rows if u.strides[along] > MAX_APART and u.node.dtype.itemsize >= 4]
+
+    @property
+    def tile_side(self) -> int:
+        """The rows and columns of the squares that a tile is transposed by."""
+        return min(self._count_lanes(), MAX_TILE_SIDE)
+
+    @cached_property
+    def tile_rows(self) -> int:
+        """The rows of a block that is read by tiles."""
+        size = sum(u.node.nbytes for u in self.tiles)
+        return TILE_ROWS if size <= self.target.second_cache else LARGE_TILE_ROWS
+
+    @property
+    def tile_columns(self) -> int:
+        """The columns of a block that is read by tiles."""
+        return max(TILE_ROW_BYTES // self.widest, self.width)
+
+    @property
+    def tile_pitch(self) -> int:
+        """The elements from one row of a tile to the next: the last vector of a block may begin before it."""
+        return self.tile_columns + max(self.width, 16)
 
     @cached_property
     def rows_at_once(self) -> int:
@@ -614,7 +655,7 @@ class LoopPlan:
     def groups(self) -> int:
         """How many blocks of neighbouring rows there are along their last axis; the last may overlap the one before."""
         rows, _ = self.axes
-        return -(-rows[-1].length // self.block)
+        return -(-rows[-1].length // (self.tile_rows if self.tiles else self.block))
 
     def _count_cached_rows(self, count: int, lanes: int, costly: set[str]) -> int:
         """Return how many rows stay in the first-level cache between passes; 1 if they do not fill half a register.
@@ -703,13 +744,16 @@ class LoopPlan:
             tiles |= {n.number: n for n in self.stored if self.kernel.levels[n.number] == FULL}
             tiles |= {n.number: n for n in self.after if self.is_column(n)}
         kept = {n.number: n for n in self.scratch_nodes}
-        size = 0
-        places: list[int] = []
-        for n in (*tiles.values(), *kept.values()):
-            places.append(size)
-            size += self.block * self.count_row_bytes(n)
-        at = iter(places)
-        return Scratch({key: next(at) for key in tiles}, {key: next(at) for key in kept}, size)
+        sizes = {key: self.block * self.count_row_bytes(n) for key, n in (tiles | kept).items()}
+        sizes |= {u: self._count_tile_bytes(u) for u in self.tiles}
+        offsets = dict(zip(sizes, accumulate(sizes.values(), initial=0), strict=False))
+        return Scratch(
+            {k: offsets[k] for k in (*tiles, *self.tiles)}, {k: offsets[k] for k in kept}, sum(sizes.values())
+        )
+
+    def _count_tile_bytes(self, use: Use) -> int:
+        """Return the bytes of a tile; squares of its last rows may begin before its first row."""
+        return (self.tile_rows + self.tile_side) * self.tile_pitch * use.node.dtype.itemsize
 
     @cached_property
     def partial_at(self) -> dict[int, int]:
@@ -743,6 +787,9 @@ class LoopPlan:
         if self.has_adjacent_elements:
             count = count // rows[-1].length * self.groups
             return count, max(1, self._count_part(count * self.block * length) // (self.block * length))
+        if self.tiles:
+            count = count // rows[-1].length * self.groups
+            return count, max(1, self._count_part(count * self.tile_rows * length) // (self.tile_rows * length))
         part = max(1, self._count_part(count * length) // max(length, 1))
         if any(self.is_column(n) for n in self.after):
             part = max(part, -(-count // 8))  # at most 8 parts, as each has accumulators for all columns

@@ -76,6 +76,7 @@ class ArrayAccess:
         self.names = {n.number: f"%a{i}" for i, n in enumerate(plan.arrays)}  # the addresses of arrays, by node
         self.places: dict[int, str] = {}  # the index along each axis of the loops around the innermost one
         self.cells: dict[Any, str] = {}  # memory on the stack, filled when the kernel begins, for arrays of pieces
+        self.tile_place_of_row = "0", "0"  # the first element of the current row in a tile, and the tile's first column
         self.lane = "0"  # the number of the row among those whose values are in scratch memory at the same time
 
     def address(self, node: Node) -> str:
@@ -171,6 +172,10 @@ class ArrayAccess:
 
     def load_use(self, use: Use, index: str, mask: str | None, width: int, axis: int | None) -> Value:
         """Load a vector of a use along the innermost axis."""
+        if use in self.plan.tiles:
+            row, column = self.tile_place_of_row
+            at = self.code.add(row, self.code.op(f"sub i64 {index}, {column}"))
+            return read_vector(self.code, self.tile_place(use, use.node, at), use.node.dtype, width, None)
         step = 1 if axis is None else use.strides[axis]
         at = self.place(use, index, axis)
         if step == 1 or width == 1:

@@ -15,9 +15,10 @@ from math import prod
 
 from pullback.compiler.builder import Code, Value
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
-from pullback.compiler.codegen.loops.access import ArrayAccess, split_index
+from pullback.compiler.codegen.loops.access import ArrayAccess, memory_type, split_index
 from pullback.compiler.codegen.loops.reductions import Reductions, emit_finish, reduce_lanes
 from pullback.compiler.codegen.loops.row_blocks import RowValues, broadcast, take_lanes
+from pullback.compiler.codegen.loops.transpose import Tile
 from pullback.compiler.codegen.loops.vector_body import Lanes, Parts, VectorBody
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.schedule.fuse import Use
@@ -47,6 +48,8 @@ class KernelWriter:
         self.reductions.begin_part()
         if plan.is_flat:
             self._emit_flat(columns)
+        elif plan.tiles:
+            self._emit_tiles(rows, columns[0])
         elif plan.sums_columns_in_registers or plan.reads_across_rows:
             self._emit_columns(rows, columns[0])
         else:
@@ -223,6 +226,77 @@ class KernelWriter:
             self.rows.begin_row(row, split_index(code, row, rows))
             self._emit_vector(0, self._hoist(0, lanes.axis, lanes.width), lanes)
         self.reductions.store_columns(lanes.kept)
+
+    def _emit_tiles(self, rows: list[Axis], inner: Axis) -> None:
+        """Emit the only pass for blocks of rows and columns: tiles are transposed, then rows are computed one by one.
+
+        The last vector of the rows, if it overlaps the one before, is a block of its own.
+        """
+        code, plan, axis = self.code, self.plan, inner.members[-1]
+        code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
+        (segment,), (*outer, over) = plan.segments, rows
+        width, stop, last = self._cut(segment)
+        with code.loop("%lo", "%hi") as number:
+            before = code.op(f"udiv i64 {number}, {plan.groups}")
+            first = code.times(code.op(f"sub i64 {number}, {code.times(before, plan.groups)}"), plan.tile_rows)
+            end = self._at_most(code.add(first, str(plan.tile_rows)), over.length)
+            places = split_index(code, before, outer) if outer else {}
+
+            def emit_block(start: str, columns: str, emit: Callable[[], None]) -> None:
+                self.access.places = {**places, over.members[-1]: first}
+                for use in plan.tiles:
+                    self._read_tile(use, axis, (first, end, over.length), (start, columns, inner.length))
+                with code.loop(first, end) as row:
+                    whole = code.add(code.times(before, over.length), row)
+                    self.rows.begin_row(whole, {**places, over.members[-1]: row})
+                    within = code.add(code.op(f"sub i64 {row}, {first}"), str(plan.tile_side))
+                    self.access.tile_place_of_row = code.times(within, plan.tile_pitch), start
+                    emit()
+
+            with code.loop(segment.start, stop, plan.tile_columns) as column:
+                further = self._at_most(code.add(column, str(plan.tile_columns)), stop)
+                start = self._at_most(column, inner.length - width)
+                columns = code.op(f"sub i64 {self._at_most(further, inner.length)}, {start}")
+
+                def emit_vectors() -> None:
+                    hoisted = self._hoist(0, axis, width)
+                    with code.loop(column, further, width) as i:
+                        self._emit_vector(0, hoisted, self._take(segment, i, width, axis))
+
+                emit_block(start, columns, emit_vectors)
+            if last is not None:
+                lanes = self._take_last(segment, axis)
+                emit_block(
+                    lanes.start,
+                    str(lanes.width),
+                    lambda: self._emit_vector(0, self._hoist(0, axis, lanes.width), lanes),
+                )
+
+    def _at_most(self, index: str, bound: int) -> str:
+        return self.code.op(f"call i64 @llvm.smin.i64(i64 {index}, i64 {bound})")
+
+    def _read_tile(self, use: Use, axis: int, rows: tuple[str, str, int], columns: tuple[str, str, int]) -> None:
+        """Emit the call that reads the tile of a use.
+
+        ``rows`` are the first, the one after the last and the length of their axis; ``columns`` the first, their number
+        and the length of their axis.
+        """
+        code, plan = self.code, self.plan
+        (first, end, height), (start, count, length) = rows, columns
+        side, node = plan.tile_side, use.node
+        function = Tile(memory_type(node.dtype), node.dtype.itemsize, side, side).emit_block_reader(
+            code, plan.tile_pitch
+        )
+        array = self.access.element(node, self.access.address(node), self.access.place(use, start, axis))
+        tile = self.access.tile_place(use, node, str(side * plan.tile_pitch))
+        counts = [
+            str(use.strides[axis]),
+            code.op(f"sub i64 {end}, {first}"),
+            count,
+            code.op(f"sub i64 {height - side}, {first}"),
+            code.op(f"sub i64 {length - side}, {start}"),
+        ]
+        code.line(f"call void @{function}(ptr {array}, ptr {tile}, {', '.join(f'i64 {c}' for c in counts)})")
 
     # ---- loops along a row
 

@@ -52,6 +52,34 @@ class Tile:
             self._add_helper(code, name)
         return name
 
+    def emit_block_reader(self, code: Code, pitch: int) -> str:
+        """Add the function that reads a block of a transposed matrix to the helpers of the caller, and return its name.
+
+        Its parameters are the first element of the array and of the tile, the stride of columns in the array, the
+        numbers of rows and columns, and the last row and column at which a square may begin.
+        """
+        name, side, inner = f"block_in_{self.memory}_{self.height}_{pitch}", self.height, self.code
+        if name in code.helpers:
+            return name
+        inner.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
+        with inner.loop("0", "%columns", side) as j:
+            column = inner.op(f"call i64 @llvm.smin.i64(i64 {j}, i64 %last_column)")
+            with inner.loop("0", "%rows", side) as i:
+                row = inner.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 %last_row)")
+                read = []
+                for k in range(side):
+                    at = inner.op(f"mul i64 {inner.add(column, str(k))}, %stride")
+                    pointer = self._at("%array", inner.add(at, row))
+                    read.append(inner.read(pointer, self.memory, self.size, side, None))
+                for k, v in enumerate(self._transpose_squares(read)):
+                    at = inner.add(inner.times(inner.add(row, str(k)), pitch), column)
+                    inner.write(v, self._at("%tile", at), self.memory, self.size, side, None)
+        counts = ", ".join(f"i64 %{name}" for name in ("stride", "rows", "columns", "last_row", "last_column"))
+        head = f"define internal void @{name}(ptr noalias %array, ptr noalias %tile, {counts}) noinline {{"
+        code.helpers[name] = define_function(head, inner.body)
+        code.declared |= inner.declared
+        return name
+
     def _add_helper(self, code: Code, name: str) -> None:
         params = "ptr noalias %array, ptr noalias %offsets, ptr noalias %tile, i64 %length"
         head = f"define internal void @{name}({params}) noinline {{"
