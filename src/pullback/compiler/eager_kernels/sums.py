@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from pullback.compiler.builder import FLOATS, code_of
+from pullback.compiler.builder import FLOATS, Code, code_of, define_function, splat, vector
 from pullback.compiler.runtime.abi.layout import choose_address
 from pullback.compiler.runtime.disk_cache import default_cache
 from pullback.compiler.runtime.llvm import TranslatorError, get_code, llvm_available
@@ -58,313 +59,235 @@ def compile_sum(dtype: Any) -> Callable[[Any, Any, int, int, int], bool] | None:
 
 def emit_sums(dtype: str, target: Target) -> str:
     """Return the LLVM module for arrays of a dtype, ``"f4"`` or ``"f8"``."""
-    number, size = FLOATS[dtype], int(dtype[1])
-    width = max(VECTOR_BYTES, target.vector_bytes) // size
-    vector, suffix = f"<{width} x {number}>", f"v{width}f{8 * size}"
-    names = {
-        "T": number, "S": str(size), "W": str(width), "V": vector, "M": suffix, "CHAINS": str(CHAINS),
-        "MOST": str(MOST_VECTORS), "ROWS": str(ROWS), "NARROW": str(NARROW), "CELLS": str(ROWS * NARROW),
-        "LANES": "<" + ", ".join(f"i64 {i}" for i in range(width)) + ">",
-        "FIRST": "\n".join(f"  %a{k} = phi {vector} [zeroinitializer, %entry], [%b{k}, %loop]" for k in range(CHAINS)),
-        "ADDED": "\n".join(
-            f"  %i{k} = add i64 %i, {k}\n  %q{k} = getelementptr {vector}, ptr %x, i64 %i{k}\n"
-            f"  %v{k} = load {vector}, ptr %q{k}, align {size}\n  %b{k} = fadd {vector} %a{k}, %v{k}"
-            for k in range(CHAINS)
-        ),
-        "INFINITE": f"splat ({number} 0x7FF0000000000000)",
-    }  # fmt: skip
-    text = SUMS
-    for name, value in names.items():
-        text = text.replace(f"${name}$", value)
-    return text
+    return SumsWriter(dtype, target).write()
 
 
-SUMS = """
-declare $T$ @llvm.vector.reduce.fadd.$M$($T$, $V$)
-declare $V$ @llvm.masked.load.$M$.p0(ptr, i32, <$W$ x i1>, $V$)
-declare $V$ @llvm.fabs.$M$($V$)
-declare i1 @llvm.vector.reduce.or.v$W$i1(<$W$ x i1>)
-declare void @llvm.masked.store.$M$.p0($V$, ptr, i32, <$W$ x i1>)
+class SumsWriter:
+    """Writes the functions of the module; each method that begins with ``_write`` emits the body of one of them."""
 
-define internal <$W$ x i1> @first_lanes(i64 %count) alwaysinline {
-  %one = insertelement <$W$ x i64> poison, i64 %count, i64 0
-  %all = shufflevector <$W$ x i64> %one, <$W$ x i64> poison, <$W$ x i32> zeroinitializer
-  %mask = icmp slt <$W$ x i64> $LANES$, %all
-  ret <$W$ x i1> %mask
-}
+    def __init__(self, dtype: str, target: Target) -> None:
+        self.number, self.size = FLOATS[dtype], int(dtype[1])
+        self.width = max(VECTOR_BYTES, target.vector_bytes) // self.size
+        self.vector, self.mask = vector(self.number, self.width), f"<{self.width} x i1>"
+        self.functions: list[str] = []
+        self.declared: set[str] = set()
 
-; the sum of a multiple of $CHAINS$ vectors
-define internal $V$ @chains(ptr %x, i64 %vectors) {
-entry:
-  br label %loop
-loop:
-  %i = phi i64 [0, %entry], [%next, %loop]
-$FIRST$
-$ADDED$
-  %next = add i64 %i, $CHAINS$
-  %more = icmp slt i64 %next, %vectors
-  br i1 %more, label %loop, label %done
-done:
-  %c0 = fadd $V$ %b0, %b1
-  %c1 = fadd $V$ %b2, %b3
-  %c2 = fadd $V$ %b4, %b5
-  %c3 = fadd $V$ %b6, %b7
-  %d0 = fadd $V$ %c0, %c1
-  %d1 = fadd $V$ %c2, %c3
-  %sum = fadd $V$ %d0, %d1
-  ret $V$ %sum
-}
+    def write(self) -> str:
+        """Return the text of the module."""
+        row, columns = "ptr %x, i64 %count", "ptr %x, ptr %z, i64 %count, i64 %inner"
+        self._define(self.vector, "chains", "ptr %x, i64 %vectors", self._write_chains)
+        self._define(self.vector, "halves", "ptr %x, i64 %vectors", self._write_halves)
+        self._define(self.number, "short_row", row, self._write_short_row)
+        self._define(self.number, "long_row", row, self._write_long_row)
+        self._define("void", "rows", "ptr %x, ptr %z, i64 %rows, i64 %count", self._write_rows)
+        self._define("void", "add_rows", "ptr %x, ptr %z, i64 %rows, i64 %inner", self._write_add_rows)
+        self._define("void", "columns", columns, self._write_columns)
+        self._define("void", "narrow", f"ptr %cells, {columns}", self._write_narrow)
+        self._define("i64", "is_finite", "ptr %z, i64 %count", self._write_is_finite)
+        self._define("i64", "run", "ptr %x, ptr %z, i64 %outer, i64 %count, i64 %inner", self._write_run, "")
+        return "\n".join([*sorted(self.declared), *self.functions])
 
-define internal $V$ @halves(ptr %x, i64 %vectors) {
-entry:
-  %is_short = icmp sle i64 %vectors, $MOST$
-  br i1 %is_short, label %short, label %long
-short:
-  %whole = call $V$ @chains(ptr %x, i64 %vectors)
-  ret $V$ %whole
-long:
-  %half = lshr i64 %vectors, 1
-  %up = add i64 %half, 63
-  %first = and i64 %up, -64
-  %rest = sub i64 %vectors, %first
-  %second = getelementptr $V$, ptr %x, i64 %first
-  %a = call $V$ @halves(ptr %x, i64 %first)
-  %b = call $V$ @halves(ptr %second, i64 %rest)
-  %sum = fadd $V$ %a, %b
-  ret $V$ %sum
-}
+    def _define(
+        self, kind: str, name: str, parameters: str, write: Callable[[], str | None], linkage: str = "internal "
+    ) -> None:
+        self.code = code = Code()
+        result = write()
+        head = f"define {linkage}{kind} @{name}({parameters}) {{"
+        made = define_function(head, code.body, "void" if result is None else f"{kind} {result}")
+        self.functions.append(made.text)
+        self.declared |= code.declared
 
-define internal $T$ @short_row(ptr %x, i64 %count) alwaysinline {
-entry:
-  br label %loop
-loop:
-  %i = phi i64 [0, %entry], [%next, %loop]
-  %a = phi $T$ [0.0, %entry], [%b, %loop]
-  %q = getelementptr $T$, ptr %x, i64 %i
-  %v = load $T$, ptr %q
-  %b = fadd $T$ %a, %v
-  %next = add i64 %i, 1
-  %more = icmp slt i64 %next, %count
-  br i1 %more, label %loop, label %done
-done:
-  ret $T$ %b
-}
+    # ---- what the functions are made of
 
-define internal $T$ @long_row(ptr %x, i64 %count) alwaysinline {
-entry:
-  %vectors = udiv i64 %count, $W$
-  %chained = and i64 %vectors, -$CHAINS$
-  %is_long = icmp ne i64 %chained, 0
-  br i1 %is_long, label %long, label %singles
-long:
-  %most = call $V$ @halves(ptr %x, i64 %chained)
-  br label %singles
-singles:
-  %first = phi $V$ [zeroinitializer, %entry], [%most, %long]
-  br label %test
-test:
-  %i = phi i64 [%chained, %singles], [%next, %single]
-  %a = phi $V$ [%first, %singles], [%b, %single]
-  %more = icmp slt i64 %i, %vectors
-  br i1 %more, label %single, label %tail
-single:
-  %q = getelementptr $V$, ptr %x, i64 %i
-  %v = load $V$, ptr %q, align $S$
-  %b = fadd $V$ %a, %v
-  %next = add i64 %i, 1
-  br label %test
-tail:
-  %left = urem i64 %count, $W$
-  %end = getelementptr $V$, ptr %x, i64 %vectors
-  %mask = call <$W$ x i1> @first_lanes(i64 %left)
-  %last = call $V$ @llvm.masked.load.$M$.p0(ptr %end, i32 $S$, <$W$ x i1> %mask, $V$ zeroinitializer)
-  %all = fadd $V$ %a, %last
-  %sum = call reassoc $T$ @llvm.vector.reduce.fadd.$M$($T$ 0.0, $V$ %all)
-  ret $T$ %sum
-}
+    def _at(self, base: str, place: str | int, unit: str = "") -> str:
+        return self.code.op(f"getelementptr {unit or self.number}, ptr {base}, i64 {place}")
 
-define internal void @rows(ptr %x, ptr %z, i64 %rows, i64 %count) {
-entry:
-  %is_short = icmp slt i64 %count, $W$
-  br label %loop
-loop:
-  %i = phi i64 [0, %entry], [%next, %joined]
-  %start = mul i64 %i, %count
-  %q = getelementptr $T$, ptr %x, i64 %start
-  br i1 %is_short, label %short, label %long
-short:
-  %a = call $T$ @short_row(ptr %q, i64 %count)
-  br label %joined
-long:
-  %b = call $T$ @long_row(ptr %q, i64 %count)
-  br label %joined
-joined:
-  %sum = phi $T$ [%a, %short], [%b, %long]
-  %to = getelementptr $T$, ptr %z, i64 %i
-  store $T$ %sum, ptr %to
-  %next = add i64 %i, 1
-  %more = icmp slt i64 %next, %rows
-  br i1 %more, label %loop, label %done
-done:
-  ret void
-}
+    def _make_cell(self, kind: str) -> str:
+        """Return the address of a variable that is 0."""
+        cell = self.code.allocate(kind)
+        self.code.line(f"store {kind} zeroinitializer, ptr {cell}")
+        return cell
 
-; adds some rows, which are $ROWS$ at most, to the sums of columns
-define internal void @add_rows(ptr %x, ptr %z, i64 %rows, i64 %inner) {
-entry:
-  br label %loop
-loop:
-  %j = phi i64 [0, %entry], [%after, %added]
-  %left = sub i64 %inner, %j
-  %is_whole = icmp sge i64 %left, $W$
-  %p = getelementptr $T$, ptr %x, i64 %j
-  %to = getelementptr $T$, ptr %z, i64 %j
-  br i1 %is_whole, label %whole, label %part
-whole:
-  %before = load $V$, ptr %to, align $S$
-  br label %step
-step:
-  %i = phi i64 [0, %whole], [%next, %step]
-  %a = phi $V$ [zeroinitializer, %whole], [%b, %step]
-  %at = mul i64 %i, %inner
-  %q = getelementptr $T$, ptr %p, i64 %at
-  %v = load $V$, ptr %q, align $S$
-  %b = fadd $V$ %a, %v
-  %next = add i64 %i, 1
-  %more = icmp slt i64 %next, %rows
-  br i1 %more, label %step, label %store
-store:
-  %sum = fadd $V$ %before, %b
-  store $V$ %sum, ptr %to, align $S$
-  br label %added
-part:
-  %mask = call <$W$ x i1> @first_lanes(i64 %left)
-  %some = call $V$ @llvm.masked.load.$M$.p0(ptr %to, i32 $S$, <$W$ x i1> %mask, $V$ zeroinitializer)
-  br label %small
-small:
-  %k = phi i64 [0, %part], [%then, %small]
-  %c = phi $V$ [zeroinitializer, %part], [%d, %small]
-  %there = mul i64 %k, %inner
-  %r = getelementptr $T$, ptr %p, i64 %there
-  %u = call $V$ @llvm.masked.load.$M$.p0(ptr %r, i32 $S$, <$W$ x i1> %mask, $V$ zeroinitializer)
-  %d = fadd $V$ %c, %u
-  %then = add i64 %k, 1
-  %again = icmp slt i64 %then, %rows
-  br i1 %again, label %small, label %keep
-keep:
-  %both = fadd $V$ %some, %d
-  call void @llvm.masked.store.$M$.p0($V$ %both, ptr %to, i32 $S$, <$W$ x i1> %mask)
-  br label %added
-added:
-  %after = add i64 %j, $W$
-  %goes_on = icmp slt i64 %after, %inner
-  br i1 %goes_on, label %loop, label %done
-done:
-  ret void
-}
+    def _load(self, at: str, mask: str | None = None) -> str:
+        return self.code.read(at, self.number, self.size, self.width, mask)
 
-define internal void @columns(ptr %x, ptr %z, i64 %count, i64 %inner) {
-entry:
-  br label %clear
-clear:
-  %j = phi i64 [0, %entry], [%after, %clear]
-  %to = getelementptr $T$, ptr %z, i64 %j
-  store $T$ 0.0, ptr %to
-  %after = add i64 %j, 1
-  %is_left = icmp slt i64 %after, %inner
-  br i1 %is_left, label %clear, label %loop
-loop:
-  %i = phi i64 [0, %clear], [%next, %loop]
-  %left = sub i64 %count, %i
-  %is_last = icmp slt i64 %left, $ROWS$
-  %rows = select i1 %is_last, i64 %left, i64 $ROWS$
-  %at = mul i64 %i, %inner
-  %q = getelementptr $T$, ptr %x, i64 %at
-  call void @add_rows(ptr %q, ptr %z, i64 %rows, i64 %inner)
-  %next = add i64 %i, $ROWS$
-  %more = icmp slt i64 %next, %count
-  br i1 %more, label %loop, label %done
-done:
-  ret void
-}
+    def _add(self, kind: str, cell: str, x: str) -> None:
+        """Emit the addition of a value to a variable."""
+        total = self.code.op(f"fadd {kind} {self.code.op(f'load {kind}, ptr {cell}')}, {x}")
+        self.code.line(f"store {kind} {total}, ptr {cell}")
 
-; few columns: $ROWS$ rows are one with $ROWS$ times as many columns, whose sums are added up in the end
-define internal void @narrow(ptr %x, ptr %z, ptr %cells, i64 %count, i64 %inner) {
-entry:
-  %wide = mul i64 %inner, $ROWS$
-  %groups = udiv i64 %count, $ROWS$
-  %rest = urem i64 %count, $ROWS$
-  call void @columns(ptr %x, ptr %cells, i64 %groups, i64 %wide)
-  %has_rest = icmp ne i64 %rest, 0
-  br i1 %has_rest, label %more, label %join
-more:
-  %done_rows = mul i64 %groups, %wide
-  %from = getelementptr $T$, ptr %x, i64 %done_rows
-  %others = mul i64 %rest, %inner
-  call void @add_rows(ptr %from, ptr %cells, i64 1, i64 %others)
-  br label %join
-join:
-  call void @columns(ptr %cells, ptr %z, i64 $ROWS$, i64 %inner)
-  ret void
-}
+    def _select_lanes(self, count: str) -> str:
+        """Return the mask of the first ``count`` lanes."""
+        lanes = ", ".join(f"i64 {i}" for i in range(self.width))
+        all_ = splat(self.code, count, "i64", self.width)
+        return self.code.op(f"icmp slt <{self.width} x i64> <{lanes}>, {all_}")
 
-define internal i64 @is_finite(ptr %z, i64 %count) {
-entry:
-  br label %loop
-loop:
-  %i = phi i64 [0, %entry], [%next, %loop]
-  %before = phi <$W$ x i1> [zeroinitializer, %entry], [%odd, %loop]
-  %left = sub i64 %count, %i
-  %mask = call <$W$ x i1> @first_lanes(i64 %left)
-  %q = getelementptr $T$, ptr %z, i64 %i
-  %v = call $V$ @llvm.masked.load.$M$.p0(ptr %q, i32 $S$, <$W$ x i1> %mask, $V$ zeroinitializer)
-  %size = call $V$ @llvm.fabs.$M$($V$ %v)
-  %is_odd = fcmp uge $V$ %size, $INFINITE$
-  %odd = or <$W$ x i1> %before, %is_odd
-  %next = add i64 %i, $W$
-  %more = icmp slt i64 %next, %count
-  br i1 %more, label %loop, label %done
-done:
-  %some = call i1 @llvm.vector.reduce.or.v$W$i1(<$W$ x i1> %odd)
-  %result = select i1 %some, i64 0, i64 1
-  ret i64 %result
-}
+    def _emit_if(self, test: str, yes: Callable[[], None], no: Callable[[], None] | None = None) -> None:
+        """Emit branches for a comparison."""
+        code = self.code
+        first, second, after = map(code.block, ("yes", "no", "after"))
+        code.branch(code.op(f"icmp {test}"), first, after if no is None else second)
+        code.begin(first)
+        yes()
+        code.jump(after)
+        if no is not None:
+            code.begin(second)
+            no()
+            code.jump(after)
+        code.begin(after)
 
-define i64 @run(ptr %x, ptr %z, i64 %outer, i64 %count, i64 %inner) {
-entry:
-  %cells = alloca [$CELLS$ x $T$], align 64
-  %is_row = icmp eq i64 %inner, 1
-  br i1 %is_row, label %of_rows, label %of_columns
-of_rows:
-  call void @rows(ptr %x, ptr %z, i64 %outer, i64 %count)
-  %ok = call i64 @is_finite(ptr %z, i64 %outer)
-  ret i64 %ok
-of_columns:
-  %each = mul i64 %count, %inner
-  %few = icmp slt i64 %inner, $NARROW$
-  %many = icmp sge i64 %count, $NARROW$
-  %is_narrow = and i1 %few, %many
-  br label %loop
-loop:
-  %i = phi i64 [0, %of_columns], [%next, %joined]
-  %at = mul i64 %i, %each
-  %q = getelementptr $T$, ptr %x, i64 %at
-  %to_at = mul i64 %i, %inner
-  %to = getelementptr $T$, ptr %z, i64 %to_at
-  br i1 %is_narrow, label %narrow, label %wide
-narrow:
-  call void @narrow(ptr %q, ptr %to, ptr %cells, i64 %count, i64 %inner)
-  br label %joined
-wide:
-  call void @columns(ptr %q, ptr %to, i64 %count, i64 %inner)
-  br label %joined
-joined:
-  %next = add i64 %i, 1
-  %more = icmp slt i64 %next, %outer
-  br i1 %more, label %loop, label %done
-done:
-  %size = mul i64 %outer, %inner
-  %all = call i64 @is_finite(ptr %z, i64 %size)
-  ret i64 %all
-}
-"""
+    # ---- rows
+
+    def _write_chains(self) -> str:
+        """Emit the sum of a multiple of CHAINS vectors."""
+        code = self.code
+        sums = [self._make_cell(self.vector) for _ in range(CHAINS)]
+        with code.loop("0", "%vectors", CHAINS) as i:
+            for k, cell in enumerate(sums):
+                self._add(self.vector, cell, self._load(self._at("%x", code.add(i, str(k)), self.vector)))
+        parts = [code.op(f"load {self.vector}, ptr {cell}") for cell in sums]
+        while len(parts) > 1:
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            parts = [code.op(f"fadd {self.vector} {a}, {b}") for a, b in pairs]
+        return parts[0]
+
+    def _write_halves(self) -> str:
+        code = self.code
+        total = self._make_cell(self.vector)
+
+        def add(function: str, x: str, vectors: str) -> None:
+            part = code.op(f"call {self.vector} @{function}(ptr {x}, i64 {vectors})")
+            self._add(self.vector, total, part)
+
+        def add_halves() -> None:
+            half = code.op("lshr i64 %vectors, 1")
+            first = code.op(f"and i64 {code.op(f'add i64 {half}, 63')}, -64")
+            add("halves", "%x", first)
+            add("halves", self._at("%x", first, self.vector), code.op(f"sub i64 %vectors, {first}"))
+
+        self._emit_if(f"sle i64 %vectors, {MOST_VECTORS}", partial(add, "chains", "%x", "%vectors"), add_halves)
+        return code.op(f"load {self.vector}, ptr {total}")
+
+    def _write_short_row(self) -> str:
+        code = self.code
+        total = self._make_cell(self.number)
+        with code.loop("0", "%count") as i:
+            self._add(self.number, total, code.op(f"load {self.number}, ptr {self._at('%x', i)}"))
+        return code.op(f"load {self.number}, ptr {total}")
+
+    def _write_long_row(self) -> str:
+        code = self.code
+        total = self._make_cell(self.vector)
+        vectors = code.op(f"udiv i64 %count, {self.width}")
+        chained = code.op(f"and i64 {vectors}, -{CHAINS}")
+
+        def add_chained() -> None:
+            self._add(self.vector, total, code.op(f"call {self.vector} @halves(ptr %x, i64 {chained})"))
+
+        def add_singles() -> None:
+            with code.loop(chained, vectors) as i:
+                self._add(self.vector, total, self._load(self._at("%x", i, self.vector)))
+
+        self._emit_if(f"ne i64 {chained}, 0", add_chained)
+        self._emit_if(f"slt i64 {chained}, {vectors}", add_singles)
+        mask = self._select_lanes(code.op(f"urem i64 %count, {self.width}"))
+        self._add(self.vector, total, self._load(self._at("%x", vectors, self.vector), mask))
+        lanes = code.op(f"load {self.vector}, ptr {total}")
+        function = f"@llvm.vector.reduce.fadd.v{self.width}f{8 * self.size}"
+        code.declared.add(f"declare {self.number} {function}({self.number}, {self.vector})")
+        return code.op(f"call reassoc {self.number} {function}({self.number} 0.0, {self.vector} {lanes})")
+
+    def _write_rows(self) -> None:
+        code = self.code
+        with code.loop("0", "%rows") as i:
+            row = self._at("%x", code.op(f"mul i64 {i}, %count"))
+
+            def store(function: str, row: str = row, i: str = i) -> None:
+                total = code.op(f"call {self.number} @{function}(ptr {row}, i64 %count)")
+                code.line(f"store {self.number} {total}, ptr {self._at('%z', i)}")
+
+            self._emit_if(f"slt i64 %count, {self.width}", partial(store, "short_row"), partial(store, "long_row"))
+
+    # ---- columns
+
+    def _write_add_rows(self) -> None:
+        """Emit the addition of some rows, which are ROWS at most, to the sums of columns."""
+        code = self.code
+        with code.loop("0", "%inner", self.width) as j:
+            left = code.op(f"sub i64 %inner, {j}")
+            first, to = self._at("%x", j), self._at("%z", j)
+
+            def add(is_whole: bool, first: str = first, to: str = to, left: str = left) -> None:
+                total, mask = self._make_cell(self.vector), None if is_whole else self._select_lanes(left)
+                with code.loop("0", "%rows") as i:
+                    row = self._at(first, code.op(f"mul i64 {i}, %inner"))
+                    self._add(self.vector, total, self._load(row, mask))
+                self._add(self.vector, total, self._load(to, mask))
+                made = code.op(f"load {self.vector}, ptr {total}")
+                code.write(made, to, self.number, self.size, self.width, mask)
+
+            self._emit_if(f"sge i64 {left}, {self.width}", partial(add, True), partial(add, False))
+
+    def _write_columns(self) -> None:
+        code = self.code
+        with code.loop("0", "%inner") as j:
+            code.line(f"store {self.number} 0.0, ptr {self._at('%z', j)}")
+        with code.loop("0", "%count", ROWS) as i:
+            left = code.op(f"sub i64 %count, {i}")
+            rows = code.op(f"select i1 {code.op(f'icmp slt i64 {left}, {ROWS}')}, i64 {left}, i64 {ROWS}")
+            first = self._at("%x", code.op(f"mul i64 {i}, %inner"))
+            code.line(f"call void @add_rows(ptr {first}, ptr %z, i64 {rows}, i64 %inner)")
+
+    def _write_narrow(self) -> None:
+        """Emit sums of few columns: ROWS rows are one with ROWS times as many, whose sums are added up in the end."""
+        code = self.code
+        wide = code.op(f"mul i64 %inner, {ROWS}")
+        groups, rest = code.op(f"udiv i64 %count, {ROWS}"), code.op(f"urem i64 %count, {ROWS}")
+        code.line(f"call void @columns(ptr %x, ptr %cells, i64 {groups}, i64 {wide})")
+
+        def add_rest() -> None:
+            left = self._at("%x", code.op(f"mul i64 {groups}, {wide}"))
+            others = code.op(f"mul i64 {rest}, %inner")
+            code.line(f"call void @add_rows(ptr {left}, ptr %cells, i64 1, i64 {others})")
+
+        self._emit_if(f"ne i64 {rest}, 0", add_rest)
+        code.line(f"call void @columns(ptr %cells, ptr %z, i64 {ROWS}, i64 %inner)")
+
+    # ---- all
+
+    def _write_is_finite(self) -> str:
+        code = self.code
+        odd = self._make_cell(self.mask)
+        suffix = f"v{self.width}f{8 * self.size}"
+        with code.loop("0", "%count", self.width) as i:
+            mask = self._select_lanes(code.op(f"sub i64 %count, {i}"))
+            lanes = self._load(self._at("%z", i), mask)
+            size = code.call(f"llvm.fabs.{suffix}", self.vector, [(self.vector, lanes)])
+            is_odd = code.op(f"fcmp uge {self.vector} {size}, splat ({self.number} 0x7FF0000000000000)")
+            before = code.op(f"load {self.mask}, ptr {odd}")
+            code.line(f"store {self.mask} {code.op(f'or {self.mask} {before}, {is_odd}')}, ptr {odd}")
+        found = code.op(f"load {self.mask}, ptr {odd}")
+        some = code.call(f"llvm.vector.reduce.or.v{self.width}i1", "i1", [(self.mask, found)])
+        return code.op(f"select i1 {some}, i64 0, i64 1")
+
+    def _write_run(self) -> str:
+        code = self.code
+        cells = code.allocate(f"[{ROWS * NARROW} x {self.number}]")
+
+        def sum_columns() -> None:
+            each = code.op("mul i64 %count, %inner")
+            few, many = code.op(f"icmp slt i64 %inner, {NARROW}"), code.op(f"icmp sge i64 %count, {NARROW}")
+            is_narrow = code.op(f"and i1 {few}, {many}")
+            with code.loop("0", "%outer") as i:
+                x = self._at("%x", code.op(f"mul i64 {i}, {each}"))
+                z = self._at("%z", code.op(f"mul i64 {i}, %inner"))
+                given = f"ptr {x}, ptr {z}, i64 %count, i64 %inner"
+                by_cells = partial(code.line, f"call void @narrow(ptr {cells}, {given})")
+                self._emit_if(f"eq i1 {is_narrow}, true", by_cells, partial(code.line, f"call void @columns({given})"))
+
+        def sum_rows() -> None:
+            code.line("call void @rows(ptr %x, ptr %z, i64 %outer, i64 %count)")
+
+        self._emit_if("eq i64 %inner, 1", sum_rows, sum_columns)
+        size = code.op("mul i64 %outer, %inner")
+        return code.op(f"call i64 @is_finite(ptr %z, i64 {size})")
