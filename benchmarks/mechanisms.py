@@ -422,6 +422,7 @@ ROWS: dict[str, dict[str, Measure]] = {
         "gradient of an RNN, 400 steps, first call": measure_python_loop(True),
         "the same, a call": measure_python_loop(False),
     },
+    "Winograd convolutions": list_convolutions((8, 56, 64, 3), (4, 14, 256, 3)),
     "deferred slow paths": {"gradient of tanh, sin, exp and log, first call": measure_compiling},
     "compiled draws": {"sum of dropout, 1e6 float32": measure_dropout},
     "Fourier transforms": {

@@ -19,6 +19,7 @@ MECHANISMS = {
     "object loader": "PULLBACK_OBJECT_LOADER",
     "thread pool": "PULLBACK_THREAD_POOL",
     "matrix products": "PULLBACK_MATRIX_PRODUCTS",
+    "Winograd convolutions": "PULLBACK_WINOGRAD",
     "loop rolling": "PULLBACK_LOOP_ROLLING",
     "deferred slow paths": "PULLBACK_DEFERRED_SLOW_PATHS",
     "compiled draws": "PULLBACK_COMPILED_DRAWS",

@@ -11,15 +11,21 @@ import numpy as np
 
 from pullback.compiler.builder import FLOATS, code_of
 from pullback.compiler.frontend.result_inference import find_start, lay_out
-from pullback.compiler.ir.graph import Graph, Node, View, resolve_view
-from pullback.compiler.ir.kinds import VIEW, WINDOWS
-from pullback.compiler.ir.windows import Convolution, Examples, Interleaved, Placement, Pooling
+from pullback.compiler.ir.graph import Graph, Node, View, reshape, resolve_view
+from pullback.compiler.ir.kinds import PRODUCT, VIEW, WINDOWS
+from pullback.compiler.ir.windows import Convolution, Examples, Interleaved, Placement, Pooling, Winograd
 from pullback.numerics.windows import Windows
+from pullback.settings import is_enabled
 
 __all__ = ["lower_windows"]
 
+CACHE_LINE_BYTES = 64
 PANEL_BYTES = 128  # bytes of a row of a panel
 LARGE_FILTER_BYTES = 256 * 1024  # bytes from which a filter is stored in panels
+MIN_TILED = 1 << 24  # multiplications from which on transformed tiles are worth their code
+MIN_TILED_CHANNELS = 16  # of images and results; fewer save less than the transformation takes
+MAX_MATRIX_BYTES = 1 << 22  # of the transformed filter, which is read for every image
+TRANSFORM = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])  # of 3 taps along an axis
 
 
 def lower_windows(g: Graph, n: Node, args: list[Node]) -> Node | None:
@@ -58,9 +64,35 @@ def _lower_convolution(apart: bool) -> Any:
         x, filter = args
         if apart and filter.shape[-1] != 1:  # several results of each channel
             return None
-        return _by_panels(g, n, x, filter, _describe_convolution(x, filter, windows, apart))
+        return _convolve(g, n, x, filter, _describe_convolution(x, filter, windows, apart))
 
     return way
+
+
+def _convolve(g: Graph, n: Node, x: Node, filter: Node, how: Convolution) -> Node:
+    """Return a convolution by the method that takes the least time."""
+    return (_by_tiles if _has_tiles(how, filter) else _by_panels)(g, n, x, filter, how)
+
+
+def _has_tiles(how: Convolution, filter: Node) -> bool:
+    """Return whether a convolution is computed by transformed tiles, whose channels fill whole cache lines."""
+    w, (least, most) = how.windows, sorted((how.channels, how.depth))
+    if filter.shape[:-2] != (3, 3) or how.apart or max(*w.strides, *w.dilations) > 1 or min(w.out) < 2:
+        return False
+    size = filter.dtype.itemsize
+    in_lines = least * size % CACHE_LINE_BYTES == most * size % CACHE_LINE_BYTES == 0
+    is_small = 16 * least * most * size <= MAX_MATRIX_BYTES
+    large = least >= MIN_TILED_CHANNELS and how.work >= MIN_TILED
+    return in_lines and is_small and large and is_enabled("Winograd convolutions")
+
+
+def _by_tiles(g: Graph, n: Node, x: Node, filter: Node, how: Convolution) -> Node:
+    """Return a convolution by tiles of 2 × 2 results, with the filter's matrices for them."""
+    taps = g.constant(np.kron(TRANSFORM, TRANSFORM).astype(n.dtype))
+    flat = reshape(g, filter, (9, how.channels * how.depth))
+    matrices = g.add(PRODUCT, (taps, flat), (16, how.channels * how.depth), n.dtype, None, n.line)
+    shaped = reshape(g, matrices, (16, how.channels, how.depth))
+    return _add_windows(g, n, [x, shaped, filter], Winograd(how))
 
 
 def _by_panels(g: Graph, n: Node, x: Node, filter: Node, how: Convolution) -> Node:
@@ -100,7 +132,7 @@ def _lower_input_gradient(apart: bool) -> Any:
         if max(windows.strides) == 1:
             turned = _flip_filter(g, filter, [slice(None)] * len(windows.size), apart)
             space = n.shape[-len(windows.size) - 1 : -1]
-            return _by_panels(g, n, y, turned, _describe_convolution(y, turned, windows.adjoint(space), apart))
+            return _convolve(g, n, y, turned, _describe_convolution(y, turned, windows.adjoint(space), apart))
         if max(windows.dilations) > 1:
             return None
         return _interleave(g, n, y, filter, windows, apart)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import product
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pullback.compiler.ir.graph import Node, compute_strides
-from pullback.compiler.ir.windows import Convolution, Pooling
+from pullback.compiler.ir.windows import Convolution, Pooling, Winograd
 from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.work import Work, count_workers, estimate_window_time
 from pullback.compiler.target import Target
@@ -23,6 +23,7 @@ RIGHT_SHARE = 3 / 4  # of the first-level cache that the right matrix may take
 IMAGE_SHARE = 3 / 4  # of the second-level cache that an image may take, to be still there for the next columns
 FILTER_SHARE = 1 / 2  # of the second-level cache that a filter may take, to be still there for the next tile
 LINE_BYTES = 64  # bytes of a cache line
+TILED_SHARE = 1 / 2  # of the second-level cache that the transformed tiles of a strip and their products may take
 # Cycles, fitted to the times of some hundred tilings on AVX2 and AVX-512: of a load; of a step besides its sums and
 # loads; in addition for a vector or a line from the second-level cache, and for a line from beyond it.
 READ, STEP, FAR, FROM_MEMORY = 0.75, 1.5, 0.25, 4
@@ -31,7 +32,7 @@ READ, STEP, FAR, FROM_MEMORY = 0.75, 1.5, 0.25, 4
 class WindowCall(NamedTuple):
     """One call of a convolution or pooling node: its plan, its arguments, and the threads that share it."""
 
-    plan: ConvolutionPlan | PoolingPlan
+    plan: ConvolutionPlan | PoolingPlan | WinogradPlan
     args: tuple[int, ...]
     workers: int
     time: int  # nanoseconds for one thread
@@ -42,8 +43,10 @@ def plan_windows(n: Node, target: Target, threads: int) -> tuple[WindowCall, ...
     return tuple(_plan_call(n, call, args, target, threads) for call, args in n.data.calls)
 
 
-def _plan_call(n: Node, call: Convolution | Pooling, args: tuple[int, ...], target: Target, threads: int) -> WindowCall:
-    plan = plan_convolution(call, target) if isinstance(call, Convolution) else plan_pooling(call, target)
+def _plan_call(
+    n: Node, call: Convolution | Pooling | Winograd, args: tuple[int, ...], target: Target, threads: int
+) -> WindowCall:
+    plan = PLANS[type(call)](call, target)
     time = estimate_window_time(n, int(call.work))
     workers = count_workers(plan.work, time, threads) if count_examples(n) == 1 else 1
     return WindowCall(plan, args, workers, time)
@@ -258,3 +261,42 @@ def _list_tiles(lengths: list[int], most: int) -> Iterator[tuple[int, ...]]:
     for size in sorted(sizes, reverse=True):
         for tile in _list_tiles(before, most // size):
             yield (*tile, size)
+
+
+@lru_cache(256)
+def plan_winograd(w: Winograd, target: Target) -> WinogradPlan:
+    """Return the plan of a convolution by transformed tiles."""
+    return WinogradPlan(w, target)
+
+
+class WinogradPlan(FramePlan):
+    """The plan of a convolution by tiles of 2 × 2 results: strips of tiles are transformed, multiplied and added up.
+
+    If the number of rows or columns is odd, the last tile overlaps the one before, as the last strip does.
+    """
+
+    def __init__(self, w: Winograd, target: Target) -> None:
+        c = w.of
+        super().__init__(c.dtype, c.space, c.channels, c.windows)
+        self.c, self.target = c, target
+        self.width = target.vector_bytes // self.size
+        self.down, self.across = (-(-n // 2) for n in c.windows.out)  # tiles along each axis
+        row = 16 * self.across * (c.channels + c.depth) * self.size
+        most = max(1, int(TILED_SHARE * target.second_cache) // row)
+        self.strips = -(-self.down // most)
+        self.high = -(-self.down // self.strips)  # rows of tiles in a strip
+        self.tiles = self.high * self.across
+        # A cache line between one of the 16 matrices and the next, so that they are in different sets of the cache.
+        line = LINE_BYTES // self.size
+        self.pixels, self.products = self.tiles * c.channels + line, self.tiles * c.depth + line
+        one = Windows((1,), (1,), (1,), (0,), (self.tiles,))
+        self.product = plan_convolution(Convolution(c.dtype, 1, (self.tiles,), c.channels, c.depth, one), target)
+        self.direct = plan_convolution(c, target)
+        self.work = Work(c.images, 1, scratch=self.frame_bytes + 16 * (self.pixels + self.products) * self.size)
+
+
+PLANS: dict[type, Callable[[Any, Target], Any]] = {
+    Convolution: plan_convolution,
+    Pooling: plan_pooling,
+    Winograd: plan_winograd,
+}

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from pullback.compiler.codegen.call_table import CallList, Constant, Local, Operand, integer
+from pullback.compiler.codegen.kernel_code import KernelCode
 from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.codegen.windows.convolution import emit_convolution
 from pullback.compiler.codegen.windows.pooling import emit_pooling
+from pullback.compiler.codegen.windows.winograd import emit_winograd
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.schedule.order import Step
-from pullback.compiler.schedule.windows import ConvolutionPlan, WindowCall, count_examples
+from pullback.compiler.schedule.windows import (
+    ConvolutionPlan,
+    PoolingPlan,
+    WindowCall,
+    WinogradPlan,
+    count_examples,
+)
 
 __all__ = ["call_windows"]
+
+EMIT: dict[type, Callable[[Any], KernelCode]] = {
+    ConvolutionPlan: emit_convolution,
+    PoolingPlan: emit_pooling,
+    WinogradPlan: emit_winograd,
+}
 
 
 def call_windows(module: ModuleBuilder, code: CallList, step: Step) -> None:
@@ -40,7 +57,7 @@ def _call_each(module: ModuleBuilder, code: CallList, n: Node, calls: tuple[Wind
         return Local("ptr", code.op(f"getelementptr i8, ptr {code.pointer(start)}, i64 {ahead}"))
 
     for plan, args, workers, time in calls:
-        w = emit_convolution(plan) if isinstance(plan, ConvolutionPlan) else emit_pooling(plan)
+        w = EMIT[type(plan)](plan)
         work = w.work
         module.declared |= w.declared
         name = module.name(w.function)

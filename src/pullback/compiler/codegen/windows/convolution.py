@@ -12,14 +12,14 @@ from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from math import isqrt, prod
 
-from pullback.compiler.builder import first_lanes, splat, vector
+from pullback.compiler.builder import Code, first_lanes, splat, vector
 from pullback.compiler.codegen.gemm.block import multiply_add
 from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
 from pullback.compiler.codegen.windows.padding import RANGE, WindowKernel
 from pullback.compiler.ir.graph import compute_strides
 from pullback.compiler.schedule.windows import ConvolutionPlan, WindowAxis, find_shared_elements
 
-__all__ = ["emit_convolution"]
+__all__ = ["ConvolutionWriter", "emit_convolution"]
 
 STRIP_SHARE = 3 / 16  # of the second-level cache that a strip of an image and its results may take
 MIN_SUM_STEPS = 24  # steps of a sum from which on the overhead of its loop is small
@@ -36,8 +36,8 @@ class ConvolutionWriter(WindowKernel):
 
     plan: ConvolutionPlan
 
-    def __init__(self, plan: ConvolutionPlan) -> None:
-        super().__init__(plan)
+    def __init__(self, plan: ConvolutionPlan, code: Code | None = None) -> None:
+        super().__init__(plan, code)
         self.c, self.summed = plan.c, plan.summed  # for strips of an image, the first axis of the sums is made shorter
         self.vector = vector(self.type, plan.width)
 
@@ -47,13 +47,14 @@ class ConvolutionWriter(WindowKernel):
             if size:
                 self.fill_zeros(name, size)
         with code.loop("%lo", "%hi") as image:
-            self._emit_image(image)
+            self.emit_image(image)
         arrays = ["%x", "%y"] if c.of_filter else ["%x", "%y", "%z"]
         function = make_function(code.body, *(f"ptr noalias {name}" for name in arrays), *RANGE)
         finish = self._emit_finish(work.partial, work.parts) if c.of_filter else None
         return KernelCode(function, work, frozenset(code.declared), finish)
 
-    def _emit_image(self, image: str) -> None:
+    def emit_image(self, image: str) -> None:
+        """Emit the convolution of one image of ``%x`` with the filter ``%y``."""
         c, code = self.c, self.code
         x = self.at("%x", code.times(image, self.plan.image))
         if self.plan.framed:
@@ -65,6 +66,10 @@ class ConvolutionWriter(WindowKernel):
         if c.laid is not None:
             first = sum(i * u for i, u in zip(c.laid.first, compute_strides(c.laid.space), strict=True))
             z = self.at(z, str(first * c.depth))
+        self.emit_sums(x, y, z)
+
+    def emit_sums(self, x: str, y: str, z: str) -> None:
+        """Emit all sums of one image, which is in its frame."""
         with self._loop_over_strips(x, y) as (x, y):
             if self.plan.keeps_filter:
                 with self._loop_over_tiles() as tile:

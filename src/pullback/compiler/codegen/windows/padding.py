@@ -17,8 +17,8 @@ RANGE = "i64 %lo", "i64 %hi", "ptr noalias %partial", "ptr noalias %scratch"  # 
 class WindowKernel:
     """The base of kernels over the windows of images; the rows of its work are the images."""
 
-    def __init__(self, plan: FramePlan) -> None:
-        self.plan, self.code, self.type = plan, Code(), FLOATS[plan.dtype]
+    def __init__(self, plan: FramePlan, code: Code | None = None) -> None:
+        self.plan, self.code, self.type = plan, code or Code(), FLOATS[plan.dtype]
 
     def at(self, base: str, place: str) -> str:
         return base if place == "0" else self.code.op(f"getelementptr {self.type}, ptr {base}, i64 {place}")
