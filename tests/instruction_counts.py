@@ -70,6 +70,7 @@ KERNELS: dict[str, tuple[Callable[..., Any], tuple[int, ...], str]] = {
     "rolled, f4": (lambda x: np.roll(x, 3) - x, (4096,), "f4"),
     "products of strided slices, f4": (lambda x: np.sum(x[::3] * x[1::3] * x[2::3]), (4096 * 3,), "f4"),
     "products of strided slices, f8": (lambda x: np.sum(x[::2] * x[1::2]), (4096 * 2,), "f8"),
+    "exchanged columns, f4": (lambda x: np.stack([x[:, 2], x[:, 0], x[:, 1]], -1), (4096, 3), "f4"),
     "stacked, f4": (lambda x: np.stack([x[i] for i in (3, 1, 4, 5, 9, 2, 6)]), (10, 512), "f4"),
 }
 

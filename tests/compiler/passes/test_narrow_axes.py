@@ -110,3 +110,43 @@ def test_stack_along_last_axis_with_places_as_outputs() -> None:
 
     for got, expected in zip(pb.compile(f, backend="llvm")(x, y), f(x, y), strict=True):
         np.testing.assert_allclose(got, expected, 1e-12)
+
+
+NARROW: dict[str, Callable[[Any], Any]] = {
+    "centred points": lambda x: np.sum((x - np.mean(x, 0)) ** 2, -1),
+    "directions": lambda x: x / np.sqrt(np.sum(x * x, -1, keepdims=True) + 0.1),
+    "softmax": lambda x: np.exp(x - np.max(x, -1, keepdims=True)) / np.sum(np.exp(x), -1, keepdims=True),
+    "weights": lambda x: np.sin(x * x[0]) + x[:1] ** 2,
+    "standardized columns": lambda x: (x - x.mean(0)) / x.std(0),
+    "largest less smallest": lambda x: (np.max(x, 1) - np.min(x, 1)) ** 2,
+    "exchanged columns": lambda x: np.stack([x[:, 1], x[:, 0]], -1) * np.sum(x, 1)[:, None],
+    "sum and elements": lambda x: np.tanh(x) * np.sum(x, axis=-1)[:, None] + x**2,
+    "integers": lambda x: x * np.sum(np.floor(x).astype("i4"), -1)[:, None].astype(x.dtype),
+    "bools": lambda x: np.where(x > np.mean(x, 0), x, np.any(x > 1, -1)[:, None]),
+    "negative zeros": lambda x: np.sum(-0.0 * np.abs(x), -1) + np.max(-0.0 * np.abs(x), -1),
+}
+
+
+@pytest.mark.parametrize("name", NARROW)
+@pytest.mark.parametrize(("shape", "dtype"), [((37, 3), "f8"), ((16, 2), "f4"), ((101, 7), "f8")])
+def test_narrow_last_axis_gradients(
+    name: str, shape: tuple[int, ...], dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PULLBACK_CANARY", "1")
+    x, f = np.random.default_rng(3).normal(size=shape).astype(dtype), NARROW[name]
+    close = 1e-4 if dtype == "f4" else 1e-11
+    found, due = pb.compile(f, backend="llvm")(x), f(x)
+    np.testing.assert_allclose(found, due, close, close)
+    assert found.dtype == due.dtype
+    assert np.array_equal(np.signbit(found), np.signbit(due)) or dtype == "f4"
+    gradient = pb.grad(lambda x: np.sum(f(x) ** 3))
+    due = gradient(x)
+    np.testing.assert_allclose(pb.compile(gradient, backend="llvm")(x), due, close, close * np.abs(due).max())
+
+
+def test_narrow_axis_of_images_with_nan() -> None:
+    image = np.random.default_rng(3).normal(size=(5, 20, 3))
+    image[2, 7, 1] = np.nan
+    f = lambda x: (np.max(x, -1), np.sum(x, -1), np.mean(x, (0, 1)), x * np.array([1.0, 2.0, 3.0]), np.sum(x, 1))
+    for found, due in zip(pb.compile(f)(image), f(image), strict=True):
+        np.testing.assert_allclose(found, due, 1e-12)

@@ -7,6 +7,7 @@ CAST        the same numbers in another dtype
 FOLD        a reduction over ``data.axes``, which are removed; ``data`` is a Fold
 VIEW        a view of its argument: ``data`` is a View of the argument's elements in C order
 PIECES      its arguments at their places in a larger array, ``data.fill`` elsewhere; later ones cover earlier ones
+STACK       its arguments along a new, narrow last axis, stored by shuffled vectors; made when a graph is legalized
 TAKE        rows of its first argument, at the positions in the second; ``data`` is the shape of a row, and positions
             count the rows over all leading axes
 SCATTER     zeros, or a third argument, with the rows of its first argument added at the positions in the second,
@@ -124,6 +125,10 @@ def _evaluate_pieces(n: Node, *values: Any) -> Any:
     return z
 
 
+def _evaluate_stack(n: Node, *values: Any) -> Any:
+    return np.stack(values, axis=-1)
+
+
 def _evaluate_take(n: Node, x: Any, rows: Any) -> Any:
     return np.reshape(x, (np.size(x) // prod(n.data), *n.data))[rows] if n.size else np.zeros(n.shape, n.dtype)
 
@@ -215,6 +220,11 @@ def _check_pieces(n: Node) -> str:
         if min(start, default=0) < 0 or any(e > whole for e, whole in zip(ends, n.shape, strict=True)):
             return f"{a.shape} at {start} does not lie in it."
     return ""
+
+
+def _check_stack(n: Node) -> str:
+    fits = len(n.args) == n.shape[-1] and all(a.shape == n.shape[:-1] for a in n.args)
+    return "" if fits else f"{[a.shape for a in n.args]} are not stacked to {n.shape}."
 
 
 def _check_take(n: Node) -> str:
@@ -326,6 +336,7 @@ CAST = Kind(
 FOLD = Kind("fold", _evaluate_fold, _check_fold, _describe_fold, _get_op_of_fold, fuses=True)
 VIEW = Kind("view", _evaluate_view, _check_view, _describe_view, reads_memory=True, needs_contiguous=True)
 PIECES = Kind("pieces", _evaluate_pieces, _check_pieces, fuses=True, reads_memory=True, propagates_constants=True)
+STACK = Kind("stack", _evaluate_stack, _check_stack, fuses=True)
 TAKE = Kind("take", _evaluate_take, _check_take, fuses=True, reads_memory=True, needs_contiguous=True)
 SCATTER = Kind("scatter", _evaluate_scatter, _check_scatter, is_call=True, reads_memory=True, needs_contiguous=True)
 SPACED = Kind("spaced", _evaluate_spaced, _check_spaced, is_call=True, reads_memory=True, needs_contiguous=True)
@@ -361,8 +372,8 @@ LOOP, WHILE, SWITCH = (
 RESULT = Kind("result", _evaluate_part, describe=_describe_place, is_call=True)
 
 _ALL = (
-    INPUT, CONSTANT, MAP, CAST, FOLD, VIEW, PIECES, TAKE, SCATTER, SPACED, SCAN, ROWS, SPLIT, JOIN, FOURIER, PRODUCT,
-    MATRICES, WINDOWS, OPAQUE, PART,
+    INPUT, CONSTANT, MAP, CAST, FOLD, VIEW, PIECES, STACK, TAKE, SCATTER, SPACED, SCAN, ROWS, SPLIT, JOIN, FOURIER,
+    PRODUCT, MATRICES, WINDOWS, OPAQUE, PART,
     LOOP, WHILE, SWITCH, RESULT,
 )  # fmt: skip
 KINDS = {kind.name: kind for kind in _ALL}

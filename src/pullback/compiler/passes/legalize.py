@@ -56,6 +56,7 @@ from pullback.compiler.passes.merge import Merger
 from pullback.compiler.passes.pieces import separate_pieces
 from pullback.compiler.passes.simplify import remove_dead_nodes
 from pullback.compiler.passes.split_complex import split_complex
+from pullback.compiler.passes.stack import stack_pieces
 from pullback.compiler.passes.windows import lower_windows
 from pullback.core.axes import together
 from pullback.core.lowering import matrices, windows
@@ -78,7 +79,7 @@ def legalize(graph: Graph) -> Graph:
             args = [made[a.number] for a in n.args]
             made[n.number] = merger.merge(n, args) or _legalize_node(new, n, args)
     new.outputs = [made[o.number] for o in graph.outputs]
-    return lay_out_rows(remove_dead_nodes(separate_pieces(remove_dead_nodes(new))))
+    return stack_pieces(lay_out_rows(remove_dead_nodes(separate_pieces(remove_dead_nodes(new)))))
 
 
 def _legalize_node(g: Graph, n: Node, args: list[Node]) -> Node:

@@ -1,106 +1,106 @@
-"""Split arrays of pairs with a narrow last axis: distances between points in space become one loop over pairs.
+"""Split arrays with a narrow last axis: points in space, colours of images, pairs of points.
 
-``x[:, None] - x[None]`` of points has a last axis of two to seven coordinates.  It is computed as that many arrays
-without this axis, so that vectors go along the pairs: a sum over the coordinates adds arrays, and a sum over pairs is
-done for each coordinate.  This is done where such arrays are computed from smaller ones and are used by sums only.
-An array that is stacked along its last axis is split in the same way, and an index of that axis picks one of the parts.
+They are computed as that many arrays without this axis, so that vectors go along the axis before it: a reduction over
+the narrow axis combines arrays, one over the others is done for each of them, and an index of that axis picks one.
+Their columns are loaded, and stacked again, by whole vectors.  This is done for what one loop over all elements cannot
+compute, such as products with a number for each colour, and for pairs: ``x[:, None] - x[None]`` of points.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, Shape, View, compute_strides, resolve_view
+from pullback.compiler.ir.graph import (
+    Fold,
+    Graph,
+    Node,
+    Pieces,
+    Shape,
+    View,
+    compute_strides,
+    is_in_order,
+    reshape,
+    resolve_view,
+)
 from pullback.compiler.ir.kinds import FOLD, INPUT, MAP, PIECES, VIEW
+from pullback.compiler.passes.stack import MIN_LONG, is_stackable, list_columns
 from pullback.core.tensor import BY_KERNEL
 
-__all__ = ["split_narrow_axes"]
-
-MAX_NARROW = 7  # elements of a narrow axis: fewer than a vector of most CPUs has lanes
-MIN_LONG = 16  # elements of the axis before it, along which vectors go
-MIN_RATIO = 8  # of the elements of a narrow array to those of its operands
+MAX_NARROW = 4  # elements of a narrow axis: the code of a kernel is written for each of them
+MAX_OF_PAIRS = 7  # the same of pairs of points, which need no memory if they are split
+FILLS_REGISTER = 4  # elements of a narrow axis from which on rows are computed one by one without much loss
+MIN_RATIO = 8  # of the elements of an array of pairs to those of its operands
+# Reductions that can be computed from the parts of an array, and the functions that combine these.
+COMBINED = {np.sum: np.add, np.max: np.maximum, np.min: np.minimum}
 
 
 def split_narrow_axes(graph: Graph) -> Graph:
-    """Return an equivalent graph in which arrays of pairs with narrow last axes are split."""
+    """Return an equivalent graph in which arrays with narrow last axes are split where that is quicker."""
     split = _find_split(graph)
-    return _Splitter(graph, split).run() if split else graph
+    reduced = {n.number for n in graph.nodes if _reduces_narrow(n)}
+    return _Splitter(graph, split, reduced).run() if split or reduced else graph
 
 
-def _is_narrow(n: Node) -> bool:
-    shape = n.shape
-    is_split = n.kind.is_elementwise or _is_stack(n)
-    return is_split and len(shape) > 1 and 1 < shape[-1] <= MAX_NARROW and shape[-2] >= MIN_LONG
+def _find_split(graph: Graph) -> set[int]:
+    """Return the numbers of narrow nodes that one loop over all elements cannot compute.
+
+    These are pairs, stacks, what is reduced, and what has an operand that is constant along some axes; with all that is
+    computed from them element by element.
+    """
+    users, found = graph.users(), set[int]()
+    for n in graph.nodes:
+        is_stack = is_stackable(n, users[n.number])
+        if not (n.kind.is_elementwise or is_stack) or not _has_narrow_axis(n, MAX_OF_PAIRS):
+            continue
+        follows = any(a.number in found and a.shape == n.shape for a in n.args)
+        is_pair = not is_stack and all(a.size * MIN_RATIO <= n.size for a in n.args)
+        gains = is_stack or any(map(_reduces_narrow, users[n.number])) or _repeats_operand(n)
+        if follows or is_pair or (gains and _has_narrow_axis(n)):
+            found.add(n.number)
+    return found
 
 
-def _is_stack(n: Node) -> bool:
-    """Return whether an array is stacked along its last axis from one array for each place."""
-    if n.kind is not PIECES or len(n.args) != n.shape[-1]:
+def _has_narrow_axis(n: Node, most: int = MAX_NARROW) -> bool:
+    return len(n.shape) > 1 and 1 < n.shape[-1] <= most and n.shape[-2] >= MIN_LONG and n.dtype.itemsize >= 4
+
+
+def _reduces_narrow(n: Node) -> bool:
+    """Return whether a node reduces an array over its narrow axis, or over others if that axis fills no register."""
+    if not _is_reduction(n) or not _has_narrow_axis(n.args[0]):
         return False
-    places = tuple((*(0,) * (len(n.shape) - 1), place) for place in range(n.shape[-1]))
-    pieces: Pieces = n.data
-    return pieces.starts == places and all(a.shape == (*n.shape[:-1], 1) for a in n.args)
+    shape, axes = n.args[0].shape, n.data.axes
+    return len(axes) < len(shape) and (len(shape) - 1 in axes or shape[-1] < FILLS_REGISTER)
+
+
+def _is_reduction(n: Node) -> bool:
+    return n.kind is FOLD and n.data.op.kernel in COMBINED and n.dtype == n.args[0].dtype
+
+
+def _repeats_operand(n: Node) -> bool:
+    """Return whether an operand is constant along the narrow axis, or along others if that axis fills no register."""
+    is_short = n.shape[-1] < FILLS_REGISTER
+    return any(a.size > 1 and (_is_spread(a) or (is_short and a.size < n.size)) for a in n.args)
+
+
+def _is_spread(a: Node) -> bool:
+    """Return whether an array, and no number, is constant along its last axis."""
+    return a.shape[-1] == 1 or (a.kind is VIEW and a.data.strides[-1] == 0 and a.args[0].size > 1)
 
 
 def _picks_place(u: Node, n: Node) -> bool:
     """Return whether a node ``u`` picks one place of the last axis of ``n``."""
-    if u.kind is not VIEW or u.shape != n.shape[:-1]:
+    if u.kind is not VIEW or u.shape not in (n.shape[:-1], (*n.shape[:-1], 1)):
         return False
     view: View = u.data
-    return view.strides == compute_strides(n.shape)[:-1] and 0 <= view.offset < n.shape[-1]
-
-
-def _is_sum(n: Node) -> bool:
-    return n.kind is FOLD and n.data.op.kernel is np.sum and n.dtype == n.args[0].dtype
-
-
-def _find_split(graph: Graph) -> set[int]:
-    """Return the numbers of the nodes that are split."""
-    users, wanted = graph.users(), {o.number for o in graph.outputs}
-    found = {n.number for n in graph.nodes if _is_narrow(n) and n.number not in wanted}
-    before = -1
-    while found and len(found) != before:
-        before = len(found)
-        found = {number for number in found if _can_split(graph.nodes[number], found, users[number])}
-    return {number for group in _join_neighbours(graph, found) if _is_worth_it(graph, group, users) for number in group}
-
-
-def _can_split(n: Node, found: set[int], users: list[Node]) -> bool:
-    """Return whether a node is a stack or computed from small arrays and split nodes, and used only by such nodes."""
-    made_of = all(a.number in found or a.size * MIN_RATIO <= n.size or _is_spread(a) for a in n.args)
-    if not made_of and n.kind is not PIECES:
-        return False
-    return all(u.number in found or _is_sum(u) or _picks_place(u, n) for u in users)
-
-
-def _is_spread(a: Node) -> bool:
-    """Return whether an array is constant along its last axis."""
-    return a.kind is VIEW and a.data.strides[-1] == 0
-
-
-def _join_neighbours(graph: Graph, found: set[int]) -> list[set[int]]:
-    """Return the nodes in groups that use each other."""
-    group: dict[int, set[int]] = {}
-    for number in sorted(found):
-        near = [group[a.number] for a in graph.nodes[number].args if a.number in group]
-        whole = {number}.union(*near)
-        group.update(dict.fromkeys(whole, whole))
-    return list({id(g): g for g in group.values()}.values())
-
-
-def _is_worth_it(graph: Graph, group: set[int], users: dict[int, list[Node]]) -> bool:
-    """Return whether one of the nodes is stacked, or summed over its narrow axis."""
-    nodes = [graph.nodes[number] for number in group]
-    if any(n.kind is PIECES for n in nodes):
-        return True
-    return any(u.kind is FOLD and len(n.shape) - 1 in u.data.axes for n in nodes for u in users[n.number])
+    rank = len(n.shape) - 1
+    return view.strides[:rank] == compute_strides(n.shape)[:-1] and 0 <= view.offset < n.shape[-1]
 
 
 class _Splitter:
     """Copies a graph, with some nodes as one node for each element of their last axis."""
 
-    def __init__(self, graph: Graph, split: set[int]) -> None:
-        self.old, self.split = graph, split
+    def __init__(self, graph: Graph, split: set[int], reduced: set[int]) -> None:
+        self.old, self.split, self.reduced = graph, split, reduced
         self.new, self.made = graph.copy_inputs()
         self.parts: dict[int, list[Node]] = {}
 
@@ -108,32 +108,47 @@ class _Splitter:
         new = self.new
         for n in self.old.nodes:
             if n.number in self.split:
-                self.parts[n.number] = [self._split(n, place) for place in range(n.shape[-1])]
-            elif n.kind is VIEW and n.args[0].number in self.split:
-                self.made[n.number] = self.parts[n.args[0].number][n.data.offset]
-            elif n.kind is FOLD and n.args[0].number in self.split:
-                self.made[n.number] = self._sum(n, self.parts[n.args[0].number])
+                self.parts[n.number] = self._split(n)
+            elif n.kind is not INPUT and n.args and n.args[0].number in self.split and _picks_place(n, n.args[0]):
+                self.made[n.number] = reshape(new, self.parts[n.args[0].number][n.data.offset], n.shape)
+            elif n.args and n.args[0].number in self.split and _is_reduction(n):
+                self.made[n.number] = self._reduce(n, self.parts[n.args[0].number])
+            elif n.number in self.reduced:
+                (x,) = n.args
+                self.made[n.number] = self._reduce(n, [self._take(x, place, False) for place in range(x.shape[-1])])
             elif n.kind is not INPUT:
-                args = [self.made[a.number] for a in n.args]
+                args = [self._find_whole(a) for a in n.args]
                 self.made[n.number] = new.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
-        new.outputs = [self.made[o.number] for o in self.old.outputs]
+        new.outputs = [self._find_whole(o) for o in self.old.outputs]
         return new
 
-    def _split(self, n: Node, place: int) -> Node:
-        """Return an elementwise node, or a stack, at one place of its last axis."""
-        if n.kind is PIECES:
-            return self._take(n.args[place], 0)
-        args = [self._take(a, place) for a in n.args]
-        return self.new.add(n.kind, args, n.shape[:-1], n.dtype, n.data, n.line)
+    def _find_whole(self, a: Node) -> Node:
+        """Return an array of the new graph, stacked from its parts if it is split."""
+        if a.number not in self.made:
+            self.made[a.number] = self._stack(self.parts[a.number], a.line)
+        return self.made[a.number]
 
-    def _take(self, a: Node, place: int) -> Node:
+    def _split(self, n: Node) -> list[Node]:
+        """Return the parts of an elementwise node, or of one that is made of pieces."""
+        if n.kind is PIECES:
+            return list_columns(self.new, n, [self._find_whole(a) for a in n.args])
+        parts = []
+        for place in range(n.shape[-1]):
+            args = [self._take(a, place, a.size * MIN_RATIO <= n.size) for a in n.args]
+            parts.append(self.new.add(n.kind, args, n.shape[:-1], n.dtype, n.data, n.line))
+        return parts
+
+    def _take(self, a: Node, place: int, copies: bool) -> Node:
+        """Return an array at a place of its last axis; ``copies``: it is small, and copied to be contiguous."""
         if a.number in self.split:
             return self.parts[a.number][place]
-        x = self.made[a.number]
+        x = self._find_whole(a)
         if not x.shape:
             return x
         base, offset, steps = resolve_view(x)
         offset += place * steps[-1] if x.shape[-1] > 1 else 0
+        if not copies:
+            return self._view(base, x.shape[:-1], View(offset, steps[:-1]), a.line)
         return self._lay_out(base, offset, x.shape[:-1], steps[:-1], a.line)
 
     def _lay_out(self, base: Node, offset: int, shape: Shape, steps: Shape, line: str) -> Node:
@@ -148,10 +163,12 @@ class _Splitter:
         return self._view(base, shape, View(offset, steps), line)
 
     def _view(self, x: Node, shape: Shape, view: View, line: str) -> Node:
+        if x.shape == shape and is_in_order(shape, view):
+            return x
         return self.new.add(VIEW, (x,), shape, x.dtype, view, line)
 
-    def _sum(self, n: Node, parts: list[Node]) -> Node:
-        """Return a sum over the narrow axis, over others, or over both."""
+    def _reduce(self, n: Node, parts: list[Node]) -> Node:
+        """Return a reduction over the narrow axis, over others, or over both."""
         last = len(n.args[0].shape) - 1
         axes = tuple(axis for axis in n.data.axes if axis != last)
 
@@ -161,14 +178,17 @@ class _Splitter:
 
         if last not in n.data.axes:
             return self._stack([fold(x) for x in parts], n.line)
-        total = self.new.constant(0.0, n.dtype)  # the sum of -0 is 0
-        for x in parts:
-            total = self.new.add(MAP, (total, x), x.shape, n.dtype, (BY_KERNEL[np.add], {}), n.line)
+        combine = BY_KERNEL[COMBINED[n.data.op.kernel]]
+        if combine.kernel is np.add:  # the sum of -0 is 0
+            parts = [self.new.constant(0.0, n.dtype), *parts]
+        total = parts[0]
+        for x in parts[1:]:
+            total = self.new.add(MAP, (total, x), x.shape, n.dtype, (combine, {}), n.line)
         return fold(total)
 
     def _stack(self, parts: list[Node], line: str) -> Node:
         """Return arrays joined along a new last axis."""
         shape = parts[0].shape
-        columns = [self._view(x, (*shape, 1), View(0, (*compute_strides(shape), 1)), line) for x in parts]
+        columns = [reshape(self.new, x, (*shape, 1)) for x in parts]
         starts = tuple((0,) * len(shape) + (place,) for place in range(len(parts)))
         return self.new.add(PIECES, columns, (*shape, len(parts)), parts[0].dtype, Pieces(starts, 0.0), line)

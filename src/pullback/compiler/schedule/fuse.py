@@ -40,6 +40,7 @@ from pullback.compiler.ir.kinds import (
     PIECES,
     PRODUCT,
     SCATTER,
+    STACK,
     TAKE,
     VIEW,
     Kind,
@@ -101,7 +102,9 @@ class Kernel:
         return f"kernel {list(self.axes)}{rows}: {', '.join(n.name for n in self.nodes)}"
 
     def natural(self, node: Node) -> tuple[int, ...]:
-        """Return the strides, along the axes of the kernel, by which it computes a value."""
+        """Return the strides, along the axes of the kernel, by which it computes a value, or stores a stack."""
+        if node.kind is STACK:
+            return tuple(node.shape[-1] * step for step in compute_strides(self.axes))
         if self.levels[node.number] == FULL:
             return compute_strides(self.axes)
         split = self.split or 0
@@ -109,7 +112,7 @@ class Kernel:
 
     def makes(self, use: Use) -> bool:
         """Return whether this kernel computes the elements of a use, so that they need not be loaded."""
-        level = self.levels.get(use.node.number)
+        level = self.levels.get(use.node.number) if use.node.kind is not STACK else None
         return level in (FULL, ROW) and use.offset == 0 and use.strides == self.natural(use.node)
 
 
@@ -136,6 +139,11 @@ def _broadcast_strides(own: tuple[int, ...], strides: tuple[int, ...], shape: tu
     repeated = tuple(0 if n == 1 else s for n, s in zip(own, strides, strict=True))
     aligned = (0,) * (len(shape) - len(repeated)) + repeated
     return tuple(s for s, n in zip(aligned, shape, strict=True) if n != 1)
+
+
+def find_loop_shape(n: Node) -> tuple[int, ...]:
+    """Return the shape of the loops that compute a node."""
+    return n.args[0].shape if n.kind is FOLD else n.shape[:-1] if n.kind is STACK else n.shape
 
 
 def use_argument(use: Use, arg: Node) -> Use:
@@ -244,7 +252,7 @@ class Fusion:
             if n.kind in READS:
                 self.known[n.number] = READS[n.kind](n)
             else:
-                shape = n.args[0].shape if n.kind is FOLD else n.shape
+                shape = find_loop_shape(n)
                 self.known[n.number] = [u for a in n.args for u in self.uses(use_node(a, shape))]
         return self.known[n.number]
 
@@ -282,7 +290,7 @@ class Fusion:
     def _place(self, n: Node) -> None:
         """Add a node to the first kernel that can compute it, or to a new one."""
         needs = [Use(n.args[0], n.data.offset, use_node(n, n.shape).strides)] if n.kind is VIEW else self.needs(n)
-        axes = squeeze(n.args[0].shape if n.kind is FOLD else n.shape)
+        axes = squeeze(find_loop_shape(n))
         own_depth = 1 + max((self.depth[a.number] for a in n.args if a.number in self.virtual), default=0)
         cost = estimate_cost(n)
         for k in self._list_candidates(n, needs):

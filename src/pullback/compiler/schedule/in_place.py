@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from pullback.compiler.ir.graph import Node, find_contiguous, is_number
-from pullback.compiler.ir.kinds import FOLD, TAKE
+from pullback.compiler.ir.kinds import FOLD, STACK, TAKE
 from pullback.compiler.schedule.fuse import FULL, READS, ROW, Use, use_argument
 from pullback.compiler.schedule.loops import LoopPlan
 
@@ -18,7 +18,9 @@ class InPlace:
 
     def __init__(self, plan: LoopPlan) -> None:
         self.plan, self.kernel, self.fused = plan, plan.kernel, plan.fused
-        self.natural = [n for n in plan.stored if self.kernel.levels[n.number] == FULL]
+        # The last vector of a stack overlaps the one before, and computes what that has stored again from its operands.
+        keeps_operands = any(n.kind is STACK for n in plan.stored)
+        self.natural = [n for n in plan.stored if self.kernel.levels[n.number] == FULL and not keeps_operands]
         self.elsewhere: set[int] = set()  # arrays of which elements are read that belong to other places of the loops
         self.read: dict[int, int] = {}  # by array: the time at which it is read last; times count stores and reductions
         self.written: dict[int, int] = {}  # by result: the time at which it is stored

@@ -13,9 +13,20 @@ from typing import Any, NamedTuple
 
 from pullback.compiler.builder import first_lanes, last_lanes
 from pullback.compiler.ir.graph import Node, is_number, squeeze
-from pullback.compiler.ir.kinds import FOLD, PIECES, TAKE, VIEW
+from pullback.compiler.ir.kinds import FOLD, PIECES, STACK, TAKE, VIEW
 from pullback.compiler.schedule.cost import estimate_cost
-from pullback.compiler.schedule.fuse import AFTER, FULL, READS, ROW, Fused, Kernel, Use, use_argument, use_node
+from pullback.compiler.schedule.fuse import (
+    AFTER,
+    FULL,
+    READS,
+    ROW,
+    Fused,
+    Kernel,
+    Use,
+    find_loop_shape,
+    use_argument,
+    use_node,
+)
 from pullback.compiler.schedule.work import Work
 from pullback.compiler.target import Target
 
@@ -128,7 +139,7 @@ class LoopPlan:
             return [Use(n.args[0], n.data.offset, use_node(n, n.shape).strides)]
         if n.kind in READS:
             return READS[n.kind](n)
-        shape = n.args[0].shape if n.kind is FOLD else n.shape
+        shape = find_loop_shape(n)
         uses = [use_node(a, shape) for a in n.args]
         missing = len(self.kernel.axes) - len(squeeze(shape))
         return [u._replace(strides=u.strides + (0,) * missing) for u in uses]
@@ -291,6 +302,10 @@ class LoopPlan:
     def results(self) -> list[list[Node]]:
         """The nodes that are stored or reduced in each pass."""
         return [[n for n in self.kernel.nodes if self._is_result(n, number)] for number in range(self.passes)]
+
+    def list_result_uses(self, n: Node) -> list[Use]:
+        """Return the uses of what is reduced, stacked or stored for a result."""
+        return self.uses_of(n) if n.kind in (FOLD, STACK) else [Use(n, 0, self.kernel.natural(n))]
 
     @cached_property
     def row_reductions(self) -> list[list[Node]]:
@@ -463,6 +478,9 @@ class LoopPlan:
         apart = [use for use in self.loads if use.strides[inner] not in (0, 1) and use not in self.tiles]
         if not all(self.is_apart(use, inner) for use in apart):
             return 1
+        has_columns = len(apart) > 2 and self.kernel.cost >= MIN_SHARED_COST
+        if has_columns or any(n.kind is STACK for n in self.kernel.nodes):
+            return 1  # of each column: their computations overlap
         if self.rows_at_once > 1:
             return self.target.registers // (2 * self.rows_at_once)
         registers = PLAIN_REGISTERS if apart or self._is_plain() else MAX_REGISTERS
@@ -689,7 +707,7 @@ class LoopPlan:
         if (
             len(columns) != 1
             or columns[0].length > MAX_TRANSPOSED_VECTORS * lanes
-            or any(n.kind in READS for n in self.kernel.nodes)
+            or any(n.kind in READS or n.kind is STACK for n in self.kernel.nodes)
         ):
             return False
         length, width = columns[0].length, self._count_lanes()

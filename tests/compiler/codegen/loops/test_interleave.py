@@ -18,6 +18,7 @@ def draw(dtype: str, *shape: int) -> Any:
     return (10 * np.random.default_rng(0).standard_normal(shape)).astype(dtype)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("isa", RUNNABLE)
 @pytest.mark.parametrize("step", range(2, 10))
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])

@@ -175,7 +175,7 @@ def test_results_do_not_depend_on_threads(f: Any, length: int, dtype: str) -> No
 
 def test_short_rows_are_transposed() -> None:
     (target,) = (t for t in X86 if t.isa == "avx2")
-    for length, is_turned in ((3, True), (100, False)):
+    for length, is_turned in ((10, True), (100, False)):
         program = pb.compile(log_sum_exp, backend="llvm").lower(*draw(37, length, "f4"))
         text = lower(program.traced, target, Options()).module.text
         assert ("@tile_in_" in text) == is_turned

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.compiler.builder import TYPES, Code, Value, code_of, splat, vector
-from pullback.compiler.codegen.loops.interleave import join_vectors, pick_lanes, rotate
+from pullback.compiler.codegen.loops.interleave import interleave, join_vectors, pick_lanes, rotate
 from pullback.compiler.ir.graph import Node, compute_strides
 from pullback.compiler.schedule.fuse import Use
 from pullback.compiler.schedule.loops import Axis, LoopPlan
@@ -186,6 +186,14 @@ class ArrayAccess:
         if axis is not None and mask is None and self.plan.is_apart(use, axis):
             return self.load_apart(use, index, width, axis)
         return self.gather(use.node, at, step, mask, width)
+
+    def store_together(self, values: list[Value], pointer: str) -> None:
+        """Store an element of each vector in turn."""
+        code, memory, lanes = self.code, MEMORY_TYPES[values[0].dtype], values[0].width
+        joined = interleave(code, vector(memory, lanes), [v.name for v in values], lanes)
+        for number, name in enumerate(joined):
+            at = code.op(f"getelementptr {memory}, ptr {pointer}, i64 {number * lanes}")
+            code.write(name, at, memory, int(values[0].dtype[1]), lanes, None)
 
     def store(self, v: Value, node: Node, at: str, mask: str | None) -> None:
         """Store a vector in an array."""

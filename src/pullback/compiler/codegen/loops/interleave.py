@@ -29,7 +29,7 @@ def pick_lanes(code: Code, type_: str, vectors: Sequence[str], lanes: int, place
 def interleave(code: Code, type_: str, parts: Sequence[str], lanes: int) -> list[str]:
     """Return as many vectors as there are parts, with an element of each part in turn."""
     step = len(parts)
-    if step == 1:
+    if step == 1 or lanes == 1:
         return [*parts]
     if step % 2 == 0:
         even, odd = (interleave(code, type_, parts[i::2], lanes) for i in (0, 1))

@@ -20,7 +20,7 @@ from pullback.compiler.codegen.loops.pieces import PieceReader
 from pullback.compiler.codegen.loops.reductions import Reductions
 from pullback.compiler.codegen.loops.row_blocks import RowValues, emit_node, emit_number
 from pullback.compiler.ir.graph import Node, is_number
-from pullback.compiler.ir.kinds import FOLD, PIECES
+from pullback.compiler.ir.kinds import FOLD, PIECES, STACK
 from pullback.compiler.math.building_blocks import MathBuilder
 from pullback.compiler.schedule.fuse import READS, Use, locate_rows, use_argument
 from pullback.compiler.schedule.loops import AxisSegment, LoopPlan
@@ -71,29 +71,35 @@ class VectorBody:
         here, too, each function has a slow path of its own.
         """
         plan, number = self.plan, self.number
-        waiting: dict[Node, Use] = {}
+        waiting: dict[Node, list[Use]] = {}
         found: AbstractContextManager[list[Value]] = nullcontext([])
         if self.code.flags_rare or not plan.reads_own_values:
             found = self.code.collect_rare()
         with found as rare:
             for n in plan.results[number]:
-                use = plan.uses_of(n)[0] if n.kind is FOLD else Use(n, 0, plan.kernel.natural(n))
-                v = self.value(use)
+                uses = plan.list_result_uses(n)
+                values = [self.value(use) for use in uses]
                 if rare and not self.code.flags_rare:
-                    waiting[n] = use
+                    waiting[n] = uses
                 else:
-                    self._finish(n, v)
+                    self._finish(n, values)
         if rare and self.code.flags_rare:
             MathBuilder(self.code).flag_rare(reduce(Value.__or__, rare), self.lanes.mask)
         elif rare:
-            uses = list(dict.fromkeys(waiting.values()))
-            made = dict(zip(uses, self._redo_rare_lanes(rare, uses), strict=True))
-            for n, use in waiting.items():
-                self._finish(n, made[use])
+            every = list(dict.fromkeys(use for uses in waiting.values() for use in uses if not is_number(use.node)))
+            made = dict(zip(every, self._redo_rare_lanes(rare, every), strict=True))
+            for n, uses in waiting.items():
+                self._finish(n, [made[use] if use in made else self.value(use) for use in uses])
 
-    def _finish(self, n: Node, v: Value) -> None:
-        """Add a vector to a reduction, or store it."""
-        code, plan, access = self.code, self.plan, self.access
+    def _finish(self, n: Node, values: list[Value]) -> None:
+        """Add a vector to a reduction, or store it, or those of a stack."""
+        code, plan, access, v = self.code, self.plan, self.access, values[0]
+        if n.kind is STACK:
+            assert self.mask is None  # rows have at least as many elements as a vector has lanes
+            at = access.place(Use(n, 0, plan.kernel.natural(n)), self.index, self.axis)
+            access.store_together(values, access.element(n, access.address(n), at))
+            self.has_stored = True
+            return
         if n.kind is FOLD:
             v = self.reductions.mask(n, v, self.lanes.reduced) if self.lanes.reduced else v
             self.reductions.add(n, v, self.lanes.mask, self.lanes.kept or self.index)
