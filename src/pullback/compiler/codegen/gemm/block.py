@@ -10,6 +10,7 @@ from pullback.compiler.builder import FLOATS, Code, Helpers, define_function, fi
 from pullback.compiler.ir.products import Product
 from pullback.compiler.target import Target
 
+EVEN_ROWS = 12  # rows from which on a block has an even number: half of it is then a block for the rows left over
 NEAR_ROWS = 3  # rows that are read at one address and multiples of the stride that x86 adds in a load
 
 
@@ -25,6 +26,22 @@ def count_rows(m: int, most: int) -> int:
     return evenly[0] if evenly else -(-m // -(-m // most))
 
 
+def split_axis(length: int, most: int) -> list[range]:
+    """Return where blocks along an axis begin, as ranges whose steps are the lengths of blocks.
+
+    Two equal blocks replace one and a short rest, whose few sums would wait for each other.
+
+    >>> split_axis(32, 6), split_axis(17, 6), split_axis(32, 12)
+    ([range(0, 24, 6), range(24, 32, 4)], [range(0, 12, 6), range(12, 17, 5)], [range(0, 32, 8)])
+    """
+    step = count_rows(length, most) if most >= EVEN_ROWS else -(-length // -(-length // most))
+    rest = length % step
+    whole = length - rest
+    if step < length and 0 < 2 * rest < step and (step + rest) % 2 == 0:
+        whole, rest = whole - step, (step + rest) // 2
+    return [r for r in (range(0, whole, step), range(whole, length, rest or step)) if r]
+
+
 def multiply_add(target: Target, size: int, width: int) -> str:
     """Return the name of LLVM's intrinsic for x * y + z: rounded once if the CPU has an instruction for it."""
     type_ = f"f{size * 8}" if width == 1 else f"v{width}f{size * 8}"
@@ -34,14 +51,11 @@ def multiply_add(target: Target, size: int, width: int) -> str:
 class Block:
     """Emits the function of a block and calls of it.
 
-    adds: whether sums are added to those before: ``"true"``, ``"false"``, or ``"%adds"``, a parameter of the function.
     is_padded: whether the vectors of the right matrix may be read as a whole, also beyond its columns.
     """
 
-    def __init__(
-        self, p: Product, rows: int, columns: int, width: int, target: Target, adds: str, is_padded: bool
-    ) -> None:
-        self.p, self.rows, self.width, self.target, self.adds = p, rows, width, target, adds
+    def __init__(self, p: Product, rows: int, columns: int, width: int, target: Target, is_padded: bool) -> None:
+        self.p, self.rows, self.width, self.target = p, rows, width, target
         self.type, self.size = FLOATS[p.dtype], int(p.dtype[1])
         self.vector = vector(self.type, width)
         self.counts = [min(width, columns - at) for at in range(0, columns, width)]
@@ -49,7 +63,6 @@ class Block:
         self.code = Code()
         layout = f"{'1' if p.a.row == 1 else 'm'}{'1' if p.a.column == 1 else 'n'}"
         self.name = f"block_{self.type}{width}_{rows}x{columns}_{layout}{'_masked' if self.is_masked else ''}"
-        self.name += {"%adds": "", "true": "_added", "false": "_stored"}[adds]
 
     def call(self, code: Code, a: str, b: str, b_row: int, depth: int, z: str, before: str, flag: str) -> None:
         """Emit a call; ``before`` has the sums that those of the block are added to if the flag is set."""
@@ -57,29 +70,32 @@ class Block:
         given = [f"ptr {a}", f"ptr {b}", f"ptr {z}", f"i64 {b_row}", f"i64 {depth}", f"i64 {self.p.n}"]
         strides = zip(("row", "column"), self.p.a, strict=True)
         given += [f"i64 {stride}" for _, stride in strides if stride != 1]
-        given += [f"ptr {before}"] if self.adds != "false" else []
-        given += [f"i1 {flag}"] if self.adds == "%adds" else []
-        code.call_helper(self.name, ", ".join(given))
+        code.call_helper(self.name, ", ".join([*given, f"ptr {before}", f"i1 {flag}"]))
 
     def _write(self) -> Helpers:
         code, p = self.code, self.p
         params = ["ptr noalias %a", "ptr noalias %b", "ptr %z", "i64 %b.row", "i64 %deep", "i64 %z.row"]
         params += [f"i64 %a.{name}" for name, stride in zip(("row", "column"), p.a, strict=True) if stride != 1]
-        params += ["ptr %before"] if self.adds != "false" else []
-        params += ["i1 %adds"] if self.adds == "%adds" else []
+        params += ["ptr %before", "i1 %adds"]
+        places = [(r, v * self.width, count) for r in range(self.rows) for v, count in enumerate(self.counts)]
         sums = self._multiply()
-        before, z = "%before", "%z"
-        for r in range(self.rows):
-            for v, count in enumerate(self.counts):
-                self._store(sums[r][v], before, z, v * self.width, count)
-            if r + 1 < self.rows:
-                z = self._at(z, "%z.row")
-                before = self._at(before, "%z.row") if self.adds != "false" else before
+        code.branch("%adds", "add", "store")
+        code.begin("add")
+        before = self._find_rows("%before")
+        both = [self._add(x, before[r], at, count) for x, (r, at, count) in zip(sums, places, strict=True)]
+        code.jump("store")
+        code.begin("store")
+        for i, (x, y) in enumerate(zip(sums, both, strict=True)):
+            code.line(f"%total{i} = phi {self.vector} [{x}, %summed], [{y}, %add]")
+        z = self._find_rows("%z")
+        for i, (r, at, count) in enumerate(places):
+            pointer, mask = self._at(z[r], str(at)), first_lanes(count, self.width)
+            code.write(f"%total{i}", pointer, self.type, self.size, self.width, mask)
         head = f"define internal void @{self.name}({', '.join(params)}) noinline {{"
         return {self.name: define_function(head, code.body)}, code.declared
 
-    def _multiply(self) -> list[list[str]]:
-        """Emit the loop along the shared axis; return the sums of each row."""
+    def _multiply(self) -> list[str]:
+        """Emit the loop along the shared axis; return the sums, row by row."""
         code, p, many = self.code, self.p, range(len(self.counts))
         fma = multiply_add(self.target, self.size, self.width)
         code.declared.add(f"declare {self.vector} @{fma}({', '.join([self.vector] * 3)})")
@@ -105,9 +121,9 @@ class Block:
         code.line(f"%left.next = getelementptr {self.type}, ptr %left, i64 {'1' if p.a.column == 1 else '%a.column'}")
         code.line(f"%right.next = getelementptr {self.type}, ptr %right, i64 %b.row")
         code.line("%k.next = add nuw nsw i64 %k, 1")
-        code.branch(code.op("icmp slt i64 %k.next, %deep"), "along", "store")
-        code.begin("store")
-        return [[f"%next{r}.{v}" for v in many] for r in range(self.rows)]
+        code.branch(code.op("icmp slt i64 %k.next, %deep"), "along", "summed")
+        code.begin("summed")
+        return [f"%next{r}.{v}" for r in range(self.rows) for v in many]
 
     def _find_row(self, r: int, further: dict[int, str]) -> str:
         """Return the address of the element of row ``r`` of the left matrix."""
@@ -123,18 +139,19 @@ class Block:
         mask = first_lanes(count, self.width) if self.is_masked else None
         return self.code.read(pointer, self.type, self.size, self.width, mask)
 
-    def _store(self, total: str, before: str, z: str, at: int, count: int) -> None:
-        """Store a sum, or add it to what ``before`` has."""
-        code, mask = self.code, first_lanes(count, self.width)
-        if self.adds != "false":
-            old = code.read(self._at(before, str(at)), self.type, self.size, self.width, mask)
-            both = code.op(f"fadd {self.vector} {old}, {total}")
-            total = (
-                both
-                if self.adds == "true"
-                else code.op(f"select i1 {self.adds}, {self.vector} {both}, {self.vector} {total}")
-            )
-        code.write(total, self._at(z, str(at)), self.type, self.size, self.width, mask)
+    def _add(self, total: str, before: str, at: int, count: int) -> str:
+        """Add what a row of ``before`` has to a sum."""
+        old = self.code.read(
+            self._at(before, str(at)), self.type, self.size, self.width, first_lanes(count, self.width)
+        )
+        return self.code.op(f"fadd {self.vector} {old}, {total}")
+
+    def _find_rows(self, base: str) -> list[str]:
+        """Return the addresses of all rows of an array with the layout of the result."""
+        found = [base]
+        for _ in range(1, self.rows):
+            found.append(self._at(found[-1], "%z.row"))
+        return found
 
     def _at(self, base: str, place: str) -> str:
         return base if place == "0" else self.code.op(f"getelementptr {self.type}, ptr {base}, i64 {place}")

@@ -80,7 +80,7 @@ class FewRows:
 
     def _call_block(self, i: str, rows: int, first: str, deep: int, right: str, j: str, columns: int) -> None:
         p, code = self.p, self.code
-        block = Block(p, rows, columns, self.width, self.target, "%adds", is_padded=False)
+        block = Block(p, rows, columns, self.width, self.target, is_padded=False)
         left = self._at(self.left, code.add(code.times(i, p.a.row), code.times(first, p.a.column)))
         place = code.add(code.times(i, p.n), j)
         z, is_later = self._at(self.z, place), code.op(f"icmp ne i64 {first}, 0")

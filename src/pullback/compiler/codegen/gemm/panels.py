@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from pullback.compiler.builder import FLOATS, Code, first_lanes, vector
-from pullback.compiler.codegen.gemm.block import Block, count_rows
+from pullback.compiler.codegen.gemm.block import Block, split_axis
 from pullback.compiler.codegen.gemm.few_rows import FewRows
 from pullback.compiler.codegen.gemm.few_vectors import FewVectors
 from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
@@ -26,7 +26,6 @@ from pullback.compiler.schedule.products import (
 from pullback.compiler.target import ALIGN, Target
 
 PREFETCH_FROM = 4  # times the first-level cache: a right matrix as large as that is not near
-EVEN_ROWS = 12  # rows from which on a block has an even number: half of it is then a block for the rows left over
 
 
 @lru_cache(256)
@@ -52,7 +51,7 @@ class BlockedProduct:
         self.vector = vector(self.type, self.width)
         self.depth = choose_panel_depth(p)
         most = (target.registers - 3) // 2  # two registers hold the panel, and one an element of the left matrix
-        self.rows = count_rows(p.m, most) if most >= EVEN_ROWS else -(-p.m // -(-p.m // most))
+        self.blocks = split_axis(p.m, most)
 
     def write(self) -> Function:
         """Return the function."""
@@ -122,33 +121,25 @@ class BlockedProduct:
         return self._read(self._at("%b", self.code.add(source, str(ahead))), count) if count else "zeroinitializer"
 
     def _all_rows(self, first: str, deep: int, j: str, columns: int) -> None:
-        p, code, left = self.p, self.code, self.p.m % self.rows
-        half, is_odd = divmod(self.rows + left, 2)
-        halves = self.rows < p.m and 0 < 2 * left < self.rows and not is_odd  # few sums would wait for each other
-        whole = p.m - left - (self.rows if halves else 0)
-        if whole:
-            with code.loop("0", whole, self.rows) as i:
-                self._prefetch_next_panel(i, whole // self.rows, first, deep, j)
-                self._call_block(i, self.rows, first, deep, j, columns)
-        if halves:
-            with code.loop(whole, p.m, half) as i:
-                self._call_block(i, half, first, deep, j, columns)
-        elif left:
-            self._call_block(str(whole), left, first, deep, j, columns)
+        for blocks in self.blocks:
+            with self.code.loop(str(blocks.start), blocks.stop, blocks.step) as i:
+                if blocks is self.blocks[0]:
+                    self._prefetch_next_panel(i, blocks, first, deep, j)
+                self._call_block(i, blocks.step, first, deep, j, columns)
 
-    def _prefetch_next_panel(self, i: str, blocks: int, first: str, deep: int, j: str) -> None:
+    def _prefetch_next_panel(self, i: str, blocks: range, first: str, deep: int, j: str) -> None:
         """Prefetch the rows of the next panel that are the share of the block of rows from ``i`` on."""
         p, code = self.p, self.code
         if p.b.column != 1 or p.k * p.n * self.size < PREFETCH_FROM * self.target.first_cache:
             return
-        following, share = code.add(first, str(deep)), -(-self.depth // blocks)
+        following, share = code.add(first, str(deep)), -(-self.depth // len(blocks))
         is_last = code.op(f"icmp sge i64 {following}, {p.k}")
         # After the last panel from the next columns; at the end from the last column, which is near.
         code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
         further = code.op(f"call i64 @llvm.smin.i64(i64 {code.add(j, str(2 * self.width))}, i64 {p.n - 1})")
         following = code.op(f"select i1 {is_last}, i64 0, i64 {following}")
         j = code.op(f"select i1 {is_last}, i64 {further}, i64 {j}")
-        row = code.add(code.times(code.op(f"udiv exact i64 {i}, {self.rows}"), share), following)
+        row = code.add(code.times(code.op(f"udiv exact i64 {i}, {blocks.step}"), share), following)
         start = code.add(code.times(row, p.b.row), j)
         with code.loop("0", share) as k:
             place = code.add(start, code.times(k, p.b.row))
@@ -158,13 +149,11 @@ class BlockedProduct:
     def _call_block(self, i: str, rows: int, first: str, deep: int, j: str, columns: int) -> None:
         """Call the function of a few rows; their sums are added to those of earlier panels, or to the third array."""
         p, code = self.p, self.code
-        is_only = deep == p.k  # of several panels only the first may store its sums
-        adds = str(p.adds).lower() if is_only else "%adds"
-        block = Block(p, rows, columns, self.width, self.target, adds, is_padded=True)
+        block = Block(p, rows, columns, self.width, self.target, is_padded=True)
         start = self._at("%a", code.add(code.times(i, p.a.row), code.times(first, p.a.column)))
         place = code.add(code.times(i, p.n), j)
         result, before, flag = self._at("%z", place), self._at("%c", place), str(p.adds).lower()
-        if not is_only:
+        if deep < p.k:  # of several panels only the first may store its sums
             is_later = code.op(f"icmp ne i64 {first}, 0")
             before = code.op(f"select i1 {is_later}, ptr {result}, ptr {before}")
             flag = "true" if p.adds else is_later

@@ -6,16 +6,20 @@ transposed one is copied first.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pullback.compiler.builder import FLOATS, Code, Definition, code_of
 from pullback.compiler.codegen.call_table import CallList, Constant, Operand
-from pullback.compiler.codegen.gemm.block import Block, count_rows
+from pullback.compiler.codegen.gemm.block import Block, split_axis
 from pullback.compiler.codegen.kernel_code import Function, make_function
 from pullback.compiler.ir.products import Product, ProductPlan
-from pullback.compiler.schedule.products import count_vectors
+from pullback.compiler.schedule.products import SUMS, count_vectors
 from pullback.compiler.target import Target
+
+MAX_ROWS = 12  # of a block
+MANY_REGISTERS = 32  # of so many, rows alone fill enough with their sums
 
 
 def declare_blas(dtype: Any) -> str:
@@ -60,6 +64,18 @@ class SmallProductCode(NamedTuple):
     helpers: tuple[tuple[str, Definition], ...]  # names and texts of the functions that it calls
 
 
+class Blocks(NamedTuple):
+    """Where the blocks of a product begin, as ranges of rows and of vectors of columns."""
+
+    rows: list[range]
+    vectors: list[range]
+
+    def estimate_cost(self) -> tuple[int, int]:
+        """Return the time of all blocks, in which few sums take as long as ``SUMS``, and their number."""
+        blocks = [(r.step * v.step, len(r) * len(v)) for r in self.rows for v in self.vectors]
+        return sum(max(sums, SUMS) * count for sums, count in blocks), sum(count for _, count in blocks)
+
+
 class SmallProduct:
     """Emits the function of one product, which calls those of its blocks."""
 
@@ -70,9 +86,16 @@ class SmallProduct:
         while most > 4 and most // 2 >= product.n:
             most //= 2
         self.width = most
-        self.vectors = min(-(-product.n // self.width), count_vectors(product.m))
-        fitting = (target.registers - 2 - self.vectors) // self.vectors // 2 * 2  # rows whose sums are in registers
-        self.rows = product.m if self.vectors > 2 else count_rows(product.m, min(fitting, 12))
+        few = count_vectors(product.m)
+        widths = (3, 2) if few == 2 and target.registers < MANY_REGISTERS else (few,)
+        self.blocks = min(map(self._split, widths), key=Blocks.estimate_cost)
+
+    def _split(self, vectors: int) -> Blocks:
+        """Return the blocks of rows and columns if a block is at most so many vectors wide."""
+        p, count = self.p, -(-self.p.n // self.width)
+        vectors = min(vectors, count)
+        most = (self.target.registers - 1 - vectors) // vectors  # rows whose sums are in registers
+        return Blocks(split_axis(p.m, max(1, min(most, MAX_ROWS))), split_axis(count, vectors))
 
     def write(self) -> Function:
         """Return the function."""
@@ -80,16 +103,22 @@ class SmallProduct:
         self.b, self.b_row = "%b", p.b.row
         if p.b.column != 1:
             self._copy_right()
-        columns = self.width * self.vectors
-        whole = p.n // columns * columns
-        if whole > columns:
-            with code.loop("0", whole, columns) as j:
-                self._multiply_columns(j, columns)
-        elif whole:
-            self._multiply_columns("0", columns)
-        if whole < p.n:
-            self._multiply_columns(str(whole), p.n - whole)
+        for vectors in self.blocks.vectors:
+            starts = range(vectors.start * self.width, vectors.stop * self.width, vectors.step * self.width)
+            whole = starts if starts.stop <= p.n else starts[:-1]
+            for j in self._loop(whole):
+                self._multiply_columns(j, starts.step)
+            if whole is not starts:
+                self._multiply_columns(str(starts[-1]), p.n - starts[-1])
         return make_function(code.body, "ptr noalias %a", "ptr noalias %b", "ptr %c", "ptr %z", "ptr noalias %scratch")
+
+    def _loop(self, starts: range) -> Iterator[str]:
+        """Emit what is done with the index that this gives once: for each element of a range."""
+        if len(starts) > 1:
+            with self.code.loop(str(starts.start), starts.stop, starts.step) as i:
+                yield i
+        elif starts:
+            yield str(starts.start)
 
     def _copy_right(self) -> None:
         p, code = self.p, self.code
@@ -101,22 +130,16 @@ class SmallProduct:
 
     def _multiply_columns(self, j: str, columns: int) -> None:
         """Emit the product of all rows and a few columns from ``j`` on."""
-        p, code = self.p, self.code
-        whole = p.m // self.rows * self.rows
-        if whole > self.rows:
-            with code.loop("0", whole, self.rows) as i:
-                self._call_block(i, j, self.rows, columns)
-        elif whole:
-            self._call_block("0", j, self.rows, columns)
-        if whole < p.m:
-            self._call_block(str(whole), j, p.m - whole, columns)
+        for rows in self.blocks.rows:
+            for i in self._loop(rows):
+                self._call_block(i, j, rows.step, columns)
 
     def _call_block(self, i: str, j: str, rows: int, columns: int) -> None:
         p, code = self.p, self.code
-        block = Block(p, rows, columns, self.width, self.target, str(p.adds).lower(), is_padded=False)
+        block = Block(p, rows, columns, self.width, self.target, is_padded=False)
         place = code.add(code.times(i, p.n), j)
         a, z = self._at("%a", code.times(i, p.a.row)), self._at("%z", place)
-        block.call(code, a, self._at(self.b, j), self.b_row, p.k, z, self._at("%c", place), block.adds)
+        block.call(code, a, self._at(self.b, j), self.b_row, p.k, z, self._at("%c", place), str(p.adds).lower())
 
     def _at(self, base: str, place: str) -> str:
         return self.code.op(f"getelementptr {self.type}, ptr {base}, i64 {place}")
